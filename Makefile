@@ -1,0 +1,158 @@
+# remat: build, test, demo. `make help` lists the targets.
+#
+# Files are picked up by wildcard: tracer/*.c policy/*.c preload/*.c make libremat.so, offline/*.c make the
+# command line tool, every tests/test_*.c is one Check program, tests/test_*.sh and *.py are scripts
+# (exit 77: cannot run here). A folder with rules of its own keeps them in <folder>/<folder>.mk.
+#
+#   B    build directory            (default build)
+#   SAN  address | thread | fuzzer  (sanitizer; use with a B of its own)
+#   CC   gcc or clang
+
+B       ?= build
+CC      ?= gcc
+OPT     ?= -O2
+WARN    := -Wall -Wextra -Werror
+SAN     ?=
+CSTD    := -std=c11 -D_GNU_SOURCE -I.
+DBG     := -g
+ifeq ($(SAN),address)
+SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+else ifeq ($(SAN),thread)
+SANFLAGS := -fsanitize=thread -fno-omit-frame-pointer
+else
+SANFLAGS :=
+endif
+CFLAGS  := $(CSTD) $(OPT) $(DBG) $(WARN) $(SANFLAGS) $(EXTRA_CFLAGS)
+LDFLAGS := $(SANFLAGS)
+ABS_B   := $(abspath $(B))
+REMAT_SHARED ?= $(wildcard $(abspath ../shared))
+export REMAT_SHARED
+
+VERSION := 0.1.0
+CPPDEFS := -DREMAT_VERSION='"$(VERSION)"'
+
+.DEFAULT_GOAL := all
+ALL_TARGETS :=
+
+# ---- what a fresh Debian machine needs ------------------------------------------------------------------
+DEB_PACKAGES := gcc make pkg-config libjansson-dev uthash-dev check libunwind-dev coinor-libcbc-dev \
+                libsqlite3-dev python3 clang glpk-utils
+DEPS_STAMP := $(B)/.deps
+
+$(DEPS_STAMP):
+	@mkdir -p $(B)
+	@missing=; for p in $(DEB_PACKAGES); do \
+	  dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing:$$missing"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
+	  else echo "remat needs these Debian packages:$$missing"; \
+	       echo "  as root: apt-get install$$missing"; exit 1; fi; fi
+	@touch $@
+
+.PHONY: all deps help clean demo test bench check-gcc check-clang asan tsan fuzz dist-gpu install lint
+deps: $(DEPS_STAMP)
+
+help:
+	@echo 'make            build libremat.so, remat, the simulated GPU and the workloads'
+	@echo 'make demo       each workload native, under 50 % swap, under 50 % plan, as one table'
+	@echo 'make test       the whole suite'
+	@echo 'make asan tsan  the suite under AddressSanitizer+UBSan, the threaded parts under ThreadSanitizer'
+	@echo 'make fuzz       the readers under libFuzzer, a minute each'
+	@echo 'make bench      build/bench.json'
+	@echo 'make dist-gpu   a folder of prebuilt binaries for a machine with a GPU'
+
+# ---- objects ------------------------------------------------------------------------------------------
+TRACER_SRC  := $(wildcard tracer/*.c)
+POLICY_SRC  := $(wildcard policy/*.c)
+PRELOAD_SRC := $(wildcard preload/*.c)
+OFFLINE_SRC := $(wildcard offline/*.c)
+# the readers that the preloaded library shares with the command line tool
+SHARED_SRC  := $(wildcard offline/plan_file.c offline/json_read.c)
+
+PIC_OBJ  = $(patsubst %.c,$(B)/pic/%.o,$(1))
+HOST_OBJ = $(patsubst %.c,$(B)/obj/%.o,$(1))
+
+$(B)/pic/%.o: %.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(CPPDEFS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
+$(B)/obj/%.o: %.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(CPPDEFS) -fPIE -MMD -MP -c $< -o $@
+
+# ---- libremat.so: third-party parts static and hidden, NEEDED only libc, libm, libdl, libpthread ----------
+LIB_OBJ := $(call PIC_OBJ,$(TRACER_SRC) $(POLICY_SRC) $(PRELOAD_SRC) $(SHARED_SRC))
+LIB_STATIC := -Wl,-Bstatic -ljansson -lunwind -llzma -Wl,-Bdynamic
+ifneq ($(PRELOAD_SRC),)
+$(B)/libremat.so: $(LIB_OBJ) $(LIB_EXTRA_OBJ)
+	$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,--exclude-libs,ALL -Wl,-z,defs $(LIB_VERSION_SCRIPT) \
+	  $(LIB_STATIC) -lm -ldl -lpthread
+ALL_TARGETS += $(B)/libremat.so
+endif
+
+# ---- remat: the command line tool -----------------------------------------------------------------------
+-include offline/offline.mk
+CLI_OBJ := $(call HOST_OBJ,$(OFFLINE_SRC))
+CBC_LIBS = $(shell pkg-config --libs cbc 2>/dev/null)
+$(B)/remat: $(CLI_OBJ)
+	$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) -ljansson $(CBC_LIBS) -lsqlite3 $(OFFLINE_LIBS) -lm -ldl -lpthread
+ifneq ($(wildcard offline/main.c),)
+ALL_TARGETS += $(B)/remat
+endif
+
+# ---- parts with rules of their own ------------------------------------------------------------------------
+-include tests/simgpu/simgpu.mk
+-include tests/workloads/workloads.mk
+-include preload/preload.mk
+-include tests/gpu/gpu.mk
+
+# ---- tests ----------------------------------------------------------------------------------------------
+TEST_C      := $(wildcard tests/test_*.c)
+TEST_BIN    := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_C))
+TEST_SCRIPT := $(wildcard tests/test_*.sh tests/test_*.py)
+BENCH_BIN   := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench_*.c))
+CHECK_LIBS  := $(shell pkg-config --libs check 2>/dev/null || echo -lcheck)
+SIM_LINK    := -L$(B)/simgpu -lcuda -Wl,-rpath,$(ABS_B)/simgpu
+# a unit test links everything but the command line's main and the doors
+UNIT_OBJ = $(call HOST_OBJ,$(TRACER_SRC) $(POLICY_SRC) $(filter-out offline/main.c,$(OFFLINE_SRC)))
+
+$(B)/tests/test_simgpu_%: tests/test_simgpu_%.c $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(CHECK_LIBS) $(SIM_LINK) -lm -ldl -lpthread
+$(B)/tests/%: tests/%.c $(UNIT_OBJ) | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(UNIT_OBJ) $(CHECK_LIBS) -ljansson -lunwind $(CBC_LIBS) -lsqlite3 \
+	  $(OFFLINE_LIBS) -lm -ldl -lpthread
+
+all: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory B=$(B) build-all
+.PHONY: build-all build-tests
+build-all: $(ALL_TARGETS)
+build-tests: build-all $(TEST_BIN)
+
+test: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory -j2 B=$(B) build-tests
+	@B=$(ABS_B) CC=$(CC) bash tests/run_tests.sh $(TEST_BIN) $(TEST_SCRIPT)
+
+demo: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
+	@B=$(ABS_B) bash tests/demo.sh
+
+asan:
+	@$(MAKE) --no-print-directory B=build/asan SAN=address test-sanitized
+tsan:
+	@$(MAKE) --no-print-directory B=build/tsan SAN=thread test-sanitized
+.PHONY: test-sanitized
+test-sanitized: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory -j2 B=$(B) SAN=$(SAN) build-tests
+	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) bash tests/run_tests.sh $(TEST_BIN) $(TEST_SCRIPT)
+
+bench: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory -j2 B=$(B) build-all $(BENCH_BIN)
+	@B=$(ABS_B) bash tests/bench.sh $(BENCH_BIN)
+
+clean:
+	rm -rf $(B)
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

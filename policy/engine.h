@@ -1,0 +1,146 @@
+/* engine.h: the runtime behind the doors. `preload` translates a driver call into one of these calls; the engine
+ * answers it in full, makes the real driver calls itself, and returns what the program is to see.
+ *
+ * Threads: any thread may call; one mutex per process is held inside (uncontended in ordinary training). No engine
+ * function calls back into a hook: it only uses the table of eng_start().
+ * Errors: functions of type `int` return the driver's result code for the program (0: CUDA_SUCCESS), because what they
+ * answer is a driver call. Where the engine itself fails it turns pass-through (eng_active() becomes false), says so
+ * once on stderr, and every later call goes to the driver.
+ * Streams: the doors hand over explicit handles: CU_STREAM_LEGACY (0x1) or CU_STREAM_PER_THREAD (0x2) for a NULL
+ * stream, by the variant that was called.
+ */
+#ifndef REMAT_POLICY_ENGINE_H
+#define REMAT_POLICY_ENGINE_H
+
+#include "policy/driver.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+/* Reads the configuration (environment set by `remat run`, see policy/config.h) and keeps `d` (which must outlive the
+ * process). Called once by the doors, after cuInit has succeeded for the first time. 0, or a negative errno: then the
+ * doors pass everything through. */
+int eng_start(const struct drv *d);
+
+/* False: the door must forward the call untouched. About two loads. */
+bool eng_active(void);
+
+/* The process is about to exit (destructor / atexit): writes the statistics, stops helper threads. Idempotent. */
+void eng_finish(void);
+
+/* In the child of a fork: the child passes everything through; touches no driver state. */
+void eng_after_fork_child(void);
+
+/* ---- stream-ordered memory: managed ------------------------------------------------------------------------ */
+
+/* cuMemAllocAsync (pool NULL) and cuMemAllocFromPoolAsync. */
+int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream);
+/* cuMemFreeAsync. Memory that is not managed goes to the driver. */
+int eng_free_async(CUdeviceptr ptr, CUstream stream);
+
+/* cuMemPoolGetAttribute / SetAttribute / TrimTo for managed memory. Return 1 when answered (result in *res), 0 when
+ * the door must ask the driver. */
+int eng_pool_get(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *res);
+int eng_pool_set(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *res);
+int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res);
+void eng_pool_destroyed(CUmemoryPool pool);
+
+/* ---- all other device memory: counted against the limit, never evicted ---------------------------------------- */
+
+/* Makes room for `bytes` (evicting managed memory if needed) and counts them. 0, or CUDA_ERROR_OUT_OF_MEMORY after one
+ * explaining line. After a success call exactly one of commit (the driver call succeeded) or cancel. */
+int eng_foreign_reserve(size_t bytes);
+/* `key`: a device pointer (is_range: the bytes at it are addressable there: cuMemAlloc, managed) or any handle
+ * (cuMemCreate handle, array). */
+void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range);
+void eng_foreign_cancel(size_t bytes);
+/* The program gave `key` back; unknown keys are ignored. */
+void eng_foreign_free(uint64_t key);
+/* cuMemFree_v2: frees managed memory (synchronises, as the driver does) or a counted range. */
+int eng_free(CUdeviceptr ptr);
+
+/* ---- work ----------------------------------------------------------------------------------------------------- */
+
+struct eng_kernel {
+    CUfunction func; /* a CUfunction or a CUkernel cast to one */
+    unsigned grid[3], block[3];
+    unsigned shared_bytes;
+    CUstream stream;
+    void **params; /* as given to the driver: one pointer a parameter, or NULL */
+    void **extra;  /* CU_LAUNCH_PARAM_* list, or NULL */
+    const CUlaunchAttribute *attrs;
+    unsigned n_attrs;
+    bool cooperative; /* came through cuLaunchCooperativeKernel */
+};
+int eng_launch(const struct eng_kernel *k);
+
+struct eng_memset {
+    CUdeviceptr dst;
+    size_t pitch_bytes; /* 0: one row */
+    unsigned value;
+    unsigned elem_bytes; /* 1, 2, 4 */
+    size_t width, height; /* in elements; height 1 for the plain calls */
+    CUstream stream;
+    bool sync; /* the non-Async call */
+};
+int eng_memset(const struct eng_memset *m);
+
+enum eng_copy_kind { ENG_HTOD, ENG_DTOH, ENG_DTOD };
+struct eng_copy {
+    enum eng_copy_kind kind;
+    CUdeviceptr dst_dev, src_dev; /* the device sides */
+    void *dst_host;
+    const void *src_host;
+    size_t bytes;
+    CUstream stream;
+    bool sync; /* the non-Async call */
+};
+int eng_copy(const struct eng_copy *c);
+/* cuMemcpy, cuMemcpyAsync (unified addresses): tells whether ptr is device memory. Managed and counted ranges are known
+ * without asking the driver. */
+bool eng_is_device_pointer(CUdeviceptr ptr);
+
+/* Any other call that touches device memory (2D/3D copies, stream memory operations, graph launches, host functions,
+ * collectives). The engine makes what it touches resident, calls issue(ctx), and records an op that is never
+ * replayed. `touch` may be empty. */
+enum { ENG_READ = 1, ENG_WRITE = 2 };
+struct eng_touch {
+    CUdeviceptr ptr;
+    size_t bytes; /* 0: to the end of its allocation */
+    unsigned mode;
+};
+int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n_touch,
+              int (*issue)(void *ctx), void *ctx);
+
+/* ---- questions: answered as they would be without remat ---------------------------------------------------- */
+
+int eng_mem_info(size_t *free_bytes, size_t *total_bytes);
+/* 1: answered, result code in *res; 0: not managed, ask the driver. */
+int eng_address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr, int *res);
+int eng_pointer_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr, int *res);
+
+/* ---- notes from the doors -------------------------------------------------------------------------------------- */
+
+/* `k` came from cuLibraryGetKernel or its kin: parameter questions go to cuKernelGetParamInfo. */
+void eng_note_kernel(CUkernel k);
+/* A module or library was unloaded: handles may be reused for other functions. */
+void eng_note_unload(void);
+/* Memory that something outside our sight may use from now on (IPC, export, peer access, TMA descriptors, NCCL
+ * buffers): made resident and never evicted again. `bytes` 0: the whole allocation. */
+void eng_pin(CUdeviceptr ptr, size_t bytes, const char *why);
+/* Before cuStreamDestroy of `stream`. */
+void eng_stream_destroyed(CUstream stream);
+/* Before cuStreamBeginCapture: everything live becomes unevictable until capture ends and the graphs may run at any time. */
+void eng_capture_begins(CUstream stream);
+void eng_capture_ends(CUstream stream);
+/* The device's context is going away (primary context reset or last release, context destroy): forget its memory. */
+void eng_context_gone(CUdevice dev);
+
+/* Conformance and doctor: a name for the state the engine is in ("observe", "probe", "plan", "rehearse", "enforce",
+ * "swap", "off"). */
+const char *eng_mode_name(void);
+
+#endif
