@@ -1,0 +1,55 @@
+/* Command-line odds and ends shared by the commands: sizes, options, messages, progress.
+ *
+ * Threads: the main thread only.
+ * Errors: parse functions return 0 or -EINVAL; commands return the process's exit code:
+ * 0 fine, 1 a check said no (or an internal failure), 2 bad usage, bad input or an infeasible limit.
+ */
+#ifndef REMAT_OFFLINE_CLI_H
+#define REMAT_OFFLINE_CLI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CLI_OK = 0, CLI_FAIL = 1, CLI_BAD = 2 };
+
+/* A command's entry point: argv[0] is the command's name. main.c finds `cmd_NAME` for `remat NAME` by weak
+ * reference. */
+typedef int cli_command(int argc, char **argv);
+
+/* SIZE: digits with an optional fraction and an optional K M G T, KB.. or KiB.. suffix, all binary, no sign:
+ * "12G", "1.5GiB", "4096". PCT: "85%", "12.5%". With whole_bytes > 0 a percentage is of that; with 0 a
+ * percentage is an error. The result is rounded down and is at least 0. */
+int cli_size(const char *text, int64_t whole_bytes, int64_t *bytes);
+int cli_long(const char *text, int64_t min, int64_t max, int64_t *out);
+int cli_real(const char *text, double min, double max, double *out);
+
+/* Options. A table ends with a zeroed row. `arg` NULL: a flag (counted into *(int *)to); otherwise the
+ * option takes an argument, stored as const char * in *(const char **)to. Both "--name VALUE" and "--name=VALUE"
+ * work, "-o VALUE" and "-oVALUE" for one-letter aliases; "--" ends the options. */
+struct cli_option {
+    const char *name;  /* without dashes */
+    char letter;       /* 0: none */
+    const char *arg;   /* its name in the usage text; NULL: a flag */
+    void *to;
+    const char *help;  /* one line */
+};
+
+/* Parse argv[1..]: fills the options, leaves operands in operands[0..*n_operands) (borrowed; room for max). Returns
+ * 0; 1 if --help was asked (usage printed on standard output: exit CLI_OK); -EINVAL after one line on stderr. */
+int cli_parse(int argc, char **argv, const char *usage, const struct cli_option *table, const char **operands,
+              size_t max, size_t *n_operands);
+
+/* One line on stderr, "remat: ...". Returns CLI_BAD so that a command can `return cli_bad(...)`. */
+int cli_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int cli_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* same, returns CLI_FAIL */
+
+/* Progress: one line that rewrites itself, only if stderr is a terminal (cli_is_terminal); at most ten a second.
+ * cli_progress_end clears it. */
+int cli_is_terminal(void);
+void cli_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cli_progress_end(void);
+
+/* 1536 -> "1.50 KiB"; buf holds at least 16 bytes; returns buf. */
+const char *cli_bytes(int64_t bytes, char *buf, size_t len);
+
+#endif
