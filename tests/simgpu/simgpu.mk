@@ -1,0 +1,28 @@
+# The simulated GPU: $(B)/simgpu/libcuda.so.1, and the parts its tests need. Included by the root Makefile.
+
+SIMGPU_DIR := $(B)/simgpu
+SIMGPU_SRC := $(wildcard tests/simgpu/sim_*.c)
+SIMGPU_OBJ := $(patsubst tests/simgpu/%.c,$(SIMGPU_DIR)/%.o,$(SIMGPU_SRC))
+
+$(SIMGPU_DIR)/%.o: tests/simgpu/%.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+
+ifneq ($(SIMGPU_SRC),)
+$(SIMGPU_DIR)/libcuda.so.1: $(SIMGPU_OBJ) tests/simgpu/exports.map
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=tests/simgpu/exports.map \
+	  -o $@ $(SIMGPU_OBJ) -lm -ldl -lpthread
+	@ln -sf libcuda.so.1 $(SIMGPU_DIR)/libcuda.so
+ALL_TARGETS += $(SIMGPU_DIR)/libcuda.so.1
+endif
+
+# ---- our declarations of the driver interface against NVIDIA's, each header in a file of its own -----------
+CUDA_INCLUDE ?= $(firstword $(wildcard /usr/local/cuda/include /usr/include))
+ABI_OBJ := $(SIMGPU_DIR)/abi/abi_ours.o $(SIMGPU_DIR)/abi/abi_nvidia.o
+
+$(SIMGPU_DIR)/abi/%.o: tests/simgpu/%.c tests/simgpu/abi_rows.def | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -idirafter $(CUDA_INCLUDE) -MMD -MP -c $< -o $@
+$(B)/tests/test_cuda_abi: tests/test_cuda_abi.c $(ABI_OBJ) | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP $< $(ABI_OBJ) -o $@ $(LDFLAGS) $(CHECK_LIBS)
