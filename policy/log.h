@@ -1,0 +1,46 @@
+/* log.h: the library's only way to speak: one line on stderr, `remat[pid]: text`.
+ *
+ * Threads: any, signal handlers too (formats without %f). No allocation, no lock, one write(2); errno is kept.
+ * Every call site is capped: after LOG_CAP lines it says that it falls silent. Errors: none; a line that cannot be
+ * written is lost.
+ *
+ * REMAT_LOG is a comma-separated list, read once by log_init(): one level (error, warn, info, debug; default warn)
+ * and topics (doors: counters of the driver calls, printed at exit).
+ */
+#ifndef REMAT_POLICY_LOG_H
+#define REMAT_POLICY_LOG_H
+
+#include <stdatomic.h>
+
+enum log_level { SAY_ERROR, SAY_WARN, SAY_INFO, SAY_DEBUG };
+enum { LOG_TOPIC_DOORS = 1 };
+enum { LOG_CAP = 20 };
+
+/* Written by log_init() alone. */
+extern int log_threshold;
+extern unsigned log_topics;
+
+/* Parses `spec` (REMAT_LOG's value, or NULL). 0, or -EINVAL when it holds an unknown word; the known ones count. */
+int log_init(const char *spec);
+
+/* `nth`: how many lines this call site has written before; at `cap - 1` the line says that it is the last. */
+void log_line(unsigned nth, unsigned cap, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+#define LOG_SITE(level, cap, ...)                                                                                      \
+    do {                                                                                                               \
+        if ((int)(level) <= log_threshold) {                                                                           \
+            static atomic_uint log_said_;                                                                              \
+            unsigned log_nth_ = atomic_load_explicit(&log_said_, memory_order_relaxed);                                \
+            if (log_nth_ < (unsigned)(cap)) {                                                                          \
+                log_nth_ = atomic_fetch_add_explicit(&log_said_, 1, memory_order_relaxed);                             \
+                if (log_nth_ < (unsigned)(cap))                                                                        \
+                    log_line(log_nth_, (cap), __VA_ARGS__);                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+    } while (0)
+
+/* log_say(SAY_WARN, "format", ...): no trailing newline. log_once: the same, one line a call site and process. */
+#define log_say(level, ...) LOG_SITE(level, LOG_CAP, __VA_ARGS__)
+#define log_once(level, ...) LOG_SITE(level, 1, __VA_ARGS__)
+
+#endif

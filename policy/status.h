@@ -1,0 +1,74 @@
+/* status.h: the page a running process publishes for `remat status`.
+ *
+ * One file per process, DIR/<pid>, mapped shared; the engine stores to its fields with relaxed atomics and never makes a
+ * system call for it. The owner holds a POSIX write lock on the file for its whole life: the kernel drops it when the
+ * process ends in whatever way, so a reader that finds no lock knows a stale file and removes it. (POSIX locks, not
+ * flock: a forked child must not keep a dead parent's file alive.)
+ *
+ * DIR is $REMAT_STATUS_DIR, else /dev/shm/remat-<uid>, else $XDG_RUNTIME_DIR/remat; mode 0700, owned by the user.
+ *
+ * Threads: fields from any thread; status_open and status_close from one. Errors: status_open answers NULL when there
+ * is no place to publish; that is no failure of the run.
+ */
+#ifndef REMAT_POLICY_STATUS_H
+#define REMAT_POLICY_STATUS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STATUS_MAGIC 0x31746174736d6572ull /* "remstat1" */
+
+struct status_page {
+    uint64_t magic; /* written last by status_open */
+    int64_t pid;
+    int64_t started_unix_s;
+    char command[200];                 /* what runs, arguments joined by spaces, NUL-terminated */
+    _Atomic uint64_t limit_bytes;      /* 0: no limit */
+    _Atomic uint64_t in_use_bytes;     /* physical device memory now */
+    _Atomic uint64_t peak_bytes;       /* its high-water mark */
+    _Atomic uint64_t mode_text;        /* up to 8 characters of eng_mode_name(), in memory order */
+    _Atomic uint64_t iterations;       /* seen so far */
+    _Atomic uint64_t swapped_bytes;    /* on the host now */
+};
+
+/* Publishes this process. NULL: no place. The page stays mapped until status_close(). */
+struct status_page *status_open(void);
+/* Unmaps and removes the file. NULL is fine. */
+void status_close(struct status_page *s);
+/* In a forked child: the page is the parent's; forget it without removing it. */
+void status_after_fork_child(struct status_page *s);
+
+static inline void status_store(_Atomic uint64_t *field, uint64_t v)
+{
+    atomic_store_explicit(field, v, memory_order_relaxed);
+}
+
+static inline void status_set_mode(struct status_page *s, const char *name)
+{
+    char text[8] = {0};
+    uint64_t v;
+    memcpy(text, name, strnlen(name, sizeof text));
+    memcpy(&v, text, sizeof v);
+    status_store(&s->mode_text, v);
+}
+
+/* The i-th place to look (0, 1, ...): 1 and the path in `dir`, or 0 when there are no more. Both sides use this list. */
+static inline int status_dir(int i, char *dir, size_t room)
+{
+    const char *own = getenv("REMAT_STATUS_DIR"), *run = getenv("XDG_RUNTIME_DIR");
+    int n = -1;
+    if (own && *own)
+        return i == 0 && (size_t)snprintf(dir, room, "%s", own) < room;
+    if (i == 0)
+        n = snprintf(dir, room, "/dev/shm/remat-%u", (unsigned)getuid());
+    else if (i == 1 && run && *run)
+        n = snprintf(dir, room, "%s/remat", run);
+    return n > 0 && (size_t)n < room;
+}
+
+#endif
