@@ -3,10 +3,10 @@
 #include "offline/maxflow.h"
 
 #include <errno.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { NODES_MAX = 100 * 1000 * 1000, EDGES_MAX = INT32_MAX / 8 };
 
 void mincut_inst_free(struct mincut_inst *g)
 {
@@ -16,71 +16,52 @@ void mincut_inst_free(struct mincut_inst *g)
     memset(g, 0, sizeof *g);
 }
 
-static int read_edges(const json_t *edges, int n_vertices, struct mincut_inst *g, char *err, size_t err_bytes)
+static int read_edges(const struct json_doc *doc, json_t *edges, struct mincut_inst *g, char *err, size_t err_len)
 {
     size_t m = json_array_size(edges);
-    if (m > INT32_MAX / 8) {
-        snprintf(err, err_bytes, "\"edges\" has %zu entries; at most %d are accepted", m, INT32_MAX / 8);
-        return -EINVAL;
-    }
-    g->n_vertices = n_vertices;
+    struct json_step at[3] = { { "edges", 0 }, { NULL, 0 }, { NULL, 0 } };
+    if (m > EDGES_MAX)
+        return json_fault(doc, at, 1, err, err_len, "has %zu entries, more than %d", m, EDGES_MAX);
     g->n_edges = (int)m;
     g->u = malloc((m + 1) * sizeof *g->u);
     g->v = malloc((m + 1) * sizeof *g->v);
     g->cap = malloc((m + 1) * sizeof *g->cap);
-    if (!g->u || !g->v || !g->cap) {
-        snprintf(err, err_bytes, "out of memory");
+    if (!g->u || !g->v || !g->cap)
         return -ENOMEM;
-    }
     for (size_t i = 0; i < m; i++) {
         const json_t *e = json_array_get(edges, i);
-        const json_t *u = json_array_get(e, 0), *v = json_array_get(e, 1), *c = json_array_get(e, 2);
-        if (json_array_size(e) != 3 || !json_is_integer(u) || !json_is_integer(v) || !json_is_integer(c)) {
-            snprintf(err, err_bytes, "edges[%zu] must be [u, v, capacity], three integers", i);
-            return -EINVAL;
+        int64_t x[3];
+        at[1].index = i;
+        if (json_array_size(e) != 3)
+            return json_fault(doc, at, 2, err, err_len, "must be [from, to, capacity]");
+        for (size_t k = 0; k < 3; k++) {
+            at[2].index = k;
+            if (json_as_int(json_array_get(e, k), k == 2 ? -1 : 0, k == 2 ? MAXFLOW_INF - 1 : g->n_vertices - 1, &x[k]))
+                return k == 2 ? json_fault(doc, at, 3, err, err_len, "must be a capacity, 0 or more, or -1 for infinite")
+                              : json_fault(doc, at, 3, err, err_len, "must be a vertex, 0 to %d", g->n_vertices - 1);
         }
-        json_int_t a = json_integer_value(u), b = json_integer_value(v), cap = json_integer_value(c);
-        if (a < 0 || a >= n_vertices || b < 0 || b >= n_vertices) {
-            snprintf(err, err_bytes, "edges[%zu] names a vertex outside 0..%d", i, n_vertices - 1);
-            return -EINVAL;
-        }
-        if (cap < -1 || cap == MAXFLOW_INF) {
-            snprintf(err, err_bytes, "edges[%zu] has capacity %lld; 0 or more, or -1 for infinite, is needed", i,
-                     (long long)cap);
-            return -EINVAL;
-        }
-        g->u[i] = (int)a;
-        g->v[i] = (int)b;
-        g->cap[i] = cap == -1 ? MAXFLOW_INF : cap;
+        g->u[i] = (int)x[0];
+        g->v[i] = (int)x[1];
+        g->cap[i] = x[2] == -1 ? MAXFLOW_INF : x[2];
     }
     return 0;
 }
 
-int mincut_inst_read(const char *path, struct mincut_inst *g, char *err, size_t err_bytes)
+int mincut_inst_read(const struct json_doc *doc, struct mincut_inst *g, char *err, size_t err_len)
 {
     memset(g, 0, sizeof *g);
-    json_error_t je;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &je);
-    if (!root) {
-        snprintf(err, err_bytes, "line %d column %d: %s", je.line, je.column, je.text);
-        return -EINVAL;
+    int64_t n = 0, cut = -1;
+    json_t *edges = NULL;
+    int r = json_get_int(doc, doc->root, NULL, 0, "n", 1, 0, NODES_MAX, &n, err, err_len);
+    if (!r)
+        r = json_get_int(doc, doc->root, NULL, 0, "cut", 0, 0, INT64_MAX, &cut, err, err_len);
+    if (!r)
+        r = json_get_array(doc, doc->root, NULL, 0, "edges", 1, &edges, err, err_len);
+    if (!r) {
+        g->n_vertices = 2 + 2 * (int)n;
+        r = read_edges(doc, edges, g, err, err_len);
     }
-    int r = -EINVAL;
-    const char *format = json_string_value(json_object_get(root, "format"));
-    const json_t *n = json_object_get(root, "n"), *edges = json_object_get(root, "edges");
-    const json_t *cut = json_object_get(root, "cut");
-    if (!format || strcmp(format, "mincut-v1"))
-        snprintf(err, err_bytes, "\"format\" must be \"mincut-v1\"");
-    else if (!json_is_integer(n) || json_integer_value(n) < 0 || json_integer_value(n) > 100000000)
-        snprintf(err, err_bytes, "\"n\" must be the number of nodes, 0 to 100000000");
-    else if (!json_is_array(edges))
-        snprintf(err, err_bytes, "\"edges\" must be an array of [u, v, capacity]");
-    else if (cut && !json_is_integer(cut))
-        snprintf(err, err_bytes, "\"cut\" must be an integer");
-    else
-        r = read_edges(edges, 2 + 2 * (int)json_integer_value(n), g, err, err_bytes);
-    g->cut = cut && !r ? json_integer_value(cut) : -1;
-    json_decref(root);
+    g->cut = cut;
     if (r)
         mincut_inst_free(g);
     return r;

@@ -111,8 +111,15 @@ int main(void)
     char path[4096], err[256];
     snprintf(path, sizeof path, "%s/anchors/mincut/mincut_transformer_n5101.json", shared);
     struct mincut_inst g;
-    if (mincut_inst_read(path, &g, err, sizeof err))
+    struct json_doc doc;
+    if (json_doc_load(path, &doc, err, sizeof err))
         return 77;
+    int bad = mincut_inst_read(&doc, &g, err, sizeof err);
+    json_doc_close(&doc);
+    if (bad) {
+        fprintf(stderr, "bench_maxflow: %s\n", err);
+        return 1;
+    }
     struct maxflow *f = build(&g);
     if (!f)
         return 1;

@@ -1,0 +1,56 @@
+/* milp.h: a mixed-integer linear program, built row by row and solved by CBC without a word on the terminal.
+ *
+ * Threads: none inside; one program belongs to one caller. CBC keeps state of its own, so solves take turns
+ * under a lock. Errors: 0 or a negative errno; builders remember the first error and milp_solve returns it.
+ */
+#ifndef REMAT_OFFLINE_MILP_H
+#define REMAT_OFFLINE_MILP_H
+
+#include <stddef.h>
+
+struct milp;
+
+struct milp *milp_new(void); /* NULL: no memory */
+void milp_free(struct milp *m);
+
+/* A column with bounds [lo, hi] and cost in the (minimised) objective; its index, or a negative errno. */
+int milp_col(struct milp *m, double lo, double hi, double cost, int integer);
+
+/* A row: milp_row opens it, milp_term adds coef * column, the next milp_row (or the solve) closes it. Terms
+ * of one column in one row are summed. lo <= row <= hi; MILP_NONE for no bound. */
+#define MILP_NONE 1e30
+int milp_row(struct milp *m, double lo, double hi);
+int milp_term(struct milp *m, int col, double coef);
+
+int milp_n_cols(const struct milp *m);
+int milp_n_rows(const struct milp *m);
+
+/* Fixes what the next solve may do with a column. */
+void milp_bounds(struct milp *m, int col, double lo, double hi);
+
+enum milp_status {
+    MILP_OPTIMAL,    /* x is an optimum, proved */
+    MILP_FEASIBLE,   /* x is the best found within the time */
+    MILP_INFEASIBLE, /* proved to have no solution */
+    MILP_UNKNOWN     /* time ran out with neither */
+};
+
+struct milp_result {
+    enum milp_status status;
+    double value;     /* of x */
+    double bound;     /* proved lower bound on the optimum; -MILP_NONE: none */
+    double *x;        /* milp_n_cols values; owned, freed by milp_result_free; NULL without a solution */
+};
+void milp_result_free(struct milp_result *r);
+
+struct milp_opts {
+    double time_limit_s;  /* wall clock; 0: none */
+    int relaxed;          /* drop the integrality */
+    const double *start;  /* n_cols values, of which the integer columns are a feasible start; NULL */
+    double cost_step;     /* every integral solution's value is a multiple of this; 0: not known */
+    double cutoff;        /* only solutions below this matter; 0: no cutoff */
+};
+
+int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r);
+
+#endif
