@@ -1,0 +1,368 @@
+#include "offline/anneal_search.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "offline/solver.h"
+
+enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16 };
+
+/* ---- chance ---------------------------------------------------------------------------------------------------- */
+
+static inline uint64_t draw(struct anneal_search *s) /* xorshift64* */
+{
+    uint64_t x = s->rng;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    s->rng = x;
+    return x * 0x2545F4914F6CDD1Dull;
+}
+
+static inline int32_t draw_below(struct anneal_search *s, int32_t n)
+{
+    return (int32_t)(((draw(s) >> 32) * (uint64_t)n) >> 32);
+}
+
+static inline double draw_unit(struct anneal_search *s) { return (double)(draw(s) >> 11) * 0x1p-53; }
+
+/* ---- life ------------------------------------------------------------------------------------------------------ */
+
+struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t limit_bytes, uint64_t seed)
+{
+    struct anneal_search *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->m = m;
+    s->limit_bytes = limit_bytes;
+    s->rng = (seed + 1) * 0x9E3779B97F4A7C15ull;
+    s->rng = s->rng ? s->rng : 1;
+    s->small_bytes = limit_bytes / 10000;
+    s->lambda = 40.0 * (double)m->g->total_ns / (double)(m->g->baseline_peak_bytes + 1);
+    s->a = anneal_new(m);
+    s->cand = malloc(((size_t)m->n_cells + 1) * sizeof *s->cand);
+    if (!s->a || !s->cand) {
+        anneal_search_free(s);
+        return NULL;
+    }
+    for (int32_t c = 0; c < m->n_cells; c++)
+        if (m->cells[c].unit >= 0 && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > s->small_bytes)
+            s->cand[s->n_cand++] = c;
+    return s;
+}
+
+void anneal_search_free(struct anneal_search *s)
+{
+    if (!s)
+        return;
+    anneal_free(s->a);
+    anneal_seq_free(&s->best);
+    free(s->cand);
+    free(s);
+}
+
+static int note_best(struct anneal_search *s)
+{
+    if (anneal_peak(s->a) > s->limit_bytes || (s->best.n && s->a->replay_ns >= s->best.replay_ns))
+        return 0;
+    return anneal_save(s->a, &s->best);
+}
+
+int anneal_search_clear(struct anneal_search *s)
+{
+    /* with no replays a schedule is the program itself */
+    while (s->a->n_replays)
+        anneal_remove(s->a, s->a->replays[s->a->n_replays - 1]);
+    const int rc = anneal_regrid(s->a);
+    return rc ? rc : note_best(s);
+}
+
+int anneal_search_seed(struct anneal_search *s, const struct anneal_seq *seq)
+{
+    const int rc = anneal_load(s->a, seq->at, seq->n);
+    return rc ? rc : note_best(s);
+}
+
+/* ---- mutations ------------------------------------------------------------------------------------------------- */
+
+static int put(struct anneal_search *s, int32_t u, int32_t slot)
+{
+    if (s->n_journal == ANNEAL_MOVE_CHANGES || anneal_add(s->a, u, slot))
+        return 0;
+    s->journal[s->n_journal++] = (struct anneal_change){u, slot, 1};
+    return 1;
+}
+
+static int take(struct anneal_search *s, int32_t slot)
+{
+    if (s->n_journal == ANNEAL_MOVE_CHANGES)
+        return 0;
+    s->journal[s->n_journal++] = (struct anneal_change){anneal_unit_at(s->a, slot), slot, 0};
+    anneal_remove(s->a, slot);
+    return 1;
+}
+
+static void undo(struct anneal_search *s)
+{
+    while (s->n_journal) {
+        const struct anneal_change *c = &s->journal[--s->n_journal];
+        if (c->added)
+            anneal_remove(s->a, c->slot);
+        else
+            (void)anneal_add(s->a, c->unit, c->slot); /* room was there before: cannot fail */
+    }
+}
+
+/* First event of cell c after slot s: index into its list. */
+static inline int32_t next_event(const struct anneal *a, int32_t c, int32_t s)
+{
+    const struct anneal_events *e = &a->ev[c];
+    int32_t i = e->n;
+    while (i > 0 && e->at[i - 1] / 2 > s)
+        i--;
+    return i;
+}
+
+static inline int is_use(const struct anneal_events *e, int32_t i) { return i < e->n && !(e->at[i] & 1); }
+
+/* A place for one more replay: just before a use of a cell that comes some time after the use before it. */
+static int choose_add(struct anneal_search *s, int32_t *unit, int32_t *slot)
+{
+    const struct anneal *a = s->a;
+    const int32_t c = s->cand[draw_below(s, s->n_cand)];
+    const struct anneal_events *e = &a->ev[c];
+    if (e->n < 2)
+        return 0;
+    const int32_t k = 1 + draw_below(s, e->n - 1);
+    if (!is_use(e, k))
+        return 0;
+    *slot = anneal_empty_before(a, e->at[k] / 2 - 1, e->at[k - 1] / 2);
+    *unit = s->m->cells[c].unit;
+    return *slot >= 0 && anneal_may_add(a, *unit, *slot);
+}
+
+/* Add a replay and, with probability `deep` each, replays of what it would otherwise keep waiting in memory. */
+static void add_chain(struct anneal_search *s, int32_t u, int32_t slot, double deep, int depth)
+{
+    const struct anneal_model *m = s->m;
+    const struct anneal_unit *unit = &m->units[u];
+    if (!put(s, u, slot) || depth == CHAIN_DEPTH)
+        return;
+    for (int32_t k = 0; k < unit->n_in; k++) {
+        const int32_t c = m->unit_cells[unit->first_in + k], feeder = m->cells[c].unit;
+        if (feeder < 0 || m->cells[c].bytes <= s->small_bytes)
+            continue;
+        const struct anneal_events *e = &s->a->ev[c];
+        const int32_t i = next_event(s->a, c, slot); /* ours is i - 1, so i >= 2 */
+        const int32_t before = e->at[i - 2] / 2;
+        if (is_use(e, i) || before >= slot - 1 || draw_unit(s) >= deep)
+            continue;
+        const int32_t at = anneal_empty_before(s->a, slot - 1, before);
+        if (at >= 0 && anneal_may_add(s->a, feeder, at))
+            add_chain(s, feeder, at, deep, depth + 1);
+    }
+}
+
+/* Does any cell that the replay in this slot rebuilds get used before it is rebuilt again? Small ones come along for
+ * nothing and do not count. */
+static int is_useful(const struct anneal_search *s, int32_t slot)
+{
+    const struct anneal_unit *unit = &s->m->units[anneal_unit_at(s->a, slot)];
+    for (int32_t k = 0; k < unit->n_out; k++) {
+        const int32_t c = s->m->unit_cells[unit->first_out + k];
+        if (s->m->cells[c].bytes > s->small_bytes && is_use(&s->a->ev[c], next_event(s->a, c, slot)))
+            return 1;
+    }
+    return 0;
+}
+
+static void take_chain(struct anneal_search *s, int32_t slot)
+{
+    const struct anneal_model *m = s->m;
+    const struct anneal_unit *unit = &m->units[anneal_unit_at(s->a, slot)];
+    if (!take(s, slot))
+        return;
+    for (int32_t k = 0; k < unit->n_in; k++) {
+        const int32_t c = m->unit_cells[unit->first_in + k];
+        const struct anneal_events *e = &s->a->ev[c];
+        const int32_t i = next_event(s->a, c, slot);
+        if (i == 0 || is_use(e, i - 1) || is_use(e, i))
+            continue;
+        const int32_t made = e->at[i - 1] / 2;
+        if (made > 0 && s->a->slot[made] != ANNEAL_EMPTY && anneal_is_replay(s->a, made) && !is_useful(s, made))
+            take_chain(s, made);
+    }
+}
+
+/* Elsewhere for the replay in this slot: right before the first use it serves, or a random step away. */
+static int32_t choose_shift(struct anneal_search *s, int32_t slot)
+{
+    const struct anneal_model *m = s->m;
+    const int32_t u = anneal_unit_at(s->a, slot);
+    const struct anneal_unit *unit = &m->units[u];
+    int32_t first = s->a->n_slots;
+    for (int32_t k = 0; k < unit->n_out; k++) {
+        const int32_t c = m->unit_cells[unit->first_out + k];
+        const struct anneal_events *e = &s->a->ev[c];
+        const int32_t i = next_event(s->a, c, slot);
+        if (is_use(e, i) && e->at[i] / 2 < first)
+            first = e->at[i] / 2;
+    }
+    if (first == s->a->n_slots)
+        return -1;
+    int32_t to = first - 1;
+    if (draw(s) >> 63) {
+        const int32_t step = 1 + draw_below(s, 40);
+        to = draw(s) >> 63 ? slot + step : slot - step;
+        to = to < first ? to : first - 1;
+    }
+    to = to < 1 ? -1 : anneal_empty_before(s->a, to, 0);
+    return to >= 0 && to != slot && anneal_may_add(s->a, u, to) ? to : -1;
+}
+
+static int32_t any_replay(struct anneal_search *s) { return s->a->replays[draw_below(s, s->a->n_replays)]; }
+
+/* Make one mutation; 0: the dice named none. */
+static int mutate(struct anneal_search *s)
+{
+    const int32_t dice = draw_below(s, 100);
+    int32_t unit, slot;
+    if (dice < 45) {
+        if (!choose_add(s, &unit, &slot))
+            return 0;
+        add_chain(s, unit, slot, dice < 20 ? 0 : 0.7, 0);
+        return 1;
+    }
+    if (!s->a->n_replays)
+        return 0;
+    if (dice < 70) {
+        take_chain(s, any_replay(s));
+        return 1;
+    }
+    if (dice < 80) {
+        const int32_t from = any_replay(s), to = choose_shift(s, from);
+        if (to < 0)
+            return 0;
+        unit = anneal_unit_at(s->a, from);
+        take(s, from);
+        put(s, unit, to);
+        return 1;
+    }
+    take_chain(s, any_replay(s));
+    if (!choose_add(s, &unit, &slot))
+        return 1;
+    add_chain(s, unit, slot, 0.7, 0);
+    if (dice < 85 && choose_add(s, &unit, &slot))
+        add_chain(s, unit, slot, 0, 0);
+    return 1;
+}
+
+/* ---- annealing ------------------------------------------------------------------------------------------------- */
+
+static double energy(const struct anneal_search *s)
+{
+    const double ns = (double)s->a->replay_ns, over = segtree_max(&s->a->tree) - (double)s->limit_bytes;
+    if (s->a->soft_unit > 0) {
+        const double z = segtree_soft_max(&s->a->soft) - (double)s->limit_bytes / s->a->soft_unit;
+        return ns + s->soft_k * exp(z < 300 ? z : 300);
+    }
+    /* a byte too many is as bad as a thousandth of the limit: no schedule settles just above it */
+    return over <= 0 ? ns : ns + s->lambda * fmax(over, 1e-3 * (double)s->limit_bytes);
+}
+
+int anneal_search_step(struct anneal_search *s, double temperature_ns)
+{
+    const double before = energy(s);
+    s->n_journal = 0;
+    s->mutations++;
+    if (!mutate(s))
+        return 0;
+    const double rise = energy(s) - before;
+    if (rise <= 0 || (temperature_ns > 0 && draw_unit(s) < exp(-rise / temperature_ns)))
+        return 1;
+    undo(s);
+    return 0;
+}
+
+/* What changes slowly during a run: temperature, stage, soft unit; every REGRID_EVERY mutations. */
+static int set_stage(struct anneal_search *s, const struct anneal_run *run, double done, double *temperature)
+{
+    *temperature = run->hot_ns * pow(run->cold_ns / run->hot_ns, done);
+    int rc = anneal_regrid(s->a);
+    if (rc)
+        return rc;
+    double unit = 0;
+    if (done < run->soft_share) {
+        unit = (double)s->limit_bytes * run->soft_hot * pow(run->soft_cold / run->soft_hot, done / run->soft_share);
+        s->soft_k = 2.0 * (double)s->m->g->total_ns * unit / (double)s->limit_bytes;
+    }
+    return unit > 0 || s->a->soft_unit > 0 ? anneal_set_soft(s->a, unit) : 0;
+}
+
+int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
+{
+    double temperature = run->hot_ns, now = energy(s);
+    int rc = 0;
+    if (!s->n_cand)
+        return note_best(s);
+    for (int64_t it = 0; it < run->mutations && !rc; it++) {
+        if (it % REGRID_EVERY == 0) {
+            if (run->deadline_s > 0 && solver_now_s() >= run->deadline_s)
+                break;
+            rc = set_stage(s, run, (double)it / (double)run->mutations, &temperature);
+            now = energy(s);
+        }
+        s->n_journal = 0;
+        s->mutations++;
+        if (!mutate(s))
+            continue;
+        const double then = energy(s);
+        if (then <= now || draw_unit(s) < exp((now - then) / temperature)) {
+            now = then;
+            if (!s->best.n || s->a->replay_ns < s->best.replay_ns)
+                rc = note_best(s);
+        } else {
+            undo(s);
+        }
+    }
+    s->n_journal = 0;
+    if (!rc && s->a->soft_unit > 0)
+        rc = anneal_set_soft(s->a, 0);
+    return rc;
+}
+
+int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns)
+{
+    const double total = (double)s->m->g->total_ns;
+    int64_t length = 200 * (int64_t)s->n_cand + 20000;
+    int idle = 0, rc = note_best(s);
+    for (int k = 0; !rc && idle < patience; k++) {
+        const double start = solver_now_s(), was = s->best.n ? (double)s->best.replay_ns : 0;
+        if (deadline_s > 0 && start >= deadline_s)
+            break;
+        if (s->best.n && was <= bound_ns)
+            break;
+        /* even runs start afresh, odd ones from the best, cooler */
+        const int again = k % 2 && s->best.n;
+        rc = again ? anneal_load(s->a, s->best.at, s->best.n) : k == 0 ? 0 : anneal_search_clear(s);
+        const struct anneal_run run = {.mutations = length,
+                                       .hot_ns = total * (again ? 6e-5 : 5e-4),
+                                       .cold_ns = total * 4e-6,
+                                       .soft_share = again || k % 4 == 0 ? 0 : 0.6,
+                                       .soft_hot = 0.03,
+                                       .soft_cold = 0.002,
+                                       .deadline_s = deadline_s};
+        if (!rc)
+            rc = anneal_search_run(s, &run);
+        const double took = solver_now_s() - start;
+        idle = s->best.n && was > 0 && was - (double)s->best.replay_ns < 2e-4 * total ? idle + 1 : 0;
+        if (k % 2)
+            length *= 2;
+        /* a run that cannot end in time would be broken off hot: make the last one fit */
+        const double left = deadline_s - solver_now_s(), per = took / (double)run.mutations;
+        if (deadline_s > 0 && left > 0 && took > 0 && (double)length * per > left)
+            length = (int64_t)(left / per) + 1;
+    }
+    return rc;
+}

@@ -1,0 +1,74 @@
+/* Simulated annealing over schedules of replays: FastSA's search, with moves that take chains at once.
+ *
+ * After "A fast heuristic to optimize time-space tradeoff for large models" (Imanishi et al., NeurIPS 2023): nodes
+ * are grouped, a mutation adds, takes away or moves a replay, its effect on the peak is read off a range-add tree,
+ * and it stays by the Metropolis rule. Stage 1 lowers memory towards the limit with the smooth (log-add-exp) peak,
+ * stage 2 lowers time under the exact peak. Energy, in nanoseconds:
+ *
+ *   stage 1   sum of replay times + K exp((LAE - limit) / unit)      unit: the temperature of the log-add-exp
+ *   stage 2   sum of replay times + lambda max(0, peak - limit)
+ *
+ * Additions to the paper: a mutation may add a replay together with the replays that bring its inputs back, take
+ * away a replay together with those that only fed it, and trade one for another, each judged as a whole.
+ *
+ * Threads: one search belongs to one thread. Same model, seed and runs: same result, as long as no deadline strikes.
+ * Errors: 0 or negative errno.
+ */
+#ifndef REMAT_OFFLINE_ANNEAL_SEARCH_H
+#define REMAT_OFFLINE_ANNEAL_SEARCH_H
+
+#include <stdint.h>
+
+#include "offline/anneal.h"
+
+enum { ANNEAL_MOVE_CHANGES = 64 }; /* replays one mutation may add and remove */
+
+struct anneal_change {
+    int32_t unit, slot;
+    int32_t added;
+};
+
+struct anneal_search {
+    const struct anneal_model *m;
+    struct anneal *a;
+    int64_t limit_bytes;
+    uint64_t rng;
+    int32_t *cand; /* cells worth bringing back later */
+    int32_t n_cand;
+    int64_t small_bytes; /* cells below are not worth a move of their own */
+    double lambda;       /* ns per byte over the limit */
+    double soft_k;
+    struct anneal_change journal[ANNEAL_MOVE_CHANGES];
+    int32_t n_journal;
+    struct anneal_seq best; /* the cheapest schedule within the limit; n == 0: none yet */
+    int64_t mutations;
+};
+
+/* How one run goes. Temperatures are in nanoseconds, falling geometrically over the run. */
+struct anneal_run {
+    int64_t mutations;
+    double hot_ns, cold_ns;
+    double soft_share;          /* part of the run spent in stage 1 */
+    double soft_hot, soft_cold; /* unit of the soft peak, as parts of the limit */
+    double deadline_s;          /* solver_now_s clock; the run ends there */
+};
+
+struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t limit_bytes, uint64_t seed);
+void anneal_search_free(struct anneal_search *s);
+
+/* Where the next run starts: no replays; a row (anneal_seq_of_plan); or the best so far. A row within the limit also
+ * counts as found. */
+int anneal_search_clear(struct anneal_search *s);
+int anneal_search_seed(struct anneal_search *s, const struct anneal_seq *seq);
+
+int anneal_search_run(struct anneal_search *s, const struct anneal_run *run);
+
+/* The sequence of runs that the solvers use: short ones first, each pair longer than the last, alternating between
+ * fresh starts and reheats of the best; ends at the deadline, when `patience` runs in a row brought less than
+ * 0.02 % of the iteration, or when the best reaches bound_ns (replay time; 0: no bound). */
+int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns);
+
+/* One mutation, kept if it does not raise the energy at temperature 0, as the benchmark counts them. */
+int anneal_search_step(struct anneal_search *s, double temperature_ns);
+
+#endif

@@ -1,0 +1,72 @@
+/* The solver `anneal`: FastSA on the whole graph. */
+#include "offline/anneal_solve.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "offline/sim.h"
+
+enum { ANNEAL_DEFAULT_S = 30, ANNEAL_PATIENCE = 4 };
+
+/* The best row as a plan, judged. */
+static int finish(struct anneal_search *s, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+{
+    struct sim_result r;
+    int rc = anneal_load(s->a, s->best.at, s->best.n);
+    if (!rc)
+        rc = anneal_plan(s->a, out);
+    if (!rc)
+        rc = sim_run(s->m->g, out, opts->limit_bytes, &r);
+    if (rc)
+        return rc;
+    if (!r.ok) {
+        snprintf(rep->message, sizeof rep->message, "the annealed plan does not replay: %.200s", r.error);
+        return -EPROTO;
+    }
+    snprintf(out->solver, sizeof out->solver, "anneal");
+    sim_stamp(s->m->g, out, opts->limit_bytes, &r);
+    rep->peak_bytes = r.peak_bytes;
+    rep->planned_ns = r.ns;
+    rep->replays = r.replays;
+    rep->offloads = r.offloads;
+    return 0;
+}
+
+int anneal_solve(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience,
+                 const struct plan *const *seeds, int n_seeds, struct plan *out, struct solver_report *rep)
+{
+    struct anneal_seq seq = {0};
+    struct anneal_model *m = anneal_model_new(g, 0);
+    struct anneal_search *s = m ? anneal_search_new(m, opts->limit_bytes, opts->seed) : NULL;
+    int rc = s ? 0 : -ENOMEM;
+    for (int k = 0; !rc && k < n_seeds; k++) {
+        rc = anneal_seq_of_plan(m, seeds[k], &seq);
+        if (!rc)
+            rc = anneal_search_seed(s, &seq);
+    }
+    if (!rc && n_seeds)
+        rc = anneal_search_clear(s);
+    if (!rc)
+        rc = anneal_search_all(s, deadline_s, patience, 0);
+    if (!rc && !s->best.n)
+        rc = -ENOSPC;
+    if (!rc)
+        rc = finish(s, opts, out, rep);
+    if (rc == -ENOSPC)
+        snprintf(rep->message, sizeof rep->message, "no schedule within the limit after %lld mutations",
+                 s ? (long long)s->mutations : 0LL);
+    anneal_search_free(s);
+    anneal_model_free(m);
+    anneal_seq_free(&seq);
+    return rc;
+}
+
+static int solve_anneal(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+{
+    const double limit_s = opts->time_limit_s > 0 ? opts->time_limit_s : ANNEAL_DEFAULT_S;
+    const double deadline_s = solver_now_s() + limit_s;
+    const int rc = anneal_solve(g, opts, deadline_s, ANNEAL_PATIENCE, NULL, 0, out, rep);
+    return rc == -ENOSPC && solver_now_s() >= deadline_s ? -ETIME : rc;
+}
+
+const struct solver solver_anneal = {"anneal", "simulated annealing over schedules of replays (FastSA)", solve_anneal};
