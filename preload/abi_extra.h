@@ -1,0 +1,64 @@
+/* abi_extra.h: entry points that have a door but are neither called nor simulated by this project: graph editing and
+ * textures of the driver, and the few calls of NVML and NCCL. Parameter blocks the doors only hand on are `void`.
+ *
+ * No code, no state. NVML calls answer 0 or an NVML code, NCCL calls 0 or an ncclResult_t.
+ */
+#ifndef REMAT_PRELOAD_ABI_EXTRA_H
+#define REMAT_PRELOAD_ABI_EXTRA_H
+
+#include "preload/cuda_abi.h"
+
+typedef unsigned long long CUtexObject;
+
+/* The head of CUDA_RESOURCE_DESC: a linear or pitched resource begins with its device pointer. */
+struct abi_resource {
+    int type; /* 2: linear, 3: two-dimensional with a pitch; 0 and 1: arrays */
+    CUdeviceptr ptr;
+};
+
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const void *);
+CUresult cuGraphAddNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, void *);
+CUresult cuGraphAddNode_v2(CUgraphNode *, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, void *);
+CUresult cuGraphKernelNodeSetParams(CUgraphNode, const void *);
+CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode, const void *);
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode, const void *);
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode, const void *);
+CUresult cuGraphNodeSetParams(CUgraphNode, const void *);
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec, CUgraphNode, const void *);
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode, const void *);
+CUresult cuGraphExecNodeSetParams(CUgraphExec, CUgraphNode, const void *);
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec, CUgraphNode, const void *, CUcontext);
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec, CUgraphNode, const void *, CUcontext);
+CUresult cuTexObjectCreate(CUtexObject *, const struct abi_resource *, const void *, const void *);
+CUresult cuTexRefSetAddress_v2(size_t *, CUtexref, CUdeviceptr, size_t);
+CUresult cuTexRefSetAddress2D_v3(CUtexref, const CUDA_ARRAY_DESCRIPTOR *, CUdeviceptr, size_t);
+
+typedef struct nvmlDevice_st *nvmlDevice_t;
+struct nvml_memory {
+    unsigned long long total, free, used;
+};
+struct nvml_memory_v2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
+int nvmlDeviceGetMemoryInfo(nvmlDevice_t, struct nvml_memory *);
+int nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t, struct nvml_memory_v2 *);
+
+typedef struct ncclComm *ncclComm_t;
+int ncclAllReduce(const void *, void *, size_t, int type, int op, ncclComm_t, CUstream);
+int ncclReduce(const void *, void *, size_t, int type, int op, int root, ncclComm_t, CUstream);
+int ncclBroadcast(const void *, void *, size_t, int type, int root, ncclComm_t, CUstream);
+int ncclBcast(void *, size_t, int type, int root, ncclComm_t, CUstream);
+int ncclAllGather(const void *, void *, size_t, int type, ncclComm_t, CUstream);
+int ncclReduceScatter(const void *, void *, size_t, int type, int op, ncclComm_t, CUstream);
+int ncclAlltoAll(const void *, void *, size_t, int type, ncclComm_t, CUstream);
+int ncclGather(const void *, void *, size_t, int type, int root, ncclComm_t, CUstream);
+int ncclScatter(const void *, void *, size_t, int type, int root, ncclComm_t, CUstream);
+int ncclSend(const void *, size_t, int type, int peer, ncclComm_t, CUstream);
+int ncclRecv(void *, size_t, int type, int peer, ncclComm_t, CUstream);
+int ncclGroupStart(void);
+int ncclGroupEnd(void);
+int ncclCommRegister(ncclComm_t, void *, size_t, void **);
+int ncclCommWindowRegister(ncclComm_t, void *, size_t, void **, int);
+
+#endif

@@ -1,0 +1,45 @@
+/* counted.h: bookkeeping shared by the doors of memory that is counted but not managed.
+ *
+ * Threads: any; vmm_* hold one lock of their own. Errors: driver codes are handed through.
+ */
+#ifndef REMAT_PRELOAD_COUNTED_H
+#define REMAT_PRELOAD_COUNTED_H
+
+#include "preload/door.h"
+
+/* After eng_foreign_reserve(bytes) and the driver's call with result r: commits or cancels. Returns r. */
+static inline int counted_settle(int r, uint64_t key, size_t bytes, bool is_range)
+{
+    if (r)
+        eng_foreign_cancel(bytes);
+    else
+        eng_foreign_commit(key, bytes, is_range);
+    return r;
+}
+
+/* After the driver's freeing call with result r. Returns r. */
+static inline int counted_gone(int r, uint64_t key)
+{
+    if (!r)
+        eng_foreign_free(key);
+    return r;
+}
+
+/* Bytes of a CUDA array of `levels` mipmap levels: the texels' own, without the driver's tiling, which it does not tell.
+ * Sparse and deferred arrays have no memory of their own: 0. */
+size_t counted_array_bytes(size_t width, size_t height, size_t depth, CUarray_format format, unsigned channels,
+                           unsigned flags, unsigned levels);
+
+/* The physical memory behind a cuMemCreate handle lives until the handle's last reference and its last mapping are gone;
+ * the handle's number may be reused before that. So memory is known by a serial number of ours. */
+
+/* A handle of `bytes` was created (committed here). On exhausted host memory the bytes stay counted for good. */
+void vmm_created(CUmemGenericAllocationHandle h, size_t bytes);
+/* A further reference, from cuMemRetainAllocationHandle. */
+void vmm_retained(CUmemGenericAllocationHandle h);
+void vmm_released(CUmemGenericAllocationHandle h);
+void vmm_mapped(CUmemGenericAllocationHandle h, CUdeviceptr at, size_t bytes);
+/* Every mapping inside the range ended. */
+void vmm_unmapped(CUdeviceptr at, size_t bytes);
+
+#endif

@@ -1,0 +1,179 @@
+/* door.h: what every hook shares: the table of real entry points, the open/shut state, and the macro that turns a row of
+ * hooks.def into an exported function.
+ *
+ * Threads: any. The state is per thread (door_depth) or write-once. Errors: CUresult codes of the driver or the engine;
+ * the doors add none, but for one case: a cu* entry called although the process has no driver answers
+ * CUDA_ERROR_NOT_INITIALIZED, and one that this driver lacks CUDA_ERROR_NOT_SUPPORTED.
+ */
+#ifndef REMAT_PRELOAD_DOOR_H
+#define REMAT_PRELOAD_DOOR_H
+
+#include "policy/engine.h"
+#include "preload/abi_extra.h"
+#include "preload/hooks.def"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define DOOR_PUBLIC __attribute__((visibility("default")))
+#define DOOR_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* ---- the rows as an enum, as a table of real pointers, as hidden names of the hooks ------------------------------- */
+
+enum hook_id {
+#define H(sym, ...) HOOK_##sym,
+    HOOKS_CUDA(H) HOOKS_NVML(H) HOOKS_NCCL(H)
+#undef H
+        HOOK_COUNT
+};
+
+struct door_real {
+#define H(sym, ...) __typeof__(&sym) sym;
+    HOOKS_CUDA(H) HOOKS_NVML(H) HOOKS_NCCL(H)
+#undef H
+};
+/* Entries of a library that is not there, or that it lacks, point to a function that answers an error. */
+extern struct door_real door_real;
+
+/* hook_SYM is the exported SYM under a name that no other library can preempt. */
+#define H(sym, ...) extern __typeof__(sym) hook_##sym __attribute__((visibility("hidden")));
+HOOKS_CUDA(H) HOOKS_NVML(H) HOOKS_NCCL(H)
+#undef H
+
+enum door_provider { DOOR_CUDA, DOOR_NVML, DOOR_NCCL, DOOR_PROVIDERS };
+enum door_mode { MODE_PLAIN, MODE_LEGACY, MODE_THREAD };
+
+struct door_row {
+    const char *symbol, *base; /* base NULL: not a driver call */
+    int since;
+    enum door_mode mode;
+    enum door_provider provider;
+    void *hook;
+    void **real; /* into door_real */
+};
+extern const struct door_row door_rows[HOOK_COUNT];
+
+/* ---- state ---------------------------------------------------------------------------------------------------------- */
+
+/* How far this thread is inside remat or inside a call the doors made. */
+enum door_depth {
+    DOOR_OPEN,  /* the program's own calls */
+    DOOR_QUIET, /* inside a collective: its launches and copies pass, its allocations are counted */
+    DOOR_SHUT   /* inside the engine or the driver: everything passes */
+};
+extern _Thread_local int door_depth __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+/* Bits set while hooks must take the slow path first. */
+enum { WATCH_UNRESOLVED = 1, WATCH_UNSTARTED = 2, WATCH_COUNT = 4 };
+extern atomic_uint door_watch;
+void door_slow(enum hook_id id);
+
+/* The depth to restore afterwards, or -1: pass the call through. In steady state five loads, no store to shared memory. */
+static inline int door_enter(enum hook_id id, int max_depth)
+{
+    int depth = door_depth;
+    if (DOOR_UNLIKELY(atomic_load_explicit(&door_watch, memory_order_acquire)))
+        door_slow(id);
+    if (depth > max_depth || !eng_active())
+        return -1;
+    door_depth = DOOR_SHUT;
+    return depth;
+}
+
+static inline void door_leave(int depth)
+{
+    door_depth = depth;
+}
+
+/* REMAT_DISABLE=1. No lock, no allocation: dlsym asks it. */
+bool door_disabled(void);
+/* Starts the engine if that has not been tried; the driver must be initialised. */
+void door_start(void);
+/* True when the provider's library is in the process. No allocation. */
+bool door_provider_loaded(enum door_provider p);
+/* Fills door_real's entries of this provider once its library is loaded; false while it is not. */
+bool door_resolve(enum door_provider p);
+/* Any symbol of the real driver, past the doors; NULL when there is none. */
+void *door_driver_symbol(const char *name);
+/* glibc's dlsym. */
+void *door_real_dlsym(void *handle, const char *name);
+/* True when p lies in the library the provider's calls come from. */
+bool door_is_provider_address(enum door_provider p, const void *address);
+/* REMAT_LOG=doors: this hook was handed out. */
+enum door_route { ROUTE_DLSYM, ROUTE_PROC_ADDRESS, DOOR_ROUTES };
+void door_note_given(enum hook_id id, enum door_route route);
+void door_note_asked(enum door_route route);
+
+/* Work that touches device memory in ways nobody announces: everything live becomes resident and stays. Called with the
+ * door shut. */
+void door_pin_everything(void);
+
+/* ---- a row becomes a function ------------------------------------------------------------------------------------------ */
+
+#define DOOR_UNWRAP(...) __VA_ARGS__
+#define DOOR_CALL_PLAIN(body, sym, ...) body(door_real.sym, __VA_ARGS__)
+#define DOOR_CALL_LEGACY(body, sym, ...) body(door_real.sym, CU_STREAM_LEGACY, __VA_ARGS__)
+#define DOOR_CALL_THREAD(body, sym, ...) body(door_real.sym, CU_STREAM_PER_THREAD, __VA_ARGS__)
+
+#define DOOR_ALIAS(sym)                                                                                                \
+    extern __typeof__(sym) hook_##sym __attribute__((alias(#sym), visibility("hidden")));
+
+#define DOOR_EXPORT_AT(max_depth, sym, mode, body, params, args)                                                       \
+    DOOR_PUBLIC CUresult sym params                                                                                    \
+    {                                                                                                                  \
+        int depth_ = door_enter(HOOK_##sym, max_depth);                                                                \
+        if (depth_ < 0)                                                                                                \
+            return door_real.sym args;                                                                                 \
+        int result_ = DOOR_CALL_##mode(body, sym, DOOR_UNWRAP args);                                                   \
+        door_leave(depth_);                                                                                            \
+        return (CUresult)result_;                                                                                      \
+    }                                                                                                                  \
+    DOOR_ALIAS(sym)
+
+/* For HOOKS_*(DOOR_EXPORT): open for the program's own calls only. */
+#define DOOR_EXPORT(sym, base, since, mode, body, params, args)                                                        \
+    DOOR_EXPORT_AT(DOOR_OPEN, sym, mode, body, params, args)
+/* For memory that counts whoever asks for it, collectives included. */
+#define DOOR_EXPORT_COUNTED(sym, base, since, mode, body, params, args)                                                \
+    DOOR_EXPORT_AT(DOOR_QUIET, sym, mode, body, params, args)
+
+/* The stream the engine is told: an explicit handle for stream 0. */
+static inline CUstream door_stream(CUstream s, CUstream null_stream)
+{
+    return s ? s : null_stream;
+}
+
+/* ---- issuing a call from eng_other() ----------------------------------------------------------------------------------- */
+
+/* ISSUE<n>(name, sym, types...): struct call_NAME holds the real pointer `fn` and the arguments a, b, c, ...;
+ * issue_NAME(&call) makes the call. `sym`: any variant of that type. */
+#define ISSUE1(name, sym, A)                                                                                           \
+    struct call_##name { __typeof__(&sym) fn; A a; };                                                                  \
+    static int issue_##name(void *p) { struct call_##name *c = p; return (int)c->fn(c->a); }
+#define ISSUE2(name, sym, A, B)                                                                                        \
+    struct call_##name { __typeof__(&sym) fn; A a; B b; };                                                             \
+    static int issue_##name(void *p) { struct call_##name *c = p; return (int)c->fn(c->a, c->b); }
+#define ISSUE3(name, sym, A, B, C)                                                                                     \
+    struct call_##name { __typeof__(&sym) fn; A a; B b; C c; };                                                        \
+    static int issue_##name(void *p) { struct call_##name *c = p; return (int)c->fn(c->a, c->b, c->c); }
+#define ISSUE4(name, sym, A, B, C, D)                                                                                  \
+    struct call_##name { __typeof__(&sym) fn; A a; B b; C c; D d; };                                                   \
+    static int issue_##name(void *p) { struct call_##name *c = p; return (int)c->fn(c->a, c->b, c->c, c->d); }
+#define ISSUE5(name, sym, A, B, C, D, E)                                                                               \
+    struct call_##name { __typeof__(&sym) fn; A a; B b; C c; D d; E e; };                                              \
+    static int issue_##name(void *p) { struct call_##name *c = p; return (int)c->fn(c->a, c->b, c->c, c->d, c->e); }
+#define ISSUE6(name, sym, A, B, C, D, E, F)                                                                            \
+    struct call_##name { __typeof__(&sym) fn; A a; B b; C c; D d; E e; F f; };                                         \
+    static int issue_##name(void *p)                                                                                   \
+    { struct call_##name *c = p; return (int)c->fn(c->a, c->b, c->c, c->d, c->e, c->f); }
+#define ISSUE8(name, sym, A, B, C, D, E, F, G, I)                                                                      \
+    struct call_##name { __typeof__(&sym) fn; A a; B b; C c; D d; E e; F f; G g; I i; };                               \
+    static int issue_##name(void *p)                                                                                   \
+    { struct call_##name *c = p; return (int)c->fn(c->a, c->b, c->c, c->d, c->e, c->f, c->g, c->i); }
+#define ISSUE9(name, sym, A, B, C, D, E, F, G, I, J)                                                                   \
+    struct call_##name { __typeof__(&sym) fn; A a; B b; C c; D d; E e; F f; G g; I i; J j; };                          \
+    static int issue_##name(void *p)                                                                                   \
+    { struct call_##name *c = p; return (int)c->fn(c->a, c->b, c->c, c->d, c->e, c->f, c->g, c->i, c->j); }
+
+#endif

@@ -1,0 +1,109 @@
+/* hook_batch.c: many copies in one call: one opaque op that touches what they all touch. */
+#include "preload/door.h"
+
+#include <stdlib.h>
+
+enum { FEW = 32 };
+
+/* Touches of a batch: on the stack while they are few. */
+struct touch_list {
+    struct eng_touch few[FEW], *at;
+    unsigned used;
+};
+
+/* Room for two touches a copy; false: there is none, everything is pinned instead. */
+static bool list_open(struct touch_list *l, size_t copies)
+{
+    l->used = 0;
+    l->at = l->few;
+    if (copies <= FEW / 2)
+        return true;
+    l->at = copies < (UINT32_MAX / 2) ? malloc(2 * copies * sizeof *l->at) : NULL;
+    if (!l->at)
+        door_pin_everything();
+    return l->at != NULL;
+}
+
+static void list_add(struct touch_list *l, CUdeviceptr at, size_t bytes, unsigned mode)
+{
+    l->at[l->used++] = (struct eng_touch){at, bytes, mode};
+}
+
+static int list_issue(struct touch_list *l, const char *name, CUstream s, int (*issue)(void *), void *call)
+{
+    int r = eng_other(name, s, l->at, l->used, issue, call);
+    if (l->at != l->few)
+        free(l->at);
+    return r;
+}
+
+/* ---- one-dimensional ------------------------------------------------------------------------------------------------- */
+
+ISSUE9(batch_old, cuMemcpyBatchAsync, CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *,
+       size_t, size_t *, CUstream)
+ISSUE8(batch, cuMemcpyBatchAsync_v2, CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *, size_t,
+       CUstream)
+
+static int batch_1d(const CUdeviceptr *d, const CUdeviceptr *from, const size_t *n, size_t count, CUstream s,
+                    int (*issue)(void *), void *call)
+{
+    struct touch_list l;
+    if (!d || !from || !n || !list_open(&l, count))
+        return issue(call);
+    for (size_t i = 0; i < count; i++) {
+        if (!n[i])
+            continue;
+        list_add(&l, d[i], n[i], ENG_WRITE);
+        list_add(&l, from[i], n[i], ENG_READ);
+    }
+    return list_issue(&l, "cuMemcpyBatchAsync", s, issue, call);
+}
+
+static int on_batch_old(__typeof__(&cuMemcpyBatchAsync) real, CUstream nul, CUdeviceptr *d, CUdeviceptr *from, size_t *n,
+                        size_t count, CUmemcpyAttributes *attrs, size_t *idx, size_t n_attrs, size_t *fail, CUstream s)
+{
+    struct call_batch_old call = {real, d, from, n, count, attrs, idx, n_attrs, fail, s};
+    return batch_1d(d, from, n, count, door_stream(s, nul), issue_batch_old, &call);
+}
+
+static int on_batch(__typeof__(&cuMemcpyBatchAsync_v2) real, CUstream nul, CUdeviceptr *d, CUdeviceptr *from, size_t *n,
+                    size_t count, CUmemcpyAttributes *attrs, size_t *idx, size_t n_attrs, CUstream s)
+{
+    struct call_batch call = {real, d, from, n, count, attrs, idx, n_attrs, s};
+    return batch_1d(d, from, n, count, door_stream(s, nul), issue_batch, &call);
+}
+
+/* ---- three-dimensional: rows and layers are given in elements of unknown size, so whole allocations count --------------- */
+
+ISSUE5(copy3d_batch_old, cuMemcpy3DBatchAsync, size_t, CUDA_MEMCPY3D_BATCH_OP *, size_t *, unsigned long long, CUstream)
+ISSUE4(copy3d_batch, cuMemcpy3DBatchAsync_v2, size_t, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream)
+
+static int batch_3d(size_t n, const CUDA_MEMCPY3D_BATCH_OP *ops, CUstream s, int (*issue)(void *), void *call)
+{
+    struct touch_list l;
+    if (!ops || !list_open(&l, n))
+        return issue(call);
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER)
+            list_add(&l, ops[i].dst.op.ptr.ptr, 0, ENG_READ | ENG_WRITE);
+        if (ops[i].src.type == CU_MEMCPY_OPERAND_TYPE_POINTER)
+            list_add(&l, ops[i].src.op.ptr.ptr, 0, ENG_READ);
+    }
+    return list_issue(&l, "cuMemcpy3DBatchAsync", s, issue, call);
+}
+
+static int on_copy3d_batch_old(__typeof__(&cuMemcpy3DBatchAsync) real, CUstream nul, size_t n, CUDA_MEMCPY3D_BATCH_OP *ops,
+                               size_t *fail, unsigned long long flags, CUstream s)
+{
+    struct call_copy3d_batch_old call = {real, n, ops, fail, flags, s};
+    return batch_3d(n, ops, door_stream(s, nul), issue_copy3d_batch_old, &call);
+}
+
+static int on_copy3d_batch(__typeof__(&cuMemcpy3DBatchAsync_v2) real, CUstream nul, size_t n, CUDA_MEMCPY3D_BATCH_OP *ops,
+                           unsigned long long flags, CUstream s)
+{
+    struct call_copy3d_batch call = {real, n, ops, flags, s};
+    return batch_3d(n, ops, door_stream(s, nul), issue_copy3d_batch, &call);
+}
+
+HOOKS_BATCH(DOOR_EXPORT)

@@ -1,0 +1,120 @@
+/* hook_graph.c: capture, graphs made by hand, graph launches. A graph's addresses are out of sight when it runs: what is
+ * live while one is captured or edited becomes unevictable.
+ */
+#include "preload/door.h"
+
+ISSUE2(graph_launch, cuGraphLaunch, CUgraphExec, CUstream)
+
+static int on_graph_launch(__typeof__(&cuGraphLaunch) real, CUstream nul, CUgraphExec g, CUstream s)
+{
+    struct call_graph_launch call = {real, g, s};
+    return eng_other("cuGraphLaunch", door_stream(s, nul), NULL, 0, issue_graph_launch, &call);
+}
+
+/* ---- capture: the engine is told before it begins, and when it ended or never began --------------------------------------- */
+
+static int began(int r, CUstream s)
+{
+    if (r)
+        eng_capture_ends(s);
+    return r;
+}
+
+static int on_begin_capture_old(__typeof__(&cuStreamBeginCapture) real, CUstream nul, CUstream s)
+{
+    eng_capture_begins(door_stream(s, nul));
+    return began(real(s), door_stream(s, nul));
+}
+
+static int on_begin_capture(__typeof__(&cuStreamBeginCapture_v2) real, CUstream nul, CUstream s, CUstreamCaptureMode mode)
+{
+    eng_capture_begins(door_stream(s, nul));
+    return began(real(s, mode), door_stream(s, nul));
+}
+
+static int on_begin_capture_to(__typeof__(&cuStreamBeginCaptureToGraph) real, CUstream nul, CUstream s, CUgraph g,
+                               const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode)
+{
+    eng_capture_begins(door_stream(s, nul));
+    return began(real(s, g, deps, edges, n, mode), door_stream(s, nul));
+}
+
+/* Whatever the driver answers, the stream does not capture any more. */
+static int on_end_capture(__typeof__(&cuStreamEndCapture) real, CUstream nul, CUstream s, CUgraph *g)
+{
+    int r = real(s, g);
+    eng_capture_ends(door_stream(s, nul));
+    return r;
+}
+
+/* ---- graphs made or changed by hand -------------------------------------------------------------------------------------------- */
+
+static int on_add_kernel_node_old(__typeof__(&cuGraphAddKernelNode) real, CUgraphNode *n, CUgraph g,
+                                  const CUgraphNode *deps, size_t n_deps, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
+{
+    door_pin_everything();
+    return real(n, g, deps, n_deps, p);
+}
+
+static int on_add_kernel_node(__typeof__(&cuGraphAddKernelNode_v2) real, CUgraphNode *n, CUgraph g,
+                              const CUgraphNode *deps, size_t n_deps, const CUDA_KERNEL_NODE_PARAMS *p)
+{
+    door_pin_everything();
+    return real(n, g, deps, n_deps, p);
+}
+
+static int on_add_memcpy_node(__typeof__(&cuGraphAddMemcpyNode) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
+                              size_t n_deps, const CUDA_MEMCPY3D *p, CUcontext ctx)
+{
+    door_pin_everything();
+    return real(n, g, deps, n_deps, p, ctx);
+}
+
+static int on_add_memset_node(__typeof__(&cuGraphAddMemsetNode) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
+                              size_t n_deps, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx)
+{
+    door_pin_everything();
+    return real(n, g, deps, n_deps, p, ctx);
+}
+
+static int on_add_opaque_node(__typeof__(&cuGraphAddBatchMemOpNode) real, CUgraphNode *n, CUgraph g,
+                              const CUgraphNode *deps, size_t n_deps, const void *p)
+{
+    door_pin_everything();
+    return real(n, g, deps, n_deps, p);
+}
+
+static int on_add_node(__typeof__(&cuGraphAddNode) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
+                       size_t n_deps, void *p)
+{
+    door_pin_everything();
+    return real(n, g, deps, n_deps, p);
+}
+
+static int on_add_node_edges(__typeof__(&cuGraphAddNode_v2) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
+                             const CUgraphEdgeData *edges, size_t n_deps, void *p)
+{
+    door_pin_everything();
+    return real(n, g, deps, edges, n_deps, p);
+}
+
+static int on_node_set(__typeof__(&cuGraphNodeSetParams) real, CUgraphNode n, const void *p)
+{
+    door_pin_everything();
+    return real(n, p);
+}
+
+static int on_exec_set(__typeof__(&cuGraphExecNodeSetParams) real, CUgraphExec e, CUgraphNode n, const void *p)
+{
+    door_pin_everything();
+    return real(e, n, p);
+}
+
+static int on_exec_set_in(__typeof__(&cuGraphExecMemcpyNodeSetParams) real, CUgraphExec e, CUgraphNode n, const void *p,
+                          CUcontext ctx)
+{
+    door_pin_everything();
+    return real(e, n, p, ctx);
+}
+
+HOOKS_GRAPH(DOOR_EXPORT)

@@ -1,0 +1,108 @@
+/* hook_launch.c: kernels and host functions. This is where a launch enters remat; it is decided in eng_launch().
+ *
+ * Hot path: door_enter() and a structure on the stack; no lock, allocation or system call of the doors' own.
+ */
+#include "preload/door.h"
+
+static int on_launch(__typeof__(&cuLaunchKernel) real, CUstream nul, CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+                     unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream s, void **params, void **extra)
+{
+    (void)real;
+    struct eng_kernel k = {
+        .func = f,
+        .grid = {gx, gy, gz},
+        .block = {bx, by, bz},
+        .shared_bytes = shared,
+        .stream = door_stream(s, nul),
+        .params = params,
+        .extra = extra,
+    };
+    return eng_launch(&k);
+}
+
+static int on_launch_ex(__typeof__(&cuLaunchKernelEx) real, CUstream nul, const CUlaunchConfig *c, CUfunction f,
+                        void **params, void **extra)
+{
+    if (!c)
+        return real(c, f, params, extra);
+    struct eng_kernel k = {
+        .func = f,
+        .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
+        .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
+        .shared_bytes = c->sharedMemBytes,
+        .stream = door_stream(c->hStream, nul),
+        .params = params,
+        .extra = extra,
+        .attrs = c->attrs,
+        .n_attrs = c->attrs ? c->numAttrs : 0,
+    };
+    for (unsigned i = 0; i < k.n_attrs; i++)
+        if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && c->attrs[i].value.cooperative)
+            k.cooperative = true;
+    return eng_launch(&k);
+}
+
+static int on_launch_cooperative(__typeof__(&cuLaunchCooperativeKernel) real, CUstream nul, CUfunction f, unsigned gx,
+                                 unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                 CUstream s, void **params)
+{
+    (void)real;
+    struct eng_kernel k = {
+        .func = f,
+        .grid = {gx, gy, gz},
+        .block = {bx, by, bz},
+        .shared_bytes = shared,
+        .stream = door_stream(s, nul),
+        .params = params,
+        .cooperative = true,
+    };
+    return eng_launch(&k);
+}
+
+/* ---- launches whose parameters are out of sight, or that span devices ------------------------------------------------- */
+
+static int on_launch_multi(__typeof__(&cuLaunchCooperativeKernelMultiDevice) real, CUDA_LAUNCH_PARAMS *list, unsigned n,
+                           unsigned flags)
+{
+    door_pin_everything();
+    return real(list, n, flags);
+}
+
+/* Parameters were set one by one with cuParamSet*. */
+static int on_launch_old(__typeof__(&cuLaunch) real, CUfunction f)
+{
+    door_pin_everything();
+    return real(f);
+}
+
+static int on_launch_grid(__typeof__(&cuLaunchGrid) real, CUfunction f, int w, int h)
+{
+    door_pin_everything();
+    return real(f, w, h);
+}
+
+static int on_launch_grid_async(__typeof__(&cuLaunchGridAsync) real, CUfunction f, int w, int h, CUstream s)
+{
+    door_pin_everything();
+    return real(f, w, h, s);
+}
+
+/* ---- host functions: opaque work in stream order ------------------------------------------------------------------------- */
+
+ISSUE3(host_func, cuLaunchHostFunc, CUstream, CUhostFn, void *)
+ISSUE4(callback, cuStreamAddCallback, CUstream, CUstreamCallback, void *, unsigned)
+
+static int on_host_func(__typeof__(&cuLaunchHostFunc) real, CUstream nul, CUstream s, CUhostFn fn, void *data)
+{
+    struct call_host_func call = {real, s, fn, data};
+    return eng_other("cuLaunchHostFunc", door_stream(s, nul), NULL, 0, issue_host_func, &call);
+}
+
+static int on_callback(__typeof__(&cuStreamAddCallback) real, CUstream nul, CUstream s, CUstreamCallback fn, void *data,
+                       unsigned flags)
+{
+    struct call_callback call = {real, s, fn, data, flags};
+    return eng_other("cuStreamAddCallback", door_stream(s, nul), NULL, 0, issue_callback, &call);
+}
+
+HOOKS_LAUNCH(DOOR_EXPORT)

@@ -1,0 +1,44 @@
+/* hook_module.c: kernels that come from libraries, and code that goes away. */
+#include "preload/door.h"
+
+/* Told after the driver: a handle that is reused meanwhile is forgotten once too often, never once too little. */
+static int on_module_unload(__typeof__(&cuModuleUnload) real, CUmodule m)
+{
+    int r = real(m);
+    if (!r)
+        eng_note_unload();
+    return r;
+}
+
+static int on_library_unload(__typeof__(&cuLibraryUnload) real, CUlibrary l)
+{
+    int r = real(l);
+    if (!r)
+        eng_note_unload();
+    return r;
+}
+
+static int on_get_kernel(__typeof__(&cuLibraryGetKernel) real, CUkernel *k, CUlibrary l, const char *name)
+{
+    int r = real(k, l, name);
+    if (!r)
+        eng_note_kernel(*k);
+    return r;
+}
+
+/* The driver fills as many as there are, at most n. */
+static int on_enumerate_kernels(__typeof__(&cuLibraryEnumerateKernels) real, CUkernel *k, unsigned n, CUlibrary l)
+{
+    int r = real(k, n, l);
+    if (r || !k)
+        return r;
+    __typeof__(&cuLibraryGetKernelCount) count = (__typeof__(count))door_driver_symbol("cuLibraryGetKernelCount");
+    unsigned there = 0;
+    if (!count || count(&there, l) != CUDA_SUCCESS)
+        return r;
+    for (unsigned i = 0; i < n && i < there; i++)
+        eng_note_kernel(k[i]);
+    return r;
+}
+
+HOOKS_MODULE(DOOR_EXPORT)

@@ -1,0 +1,69 @@
+/* hook_nccl.c: collectives. Their work lists hide the buffers' addresses from the launch, and other processes read and
+ * write them: buffers handed to NCCL become unevictable, and the call is an op that is never run again.
+ *
+ * NCCL's own launches and copies are no ops of the program: they pass while this thread is inside NCCL. What NCCL
+ * allocates counts all the same (DOOR_QUIET). The op is recorded before the call: inside a group NCCL launches only at
+ * the group's end, and the buffers are resident for good either way.
+ */
+#include "preload/door.h"
+
+static int nothing(void *ctx)
+{
+    (void)ctx;
+    return CUDA_SUCCESS;
+}
+
+/* Tells the engine; afterwards this thread is quiet. Returns what nccl_leave takes. */
+static int nccl_enter(enum hook_id id, const char *name, const void *send, const void *recv, const CUstream *s)
+{
+    door_resolve(DOOR_NCCL);
+    int depth = door_enter(id, DOOR_OPEN);
+    if (depth < 0)
+        return door_depth;
+    struct eng_touch touch[2];
+    unsigned n = 0;
+    CUdeviceptr from = (CUdeviceptr)(uintptr_t)send, to = (CUdeviceptr)(uintptr_t)recv;
+    if (from) {
+        eng_pin(from, 0, name);
+        touch[n++] = (struct eng_touch){from, 0, ENG_READ};
+    }
+    if (to) {
+        eng_pin(to, 0, name);
+        touch[n++] = (struct eng_touch){to, 0, ENG_READ | ENG_WRITE};
+    }
+    if (s)
+        eng_other(name, door_stream(*s, CU_STREAM_LEGACY), touch, n, nothing, NULL);
+    door_depth = DOOR_QUIET;
+    return depth;
+}
+
+#define NCCL_CALL(sym, params, args, send, recv, stream)                                                               \
+    DOOR_PUBLIC int sym params                                                                                         \
+    {                                                                                                                  \
+        int depth = nccl_enter(HOOK_##sym, #sym, send, recv, stream);                                                  \
+        int r = door_real.sym args;                                                                                    \
+        door_leave(depth);                                                                                             \
+        return r;                                                                                                      \
+    }                                                                                                                  \
+    DOOR_ALIAS(sym)
+
+/* What each call reads and writes; its parameters come from its row. */
+#define BUFFERS_ncclAllReduce send, recv, &s
+#define BUFFERS_ncclReduce send, recv, &s
+#define BUFFERS_ncclBroadcast send, recv, &s
+#define BUFFERS_ncclBcast NULL, buf, &s
+#define BUFFERS_ncclAllGather send, recv, &s
+#define BUFFERS_ncclReduceScatter send, recv, &s
+#define BUFFERS_ncclAlltoAll send, recv, &s
+#define BUFFERS_ncclGather send, recv, &s
+#define BUFFERS_ncclScatter send, recv, &s
+#define BUFFERS_ncclSend send, NULL, &s
+#define BUFFERS_ncclRecv NULL, recv, &s
+#define BUFFERS_ncclGroupStart NULL, NULL, NULL
+#define BUFFERS_ncclGroupEnd NULL, NULL, NULL
+#define BUFFERS_ncclCommRegister NULL, buf, NULL
+#define BUFFERS_ncclCommWindowRegister NULL, buf, NULL
+
+#define NCCL_EXPAND(...) NCCL_CALL(__VA_ARGS__)
+#define NCCL_ROW(sym, params, args) NCCL_EXPAND(sym, params, args, BUFFERS_##sym)
+HOOKS_NCCL(NCCL_ROW)

@@ -1,0 +1,71 @@
+/* hook_vmm.c: the program's own virtual memory management (PyTorch's expandable segments, NCCL): its physical blocks are
+ * counted, its mappings are its own.
+ */
+#include "preload/counted.h"
+
+static int on_create(__typeof__(&cuMemCreate) real, CUmemGenericAllocationHandle *h, size_t n,
+                     const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    if (!h || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return real(h, n, prop, flags); /* host memory does not count */
+    int r = eng_foreign_reserve(n);
+    if (r)
+        return r;
+    r = real(h, n, prop, flags);
+    if (r)
+        eng_foreign_cancel(n);
+    else
+        vmm_created(*h, n);
+    return r;
+}
+
+static int on_release(__typeof__(&cuMemRelease) real, CUmemGenericAllocationHandle h)
+{
+    int r = real(h);
+    if (!r)
+        vmm_released(h);
+    return r;
+}
+
+static int on_map(__typeof__(&cuMemMap) real, CUdeviceptr p, size_t n, size_t offset, CUmemGenericAllocationHandle h,
+                  unsigned long long flags)
+{
+    int r = real(p, n, offset, h, flags);
+    if (!r)
+        vmm_mapped(h, p, n);
+    return r;
+}
+
+static int on_unmap(__typeof__(&cuMemUnmap) real, CUdeviceptr p, size_t n)
+{
+    int r = real(p, n);
+    if (!r)
+        vmm_unmapped(p, n);
+    return r;
+}
+
+static int on_retain(__typeof__(&cuMemRetainAllocationHandle) real, CUmemGenericAllocationHandle *h, void *p)
+{
+    /* A handle of managed memory's physical blocks outlives whatever is done to its address. */
+    eng_pin((CUdeviceptr)(uintptr_t)p, 0, "cuMemRetainAllocationHandle");
+    int r = real(h, p);
+    if (!r)
+        vmm_retained(*h);
+    return r;
+}
+
+static int on_range_handle(__typeof__(&cuMemGetHandleForAddressRange) real, void *h, CUdeviceptr p, size_t n,
+                           CUmemRangeHandleType t, unsigned long long flags)
+{
+    eng_pin(p, n, "cuMemGetHandleForAddressRange");
+    return real(h, p, n, t, flags);
+}
+
+static int on_multicast_bind(__typeof__(&cuMulticastBindAddr) real, CUmemGenericAllocationHandle mc, size_t at,
+                             CUdeviceptr p, size_t n, unsigned long long flags)
+{
+    eng_pin(p, n, "cuMulticastBindAddr");
+    return real(mc, at, p, n, flags);
+}
+
+HOOKS_VMM(DOOR_EXPORT_COUNTED)

@@ -1,0 +1,66 @@
+/* proc_address.c: the third way in: cuGetProcAddress. The driver answers first; then its pointer is swapped for the hook of
+ * that very variant. Whatever else the driver says (result, symbol status, a name it does not know, the empty name that
+ * libcudart asks first) is left as it is.
+ */
+#include "preload/proc_address.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+enum { FLAG_PER_THREAD = 2 }; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
+
+static bool mode_fits(const struct door_row *row, cuuint64_t flags)
+{
+    return row->mode == MODE_PLAIN || (row->mode == MODE_THREAD) == ((flags & FLAG_PER_THREAD) != 0);
+}
+
+/* The row whose real function `fn` is. The driver's answer decides where it can: it is compared with the addresses of the
+ * exported variants of that name. Two variants may share code, then the flags choose between them. */
+static const struct door_row *row_by_address(const char *name, const void *fn, cuuint64_t flags)
+{
+    const struct door_row *hit = NULL;
+    for (int i = 0; i < HOOK_COUNT; i++) {
+        const struct door_row *row = &door_rows[i];
+        if (!row->base || *row->real != fn || strcmp(row->base, name) != 0)
+            continue;
+        if (mode_fits(row, flags))
+            return row;
+        hit = row;
+    }
+    return hit;
+}
+
+/* The newest variant that `version` and `flags` allow: the driver's documented rule. */
+static const struct door_row *row_by_rule(const char *name, int version, cuuint64_t flags)
+{
+    const struct door_row *best = NULL;
+    for (int i = 0; i < HOOK_COUNT; i++) {
+        const struct door_row *row = &door_rows[i];
+        if (!row->base || row->since > version || !mode_fits(row, flags) || strcmp(row->base, name) != 0)
+            continue;
+        if (!best || row->since > best->since)
+            best = row;
+    }
+    return best;
+}
+
+/* An exported function that is none of ours: a variant newer or older than the table knows. */
+static bool is_other_export(const void *fn)
+{
+    Dl_info info;
+    return dladdr(fn, &info) && info.dli_sname && info.dli_saddr == fn;
+}
+
+void *proc_address_swap(const char *name, void *fn, int version, cuuint64_t flags)
+{
+    door_note_asked(ROUTE_PROC_ADDRESS);
+    if (!fn || !name || !*name || door_disabled() || !door_resolve(DOOR_CUDA))
+        return fn;
+    const struct door_row *row = row_by_address(name, fn, flags);
+    if (!row && !is_other_export(fn))
+        row = row_by_rule(name, version, flags);
+    if (!row)
+        return fn;
+    door_note_given((enum hook_id)(row - door_rows), ROUTE_PROC_ADDRESS);
+    return row->hook;
+}
