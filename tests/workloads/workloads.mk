@@ -16,8 +16,8 @@ $(WL_DIR)/%: $(WL_DIR)/obj/%.o $(WL_OBJ) $(B)/simgpu/libcuda.so.1
 
 # The kernels stand for device code: no sanitizer, and IEEE results as on the device (no fused operations).
 WL_KERNEL_FLAGS := $(filter-out $(SANFLAGS),$(CFLAGS)) -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off \
-                   -Wno-psabi
-$(WL_DIR)/kernels.so: tests/workloads/kernels.c | $(DEPS_STAMP)
+                   -Wno-psabi -Wno-unknown-pragmas
+$(WL_DIR)/kernels.so $(WL_DIR)/kernels_cuda.so: $(WL_DIR)/%.so: tests/workloads/%.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(WL_KERNEL_FLAGS) -fPIC -fvisibility=hidden -MMD -MP -shared $< -o $@
 $(WL_DIR)/kernels.ptx: tests/workloads/kernels.ptx
@@ -25,7 +25,7 @@ $(WL_DIR)/kernels.ptx: tests/workloads/kernels.ptx
 	cp $< $@
 
 ifneq ($(SIMGPU_SRC),)
-ALL_TARGETS += $(WL_PROG) $(WL_DIR)/kernels.so $(WL_DIR)/kernels.ptx
+ALL_TARGETS += $(WL_PROG) $(WL_DIR)/kernels.so $(WL_DIR)/kernels.ptx $(WL_DIR)/kernels_cuda.so
 endif
 
 # The layers' gradients are tested on the simulated GPU.
