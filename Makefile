@@ -83,7 +83,7 @@ $(B)/obj/%.o: %.c | $(DEPS_STAMP)
 
 # ---- libremat.so: third-party parts static and hidden, NEEDED only libc, libm, libdl, libpthread ----------
 LIB_OBJ := $(call PIC_OBJ,$(TRACER_SRC) $(POLICY_SRC) $(PRELOAD_SRC) $(SHARED_SRC))
-LIB_STATIC := -Wl,-Bstatic -ljansson -lunwind -llzma -Wl,-Bdynamic
+LIB_STATIC := -Wl,--defsym=stdin=remat_no_stdin -Wl,-Bstatic -ljansson -lunwind -llzma -Wl,-Bdynamic
 ifneq ($(PRELOAD_SRC),)
 $(B)/libremat.so: $(LIB_OBJ) $(LIB_EXTRA_OBJ)
 	$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,--exclude-libs,ALL -Wl,-z,defs $(LIB_VERSION_SCRIPT) \
@@ -105,6 +105,7 @@ endif
 -include tests/simgpu/simgpu.mk
 -include tests/workloads/workloads.mk
 -include preload/preload.mk
+-include policy/policy.mk
 -include tests/gpu/gpu.mk
 
 # ---- tests ----------------------------------------------------------------------------------------------

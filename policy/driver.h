@@ -30,7 +30,7 @@
     DRV(cuLaunchKernel) DRV(cuModuleLoadData) DRV(cuModuleGetFunction) DRV(cuPointerGetAttribute)
 #define DRV_OPTIONAL(DRV)                                                                                              \
     DRV(cuLaunchKernelEx) DRV(cuFuncGetParamInfo) DRV(cuKernelGetParamInfo) DRV(cuFuncGetName) DRV(cuKernelGetName)    \
-    DRV(cuEventElapsedTime) DRV(cuGetErrorName) DRV(cuDriverGetVersion)
+    DRV(cuModuleLoad) DRV(cuEventElapsedTime) DRV(cuGetErrorName) DRV(cuDriverGetVersion)
 
 struct drv {
 #define DRV_FIELD(name) __typeof__(&name) name;

@@ -1,0 +1,34 @@
+/* The arithmetic of the device hash, shared by its CUDA and its simulated form. Two 64-bit sums over all words, each
+ * word mixed with its index, so that blocks may add in any order. */
+#ifndef REMAT_POLICY_DEVKERN_HASH_H
+#define REMAT_POLICY_DEVKERN_HASH_H
+
+#ifdef __CUDACC__
+#define HASH_FN __device__ static inline
+#else
+#define HASH_FN static inline
+#endif
+
+typedef unsigned long long hash_word;
+
+HASH_FN hash_word hash_mix(hash_word x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9ull;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+}
+HASH_FN hash_word hash_first(hash_word w, hash_word i) { return hash_mix(w + (i + 1) * 0x9e3779b97f4a7c15ull); }
+HASH_FN hash_word hash_second(hash_word w, hash_word i) { return hash_mix((w ^ 0xd6e8feb86659fd93ull) * (2 * i + 1) + i); }
+
+/* The last, partial word: its bytes, then zeros. */
+HASH_FN hash_word hash_tail(const unsigned char *p, hash_word n)
+{
+    hash_word w = 0;
+    for (hash_word k = 0; k < n; k++)
+        w |= (hash_word)p[k] << (8 * k);
+    return w;
+}
+
+#endif

@@ -1,0 +1,418 @@
+/* A plan is installed once: the k-th allocation of the iteration gets a slot of its own, and chunks are assigned to
+ * slots by colouring the intervals in which the plan holds them. Everything is mapped now, so that a steady iteration
+ * makes no memory-management call. Runs at an iteration boundary; may synchronise. */
+#include "policy/run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct life { /* a buffer is in memory in [from, to), counted in steps of the plan */
+    uint32_t from, to;
+    int32_t next; /* more of the same owner */
+};
+
+struct colouring {
+    struct life *lives;
+    uint32_t n_lives, cap_lives, n_steps;
+    int32_t *of_buf;     /* [n_bufs] head of its lives, -1 none */
+    int32_t *of_alloc;   /* [n_allocs] head, for fixed slots */
+    uint64_t *busy;      /* [chunks][words] bitmap over steps */
+    uint32_t words, n_chunks;
+};
+
+/* ---- lives ------------------------------------------------------------------------------------------------------ */
+
+static int add_life(struct colouring *c, int32_t *head, uint32_t from, uint32_t to)
+{
+    if (from >= to)
+        return 0;
+    if (c->n_lives == c->cap_lives) {
+        uint32_t cap = c->cap_lives ? c->cap_lives * 2 : 256;
+        struct life *l = realloc(c->lives, cap * sizeof *l);
+        if (!l)
+            return -ENOMEM;
+        c->lives = l;
+        c->cap_lives = cap;
+    }
+    c->lives[c->n_lives] = (struct life){.from = from, .to = to, .next = *head};
+    *head = (int32_t)c->n_lives++;
+    return 0;
+}
+
+/* Walks the plan as the simulator does and notes when each buffer has memory. */
+static int find_lives(struct colouring *c)
+{
+    const struct record *r = &ex.rec;
+    int32_t *since = malloc((r->n_bufs + 1) * sizeof *since); /* step, -1: not in memory */
+    int err = since ? 0 : -ENOMEM;
+    uint32_t now = 0;
+    for (uint32_t b = 0; b < r->n_bufs && !err; b++)
+        since[b] = r->bufs[b].alloc_ord < 0 ? 0 : -1;
+#define LIFE_ENDS(b)                                                                                                   \
+    do {                                                                                                               \
+        if (since[b] >= 0 && !err)                                                                                     \
+            err = add_life(c, &c->of_buf[b], (uint32_t)since[b], now);                                                 \
+        since[b] = -1;                                                                                                 \
+    } while (0)
+    for (uint32_t at = 0; at <= r->n_ops && !err; at++) {
+        for (uint32_t i = ex.die_at[at]; i < ex.die_at[at + 1]; i++)
+            if (!ex.keep[ex.die_list[i]])
+                LIFE_ENDS(ex.die_list[i]);
+        for (uint32_t i = ex.step_at[at]; i <= ex.step_at[at + 1] && !err; i++) {
+            bool program = i == ex.step_at[at + 1];
+            if (program && at == r->n_ops)
+                break;
+            const struct plan_step *s = program ? NULL : &ex.steps[i];
+            if (program || s->kind == PLAN_REPLAY) {
+                const struct rec_op *o = &r->ops[program ? (int32_t)at : s->id];
+                for (uint32_t k = o->first; k < o->first + o->n; k++) {
+                    const struct rec_operand *w = &r->operands[k];
+                    bool makes = w->mode == REC_WRITE || (w->mode != REC_READ && program) || w->mode == REC_RMW;
+                    if (makes && since[w->buf] < 0)
+                        since[w->buf] = (int32_t)now;
+                }
+            } else if (s->kind == PLAN_FETCH)
+                since[s->id] = (int32_t)now;
+            else if (s->kind == PLAN_DROP || s->kind == PLAN_RELEASE)
+                LIFE_ENDS(s->id);
+            now++;
+        }
+    }
+    for (uint32_t b = 0; b < r->n_bufs && !err; b++)
+        LIFE_ENDS(b);
+#undef LIFE_ENDS
+    c->n_steps = now;
+    free(since);
+    return err;
+}
+
+/* ---- colouring ----------------------------------------------------------------------------------------------- */
+
+static bool span_free(const struct colouring *c, uint32_t chunk, uint32_t from, uint32_t to)
+{
+    const uint64_t *w = c->busy + (size_t)chunk * c->words;
+    for (uint32_t i = from / 64; i <= (to - 1) / 64; i++) {
+        uint64_t m = ~0ull;
+        if (i == from / 64)
+            m &= ~0ull << (from % 64);
+        if (i == (to - 1) / 64)
+            m &= ~0ull >> (63 - (to - 1) % 64);
+        if (w[i] & m)
+            return false;
+    }
+    return true;
+}
+
+static void span_take(struct colouring *c, uint32_t chunk, uint32_t from, uint32_t to)
+{
+    uint64_t *w = c->busy + (size_t)chunk * c->words;
+    for (uint32_t i = from; i < to; i++)
+        w[i / 64] |= 1ull << (i % 64);
+}
+
+static bool lives_free(const struct colouring *c, uint32_t chunk, int32_t head)
+{
+    for (int32_t l = head; l >= 0; l = c->lives[l].next)
+        if (!span_free(c, chunk, c->lives[l].from, c->lives[l].to))
+            return false;
+    return true;
+}
+
+static void lives_take(struct colouring *c, uint32_t chunk, int32_t head)
+{
+    for (int32_t l = head; l >= 0; l = c->lives[l].next)
+        span_take(c, chunk, c->lives[l].from, c->lives[l].to);
+}
+
+static uint32_t first_birth(const struct colouring *c, int32_t head)
+{
+    uint32_t f = UINT32_MAX;
+    for (int32_t l = head; l >= 0; l = c->lives[l].next)
+        if (c->lives[l].from < f)
+            f = c->lives[l].from;
+    return f;
+}
+
+struct order {
+    uint32_t alloc, key;
+    bool twice; /* more than one life: the hard ones */
+};
+static int by_key(const void *a, const void *b)
+{
+    const struct order *x = a, *y = b;
+    return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->alloc < y->alloc ? -1 : x->alloc > y->alloc;
+}
+
+/* Gives every page of every fixed slot a chunk, first fit in the given order. Pages that found none get -1; their number
+ * is returned. `home` is filled. */
+static uint64_t colour(struct colouring *c, struct order *order, uint32_t n, int32_t **home, const uint64_t *start)
+{
+    uint64_t lacking = 0;
+    memcpy(c->busy, start, (size_t)c->n_chunks * c->words * sizeof *c->busy);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = order[i].alloc, pages = rt.slots[ex.alloc_slot[k]].n_pages, got = 0;
+        for (uint32_t ch = 0; ch < c->n_chunks && got < pages; ch++)
+            if (lives_free(c, ch, c->of_alloc[k])) {
+                lives_take(c, ch, c->of_alloc[k]);
+                home[k][got++] = (int32_t)ch;
+            }
+        for (uint32_t p = got; p < pages; p++)
+            home[k][p] = -1;
+        lacking += pages - got;
+    }
+    return lacking;
+}
+
+/* A buffer that outlives the iteration is, in the next one, one that existed before it: pair them by size, in order. */
+static int pair_survivors(struct colouring *c)
+{
+    const struct record *r = &ex.rec;
+    bool *used = calloc(r->n_bufs + 1, sizeof *used);
+    int err = used ? 0 : -ENOMEM;
+    for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
+        int32_t b = r->allocs[k].buf;
+        if (b < 0 || r->bufs[b].small)
+            continue;
+        for (int32_t l = c->of_buf[b]; l >= 0 && !err; l = c->lives[l].next)
+            err = add_life(c, &c->of_alloc[k], c->lives[l].from, c->lives[l].to);
+        if (r->bufs[b].dies >= 0)
+            continue;
+        for (uint32_t a = 0; a < r->n_bufs && !err; a++)
+            if (!used[a] && r->bufs[a].alloc_ord < 0 && r->bufs[a].dies >= 0 && r->bufs[a].bytes == r->bufs[b].bytes &&
+                !r->bufs[a].foreign) {
+                used[a] = true;
+                for (int32_t l = c->of_buf[a]; l >= 0 && !err; l = c->lives[l].next)
+                    err = add_life(c, &c->of_alloc[k], c->lives[l].from, c->lives[l].to);
+                break;
+            }
+    }
+    free(used);
+    return err;
+}
+
+/* ---- slots ------------------------------------------------------------------------------------------------------ */
+
+void install_drop(void)
+{
+    for (uint32_t k = 0; ex.alloc_slot && k < ex.rec.n_allocs; k++)
+        if (ex.alloc_slot[k] >= 0)
+            mem_slot_unfix(&rt.slots[ex.alloc_slot[k]]);
+    free(ex.alloc_slot);
+    ex.alloc_slot = NULL;
+    for (uint32_t k = 0; ex.home && k < ex.rec.n_allocs; k++)
+        free(ex.home[k]);
+    free(ex.home);
+    ex.home = NULL;
+    ex.installed = false;
+}
+
+/* Small allocations share an entry when one is over, for good, before the other begins. */
+static int32_t share_small(uint32_t k)
+{
+    const struct record *r = &ex.rec;
+    const struct rec_buf *b = &r->bufs[r->allocs[k].buf];
+    for (uint32_t j = 0; j < k; j++) {
+        if (ex.alloc_slot[j] < 0 || !r->bufs[r->allocs[j].buf].small || r->allocs[j].bytes != b->bytes)
+            continue;
+        int32_t s = ex.alloc_slot[j];
+        if (rt.slots[s].over_at < r->allocs[k].before_op)
+            return s;
+    }
+    return -1;
+}
+
+static int take_slots(void)
+{
+    const struct record *r = &ex.rec;
+    ex.alloc_slot = malloc((r->n_allocs + 1) * sizeof *ex.alloc_slot);
+    ex.home = calloc(r->n_allocs + 1, sizeof *ex.home);
+    int err = ex.alloc_slot && ex.home ? 0 : -ENOMEM;
+    for (uint32_t k = 0; ex.alloc_slot && k < r->n_allocs; k++)
+        ex.alloc_slot[k] = -1;
+    for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
+        int32_t b = r->allocs[k].buf;
+        if (b < 0)
+            continue;
+        struct slot *s;
+        if (r->bufs[b].small) {
+            ex.alloc_slot[k] = share_small(k);
+            if (ex.alloc_slot[k] < 0 && !(err = mem_slot_fixed(r->allocs[k].bytes, (int)k, &s)))
+                ex.alloc_slot[k] = (int32_t)s->id;
+            if (!err)
+                rt.slots[ex.alloc_slot[k]].over_at = ex.last_ref[b];
+            continue;
+        }
+        err = mem_slot_fixed(r->allocs[k].bytes, (int)k, &s);
+        if (err)
+            break;
+        ex.alloc_slot[k] = (int32_t)s->id;
+        ex.home[k] = malloc(s->n_pages * sizeof **ex.home);
+        err = ex.home[k] ? 0 : -ENOMEM;
+    }
+    return err;
+}
+
+/* Side operands of replays go to scratch of their own. */
+static int take_scratch(void)
+{
+    for (uint32_t i = 0; i < ex.rec.n_ops; i++)
+        for (uint32_t k = ex.rec.ops[i].first; k < ex.rec.ops[i].first + ex.rec.ops[i].n; k++) {
+            const struct rec_operand *w = &ex.rec.operands[k];
+            if (w->mode != REC_SIDE || ex.rec.ops[i].why_opaque || ex.side_scratch[k])
+                continue;
+            ex.side_scratch[k] = mem_scratch(ex.rec.bufs[w->buf].bytes);
+            if (!ex.side_scratch[k])
+                return -ENOMEM;
+        }
+    return 0;
+}
+
+/* ---- mapping ---------------------------------------------------------------------------------------------------- */
+
+void install_repair(void)
+{
+    for (uint32_t k = 0; k < ex.rec.n_allocs; k++) {
+        if (!ex.home || !ex.home[k])
+            continue;
+        struct slot *s = &rt.slots[ex.alloc_slot[k]];
+        if (s->state == SLOT_RESIDENT)
+            continue;
+        for (uint32_t p = 0; p < s->n_pages; p++)
+            if (ex.home[k][p] >= 0 && s->map[p] != ex.home[k][p])
+                mem_map_page(s, p, ex.home[k][p]);
+    }
+}
+
+/* What outlives iterations comes in; all else leaves. */
+static int settle(void)
+{
+    rt.drv->cuCtxSynchronize();
+    rt.mark++;
+    for (uint32_t b = 0; b < ex.rec.n_bufs; b++) {
+        const struct rec_buf *x = &ex.rec.bufs[b];
+        if (x->alloc_ord < 0 && x->dies < 0 && rt.slots[x->slot_id].serial == x->serial)
+            rt.slots[x->slot_id].mark = rt.mark;
+    }
+    for (uint32_t i = 0; i < rt.n_slots; i++) {
+        struct slot *s = &rt.slots[i];
+        if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && s->mark != rt.mark && !s->pins && swap_out(s))
+            return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < rt.n_slots; i++) {
+        struct slot *s = &rt.slots[i];
+        int r = s->mark == rt.mark && s->live && s->state == SLOT_HOST ? swap_in(s) : 0;
+        if (r)
+            return r;
+    }
+    rt.drv->cuCtxSynchronize();
+    return 0;
+}
+
+/* Persistent buffers hold the chunks they have, whenever the plan has them in memory. Pinned strangers hold theirs always.*/
+static void take_persistent(struct colouring *c)
+{
+    for (uint32_t ch = 0; ch < c->n_chunks; ch++)
+        if (rt.chunks[ch].owner == CHUNK_ARENA || rt.chunks[ch].owner == CHUNK_GONE)
+            span_take(c, ch, 0, c->n_steps);
+        else if (rt.chunks[ch].owner >= 0 && rt.slots[rt.chunks[ch].owner].mark != rt.mark)
+            span_take(c, ch, 0, c->n_steps);
+    for (uint32_t b = 0; b < ex.rec.n_bufs; b++) {
+        const struct rec_buf *x = &ex.rec.bufs[b];
+        struct slot *s = &rt.slots[x->slot_id];
+        if (x->alloc_ord >= 0 || x->dies >= 0 || s->kind != SLOT_LARGE || s->state != SLOT_RESIDENT || s->serial != x->serial)
+            continue;
+        for (uint32_t p = 0; p < s->n_pages; p++)
+            lives_take(c, (uint32_t)s->map[p], c->of_buf[b]);
+    }
+}
+
+static int colour_and_map(struct colouring *c, uint64_t *lacking)
+{
+    const struct record *r = &ex.rec;
+    struct order *order = calloc(r->n_allocs + 1, sizeof *order);
+    int32_t **other = calloc(r->n_allocs + 1, sizeof *other);
+    uint64_t *start = NULL;
+    int err = order && other ? 0 : -ENOMEM;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
+        if (!ex.home[k])
+            continue;
+        int32_t h = c->of_alloc[k];
+        order[n++] = (struct order){.alloc = k, .key = first_birth(c, h), .twice = h >= 0 && c->lives[h].next >= 0};
+        other[k] = malloc(rt.slots[ex.alloc_slot[k]].n_pages * sizeof **other);
+        err = other[k] ? 0 : -ENOMEM;
+    }
+    if (!err) {
+        while (rt.n_chunks - rt.n_gone < mem_max_chunks() && mem_chunk_new() >= 0)
+            ;
+        c->n_chunks = rt.n_chunks;
+        c->words = c->n_steps / 64 + 1;
+        c->busy = calloc((size_t)c->n_chunks * c->words + 1, sizeof *c->busy);
+        start = malloc(((size_t)c->n_chunks * c->words + 1) * sizeof *start);
+        err = c->busy && start ? 0 : -ENOMEM;
+    }
+    if (!err) {
+        take_persistent(c);
+        memcpy(start, c->busy, (size_t)c->n_chunks * c->words * sizeof *start);
+        qsort(order, n, sizeof *order, by_key);
+        *lacking = colour(c, order, n, ex.home, start);
+        if (*lacking) { /* the other way: buffers with several lives choose first */
+            for (uint32_t i = 0; i < n; i++)
+                order[i].key = order[i].twice ? order[i].key : order[i].key + c->n_steps;
+            qsort(order, n, sizeof *order, by_key);
+            uint64_t l = colour(c, order, n, other, start);
+            if (l < *lacking) {
+                *lacking = l;
+                int32_t **t = ex.home;
+                ex.home = other;
+                other = t;
+            }
+        }
+        install_repair();
+    }
+    for (uint32_t k = 0; other && k < r->n_allocs; k++)
+        free(other[k]);
+    free(other);
+    free(order);
+    free(start);
+    return err;
+}
+
+int install_plan(void)
+{
+    struct colouring c = {0};
+    uint64_t lacking = 0;
+    install_drop();
+    c.of_buf = malloc((ex.rec.n_bufs + 1) * sizeof *c.of_buf);
+    c.of_alloc = malloc((ex.rec.n_allocs + 1) * sizeof *c.of_alloc);
+    int err = c.of_buf && c.of_alloc ? 0 : -ENOMEM;
+    for (uint32_t b = 0; b < ex.rec.n_bufs && !err; b++)
+        c.of_buf[b] = -1;
+    for (uint32_t k = 0; k < ex.rec.n_allocs && !err; k++)
+        c.of_alloc[k] = -1;
+    if (!err)
+        err = settle();
+    if (!err)
+        err = take_slots();
+    if (!err)
+        err = take_scratch();
+    if (!err)
+        err = settle(); /* arenas may have grown: who is marked is in memory */
+    if (!err)
+        err = find_lives(&c);
+    if (!err)
+        err = pair_survivors(&c);
+    if (!err)
+        err = colour_and_map(&c, &lacking);
+    free(c.lives);
+    free(c.of_buf);
+    free(c.of_alloc);
+    free(c.busy);
+    if (err) {
+        install_drop();
+        return err;
+    }
+    ex.installed = true;
+    return lacking > INT32_MAX ? INT32_MAX : (int)lacking;
+}

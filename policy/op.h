@@ -1,0 +1,90 @@
+/* op.h: one piece of device work as the engine handles it, and how it is issued (again).
+ *
+ * Threads: under the engine's mutex. Errors: op_issue_drv returns the driver's code.
+ */
+#ifndef REMAT_POLICY_OP_H
+#define REMAT_POLICY_OP_H
+
+#include "policy/rt.h"
+#include "tracer/record.h"
+
+enum op_kind { OP_KERNEL, OP_MEMSET, OP_COPY, OP_OTHER };
+
+enum {
+    OP_MAX_ARG_BYTES = 32768,
+    OP_MAX_PARAMS = 4096,
+    OP_MAX_OPERANDS = OP_MAX_ARG_BYTES / 8,
+    OP_MAX_ATTRS = 32,
+    OPERAND_DST = 0, /* offsets of memset and copy operands */
+    OPERAND_SRC = 8
+};
+
+/* What a kernel's parameters look like; one for every handle ever launched. */
+struct func {
+    CUfunction handle;
+    uint64_t generation;
+    char *name;
+    uint32_t n_params, arg_bytes;
+    uint32_t *offset, *size; /* per parameter, bytes */
+    bool known;              /* the driver told the layout */
+    struct func_effect *effects; /* learnt per parameter offset (probe.c) */
+    uint32_t n_effects, cap_effects;
+};
+
+struct rt_operand {
+    struct slot *slot;
+    uint64_t delta;  /* bytes from the slot's start */
+    uint64_t serial; /* of the slot when the op was issued */
+    uint32_t offset; /* of the word in the arguments */
+    uint8_t mode;    /* enum rec_mode; REC_UNKNOWN for kernels */
+};
+
+struct rt_op {
+    enum op_kind kind;
+    uint64_t sig; /* kernel, grid, block, shared bytes (or what the other kinds have like them); no pointer, no scalar */
+    unsigned t;   /* stream index */
+    CUstream stream;
+    struct func *func;
+    unsigned grid[3], block[3], shared_bytes, n_attrs;
+    const CUlaunchAttribute *attrs;
+    bool cooperative, packed; /* packed: the layout is unknown, arguments go as one buffer */
+    unsigned char *args;
+    uint32_t arg_bytes;
+    struct eng_memset set;
+    struct eng_copy copy;
+    const char *other_name;
+    int (*other_issue)(void *);
+    void *other_ctx;
+    struct rt_operand *operands;
+    uint32_t n_operands;
+};
+
+/* The layout of a function's parameters, from the driver, remembered. NULL: no memory. */
+struct func *func_of(CUfunction f);
+void func_note_kernel(CUkernel k);
+void func_forget_all(void); /* handles may be reused from now on */
+
+/* Fills `op` from the program's call; arguments and operands lie in buffers of op.c's own, valid until the next build.
+ * -ENOTSUP: the parameters cannot be read. */
+int op_from_kernel(const struct eng_kernel *k, struct rt_op *op);
+void op_from_memset(const struct eng_memset *m, struct rt_op *op);
+void op_from_copy(const struct eng_copy *c, struct rt_op *op);
+void op_from_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
+                   void *ctx, struct rt_op *op);
+
+int op_issue_drv(const struct rt_op *op);
+/* As a replay: without programmatic dependent launch, `args` in place of op->args. */
+int op_replay_drv(const struct rt_op *op, unsigned char *args);
+
+/* The op may run again with the same arguments (kernels, memsets, device copies; not cooperative launches). */
+bool op_repeatable(const struct rt_op *op);
+/* A copy of op with memory of its own; `dst` may hold an earlier capture, whose memory is reused. 0 or -ENOMEM. */
+int op_capture(struct rt_op *dst, const struct rt_op *op);
+void op_capture_free(struct rt_op *op);
+
+/* Memory of the program's own (foreign.c): the live range that ptr lies in, or NULL. */
+struct slot *foreign_lookup(CUdeviceptr ptr);
+void foreign_add(uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */
+bool foreign_remove(uint64_t key);
+
+#endif

@@ -1,0 +1,59 @@
+/* Questions about memory get the answer they would get without remat. */
+#include "policy/op.h"
+
+#include <string.h>
+
+int eng_query_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr, const struct slot *s, CUresult *res)
+{
+    (void)ptr;
+    *res = CUDA_SUCCESS;
+    switch (attr) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        memcpy(data, &rt.ctx, sizeof rt.ctx);
+        return 1;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: {
+        unsigned v = CU_MEMORYTYPE_DEVICE;
+        memcpy(data, &v, sizeof v);
+        return 1;
+    }
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        memcpy(data, &ptr, sizeof ptr);
+        return 1;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        memcpy(data, &s->serial, sizeof s->serial);
+        return 1;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
+        int v = 0; /* as the driver says of stream-ordered memory */
+        memcpy(data, &v, sizeof v);
+        return 1;
+    }
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: {
+        int v = rt.dev;
+        memcpy(data, &v, sizeof v);
+        return 1;
+    }
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        memcpy(data, &s->va, sizeof s->va);
+        return 1;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: {
+        size_t v = s->bytes;
+        memcpy(data, &v, sizeof v);
+        return 1;
+    }
+    case CU_POINTER_ATTRIBUTE_MAPPED: {
+        int v = 1;
+        memcpy(data, &v, sizeof v);
+        return 1;
+    }
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        memcpy(data, &s->pool, sizeof s->pool);
+        return 1;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        *res = CUDA_ERROR_INVALID_VALUE;
+        return 1;
+    default:
+        return 0;
+    }
+}

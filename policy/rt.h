@@ -1,0 +1,235 @@
+/* rt.h: what the files of policy/ share: the one runtime state of a process.
+ *
+ * Threads: everything here is guarded by the engine's mutex (engine.c takes it at every entry). Nothing here is used
+ * outside policy/.
+ * Errors: 0 or a negative errno below the engine; functions whose name ends in _drv return the driver's code.
+ *
+ * Invariants, by file:
+ *   mem.c    n_chunks * gran + foreign_bytes <= limit_bytes                      (physical bytes never pass the limit)
+ *            a chunk has at most one owner; slot RESIDENT <=> it owns the chunks of all its pages
+ *   swap.c   slot HOST <=> its content is in slot->host
+ *   plan_*.c a slot LOST is rebuilt before anything reads it
+ */
+#ifndef REMAT_POLICY_RT_H
+#define REMAT_POLICY_RT_H
+
+#include "policy/config.h"
+#include "policy/driver.h"
+#include "policy/engine.h"
+#include "policy/log.h"
+#include "policy/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+enum { RT_MAX_STREAMS = 64 };
+/* Streams of our own have the first indices. */
+enum { STREAM_OUT = 0, STREAM_IN = 1, STREAM_FIRST_PROGRAM = 2 };
+
+/* ---- memory ----------------------------------------------------------------------------------------------- */
+
+enum slot_kind {
+    SLOT_LARGE,  /* chunks of its own, evictable */
+    SLOT_SMALL,  /* an entry of an arena page, never evicted */
+    SLOT_FOREIGN /* memory of the program's own, known by address, never evicted */
+};
+enum slot_state {
+    SLOT_EMPTY,    /* no memory behind it and nothing to keep */
+    SLOT_RESIDENT, /* readable */
+    SLOT_HOST,     /* swapped out */
+    SLOT_LOST      /* dropped by a plan; a replay will rebuild it */
+};
+
+struct host_block {
+    void *p;
+    size_t bytes;
+    uint64_t busy; /* streams whose tail must pass before another stream may use it */
+    struct host_block *next;
+};
+
+struct slot {
+    CUdeviceptr va;
+    uint64_t bytes;      /* of the current allocation */
+    uint64_t serial;     /* of the current allocation; unique in the process */
+    uint64_t uses_mask;  /* streams with work on it since it got its memory */
+    uint64_t stale_mask; /* the same for earlier lives whose end the host has not seen: no unmapping before that */
+    uint64_t use_tick;   /* rt.tick of its latest use */
+    uint64_t avail_seq;  /* content is there once stream avail_stream has passed this */
+    uint64_t birth_op;   /* rt.op_count when it was allocated */
+    uint64_t mark;       /* == rt.mark: needed by the op at hand, not to be evicted */
+    struct host_block *host;
+    int32_t *map;        /* LARGE: chunk mapped at each page, -1 none; may be stale when not RESIDENT */
+    CUmemoryPool pool;   /* as the program asked */
+    uint32_t id, n_pages, pins;
+    uint32_t arena, entry; /* SMALL: where */
+    int32_t plan_buf;    /* buffer of the installed plan bound to it in this iteration; -1 */
+    int32_t rec_buf;     /* buffer of the recording in progress; -1 */
+    int32_t fixed_ord;   /* belongs to the plan's allocation of this ordinal; -1: free to reuse */
+    int32_t next_free;   /* list of free slots with as many pages */
+    uint8_t kind, state, avail_stream;
+    bool live;           /* the program holds it */
+    bool kept;           /* freed by the program, in memory because a plan needs it */
+    bool written;        /* something may have written it since it was allocated */
+    bool handed_out;     /* in nobody's free list */
+    bool watched;        /* its hash is known (probe.c) */
+    uint64_t hash[2];
+    int32_t over_at;     /* SMALL, fixed: op after which its present tenant is over for good (install.c) */
+    int32_t watched_at;  /* the probed op that left this hash */
+};
+
+struct chunk {
+    CUmemGenericAllocationHandle handle;
+    int32_t owner;       /* slot id, -1 free, CHUNK_ARENA, CHUNK_GONE */
+    int32_t prev, next;  /* free list */
+    uint64_t ready_mask; /* the next owner's stream waits for these streams' tails */
+};
+enum { CHUNK_FREE = -1, CHUNK_ARENA = -2, CHUNK_GONE = -3 };
+
+struct stats {
+    uint64_t peak_physical_bytes, native_peak_bytes, iterations, iterations_enforced, launches, replays, evictions;
+    uint64_t swaps_out, swaps_in, divergences, verify_checked, verify_failed;
+    uint64_t mem_calls, mem_calls_enforced, swaps_enforced, hook_ns, hook_launches;
+    uint64_t bytes_out, bytes_in;
+    double device_ns, iter_ns_sum;
+    uint64_t iter_ns_count;
+};
+
+enum rt_mode { MODE_OBSERVE, MODE_PROBE, MODE_PLAN, MODE_REHEARSE, MODE_ENFORCE, MODE_FALLBACK };
+
+struct func;
+struct rt_op;
+
+struct rt {
+    const struct drv *drv;
+    struct config cfg;
+    struct status_page *status;
+    bool active, ready; /* ready: the device part is set up */
+    CUdevice dev;
+    CUcontext ctx;
+    enum rt_mode mode;
+
+    /* memory */
+    CUdeviceptr base;
+    uint64_t reserve_bytes, gran, limit_bytes, device_bytes;
+    unsigned shift;
+    uint64_t next_page, n_va_pages;
+    uint32_t *page_slot; /* id + 1 of the slot (or of the arena, with PAGE_ARENA) at each page; 0: none */
+    struct slot *slots;
+    uint32_t n_slots;
+    struct chunk *chunks;
+    uint32_t n_chunks, n_gone, n_free_chunks;
+    int32_t free_head, free_tail;
+    uint64_t foreign_bytes, live_bytes, mark, tick, serial, op_count;
+    uint64_t host_bytes, host_limit_bytes;
+
+    /* streams */
+    CUstream stream[RT_MAX_STREAMS];
+    CUevent stream_event[RT_MAX_STREAMS];
+    uint64_t seq[RT_MAX_STREAMS];
+    uint64_t waited[RT_MAX_STREAMS][RT_MAX_STREAMS]; /* [t][u]: t is ordered behind u up to this */
+    unsigned n_streams;
+
+    bool capturing;
+    uint64_t issue_ns; /* of the driver's own launch call, when timing */
+    bool timing;
+    struct stats st;
+};
+extern struct rt rt;
+
+#define PAGE_ARENA 0x80000000u
+
+static inline unsigned long long rt_mib(uint64_t bytes) { return (unsigned long long)(bytes >> 20); }
+
+/* A driver call of memory management, counted for driver_memory_calls_steady. */
+#define MEM_CALL(call) (rt.st.mem_calls++, rt.drv->call)
+
+/* The engine gives up on this device: pass-through from now on. One line. */
+void rt_give_up(const char *what, int code);
+/* What a driver's result code is called. */
+const char *rt_code_name(int code);
+
+/* ---- streams (stream.c) ----------------------------------------------------------------------------------- */
+
+/* Index of a stream handle; new ones are entered. Never fails: past RT_MAX_STREAMS - 1 streams all others share the last
+ * index, and are synchronised when they change. */
+unsigned stream_index(CUstream s);
+/* Everything queued on the streams of `mask` so far happens before what is queued on stream t from now on. */
+int stream_order(unsigned t, uint64_t mask);
+/* Content made on stream u up to sequence number q is there for stream t. */
+int stream_order_seq(unsigned t, unsigned u, uint64_t q);
+/* The host waits for the streams of `mask`. */
+int stream_sync(uint64_t mask);
+/* Work was queued on stream t. */
+static inline void stream_bump(unsigned t) { rt.seq[t]++; }
+int stream_init(void);
+void stream_forget(CUstream s);
+
+/* ---- memory (mem.c) --------------------------------------------------------------------------------------- */
+
+int mem_init(void);
+/* The live slot that ptr points into (one past its end included), or NULL. A few instructions. */
+struct slot *mem_lookup(CUdeviceptr ptr);
+static inline bool mem_in_reservation(CUdeviceptr p) { return p - rt.base < rt.reserve_bytes; }
+/* The slot whose address range holds ptr, live or not. */
+struct slot *mem_range_of(CUdeviceptr ptr);
+
+/* A slot for `bytes`, live, EMPTY. -ENOMEM when address space or bookkeeping is exhausted. */
+int mem_slot_new(uint64_t bytes, struct slot **out);
+/* A slot of this size that nobody else gets, not live; for the plan's allocation `ord`. */
+int mem_slot_fixed(uint64_t bytes, int ord, struct slot **out);
+/* Makes a fixed slot an ordinary free one again (it must not be live). */
+void mem_slot_unfix(struct slot *s);
+void mem_slot_revive(struct slot *s, uint64_t bytes); /* a fixed slot becomes live */
+/* The program (or a plan) is done with it: its memory is free in the order of its streams. */
+void mem_slot_free(struct slot *s);
+/* Puts memory behind an EMPTY / LOST / HOST slot for first use on stream t, evicting others if it must. The content is
+ * undefined. -ENOMEM: nothing more can move. */
+int mem_back(struct slot *s, unsigned t);
+/* Takes the memory away; the content is gone or elsewhere. `state`: what it is now. `extra_mask`: streams to await too */
+void mem_unback(struct slot *s, enum slot_state state, uint64_t extra_mask);
+/* At least `bytes` of physical room for something that is not ours (evicts, releases chunks). 0 or -ENOMEM. */
+int mem_make_foreign_room(uint64_t bytes);
+uint64_t mem_physical_bytes(void);
+void mem_note_peak(void);
+/* Small scratch memory of our own, 256-byte aligned, resident for ever. 0 on failure. */
+CUdeviceptr mem_scratch(uint64_t bytes);
+bool mem_is_small(uint64_t bytes);
+static inline uint64_t mem_pages(uint64_t bytes) { return bytes ? (bytes + rt.gran - 1) >> rt.shift : 1; }
+/* Maps `chunk` at page p of slot s; the page's stale mapping goes first (the host waits for its users). */
+int mem_map_page(struct slot *s, uint32_t page, int32_t chunk);
+/* Chunks the limit allows in all, arenas included. */
+uint64_t mem_max_chunks(void);
+uint64_t mem_arena_chunks(void);
+int32_t mem_chunk_new(void); /* creates one more chunk, free; -1: limit reached or the driver refused */
+
+/* A slot that stands for memory of the program's own; freed by mem_slot_foreign_gone(). NULL: no room. */
+struct slot *mem_slot_foreign(CUdeviceptr va, uint64_t bytes);
+void mem_slot_foreign_gone(struct slot *s);
+
+/* ---- statistics (stats.c) ----------------------------------------------------------------------------------- */
+
+/* An iteration begins on stream t: its device time is measured between two such calls. `steady`: counted. */
+void stats_boundary(unsigned t, bool steady);
+void stats_write(void);
+static inline uint64_t stats_now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- swap (swap.c) ---------------------------------------------------------------------------------------- */
+
+int swap_init(void);
+int swap_out(struct slot *s); /* RESIDENT -> HOST (EMPTY if never written). -ENOMEM: host memory exhausted */
+int swap_in(struct slot *s);  /* HOST -> RESIDENT */
+/* A pinned host block; NULL when the cap is reached. swap_host_put gives it back. */
+struct host_block *swap_host_get(uint64_t bytes);
+void swap_host_put(struct host_block *b);
+void swap_discard(struct slot *s); /* forget the host copy */
+/* Evicts least recently used slots until `n` chunks are free or nothing can move. */
+void swap_evict_for(uint64_t n_chunks);
+
+#endif

@@ -1,0 +1,162 @@
+#include "tracer/iter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 20, MIN_PERIOD = 3 };
+
+struct seen_op {
+    uint64_t sig, live_bytes;
+    uint32_t first, n;
+};
+
+struct anchor { /* the last op that had this buffer at this place of this kind of launch */
+    uint64_t key;
+    uint64_t op_plus_1;
+};
+
+struct iter {
+    struct seen_op *ops;
+    struct iter_operand *operands;
+    uint64_t n_ops, cap_ops, n_operands, cap_operands, first_op;
+    struct anchor *anchors;
+    uint64_t period, run; /* the candidate, and how many ops in a row correspond under it */
+};
+
+struct iter *iter_new(void)
+{
+    struct iter *it = calloc(1, sizeof *it);
+    if (it && !(it->anchors = calloc(ANCHORS, sizeof *it->anchors))) {
+        free(it);
+        it = NULL;
+    }
+    return it;
+}
+
+void iter_free(struct iter *it)
+{
+    if (!it)
+        return;
+    free(it->ops);
+    free(it->operands);
+    free(it->anchors);
+    free(it);
+}
+
+void iter_reset(struct iter *it, uint64_t first_op)
+{
+    it->n_ops = it->n_operands = it->period = it->run = 0;
+    it->first_op = first_op;
+    memset(it->anchors, 0, ANCHORS * sizeof *it->anchors);
+}
+
+static void *grown(void *p, uint64_t need, uint64_t *cap, size_t each)
+{
+    if (need <= *cap)
+        return p;
+    uint64_t c = *cap ? *cap * 2 : 1024;
+    while (c < need)
+        c *= 2;
+    void *q = realloc(p, c * each);
+    if (q)
+        *cap = c;
+    return q;
+}
+
+static int correspond(const struct iter *it, uint64_t early, uint64_t late)
+{
+    const struct seen_op *a = &it->ops[early], *b = &it->ops[late];
+    if (a->sig != b->sig)
+        return 0;
+    uint32_t i = 0, j = 0;
+    while (i < a->n && j < b->n) {
+        const struct iter_operand *x = &it->operands[a->first + i], *y = &it->operands[b->first + j];
+        if (x->offset < y->offset)
+            i++;
+        else if (y->offset < x->offset)
+            j++;
+        else {
+            if (x->serial != y->serial && y->birth_op <= it->first_op + early)
+                return 0;
+            i++;
+            j++;
+        }
+    }
+    return 1;
+}
+
+static uint64_t anchor_key(uint64_t sig, const struct iter_operand *o)
+{
+    uint64_t k = sig ^ o->serial * 0x9e3779b97f4a7c15ull ^ (uint64_t)o->offset << 48;
+    k *= 0xff51afd7ed558ccdull;
+    return k ^ k >> 33;
+}
+
+/* The distance to the last op that used one of this op's old buffers in the same way: the longest such distance, since a
+ * weight may be used more than once an iteration. */
+static uint64_t candidate(struct iter *it, uint64_t at)
+{
+    const struct seen_op *op = &it->ops[at];
+    uint64_t best = 0;
+    for (uint32_t i = 0; i < op->n; i++) {
+        uint64_t key = anchor_key(op->sig, &it->operands[op->first + i]);
+        struct anchor *a = &it->anchors[key % ANCHORS];
+        if (a->key == key && a->op_plus_1 && at + 1 - a->op_plus_1 > best)
+            best = at + 1 - a->op_plus_1;
+        a->key = key;
+        a->op_plus_1 = at + 1;
+    }
+    return best;
+}
+
+int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes)
+{
+    if (it->n_ops == MAX_OPS)
+        iter_reset(it, it->first_op + it->n_ops);
+    struct seen_op *ops = grown(it->ops, it->n_ops + 1, &it->cap_ops, sizeof *ops);
+    if (!ops)
+        return -ENOMEM;
+    it->ops = ops;
+    struct iter_operand *all = grown(it->operands, it->n_operands + n + 1, &it->cap_operands, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    it->operands = all;
+    uint64_t at = it->n_ops++;
+    ops[at] = (struct seen_op){.sig = sig, .live_bytes = live_bytes, .first = (uint32_t)it->n_operands, .n = n};
+    if (n)
+        memcpy(all + it->n_operands, operands, n * sizeof *all);
+    it->n_operands += n;
+
+    uint64_t p = candidate(it, at);
+    if (it->period && correspond(it, at - it->period, at))
+        it->run++;
+    else {
+        it->period = 0;
+        it->run = 0;
+        if (p >= MIN_PERIOD && p <= at && correspond(it, at - p, at)) {
+            it->period = p;
+            while (it->run < p && p + it->run <= at && correspond(it, at - p - it->run, at - it->run))
+                it->run++;
+        }
+    }
+    if (it->period && it->run >= it->period && live_bytes == ops[at - it->period].live_bytes)
+        return (int64_t)it->period;
+    return 0;
+}
+
+uint64_t iter_until_boundary(const struct iter *it, uint64_t p)
+{
+    uint64_t best = 0;
+    for (uint64_t back = 0; back < p; back++) {
+        uint64_t i = it->n_ops - p + back; /* the op p ops before the one that is `back` ahead */
+        if (it->ops[i].live_bytes < it->ops[it->n_ops - p + best].live_bytes)
+            best = back;
+    }
+    return best;
+}
+
+uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead)
+{
+    return it->ops[it->n_ops - p + ahead % p].sig;
+}

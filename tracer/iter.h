@@ -1,0 +1,37 @@
+/* iter.h: where one training iteration ends and the next begins, found from the stream of ops alone.
+ *
+ * Two ops correspond when their signatures are equal and, wherever both have an operand, it is the same buffer or one
+ * born since the earlier op: weights repeat, activations are new. The second rule tells the layers of one network from
+ * its iterations. The distance p between corresponding ops is the period once p of them in a row correspond and the
+ * program holds as much memory as it did p ops ago (a forward pass through equal layers holds more each time).
+ *
+ * Pure data, no driver. Threads: one owner. Errors: 0 or a negative errno. Cost: a few hash operations an op.
+ */
+#ifndef REMAT_TRACER_ITER_H
+#define REMAT_TRACER_ITER_H
+
+#include <stdint.h>
+
+struct iter_operand {
+    uint64_t serial;   /* the allocation; unique */
+    uint64_t birth_op; /* ops that had been fed when it was allocated */
+    uint32_t offset;   /* of the pointer in the op's arguments; rising within an op */
+};
+
+struct iter;
+
+struct iter *iter_new(void);
+void iter_free(struct iter *it);
+/* Forgets all ops; op numbers start from `first_op` (what birth_op counts). */
+void iter_reset(struct iter *it, uint64_t first_op);
+
+/* One more op. Returns the period in ops when it is certain, 0 while it is not, or a negative errno. */
+int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes);
+
+/* After iter_feed has returned p: how many more ops belong to the current iteration, so that the next one begins
+ * where the program holds the least memory. 0 .. p - 1. */
+uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
+/* Signature of the op that should follow after `ahead` more ops, if the period p holds. */
+uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead);
+
+#endif

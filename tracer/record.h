@@ -1,0 +1,85 @@
+/* record.h: one iteration as the device saw it: ops, their operands, buffers, allocations.
+ *
+ * Pure data, no driver. Threads: one owner at a time. Errors: 0 or a negative errno.
+ * A record is filled in order (record_op, record_operand, record_alloc, record_free), then sealed: record_seal derives
+ * births, merges what was learnt, and makes what the trace format asks of it true.
+ */
+#ifndef REMAT_TRACER_RECORD_H
+#define REMAT_TRACER_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How an op uses a buffer. */
+enum rec_mode {
+    REC_READ,
+    REC_WRITE, /* wholly overwritten: the old content did not matter */
+    REC_RMW,
+    REC_SIDE, /* changed in place without influence on the op's other outputs */
+    REC_UNKNOWN
+};
+
+struct rec_operand {
+    int32_t buf;
+    uint32_t offset; /* of the pointer in the arguments, bytes */
+    uint64_t delta;  /* from the buffer's start, bytes */
+    uint8_t mode;
+};
+
+struct rec_op {
+    uint64_t sig;
+    char *name;      /* owned */
+    char *site;      /* owned; NULL unknown */
+    const char *why_opaque; /* static text; NULL when it may be replayed */
+    uint32_t first, n; /* operands */
+    uint64_t ns;
+    uint64_t live_bytes; /* managed bytes the program held when it was launched */
+};
+
+struct rec_buf {
+    uint64_t bytes;
+    uint64_t slot_id, serial; /* whose allocation it was */
+    int32_t alloc_ord;        /* index into allocs; -1: older than the iteration */
+    int32_t born;             /* op that first writes it; -1: it exists before op 0 */
+    int32_t dies;             /* freed just before this op; -1: never */
+    bool small, foreign, host_written, pinned;
+};
+
+struct rec_alloc {
+    uint64_t bytes;
+    int32_t before_op, buf; /* buf -1: no op touched it */
+};
+
+struct record {
+    struct rec_op *ops;
+    struct rec_operand *operands;
+    struct rec_buf *bufs;
+    struct rec_alloc *allocs;
+    uint32_t n_ops, n_operands, n_bufs, n_allocs;
+    uint32_t cap_ops, cap_operands, cap_bufs, cap_allocs;
+    char *model;     /* owned: the program's command line */
+    char *device;    /* owned */
+    uint64_t host_bytes_per_s; /* 0: unknown */
+};
+
+void record_clear(struct record *r);
+/* Appenders return the new index, or a negative errno. Strings are copied. */
+int record_op(struct record *r, uint64_t sig, const char *name, const char *why_opaque, uint64_t live_bytes);
+int record_operand(struct record *r, int32_t buf, uint32_t offset, uint64_t delta, enum rec_mode mode); /* of the last op */
+int record_buf(struct record *r, uint64_t bytes, uint64_t slot_id, uint64_t serial, int32_t alloc_ord);
+int record_alloc(struct record *r, uint64_t bytes);
+void record_free(struct record *r, int32_t buf); /* just before the next op */
+
+/* After the last op: one mode per (op, buffer) (the strongest), births, and these repairs, each of which only makes the
+ * trace more careful: a buffer that is read before anything in the iteration wrote it, though it was allocated in it,
+ * counts as written by that op, which becomes opaque. */
+int record_seal(struct record *r);
+/* The mode with which op i uses buffer b after sealing; REC_UNKNOWN if it does not. */
+enum rec_mode record_mode(const struct record *r, uint32_t op, int32_t buf);
+
+/* opgraph-1. `pages` > 1: sizes as the planner of this device must see them: large buffers rounded up to multiples of it,
+ * small ones and memory that is never managed as 0 bytes. To a temporary beside `path`, then renamed. */
+int record_write(const struct record *r, const char *path, uint64_t page_bytes);
+
+#endif
