@@ -660,7 +660,7 @@ ITEM void conv3x3_item(int i, float *RESTRICT y, const float *RESTRICT x, const 
     for (int in = 0; in < cin; in++) {
         const float *x0 = x + ((u64)(image * cin + in) * (h + 2) + row) * (w + 2) + col;
         const float *w0 = weight + (out * cin + in) * 9;
-        UNROLL for (int tap = 0; tap < 9; tap++) {
+        for (int tap = 0; tap < 9; tap++) {
             vec line = vec_load(x0 + tap / 3 * (w + 2) + tap % 3);
             UNROLL for (int o = 0; o < TILE_ROWS; o++)
                 acc[o] = vec_scaled_add(acc[o], w0[o * cin * 9 + tap], line);
