@@ -1,0 +1,132 @@
+/* The iteration finder: what repeats with the same weights and new activations is an iteration; layers are not. */
+#include "tracer/iter.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+enum { WEIGHTS = 1000 };
+static uint64_t next_serial, n_fed;
+static struct iter *it;
+
+static void setup(void)
+{
+    it = iter_new();
+    iter_reset(it, 0);
+    next_serial = 100000;
+    n_fed = 0;
+}
+static void teardown(void) { iter_free(it); }
+
+/* One op reading weight `w` (0: none) and writing something new. */
+static int64_t op(uint64_t sig, uint64_t w, uint64_t live)
+{
+    struct iter_operand o[2];
+    uint32_t n = 0;
+    if (w)
+        o[n++] = (struct iter_operand){.serial = w, .birth_op = 0, .offset = 0};
+    o[n++] = (struct iter_operand){.serial = ++next_serial, .birth_op = n_fed, .offset = 8};
+    n_fed++;
+    return iter_feed(it, sig, o, n, live);
+}
+
+/* A network of equal layers, each with a weight of its own: 3 ops a layer forward, 2 backward, then one update each. */
+static int64_t train_step(int layers, int *at)
+{
+    int64_t found = 0;
+    uint64_t live = 1000;
+    int n = 0;
+    for (int l = 0; l < layers; l++)
+        for (int k = 0; k < 3; k++, n++) {
+            int64_t p = op(10 + (uint64_t)k, k ? 0 : WEIGHTS + (uint64_t)l, live += 10);
+            if (p > 0 && !found)
+                found = p, *at = n;
+        }
+    for (int l = layers; l-- > 0;)
+        for (int k = 0; k < 2; k++, n++) {
+            int64_t p = op(20 + (uint64_t)k, k ? 0 : WEIGHTS + (uint64_t)l, (live -= 15) + 50);
+            if (p > 0 && !found)
+                found = p, *at = n;
+        }
+    for (int l = 0; l < layers; l++, n++) {
+        int64_t p = op(30, WEIGHTS + (uint64_t)l, live + 50); /* gradients are held until the last update */
+        if (p > 0 && !found)
+            found = p, *at = n;
+    }
+    return found;
+}
+
+START_TEST(finds_the_training_step)
+{
+    int at = -1, step = 0;
+    int64_t p = 0;
+    for (; step < 6 && !p; step++)
+        p = train_step(8, &at);
+    ck_assert_int_eq(p, 8 * 6);
+    ck_assert_int_le(step, 3);
+}
+END_TEST
+
+START_TEST(layers_are_no_iteration)
+{
+    int at;
+    ck_assert_int_eq(train_step(50, &at), 0);
+}
+END_TEST
+
+START_TEST(boundary_is_where_least_is_held)
+{
+    int at = -1;
+    int64_t p = 0;
+    while (!p)
+        p = train_step(8, &at);
+    /* least is held when the first op of a step is launched; `at` is the op after which the period was certain */
+    uint64_t until = iter_until_boundary(it, (uint64_t)p);
+    ck_assert_uint_lt(until, (uint64_t)p);
+    /* the rest of the step was fed after `at` too: the finder now stands at a step's end */
+    ck_assert_uint_eq(until, 0);
+    ck_assert_uint_eq(iter_expected_sig(it, (uint64_t)p, 0), 10);
+    ck_assert_uint_eq(iter_expected_sig(it, (uint64_t)p, 1), 11);
+}
+END_TEST
+
+START_TEST(growing_memory_is_no_iteration)
+{
+    /* the same weight used the same way again and again, while more and more is held: steps of a recurrent network */
+    for (int t = 0; t < 300; t++)
+        for (int k = 0; k < 5; k++)
+            ck_assert_int_eq(op(40 + (uint64_t)k, WEIGHTS, 1000 + 10 * (uint64_t)(5 * t + k)), 0);
+}
+END_TEST
+
+START_TEST(recovers_after_an_odd_step)
+{
+    int at;
+    int64_t p = 0;
+    while (!p)
+        p = train_step(4, &at);
+    for (int i = 0; i < 17; i++)
+        op(77 + (uint64_t)i, 0, 5000);
+    p = 0;
+    for (int i = 0; i < 4 && !p; i++)
+        p = train_step(4, &at);
+    ck_assert_int_eq(p, 24);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("iter");
+    TCase *t = tcase_create("finder");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, finds_the_training_step);
+    tcase_add_test(t, layers_are_no_iteration);
+    tcase_add_test(t, boundary_is_where_least_is_held);
+    tcase_add_test(t, growing_memory_is_no_iteration);
+    tcase_add_test(t, recovers_after_an_odd_step);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
