@@ -107,7 +107,7 @@ compiles() { python3 -c "import sys; compile(open(sys.argv[1]).read(), sys.argv[
 
 innocent() { ! grep -il remat tests/gpu/scripts/*.py; }
 
-effects() { (cd tests/gpu && python3 -m unittest -q suite.test_effects); }
+units() { (cd tests/gpu && python3 -m unittest -q suite.test_effects suite.test_sections); }
 
 # every kernel of the PTX has its twin in the simulated module, and the other way round
 same_kernels()
@@ -141,7 +141,7 @@ for f in tests/gpu/*.py tests/gpu/suite/*.py tests/gpu/scripts/*.py tests/gpu/fa
 done
 for f in tests/gpu/*.sh; do check "$f parses" bash -n "$f"; done
 check "the scripts know nothing of what runs them" innocent
-check "the judge of traces" effects
+check "the sections and the judge of traces" units
 check "selftest writes no device numbers" refuses_results
 if [ -x "$B/remat" ] && [ -e "$B/libremat.so" ] && [ -x "$B/gpu/facts/alias" ]; then
     check "run.sh --selftest" selftest

@@ -16,10 +16,12 @@ import traceback
 
 sys.dont_write_bytecode = True
 
-from suite import base, cover, facts, training, workloads
+from suite import base, batch, cover, facts, training, workloads
 
 # section, its share of the time in seconds: what one leaves over, the last one gets
-SECTIONS = [("facts", facts, 60), ("workloads", workloads, 75), ("coverage", cover, 55), ("training", training, 3600)]
+SECTIONS = [("facts", facts, 60), ("workloads", workloads, 75), ("coverage", cover, 55), ("training", training, 3600),
+            ("batch", batch, 3600)]
+ONLY_WHEN_ASKED = {"batch"}
 
 
 def parse(argv):
@@ -28,7 +30,7 @@ def parse(argv):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--dist", help="the folder that `make dist-gpu` made")
     p.add_argument("--out", help="where the result goes (default: $OUT, else results/)")
-    p.add_argument("--sections", default=",".join(s[0] for s in SECTIONS))
+    p.add_argument("--sections", default=",".join(s[0] for s in SECTIONS if s[0] not in ONLY_WHEN_ASKED))
     p.add_argument("--models", help="of the training section: gpt2,resnet50,bert,vit,unet")
     p.add_argument("--variants", help="of the training section: " + ",".join(training.WEIGHT))
     p.add_argument("--budget", type=float, default=525, help="seconds in all (525)")
