@@ -17,10 +17,9 @@
 #include <string.h>
 
 #include "offline/chain.h"
+#include "offline/chain_vec.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#define CHAIN_DP_BLOCK 16 /* stages s worked on together; 8 to 32 measured alike, 1 twice as slow */
 
 struct chain_dp_row {
     int64_t lo, hi; /* slots; lo > max: nowhere feasible */
@@ -33,53 +32,8 @@ struct chain_dp {
     double *prefix;          /* P(l) = u_f^1 + .. + u_f^l */
     struct chain_dp_row *row; /* (s, t), 1 <= s <= t <= n */
     double ideal;
-    void (*relax)(double *e, const double *x, const double *y, double cost, int64_t n);
+    chain_vec_relax *relax;
 };
-
-/* e[i] = min(e[i], cost + x[i] + y[i]); x or y may be NULL, meaning zeros. */
-static void chain_dp_relax_plain(double *e, const double *x, const double *y, double cost, int64_t n)
-{
-    int64_t i;
-
-    for (i = 0; i < n; i++) {
-        double v = cost + (x ? x[i] : 0) + (y ? y[i] : 0);
-
-        e[i] = v < e[i] ? v : e[i];
-    }
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) static void chain_dp_relax_avx2(double *e, const double *x, const double *y, double cost,
-                                                                int64_t n)
-{
-    __m256d p = _mm256_set1_pd(cost);
-    int64_t i = 0;
-
-    if (x && y) {
-        for (; i + 8 <= n; i += 8) {
-            __m256d a = _mm256_add_pd(_mm256_loadu_pd(x + i), _mm256_loadu_pd(y + i));
-            __m256d b = _mm256_add_pd(_mm256_loadu_pd(x + i + 4), _mm256_loadu_pd(y + i + 4));
-
-            _mm256_storeu_pd(e + i, _mm256_min_pd(_mm256_loadu_pd(e + i), _mm256_add_pd(a, p)));
-            _mm256_storeu_pd(e + i + 4, _mm256_min_pd(_mm256_loadu_pd(e + i + 4), _mm256_add_pd(b, p)));
-        }
-        x += i;
-        y += i;
-    } else if (x || y) {
-        const double *z = x ? x : y;
-
-        for (; i + 4 <= n; i += 4)
-            _mm256_storeu_pd(e + i,
-                             _mm256_min_pd(_mm256_loadu_pd(e + i), _mm256_add_pd(_mm256_loadu_pd(z + i), p)));
-        x = x ? x + i : NULL;
-        y = y ? y + i : NULL;
-    } else {
-        for (; i + 4 <= n; i += 4)
-            _mm256_storeu_pd(e + i, _mm256_min_pd(_mm256_loadu_pd(e + i), p));
-    }
-    chain_dp_relax_plain(e + i, x, y, cost, n - i);
-}
-#endif
 
 static struct chain_dp_row *chain_dp_row(const struct chain_dp *d, int32_t s, int32_t t)
 {
@@ -204,32 +158,29 @@ static int chain_dp_setup(struct chain_dp *d, const struct chain *c)
     for (l = 1; l <= c->n; l++)
         d->prefix[l] = d->prefix[l - 1] + (double)c->uf[l];
     d->ideal = (double)chain_ideal_time(c);
-    d->relax = chain_dp_relax_plain;
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
-        d->relax = chain_dp_relax_avx2;
-#endif
+    d->relax = chain_vec_pick();
     return 0;
 }
 
 int chain_dp_solve(const struct chain *c, int64_t max_slots, struct chain_dp **out)
 {
     struct chain_dp *d = calloc(1, sizeof(*d));
-    int32_t s, t;
+    int32_t top, s, t;
     int rc = -ENOMEM;
 
     if (!d || chain_dp_setup(d, c))
         goto fail;
     d->max = max_slots - c->a[0];
-    for (s = c->n; s >= 1 && d->max >= 0; s--) {
-        int64_t inner = 0;
+    /* For one s at a time every row (k, t) with k > s would come from memory again; a few s share a column's rows while
+     * they are in the cache. Within a column s falls, so that (k, t) is there before (s, t) asks for it. */
+    for (top = c->n; top >= 1 && d->max >= 0; top -= CHAIN_DP_BLOCK) {
+        int32_t bottom = top >= CHAIN_DP_BLOCK ? top - CHAIN_DP_BLOCK + 1 : 1;
+        int64_t inner[CHAIN_DP_BLOCK] = {0};
 
-        for (t = s; t <= c->n; t++) {
-            int64_t none = chain_dp_none(c, s, t, &inner);
-
-            if (chain_dp_fill(d, s, t, none))
-                goto fail;
-        }
+        for (t = bottom; t <= c->n; t++)
+            for (s = t < top ? t : top; s >= bottom; s--)
+                if (chain_dp_fill(d, s, t, chain_dp_none(c, s, t, &inner[s - bottom])))
+                    goto fail;
     }
     *out = d;
     return 0;
