@@ -1,7 +1,7 @@
 # The simulated GPU: $(B)/simgpu/libcuda.so.1, and the parts its tests need. Included by the root Makefile.
 
 SIMGPU_DIR := $(B)/simgpu
-SIMGPU_SRC := $(wildcard tests/simgpu/sim_*.c)
+SIMGPU_SRC := $(wildcard tests/simgpu/gpu_*.c)
 SIMGPU_OBJ := $(patsubst tests/simgpu/%.c,$(SIMGPU_DIR)/%.o,$(SIMGPU_SRC))
 
 $(SIMGPU_DIR)/%.o: tests/simgpu/%.c | $(DEPS_STAMP)
@@ -26,3 +26,9 @@ $(SIMGPU_DIR)/abi/%.o: tests/simgpu/%.c tests/simgpu/abi_rows.def | $(DEPS_STAMP
 $(B)/tests/test_cuda_abi: tests/test_cuda_abi.c $(ABI_OBJ) | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< $(ABI_OBJ) -o $@ $(LDFLAGS) $(CHECK_LIBS)
+
+# ---- the kernels that the simulated GPU's tests launch ------------------------------------------------------
+$(SIMGPU_DIR)/testkernels.so: tests/simgpu/testkernels.c tests/simgpu/simgpu.h | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared $< -o $@ $(LDFLAGS) -lpthread
+ALL_TARGETS += $(SIMGPU_DIR)/testkernels.so

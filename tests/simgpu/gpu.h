@@ -1,0 +1,383 @@
+/*
+ * Inside the simulated GPU: the objects behind the driver's handles, and the rules all its files keep.
+ *
+ * One lock, gpu_lock, guards every field here unless a comment says otherwise; only kernels, copies, fills
+ * and host callbacks run outside it. Each stream has a worker thread that executes its queue in order. What
+ * an operation must wait for is fixed when it is enqueued, as pairs (stream, sequence number): stream.done
+ * passing that number means the awaited work is over. The simulated clock is advanced at the same moment, so
+ * it depends on the order of the calls alone (gpu_clock.c).
+ *
+ * Errors: driver calls and the helpers behind them return CUresult.
+ */
+#ifndef SIMGPU_GPU_H
+#define SIMGPU_GPU_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/cuda_abi.h"
+#include "tests/simgpu/simgpu.h"
+
+/* ---- entry of every driver call ------------------------------------------------------------------------- */
+
+typedef struct gpu_call {
+    const char *name;
+    struct gpu_call *next; /* list of the calls seen, pushed once, never removed */
+    _Atomic uint64_t count;
+    _Atomic int listed;
+    int fault; /* index of the row of SIMGPU_FAULTS for this call, -1: none; valid once listed */
+} gpu_call;
+
+enum gpu_need {
+    GPU_NEED_NOTHING, /* allowed before cuInit */
+    GPU_NEED_INIT,    /* cuInit was called; allowed without context and after a sticky error */
+    GPU_NEED_OK,      /* cuInit was called; needs no context, but a current one must have no sticky error */
+    GPU_NEED_CTX,     /* a context is current and has no sticky error */
+};
+
+/* Counts the call and checks what it needs. CUDA_SUCCESS, or what the call must return at once. */
+CUresult gpu_enter(gpu_call *call, enum gpu_need need);
+
+#define GPU_EXPORT __attribute__((visibility("default")))
+#define GPU_CALL(symbol, need)                                     \
+    static gpu_call gpu_call_here = { .name = #symbol };           \
+    do {                                                           \
+        CUresult entered_ = gpu_enter(&gpu_call_here, (need));     \
+        if (entered_ != CUDA_SUCCESS)                              \
+            return entered_;                                       \
+    } while (0)
+
+/* One call: GPU_API(cuCtxSynchronize, (void), GPU_NEED_CTX, body_expression) */
+#define GPU_API(symbol, params, need, expression) \
+    GPU_EXPORT CUresult symbol params             \
+    {                                             \
+        GPU_CALL(symbol, need);                   \
+        return (expression);                      \
+    }
+/* The same call twice: as `symbol` stream 0 is the legacy stream, with the suffix the calling thread's. The
+   expression sees that as `per_thread`. */
+#define GPU_API_BOTH(symbol, suffix, params, expression) \
+    GPU_EXPORT CUresult symbol params                    \
+    {                                                    \
+        GPU_CALL(symbol, GPU_NEED_CTX);                  \
+        const bool per_thread = false;                   \
+        (void)per_thread;                                \
+        return (expression);                             \
+    }                                                    \
+    GPU_EXPORT CUresult symbol##suffix params            \
+    {                                                    \
+        GPU_CALL(symbol##suffix, GPU_NEED_CTX);          \
+        const bool per_thread = true;                    \
+        (void)per_thread;                                \
+        return (expression);                             \
+    }
+
+void gpu_lock(void);
+void gpu_unlock(void);
+extern pthread_mutex_t gpu_mutex;
+
+/* ---- configuration (gpu_config.c): read once by cuInit, constant afterwards -------------------------------- */
+
+typedef struct {
+    uint64_t mem_bytes, granularity_bytes;
+    double flops_per_s, bytes_per_s, host_bytes_per_s;
+    uint64_t launch_ns;
+    uint64_t chaos_seed;
+    bool chaos, guard;
+    const char *stats_path; /* NULL: none */
+} gpu_settings;
+extern gpu_settings gpu_cfg;
+
+/* Reads the environment. On nonsense prints one line and returns CUDA_ERROR_INVALID_VALUE. */
+CUresult gpu_config_read(void);
+/* Row of SIMGPU_FAULTS that names this call (exactly or without its version suffix), or -1. */
+int gpu_config_fault_row(const char *call);
+/* Counts one call against the row; true: this one fails. */
+bool gpu_config_fault_hits(int row);
+
+/* ---- statistics (gpu_stats.c) ---------------------------------------------------------------------------- */
+
+typedef struct {
+    _Atomic uint64_t kernels, faults;
+    uint64_t physical_bytes, peak_physical_bytes; /* under gpu_lock */
+    uint64_t device_ns;                           /* under gpu_lock */
+} gpu_counters;
+extern gpu_counters gpu_stats;
+extern _Atomic(gpu_call *) gpu_calls;
+
+void gpu_stats_write(void);
+/* Writes the file if it is older than 100 ms: a program that leaves by _exit or a signal runs no destructor. */
+void gpu_stats_refresh(void);
+extern _Atomic int gpu_exiting; /* the process is in exit(): workers start nothing more */
+
+/* ---- handles (gpu_handle.c) -------------------------------------------------------------------------------- */
+
+enum gpu_kind {
+    GPU_NO_HANDLE,
+    GPU_CTX,
+    GPU_STREAM,
+    GPU_EVENT,
+    GPU_MODULE,
+    GPU_FUNCTION,
+    GPU_LIBRARY,
+    GPU_KERNEL,
+    GPU_POOL,
+    GPU_PHYS,
+    GPU_ARRAY
+};
+/* Live handles are registered, so that a stale or invented one is an error code and not a crash. */
+CUresult gpu_handle_add(const void *h, enum gpu_kind kind); /* CUDA_ERROR_OUT_OF_MEMORY */
+void gpu_handle_drop(const void *h);
+enum gpu_kind gpu_handle_kind(const void *h);
+/* Calls f for every live handle of a kind; f may drop handles. */
+void gpu_handle_each(enum gpu_kind kind, void (*f)(void *h, void *arg), void *arg);
+
+/* ---- contexts, streams, events -------------------------------------------------------------------------- */
+
+struct CUctx_st {
+    bool primary, alive;
+    unsigned flags;
+    int primary_refs;
+    unsigned long long id;
+    CUresult sticky; /* set once by a fault, then returned by every later call */
+    CUstream legacy;
+    CUstream streams; /* all of this context, by next_in_ctx */
+    size_t limits[16];
+    CUfunc_cache cache_config;
+    CUsharedconfig shared_config;
+};
+
+typedef struct {
+    CUstream stream; /* holds a reference */
+    uint64_t seq;
+} gpu_dep;
+
+typedef struct gpu_op {
+    struct gpu_op *next;
+    uint64_t seq;
+    gpu_dep *deps;
+    unsigned n_deps;
+    bool touches_memory;            /* runs under the fault guard */
+    bool runs_when_failed;          /* executed even after a sticky error */
+    bool skipped;                   /* was not executed: the context had failed */
+    void (*exec)(struct gpu_op *);  /* on the worker, unlocked; NULL: nothing to do */
+    void (*retire)(struct gpu_op *);/* under gpu_lock, after it ran or was skipped; NULL: free(op) */
+} gpu_op;
+
+struct CUstream_st {
+    CUcontext ctx;
+    CUstream next_in_ctx;
+    unsigned flags;
+    int priority;
+    unsigned long long id;
+    bool is_legacy, is_per_thread;
+    bool blocking;  /* ordered with the legacy stream; false for CU_STREAM_NON_BLOCKING and the legacy stream */
+    bool closing;   /* destroyed: the worker ends once the queue is empty */
+    bool has_worker;
+    int refs;       /* handle, worker, events, deps */
+    gpu_op *head, *tail;
+    uint64_t enqueued, done; /* sequence numbers; done <= enqueued */
+    uint64_t end_ns;         /* simulated time at which everything enqueued so far is over */
+    uint64_t chaos;          /* state of this stream's random numbers */
+    CUstreamAttrValue hints[16]; /* by attribute id */
+    pthread_cond_t work;
+};
+
+struct CUevent_st {
+    CUcontext ctx;
+    unsigned flags;
+    CUstream stream; /* of the last record, holds a reference; NULL: never recorded */
+    uint64_t seq;
+    uint64_t ns;     /* simulated time of the last record */
+};
+
+/* The calling thread's current context, NULL: none. */
+CUcontext gpu_ctx_current(void);
+/* The primary context if it is alive, else NULL. */
+CUcontext gpu_ctx_primary(void);
+void gpu_ctx_fail(CUcontext ctx, CUresult why);
+
+/* Resolves a stream handle: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or one of cuStreamCreate. NULL: invalid
+   (the call returns CUDA_ERROR_INVALID_HANDLE). Under gpu_lock. */
+CUstream gpu_stream_resolve(CUstream handle, bool per_thread);
+CUstream gpu_stream_new(CUcontext ctx, unsigned flags, int priority);
+void gpu_stream_ref(CUstream s);
+void gpu_stream_unref(CUstream s);
+/* Takes the handle away; work already enqueued still runs. */
+void gpu_stream_close(CUstream s);
+/* Records the stream's state in an event. */
+void gpu_event_capture(CUevent e, CUstream s);
+/* All that a wait on this stream means: the legacy stream stands for all blocking ones too. */
+CUresult gpu_stream_wait_host(CUstream s);
+bool gpu_stream_idle(CUstream s);
+/* Waits for everything in a context. */
+CUresult gpu_ctx_wait_host(CUcontext ctx);
+
+/* ---- execution (gpu_exec.c) -------------------------------------------------------------------------------- */
+
+enum gpu_engine { GPU_ENGINE_NONE, GPU_ENGINE_COMPUTE, GPU_ENGINE_HTOD, GPU_ENGINE_DTOH };
+
+/* Appends op to s and returns its sequence number. Adds the legacy stream's ordering rules to op->deps and
+   places it on the simulated clock for ns on that engine. Takes op. */
+uint64_t gpu_exec_enqueue(CUstream s, gpu_op *op, enum gpu_engine engine, uint64_t ns);
+/* A zeroed op of the given size (>= sizeof(gpu_op)); NULL: no memory. */
+void *gpu_exec_op(size_t bytes);
+/* Adds (s, seq) to what op waits for. CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult gpu_exec_depend(gpu_op *op, CUstream s, uint64_t seq);
+/* Blocks the calling thread until s has done seq, or its context failed. Drops gpu_lock while it sleeps. */
+CUresult gpu_exec_wait(CUstream s, uint64_t seq);
+/* Waits until nothing of ctx is queued or running, failed or not. */
+void gpu_exec_drain(CUcontext ctx);
+/* True on a worker inside a kernel or a host callback, where driver calls are forbidden. */
+bool gpu_exec_inside(void);
+void gpu_exec_progress(void); /* wakes whoever waits for s->done or a sticky error */
+void gpu_exec_stop_for_exit(void);
+
+/* ---- simulated clock (gpu_clock.c) -------------------------------------------------------------------------- */
+
+/* Places ns of work that may start at ready_ns on an engine; returns its end. */
+uint64_t gpu_clock_place(enum gpu_engine engine, uint64_t ready_ns, uint64_t ns);
+uint64_t gpu_clock_kernel_ns(uint64_t flops, uint64_t bytes);
+uint64_t gpu_clock_device_ns(uint64_t bytes);
+uint64_t gpu_clock_host_ns(uint64_t bytes);
+/* The calling thread's simulated time: it cannot launch before what it has waited for was over. */
+uint64_t gpu_clock_host_now(void);
+void gpu_clock_host_reached(uint64_t ns);
+
+/* ---- physical memory and address space (gpu_phys.c, gpu_range.c) ------------------------------------------- */
+
+struct gpu_phys {
+    uint64_t offset, bytes;  /* extent of the memory file */
+    uint64_t charged_bytes;  /* counted against SIMGPU_MEM */
+    int refs;                /* handle references and mappings */
+    int handle_refs;         /* cuMemCreate, retain, import */
+    CUmemAllocationProp prop;
+    int fd;                  /* a file of its own when it may be exported, else -1 */
+};
+typedef struct gpu_phys gpu_phys;
+
+CUresult gpu_phys_init(void);
+/* Takes physical memory: bytes are rounded up to whole host pages, charged_bytes counted. The result has one
+   reference. CUDA_ERROR_OUT_OF_MEMORY when SIMGPU_MEM would be exceeded. */
+CUresult gpu_phys_take(uint64_t bytes, uint64_t charged_bytes, bool exportable, gpu_phys **out);
+void gpu_phys_unref(gpu_phys *p);
+/* Counts bytes that have no extent (managed memory). */
+CUresult gpu_phys_charge(uint64_t bytes);
+void gpu_phys_uncharge(uint64_t bytes);
+/* Makes [va, va + bytes) show p from its byte `offset` on, with the given access; CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult gpu_phys_map(CUdeviceptr va, uint64_t bytes, gpu_phys *p, uint64_t offset, CUmemAccess_flags access);
+/* Makes the range fault again. */
+void gpu_phys_unmap(CUdeviceptr va, uint64_t bytes);
+/* Every device address lies in [base, base + bytes). Constant after gpu_phys_init. */
+extern uintptr_t gpu_window_base, gpu_window_bytes;
+/* Called around everything a worker does with device memory: opens it (SIMGPU_GUARD, protection keys). */
+void gpu_phys_open(void);
+void gpu_phys_close(void);
+
+enum gpu_range_kind {
+    GPU_RANGE_LINEAR,      /* cuMemAlloc, cuMemAllocPitch */
+    GPU_RANGE_POOL,        /* stream-ordered */
+    GPU_RANGE_POOL_FREE,   /* stream-ordered, freed, kept for reuse: no allocation to any question */
+    GPU_RANGE_RESERVATION, /* cuMemAddressReserve */
+    GPU_RANGE_MANAGED,     /* cuMemAllocManaged */
+    GPU_RANGE_HOST,        /* cuMemAllocHost, cuMemHostAlloc */
+    GPU_RANGE_REGISTERED   /* cuMemHostRegister */
+};
+
+typedef struct gpu_mapping { /* one cuMemMap */
+    CUdeviceptr va;
+    uint64_t bytes, offset;
+    gpu_phys *phys;
+    CUmemAccess_flags access;
+    unsigned long long id;
+} gpu_mapping;
+
+typedef struct gpu_range {
+    struct gpu_range *left, *right; /* treap by start */
+    uint64_t weight;
+    CUdeviceptr start;
+    uint64_t bytes; /* as the program asked for it */
+    uint64_t span;  /* address space it occupies, >= bytes */
+    enum gpu_range_kind kind;
+    CUcontext ctx;
+    unsigned flags; /* of host allocation or registration */
+    unsigned long long id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    int sync_memops;
+    gpu_phys *phys;
+    gpu_mapping **slots; /* of a reservation: one pointer per granule, lazily backed */
+    uint64_t n_slots, n_mapped;
+    CUmemoryPool pool;
+    uint64_t charged_bytes; /* of a stream-ordered allocation */
+    CUstream order;         /* of a stream-ordered allocation: where it was allocated or freed; a reference */
+    uint64_t order_seq;
+    bool free_reached;      /* the stream has come to the free */
+    struct gpu_range *older, *newer; /* freed ones, by age */
+} gpu_range;
+
+gpu_range *gpu_range_find(CUdeviceptr p);      /* the range that contains p (in its span), NULL: none */
+gpu_range *gpu_range_overlap(CUdeviceptr p, uint64_t bytes); /* first range that overlaps */
+gpu_range *gpu_range_next(CUdeviceptr p);      /* first range that starts at or after p */
+void gpu_range_insert(gpu_range *r);
+void gpu_range_remove(gpu_range *r);
+/* A free piece of the device window; 0: none. `hint` is tried first when not 0. */
+CUdeviceptr gpu_range_address(uint64_t span, uint64_t alignment, CUdeviceptr hint);
+unsigned long long gpu_range_new_id(void);
+/* Pinned or managed memory that covers all of [p, p + bytes), as asynchronous copies want it. */
+bool gpu_range_is_pinned(const void *p, uint64_t bytes);
+bool gpu_range_is_device(CUdeviceptr p);
+gpu_mapping *gpu_range_mapping(const gpu_range *reservation, CUdeviceptr p);
+
+/* Frees what a context owns when it is destroyed. */
+/* Takes a linear or managed allocation away, whose users are done. */
+void gpu_alloc_release(gpu_range *r);
+void gpu_alloc_free_ctx(CUcontext ctx);
+/* An array: rows of row_bytes, `rows` rows a slice, in device memory that begins at va. */
+struct CUarray_st {
+    CUDA_ARRAY3D_DESCRIPTOR desc;
+    CUcontext ctx;
+    gpu_range *range;
+    CUdeviceptr va;
+    size_t element_bytes, row_bytes, rows, slices;
+};
+void gpu_array_free_ctx(CUcontext ctx);
+void gpu_pool_free_ctx(CUcontext ctx);
+void gpu_module_free_ctx(CUcontext ctx);
+/* Frees one stream-ordered allocation now (cuMemFree). */
+CUresult gpu_pool_free_now(gpu_range *r);
+/* Unused bytes that pools hold back from cuMemGetInfo. */
+uint64_t gpu_pool_held_bytes(void);
+void gpu_pool_host_synced(void);
+uint64_t gpu_round_up(uint64_t n, uint64_t to);
+
+/* ---- faults (gpu_fault.c) ---------------------------------------------------------------------------------- */
+
+void gpu_fault_install(void);
+/* Runs op->exec; false: it touched memory that is not mapped. */
+bool gpu_fault_run(gpu_op *op);
+/* Names the calling thread so that threads a kernel starts are recognised. */
+void gpu_fault_name_thread(void);
+
+/* ---- modules (gpu_module.c) -------------------------------------------------------------------------------- */
+
+struct CUfunc_st {
+    const simgpu_kernel *k;
+    CUmodule module;
+    size_t *offsets;     /* n_params */
+    size_t param_total;  /* bytes of an `extra` buffer */
+    int max_dynamic_shared, carveout;
+    CUkernel kernel;     /* NULL when the module was not loaded as a library */
+};
+struct CUkern_st {
+    CUlibrary library;
+    CUfunction function;
+};
+/* What a launch may name: a CUfunction, or a CUkernel passed as one. NULL: neither. */
+CUfunction gpu_module_function(CUfunction f);
+
+/* Symbols for cuGetProcAddress. */
+extern int gpu_driver_version;
+
+#endif

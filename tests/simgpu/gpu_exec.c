@@ -1,0 +1,255 @@
+/*
+ * Execution: a worker thread per stream, taking one operation after the other.
+ *
+ * An operation starts when it is at the head of its queue and every (stream, sequence number) it depends on
+ * is done. Order between streams comes from those pairs alone, so everything the driver leaves open really
+ * is open; with SIMGPU_CHAOS the workers make use of it: they hold operations back, now for a moment, now
+ * until another stream has moved or somebody waits.
+ *
+ * A fault makes the context's error stick. What is still queued is then retired without being executed,
+ * except stream callbacks, which the driver promises to call with the error.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/simgpu/gpu.h"
+
+static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
+static unsigned progress_waiters;
+static unsigned host_waiters; /* host threads in gpu_exec_wait: chaos lets go then */
+static unsigned running;      /* operations being executed right now */
+static __thread bool inside;
+
+bool gpu_exec_inside(void)
+{
+    return inside;
+}
+
+void gpu_exec_progress(void)
+{
+    if (progress_waiters)
+        pthread_cond_broadcast(&progress);
+}
+
+static void wait_for_progress(void)
+{
+    progress_waiters++;
+    pthread_cond_wait(&progress, &gpu_mutex);
+    progress_waiters--;
+}
+
+/* True if something happened, false after the given time. */
+static bool wait_for_progress_at_most(uint64_t ns)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += (long)(ns % 1000000000u);
+    t.tv_sec += (time_t)(ns / 1000000000u) + t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    progress_waiters++;
+    int r = pthread_cond_timedwait(&progress, &gpu_mutex, &t);
+    progress_waiters--;
+    return r != ETIMEDOUT;
+}
+
+static uint64_t random_next(uint64_t *state)
+{
+    uint64_t z = *state += 0x9E3779B97F4A7C15ull;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+/* A legal delay before an operation whose dependencies are met: 5 in 8 none, 2 in 8 until another stream
+   has got one step further (0.2 ms at most), 1 in 8 until a host thread waits (1 ms at most). */
+static void be_unkind(CUstream s)
+{
+    uint64_t dice = random_next(&s->chaos);
+    if ((dice & 7) < 5)
+        return;
+    if ((dice & 7) < 7) {
+        wait_for_progress_at_most(dice >> 8 & 0x3ffff);
+        return;
+    }
+    for (int i = 0; i < 10 && !host_waiters && !gpu_exiting; i++)
+        wait_for_progress_at_most(100000);
+}
+
+static void *worker(void *arg)
+{
+    CUstream s = arg;
+    gpu_fault_name_thread();
+    gpu_lock();
+    for (;;) {
+        while (!s->head && !s->closing)
+            pthread_cond_wait(&s->work, &gpu_mutex);
+        gpu_op *op = s->head;
+        if (!op)
+            break;
+        for (unsigned i = 0; i < op->n_deps; i++)
+            while (op->deps[i].stream->done < op->deps[i].seq && !s->ctx->sticky)
+                wait_for_progress();
+        if (gpu_cfg.chaos && op->exec && !s->ctx->sticky)
+            be_unkind(s);
+        while (gpu_exiting) /* the process ends under our feet: start nothing more */
+            wait_for_progress();
+        if (op->exec && (!s->ctx->sticky || op->runs_when_failed)) {
+            running++;
+            gpu_unlock();
+            inside = true;
+            bool ok = true;
+            if (op->touches_memory) {
+                gpu_phys_open();
+                ok = gpu_fault_run(op);
+                gpu_phys_close();
+            } else
+                op->exec(op);
+            inside = false;
+            gpu_lock();
+            running--;
+            if (!ok) {
+                gpu_stats.faults++;
+                gpu_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+            }
+        } else
+            op->skipped = true;
+        s->head = op->next;
+        if (!s->head)
+            s->tail = NULL;
+        s->done = op->seq;
+        for (unsigned i = 0; i < op->n_deps; i++)
+            gpu_stream_unref(op->deps[i].stream);
+        free(op->deps);
+        if (op->retire)
+            op->retire(op);
+        else
+            free(op);
+        gpu_exec_progress();
+    }
+    s->has_worker = false;
+    gpu_stream_unref(s);
+    gpu_unlock();
+    return NULL;
+}
+
+/* Starts the worker of s. Asynchronous signals stay with the program's own threads. */
+static bool start_worker(CUstream s)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    sigdelset(&all, SIGABRT);
+    sigdelset(&all, SIGTRAP);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    int r = pthread_create(&thread, &attr, worker, s);
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r)
+        return false;
+    s->has_worker = true;
+    gpu_stream_ref(s);
+    return true;
+}
+
+void *gpu_exec_op(size_t bytes)
+{
+    return calloc(1, bytes);
+}
+
+CUresult gpu_exec_depend(gpu_op *op, CUstream s, uint64_t seq)
+{
+    if (s->done >= seq)
+        return CUDA_SUCCESS;
+    if ((op->n_deps & (op->n_deps - 1)) == 0) { /* 0, 1, 2, 4, 8: full */
+        gpu_dep *more = realloc(op->deps, (op->n_deps ? op->n_deps * 2 : 1) * sizeof *more);
+        if (!more)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        op->deps = more;
+    }
+    gpu_stream_ref(s);
+    op->deps[op->n_deps++] = (gpu_dep){ s, seq };
+    return CUDA_SUCCESS;
+}
+
+uint64_t gpu_exec_enqueue(CUstream s, gpu_op *op, enum gpu_engine engine, uint64_t ns)
+{
+    uint64_t ready = s->end_ns;
+    CUresult failed = CUDA_SUCCESS;
+    if (gpu_clock_host_now() > ready)
+        ready = gpu_clock_host_now();
+    if (s->is_legacy) {
+        for (CUstream o = s->ctx->streams; o; o = o->next_in_ctx)
+            if (o->blocking) {
+                failed |= gpu_exec_depend(op, o, o->enqueued);
+                if (o->end_ns > ready)
+                    ready = o->end_ns;
+            }
+    } else if (s->blocking) {
+        failed |= gpu_exec_depend(op, s->ctx->legacy, s->ctx->legacy->enqueued);
+        if (s->ctx->legacy->end_ns > ready)
+            ready = s->ctx->legacy->end_ns;
+    }
+    s->end_ns = gpu_clock_place(engine, ready, ns);
+    if (s->end_ns > gpu_stats.device_ns)
+        gpu_stats.device_ns = s->end_ns;
+    op->seq = ++s->enqueued;
+    op->next = NULL;
+    if (s->tail)
+        s->tail->next = op;
+    else
+        s->head = op;
+    s->tail = op;
+    if (failed)
+        gpu_ctx_fail(s->ctx, failed);
+    if (!s->has_worker && !start_worker(s)) {
+        /* no thread to be had: the context cannot go on, and says so */
+        gpu_ctx_fail(s->ctx, CUDA_ERROR_OPERATING_SYSTEM);
+        return op->seq;
+    }
+    pthread_cond_signal(&s->work);
+    return op->seq;
+}
+
+CUresult gpu_exec_wait(CUstream s, uint64_t seq)
+{
+    CUcontext ctx = s->ctx;
+    gpu_stream_ref(s);
+    host_waiters++;
+    if (gpu_cfg.chaos && s->done < seq)
+        gpu_exec_progress(); /* once: workers that hold back look at host_waiters */
+    while (s->done < seq && s->has_worker) /* after a failure too: until nothing touches the caller's memory */
+        wait_for_progress();
+    host_waiters--;
+    gpu_stream_unref(s);
+    return ctx->sticky;
+}
+
+void gpu_exec_drain(CUcontext ctx)
+{
+    for (CUstream s = ctx->streams; s;) {
+        if (s->done == s->enqueued || !s->has_worker) {
+            s = s->next_in_ctx;
+            continue;
+        }
+        wait_for_progress();
+        s = ctx->streams; /* the list may have changed meanwhile */
+    }
+}
+
+void gpu_exec_stop_for_exit(void)
+{
+    gpu_lock();
+    gpu_exiting = 1;
+    for (int i = 0; i < 200 && running > inside; i++)
+        wait_for_progress_at_most(10000000);
+    gpu_unlock();
+}

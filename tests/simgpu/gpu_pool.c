@@ -1,0 +1,598 @@
+/*
+ * Stream-ordered allocation.
+ *
+ * An allocation's bytes are counted from the call that allocates to the call that frees, in the order of the
+ * calls: that order can be met on hardware, by the stream dependencies the allocator is allowed to insert, and
+ * it makes the peak the same in every run. The address stays valid until the stream reaches the free.
+ *
+ * A freed allocation keeps its address and mapping for a while; the next one of the same size gets it, at once
+ * in the same stream, else after the free was reached. Under SIMGPU_CHAOS and SIMGPU_GUARD nothing is reused:
+ * memory appears when the stream reaches the allocation and faults as soon as it has reached the free.
+ *
+ * What a pool has `reserved` is bookkeeping alone: it follows the documented rules (release threshold at each
+ * synchronisation, trim), takes part in cuMemGetInfo, gives way when somebody else needs the memory, and is
+ * no physical memory in the statistics.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/simgpu/gpu.h"
+
+enum { CHARGE_UNIT = 512, RESERVE_UNIT = 2 << 20, HUGE_ALIGN = 2 << 20 };
+
+struct CUmemPoolHandle_st {
+    struct CUmemPoolHandle_st *next;
+    CUmemPoolProps props;
+    uint64_t threshold, reserved, reserved_high, used, used_high;
+    int reuse_event, reuse_opportunistic, reuse_internal;
+    uint64_t n_live;
+    bool is_default, destroyed;
+};
+
+static struct CUmemPoolHandle_st default_pool;
+static CUmemoryPool pools, current;
+
+static CUmemoryPool the_default(void)
+{
+    if (!default_pool.is_default) {
+        default_pool.is_default = true;
+        default_pool.reuse_event = default_pool.reuse_opportunistic = default_pool.reuse_internal = 1;
+        default_pool.props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        default_pool.props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        pools = current = &default_pool;
+        gpu_handle_add(&default_pool, GPU_POOL);
+    }
+    return &default_pool;
+}
+
+static bool live(CUmemoryPool p)
+{
+    the_default();
+    return gpu_handle_kind(p) == GPU_POOL;
+}
+
+/* ---- bookkeeping ---------------------------------------------------------------------------------------------------- */
+
+/* reserved >= used, rounded; what all pools hold back fits in the memory that is free. */
+static void settle(CUmemoryPool p)
+{
+    uint64_t others = 0;
+    for (CUmemoryPool o = pools; o; o = o->next)
+        if (o != p)
+            others += o->reserved > o->used ? o->reserved - o->used : 0;
+    uint64_t least = gpu_round_up(p->used, RESERVE_UNIT);
+    uint64_t room = gpu_cfg.mem_bytes - gpu_stats.physical_bytes;
+    uint64_t most = p->used + (room > others ? room - others : 0);
+    if (p->reserved < least)
+        p->reserved = least;
+    if (p->reserved > most)
+        p->reserved = most;
+    if (p->reserved > p->reserved_high)
+        p->reserved_high = p->reserved;
+}
+
+uint64_t gpu_pool_held_bytes(void)
+{
+    uint64_t held = 0;
+    for (CUmemoryPool p = pools; p; p = p->next) {
+        settle(p);
+        held += p->reserved - p->used;
+    }
+    uint64_t room = gpu_cfg.mem_bytes - gpu_stats.physical_bytes;
+    return held < room ? held : room;
+}
+
+static void shrink(CUmemoryPool p, uint64_t keep)
+{
+    if (p->reserved > keep)
+        p->reserved = keep;
+    settle(p);
+}
+
+void gpu_pool_host_synced(void)
+{
+    for (CUmemoryPool p = pools; p; p = p->next)
+        shrink(p, p->threshold);
+}
+
+static void uncount(gpu_range *r)
+{
+    CUmemoryPool p = r->pool;
+    gpu_phys_uncharge(r->charged_bytes);
+    p->used -= r->charged_bytes;
+    p->n_live--;
+    if (p->destroyed && !p->n_live) {
+        for (CUmemoryPool *l = &pools; *l; l = &(*l)->next)
+            if (*l == p) {
+                *l = p->next;
+                break;
+            }
+        free(p);
+    }
+    r->pool = NULL;
+    r->charged_bytes = 0;
+}
+
+/* ---- ranges that were freed and may serve again ------------------------------------------------------------------------ */
+
+static gpu_range *oldest, *newest;
+static uint64_t kept_bytes;
+
+static bool keeps(void)
+{
+    return !gpu_cfg.chaos && !gpu_cfg.guard;
+}
+
+static void keep(gpu_range *r)
+{
+    r->older = newest;
+    r->newer = NULL;
+    *(newest ? &newest->newer : &oldest) = r;
+    newest = r;
+    kept_bytes += r->span;
+}
+
+static void unkeep(gpu_range *r)
+{
+    *(r->older ? &r->older->newer : &oldest) = r->newer;
+    *(r->newer ? &r->newer->older : &newest) = r->older;
+    kept_bytes -= r->span;
+}
+
+/* Nobody may use the range any more: its addresses fault from now on. */
+static void discard(gpu_range *r)
+{
+    gpu_range_remove(r);
+    gpu_phys_unmap(r->start, r->span);
+    gpu_phys_unref(r->phys);
+    if (r->order)
+        gpu_stream_unref(r->order);
+    free(r);
+}
+
+static gpu_range *take_kept(uint64_t span, CUstream s)
+{
+    int steps = 0;
+    for (gpu_range *r = newest; r && steps < 256; r = r->older, steps++)
+        if (r->span == span && (r->free_reached || r->order == s)) {
+            unkeep(r);
+            return r;
+        }
+    return NULL;
+}
+
+static void forget_old(void)
+{
+    for (gpu_range *r = oldest, *newer; r && kept_bytes > gpu_cfg.mem_bytes / 4; r = newer) {
+        newer = r->newer;
+        if (r->free_reached) {
+            unkeep(r);
+            discard(r);
+        }
+    }
+}
+
+/* ---- allocating ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    gpu_op op;
+    unsigned long long id; /* a range that was reused meanwhile has another one */
+    CUdeviceptr p;
+} pool_op;
+
+static void appear(gpu_op *op)
+{
+    pool_op *a = (pool_op *)op;
+    gpu_range *r = gpu_range_find(a->p);
+    if (r && r->start == a->p && r->id == a->id) {
+        CUresult e = gpu_phys_map(r->start, r->span, r->phys, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        if (e)
+            gpu_ctx_fail(r->ctx, e);
+    }
+    free(op);
+}
+
+static void note_order(gpu_range *r, CUstream s)
+{
+    gpu_stream_ref(s);
+    if (r->order)
+        gpu_stream_unref(r->order);
+    r->order = s;
+    r->order_seq = s->enqueued;
+}
+
+static CUresult fresh(uint64_t bytes, uint64_t span, gpu_range **out)
+{
+    gpu_range *r = calloc(1, sizeof *r);
+    if (!r)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    r->span = span;
+    CUresult e = gpu_phys_take(span, 0, false, &r->phys);
+    if (!e) {
+        r->start = gpu_range_address(span, bytes >= HUGE_ALIGN ? HUGE_ALIGN : (uint64_t)sysconf(_SC_PAGESIZE), 0);
+        e = !r->start ? CUDA_ERROR_OUT_OF_MEMORY
+            : keeps() ? gpu_phys_map(r->start, span, r->phys, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+                      : CUDA_SUCCESS;
+        if (e)
+            gpu_phys_unref(r->phys);
+    }
+    if (e)
+        free(r);
+    else {
+        gpu_range_insert(r);
+        *out = r;
+    }
+    return e;
+}
+
+static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h, bool per_thread)
+{
+    if (!out || !bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    pool_op *op = gpu_exec_op(sizeof *op);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    gpu_lock();
+    CUresult e = CUDA_SUCCESS;
+    gpu_range *r = NULL;
+    CUstream s = gpu_stream_resolve(h, per_thread);
+    if (!p) {
+        the_default();
+        p = current;
+    }
+    uint64_t charge = gpu_round_up(bytes, CHARGE_UNIT), span = gpu_round_up(bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+    if (!s)
+        e = CUDA_ERROR_INVALID_HANDLE;
+    else if (!live(p))
+        e = CUDA_ERROR_INVALID_VALUE;
+    else if (bytes > gpu_cfg.mem_bytes || (p->props.maxSize && p->used + charge > p->props.maxSize))
+        e = CUDA_ERROR_OUT_OF_MEMORY;
+    else
+        e = gpu_phys_charge(charge);
+    if (!e) {
+        r = keeps() ? take_kept(span, s) : NULL;
+        if (!r && (e = fresh(bytes, span, &r)))
+            gpu_phys_uncharge(charge);
+    }
+    if (!e) {
+        r->kind = GPU_RANGE_POOL;
+        r->bytes = bytes;
+        r->ctx = s->ctx;
+        r->id = gpu_range_new_id();
+        r->pool = p;
+        r->charged_bytes = charge;
+        r->free_reached = false;
+        r->sync_memops = 0;
+        p->n_live++;
+        p->used += charge;
+        if (p->used > p->used_high)
+            p->used_high = p->used;
+        settle(p);
+        op->p = r->start;
+        op->id = r->id;
+        if (!keeps())
+            op->op.retire = appear;
+        gpu_exec_enqueue(s, &op->op, GPU_ENGINE_NONE, 0);
+        op = NULL;
+        note_order(r, s);
+        *out = r->start;
+    }
+    gpu_unlock();
+    free(op);
+    return e;
+}
+
+/* ---- freeing ---------------------------------------------------------------------------------------------------------------- */
+
+/* The stream has come to the free. */
+static void reached(gpu_op *op)
+{
+    pool_op *f = (pool_op *)op;
+    gpu_range *r = gpu_range_find(f->p);
+    if (r && r->start == f->p && r->kind == GPU_RANGE_POOL_FREE && r->id == f->id) {
+        r->free_reached = true;
+        if (!keeps())
+            discard(r);
+        else
+            forget_old();
+    }
+    free(op);
+}
+
+/* cuMemFreeAsync of memory that is not stream-ordered. */
+static void reached_linear(gpu_op *op)
+{
+    pool_op *f = (pool_op *)op;
+    gpu_range *r = gpu_range_find(f->p);
+    if (r && r->id == f->id)
+        gpu_alloc_release(r);
+    free(op);
+}
+
+static CUresult free_async(CUdeviceptr p, CUstream h, bool per_thread)
+{
+    if (!p)
+        return CUDA_SUCCESS;
+    pool_op *op = gpu_exec_op(sizeof *op);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    gpu_lock();
+    CUresult e = CUDA_SUCCESS;
+    CUstream s = gpu_stream_resolve(h, per_thread);
+    gpu_range *r = gpu_range_find(p);
+    if (!s)
+        e = CUDA_ERROR_INVALID_HANDLE;
+    else if (!r || r->start != p || (r->kind != GPU_RANGE_POOL && r->kind != GPU_RANGE_LINEAR))
+        e = CUDA_ERROR_INVALID_VALUE;
+    else {
+        op->p = p;
+        op->id = r->id;
+        op->op.retire = reached_linear;
+        if (r->kind == GPU_RANGE_POOL) {
+            op->op.retire = reached;
+            r->kind = GPU_RANGE_POOL_FREE;
+            uncount(r);
+        }
+        gpu_exec_enqueue(s, &op->op, GPU_ENGINE_NONE, 0);
+        op = NULL;
+        if (r->kind == GPU_RANGE_POOL_FREE) {
+            note_order(r, s);
+            if (keeps())
+                keep(r);
+        }
+    }
+    gpu_unlock();
+    free(op);
+    return e;
+}
+
+CUresult gpu_pool_free_now(gpu_range *r)
+{
+    CUdeviceptr p = r->start;
+    unsigned long long id = r->id;
+    CUresult e = gpu_exec_wait(r->order, r->order_seq); /* it cannot go before it has come */
+    r = gpu_range_find(p);
+    if (e || !r || r->id != id || r->kind != GPU_RANGE_POOL)
+        return e ? e : CUDA_ERROR_INVALID_VALUE;
+    uncount(r);
+    r->kind = GPU_RANGE_POOL_FREE;
+    r->free_reached = true;
+    if (keeps()) {
+        keep(r);
+        forget_old();
+    } else
+        discard(r);
+    return CUDA_SUCCESS;
+}
+
+void gpu_pool_free_ctx(CUcontext ctx)
+{
+    for (gpu_range *r = gpu_range_next(0), *next; r; r = next) {
+        next = gpu_range_next(r->start + 1);
+        if (r->ctx != ctx || (r->kind != GPU_RANGE_POOL && r->kind != GPU_RANGE_POOL_FREE))
+            continue;
+        if (r->kind == GPU_RANGE_POOL)
+            uncount(r);
+        else if (keeps())
+            unkeep(r);
+        discard(r);
+    }
+}
+
+GPU_API_BOTH(cuMemAllocAsync, _ptsz, (CUdeviceptr *p, size_t bytes, CUstream s), alloc(p, bytes, NULL, s, per_thread))
+GPU_API_BOTH(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr *p, size_t bytes, CUmemoryPool pool, CUstream s),
+             pool ? alloc(p, bytes, pool, s, per_thread) : CUDA_ERROR_INVALID_VALUE)
+GPU_API_BOTH(cuMemFreeAsync, _ptsz, (CUdeviceptr p, CUstream s), free_async(p, s, per_thread))
+
+/* ---- pools ------------------------------------------------------------------------------------------------------------------ */
+
+static CUresult create(CUmemoryPool *out, const CUmemPoolProps *props)
+{
+    if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (props->location.id != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    CUmemoryPool p = calloc(1, sizeof *p);
+    if (!p)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    p->props = *props;
+    p->reuse_event = p->reuse_opportunistic = p->reuse_internal = 1;
+    gpu_lock();
+    the_default();
+    CUresult e = gpu_handle_add(p, GPU_POOL);
+    if (!e) {
+        p->next = pools;
+        pools = p;
+        *out = p;
+    }
+    gpu_unlock();
+    if (e)
+        free(p);
+    return e;
+}
+
+static CUresult destroy(CUmemoryPool p)
+{
+    gpu_lock();
+    CUresult e = live(p) && !p->is_default ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!e) {
+        gpu_handle_drop(p);
+        if (current == p)
+            current = &default_pool;
+        p->destroyed = true;
+        p->threshold = 0;
+        shrink(p, 0);
+        if (!p->n_live) {
+            gpu_range none = { .pool = p };
+            p->n_live = 1;
+            uncount(&none);
+        }
+    }
+    gpu_unlock();
+    return e;
+}
+
+static CUresult trim(CUmemoryPool p, size_t keep_bytes)
+{
+    gpu_lock();
+    bool ok = live(p);
+    if (ok)
+        shrink(p, keep_bytes);
+    gpu_unlock();
+    return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static int *reuse_flag(CUmemoryPool p, CUmemPool_attribute a)
+{
+    switch (a) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: return &p->reuse_event;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: return &p->reuse_opportunistic;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: return &p->reuse_internal;
+    default: return NULL;
+    }
+}
+
+static CUresult get_attribute(CUmemoryPool p, CUmemPool_attribute a, void *out)
+{
+    gpu_lock();
+    CUresult e = live(p) && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!e) {
+        settle(p);
+        int *flag = reuse_flag(p, a);
+        if (flag)
+            *(int *)out = *flag;
+        else if (a == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+            *(cuuint64_t *)out = p->threshold;
+        else if (a == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+            *(cuuint64_t *)out = p->reserved;
+        else if (a == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+            *(cuuint64_t *)out = p->reserved_high;
+        else if (a == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+            *(cuuint64_t *)out = p->used;
+        else if (a == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+            *(cuuint64_t *)out = p->used_high;
+        else
+            e = CUDA_ERROR_INVALID_VALUE;
+    }
+    gpu_unlock();
+    return e;
+}
+
+static CUresult set_attribute(CUmemoryPool p, CUmemPool_attribute a, const void *in)
+{
+    gpu_lock();
+    CUresult e = live(p) && in ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!e) {
+        settle(p);
+        int *flag = reuse_flag(p, a);
+        if (flag)
+            *flag = *(const int *)in != 0;
+        else if (a == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+            p->threshold = *(const cuuint64_t *)in;
+        else if (a == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH && *(const cuuint64_t *)in == 0)
+            p->reserved_high = p->reserved;
+        else if (a == CU_MEMPOOL_ATTR_USED_MEM_HIGH && *(const cuuint64_t *)in == 0)
+            p->used_high = p->used;
+        else
+            e = CUDA_ERROR_INVALID_VALUE;
+    }
+    gpu_unlock();
+    return e;
+}
+
+static CUresult set_access(CUmemoryPool p, const CUmemAccessDesc *desc, size_t n)
+{
+    gpu_lock();
+    CUresult e = live(p) && desc && n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; !e && i < n; i++) {
+        if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+            e = CUDA_ERROR_INVALID_VALUE;
+        else if (desc[i].location.id != 0)
+            e = CUDA_ERROR_INVALID_DEVICE;
+        else if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            e = CUDA_ERROR_INVALID_VALUE; /* a pool stays accessible from the device it lives on */
+    }
+    gpu_unlock();
+    return e;
+}
+
+static CUresult get_access(CUmemAccess_flags *flags, CUmemoryPool p, const CUmemLocation *at)
+{
+    gpu_lock();
+    CUresult e = live(p) && flags && at && at->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS
+                                                                                    : CUDA_ERROR_INVALID_VALUE;
+    if (!e && at->id != 0)
+        e = CUDA_ERROR_INVALID_DEVICE;
+    if (!e)
+        *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    gpu_unlock();
+    return e;
+}
+
+static CUresult get_pool(CUmemoryPool *out, CUdevice dev, bool the_current)
+{
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (dev != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    gpu_lock();
+    CUmemoryPool d = the_default();
+    *out = the_current ? current : d;
+    gpu_unlock();
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_pool(CUdevice dev, CUmemoryPool p)
+{
+    if (dev != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    gpu_lock();
+    bool ok = live(p);
+    if (ok)
+        current = p;
+    gpu_unlock();
+    return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult check_location(const CUmemLocation *at, CUmemAllocationType type)
+{
+    if (!at || at->type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    return type == CU_MEM_ALLOCATION_TYPE_PINNED ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult get_pool_at(CUmemoryPool *out, const CUmemLocation *at, CUmemAllocationType type, bool the_current)
+{
+    CUresult e = check_location(at, type);
+    return e ? e : get_pool(out, at->id, the_current);
+}
+
+static CUresult set_pool_at(const CUmemLocation *at, CUmemAllocationType type, CUmemoryPool p)
+{
+    CUresult e = check_location(at, type);
+    return e ? e : set_pool(at->id, p);
+}
+
+GPU_API(cuMemPoolCreate, (CUmemoryPool *p, const CUmemPoolProps *props), GPU_NEED_OK, create(p, props))
+GPU_API(cuMemPoolDestroy, (CUmemoryPool p), GPU_NEED_OK, destroy(p))
+GPU_API(cuMemPoolTrimTo, (CUmemoryPool p, size_t keep_bytes), GPU_NEED_OK, trim(p, keep_bytes))
+GPU_API(cuMemPoolGetAttribute, (CUmemoryPool p, CUmemPool_attribute a, void *value), GPU_NEED_OK,
+        get_attribute(p, a, value))
+GPU_API(cuMemPoolSetAttribute, (CUmemoryPool p, CUmemPool_attribute a, void *value), GPU_NEED_OK,
+        set_attribute(p, a, value))
+GPU_API(cuMemPoolSetAccess, (CUmemoryPool p, const CUmemAccessDesc *desc, size_t n), GPU_NEED_OK,
+        set_access(p, desc, n))
+GPU_API(cuMemPoolGetAccess, (CUmemAccess_flags *flags, CUmemoryPool p, CUmemLocation *at), GPU_NEED_OK,
+        get_access(flags, p, at))
+GPU_API(cuDeviceGetDefaultMemPool, (CUmemoryPool *p, CUdevice dev), GPU_NEED_OK, get_pool(p, dev, false))
+GPU_API(cuDeviceGetMemPool, (CUmemoryPool *p, CUdevice dev), GPU_NEED_OK, get_pool(p, dev, true))
+GPU_API(cuDeviceSetMemPool, (CUdevice dev, CUmemoryPool p), GPU_NEED_OK, set_pool(dev, p))
+GPU_API(cuMemGetDefaultMemPool, (CUmemoryPool *p, CUmemLocation *at, CUmemAllocationType type), GPU_NEED_OK,
+        get_pool_at(p, at, type, false))
+GPU_API(cuMemGetMemPool, (CUmemoryPool *p, CUmemLocation *at, CUmemAllocationType type), GPU_NEED_OK,
+        get_pool_at(p, at, type, true))
+GPU_API(cuMemSetMemPool, (CUmemLocation *at, CUmemAllocationType type, CUmemoryPool p), GPU_NEED_OK,
+        set_pool_at(at, type, p))
