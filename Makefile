@@ -138,7 +138,7 @@ test: $(DEPS_STAMP)
 
 demo: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
-	@B=$(ABS_B) bash tests/demo.sh
+	@B=$(ABS_B) python3 tests/demo.py
 
 asan:
 	@$(MAKE) --no-print-directory B=build/asan SAN=address test-sanitized
