@@ -331,6 +331,8 @@ bool gpu_range_is_device(CUdeviceptr p);
 gpu_mapping *gpu_range_mapping(const gpu_range *reservation, CUdeviceptr p);
 
 /* Frees what a context owns when it is destroyed. */
+/* cuMemAlloc. Not under gpu_lock. */
+CUresult gpu_alloc_linear(CUdeviceptr *out, size_t bytes);
 /* Takes a linear or managed allocation away, whose users are done. */
 void gpu_alloc_release(gpu_range *r);
 void gpu_alloc_free_ctx(CUcontext ctx);
@@ -338,7 +340,6 @@ void gpu_alloc_free_ctx(CUcontext ctx);
 struct CUarray_st {
     CUDA_ARRAY3D_DESCRIPTOR desc;
     CUcontext ctx;
-    gpu_range *range;
     CUdeviceptr va;
     size_t element_bytes, row_bytes, rows, slices;
 };

@@ -28,7 +28,7 @@ static gpu_range *new_range(enum gpu_range_kind kind, uint64_t bytes)
     return r;
 }
 
-static CUresult alloc_linear(CUdeviceptr *out, size_t bytes)
+CUresult gpu_alloc_linear(CUdeviceptr *out, size_t bytes)
 {
     if (!out || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
@@ -63,7 +63,7 @@ static CUresult alloc_pitch(CUdeviceptr *out, size_t *pitch, size_t width, size_
     uint64_t row = gpu_round_up(width, 512);
     if (row < width || height > UINT64_MAX / row)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult e = alloc_linear(out, row * height);
+    CUresult e = gpu_alloc_linear(out, row * height);
     if (!e)
         *pitch = row;
     return e;
@@ -183,7 +183,7 @@ static CUresult address_range(CUdeviceptr *base, size_t *size, CUdeviceptr p)
     return CUDA_SUCCESS;
 }
 
-GPU_API(cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes), GPU_NEED_CTX, alloc_linear(p, bytes))
+GPU_API(cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes), GPU_NEED_CTX, gpu_alloc_linear(p, bytes))
 GPU_API(cuMemAllocPitch_v2, (CUdeviceptr *p, size_t *pitch, size_t width, size_t height, unsigned element),
         GPU_NEED_CTX, alloc_pitch(p, pitch, width, height, element))
 GPU_API(cuMemAllocManaged, (CUdeviceptr *p, size_t bytes, unsigned flags), GPU_NEED_CTX,

@@ -74,6 +74,7 @@ static void stop(CUcontext ctx)
     }
     ctx->legacy = NULL;
     gpu_pool_free_ctx(ctx);
+    gpu_array_free_ctx(ctx);
     gpu_alloc_free_ctx(ctx);
     gpu_module_free_ctx(ctx);
 }

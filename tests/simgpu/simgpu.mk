@@ -10,7 +10,7 @@ $(SIMGPU_DIR)/%.o: tests/simgpu/%.c | $(DEPS_STAMP)
 
 ifneq ($(SIMGPU_SRC),)
 $(SIMGPU_DIR)/libcuda.so.1: $(SIMGPU_OBJ) tests/simgpu/exports.map
-	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=tests/simgpu/exports.map \
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=tests/simgpu/exports.map \
 	  -o $@ $(SIMGPU_OBJ) -lm -ldl -lpthread
 	@ln -sf libcuda.so.1 $(SIMGPU_DIR)/libcuda.so
 ALL_TARGETS += $(SIMGPU_DIR)/libcuda.so.1

@@ -1,0 +1,221 @@
+/*
+ * What the simulated GPU does not have, and says so: graphs and their capture, linking, interprocess handles
+ * but file descriptors of physical memory, multicast, mipmapped arrays, texture references, tensor maps,
+ * clusters. Each call answers CUDA_ERROR_NOT_SUPPORTED. Questions whether a stream is being captured have a
+ * true answer: it is not.
+ */
+#include "tests/simgpu/gpu.h"
+
+/* the parameters are there for the type alone */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#define REFUSE(symbol, params) GPU_API(symbol, params, GPU_NEED_INIT, CUDA_ERROR_NOT_SUPPORTED)
+#define REFUSE_BOTH(symbol, suffix, params) GPU_API_BOTH(symbol, suffix, params, CUDA_ERROR_NOT_SUPPORTED)
+
+/* Devices */
+REFUSE(cuFlushGPUDirectRDMAWrites, (CUflushGPUDirectRDMAWritesTarget a, CUflushGPUDirectRDMAWritesScope b))
+
+/* Contexts */
+REFUSE(cuCtxGetExecAffinity, (CUexecAffinityParam *a, CUexecAffinityType b))
+REFUSE(cuCtxAttach, (CUcontext *a, unsigned b))
+REFUSE(cuCtxDetach, (CUcontext a))
+REFUSE(cuCtxRecordEvent, (CUcontext a, CUevent b))
+REFUSE(cuCtxWaitEvent, (CUcontext a, CUevent b))
+
+/* Modules and linking */
+REFUSE(cuModuleGetTexRef, (CUtexref *a, CUmodule b, const char *c))
+REFUSE(cuModuleGetSurfRef, (CUsurfref *a, CUmodule b, const char *c))
+REFUSE(cuLinkCreate_v2, (unsigned a, CUjit_option *b, void **c, CUlinkState *d))
+REFUSE(cuLinkAddData_v2, (CUlinkState a, CUjitInputType b, void *c, size_t d, const char *e, unsigned f, CUjit_option
+       *g, void **h))
+REFUSE(cuLinkAddFile_v2, (CUlinkState a, CUjitInputType b, const char *c, unsigned d, CUjit_option *e, void **f))
+REFUSE(cuLinkComplete, (CUlinkState a, void **b, size_t *c))
+REFUSE(cuLinkDestroy, (CUlinkState a))
+
+/* Functions and launches */
+REFUSE(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS *a, unsigned b, unsigned c))
+REFUSE(cuFuncSetBlockShape, (CUfunction a, int b, int c, int d))
+REFUSE(cuFuncSetSharedSize, (CUfunction a, unsigned b))
+REFUSE(cuParamSetSize, (CUfunction a, unsigned b))
+REFUSE(cuParamSeti, (CUfunction a, int b, unsigned c))
+REFUSE(cuParamSetf, (CUfunction a, int b, float c))
+REFUSE(cuParamSetv, (CUfunction a, int b, void *c, unsigned d))
+REFUSE(cuLaunch, (CUfunction a))
+REFUSE(cuLaunchGrid, (CUfunction a, int b, int c))
+REFUSE(cuLaunchGridAsync, (CUfunction a, int b, int c, CUstream d))
+REFUSE(cuOccupancyMaxPotentialClusterSize, (int *a, CUfunction b, const CUlaunchConfig *c))
+REFUSE(cuOccupancyMaxActiveClusters, (int *a, CUfunction b, const CUlaunchConfig *c))
+
+/* Capture and graphs */
+REFUSE_BOTH(cuStreamBeginCapture, _ptsz, (CUstream a))
+REFUSE_BOTH(cuStreamBeginCapture_v2, _ptsz, (CUstream a, CUstreamCaptureMode b))
+REFUSE_BOTH(cuStreamBeginCaptureToGraph, _ptsz, (CUstream a, CUgraph b, const CUgraphNode *c, const CUgraphEdgeData
+       *d, size_t e, CUstreamCaptureMode f))
+REFUSE_BOTH(cuStreamEndCapture, _ptsz, (CUstream a, CUgraph *b))
+REFUSE_BOTH(cuStreamUpdateCaptureDependencies, _ptsz, (CUstream a, CUgraphNode *b, size_t c, unsigned d))
+REFUSE_BOTH(cuStreamUpdateCaptureDependencies_v2, _ptsz, (CUstream a, CUgraphNode *b, const CUgraphEdgeData *c, size_t
+       d, unsigned e))
+REFUSE(cuGraphCreate, (CUgraph *a, unsigned b))
+REFUSE(cuGraphDestroy, (CUgraph a))
+REFUSE(cuGraphClone, (CUgraph *a, CUgraph b))
+REFUSE(cuGraphAddKernelNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, const
+       CUDA_KERNEL_NODE_PARAMS_v1 *e))
+REFUSE(cuGraphAddKernelNode_v2, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, const
+       CUDA_KERNEL_NODE_PARAMS *e))
+REFUSE(cuGraphKernelNodeGetParams_v2, (CUgraphNode a, CUDA_KERNEL_NODE_PARAMS *b))
+REFUSE(cuGraphAddMemcpyNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, const CUDA_MEMCPY3D *e,
+       CUcontext f))
+REFUSE(cuGraphMemcpyNodeGetParams, (CUgraphNode a, CUDA_MEMCPY3D *b))
+REFUSE(cuGraphAddMemsetNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, const CUDA_MEMSET_NODE_PARAMS
+       *e, CUcontext f))
+REFUSE(cuGraphMemsetNodeGetParams, (CUgraphNode a, CUDA_MEMSET_NODE_PARAMS *b))
+REFUSE(cuGraphAddHostNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, const CUDA_HOST_NODE_PARAMS
+       *e))
+REFUSE(cuGraphAddChildGraphNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, CUgraph e))
+REFUSE(cuGraphAddEmptyNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d))
+REFUSE(cuGraphAddMemAllocNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, CUDA_MEM_ALLOC_NODE_PARAMS
+       *e))
+REFUSE(cuGraphAddMemFreeNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, CUdeviceptr e))
+REFUSE(cuGraphGetNodes, (CUgraph a, CUgraphNode *b, size_t *c))
+REFUSE(cuGraphNodeGetType, (CUgraphNode a, CUgraphNodeType *b))
+REFUSE(cuGraphInstantiate, (CUgraphExec *a, CUgraph b, CUgraphNode *c, char *d, size_t e))
+REFUSE(cuGraphInstantiate_v2, (CUgraphExec *a, CUgraph b, CUgraphNode *c, char *d, size_t e))
+REFUSE(cuGraphInstantiateWithFlags, (CUgraphExec *a, CUgraph b, unsigned long long c))
+REFUSE_BOTH(cuGraphInstantiateWithParams, _ptsz, (CUgraphExec *a, CUgraph b, CUDA_GRAPH_INSTANTIATE_PARAMS *c))
+REFUSE(cuGraphExecDestroy, (CUgraphExec a))
+REFUSE(cuGraphExecGetFlags, (CUgraphExec a, cuuint64_t *b))
+REFUSE(cuGraphExecUpdate_v2, (CUgraphExec a, CUgraph b, CUgraphExecUpdateResultInfo *c))
+REFUSE_BOTH(cuGraphLaunch, _ptsz, (CUgraphExec a, CUstream b))
+REFUSE_BOTH(cuGraphUpload, _ptsz, (CUgraphExec a, CUstream b))
+
+/* Device memory */
+REFUSE(cuMemGetHandleForAddressRange, (void *a, CUdeviceptr b, size_t c, CUmemRangeHandleType d, unsigned long long
+       e))
+
+/* Stream-ordered allocation and pools */
+REFUSE(cuMemPoolExportToShareableHandle, (void *a, CUmemoryPool b, CUmemAllocationHandleType c, unsigned long long d))
+REFUSE(cuMemPoolImportFromShareableHandle, (CUmemoryPool *a, void *b, CUmemAllocationHandleType c, unsigned long long
+       d))
+REFUSE(cuMemPoolExportPointer, (CUmemPoolPtrExportData *a, CUdeviceptr b))
+REFUSE(cuMemPoolImportPointer, (CUdeviceptr *a, CUmemoryPool b, CUmemPoolPtrExportData *c))
+
+/* Virtual memory management */
+REFUSE_BOTH(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo *a, unsigned b, CUstream c))
+REFUSE(cuMulticastCreate, (CUmemGenericAllocationHandle *a, const CUmulticastObjectProp *b))
+REFUSE(cuMulticastAddDevice, (CUmemGenericAllocationHandle a, CUdevice b))
+REFUSE(cuMulticastBindMem, (CUmemGenericAllocationHandle a, size_t b, CUmemGenericAllocationHandle c, size_t d, size_t
+       e, unsigned long long f))
+REFUSE(cuMulticastBindAddr, (CUmemGenericAllocationHandle a, size_t b, CUdeviceptr c, size_t d, unsigned long long e))
+REFUSE(cuMulticastUnbind, (CUmemGenericAllocationHandle a, CUdevice b, size_t c, size_t d))
+REFUSE(cuMulticastGetGranularity, (size_t *a, const CUmulticastObjectProp *b, CUmulticastGranularity_flags c))
+
+/* Questions about pointers */
+REFUSE(cuMemRangeGetAttribute, (void *a, size_t b, CUmem_range_attribute c, CUdeviceptr d, size_t e))
+REFUSE(cuMemRangeGetAttributes, (void **a, size_t *b, CUmem_range_attribute *c, size_t d, CUdeviceptr e, size_t f))
+REFUSE_BOTH(cuMemPrefetchBatchAsync, _ptsz, (CUdeviceptr *a, size_t *b, size_t c, CUmemLocation *d, size_t *e, size_t
+       f, unsigned long long g, CUstream h))
+REFUSE_BOTH(cuMemDiscardBatchAsync, _ptsz, (CUdeviceptr *a, size_t *b, size_t c, unsigned long long d, CUstream e))
+REFUSE_BOTH(cuMemDiscardAndPrefetchBatchAsync, _ptsz, (CUdeviceptr *a, size_t *b, size_t c, CUmemLocation *d, size_t
+       *e, size_t f, unsigned long long g, CUstream h))
+
+/* Copies */
+REFUSE_BOTH(cuMemcpy3DBatchAsync, _ptsz, (size_t a, CUDA_MEMCPY3D_BATCH_OP *b, size_t *c, unsigned long long d,
+       CUstream e))
+REFUSE_BOTH(cuMemcpy3DBatchAsync_v2, _ptsz, (size_t a, CUDA_MEMCPY3D_BATCH_OP *b, unsigned long long c, CUstream d))
+
+/* Arrays */
+REFUSE(cuArrayGetPlane, (CUarray *a, CUarray b, unsigned c))
+REFUSE(cuArrayGetSparseProperties, (CUDA_ARRAY_SPARSE_PROPERTIES *a, CUarray b))
+REFUSE(cuArrayGetMemoryRequirements, (CUDA_ARRAY_MEMORY_REQUIREMENTS *a, CUarray b, CUdevice c))
+REFUSE(cuMipmappedArrayCreate, (CUmipmappedArray *a, const CUDA_ARRAY3D_DESCRIPTOR *b, unsigned c))
+REFUSE(cuMipmappedArrayGetLevel, (CUarray *a, CUmipmappedArray b, unsigned c))
+REFUSE(cuMipmappedArrayDestroy, (CUmipmappedArray a))
+REFUSE(cuMipmappedArrayGetSparseProperties, (CUDA_ARRAY_SPARSE_PROPERTIES *a, CUmipmappedArray b))
+REFUSE(cuMipmappedArrayGetMemoryRequirements, (CUDA_ARRAY_MEMORY_REQUIREMENTS *a, CUmipmappedArray b, CUdevice c))
+
+/* Tensor maps */
+REFUSE(cuTensorMapEncodeTiled, (CUtensorMap *a, CUtensorMapDataType b, cuuint32_t c, void *d, const cuuint64_t *e,
+       const cuuint64_t *f, const cuuint32_t *g, const cuuint32_t *h, CUtensorMapInterleave i, CUtensorMapSwizzle j,
+       CUtensorMapL2promotion k, CUtensorMapFloatOOBfill l))
+REFUSE(cuTensorMapEncodeIm2col, (CUtensorMap *a, CUtensorMapDataType b, cuuint32_t c, void *d, const cuuint64_t *e,
+       const cuuint64_t *f, const int *g, const int *h, cuuint32_t i, cuuint32_t j, const cuuint32_t *k,
+       CUtensorMapInterleave l, CUtensorMapSwizzle m, CUtensorMapL2promotion n, CUtensorMapFloatOOBfill o))
+REFUSE(cuTensorMapEncodeIm2colWide, (CUtensorMap *a, CUtensorMapDataType b, cuuint32_t c, void *d, const cuuint64_t
+       *e, const cuuint64_t *f, int g, int h, cuuint32_t i, cuuint32_t j, const cuuint32_t *k, CUtensorMapInterleave
+       l, CUtensorMapIm2ColWideMode m, CUtensorMapSwizzle n, CUtensorMapL2promotion o, CUtensorMapFloatOOBfill p))
+REFUSE(cuTensorMapReplaceAddress, (CUtensorMap *a, void *b))
+
+/* Sharing between processes */
+REFUSE(cuIpcGetEventHandle, (CUipcEventHandle *a, CUevent b))
+REFUSE(cuIpcOpenEventHandle, (CUevent *a, CUipcEventHandle b))
+REFUSE(cuIpcGetMemHandle, (CUipcMemHandle *a, CUdeviceptr b))
+REFUSE(cuIpcOpenMemHandle, (CUdeviceptr *a, CUipcMemHandle b, unsigned c))
+REFUSE(cuIpcOpenMemHandle_v2, (CUdeviceptr *a, CUipcMemHandle b, unsigned c))
+REFUSE(cuIpcCloseMemHandle, (CUdeviceptr a))
+
+/* ---- no stream is ever being captured ---------------------------------------------------------------------------------- */
+
+static CUresult not_capturing(CUstream h, bool per_thread, CUstreamCaptureStatus *status)
+{
+    if (!status)
+        return CUDA_ERROR_INVALID_VALUE;
+    gpu_lock();
+    bool known = gpu_stream_resolve(h, per_thread) != NULL;
+    gpu_unlock();
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult exchange_mode(CUstreamCaptureMode *mode)
+{
+    static __thread CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUstreamCaptureMode before = current;
+    current = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
+
+GPU_API_BOTH(cuStreamIsCapturing, _ptsz, (CUstream s, CUstreamCaptureStatus *status),
+             not_capturing(s, per_thread, status))
+GPU_API_BOTH(cuStreamGetCaptureInfo, _ptsz, (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id),
+             not_capturing(s, per_thread, status))
+GPU_API_BOTH(cuStreamGetCaptureInfo_v2, _ptsz,
+             (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps,
+              size_t *n),
+             not_capturing(s, per_thread, status))
+GPU_API_BOTH(cuStreamGetCaptureInfo_v3, _ptsz,
+             (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps,
+              const CUgraphEdgeData **edges, size_t *n),
+             not_capturing(s, per_thread, status))
+GPU_API(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *mode), GPU_NEED_INIT, exchange_mode(mode))
+
+static CUresult no_graph_memory(CUdevice dev, CUgraphMem_attribute a, cuuint64_t *out)
+{
+    if (dev != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if ((unsigned)a > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH || !out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = 0;
+    return CUDA_SUCCESS;
+}
+
+GPU_API(cuDeviceGetGraphMemAttribute, (CUdevice dev, CUgraphMem_attribute a, void *value), GPU_NEED_INIT,
+        no_graph_memory(dev, a, value))
+REFUSE(cuDeviceSetGraphMemAttribute, (CUdevice dev, CUgraphMem_attribute a, void *value))
+
+/* Managed memory is one memory here: attaching it to a stream changes nothing. */
+static CUresult attach(CUstream h, bool per_thread, CUdeviceptr p)
+{
+    gpu_lock();
+    CUstream s = gpu_stream_resolve(h, per_thread);
+    gpu_range *r = gpu_range_find(p);
+    gpu_unlock();
+    return !s ? CUDA_ERROR_INVALID_HANDLE
+           : r && r->kind == GPU_RANGE_MANAGED && r->start == p ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_INVALID_VALUE;
+}
+
+GPU_API_BOTH(cuStreamAttachMemAsync, _ptsz, (CUstream s, CUdeviceptr p, size_t bytes, unsigned flags),
+             attach(s, per_thread, p))
