@@ -151,17 +151,50 @@ int launch_find_beside(const char *file, char *out, size_t room)
     return -ENOENT;
 }
 
-int launch_preload(const char *lib, const char *before, char *out, size_t room)
+/* A sanitizer's runtime refuses to come second. */
+static bool is_sanitizer(const char *s, size_t n)
 {
-    size_t used = (size_t)snprintf(out, room, "%s", lib);
-    while (used < room && before && *before) {
+    static const char *const names[] = {"libasan.so", "libtsan.so", "liblsan.so", "libclang_rt."};
+    const char *slash = memrchr(s, '/', n), *base = slash ? slash + 1 : s;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if ((size_t)(s + n - base) >= strlen(names[i]) && memcmp(base, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static int add_path(char *out, size_t room, const char *s, size_t n)
+{
+    size_t used = strlen(out);
+    if (used + n + 2 > room)
+        return -ENAMETOOLONG;
+    snprintf(out + used, room - used, "%s%.*s", used ? ":" : "", (int)n, s);
+    return 0;
+}
+
+/* The entries of `before` that are sanitizers (or are not), added to `out`; `lib` itself is left out. */
+static int add_entries(char *out, size_t room, const char *before, const char *lib, bool sanitizers)
+{
+    int rc = 0;
+    while (!rc && before && *before) {
         before += strspn(before, ": "); /* the loader takes both */
         size_t n = strcspn(before, ": ");
-        if (n && !(strlen(lib) == n && memcmp(before, lib, n) == 0))
-            used += (size_t)snprintf(out + used, room - used, ":%.*s", (int)n, before);
+        bool is_lib = strlen(lib) == n && memcmp(before, lib, n) == 0;
+        if (n && !is_lib && is_sanitizer(before, n) == sanitizers)
+            rc = add_path(out, room, before, n);
         before += n;
     }
-    return used < room ? 0 : -ENAMETOOLONG;
+    return rc;
+}
+
+int launch_preload(const char *lib, const char *before, char *out, size_t room)
+{
+    if (!room)
+        return -ENAMETOOLONG;
+    *out = '\0';
+    int rc = add_entries(out, room, before, lib, true);
+    if (!rc)
+        rc = add_path(out, room, lib, strlen(lib));
+    return rc ? rc : add_entries(out, room, before, lib, false);
 }
 
 static int set_preload(void)

@@ -32,7 +32,7 @@ int launch(const struct launch_settings *s);
  * Returns 0, or -ENAMETOOLONG. */
 int launch_alloc_conf(const char *user, char *out, size_t room, char *dropped, size_t dropped_room);
 
-/* LD_PRELOAD's value with `lib` first and once. 0, or -ENAMETOOLONG. */
+/* LD_PRELOAD's value with `lib` once, in front of all but sanitizers' runtimes. 0, or -ENAMETOOLONG. */
 int launch_preload(const char *lib, const char *before, char *out, size_t room);
 
 /* The path of this executable, and of FILE in its folder or in ../lib beside it. 0 or a negative errno. */

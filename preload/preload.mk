@@ -2,7 +2,7 @@
 
 CONF_DIR := $(B)/conformance
 
-ALL_TARGETS += $(CONF_DIR)/walk $(CONF_DIR)/walk_linked $(CONF_DIR)/pass.so
+ALL_TARGETS += $(addprefix $(CONF_DIR)/,walk walk_linked pass.so calls libnccl.so.2 libnvidia-ml.so.1 libscope_a.so)
 
 # the doors over the pass-through engine: no tracer, no policy but the log lines
 CONF_PIC := $(call PIC_OBJ,$(PRELOAD_SRC) policy/log.c)
@@ -23,6 +23,19 @@ $(CONF_DIR)/names/libcuda.so.1: tests/conformance/names.c preload/hooks.def | $(
 $(CONF_DIR)/walk_linked: tests/conformance/walk.c $(CONF_DIR)/names/libcuda.so.1
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--no-as-needed $(CONF_DIR)/names/libcuda.so.1 -Wl,--as-needed -ldl
 
-ifeq ($(wildcard policy/engine.c),)
-ALL_TARGETS := $(filter-out $(B)/libremat.so,$(ALL_TARGETS))
-endif
+# a program that makes one call of nearly every kind, and the libraries it pretends with
+$(CONF_DIR)/calls: tests/conformance/calls.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -ldl -lpthread
+$(CONF_DIR)/libnccl.so.2: tests/conformance/fake_nccl.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -fPIC -shared -Wl,-soname,libnccl.so.2 $< -o $@ $(LDFLAGS) -ldl
+$(CONF_DIR)/libnvidia-ml.so.1: tests/conformance/fake_nvml.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 $< -o $@ $(LDFLAGS) -ldl
+
+$(CONF_DIR)/libscope_b.so: tests/conformance/scope_b.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,libscope_b.so $< -o $@
+$(CONF_DIR)/libscope_a.so: tests/conformance/scope_a.c $(CONF_DIR)/libscope_b.so
+	$(CC) $(CFLAGS) -fPIC -shared $< -o $@ -Wl,-rpath,'$$ORIGIN' -L$(CONF_DIR) -Wl,--no-as-needed -lscope_b -Wl,--as-needed -ldl

@@ -2,7 +2,10 @@
  *
  *   walk doors LIB     under LD_PRELOAD=.../LIB: every answer lies in LIB, and a route's variant is exactly the row's
  *   walk bare          without it: every answer lies in the driver (or there is none where the driver lacks the call)
- *   walk nodriver LIB  no driver in the process: no route finds one, and loading LIB brought none in
+ *   walk nodriver      no driver in the process: no route finds one, whether the doors are there or not
+ *   walk scope LIB_A   lookups from inside a privately opened library get glibc's own answers
+ *   walk cudart LIB    makes NVIDIA's runtime library LIB look for the driver; how far it gets is not judged
+ *   walk rows          prints the table: symbol, base, since, flavour
  *
  * The driver is opened as libcuda.so.1, or is in the process already (then direct references are looked at too).
  * Exit status: 0, 1 after one line a deviation (the first few), 77 when there is no driver to open.
@@ -136,7 +139,8 @@ static int walk(void)
             expect_same("dlsym(RTLD_DEFAULT)", rows[i].symbol, dlsym(RTLD_DEFAULT, rows[i].symbol), p);
         }
     }
-    expect_in("dlsym", "cuGetExportTable", dlsym(lib, "cuGetExportTable"), "libcuda.so");
+    if (dlsym(lib, "cuGetExportTable"))
+        expect_in("dlsym", "cuGetExportTable", dlsym(lib, "cuGetExportTable"), "libcuda.so");
     expect_in("dlsym", "cuGetErrorString", dlsym(lib, "cuGetErrorString"), "libcuda.so");
     walk_proc_address(lib, "cuGetProcAddress", 0);
     walk_proc_address(lib, "cuGetProcAddress_v2", 1);
@@ -169,6 +173,41 @@ static int nodriver(void)
     return failures != 0;
 }
 
+static int scope(const char *path)
+{
+    void *a = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    int (*next)(void) = a ? (int (*)(void))dlsym(a, "scope_next") : NULL;
+    int (*def)(void) = a ? (int (*)(void))dlsym(a, "scope_default") : NULL;
+    if (!next || !def) {
+        printf("walk: cannot open %s: %s\n", path, dlerror());
+        return 1;
+    }
+    int n = next(), d = def();
+    printf("walk: RTLD_NEXT answers '%c', RTLD_DEFAULT '%c'\n", n < 0 ? '-' : n, d < 0 ? '-' : d);
+    return n != 'b' || d != 'B';
+}
+
+static int cudart(const char *path)
+{
+    void *lib = dlopen(path, RTLD_NOW);
+    int (*count)(int *) = lib ? (int (*)(int *))dlsym(lib, "cudaGetDeviceCount") : NULL;
+    if (!count) {
+        printf("walk: cannot open %s: %s\n", path, dlerror());
+        return 1;
+    }
+    int n = 0, r = count(&n);
+    printf("walk: cudaGetDeviceCount answers %d\n", r);
+    return 0;
+}
+
+static int print_rows(void)
+{
+    static const char *const flavour[] = {"plain", "legacy", "thread"};
+    for (int i = 0; i < ROWS; i++)
+        printf("%s %s %d %s\n", rows[i].symbol, rows[i].base, rows[i].since, flavour[rows[i].mode]);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "doors") == 0) {
@@ -181,6 +220,12 @@ int main(int argc, char **argv)
     }
     if (argc == 2 && strcmp(argv[1], "nodriver") == 0)
         return nodriver();
-    fputs("usage: walk doors LIB | bare | nodriver\n", stderr);
+    if (argc == 3 && strcmp(argv[1], "scope") == 0)
+        return scope(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "cudart") == 0)
+        return cudart(argv[2]);
+    if (argc == 2 && strcmp(argv[1], "rows") == 0)
+        return print_rows();
+    fputs("usage: walk doors LIB | bare | nodriver | scope LIB_A | cudart LIB | rows\n", stderr);
     return 2;
 }

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# A program that makes one call of nearly every kind prints the same with and without the doors, and the ledger balances:
+# what was reserved was settled, what was counted was given back.
+set -u
+: "${B:?the build folder}"
+. "$(dirname "$0")/conformance/env.sh"
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+set -- "$SIM/libcuda.so.1"
+count() { sed -n "s/^ledger $1 //p" "$2"; }
+
+"$C/calls" "$@" >"$tmp/bare" || { echo "calls fails without the doors"; exit 1; }
+CONFORMANCE_LEDGER=1 with_doors "$C/pass.so" "$C/calls" "$@" >"$tmp/doors" 2>"$tmp/ledger" || fail "calls fails under the doors"
+diff "$tmp/bare" "$tmp/doors" || fail "answers differ under the doors"
+for zero in pending_bytes counted_bytes fork_child; do
+    [ "$(count $zero "$tmp/ledger")" = 0 ] || fail "$zero is $(count $zero "$tmp/ledger"), not 0"
+done
+for one in start finish context_gone stream_destroyed; do
+    [ "$(count $one "$tmp/ledger")" = 1 ] || fail "$one: $(count $one "$tmp/ledger") times, not once"
+done
+for some in alloc_async free_async foreign_reserve memset copy other mem_info pin pointer_attribute; do
+    [ "$(count $some "$tmp/ledger")" -gt 0 ] || fail "no call reached eng_$some"
+done
+[ "$(count alloc_async "$tmp/ledger")" = "$(count free_async "$tmp/ledger")" ] || fail "allocations and frees differ"
+
+# Inside a collective: its copies pass unseen, its allocation counts, its buffers are pinned.
+CONFORMANCE_LEDGER=1 with_doors "$C/pass.so" "$C/calls" "$@" "$C/libnccl.so.2" "$C/libnvidia-ml.so.1" \
+    >"$tmp/doors2" 2>"$tmp/ledger2" || fail "calls fails with collectives"
+"$C/calls" "$@" "$C/libnccl.so.2" "$C/libnvidia-ml.so.1" >"$tmp/bare2"
+diff "$tmp/bare2" "$tmp/doors2" || fail "answers differ with collectives"
+more() { echo $(($(count "$1" "$tmp/ledger2") - $(count "$1" "$tmp/ledger"))); }
+[ "$(more copy)" = 2 ] || fail "the collective's own copies reached the engine ($(more copy), not 2)"
+[ "$(more foreign_reserve)" = 1 ] || fail "the collective's memory is not counted"
+[ "$(more pin)" = 2 ] || fail "the collective's buffers are not pinned"
+[ "$(more other)" = 1 ] || fail "the collective is no op"
+
+# The kill switch: nothing starts.
+CONFORMANCE_LEDGER=1 REMAT_DISABLE=1 with_doors "$C/pass.so" "$C/calls" "$@" >"$tmp/off" 2>"$tmp/ledger3"
+diff "$tmp/bare" "$tmp/off" || fail "answers differ under the kill switch"
+[ -s "$tmp/ledger3" ] && fail "the engine started under the kill switch"
+exit $failed
