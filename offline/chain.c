@@ -11,7 +11,7 @@ int chain_alloc(struct chain *c, int32_t n)
     int64_t *all;
 
     memset(c, 0, sizeof(*c));
-    all = calloc(7 * k, sizeof(*all));
+    all = calloc(8 * k, sizeof(*all));
     if (!all)
         return -ENOMEM;
     c->n = n;
@@ -22,6 +22,7 @@ int chain_alloc(struct chain *c, int32_t n)
     c->ub = all + 4 * k;
     c->of = all + 5 * k;
     c->ob = all + 6 * k;
+    c->on = all + 7 * k;
     return 0;
 }
 
@@ -80,6 +81,8 @@ int chain_read(const struct json_doc *doc, struct chain *out, int64_t *budget, i
         (rc = chain_read_list(doc, "o_f", (size_t)L, out->of + 1, err, err_len)) ||
         (rc = chain_read_list(doc, "o_b", (size_t)L, out->ob + 1, err, err_len)))
         chain_free(out);
+    else
+        memcpy(out->on, out->of, ((size_t)L + 2) * sizeof(*out->on));
     return rc;
 }
 
@@ -180,7 +183,7 @@ int chain_replay(const struct chain *c, const struct chain_schedule *s, struct c
                 goto bad; /* computing what is there already */
             held += kind == CHAIN_FALL ? c->abar[l] : c->a[l];
             has[l] |= (uint8_t)bit;
-            use = held + c->of[l];
+            use = held + (kind == CHAIN_FALL ? c->of[l] : c->on[l]);
             r->peak = use > r->peak ? use : r->peak;
             r->time += c->uf[l];
             if (kind == CHAIN_FNONE && (has[l - 1] & 1)) {
@@ -213,6 +216,7 @@ int chain_scale(const struct chain *c, int64_t unit, int nearest, struct chain *
         out->delta[l] = (c->delta[l] + add) / unit;
         out->of[l] = (c->of[l] + add) / unit;
         out->ob[l] = (c->ob[l] + add) / unit;
+        out->on[l] = (c->on[l] + add) / unit;
         out->uf[l] = c->uf[l];
         out->ub[l] = c->ub[l];
     }

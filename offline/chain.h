@@ -22,7 +22,8 @@ struct chain {
     int32_t n;
     int64_t *a, *abar, *delta;
     int64_t *uf, *ub; /* times */
-    int64_t *of, *ob; /* memory that forward and backward need on top of inputs and outputs */
+    int64_t *of, *ob; /* memory that F_all and the backward need on top of inputs and outputs */
+    int64_t *on;      /* the same for F_ck and F_none; the paper has one o_f for all three */
 };
 
 int chain_alloc(struct chain *c, int32_t n); /* zeroed; 0 or -ENOMEM */

@@ -52,8 +52,8 @@ static int64_t chain_dp_all(const struct chain *c, int32_t s, int32_t t)
 static int64_t chain_dp_none(const struct chain *c, int32_t s, int32_t t, int64_t *inner)
 {
     if (t - 1 > s)
-        *inner = chain_dp_max(*inner, c->a[t - 2] + c->a[t - 1] + c->of[t - 1]);
-    return c->delta[t] + chain_dp_max(c->a[s] + c->of[s], *inner);
+        *inner = chain_dp_max(*inner, c->a[t - 2] + c->a[t - 1] + c->on[t - 1]);
+    return c->delta[t] + chain_dp_max(c->a[s] + c->on[s], *inner);
 }
 
 /* E(s, t, m): infinite, stored, or zero. */

@@ -59,17 +59,17 @@ static int64_t chain_float_all(const struct chain *c, int32_t t, int32_t l)
 /* Room for a forward step from a^j that gives a^j up. */
 static int64_t chain_float_step(const struct chain *c, int32_t j, int32_t l)
 {
-    return c->delta[l] + c->a[j] + c->a[j + 1] + c->of[j + 1];
+    return c->delta[l] + c->a[j] + c->a[j + 1] + c->on[j + 1];
 }
 
 /* Room for forwards from a^r towards l that keep a^r; r + 1 < l. */
 static int64_t chain_float_keep(const struct chain *c, int32_t r, int32_t l)
 {
-    int64_t need = c->a[r + 1] + c->of[r + 1];
+    int64_t need = c->a[r + 1] + c->on[r + 1];
     int32_t k;
 
     for (k = r + 2; k < l; k++)
-        need = chain_float_max(need, c->a[k - 1] + c->a[k] + c->of[k]);
+        need = chain_float_max(need, c->a[k - 1] + c->a[k] + c->on[k]);
     return c->delta[l] + c->a[r] + need;
 }
 

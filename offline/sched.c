@@ -316,7 +316,7 @@ static void sched_frees(struct sched *s, int32_t i)
         int32_t b = g->die_list[k];
 
         p->dead[b] = 1;
-        if (p->res[b] >= 0 && sched_stays(s, p->res[b])) {
+        if (p->res[b] >= 0 && (p->want[p->res[b]] || sched_stays(s, p->res[b]))) {
             p->keep[b] = 1;
         } else {
             p->res[b] = -1;
@@ -354,7 +354,7 @@ static int sched_open(struct sched *s, int32_t v)
         p->res[b] = -1;
         return plan_push(p->out, PLAN_RELEASE, b);
     default:
-        return sched_lose(s, b);
+        return p->want[v] ? 0 : sched_lose(s, b);
     }
 }
 
@@ -428,6 +428,32 @@ static void sched_place_fetches(struct sched *s)
     }
 }
 
+/* Orders for the moment before op i. */
+static int sched_obey(struct sched *s, int32_t i)
+{
+    struct sched_priv *p = s->p;
+    int rc = 0;
+
+    p->retries = 64;
+    for (; p->act < p->act_end && p->act->op <= i && !rc; p->act++) {
+        int32_t v = p->act->val, b = s->g->vals[v].buf;
+
+        switch (p->act->order) {
+        case SCHED_HOLD:
+            p->want[v]++;
+            break;
+        case SCHED_UNHOLD:
+            if (p->want[v] > 0 && --p->want[v] == 0 && p->res[b] == v && sched_choice_of(s, sched_open_gap(s, v)) != SCHED_KEEP)
+                rc = sched_lose(s, b);
+            break;
+        default:
+            if (p->res[b] != v && s->g->vals[v].rebuild_until >= i && s->g->vals[v].producer < i)
+                rc = sched_need(s, v);
+        }
+    }
+    return rc;
+}
+
 static int sched_run_op(struct sched *s, int32_t i)
 {
     struct sched_priv *p = s->p;
@@ -437,9 +463,11 @@ static int sched_run_op(struct sched *s, int32_t i)
     int32_t n = graph_n_operands(o), n_in = n - o->n_writes, k;
     int rc = 0;
 
-    p->retries = 64;
     if (p->any_offload && (rc = sched_copies(s, i)))
         return rc;
+    if (p->act < p->act_end && p->act->op <= i && (rc = sched_obey(s, i)))
+        return rc;
+    p->retries = 64;
     if ((rc = sched_gather(s, u, n_in)) || (rc = plan_push(p->out, PLAN_OP, i)))
         return rc;
     for (k = 0; k < n_in; k++) {
@@ -480,6 +508,8 @@ static int sched_start(struct sched *s)
     for (b = 0; b < g->n_bufs; b++)
         p->res[b] = p->cur[b] = g->bufs[b].born < 0 ? g->bufs[b].first_val : -1;
     sched_place_fetches(s);
+    if ((rc = sched_obey(s, 0)))
+        return rc;
     sched_frees(s, 0);
     for (b = 0; b < g->n_bufs && !rc; b++)
         if (p->res[b] >= 0)
@@ -511,7 +541,8 @@ static int sched_finish(struct sched *s)
     return rc;
 }
 
-int sched_realize(struct sched *s, const uint8_t *choice, struct plan *out, struct sim_result *r)
+int sched_realize_acts(struct sched *s, const uint8_t *choice, const struct sched_act *acts, size_t n_acts, struct plan *out,
+                       struct sim_result *r)
 {
     int32_t i;
     int rc;
@@ -519,10 +550,14 @@ int sched_realize(struct sched *s, const uint8_t *choice, struct plan *out, stru
     plan_reset(out);
     s->p->choice = choice;
     s->p->out = out;
+    s->p->act = acts;
+    s->p->act_end = n_acts ? acts + n_acts : acts;
     s->stuck_op = s->stuck_val = -1;
     rc = sched_start(s);
     for (i = 0; i < s->g->n_ops && !rc; i++)
         rc = sched_run_op(s, i);
+    if (!rc)
+        rc = sched_obey(s, s->g->n_ops);
     if (!rc)
         rc = sched_finish(s);
     if (!rc)
@@ -530,4 +565,9 @@ int sched_realize(struct sched *s, const uint8_t *choice, struct plan *out, stru
     if (!rc && r)
         sim_run_ws(s->sim, out, 0, r);
     return rc;
+}
+
+int sched_realize(struct sched *s, const uint8_t *choice, struct plan *out, struct sim_result *r)
+{
+    return sched_realize_acts(s, choice, NULL, 0, out, r);
 }

@@ -62,6 +62,23 @@ void sched_default(const struct sched *s, uint8_t *choice);
  * Cost: O(operands + replays); about a millisecond for 3,000 ops. */
 int sched_realize(struct sched *s, const uint8_t *choice, struct plan *out, struct sim_result *r);
 
+/* Orders given along the way, for solvers that think in passes rather than gaps. Just before op `op` is launched (n_ops:
+ * after the last), in the order given: SCHED_HOLD keeps the value in memory whenever it is there, over whatever gaps
+ * (holds nest; one may come before the value exists), SCHED_UNHOLD ends that and drops the value if its gap's choice is
+ * not KEEP, SCHED_NEED rebuilds or fetches it now. */
+enum sched_order { SCHED_HOLD, SCHED_UNHOLD, SCHED_NEED };
+
+struct sched_act {
+    int32_t op;
+    int32_t order; /* enum sched_order */
+    int32_t val;
+};
+
+/* sched_realize with orders; acts are sorted by op. A SCHED_NEED of a value that nothing can rebuild any more, or that
+ * holds nothing, is passed over. */
+int sched_realize_acts(struct sched *s, const uint8_t *choice, const struct sched_act *acts, size_t n_acts, struct plan *out,
+                       struct sim_result *r);
+
 /* Polish a valid plan without changing what is computed for the program: replays whose outputs nobody uses go,
  * drops move up to just after the last use, a drop is added where a resident value is not used again (or is
  * rebuilt or overwritten before its next use), offloads never used again go, `keep` lists what is still needed.

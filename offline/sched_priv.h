@@ -11,7 +11,7 @@ struct sched_pending {
 };
 
 /* State of the walk. res, host: value ids, -1 none. While an op's inputs are being gathered, pin[buf] counts who relies
- * on what the buffer holds now; want[val] counts who will ask for the value before the op at hand runs. */
+ * on what the buffer holds now; want[val] counts who will ask for the value before the op at hand runs, and holds. */
 struct sched_priv {
     int32_t *res, *host, *cur; /* [n_bufs] */
     int32_t *pin;              /* [n_bufs] */
@@ -19,6 +19,7 @@ struct sched_priv {
     int32_t *pos;              /* [n_vals]: uses passed; gap_at[v] + pos[v] is the gap that is open now */
     uint8_t *dead, *keep;      /* [n_bufs] */
     const uint8_t *choice;
+    const struct sched_act *act, *act_end; /* orders still to come */
     struct plan *out;
     int32_t next;              /* op about to be launched */
     int64_t replays;
