@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EV_SLOT(e) ((e) >> 1)
-#define EV_MADE(e) ((e)&1)
+#define EV_SLOT(e) anneal_ev_slot(e)
+#define EV_MADE(e) anneal_ev_made(e)
 
 static int slots_reserve(struct anneal *a, int32_t n)
 {
@@ -19,10 +19,13 @@ static int slots_reserve(struct anneal *a, int32_t n)
             return -ENOMEM;
         *lists[i] = p;
     }
-    double *profile = realloc(a->profile, cap * sizeof *profile);
-    if (!profile)
-        return -ENOMEM;
-    a->profile = profile;
+    double **rows[] = {&a->profile, &a->copies.when};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double *p = realloc(*rows[i], cap * sizeof *p);
+        if (!p)
+            return -ENOMEM;
+        *rows[i] = p;
+    }
     a->cap_slots = (int32_t)cap;
     return 0;
 }
@@ -42,7 +45,7 @@ static int events_reserve(struct anneal_events *e, int32_t n)
 /* First event after slot s. Lists are short; the last few entries are the ones asked for. */
 static inline int32_t events_after(const struct anneal_events *e, int32_t s)
 {
-    const int32_t key = 2 * s + 1;
+    const int32_t key = anneal_ev(s, ANNEAL_LATEST);
     int32_t i = e->n;
     if (i > 16) {
         int32_t lo = 0;
@@ -117,6 +120,11 @@ static void profile_build(const struct anneal *a, double *diff)
         const int64_t scratch = m->units[anneal_unit_at(a, s)].scratch_bytes;
         profile_add(diff, s, s, (double)scratch);
     }
+    for (int32_t k = 0; k < a->copies.n; k++) {
+        const struct anneal_copy *x = &a->copies.at[k];
+        if (x->tail_lo <= x->tail_hi)
+            profile_add(diff, x->tail_lo, x->tail_hi, (double)m->cells[x->cell].bytes);
+    }
     for (int32_t s = 1; s < a->n_slots; s++)
         diff[s] += diff[s - 1];
 }
@@ -153,11 +161,11 @@ static int events_init(struct anneal *a)
             continue;
         if (events_reserve(e, cell->n_uses + 2))
             return -ENOMEM;
-        e->at[e->n++] = 2 * (cell->final_op < 0 ? 0 : a->op_slot[cell->final_op]) + 1;
+        e->at[e->n++] = anneal_ev(cell->final_op < 0 ? 0 : a->op_slot[cell->final_op], ANNEAL_MADE);
         for (int32_t k = 0; k < cell->n_uses; k++)
-            e->at[e->n++] = 2 * a->op_slot[m->uses[cell->first_use + k]];
+            e->at[e->n++] = anneal_ev(a->op_slot[m->uses[cell->first_use + k]], ANNEAL_USED);
         if (cell->survives)
-            e->at[e->n++] = 2 * a->op_slot[m->g->n_ops];
+            e->at[e->n++] = anneal_ev(a->op_slot[m->g->n_ops], ANNEAL_USED);
     }
     return 0;
 }
@@ -170,13 +178,15 @@ struct anneal *anneal_new(const struct anneal_model *m)
     a->m = m;
     a->ev = calloc((size_t)m->n_cells + 1, sizeof *a->ev);
     a->op_slot = malloc(((size_t)m->g->n_ops + 1) * sizeof *a->op_slot);
-    int32_t *ops = malloc(((size_t)m->g->n_ops + 1) * sizeof *ops);
-    int ok = a->ev && a->op_slot && ops;
+    a->copies.of_cell = calloc((size_t)m->n_cells + 1, sizeof *a->copies.of_cell);
+    a->copies.ns_per_byte = 1e9 / m->g->host_bytes_per_s;
+    struct anneal_seq ops = {.at = malloc(((size_t)m->g->n_ops + 1) * sizeof *ops.at), .n = m->g->n_ops};
+    int ok = a->ev && a->op_slot && a->copies.of_cell && ops.at;
     for (int32_t i = 0; ok && i < m->g->n_ops; i++)
-        ops[i] = i;
-    if (ok && anneal_load(a, ops, m->g->n_ops))
+        ops.at[i] = i;
+    if (ok && anneal_load(a, &ops))
         ok = 0;
-    free(ops);
+    free(ops.at);
     if (!ok) {
         anneal_free(a);
         return NULL;
@@ -197,6 +207,7 @@ void anneal_free(struct anneal *a)
     free(a->replay_at);
     free(a->profile);
     free(a->remap);
+    anneal_copies_free(a);
     segtree_free(&a->tree);
     segtree_soft_free(&a->soft);
     free(a);
@@ -232,20 +243,22 @@ int anneal_add(struct anneal *a, int32_t u, int32_t s)
         const int32_t c = cells[unit->first_out + k];
         struct anneal_events *e = &a->ev[c];
         const int32_t i = events_after(e, s);
+        a->copies.dirty |= a->copies.of_cell[c];
         const double bytes = (double)m->cells[c].bytes;
         if (i < e->n && !EV_MADE(e->at[i]))
             use(a, EV_SLOT(e->at[i - 1]) + 1, s - 1, -bytes); /* the earlier copy need not last */
         else
             use(a, s, s, bytes); /* nobody wants it, but it is written */
-        events_insert(e, i, 2 * s + 1);
+        events_insert(e, i, anneal_ev(s, ANNEAL_MADE));
     }
     for (int32_t k = 0; k < unit->n_in; k++) {
         const int32_t c = cells[unit->first_in + k];
         struct anneal_events *e = &a->ev[c];
         const int32_t i = events_after(e, s);
+        a->copies.dirty |= a->copies.of_cell[c];
         if (i == e->n || EV_MADE(e->at[i]))
             use(a, EV_SLOT(e->at[i - 1]) + 1, s, (double)m->cells[c].bytes);
-        events_insert(e, i, 2 * s);
+        events_insert(e, i, anneal_ev(s, ANNEAL_USED));
     }
     if (unit->scratch_bytes)
         use(a, s, s, (double)unit->scratch_bytes);
@@ -265,6 +278,7 @@ void anneal_remove(struct anneal *a, int32_t s)
         const int32_t c = cells[unit->first_out + k];
         struct anneal_events *e = &a->ev[c];
         const int32_t i = events_after(e, s); /* our own event is i - 1 */
+        a->copies.dirty |= a->copies.of_cell[c];
         const double bytes = (double)m->cells[c].bytes;
         if (i < e->n && !EV_MADE(e->at[i]))
             use(a, EV_SLOT(e->at[i - 2]) + 1, s - 1, bytes);
@@ -276,6 +290,7 @@ void anneal_remove(struct anneal *a, int32_t s)
         const int32_t c = cells[unit->first_in + k];
         struct anneal_events *e = &a->ev[c];
         const int32_t i = events_after(e, s);
+        a->copies.dirty |= a->copies.of_cell[c];
         if (i == e->n || EV_MADE(e->at[i]))
             use(a, EV_SLOT(e->at[i - 2]) + 1, s, -(double)m->cells[c].bytes);
         events_erase(e, i - 1);
@@ -306,19 +321,19 @@ int anneal_regrid(struct anneal *a)
         return -ENOMEM;
     int32_t *const seq = a->replay_at; /* free until the end of this function */
     int32_t n = 0;
-    for (int32_t s = 0; s < a->n_slots; s++)
-        if (a->slot[s] != ANNEAL_EMPTY) {
-            const int32_t what = a->slot[s];
-            a->remap[s] = 2 * (n + 1);
+    for (int32_t s = 0; s < a->n_slots; s++) {
+        const int32_t what = a->slot[s];
+        a->remap[s] = what == ANNEAL_EMPTY ? 2 * n + 1 : 2 * (n + 1);
+        if (what != ANNEAL_EMPTY)
             seq[n++] = what;
-        }
+    }
     a->remap[0] = 0;
     a->remap[a->n_slots - 1] = n_slots - 1;
     for (int32_t i = 0; i <= n_ops; i++)
         a->op_slot[i] = a->remap[a->op_slot[i]];
     for (int32_t c = 0; c < m->n_cells; c++)
         for (int32_t i = 0; i < a->ev[c].n; i++)
-            a->ev[c].at[i] = 2 * a->remap[EV_SLOT(a->ev[c].at[i])] + EV_MADE(a->ev[c].at[i]);
+            a->ev[c].at[i] = anneal_ev(a->remap[EV_SLOT(a->ev[c].at[i])], a->ev[c].at[i] & 3);
     a->n_slots = n_slots;
     for (int32_t s = 0; s < n_slots; s++)
         a->slot[s] = s >= 2 && s < n_slots - 1 && s % 2 == 0 ? seq[s / 2 - 1] : ANNEAL_EMPTY;
@@ -326,7 +341,14 @@ int anneal_regrid(struct anneal *a)
         a->replays[k] = a->remap[a->replays[k]];
         a->replay_at[a->replays[k]] = k;
     }
-    return trees_build(a);
+    for (int32_t k = 0; k < a->copies.n; k++) {
+        struct anneal_copy *x = &a->copies.at[k];
+        x->fetch = a->remap[x->fetch];
+        x->tail_lo = 1;
+        x->tail_hi = 0;
+    }
+    const int rc = trees_build(a);
+    return rc ? rc : anneal_clock(a);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
@@ -334,6 +356,7 @@ int anneal_regrid(struct anneal *a)
 void anneal_seq_free(struct anneal_seq *seq)
 {
     free(seq->at);
+    free(seq->fetch);
     *seq = (struct anneal_seq){0};
 }
 
@@ -351,23 +374,47 @@ static int seq_reserve(struct anneal_seq *seq, int32_t n)
 
 int anneal_save(const struct anneal *a, struct anneal_seq *seq)
 {
+    const struct anneal_copies *cs = &a->copies;
     if (seq_reserve(seq, a->m->g->n_ops + a->n_replays))
         return -ENOMEM;
+    if (cs->n > seq->cap_fetch) {
+        int32_t *fetch = realloc(seq->fetch, 4 * (size_t)cs->n * sizeof *fetch);
+        if (!fetch)
+            return -ENOMEM;
+        seq->fetch = fetch;
+        seq->cap_fetch = 2 * cs->n;
+    }
     seq->n = 0;
-    for (int32_t s = 0; s < a->n_slots; s++)
+    for (int32_t s = 0; s < a->n_slots; s++) {
+        a->remap[s] = seq->n;
         if (a->slot[s] != ANNEAL_EMPTY)
             seq->at[seq->n++] = a->slot[s];
+    }
+    seq->n_fetch = cs->n;
+    for (int32_t k = 0; k < cs->n; k++) {
+        seq->fetch[2 * k] = cs->at[k].cell;
+        seq->fetch[2 * k + 1] = a->remap[cs->at[k].fetch];
+    }
     seq->replay_ns = a->replay_ns;
     seq->peak_bytes = anneal_peak(a);
     return 0;
 }
 
-int anneal_load(struct anneal *a, const int32_t *at, int32_t n)
+static void copies_clear(struct anneal_copies *cs)
 {
-    const int32_t n_ops = a->m->g->n_ops;
+    for (int32_t k = 0; k < cs->n; k++)
+        cs->of_cell[cs->at[k].cell] = 0;
+    cs->n = 0;
+    cs->dirty = 0;
+}
+
+int anneal_load(struct anneal *a, const struct anneal_seq *seq)
+{
+    const int32_t n_ops = a->m->g->n_ops, n = seq->n, *at = seq->at;
     const int32_t n_slots = 2 * n + 3;
     if (slots_reserve(a, n_slots))
         return -ENOMEM;
+    copies_clear(&a->copies);
     a->n_slots = n_slots;
     a->n_replays = 0;
     a->replay_ns = 0;
@@ -384,7 +431,10 @@ int anneal_load(struct anneal *a, const int32_t *at, int32_t n)
     for (int32_t i = 0; i < n; i++)
         if (at[i] >= n_ops && anneal_may_add(a, at[i] - n_ops, 2 * i + 2) && anneal_add(a, at[i] - n_ops, 2 * i + 2))
             return -ENOMEM;
-    return 0;
+    for (int32_t k = 0; k < seq->n_fetch; k++)
+        if (anneal_copy_put(a, seq->fetch[2 * k], 2 * seq->fetch[2 * k + 1] + 1))
+            return -ENOMEM;
+    return anneal_clock(a);
 }
 
 int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struct anneal_seq *seq)
@@ -392,7 +442,7 @@ int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struc
     const int32_t n_ops = m->g->n_ops;
     if (seq_reserve(seq, (int32_t)p->n_steps))
         return -ENOMEM;
-    seq->n = 0;
+    seq->n = seq->n_fetch = 0;
     seq->replay_ns = 0;
     seq->peak_bytes = 0;
     int32_t run = 0; /* where the present run of replays began */
@@ -435,8 +485,8 @@ static int check_rebuilt(const struct anneal *a, double *profile)
         return -EIO;
     for (int32_t c = 0; c < a->m->n_cells; c++)
         for (int32_t i = 0; i < a->ev[c].n; i++)
-            if ((i && a->ev[c].at[i] / 2 <= a->ev[c].at[i - 1] / 2) ||
-                (EV_SLOT(a->ev[c].at[i]) > 0 && EV_SLOT(a->ev[c].at[i]) < a->n_slots - 1 &&
+            if ((i && EV_SLOT(a->ev[c].at[i]) <= EV_SLOT(a->ev[c].at[i - 1])) ||
+                (!anneal_ev_fetched(a->ev[c].at[i]) && EV_SLOT(a->ev[c].at[i]) > 0 && EV_SLOT(a->ev[c].at[i]) < a->n_slots - 1 &&
                  a->slot[EV_SLOT(a->ev[c].at[i])] == ANNEAL_EMPTY))
                 return -EIO;
     return 0;

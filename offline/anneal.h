@@ -6,6 +6,9 @@
  * set of replays is a valid schedule, adding or taking away one touches only the cells of its unit, and every
  * change is a handful of range additions to the memory profile (segtree.h).
  *
+ * Cells may also stay on the host for a while (offload.c). The two copy engines are clocked along the program so that
+ * nothing ever waits for them; a stay that cannot be timed so is refused.
+ *
  * Threads: a schedule belongs to one thread.
  * Errors: 0 or negative errno.
  */
@@ -20,10 +23,36 @@
 
 #define ANNEAL_EMPTY (-1)
 
-/* When a cell is made or used: slot * 2, plus 1 where it is made. Rising; one event a slot and cell. */
+/* When a cell is fetched from the host, used, or made: slot * 4 plus the kind. Rising. One event a slot and cell, but that
+ * a fetch, which comes before what the slot runs, may share its slot while a mutation is under way. */
 struct anneal_events {
     int32_t *at; /* owned */
     int32_t n, cap;
+};
+enum { ANNEAL_FETCHED = 0, ANNEAL_USED = 1, ANNEAL_MADE = 2, ANNEAL_LATEST = 3 };
+static inline int32_t anneal_ev(int32_t slot, int32_t kind) { return 4 * slot + kind; }
+static inline int32_t anneal_ev_slot(int32_t ev) { return ev >> 2; }
+static inline int anneal_ev_made(int32_t ev) { return (ev & 3) != ANNEAL_USED; } /* or fetched */
+static inline int anneal_ev_fetched(int32_t ev) { return (ev & 3) == ANNEAL_FETCHED; }
+
+/* A stay on the host (offload.c): the cell is copied out after it was made, released once that is done, and fetched in
+ * time for its next use. */
+struct anneal_copy {
+    int32_t cell;
+    int32_t fetch;           /* slot before which the copy back starts; a FETCHED event of the cell */
+    int32_t src;             /* slot after which the copy out may start; -1: the host has it from the stay before */
+    int32_t tail_lo, tail_hi; /* slots that hold the cell only because the copy out is not done */
+};
+
+struct anneal_copies {
+    struct anneal_copy *at;
+    int32_t *out_order, *in_order; /* by src, by next use */
+    int32_t *fetch, *tail_lo, *tail_hi, *src, *use; /* [n] workspace of anneal_retime */
+    int32_t n, cap;
+    uint16_t *of_cell; /* [n_cells] how many copies a cell has */
+    double *when;      /* [cap_slots] compute clock as the slot is reached, ns; as of the last anneal_clock */
+    double ns_per_byte;
+    int dirty;         /* an event of a copied cell changed since the last anneal_retime */
 };
 
 struct anneal {
@@ -36,6 +65,7 @@ struct anneal {
     int32_t *replay_at; /* [n_slots] index into replays of the replay in this slot */
     int32_t n_replays;
     int64_t replay_ns; /* what the replays cost together */
+    struct anneal_copies copies;
     struct segtree tree; /* bytes in use by slot */
     struct segtree_soft soft; /* the same in units of soft_unit; kept only if soft_unit > 0 */
     double soft_unit;  /* bytes */
@@ -51,12 +81,14 @@ void anneal_free(struct anneal *a);
 struct anneal_seq {
     int32_t *at; /* owned */
     int32_t n, cap;
+    int32_t *fetch; /* owned: pairs (cell, index into `at` before which it is fetched) */
+    int32_t n_fetch, cap_fetch;
     int64_t replay_ns, peak_bytes;
 };
 int anneal_save(const struct anneal *a, struct anneal_seq *seq); /* 0 or -ENOMEM */
-/* Make the schedule that of the row at[n], which holds every op in order. Replays that may not stand where they do
+/* Make the schedule that of the row, which holds every op in order. Replays that may not stand where they do
  * are left out. 0 or -ENOMEM (the schedule is then unusable but for anneal_free). */
-int anneal_load(struct anneal *a, const int32_t *at, int32_t n);
+int anneal_load(struct anneal *a, const struct anneal_seq *seq);
 /* The replays of a plan as a row for anneal_load: consecutive replays of a unit's ops become one of the unit. */
 int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struct anneal_seq *seq);
 void anneal_seq_free(struct anneal_seq *seq);
@@ -70,6 +102,21 @@ int anneal_may_add(const struct anneal *a, int32_t u, int32_t s);
  * changed). */
 int anneal_add(struct anneal *a, int32_t u, int32_t s);
 void anneal_remove(struct anneal *a, int32_t s);
+
+/* ---- stays on the host ---- */
+
+/* The stay of cell c that ends with its use in slot use. -EINVAL if the event before it leaves no room. After any
+ * change that sets copies.dirty, anneal_retime must run before the profile is looked at. */
+int anneal_copy_add(struct anneal *a, int32_t c, int32_t use);
+/* Put back a stay that anneal_copy_remove took away, with the fetch slot that it had. */
+int anneal_copy_put(struct anneal *a, int32_t c, int32_t fetch);
+void anneal_copy_remove(struct anneal *a, int32_t k);
+int32_t anneal_copy_find(const struct anneal *a, int32_t c, int32_t use); /* -1: none ends with that use */
+/* Time all copies anew. -EBUSY and no change at all if one of them cannot be done without a wait. */
+int anneal_retime(struct anneal *a);
+/* Read the compute clock off the slots, then retime; stays that cannot be timed any more go, one by one. */
+int anneal_clock(struct anneal *a);
+void anneal_copies_free(struct anneal *a);
 
 /* Renumber so that every op and every replay has an empty slot before it again. Invalidates slot numbers. */
 int anneal_regrid(struct anneal *a);

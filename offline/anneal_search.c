@@ -29,7 +29,7 @@ static inline double draw_unit(struct anneal_search *s) { return (double)(draw(s
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
-struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t limit_bytes, uint64_t seed)
+struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t limit_bytes, uint64_t seed, int offload)
 {
     struct anneal_search *s = calloc(1, sizeof *s);
     if (!s)
@@ -42,13 +42,17 @@ struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t li
     s->lambda = 40.0 * (double)m->g->total_ns / (double)(m->g->baseline_peak_bytes + 1);
     s->a = anneal_new(m);
     s->cand = malloc(((size_t)m->n_cells + 1) * sizeof *s->cand);
-    if (!s->a || !s->cand) {
+    s->copy_cand = malloc(((size_t)m->n_cells + 1) * sizeof *s->copy_cand);
+    if (!s->a || !s->cand || !s->copy_cand) {
         anneal_search_free(s);
         return NULL;
     }
     for (int32_t c = 0; c < m->n_cells; c++)
         if (m->cells[c].unit >= 0 && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > s->small_bytes)
             s->cand[s->n_cand++] = c;
+    for (int32_t c = 0; offload && c < m->n_cells; c++)
+        if (m->cells[c].tracked && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > 10 * s->small_bytes)
+            s->copy_cand[s->n_copy_cand++] = c;
     return s;
 }
 
@@ -59,6 +63,7 @@ void anneal_search_free(struct anneal_search *s)
     anneal_free(s->a);
     anneal_seq_free(&s->best);
     free(s->cand);
+    free(s->copy_cand);
     free(s);
 }
 
@@ -66,12 +71,19 @@ static int note_best(struct anneal_search *s)
 {
     if (anneal_peak(s->a) > s->limit_bytes || (s->best.n && s->a->replay_ns >= s->best.replay_ns))
         return 0;
+    if (s->a->copies.n) {
+        anneal_clock(s->a); /* as this very schedule has it, not as the last regrid did */
+        if (anneal_peak(s->a) > s->limit_bytes)
+            return 0;
+    }
     return anneal_save(s->a, &s->best);
 }
 
 int anneal_search_clear(struct anneal_search *s)
 {
     /* with no replays a schedule is the program itself */
+    while (s->a->copies.n)
+        anneal_copy_remove(s->a, s->a->copies.n - 1);
     while (s->a->n_replays)
         anneal_remove(s->a, s->a->replays[s->a->n_replays - 1]);
     const int rc = anneal_regrid(s->a);
@@ -80,17 +92,24 @@ int anneal_search_clear(struct anneal_search *s)
 
 int anneal_search_seed(struct anneal_search *s, const struct anneal_seq *seq)
 {
-    const int rc = anneal_load(s->a, seq->at, seq->n);
+    const int rc = anneal_load(s->a, seq);
     return rc ? rc : note_best(s);
 }
 
 /* ---- mutations ------------------------------------------------------------------------------------------------- */
 
+static struct anneal_change *note(struct anneal_search *s, int32_t what, int32_t slot, int added, int copy)
+{
+    struct anneal_change *c = &s->journal[s->n_journal++];
+    *c = (struct anneal_change){what, slot, (uint8_t)added, (uint8_t)copy};
+    return c;
+}
+
 static int put(struct anneal_search *s, int32_t u, int32_t slot)
 {
     if (s->n_journal == ANNEAL_MOVE_CHANGES || anneal_add(s->a, u, slot))
         return 0;
-    s->journal[s->n_journal++] = (struct anneal_change){u, slot, 1};
+    note(s, u, slot, 1, 0);
     return 1;
 }
 
@@ -98,8 +117,25 @@ static int take(struct anneal_search *s, int32_t slot)
 {
     if (s->n_journal == ANNEAL_MOVE_CHANGES)
         return 0;
-    s->journal[s->n_journal++] = (struct anneal_change){anneal_unit_at(s->a, slot), slot, 0};
+    note(s, anneal_unit_at(s->a, slot), slot, 0, 0);
     anneal_remove(s->a, slot);
+    return 1;
+}
+
+static int put_copy(struct anneal_search *s, int32_t c, int32_t use)
+{
+    if (s->n_journal == ANNEAL_MOVE_CHANGES || anneal_copy_add(s->a, c, use))
+        return 0;
+    note(s, c, use, 1, 1);
+    return 1;
+}
+
+static int take_copy(struct anneal_search *s, int32_t k)
+{
+    if (s->n_journal == ANNEAL_MOVE_CHANGES)
+        return 0;
+    note(s, s->a->copies.at[k].cell, s->a->copies.at[k].fetch, 0, 1);
+    anneal_copy_remove(s->a, k);
     return 1;
 }
 
@@ -107,11 +143,18 @@ static void undo(struct anneal_search *s)
 {
     while (s->n_journal) {
         const struct anneal_change *c = &s->journal[--s->n_journal];
-        if (c->added)
+        /* room was there before, so putting back cannot fail */
+        if (c->copy && c->added)
+            anneal_copy_remove(s->a, anneal_copy_find(s->a, c->what, c->slot));
+        else if (c->copy)
+            (void)anneal_copy_put(s->a, c->what, c->slot);
+        else if (c->added)
             anneal_remove(s->a, c->slot);
         else
-            (void)anneal_add(s->a, c->unit, c->slot); /* room was there before: cannot fail */
+            (void)anneal_add(s->a, c->what, c->slot);
     }
+    if (s->a->copies.dirty)
+        (void)anneal_retime(s->a); /* as it was before the mutation, hence possible */
 }
 
 /* First event of cell c after slot s: index into its list. */
@@ -119,12 +162,12 @@ static inline int32_t next_event(const struct anneal *a, int32_t c, int32_t s)
 {
     const struct anneal_events *e = &a->ev[c];
     int32_t i = e->n;
-    while (i > 0 && e->at[i - 1] / 2 > s)
+    while (i > 0 && anneal_ev_slot(e->at[i - 1]) > s)
         i--;
     return i;
 }
 
-static inline int is_use(const struct anneal_events *e, int32_t i) { return i < e->n && !(e->at[i] & 1); }
+static inline int is_use(const struct anneal_events *e, int32_t i) { return i < e->n && !anneal_ev_made(e->at[i]); }
 
 /* A place for one more replay: just before a use of a cell that comes some time after the use before it. */
 static int choose_add(struct anneal_search *s, int32_t *unit, int32_t *slot)
@@ -137,7 +180,7 @@ static int choose_add(struct anneal_search *s, int32_t *unit, int32_t *slot)
     const int32_t k = 1 + draw_below(s, e->n - 1);
     if (!is_use(e, k))
         return 0;
-    *slot = anneal_empty_before(a, e->at[k] / 2 - 1, e->at[k - 1] / 2);
+    *slot = anneal_empty_before(a, anneal_ev_slot(e->at[k]) - 1, anneal_ev_slot(e->at[k - 1]));
     *unit = s->m->cells[c].unit;
     return *slot >= 0 && anneal_may_add(a, *unit, *slot);
 }
@@ -155,7 +198,7 @@ static void add_chain(struct anneal_search *s, int32_t u, int32_t slot, double d
             continue;
         const struct anneal_events *e = &s->a->ev[c];
         const int32_t i = next_event(s->a, c, slot); /* ours is i - 1, so i >= 2 */
-        const int32_t before = e->at[i - 2] / 2;
+        const int32_t before = anneal_ev_slot(e->at[i - 2]);
         if (is_use(e, i) || before >= slot - 1 || draw_unit(s) >= deep)
             continue;
         const int32_t at = anneal_empty_before(s->a, slot - 1, before);
@@ -189,7 +232,7 @@ static void take_chain(struct anneal_search *s, int32_t slot)
         const int32_t i = next_event(s->a, c, slot);
         if (i == 0 || is_use(e, i - 1) || is_use(e, i))
             continue;
-        const int32_t made = e->at[i - 1] / 2;
+        const int32_t made = anneal_ev_slot(e->at[i - 1]);
         if (made > 0 && s->a->slot[made] != ANNEAL_EMPTY && anneal_is_replay(s->a, made) && !is_useful(s, made))
             take_chain(s, made);
     }
@@ -206,8 +249,8 @@ static int32_t choose_shift(struct anneal_search *s, int32_t slot)
         const int32_t c = m->unit_cells[unit->first_out + k];
         const struct anneal_events *e = &s->a->ev[c];
         const int32_t i = next_event(s->a, c, slot);
-        if (is_use(e, i) && e->at[i] / 2 < first)
-            first = e->at[i] / 2;
+        if (is_use(e, i) && anneal_ev_slot(e->at[i]) < first)
+            first = anneal_ev_slot(e->at[i]);
     }
     if (first == s->a->n_slots)
         return -1;
@@ -223,8 +266,64 @@ static int32_t choose_shift(struct anneal_search *s, int32_t slot)
 
 static int32_t any_replay(struct anneal_search *s) { return s->a->replays[draw_below(s, s->a->n_replays)]; }
 
-/* Make one mutation; 0: the dice named none. */
-static int mutate(struct anneal_search *s)
+/* Send a cell to the host over some gap. */
+static int add_copy(struct anneal_search *s)
+{
+    const struct anneal *a = s->a;
+    const int32_t c = s->copy_cand[draw_below(s, s->n_copy_cand)];
+    const struct anneal_events *e = &a->ev[c];
+    if (e->n < 2)
+        return 0;
+    const int32_t k = 1 + draw_below(s, e->n - 1), use = anneal_ev_slot(e->at[k]), before = anneal_ev_slot(e->at[k - 1]);
+    if (!is_use(e, k) || a->copies.when[use] - a->copies.when[before] < (double)s->m->cells[c].bytes * a->copies.ns_per_byte)
+        return 0;
+    return put_copy(s, c, use);
+}
+
+static int mutate_copies(struct anneal_search *s)
+{
+    struct anneal *const a = s->a;
+    const int32_t dice = draw_below(s, 100);
+    if (dice < 30 || (!a->copies.n && !a->n_replays))
+        return add_copy(s);
+    if (a->copies.n && dice < 40)
+        return take_copy(s, draw_below(s, a->copies.n));
+    if (a->copies.n && dice < 60) { /* another cell instead */
+        take_copy(s, draw_below(s, a->copies.n));
+        return add_copy(s) || s->n_journal;
+    }
+    if (a->copies.n && dice < 80) { /* a replay instead */
+        const int32_t k = draw_below(s, a->copies.n), c = a->copies.at[k].cell, u = s->m->cells[c].unit;
+        const int32_t i = next_event(a, c, a->copies.at[k].fetch), use = anneal_ev_slot(a->ev[c].at[i]);
+        take_copy(s, k);
+        if (u < 0)
+            return 1;
+        const int32_t at = anneal_empty_before(a, use - 1, anneal_ev_slot(a->ev[c].at[i - 2]));
+        if (at >= 0 && anneal_may_add(a, u, at))
+            add_chain(s, u, at, 0.7, 0);
+        return 1;
+    }
+    if (!a->n_replays)
+        return 0;
+    /* a stay instead of a replay */
+    const int32_t slot = any_replay(s);
+    const struct anneal_unit *unit = &s->m->units[anneal_unit_at(a, slot)];
+    int32_t best = -1, use = -1;
+    for (int32_t k = 0; k < unit->n_out; k++) {
+        const int32_t c = s->m->unit_cells[unit->first_out + k], i = next_event(a, c, slot);
+        if (is_use(&a->ev[c], i) && (best < 0 || s->m->cells[c].bytes > s->m->cells[best].bytes)) {
+            best = c;
+            use = anneal_ev_slot(a->ev[c].at[i]);
+        }
+    }
+    if (best < 0)
+        return 0;
+    take_chain(s, slot);
+    return put_copy(s, best, use) || s->n_journal;
+}
+
+/* Make one mutation of replays; 0: the dice named none. */
+static int mutate_replays(struct anneal_search *s)
 {
     const int32_t dice = draw_below(s, 100);
     int32_t unit, slot;
@@ -258,6 +357,19 @@ static int mutate(struct anneal_search *s)
     return 1;
 }
 
+/* Make one mutation. 0: none was made, the schedule is as before. */
+static int mutate(struct anneal_search *s)
+{
+    s->n_journal = 0;
+    s->mutations++;
+    const int made = s->n_copy_cand && draw_below(s, 8) == 0 ? mutate_copies(s) : s->n_cand ? mutate_replays(s) : 0;
+    if (made && s->a->copies.dirty && anneal_retime(s->a)) {
+        undo(s);
+        return 0;
+    }
+    return made;
+}
+
 /* ---- annealing ------------------------------------------------------------------------------------------------- */
 
 static double energy(const struct anneal_search *s)
@@ -274,8 +386,6 @@ static double energy(const struct anneal_search *s)
 int anneal_search_step(struct anneal_search *s, double temperature_ns)
 {
     const double before = energy(s);
-    s->n_journal = 0;
-    s->mutations++;
     if (!mutate(s))
         return 0;
     const double rise = energy(s) - before;
@@ -304,7 +414,7 @@ int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
 {
     double temperature = run->hot_ns, now = energy(s);
     int rc = 0;
-    if (!s->n_cand)
+    if (!s->n_cand && !s->n_copy_cand)
         return note_best(s);
     for (int64_t it = 0; it < run->mutations && !rc; it++) {
         if (it % REGRID_EVERY == 0) {
@@ -313,15 +423,15 @@ int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
             rc = set_stage(s, run, (double)it / (double)run->mutations, &temperature);
             now = energy(s);
         }
-        s->n_journal = 0;
-        s->mutations++;
         if (!mutate(s))
             continue;
         const double then = energy(s);
         if (then <= now || draw_unit(s) < exp((now - then) / temperature)) {
             now = then;
-            if (!s->best.n || s->a->replay_ns < s->best.replay_ns)
+            if (!s->best.n || s->a->replay_ns < s->best.replay_ns) {
                 rc = note_best(s);
+                now = s->a->copies.n ? energy(s) : now;
+            }
         } else {
             undo(s);
         }
@@ -335,7 +445,7 @@ int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
 int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns)
 {
     const double total = (double)s->m->g->total_ns;
-    int64_t length = 200 * (int64_t)s->n_cand + 20000;
+    int64_t length = 200 * (int64_t)(s->n_cand + s->n_copy_cand) + 20000;
     int idle = 0, rc = note_best(s);
     for (int k = 0; !rc && idle < patience; k++) {
         const double start = solver_now_s(), was = s->best.n ? (double)s->best.replay_ns : 0;
@@ -345,7 +455,7 @@ int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, 
             break;
         /* even runs start afresh, odd ones from the best, cooler */
         const int again = k % 2 && s->best.n;
-        rc = again ? anneal_load(s->a, s->best.at, s->best.n) : k == 0 ? 0 : anneal_search_clear(s);
+        rc = again ? anneal_load(s->a, &s->best) : k == 0 ? 0 : anneal_search_clear(s);
         const struct anneal_run run = {.mutations = length,
                                        .hot_ns = total * (again ? 6e-5 : 5e-4),
                                        .cold_ns = total * 4e-6,

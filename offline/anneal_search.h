@@ -8,6 +8,10 @@
  *   stage 1   sum of replay times + K exp((LAE - limit) / unit)      unit: the temperature of the log-add-exp
  *   stage 2   sum of replay times + lambda max(0, peak - limit)
  *
+ * With offload, mutations also send cells to the host over a gap and bring them back (offload.c); such stays cost
+ * nothing as long as the copy engines keep up, so the choice between keeping, recomputing and copying falls out of the
+ * same energy.
+ *
  * Additions to the paper: a mutation may add a replay together with the replays that bring its inputs back, take
  * away a replay together with those that only fed it, and trade one for another, each judged as a whole.
  *
@@ -24,8 +28,9 @@
 enum { ANNEAL_MOVE_CHANGES = 64 }; /* replays one mutation may add and remove */
 
 struct anneal_change {
-    int32_t unit, slot;
-    int32_t added;
+    int32_t what; /* unit of a replay, cell of a stay on the host */
+    int32_t slot; /* of the replay; of an added stay the use that ends it, of a removed one the fetch */
+    uint8_t added, copy;
 };
 
 struct anneal_search {
@@ -35,6 +40,8 @@ struct anneal_search {
     uint64_t rng;
     int32_t *cand; /* cells worth bringing back later */
     int32_t n_cand;
+    int32_t *copy_cand; /* cells worth a stay on the host; none unless copies are allowed */
+    int32_t n_copy_cand;
     int64_t small_bytes; /* cells below are not worth a move of their own */
     double lambda;       /* ns per byte over the limit */
     double soft_k;
@@ -53,7 +60,8 @@ struct anneal_run {
     double deadline_s;          /* solver_now_s clock; the run ends there */
 };
 
-struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t limit_bytes, uint64_t seed);
+/* offload: stays on the host are among the moves (the model must have been made for that). */
+struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t limit_bytes, uint64_t seed, int offload);
 void anneal_search_free(struct anneal_search *s);
 
 /* Where the next run starts: no replays; a row (anneal_seq_of_plan); or the best so far. A row within the limit also

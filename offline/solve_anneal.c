@@ -12,7 +12,7 @@ enum { ANNEAL_DEFAULT_S = 30, ANNEAL_PATIENCE = 4 };
 static int finish(struct anneal_search *s, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
 {
     struct sim_result r;
-    int rc = anneal_load(s->a, s->best.at, s->best.n);
+    int rc = anneal_load(s->a, &s->best);
     if (!rc)
         rc = anneal_plan(s->a, out);
     if (!rc)
@@ -36,8 +36,8 @@ int anneal_solve(const struct graph *g, const struct solver_opts *opts, double d
                  const struct plan *const *seeds, int n_seeds, struct plan *out, struct solver_report *rep)
 {
     struct anneal_seq seq = {0};
-    struct anneal_model *m = anneal_model_new(g, 0);
-    struct anneal_search *s = m ? anneal_search_new(m, opts->limit_bytes, opts->seed) : NULL;
+    struct anneal_model *m = anneal_model_new(g, opts->offload);
+    struct anneal_search *s = m ? anneal_search_new(m, opts->limit_bytes, opts->seed, opts->offload) : NULL;
     int rc = s ? 0 : -ENOMEM;
     for (int k = 0; !rc && k < n_seeds; k++) {
         rc = anneal_seq_of_plan(m, seeds[k], &seq);
