@@ -1,0 +1,209 @@
+/* The chain solvers on traces: cut the forward part into stages, solve the chain, follow the schedule, let the simulator
+ * judge. The chain's sizes are an estimate, so its budget is a dial: every setting that gives another schedule is tried,
+ * and the fastest plan that really fits is the answer. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "offline/chain_graph.h"
+#include "offline/cli.h"
+#include "offline/solver.h"
+
+#define SOLVE_CHAIN_SLOTS 500
+
+struct solve_chain {
+    const struct graph *g;
+    const struct solver_opts *opts;
+    struct sched *s;
+    struct plan *best, work;
+    int64_t best_ns, best_peak;
+    int64_t lowest_peak; /* of any plan tried */
+    double deadline;
+    int tried;
+};
+
+/* Judge one schedule; keep its plan if it fits and is the fastest so far. Takes cs over. -ETIME when time is up. */
+static int solve_chain_offer(struct solve_chain *q, struct chain_maker *m, struct chain_schedule *cs)
+{
+    struct sim_result r;
+    int rc = chain_graph_realize(m, cs, &q->work, &r);
+
+    chain_schedule_free(cs);
+    q->tried++;
+    if (q->opts->progress)
+        cli_progress("chain: %d schedules tried", q->tried);
+    if (rc == -EDEADLK || rc == -E2BIG)
+        rc = 0; /* this schedule cannot be followed on this graph; another may */
+    else if (!rc && r.ok) {
+        if (r.peak_bytes < q->lowest_peak)
+            q->lowest_peak = r.peak_bytes;
+        if (r.peak_bytes <= q->opts->limit_bytes && (q->best_ns < 0 || r.ns < q->best_ns)) {
+            rc = plan_copy(q->best, &q->work);
+            q->best_ns = r.ns;
+            q->best_peak = r.peak_bytes;
+        }
+    }
+    return rc ? rc : solver_now_s() > q->deadline ? -ETIME : 0;
+}
+
+/* All schedules a table knows, from the most memory down. */
+static int solve_chain_dp(struct solve_chain *q, struct chain_maker *m, const struct chain *c, int floating, int slots)
+{
+    int64_t peak = chain_store_all_peak(c), unit = peak / slots + 1, k, last = -1;
+    struct chain_dp *dp = NULL;
+    struct chain_float *fl = NULL;
+    struct chain scaled;
+    int rc = chain_scale(c, unit, 1, &scaled);
+
+    if (rc)
+        return rc;
+    slots += slots / 20; /* rounding to nearest may add a little */
+    rc = floating ? chain_float_solve(&scaled, slots, (int64_t)1 << 29, &fl) : chain_dp_solve(&scaled, slots, &dp);
+    for (k = slots; k >= 0 && !rc; k--) {
+        struct chain_schedule cs = {0};
+        int64_t time = floating ? chain_float_time(fl, k) : chain_dp_time(dp, k);
+
+        if (time < 0)
+            break;
+        if (time == last)
+            continue;
+        last = time;
+        rc = floating ? chain_float_schedule(fl, k, &cs) : chain_dp_schedule(dp, k, &cs);
+        if (rc)
+            chain_schedule_free(&cs);
+        else
+            rc = solve_chain_offer(q, m, &cs);
+    }
+    chain_dp_free(dp);
+    chain_float_free(fl);
+    chain_free(&scaled);
+    return rc;
+}
+
+static int solve_chain_classic(struct solve_chain *q, struct chain_maker *m, const struct chain *c, enum chain_method method)
+{
+    int32_t k, last = -1, turns = method == CHAIN_CHEN_SQRT ? 1 : method == CHAIN_REVOLVE ? 48 : 96;
+    int64_t sum = 0, most = 0;
+    int rc = 0;
+
+    for (k = 1; k <= c->n; k++) {
+        sum += c->abar[k];
+        most = c->abar[k] > most ? c->abar[k] : most;
+    }
+    for (k = 0; k < turns && !rc; k++) {
+        struct chain_schedule cs = {0};
+        double share = (double)(k + 1) / turns;
+
+        if (method == CHAIN_REVOLVE) {
+            int32_t points = (int32_t)((double)(c->n - 1) * share * share);
+
+            if (points == last)
+                continue;
+            last = points;
+            rc = chain_revolve(c, points, &cs);
+        } else if (method == CHAIN_CHEN_SQRT) {
+            rc = chain_chen_sqrt(c, &cs);
+        } else {
+            rc = chain_chen_greedy(c, most + (int64_t)((double)(sum - most) * share * share), &cs);
+        }
+        if (rc)
+            chain_schedule_free(&cs);
+        else
+            rc = solve_chain_offer(q, m, &cs);
+    }
+    return rc;
+}
+
+static int solve_chain_cut(struct solve_chain *q, enum chain_method method, enum chain_cuts cuts, int32_t stages)
+{
+    struct chain_graph *cg = NULL;
+    struct chain_maker *m;
+    int rc = chain_graph_new(q->g, cuts, stages, &cg);
+
+    if (rc == -ENOTSUP)
+        return 0;
+    if (rc)
+        return rc;
+    m = chain_maker_new(cg, q->s);
+    if (!m)
+        rc = -ENOMEM;
+    else if (method == CHAIN_PERSISTENT)
+        rc = solve_chain_dp(q, m, &cg->c, 0, q->opts->slots > 0 ? q->opts->slots : SOLVE_CHAIN_SLOTS);
+    else if (method == CHAIN_FLOATING)
+        rc = solve_chain_dp(q, m, &cg->c, 1, q->opts->slots > 0 ? q->opts->slots : 200);
+    else
+        rc = solve_chain_classic(q, m, &cg->c, method);
+    chain_maker_free(m);
+    chain_graph_free(cg);
+    return rc;
+}
+
+static int solve_chain_all(struct solve_chain *q, enum chain_method method)
+{
+    /* Coarse stages keep whole blocks together, fine ones see every tensor; which is better depends on the model. */
+    static const struct {
+        enum chain_cuts cuts;
+        int32_t stages;
+    } ways[] = {{CHAIN_ARTICULATION, 200}, {CHAIN_LINEARIZED, 200}, {CHAIN_LINEARIZED, 60}, {CHAIN_ARTICULATION, 30}};
+    size_t i;
+    int rc = 0;
+
+    for (i = 0; i < sizeof(ways) / sizeof(*ways) && !rc; i++)
+        rc = solve_chain_cut(q, method, ways[i].cuts, method == CHAIN_FLOATING && ways[i].stages > 60 ? 60 : ways[i].stages);
+    return rc;
+}
+
+static int solve_chain(const struct graph *g, const struct solver_opts *opts, enum chain_method method, struct plan *out,
+                       struct solver_report *rep)
+{
+    struct solve_chain q = {.g = g, .opts = opts, .best = out, .best_ns = -1, .lowest_peak = INT64_MAX};
+    uint8_t *keep_all = NULL;
+    struct sim_result r;
+    char low[32];
+    int rc = -ENOMEM;
+
+    q.deadline = solver_now_s() + (opts->time_limit_s > 0 ? opts->time_limit_s : 20);
+    q.s = sched_new(g);
+    keep_all = q.s ? calloc((size_t)q.s->n_gaps + 1, 1) : NULL;
+    if (!keep_all)
+        goto done;
+    /* Dropping what nobody will read costs nothing and may be enough. */
+    sched_default(q.s, keep_all);
+    rc = sched_realize(q.s, keep_all, out, &r);
+    if (rc)
+        goto done;
+    if (r.ok && r.peak_bytes <= opts->limit_bytes) {
+        rep->proved_optimal = 1;
+        goto done;
+    }
+    rc = solve_chain_all(&q, method);
+    if (q.best_ns >= 0) {
+        rc = 0;
+    } else if (!rc || rc == -ETIME) {
+        if (!rc)
+            rc = -ENOSPC;
+        if (q.lowest_peak < INT64_MAX)
+            snprintf(rep->message, sizeof(rep->message), "the least its schedules need is %s",
+                     cli_bytes(q.lowest_peak, low, sizeof(low)));
+    }
+done:
+    free(keep_all);
+    sched_free(q.s);
+    plan_free(&q.work);
+    return rc;
+}
+
+#define SOLVE_CHAIN(object, text, what, method)                                                                       \
+    static int object##_solve(const struct graph *g, const struct solver_opts *opts, struct plan *out,                \
+                              struct solver_report *rep)                                                              \
+    {                                                                                                                 \
+        return solve_chain(g, opts, method, out, rep);                                                                \
+    }                                                                                                                 \
+    const struct solver object = {text, what, object##_solve};
+
+SOLVE_CHAIN(solver_chain, "chain", "Rotor's persistent dynamic program on stages of the forward part", CHAIN_PERSISTENT)
+SOLVE_CHAIN(solver_chain_float, "chain-float", "the floating dynamic program on coarser stages", CHAIN_FLOATING)
+SOLVE_CHAIN(solver_revolve, "revolve", "binomial checkpointing over stages", CHAIN_REVOLVE)
+SOLVE_CHAIN(solver_chen_sqrt, "chen-sqrt", "about sqrt(n) equal segments", CHAIN_CHEN_SQRT)
+SOLVE_CHAIN(solver_chen_greedy, "chen-greedy", "segments by stored bytes", CHAIN_CHEN_GREEDY)
