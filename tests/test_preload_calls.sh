@@ -2,7 +2,7 @@
 # A program that makes one call of nearly every kind prints the same with and without the doors, and the ledger balances:
 # what was reserved was settled, what was counted was given back.
 set -u
-: "${B:?the build folder}"
+B=${B:-$(cd "$(dirname "$0")/.." && pwd)/build}
 . "$(dirname "$0")/conformance/env.sh"
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 set -- "$SIM/libcuda.so.1"

@@ -2,7 +2,7 @@
 # Every entry point of hooks.def by every route, against the simulated driver and NVIDIA's own list of names; what the
 # library exports and needs; what it leaves alone.
 set -u
-: "${B:?the build folder}"
+B=${B:-$(cd "$(dirname "$0")/.." && pwd)/build}
 . "$(dirname "$0")/conformance/env.sh"
 lib=$B/libremat.so
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
