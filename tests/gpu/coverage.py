@@ -219,6 +219,7 @@ def main():
     import torch
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
     dev = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     cases = make_cases(torch, dev, args.scale)
     if args.truth:

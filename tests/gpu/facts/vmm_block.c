@@ -22,6 +22,8 @@ static CUmemGenericAllocationHandle handle;
 static CUdeviceptr dev_ptr, async_ptr, range;
 static void *host_ptr;
 static CUevent event;
+static size_t train_bytes;
+static int train_kernels;
 
 static CUresult do_create(void) { return cuMemCreate(&handle, FACT_CHUNK_BYTES, &prop, 0); }
 static CUresult do_map(void) { return cuMemMap(va, FACT_CHUNK_BYTES, 0, handle, 0); }
@@ -53,15 +55,14 @@ static const struct {
 };
 enum { N_CALLS = sizeof calls / sizeof calls[0] };
 
-/* A train of memory-bound kernels over 64 MiB; host microseconds until it is over. With `churn`, one chunk is
- * mapped and unmapped meanwhile, *cycles counts how often. */
+/* A train of memory-bound kernels; host microseconds until it is over. With `churn`, one chunk is mapped and
+ * unmapped meanwhile, *cycles counts how often. */
 static double train(CUdeviceptr buf, bool churn, int *cycles)
 {
-    enum { KERNELS = 200 };
-    uint64_t words = FACT_CHUNK_BYTES * 32 / 4;
+    uint64_t words = train_bytes / 4;
     uint32_t one = 1;
     double t = fact_now_us();
-    for (int i = 0; i < KERNELS; i++)
+    for (int i = 0; i < train_kernels; i++)
         fact_launch(add, 1024, stream, (void *[]){&buf, &buf, &words, &one});
     if (churn) {
         fact_cu(do_create());
@@ -87,8 +88,14 @@ int main(void)
     access_rw = fact_access(dev);
     CUdeviceptr buf;
     fact_cu(cuMemAlloc_v2(&flag, 4096));
-    fact_cu(cuMemAlloc_v2(&buf, FACT_CHUNK_BYTES * 32));
-    fact_cu(cuMemsetD32_v2(buf, 0, FACT_CHUNK_BYTES * 32 / 4));
+    /* past the caches of a real device; a small one is given less to do */
+    size_t free_bytes = 0, total = 0;
+    fact_cu(cuMemGetInfo_v2(&free_bytes, &total));
+    bool large = total > (size_t)16 << 30;
+    train_bytes = FACT_CHUNK_BYTES * (large ? 128 : 4);
+    train_kernels = large ? 200 : 50;
+    fact_cu(cuMemAlloc_v2(&buf, train_bytes));
+    fact_cu(cuMemsetD32_v2(buf, 0, train_bytes / 4));
     fact_cu(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     fact_cu(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     fact_cu(cuMemAddressReserve(&va, FACT_CHUNK_BYTES, 0, 0, 0));
