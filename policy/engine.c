@@ -133,8 +133,8 @@ void eng_after_fork_child(void)
 const char *eng_mode_name(void)
 {
     static const char *const names[] = {"observe", "probe", "plan", "rehearse", "enforce", "swap"};
-    if (!rt.active)
-        return "off";
+    if (!rt.ready)
+        return rt.active ? "observe" : "off";
     if (rt.mode == MODE_OBSERVE && rt.cfg.policy == POLICY_SWAP)
         return "swap";
     return names[rt.mode];

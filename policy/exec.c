@@ -113,6 +113,46 @@ static void refer(int32_t b, int32_t at)
         ex.last_ref[b] = at;
 }
 
+/* A hold asks that a buffer can be brought back, not that it is: replays whose results nothing but holds would use are
+ * left out. Walked backwards; a value is needed if a real op or a needed replay consumes it, or it must survive. */
+static int elide_for_holds(void)
+{
+    const struct record *r = &ex.rec;
+    bool *needed = calloc((size_t)ex.first_val[r->n_bufs] + 1, sizeof *needed);
+    if (!needed)
+        return -ENOMEM;
+#define VALUE(b, v) needed[ex.first_val[b] + (v)]
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        if (r->bufs[b].dies < 0)
+            needed[ex.first_val[b + 1] - 1] = true;
+    for (uint32_t at = r->n_ops + 1; at-- > 0;) {
+        if (at < r->n_ops && !r->ops[at].hold)
+            for (uint32_t k = r->ops[at].first; k < r->ops[at].first + r->ops[at].n; k++)
+                if (ex.in_ver[k] >= 0)
+                    VALUE(r->operands[k].buf, ex.in_ver[k]) = true;
+        for (uint32_t i = ex.step_at[at + 1]; i-- > ex.step_at[at];) {
+            struct plan_step *s = &ex.steps[i];
+            if (s->kind != PLAN_REPLAY)
+                continue;
+            const struct rec_op *o = &r->ops[s->id];
+            bool use = false;
+            for (uint32_t k = o->first; k < o->first + o->n; k++)
+                if (ex.out_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
+                    use |= VALUE(r->operands[k].buf, ex.out_ver[k]);
+            if (!use) {
+                s->kind = PLAN_N_KINDS; /* taken as nothing */
+                continue;
+            }
+            for (uint32_t k = o->first; k < o->first + o->n; k++)
+                if (ex.in_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
+                    VALUE(r->operands[k].buf, ex.in_ver[k]) = true;
+        }
+    }
+#undef VALUE
+    free(needed);
+    return 0;
+}
+
 int exec_load_plan(const char *path)
 {
     const struct record *r = &ex.rec;
@@ -159,6 +199,8 @@ int exec_load_plan(const char *path)
     ex.step_at[r->n_ops + 1] = n;
     if (at != r->n_ops)
         return -EINVAL;
+    if (elide_for_holds())
+        return -ENOMEM;
     for (size_t i = 0; i < ex.plan.n_keep; i++)
         if (ex.plan.keep[i] >= 0 && (uint32_t)ex.plan.keep[i] < r->n_bufs)
             ex.keep[ex.plan.keep[i]] = true;
@@ -238,8 +280,8 @@ static bool must_save(int32_t b)
 static int take_away(int32_t b)
 {
     struct slot *s = slot_of(b);
-    if (!s)
-        return 0;
+    if (!s || (s->kind != SLOT_LARGE && s->live))
+        return 0; /* what is small stays where it is */
     if (ex.res[b] >= 0 && s->state == SLOT_RESIDENT && must_save(b))
         saved_put(b, ex.res[b], s);
     swap_discard(s);
@@ -425,11 +467,32 @@ static int take_steps(uint32_t at, unsigned t)
                 : s->kind == PLAN_DROP    ? take_away(s->id)
                 : s->kind == PLAN_OFFLOAD ? step_offload(s->id)
                 : s->kind == PLAN_RELEASE ? step_release(s->id)
-                                          : step_fetch(s->id);
+                : s->kind == PLAN_FETCH   ? step_fetch(s->id)
+                                          : 0;
         if (r)
             return r;
     }
     return 0;
+}
+
+/* Holds are passed when the op after them comes (or the iteration ends). */
+static int pass_holds(unsigned t)
+{
+    while (ex.pos < ex.rec.n_ops && ex.rec.ops[ex.pos].hold) {
+        int r = take_steps(ex.pos, t);
+        if (r)
+            return r;
+        ex.pos++;
+    }
+    return 0;
+}
+
+static bool only_holds_left(void)
+{
+    uint32_t i = ex.pos;
+    while (i < ex.rec.n_ops && ex.rec.ops[i].hold)
+        i++;
+    return i == ex.rec.n_ops;
 }
 
 /* ---- the program's events ------------------------------------------------------------------------------------------ */
@@ -485,10 +548,10 @@ static void replan_without_banned(void)
 
 static int iteration_end(void)
 {
-    unsigned t = rt.n_streams > STREAM_FIRST_PROGRAM ? STREAM_FIRST_PROGRAM : 0;
-    if (ex.rec.n_ops && ex.caps[ex.rec.n_ops - 1].t)
-        t = ex.caps[ex.rec.n_ops - 1].t;
-    int r = take_steps(ex.rec.n_ops, t);
+    unsigned t = ex.caps[0].t;
+    int r = pass_holds(t);
+    if (!r)
+        r = take_steps(ex.rec.n_ops, t);
     bool lost = r != 0;
     for (uint32_t b = 0; b < ex.rec.n_bufs && !lost; b++) {
         struct slot *s = slot_of((int32_t)b);
@@ -511,8 +574,11 @@ static int iteration_end(void)
     if (ex.bans) {
         replan_without_banned();
         ex.bans = 0;
-    } else if (rt.mode == MODE_REHEARSE && !lost)
+    } else if (rt.mode == MODE_REHEARSE && !lost) {
         ex.proved = true;
+        rt.st.iter_ns_sum = 0; /* what is told of iterations is the steady ones from here on */
+        rt.st.iter_ns_count = 0;
+    }
     if (remapped)
         install_repair();
     return r;
@@ -639,9 +705,11 @@ static void note_modes(struct rt_op *op, const struct rec_op *o)
 
 int exec_op_drv(struct rt_op *op)
 {
-    const struct rec_op *o = &ex.rec.ops[ex.pos];
     uint32_t lost = 0;
-    const char *why = match(op);
+    const char *why = pass_holds(op->t) ? "a step of the plan could not be taken" : NULL;
+    const struct rec_op *o = &ex.rec.ops[ex.pos];
+    if (!why)
+        why = match(op);
     if (!why && take_steps(ex.pos, op->t))
         why = "a step of the plan could not be taken";
     if (!why) {
@@ -669,8 +737,8 @@ int exec_op_drv(struct rt_op *op)
     for (uint32_t k = o->first; k < o->first + o->n; k++)
         if (ex.out_ver[k] >= 0)
             ex.res[ex.rec.operands[k].buf] = ex.cur[ex.rec.operands[k].buf] = ex.out_ver[k];
-    if (++ex.pos == ex.rec.n_ops)
-        ex.ended = true;
+    ex.pos++;
+    ex.ended = only_holds_left();
     return r;
 }
 
@@ -707,5 +775,19 @@ bool exec_may_resume(const struct rt_op *op)
         return false;
     if (ex.left_op == rt.op_count && ex.left_at == 0)
         return false; /* this very op was not it */
-    return rt.live_bytes == ex.boundary_live_bytes;
+    if (rt.live_bytes != ex.boundary_live_bytes)
+        return false;
+    uint32_t i = 0; /* and it works on the same long-lived buffers */
+    for (uint32_t k = ex.rec.ops[0].first; k < ex.rec.ops[0].first + ex.rec.ops[0].n; k++) {
+        const struct rec_operand *w = &ex.rec.operands[k];
+        const struct rec_buf *x = &ex.rec.bufs[w->buf];
+        while (i < op->n_operands && op->operands[i].offset < w->offset)
+            i++;
+        if (i == op->n_operands || op->operands[i].offset != w->offset)
+            return false;
+        const struct slot *s = op->operands[i].slot;
+        if (s->bytes != x->bytes || (x->alloc_ord < 0 && x->dies < 0 && (s->id != x->slot_id || s->serial != x->serial)))
+            return false;
+    }
+    return true;
 }

@@ -325,6 +325,27 @@ static void plan_now(void)
         exec_begin(), rt.mode = MODE_REHEARSE;
 }
 
+/* See record_insert_holds; the captured calls move with their ops. */
+static int hold_buffers(void)
+{
+    uint32_t n = ex.rec.n_ops;
+    uint32_t *to = calloc(n + 1, sizeof *to);
+    if (!to || record_insert_holds(&ex.rec, to)) {
+        free(to);
+        return -ENOMEM;
+    }
+    struct rt_op *caps = calloc(ex.rec.n_ops + 1, sizeof *caps);
+    for (uint32_t i = 0; caps && i < n; i++)
+        caps[to[i]] = ex.caps[i];
+    free(to);
+    if (!caps)
+        return -ENOMEM;
+    free(ex.caps);
+    ex.caps = caps;
+    ex.n_caps = ex.rec.n_ops;
+    return 0;
+}
+
 static void finish_probe(void)
 {
     int32_t s = probe_census();
@@ -345,7 +366,7 @@ static void finish_probe(void)
         recorded_iterations++;
     }
     uint64_t peak = recorded_peak_pages() << rt.shift;
-    if (exec_index()) {
+    if (hold_buffers() || exec_index()) {
         no_plan();
         return;
     }
@@ -374,8 +395,11 @@ void learn_alloc(struct slot *s)
 
 void learn_free(struct slot *s)
 {
-    if (rt.mode == MODE_PROBE && s->rec_buf >= 0)
-        record_free(&ex.rec, s->rec_buf);
+    if (rt.mode != MODE_PROBE)
+        return;
+    int32_t b = s->rec_buf <= -2 ? -1 : buf_of(s); /* one that is older and untouched counts too: it had memory until now */
+    if (b >= 0)
+        record_free(&ex.rec, b);
 }
 
 void learn_turn(void)
@@ -409,7 +433,8 @@ static void feed(const struct rt_op *op)
         operands[i] = (struct iter_operand){.serial = op->operands[i].slot->serial,
                                             .birth_op = op->operands[i].slot->birth_op,
                                             .offset = op->operands[i].offset};
-    int64_t p = iter_feed(finder, op->sig, operands, op->n_operands, rt.live_bytes);
+    bool from_host = op->kind == OP_COPY && op->copy.kind == ENG_HTOD;
+    int64_t p = iter_feed(finder, op->sig, operands, op->n_operands, rt.live_bytes, from_host);
     bool counting = !(wants_plan() || wants_trace());
     if (period && until) { /* on the way to the boundary */
         until--;

@@ -125,6 +125,7 @@ void probe_begin(void)
 
 void probe_poison(struct slot *s)
 {
+    rt.drv->cuCtxSynchronize(); /* the memory may have been another's until a moment ago */
     if (rt.drv->cuMemsetD8Async(s->va, POISON_FIRST, s->bytes, rt.stream[STREAM_IN]) != CUDA_SUCCESS)
         log_once(SAY_WARN, "cannot fill memory while learning");
     rt.drv->cuStreamSynchronize(rt.stream[STREAM_IN]);

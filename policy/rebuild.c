@@ -105,7 +105,11 @@ static int make_value(int32_t b, int32_t v, unsigned t, unsigned depth)
         return r;
     }
     int32_t op = ex.producer[ex.first_val[b] + v];
-    return op < 0 ? -ENODATA : replay_for(op, t, depth);
+    r = op < 0 ? -ENODATA : replay_for(op, t, depth);
+    if (r)
+        log_say(SAY_DEBUG, "depth %u: buffer %d version %d (resident %d, current %d, slot %u live %d state %d) from op %d (%s): %d", depth, b, v, ex.res[b], ex.cur[b],
+                s->id, s->live, s->state, op, op < 0 ? "-" : ex.rec.ops[op].why_opaque ? ex.rec.ops[op].why_opaque : ex.rec.ops[op].name, r);
+    return r;
 }
 
 int rebuild_all(unsigned t)

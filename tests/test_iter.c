@@ -26,7 +26,7 @@ static int64_t op(uint64_t sig, uint64_t w, uint64_t live)
         o[n++] = (struct iter_operand){.serial = w, .birth_op = 0, .offset = 0};
     o[n++] = (struct iter_operand){.serial = ++next_serial, .birth_op = n_fed, .offset = 8};
     n_fed++;
-    return iter_feed(it, sig, o, n, live);
+    return iter_feed(it, sig, o, n, live, sig == 5);
 }
 
 /* A network of equal layers, each with a weight of its own: 3 ops a layer forward, 2 backward, then one update each. */

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 20, MIN_PERIOD = 3 };
+enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 20, MIN_PERIOD = 3, LITTLE_PCT = 20 };
 
 struct seen_op {
     uint64_t sig, live_bytes;
     uint32_t first, n;
+    int from_host;
 };
 
 struct anchor { /* the last op that had this buffer at this place of this kind of launch */
@@ -110,7 +111,8 @@ static uint64_t candidate(struct iter *it, uint64_t at)
     return best;
 }
 
-int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes)
+int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes,
+                  int from_host)
 {
     if (it->n_ops == MAX_OPS)
         iter_reset(it, it->first_op + it->n_ops);
@@ -123,7 +125,7 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
         return -ENOMEM;
     it->operands = all;
     uint64_t at = it->n_ops++;
-    ops[at] = (struct seen_op){.sig = sig, .live_bytes = live_bytes, .first = (uint32_t)it->n_operands, .n = n};
+    ops[at] = (struct seen_op){.sig = sig, .live_bytes = live_bytes, .first = (uint32_t)it->n_operands, .n = n, .from_host = from_host};
     if (n)
         memcpy(all + it->n_operands, operands, n * sizeof *all);
     it->n_operands += n;
@@ -147,13 +149,21 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
 
 uint64_t iter_until_boundary(const struct iter *it, uint64_t p)
 {
-    uint64_t best = 0;
-    for (uint64_t back = 0; back < p; back++) {
-        uint64_t i = it->n_ops - p + back; /* the op p ops before the one that is `back` ahead */
-        if (it->ops[i].live_bytes < it->ops[it->n_ops - p + best].live_bytes)
-            best = back;
+    const struct seen_op *o = it->ops + (it->n_ops - p); /* o[k]: the op p before the one that is k ahead */
+    uint64_t least = 0, most = 0;
+    for (uint64_t k = 1; k < p; k++) {
+        if (o[k].live_bytes < o[least].live_bytes)
+            least = k;
+        if (o[k].live_bytes > o[most].live_bytes)
+            most = k;
     }
-    return best;
+    uint64_t little = o[least].live_bytes + (o[most].live_bytes - o[least].live_bytes) / 100 * LITTLE_PCT;
+    uint64_t best = p;
+    for (uint64_t k = 0; k < p; k++)
+        if (o[k].from_host && !o[(k + p - 1) % p].from_host && o[k].live_bytes <= little &&
+            (best == p || o[k].live_bytes < o[best].live_bytes))
+            best = k;
+    return best < p ? best : least;
 }
 
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead)

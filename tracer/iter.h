@@ -25,11 +25,13 @@ void iter_free(struct iter *it);
 /* Forgets all ops; op numbers start from `first_op` (what birth_op counts). */
 void iter_reset(struct iter *it, uint64_t first_op);
 
-/* One more op. Returns the period in ops when it is certain, 0 while it is not, or a negative errno. */
-int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes);
+/* One more op; `from_host`: it brings data in. Returns the period in ops when it is certain, 0 while it is not, or a negative errno. */
+int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes,
+                  int from_host);
 
 /* After iter_feed has returned p: how many more ops belong to the current iteration, so that the next one begins
- * where the program holds the least memory. 0 .. p - 1. */
+ * where the program holds little memory: of the ops launched while it holds at most LITTLE_PCT of the way from its least
+ * to its most, a copy from the host that follows none (a new batch arrives), else the one with the least. 0 .. p - 1. */
 uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
 /* Signature of the op that should follow after `ahead` more ops, if the period p holds. */
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead);

@@ -131,3 +131,71 @@ int record_seal(struct record *r)
     }
     return 0;
 }
+
+int record_insert_holds(struct record *r, uint32_t *new_index)
+{
+    struct record old = *r;
+    int32_t *last = malloc((r->n_bufs + 1) * sizeof *last);
+    uint32_t *shift = calloc(r->n_ops + 2, sizeof *shift);
+    uint32_t extra = 0;
+    if (!last || !shift)
+        goto no_memory;
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        last[b] = -1;
+    for (uint32_t i = 0; i < r->n_ops; i++)
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++)
+            last[r->operands[k].buf] = (int32_t)i;
+    for (uint32_t b = 0; b < r->n_bufs; b++) {
+        const struct rec_buf *x = &r->bufs[b];
+        bool hold = x->dies > 0 && last[b] < x->dies - 1 && !x->small && !x->foreign;
+        last[b] = hold ? x->dies : -1; /* from here on: where its hold stands */
+        extra += hold;
+    }
+    r->cap_ops = r->n_ops + extra + 1;
+    r->cap_operands = r->n_operands + extra + 1;
+    r->ops = calloc(r->cap_ops, sizeof *r->ops);
+    r->operands = calloc(r->cap_operands, sizeof *r->operands);
+    if (!r->ops || !r->operands) {
+        free(r->ops);
+        free(r->operands);
+        *r = old;
+        goto no_memory;
+    }
+    r->n_ops = r->n_operands = 0;
+    for (uint32_t i = 0; i <= old.n_ops; i++) {
+        for (uint32_t b = 0; b < r->n_bufs; b++) {
+            if (last[b] != (int32_t)i)
+                continue;
+            r->operands[r->n_operands] = (struct rec_operand){.buf = (int32_t)b, .mode = REC_READ};
+            r->ops[r->n_ops++] = (struct rec_op){.name = strdup("hold"), .why_opaque = "no op of the program",
+                                                 .first = r->n_operands++, .n = 1, .hold = true};
+            r->bufs[b].dies = (int32_t)r->n_ops;
+        }
+        shift[i] = r->n_ops;
+        if (i == old.n_ops)
+            break;
+        new_index[i] = r->n_ops;
+        r->ops[r->n_ops] = old.ops[i];
+        r->ops[r->n_ops++].first = r->n_operands;
+        memcpy(r->operands + r->n_operands, old.operands + old.ops[i].first, old.ops[i].n * sizeof *r->operands);
+        r->n_operands += old.ops[i].n;
+    }
+    for (uint32_t b = 0; b < r->n_bufs; b++) {
+        struct rec_buf *x = &r->bufs[b];
+        if (x->born >= 0)
+            x->born = (int32_t)new_index[x->born];
+        if (x->dies >= 0 && last[b] < 0)
+            x->dies = (int32_t)shift[x->dies];
+    }
+    for (uint32_t k = 0; k < r->n_allocs; k++)
+        r->allocs[k].before_op = (int32_t)shift[r->allocs[k].before_op];
+    free(old.ops);
+    free(old.operands);
+    free(last);
+    free(shift);
+    return 0;
+no_memory:
+    free(last);
+    free(shift);
+    return -ENOMEM;
+}

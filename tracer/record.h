@@ -35,6 +35,7 @@ struct rec_op {
     uint32_t first, n; /* operands */
     uint64_t ns;
     uint64_t live_bytes; /* managed bytes the program held when it was launched */
+    bool hold;           /* no op of the program: see record_insert_holds */
 };
 
 struct rec_buf {
@@ -77,6 +78,12 @@ void record_free(struct record *r, int32_t buf); /* just before the next op */
 int record_seal(struct record *r);
 /* The mode with which op i uses buffer b after sealing; REC_UNKNOWN if it does not. */
 enum rec_mode record_mode(const struct record *r, uint32_t op, int32_t buf);
+
+/* The program may hold a buffer for long after its last use, and an iteration that goes another way may still read it. A
+ * plan must therefore be able to bring it back until it is freed: a *hold*, an op of no cost that is never replayed, reads
+ * each such buffer just before its death. new_index[i] (of the n_ops before the call, allocated by the caller) becomes the index
+ * of op i. After record_seal. 0 or -ENOMEM. */
+int record_insert_holds(struct record *r, uint32_t *new_index);
 
 /* opgraph-1. `pages` > 1: sizes as the planner of this device must see them: large buffers rounded up to multiples of it,
  * small ones and memory that is never managed as 0 bytes. To a temporary beside `path`, then renamed. */
