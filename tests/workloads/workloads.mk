@@ -10,6 +10,8 @@ $(WL_DIR)/obj/%.o: tests/workloads/%.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIE -MMD -MP -c $< -o $@
 
+.SECONDARY: $(patsubst $(WL_DIR)/%,$(WL_DIR)/obj/%.o,$(WL_PROG))
+
 # Linked to the driver by its soname: at run time whichever libcuda.so.1 the loader finds.
 $(WL_DIR)/%: $(WL_DIR)/obj/%.o $(WL_OBJ) $(B)/simgpu/libcuda.so.1
 	$(CC) $(LDFLAGS) -o $@ $< $(WL_OBJ) $(B)/simgpu/libcuda.so.1 -lm -ldl
