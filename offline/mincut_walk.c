@@ -11,6 +11,7 @@
 struct walk {
     struct mincut *m;
     struct mincut_try *t;
+    uint8_t *block;         /* both of: */
     uint8_t *at, *next;     /* [n_gaps] where we are, what we try */
     double excess, ns;      /* of `at` */
     int64_t *step_use, *use;
@@ -39,12 +40,13 @@ static int walk_init(struct walk *w, struct mincut *m, struct mincut_try *t, uin
     w->m = m;
     w->t = t;
     w->rng = seed;
-    w->at = malloc(2 * n);
+    w->block = malloc(2 * n);
     w->use = calloc(2 * o, sizeof *w->use);
     w->pick = malloc(((size_t)m->n + 1) * sizeof *w->pick);
-    if (!w->at || !w->use || !w->pick)
+    if (!w->block || !w->use || !w->pick)
         return -ENOMEM;
-    w->next = w->at + n;
+    w->at = w->block;
+    w->next = w->block + n;
     w->at_use = w->use + o;
     w->least_bytes = t->limit_bytes / 20000;
     memcpy(w->at, t->found ? t->best : t->low, n - 1);
@@ -53,7 +55,7 @@ static int walk_init(struct walk *w, struct mincut *m, struct mincut_try *t, uin
 
 static void walk_free(struct walk *w)
 {
-    free(w->at);
+    free(w->block);
     free(w->use);
     free(w->pick);
     free(w->step_use);
@@ -183,8 +185,6 @@ int mincut_walk(struct mincut *m, struct mincut_try *t, double until_s, int64_t 
             memcpy(w.at_use, w.use, (size_t)m->g->n_ops * sizeof *w.use);
         }
     }
-    if (w.next < w.at)
-        w.at = w.next; /* one block was allocated */
     walk_free(&w);
     return e;
 }
