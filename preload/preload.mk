@@ -2,7 +2,10 @@
 
 CONF_DIR := $(B)/conformance
 
-ALL_TARGETS += $(addprefix $(CONF_DIR)/,walk walk_linked pass.so calls libnccl.so.2 libnvidia-ml.so.1 libscope_a.so)
+ALL_TARGETS += $(addprefix $(CONF_DIR)/,walk walk_linked pass.so calls storm libnccl.so.2 libnvidia-ml.so.1 libscope_a.so)
+
+# runs before a sanitizer's runtime has set itself up (see the file)
+$(B)/pic/preload/dlsym.o: CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
 
 # the doors over the pass-through engine: no tracer, no policy but the log lines
 CONF_PIC := $(call PIC_OBJ,$(PRELOAD_SRC) policy/log.c)
@@ -17,14 +20,17 @@ $(CONF_DIR)/walk: tests/conformance/walk.c preload/hooks.def | $(DEPS_STAMP)
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -ldl
 
 # the same program with libcuda.so.1 among its needs, as -lcuda would leave it; it is linked against names alone
-$(CONF_DIR)/names/libcuda.so.1: tests/conformance/names.c preload/hooks.def | $(DEPS_STAMP)
+$(CONF_DIR)/names/libcuda.so.1: tests/conformance/names.c tests/conformance/names_get.c preload/hooks.def | $(DEPS_STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(CSTD) $(WARN) -fPIC -shared -nostdlib -Wl,-soname,libcuda.so.1 $< -o $@
+	$(CC) $(CSTD) $(WARN) -fPIC -shared -Wl,-soname,libcuda.so.1 $(filter %.c,$^) -o $@
 $(CONF_DIR)/walk_linked: tests/conformance/walk.c $(CONF_DIR)/names/libcuda.so.1
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--no-as-needed $(CONF_DIR)/names/libcuda.so.1 -Wl,--as-needed -ldl
 
 # a program that makes one call of nearly every kind, and the libraries it pretends with
 $(CONF_DIR)/calls: tests/conformance/calls.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -ldl -lpthread
+$(CONF_DIR)/storm: tests/conformance/storm.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -ldl -lpthread
 $(CONF_DIR)/libnccl.so.2: tests/conformance/fake_nccl.c | $(DEPS_STAMP)

@@ -33,6 +33,11 @@ more() { echo $(($(count "$1" "$tmp/ledger2") - $(count "$1" "$tmp/ledger"))); }
 [ "$(more pin)" = 2 ] || fail "the collective's buffers are not pinned"
 [ "$(more other)" = 1 ] || fail "the collective is no op"
 
+# Many threads at once, from the first cuInit on.
+for doors in "$C/pass.so" "$B/libremat.so"; do
+    with_doors "$doors" "$C/storm" "$@" || fail "threads under $(basename "$doors")"
+done
+
 # The kill switch: nothing starts.
 CONFORMANCE_LEDGER=1 REMAT_DISABLE=1 with_doors "$C/pass.so" "$C/calls" "$@" >"$tmp/off" 2>"$tmp/ledger3"
 diff "$tmp/bare" "$tmp/off" || fail "answers differ under the kill switch"

@@ -20,6 +20,10 @@ walk_all() {
     done
 }
 walk_all "$SIM"
+# a driver whose cuGetProcAddress answers with addresses that no symbol names
+for doors in "$C/pass.so" "$lib"; do
+    LD_LIBRARY_PATH=$C/names with_doors "$doors" "$C/walk" doors "$(basename "$doors")" || fail "variants told by the rule"
+done
 with_doors "$lib" "$C/walk" nodriver || fail "a driver out of nowhere"
 "$C/walk" nodriver || fail "a driver out of nowhere, without the doors"
 with_doors "$lib" "$C/walk" scope "$C/libscope_a.so" || fail "the caller's scope is lost"
