@@ -29,8 +29,10 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode, const void 
 CUresult cuGraphExecNodeSetParams(CUgraphExec, CUgraphNode, const void *);
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec, CUgraphNode, const void *, CUcontext);
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec, CUgraphNode, const void *, CUcontext);
+CUDA_ABI_BOTH(cuMemBatchDecompressAsync, _ptsz, (void *, size_t, unsigned, size_t *, CUstream));
 CUresult cuTexObjectCreate(CUtexObject *, const struct abi_resource *, const void *, const void *);
 CUresult cuTexRefSetAddress_v2(size_t *, CUtexref, CUdeviceptr, size_t);
+CUresult cuTexRefSetAddress2D_v2(CUtexref, const CUDA_ARRAY_DESCRIPTOR *, CUdeviceptr, size_t);
 CUresult cuTexRefSetAddress2D_v3(CUtexref, const CUDA_ARRAY_DESCRIPTOR *, CUdeviceptr, size_t);
 
 typedef struct nvmlDevice_st *nvmlDevice_t;

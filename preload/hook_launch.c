@@ -87,6 +87,15 @@ static int on_launch_grid_async(__typeof__(&cuLaunchGridAsync) real, CUfunction 
     return real(f, w, h, s);
 }
 
+/* A list of buffers whose layout is the driver's. */
+static int on_decompress(__typeof__(&cuMemBatchDecompressAsync) real, CUstream nul, void *list, size_t n, unsigned flags,
+                         size_t *fail, CUstream s)
+{
+    (void)nul;
+    door_pin_everything();
+    return real(list, n, flags, fail, s);
+}
+
 /* ---- host functions: opaque work in stream order ------------------------------------------------------------------------- */
 
 ISSUE3(host_func, cuLaunchHostFunc, CUstream, CUhostFn, void *)
