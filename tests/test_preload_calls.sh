@@ -33,6 +33,18 @@ more() { echo $(($(count "$1" "$tmp/ledger2") - $(count "$1" "$tmp/ledger"))); }
 [ "$(more pin)" = 2 ] || fail "the collective's buffers are not pinned"
 [ "$(more other)" = 1 ] || fail "the collective is no op"
 
+# Whole programs: launches, tensors that come and go, modules that are unloaded.
+for model in mlp cnn gpt; do
+    [ -x "$B/workloads/$model" ] || { fail "no $model"; continue; }
+    LD_LIBRARY_PATH=$SIM "$B/workloads/$model" --iters 2 --checksum >"$tmp/bare4" 2>&1 || fail "$model"
+    LD_LIBRARY_PATH=$SIM CONFORMANCE_LEDGER=1 with_doors "$C/pass.so" "$B/workloads/$model" --iters 2 --checksum \
+        >"$tmp/doors4" 2>"$tmp/ledger4" || fail "$model under the doors"
+    grep -v '^ledger' "$tmp/ledger4" >>"$tmp/doors4"
+    grep -q checksum "$tmp/bare4" && diff "$tmp/bare4" "$tmp/doors4" || fail "$model differs under the doors"
+    [ "$(count launch "$tmp/ledger4")" -gt 0 ] || fail "no launch of $model reached eng_launch"
+    [ "$(count alloc_async "$tmp/ledger4")" = "$(count free_async "$tmp/ledger4")" ] || fail "$model leaks by the ledger"
+done
+
 # Many threads at once, from the first cuInit on.
 for doors in "$C/pass.so" "$B/libremat.so"; do
     with_doors "$doors" "$C/storm" "$@" || fail "threads under $(basename "$doors")"
