@@ -12,8 +12,8 @@ static int64_t chain_graph_small(const struct graph *g)
     return small < 65536 ? small : 65536;
 }
 
-/* A value the forward part makes and nothing else can stand for: what checkpointing is about. */
-static int chain_graph_counts(const struct graph *g, int32_t v, int32_t n_forward)
+/* A value the forward part makes, and can make again: what checkpointing is about. */
+static int chain_graph_eligible(const struct graph *g, int32_t v, int32_t n_forward)
 {
     const struct graph_val *x = &g->vals[v];
 
@@ -50,14 +50,16 @@ static int32_t chain_graph_forward(const struct graph *g)
 /* ---- where to cut ------------------------------------------------------------------------------------------------- */
 
 /* bytes[i], count[i]: what crosses the position just before forward op i. */
-static void chain_graph_crossings(const struct graph *g, int32_t nf, int64_t *bytes, int32_t *count)
+static void chain_graph_crossings(const struct chain_graph *cg, int64_t *bytes, int32_t *count)
 {
+    const struct graph *g = cg->g;
+    int32_t nf = cg->n_forward;
     int32_t v, i;
 
     for (v = 0; v < g->n_vals; v++) {
         int32_t from, to;
 
-        if (!chain_graph_counts(g, v, nf))
+        if (cg->role[v] == CHAIN_OUTSIDE)
             continue;
         from = g->vals[v].producer + 1;
         to = chain_graph_last_forward(g, v, nf);
@@ -106,8 +108,9 @@ static int32_t chain_graph_thin(const struct graph *g, const int64_t *bytes, int
 }
 
 /* Fills cut[] with rising positions, the last one nf. Returns their number or an error. */
-static int32_t chain_graph_cut(const struct graph *g, int32_t nf, enum chain_cuts cuts, int32_t max, int32_t *cut)
+static int32_t chain_graph_cut(const struct chain_graph *cg, const struct chain_way *way, int32_t *cut)
 {
+    int32_t nf = cg->n_forward;
     int64_t *bytes = calloc((size_t)nf + 2, sizeof(*bytes));
     int32_t *count = calloc((size_t)nf + 2, sizeof(*count)), i, n = 0;
 
@@ -116,12 +119,12 @@ static int32_t chain_graph_cut(const struct graph *g, int32_t nf, enum chain_cut
         free(count);
         return -ENOMEM;
     }
-    chain_graph_crossings(g, nf, bytes, count);
+    chain_graph_crossings(cg, bytes, count);
     for (i = 1; i < nf; i++)
-        if (cuts == CHAIN_LINEARIZED ? count[i] > 0 : count[i] == 1)
+        if (way->cuts == CHAIN_LINEARIZED ? count[i] > 0 : count[i] == 1)
             cut[n++] = i;
     cut[n++] = nf;
-    n = chain_graph_thin(g, bytes, cut, n, max);
+    n = chain_graph_thin(cg->g, bytes, cut, n, way->max_stages);
     free(bytes);
     free(count);
     return n;
@@ -165,14 +168,14 @@ static int chain_graph_lists(struct chain_graph *cg)
     if (!order)
         return -ENOMEM;
     for (v = 0; v < g->n_vals; v++)
-        if (chain_graph_counts(g, v, nf)) {
+        if (cg->role[v] != CHAIN_OUTSIDE) {
             int32_t first = chain_graph_stage_of(cg, g->vals[v].producer);
             int32_t last = chain_graph_stage_of(cg, chain_graph_last_forward(g, v, nf));
 
             order[n_counted++] = v;
             for (l = first; l < last; l++)
                 cg->a[l].n++;
-            cg->abar[first].n += last > first || chain_graph_used_later(g, v, nf);
+            cg->abar[first].n += last > first || cg->role[v] == CHAIN_SAVED;
         }
     for (l = 0; l <= n; l++) {
         cg->a[l].at = (int32_t)total;
@@ -185,7 +188,6 @@ static int chain_graph_lists(struct chain_graph *cg)
             return -EOVERFLOW;
         }
     }
-    cg->vals_end = (int32_t)total;
     cg->vals = calloc((size_t)total + 1, sizeof(*cg->vals));
     if (!cg->vals) {
         free(order);
@@ -200,7 +202,7 @@ static int chain_graph_lists(struct chain_graph *cg)
         last = chain_graph_stage_of(cg, chain_graph_last_forward(g, v, nf));
         for (l = first; l < last; l++)
             cg->vals[cg->a[l].at + cg->a[l].n++] = v;
-        if (last > first || chain_graph_used_later(g, v, nf))
+        if (last > first || cg->role[v] == CHAIN_SAVED)
             cg->vals[cg->abar[first].at + cg->abar[first].n++] = v;
     }
     free(order);
@@ -217,28 +219,86 @@ static int64_t chain_graph_sum(const struct chain_graph *cg, const struct chain_
     return sum;
 }
 
-/* When each backward begins: the first op after the forward part that reads what stage l or an earlier one made. */
-static void chain_graph_backwards(struct chain_graph *cg)
+/* First op after the forward part that consumes v; n_ops if none does. */
+static int32_t chain_graph_first_backward(const struct chain_graph *cg, int32_t v)
 {
-    const struct graph *g = cg->g;
+    const struct graph_val *x = &cg->g->vals[v];
+    int32_t k = 0;
+
+    while (k < x->n_uses && cg->g->uses[x->first_use + k] < cg->n_forward)
+        k++;
+    return k < x->n_uses ? cg->g->uses[x->first_use + k] : cg->g->n_ops;
+}
+
+/* When each backward begins, eagerly: the first op that reads what the stage or an earlier one made. */
+static void chain_graph_backwards_eager(struct chain_graph *cg)
+{
     int32_t n = cg->c.n, v, l;
 
     for (l = 0; l <= n + 1; l++)
-        cg->back[l] = g->n_ops;
-    for (v = 0; v < g->n_vals; v++)
-        if (chain_graph_counts(g, v, cg->n_forward)) {
-            const struct graph_val *x = &g->vals[v];
-            int32_t k = 0;
+        cg->back[l] = cg->g->n_ops;
+    for (v = 0; v < cg->g->n_vals; v++)
+        if (cg->role[v] != CHAIN_OUTSIDE) {
+            int32_t use = chain_graph_first_backward(cg, v);
 
-            while (k < x->n_uses && g->uses[x->first_use + k] < cg->n_forward)
-                k++;
-            l = chain_graph_stage_of(cg, x->producer);
-            if (k < x->n_uses && g->uses[x->first_use + k] < cg->back[l])
-                cg->back[l] = g->uses[x->first_use + k];
+            l = chain_graph_stage_of(cg, cg->g->vals[v].producer);
+            cg->back[l] = use < cg->back[l] ? use : cg->back[l];
         }
     for (l = 2; l <= n; l++)
-        if (cg->back[l] > cg->back[l - 1])
-            cg->back[l] = cg->back[l - 1];
+        cg->back[l] = cg->back[l] < cg->back[l - 1] ? cg->back[l] : cg->back[l - 1];
+}
+
+/* When each backward begins. An op after the forward part belongs to the latest stage it reads from (a mask made early is
+ * read by every layer, and does not make them all the first stage's); the backward of l begins once the last op of every
+ * later stage is through. */
+static void chain_graph_backwards(struct chain_graph *cg, int eager)
+{
+    const struct graph *g = cg->g;
+    int32_t n = cg->c.n, i, k, l;
+
+    if (eager) {
+        chain_graph_backwards_eager(cg);
+        return;
+    }
+    for (l = 0; l <= n + 1; l++)
+        cg->back[l] = cg->n_forward;
+    for (i = cg->n_forward; i < g->n_ops; i++) {
+        const struct graph_operand *u = graph_operands(g, i);
+        int32_t latest = 0;
+
+        for (k = 0; k < graph_n_operands(&g->ops[i]); k++)
+            if (u[k].in >= 0 && cg->role[u[k].in] != CHAIN_OUTSIDE) {
+                l = chain_graph_stage_of(cg, g->vals[u[k].in].producer);
+                latest = l > latest ? l : latest;
+            }
+        if (latest > 1)
+            cg->back[latest - 1] = i + 1;
+    }
+    for (l = n - 1; l >= 1; l--)
+        if (cg->back[l] < cg->back[l + 1])
+            cg->back[l] = cg->back[l + 1];
+    cg->back[0] = g->n_ops;
+}
+
+/* Values read before their stage's turn, or by hardly anything near it, travel outside the chain. Returns how many. */
+static int32_t chain_graph_exclude(struct chain_graph *cg)
+{
+    const struct graph *g = cg->g;
+    int32_t v, n = 0;
+
+    for (v = 0; v < g->n_vals; v++) {
+        int32_t use, stage;
+
+        if (cg->role[v] == CHAIN_OUTSIDE)
+            continue;
+        use = chain_graph_first_backward(cg, v);
+        stage = chain_graph_stage_of(cg, chain_graph_last_forward(g, v, cg->n_forward));
+        if (use < g->n_ops && use < cg->back[stage < cg->c.n ? stage + 1 : stage]) {
+            cg->role[v] = CHAIN_OUTSIDE;
+            n++;
+        }
+    }
+    return n;
 }
 
 /* Forward overheads: what is live beside inputs and outputs while the stage runs, with and without saving. */
@@ -270,7 +330,7 @@ static void chain_graph_forward_room(struct chain_graph *cg, int32_t *ends)
                 if (g->vals[v].producer < cg->end[l - 1] || ends[v] != i || (u[k].role != GRAPH_READ && u[k].role != GRAPH_WRITE))
                     continue;
                 plain -= graph_val_bytes(g, v);
-                if (!chain_graph_used_later(g, v, cg->n_forward))
+                if (cg->role[v] != CHAIN_SAVED)
                     saved -= graph_val_bytes(g, v);
             }
         }
@@ -318,20 +378,82 @@ static int chain_graph_backward_room(struct chain_graph *cg)
     return 0;
 }
 
-static void chain_graph_base(struct chain_graph *cg)
+static int chain_graph_by_density(const void *x, const void *y, void *arg)
 {
-    const struct graph *g = cg->g;
-    int32_t b;
+    const struct graph *g = arg;
+    int32_t a = *(const int32_t *)x, b = *(const int32_t *)y;
+    double da = (double)g->ops[g->vals[a].producer].ns / ((double)graph_val_bytes(g, a) + 1);
+    double db = (double)g->ops[g->vals[b].producer].ns / ((double)graph_val_bytes(g, b) + 1);
 
-    for (b = 0; b < g->n_bufs; b++)
-        if (g->bufs[b].born < 0)
-            cg->base_bytes += g->bufs[b].bytes;
+    return da < db ? -1 : da > db ? 1 : (a > b) - (a < b);
 }
 
-int chain_graph_new(const struct graph *g, enum chain_cuts cuts, int32_t max_stages, struct chain_graph **out)
+/* Who takes part, and which of the saved values are cheap: share of their bytes, quickest per byte first. */
+static int chain_graph_roles(struct chain_graph *cg, double share)
+{
+    const struct graph *g = cg->g;
+    int32_t *order = calloc((size_t)g->n_vals + 1, sizeof(*order)), n = 0, v, k;
+    double total = 0, taken = 0;
+
+    if (!order)
+        return -ENOMEM;
+    for (v = 0; v < g->n_vals; v++)
+        if (chain_graph_eligible(g, v, cg->n_forward)) {
+            cg->role[v] = chain_graph_used_later(g, v, cg->n_forward) ? CHAIN_SAVED : CHAIN_CHEAP;
+            if (cg->role[v] == CHAIN_SAVED) {
+                order[n++] = v;
+                total += (double)graph_val_bytes(g, v);
+            }
+        }
+    qsort_r(order, (size_t)n, sizeof(*order), chain_graph_by_density, (void *)g);
+    for (k = 0; k < n && taken < share * total; k++) {
+        cg->role[order[k]] = CHAIN_CHEAP;
+        taken += (double)graph_val_bytes(g, order[k]);
+    }
+    free(order);
+    return 0;
+}
+
+/* Stages, their lists and sizes, for the roles as they stand. */
+static int chain_graph_fill(struct chain_graph *cg, const struct chain_way *way, int32_t *ends)
+{
+    struct chain *c = &cg->c;
+    int32_t n, l, pass;
+    int rc;
+
+    n = chain_graph_cut(cg, way, cg->end + 1);
+    if (n < 0)
+        return n;
+    cg->back = calloc((size_t)n + 2, sizeof(*cg->back));
+    cg->a = calloc((size_t)n + 1, sizeof(*cg->a));
+    cg->abar = calloc((size_t)n + 1, sizeof(*cg->abar));
+    if (!cg->back || !cg->a || !cg->abar || chain_alloc(c, n))
+        return -ENOMEM;
+    chain_graph_backwards(cg, way->eager);
+    for (pass = 0; pass < 4 && !way->eager && chain_graph_exclude(cg); pass++)
+        chain_graph_backwards(cg, 0);
+    rc = chain_graph_lists(cg);
+    if (rc)
+        return rc;
+    for (l = 1; l <= n; l++) {
+        c->a[l] = chain_graph_sum(cg, &cg->a[l]);
+        c->abar[l] = chain_graph_sum(cg, &cg->abar[l]);
+    }
+    chain_graph_forward_room(cg, ends);
+    rc = chain_graph_backward_room(cg);
+    for (l = 0; l <= n; l++) {
+        c->of[l] = (int64_t)((double)c->of[l] * (1 - way->optimism));
+        c->on[l] = (int64_t)((double)c->on[l] * (1 - way->optimism));
+        c->ob[l] = (int64_t)((double)c->ob[l] * (1 - way->optimism));
+        c->delta[l] = (int64_t)((double)c->delta[l] * (1 - way->optimism));
+    }
+    return rc;
+}
+
+int chain_graph_new(const struct graph *g, const struct chain_way *way, struct chain_graph **out)
 {
     struct chain_graph *cg = calloc(1, sizeof(*cg));
-    int32_t nf = chain_graph_forward(g), n = 0, l, *ends = NULL;
+    int32_t nf = chain_graph_forward(g), *ends = NULL;
     int rc = -ENOMEM;
 
     *out = NULL;
@@ -344,38 +466,17 @@ int chain_graph_new(const struct graph *g, enum chain_cuts cuts, int32_t max_sta
         return -ENOTSUP;
     }
     cg->end = calloc((size_t)nf + 2, sizeof(*cg->end));
+    cg->role = calloc((size_t)g->n_vals + 1, 1);
     ends = calloc((size_t)g->n_vals + 1, sizeof(*ends));
-    if (!cg->end || !ends)
-        goto fail;
-    n = chain_graph_cut(g, nf, cuts, max_stages, cg->end + 1);
-    if (n < 0) {
-        rc = n;
-        goto fail;
-    }
-    cg->back = calloc((size_t)n + 2, sizeof(*cg->back));
-    cg->a = calloc((size_t)n + 1, sizeof(*cg->a));
-    cg->abar = calloc((size_t)n + 1, sizeof(*cg->abar));
-    if (!cg->back || !cg->a || !cg->abar || chain_alloc(&cg->c, n))
-        goto fail;
-    rc = chain_graph_lists(cg);
-    if (rc)
-        goto fail;
-    for (l = 1; l <= n; l++) {
-        cg->c.a[l] = chain_graph_sum(cg, &cg->a[l]);
-        cg->c.abar[l] = chain_graph_sum(cg, &cg->abar[l]);
-    }
-    chain_graph_backwards(cg);
-    chain_graph_forward_room(cg, ends);
-    rc = chain_graph_backward_room(cg);
-    if (rc)
-        goto fail;
-    chain_graph_base(cg);
+    if (cg->end && cg->role && ends)
+        rc = chain_graph_roles(cg, way->cheap);
+    if (!rc)
+        rc = chain_graph_fill(cg, way, ends);
     free(ends);
-    *out = cg;
-    return 0;
-fail:
-    free(ends);
-    chain_graph_free(cg);
+    if (rc)
+        chain_graph_free(cg);
+    else
+        *out = cg;
     return rc;
 }
 
@@ -385,6 +486,7 @@ void chain_graph_free(struct chain_graph *cg)
         return;
     chain_free(&cg->c);
     free(cg->end);
+    free(cg->role);
     free(cg->back);
     free(cg->a);
     free(cg->abar);

@@ -19,6 +19,16 @@ enum chain_cuts {
     CHAIN_LINEARIZED    /* cuts between any two ops, merged to at most max_stages */
 };
 
+struct chain_way {
+    enum chain_cuts cuts;
+    int32_t max_stages;
+    double cheap;    /* this share (0 to 1) of the bytes saved for the backward, the quickest to make per byte, is never
+                        saved by any stage: it is rebuilt when the backward reads it */
+    int eager;       /* the backward of a stage begins where anything first reads from it, not where later stages are
+                        through: better for skip connections, worse for masks that every layer reads */
+    double optimism; /* 0: overheads and gradients as estimated; 1: ignored, for schedules the estimate would refuse */
+};
+
 /* A stage's value lists: vals[at .. at + n). */
 struct chain_list {
     int32_t at, n;
@@ -33,12 +43,17 @@ struct chain_graph {
     struct chain_list *a;    /* [n + 1] values that cross the end of stage l, in order of production */
     struct chain_list *abar; /* [n + 1] values stage l makes that the backward reads, and that cross */
     int32_t *vals;
-    int32_t vals_end;        /* length of vals */
-    int64_t base_bytes;      /* what is in memory throughout: nothing rebuilds it */
+    uint8_t *role;           /* [n_vals] enum chain_role */
+};
+
+enum chain_role {
+    CHAIN_OUTSIDE, /* not the forward part's, small, fixed, or read by the backward before its stage's turn: kept */
+    CHAIN_SAVED,   /* a stage may save it */
+    CHAIN_CHEAP    /* rebuilt when read; crosses cuts like any other */
 };
 
 /* *out is NULL where the trace has no forward part that can be cut (-ENOTSUP). */
-int chain_graph_new(const struct graph *g, enum chain_cuts cuts, int32_t max_stages, struct chain_graph **out);
+int chain_graph_new(const struct graph *g, const struct chain_way *way, struct chain_graph **out);
 void chain_graph_free(struct chain_graph *cg);
 
 /* Memory for chain_graph_realize, so that many schedules can be tried. */

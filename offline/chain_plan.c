@@ -30,12 +30,11 @@ struct chain_maker *chain_maker_new(const struct chain_graph *cg, struct sched *
         return NULL;
     }
     sched_default(s, m->choice);
-    for (i = 0; i < cg->vals_end; i++) {
-        int32_t v = cg->vals[i], k;
+    for (i = 0; i < s->n_gaps; i++) {
+        const struct sched_gap *gap = &s->gaps[i];
 
-        for (k = s->gap_at[v]; k < s->gap_at[v + 1]; k++)
-            if (!s->gaps[k].tail && s->gaps[k].from < cg->n_forward && s->gaps[k].to >= cg->n_forward)
-                m->choice[k] = SCHED_SHUN;
+        if (!gap->tail && gap->from < cg->n_forward && gap->to >= cg->n_forward && cg->role[gap->val] != CHAIN_OUTSIDE)
+            m->choice[i] = cg->role[gap->val] == CHAIN_CHEAP ? SCHED_DROP : SCHED_SHUN;
     }
     return m;
 }

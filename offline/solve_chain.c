@@ -47,37 +47,85 @@ static int solve_chain_offer(struct solve_chain *q, struct chain_maker *m, struc
     return rc ? rc : solver_now_s() > q->deadline ? -ETIME : 0;
 }
 
-/* All schedules a table knows, from the most memory down. */
+/* A solved table, whichever of the two programs made it. */
+struct solve_chain_table {
+    struct chain_dp *dp;
+    struct chain_float *fl;
+    int64_t *slots; /* budgets that give different schedules, most memory first */
+    int32_t n;
+};
+
+static int64_t solve_chain_time(const struct solve_chain_table *t, int64_t k)
+{
+    return t->fl ? chain_float_time(t->fl, k) : chain_dp_time(t->dp, k);
+}
+
+static int solve_chain_try(struct solve_chain *q, struct chain_maker *m, const struct solve_chain_table *t, int32_t i)
+{
+    struct chain_schedule cs = {0};
+    int rc = t->fl ? chain_float_schedule(t->fl, t->slots[i], &cs) : chain_dp_schedule(t->dp, t->slots[i], &cs);
+
+    if (!rc)
+        return solve_chain_offer(q, m, &cs);
+    chain_schedule_free(&cs);
+    return rc;
+}
+
+/* Schedules from the most memory down: every stride-th first, then all about the best of those. What a table says a
+ * schedule costs on top is nearly what its plan will cost (polishing may save some), so the rest is not worth a try once
+ * that is well past the best. */
+static int solve_chain_scan(struct solve_chain *q, struct chain_maker *m, const struct chain *c,
+                            const struct solve_chain_table *t)
+{
+    int64_t ideal = chain_ideal_time(c), before = q->best_ns;
+    int32_t stride = t->n / 24 + 1, i, at = -1;
+    int rc = 0;
+
+    for (i = 0; i < t->n && !rc; i += stride) {
+        if (q->best_ns >= 0 &&
+            (double)q->g->total_ns + 0.6 * (double)(solve_chain_time(t, t->slots[i]) - ideal) > (double)q->best_ns)
+            break;
+        rc = solve_chain_try(q, m, t, i);
+        if (q->best_ns != before) {
+            before = q->best_ns;
+            at = i;
+        }
+    }
+    for (i = at - stride + 1; at >= 0 && i < at + stride && i < t->n && !rc; i++)
+        if (i >= 0 && i != at)
+            rc = solve_chain_try(q, m, t, i);
+    return rc;
+}
+
 static int solve_chain_dp(struct solve_chain *q, struct chain_maker *m, const struct chain *c, int floating, int slots)
 {
-    int64_t peak = chain_store_all_peak(c), unit = peak / slots + 1, k, last = -1;
-    struct chain_dp *dp = NULL;
-    struct chain_float *fl = NULL;
+    struct solve_chain_table t = {0};
+    int64_t unit = chain_store_all_peak(c) / slots + 1, k, last = -1;
     struct chain scaled;
     int rc = chain_scale(c, unit, 1, &scaled);
 
     if (rc)
         return rc;
     slots += slots / 20; /* rounding to nearest may add a little */
-    rc = floating ? chain_float_solve(&scaled, slots, (int64_t)1 << 29, &fl) : chain_dp_solve(&scaled, slots, &dp);
+    t.slots = calloc((size_t)slots + 1, sizeof(*t.slots));
+    rc = !t.slots ? -ENOMEM
+         : floating ? chain_float_solve(&scaled, slots, (int64_t)1 << 29, &t.fl)
+                    : chain_dp_solve(&scaled, slots, &t.dp);
     for (k = slots; k >= 0 && !rc; k--) {
-        struct chain_schedule cs = {0};
-        int64_t time = floating ? chain_float_time(fl, k) : chain_dp_time(dp, k);
+        int64_t time = solve_chain_time(&t, k);
 
         if (time < 0)
             break;
-        if (time == last)
-            continue;
+        if (time != last)
+            t.slots[t.n++] = k;
         last = time;
-        rc = floating ? chain_float_schedule(fl, k, &cs) : chain_dp_schedule(dp, k, &cs);
-        if (rc)
-            chain_schedule_free(&cs);
-        else
-            rc = solve_chain_offer(q, m, &cs);
     }
-    chain_dp_free(dp);
-    chain_float_free(fl);
+    if (!rc)
+        rc = solve_chain_scan(q, m, c, &t);
+    chain_dp_free(t.dp);
+    chain_float_free(t.fl);
     chain_free(&scaled);
+    free(t.slots);
     return rc;
 }
 
@@ -115,11 +163,11 @@ static int solve_chain_classic(struct solve_chain *q, struct chain_maker *m, con
     return rc;
 }
 
-static int solve_chain_cut(struct solve_chain *q, enum chain_method method, enum chain_cuts cuts, int32_t stages)
+static int solve_chain_way(struct solve_chain *q, enum chain_method method, const struct chain_way *way)
 {
     struct chain_graph *cg = NULL;
     struct chain_maker *m;
-    int rc = chain_graph_new(q->g, cuts, stages, &cg);
+    int rc = chain_graph_new(q->g, way, &cg);
 
     if (rc == -ENOTSUP)
         return 0;
@@ -131,7 +179,7 @@ static int solve_chain_cut(struct solve_chain *q, enum chain_method method, enum
     else if (method == CHAIN_PERSISTENT)
         rc = solve_chain_dp(q, m, &cg->c, 0, q->opts->slots > 0 ? q->opts->slots : SOLVE_CHAIN_SLOTS);
     else if (method == CHAIN_FLOATING)
-        rc = solve_chain_dp(q, m, &cg->c, 1, q->opts->slots > 0 ? q->opts->slots : 200);
+        rc = solve_chain_dp(q, m, &cg->c, 1, q->opts->slots > 0 ? q->opts->slots : 120);
     else
         rc = solve_chain_classic(q, m, &cg->c, method);
     chain_maker_free(m);
@@ -139,18 +187,23 @@ static int solve_chain_cut(struct solve_chain *q, enum chain_method method, enum
     return rc;
 }
 
+/* Coarse stages keep whole blocks together, fine ones see every tensor; which is better depends on the model. */
 static int solve_chain_all(struct solve_chain *q, enum chain_method method)
 {
-    /* Coarse stages keep whole blocks together, fine ones see every tensor; which is better depends on the model. */
-    static const struct {
-        enum chain_cuts cuts;
-        int32_t stages;
-    } ways[] = {{CHAIN_ARTICULATION, 200}, {CHAIN_LINEARIZED, 200}, {CHAIN_LINEARIZED, 60}, {CHAIN_ARTICULATION, 30}};
-    size_t i;
-    int rc = 0;
+    static const enum chain_cuts cuts[] = {CHAIN_ARTICULATION, CHAIN_LINEARIZED};
+    static const int32_t stages[] = {200, 60};
+    static const double cheap[] = {0, 0.25, 0.5, 0.7, 0.85};
+    int programs = method == CHAIN_PERSISTENT || method == CHAIN_FLOATING, i, rc = 0;
 
-    for (i = 0; i < sizeof(ways) / sizeof(*ways) && !rc; i++)
-        rc = solve_chain_cut(q, method, ways[i].cuts, method == CHAIN_FLOATING && ways[i].stages > 60 ? 60 : ways[i].stages);
+    for (i = 0; i < 16 * (programs ? 5 : 1) && !rc; i++) {
+        struct chain_way way = {cuts[i & 1], stages[i >> 1 & 1], cheap[i >> 4], i >> 2 & 1, i >> 3 & 1};
+
+        if (method == CHAIN_FLOATING && (way.max_stages > 60 || way.optimism > 0))
+            continue; /* a table of this one costs too much to have many */
+        if (!programs && way.optimism > 0)
+            continue; /* these do not look at overheads */
+        rc = solve_chain_way(q, method, &way);
+    }
     return rc;
 }
 
