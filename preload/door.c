@@ -261,12 +261,6 @@ void door_slow(enum hook_id id)
         start_if_initialised();
 }
 
-void door_pin_everything(void)
-{
-    eng_capture_begins(CU_STREAM_LEGACY);
-    eng_capture_ends(CU_STREAM_LEGACY);
-}
-
 __attribute__((constructor)) static void on_load(void)
 {
     const char *spec = getenv("REMAT_LOG");

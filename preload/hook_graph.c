@@ -11,39 +11,72 @@ static int on_graph_launch(__typeof__(&cuGraphLaunch) real, CUstream nul, CUgrap
     return eng_other("cuGraphLaunch", door_stream(s, nul), NULL, 0, issue_graph_launch, &call);
 }
 
-/* ---- capture: the engine is told before it begins, and when it ended or never began --------------------------------------- */
+/* ---- capture: the engine is told before the first begins, and when the last has ended or never began ------------------- */
+
+static atomic_int captures;
+
+static void begins(CUstream s)
+{
+    atomic_fetch_add(&captures, 1);
+    eng_capture_begins(s);
+}
+
+static void ends(CUstream s)
+{
+    if (atomic_fetch_sub(&captures, 1) == 1)
+        eng_capture_ends(s);
+}
 
 static int began(int r, CUstream s)
 {
     if (r)
-        eng_capture_ends(s);
+        ends(s);
     return r;
+}
+
+void door_pin_everything(void)
+{
+    begins(CU_STREAM_LEGACY);
+    ends(CU_STREAM_LEGACY);
 }
 
 static int on_begin_capture_old(__typeof__(&cuStreamBeginCapture) real, CUstream nul, CUstream s)
 {
-    eng_capture_begins(door_stream(s, nul));
+    begins(door_stream(s, nul));
     return began(real(s), door_stream(s, nul));
 }
 
 static int on_begin_capture(__typeof__(&cuStreamBeginCapture_v2) real, CUstream nul, CUstream s, CUstreamCaptureMode mode)
 {
-    eng_capture_begins(door_stream(s, nul));
+    begins(door_stream(s, nul));
     return began(real(s, mode), door_stream(s, nul));
 }
 
 static int on_begin_capture_to(__typeof__(&cuStreamBeginCaptureToGraph) real, CUstream nul, CUstream s, CUgraph g,
                                const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode)
 {
-    eng_capture_begins(door_stream(s, nul));
+    begins(door_stream(s, nul));
     return began(real(s, g, deps, edges, n, mode), door_stream(s, nul));
 }
 
-/* Whatever the driver answers, the stream does not capture any more. */
+/* An end that fails leaves no capture behind, unless the stream had none to end here. */
+static bool has_ended(int r)
+{
+    switch (r) {
+    case CUDA_SUCCESS: case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: case CUDA_ERROR_STREAM_CAPTURE_MERGE:
+    case CUDA_ERROR_STREAM_CAPTURE_UNJOINED: case CUDA_ERROR_STREAM_CAPTURE_ISOLATION:
+    case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static int on_end_capture(__typeof__(&cuStreamEndCapture) real, CUstream nul, CUstream s, CUgraph *g)
 {
     int r = real(s, g);
-    eng_capture_ends(door_stream(s, nul));
+    if (has_ended(r))
+        ends(door_stream(s, nul));
     return r;
 }
 
