@@ -62,6 +62,28 @@ static int32_t *find_late(const struct graph *g, const struct sched *s)
     return late;
 }
 
+/* A replay of op just before op t finds the inputs that no decision is about: those that stay, not yet overwritten. */
+static int constants_last(const struct graph *g, int32_t op, int32_t t)
+{
+    const struct graph_operand *d = graph_operands(g, op);
+    for (int32_t j = 0; j < g->ops[op].n_reads + g->ops[op].n_rmw; j++) {
+        const struct graph_val *u = &g->vals[d[j].in];
+        if (graph_val_fixed(u) && u->over < t)
+            return 0;
+    }
+    return 1;
+}
+
+void mincut_unforce(struct sched *s)
+{
+    for (int32_t a = 0; a < s->n_gaps; a++) {
+        struct sched_gap *q = &s->gaps[a];
+        const struct graph_val *x = &s->g->vals[q->val];
+        if (q->forced && !q->tail && !graph_val_fixed(x) && constants_last(s->g, x->producer, q->to))
+            q->forced = 0;
+    }
+}
+
 static void add_cand(struct mincut *m, int32_t a, const int32_t *late)
 {
     const struct sched_gap *q = &m->s->gaps[a];
@@ -77,7 +99,7 @@ static void add_cand(struct mincut *m, int32_t a, const int32_t *late)
         c->until = late[q->val] > q->from ? late[q->val] : q->from;
         c->holdable = x->over > c->until;
     }
-    c->redoable = !graph_val_fixed(x) && !q->forced && x->rebuild_until >= (c->until > q->from ? c->until : q->from + 1);
+    c->redoable = !graph_val_fixed(x) && !q->forced && constants_last(m->g, x->producer, c->until > q->from ? c->until : q->from + 1);
     if (!c->holdable && !c->redoable)
         return;
     m->of_gap[a] = m->n++;

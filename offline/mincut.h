@@ -50,6 +50,11 @@ struct mincut {
     struct mincut_net *net;
 };
 
+/* A gap is forced where replays alone cannot bring the value back. With its producer's inputs held they can, and the
+ * cut sees to that: lifts the force from such gaps. Decisions that drop the value and not hold the inputs then fail
+ * with -EDEADLK. Before mincut_new. */
+void mincut_unforce(struct sched *s);
+
 struct mincut *mincut_new(const struct graph *g, const struct sched *s); /* NULL: no memory */
 void mincut_free(struct mincut *m);
 
@@ -95,12 +100,18 @@ struct mincut_try {
     int64_t low_peak;
     struct plan plan;        /* scratch: the plan of the last trial */
     struct sim_result r;     /* and its judgement */
+    int64_t *use;            /* [n_ops] see mincut_profile */
+    int64_t *step_use;       /* scratch */
+    size_t step_room;
     int64_t trials;
 };
 
 /* Realizes and judges decisions; remembers them if they are the best within the limit, or the lowest. 0 with t->r,
  * or a negative errno; -EDEADLK and -E2BIG are trials that failed, not errors (t->r.ok is 0). */
 int mincut_trial(struct mincut_try *t, const uint8_t *choice);
+/* Fills t->use from the plan of the last trial, which was valid: the most bytes in use at each op and while replaying
+ * for it. */
+int mincut_profile(struct mincut_try *t);
 int mincut_try_init(struct mincut_try *t, const struct graph *g, struct sched *s, int64_t limit_bytes);
 void mincut_try_free(struct mincut_try *t);
 

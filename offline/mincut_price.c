@@ -18,9 +18,6 @@ struct price {
     double *sum;       /* [n_ops + 2] rate summed up to and not including t */
     double *lie;       /* [n] price paid for gap k's value lying about after it was rebuilt, as last seen */
     int64_t *hold, *redo_val, *redo_op;
-    int64_t *step_use; /* bytes in use at each step of the plan */
-    size_t step_room;
-    int64_t *use;      /* [n_ops] most bytes in use at op t or while replaying for it */
     int32_t *since, *holds; /* per buffer: slot of the rebuild, candidate gap it was rebuilt in (-1) */
     uint8_t *state, *choice;
     uint8_t *base; /* [n_gaps] decisions for the gaps that are not active */
@@ -34,8 +31,6 @@ static void price_free(struct price *p)
     free(p->hold);
     free(p->redo_val);
     free(p->redo_op);
-    free(p->step_use);
-    free(p->use);
     free(p->since);
     free(p->holds);
     free(p->state);
@@ -55,12 +50,11 @@ static int price_init(struct price *p, struct mincut *m, struct mincut_try *t)
     p->hold = calloc(n, sizeof *p->hold);
     p->redo_val = calloc(n, sizeof *p->redo_val);
     p->redo_op = calloc(o, sizeof *p->redo_op);
-    p->use = calloc(o, sizeof *p->use);
     p->since = calloc(b, sizeof *p->since);
     p->holds = calloc(b, sizeof *p->holds);
     p->state = calloc(n, 1);
     p->choice = calloc(2 * ((size_t)t->s->n_gaps + 1), 1);
-    if (!p->rate || !p->sum || !p->lie || !p->hold || !p->redo_val || !p->redo_op || !p->use || !p->since || !p->holds ||
+    if (!p->rate || !p->sum || !p->lie || !p->hold || !p->redo_val || !p->redo_op || !p->since || !p->holds ||
         !p->state || !p->choice)
         return -ENOMEM;
     p->base = p->choice + t->s->n_gaps + 1;
@@ -119,24 +113,13 @@ static int price_look(struct price *p)
 {
     const struct plan *q = &p->t->plan;
     const struct graph *g = p->m->g;
-    if (q->n_steps > p->step_room) {
-        free(p->step_use);
-        p->step_use = malloc(2 * q->n_steps * sizeof *p->step_use);
-        if (!p->step_use)
-            return -ENOMEM;
-        p->step_room = 2 * q->n_steps;
-    }
-    struct sim_result r;
-    int e = sim_profile(g, q, p->step_use, NULL, &r);
+    int e = mincut_profile(p->t);
     if (e)
         return e;
-    memset(p->use, 0, (size_t)p->n_ops * sizeof *p->use);
     memset(p->holds, 0xff, (size_t)g->n_bufs * sizeof *p->holds);
     int32_t slot = 0;
     for (size_t i = 0; i < q->n_steps && slot < p->n_ops; i++) {
         int32_t id = q->steps[i].id;
-        if (p->step_use[i] > p->use[slot])
-            p->use[slot] = p->step_use[i];
         if (q->steps[i].kind == PLAN_OP || q->steps[i].kind == PLAN_REPLAY) {
             const struct graph_operand *d = graph_operands(g, id);
             for (int32_t j = 0; j < graph_n_operands(&g->ops[id]); j++) {
@@ -197,38 +180,42 @@ static double random_unit(uint64_t *s)
     return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
 }
 
-int mincut_price_search(struct mincut *m, struct mincut_try *t, double until_s, int rounds, uint64_t seed)
+int mincut_price_search(struct mincut *m, struct mincut_try *t, const struct mincut_quest *q)
 {
     struct price p;
+    uint64_t seed = q->seed;
     int e = price_init(&p, m, t);
-    double *shape = calloc((size_t)m->g->n_ops + 1, sizeof *shape), guess = 0, sum = 0;
-    int32_t *turns = malloc(((size_t)m->g->n_ops + 1) * sizeof *turns);
-    if (!shape || !turns)
+    double *shape = calloc((size_t)m->g->n_ops + 1, sizeof *shape), guess = 0, sum = 0, bytes = 1;
+    if (!shape)
         e = e ? e : -ENOMEM;
-    else
-        mincut_pivot(m, turns, mincut_turns(m->g, turns));
+    if (!e) {
+        mincut_pivot(m, q->pivots, q->n_pivots);
+        if (q->base)
+            memcpy(p.base, q->base, (size_t)t->s->n_gaps);
+        e = mincut_trial(t, p.base);
+    }
+    if (!e)
+        e = t->r.ok ? mincut_profile(t) : -EPROTO;
     for (int32_t i = 0; !e && i < p.n_ops; i++)
-        sum += shape[i] = m->g->live_bytes[i] > t->limit_bytes ? 1 : 0.02;
-    double bytes = 1;
+        sum += shape[i] = t->use[i] > t->limit_bytes || (t->found && m->g->live_bytes[i] > t->limit_bytes) ? 1 : 0.02;
     for (int32_t k = 0; k < m->n; k++)
         bytes += (double)m->cand[k].bytes;
     guess = (double)m->g->total_ns / bytes / (sum + 1);
-    for (int k = 0; !e && k < rounds && solver_now_s() < until_s; k++) {
+    for (int k = 0; !e && k < q->rounds && solver_now_s() < q->until_s; k++) {
         double scale;
-        if (k)
+        if (k || q->noisy)
             for (int32_t i = 0; i < p.n_ops; i++)
                 p.redo_op[i] = (int64_t)(COST_UNIT * (double)m->g->ops[i].ns * (0.9 + 0.2 * random_unit(&seed)));
-        e = price_scale(&p, shape, until_s, guess, k ? 8 : 24, &scale);
+        e = price_scale(&p, shape, q->until_s, guess, k ? 8 : 24, &scale);
         if (scale > 0)
             guess = scale;
         for (int32_t i = 0; i < p.n_ops; i++) {
-            double x = ((double)p.use[i] - (double)t->limit_bytes) / (double)t->limit_bytes;
+            double x = ((double)t->use[i] - (double)t->limit_bytes) / (double)t->limit_bytes;
             shape[i] *= exp((x > 0.5 ? 0.5 : x < -0.5 ? -0.5 : x));
             shape[i] = shape[i] < 1e-4 ? 1e-4 : shape[i] > 1e4 ? 1e4 : shape[i];
         }
     }
     free(shape);
-    free(turns);
     price_free(&p);
     return e;
 }

@@ -13,7 +13,17 @@
 
 #include "offline/mincut.h"
 
-/* Searches until until_s (solver_now_s) or `rounds` rounds of bisection have passed; finds land in t. */
-int mincut_price_search(struct mincut *m, struct mincut_try *t, double until_s, int rounds, uint64_t seed);
+struct mincut_quest {
+    const int32_t *pivots;   /* gaps open at one of these ops are decided anew (mincut_pivot) */
+    int32_t n_pivots;
+    const uint8_t *base;     /* [n_gaps] decisions for the others, a plan that can be realized; NULL: the defaults */
+    int rounds;              /* of bisection, each under changed prices and (but for the first) disturbed times */
+    int noisy;               /* disturb the first round's times too */
+    double until_s;          /* solver_now_s at which to stop */
+    uint64_t seed;
+};
+
+/* Finds land in t. */
+int mincut_price_search(struct mincut *m, struct mincut_try *t, const struct mincut_quest *q);
 
 #endif

@@ -13,7 +13,8 @@ int mincut_try_init(struct mincut_try *t, const struct graph *g, struct sched *s
     t->limit_bytes = limit_bytes;
     t->low_peak = t->best_ns = INT64_MAX;
     t->best = malloc(2 * ((size_t)s->n_gaps + 1));
-    if (!t->best)
+    t->use = calloc((size_t)g->n_ops + 1, sizeof *t->use);
+    if (!t->best || !t->use)
         return -ENOMEM;
     t->low = t->best + s->n_gaps + 1;
     sched_default(s, t->best);
@@ -24,6 +25,8 @@ int mincut_try_init(struct mincut_try *t, const struct graph *g, struct sched *s
 void mincut_try_free(struct mincut_try *t)
 {
     free(t->best);
+    free(t->use);
+    free(t->step_use);
     plan_free(&t->best_plan);
     plan_free(&t->plan);
     memset(t, 0, sizeof *t);
@@ -53,4 +56,29 @@ int mincut_trial(struct mincut_try *t, const uint8_t *choice)
     t->best_peak = t->r.peak_bytes;
     memmove(t->best, choice, (size_t)t->s->n_gaps);
     return plan_copy(&t->best_plan, &t->plan);
+}
+
+int mincut_profile(struct mincut_try *t)
+{
+    const struct plan *q = &t->plan;
+    int32_t slot = 0, n = t->g->n_ops;
+    if (q->n_steps > t->step_room) {
+        free(t->step_use);
+        t->step_room = 0;
+        t->step_use = malloc(2 * q->n_steps * sizeof *t->step_use);
+        if (!t->step_use)
+            return -ENOMEM;
+        t->step_room = 2 * q->n_steps;
+    }
+    struct sim_result r;
+    int e = sim_profile(t->g, q, t->step_use, NULL, &r);
+    if (e)
+        return e;
+    memset(t->use, 0, (size_t)n * sizeof *t->use);
+    for (size_t i = 0; i < q->n_steps && slot < n; i++) {
+        if (t->step_use[i] > t->use[slot])
+            t->use[slot] = t->step_use[i];
+        slot += q->steps[i].kind == PLAN_OP;
+    }
+    return 0;
 }

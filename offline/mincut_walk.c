@@ -14,8 +14,6 @@ struct walk {
     uint8_t *block;         /* both of: */
     uint8_t *at, *next;     /* [n_gaps] where we are, what we try */
     double excess, ns;      /* of `at` */
-    int64_t *step_use, *use;
-    size_t step_room;
     int64_t *at_use;        /* [n_ops] of `at` */
     int32_t *pick;          /* scratch: candidates to choose from */
     int64_t least_bytes;    /* smaller values are not worth a trial */
@@ -41,13 +39,12 @@ static int walk_init(struct walk *w, struct mincut *m, struct mincut_try *t, uin
     w->t = t;
     w->rng = seed;
     w->block = malloc(2 * n);
-    w->use = calloc(2 * o, sizeof *w->use);
+    w->at_use = calloc(o, sizeof *w->at_use);
     w->pick = malloc(((size_t)m->n + 1) * sizeof *w->pick);
-    if (!w->block || !w->use || !w->pick)
+    if (!w->block || !w->at_use || !w->pick)
         return -ENOMEM;
     w->at = w->block;
     w->next = w->block + n;
-    w->at_use = w->use + o;
     w->least_bytes = t->limit_bytes / 20000;
     memcpy(w->at, t->found ? t->best : t->low, n - 1);
     return 0;
@@ -56,42 +53,22 @@ static int walk_init(struct walk *w, struct mincut *m, struct mincut_try *t, uin
 static void walk_free(struct walk *w)
 {
     free(w->block);
-    free(w->use);
+    free(w->at_use);
     free(w->pick);
-    free(w->step_use);
 }
 
-/* Bytes over the limit, summed over ops: 0 if the plan just tried is within it, else with w->use filled. */
+/* Bytes over the limit of the plan just tried, summed over ops; its use is in t->use. */
 static int measure(struct walk *w, double *excess)
 {
-    const struct plan *q = &w->t->plan;
-    *excess = 0;
-    if (!w->t->r.ok) {
-        *excess = INFINITY;
+    *excess = INFINITY;
+    if (!w->t->r.ok)
         return 0;
-    }
-    if (q->n_steps > w->step_room) {
-        free(w->step_use);
-        w->step_use = malloc(2 * q->n_steps * sizeof *w->step_use);
-        w->step_room = w->step_use ? 2 * q->n_steps : 0;
-        if (!w->step_use)
-            return -ENOMEM;
-    }
-    struct sim_result r;
-    int e = sim_profile(w->m->g, q, w->step_use, NULL, &r);
-    if (e)
-        return e;
-    int32_t slot = 0, n = w->m->g->n_ops;
-    memset(w->use, 0, (size_t)n * sizeof *w->use);
-    for (size_t i = 0; i < q->n_steps && slot < n; i++) {
-        if (w->step_use[i] > w->use[slot])
-            w->use[slot] = w->step_use[i];
-        slot += q->steps[i].kind == PLAN_OP;
-    }
-    for (int32_t i = 0; i < n; i++)
-        if (w->use[i] > w->t->limit_bytes)
-            *excess += (double)(w->use[i] - w->t->limit_bytes);
-    return 0;
+    int e = mincut_profile(w->t);
+    *excess = 0;
+    for (int32_t i = 0; i < w->m->g->n_ops; i++)
+        if (w->t->use[i] > w->t->limit_bytes)
+            *excess += (double)(w->t->use[i] - w->t->limit_bytes);
+    return e;
 }
 
 /* An op over the limit: the highest, or any. */
@@ -159,7 +136,7 @@ int mincut_walk(struct mincut *m, struct mincut_try *t, double until_s, int64_t 
         e = measure(&w, &w.excess);
     if (!e) {
         w.ns = (double)t->r.ns;
-        memcpy(w.at_use, w.use, (size_t)m->g->n_ops * sizeof *w.use);
+        memcpy(w.at_use, t->use, (size_t)m->g->n_ops * sizeof *t->use);
     }
     for (int64_t k = 0; !e && k < max_trials && solver_now_s() < until_s && m->n; k++) {
         memcpy(w.next, w.at, (size_t)t->s->n_gaps);
@@ -182,7 +159,7 @@ int mincut_walk(struct mincut *m, struct mincut_try *t, double until_s, int64_t 
             w.next = swap;
             w.excess = excess;
             w.ns = (double)t->r.ns;
-            memcpy(w.at_use, w.use, (size_t)m->g->n_ops * sizeof *w.use);
+            memcpy(w.at_use, t->use, (size_t)m->g->n_ops * sizeof *t->use);
         }
     }
     walk_free(&w);
