@@ -446,16 +446,25 @@ int eng_memset(const struct eng_memset *m)
     return r;
 }
 
-/* Pointers may travel to the device in arrays: what they point at can be used by any later launch, unseen. */
+/* Pointers may travel to the device in arrays: what they point at can be used by any later launch, unseen. Numbers may
+ * look like addresses (two 32-bit ones side by side): in a long copy one word in DENSE must, or it is none. */
 static void scan_for_pointers(const struct eng_copy *c)
 {
-    enum { SCAN_MAX_BYTES = 1 << 20 };
-    if (c->kind != ENG_HTOD || c->bytes > SCAN_MAX_BYTES || ((uintptr_t)c->src_host & 7))
+    enum { SCAN_MAX_BYTES = 1 << 20, SHORT_WORDS = 64, DENSE = 8 };
+    if (c->kind != ENG_HTOD || c->bytes > SCAN_MAX_BYTES || !c->src_host)
         return;
     const unsigned char *p = c->src_host;
-    for (size_t i = 0; i + 8 <= c->bytes; i += 8) {
+    size_t words = c->bytes / 8, hits = 0;
+    for (size_t i = 0; i < words; i++) {
         uint64_t word;
-        memcpy(&word, p + i, 8);
+        memcpy(&word, p + 8 * i, 8);
+        hits += mem_in_reservation(word) && mem_lookup(word);
+    }
+    if (!hits || (words > SHORT_WORDS && hits * DENSE < words))
+        return;
+    for (size_t i = 0; i < words; i++) {
+        uint64_t word;
+        memcpy(&word, p + 8 * i, 8);
         if (!mem_in_reservation(word))
             continue;
         struct slot *s = mem_lookup(word);

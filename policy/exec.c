@@ -12,6 +12,8 @@
 
 struct exec ex;
 
+enum { LEFT_TOO_OFTEN = 12 };
+
 /* ---- derived from the record ---------------------------------------------------------------------------------- */
 
 int exec_index(void)
@@ -559,6 +561,7 @@ static int iteration_end(void)
     }
     if (lost && rebuild_all(t))
         ex.code = CUDA_ERROR_UNKNOWN;
+    ex.left_in_a_row = 0;
     rt.st.iterations++;
     if (rt.status)
         status_store(&rt.status->iterations, rt.st.iterations);
@@ -758,6 +761,11 @@ void exec_diverge(const char *why, const struct rt_op *op)
     ex.ended = false;
     rt.mode = MODE_FALLBACK;
     learn_reset();
+    if (++ex.left_in_a_row >= LEFT_TOO_OFTEN && !ex.code) {
+        log_say(SAY_INFO, "the plan was left %u times without one whole iteration: the program has changed, learning anew", ex.left_in_a_row);
+        exec_clear();
+        rt.mode = MODE_OBSERVE;
+    }
 }
 
 void exec_resume(void)

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { COLOUR_TURNS = 400 };
+static const uint64_t COLOUR_NS = 300000000;
+
 struct life { /* a buffer is in memory in [from, to), counted in steps of the plan */
     uint32_t from, to;
     int32_t next; /* more of the same owner */
@@ -357,9 +360,18 @@ static int colour_and_map(struct colouring *c, uint64_t *lacking)
         memcpy(start, c->busy, (size_t)c->n_chunks * c->words * sizeof *start);
         qsort(order, n, sizeof *order, by_key);
         *lacking = colour(c, order, n, ex.home, start);
-        if (*lacking) { /* the other way: buffers with several lives choose first */
-            for (uint32_t i = 0; i < n; i++)
-                order[i].key = order[i].twice ? order[i].key : order[i].key + c->n_steps;
+        uint64_t began = stats_now_ns(), rng = 0x9e3779b97f4a7c15ull;
+        for (int turn = 0; *lacking && turn < COLOUR_TURNS && stats_now_ns() - began < COLOUR_NS; turn++) {
+            /* other orders: buffers with several lives first, then births blurred by chance */
+            for (uint32_t i = 0; i < n; i++) {
+                int32_t h = c->of_alloc[order[i].alloc];
+                order[i].key = first_birth(c, h) + (order[i].twice ? 0 : c->n_steps);
+                if (turn) {
+                    rng = rng * 6364136223846793005ull + 1442695040888963407ull;
+                    uint32_t blur = c->n_steps >> (turn % 6);
+                    order[i].key = first_birth(c, h) + (uint32_t)(rng >> 33) % (blur + 1) + (order[i].twice || turn % 2 ? 0 : blur);
+                }
+            }
             qsort(order, n, sizeof *order, by_key);
             uint64_t l = colour(c, order, n, other, start);
             if (l < *lacking) {

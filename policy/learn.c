@@ -222,6 +222,7 @@ static uint64_t recorded_peak_pages(void)
 
 static uint64_t budget_now(void)
 {
+    mem_arena_trim();
     uint64_t all = mem_max_chunks(), gone = mem_arena_chunks();
     for (uint32_t i = 0; i < rt.n_slots; i++)
         if (rt.slots[i].kind == SLOT_LARGE && rt.slots[i].pins && rt.slots[i].live && rt.slots[i].rec_buf < 0)

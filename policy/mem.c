@@ -13,18 +13,21 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { MAX_SLOTS = 1 << 20, MAX_CHUNKS = 1 << 20, MAX_LIST_PAGES = 1 << 16, SMALL_CLASSES = 96, MAX_ARENAS = 1 << 16 };
+enum { MAX_SLOTS = 1 << 20, MAX_CHUNKS = 1 << 20, MAX_LIST_PAGES = 1 << 16, MAX_ARENAS = 1 << 16, UNIT_BYTES = 512 };
 
+/* One page shared by small allocations, in units of UNIT_BYTES; each has at least a byte of room past its end. */
 struct arena {
-    int32_t chunk;
-    uint32_t page, entry_bytes, n_entries;
-    uint32_t *slot_id; /* per entry */
+    int32_t chunk;       /* -1: the page is empty and its chunk was given back */
+    uint32_t n_free;     /* units */
+    uint32_t *unit_slot; /* per unit: id + 1 of the slot that holds it, 0 free */
+    uint64_t ready_mask; /* streams that used what was freed in it */
+    CUdeviceptr va;
 };
 
-static int32_t *free_slots;  /* by number of pages: head of a list through next_free */
-static int32_t small_free[SMALL_CLASSES];
+static int32_t *free_slots; /* by number of pages: head of a list through next_free */
+static int32_t small_structs = -1, foreign_free = -1;
 static struct arena *arenas;
-static uint32_t n_arenas;
+static uint32_t n_arenas, n_arena_chunks, arena_hint;
 
 static void *table(size_t bytes)
 {
@@ -68,8 +71,6 @@ int mem_init(void)
         return -ENOMEM;
     for (int i = 0; i < MAX_LIST_PAGES; i++)
         free_slots[i] = -1;
-    for (int i = 0; i < SMALL_CLASSES; i++)
-        small_free[i] = -1;
     rt.free_head = rt.free_tail = -1;
     rt.mark = 1;
     return 0;
@@ -128,7 +129,7 @@ uint64_t mem_max_chunks(void)
     return rt.limit_bytes > rt.foreign_bytes ? (rt.limit_bytes - rt.foreign_bytes) >> rt.shift : 0;
 }
 
-uint64_t mem_arena_chunks(void) { return n_arenas; }
+uint64_t mem_arena_chunks(void) { return n_arena_chunks; }
 
 int32_t mem_chunk_new(void)
 {
@@ -267,19 +268,6 @@ static int slot_create_large(uint32_t n_pages, struct slot **out)
     return 0;
 }
 
-/* Small sizes in steps of a quarter of a power of two, from 512 bytes, each with room for one past the end. */
-static unsigned small_class(uint64_t bytes, uint64_t *entry)
-{
-    uint64_t need = bytes + 1 < 512 ? 512 : bytes + 1;
-    unsigned k = 63 - (unsigned)__builtin_clzll(need - 1 < 256 ? 256 : need - 1);
-    uint64_t base = 1ull << k, step = base / 4 < 256 ? 256 : base / 4;
-    uint64_t up = (need - base + step - 1) / step;
-    *entry = base + up * step;
-    return (k - 8) * 4 + (unsigned)(up ? up - 1 : 0);
-}
-
-static int32_t foreign_free = -1;
-
 struct slot *mem_slot_foreign(CUdeviceptr va, uint64_t bytes)
 {
     struct slot *s;
@@ -306,69 +294,123 @@ void mem_slot_foreign_gone(struct slot *s)
 
 bool mem_is_small(uint64_t bytes) { return bytes < rt.gran / 2; }
 
-static int small_grow(unsigned class, uint64_t entry_bytes)
+static uint32_t arena_units(void) { return (uint32_t)(rt.gran / UNIT_BYTES); }
+
+static int arena_map(struct arena *a)
 {
-    if (n_arenas == MAX_ARENAS || rt.next_page + 2 > rt.n_va_pages)
-        return -ENOMEM;
     if (!rt.n_free_chunks && mem_chunk_new() < 0)
         swap_evict_for(1);
     if (!rt.n_free_chunks)
         return -ENOMEM;
     int32_t c = rt.free_head;
-    if (rt.chunks[c].ready_mask) /* the page is used at once, by whatever stream */
-        stream_sync(rt.chunks[c].ready_mask);
-    struct arena *a = &arenas[n_arenas];
-    uint32_t n = (uint32_t)(rt.gran / entry_bytes);
-    a->slot_id = malloc(n * sizeof *a->slot_id);
-    if (!a->slot_id)
-        return -ENOMEM;
-    CUdeviceptr va = rt.base + (rt.next_page << rt.shift);
-    struct slot tmp = {.va = va, .n_pages = 1, .map = &(int32_t){-1}};
-    if (mem_map_page(&tmp, 0, c)) {
-        free(a->slot_id);
+    struct slot page = {.va = a->va, .n_pages = 1, .map = &(int32_t){-1}};
+    if (mem_map_page(&page, 0, c))
         return -EIO;
-    }
     chunk_list_take(c);
     rt.chunks[c].owner = CHUNK_ARENA;
-    rt.chunks[c].ready_mask = 0;
     a->chunk = c;
-    a->page = (uint32_t)rt.next_page;
-    a->entry_bytes = (uint32_t)entry_bytes;
-    a->n_entries = 0;
-    rt.page_slot[rt.next_page] = (n_arenas + 1) | PAGE_ARENA;
-    rt.next_page++;
-    for (uint32_t i = 0; i < n; i++) {
-        struct slot *s = slot_create(SLOT_SMALL);
-        if (!s)
-            break;
-        s->va = va + (uint64_t)i * entry_bytes;
-        s->arena = n_arenas;
-        s->entry = i;
-        s->n_pages = class;
-        a->slot_id[a->n_entries++] = s->id;
+    a->ready_mask = rt.chunks[c].ready_mask;
+    rt.chunks[c].ready_mask = 0;
+    n_arena_chunks++;
+    return 0;
+}
+
+/* Another page for small allocations: one that was given back, or a new one. */
+static int arena_grow(uint32_t *which)
+{
+    uint32_t i = 0;
+    while (i < n_arenas && arenas[i].chunk >= 0)
+        i++;
+    if (i == n_arenas) {
+        if (n_arenas == MAX_ARENAS || rt.next_page + 1 > rt.n_va_pages)
+            return -ENOMEM;
+        struct arena *a = &arenas[i];
+        a->unit_slot = calloc(arena_units(), sizeof *a->unit_slot);
+        if (!a->unit_slot)
+            return -ENOMEM;
+        a->chunk = -1;
+        a->n_free = arena_units();
+        a->va = rt.base + (rt.next_page << rt.shift);
+        rt.page_slot[rt.next_page++] = (n_arenas++ + 1) | PAGE_ARENA;
     }
-    n_arenas++;
-    for (uint32_t i = a->n_entries; i-- > 0;) {
-        rt.slots[a->slot_id[i]].next_free = small_free[class];
-        small_free[class] = (int32_t)a->slot_id[i];
+    *which = i;
+    return arena_map(&arenas[i]);
+}
+
+void mem_arena_trim(void)
+{
+    for (uint32_t i = 0; i < n_arenas; i++) {
+        struct arena *a = &arenas[i];
+        if (a->chunk < 0 || a->n_free != arena_units())
+            continue;
+        stream_sync(a->ready_mask);
+        MEM_CALL(cuMemUnmap(a->va, rt.gran));
+        rt.chunks[a->chunk].ready_mask = 0;
+        chunk_list_add(a->chunk);
+        a->chunk = -1;
+        n_arena_chunks--;
     }
-    return a->n_entries ? 0 : -ENOMEM;
+}
+
+/* First fit. */
+static int arena_find(const struct arena *a, uint32_t n, uint32_t *first)
+{
+    if (a->chunk < 0 || a->n_free < n)
+        return 0;
+    uint32_t run = 0;
+    for (uint32_t u = 0; u < arena_units(); u++) {
+        run = a->unit_slot[u] ? 0 : run + 1;
+        if (run == n) {
+            *first = u + 1 - n;
+            return 1;
+        }
+    }
+    return 0;
 }
 
 static int small_take(uint64_t bytes, struct slot **out)
 {
-    uint64_t entry;
-    unsigned class = small_class(bytes, &entry);
-    if (small_free[class] < 0) {
-        int r = small_grow(class, entry);
+    uint32_t n = (uint32_t)(bytes / UNIT_BYTES) + 1, first = 0, which = n_arenas;
+    for (uint32_t k = 0; k < n_arenas && which == n_arenas; k++)
+        if (arena_find(&arenas[(arena_hint + k) % n_arenas], n, &first))
+            which = (arena_hint + k) % n_arenas;
+    if (which == n_arenas) {
+        int r = arena_grow(&which);
         if (r)
             return r;
+        first = 0;
     }
-    struct slot *s = &rt.slots[small_free[class]];
-    small_free[class] = s->next_free;
-    s->handed_out = true;
+    struct slot *s;
+    if (small_structs >= 0) {
+        s = &rt.slots[small_structs];
+        small_structs = s->next_free;
+    } else if (!(s = slot_create(SLOT_SMALL)))
+        return -ENOMEM;
+    struct arena *a = &arenas[which];
+    for (uint32_t u = first; u < first + n; u++)
+        a->unit_slot[u] = s->id + 1;
+    a->n_free -= n;
+    arena_hint = which;
+    s->arena = which;
+    s->entry = first;
+    s->n_pages = n;
+    s->va = a->va + (uint64_t)first * UNIT_BYTES;
+    s->state = SLOT_RESIDENT;
+    s->uses_mask = a->ready_mask; /* whoever had the place before */
+    s->stale_mask = s->avail_seq = 0;
     *out = s;
     return 0;
+}
+
+static void small_give_back(struct slot *s)
+{
+    struct arena *a = &arenas[s->arena];
+    for (uint32_t u = s->entry; u < s->entry + s->n_pages; u++)
+        a->unit_slot[u] = 0;
+    a->n_free += s->n_pages;
+    a->ready_mask |= s->uses_mask;
+    s->next_free = small_structs;
+    small_structs = (int32_t)s->id;
 }
 
 static bool slot_all_cached(const struct slot *s)
@@ -412,8 +454,6 @@ void mem_slot_revive(struct slot *s, uint64_t bytes)
     s->pool = NULL;
     s->plan_buf = s->rec_buf = -1;
     rt.live_bytes += bytes;
-    if (s->kind == SLOT_SMALL)
-        s->state = SLOT_RESIDENT;
 }
 
 static int slot_take(uint64_t bytes, struct slot **out)
@@ -431,7 +471,8 @@ int mem_slot_new(uint64_t bytes, struct slot **out)
 {
     int r = slot_take(bytes, out);
     if (!r) {
-        (*out)->state = SLOT_EMPTY;
+        if ((*out)->kind == SLOT_LARGE)
+            (*out)->state = SLOT_EMPTY;
         (*out)->fixed_ord = -1;
         mem_slot_revive(*out, bytes);
         mem_note_peak();
@@ -446,23 +487,21 @@ int mem_slot_fixed(uint64_t bytes, int ord, struct slot **out)
         (*out)->fixed_ord = ord;
         (*out)->live = false;
         (*out)->bytes = bytes;
-        (*out)->state = SLOT_EMPTY;
+        if ((*out)->kind == SLOT_LARGE)
+            (*out)->state = SLOT_EMPTY;
     }
     return r;
 }
 
 static void slot_list(struct slot *s)
 {
-    int32_t *head = NULL;
     s->handed_out = false;
     s->fixed_ord = -1;
     if (s->kind == SLOT_SMALL)
-        head = &small_free[s->n_pages];
-    else if (s->n_pages < MAX_LIST_PAGES)
-        head = &free_slots[s->n_pages];
-    if (head) {
-        s->next_free = *head;
-        *head = (int32_t)s->id;
+        small_give_back(s);
+    else if (s->n_pages < MAX_LIST_PAGES) {
+        s->next_free = free_slots[s->n_pages];
+        free_slots[s->n_pages] = (int32_t)s->id;
     }
 }
 
@@ -500,8 +539,8 @@ struct slot *mem_range_of(CUdeviceptr ptr)
         return NULL;
     if (id & PAGE_ARENA) {
         const struct arena *a = &arenas[(id & ~PAGE_ARENA) - 1];
-        uint32_t e = (uint32_t)(off & (rt.gran - 1)) / a->entry_bytes;
-        return e < a->n_entries ? &rt.slots[a->slot_id[e]] : NULL;
+        uint32_t held = a->unit_slot[(off & (rt.gran - 1)) / UNIT_BYTES];
+        return held ? &rt.slots[held - 1] : NULL;
     }
     return &rt.slots[id - 1];
 }
@@ -519,6 +558,8 @@ int mem_back(struct slot *s, unsigned t)
     uint32_t n = s->n_pages;
     while (rt.n_free_chunks < n && mem_chunk_new() >= 0)
         ;
+    if (rt.n_free_chunks < n)
+        mem_arena_trim();
     if (rt.n_free_chunks < n)
         swap_evict_for(n);
     if (rt.n_free_chunks < n)

@@ -73,6 +73,16 @@ static int read_arguments(const struct eng_kernel *k, struct rt_op *op)
     return 0;
 }
 
+static void scan_words(struct rt_op *op, uint32_t from, uint32_t to)
+{
+    for (uint32_t at = (from + 7) & ~7u; at + 8 <= to; at += 8) {
+        uint64_t word;
+        memcpy(&word, op->args + at, 8);
+        if (word >= 4096)
+            add_operand(op, word, at, REC_UNKNOWN);
+    }
+}
+
 int op_from_kernel(const struct eng_kernel *k, struct rt_op *op)
 {
     op_start(op, OP_KERNEL, k->stream);
@@ -95,12 +105,12 @@ int op_from_kernel(const struct eng_kernel *k, struct rt_op *op)
     for (unsigned i = 0; i < k->n_attrs; i++)
         if (k->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && k->attrs[i].value.cooperative)
             op->cooperative = true;
-    for (uint32_t at = 0; at + 8 <= op->arg_bytes; at += 8) {
-        uint64_t word;
-        memcpy(&word, arg_block + at, 8);
-        if (word >= 4096)
-            add_operand(op, word, at, REC_UNKNOWN);
-    }
+    if (!op->func->known)
+        scan_words(op, 0, op->arg_bytes);
+    /* two small parameters side by side are no pointer */
+    for (uint32_t i = 0; op->func->known && i < op->func->n_params; i++)
+        if (op->func->size[i] >= 8)
+            scan_words(op, op->func->offset[i], op->func->offset[i] + op->func->size[i]);
     return 0;
 }
 

@@ -63,7 +63,7 @@ struct slot {
     int32_t *map;        /* LARGE: chunk mapped at each page, -1 none; may be stale when not RESIDENT */
     CUmemoryPool pool;   /* as the program asked */
     uint32_t id, n_pages, pins;
-    uint32_t arena, entry; /* SMALL: where */
+    uint32_t arena, entry; /* SMALL: which page, first unit; n_pages counts units */
     int32_t plan_buf;    /* buffer of the installed plan bound to it in this iteration; -1 */
     int32_t rec_buf;     /* buffer of the recording in progress; -1 */
     int32_t fixed_ord;   /* belongs to the plan's allocation of this ordinal; -1: free to reuse */
@@ -202,6 +202,7 @@ int mem_map_page(struct slot *s, uint32_t page, int32_t chunk);
 /* Chunks the limit allows in all, arenas included. */
 uint64_t mem_max_chunks(void);
 uint64_t mem_arena_chunks(void);
+void mem_arena_trim(void); /* empty arena pages give their chunks back */
 int32_t mem_chunk_new(void); /* creates one more chunk, free; -1: limit reached or the driver refused */
 
 /* A slot that stands for memory of the program's own; freed by mem_slot_foreign_gone(). NULL: no room. */

@@ -145,6 +145,9 @@ void swap_evict_for(uint64_t n_chunks)
 {
     while (rt.n_free_chunks < n_chunks) {
         struct slot *s = victim();
+        if (s && rt.mode == MODE_ENFORCE)
+            log_say(SAY_DEBUG, "memory is short by %llu chunks: buffer %d of the plan leaves for the host",
+                    (unsigned long long)(n_chunks - rt.n_free_chunks), s->plan_buf);
         if (!s || swap_out(s))
             return;
     }

@@ -78,7 +78,8 @@ static int correspond(const struct iter *it, uint64_t early, uint64_t late)
         else if (y->offset < x->offset)
             j++;
         else {
-            if (x->serial != y->serial && y->birth_op <= it->first_op + early)
+            /* the same; or new since then; or as old as the other was (a batch fetched ahead) */
+            if (x->serial != y->serial && y->birth_op <= it->first_op + early && y->birth_op != x->birth_op + (late - early))
                 return 0;
             i++;
             j++;

@@ -1,7 +1,8 @@
 /* iter.h: where one training iteration ends and the next begins, found from the stream of ops alone.
  *
- * Two ops correspond when their signatures are equal and, wherever both have an operand, it is the same buffer or one
- * born since the earlier op: weights repeat, activations are new. The second rule tells the layers of one network from
+ * Two ops correspond when their signatures are equal and, wherever both have an operand, it is the same buffer, or one
+ * born since the earlier op, or one born as many ops after the other as the ops are apart: weights repeat, activations
+ * are new, a batch fetched ahead is as old as the last one was. The second rule tells the layers of one network from
  * its iterations. The distance p between corresponding ops is the period once p of them in a row correspond and the
  * program holds as much memory as it did p ops ago (a forward pass through equal layers holds more each time).
  *
