@@ -45,3 +45,10 @@ $(CONF_DIR)/libscope_b.so: tests/conformance/scope_b.c | $(DEPS_STAMP)
 	$(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,libscope_b.so $< -o $@
 $(CONF_DIR)/libscope_a.so: tests/conformance/scope_a.c $(CONF_DIR)/libscope_b.so
 	$(CC) $(CFLAGS) -fPIC -shared $< -o $@ -Wl,-rpath,'$$ORIGIN' -L$(CONF_DIR) -Wl,--no-as-needed -lscope_b -Wl,--as-needed -ldl
+
+# parts of the doors on their own: each test brings what its part calls
+$(B)/tests/test_preload_counted: tests/test_preload_counted.c $(call HOST_OBJ,preload/counted.c)
+$(B)/tests/test_preload_pools: tests/test_preload_pools.c $(call HOST_OBJ,preload/pools.c)
+$(B)/tests/test_preload_counted $(B)/tests/test_preload_pools: | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP $(filter %.c %.o,$^) -o $@ $(LDFLAGS) $(CHECK_LIBS) -lm -lpthread
