@@ -32,7 +32,8 @@ def parse(argv):
     p.add_argument("--out", help="where the result goes (default: $OUT, else results/)")
     p.add_argument("--sections", default=",".join(s[0] for s in SECTIONS if s[0] not in ONLY_WHEN_ASKED))
     p.add_argument("--models", help="of the training section: gpt2,resnet50,bert,vit,unet")
-    p.add_argument("--variants", help="of the training section: " + ",".join(training.WEIGHT))
+    p.add_argument("--variants", help="of the training section: " + ",".join(training.WEIGHT) +
+                   "; of the workloads: 'swap 75', 'plan 50', ...")
     p.add_argument("--budget", type=float, default=525, help="seconds in all (525)")
     p.add_argument("--resume", metavar="JSON", help="take what an earlier run finished from its result")
     p.add_argument("--python", help="the Python that has PyTorch (default: this one)")

@@ -13,7 +13,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef void *handle_t;
@@ -38,11 +37,8 @@ static int (*lt_matmul)(handle_t, void *, const void *, const void *, void *, co
 static void *need(void *lib, const char *name)
 {
     void *p = dlsym(lib, name);
-    if (!p) {
-        fact_str("error", name);
-        fact_bool("answer", false);
-        exit(fact_end() + 1);
-    }
+    if (!p)
+        fact_refuse(name);
     return p;
 }
 
@@ -114,11 +110,8 @@ int main(int argc, char **argv)
     const char *path = argc > 1 ? argv[1] : "libcublas.so.13";
     fact_str("library", path);
     void *lib = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (!lib) {
-        fact_str("error", dlerror());
-        fact_bool("answer", false);
-        return fact_end() + 1;
-    }
+    if (!lib)
+        fact_refuse(dlerror());
     blas_create = need(lib, "cublasCreate_v2");
     blas_set_stream = need(lib, "cublasSetStream_v2");
     blas_set_workspace = need(lib, "cublasSetWorkspace_v2");
@@ -139,11 +132,8 @@ int main(int argc, char **argv)
     }
     handle_t h, lt;
     if (blas_create(&h) || lt_create(&lt) || blas_set_stream(h, stream) ||
-        blas_set_workspace(h, (void *)buf[4], (size_t)32 << 20)) {
-        fact_str("error", "cublasCreate");
-        fact_bool("answer", false);
-        return fact_end() + 1;
-    }
+        blas_set_workspace(h, (void *)buf[4], (size_t)32 << 20))
+        fact_refuse("cublasCreate, cublasLtCreate, cublasSetStream or cublasSetWorkspace failed");
     gemm(h, "gemm fp32 2048", TYPE_F32, COMPUTE_F32, 2048, OP_N);
     gemm(h, "gemm tf32 2048", TYPE_F32, COMPUTE_TF32, 2048, OP_N);
     gemm(h, "gemm tf32 4096 T", TYPE_F32, COMPUTE_TF32, 4096, OP_T);

@@ -99,7 +99,12 @@ _Noreturn void fact_fail(const char *what, int code)
     if (cuGetErrorName((CUresult)code, &name) != CUDA_SUCCESS || !name)
         name = "?";
     snprintf(msg, sizeof msg, "%s: %s (%d)", what, name, code);
-    fact_str("error", msg);
+    fact_refuse(msg);
+}
+
+_Noreturn void fact_refuse(const char *why)
+{
+    fact_str("error", why);
     finish(false);
     /* _exit: a context with a sticky error may hang in the driver's own exit handlers */
     _exit(1);

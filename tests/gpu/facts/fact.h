@@ -29,8 +29,10 @@ void fact_str(const char *key, const char *v);
 void fact_nums(const char *key, const double *v, int n);
 /* Prints the line; returns the exit status (0). */
 int fact_end(void);
-/* Prints the line with "ok":false and "error", and exits with 1. */
+/* Prints the line with "ok":false and "error", and exits with 1: a driver call failed with `code`, or `why` says why
+ * the question cannot be asked. */
 _Noreturn void fact_fail(const char *what, int code);
+_Noreturn void fact_refuse(const char *why);
 
 #define fact_cu(call)                                                                                                  \
     do {                                                                                                               \

@@ -54,10 +54,10 @@ int main(void)
     fact_int("driver_version", version);
     void *lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!lib)
-        fact_fail("dlopen(libcuda.so.1)", 0);
+        fact_refuse("libcuda.so.1 is not loaded");
     Dl_info home, there;
     if (!dladdr(dlsym(lib, "cuInit"), &home))
-        fact_fail("dladdr(cuInit)", 0);
+        fact_refuse("dladdr knows nothing of cuInit");
 
     int equal = 0, other = 0, inside = 0, missing = 0;
     char names[2048] = "", lost[2048] = "";

@@ -302,7 +302,7 @@ def note_opaque(result, name, trace):
         row["ns"] += o.get("ns", 0)
         if name not in row["in"]:
             row["in"].append(name)
-        why = o["opaque"] if isinstance(o["opaque"], str) else o.get("why")
+        why = o.get("why_opaque")
         if why and why not in row["why"]:
             row["why"].append(why)
 

@@ -116,7 +116,7 @@ def table(section):
                 "reserve_max": ["max_reservation_bytes"],
                 "cudart_params": ["kernel_info_right", "function_info_right", "kernel_is_function"]}.get(name, [])
         cells += [f"{k} {row[k]:.4g}" for k in keys if isinstance(row.get(k), (int, float))]
-        if spy:
+        if spy and name != "spy_check":
             cells.append("operands as words %d, in tensor maps %d, hidden %d" % shown(spy))
             refused = sum(spy[k]["layout_refused"] for k in ("unannounced", "function", "kernel"))
             cells.append(f"layout refused {refused} of {spy['launches']} launches")

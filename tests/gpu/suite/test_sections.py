@@ -44,7 +44,7 @@ while [ "$1" != -- ]; do
     case $1 in
     --stats) export FAKE_STATS=$2 ;;
     --limit) export FAKE_LIMIT=$2 ;;
-    --trace-out) echo '{"meta":{"peak_bytes":1},"buffers":[],"ops":[{"name":"nccl","opaque":true,"ns":50}]}' >"$2" ;;
+    --trace-out) echo '{"meta":{"peak_bytes":1},"buffers":[],"ops":[{"name":"nccl","opaque":true,"why_opaque":"collective","ns":50}]}' >"$2" ;;
     esac
     shift 2
 done
@@ -95,6 +95,7 @@ class Sections(unittest.TestCase):
         self.assertAlmostEqual(rows["remat"]["learning_s"], 4 * 19e-3)
         self.assertEqual(rows["remat"]["trace"]["opaque"], 1)
         self.assertEqual(result["wrong"]["opaque"]["nccl"]["ns"], 50 * 2)  # gpt2 in both precisions
+        self.assertEqual(result["wrong"]["opaque"]["nccl"]["why"], ["collective"])
         (message,) = result["wrong"]["messages"].values()
         self.assertEqual(message["first"], "12 ops are opaque")
 

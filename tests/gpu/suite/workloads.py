@@ -40,12 +40,14 @@ def row_of(suite, name, variant, r, stats, native=None):
 
 def run(suite, budget):
     folder = os.path.join(suite.dist, "workloads")
-    section = suite.result["workloads"] = {"iterations": ITERS, "rows": []}
+    section = suite.result["workloads"] = {"rows": []}
     rows = section["rows"]
     rows += [r for r in suite.before.get("workloads", {}).get("rows", []) if r["status"] == "ok"]
     names = [n for n in NAMES if os.path.exists(os.path.join(folder, n))]
     section["missing"] = [n for n in NAMES if n not in names]
     iters = suite.args.iters or ITERS
+    section["iterations"] = iters
+    chosen = suite.args.variants.split(",") if suite.args.variants else None
 
     def done(name, variant):
         return next((r for r in rows if r["workload"] == name and r["variant"] == variant), None)
@@ -74,6 +76,8 @@ def run(suite, budget):
             for name in names:
                 variant = f"{policy} {percent}"
                 free = done(name, "remat")
+                if chosen and variant not in chosen:
+                    continue
                 if done(name, variant) or not free or not free["stats"]:
                     continue
                 if budget.left() < 3 * free["wall_s"] + 2:
