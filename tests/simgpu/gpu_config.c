@@ -124,9 +124,13 @@ CUresult gpu_config_read(void)
     gpu_cfg.guard = guard && *guard && strcmp(guard, "0") != 0;
     const char *stats = getenv("SIMGPU_STATS");
     if (stats && *stats) {
-        if (strlen(stats) >= sizeof stats_path)
+        /* the program may change its directory before it ends */
+        char here[2048] = "";
+        if (*stats != '/' && !getcwd(here, sizeof here))
+            return refuse("SIMGPU_STATS", stats, "the current directory has no name");
+        int n = snprintf(stats_path, sizeof stats_path, "%s%s%s", here, *here ? "/" : "", stats);
+        if (n < 0 || (size_t)n >= sizeof stats_path)
             return refuse("SIMGPU_STATS", stats, "the path is too long");
-        strcpy(stats_path, stats);
         gpu_cfg.stats_path = stats_path;
     }
     return CUDA_SUCCESS;

@@ -32,3 +32,5 @@ $(SIMGPU_DIR)/testkernels.so: tests/simgpu/testkernels.c tests/simgpu/simgpu.h |
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared $< -o $@ $(LDFLAGS) -lpthread
 ALL_TARGETS += $(SIMGPU_DIR)/testkernels.so
+# its test reads the statistics back
+$(B)/tests/test_simgpu_clock: private LDFLAGS += -ljansson
