@@ -174,8 +174,10 @@ static int tighten_backward(struct sched *s, const struct plan *plan)
 
     p->n_rev = 0;
     for (b = 0; b < g->n_bufs; b++) {
-        p->need[b] = g->bufs[b].survives && p->res[b] >= 0;
-        p->hneed[b] = g->bufs[b].survives && p->res[b] < 0;
+        int there = p->res[b] == g->bufs[b].first_val + g->bufs[b].n_vers - 1;
+
+        p->need[b] = g->bufs[b].survives && there;
+        p->hneed[b] = g->bufs[b].survives && !there;
     }
     for (i = plan->n_steps; i-- > 0 && !rc;) {
         int32_t kind = plan->steps[i].kind, id = plan->steps[i].id;
