@@ -10,7 +10,7 @@
 
 static gpu_range *root;
 static uint64_t weights = 88172645463325252ull;
-static unsigned long long last_id;
+static _Atomic unsigned long long last_id; /* also taken before gpu_lock */
 static CUdeviceptr cursor;
 
 unsigned long long gpu_range_new_id(void)
