@@ -99,6 +99,8 @@ void exec_clear(void)
     free(ex.die_at);
     free(ex.die_list);
     free(ex.last_ref);
+    free(ex.ref_at);
+    free(ex.ref_list);
     free(ex.keep);
     free(ex.rebuilt);
     free(ex.op_banned);
@@ -113,6 +115,29 @@ static void refer(int32_t b, int32_t at)
 {
     if (ex.last_ref[b] < at)
         ex.last_ref[b] = at;
+}
+
+/* Buffers by the position of their last reference. */
+static int list_last_refs(void)
+{
+    uint32_t n = ex.rec.n_ops, nb = ex.rec.n_bufs;
+    free(ex.ref_at);
+    free(ex.ref_list);
+    ex.ref_at = calloc(n + 3, sizeof *ex.ref_at);
+    ex.ref_list = calloc(nb + 1, sizeof *ex.ref_list);
+    uint32_t *fill = calloc(n + 2, sizeof *fill);
+    if (!ex.ref_at || !ex.ref_list || !fill) {
+        free(fill);
+        return -ENOMEM;
+    }
+    for (uint32_t b = 0; b < nb; b++)
+        ex.ref_at[ex.last_ref[b] + 1]++;
+    for (uint32_t i = 1; i <= n + 1; i++)
+        ex.ref_at[i] += ex.ref_at[i - 1];
+    for (uint32_t b = 0; b < nb; b++)
+        ex.ref_list[ex.ref_at[ex.last_ref[b]] + fill[ex.last_ref[b]]++] = (int32_t)b;
+    free(fill);
+    return 0;
 }
 
 /* A hold asks that a buffer can be brought back, not that it is: replays whose results nothing but holds would use are
@@ -201,7 +226,7 @@ int exec_load_plan(const char *path)
     ex.step_at[r->n_ops + 1] = n;
     if (at != r->n_ops)
         return -EINVAL;
-    if (elide_for_holds())
+    if (elide_for_holds() || list_last_refs())
         return -ENOMEM;
     for (size_t i = 0; i < ex.plan.n_keep; i++)
         if (ex.plan.keep[i] >= 0 && (uint32_t)ex.plan.keep[i] < r->n_bufs)
@@ -459,6 +484,24 @@ static void step_die(int32_t b)
     ex.res[b] = -1;
 }
 
+/* Nothing refers to b any more, and the program has freed it: its slot is free for another tenant. */
+static void let_go(int32_t b)
+{
+    struct slot *s = slot_of(b);
+    if (!s || s->live || ex.rec.bufs[b].dies < 0)
+        return;
+    swap_discard(s);
+    mem_unback(s, SLOT_EMPTY, 0);
+    s->kept = false;
+    s->plan_buf = -1;
+    ex.bind[b] = -1;
+    ex.res[b] = ex.cur[b] = -1;
+    if (s->fixed_ord == -2) {
+        s->fixed_ord = -1;
+        mem_slot_free(s);
+    }
+}
+
 static int take_steps(uint32_t at, unsigned t)
 {
     for (uint32_t i = ex.die_at[at]; i < ex.die_at[at + 1]; i++)
@@ -474,6 +517,8 @@ static int take_steps(uint32_t at, unsigned t)
         if (r)
             return r;
     }
+    for (uint32_t i = ex.ref_at[at]; i < ex.ref_at[at + 1]; i++)
+        let_go(ex.ref_list[i]);
     return 0;
 }
 
@@ -579,8 +624,7 @@ static int iteration_end(void)
         ex.bans = 0;
     } else if (rt.mode == MODE_REHEARSE && !lost) {
         ex.proved = true;
-        rt.st.iter_ns_sum = 0; /* what is told of iterations is the steady ones from here on */
-        rt.st.iter_ns_count = 0;
+        stats_steady_from_here();
     }
     if (remapped)
         install_repair();

@@ -213,6 +213,8 @@ void mem_slot_foreign_gone(struct slot *s);
 
 /* An iteration begins on stream t: its device time is measured between two such calls. `steady`: counted. */
 void stats_boundary(unsigned t, bool steady);
+/* The first steady iteration begins: times measured before it do not count. */
+void stats_steady_from_here(void);
 void stats_write(void);
 static inline uint64_t stats_now_ns(void)
 {

@@ -43,6 +43,8 @@ struct exec {
     int32_t *producer;       /* op that makes the value; -1: older than the iteration */
     uint32_t *die_at;        /* [n_ops + 2] into die_list */
     int32_t *die_list;
+    uint32_t *ref_at;        /* [n_ops + 2] into ref_list: buffers that nothing refers to after the steps before op i */
+    int32_t *ref_list;
     int32_t *last_ref;       /* [n_bufs] last position (op index) at which anything refers to it; n_ops: survives */
     bool *keep, *rebuilt;    /* [n_bufs] in the plan's keep list; rebuilt by some replay */
     int32_t *alloc_slot;     /* [n_allocs] fixed slot of each allocation, -1 none */

@@ -31,6 +31,15 @@ void stats_boundary(unsigned t, bool steady)
     ring[at].steady = steady;
 }
 
+void stats_steady_from_here(void)
+{
+    for (unsigned i = 0; i < RING; i++)
+        ring[i].used = false;
+    rt.st.iter_ns_sum = 0;
+    rt.st.iter_ns_count = 0;
+    rt.st.hook_ns = rt.st.hook_launches = 0;
+}
+
 void stats_write(void)
 {
     const struct stats *s = &rt.st;
