@@ -377,6 +377,46 @@ static void graph_time_values(struct graph *g)
     }
 }
 
+/* blocked[b], while walking the ops backwards: the first op from here on that leaves in buffer b a value nothing
+ * rebuilds. A replay of an earlier writer of b would destroy it. */
+static void graph_time_blocks(struct graph *g, int32_t *blocked)
+{
+    int32_t i, k, v;
+
+    for (i = 0; i < g->n_bufs; i++)
+        blocked[i] = g->n_ops;
+    for (i = g->n_ops - 1; i >= 0; i--) {
+        const struct graph_op *o = &g->ops[i];
+        const struct graph_operand *u = graph_operands(g, i);
+        int32_t until = g->n_ops;
+
+        for (k = o->n_reads; k < graph_n_operands(o); k++)
+            if (u[k].role != GRAPH_SIDE && blocked[u[k].buf] < until)
+                until = blocked[u[k].buf];
+        for (k = o->n_reads; k < graph_n_operands(o); k++)
+            if (u[k].role != GRAPH_SIDE && g->vals[u[k].out].rebuild_until > until)
+                g->vals[u[k].out].rebuild_until = until;
+        for (k = o->n_reads; k < graph_n_operands(o); k++)
+            if (graph_val_fixed(&g->vals[u[k].out]))
+                blocked[u[k].buf] = i;
+    }
+    /* What a value is rebuilt from may have become unavailable earlier: hand the bounds on. */
+    for (i = 0; i < g->n_ops; i++) {
+        const struct graph_op *o = &g->ops[i];
+        const struct graph_operand *u = graph_operands(g, i);
+        int32_t until = g->n_ops;
+
+        for (k = 0; k < o->n_reads + o->n_rmw; k++) {
+            v = u[k].in;
+            if (!graph_val_fixed(&g->vals[v]) && g->vals[v].rebuild_until < until)
+                until = g->vals[v].rebuild_until;
+        }
+        for (k = o->n_reads; k < graph_n_operands(o); k++)
+            if (u[k].role != GRAPH_SIDE && g->vals[u[k].out].rebuild_until > until)
+                g->vals[u[k].out].rebuild_until = until;
+    }
+}
+
 /* rebuild_until, and in optimistic[] an upper bound of it: the last op before which any drop-and-replay schedule at
  * all could rebuild the value, its inputs having been held in memory until the program overwrites them. */
 static void graph_time_rebuild(struct graph *g, int32_t *optimistic)
@@ -553,6 +593,7 @@ int graph_seal(struct graph_build *b, struct graph **out, struct graph_fault *f)
     }
     graph_time_values(g);
     graph_time_rebuild(g, optimistic);
+    graph_time_blocks(g, tmp);
     rc = graph_measure(g, optimistic);
     if (rc)
         goto fail;

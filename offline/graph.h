@@ -69,7 +69,8 @@ struct graph_val {
     int32_t over;          /* op that makes the buffer's next version; n_ops if none does */
     int32_t gone;          /* min(over, dies): from here the program itself no longer has it; n_ops + 1: survives */
     int32_t rebuild_until; /* replays alone can rebuild it up to (and including) just before this op, as long as
-                              values that nothing rebuilds are in memory: -1: never (see graph_val_fixed) */
+                              values that nothing rebuilds are in memory; a replay that would overwrite a newer
+                              value nothing rebuilds does not count. -1: never (see graph_val_fixed) */
 };
 
 struct graph {

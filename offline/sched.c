@@ -208,8 +208,27 @@ static int sched_need(struct sched *s, int32_t v)
     return sched_rebuild(s, v);
 }
 
-/* Gather and pin the n inputs at u, forwards or backwards. Two inputs may need the same buffer at different versions on
- * their way; then one order can work where the other does not. On failure nothing stays pinned. */
+/* Without pins: what one input's rebuilding takes away from another comes back in the next round. */
+static int sched_gather_loose(struct sched *s, const struct graph_operand *u, int32_t n)
+{
+    int32_t k, round, missing = 1;
+    int rc = 0;
+
+    for (round = 0; round < 3 && missing && !rc; round++) {
+        for (k = 0; k < n && !rc; k++)
+            rc = sched_need(s, u[k].in);
+        for (k = missing = 0; k < n; k++)
+            missing += s->p->res[u[k].buf] != u[k].in;
+    }
+    if (!rc && missing)
+        rc = sched_stuck(s, u[0].in);
+    for (k = 0; k < n && !rc; k++)
+        s->p->pin[u[k].buf]++;
+    return rc;
+}
+
+/* Gather and pin the n inputs at u: forwards, backwards, or loosely. Two inputs may need the same buffer at different
+ * versions on their way; then one order can work where another does not. On failure nothing stays pinned. */
 static int sched_gather(struct sched *s, const struct graph_operand *u, int32_t n)
 {
     struct sched_priv *p = s->p;
@@ -218,7 +237,11 @@ static int sched_gather(struct sched *s, const struct graph_operand *u, int32_t 
 
     for (k = 0; k < n; k++)
         p->want[u[k].in]++;
-    for (turn = 0; turn < 2; turn++) {
+    for (turn = 0; turn < 3; turn++) {
+        if (turn == 2) {
+            rc = sched_gather_loose(s, u, n);
+            break;
+        }
         for (done = 0; done < n; done++) {
             i = turn ? n - 1 - done : done;
             rc = sched_need(s, u[i].in);
@@ -522,19 +545,26 @@ static int sched_finish(struct sched *s)
 {
     struct sched_priv *p = s->p;
     const struct graph *g = s->g;
-    int32_t b;
+    int32_t b, round, missing = 1, stuck = 0;
     int rc = 0;
 
     p->retries = 64;
-    for (b = 0; b < g->n_bufs && !rc; b++) {
-        int32_t v = g->bufs[b].first_val + g->bufs[b].n_vers - 1;
+    for (b = 0; b < g->n_bufs; b++)
+        if (g->bufs[b].survives)
+            p->want[g->bufs[b].first_val + g->bufs[b].n_vers - 1]++;
+    /* Rebuilding one may take another away; the next round brings it back. */
+    for (round = 0; round < 4 && missing && !rc; round++)
+        for (missing = b = 0; b < g->n_bufs && !rc; b++) {
+            int32_t v = g->bufs[b].first_val + g->bufs[b].n_vers - 1;
 
-        if (g->bufs[b].survives && p->host[b] != v) {
-            p->want[v]++;
-            rc = sched_need(s, v);
-            p->pin[b]++;
+            if (g->bufs[b].survives && p->host[b] != v && p->res[b] != v) {
+                missing++;
+                rc = sched_need(s, v);
+                stuck = v;
+            }
         }
-    }
+    if (!rc && missing)
+        rc = sched_stuck(s, stuck);
     for (b = 0; b < g->n_bufs && !rc; b++)
         if (p->keep[b])
             rc = plan_keep(p->out, b);
