@@ -8,6 +8,8 @@ static const char more[] =
     "\n"
     "Learns which kernel reads and writes which tensor and writes the last iteration recorded to FILE. Learning stops\n"
     "after N recorded iterations (default 1); the program runs on to its end. Nothing is evicted.\n"
+    "An iteration is known by its repetition, so let the program run ten or so; one that never repeats itself\n"
+    "leaves no FILE.\n"
     "Exit status and environment: as remat run --help says.\n";
 
 int cmd_trace(int argc, char **argv)

@@ -118,6 +118,19 @@ if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ] && ! ldconfig -p | grep -q 'libc
     unset REMAT_SIMGPU
 fi
 
+# ---- where the library is looked for -------------------------------------------------------------------------------------------
+mkdir -p "$tmp/alone" "$tmp/root/bin" "$tmp/root/lib"
+cp "$remat" "$tmp/alone/"; cp "$remat" "$tmp/root/bin/"; cp "$lib" "$tmp/root/lib/"
+"$tmp/root/bin/remat" run -- true || fail "the library is not found in ../lib"
+"$tmp/alone/remat" run -- true 2>"$tmp/err"; [ $? = 125 ] || fail "run without a library"
+{ one_line && grep -q libremat.so "$tmp/err"; } || fail "no line about the missing library: $(cat "$tmp/err")"
+"$tmp/alone/remat" doctor >"$tmp/out"; [ $? = 1 ] || fail "doctor is content without a library"
+grep -q '^BAD *library' "$tmp/out" || fail "doctor does not name the missing library"
+"$remat" doctor >"$tmp/out"; rc=$?
+[ "$(grep -c '^BAD ' "$tmp/out")" = 0 ]; [ $? = $rc ] || fail "doctor's exit status $rc is not its verdict: $(cat "$tmp/out")"
+grep -q '^ok *library' "$tmp/out" || fail "doctor does not find the library"
+grep -qvE '^(ok   |note |BAD  ) |stand in the way$' "$tmp/out" && fail "doctor's lines: $(cat "$tmp/out")"
+
 # ---- status -----------------------------------------------------------------------------------------------------------------------
 status() { "$remat" status "$@" >"$tmp/out" 2>"$tmp/err" || fail "status exits $?"; }
 status; grep -q 'no process' "$tmp/out" || fail "status sees processes where none are"
