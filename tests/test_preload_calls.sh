@@ -22,6 +22,18 @@ for some in alloc_async free_async foreign_reserve memset copy other mem_info pi
 done
 [ "$(count alloc_async "$tmp/ledger")" = "$(count free_async "$tmp/ledger")" ] || fail "allocations and frees differ"
 
+# Each allocating call fails once, early or late: the program sees the driver's own code, nothing stays reserved.
+for call in cuMemAlloc_v2 cuMemAllocPitch_v2 cuMemAllocManaged cuMemCreate cuMemAllocAsync cuMemAllocFromPoolAsync \
+    cuArrayCreate_v2 cuMemPoolCreate cuMemMap; do
+    for n in 1 2 3; do
+        SIMGPU_FAULTS=$call:$n "$C/calls" "$@" >"$tmp/bare5" 2>&1
+        SIMGPU_FAULTS=$call:$n CONFORMANCE_LEDGER=1 with_doors "$C/pass.so" "$C/calls" "$@" >"$tmp/doors5" 2>"$tmp/ledger5"
+        [ $n = 1 ] && cmp -s "$tmp/bare" "$tmp/bare5" && fail "no failure of $call was injected"
+        diff "$tmp/bare5" "$tmp/doors5" || fail "answers differ when $call fails at call $n"
+        [ "$(count pending_bytes "$tmp/ledger5")" = 0 ] || fail "bytes stay reserved when $call fails at call $n"
+    done
+done
+
 # Inside a collective: its copies pass unseen, its allocation counts, its buffers are pinned.
 CONFORMANCE_LEDGER=1 with_doors "$C/pass.so" "$C/calls" "$@" "$C/libnccl.so.2" "$C/libnvidia-ml.so.1" \
     >"$tmp/doors2" 2>"$tmp/ledger2" || fail "calls fails with collectives"
