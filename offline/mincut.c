@@ -84,6 +84,12 @@ void mincut_unforce(struct sched *s)
     }
 }
 
+static int there_for_good(const struct graph *g, int32_t v)
+{
+    const struct graph_val *x = &g->vals[v];
+    return x->producer < 0 && x->over >= g->n_ops && g->bufs[x->buf].dies < 0;
+}
+
 static void add_cand(struct mincut *m, int32_t a, const int32_t *late)
 {
     const struct sched_gap *q = &m->s->gaps[a];
@@ -91,8 +97,8 @@ static void add_cand(struct mincut *m, int32_t a, const int32_t *late)
     struct mincut_cand *c = &m->cand[m->n];
     if (q->to - q->from <= 1 || (!q->tail && q->forced) || (x->producer < 0 && !q->tail))
         return; /* nothing runs in between, or it stays anyway */
-    if (x->producer < 0 && x->over > m->g->n_ops - 1 && m->g->bufs[x->buf].dies < 0)
-        return; /* there for good */
+    if (there_for_good(m->g, q->val))
+        return;
     *c = (struct mincut_cand){ .gap = a, .val = q->val, .op = x->producer, .from = q->from, .until = q->to,
                                .bytes = graph_val_bytes(m->g, q->val), .demanded = !q->tail, .holdable = 1 };
     if (q->tail) {
@@ -165,6 +171,8 @@ static int lay_network(struct mincut *m)
             int32_t a = gap_open_at(m->s, d[j].in, at);
             if (a >= 0 && m->of_gap[a] >= 0)
                 ARC(vertex_p[k], vertex_a(m->of_gap[a]), MAXFLOW_INF);
+            else if (a < 0 || (m->s->gaps[a].tail && !there_for_good(g, d[j].in)))
+                ARC(vertex_p[k], SINK, MAXFLOW_INF); /* neither held nor rebuilt: gone by then */
         }
         /* a newer version that lies in the buffer while this one is rebuilt has to go, and come back */
         for (int32_t v = c->val + 1; !e && v < g->bufs[b].first_val + g->bufs[b].n_vers; v++) {

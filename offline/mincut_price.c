@@ -144,13 +144,15 @@ static int price_look(struct price *p)
     return 0;
 }
 
-/* The least scale of the rates that brings the plan within the limit, by bisection from `guess`. At the return the last
- * plan looked at is one near that scale. *scale is 0 if no scale does. */
-static int price_scale(struct price *p, const double *shape, double until_s, double guess, int halvings, double *scale)
+/* The least scale of the rates that brings the plan within the limit, by bisection near `guess`. The peak falls with
+ * the scale only up to a point: when too much is dropped, what is rebuilt together lies about together. So where
+ * nothing fits yet the steps up go on only while they help, then close in on the best. *scale: the least that fits, or
+ * else the one with the lowest peak. */
+static int price_scale(struct price *p, const double *shape, double until_s, double guess, int cuts, double *scale)
 {
-    double lo = 0, hi = 0, at = guess, step = 2;
-    *scale = 0;
-    for (int i = 0; i < halvings && solver_now_s() < until_s; i++) {
+    double lo = 0, hi = 0, at = guess, best = guess, spread = 1.5;
+    int64_t best_peak = INT64_MAX;
+    for (int i = 0; i < cuts && solver_now_s() < until_s; i++) {
         for (int32_t k = 0; k < p->n_ops; k++)
             p->rate[k] = at * shape[k];
         int e = price_cut(p);
@@ -159,15 +161,24 @@ static int price_scale(struct price *p, const double *shape, double until_s, dou
         if (e)
             return e;
         if (p->t->r.ok && p->t->r.peak_bytes <= p->t->limit_bytes) {
-            hi = *scale = at;
-            at = lo > 0 ? sqrt(lo * hi) : at / step;
-        } else {
+            hi = at;
+        } else if (hi > 0) {
             lo = at;
-            at = hi > 0 ? sqrt(lo * hi) : at * step;
+        } else if (p->t->r.ok && p->t->r.peak_bytes < best_peak) {
+            best_peak = p->t->r.peak_bytes;
+            best = lo = at;
+        } else {
+            lo = lo < best ? lo : best;
+            spread = 1 + (spread - 1) * 0.6;
         }
-        if (lo == 0 || hi == 0)
-            step *= step;
+        if (hi > 0)
+            at = lo > 0 && lo < hi ? sqrt(lo * hi) : hi / 1.5;
+        else
+            at = best == at || i % 2 ? best * spread : best / spread;
+        if (hi > 0 && lo >= hi)
+            lo = 0;
     }
+    *scale = hi > 0 ? hi : best;
     return 0;
 }
 
@@ -180,42 +191,93 @@ static double random_unit(uint64_t *s)
     return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
 }
 
-int mincut_price_search(struct mincut *m, struct mincut_try *t, const struct mincut_quest *q)
+/* Where prices stand: how they are spread over the ops and what lying about cost. */
+struct stand {
+    double *shape; /* [n_ops] */
+    double *lie;   /* [n] */
+    double scale;
+};
+
+static int stand_new(const struct price *p, struct stand *a)
 {
-    struct price p;
-    uint64_t seed = q->seed;
-    int e = price_init(&p, m, t);
-    double *shape = calloc((size_t)m->g->n_ops + 1, sizeof *shape), guess = 0, sum = 0, bytes = 1;
-    if (!shape)
-        e = e ? e : -ENOMEM;
-    if (!e) {
-        mincut_pivot(m, q->pivots, q->n_pivots);
-        if (q->base)
-            memcpy(p.base, q->base, (size_t)t->s->n_gaps);
-        e = mincut_trial(t, p.base);
+    a->shape = calloc((size_t)p->n_ops + (size_t)p->m->n + 2, sizeof *a->shape);
+    a->lie = a->shape ? a->shape + p->n_ops + 1 : NULL;
+    return a->shape ? 0 : -ENOMEM;
+}
+
+static void stand_copy(const struct price *p, struct stand *to, const struct stand *from)
+{
+    memcpy(to->shape, from->shape, (size_t)p->n_ops * sizeof *to->shape);
+    memcpy(to->lie, from->lie, (size_t)p->m->n * sizeof *to->lie);
+    to->scale = from->scale;
+}
+
+/* Dearer where the last plan was over the limit, cheaper where there was room. */
+static void reshape(const struct price *p, double *shape, double pace)
+{
+    const struct mincut_try *t = p->t;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        double x = ((double)t->use[i] - (double)t->limit_bytes) / (double)t->limit_bytes;
+        shape[i] *= exp(pace * (x > 0.5 ? 0.5 : x < -0.5 ? -0.5 : x));
+        shape[i] = shape[i] < 1e-4 ? 1e-4 : shape[i] > 1e4 ? 1e4 : shape[i];
     }
+}
+
+static int price_start(struct price *p, const struct mincut_quest *q, struct stand *at)
+{
+    struct mincut_try *t = p->t;
+    const struct graph *g = p->m->g;
+    double sum = 0, bytes = 1;
+    mincut_pivot(p->m, q->pivots, q->n_pivots);
+    if (q->base)
+        memcpy(p->base, q->base, (size_t)t->s->n_gaps);
+    int e = mincut_trial(t, p->base);
     if (!e)
         e = t->r.ok ? mincut_profile(t) : -EPROTO;
-    for (int32_t i = 0; !e && i < p.n_ops; i++)
-        sum += shape[i] = t->use[i] > t->limit_bytes || (t->found && m->g->live_bytes[i] > t->limit_bytes) ? 1 : 0.02;
-    for (int32_t k = 0; k < m->n; k++)
-        bytes += (double)m->cand[k].bytes;
-    guess = (double)m->g->total_ns / bytes / (sum + 1);
+    if (e)
+        return e;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int over = t->use[i] > t->limit_bytes || (t->found && g->live_bytes[i] > t->limit_bytes);
+        sum += at->shape[i] = over ? 1 : 0.02;
+    }
+    for (int32_t k = 0; k < p->m->n; k++)
+        bytes += (double)p->m->cand[k].bytes;
+    at->scale = (double)g->total_ns / bytes / (sum + 1);
+    return 0;
+}
+
+int mincut_price_search(struct mincut *m, struct mincut_try *t, const struct mincut_quest *q)
+{
+    enum { LEG = 40 };
+    struct price p;
+    struct stand at = { 0 }, first = { 0 };
+    uint64_t seed = q->seed;
+    double noise = 0.1, pace = 1;
+    int e = price_init(&p, m, t);
+    if (!e)
+        e = stand_new(&p, &at);
+    if (!e)
+        e = stand_new(&p, &first);
+    if (!e)
+        e = price_start(&p, q, &at);
+    if (!e)
+        stand_copy(&p, &first, &at);
     for (int k = 0; !e && k < q->rounds && solver_now_s() < q->until_s; k++) {
-        double scale;
+        if (k && k % LEG == 0) { /* prices wander off in the end: set out again, at another pace */
+            stand_copy(&p, &at, &first);
+            pace = 0.15 + random_unit(&seed);
+            noise = 0.02 + 0.3 * random_unit(&seed);
+        }
         if (k || q->noisy)
             for (int32_t i = 0; i < p.n_ops; i++)
-                p.redo_op[i] = (int64_t)(COST_UNIT * (double)m->g->ops[i].ns * (0.9 + 0.2 * random_unit(&seed)));
-        e = price_scale(&p, shape, q->until_s, guess, k ? 8 : 24, &scale);
-        if (scale > 0)
-            guess = scale;
-        for (int32_t i = 0; i < p.n_ops; i++) {
-            double x = ((double)t->use[i] - (double)t->limit_bytes) / (double)t->limit_bytes;
-            shape[i] *= exp((x > 0.5 ? 0.5 : x < -0.5 ? -0.5 : x));
-            shape[i] = shape[i] < 1e-4 ? 1e-4 : shape[i] > 1e4 ? 1e4 : shape[i];
-        }
+                p.redo_op[i] = (int64_t)(COST_UNIT * (double)m->g->ops[i].ns * (1 + noise * (2 * random_unit(&seed) - 1)));
+        memcpy(p.lie, at.lie, (size_t)m->n * sizeof *p.lie);
+        e = price_scale(&p, at.shape, q->until_s, at.scale, k % LEG ? 8 : 20, &at.scale);
+        memcpy(at.lie, p.lie, (size_t)m->n * sizeof *p.lie);
+        reshape(&p, at.shape, pace);
     }
-    free(shape);
+    free(at.shape);
+    free(first.shape);
     price_free(&p);
     return e;
 }

@@ -39,7 +39,7 @@ static int run(struct mincut *m, struct mincut_try *t, double start, double seco
     int32_t *turns = malloc(((size_t)g->n_ops + 1) * sizeof *turns);
     uint8_t *base = malloc((size_t)t->s->n_gaps + 1);
     int e = turns && base ? mincut_relax(m, t, start + 0.15 * seconds) : -ENOMEM;
-    struct mincut_quest q = { .pivots = turns, .rounds = 40, .until_s = start + 0.5 * seconds, .seed = seed };
+    struct mincut_quest q = { .pivots = turns, .rounds = 240, .until_s = start + 0.45 * seconds, .seed = seed };
     if (!e) {
         q.n_pivots = mincut_turns(g, turns);
         e = mincut_price_search(m, t, &q);
