@@ -249,14 +249,23 @@ static void start_if_initialised(void)
         door_start();
 }
 
+/* Some programs bring their own cu* functions, which open the driver at their first call. Our exports come before theirs,
+ * so the call arrives here and opening falls to us. Once: without a driver, calls answer CUDA_ERROR_NOT_INITIALIZED. */
+static void load_driver(void)
+{
+    static atomic_bool tried;
+    if (!atomic_exchange(&tried, true) && dlopen("libcuda.so.1", RTLD_LAZY))
+        door_resolve(DOOR_CUDA);
+}
+
 void door_slow(enum hook_id id)
 {
     unsigned watch = atomic_load_explicit(&door_watch, memory_order_relaxed);
     if (watch & WATCH_COUNT)
         atomic_fetch_add_explicit(&called[id], 1, memory_order_relaxed);
     enum door_provider p = door_rows[id].provider;
-    if (p == DOOR_CUDA && (watch & WATCH_UNRESOLVED))
-        door_resolve(p);
+    if (p == DOOR_CUDA && (watch & WATCH_UNRESOLVED) && !door_resolve(p))
+        load_driver();
     if (p == DOOR_CUDA && (watch & WATCH_UNSTARTED) && door_depth == DOOR_OPEN && !door_disabled())
         start_if_initialised();
 }
