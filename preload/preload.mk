@@ -2,7 +2,7 @@
 
 CONF_DIR := $(B)/conformance
 
-ALL_TARGETS += $(addprefix $(CONF_DIR)/,walk walk_linked pass.so calls storm late libnccl.so.2 libnvidia-ml.so.1 libscope_a.so)
+ALL_TARGETS += $(addprefix $(CONF_DIR)/,walk walk_linked pass.so calls storm liblate.so libnccl.so.2 libnvidia-ml.so.1 libscope_a.so)
 
 # runs before a sanitizer's runtime has set itself up (see the file)
 $(B)/pic/preload/dlsym.o: CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
@@ -30,9 +30,9 @@ $(CONF_DIR)/walk_linked: tests/conformance/walk.c $(CONF_DIR)/names/libcuda.so.1
 $(CONF_DIR)/calls: tests/conformance/calls.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -ldl -lpthread
-$(CONF_DIR)/late: tests/conformance/late.c | $(DEPS_STAMP)
+$(CONF_DIR)/liblate.so: tests/conformance/late.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--unresolved-symbols=ignore-all
+	$(CC) $(CFLAGS) -MMD -MP -fPIC -shared $< -o $@
 $(CONF_DIR)/storm: tests/conformance/storm.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -ldl -lpthread

@@ -25,9 +25,9 @@ for doors in "$C/pass.so" "$lib"; do
     LD_LIBRARY_PATH=$C/names with_doors "$doors" "$C/walk" doors "$(basename "$doors")" || fail "variants told by the rule"
 done
 # a program that expects its first call to open the driver
-[ "$(LD_LIBRARY_PATH=$SIM with_doors "$lib" "$C/late")" = "cuInit 0" ] || fail "the first call does not open the driver"
+[ "$(LD_LIBRARY_PATH=$SIM with_doors "$lib" "$C/walk" late "$C/liblate.so")" = "cuInit 0" ] || fail "the first call does not open the driver"
 [ -n "$(ldconfig -p | grep 'libcuda\.so\.1 ')" ] ||
-    [ "$(with_doors "$lib" "$C/late")" = "cuInit 3" ] || fail "cuInit without a driver"
+    [ "$(with_doors "$lib" "$C/walk" late "$C/liblate.so")" = "cuInit 3" ] || fail "cuInit without a driver"
 with_doors "$lib" "$C/walk" nodriver || fail "a driver out of nowhere"
 "$C/walk" nodriver || fail "a driver out of nowhere, without the doors"
 with_doors "$lib" "$C/walk" scope "$C/libscope_a.so" || fail "the caller's scope is lost"

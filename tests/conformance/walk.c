@@ -5,6 +5,7 @@
  *   walk nodriver      no driver in the process: no route finds one, whether the doors are there or not
  *   walk scope LIB_A   lookups from inside a privately opened library get glibc's own answers
  *   walk cudart LIB    makes NVIDIA's runtime library LIB look for the driver; how far it gets is not judged
+ *   walk late LIB      the library LIB calls cuInit with no driver in the process yet; prints the result
  *   walk rows          prints the table: symbol, base, since, flavour
  *
  * The driver is opened as libcuda.so.1, or is in the process already (then direct references are looked at too).
@@ -201,6 +202,18 @@ static int cudart(const char *path)
     return 0;
 }
 
+static int late(const char *path)
+{
+    void *lib = dlopen(path, RTLD_NOW);
+    int (*call)(void) = lib ? (int (*)(void))dlsym(lib, "late") : NULL;
+    if (!call) {
+        printf("walk: cannot open %s: %s\n", path, dlerror());
+        return 1;
+    }
+    printf("cuInit %d\n", call());
+    return 0;
+}
+
 static int print_rows(void)
 {
     static const char *const flavour[] = {"plain", "legacy", "thread"};
@@ -225,8 +238,10 @@ int main(int argc, char **argv)
         return scope(argv[2]);
     if (argc == 3 && strcmp(argv[1], "cudart") == 0)
         return cudart(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "late") == 0)
+        return late(argv[2]);
     if (argc == 2 && strcmp(argv[1], "rows") == 0)
         return print_rows();
-    fputs("usage: walk doors LIB | bare | nodriver | scope LIB_A | cudart LIB | rows\n", stderr);
+    fputs("usage: walk doors LIB | bare | nodriver | scope LIB_A | cudart LIB | late LIB | rows\n", stderr);
     return 2;
 }
