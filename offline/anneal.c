@@ -19,7 +19,7 @@ static int slots_reserve(struct anneal *a, int32_t n)
             return -ENOMEM;
         *lists[i] = p;
     }
-    double **rows[] = {&a->profile, &a->copies.when};
+    double **rows[] = {&a->profile, &a->copies.when, &a->price_sum};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double *p = realloc(*rows[i], cap * sizeof *p);
         if (!p)
@@ -76,15 +76,6 @@ static inline void events_erase(struct anneal_events *e, int32_t i)
     memmove(e->at + i, e->at + i + 1, (size_t)(e->n - i) * sizeof *e->at);
 }
 
-static inline void use(struct anneal *a, int32_t lo, int32_t hi, double bytes)
-{
-    if (lo > hi)
-        return;
-    segtree_add(&a->tree, (uint32_t)lo, (uint32_t)hi, bytes);
-    if (a->soft_unit > 0)
-        segtree_soft_add(&a->soft, (uint32_t)lo, (uint32_t)hi, bytes / a->soft_unit);
-}
-
 /* ---- from scratch -------------------------------------------------------------------------------------------- */
 
 static void profile_add(double *diff, int32_t lo, int32_t hi, double bytes)
@@ -131,6 +122,7 @@ static void profile_build(const struct anneal *a, double *diff)
 
 static int trees_build(struct anneal *a)
 {
+    a->priced = 0;
     profile_build(a, a->profile);
     /* no op runs in the first and the last slot: what is held there never is a peak of its own */
     a->profile[0] = a->profile[a->n_slots - 1] = 0;
@@ -206,6 +198,7 @@ void anneal_free(struct anneal *a)
     free(a->replays);
     free(a->replay_at);
     free(a->profile);
+    free(a->price_sum);
     free(a->remap);
     anneal_copies_free(a);
     segtree_free(&a->tree);
@@ -217,6 +210,36 @@ int anneal_set_soft(struct anneal *a, double unit_bytes)
 {
     a->soft_unit = unit_bytes;
     return trees_build(a);
+}
+
+void anneal_op_peaks(const struct anneal *a, double *bytes)
+{
+    const int32_t n_ops = a->m->g->n_ops;
+    for (int32_t i = 0, s = 1; i < n_ops; i++) {
+        bytes[i] = 0;
+        for (; s <= a->op_slot[i]; s++)
+            bytes[i] = a->profile[s] > bytes[i] ? a->profile[s] : bytes[i];
+    }
+}
+
+int anneal_set_price(struct anneal *a, const double *byte_ns)
+{
+    if (!byte_ns)
+        return a->priced ? trees_build(a) : 0;
+    double *const sum = a->price_sum, *const profile = a->profile;
+    profile_build(a, profile);
+    memset(sum, 0, ((size_t)a->n_slots + 1) * sizeof *sum);
+    for (int32_t i = 0, s = 1; i < a->m->g->n_ops; i++) {
+        int32_t top = a->op_slot[i];
+        for (; s <= a->op_slot[i]; s++)
+            top = profile[s] > profile[top] ? s : top;
+        sum[top + 1] = byte_ns[i];
+    }
+    for (int32_t s = 0; s < a->n_slots; s++)
+        sum[s + 1] += sum[s];
+    a->price_ns = 0;
+    a->priced = 1;
+    return 0;
 }
 
 /* ---- one replay more or less ------------------------------------------------------------------------------------ */
@@ -246,9 +269,9 @@ int anneal_add(struct anneal *a, int32_t u, int32_t s)
         a->copies.dirty |= a->copies.of_cell[c];
         const double bytes = (double)m->cells[c].bytes;
         if (i < e->n && !EV_MADE(e->at[i]))
-            use(a, EV_SLOT(e->at[i - 1]) + 1, s - 1, -bytes); /* the earlier copy need not last */
+            anneal_hold(a, EV_SLOT(e->at[i - 1]) + 1, s - 1, -bytes); /* the earlier copy need not last */
         else
-            use(a, s, s, bytes); /* nobody wants it, but it is written */
+            anneal_hold(a, s, s, bytes); /* nobody wants it, but it is written */
         events_insert(e, i, anneal_ev(s, ANNEAL_MADE));
     }
     for (int32_t k = 0; k < unit->n_in; k++) {
@@ -257,11 +280,11 @@ int anneal_add(struct anneal *a, int32_t u, int32_t s)
         const int32_t i = events_after(e, s);
         a->copies.dirty |= a->copies.of_cell[c];
         if (i == e->n || EV_MADE(e->at[i]))
-            use(a, EV_SLOT(e->at[i - 1]) + 1, s, (double)m->cells[c].bytes);
+            anneal_hold(a, EV_SLOT(e->at[i - 1]) + 1, s, (double)m->cells[c].bytes);
         events_insert(e, i, anneal_ev(s, ANNEAL_USED));
     }
     if (unit->scratch_bytes)
-        use(a, s, s, (double)unit->scratch_bytes);
+        anneal_hold(a, s, s, (double)unit->scratch_bytes);
     a->slot[s] = m->g->n_ops + u;
     a->replay_at[s] = a->n_replays;
     a->replays[a->n_replays++] = s;
@@ -281,9 +304,9 @@ void anneal_remove(struct anneal *a, int32_t s)
         a->copies.dirty |= a->copies.of_cell[c];
         const double bytes = (double)m->cells[c].bytes;
         if (i < e->n && !EV_MADE(e->at[i]))
-            use(a, EV_SLOT(e->at[i - 2]) + 1, s - 1, bytes);
+            anneal_hold(a, EV_SLOT(e->at[i - 2]) + 1, s - 1, bytes);
         else
-            use(a, s, s, -bytes);
+            anneal_hold(a, s, s, -bytes);
         events_erase(e, i - 1);
     }
     for (int32_t k = 0; k < unit->n_in; k++) {
@@ -292,11 +315,11 @@ void anneal_remove(struct anneal *a, int32_t s)
         const int32_t i = events_after(e, s);
         a->copies.dirty |= a->copies.of_cell[c];
         if (i == e->n || EV_MADE(e->at[i]))
-            use(a, EV_SLOT(e->at[i - 2]) + 1, s, -(double)m->cells[c].bytes);
+            anneal_hold(a, EV_SLOT(e->at[i - 2]) + 1, s, -(double)m->cells[c].bytes);
         events_erase(e, i - 1);
     }
     if (unit->scratch_bytes)
-        use(a, s, s, -(double)unit->scratch_bytes);
+        anneal_hold(a, s, s, -(double)unit->scratch_bytes);
     a->slot[s] = ANNEAL_EMPTY;
     const int32_t k = a->replay_at[s], moved = a->replays[--a->n_replays];
     a->replays[k] = moved;

@@ -69,6 +69,9 @@ struct anneal {
     struct segtree tree; /* bytes in use by slot */
     struct segtree_soft soft; /* the same in units of soft_unit; kept only if soft_unit > 0 */
     double soft_unit;  /* bytes */
+    double *price_sum; /* [cap_slots] what a byte held in slots 0 .. s-1 costs, ns; NULL or see anneal_set_price */
+    int priced;        /* prices are on: the trees rest until they are off again or the slots are renumbered */
+    double price_ns;   /* what the schedule's memory costs at these prices, up to a constant */
     int32_t cap_slots; /* room in the arrays indexed by slot */
     double *profile;   /* [cap_slots] workspace */
     int32_t *remap;    /* [cap_slots] workspace */
@@ -95,6 +98,28 @@ void anneal_seq_free(struct anneal_seq *seq);
 
 /* Switch the soft profile on (bytes per unit of the exponent) or off (0). */
 int anneal_set_soft(struct anneal *a, double unit_bytes);
+
+/* Price memory instead of bounding it: byte_ns[i] is the price, in ns, of a byte held where memory is highest between op
+ * i - 1 and the end of op i. While prices are on, price_ns follows every change in O(1) a stretch and the trees are
+ * not kept. NULL: off, trees up to date again. Prices end with anneal_regrid. 0 or -ENOMEM. */
+int anneal_set_price(struct anneal *a, const double *byte_ns);
+/* The highest memory between op i - 1 and the end of op i, for all i, into bytes[n_ops]. Only right after
+ * anneal_regrid. */
+void anneal_op_peaks(const struct anneal *a, double *bytes);
+
+/* Memory in slots lo..hi grows by some bytes (or shrinks). */
+static inline void anneal_hold(struct anneal *a, int32_t lo, int32_t hi, double bytes)
+{
+    if (lo > hi)
+        return;
+    if (a->priced) {
+        a->price_ns += bytes * (a->price_sum[hi + 1] - a->price_sum[lo]);
+        return;
+    }
+    segtree_add(&a->tree, (uint32_t)lo, (uint32_t)hi, bytes);
+    if (a->soft_unit > 0)
+        segtree_soft_add(&a->soft, (uint32_t)lo, (uint32_t)hi, bytes / a->soft_unit);
+}
 
 /* May unit u be replayed in slot s: the slot is empty, after the unit's last op and before its `until`. */
 int anneal_may_add(const struct anneal *a, int32_t u, int32_t s);

@@ -6,7 +6,7 @@
 
 #include "offline/solver.h"
 
-enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16 };
+enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16, EFFORT_MIN = 2000000, RUN_MAX = 4000000 };
 
 /* ---- chance ---------------------------------------------------------------------------------------------------- */
 
@@ -43,7 +43,9 @@ struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t li
     s->a = anneal_new(m);
     s->cand = malloc(((size_t)m->n_cells + 1) * sizeof *s->cand);
     s->copy_cand = malloc(((size_t)m->n_cells + 1) * sizeof *s->copy_cand);
-    if (!s->a || !s->cand || !s->copy_cand) {
+    s->price = calloc((size_t)m->g->n_ops + 1, sizeof *s->price);
+    s->op_peak = calloc((size_t)m->g->n_ops + 1, sizeof *s->op_peak);
+    if (!s->a || !s->cand || !s->copy_cand || !s->price || !s->op_peak) {
         anneal_search_free(s);
         return NULL;
     }
@@ -64,6 +66,8 @@ void anneal_search_free(struct anneal_search *s)
     anneal_seq_free(&s->best);
     free(s->cand);
     free(s->copy_cand);
+    free(s->price);
+    free(s->op_peak);
     free(s);
 }
 
@@ -374,7 +378,10 @@ static int mutate(struct anneal_search *s)
 
 static double energy(const struct anneal_search *s)
 {
-    const double ns = (double)s->a->replay_ns, over = segtree_max(&s->a->tree) - (double)s->limit_bytes;
+    const double ns = (double)s->a->replay_ns;
+    if (s->a->priced)
+        return ns + s->a->price_ns;
+    const double over = segtree_max(&s->a->tree) - (double)s->limit_bytes;
     if (s->a->soft_unit > 0) {
         const double z = segtree_soft_max(&s->a->soft) - (double)s->limit_bytes / s->a->soft_unit;
         return ns + s->soft_k * exp(z < 300 ? z : 300);
@@ -395,14 +402,39 @@ int anneal_search_step(struct anneal_search *s, double temperature_ns)
     return 0;
 }
 
-/* What changes slowly during a run: temperature, stage, soft unit; every REGRID_EVERY mutations. */
-static int set_stage(struct anneal_search *s, const struct anneal_run *run, double done, double *temperature)
+/* One step of the subgradient method. The first puts a third of the iteration's time on the limit's worth of bytes;
+ * later ones shrink as 1 / round. */
+static int set_prices(struct anneal_search *s, int64_t round)
 {
+    const int32_t n = s->m->g->n_ops;
+    const double limit = (double)s->limit_bytes;
+    double over = 0;
+    anneal_op_peaks(s->a, s->op_peak);
+    for (int32_t i = 0; i < n; i++)
+        over += s->op_peak[i] > limit ? s->op_peak[i] - limit : 0;
+    if (round == 0)
+        s->price_step = over > 0 ? 0.33 * (double)s->m->g->total_ns / limit / over : 0;
+    const double step = s->price_step / (1 + (double)round / 16);
+    for (int32_t i = 0; i < n; i++) {
+        const double p = (round ? s->price[i] : 0) + step * (s->op_peak[i] - limit);
+        s->price[i] = p > 0 ? p : 0;
+    }
+    return anneal_set_price(s->a, s->price);
+}
+
+/* What changes slowly during a run: temperature, stage, soft unit, prices; every REGRID_EVERY mutations. */
+static int set_stage(struct anneal_search *s, const struct anneal_run *run, int64_t it, double *temperature)
+{
+    double done = (double)it / (double)run->mutations, unit = 0;
     *temperature = run->hot_ns * pow(run->cold_ns / run->hot_ns, done);
     int rc = anneal_regrid(s->a);
     if (rc)
         return rc;
-    double unit = 0;
+    if (done < run->price_share) {
+        rc = s->a->soft_unit > 0 ? anneal_set_soft(s->a, 0) : 0;
+        return rc ? rc : set_prices(s, it / REGRID_EVERY);
+    }
+    done = (done - run->price_share) / (1 - run->price_share);
     if (done < run->soft_share) {
         unit = (double)s->limit_bytes * run->soft_hot * pow(run->soft_cold / run->soft_hot, done / run->soft_share);
         s->soft_k = 2.0 * (double)s->m->g->total_ns * unit / (double)s->limit_bytes;
@@ -420,7 +452,7 @@ int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
         if (it % REGRID_EVERY == 0) {
             if (run->deadline_s > 0 && solver_now_s() >= run->deadline_s)
                 break;
-            rc = set_stage(s, run, (double)it / (double)run->mutations, &temperature);
+            rc = set_stage(s, run, it, &temperature);
             now = energy(s);
         }
         if (!mutate(s))
@@ -428,7 +460,7 @@ int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
         const double then = energy(s);
         if (then <= now || draw_unit(s) < exp((now - then) / temperature)) {
             now = then;
-            if (!s->best.n || s->a->replay_ns < s->best.replay_ns) {
+            if (!s->a->priced && (!s->best.n || s->a->replay_ns < s->best.replay_ns)) {
                 rc = note_best(s);
                 now = s->a->copies.n ? energy(s) : now;
             }
@@ -437,9 +469,39 @@ int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
         }
     }
     s->n_journal = 0;
+    if (!rc && s->a->priced)
+        rc = anneal_set_price(s->a, NULL);
     if (!rc && s->a->soft_unit > 0)
         rc = anneal_set_soft(s->a, 0);
     return rc;
+}
+
+/* Kinds of fresh runs, in turn: which one does best depends on the graph. Temperatures are parts of the iteration's
+ * time. */
+static const struct {
+    double hot, cold, price_share, soft_share;
+} recipes[] = {{5e-4, 4e-6, 0.5, 0}, {5e-4, 4e-6, 0.3, 0.5}, {2e-4, 4e-6, 0.5, 0}, {5e-4, 4e-6, 0, 0}};
+enum { N_RECIPES = sizeof recipes / sizeof *recipes };
+
+/* Run number k: even ones start afresh, odd ones from the best, cooler. */
+static int one_run(struct anneal_search *s, int k, int64_t length, double deadline_s)
+{
+    const double total = (double)s->m->g->total_ns;
+    const int again = k % 2 && s->best.n, recipe = k / 2 % N_RECIPES;
+    const struct anneal_run fresh = {.mutations = length,
+                                     .hot_ns = total * recipes[recipe].hot,
+                                     .cold_ns = total * recipes[recipe].cold,
+                                     .price_share = recipes[recipe].price_share,
+                                     .soft_share = recipes[recipe].soft_share,
+                                     .soft_hot = 0.03,
+                                     .soft_cold = 0.002,
+                                     .deadline_s = deadline_s};
+    const struct anneal_run cool = {.mutations = length,
+                                    .hot_ns = total * (k % 4 == 1 ? 6e-5 : 2e-4),
+                                    .cold_ns = total * 3e-6,
+                                    .deadline_s = deadline_s};
+    const int rc = again ? anneal_load(s->a, &s->best) : anneal_search_clear(s);
+    return rc ? rc : anneal_search_run(s, again ? &cool : &fresh);
 }
 
 int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns)
@@ -447,31 +509,19 @@ int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, 
     const double total = (double)s->m->g->total_ns;
     int64_t length = 200 * (int64_t)(s->n_cand + s->n_copy_cand) + 20000;
     int idle = 0, rc = note_best(s);
-    for (int k = 0; !rc && idle < patience; k++) {
+    for (int k = 0; !rc && (idle < patience || s->mutations < EFFORT_MIN); k++) {
         const double start = solver_now_s(), was = s->best.n ? (double)s->best.replay_ns : 0;
-        if (deadline_s > 0 && start >= deadline_s)
+        if ((deadline_s > 0 && start >= deadline_s) || (s->best.n && was <= bound_ns))
             break;
-        if (s->best.n && was <= bound_ns)
-            break;
-        /* even runs start afresh, odd ones from the best, cooler */
-        const int again = k % 2 && s->best.n;
-        rc = again ? anneal_load(s->a, &s->best) : k == 0 ? 0 : anneal_search_clear(s);
-        const struct anneal_run run = {.mutations = length,
-                                       .hot_ns = total * (again ? 6e-5 : 5e-4),
-                                       .cold_ns = total * 4e-6,
-                                       .soft_share = again || k % 4 == 0 ? 0 : 0.6,
-                                       .soft_hot = 0.03,
-                                       .soft_cold = 0.002,
-                                       .deadline_s = deadline_s};
-        if (!rc)
-            rc = anneal_search_run(s, &run);
+        const int64_t before = s->mutations;
+        rc = one_run(s, k, length, deadline_s);
         const double took = solver_now_s() - start;
         idle = s->best.n && was > 0 && was - (double)s->best.replay_ns < 2e-4 * total ? idle + 1 : 0;
-        if (k % 2)
+        if (k % 2 && length < RUN_MAX)
             length *= 2;
         /* a run that cannot end in time would be broken off hot: make the last one fit */
-        const double left = deadline_s - solver_now_s(), per = took / (double)run.mutations;
-        if (deadline_s > 0 && left > 0 && took > 0 && (double)length * per > left)
+        const double left = deadline_s - solver_now_s(), per = took / (double)(s->mutations - before + 1);
+        if (deadline_s > 0 && left > 0 && (double)length * per > left)
             length = (int64_t)(left / per) + 1;
     }
     return rc;

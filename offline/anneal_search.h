@@ -12,6 +12,12 @@
  * nothing as long as the copy engines keep up, so the choice between keeping, recomputing and copying falls out of the
  * same energy.
  *
+ * Before them may come a stage at prices: memory at each op costs so much a byte, the prices rise where a round ended
+ * over the limit and fall where it ended below (a subgradient method on the Lagrangian dual of "peak <= limit"), so that
+ * many small replays can win against one that frees much at once but dearly.
+ *
+ *   stage 0   sum of replay times + sum over ops of price x memory
+ *
  * Additions to the paper: a mutation may add a replay together with the replays that bring its inputs back, take
  * away a replay together with those that only fed it, and trade one for another, each judged as a whole.
  *
@@ -45,6 +51,8 @@ struct anneal_search {
     int64_t small_bytes; /* cells below are not worth a move of their own */
     double lambda;       /* ns per byte over the limit */
     double soft_k;
+    double *price, *op_peak; /* [n_ops] ns a byte; bytes */
+    double price_step;
     struct anneal_change journal[ANNEAL_MOVE_CHANGES];
     int32_t n_journal;
     struct anneal_seq best; /* the cheapest schedule within the limit; n == 0: none yet */
@@ -55,7 +63,8 @@ struct anneal_search {
 struct anneal_run {
     int64_t mutations;
     double hot_ns, cold_ns;
-    double soft_share;          /* part of the run spent in stage 1 */
+    double price_share;         /* part of the run spent at prices, first of all */
+    double soft_share;          /* part of the rest spent in stage 1 */
     double soft_hot, soft_cold; /* unit of the soft peak, as parts of the limit */
     double deadline_s;          /* solver_now_s clock; the run ends there */
 };

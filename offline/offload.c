@@ -50,15 +50,6 @@ void anneal_copies_free(struct anneal *a)
     *c = (struct anneal_copies){0};
 }
 
-static void hold(struct anneal *a, int32_t lo, int32_t hi, double bytes)
-{
-    if (lo > hi)
-        return;
-    segtree_add(&a->tree, (uint32_t)lo, (uint32_t)hi, bytes);
-    if (a->soft_unit > 0)
-        segtree_soft_add(&a->soft, (uint32_t)lo, (uint32_t)hi, bytes / a->soft_unit);
-}
-
 /* Index of the first event of cell c after slot s. */
 static int32_t after(const struct anneal *a, int32_t c, int32_t s)
 {
@@ -101,9 +92,9 @@ static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch)
     const int32_t i = fetch_index(a, c, fetch);
     const double bytes = (double)a->m->cells[c].bytes;
     if (i < e->n && !anneal_ev_made(e->at[i]))
-        hold(a, anneal_ev_slot(e->at[i - 1]) + 1, fetch - 1, -bytes);
+        anneal_hold(a, anneal_ev_slot(e->at[i - 1]) + 1, fetch - 1, -bytes);
     else
-        hold(a, fetch, fetch, bytes);
+        anneal_hold(a, fetch, fetch, bytes);
     for (int32_t k = e->n; k > i; k--)
         e->at[k] = e->at[k - 1];
     e->at[i] = anneal_ev(fetch, ANNEAL_FETCHED);
@@ -154,11 +145,11 @@ void anneal_copy_remove(struct anneal *a, int32_t k)
     struct anneal_events *const e = &a->ev[x.cell];
     const double bytes = (double)a->m->cells[x.cell].bytes;
     const int32_t i = fetch_index(a, x.cell, x.fetch) + 1;
-    hold(a, x.tail_lo, x.tail_hi, -bytes);
+    anneal_hold(a, x.tail_lo, x.tail_hi, -bytes);
     if (i < e->n && !anneal_ev_made(e->at[i]))
-        hold(a, anneal_ev_slot(e->at[i - 2]) + 1, x.fetch - 1, bytes);
+        anneal_hold(a, anneal_ev_slot(e->at[i - 2]) + 1, x.fetch - 1, bytes);
     else
-        hold(a, x.fetch, x.fetch, -bytes);
+        anneal_hold(a, x.fetch, x.fetch, -bytes);
     for (int32_t j = i; j < e->n; j++)
         e->at[j - 1] = e->at[j];
     e->n--;
@@ -284,14 +275,14 @@ static void apply(struct anneal *a)
         if (x->fetch != cs->fetch[k]) {
             a->ev[x->cell].at[fetch_index(a, x->cell, x->fetch)] = anneal_ev(cs->fetch[k], ANNEAL_FETCHED);
             if (cs->fetch[k] < x->fetch)
-                hold(a, cs->fetch[k], x->fetch - 1, bytes);
+                anneal_hold(a, cs->fetch[k], x->fetch - 1, bytes);
             else
-                hold(a, x->fetch, cs->fetch[k] - 1, -bytes);
+                anneal_hold(a, x->fetch, cs->fetch[k] - 1, -bytes);
             x->fetch = cs->fetch[k];
         }
         if (x->tail_lo != cs->tail_lo[k] || x->tail_hi != cs->tail_hi[k]) {
-            hold(a, x->tail_lo, x->tail_hi, -bytes);
-            hold(a, cs->tail_lo[k], cs->tail_hi[k], bytes);
+            anneal_hold(a, x->tail_lo, x->tail_hi, -bytes);
+            anneal_hold(a, cs->tail_lo[k], cs->tail_hi[k], bytes);
             x->tail_lo = cs->tail_lo[k];
             x->tail_hi = cs->tail_hi[k];
         }

@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "offline/dtr.h"
 #include "offline/sim.h"
 
-enum { ANNEAL_DEFAULT_S = 30, ANNEAL_PATIENCE = 4 };
+enum { ANNEAL_DEFAULT_S = 30, ANNEAL_PATIENCE = 8 };
 
 /* The best row as a plan, judged. */
 static int finish(struct anneal_search *s, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
@@ -44,6 +45,10 @@ int anneal_solve(const struct graph *g, const struct solver_opts *opts, double d
         if (!rc)
             rc = anneal_search_seed(s, &seq);
     }
+    /* what an online policy would do is found in no time, and now and then it sees what chance does not */
+    for (int h = 0; !rc && n_seeds && h < DTR_N_H; h++)
+        if (!dtr_simulate(m, opts->limit_bytes, (enum dtr_h)h, solver_now_s() + (deadline_s - solver_now_s()) / 20, &seq))
+            rc = anneal_search_seed(s, &seq);
     if (!rc && n_seeds)
         rc = anneal_search_clear(s);
     if (!rc)

@@ -11,7 +11,7 @@
 #include "offline/cli.h"
 #include "offline/sim.h"
 
-enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 6, AUTO_SEEDS = 8 };
+enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 12, AUTO_SEEDS = 8 };
 
 /* In the order of how much they tend to find for their time. Shares are of the whole time limit. */
 static const struct {

@@ -21,7 +21,7 @@ SOLVERS = ["anneal", "dtr", "mincut", "chain", "chen-sqrt", "chen-greedy"]
 
 
 def plan(trace, limit, solver, out, offload):
-    cmd = [REMAT, "plan", trace, "--limit", str(limit), "--solver", solver, "--time-limit", "0.15", "--json", "-o", out]
+    cmd = [REMAT, "plan", trace, "--limit", str(limit), "--solver", solver, "--time-limit", "0.5", "--json", "-o", out]
     run = subprocess.run(cmd + (["--offload"] if offload else []), capture_output=True, text=True)
     try:
         return run.returncode, json.loads(run.stdout) if run.stdout.strip() else {}, run.stderr.strip()
@@ -36,7 +36,7 @@ def main():
     spec = importlib.util.spec_from_file_location("verify_plan", JUDGE)
     judge = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(judge)
-    rounds = int(os.environ.get("AUTO_ROUNDS", "60"))
+    rounds = int(os.environ.get("AUTO_ROUNDS", "40"))
     first = int(os.environ.get("AUTO_FIRST", "0"))
     plans = refused = tight = 0
     with tempfile.TemporaryDirectory() as tmp:
