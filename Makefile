@@ -32,6 +32,10 @@ VERSION := 0.1.0
 CPPDEFS := -DREMAT_VERSION='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
+# V=1 shows the commands
+ifneq ($(V),1)
+.SILENT:
+endif
 ALL_TARGETS :=
 
 # ---- what a fresh Debian machine needs ------------------------------------------------------------------
@@ -76,9 +80,11 @@ HOST_OBJ = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 $(B)/pic/%.o: %.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
+	echo "  CC   $< (library)"
 	$(CC) $(CFLAGS) $(CPPDEFS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
 $(B)/obj/%.o: %.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
+	echo "  CC   $<"
 	$(CC) $(CFLAGS) $(CPPDEFS) -fPIE -MMD -MP -c $< -o $@
 
 # ---- libremat.so: third-party parts static and hidden, NEEDED only libc, libm, libdl, libpthread ----------
@@ -86,6 +92,7 @@ LIB_OBJ := $(call PIC_OBJ,$(TRACER_SRC) $(POLICY_SRC) $(PRELOAD_SRC) $(SHARED_SR
 LIB_STATIC := -Wl,--defsym=stdin=remat_no_stdin -Wl,-Bstatic -ljansson -lunwind -llzma -Wl,-Bdynamic
 ifneq ($(PRELOAD_SRC),)
 $(B)/libremat.so: $(LIB_OBJ) $(LIB_EXTRA_OBJ)
+	echo "  LD   $@"
 	$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,--exclude-libs,ALL -Wl,-z,defs $(LIB_VERSION_SCRIPT) \
 	  $(LIB_STATIC) -lm -ldl -lpthread
 ALL_TARGETS += $(B)/libremat.so
@@ -96,6 +103,7 @@ endif
 CLI_OBJ := $(call HOST_OBJ,$(OFFLINE_SRC))
 CBC_LIBS = $(shell pkg-config --libs cbc 2>/dev/null)
 $(B)/remat: $(CLI_OBJ)
+	echo "  LD   $@"
 	$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) -ljansson $(CBC_LIBS) -lsqlite3 $(OFFLINE_LIBS) -lm -ldl -lpthread
 ifneq ($(wildcard offline/main.c),)
 ALL_TARGETS += $(B)/remat
@@ -117,13 +125,15 @@ CHECK_LIBS  := $(shell pkg-config --libs check 2>/dev/null || echo -lcheck)
 SIM_LINK    := -L$(B)/simgpu -lcuda -Wl,-rpath,$(ABS_B)/simgpu
 # a unit test links everything but the command line's main and the doors
 UNIT_OBJ = $(call HOST_OBJ,$(TRACER_SRC) $(POLICY_SRC) $(filter-out offline/main.c,$(OFFLINE_SRC)))
+$(B)/obj/unit.a: $(UNIT_OBJ)
+	rm -f $@ && ar rcs $@ $^
 
 $(B)/tests/test_simgpu_%: tests/test_simgpu_%.c $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(CHECK_LIBS) $(SIM_LINK) -lm -ldl -lpthread
-$(B)/tests/%: tests/%.c $(UNIT_OBJ) | $(DEPS_STAMP)
+$(B)/tests/%: tests/%.c $(B)/obj/unit.a | $(DEPS_STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(UNIT_OBJ) $(CHECK_LIBS) -ljansson -lunwind $(CBC_LIBS) -lsqlite3 \
+	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(B)/obj/unit.a $(CHECK_LIBS) -ljansson -lunwind $(CBC_LIBS) -lsqlite3 \
 	  $(OFFLINE_LIBS) -lm -ldl -lpthread
 
 all: $(DEPS_STAMP)

@@ -257,8 +257,7 @@ int saved_put(int32_t b, int32_t v, struct slot *s)
         swap_host_put(h);
         return -ENOMEM;
     }
-    stream_sync(h->busy);
-    h->busy = 0;
+    swap_host_wait(h);
     stream_sync(s->uses_mask);
     if (s->avail_seq)
         stream_sync(1ull << s->avail_stream);
@@ -372,7 +371,7 @@ int exec_replay(uint32_t i, unsigned t)
         if (r)
             return r;
         if (makes && s->host) {
-            stream_order(t, s->host->busy);
+            swap_host_order(t, s->host);
             swap_discard(s);
         }
         if (w->mode == REC_SIDE && op.kind == OP_KERNEL) {
@@ -423,29 +422,32 @@ static int step_offload(int32_t b)
     struct host_block *h = swap_host_get(s->bytes);
     if (!h)
         return -ENOMEM;
-    stream_order(STREAM_OUT, s->uses_mask | h->busy | (s->avail_seq ? 1ull << s->avail_stream : 0));
+    swap_host_order(STREAM_OUT, h);
+    stream_order(STREAM_OUT, s->uses_mask | (s->avail_seq ? 1ull << s->avail_stream : 0));
     if (rt.drv->cuMemcpyDtoHAsync_v2(h->p, s->va, s->bytes, rt.stream[STREAM_OUT]) != CUDA_SUCCESS) {
         swap_host_put(h);
         return -EIO;
     }
-    stream_bump(STREAM_OUT);
-    h->busy = 1ull << STREAM_OUT;
+    h->out_seq = stream_mark(STREAM_OUT);
     s->host = h;
     rt.st.swaps_out++;
     rt.st.bytes_out += s->bytes;
     return 0;
 }
 
-static int step_release(int32_t b)
+/* The compute stream waits for the copy; then the memory is free in its order. */
+static int step_release(int32_t b, unsigned t)
 {
     struct slot *s = slot_of(b);
     if (!s || s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE)
         return 0;
     if (!s->host)
         return swap_out(s);
-    mem_unback(s, SLOT_HOST, 1ull << STREAM_OUT);
+    int r = swap_host_order(t, s->host);
+    s->stale_mask |= 1ull << STREAM_OUT;
+    mem_unback(s, SLOT_HOST, 1ull << t);
     rt.st.evictions++;
-    return 0;
+    return r;
 }
 
 static int step_fetch(int32_t b)
@@ -457,11 +459,10 @@ static int step_fetch(int32_t b)
     int r = mem_back(s, STREAM_IN);
     if (r)
         return r;
-    stream_order(STREAM_IN, h->busy);
+    swap_host_order(STREAM_IN, h);
     if (rt.drv->cuMemcpyHtoDAsync_v2(s->va, h->p, s->bytes, rt.stream[STREAM_IN]) != CUDA_SUCCESS)
         return -EIO;
-    stream_bump(STREAM_IN);
-    h->busy |= 1ull << STREAM_IN; /* the copy stays: a later release needs no second offload */
+    h->in_seq = stream_mark(STREAM_IN); /* the copy stays: a later release needs no second offload */
     s->avail_stream = STREAM_IN;
     s->avail_seq = rt.seq[STREAM_IN];
     rt.st.swaps_in++;
@@ -511,7 +512,7 @@ static int take_steps(uint32_t at, unsigned t)
         int r = s->kind == PLAN_REPLAY    ? exec_replay((uint32_t)s->id, t)
                 : s->kind == PLAN_DROP    ? take_away(s->id)
                 : s->kind == PLAN_OFFLOAD ? step_offload(s->id)
-                : s->kind == PLAN_RELEASE ? step_release(s->id)
+                : s->kind == PLAN_RELEASE ? step_release(s->id, t)
                 : s->kind == PLAN_FETCH   ? step_fetch(s->id)
                                           : 0;
         if (r)
@@ -763,7 +764,7 @@ int exec_op_drv(struct rt_op *op)
         note_modes(op, o);
         for (uint32_t i = 0; i < op->n_operands; i++) /* a copy to the host still reads what this op changes */
             if (op->operands[i].mode != REC_READ && op->operands[i].slot->host && op->operands[i].slot->state == SLOT_RESIDENT)
-                stream_order(op->t, op->operands[i].slot->host->busy);
+                swap_host_order(op->t, op->operands[i].slot->host);
         for (uint32_t i = 0; i < op->n_operands; i++) /* wholly overwritten: what it held is not needed */
             if (op->operands[i].mode == REC_WRITE && op->operands[i].slot->state == SLOT_LOST)
                 op->operands[i].slot->state = SLOT_EMPTY;

@@ -251,7 +251,7 @@ static void put_in_force(void)
 
 static void start_planner(void)
 {
-    int r = planner_start(budget_bytes, false);
+    int r = planner_start(budget_bytes, rt.cfg.policy == POLICY_AUTO);
     if (r) {
         log_say(SAY_WARN, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));
         no_plan();

@@ -608,7 +608,10 @@ void mem_unback(struct slot *s, enum slot_state state, uint64_t extra_mask)
 {
     if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT) {
         uint64_t ready = s->uses_mask | extra_mask;
-        if (s->avail_seq)
+        bool awaited = !s->avail_seq; /* a user that waited for the content passes that on */
+        for (uint64_t m = s->uses_mask; m && !awaited; m &= m - 1)
+            awaited = rt.waited[__builtin_ctzll(m)][s->avail_stream] >= s->avail_seq;
+        if (!awaited)
             ready |= 1ull << s->avail_stream;
         s->uses_mask |= extra_mask;
         for (uint32_t p = 0; p < s->n_pages; p++) {

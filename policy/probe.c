@@ -145,8 +145,7 @@ static int save(struct touched *u)
     u->saved = swap_host_get(u->slot->bytes);
     if (!u->saved)
         return -ENOMEM;
-    stream_sync(u->saved->busy);
-    u->saved->busy = 0;
+    swap_host_wait(u->saved);
     return rt.drv->cuMemcpyDtoH_v2(u->saved->p, u->slot->va, u->slot->bytes) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
@@ -207,8 +206,7 @@ static int try_side(struct rt_op *op, struct touched *u, uint32_t n, struct slot
             if (!left[i])
                 r = -ENOMEM;
             else {
-                stream_sync(left[i]->busy);
-                left[i]->busy = 0;
+                swap_host_wait(left[i]);
                 if (rt.drv->cuMemcpyDtoH_v2(left[i]->p, u[i].slot->va, u[i].slot->bytes) != CUDA_SUCCESS)
                     r = -EIO;
             }

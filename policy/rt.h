@@ -45,7 +45,7 @@ enum slot_state {
 struct host_block {
     void *p;
     size_t bytes;
-    uint64_t busy; /* streams whose tail must pass before another stream may use it */
+    uint64_t out_seq, in_seq; /* the last copies of ours that use it, 0 none */
     struct host_block *next;
 };
 
@@ -163,6 +163,8 @@ int stream_order_seq(unsigned t, unsigned u, uint64_t q);
 int stream_sync(uint64_t mask);
 /* Work was queued on stream t. */
 static inline void stream_bump(unsigned t) { rt.seq[t]++; }
+/* The same for a copy on one of our own streams, so that others can wait for just this one. Its sequence number. */
+uint64_t stream_mark(unsigned u);
 int stream_init(void);
 void stream_forget(CUstream s);
 
@@ -230,6 +232,9 @@ int swap_out(struct slot *s); /* RESIDENT -> HOST (EMPTY if never written). -ENO
 int swap_in(struct slot *s);  /* HOST -> RESIDENT */
 /* A pinned host block; NULL when the cap is reached. swap_host_put gives it back. */
 struct host_block *swap_host_get(uint64_t bytes);
+/* What stream t does next comes after the copies that use the block; the host waits for them. */
+int swap_host_order(unsigned t, const struct host_block *b);
+void swap_host_wait(struct host_block *b);
 void swap_host_put(struct host_block *b);
 void swap_discard(struct slot *s); /* forget the host copy */
 /* Evicts least recently used slots until `n` chunks are free or nothing can move. */

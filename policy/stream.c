@@ -52,9 +52,32 @@ static int stream_order_tail(unsigned t, unsigned u)
     return 0;
 }
 
+/* Copies queue up on our own streams: an event each, the latest MARKS of them. */
+enum { MARKS = 256 };
+static CUevent mark[STREAM_FIRST_PROGRAM][MARKS];
+static uint64_t marked[STREAM_FIRST_PROGRAM][MARKS]; /* what each event stands for */
+
+uint64_t stream_mark(unsigned u)
+{
+    uint64_t q = ++rt.seq[u];
+    CUevent *e = &mark[u][q % MARKS];
+    if (!*e && rt.drv->cuEventCreate(e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        *e = NULL;
+    marked[u][q % MARKS] = *e && rt.drv->cuEventRecord(*e, rt.stream[u]) == CUDA_SUCCESS ? q : 0;
+    return q;
+}
+
 int stream_order_seq(unsigned t, unsigned u, uint64_t q)
 {
-    return t == u || rt.waited[t][u] >= q ? 0 : stream_order_tail(t, u);
+    if (t == u || rt.waited[t][u] >= q)
+        return 0;
+    if (u < STREAM_FIRST_PROGRAM && q + MARKS > rt.seq[u] && mark[u][q % MARKS] && marked[u][q % MARKS] == q) {
+        if (rt.drv->cuStreamWaitEvent(rt.stream[t], mark[u][q % MARKS], 0) != CUDA_SUCCESS)
+            return -EIO;
+        rt.waited[t][u] = q;
+        return 0;
+    }
+    return stream_order_tail(t, u);
 }
 
 int stream_order(unsigned t, uint64_t mask)

@@ -29,6 +29,19 @@ int swap_init(void)
     return 0;
 }
 
+int swap_host_order(unsigned t, const struct host_block *b)
+{
+    int r = stream_order_seq(t, STREAM_OUT, b->out_seq), q = stream_order_seq(t, STREAM_IN, b->in_seq);
+    return r ? r : q;
+}
+
+void swap_host_wait(struct host_block *b)
+{
+    if (b->out_seq | b->in_seq)
+        stream_sync(1ull << STREAM_OUT | 1ull << STREAM_IN);
+    b->out_seq = b->in_seq = 0;
+}
+
 struct host_block *swap_host_get(uint64_t bytes)
 {
     bytes = mem_pages(bytes) << rt.shift;
@@ -41,7 +54,7 @@ struct host_block *swap_host_get(uint64_t bytes)
     while (rt.host_bytes + bytes > rt.host_limit_bytes && cached) { /* other sizes make room */
         struct host_block *b = cached;
         cached = b->next;
-        stream_sync(b->busy);
+        swap_host_wait(b);
         rt.drv->cuMemFreeHost(b->p);
         rt.host_bytes -= b->bytes;
         free(b);
@@ -70,6 +83,8 @@ void swap_host_put(struct host_block *b)
 
 void swap_discard(struct slot *s)
 {
+    if (s->host && s->state == SLOT_RESIDENT && s->host->out_seq)
+        s->uses_mask |= 1ull << STREAM_OUT; /* the copy may still be reading */
     swap_host_put(s->host);
     s->host = NULL;
 }
@@ -86,7 +101,8 @@ int swap_out(struct slot *s)
     struct host_block *b = swap_host_get(s->bytes);
     if (!b)
         return -ENOMEM;
-    uint64_t after = s->uses_mask | b->busy;
+    uint64_t after = s->uses_mask;
+    swap_host_order(STREAM_OUT, b);
     if (s->avail_seq)
         after |= 1ull << s->avail_stream;
     stream_order(STREAM_OUT, after);
@@ -94,8 +110,7 @@ int swap_out(struct slot *s)
         swap_host_put(b);
         return -EIO;
     }
-    stream_bump(STREAM_OUT);
-    b->busy = 1ull << STREAM_OUT;
+    b->out_seq = stream_mark(STREAM_OUT);
     s->host = b;
     mem_unback(s, SLOT_HOST, 1ull << STREAM_OUT);
     rt.st.swaps_out++;
@@ -112,13 +127,12 @@ int swap_in(struct slot *s)
     int r = mem_back(s, STREAM_IN);
     if (r)
         return r;
-    stream_order(STREAM_IN, b->busy);
+    swap_host_order(STREAM_IN, b);
     if (rt.drv->cuMemcpyHtoDAsync_v2(s->va, b->p, s->bytes, rt.stream[STREAM_IN]) != CUDA_SUCCESS) {
         mem_unback(s, SLOT_HOST, 0);
         return -EIO;
     }
-    stream_bump(STREAM_IN);
-    b->busy = 1ull << STREAM_IN;
+    b->in_seq = stream_mark(STREAM_IN);
     s->avail_stream = STREAM_IN;
     s->avail_seq = rt.seq[STREAM_IN];
     swap_discard(s);

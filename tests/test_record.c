@@ -15,7 +15,8 @@ static int new_buf(uint64_t bytes)
 {
     static uint64_t serial;
     int k = record_alloc(&r, bytes);
-    return record_buf(&r, bytes, ++serial, serial, k);
+    serial++;
+    return record_buf(&r, bytes, serial, serial, k);
 }
 
 START_TEST(read_and_write_of_one_buffer_is_in_place)
