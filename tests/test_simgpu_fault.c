@@ -22,6 +22,7 @@ START_TEST(illegal_address_sticks)
     OK(cuEventCreate(&e, 0));
     OK(cuMemsetD32Async(p, 1, 1, s));
     OK(cuStreamSynchronize(s));
+    launch_nap(20000, s); /* time to enqueue what follows */
     launch_fill(0x10000, 1, 1, s);
     launch_fill(p, 2, 1, s); /* comes after the fault: does not happen */
     OK(cuLaunchHostFunc(s, (CUhostFn)abort, &ran));
@@ -126,10 +127,14 @@ static void my_handler(int sig)
     _exit(33);
 }
 
+/* The program's handler gets the program's faults and no others, whenever it was set. */
 START_TEST(programs_handler_is_called)
 {
-    signal(SIGSEGV, my_handler);
+    if (_i == 0)
+        signal(SIGSEGV, my_handler);
     start();
+    if (_i == 1)
+        signal(SIGSEGV, my_handler);
     launch_fill(0x10000, 1, 1, NULL);
     FAILS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS); /* ours, not the program's */
     volatile uintptr_t nowhere = 8;
@@ -227,7 +232,7 @@ int main(void)
     tcase_add_test(t, faults_in_many_streams);
     tcase_add_test_raise_signal(t, guard_catches_the_host, SIGSEGV);
     tcase_add_test_raise_signal(t, host_fault_is_the_programs, SIGSEGV);
-    tcase_add_exit_test(t, programs_handler_is_called, 33);
+    tcase_add_loop_exit_test(t, programs_handler_is_called, 33, 0, 2);
     tcase_add_test(t, injected_failures);
     tcase_add_loop_test(t, bad_settings, 0, 6);
     tcase_add_test(t, forked_child);

@@ -86,7 +86,7 @@ typedef struct {
     double flops_per_s, bytes_per_s, host_bytes_per_s;
     uint64_t launch_ns;
     uint64_t chaos_seed;
-    bool chaos, guard;
+    bool chaos, guard, guard_off; /* SIMGPU_GUARD=1, =0 */
     const char *stats_path; /* NULL: none */
 } gpu_settings;
 extern gpu_settings gpu_cfg;

@@ -121,7 +121,8 @@ CUresult gpu_config_read(void)
         gpu_cfg.chaos = true;
     }
     const char *guard = getenv("SIMGPU_GUARD");
-    gpu_cfg.guard = guard && *guard && strcmp(guard, "0") != 0;
+    gpu_cfg.guard_off = guard && !strcmp(guard, "0");
+    gpu_cfg.guard = guard && *guard && !gpu_cfg.guard_off;
     const char *stats = getenv("SIMGPU_STATS");
     if (stats && *stats) {
         /* the program may change its directory before it ends */

@@ -226,11 +226,13 @@ CUresult gpu_exec_wait(CUstream s, uint64_t seq)
     host_waiters++;
     if (gpu_cfg.chaos && s->done < seq)
         gpu_exec_progress(); /* once: workers that hold back look at host_waiters */
-    while (s->done < seq && s->has_worker) /* after a failure too: until nothing touches the caller's memory */
+    /* after a failure too: until nothing touches the caller's memory */
+    while (s->done < seq && s->has_worker && !gpu_exiting)
         wait_for_progress();
     host_waiters--;
+    CUresult r = s->done < seq && gpu_exiting ? CUDA_ERROR_DEINITIALIZED : ctx->sticky;
     gpu_stream_unref(s);
-    return ctx->sticky;
+    return r;
 }
 
 void gpu_exec_drain(CUcontext ctx)
@@ -249,6 +251,7 @@ void gpu_exec_stop_for_exit(void)
 {
     gpu_lock();
     gpu_exiting = 1;
+    gpu_exec_progress();
     for (int i = 0; i < 200 && running > inside; i++)
         wait_for_progress_at_most(10000000);
     gpu_unlock();

@@ -10,6 +10,8 @@
  * device window cannot be unwound from here: it gets a page of zeroes under its feet, the kernel runs to its
  * end, and the operation then counts as faulted. Outside the window the fault is the program's own.
  *
+ * The handler is installed by cuInit, and again before an operation if the program has set one since.
+ *
  * Be careful: the handler runs on the faulting thread at any instruction; it takes no lock.
  */
 #include <setjmp.h>
@@ -94,8 +96,20 @@ void gpu_fault_install(void)
     sigaction(SIGBUS, &sa, &before_bus);
 }
 
+/* A program may set a handler of its own after cuInit: ours goes in front of it again. */
+static void stay_in_front(void)
+{
+    struct sigaction now;
+    if (sigaction(SIGSEGV, NULL, &now) || (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault))
+        return;
+    gpu_lock();
+    gpu_fault_install();
+    gpu_unlock();
+}
+
 bool gpu_fault_run(gpu_op *op)
 {
+    stay_in_front();
     sigjmp_buf here;
     unsigned lent_before = n_lent;
     atomic_fetch_add(&n_inside, 1);

@@ -97,6 +97,8 @@ CUresult gpu_enter(gpu_call *call, enum gpu_need need)
         return CUDA_SUCCESS;
     if (!initialised)
         return CUDA_ERROR_NOT_INITIALIZED;
+    if (gpu_exiting)
+        return CUDA_ERROR_DEINITIALIZED;
     if (gpu_exec_inside())
         return CUDA_ERROR_NOT_PERMITTED;
     if (call->fault >= 0 && gpu_config_fault_hits(call->fault))

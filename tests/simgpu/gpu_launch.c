@@ -1,7 +1,6 @@
 /*
  * Kernel launches. Parameters are copied before the call returns; the kernel sees the copies. They are the
- * operation's own memory, so a kernel that faulted while threads of its own still read them loses them on
- * purpose.
+ * operation's own memory, which is kept when a kernel faulted: threads it started may still read it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,11 +25,17 @@ static void run(gpu_op *op)
     l->finished = true;
 }
 
+static gpu_op *abandoned; /* of kernels that faulted; under gpu_lock */
+
 static void retire(gpu_op *op)
 {
     launch_op *l = (launch_op *)op;
-    if (l->finished || l->op.skipped)
+    if (l->finished || l->op.skipped) {
         free(l);
+    } else {
+        op->next = abandoned;
+        abandoned = op;
+    }
 }
 
 typedef struct {

@@ -10,8 +10,8 @@
  * SIMGPU_CHAOS every fresh piece is filled with garbage instead.
  *
  * Who may touch device memory: with protection keys only threads between gpu_phys_open and gpu_phys_close,
- * and those they start. Without them everybody may, unless SIMGPU_GUARD is set: the memory is then
- * inaccessible whenever no device work runs.
+ * and those they start (SIMGPU_GUARD=0 gives the keys up). Without them everybody may, unless SIMGPU_GUARD=1:
+ * the memory is then inaccessible whenever no device work runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -208,6 +208,20 @@ static void guard_all(bool open)
         mprotect((void *)segments[i].from, segments[i].to - segments[i].from, open ? segments[i].prot : PROT_NONE);
 }
 
+static bool guard_room(void)
+{
+    if (n_segments + 3 <= room_segments)
+        return true;
+    size_t room = room_segments ? room_segments * 2 : 64;
+    segment *more = realloc(segments, room * sizeof *more);
+    if (!more)
+        return false;
+    segments = more;
+    room_segments = room;
+    return true;
+}
+
+/* Forgets what was said about [from, to). Without memory a rest of a segment is forgotten too: it stays as it is. */
 static void guard_cut(uintptr_t from, uintptr_t to)
 {
     for (size_t i = 0; i < n_segments;) {
@@ -217,7 +231,7 @@ static void guard_cut(uintptr_t from, uintptr_t to)
             continue;
         }
         segments[i] = segments[--n_segments];
-        if (n_segments + 2 > room_segments)
+        if (!guard_room())
             continue;
         if (s.from < from)
             segments[n_segments++] = (segment){ s.from, from, s.prot };
@@ -228,14 +242,8 @@ static void guard_cut(uintptr_t from, uintptr_t to)
 
 static bool guard_add(uintptr_t from, uintptr_t to, int prot)
 {
-    if (n_segments + 3 > room_segments) {
-        size_t room = room_segments ? room_segments * 2 : 64;
-        segment *more = realloc(segments, room * sizeof *more);
-        if (!more)
-            return false;
-        segments = more;
-        room_segments = room;
-    }
+    if (!guard_room())
+        return false;
     segments[n_segments++] = (segment){ from, to, prot };
     return true;
 }
@@ -310,6 +318,25 @@ void gpu_phys_unmap(CUdeviceptr va, uint64_t bytes)
         mprotect(want, bytes, PROT_NONE); /* out of map areas: at least it faults */
 }
 
+/* True if the key really closes memory to this thread and opens it again, as seen by a system call. */
+static bool pkey_works(int key)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int ends[2];
+    bool works = false;
+    void *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return false;
+    if (pipe2(ends, O_CLOEXEC) == 0) {
+        works = pkey_mprotect(p, page, PROT_READ | PROT_WRITE, key) == 0 && pkey_set(key, 0) == 0 &&
+                write(ends[1], p, 1) == 1 && pkey_set(key, PKEY_DISABLE_ACCESS) == 0 && write(ends[1], p, 1) == -1;
+        close(ends[0]);
+        close(ends[1]);
+    }
+    munmap(p, page);
+    return works;
+}
+
 CUresult gpu_phys_init(void)
 {
     file = memfd_create("simgpu-memory", MFD_CLOEXEC);
@@ -332,6 +359,12 @@ CUresult gpu_phys_init(void)
     }
     if (!gpu_window_bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pkey = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    if (!gpu_cfg.guard_off) {
+        pkey = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+        if (pkey >= 0 && !pkey_works(pkey)) {
+            pkey_free(pkey);
+            pkey = -1;
+        }
+    }
     return CUDA_SUCCESS;
 }
