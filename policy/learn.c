@@ -28,6 +28,7 @@ static int tries, recorded_iterations;
 static uint64_t budget_bytes;
 static char best_path[128];
 static int best_lacking;
+static bool with_copies; /* recompute alone cannot meet the limit: copies to the host take part */
 static bool reset_pending, counted_before;
 static uint64_t quiet_until, quiet_periods = 32; /* an iteration that needs no plan is looked at again, ever more rarely */
 
@@ -251,7 +252,7 @@ static void put_in_force(void)
 
 static void start_planner(void)
 {
-    int r = planner_start(budget_bytes, rt.cfg.policy == POLICY_AUTO);
+    int r = planner_start(budget_bytes, with_copies);
     if (r) {
         log_say(SAY_WARN, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));
         no_plan();
@@ -298,8 +299,14 @@ static void poll_planner(int wait_ms)
         if (best_path[0]) { /* an earlier one, whose map lacks some chunks, is better than none */
             tries = MAX_TRIES;
             take_plan(best_path);
-        } else
+        } else if (rt.cfg.policy == POLICY_AUTO && !with_copies) {
+            with_copies = true;
+            budget_bytes = budget_now();
+            start_planner();
+        } else {
+            planner_say_why();
             no_plan();
+        }
         break;
     default:
         break;
@@ -314,13 +321,14 @@ static void plan_now(void)
 {
     rt.mode = MODE_PLAN;
     tries = 0;
+    with_copies = false;
     budget_bytes = budget_now();
     if (rt.cfg.plan_path[0])
         take_plan(rt.cfg.plan_path);
     else
         start_planner();
     /* Short iterations: waiting a moment costs less than running on without a plan. */
-    for (int i = 0; i < MAX_TRIES && rt.mode == MODE_PLAN; i++)
+    for (int i = 0; i < 2 * MAX_TRIES && rt.mode == MODE_PLAN; i++)
         poll_planner(PLAN_WAIT_MS);
     if (rt.mode == MODE_FALLBACK && ex.installed) /* this is a boundary: go on at once */
         exec_begin(), rt.mode = MODE_REHEARSE;

@@ -18,6 +18,7 @@ extern char **environ;
 static pid_t child = -1;
 static char dir[64], trace_path[96], plan_path[96];
 static enum planner_state state;
+static int last_status;
 
 static int make_dir(void)
 {
@@ -94,7 +95,7 @@ int planner_start(uint64_t limit_bytes, bool offload)
     return 0;
 }
 
-static void say_why(int status)
+void planner_say_why(void)
 {
     char path[96], line[400] = "";
     snprintf(path, sizeof path, "%s/plan.err", dir);
@@ -105,6 +106,7 @@ static void say_why(int status)
         fclose(f);
     }
     line[strcspn(line, "\n")] = 0;
+    int status = last_status;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
         log_say(SAY_WARN, "no plan meets the limit (%s); memory is held by swapping", line);
     else
@@ -120,10 +122,10 @@ enum planner_state planner_poll(int wait_ms)
         if (r == child || (r < 0 && errno != EINTR)) {
             /* the program may have reaped it (SIGCHLD ignored): the file tells */
             bool ok = r == child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(plan_path, R_OK) == 0;
+            pid_t child_was = child;
             child = -1;
             state = ok ? PLANNER_DONE : PLANNER_FAILED;
-            if (!ok && r > 0)
-                say_why(status);
+            last_status = r == child_was ? status : 0;
             break;
         }
         if (waited >= wait_ms)

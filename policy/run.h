@@ -128,6 +128,8 @@ int planner_start(uint64_t limit_bytes, bool offload);
 /* Where it stands, waiting at most `wait_ms`. DONE: planner_path() is the plan. */
 enum planner_state planner_poll(int wait_ms);
 const char *planner_path(void);
+/* After FAILED: one line with the planner's own words. */
+void planner_say_why(void);
 void planner_stop(void);
 
 #endif
