@@ -223,6 +223,10 @@ static void unwind(const struct search *s, int32_t x, struct checkmate_plan *p)
             for (int i = 0; i < s->st[x].t; i++)
                 p->S[(size_t)s->st[x].t * n + (size_t)i] = s->st[x].set >> i & 1;
     }
+    /* put off too long: what was computed again in a stage had better not been held into it */
+    for (size_t k = 0; k < n * n; k++)
+        if (p->R[k])
+            p->S[k] = 0;
 }
 
 static int prepare(struct search *s)

@@ -4,9 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int has_bit(const struct graph *g, int32_t b)
+/* A buffer that outlives the iteration on both sides stays unless an op overwrites it whole: then its old contents may
+ * leave before, and its new ones be rebuilt. */
+static unsigned char *find_movable(const struct graph *g)
 {
-    return (g->bufs[b].born >= 0 || g->bufs[b].dies >= 0) && g->bufs[b].bytes > 0;
+    unsigned char *moves = calloc((size_t)g->n_bufs + 1, 1);
+    for (int32_t b = 0; moves && b < g->n_bufs; b++)
+        moves[b] = g->bufs[b].born >= 0 || g->bufs[b].dies >= 0;
+    for (int32_t i = 0; moves && i < g->n_operands; i++)
+        if (g->operands[i].role == GRAPH_WRITE)
+            moves[g->operands[i].buf] = 1;
+    return moves;
 }
 
 static void fill_op(struct milp_model *m, const int *bit, int32_t i)
@@ -23,7 +31,7 @@ static void fill_op(struct milp_model *m, const int *bit, int32_t i)
                 p->side_in |= milp_bit(in);
             else
                 p->in |= milp_bit(in);
-        } else if (d[j].in >= 0 && d[j].role != GRAPH_SIDE && g->bufs[d[j].buf].bytes > 0) {
+        } else if (d[j].in >= 0 && d[j].role != GRAPH_SIDE) {
             /* an in-place change of a buffer that stays cannot be done twice */
             int32_t until = d[j].role == GRAPH_RMW ? -1 : g->vals[d[j].in].over;
             p->until = until < p->until ? until : p->until;
@@ -40,8 +48,6 @@ static void fill_op(struct milp_model *m, const int *bit, int32_t i)
                 p->out |= milp_bit(out);
                 p->gone |= versions;
             }
-        } else if (d[j].out >= 0 && d[j].role == GRAPH_WRITE && g->bufs[d[j].buf].bytes > 0) {
-            p->until = -1; /* would overwrite what stays */
         }
     }
 }
@@ -50,18 +56,25 @@ int milp_model_new(const struct graph *g, struct milp_model *m)
 {
     memset(m, 0, sizeof *m);
     int *bit = malloc(((size_t)g->n_vals + 1) * sizeof *bit);
-    if (!bit)
+    unsigned char *moves = find_movable(g);
+    if (!bit || !moves) {
+        free(bit);
+        free(moves);
         return -ENOMEM;
+    }
     m->g = g;
     m->n_ops = g->n_ops;
     int e = 0;
-    for (int32_t b = 0; b < g->n_bufs; b++)
-        if (!has_bit(g, b))
+    for (int32_t b = 0; b < g->n_bufs; b++) {
+        if (!moves[b])
             m->always_bytes += g->bufs[b].bytes;
+        if (g->bufs[b].born < 0)
+            m->start_bytes += g->bufs[b].bytes;
+    }
     for (int32_t v = 0; v < g->n_vals && !e; v++) {
         const struct graph_val *x = &g->vals[v];
         bit[v] = -1;
-        if (!has_bit(g, x->buf) || (x->producer < 0 && g->bufs[x->buf].born >= 0))
+        if (!moves[x->buf] || (x->producer < 0 && g->bufs[x->buf].born >= 0))
             continue;
         if (m->n == MILP_VALUES_MAX) {
             e = -E2BIG;
@@ -100,6 +113,7 @@ int milp_model_new(const struct graph *g, struct milp_model *m)
         }
     }
     free(bit);
+    free(moves);
     if (e)
         milp_model_free(m);
     return e;

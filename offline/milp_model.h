@@ -1,7 +1,8 @@
 /* milp_model.h: a small trace as sets of values, for the exact solvers.
  *
  * Every value that may leave memory and come back, or leave early, has a bit. Buffers that exist before the iteration
- * and outlive it stay where they are: their bytes are a constant and their versions follow the program.
+ * and outlive it stay where they are, unless an op overwrites them whole: their bytes are a constant and their versions
+ * follow the program.
  *
  * Threads: a model does not change once made. Errors: 0 or a negative errno.
  */
@@ -41,6 +42,7 @@ struct milp_model {
     int64_t bytes[MILP_VALUES_MAX];
     milp_set fixed;          /* nothing rebuilds these */
     int64_t always_bytes;    /* buffers without bits */
+    int64_t start_bytes;     /* in use before op 0, whatever the plan */
     struct milp_op *op;      /* [n_ops] */
     milp_set *wanted;        /* [n_ops + 1] values the program itself reads at op t or later, or that must survive */
     milp_set *useful;        /* [n_ops + 1] values something at t or later might want */

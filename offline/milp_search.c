@@ -267,7 +267,7 @@ int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_
     int e = s.maker ? rehash(&s) : -ENOMEM;
     for (int v = 0; v < m->n && !e; v++)
         s.maker[v] = m->g->vals[m->val[v]].producer;
-    if (!e && bytes_of(m, m->start) <= s.room)
+    if (!e && m->start_bytes <= limit_bytes)
         reach(&s, (struct state){ .set = m->start & m->useful[0], .parent = -1, .op = -1 });
     while (!e && !s.err && s.heap_n && !f->found) {
         struct entry top = heap_pop(&s);

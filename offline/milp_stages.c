@@ -240,7 +240,7 @@ int milp_stages(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_
     s.room = (double)(limit_bytes - m->always_bytes) * s.unit;
     for (int v = 0; v < m->n; v++)
         s.cur[v] = m->start & milp_bit(v) ? milp_col(s.p, 0, 1, 0, 0) : -1;
-    int e = s.room < 0 ? -ENOSPC : 0;
+    int e = s.room < 0 || m->start_bytes > limit_bytes ? -ENOSPC : 0;
     for (int32_t t = 0; t <= m->n_ops && !e; t++)
         e = add_stage(&s, t);
     if (e == -ENOSPC) {
