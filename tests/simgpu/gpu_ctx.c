@@ -64,9 +64,9 @@ static void close_stream(void *h, void *arg)
 /* Waits for the context's work, then frees all it owns. */
 static void stop(CUcontext ctx)
 {
+    ctx->alive = false; /* nothing new from other threads */
     gpu_ctx_wait_host(ctx);
     gpu_exec_drain(ctx);
-    ctx->alive = false;
     gpu_handle_each(GPU_STREAM, close_stream, ctx);
     for (CUstream s = ctx->streams, next; s; s = next) {
         next = s->next_in_ctx;

@@ -63,18 +63,19 @@ static uint64_t random_next(uint64_t *state)
 }
 
 /* A legal delay before an operation whose dependencies are met: 5 in 8 none, 2 in 8 until another stream
-   has got one step further (0.2 ms at most), 1 in 8 until a host thread waits (1 ms at most). */
+   has got one step further (0.26 ms at most), 1 in 8 until a host thread waits (1 ms at most). The longer a
+   stream lives the shorter its delays, so that long programs end. */
 static void be_unkind(CUstream s)
 {
-    uint64_t dice = random_next(&s->chaos);
+    uint64_t dice = random_next(&s->chaos), age = 1 + s->done / 1000;
     if ((dice & 7) < 5)
         return;
     if ((dice & 7) < 7) {
-        wait_for_progress_at_most(dice >> 8 & 0x3ffff);
+        wait_for_progress_at_most((dice >> 8 & 0x3ffff) / age);
         return;
     }
     for (int i = 0; i < 10 && !host_waiters && !gpu_exiting; i++)
-        wait_for_progress_at_most(100000);
+        wait_for_progress_at_most(100000 / age);
 }
 
 static void *worker(void *arg)

@@ -27,7 +27,8 @@
 static const char thread_name[] = "simgpu-worker";
 
 static struct sigaction before_segv, before_bus;
-static __thread sigjmp_buf *landing; /* set while this worker is inside device work */
+/* set while this worker is inside device work; the handler must be able to read it without allocating */
+static __thread sigjmp_buf *landing __attribute__((tls_model("initial-exec")));
 
 /* Pages lent to kernel threads that faulted; taken back when no operation that might use them runs. */
 enum { LENT = 1024 };
