@@ -16,9 +16,10 @@ $(FACT_DIR)/fact.o: tests/gpu/facts/fact.c $(FACT_DEP) | $(DEPS_STAMP)
 $(FACT_BIN): $(FACT_DIR)/%: tests/gpu/facts/%.c $(FACT_DIR)/fact.o $(FACT_DEP) $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIE $< $(FACT_DIR)/fact.o -o $@ $(LDFLAGS) -pie -L$(B)/simgpu -l:libcuda.so.1 -ldl -lpthread
+# never with a sanitizer: it answers dlsym before a sanitizer's runtime is up
 $(FACT_DIR)/libspy.so: tests/gpu/facts/spy.c $(FACT_DEP) | $(DEPS_STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared $< -o $@ $(LDFLAGS) -ldl -lpthread
+	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -fPIC -fvisibility=hidden -shared $< -o $@ -ldl -lpthread
 $(FACT_DIR)/kernels.simgpu.so: tests/gpu/facts/kernels_sim.c tests/simgpu/simgpu.h | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared $< -o $@

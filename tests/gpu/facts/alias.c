@@ -17,7 +17,8 @@ static unsigned read_bad(CUdeviceptr bad, CUstream s)
     unsigned n = 0;
     fact_cu(cuStreamSynchronize(s));
     fact_cu(cuMemcpyDtoH_v2(&n, bad, sizeof n));
-    fact_cu(cuMemsetD32_v2(bad, 0, 1));
+    fact_cu(cuMemsetD32Async(bad, 0, 1, s));
+    fact_cu(cuStreamSynchronize(s));
     return n;
 }
 
@@ -66,6 +67,7 @@ int main(void)
     CUstream s, t;
     fact_cu(cuMemAlloc_v2(&bad, 4096));
     fact_cu(cuMemsetD32_v2(bad, 0, 1));
+    fact_cu(cuCtxSynchronize()); /* a fill does not wait for itself, and the streams below do not wait for it */
     fact_cu(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     fact_cu(cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));
     fact_cu(cuMemAddressReserve(&a, 2 * FACT_CHUNK_BYTES, 0, 0, 0));

@@ -84,6 +84,7 @@ int main(void)
     fact_cu(cuMemAlloc_v2(&a, bytes));
     fact_cu(cuMemAlloc_v2(&b, bytes));
     fact_cu(cuMemsetD32_v2(b, 0, bytes / 4));
+    fact_cu(cuCtxSynchronize()); /* a fill does not wait for itself, and the streams below do not wait for it */
     double t0 = fact_now_us();
     fact_cu(cuMemHostAlloc((void **)&host, host_bytes, 0));
     fact_num("host_alloc_us_per_mib", (fact_now_us() - t0) / (double)(host_bytes >> 20));

@@ -96,6 +96,7 @@ int main(void)
     train_kernels = large ? 200 : 50;
     fact_cu(cuMemAlloc_v2(&buf, train_bytes));
     fact_cu(cuMemsetD32_v2(buf, 0, train_bytes / 4));
+    fact_cu(cuCtxSynchronize()); /* a fill does not wait for itself, and the stream below does not wait for it */
     fact_cu(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     fact_cu(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     fact_cu(cuMemAddressReserve(&va, FACT_CHUNK_BYTES, 0, 0, 0));
