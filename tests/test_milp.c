@@ -139,7 +139,9 @@ START_TEST(search_equals_the_exhaustive_search)
         ck_assert_int_eq(milp_model_new(g, &m), 0);
         int64_t peak = g->baseline_peak_bytes;
         for (int k = 0; k < 4 && peak > 0; k++) {
-            int64_t limit = peak - peak * k / 8 - (k > 0);
+            int64_t limit = g->floor_bytes + (peak - g->floor_bytes) * k * k / 16 - (k == 3);
+            if (limit <= 0)
+                continue;
             int64_t want = oracle(g, limit);
             if (want == -2)
                 break;
