@@ -62,6 +62,27 @@ START_TEST(copy_faults)
 }
 END_TEST
 
+/* A fault is its context's own affair. */
+START_TEST(other_contexts_go_on)
+{
+    start();
+    CUcontext other;
+    CUdeviceptr p;
+    unsigned got = 0;
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    OK(cuMemAlloc_v2(&p, 4));
+    OK(cuCtxPushCurrent_v2(test_ctx));
+    launch_fill(0x10000, 1, 1, NULL);
+    FAILS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    OK(cuCtxPopCurrent_v2(NULL));
+    OK(cuMemsetD32_v2(p, 6, 1));
+    OK(cuMemcpyDtoH_v2(&got, p, 4));
+    ck_assert_uint_eq(got, 6);
+    OK(cuCtxDestroy_v2(other));
+    FAILS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+END_TEST
+
 /* Threads that a kernel starts cannot be unwound; the kernel ends and the fault counts all the same. */
 START_TEST(fault_in_a_kernels_thread)
 {
@@ -228,6 +249,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, illegal_address_sticks);
     tcase_add_test(t, copy_faults);
+    tcase_add_test(t, other_contexts_go_on);
     tcase_add_test(t, fault_in_a_kernels_thread);
     tcase_add_test(t, faults_in_many_streams);
     tcase_add_test_raise_signal(t, guard_catches_the_host, SIGSEGV);

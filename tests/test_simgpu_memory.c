@@ -402,5 +402,37 @@ START_TEST(batch_copy)
 }
 END_TEST
 
+START_TEST(batch_copy_3d)
+{
+    start();
+    CUstream s;
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    unsigned char host[4][8], back[2][4];
+    for (int i = 0; i < 32; i++)
+        (&host[0][0])[i] = (unsigned char)i;
+    CUdeviceptr p;
+    OK(cuMemAlloc_v2(&p, 8));
+    CUDA_MEMCPY3D_BATCH_OP ops[2];
+    memset(ops, 0, sizeof ops);
+    ops[0].src.type = ops[0].dst.type = ops[1].src.type = ops[1].dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    ops[0].src.op.ptr.ptr = (CUdeviceptr)(uintptr_t)&host[1][2];
+    ops[0].src.op.ptr.rowLength = 8;
+    ops[0].dst.op.ptr.ptr = ops[1].src.op.ptr.ptr = p;
+    ops[1].dst.op.ptr.ptr = (CUdeviceptr)(uintptr_t)back;
+    for (int i = 0; i < 2; i++) {
+        ops[i].extent = (CUextent3D){ 4, 2, 1 };
+        ops[i].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    }
+    size_t failed = 5;
+    OK(cuMemcpy3DBatchAsync(2, ops, &failed, 0, s));
+    ck_assert_uint_eq(failed, SIZE_MAX);
+    ck_assert_mem_eq(back[0], &host[1][2], 4);
+    ck_assert_mem_eq(back[1], &host[2][2], 4);
+    ops[1].dst.type = (CUmemcpy3DOperandType)7;
+    FAILS(cuMemcpy3DBatchAsync(2, ops, &failed, 0, s), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_uint_eq(failed, 1);
+}
+END_TEST
+
 RUN_SUITE("simgpu_memory", limit, address_range, linear_copies, copies_2d, copies_3d, fills, host_memory, managed,
-          pointer_attributes, arrays, batch_copy)
+          pointer_attributes, arrays, batch_copy, batch_copy_3d)

@@ -209,6 +209,8 @@ static CUresult alloc_host(void **out, size_t bytes, unsigned flags)
         free(r);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    if (r->span >= 2 * HUGE_ALIGN)
+        madvise(p, r->span, MADV_HUGEPAGE); /* a wish: fewer page faults */
     r->flags = flags;
     r->start = (CUdeviceptr)(uintptr_t)p;
     gpu_lock();

@@ -371,3 +371,68 @@ GPU_API_BOTH(cuMemcpyBatchAsync_v2, _ptsz,
              (CUdeviceptr *d, CUdeviceptr *s, size_t *sizes, size_t n, CUmemcpyAttributes *attrs, size_t *first,
               size_t n_attrs, CUstream h),
              batch(d, s, sizes, n, attrs, first, n_attrs, NULL, h, per_thread))
+
+static CUresult operand(const CUmemcpy3DOperand *o, size_t element_bytes, end_of_copy *out)
+{
+    memset(out, 0, sizeof *out);
+    if (o->type == CU_MEMCPY_OPERAND_TYPE_POINTER) {
+        out->type = CU_MEMORYTYPE_UNIFIED;
+        out->device = o->op.ptr.ptr;
+        out->pitch = o->op.ptr.rowLength * element_bytes; /* 0: rows follow one another */
+        out->height = o->op.ptr.layerHeight;
+    } else if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+        out->type = CU_MEMORYTYPE_ARRAY;
+        out->array = o->op.array.array;
+        out->x = o->op.array.offset.x * element_bytes;
+        out->y = o->op.array.offset.y;
+        out->z = o->op.array.offset.z;
+    } else
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+static size_t array_element_bytes(const CUmemcpy3DOperand *o)
+{
+    if (o->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
+        return 0;
+    gpu_lock();
+    size_t n = gpu_handle_kind(o->op.array.array) == GPU_ARRAY ? o->op.array.array->element_bytes : 0;
+    gpu_unlock();
+    return n;
+}
+
+/* Extents count elements when an array takes part, else bytes. */
+static CUresult batch_3d(size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags, CUstream h,
+                         bool per_thread)
+{
+    if (failed)
+        *failed = SIZE_MAX;
+    if (!n || !ops || flags || ((!h || h == CU_STREAM_LEGACY) && !per_thread))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n; i++) {
+        const CUDA_MEMCPY3D_BATCH_OP *o = &ops[i];
+        size_t element = array_element_bytes(&o->src);
+        element = element ? element : array_element_bytes(&o->dst);
+        element = element ? element : 1;
+        unsigned how = o->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? STAGE : 0;
+        end_of_copy d, s;
+        CUresult e = operand(&o->dst, element, &d);
+        if (!e)
+            e = operand(&o->src, element, &s);
+        if (!e)
+            e = between(&d, &s, o->extent.width * element, o->extent.height, o->extent.depth, how, h, per_thread);
+        if (e) {
+            if (failed)
+                *failed = i;
+            return e;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+GPU_API_BOTH(cuMemcpy3DBatchAsync, _ptsz,
+             (size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags, CUstream h),
+             batch_3d(n, ops, failed, flags, h, per_thread))
+GPU_API_BOTH(cuMemcpy3DBatchAsync_v2, _ptsz,
+             (size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream h),
+             batch_3d(n, ops, NULL, flags, h, per_thread))

@@ -118,10 +118,6 @@ REFUSE_BOTH(cuMemDiscardBatchAsync, _ptsz, (CUdeviceptr *a, size_t *b, size_t c,
 REFUSE_BOTH(cuMemDiscardAndPrefetchBatchAsync, _ptsz, (CUdeviceptr *a, size_t *b, size_t c, CUmemLocation *d, size_t
        *e, size_t f, unsigned long long g, CUstream h))
 
-/* Copies */
-REFUSE_BOTH(cuMemcpy3DBatchAsync, _ptsz, (size_t a, CUDA_MEMCPY3D_BATCH_OP *b, size_t *c, unsigned long long d,
-       CUstream e))
-REFUSE_BOTH(cuMemcpy3DBatchAsync_v2, _ptsz, (size_t a, CUDA_MEMCPY3D_BATCH_OP *b, unsigned long long c, CUstream d))
 
 /* Arrays */
 REFUSE(cuArrayGetPlane, (CUarray *a, CUarray b, unsigned c))
