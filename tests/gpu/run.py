@@ -105,7 +105,7 @@ def main(argv):
                 if name in suite.before:
                     suite.result[name] = suite.before[name]
                 continue
-            budget = base.Budget(share, within=suite.budget)
+            budget = base.Budget(args.budget if args.selftest else share, within=suite.budget)
             print(f"{name} ...", file=sys.stderr, flush=True)
             if budget.left() <= 1:
                 suite.result[name] = {"status": "skipped: time"}

@@ -232,13 +232,13 @@ class Suite:
             r.device_peak_bytes = doc.get("peak_physical_bytes") if doc else None
         return r
 
-    def remat_run(self, name, argv, timeout, limit=None, policy=None, trace_out=None, env=None):
-        """argv under `remat run`, with a cache of its own, so that nothing learnt before helps. Returns (Run, the
-        statistics object or None)."""
+    def remat_run(self, name, argv, timeout, limit=None, policy=None, trace_out=None, cache=None):
+        """argv under `remat run`. Its cache is the folder `cache`, or one of its own, so that nothing learnt before
+        helps. Returns (Run, the statistics object or None)."""
         stats = os.path.join(self.work, "stats.json")
         if os.path.exists(stats):
             os.unlink(stats)
-        cache = tempfile.mkdtemp(prefix="cache-", dir=self.work)
+        own = None if cache else tempfile.mkdtemp(prefix="cache-", dir=self.work)
         cmd = [self.remat, "run", "--stats", stats]
         if limit:
             cmd += ["--limit", str(int(limit))]
@@ -246,8 +246,9 @@ class Suite:
             cmd += ["--policy", policy]
         if trace_out:
             cmd += ["--trace-out", trace_out]
-        r = self.run(name, cmd + ["--"] + argv, timeout, env=dict(env or {}, REMAT_CACHE=cache))
-        shutil.rmtree(cache, ignore_errors=True)
+        r = self.run(name, cmd + ["--"] + argv, timeout, env={"REMAT_CACHE": cache or own})
+        if own:
+            shutil.rmtree(own, ignore_errors=True)
         return r, read_json(stats)
 
     # ---- the result ------------------------------------------------------------------------------------------

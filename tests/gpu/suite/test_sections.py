@@ -82,7 +82,7 @@ class Sections(unittest.TestCase):
         rows = self.rows(result)
         self.assertEqual(self.status, 0)
         self.assertEqual(set(rows), {"native", "remat", "remat75", "remat50", "remat35", "checkpoint", "remat@ck",
-                                     "compile", "swap50"})
+                                     "compile", "swap50", "warm50"})
         native = rows["native"]["max_allocated_bytes"]
         self.assertEqual(rows["remat50"]["limit_bytes"], native // 2)
         self.assertEqual(rows["remat@ck"]["limit_bytes"], rows["checkpoint"]["max_allocated_bytes"])

@@ -10,16 +10,16 @@ STEADY = 8
 # NVML counts the context and loaded kernels with the rest. What of it is overhead is read off the native run, and
 # may differ a little between runs: more than this beyond the limit is a breach.
 NVML_TOLERANCE = 64 << 20
-# per cent of the native peak; None: the peak of per-block checkpointing
-LIMITS = {"remat75": 75, "remat50": 50, "remat35": 35, "swap50": 50, "remat@ck": None}
+# per cent of the native peak (warm50: a second run, with what the first one learnt and planned); None: the peak of per-block checkpointing
+LIMITS = {"remat75": 75, "remat50": 50, "remat35": 35, "swap50": 50, "warm50": 50, "remat@ck": None}
 
 # In passes: each is made for every model before the next begins, so that whatever the time allows is a whole table.
 PASSES = [("first", ["native", "remat", "remat50"]), ("first", ["checkpoint"]), ("first", ["remat75", "remat35"]),
-          ("first", ["remat@ck"]), ("second", ["native", "remat", "remat50", "checkpoint"]), ("first", ["compile"]), ("first", ["swap50"]),
+          ("first", ["remat@ck", "warm50"]), ("second", ["native", "remat", "remat50", "checkpoint"]), ("first", ["compile"]), ("first", ["swap50"]),
           ("second", ["remat75", "remat35"]), ("second", ["compile"])]
 # expected wall time in native runs, to decide whether a run still fits
 WEIGHT = {"native": 1.0, "checkpoint": 1.2, "remat": 2.0, "remat75": 2.5, "remat50": 2.5, "remat35": 3.0, "swap50": 3.0,
-          "remat@ck": 2.5, "compile": 5.0}
+          "warm50": 2.0, "remat@ck": 2.5, "compile": 5.0}
 
 
 def finite(losses):
@@ -108,7 +108,12 @@ def run(suite, budget):
             limit = int(((peer or {}).get("max_allocated_bytes") or 0) * (LIMITS[variant] or 100) / 100)
             if not limit:
                 return
-            r, stats = suite.remat_run(name, argv, timeout, limit=limit,
+            cache = os.path.join(suite.work, f"cache-{model}-{amp}") if variant in ("remat50", "warm50") else None
+            if variant == "warm50" and not (find(model, amp, "remat50") and os.path.isdir(cache)):
+                return
+            if variant == "remat50":
+                os.makedirs(cache, exist_ok=True)
+            r, stats = suite.remat_run(name, argv, timeout, limit=limit, cache=cache,
                                        policy="swap" if variant.startswith("swap") else None)
         row = row_of(model, amp, variant, r, base.read_json(report_path), stats)
         if limit:
