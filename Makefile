@@ -133,7 +133,7 @@ $(B)/tests/test_simgpu_%: tests/test_simgpu_%.c $(B)/simgpu/libcuda.so.1 | $(DEP
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(CHECK_LIBS) $(SIM_LINK) -lm -ldl -lpthread
 $(B)/tests/%: tests/%.c $(B)/obj/unit.a | $(DEPS_STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(B)/obj/unit.a $(CHECK_LIBS) -ljansson -lunwind $(CBC_LIBS) -lsqlite3 \
+	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--whole-archive $(B)/obj/unit.a -Wl,--no-whole-archive $(CHECK_LIBS) -ljansson -lunwind $(CBC_LIBS) -lsqlite3 \
 	  $(OFFLINE_LIBS) -lm -ldl -lpthread
 
 all: $(DEPS_STAMP)
