@@ -130,7 +130,22 @@ START_TEST(copies_2d)
         ck_assert_mem_eq(back[y], &host[y + 2][3], 30);
     d.dstPitch = 29;
     FAILS(cuMemcpy2D_v2(&d), CUDA_ERROR_INVALID_VALUE);
+    d.dstPitch = 32;
+    d.dstXInBytes = 3; /* a row would run into the next one */
+    FAILS(cuMemcpy2D_v2(&d), CUDA_ERROR_INVALID_VALUE);
+    d.dstXInBytes = 0;
     d.dstPitch = 64;
+    d.srcY = SIZE_MAX / 256; /* numbers that wrap around */
+    FAILS(cuMemcpy2D_v2(&d), CUDA_ERROR_INVALID_VALUE);
+    d.srcY = 1;
+    d.Height = SIZE_MAX / 16;
+    FAILS(cuMemcpy2D_v2(&d), CUDA_ERROR_INVALID_VALUE);
+    d.Height = 10;
+    d.dstPitch = SIZE_MAX / 4;
+    FAILS(cuMemcpy2D_v2(&d), CUDA_ERROR_INVALID_VALUE);
+    d.dstPitch = 64;
+    FAILS(cuMemsetD2D8_v2(p, SIZE_MAX / 2, 0, 1, 4), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuMemsetD2D32_v2(p, 4, 0, SIZE_MAX / 2, 4), CUDA_ERROR_INVALID_VALUE);
     d.srcMemoryType = (CUmemorytype)9;
     FAILS(cuMemcpy2DUnaligned_v2(&d), CUDA_ERROR_INVALID_VALUE);
     FAILS(cuMemcpy2D_v2(NULL), CUDA_ERROR_INVALID_VALUE);

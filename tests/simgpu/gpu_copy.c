@@ -54,9 +54,17 @@ static void retire(gpu_op *op)
     free(op);
 }
 
+enum { ADDRESS_BITS = 47 };
+#define ADDRESS_END ((unsigned __int128)1 << ADDRESS_BITS)
+
+/* Bytes from the first to the last that a box touches; 0: more than there are addresses. */
 static size_t extent(const place *p, const box *b)
 {
-    return (b->depth - 1) * p->slice + (b->height - 1) * p->pitch + b->width;
+    if (b->depth - 1 > 1ull << ADDRESS_BITS || b->height - 1 > 1ull << ADDRESS_BITS)
+        return 0;
+    unsigned __int128 n = (unsigned __int128)(b->depth - 1) * p->slice;
+    n += (unsigned __int128)(b->height - 1) * p->pitch + b->width;
+    return n < ADDRESS_END ? (size_t)n : 0;
 }
 
 /* What kind of memory a place lies in. A reservation is device memory whether it is mapped or not: what is not
@@ -104,11 +112,14 @@ static CUresult copy(const box *want, unsigned flags, CUstream h, bool per_threa
     if (b.height > SIZE_MAX / b.width || b.depth > SIZE_MAX / (b.width * b.height))
         return CUDA_ERROR_INVALID_VALUE;
     size_t bytes = b.width * b.height * b.depth;
+    size_t dst_extent = extent(&b.dst, &b), src_extent = extent(&b.src, &b);
+    if (!dst_extent || !src_extent)
+        return CUDA_ERROR_INVALID_VALUE;
     copy_op *op = gpu_exec_op(sizeof *op);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_lock();
-    enum place_kind d = classify(b.dst.at, extent(&b.dst, &b)), s = classify(b.src.at, extent(&b.src, &b));
+    enum place_kind d = classify(b.dst.at, dst_extent), s = classify(b.src.at, src_extent);
     CUstream stream = gpu_stream_resolve(h, per_thread);
     CUresult e = CUDA_SUCCESS;
     if (!stream)
@@ -191,7 +202,9 @@ typedef struct {
 
 static CUresult resolve(const end_of_copy *e, size_t width, size_t height, size_t depth, place *out, bool *device)
 {
-    size_t pitch = e->pitch ? e->pitch : width, rows = e->height ? e->height : height;
+    if (e->x > 1ull << 40 || e->y > 1ull << 40 || e->z > 1ull << 40 || width > 1ull << 40)
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t pitch = e->pitch ? e->pitch : e->x + width, rows = e->height ? e->height : height;
     uintptr_t base;
     *device = false;
     if (e->lod)
@@ -208,12 +221,14 @@ static CUresult resolve(const end_of_copy *e, size_t width, size_t height, size_
         base = e->device;
         break;
     case CU_MEMORYTYPE_ARRAY: {
+        /* the array's own rows count, not what the descriptor says */
         gpu_lock();
         CUarray a = gpu_handle_kind(e->array) == GPU_ARRAY ? e->array : NULL;
         gpu_unlock();
         if (!a)
             return CUDA_ERROR_INVALID_HANDLE;
-        if (e->x + width > a->row_bytes || e->y + height > a->rows || e->z + depth > a->slices)
+        if (width > a->row_bytes || e->x > a->row_bytes - width || height > a->rows || e->y > a->rows - height ||
+            depth > a->slices || e->z > a->slices - depth)
             return CUDA_ERROR_INVALID_VALUE;
         base = a->va;
         pitch = a->row_bytes;
@@ -223,9 +238,15 @@ static CUresult resolve(const end_of_copy *e, size_t width, size_t height, size_
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (!base || pitch < width + (e->type == CU_MEMORYTYPE_ARRAY ? e->x : 0) || rows < height)
+    if (!base || pitch < e->x + width || rows < height)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (place){ base + e->z * pitch * rows + e->y * pitch + e->x, pitch, pitch * rows };
+    if (pitch > 1ull << 40 || rows > 1ull << 40)
+        return CUDA_ERROR_INVALID_VALUE;
+    unsigned __int128 slice = (unsigned __int128)pitch * rows;
+    unsigned __int128 offset = slice * e->z + (unsigned __int128)e->y * pitch + e->x;
+    if (slice >= ADDRESS_END || offset >= ADDRESS_END)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (place){ base + (size_t)offset, pitch, (size_t)slice };
     return CUDA_SUCCESS;
 }
 

@@ -43,7 +43,7 @@ static CUresult fill(CUdeviceptr at, size_t pitch, unsigned value, unsigned elem
     size_t row = width * element_bytes;
     if (height > 1 && pitch < row)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!at || at % element_bytes || (height > 1 && pitch % element_bytes))
+    if (!at || at % element_bytes || (height > 1 && (pitch % element_bytes || height - 1 > (1ull << 47) / pitch)))
         return CUDA_ERROR_INVALID_VALUE;
     size_t extent = (height - 1) * pitch + row;
     fill_op *op = gpu_exec_op(sizeof *op);
