@@ -130,17 +130,20 @@ ptx_assembles() { ptxas -arch=sm_90 tests/gpu/facts/kernels.ptx -o "$tmp/kernels
 
 check "the fact programs build" make --no-print-directory B="$B" CC="${CC:-gcc}" SAN="${SAN:-}" gpu-facts
 if [ -x "$B/gpu/facts/alias" ]; then
-    check getproc fact getproc "rc == 0 and d['ok'] and d['asked'] == d['equal'] + d['other'] + d['missing'] and d['equal'] > 30"
+    check getproc fact getproc \
+        "rc == 0 and d['ok'] and d['asked'] == d['equal'] + d['other'] + d['missing'] and d['equal'] > 30"
     check alias fact alias "rc == 0 and d['ok'] and d['answer'] and d['rounds'] == 500"
     check "alias under chaos" fact alias "rc == 0 and d['ok'] and d['answer']" SIMGPU_CHAOS=7
     check param_info fact param_info "rc == 0 and d['answer']"
-    check vmm_cost fact vmm_cost "rc == 0 and d['granularity_minimum'] == 2 << 20 and d['map_us'] > 0 and d['unmap_us_512mib'] > 0"
+    check vmm_cost fact vmm_cost \
+        "rc == 0 and d['granularity_minimum'] == 2 << 20 and d['map_us'] > 0 and d['unmap_us_512mib'] > 0"
     check event_cost fact event_cost "rc == 0 and d['record_us'] > 0 and d['pair_two_streams_us'] > 0"
     check reserve_max fact reserve_max "rc == 0 and d['max_reservation_bytes'] >= 8 << 30"
     check launch_cost fact launch_cost "rc == 0 and d['answer'] and d['launch_ns'] > 0"
     # rates over much memory: minutes under ThreadSanitizer
     if [ "${SAN:-}" != thread ]; then
-        check vmm_block fact vmm_block "rc == 0 and d['map_us'] > 0 and not d['event_record_waits'] and d['kernels_slowdown'] > 0"
+        check vmm_block fact vmm_block \
+            "rc == 0 and d['map_us'] > 0 and not d['event_record_waits'] and d['kernels_slowdown'] > 0"
         check memset_rate fact memset_rate "rc == 0 and d['memset_bytes_per_s'] > 0 and d['copy_both_bytes_per_s'] > 0"
     fi
     check "a failing call is an answer" fact alias \

@@ -49,7 +49,8 @@ def parse(argv):
         if s not in known:
             p.error(f"no section '{s}': there are {', '.join(known)}")
     if not args.dist:
-        args.dist = here if os.path.exists(os.path.join(here, "libremat.so")) else os.path.join(root, "build", "dist-gpu")
+        travels = os.path.exists(os.path.join(here, "libremat.so"))
+        args.dist = here if travels else os.path.join(root, "build", "dist-gpu")
     if args.selftest and not args.out:
         p.error("--selftest writes no numbers of a device: name another place with --out")
     if args.selftest and not args.simgpu:

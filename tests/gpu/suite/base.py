@@ -98,7 +98,8 @@ class Run:
     """One program that was run: rc (None: it was stopped), timed_out, wall_s, out, err, device_peak_bytes."""
 
     def __init__(self):
-        self.rc, self.timed_out, self.wall_s, self.out, self.err, self.device_peak_bytes = None, False, 0.0, "", "", None
+        self.rc, self.timed_out, self.wall_s = None, False, 0.0
+        self.out, self.err, self.device_peak_bytes = "", "", None
 
     def status(self):
         if self.timed_out:

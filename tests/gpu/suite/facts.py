@@ -107,7 +107,8 @@ def table(section):
             cells.append(row.get("error") or row.get("status", "?"))
         keys = {"getproc": ["equal", "other", "missing"],
                 "alias": ["mismatches_one_stream", "mismatches_two_streams", "stale_after_remap"],
-                "vmm_cost": ["create_us", "map_us", "set_access_each_us", "set_access_whole_us_per_chunk", "unmap_each_us"],
+                "vmm_cost": ["create_us", "map_us", "set_access_each_us", "set_access_whole_us_per_chunk",
+                             "unmap_each_us"],
                 "vmm_block": ["calls_that_wait", "kernels_slowdown"],
                 "launch_cost": ["launch_ns", "alloc_async_ns", "free_async_ns"],
                 "launch_cost_remat": ["launch_ns", "alloc_async_ns", "free_async_ns"],

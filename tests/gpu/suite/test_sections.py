@@ -35,7 +35,8 @@ json.dump({"model": "fake", "batch": batch, "losses": losses, "iter_ms": ms, "wa
            "max_reserved_bytes": peak, "params_sha256": "00", "parameters": 7}, open(get("--json"), "w"))
 if under:
     over = (1 << 20) if damage == "over" else 0
-    json.dump({"peak_physical_bytes": peak + over, "native_peak_bytes": need, "replays": 5}, open(os.environ["FAKE_STATS"], "w"))
+    json.dump({"peak_physical_bytes": peak + over, "native_peak_bytes": need, "replays": 5},
+              open(os.environ["FAKE_STATS"], "w"))
     print("remat[%%d]: 12 ops are opaque" %% os.getpid(), file=sys.stderr)
 '''
 REMAT = r'''#!/bin/bash
@@ -44,7 +45,9 @@ while [ "$1" != -- ]; do
     case $1 in
     --stats) export FAKE_STATS=$2 ;;
     --limit) export FAKE_LIMIT=$2 ;;
-    --trace-out) echo '{"meta":{"peak_bytes":1},"buffers":[],"ops":[{"name":"nccl","opaque":true,"why_opaque":"collective","ns":50}]}' >"$2" ;;
+    --trace-out)
+        op='{"name":"nccl","opaque":true,"why_opaque":"collective","ns":50}'
+        echo '{"meta":{"peak_bytes":1},"buffers":[],"ops":['"$op"']}' >"$2" ;;
     esac
     shift 2
 done

@@ -84,8 +84,8 @@ def run(suite, budget):
                     add({"workload": name, "variant": variant, "status": "skipped: time"})
                     continue
                 limit = int(free["stats"]["native_peak_bytes"] * percent / 100)
-                r, stats = suite.remat_run(f"{name}-{policy}-{percent}", argv(name), min(60, budget.left()), limit=limit,
-                                           policy=policy)
+                r, stats = suite.remat_run(f"{name}-{policy}-{percent}", argv(name), min(60, budget.left()),
+                                           limit=limit, policy=policy)
                 row = row_of(suite, name, variant, r, stats, done(name, "native"))
                 row["limit_bytes"] = limit
                 if stats:
@@ -96,8 +96,8 @@ def run(suite, budget):
 
 
 def table(section):
-    lines = [f"{'workload':9} {'variant':9} {'peak MiB':>9} {'limit MiB':>9} {'ms/iter':>9} {'x native':>8} {'equal':>6} "
-             f"{'replays':>8} {'swaps':>6}  status"]
+    lines = [f"{'workload':9} {'variant':9} {'peak MiB':>9} {'limit MiB':>9} {'ms/iter':>9} {'x native':>8} "
+             f"{'equal':>6} {'replays':>8} {'swaps':>6}  status"]
 
     def mib(v):
         return f"{v / 2**20:.0f}" if v else "-"
@@ -105,8 +105,9 @@ def table(section):
     for r in section["rows"]:
         s = r.get("stats") or {}
         ms, slow = r.get("steady_ms"), r.get("slowdown")
-        lines.append(f"{r['workload']:9} {r['variant']:9} {mib(s.get('peak_physical_bytes') or r.get('device_peak_bytes')):>9} "
-                     f"{mib(r.get('limit_bytes')):>9} {f'{ms:.3f}' if ms else '-':>9} {f'{slow:.2f}' if slow else '-':>8} "
-                     f"{ {True: 'yes', False: 'NO', None: '-'}[r.get('equal')]:>6} {s.get('replays', '-'):>8} "
-                     f"{s.get('swaps_out', '-'):>6}  {r['status']}")
+        peak = s.get("peak_physical_bytes") or r.get("device_peak_bytes")
+        equal = {True: "yes", False: "NO", None: "-"}[r.get("equal")]
+        lines.append(f"{r['workload']:9} {r['variant']:9} {mib(peak):>9} {mib(r.get('limit_bytes')):>9} "
+                     f"{f'{ms:.3f}' if ms else '-':>9} {f'{slow:.2f}' if slow else '-':>8} {equal:>6} "
+                     f"{s.get('replays', '-'):>8} {s.get('swaps_out', '-'):>6}  {r['status']}")
     return "\n".join(lines)
