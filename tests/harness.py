@@ -9,6 +9,12 @@ B = os.environ.get("B") or os.path.join(os.path.dirname(os.path.dirname(os.path.
 REMAT = os.path.join(B, "remat")
 
 
+# A library built with a sanitizer can only be preloaded behind that sanitizer's own runtime.
+RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}.get(os.environ.get("SAN", ""))
+if RUNTIME:
+    RUNTIME = subprocess.run([os.environ.get("CC", "gcc"), "-print-file-name=" + RUNTIME], capture_output=True, text=True).stdout.strip()
+
+
 class Result:
     def __init__(self, rc, out, err, device, stats):
         self.rc, self.out, self.err, self.device, self.stats = rc, out, err, device, stats
@@ -39,6 +45,8 @@ def run(cmd, remat=None, env=None, timeout=300):
         dev, sta = os.path.join(tmp, "device.json"), os.path.join(tmp, "stats.json")
         e = dict(os.environ, SIMGPU_STATS=dev, REMAT_SIMGPU="1", XDG_CACHE_HOME=tmp)
         e["LD_LIBRARY_PATH"] = os.path.join(B, "simgpu") + ":" + e.get("LD_LIBRARY_PATH", "")
+        if RUNTIME:
+            e["LD_PRELOAD"] = RUNTIME
         e.update(env or {})
         if remat is not None:
             cmd = [REMAT, "run", "--stats", sta] + [str(x) for x in remat] + ["--"] + cmd
