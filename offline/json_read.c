@@ -95,7 +95,7 @@ no_memory:
 /* Takes over text. */
 static int json_parse_owned(const char *name, char *text, size_t len, struct json_doc *doc, char *err, size_t err_len)
 {
-    json_error_t je;
+    json_error_t je = {0}; /* jansson leaves it as it is where its first allocation fails */
 
     memset(doc, 0, sizeof(*doc));
     doc->text = text;
@@ -107,9 +107,11 @@ static int json_parse_owned(const char *name, char *text, size_t len, struct jso
     }
     doc->root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
     if (!doc->root) {
-        int code = json_error_code(&je) == json_error_out_of_memory ? -ENOMEM : -EINVAL;
+        int code = !je.text[0] || json_error_code(&je) == json_error_out_of_memory ? -ENOMEM : -EINVAL;
 
         json_doc_close(doc);
+        if (code == -ENOMEM)
+            return json_say(err, err_len, code, "%s: not enough memory", name);
         return json_say(err, err_len, code, "%s:%d:%d: %s", name, je.line, je.column, je.text);
     }
     return 0;
