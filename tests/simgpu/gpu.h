@@ -314,7 +314,8 @@ typedef struct gpu_range {
     CUstream order;         /* of a stream-ordered allocation: where it was allocated or freed; a reference */
     uint64_t order_seq;
     bool free_reached;      /* the stream has come to the free */
-    struct gpu_range *older, *newer; /* freed ones, by age */
+    struct gpu_range *older, *newer;       /* freed ones, by age */
+    struct gpu_range *same_prev, *same_next; /* freed ones of the same size, the latest first */
 } gpu_range;
 
 gpu_range *gpu_range_find(CUdeviceptr p);      /* the range that contains p (in its span), NULL: none */

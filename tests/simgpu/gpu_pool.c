@@ -117,7 +117,13 @@ static void uncount(gpu_range *r)
 /* ---- ranges that were freed and may serve again ------------------------------------------------------------------------ */
 
 static gpu_range *oldest, *newest;
+static gpu_range *by_span[256]; /* lists of ranges whose size falls there, through same_next */
 static uint64_t kept_bytes;
+
+static gpu_range **list_of(uint64_t span)
+{
+    return &by_span[(span >> 12) * 0x9E3779B97F4A7C15ull >> 56];
+}
 
 static bool keeps(void)
 {
@@ -130,6 +136,12 @@ static void keep(gpu_range *r)
     r->newer = NULL;
     *(newest ? &newest->newer : &oldest) = r;
     newest = r;
+    gpu_range **list = list_of(r->span);
+    r->same_prev = NULL;
+    r->same_next = *list;
+    if (*list)
+        (*list)->same_prev = r;
+    *list = r;
     kept_bytes += r->span;
 }
 
@@ -137,6 +149,9 @@ static void unkeep(gpu_range *r)
 {
     *(r->older ? &r->older->newer : &oldest) = r->newer;
     *(r->newer ? &r->newer->older : &newest) = r->older;
+    *(r->same_prev ? &r->same_prev->same_next : list_of(r->span)) = r->same_next;
+    if (r->same_next)
+        r->same_next->same_prev = r->same_prev;
     kept_bytes -= r->span;
 }
 
@@ -154,7 +169,7 @@ static void discard(gpu_range *r)
 static gpu_range *take_kept(uint64_t span, CUstream s)
 {
     int steps = 0;
-    for (gpu_range *r = newest; r && steps < 256; r = r->older, steps++)
+    for (gpu_range *r = *list_of(span); r && steps < 256; r = r->same_next, steps++)
         if (r->span == span && (r->free_reached || r->order == s)) {
             unkeep(r);
             return r;
