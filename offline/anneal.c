@@ -76,6 +76,12 @@ static inline void events_erase(struct anneal_events *e, int32_t i)
     memmove(e->at + i, e->at + i + 1, (size_t)(e->n - i) * sizeof *e->at);
 }
 
+/* A use matters to the timing of stays only as the last before one or the first after one. */
+static inline int beside_fetch(const struct anneal_events *e, int32_t i)
+{
+    return (i > 0 && anneal_ev_fetched(e->at[i - 1])) || (i + 1 < e->n && anneal_ev_fetched(e->at[i + 1]));
+}
+
 /* ---- from scratch -------------------------------------------------------------------------------------------- */
 
 static void profile_add(double *diff, int32_t lo, int32_t hi, double bytes)
@@ -168,6 +174,7 @@ struct anneal *anneal_new(const struct anneal_model *m)
     if (!a)
         return NULL;
     a->m = m;
+    a->stride = m->g->n_ops < 250 ? 9 : m->g->n_ops < 1000 ? 3 : 2;
     a->ev = calloc((size_t)m->n_cells + 1, sizeof *a->ev);
     a->op_slot = malloc(((size_t)m->g->n_ops + 1) * sizeof *a->op_slot);
     a->copies.of_cell = calloc((size_t)m->n_cells + 1, sizeof *a->copies.of_cell);
@@ -278,10 +285,10 @@ int anneal_add(struct anneal *a, int32_t u, int32_t s)
         const int32_t c = cells[unit->first_in + k];
         struct anneal_events *e = &a->ev[c];
         const int32_t i = events_after(e, s);
-        a->copies.dirty |= a->copies.of_cell[c];
         if (i == e->n || EV_MADE(e->at[i]))
             anneal_hold(a, EV_SLOT(e->at[i - 1]) + 1, s, (double)m->cells[c].bytes);
         events_insert(e, i, anneal_ev(s, ANNEAL_USED));
+        a->copies.dirty |= a->copies.of_cell[c] && beside_fetch(e, i);
     }
     if (unit->scratch_bytes)
         anneal_hold(a, s, s, (double)unit->scratch_bytes);
@@ -313,7 +320,7 @@ void anneal_remove(struct anneal *a, int32_t s)
         const int32_t c = cells[unit->first_in + k];
         struct anneal_events *e = &a->ev[c];
         const int32_t i = events_after(e, s);
-        a->copies.dirty |= a->copies.of_cell[c];
+        a->copies.dirty |= a->copies.of_cell[c] && beside_fetch(e, i - 1);
         if (i == e->n || EV_MADE(e->at[i]))
             anneal_hold(a, EV_SLOT(e->at[i - 2]) + 1, s, -(double)m->cells[c].bytes);
         events_erase(e, i - 1);
@@ -329,7 +336,7 @@ void anneal_remove(struct anneal *a, int32_t s)
 
 int32_t anneal_empty_before(const struct anneal *a, int32_t s, int32_t after)
 {
-    const int32_t reach = s - 24 > after ? s - 24 : after;
+    const int32_t far = s - 12 * a->stride, reach = far > after ? far : after;
     for (; s > reach; s--)
         if (a->slot[s] == ANNEAL_EMPTY)
             return s;
@@ -339,14 +346,14 @@ int32_t anneal_empty_before(const struct anneal *a, int32_t s, int32_t after)
 int anneal_regrid(struct anneal *a)
 {
     const struct anneal_model *m = a->m;
-    const int32_t n_ops = m->g->n_ops, n_seq = n_ops + a->n_replays, n_slots = 2 * n_seq + 3;
+    const int32_t n_ops = m->g->n_ops, n_seq = n_ops + a->n_replays, n_slots = a->stride * (n_seq + 1) + 1;
     if (slots_reserve(a, n_slots > a->n_slots ? n_slots : a->n_slots))
         return -ENOMEM;
     int32_t *const seq = a->replay_at; /* free until the end of this function */
     int32_t n = 0;
     for (int32_t s = 0; s < a->n_slots; s++) {
         const int32_t what = a->slot[s];
-        a->remap[s] = what == ANNEAL_EMPTY ? 2 * n + 1 : 2 * (n + 1);
+        a->remap[s] = a->stride * (n + 1) - (what == ANNEAL_EMPTY);
         if (what != ANNEAL_EMPTY)
             seq[n++] = what;
     }
@@ -359,7 +366,7 @@ int anneal_regrid(struct anneal *a)
             a->ev[c].at[i] = anneal_ev(a->remap[EV_SLOT(a->ev[c].at[i])], a->ev[c].at[i] & 3);
     a->n_slots = n_slots;
     for (int32_t s = 0; s < n_slots; s++)
-        a->slot[s] = s >= 2 && s < n_slots - 1 && s % 2 == 0 ? seq[s / 2 - 1] : ANNEAL_EMPTY;
+        a->slot[s] = s > 0 && s < n_slots - 1 && s % a->stride == 0 ? seq[s / a->stride - 1] : ANNEAL_EMPTY;
     for (int32_t k = 0; k < a->n_replays; k++) {
         a->replays[k] = a->remap[a->replays[k]];
         a->replay_at[a->replays[k]] = k;
@@ -420,6 +427,7 @@ int anneal_save(const struct anneal *a, struct anneal_seq *seq)
     }
     seq->replay_ns = a->replay_ns;
     seq->peak_bytes = anneal_peak(a);
+    seq->copy_bytes = cs->bytes;
     return 0;
 }
 
@@ -428,13 +436,14 @@ static void copies_clear(struct anneal_copies *cs)
     for (int32_t k = 0; k < cs->n; k++)
         cs->of_cell[cs->at[k].cell] = 0;
     cs->n = 0;
+    cs->bytes = 0;
     cs->dirty = 0;
 }
 
 int anneal_load(struct anneal *a, const struct anneal_seq *seq)
 {
     const int32_t n_ops = a->m->g->n_ops, n = seq->n, *at = seq->at;
-    const int32_t n_slots = 2 * n + 3;
+    const int32_t n_slots = a->stride * (n + 1) + 1;
     if (slots_reserve(a, n_slots))
         return -ENOMEM;
     copies_clear(&a->copies);
@@ -445,17 +454,18 @@ int anneal_load(struct anneal *a, const struct anneal_seq *seq)
         a->slot[s] = ANNEAL_EMPTY;
     for (int32_t i = 0; i < n; i++)
         if (at[i] < n_ops) {
-            a->slot[2 * i + 2] = at[i];
-            a->op_slot[at[i]] = 2 * i + 2;
+            a->slot[a->stride * (i + 1)] = at[i];
+            a->op_slot[at[i]] = a->stride * (i + 1);
         }
     a->op_slot[n_ops] = n_slots - 1;
     if (events_init(a) || trees_build(a))
         return -ENOMEM;
     for (int32_t i = 0; i < n; i++)
-        if (at[i] >= n_ops && anneal_may_add(a, at[i] - n_ops, 2 * i + 2) && anneal_add(a, at[i] - n_ops, 2 * i + 2))
+        if (at[i] >= n_ops && anneal_may_add(a, at[i] - n_ops, a->stride * (i + 1)) &&
+            anneal_add(a, at[i] - n_ops, a->stride * (i + 1)))
             return -ENOMEM;
     for (int32_t k = 0; k < seq->n_fetch; k++)
-        if (anneal_copy_put(a, seq->fetch[2 * k], 2 * seq->fetch[2 * k + 1] + 1))
+        if (anneal_copy_put(a, seq->fetch[2 * k], a->stride * (seq->fetch[2 * k + 1] + 1) - 1))
             return -ENOMEM;
     return anneal_clock(a);
 }

@@ -49,6 +49,7 @@ struct anneal_copies {
     int32_t *out_order, *in_order; /* by src, by next use */
     int32_t *fetch, *tail_lo, *tail_hi, *src, *use; /* [n] workspace of anneal_retime */
     int32_t n, cap;
+    int64_t bytes;     /* of all of them, each once */
     uint16_t *of_cell; /* [n_cells] how many copies a cell has */
     double *when;      /* [cap_slots] compute clock as the slot is reached, ns; as of the last anneal_clock */
     double ns_per_byte;
@@ -58,6 +59,8 @@ struct anneal_copies {
 struct anneal {
     const struct anneal_model *m;
     int32_t n_slots;
+    int32_t stride;    /* after a renumbering, the i-th op or replay stands in slot stride * (i + 1): stride - 1 empty slots
+                          before each, more in small graphs, where a chain of replays needs its place at one spot */
     int32_t *slot;     /* [n_slots] ANNEAL_EMPTY, op index, or n_ops + unit */
     int32_t *op_slot;  /* [n_ops + 1]; the last is the end-of-iteration slot */
     struct anneal_events *ev; /* [n_cells] */
@@ -86,7 +89,7 @@ struct anneal_seq {
     int32_t n, cap;
     int32_t *fetch; /* owned: pairs (cell, index into `at` before which it is fetched) */
     int32_t n_fetch, cap_fetch;
-    int64_t replay_ns, peak_bytes;
+    int64_t replay_ns, peak_bytes, copy_bytes;
 };
 int anneal_save(const struct anneal *a, struct anneal_seq *seq); /* 0 or -ENOMEM */
 /* Make the schedule that of the row, which holds every op in order. Replays that may not stand where they do
@@ -143,7 +146,7 @@ int anneal_retime(struct anneal *a);
 int anneal_clock(struct anneal *a);
 void anneal_copies_free(struct anneal *a);
 
-/* Renumber so that every op and every replay has an empty slot before it again. Invalidates slot numbers. */
+/* Renumber so that every op and every replay has its empty slots before it again. Invalidates slot numbers. */
 int anneal_regrid(struct anneal *a);
 
 /* The nearest empty slot at or before s, but after `after`; -1: none within reach. */

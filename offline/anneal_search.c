@@ -6,7 +6,7 @@
 
 #include "offline/solver.h"
 
-enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16, EFFORT_MIN = 2000000, RUN_MAX = 4000000 };
+enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16, EFFORT_MIN = 2000000, RUN_MAX = 4000000, COPIES_MAX = 256 };
 
 /* ---- chance ---------------------------------------------------------------------------------------------------- */
 
@@ -52,9 +52,16 @@ struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t li
     for (int32_t c = 0; c < m->n_cells; c++)
         if (m->cells[c].unit >= 0 && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > s->small_bytes)
             s->cand[s->n_cand++] = c;
-    for (int32_t c = 0; offload && c < m->n_cells; c++)
-        if (m->cells[c].tracked && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > 10 * s->small_bytes)
-            s->copy_cand[s->n_copy_cand++] = c;
+    for (int32_t k = 0; k < s->n_cand; k++)
+        s->scale_ns += (double)m->units[m->cells[s->cand[k]].unit].ns / s->n_cand;
+    s->scale_ns = s->scale_ns > 0 ? s->scale_ns : 1e-3 * (double)m->g->total_ns + 1;
+    /* large cells are enough unless there are few of them */
+    for (int64_t least = 10 * s->small_bytes; offload && s->n_copy_cand < COPIES_MAX / 8 && least > 0; least /= 10) {
+        s->n_copy_cand = 0;
+        for (int32_t c = 0; c < m->n_cells; c++)
+            if (m->cells[c].tracked && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > least)
+                s->copy_cand[s->n_copy_cand++] = c;
+    }
     return s;
 }
 
@@ -71,15 +78,21 @@ void anneal_search_free(struct anneal_search *s)
     free(s);
 }
 
+static inline double cost_ns(const struct anneal_search *s)
+{
+    return (double)s->a->replay_ns + (double)s->a->copies.bytes * s->copy_ns_per_byte;
+}
+
 static int note_best(struct anneal_search *s)
 {
-    if (anneal_peak(s->a) > s->limit_bytes || (s->best.n && s->a->replay_ns >= s->best.replay_ns))
+    if (anneal_peak(s->a) > s->limit_bytes || (s->best.n && cost_ns(s) >= s->best_ns))
         return 0;
     if (s->a->copies.n) {
         anneal_clock(s->a); /* as this very schedule has it, not as the last regrid did */
         if (anneal_peak(s->a) > s->limit_bytes)
             return 0;
     }
+    s->best_ns = cost_ns(s);
     return anneal_save(s->a, &s->best);
 }
 
@@ -111,6 +124,11 @@ static struct anneal_change *note(struct anneal_search *s, int32_t what, int32_t
 
 static int put(struct anneal_search *s, int32_t u, int32_t slot)
 {
+    /* nothing that follows in a mutation makes it cheaper: no need to look at memory */
+    if (cost_ns(s) + (double)s->m->units[u].ns > s->cap_ns) {
+        s->hopeless = 1;
+        return 0;
+    }
     if (s->n_journal == ANNEAL_MOVE_CHANGES || anneal_add(s->a, u, slot))
         return 0;
     note(s, u, slot, 1, 0);
@@ -128,7 +146,7 @@ static int take(struct anneal_search *s, int32_t slot)
 
 static int put_copy(struct anneal_search *s, int32_t c, int32_t use)
 {
-    if (s->n_journal == ANNEAL_MOVE_CHANGES || anneal_copy_add(s->a, c, use))
+    if (s->n_journal == ANNEAL_MOVE_CHANGES || s->a->copies.n >= COPIES_MAX || anneal_copy_add(s->a, c, use))
         return 0;
     note(s, c, use, 1, 1);
     return 1;
@@ -365,20 +383,27 @@ static int mutate_replays(struct anneal_search *s)
 static int mutate(struct anneal_search *s)
 {
     s->n_journal = 0;
+    s->hopeless = 0;
     s->mutations++;
     const int made = s->n_copy_cand && draw_below(s, 8) == 0 ? mutate_copies(s) : s->n_cand ? mutate_replays(s) : 0;
-    if (made && s->a->copies.dirty && anneal_retime(s->a)) {
+    if (made && (s->hopeless || (s->a->copies.dirty && anneal_retime(s->a)))) {
         undo(s);
         return 0;
     }
     return made;
 }
 
+/* Metropolis: draw first, so that what cannot pass is seen early. */
+static void draw_cap(struct anneal_search *s, double now, double temperature)
+{
+    s->cap_ns = s->a->priced ? INFINITY : temperature > 0 ? now - temperature * log(draw_unit(s) + 0x1p-60) : now;
+}
+
 /* ---- annealing ------------------------------------------------------------------------------------------------- */
 
 static double energy(const struct anneal_search *s)
 {
-    const double ns = (double)s->a->replay_ns;
+    const double ns = cost_ns(s);
     if (s->a->priced)
         return ns + s->a->price_ns;
     const double over = segtree_max(&s->a->tree) - (double)s->limit_bytes;
@@ -390,16 +415,25 @@ static double energy(const struct anneal_search *s)
     return over <= 0 ? ns : ns + s->lambda * fmax(over, 1e-3 * (double)s->limit_bytes);
 }
 
-int anneal_search_step(struct anneal_search *s, double temperature_ns)
+/* One mutation: *now is the energy, kept up to date. 1: it was taken. */
+static int step(struct anneal_search *s, double temperature, double *now)
 {
-    const double before = energy(s);
+    draw_cap(s, *now, temperature);
     if (!mutate(s))
         return 0;
-    const double rise = energy(s) - before;
-    if (rise <= 0 || (temperature_ns > 0 && draw_unit(s) < exp(-rise / temperature_ns)))
+    const double then = energy(s);
+    if (s->a->priced ? then <= *now || draw_unit(s) < exp((*now - then) / temperature) : then <= s->cap_ns) {
+        *now = then;
         return 1;
+    }
     undo(s);
     return 0;
+}
+
+int anneal_search_step(struct anneal_search *s, double temperature_ns)
+{
+    double now = energy(s);
+    return step(s, temperature_ns, &now);
 }
 
 /* One step of the subgradient method. The first puts a third of the iteration's time on the limit's worth of bytes;
@@ -455,17 +489,9 @@ int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
             rc = set_stage(s, run, it, &temperature);
             now = energy(s);
         }
-        if (!mutate(s))
-            continue;
-        const double then = energy(s);
-        if (then <= now || draw_unit(s) < exp((now - then) / temperature)) {
-            now = then;
-            if (!s->a->priced && (!s->best.n || s->a->replay_ns < s->best.replay_ns)) {
-                rc = note_best(s);
-                now = s->a->copies.n ? energy(s) : now;
-            }
-        } else {
-            undo(s);
+        if (step(s, temperature, &now) && !s->a->priced && (!s->best.n || cost_ns(s) < s->best_ns)) {
+            rc = note_best(s);
+            now = s->a->copies.n ? energy(s) : now;
         }
     }
     s->n_journal = 0;
@@ -476,29 +502,27 @@ int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
     return rc;
 }
 
-/* Kinds of fresh runs, in turn: which one does best depends on the graph. Temperatures are parts of the iteration's
- * time. */
+/* Kinds of fresh runs, in turn: which one does best depends on the graph. Temperatures are in average replays. */
 static const struct {
     double hot, cold, price_share, soft_share;
-} recipes[] = {{5e-4, 4e-6, 0.5, 0}, {5e-4, 4e-6, 0.3, 0.5}, {2e-4, 4e-6, 0.5, 0}, {5e-4, 4e-6, 0, 0}};
+} recipes[] = {{0.15, 0.002, 0.5, 0}, {0.3, 0.003, 0.3, 0.5}, {0.05, 0.001, 0.5, 0}, {0.8, 0.006, 0.3, 0}};
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 
 /* Run number k: even ones start afresh, odd ones from the best, cooler. */
 static int one_run(struct anneal_search *s, int k, int64_t length, double deadline_s)
 {
-    const double total = (double)s->m->g->total_ns;
     const int again = k % 2 && s->best.n, recipe = k / 2 % N_RECIPES;
     const struct anneal_run fresh = {.mutations = length,
-                                     .hot_ns = total * recipes[recipe].hot,
-                                     .cold_ns = total * recipes[recipe].cold,
+                                     .hot_ns = s->scale_ns * recipes[recipe].hot,
+                                     .cold_ns = s->scale_ns * recipes[recipe].cold,
                                      .price_share = recipes[recipe].price_share,
                                      .soft_share = recipes[recipe].soft_share,
                                      .soft_hot = 0.03,
                                      .soft_cold = 0.002,
                                      .deadline_s = deadline_s};
     const struct anneal_run cool = {.mutations = length,
-                                    .hot_ns = total * (k % 4 == 1 ? 6e-5 : 2e-4),
-                                    .cold_ns = total * 3e-6,
+                                    .hot_ns = s->scale_ns * (k % 4 == 1 ? 0.03 : 0.1),
+                                    .cold_ns = s->scale_ns * 0.001,
                                     .deadline_s = deadline_s};
     const int rc = again ? anneal_load(s->a, &s->best) : anneal_search_clear(s);
     return rc ? rc : anneal_search_run(s, again ? &cool : &fresh);
@@ -509,14 +533,15 @@ int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, 
     const double total = (double)s->m->g->total_ns;
     int64_t length = 200 * (int64_t)(s->n_cand + s->n_copy_cand) + 20000;
     int idle = 0, rc = note_best(s);
-    for (int k = 0; !rc && (idle < patience || s->mutations < EFFORT_MIN); k++) {
-        const double start = solver_now_s(), was = s->best.n ? (double)s->best.replay_ns : 0;
+    for (int k = s->best.n ? 1 : 0; !rc && (idle < patience || s->mutations < EFFORT_MIN); k++) {
+        const double start = solver_now_s(), was = s->best.n ? s->best_ns : 0;
         if ((deadline_s > 0 && start >= deadline_s) || (s->best.n && was <= bound_ns))
             break;
         const int64_t before = s->mutations;
         rc = one_run(s, k, length, deadline_s);
         const double took = solver_now_s() - start;
-        idle = s->best.n && was > 0 && was - (double)s->best.replay_ns < 2e-4 * total ? idle + 1 : 0;
+        const int better = s->best.n && (was == 0 || was - s->best_ns >= 2e-4 * total);
+        idle = better ? 0 : idle + 1;
         if (k % 2 && length < RUN_MAX)
             length *= 2;
         /* a run that cannot end in time would be broken off hot: make the last one fit */

@@ -50,11 +50,16 @@ struct anneal_search {
     int32_t n_copy_cand;
     int64_t small_bytes; /* cells below are not worth a move of their own */
     double lambda;       /* ns per byte over the limit */
+    double scale_ns;     /* what a replay costs on average: the measure of temperatures */
     double soft_k;
+    double copy_ns_per_byte; /* what a stay costs in the energy */
     double *price, *op_peak; /* [n_ops] ns a byte; bytes */
     double price_step;
+    double cap_ns;       /* energy up to which the dice let the present mutation pass; INFINITY at prices */
+    int hopeless;        /* its replays alone cost more */
     struct anneal_change journal[ANNEAL_MOVE_CHANGES];
     int32_t n_journal;
+    double best_ns;         /* replays and copies of the best */
     struct anneal_seq best; /* the cheapest schedule within the limit; n == 0: none yet */
     int64_t mutations;
 };
@@ -81,8 +86,8 @@ int anneal_search_seed(struct anneal_search *s, const struct anneal_seq *seq);
 int anneal_search_run(struct anneal_search *s, const struct anneal_run *run);
 
 /* The sequence of runs that the solvers use: short ones first, each pair longer than the last, alternating between
- * fresh starts and reheats of the best; ends at the deadline, when `patience` runs in a row brought less than
- * 0.02 % of the iteration, or when the best reaches bound_ns (replay time; 0: no bound). */
+ * fresh starts and reheats of the best; ends at the deadline, when `patience` runs in a row found nothing or brought less
+ * than 0.02 % of the iteration, or when the best reaches bound_ns (replay time; 0: no bound). */
 int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns);
 
 /* One mutation, kept if it does not raise the energy at temperature 0, as the benchmark counts them. */

@@ -8,9 +8,10 @@
 #include "offline/anneal_search.h"
 #include "offline/solver.h"
 
-/* Anneal until deadline_s (solver_now_s clock) or until nothing gets better, starting from scratch and, if there are
- * any, from the replays of the seeds. *out gets a plan that sim_run accepts; rep its figures. */
+/* Anneal until deadline_s (solver_now_s clock) or until nothing gets better. What the replays of the seeds and, with
+ * dtr, the variants of dynamic tensor rematerialization come to stands as the best to begin with. *out gets a plan that
+ * sim_run accepts; rep its figures. */
 int anneal_solve(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience,
-                 const struct plan *const *seeds, int n_seeds, struct plan *out, struct solver_report *rep);
+                 const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep);
 
 #endif

@@ -102,6 +102,7 @@ static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch)
     cs->at[cs->n] = (struct anneal_copy){.cell = c, .fetch = fetch, .tail_lo = 1, .tail_hi = 0};
     cs->out_order[cs->n] = cs->in_order[cs->n] = cs->n;
     cs->n++;
+    cs->bytes += a->m->cells[c].bytes;
     cs->of_cell[c]++;
     cs->dirty = 1;
     return 0;
@@ -156,6 +157,7 @@ void anneal_copy_remove(struct anneal *a, int32_t k)
     order_drop(cs->out_order, cs->n, k);
     order_drop(cs->in_order, cs->n, k);
     cs->at[k] = cs->at[--cs->n];
+    cs->bytes -= a->m->cells[x.cell].bytes;
     cs->of_cell[x.cell]--;
     cs->dirty = 1;
 }
@@ -259,8 +261,9 @@ static int32_t schedule(struct anneal *a)
         const int32_t k = cs->in_order[i];
         const double until = cs->when[cs->use[k]];
         clock = (until < clock ? until : clock) - (double)a->m->cells[cs->at[k].cell].bytes * cs->ns_per_byte;
-        cs->fetch[k] = clock < 0 ? -1 : slot_until(a, clock);
-        if (cs->fetch[k] <= cs->tail_hi[k] || cs->fetch[k] <= cs->tail_lo[k] || cs->fetch[k] >= cs->use[k])
+        const int32_t at = clock < 0 ? -1 : slot_until(a, clock);
+        cs->fetch[k] = at < cs->use[k] ? at : cs->use[k] - 1;
+        if (cs->fetch[k] <= cs->tail_hi[k] || cs->fetch[k] <= cs->tail_lo[k])
             return k;
     }
     return -1;

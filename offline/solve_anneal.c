@@ -2,6 +2,7 @@
 #include "offline/anneal_solve.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "offline/dtr.h"
@@ -33,23 +34,29 @@ static int finish(struct anneal_search *s, const struct solver_opts *opts, struc
     return 0;
 }
 
-int anneal_solve(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience,
-                 const struct plan *const *seeds, int n_seeds, struct plan *out, struct solver_report *rep)
+/* One search with the host this many times faster than it is: > 1 lets copies be planned that the computation will wait
+ * for, which the simulator then charges. */
+static int attempt(const struct anneal_model *m, const struct solver_opts *opts, double haste, double deadline_s, int patience,
+                   const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep)
 {
     struct anneal_seq seq = {0};
-    struct anneal_model *m = anneal_model_new(g, opts->offload);
-    struct anneal_search *s = m ? anneal_search_new(m, opts->limit_bytes, opts->seed, opts->offload) : NULL;
+    struct anneal_search *s = anneal_search_new(m, opts->limit_bytes, opts->seed, opts->offload);
     int rc = s ? 0 : -ENOMEM;
+    if (!rc) {
+        /* a copy in time costs next to nothing, one that is waited for its whole time, out and back */
+        s->copy_ns_per_byte = s->a->copies.ns_per_byte * (haste > 1 ? 2 : 1e-4);
+        s->a->copies.ns_per_byte /= haste;
+    }
     for (int k = 0; !rc && k < n_seeds; k++) {
         rc = anneal_seq_of_plan(m, seeds[k], &seq);
         if (!rc)
             rc = anneal_search_seed(s, &seq);
     }
     /* what an online policy would do is found in no time, and now and then it sees what chance does not */
-    for (int h = 0; !rc && n_seeds && h < DTR_N_H; h++)
+    for (int h = 0; !rc && dtr && h < DTR_N_H; h++)
         if (!dtr_simulate(m, opts->limit_bytes, (enum dtr_h)h, solver_now_s() + (deadline_s - solver_now_s()) / 20, &seq))
             rc = anneal_search_seed(s, &seq);
-    if (!rc && n_seeds)
+    if (!rc && (dtr || n_seeds))
         rc = anneal_search_clear(s);
     if (!rc)
         rc = anneal_search_all(s, deadline_s, patience, 0);
@@ -58,11 +65,25 @@ int anneal_solve(const struct graph *g, const struct solver_opts *opts, double d
     if (!rc)
         rc = finish(s, opts, out, rep);
     if (rc == -ENOSPC)
-        snprintf(rep->message, sizeof rep->message, "no schedule within the limit after %lld mutations",
-                 s ? (long long)s->mutations : 0LL);
+        snprintf(rep->message, sizeof rep->message, "no schedule within the limit after %lld mutations", (long long)s->mutations);
     anneal_search_free(s);
-    anneal_model_free(m);
     anneal_seq_free(&seq);
+    return rc;
+}
+
+int anneal_solve(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience,
+                 const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep)
+{
+    static const double haste[] = {1, 8, INFINITY};
+    const int n = opts->offload ? (int)(sizeof haste / sizeof *haste) : 1;
+    struct anneal_model *m = anneal_model_new(g, opts->offload);
+    int rc = m ? -ENOSPC : -ENOMEM;
+    for (int k = 0; rc == -ENOSPC && k < n; k++) {
+        /* hopeless searches share the time; one that finds a plan may use it up */
+        const double now = solver_now_s(), until = k + 1 < n ? now + (deadline_s - now) * 0.7 : deadline_s;
+        rc = attempt(m, opts, haste[k], until, patience, seeds, n_seeds, dtr, out, rep);
+    }
+    anneal_model_free(m);
     return rc;
 }
 
@@ -70,7 +91,7 @@ static int solve_anneal(const struct graph *g, const struct solver_opts *opts, s
 {
     const double limit_s = opts->time_limit_s > 0 ? opts->time_limit_s : ANNEAL_DEFAULT_S;
     const double deadline_s = solver_now_s() + limit_s;
-    const int rc = anneal_solve(g, opts, deadline_s, ANNEAL_PATIENCE, NULL, 0, out, rep);
+    const int rc = anneal_solve(g, opts, deadline_s, ANNEAL_PATIENCE, NULL, 0, 0, out, rep);
     return rc == -ENOSPC && solver_now_s() >= deadline_s ? -ETIME : rc;
 }
 

@@ -220,7 +220,7 @@ START_TEST(finds_the_known_optimum)
     struct solver_opts o = {.limit_bytes = g->baseline_peak_bytes - 3 * (1 << 20), .seed = 3};
     struct plan p = {0};
     struct solver_report r = {0};
-    ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 20, 2, NULL, 0, &p, &r), 0);
+    ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 20, 2, NULL, 0, 0, &p, &r), 0);
     ck_assert_int_le(r.peak_bytes, o.limit_bytes);
     ck_assert_int_eq(r.replays, 3);
     /* the three cheapest that can be absent at the peak: the cost rises with the layer */
@@ -237,7 +237,7 @@ START_TEST(same_seed_same_plan)
     for (int k = 0; k < 2; k++) {
         struct solver_opts o = {.limit_bytes = g->baseline_peak_bytes / 2, .seed = 11};
         struct solver_report r = {0};
-        ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 60, 1, NULL, 0, &p[k], &r), 0);
+        ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 60, 1, NULL, 0, 0, &p[k], &r), 0);
     }
     ck_assert_uint_eq(p[0].n_steps, p[1].n_steps);
     for (size_t i = 0; i < p[0].n_steps; i++)
@@ -275,7 +275,7 @@ START_TEST(workspace_does_not_pin)
         struct solver_opts o = {.limit_bytes = g->baseline_peak_bytes - 4 * (1 << 20), .seed = 1};
         struct plan p = {0};
         struct solver_report r = {0};
-        ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 20, 2, NULL, 0, &p, &r), 0);
+        ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 20, 2, NULL, 0, 0, &p, &r), 0);
         ck_assert_int_eq(r.replays, 4);
         plan_free(&p);
         graph_free(g);
@@ -289,7 +289,7 @@ START_TEST(impossible_says_so)
     struct solver_opts o = {.limit_bytes = g->floor_bytes - 1, .seed = 1};
     struct plan p = {0};
     struct solver_report r = {0};
-    ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 0.2, 1, NULL, 0, &p, &r), -ENOSPC);
+    ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 0.2, 1, NULL, 0, 0, &p, &r), -ENOSPC);
     ck_assert(r.message[0] != 0);
     plan_free(&p);
     graph_free(g);
