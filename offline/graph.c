@@ -418,7 +418,7 @@ static void graph_time_blocks(struct graph *g, int32_t *blocked)
 }
 
 /* rebuild_until, and in optimistic[] an upper bound of it: the last op before which any drop-and-replay schedule at
- * all could rebuild the value, its inputs having been held in memory until the program overwrites them. */
+ * all could rebuild the value, its inputs being held in memory as long as can be. */
 static void graph_time_rebuild(struct graph *g, int32_t *optimistic)
 {
     int32_t i, k, v;
@@ -435,14 +435,13 @@ static void graph_time_rebuild(struct graph *g, int32_t *optimistic)
         for (k = 0; k < o->n_reads + o->n_rmw; k++) {
             const struct graph_val *x = &g->vals[u[k].in];
             int32_t a = graph_val_fixed(x) ? x->over : x->rebuild_until;
-            int32_t m = graph_val_fixed(x) || optimistic[u[k].in] < x->over ? x->over : optimistic[u[k].in];
+            /* Rebuilt after the program overwrote it, it can be held to the end. */
+            int32_t m = graph_val_fixed(x) || optimistic[u[k].in] <= x->over ? x->over : g->n_ops;
 
-            if (u[k].role == GRAPH_RMW) {
-                /* The output overwrites the input, so only a rebuilt input can feed a replay: if the input is
-                 * fixed, no replay of this op can run and all its outputs are fixed too. */
+            /* In place the output overwrites the input, so only a rebuilt input can feed a replay: if the input is
+             * fixed, no replay of this op can run and all its outputs are fixed too. */
+            if (u[k].role == GRAPH_RMW)
                 a = x->rebuild_until;
-                m = optimistic[u[k].in];
-            }
             all = a < all ? a : all;
             most = m < most ? m : most;
         }

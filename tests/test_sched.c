@@ -47,8 +47,12 @@ START_TEST(realized_plans_are_good)
             solved++;
             replays += (int)res.replays;
             ck_assert_msg(res.ok, "seed %d turn %d: %s", seed, turn, res.error);
-            if (turn < 2)
+            if (turn < 2) {
                 ck_assert_int_eq(res.offloads, 0);
+                ck_assert_msg(res.peak_bytes >= g->floor_bytes, "seed %d: peak %lld below the floor %lld", seed,
+                              (long long)res.peak_bytes, (long long)g->floor_bytes);
+            }
+            ck_assert_int_ge(res.peak_bytes, g->floor_offload_bytes);
         }
         sched_default(s, choice);
         ck_assert_int_eq(sched_realize(s, choice, &p, &res), 0);
