@@ -326,7 +326,7 @@ void gpu_range_remove(gpu_range *r);
 /* A free piece of the device window; 0: none. `hint` is tried first when not 0. */
 CUdeviceptr gpu_range_address(uint64_t span, uint64_t alignment, CUdeviceptr hint);
 unsigned long long gpu_range_new_id(void);
-/* Pinned or managed memory that covers all of [p, p + bytes), as asynchronous copies want it. */
+/* Pinned host memory that covers all of [p, p + bytes), as asynchronous copies want it. */
 bool gpu_range_is_pinned(const void *p, uint64_t bytes);
 bool gpu_range_is_device(CUdeviceptr p);
 gpu_mapping *gpu_range_mapping(const gpu_range *reservation, CUdeviceptr p);

@@ -301,8 +301,11 @@ CUresult gpu_phys_map(CUdeviceptr va, uint64_t bytes, gpu_phys *p, uint64_t offs
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (!r && bytes >= HUGE_BYTES && va % HUGE_BYTES == at % HUGE_BYTES)
         madvise(want, bytes, MADV_HUGEPAGE); /* a wish: fewer page faults */
-    if (guarded)
+    if (guarded) {
+        if (r)
+            guard_cut((uintptr_t)va, (uintptr_t)va + bytes);
         pthread_mutex_unlock(&guard_mutex);
+    }
     return r;
 }
 
