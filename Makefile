@@ -39,7 +39,7 @@ endif
 ALL_TARGETS :=
 
 # ---- what a fresh Debian machine needs ------------------------------------------------------------------
-DEB_PACKAGES := gcc make pkg-config libjansson-dev uthash-dev check libunwind-dev coinor-libcbc-dev \
+DEB_PACKAGES := gcc make pkg-config libjansson-dev uthash-dev check coinor-libcbc-dev \
                 libsqlite3-dev python3 clang glpk-utils
 DEPS_STAMP := $(B)/.deps
 
@@ -89,7 +89,7 @@ $(B)/obj/%.o: %.c | $(DEPS_STAMP)
 
 # ---- libremat.so: third-party parts static and hidden, NEEDED only libc, libm, libdl, libpthread ----------
 LIB_OBJ := $(call PIC_OBJ,$(TRACER_SRC) $(POLICY_SRC) $(PRELOAD_SRC) $(SHARED_SRC))
-LIB_STATIC := -Wl,--defsym=stdin=remat_no_stdin -Wl,-Bstatic -ljansson -lunwind -llzma -Wl,-Bdynamic
+LIB_STATIC := -Wl,--defsym=stdin=remat_no_stdin -Wl,-Bstatic -ljansson -Wl,-Bdynamic -static-libgcc
 ifneq ($(PRELOAD_SRC),)
 $(B)/libremat.so: $(LIB_OBJ) $(LIB_EXTRA_OBJ)
 	echo "  LD   $@"
@@ -133,7 +133,7 @@ $(B)/tests/test_simgpu_%: tests/test_simgpu_%.c $(B)/simgpu/libcuda.so.1 | $(DEP
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(CHECK_LIBS) $(SIM_LINK) -lm -ldl -lpthread
 $(B)/tests/%: tests/%.c $(B)/obj/unit.a | $(DEPS_STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--whole-archive $(B)/obj/unit.a -Wl,--no-whole-archive $(CHECK_LIBS) -ljansson -lunwind $(CBC_LIBS) -lsqlite3 \
+	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--whole-archive $(B)/obj/unit.a -Wl,--no-whole-archive $(CHECK_LIBS) -ljansson $(CBC_LIBS) -lsqlite3 \
 	  $(OFFLINE_LIBS) -lm -ldl -lpthread
 
 all: $(DEPS_STAMP)

@@ -116,6 +116,9 @@ void eng_finish(void)
         return;
     pthread_mutex_lock(&lock);
     planner_stop();
+    if (learn_trace_missing())
+        log_say(SAY_WARN, "no trace was written: the program ended before an iteration had been recognised and recorded (it takes "
+                          "about four alike)");
     stats_write();
     status_close(rt.status);
     rt.status = NULL;

@@ -380,6 +380,8 @@ int exec_replay(uint32_t i, unsigned t)
             redirected = true;
             /* the scratch starts as the buffer is: it may be a semaphore or an index */
             CUdeviceptr scratch = ex.side_scratch[k], word;
+            stream_order(t, 1ull << ex.scratch_stream);
+            ex.scratch_stream = t;
             if (!scratch || rt.drv->cuMemcpyDtoDAsync_v2(scratch, s->va, s->bytes, op.stream) != CUDA_SUCCESS)
                 return -EIO;
             memcpy(&word, op.args + w->offset, 8);

@@ -256,18 +256,44 @@ static int take_slots(void)
     return err;
 }
 
-/* Side operands of replays go to scratch of their own. */
-static int take_scratch(void)
+/* Side operands of replays go to scratch: small ones each to their own, large ones (workspaces) to one region that all
+ * replays share, one after another. */
+int install_scratch(void)
 {
-    for (uint32_t i = 0; i < ex.rec.n_ops; i++)
-        for (uint32_t k = ex.rec.ops[i].first; k < ex.rec.ops[i].first + ex.rec.ops[i].n; k++) {
-            const struct rec_operand *w = &ex.rec.operands[k];
-            if (w->mode != REC_SIDE || ex.rec.ops[i].why_opaque || ex.side_scratch[k])
-                continue;
-            ex.side_scratch[k] = mem_scratch(ex.rec.bufs[w->buf].bytes);
-            if (!ex.side_scratch[k])
-                return -ENOMEM;
+    static struct slot *region;
+    uint64_t most = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < ex.rec.n_ops; i++) {
+            uint64_t at = 0;
+            for (uint32_t k = ex.rec.ops[i].first; k < ex.rec.ops[i].first + ex.rec.ops[i].n; k++) {
+                const struct rec_operand *w = &ex.rec.operands[k];
+                uint64_t bytes = ex.rec.bufs[w->buf].bytes;
+                if (w->mode != REC_SIDE || ex.rec.ops[i].why_opaque || ex.side_scratch[k])
+                    continue;
+                if (!mem_is_small(bytes)) {
+                    if (pass)
+                        ex.side_scratch[k] = region->va + at;
+                    at += (bytes + 511) & ~511ull;
+                } else if (pass && !(ex.side_scratch[k] = mem_scratch(bytes)))
+                    return -ENOMEM;
+            }
+            most = at > most ? at : most;
         }
+        if (pass || !most || (region && region->bytes >= most))
+            continue;
+        struct slot *s;
+        if (mem_slot_new(most, &s))
+            return -ENOMEM;
+        s->mark = ++rt.mark;
+        if (mem_back(s, STREAM_IN)) {
+            mem_slot_free(s);
+            return -ENOMEM;
+        }
+        rt.live_bytes -= s->bytes; /* ours, not the program's */
+        s->pins = 1;
+        s->written = true;
+        region = s; /* a smaller one before it stays: captured replays may still point there */
+    }
     return 0;
 }
 
@@ -407,8 +433,6 @@ int install_plan(void)
         err = settle();
     if (!err)
         err = take_slots();
-    if (!err)
-        err = take_scratch();
     if (!err)
         err = settle(); /* arenas may have grown: who is marked is in memory */
     if (!err)

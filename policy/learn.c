@@ -8,6 +8,7 @@
 #include "policy/probe.h"
 #include "policy/run.h"
 #include "tracer/iter.h"
+#include "tracer/site.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@
 #include <string.h>
 
 enum { PLAN_WAIT_MS = 15000, MAX_TRIES = 5, MAX_PERIOD = 200000 };
-/* Side operands this large are not set aside in a replay: the op is left alone. */
-static const uint64_t SIDE_SCRATCH_MAX = 256u << 10;
+/* Side operands larger than this together are not set aside in a replay: the op is left alone. */
+static const uint64_t SIDE_SCRATCH_MAX = 64ull << 20;
 
 static struct iter *finder;
 static uint64_t period, until;   /* ops in an iteration; ops left of the current one before probing begins */
@@ -31,6 +32,8 @@ static int best_lacking;
 static bool with_copies; /* recompute alone cannot meet the limit: copies to the host take part */
 static bool reset_pending, counted_before;
 static uint64_t quiet_until, quiet_periods = 32; /* an iteration that needs no plan is looked at again, ever more rarely */
+
+bool learn_trace_missing(void) { return rt.cfg.trace_out[0] && !recorded_iterations; }
 
 int learn_init(void)
 {
@@ -128,6 +131,8 @@ static int probe_record(const struct rt_op *op, const struct probe_result *res, 
     if (i < 0)
         return i;
     ex.rec.ops[i].ns = res->ns;
+    ex.rec.ops[i].site = site_here();
+    uint64_t side_bytes = 0;
     for (uint32_t k = 0; k < op->n_operands; k++) {
         const struct rt_operand *w = &op->operands[k];
         int32_t b = buf_of(w->slot);
@@ -135,9 +140,10 @@ static int probe_record(const struct rt_op *op, const struct probe_result *res, 
             return -ENOMEM;
         if (op->kind == OP_COPY && op->copy.kind == ENG_HTOD)
             ex.rec.bufs[b].host_written = true;
-        if (w->mode == REC_SIDE && w->slot->bytes > SIDE_SCRATCH_MAX && !ex.rec.ops[i].why_opaque)
-            ex.rec.ops[i].why_opaque = "its in-place state is too large to set aside";
+        side_bytes += w->mode == REC_SIDE ? w->slot->bytes : 0;
     }
+    if (side_bytes > SIDE_SCRATCH_MAX && !ex.rec.ops[i].why_opaque)
+        ex.rec.ops[i].why_opaque = "its in-place state is too large to set aside";
     return op_capture(&ex.caps[i], op);
 }
 
@@ -322,6 +328,11 @@ static void plan_now(void)
     rt.mode = MODE_PLAN;
     tries = 0;
     with_copies = false;
+    if (install_scratch()) { /* before the budget: it stays */
+        log_say(SAY_WARN, "no memory to set in-place state aside: memory is held by swapping");
+        no_plan();
+        return;
+    }
     budget_bytes = budget_now();
     if (rt.cfg.plan_path[0])
         take_plan(rt.cfg.plan_path);

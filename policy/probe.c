@@ -115,7 +115,7 @@ struct touched {
     struct slot *slot;
     uint64_t before[2], after[2];
     struct host_block *saved; /* its content before the op */
-    bool fresh, changed, old, want_save;
+    bool fresh, changed, old, want_save, partial;
 };
 
 void probe_begin(void)
@@ -215,7 +215,7 @@ static int try_side(struct rt_op *op, struct touched *u, uint32_t n, struct slot
     if (!r) {
         for (uint32_t i = 0; i < n && !r; i++)
             if (u[i].changed && u[i].fresh)
-                r = refill(&u[i], POISON_SECOND);
+                r = refill(&u[i], POISON_FIRST);
         ran = !r && !op_replay_drv(op, NULL) && rt.drv->cuCtxSynchronize() == CUDA_SUCCESS && !hash_all(u, n, list, h);
         side = ran;
         for (uint32_t i = 0; i < n && ran; i++)
@@ -225,7 +225,7 @@ static int try_side(struct rt_op *op, struct touched *u, uint32_t n, struct slot
             if (left[i] && rt.drv->cuMemcpyHtoD_v2(u[i].slot->va, left[i]->p, u[i].slot->bytes) != CUDA_SUCCESS)
                 r = -EIO;
         if (!r && (!ran || !side))
-            r = again(op, u, n, POISON_SECOND, list, h);
+            r = again(op, u, n, POISON_FIRST, list, h);
     }
     for (uint32_t i = 0; left && i < n; i++)
         swap_host_put(left[i]);
@@ -261,15 +261,23 @@ static const char *classify(struct rt_op *op, struct touched *u, uint32_t n, str
     if (again(op, u, n, POISON_SECOND, list, h))
         return "failed when it ran again";
     if (!equal_to_first(u, n, h)) {
-        /* from exactly the old state, then: is it the old content of a fresh buffer, or chance? */
+        /* Buffers that still show the poison were written in part; anything else that differs read what nobody wrote. */
+        bool only_fresh = true;
+        for (uint32_t i = 0; i < n; i++)
+            if (!same(u[i].after, h + 2 * i)) {
+                u[i].partial = u[i].changed && u[i].fresh;
+                only_fresh &= u[i].partial;
+            }
+        /* from exactly the old state: does it repeat? */
         if (again(op, u, n, POISON_FIRST, list, h))
             return "failed when it ran again";
         if (!equal_to_first(u, n, h))
             return "does not repeat bit for bit";
         for (uint32_t i = 0; i < n; i++)
-            if (u[i].changed)
+            if (u[i].partial || (!only_fresh && u[i].changed))
                 set_mode(op, u[i].slot, REC_RMW);
-        return NULL;
+        if (!only_fresh)
+            return NULL;
     }
     if (try_side(op, u, n, list, h))
         return "failed when it ran again";

@@ -50,6 +50,7 @@ struct exec {
     int32_t *alloc_slot;     /* [n_allocs] fixed slot of each allocation, -1 none */
     int32_t **home;          /* [n_allocs] chunk of each page by the static map, -1 none; NULL for small ones */
     CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes; 0 elsewhere */
+    unsigned scratch_stream; /* the stream that used the scratch last */
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */
 
     /* the iteration in progress */
@@ -101,6 +102,8 @@ int install_plan(void);
 /* Pages that had to take another chunk get theirs again. */
 void install_repair(void);
 void install_drop(void);
+/* Scratch for the side operands of replays, as the record needs it. 0 or -ENOMEM. */
+int install_scratch(void);
 
 /* saved values (exec.c) */
 int saved_put(int32_t buf, int32_t version, struct slot *s);
@@ -111,6 +114,7 @@ int saved_restore(const struct saved_value *v, struct slot *s);
 /* ---- learning (learn.c) ---------------------------------------------------------------------------------------- */
 
 int learn_init(void);
+bool learn_trace_missing(void); /* a trace was asked for, and no iteration has been recorded */
 void learn_alloc(struct slot *s);
 void learn_free(struct slot *s);
 /* An op in the modes observe, probe, plan and fallback. */
