@@ -161,7 +161,22 @@ test-sanitized: $(DEPS_STAMP)
 
 bench: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all $(BENCH_BIN)
-	@B=$(ABS_B) bash tests/bench.sh $(BENCH_BIN)
+	@B=$(ABS_B) python3 tests/bench.py $(BENCH_BIN)
+
+# the readers under libFuzzer: each target FUZZ_SECONDS, starting from the corpus of broken files
+FUZZ_SECONDS ?= 60
+FUZZ_BIN := $(patsubst tests/%.c,$(B)/fuzz/%,$(filter tests/fuzz_%.c,$(wildcard tests/*.c)))
+FUZZ_SRC := $(filter-out offline/main.c offline/cmd_%,$(OFFLINE_SRC))
+$(B)/fuzz/%: tests/%.c tests/fuzz_readers.h $(FUZZ_SRC) | $(DEPS_STAMP)
+	mkdir -p $(@D)
+	clang $(CSTD) -O1 -g $(CPPDEFS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $< $(FUZZ_SRC) -o $@ \
+	  -ljansson $(CBC_LIBS) -lsqlite3 -lm -lpthread
+fuzz: $(DEPS_STAMP)
+	$(MAKE) --no-print-directory $(FUZZ_BIN)
+	for f in $(FUZZ_BIN); do n=$$(basename $$f); mkdir -p $(B)/fuzz/corpus-$$n; \
+	  ASAN_OPTIONS=detect_leaks=0 $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 \
+	    $(B)/fuzz/corpus-$$n tests/corpus >$(B)/fuzz/$$n.log 2>&1 || { tail -n 30 $(B)/fuzz/$$n.log; exit 1; }; \
+	  grep -E 'stat::number_of_executed_units' $(B)/fuzz/$$n.log | sed "s/^/$$n /"; done
 
 clean:
 	rm -rf $(B)
