@@ -63,7 +63,7 @@ int chain_read(const struct json_doc *doc, struct chain *out, int64_t *budget, i
 
     memset(out, 0, sizeof(*out));
     *slots = 0;
-    if ((rc = json_get_int(doc, doc->root, NULL, 0, "L", 1, 1, 20000, &L, err, err_len)) ||
+    if ((rc = json_get_int(doc, doc->root, NULL, 0, "L", 1, 1, 4000, &L, err, err_len)) ||
         (rc = json_get_int(doc, doc->root, NULL, 0, "budget", 1, 1, (int64_t)1 << 60, budget, err, err_len)) ||
         (rc = json_get_int(doc, doc->root, NULL, 0, "slots", 0, 1, (int64_t)1 << 31, slots, err, err_len)) ||
         (rc = json_get_string(doc, doc->root, NULL, 0, "unit", 0, &unit, err, err_len)))

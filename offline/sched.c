@@ -283,7 +283,7 @@ static int sched_rebuild(struct sched *s, int32_t v)
 
     if (graph_val_fixed(x) || p->pin[x->buf])
         return sched_stuck(s, v);
-    if (++p->replays > s->max_replays) {
+    if (++p->replays > s->max_replays || p->depth >= SCHED_MAX_DEPTH) {
         s->stuck_op = p->next;
         s->stuck_val = v;
         return -E2BIG;
@@ -292,7 +292,9 @@ static int sched_rebuild(struct sched *s, int32_t v)
     u = graph_operands(g, op);
     n = graph_n_operands(o);
     n_in = o->n_reads + o->n_rmw;
+    p->depth++;
     rc = sched_gather(s, u, n_in);
+    p->depth--;
     if (rc)
         return rc;
     for (k = 0; k < n_in; k++)
@@ -527,6 +529,7 @@ static int sched_start(struct sched *s)
     p->pending_head = p->pending_tail = 0;
     p->t = p->out_ns = 0;
     p->replays = 0;
+    p->depth = 0;
     p->next = 0;
     for (b = 0; b < g->n_bufs; b++)
         p->res[b] = p->cur[b] = g->bufs[b].born < 0 ? g->bufs[b].first_val : -1;

@@ -12,7 +12,8 @@
  *
  * Threads: a struct sched belongs to one thread.
  * Errors: 0 or negative errno: -ENOMEM; -EDEADLK where the decisions cannot be met (two versions of one buffer
- * wanted at once: reported with the op in sched->stuck_op), -E2BIG when more than max_replays replays result.
+ * wanted at once: reported with the op in sched->stuck_op), -E2BIG when more than max_replays replays result, or a value
+ * hangs on a chain of several thousand that would all have to be rebuilt at once.
  */
 #ifndef REMAT_OFFLINE_SCHED_H
 #define REMAT_OFFLINE_SCHED_H

@@ -4,6 +4,9 @@
 
 #include "offline/sched.h"
 
+/* Longest chain of values rebuilt one out of the other in one go: a few hundred bytes of stack each. */
+#define SCHED_MAX_DEPTH 8000
+
 /* A copy out whose memory may go once the copy is done. */
 struct sched_pending {
     int32_t gap;
@@ -23,6 +26,7 @@ struct sched_priv {
     struct plan *out;
     int32_t next;              /* op about to be launched */
     int64_t replays;
+    int32_t depth;             /* of sched_rebuild, which recurses along producers: bounded for the stack's sake */
     int32_t retries;           /* per op: bounds the search for an order of inputs that works */
     double t, out_ns;          /* clocks: compute, copies out */
 

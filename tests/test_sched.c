@@ -180,6 +180,40 @@ START_TEST(a_dropped_gap_costs_one_replay)
 }
 END_TEST
 
+/* A value at the end of a chain of 200,000 that were all dropped: an error, not an overflow of the stack. */
+START_TEST(a_long_chain_is_refused)
+{
+    enum { N = 200000 };
+    struct graph_build *b = graph_build_new();
+    struct graph_fault fault;
+    struct graph *g = NULL;
+    struct sched *s;
+    struct plan p = {0};
+    uint8_t *choice;
+    int32_t i;
+
+    for (i = 0; i < N; i++) {
+        graph_build_buf(b, 1, i, i < N - 1 ? i + 2 : -1, GRAPH_ACTIVATION);
+        graph_build_op(b, "k", GRAPH_FWD, 1);
+        graph_build_operand(b, i, GRAPH_WRITE, i);
+        if (i)
+            graph_build_operand(b, i, GRAPH_READ, i - 1);
+    }
+    ck_assert_int_eq(graph_seal(b, &g, &fault), 0);
+    graph_build_free(b);
+    s = sched_new(g);
+    choice = calloc((size_t)s->n_gaps + 1, 1);
+    sched_default(s, choice);
+    choice[s->gap_at[g->bufs[N - 1].first_val + 1]] = SCHED_DROP;
+    ck_assert_int_eq(sched_realize(s, choice, &p, NULL), -E2BIG);
+    ck_assert_int_eq(s->stuck_op, N);
+    free(choice);
+    plan_free(&p);
+    sched_free(s);
+    graph_free(g);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sched");
@@ -192,6 +226,7 @@ int main(void)
     tcase_add_test(t, tighten_removes_what_is_useless);
     tcase_add_test(t, tighten_refuses_what_is_not_a_plan);
     tcase_add_test(t, a_dropped_gap_costs_one_replay);
+    tcase_add_test(t, a_long_chain_is_refused);
     suite_add_tcase(s, t);
     r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
