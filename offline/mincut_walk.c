@@ -126,7 +126,7 @@ static int hold_one(struct walk *w)
     return flip_at(w, i < w->m->g->n_ops ? i : w->m->g->n_ops - 1);
 }
 
-int mincut_walk(struct mincut *m, struct mincut_try *t, double until_s, int64_t max_trials, uint64_t seed)
+int mincut_walk(struct mincut *m, struct mincut_try *t, double until_s, int64_t max_trials, double heat, uint64_t seed)
 {
     struct walk w;
     int e = walk_init(&w, m, t, seed);
@@ -140,9 +140,10 @@ int mincut_walk(struct mincut *m, struct mincut_try *t, double until_s, int64_t 
     }
     for (int64_t k = 0; !e && k < max_trials && solver_now_s() < until_s && m->n; k++) {
         memcpy(w.next, w.at, (size_t)t->s->n_gaps);
-        if (!(w.excess > 0 ? flip_at(&w, hot_op(&w)) : hold_one(&w)))
+        int over = w.excess > 0, any = walk_random(&w) % 4 == 0;
+        if (!(over ? flip_at(&w, hot_op(&w)) : any ? flip_at(&w, below(&w, m->g->n_ops)) : hold_one(&w)))
             continue;
-        if (w.excess > 0 && walk_random(&w) % 4 == 0)
+        if (over && any)
             flip_at(&w, hot_op(&w));
         e = mincut_trial(t, w.next);
         double excess;
@@ -150,10 +151,12 @@ int mincut_walk(struct mincut *m, struct mincut_try *t, double until_s, int64_t 
             e = measure(&w, &excess);
         if (e || !t->r.ok)
             continue;
-        /* one percent of the limit over at one op weighs as much as one percent of the time */
-        double limit = (double)t->limit_bytes, total = (double)m->g->total_ns + 1;
+        /* One percent of the limit over at one op weighs as much as five percent of the time. Steps up are taken
+         * while they are small, and smaller towards the end. */
+        double limit = (double)t->limit_bytes, total = (double)m->g->total_ns + 1, left = 1 - (double)k / (double)max_trials;
         double now = w.excess / limit + 0.2 * w.ns / total, then = excess / limit + 0.2 * (double)t->r.ns / total;
-        if (w.excess <= 0 ? excess <= 0 && (double)t->r.ns <= w.ns : then <= now) {
+        double luck = (double)(walk_random(&w) >> 11) / 9007199254740992.0;
+        if (then <= now - heat * left * log(luck + 1e-12)) {
             uint8_t *swap = w.at;
             w.at = w.next;
             w.next = swap;

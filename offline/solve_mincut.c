@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define DEFAULT_SECONDS 5.0
-enum { ROUNDS = 40 };
+enum { ROUNDS = 40, ROUNDS_SMALL = 400 }; /* many rounds only where they are quick */
 
 /* The op at which the plan of `choice` uses most, or, by luck, another one near or over the limit. */
 static int hot_op(struct mincut_try *t, const uint8_t *choice, uint64_t luck, int32_t *op)
@@ -44,7 +44,7 @@ static int run(struct mincut *m, struct mincut_try *t, double start, double seco
         q.n_pivots = mincut_turns(g, turns);
         e = mincut_price_search(m, t, &q);
     }
-    for (int k = 0; !e && k < ROUNDS && solver_now_s() < start + seconds; k++) {
+    for (int k = 0; !e && k < ROUNDS_SMALL && solver_now_s() < start + (k < ROUNDS ? 1 : 0.2) * seconds; k++) {
         int32_t op;
         uint64_t luck = (seed + (uint64_t)k) * UINT64_C(0x9e3779b97f4a7c15) >> 33;
         memcpy(base, t->found ? t->best : t->low, (size_t)t->s->n_gaps);
@@ -54,7 +54,7 @@ static int run(struct mincut *m, struct mincut_try *t, double start, double seco
         if (!e && solver_now_s() < q.until_s)
             e = mincut_price_search(m, t, &q);
         if (!e)
-            e = mincut_walk(m, t, start + seconds, 400, luck);
+            e = mincut_walk(m, t, start + seconds, 400, k % 2 ? 0.006 : 0, luck);
     }
     free(turns);
     free(base);
