@@ -112,6 +112,7 @@ endif
 # ---- parts with rules of their own ------------------------------------------------------------------------
 -include tests/simgpu/simgpu.mk
 -include tests/workloads/workloads.mk
+-include tests/programs/programs.mk
 -include preload/preload.mk
 -include policy/policy.mk
 -include tests/gpu/gpu.mk

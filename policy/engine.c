@@ -339,6 +339,7 @@ void eng_pool_destroyed(CUmemoryPool pool)
 int eng_foreign_reserve(size_t bytes)
 {
     int r = CUDA_SUCCESS;
+    bytes = foreign_counted(bytes);
     pthread_mutex_lock(&lock);
     if (here()) {
         rt.mark++;
@@ -364,6 +365,7 @@ void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range)
 
 void eng_foreign_cancel(size_t bytes)
 {
+    bytes = foreign_counted(bytes);
     pthread_mutex_lock(&lock);
     rt.foreign_bytes -= bytes < rt.foreign_bytes ? bytes : rt.foreign_bytes;
     pthread_mutex_unlock(&lock);

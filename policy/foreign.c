@@ -50,7 +50,7 @@ void foreign_add(uint64_t key, uint64_t bytes, bool is_range)
     if (!r)
         return; /* stays counted for ever: the limit errs on the safe side */
     r->key = key;
-    r->bytes = bytes;
+    r->bytes = foreign_counted(bytes);
     if (is_range) {
         if (n_ranges == cap_ranges) {
             uint32_t cap = cap_ranges ? cap_ranges * 2 : 64;

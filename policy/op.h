@@ -83,6 +83,8 @@ int op_capture(struct rt_op *dst, const struct rt_op *op);
 void op_capture_free(struct rt_op *op);
 
 /* Memory of the program's own (foreign.c): the live range that ptr lies in, or NULL. */
+/* What an allocation of the program's own takes on the device: drivers hand out whole units. */
+static inline uint64_t foreign_counted(uint64_t bytes) { return (bytes + 511) & ~511ull; }
 struct slot *foreign_lookup(CUdeviceptr ptr);
 void foreign_add(uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */
 bool foreign_remove(uint64_t key);

@@ -17,6 +17,7 @@ struct func_effect {
 
 static CUfunction hash_func;
 static CUdeviceptr hash_out;
+static uint32_t n_hashes; /* that hash_out has room for */
 static CUevent t0, t1;
 static uint64_t begin_serial;
 static bool tried, usable;
@@ -45,7 +46,10 @@ int probe_init(void)
     if (tried)
         return usable ? 0 : -ENOTSUP;
     tried = true;
-    if (load_device_code() || !(hash_out = mem_scratch(HASHES * 16)) ||
+    n_hashes = HASHES;
+    while (n_hashes > 1 && !mem_is_small(n_hashes * 16))
+        n_hashes /= 2; /* pages may be small */
+    if (load_device_code() || !(hash_out = mem_scratch(n_hashes * 16)) ||
         rt.drv->cuEventCreate(&t0, 0) != CUDA_SUCCESS || rt.drv->cuEventCreate(&t1, 0) != CUDA_SUCCESS)
         return -ENOTSUP;
     usable = true;
@@ -66,7 +70,7 @@ int probe_hash(struct slot *const *slots, uint32_t n, uint64_t *out)
 {
     CUstream s = rt.stream[STREAM_IN];
     for (uint32_t done = 0; done < n;) {
-        uint32_t part = n - done < HASHES ? n - done : HASHES;
+        uint32_t part = n - done < n_hashes ? n - done : n_hashes;
         if (rt.drv->cuMemsetD8Async(hash_out, 0, part * 16, s) != CUDA_SUCCESS)
             return -EIO;
         for (uint32_t i = 0; i < part; i++)

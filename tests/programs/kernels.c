@@ -1,0 +1,229 @@
+/* Kernels for programs that nobody tuned remat for: integers only, so that every result is exact. A word is 32 bits and
+ * sizes count words, unless they say otherwise. */
+#include "tests/simgpu/simgpu.h"
+#include "tests/programs/list_args.h"
+
+typedef uint32_t u32;
+
+#define P(i, type) (*(type *)params[i])
+#define PTR(i) ((u32 *)(uintptr_t)P(i, uint64_t))
+
+static inline u32 mix(u32 x)
+{
+    x ^= x >> 16;
+    x *= 0x7feb352du;
+    x ^= x >> 15;
+    return x;
+}
+
+/* out = f(in), n words: out of place or in place */
+static void k_map(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32), k = P(3, u32), mask = P(4, u32);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + k) & mask;
+}
+static void c_map(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    *flops = 0;
+    *bytes = 8ull * P(2, u32);
+}
+
+/* out[i] = f(a[i % na], b[i % nb]) */
+static void k_join(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *a = PTR(1), *b = PTR(2), n = P(3, u32), na = P(4, u32), nb = P(5, u32), x = 0, y = 0;
+    for (u32 i = 0; i < n; i++) {
+        out[i] = mix(a[x] + 3 * b[y]);
+        x = x + 1 == na ? 0 : x + 1;
+        y = y + 1 == nb ? 0 : y + 1;
+    }
+}
+static void c_join(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    *flops = 2000ull * P(3, u32);
+    *bytes = 12ull * P(3, u32);
+}
+
+/* one half of out only */
+static void k_half(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32), which = P(3, u32);
+    for (u32 i = which ? n / 2 : 0; i < (which ? n : n / 2); i++)
+        out[i] = mix(in[i] ^ 0x55u);
+}
+
+/* negative words become 0: changes nothing where there are none */
+static void k_relu(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *x = PTR(0), n = P(1, u32);
+    for (u32 i = 0; i < n; i++)
+        if (x[i] >> 31)
+            x[i] = 0;
+}
+
+/* x += a[i % na] */
+static void k_add(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *x = PTR(0), *a = PTR(1), n = P(2, u32), na = P(3, u32);
+    for (u32 i = 0; i < n; i++)
+        x[i] += mix(a[i % na]);
+}
+
+/* out = f(in); 64 words of statistics move towards the data, and no output depends on them */
+static void k_stats(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *st = PTR(2), n = P(3, u32);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] * 5);
+    for (u32 i = 0; i < 64; i++)
+        st[i] = st[i] / 2 + in[i % n] / 2;
+}
+
+/* an optimizer's step on up to LIST_MAX parameters; entries past n are stale */
+static void k_step(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    struct list_args *a = params[0];
+    for (u32 k = 0; k < a->n; k++) {
+        u32 *w = (u32 *)(uintptr_t)a->w[k], *g = (u32 *)(uintptr_t)a->g[k];
+        for (u32 i = 0; i < a->words[k]; i++)
+            w[i] += mix(g[i] + a->step);
+    }
+}
+
+/* two of its pointers are never followed */
+static void k_ignore(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(1), *in = PTR(3), n = P(4, u32);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + 77);
+}
+
+/* out[i] = sum over k of list[k][i % words]: pointers that lie in device memory */
+static void k_gather(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    uint64_t *list = (uint64_t *)PTR(1);
+    u32 *out = PTR(0), count = P(2, u32), words = P(3, u32), n = P(4, u32);
+    for (u32 i = 0; i < n; i++) {
+        u32 s = 0;
+        for (u32 k = 0; k < count; k++)
+            s += mix(((u32 *)(uintptr_t)list[k])[i % words] + k);
+        out[i] = s;
+    }
+}
+
+/* writes where list[0] points: no argument says so */
+static void k_secret(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    uint64_t *list = (uint64_t *)PTR(0);
+    u32 n = P(1, u32), v = P(2, u32), *x = (u32 *)(uintptr_t)list[0];
+    for (u32 i = 0; i < n; i++)
+        x[i] = mix(x[i] + v);
+}
+
+/* puts addresses into device memory: base, base + stride, ... */
+static void k_point(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    uint64_t *list = (uint64_t *)PTR(0), base = P(1, uint64_t);
+    u32 count = P(2, u32), stride = P(3, u32);
+    for (u32 k = 0; k < count; k++)
+        list[k] = base + (uint64_t)k * stride;
+}
+
+/* a counter in device memory decides */
+static void k_count(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *counter = PTR(1), n = P(2, u32), c = (*counter)++;
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(i + c);
+}
+
+/* never the same twice: a counter of the module's own */
+static void k_unique(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    static u32 calls;
+    u32 *out = PTR(0), n = P(1, u32), c = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(i + c);
+}
+
+static void k_random(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), n = P(1, u32);
+    uint64_t seed = P(2, uint64_t), offset = P(3, uint64_t);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix((u32)(seed + offset * 0x9e3779b9u) + mix(i));
+}
+
+/* a scratch of zeros is used and left as zeros */
+static void k_semaphore(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *zero = PTR(2), n = P(3, u32);
+    for (u32 i = 0; i < n; i++) {
+        zero[i % 64]++;
+        out[i] = mix(in[i] + zero[i % 64]);
+        zero[i % 64]--;
+    }
+}
+
+/* x = f(x), and y += x, by a flag: what it writes depends on a scalar */
+static void k_maybe(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *kept = PTR(2), n = P(3, u32), flag = P(4, u32);
+    for (u32 i = 0; i < n; i++) {
+        out[i] = mix(in[i] + kept[i % 64]);
+        if (flag)
+            kept[i % 64] += in[i];
+    }
+}
+
+/* one 64-bit sum */
+static void k_sum(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    uint64_t *out = (uint64_t *)PTR(0), h = 1469598103934665603ull;
+    u32 *in = PTR(1), n = P(2, u32);
+    for (u32 i = 0; i < n; i++)
+        h = (h ^ in[i]) * 1099511628211ull;
+    *out = h;
+}
+
+#define ROW(name, n, run, cost, ...) {name, n, (const size_t[]){__VA_ARGS__}, run, cost}
+static const simgpu_kernel kernels[] = {
+    ROW("map", 5, k_map, c_map, 8, 8, 4, 4, 4),
+    ROW("join", 6, k_join, c_join, 8, 8, 8, 4, 4, 4),
+    ROW("half", 4, k_half, NULL, 8, 8, 4, 4),
+    ROW("relu", 2, k_relu, NULL, 8, 4),
+    ROW("add", 4, k_add, NULL, 8, 8, 4, 4),
+    ROW("stats", 4, k_stats, NULL, 8, 8, 8, 4),
+    ROW("step", 1, k_step, NULL, sizeof(struct list_args)),
+    ROW("ignore", 5, k_ignore, NULL, 8, 8, 8, 8, 4),
+    ROW("gather", 5, k_gather, NULL, 8, 8, 4, 4, 4),
+    ROW("secret", 3, k_secret, NULL, 8, 4, 4),
+    ROW("point", 4, k_point, NULL, 8, 8, 4, 4),
+    ROW("count", 3, k_count, NULL, 8, 8, 4),
+    ROW("unique", 2, k_unique, NULL, 8, 4),
+    ROW("random", 4, k_random, NULL, 8, 4, 8, 8),
+    ROW("semaphore", 4, k_semaphore, NULL, 8, 8, 8, 4),
+    ROW("maybe", 5, k_maybe, NULL, 8, 8, 8, 4, 4),
+    ROW("sum", 3, k_sum, NULL, 8, 8, 4),
+};
+__attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {SIMGPU_ABI, sizeof kernels / sizeof *kernels, kernels};

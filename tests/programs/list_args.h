@@ -1,0 +1,14 @@
+/* What the optimizer kernel takes by value; shared by the kernels and the programs. */
+#ifndef PROGRAMS_LIST_ARGS_H
+#define PROGRAMS_LIST_ARGS_H
+
+#include <stdint.h>
+
+enum { LIST_MAX = 12 };
+struct list_args {
+    uint64_t w[LIST_MAX], g[LIST_MAX]; /* entries past n are stale */
+    uint32_t words[LIST_MAX];
+    uint32_t n, step;
+};
+
+#endif

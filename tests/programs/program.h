@@ -1,0 +1,52 @@
+/* What the programs share: calls that must succeed, and a driver that is just linked. */
+#ifndef PROGRAMS_PROGRAM_H
+#define PROGRAMS_PROGRAM_H
+
+#include "preload/cuda_abi.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MUST(call)                                                                                                     \
+    do {                                                                                                               \
+        CUresult must_r = (call);                                                                                      \
+        if (must_r != CUDA_SUCCESS) {                                                                                  \
+            const char *must_name = "?";                                                                               \
+            cuGetErrorName(must_r, &must_name);                                                                        \
+            fflush(stdout);                                                                                            \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, must_name);                                  \
+            _exit(3);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static inline uint32_t next_random(uint64_t *s)
+{
+    *s = *s * 6364136223846793005ull + 1442695040888963407ull;
+    return (uint32_t)(*s >> 33);
+}
+
+/* kernels.so lies beside the program. */
+static inline void kernels_path(char *path, size_t n)
+{
+    ssize_t k = readlink("/proc/self/exe", path, n - 1);
+    path[k > 0 ? k : 0] = 0;
+    char *slash = strrchr(path, '/');
+    snprintf(slash ? slash + 1 : path, n - (size_t)(slash ? slash + 1 - path : 0), "kernels.so");
+}
+
+static inline CUcontext primary_context(void)
+{
+    CUdevice dev;
+    CUcontext ctx;
+    MUST(cuInit(0));
+    MUST(cuDeviceGet(&dev, 0));
+    MUST(cuDevicePrimaryCtxRetain(&ctx, dev));
+    MUST(cuCtxSetCurrent(ctx));
+    return ctx;
+}
+
+#endif

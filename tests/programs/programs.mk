@@ -1,0 +1,16 @@
+# Programs as strangers would write them, and their kernels as a module of the simulated GPU. Included by the root Makefile.
+
+PR_DIR  := $(B)/programs
+PR_PROG := $(patsubst tests/programs/%.c,$(PR_DIR)/%,$(filter-out tests/programs/kernels.c,$(wildcard tests/programs/*.c)))
+
+$(PR_PROG): $(PR_DIR)/%: tests/programs/%.c $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -o $@ $< $(LDFLAGS) $(B)/simgpu/libcuda.so.1 -ldl -lpthread
+# device code: no sanitizer
+$(PR_DIR)/kernels.so: tests/programs/kernels.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -O3 -fPIC -fvisibility=hidden -MMD -MP -shared $< -o $@
+
+ifneq ($(SIMGPU_SRC),)
+ALL_TARGETS += $(PR_PROG) $(PR_DIR)/kernels.so
+endif
