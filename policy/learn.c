@@ -50,7 +50,7 @@ void learn_reset(void)
 
 static bool wants_plan(void)
 {
-    return (rt.cfg.policy == POLICY_AUTO || rt.cfg.policy == POLICY_PLAN) && !rt.cfg.trace_mode && !given_up && rt.op_count >= quiet_until;
+    return (rt.cfg.policy == POLICY_AUTO || rt.cfg.policy == POLICY_PLAN || rt.cfg.policy == POLICY_DTR) && !rt.cfg.trace_mode && !given_up && rt.op_count >= quiet_until;
 }
 
 static bool wants_trace(void)
@@ -239,7 +239,7 @@ static uint64_t budget_now(void)
 
 static void no_plan(void)
 {
-    if (rt.cfg.policy == POLICY_PLAN || rt.cfg.policy == POLICY_AUTO)
+    if (wants_plan())
         log_say(SAY_INFO, "without a plan: memory is held by swapping");
     given_up = true;
     exec_clear();
@@ -271,7 +271,7 @@ static void start_planner(void)
 static void take_plan(const char *path)
 {
     uint64_t arenas = mem_arena_chunks();
-    int lacking = exec_load_plan(path);
+    int lacking = exec_load_plan(path, path != rt.cfg.plan_path);
     if (!lacking)
         lacking = install_plan();
     if (lacking < 0) {
@@ -357,7 +357,9 @@ static int hold_buffers(void)
     struct rt_op *caps = calloc(ex.rec.n_ops + 1, sizeof *caps);
     for (uint32_t i = 0; caps && i < n; i++)
         caps[to[i]] = ex.caps[i];
-    free(to);
+    free(ex.op_of_trace);
+    ex.op_of_trace = to;
+    ex.n_trace_ops = n;
     if (!caps)
         return -ENOMEM;
     free(ex.caps);

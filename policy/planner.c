@@ -61,11 +61,11 @@ int planner_start(uint64_t limit_bytes, bool offload)
     if (r)
         return r;
     unlink(plan_path);
-    char limit[32], seconds[32];
+    char limit[32], seconds[32], *solver = rt.cfg.policy == POLICY_DTR ? "dtr" : rt.cfg.solver[0] ? rt.cfg.solver : "auto";
     unsigned s = 2 + ex.rec.n_ops / 500;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
     snprintf(seconds, sizeof seconds, "%u", s > 20 ? 20 : s);
-    char *argv[] = {rt.cfg.remat_bin, "plan",    trace_path, "--limit",      limit, "--solver", rt.cfg.solver[0] ? rt.cfg.solver : "auto",
+    char *argv[] = {rt.cfg.remat_bin, "plan",    trace_path, "--limit",      limit, "--solver", solver,
                     "--time-limit",   seconds,   "-o",       plan_path, offload ? "--offload" : NULL, NULL};
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t at;

@@ -9,18 +9,16 @@ enum { MAX_DEPTH = 4000, MAX_ROUNDS = 16 };
 
 static int make_value(int32_t b, int32_t v, unsigned t, unsigned depth);
 
-static struct slot *slot_of(int32_t b) { return ex.bind[b] >= 0 ? &rt.slots[ex.bind[b]] : NULL; }
-
 static bool holds(int32_t b, int32_t v)
 {
-    struct slot *s = slot_of(b);
+    struct slot *s = exec_slot(b);
     return s && ex.res[b] == v && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST);
 }
 
 /* What is in b now, if the program needs it, is put on the host before something else takes its place. */
 static int set_aside(int32_t b)
 {
-    struct slot *s = slot_of(b);
+    struct slot *s = exec_slot(b);
     if (!s || !s->live || ex.res[b] < 0 || ex.res[b] != ex.cur[b] || saved_find(b, ex.res[b]))
         return 0;
     if (s->state == SLOT_HOST) {
@@ -65,7 +63,7 @@ static int replay_for(int32_t op, unsigned t, unsigned depth)
             return r;
     }
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        struct slot *s = slot_of(ex.rec.operands[k].buf);
+        struct slot *s = exec_slot(ex.rec.operands[k].buf);
         if (!s)
             return -ENODATA;
         if (s->state == SLOT_HOST && ex.rec.operands[k].mode == REC_WRITE) {
@@ -82,7 +80,7 @@ static int make_value(int32_t b, int32_t v, unsigned t, unsigned depth)
 {
     if (holds(b, v))
         return 0;
-    struct slot *s = slot_of(b);
+    struct slot *s = exec_slot(b);
     if (!s || v < 0 || depth > MAX_DEPTH)
         return -ENODATA;
     int r = set_aside(b);
@@ -118,7 +116,7 @@ int rebuild_all(unsigned t)
     for (int round = 0; round < MAX_ROUNDS; round++) {
         bool missing = false;
         for (uint32_t b = 0; b < ex.rec.n_bufs; b++) {
-            struct slot *s = slot_of((int32_t)b);
+            struct slot *s = exec_slot((int32_t)b);
             if (!s || !s->live || ex.cur[b] < 0 || s->state == SLOT_EMPTY || holds((int32_t)b, ex.cur[b]))
                 continue;
             missing = true;

@@ -20,7 +20,7 @@ void ready_done(struct rt_op *op, bool may_write);
 /* ready, issue, done. */
 int run_plain_drv(struct rt_op *op);
 
-/* ---- the recorded iteration and the plan in force (exec.c, rebuild.c, install.c) -------------------------------- */
+/* ---- the recorded iteration and the plan in force (compile.c, exec.c, steps.c, rebuild.c, install.c) -------------------------------- */
 
 struct saved_value { /* a value set aside on the host */
     int32_t buf, version;
@@ -32,6 +32,8 @@ struct exec {
     struct record rec;
     struct rt_op *caps;      /* [n_ops] this iteration's calls, as they were made */
     uint32_t n_caps;
+    uint32_t *op_of_trace;   /* [n_trace_ops] op here of each op of the trace that users get: holds are not in it */
+    uint32_t n_trace_ops;
     uint64_t boundary_live_bytes; /* held by the program when op 0 is launched */
 
     struct plan plan;
@@ -69,10 +71,17 @@ struct exec {
 };
 extern struct exec ex;
 
+/* The slot that stands for buffer b in this iteration; NULL while there is none. */
+static inline struct slot *exec_slot(int32_t b) { return ex.bind[b] >= 0 ? &rt.slots[ex.bind[b]] : NULL; }
+/* steps.c: the plan's steps before op `at`, and the recorded iteration's frees there. */
+int exec_take_steps(uint32_t at, unsigned t);
+void exec_die(int32_t b);
+
 /* Derives versions, producers, deaths from the record. */
 int exec_index(void);
-/* Takes a plan for the record: checks that it fits, compiles its steps. -EINVAL with a line. */
-int exec_load_plan(const char *path);
+/* Takes a plan for the record: checks that it fits, compiles its steps. -EINVAL with a line. `own`: made for our own form
+ * of the trace, with holds; else for the trace the user was given (same ops but for the holds). */
+int exec_load_plan(const char *path, bool own);
 void exec_clear(void);
 /* A new iteration begins with the next op. */
 void exec_begin(void);
@@ -105,7 +114,7 @@ void install_drop(void);
 /* Scratch for the side operands of replays, as the record needs it. 0 or -ENOMEM. */
 int install_scratch(void);
 
-/* saved values (exec.c) */
+/* saved.c */
 int saved_put(int32_t buf, int32_t version, struct slot *s);
 struct saved_value *saved_find(int32_t buf, int32_t version);
 void saved_clear(void);
