@@ -132,6 +132,12 @@ static int solve(const struct graph *g, const struct solver_opts *opts, struct p
                      r.best_ns >= 0 ? "; best found" : "");
     }
     milp_model_free(&m);
+    if (opts->offload && r.best_ns != 0) { /* what was proved, was proved of plans without copies to the host */
+        r.proved = r.infeasible = 0;
+        r.bound_ns = 0;
+        if (!rep->message[0])
+            snprintf(rep->message, sizeof rep->message, "best plan without copies to the host");
+    }
     rep->proved_optimal = r.proved;
     rep->proved_infeasible = r.infeasible;
     rep->bound_ns = r.best_ns >= 0 && r.proved ? (double)(g->total_ns + r.best_ns) : (double)g->total_ns + r.bound_ns;
