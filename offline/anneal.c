@@ -518,7 +518,7 @@ static int check_rebuilt(const struct anneal *a, double *profile)
         return -EIO;
     for (int32_t c = 0; c < a->m->n_cells; c++)
         for (int32_t i = 0; i < a->ev[c].n; i++)
-            if ((i && EV_SLOT(a->ev[c].at[i]) <= EV_SLOT(a->ev[c].at[i - 1])) ||
+            if ((i && a->ev[c].at[i] <= a->ev[c].at[i - 1]) ||
                 (!anneal_ev_fetched(a->ev[c].at[i]) && EV_SLOT(a->ev[c].at[i]) > 0 && EV_SLOT(a->ev[c].at[i]) < a->n_slots - 1 &&
                  a->slot[EV_SLOT(a->ev[c].at[i])] == ANNEAL_EMPTY))
                 return -EIO;

@@ -53,7 +53,8 @@ static int copy_steps(struct writer *w)
         if (out->src >= 0)
             w->steps[w->n_steps++] = (struct copy_step){out->src, RANK_OFFLOAD, out->cell, i};
         w->steps[w->n_steps++] = (struct copy_step){held + 1, RANK_RELEASE, out->cell, i};
-        w->steps[w->n_steps++] = (struct copy_step){in->fetch, RANK_FETCH, in->cell, -i};
+        if (in->fetch < w->a->n_slots - 1)
+            w->steps[w->n_steps++] = (struct copy_step){in->fetch, RANK_FETCH, in->cell, -i};
     }
     qsort(w->steps, (size_t)w->n_steps, sizeof *w->steps, step_before);
     return 0;

@@ -39,7 +39,6 @@ struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t li
     s->rng = (seed + 1) * 0x9E3779B97F4A7C15ull;
     s->rng = s->rng ? s->rng : 1;
     s->small_bytes = limit_bytes / 10000;
-    s->lambda = 40.0 * (double)m->g->total_ns / (double)(m->g->baseline_peak_bytes + 1);
     s->a = anneal_new(m);
     s->cand = malloc(((size_t)m->n_cells + 1) * sizeof *s->cand);
     s->copy_cand = malloc(((size_t)m->n_cells + 1) * sizeof *s->copy_cand);
@@ -62,6 +61,7 @@ struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t li
             if (m->cells[c].tracked && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > least)
                 s->copy_cand[s->n_copy_cand++] = c;
     }
+    anneal_search_charge(s, 0);
     return s;
 }
 
@@ -76,6 +76,16 @@ void anneal_search_free(struct anneal_search *s)
     free(s->price);
     free(s->op_peak);
     free(s);
+}
+
+void anneal_search_charge(struct anneal_search *s, double ns_per_byte)
+{
+    const double all = ns_per_byte * (double)s->m->g->baseline_peak_bytes;
+    s->copy_ns_per_byte = ns_per_byte;
+    s->time_ns = fmax((double)s->m->g->total_ns, all);
+    s->lambda = 40.0 * s->time_ns / (double)(s->m->g->baseline_peak_bytes + 1);
+    if (s->n_copy_cand)
+        s->scale_ns = fmax(s->scale_ns, 0.1 * all / s->n_copy_cand);
 }
 
 static inline double cost_ns(const struct anneal_search *s)
@@ -447,7 +457,7 @@ static int set_prices(struct anneal_search *s, int64_t round)
     for (int32_t i = 0; i < n; i++)
         over += s->op_peak[i] > limit ? s->op_peak[i] - limit : 0;
     if (round == 0)
-        s->price_step = over > 0 ? 0.33 * (double)s->m->g->total_ns / limit / over : 0;
+        s->price_step = over > 0 ? 0.33 * s->time_ns / limit / over : 0;
     const double step = s->price_step / (1 + (double)round / 16);
     for (int32_t i = 0; i < n; i++) {
         const double p = (round ? s->price[i] : 0) + step * (s->op_peak[i] - limit);
@@ -471,7 +481,7 @@ static int set_stage(struct anneal_search *s, const struct anneal_run *run, int6
     done = (done - run->price_share) / (1 - run->price_share);
     if (done < run->soft_share) {
         unit = (double)s->limit_bytes * run->soft_hot * pow(run->soft_cold / run->soft_hot, done / run->soft_share);
-        s->soft_k = 2.0 * (double)s->m->g->total_ns * unit / (double)s->limit_bytes;
+        s->soft_k = 2.0 * s->time_ns * unit / (double)s->limit_bytes;
     }
     return unit > 0 || s->a->soft_unit > 0 ? anneal_set_soft(s->a, unit) : 0;
 }
@@ -530,7 +540,7 @@ static int one_run(struct anneal_search *s, int k, int64_t length, double deadli
 
 int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns)
 {
-    const double total = (double)s->m->g->total_ns;
+    const double total = s->time_ns;
     int64_t length = 200 * (int64_t)(s->n_cand + s->n_copy_cand) + 20000;
     int idle = 0, rc = note_best(s);
     for (int k = s->best.n ? 1 : 0; !rc && (idle < patience || s->mutations < EFFORT_MIN); k++) {

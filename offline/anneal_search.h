@@ -52,7 +52,8 @@ struct anneal_search {
     double lambda;       /* ns per byte over the limit */
     double scale_ns;     /* what a replay costs on average: the measure of temperatures */
     double soft_k;
-    double copy_ns_per_byte; /* what a stay costs in the energy */
+    double copy_ns_per_byte; /* what a stay costs in the energy: see anneal_search_charge */
+    double time_ns;          /* what the iteration costs: the measure of penalties and prices */
     double *price, *op_peak; /* [n_ops] ns a byte; bytes */
     double price_step;
     double cap_ns;       /* energy up to which the dice let the present mutation pass; INFINITY at prices */
@@ -77,6 +78,9 @@ struct anneal_run {
 /* offload: stays on the host are among the moves (the model must have been made for that). */
 struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t limit_bytes, uint64_t seed, int offload);
 void anneal_search_free(struct anneal_search *s);
+
+/* Let a stay on the host cost this much a byte; temperatures and penalties follow. */
+void anneal_search_charge(struct anneal_search *s, double ns_per_byte);
 
 /* Where the next run starts: no replays; a row (anneal_seq_of_plan); or the best so far. A row within the limit also
  * counts as found. */

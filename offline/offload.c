@@ -7,6 +7,9 @@
  * for the next one; it starts as late as that allows, and from there memory is held again. Both engines serve in the
  * order of the program, as the plan's rules have it: outbound by the time of making, inbound by the time of use.
  *
+ * A stay that lasts to the end of the iteration needs no copy back: its FETCHED event stands in the last slot, where no op
+ * runs and which no plan step comes of.
+ *
  * Timing all stays again is one pass over each engine. Changes of the compute clock by a replay here or there are left
  * for anneal_clock: copies take milliseconds, replays a fraction of one. */
 #include "offline/anneal.h"
@@ -259,6 +262,12 @@ static int32_t schedule(struct anneal *a)
     clock = cs->when[a->n_slots - 1];
     for (int32_t i = 0; i < cs->n; i++) {
         const int32_t k = cs->in_order[i];
+        if (cs->use[k] == a->n_slots - 1) { /* what survives may do so on the host */
+            cs->fetch[k] = cs->use[k];
+            if (cs->fetch[k] <= cs->tail_hi[k])
+                return k;
+            continue;
+        }
         const double until = cs->when[cs->use[k]];
         clock = (until < clock ? until : clock) - (double)a->m->cells[cs->at[k].cell].bytes * cs->ns_per_byte;
         const int32_t at = clock < 0 ? -1 : slot_until(a, clock);

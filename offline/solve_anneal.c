@@ -44,7 +44,7 @@ static int attempt(const struct anneal_model *m, const struct solver_opts *opts,
     int rc = s ? 0 : -ENOMEM;
     if (!rc) {
         /* a copy in time costs next to nothing, one that is waited for its whole time, out and back */
-        s->copy_ns_per_byte = s->a->copies.ns_per_byte * (haste > 1 ? 2 : 1e-4);
+        anneal_search_charge(s, s->a->copies.ns_per_byte * (haste > 1 ? 2 : 1e-4));
         s->a->copies.ns_per_byte /= haste;
     }
     for (int k = 0; !rc && k < n_seeds; k++) {

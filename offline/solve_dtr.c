@@ -25,7 +25,7 @@ struct dtr {
     int32_t *reader_at, *readers; /* units that read a cell: readers[reader_at[c] .. reader_at[c + 1]) */
     int32_t *seen, stamp;  /* [n_units] */
     int32_t *stack;        /* [n_units] */
-    int32_t *expires;      /* [n_units] from this op on it can no longer be replayed for certain */
+    int32_t *expires;      /* [n_units] from this op on it can no longer be replayed for certain; INT32_MAX: never */
     int32_t *parent;       /* [n_cells] DTR_EQ: union-find over evicted cells */
     double *class_ns;      /* [n_cells] DTR_EQ: cost of the class, at its root */
     struct anneal_seq *row;
@@ -463,7 +463,7 @@ static int setup(struct dtr *d)
      * over settles those too */
     for (int round = 0; round < 2; round++)
         for (int32_t u = 0; u < m->n_units; u++) {
-            int32_t e = m->units[u].until;
+            int32_t e = m->units[u].until < m->g->n_ops ? m->units[u].until : INT32_MAX;
             for (int32_t k = 0; k < m->units[u].n_in; k++) {
                 const int32_t feeder = m->cells[m->unit_cells[m->units[u].first_in + k]].unit;
                 if (feeder >= 0 && (round || feeder < u) && d->expires[feeder] < e)
