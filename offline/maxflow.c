@@ -7,43 +7,57 @@
 struct arc_in { int u, v; int64_t cap; };   /* as added */
 struct arc { int to, rev; int64_t res; };   /* residual; rev indexes the partner */
 
-/* Invariants while solving: res >= 0; for an arc pair the residuals sum to the
- * two capacities; excess[v] >= 0 for all v but the source; label[v] is at most
- * the residual distance to the sink; label == n means "cannot reach it". */
+/* A vertex that an infinite path joins to a terminal counts as that terminal. */
+enum { INNER, SOURCE_LIKE, SINK_LIKE };
+
+/* Invariants while solving: res >= 0; for an arc pair the residuals sum to the two capacities; excess[v] >= 0 for
+ * inner v; label[v] is at most the residual distance to a sink-like vertex; label == n means "cannot reach one". */
 struct maxflow {
     int n, m, room;
     struct arc_in *in;
-    unsigned char *side; /* of the original vertices, after a solve */
-    int *rep;            /* original vertex -> merged vertex */
-};
-
-struct work {
-    int n, s, t;
-    int *first;          /* n + 1 */
+    unsigned char *side;      /* after a solve: 1 on the source's side */
+    /* the arcs by vertex, laid when arcs were added since the last solve */
+    int laid;                 /* arcs laid */
+    int *first;               /* n + 1 */
     struct arc *arc;
+    int *place;               /* added arc -> index in arc */
+    unsigned char *role;
     int *label, *cur;
     int64_t *excess;
     int *act_next, *act_head; /* active vertices by label, singly linked */
-    int *lay_next, *lay_prev, *lay_head; /* all labelled vertices by label */
+    int *lay_next, *lay_prev, *lay_head; /* labelled inner vertices by label */
     int *queue;
     int top_active, top_layer;
-    int64_t since_exact, exact_every;
+    int64_t since_exact;
 };
 
 struct maxflow *maxflow_new(int n)
 {
-    if (n <= 0)
+    if (n <= 0 || n > INT32_MAX / 16)
         return NULL;
     struct maxflow *f = calloc(1, sizeof *f);
     if (!f)
         return NULL;
+    size_t N = (size_t)n;
     f->n = n;
-    f->side = calloc((size_t)n, 1);
-    f->rep = malloc((size_t)n * sizeof *f->rep);
-    if (!f->side || !f->rep) {
+    f->laid = -1;
+    f->side = calloc(2 * N, 1);
+    f->first = malloc((N + 2) * sizeof *f->first);
+    f->excess = malloc(N * sizeof *f->excess);
+    /* label, cur, act_next, lay_next, lay_prev, queue: n each; heads: n + 1 each */
+    f->label = malloc((8 * N + 2) * sizeof *f->label);
+    if (!f->side || !f->first || !f->excess || !f->label) {
         maxflow_free(f);
         return NULL;
     }
+    f->role = f->side + N;
+    f->cur = f->label + N;
+    f->act_next = f->cur + N;
+    f->lay_next = f->act_next + N;
+    f->lay_prev = f->lay_next + N;
+    f->queue = f->lay_prev + N;
+    f->act_head = f->queue + N;
+    f->lay_head = f->act_head + N + 1;
     return f;
 }
 
@@ -53,7 +67,11 @@ void maxflow_free(struct maxflow *f)
         return;
     free(f->in);
     free(f->side);
-    free(f->rep);
+    free(f->first);
+    free(f->arc);
+    free(f->place);
+    free(f->excess);
+    free(f->label);
     free(f);
 }
 
@@ -88,249 +106,204 @@ int maxflow_on_source_side(const struct maxflow *f, int v)
     return v >= 0 && v < f->n && f->side[v];
 }
 
-/* Marks what `from` reaches over infinite arcs, forwards or backwards. */
-static int reach_infinite(const struct maxflow *f, int from, int backwards, unsigned char *seen)
+static int lay_arcs(struct maxflow *f)
 {
-    int *first = calloc((size_t)f->n + 2, sizeof *first);
-    int *adj = malloc(((size_t)f->m + 1) * sizeof *adj);
-    int *stack = malloc((size_t)f->n * sizeof *stack);
-    int r = -ENOMEM;
-    if (!first || !adj || !stack)
-        goto out;
-    for (int i = 0; i < f->m; i++)
-        if (f->in[i].cap == MAXFLOW_INF)
-            first[(backwards ? f->in[i].v : f->in[i].u) + 2]++;
+    if (f->laid == f->m)
+        return 0;
+    f->laid = -1;
+    free(f->arc);
+    free(f->place);
+    f->arc = malloc((2 * (size_t)f->m + 1) * sizeof *f->arc);
+    f->place = malloc(((size_t)f->m + 1) * sizeof *f->place);
+    if (!f->arc || !f->place)
+        return -ENOMEM;
+    memset(f->first, 0, ((size_t)f->n + 2) * sizeof *f->first);
+    for (int i = 0; i < f->m; i++) {
+        f->first[f->in[i].u + 1]++;
+        f->first[f->in[i].v + 1]++;
+    }
     for (int v = 0; v < f->n; v++)
-        first[v + 2] += first[v + 1];
-    for (int i = 0; i < f->m; i++)
-        if (f->in[i].cap == MAXFLOW_INF)
-            adj[first[(backwards ? f->in[i].v : f->in[i].u) + 1]++] = backwards ? f->in[i].u : f->in[i].v;
-    memset(seen, 0, (size_t)f->n);
-    int top = 0;
-    stack[top++] = from;
-    seen[from] = 1;
-    while (top) {
-        int v = stack[--top];
-        for (int k = first[v]; k < first[v + 1]; k++)
-            if (!seen[adj[k]]) {
-                seen[adj[k]] = 1;
-                stack[top++] = adj[k];
-            }
+        f->first[v + 1] += f->first[v];
+    /* Filled from the back, so that the ends become the starts, partners first: a vertex then tries its own arcs
+     * before it sends anything back, which keeps long chains from passing their excess to and fro. */
+    for (int i = f->m - 1; i >= 0; i--)
+        f->place[i] = --f->first[f->in[i].v + 1];
+    for (int i = f->m - 1; i >= 0; i--) {
+        int b = f->place[i], a = --f->first[f->in[i].u + 1];
+        f->arc[a] = (struct arc){ f->in[i].v, b, 0 };
+        f->arc[b] = (struct arc){ f->in[i].u, a, 0 };
+        f->place[i] = a;
     }
-    r = 0;
-out:
-    free(first);
-    free(adj);
-    free(stack);
-    return r;
-}
-
-/* Merged vertices: 0 is the source, 1 the sink. */
-static int merge_terminals(struct maxflow *f, int s, int t, int *n_merged)
-{
-    unsigned char *seen = malloc(2 * (size_t)f->n);
-    if (!seen)
-        return -ENOMEM;
-    unsigned char *to_sink = seen + f->n;
-    int r = reach_infinite(f, s, 0, seen);
-    if (!r)
-        r = reach_infinite(f, t, 1, to_sink);
-    int n = 2;
-    for (int v = 0; !r && v < f->n; v++) {
-        if (seen[v] && to_sink[v])
-            r = -ERANGE;
-        f->rep[v] = seen[v] ? 0 : to_sink[v] ? 1 : n++;
-    }
-    free(seen);
-    *n_merged = n;
-    return r;
-}
-
-static int work_alloc(struct work *w, int n, int arcs)
-{
-    size_t N = (size_t)n;
-    memset(w, 0, sizeof *w);
-    w->n = n;
-    w->first = calloc(N + 2, sizeof *w->first);
-    w->arc = malloc((2 * (size_t)arcs + 1) * sizeof *w->arc);
-    w->excess = calloc(N, sizeof *w->excess);
-    /* label, cur, act_next, lay_next, lay_prev, queue: n each; heads: n + 1 each */
-    w->label = malloc((8 * N + 2) * sizeof *w->label);
-    if (!w->first || !w->arc || !w->excess || !w->label)
-        return -ENOMEM;
-    w->cur = w->label + N;
-    w->act_next = w->cur + N;
-    w->lay_next = w->act_next + N;
-    w->lay_prev = w->lay_next + N;
-    w->queue = w->lay_prev + N;
-    w->act_head = w->queue + N;
-    w->lay_head = w->act_head + N + 1;
+    memmove(f->first, f->first + 1, (size_t)f->n * sizeof *f->first);
+    f->first[f->n] = 2 * f->m;
+    f->laid = f->m;
     return 0;
 }
 
-static void work_free(struct work *w)
+/* Gives `role` to all that infinite arcs join to `from`, forwards or backwards. -ERANGE: to both terminals. An arc is
+ * infinite while its residual is `inf`; its partner's then is 0 or, where both directions are, `inf` as well. */
+static int spread(struct maxflow *f, int from, int role, int64_t inf)
 {
-    free(w->first);
-    free(w->arc);
-    free(w->excess);
-    free(w->label);
+    int top = 0;
+    f->queue[top++] = from;
+    f->role[from] = (unsigned char)role;
+    while (top) {
+        int v = f->queue[--top];
+        for (int k = f->first[v]; k < f->first[v + 1]; k++) {
+            const struct arc *a = &f->arc[k];
+            if ((role == SOURCE_LIKE ? a->res : f->arc[a->rev].res) < inf || f->role[a->to] == role)
+                continue;
+            if (f->role[a->to] != INNER)
+                return -ERANGE;
+            f->role[a->to] = (unsigned char)role;
+            f->queue[top++] = a->to;
+        }
+    }
+    return 0;
 }
 
-static void work_fill(struct work *w, const struct maxflow *f, int64_t inf)
+static inline void layer_add(struct maxflow *f, int v, int d)
 {
-    for (int i = 0; i < f->m; i++) {
-        int u = f->rep[f->in[i].u], v = f->rep[f->in[i].v];
-        if (u == v || !f->in[i].cap || v == 0 || u == 1)
-            continue;
-        w->first[u + 2]++;
-        w->first[v + 2]++;
-    }
-    for (int v = 0; v < w->n; v++)
-        w->first[v + 2] += w->first[v + 1];
-    for (int i = 0; i < f->m; i++) {
-        int u = f->rep[f->in[i].u], v = f->rep[f->in[i].v];
-        if (u == v || !f->in[i].cap || v == 0 || u == 1)
-            continue;
-        int a = w->first[u + 1]++, b = w->first[v + 1]++;
-        w->arc[a] = (struct arc){ v, b, f->in[i].cap == MAXFLOW_INF ? inf : f->in[i].cap };
-        w->arc[b] = (struct arc){ u, a, 0 };
-    }
-}
-
-static inline void layer_add(struct work *w, int v, int d)
-{
-    int h = w->lay_head[d];
-    w->lay_next[v] = h;
-    w->lay_prev[v] = -1;
+    int h = f->lay_head[d];
+    f->lay_next[v] = h;
+    f->lay_prev[v] = -1;
     if (h >= 0)
-        w->lay_prev[h] = v;
-    w->lay_head[d] = v;
-    if (d > w->top_layer)
-        w->top_layer = d;
+        f->lay_prev[h] = v;
+    f->lay_head[d] = v;
+    if (d > f->top_layer)
+        f->top_layer = d;
 }
 
-static inline void layer_del(struct work *w, int v, int d)
+static inline void layer_del(struct maxflow *f, int v, int d)
 {
-    int p = w->lay_prev[v], q = w->lay_next[v];
+    int p = f->lay_prev[v], q = f->lay_next[v];
     if (p >= 0)
-        w->lay_next[p] = q;
+        f->lay_next[p] = q;
     else
-        w->lay_head[d] = q;
+        f->lay_head[d] = q;
     if (q >= 0)
-        w->lay_prev[q] = p;
+        f->lay_prev[q] = p;
 }
 
-static inline void activate(struct work *w, int v)
+static inline void activate(struct maxflow *f, int v)
 {
-    int d = w->label[v];
-    w->act_next[v] = w->act_head[d];
-    w->act_head[d] = v;
-    if (d > w->top_active)
-        w->top_active = d;
+    int d = f->label[v];
+    f->act_next[v] = f->act_head[d];
+    f->act_head[d] = v;
+    if (d > f->top_active)
+        f->top_active = d;
 }
 
 /* Exact labels: distance to the sink over residual arcs. */
-static void exact_labels(struct work *w)
+static void exact_labels(struct maxflow *f)
 {
-    int n = w->n, head = 0, tail = 0;
-    for (int v = 0; v < n; v++)
-        w->label[v] = n;
+    int n = f->n, head = 0, tail = 0;
     for (int d = 0; d <= n; d++)
-        w->act_head[d] = w->lay_head[d] = -1;
-    w->top_active = w->top_layer = 0;
-    w->label[w->t] = 0;
-    w->queue[tail++] = w->t;
+        f->act_head[d] = f->lay_head[d] = -1;
+    f->top_active = f->top_layer = 0;
+    for (int v = 0; v < n; v++) {
+        f->label[v] = n;
+        if (f->role[v] == SINK_LIKE) {
+            f->label[v] = 0;
+            f->queue[tail++] = v;
+        }
+    }
     while (head < tail) {
-        int v = w->queue[head++], d = w->label[v] + 1;
-        for (int k = w->first[v]; k < w->first[v + 1]; k++) {
-            int u = w->arc[k].to;
-            if (w->label[u] == n && u != w->s && w->arc[w->arc[k].rev].res > 0) {
-                w->label[u] = d;
-                w->cur[u] = w->first[u];
-                w->queue[tail++] = u;
-                layer_add(w, u, d);
-                if (w->excess[u] > 0)
-                    activate(w, u);
+        int v = f->queue[head++], d = f->label[v] + 1;
+        for (int k = f->first[v]; k < f->first[v + 1]; k++) {
+            int u = f->arc[k].to;
+            if (f->label[u] == n && f->role[u] == INNER && f->arc[f->arc[k].rev].res > 0) {
+                f->label[u] = d;
+                f->cur[u] = f->first[u];
+                f->queue[tail++] = u;
+                layer_add(f, u, d);
+                if (f->excess[u] > 0)
+                    activate(f, u);
             }
         }
     }
-    w->since_exact = 0;
+    f->since_exact = 0;
 }
 
 /* No vertex is left at label d: those above it cannot reach the sink. */
-static void gap(struct work *w, int d)
+static void gap(struct maxflow *f, int d)
 {
-    for (int k = d + 1; k <= w->top_layer; k++) {
-        for (int v = w->lay_head[k]; v >= 0; v = w->lay_next[v])
-            w->label[v] = w->n;
-        w->lay_head[k] = w->act_head[k] = -1;
+    for (int k = d + 1; k <= f->top_layer; k++) {
+        for (int v = f->lay_head[k]; v >= 0; v = f->lay_next[v])
+            f->label[v] = f->n;
+        f->lay_head[k] = f->act_head[k] = -1;
     }
-    w->top_layer = d - 1;
-    if (w->top_active >= d)
-        w->top_active = d - 1;
+    f->top_layer = d - 1;
+    if (f->top_active >= d)
+        f->top_active = d - 1;
 }
 
-static void discharge(struct work *w, int u)
+static void discharge(struct maxflow *f, int u)
 {
-    struct arc *arc = w->arc;
+    struct arc *arc = f->arc;
     for (;;) {
-        int end = w->first[u + 1], d = w->label[u], k;
-        for (k = w->cur[u]; k < end; k++) {
+        int end = f->first[u + 1], d = f->label[u], k;
+        for (k = f->cur[u]; k < end; k++) {
             int v = arc[k].to;
-            if (arc[k].res <= 0 || w->label[v] + 1 != d)
+            if (arc[k].res <= 0 || f->label[v] + 1 != d)
                 continue;
-            int64_t x = w->excess[u] < arc[k].res ? w->excess[u] : arc[k].res;
-            if (!w->excess[v] && v != w->t)
-                activate(w, v);
+            int64_t x = f->excess[u] < arc[k].res ? f->excess[u] : arc[k].res;
+            if (!f->excess[v] && f->role[v] == INNER)
+                activate(f, v);
             arc[k].res -= x;
             arc[arc[k].rev].res += x;
-            w->excess[v] += x;
-            w->excess[u] -= x;
-            if (!w->excess[u]) {
-                w->cur[u] = k;
+            f->excess[v] += x;
+            f->excess[u] -= x;
+            if (!f->excess[u]) {
+                f->cur[u] = k;
                 return;
             }
         }
-        int best = w->n, at = w->first[u];
-        for (k = w->first[u]; k < end; k++)
-            if (arc[k].res > 0 && w->label[arc[k].to] < best) {
-                best = w->label[arc[k].to];
+        int best = f->n, at = f->first[u];
+        for (k = f->first[u]; k < end; k++)
+            if (arc[k].res > 0 && f->label[arc[k].to] < best) {
+                best = f->label[arc[k].to];
                 at = k;
             }
-        w->since_exact += 12 + end - w->first[u];
-        layer_del(w, u, d);
-        w->label[u] = best + 1 < w->n ? best + 1 : w->n;
-        w->cur[u] = at;
-        if (w->lay_head[d] < 0) {
-            gap(w, d);
-            w->label[u] = w->n;
+        f->since_exact += 12 + end - f->first[u];
+        layer_del(f, u, d);
+        f->label[u] = best + 1 < f->n ? best + 1 : f->n;
+        f->cur[u] = at;
+        if (f->lay_head[d] < 0) {
+            gap(f, d);
+            f->label[u] = f->n;
             return;
         }
-        if (w->label[u] == w->n)
+        if (f->label[u] == f->n)
             return;
-        layer_add(w, u, w->label[u]);
+        layer_add(f, u, f->label[u]);
     }
 }
 
-static void run(struct work *w)
+static void run(struct maxflow *f)
 {
-    for (int k = w->first[w->s]; k < w->first[w->s + 1]; k++) {
-        struct arc *a = &w->arc[k];
-        w->excess[a->to] += a->res;
-        w->arc[a->rev].res += a->res;
-        a->res = 0;
-    }
-    exact_labels(w);
+    int64_t exact_every = 6 * (int64_t)f->n + 2 * (int64_t)f->m;
+    memset(f->excess, 0, (size_t)f->n * sizeof *f->excess);
+    for (int v = 0; v < f->n; v++)
+        for (int k = f->first[v]; f->role[v] == SOURCE_LIKE && k < f->first[v + 1]; k++) {
+            struct arc *a = &f->arc[k];
+            if (f->role[a->to] == SOURCE_LIKE)
+                continue;
+            f->excess[a->to] += a->res;
+            f->arc[a->rev].res += a->res;
+            a->res = 0;
+        }
+    exact_labels(f);
     for (;;) {
-        while (w->top_active > 0 && w->act_head[w->top_active] < 0)
-            w->top_active--;
-        if (!w->top_active)
+        while (f->top_active > 0 && f->act_head[f->top_active] < 0)
+            f->top_active--;
+        if (!f->top_active)
             return;
-        int u = w->act_head[w->top_active];
-        w->act_head[w->top_active] = w->act_next[u];
-        discharge(w, u);
-        if (w->since_exact > w->exact_every)
-            exact_labels(w);
+        int u = f->act_head[f->top_active];
+        f->act_head[f->top_active] = f->act_next[u];
+        discharge(f, u);
+        if (f->since_exact > exact_every)
+            exact_labels(f);
     }
 }
 
@@ -345,23 +318,28 @@ int maxflow_solve(struct maxflow *f, int s, int t, int64_t *value)
                 return -EOVERFLOW;
             sum += f->in[i].cap;
         }
-    int n;
-    int r = merge_terminals(f, s, t, &n);
+    int r = lay_arcs(f);
     if (r)
         return r;
-    struct work w;
-    r = work_alloc(&w, n, f->m);
-    if (!r) {
-        work_fill(&w, f, sum + 1);
-        w.s = 0;
-        w.t = 1;
-        w.exact_every = 6 * (int64_t)n + w.first[n];
-        run(&w);
-        *value = w.excess[w.t];
-        exact_labels(&w);
-        for (int v = 0; v < f->n; v++)
-            f->side[v] = w.label[f->rep[v]] == n;
+    const int64_t inf = sum + 1;
+    for (int i = 0; i < f->m; i++) {
+        struct arc *a = &f->arc[f->place[i]];
+        a->res = f->in[i].u == f->in[i].v ? 0 : f->in[i].cap == MAXFLOW_INF ? inf : f->in[i].cap;
+        f->arc[a->rev].res = 0;
     }
-    work_free(&w);
-    return r;
+    memset(f->role, INNER, (size_t)f->n);
+    r = spread(f, s, SOURCE_LIKE, inf);
+    if (!r)
+        r = spread(f, t, SINK_LIKE, inf);
+    if (r)
+        return r;
+    run(f);
+    *value = 0;
+    for (int v = 0; v < f->n; v++)
+        if (f->role[v] == SINK_LIKE)
+            *value += f->excess[v];
+    exact_labels(f);
+    for (int v = 0; v < f->n; v++)
+        f->side[v] = f->label[v] == f->n;
+    return 0;
 }

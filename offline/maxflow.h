@@ -4,8 +4,8 @@
  * two heuristics of Cherkassky & Goldberg 1997: exact labels recomputed by a
  * backward search now and then, and the gap rule). Only the first phase runs:
  * a maximum preflow already fixes the cut. Vertices tied to a terminal by
- * infinite arcs are merged into it first, which keeps every sum finite and
- * removes most of a node-split graph's outer vertices.
+ * infinite arcs count as that terminal, which keeps every sum finite and
+ * leaves out most of a node-split graph's outer vertices.
  *
  * Long skip chains (the residual stream of a transformer) make augmenting-path
  * methods re-scan the chain for each path; push-relabel is indifferent to them.
@@ -36,7 +36,8 @@ int maxflow_arc(struct maxflow *f, int u, int v, int64_t cap);
 int maxflow_set(struct maxflow *f, int a, int64_t cap);
 
 /* The value of a minimum s-t cut. May be called again after arcs were added or
- * changed; each call starts afresh. -EINVAL: bad s or t; -EOVERFLOW: the finite
+ * changed; each call starts afresh, but the arcs are
+ * laid out once. -EINVAL: bad s or t; -EOVERFLOW: the finite
  * capacities sum to 2^62 or more; -ERANGE: every cut is infinite (s reaches t
  * over infinite arcs); -ENOMEM. */
 int maxflow_solve(struct maxflow *f, int s, int t, int64_t *value);
