@@ -86,6 +86,11 @@ int sched_realize_acts(struct sched *s, const uint8_t *choice, const struct sche
  * Never raises the peak or the time. Leaves fetch positions alone. */
 int sched_tighten(struct sched *s, struct plan *p);
 
+/* Use up the room a good, polished plan leaves under the limit: values it drops and replays are kept instead where they
+ * fit, most time per byte first, as long as that helps. r gets the judgement of the plan as it stands afterwards; never
+ * slower, never over the limit if it was not before. Copies to the host are left alone. 0, or -ENOMEM. */
+int sched_fill(struct sched *s, struct plan *p, int64_t limit_bytes, struct sim_result *r);
+
 /* The no-eviction plan. */
 int sched_baseline(const struct graph *g, struct plan *out);
 

@@ -20,6 +20,7 @@ struct solve_chain {
     int64_t best_ns, best_peak;
     int64_t lowest_peak; /* of any plan tried */
     double deadline;
+    int fill; /* use up the room a schedule leaves; not for the classic methods, which are there to be compared with */
     int tried;
 };
 
@@ -38,7 +39,9 @@ static int solve_chain_offer(struct solve_chain *q, struct chain_maker *m, struc
     else if (!rc && r.ok) {
         if (r.peak_bytes < q->lowest_peak)
             q->lowest_peak = r.peak_bytes;
-        if (r.peak_bytes <= q->opts->limit_bytes && (q->best_ns < 0 || r.ns < q->best_ns)) {
+        if (r.peak_bytes <= q->opts->limit_bytes && q->fill)
+            rc = sched_fill(q->s, &q->work, q->opts->limit_bytes, &r);
+        if (!rc && r.peak_bytes <= q->opts->limit_bytes && (q->best_ns < 0 || r.ns < q->best_ns)) {
             rc = plan_copy(q->best, &q->work);
             q->best_ns = r.ns;
             q->best_peak = r.peak_bytes;
@@ -216,6 +219,7 @@ static int solve_chain(const struct graph *g, const struct solver_opts *opts, en
     char low[32];
     int rc = -ENOMEM;
 
+    q.fill = method == CHAIN_PERSISTENT || method == CHAIN_FLOATING;
     q.deadline = solver_now_s() + (opts->time_limit_s > 0 ? opts->time_limit_s : 20);
     q.s = sched_new(g);
     keep_all = q.s ? calloc((size_t)q.s->n_gaps + 1, 1) : NULL;
