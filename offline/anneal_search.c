@@ -326,7 +326,9 @@ static int mutate_copies(struct anneal_search *s)
     }
     if (a->copies.n && dice < 80) { /* a replay instead */
         const int32_t k = draw_below(s, a->copies.n), c = a->copies.at[k].cell, u = s->m->cells[c].unit;
-        const int32_t i = next_event(a, c, a->copies.at[k].fetch), use = anneal_ev_slot(a->ev[c].at[i]);
+        /* a stay to the end shares its slot with the use that ends it */
+        const int32_t i = a->copies.at[k].fetch < a->n_slots - 1 ? next_event(a, c, a->copies.at[k].fetch) : a->ev[c].n - 1;
+        const int32_t use = anneal_ev_slot(a->ev[c].at[i]);
         take_copy(s, k);
         if (u < 0)
             return 1;
