@@ -13,7 +13,13 @@
 #include "offline/sched.h"
 #include "offline/solver.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* gcc says it by macro, clang by feature */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define OOM_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(OOM_SANITIZED)
 int main(void)
 {
     puts("a sanitizer owns malloc here: skipped");
