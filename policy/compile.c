@@ -21,10 +21,11 @@ int exec_index(void)
     ex.res = calloc(nb + 1, sizeof *ex.res);
     ex.cur = calloc(nb + 1, sizeof *ex.cur);
     ex.op_banned = calloc(n + 1, sizeof *ex.op_banned);
+    ex.varies = calloc(n + 1, sizeof *ex.varies);
     ex.side_scratch = calloc(r->n_operands + 1, sizeof *ex.side_scratch);
     int32_t *ver = calloc(nb + 1, sizeof *ver);
     if (!ex.in_ver || !ex.out_ver || !ex.first_val || !ex.die_at || !ex.die_list || !ex.last_ref || !ex.keep || !ex.rebuilt ||
-        !ex.bind || !ex.res || !ex.cur || !ex.op_banned || !ex.side_scratch || !ver) {
+        !ex.bind || !ex.res || !ex.cur || !ex.op_banned || !ex.varies || !ex.side_scratch || !ver) {
         free(ver);
         return -ENOMEM;
     }
@@ -93,6 +94,7 @@ void exec_clear(void)
     free(ex.keep);
     free(ex.rebuilt);
     free(ex.op_banned);
+    free(ex.varies);
     free(ex.op_of_trace);
     free(ex.side_scratch);
     free(ex.bind);

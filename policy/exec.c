@@ -190,12 +190,39 @@ static bool may_bind_late(const struct rec_buf *x)
     return (uint32_t)x->alloc_ord < ex.alloc_k && ex.rec.allocs[x->alloc_ord].before_op == 0;
 }
 
+/* A small argument, no pointer, that has been the same so far is another one now: it may be a flag, and what the kernel does
+ * with it was never measured. Those that vary from one iteration to the next (seeds, step counts) are known from rehearsal. */
+static bool argument_surprises(const struct rt_op *op)
+{
+    const struct rt_op *last = &ex.caps[ex.pos];
+    if (op->kind != OP_KERNEL || op->packed || !last->args || last->packed || last->func != op->func)
+        return false;
+    for (uint32_t i = 0; i < op->func->n_params && i < 64; i++) {
+        uint32_t at = op->func->offset[i], n = op->func->size[i];
+        if (n > 8 || !memcmp(op->args + at, last->args + at, n) || ex.varies[ex.pos] >> i & 1)
+            continue;
+        uint64_t now = 0, then = 0;
+        memcpy(&now, op->args + at, n);
+        memcpy(&then, last->args + at, n);
+        if (mem_in_reservation(now) || mem_in_reservation(then) || foreign_lookup(now) || foreign_lookup(then))
+            continue;
+        if (rt.mode != MODE_REHEARSE)
+            return true;
+        ex.varies[ex.pos] |= 1ull << i;
+    }
+    return false;
+}
+
 /* Does the program's op correspond to the recorded one? Unknown buffers are bound on the way. NULL: yes. */
 static const char *match(const struct rt_op *op)
 {
     const struct rec_op *o = &ex.rec.ops[ex.pos];
     if (op->sig != o->sig)
         return "another op";
+    if (!o->why_opaque && argument_surprises(op)) {
+        ex.left_in_a_row += LEFT_TOO_OFTEN / 4; /* where it stays so, learn anew soon */
+        return "another argument";
+    }
     uint32_t k = o->first, end = o->first + o->n, i = 0;
     while (k < end || i < op->n_operands) {
         const struct rec_operand *w = k < end ? &ex.rec.operands[k] : NULL;
@@ -237,7 +264,9 @@ static void note_modes(struct rt_op *op, const struct rec_op *o)
     for (uint32_t i = 0; i < op->n_operands; i++) {
         while (k < end && ex.rec.operands[k].offset < op->operands[i].offset)
             k++;
-        op->operands[i].mode = k < end && ex.rec.operands[k].offset == op->operands[i].offset ? ex.rec.operands[k].mode : REC_READ;
+        op->operands[i].mode = k < end && ex.rec.operands[k].offset == op->operands[i].offset ? ex.rec.operands[k].mode : REC_UNKNOWN;
+        if (op->kind == OP_KERNEL && o->why_opaque && op->operands[i].mode == REC_READ)
+            op->operands[i].mode = REC_UNKNOWN; /* nobody relies on what it was seen to do: a copy on the host may be old now */
     }
 }
 

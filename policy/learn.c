@@ -186,6 +186,15 @@ static void merge_effects(void)
                 ex.rec.operands[k].mode = REC_RMW;
                 o->why_opaque = "writes through this pointer in other launches";
             }
+        /* A kernel that changed nothing at all may well do so another time (negative numbers become zero, but there were
+         * none): it counts as changing all that it touches. */
+        bool changes = false;
+        for (uint32_t k = o->first; k < o->first + o->n; k++)
+            changes |= ex.rec.operands[k].mode != REC_READ;
+        for (uint32_t k = o->first; k < o->first + o->n && !changes; k++) {
+            ex.rec.operands[k].mode = REC_RMW;
+            o->why_opaque = "changed nothing while it was learnt";
+        }
     }
 }
 

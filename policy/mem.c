@@ -186,8 +186,11 @@ int mem_map_page(struct slot *s, uint32_t page, int32_t c)
     if (s->map[page] >= 0)
         slot_unmap_page(s, page);
     CUdeviceptr va = s->va + ((uint64_t)page << rt.shift);
-    if (MEM_CALL(cuMemMap(va, rt.gran, 0, rt.chunks[c].handle, 0)) != CUDA_SUCCESS)
+    CUresult r = MEM_CALL(cuMemMap(va, rt.gran, 0, rt.chunks[c].handle, 0));
+    if (r != CUDA_SUCCESS) {
+        log_say(SAY_DEBUG, "chunk %d cannot be mapped at page %u of slot %u: %s", c, page, s->id, rt_code_name(r));
         return -EIO;
+    }
     CUmemAccessDesc acc;
     memset(&acc, 0, sizeof acc);
     acc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -551,6 +554,18 @@ struct slot *mem_lookup(CUdeviceptr ptr)
     return s && s->live && ptr - s->va <= s->bytes ? s : NULL;
 }
 
+static bool chunk_is_of(int32_t c, const struct slot *s, uint32_t page)
+{
+    return c >= 0 && rt.chunks[c].owner == (int32_t)s->id && rt.chunks[c].page == page;
+}
+
+static void chunk_take_for(int32_t c, const struct slot *s, uint32_t page)
+{
+    chunk_list_take(c);
+    rt.chunks[c].owner = (int32_t)s->id;
+    rt.chunks[c].page = page;
+}
+
 int mem_back(struct slot *s, unsigned t)
 {
     if (s->state == SLOT_RESIDENT || s->kind != SLOT_LARGE)
@@ -569,25 +584,23 @@ int mem_back(struct slot *s, unsigned t)
     for (uint32_t p = 0; p < n; p++) {
         int32_t c = s->map[p];
         if (c >= 0 && rt.chunks[c].owner == CHUNK_FREE) {
-            chunk_list_take(c);
-            rt.chunks[c].owner = (int32_t)s->id;
+            chunk_take_for(c, s, p);
             ready |= rt.chunks[c].ready_mask;
         } else
             missing++;
     }
     for (uint32_t p = 0; p < n && missing; p++) {
         int32_t c = s->map[p];
-        if (c >= 0 && rt.chunks[c].owner == (int32_t)s->id)
+        if (chunk_is_of(c, s, p))
             continue;
         c = rt.free_head;
         if (mem_map_page(s, p, c)) {
             for (uint32_t q = 0; q < n; q++) /* give back what was taken: nothing is lost */
-                if (s->map[q] >= 0 && rt.chunks[s->map[q]].owner == (int32_t)s->id)
+                if (chunk_is_of(s->map[q], s, q))
                     chunk_list_add(s->map[q]);
             return -EIO;
         }
-        chunk_list_take(c);
-        rt.chunks[c].owner = (int32_t)s->id;
+        chunk_take_for(c, s, p);
         ready |= rt.chunks[c].ready_mask;
         missing--;
     }

@@ -82,6 +82,7 @@ struct slot {
 struct chunk {
     CUmemGenericAllocationHandle handle;
     int32_t owner;       /* slot id, -1 free, CHUNK_ARENA, CHUNK_GONE */
+    uint32_t page;       /* of its owner: another page of the same slot may have a stale mapping of it */
     int32_t prev, next;  /* free list */
     uint64_t ready_mask; /* the next owner's stream waits for these streams' tails */
 };

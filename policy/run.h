@@ -54,6 +54,7 @@ struct exec {
     CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes; 0 elsewhere */
     unsigned scratch_stream; /* the stream that used the scratch last */
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */
+    uint64_t *varies;        /* [n_ops] bit i: small parameter i is not the same in every iteration */
 
     /* the iteration in progress */
     uint32_t pos, alloc_k;

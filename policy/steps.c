@@ -72,7 +72,7 @@ int exec_replay(uint32_t i, unsigned t)
             return -ENODATA;
         s->mark = mark;
     }
-    bool redirected = false;
+    bool redirected = false, many_streams = rt.n_streams > STREAM_FIRST_PROGRAM + 1;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &ex.rec.operands[k];
         struct slot *s = exec_slot(w->buf);
@@ -84,6 +84,8 @@ int exec_replay(uint32_t i, unsigned t)
         int r = ready_slot(s, t);
         if (r)
             return r;
+        if (many_streams)
+            stream_order(t, s->uses_mask); /* the program has ordered its own op behind these, not this replay */
         if (makes && s->host) {
             swap_host_order(t, s->host);
             swap_discard(s);
@@ -117,10 +119,10 @@ int exec_replay(uint32_t i, unsigned t)
             ex.res[w->buf] = ex.out_ver[k];
             s->written = true;
             s->kept |= !s->live;
-            if (rt.n_streams > STREAM_FIRST_PROGRAM + 1) {
-                s->avail_stream = (uint8_t)t;
-                s->avail_seq = rt.seq[t];
-            }
+        }
+        if (many_streams) { /* the program knows nothing of this reader or writer: whoever comes next waits for it */
+            s->avail_stream = (uint8_t)t;
+            s->avail_seq = rt.seq[t];
         }
     }
     if (ex.saved)

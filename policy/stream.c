@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+static int stream_order_tail(unsigned t, unsigned u);
+
 static int stream_enter(unsigned i, CUstream s)
 {
     if (!rt.stream_event[i] && rt.drv->cuEventCreate(&rt.stream_event[i], CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
@@ -35,7 +37,11 @@ unsigned stream_index(CUstream s)
     if (rt.n_streams < RT_MAX_STREAMS) {
         if (stream_enter(rt.n_streams, s))
             return STREAM_FIRST_PROGRAM;
-        return last = rt.n_streams++;
+        last = rt.n_streams++;
+        for (unsigned u = 0; u < last && !rt.capturing; u++) /* with one stream nobody noted what replays and copies left */
+            if (rt.seq[u])
+                stream_order_tail(last, u);
+        return last;
     }
     /* the last index is shared: whatever was queued under it must be done before it means another stream */
     rt.drv->cuStreamSynchronize(rt.stream[RT_MAX_STREAMS - 1]);
