@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES_MAX = 4000 };
+enum { NODES_MAX = 2000 };
 
 #define AT(c, t, i) ((size_t)(t) * (size_t)(c)->n + (size_t)(i))
 

@@ -54,7 +54,7 @@ struct checkmate_answer {
 };
 
 /* The MILP through CBC. On entry a and p may hold a schedule found already and a proved bound (zeroed: none);
- * on return the best. */
+ * on return the best. Beyond a few hundred thousand columns only the first schedule is made. */
 int checkmate_milp(const struct checkmate *c, double time_limit_s, struct checkmate_plan *p, struct checkmate_answer *a);
 
 /* The exact optimum by best-first search over sets of held results; up to 62 nodes. On entry a may hold a schedule
@@ -62,11 +62,12 @@ int checkmate_milp(const struct checkmate *c, double time_limit_s, struct checkm
  * -ETIME; in both cases a->bound may have risen. time_limit_s 0: none. */
 int checkmate_search(const struct checkmate *c, double time_limit_s, struct checkmate_plan *p, struct checkmate_answer *a);
 
-/* The LP relaxation and two-phase rounding (section 5). */
+/* The LP relaxation and two-phase rounding (section 5); where that comes to nothing in the time, checkmate_greedy. */
 int checkmate_lp_round(const struct checkmate *c, double time_limit_s, uint64_t seed, struct checkmate_plan *p,
                        struct checkmate_answer *a);
 
-/* A first schedule to start from: keeps what fits, farthest next use out first. -ENOSPC if it finds none. */
-int checkmate_greedy(const struct checkmate *c, struct checkmate_plan *p);
+/* A first schedule to start from: the best of holding every so many results, and the latest few. Stops at until_s
+ * (solver_now_s) once it has one. -ENOSPC if it finds none. */
+int checkmate_greedy(const struct checkmate *c, double until_s, struct checkmate_plan *p);
 
 #endif

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { COLS_MAX = 400000 };
+
 #define AT(c, t, i) ((size_t)(t) * (size_t)(c)->n + (size_t)(i))
 
 struct form {
@@ -205,15 +207,22 @@ static int64_t cost_step(const struct checkmate *c)
     return g;
 }
 
-int checkmate_greedy(const struct checkmate *c, struct checkmate_plan *p)
+/* The program would have more columns than CBC can do anything with. */
+static int too_large(const struct checkmate *c)
+{
+    double half = 0.5 * (double)c->n * (double)c->n, edges = c->user_at[c->n];
+    return 4 * half + 0.5 * (double)c->n * edges > COLS_MAX;
+}
+
+int checkmate_greedy(const struct checkmate *c, double until_s, struct checkmate_plan *p)
 {
     struct checkmate_plan cand = { 0 };
     struct checkmate_answer a = { 0 };
     int e = checkmate_plan_new(c, &cand);
     /* Hold every step-th result, and whatever is younger than `recent` stages, as long as something
      * may still want it. */
-    for (int step = 1; !e && step <= c->n; step++)
-        for (int recent = 0; recent <= 3; recent++) {
+    for (int step = 1; !e && step <= c->n; step += 1 + step / 8)
+        for (int recent = 0; recent <= 3 && !(a.found && solver_now_s() > until_s); recent++) {
             for (int t = 0; t < c->n; t++)
                 for (int i = 0; i < c->n; i++) {
                     int last = c->user_at[i + 1] > c->user_at[i] ? c->user[c->user_at[i + 1] - 1] : i;
@@ -250,18 +259,23 @@ int checkmate_milp(const struct checkmate *c, double time_limit_s, struct checkm
     }
     struct form f;
     struct checkmate_plan cand;
+    double until = solver_now_s() + time_limit_s;
     int e = checkmate_plan_new(c, &cand);
     if (e)
         return e;
+    if (!a->found && !checkmate_greedy(c, until, &cand))
+        better(c, &cand, p, a);
+    if (too_large(c)) {
+        checkmate_plan_free(&cand);
+        return 0;
+    }
     e = build(c, 1, &f);
     if (e) {
         checkmate_plan_free(&cand);
         return e;
     }
-    if (!a->found && !checkmate_greedy(c, &cand))
-        better(c, &cand, p, a);
     double *x = malloc(((size_t)milp_n_cols(f.m) + 1) * sizeof *x);
-    struct milp_opts o = { .time_limit_s = time_limit_s, .cost_step = (double)cost_step(c) };
+    struct milp_opts o = { .time_limit_s = fmax(0.01, until - solver_now_s()), .cost_step = (double)cost_step(c) };
     struct milp_result r = { 0 };
     e = x ? 0 : -ENOMEM;
     if (!e && a->found) {
@@ -316,7 +330,7 @@ int checkmate_lp_round(const struct checkmate *c, double time_limit_s, uint64_t 
     int e = checkmate_plan_new(c, &cand);
     static const double shares[] = { 1, 0.95, 0.9, 0.8, 0.7 };
     uint64_t rng = seed + 1;
-    for (size_t q = 0; !e && q < sizeof shares / sizeof *shares; q++) {
+    for (size_t q = 0; !e && !too_large(c) && q < sizeof shares / sizeof *shares; q++) {
         double left = time_limit_s > 0 ? time_limit_s - (solver_now_s() - start) : 0;
         if (time_limit_s > 0 && left <= 0)
             break;
@@ -335,7 +349,7 @@ int checkmate_lp_round(const struct checkmate *c, double time_limit_s, uint64_t 
         if (!e && q == 0 && r.status == MILP_INFEASIBLE)
             a->proved_infeasible = 1;
         int rounds = r.x ? 200 : 0;
-        for (int k = 0; !e && k < rounds; k++) {
+        for (int k = 0; !e && k < rounds && (time_limit_s <= 0 || solver_now_s() - start < time_limit_s); k++) {
             for (int t = 0; t < c->n; t++)
                 for (int i = 0; i < c->n; i++) {
                     int col = f.S[AT(c, t, i)];
@@ -350,6 +364,9 @@ int checkmate_lp_round(const struct checkmate *c, double time_limit_s, uint64_t 
         if (a->proved_infeasible)
             break;
     }
+    /* nothing to round, or nothing that fits */
+    if (!e && !a->found && !a->proved_infeasible && !checkmate_greedy(c, start + time_limit_s, &cand))
+        better(c, &cand, p, a);
     checkmate_plan_free(&cand);
     if (!e && a->found && (double)a->cost <= a->bound)
         a->proved_optimal = 1;

@@ -1,11 +1,17 @@
 #include "offline/milp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
-#include <pthread.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <coin/Cbc_C_Interface.h>
 
@@ -19,9 +25,6 @@ struct milp {
     int *term_col;
     double *term;
 };
-
-/* CBC's solver interface hides file-level state; one solve at a time. */
-static pthread_mutex_t milp_turn = PTHREAD_MUTEX_INITIALIZER;
 
 struct milp *milp_new(void)
 {
@@ -208,27 +211,26 @@ static int take_solution(const struct milp *m, const double *x, struct milp_resu
     return 0;
 }
 
-int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r)
+/* In the child: solves and leaves the result in *r. */
+static int solve_here(const struct milp *m, const struct milp_opts *o, double seconds, int plain, struct milp_result *r)
 {
-    memset(r, 0, sizeof *r);
-    r->status = MILP_UNKNOWN;
-    r->bound = -MILP_NONE;
-    if (m->err)
-        return m->err;
-    pthread_mutex_lock(&milp_turn);
     Cbc_Model *cbc = Cbc_newModel();
     int e = cbc ? load(m, cbc) : -ENOMEM;
     if (e)
-        goto out;
+        return e;
     Cbc_setLogLevel(cbc, 0);
     Cbc_setParameter(cbc, "logLevel", "0");
     Cbc_setParameter(cbc, "timeMode", "elapsed");
+    if (plain) {
+        Cbc_setParameter(cbc, "preprocess", "off");
+        Cbc_setParameter(cbc, "presolve", "off");
+    }
     if (!o->relaxed)
         for (int c = 0; c < m->n_cols; c++)
             if (m->integer[c])
                 Cbc_setInteger(cbc, c);
-    if (o->time_limit_s > 0)
-        set_real(cbc, "seconds", o->time_limit_s);
+    if (seconds > 0)
+        set_real(cbc, "seconds", seconds);
     if (o->cost_step > 0)
         set_real(cbc, "allowableGap", 0.999 * o->cost_step);
     if (o->cutoff > 0)
@@ -236,7 +238,7 @@ int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r)
     if (o->start && !o->relaxed)
         e = warm_start(m, cbc, o->start);
     if (e)
-        goto out;
+        return e;
     Cbc_solve(cbc);
     if (o->relaxed) {
         if (Cbc_isProvenOptimal(cbc)) {
@@ -246,13 +248,13 @@ int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r)
         } else if (Cbc_isProvenInfeasible(cbc)) {
             r->status = MILP_INFEASIBLE;
         }
-        goto out;
+        return e;
     }
     e = take_solution(m, Cbc_bestSolution(cbc), r);
     /* with a start as good as the optimum the root is "infeasible" below it, so look for a solution first */
     if (!r->x && (Cbc_isProvenInfeasible(cbc) || Cbc_isInitialSolveProvenPrimalInfeasible(cbc))) {
         r->status = MILP_INFEASIBLE;
-        goto out;
+        return e;
     }
     if (r->x && Cbc_isProvenOptimal(cbc)) {
         r->status = MILP_OPTIMAL;
@@ -265,11 +267,129 @@ int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r)
         if (r->x && r->bound > r->value)
             r->bound = r->value;
     }
-out:
-    if (cbc)
-        Cbc_deleteModel(cbc);
-    pthread_mutex_unlock(&milp_turn);
-    if (e)
-        milp_result_free(r);
     return e;
+}
+
+struct answer {
+    int err, status, has_x;
+    double value, bound;
+};
+
+static void write_all(int fd, const void *data, size_t n)
+{
+    const char *p = data;
+    while (n) {
+        ssize_t k = write(fd, p, n);
+        if (k <= 0 && errno != EINTR)
+            return;
+        if (k > 0) {
+            p += k;
+            n -= (size_t)k;
+        }
+    }
+}
+
+static void child(const struct milp *m, const struct milp_opts *o, double seconds, int plain, int fd)
+{
+    struct milp_result r = { .status = MILP_UNKNOWN, .bound = -MILP_NONE };
+    int null = open("/dev/null", O_RDWR);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (null >= 0) {
+        dup2(null, 0);
+        dup2(null, 1);
+        dup2(null, 2);
+    }
+    int e = solve_here(m, o, seconds, plain, &r);
+    struct answer a = { e, r.status, r.x != NULL, r.value, r.bound };
+    write_all(fd, &a, sizeof a);
+    if (a.has_x)
+        write_all(fd, r.x, (size_t)m->n_cols * sizeof *r.x);
+    _exit(0);
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* 0: all n bytes came; -EIO: the child ended first; -ETIME. until 0: no end. */
+static int read_all(int fd, void *data, size_t n, double until)
+{
+    char *p = data;
+    while (n) {
+        struct pollfd q = { fd, POLLIN, 0 };
+        double left = until > 0 ? until - now_s() : 3600;
+        if (left <= 0)
+            return -ETIME;
+        if (poll(&q, 1, (int)(left * 1000) + 1) <= 0)
+            continue;
+        ssize_t k = read(fd, p, n);
+        if (k == 0 || (k < 0 && errno != EINTR))
+            return -EIO;
+        if (k > 0) {
+            p += k;
+            n -= (size_t)k;
+        }
+    }
+    return 0;
+}
+
+/* -EIO: CBC broke down. */
+static int solve_apart(const struct milp *m, const struct milp_opts *o, double until, int plain, struct milp_result *r)
+{
+    int fd[2];
+    /* CBC looks at the clock between steps, some of which are long: it gets less than there is */
+    double seconds = until > 0 ? 0.8 * (until - now_s()) : 0;
+    if (pipe2(fd, O_CLOEXEC))
+        return -errno;
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(fd[0]);
+        child(m, o, seconds, plain, fd[1]);
+    }
+    int e = pid < 0 ? -errno : 0;
+    close(fd[1]);
+    struct answer a;
+    if (!e)
+        e = read_all(fd[0], &a, sizeof a, until);
+    if (!e && a.has_x) {
+        r->x = malloc(((size_t)m->n_cols + 1) * sizeof *r->x);
+        e = r->x ? read_all(fd[0], r->x, (size_t)m->n_cols * sizeof *r->x, until) : -ENOMEM;
+    }
+    close(fd[0]);
+    if (pid > 0) {
+        if (e)
+            kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (e) {
+        milp_result_free(r);
+        return e;
+    }
+    r->status = (enum milp_status)a.status;
+    r->value = a.value;
+    r->bound = a.bound;
+    return a.err;
+}
+
+int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r)
+{
+    double until = o->time_limit_s > 0 ? now_s() + o->time_limit_s : 0;
+    int e = m->err;
+    for (int plain = 0; plain < 2; plain++) {
+        memset(r, 0, sizeof *r);
+        r->status = MILP_UNKNOWN;
+        r->bound = -MILP_NONE;
+        if (!e)
+            e = solve_apart(m, o, until, plain, r);
+        if (e != -EIO)
+            break;
+        e = 0; /* its preprocessing is what breaks down, when time runs out within it: once more without */
+        if (until > 0 && until - now_s() < 0.2 * o->time_limit_s)
+            break;
+    }
+    return e == -ETIME ? 0 : e;
 }

@@ -1,7 +1,9 @@
 /* milp.h: a mixed-integer linear program, built row by row and solved by CBC without a word on the terminal.
  *
- * Threads: none inside; one program belongs to one caller. CBC keeps state of its own, so solves take turns
- * under a lock. Errors: 0 or a negative errno; builders remember the first error and milp_solve returns it.
+ * CBC runs in a child process: it may break down or overrun its time without taking the caller along, and what it
+ * prints goes nowhere.
+ *
+ * Threads: none inside; one program belongs to one caller. Errors: 0 or a negative errno; builders remember the first error and milp_solve returns it.
  */
 #ifndef REMAT_OFFLINE_MILP_H
 #define REMAT_OFFLINE_MILP_H
@@ -44,7 +46,7 @@ struct milp_result {
 void milp_result_free(struct milp_result *r);
 
 struct milp_opts {
-    double time_limit_s;  /* wall clock; 0: none */
+    double time_limit_s;  /* wall clock, kept to the second; 0: none */
     int relaxed;          /* drop the integrality */
     const double *start;  /* n_cols values, of which the integer columns are a feasible start; NULL */
     double cost_step;     /* every integral solution's value is a multiple of this; 0: not known */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES_MAX = 100 * 1000 * 1000, EDGES_MAX = INT32_MAX / 8 };
+enum { NODES_MAX = 10 * 1000 * 1000, EDGES_MAX = INT32_MAX / 8 };
 
 void mincut_inst_free(struct mincut_inst *g)
 {

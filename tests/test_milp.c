@@ -14,10 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CBC's own leaks are not ours to find. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libCoinUtils\nleak:libCbc\nleak:libClp\nleak:libCgl\nleak:libOsi\n"; }
-
 /* ---- the oracle: Dijkstra's states without any of the solvers' economies --------------------------------- */
 
 enum { ORACLE_MAX = 1 << 18, ORACLE_BUFS = 12 };
