@@ -264,6 +264,7 @@ static int issue_drv(const struct rt_op *op, unsigned char *args, bool replay)
     if (rt.timing)
         rt.issue_ns += stats_now_ns() - began;
     stream_bump(op->t);
+    stream_issued(op->t);
     return r;
 }
 

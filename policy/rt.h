@@ -166,6 +166,9 @@ int stream_sync(uint64_t mask);
 static inline void stream_bump(unsigned t) { rt.seq[t]++; }
 /* The same for a copy on one of our own streams, so that others can wait for just this one. Its sequence number. */
 uint64_t stream_mark(unsigned u);
+/* What is queued on stream t by this thread now comes after all that was queued under its index (CU_STREAM_PER_THREAD). */
+void stream_own(unsigned t);
+void stream_issued(unsigned t); /* an op was queued on it */
 int stream_init(void);
 void stream_forget(CUstream s);
 

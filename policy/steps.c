@@ -63,6 +63,7 @@ int exec_replay(uint32_t i, unsigned t)
     const struct rec_op *o = &ex.rec.ops[i];
     static unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
     struct rt_op op = ex.caps[i];
+    stream_own(t);
     op.t = t;
     op.stream = rt.stream[t];
     uint64_t mark = ++rt.mark, bit = 1ull << t;

@@ -7,6 +7,30 @@
 
 static int stream_order_tail(unsigned t, unsigned u);
 
+/* The per-thread default stream is one handle and a stream for every thread: its index stands for the stream of the thread
+ * that used it last. Work of another thread's is not ours to wait for on the device, so it leaves an event behind each op, and
+ * the host waits for that when the index changes hands. */
+static __thread uint64_t my_thread;
+static uint64_t holder; /* of the per-thread index; 0 none */
+
+void stream_own(unsigned t)
+{
+    static uint64_t threads;
+    if (rt.stream[t] != CU_STREAM_PER_THREAD || (my_thread && my_thread == holder))
+        return;
+    if (!my_thread)
+        my_thread = ++threads;
+    if (holder)
+        rt.drv->cuEventSynchronize(rt.stream_event[t]);
+    holder = my_thread;
+}
+
+void stream_issued(unsigned t)
+{
+    if (rt.stream[t] == CU_STREAM_PER_THREAD)
+        rt.drv->cuEventRecord(rt.stream_event[t], rt.stream[t]);
+}
+
 static int stream_enter(unsigned i, CUstream s)
 {
     if (!rt.stream_event[i] && rt.drv->cuEventCreate(&rt.stream_event[i], CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
@@ -29,28 +53,37 @@ int stream_init(void)
 unsigned stream_index(CUstream s)
 {
     static unsigned last = STREAM_FIRST_PROGRAM;
-    if (last < rt.n_streams && rt.stream[last] == s)
+    if (last < rt.n_streams && rt.stream[last] == s) {
+        stream_own(last);
         return last;
+    }
     for (unsigned i = STREAM_FIRST_PROGRAM; i < rt.n_streams; i++)
-        if (rt.stream[i] == s)
+        if (rt.stream[i] == s) {
+            stream_own(i);
             return last = i;
+        }
     if (rt.n_streams < RT_MAX_STREAMS) {
         if (stream_enter(rt.n_streams, s))
             return STREAM_FIRST_PROGRAM;
         last = rt.n_streams++;
+        stream_own(last);
         for (unsigned u = 0; u < last && !rt.capturing; u++) /* with one stream nobody noted what replays and copies left */
             if (rt.seq[u])
                 stream_order_tail(last, u);
         return last;
     }
     /* the last index is shared: whatever was queued under it must be done before it means another stream */
+    stream_own(RT_MAX_STREAMS - 1);
     rt.drv->cuStreamSynchronize(rt.stream[RT_MAX_STREAMS - 1]);
     rt.stream[RT_MAX_STREAMS - 1] = s;
+    stream_own(RT_MAX_STREAMS - 1);
     return last = RT_MAX_STREAMS - 1;
 }
 
 static int stream_order_tail(unsigned t, unsigned u)
 {
+    stream_own(t);
+    stream_own(u);
     if (rt.drv->cuEventRecord(rt.stream_event[u], rt.stream[u]) != CUDA_SUCCESS ||
         rt.drv->cuStreamWaitEvent(rt.stream[t], rt.stream_event[u], 0) != CUDA_SUCCESS)
         return -EIO;
@@ -101,9 +134,11 @@ int stream_order(unsigned t, uint64_t mask)
 int stream_sync(uint64_t mask)
 {
     int r = 0;
-    for (; mask; mask &= mask - 1)
+    for (; mask; mask &= mask - 1) {
+        stream_own((unsigned)__builtin_ctzll(mask));
         if (rt.drv->cuStreamSynchronize(rt.stream[__builtin_ctzll(mask)]) != CUDA_SUCCESS)
             r = -EIO;
+    }
     return r;
 }
 
