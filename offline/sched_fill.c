@@ -217,7 +217,8 @@ static void fill_walk(struct fill *f)
         f->bufs[b].lost = f->bufs[b].made_at = -1;
     }
     for (i = 0; i < p->n_keep; i++)
-        f->bufs[p->keep[i]].keep = 1;
+        if (p->keep[i] >= 0 && p->keep[i] < g->n_bufs) /* the simulator lets others pass */
+            f->bufs[p->keep[i]].keep = 1;
     fill_frees(f, 0, -1);
     for (i = 0; i < p->n_steps; i++) {
         int32_t kind = p->steps[i].kind, id = p->steps[i].id;
