@@ -62,7 +62,7 @@ int planner_start(uint64_t limit_bytes, bool offload)
         return r;
     unlink(plan_path);
     char limit[32], seconds[32], *solver = rt.cfg.policy == POLICY_DTR ? "dtr" : rt.cfg.solver[0] ? rt.cfg.solver : "auto";
-    unsigned s = 2 + ex.rec.n_ops / 500;
+    unsigned s = 1 + ex.rec.n_ops / 500;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
     snprintf(seconds, sizeof seconds, "%u", s > 20 ? 20 : s);
     char *argv[] = {rt.cfg.remat_bin, "plan",    trace_path, "--limit",      limit, "--solver", solver,
