@@ -51,15 +51,15 @@ static int64_t estimate(const struct search *s, int t, uint64_t set)
 {
     if (t >= s->c->n)
         return 0;
-    uint64_t missing = s->readers[t] & ~set & ((UINT64_C(1) << t) - 1), todo = missing;
+    uint64_t missing = s->readers[t] & ~set & ((UINT64_C(1) << t) - 1), owed = missing;
     int64_t h = s->ahead[t];
-    while (todo) {
-        int i = 63 - __builtin_clzll(todo);
-        todo &= ~(UINT64_C(1) << i);
+    while (owed) {
+        int i = 63 - __builtin_clzll(owed);
+        owed &= ~(UINT64_C(1) << i);
         h += s->c->cost[i];
         uint64_t more = s->deps[i] & ~set & ~missing;
         missing |= more;
-        todo |= more;
+        owed |= more;
     }
     return h;
 }

@@ -55,23 +55,23 @@ static int64_t bytes_of(const struct milp_model *m, milp_set s)
 static int64_t estimate(const struct search *s, int32_t t, milp_set set)
 {
     const struct milp_model *m = s->m;
-    milp_set todo = m->wanted[t] & ~set, seen = todo;
+    milp_set owed = m->wanted[t] & ~set, seen = owed;
     int64_t h = 0;
-    for (int i = t - 1; i >= 0 && todo; i--) {
-        milp_set mine = (m->op[i].out | m->op[i].side_out) & todo;
+    for (int i = t - 1; i >= 0 && owed; i--) {
+        milp_set mine = (m->op[i].out | m->op[i].side_out) & owed;
         if (!mine)
             continue;
         if (mine & (m->fixed | m->op[i].side_out) || m->op[i].until < t)
             return -1;
-        todo &= ~mine;
+        owed &= ~mine;
         h += m->op[i].ns;
         milp_set more = m->op[i].in & ~set & ~seen;
-        todo |= more;
+        owed |= more;
         seen |= more;
     }
     /* what is still to do is made by op t or later, or by nothing: an initial value that is gone */
-    for (; todo; todo &= todo - 1)
-        if (s->maker[milp_first(todo)] < t)
+    for (; owed; owed &= owed - 1)
+        if (s->maker[milp_first(owed)] < t)
             return -1;
     return h;
 }
