@@ -407,28 +407,7 @@ int eng_launch(const struct eng_kernel *k)
             for (uint32_t i = 0; i < rt.n_slots; i++)
                 if (rt.slots[i].live && !ready_slot(&rt.slots[i], stream_index(k->stream)))
                     rt.slots[i].pins++;
-        /* as it came */
-        CUlaunchConfig cfg;
-        memset(&cfg, 0, sizeof cfg);
-        cfg.gridDimX = k->grid[0], cfg.gridDimY = k->grid[1], cfg.gridDimZ = k->grid[2];
-        cfg.blockDimX = k->block[0], cfg.blockDimY = k->block[1], cfg.blockDimZ = k->block[2];
-        cfg.sharedMemBytes = k->shared_bytes;
-        cfg.hStream = k->stream;
-        CUlaunchAttribute attrs[OP_MAX_ATTRS + 1];
-        unsigned n = k->n_attrs < OP_MAX_ATTRS ? k->n_attrs : OP_MAX_ATTRS;
-        if (n)
-            memcpy(attrs, k->attrs, n * sizeof *attrs);
-        if (k->cooperative) {
-            memset(&attrs[n], 0, sizeof attrs[n]);
-            attrs[n].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-            attrs[n++].value.cooperative = 1;
-        }
-        cfg.attrs = attrs;
-        cfg.numAttrs = n;
-        r = n && rt.drv->cuLaunchKernelEx
-                ? (int)rt.drv->cuLaunchKernelEx(&cfg, k->func, k->params, k->extra)
-                : (int)rt.drv->cuLaunchKernel(k->func, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2],
-                                              k->shared_bytes, k->stream, k->params, k->extra);
+        r = op_pass_drv(k);
     }
     if (rt.timing) {
         uint64_t all = stats_now_ns() - began;

@@ -160,49 +160,55 @@ bool op_repeatable(const struct rt_op *op)
            (op->kind == OP_COPY && op->copy.kind == ENG_DTOD);
 }
 
-static int launch_drv(const struct rt_op *op, unsigned char *args, bool replay)
+/* One launch call: the plain one where it says all there is to say. */
+static int launch_with(const struct eng_kernel *k, bool replay, void **params, void **extra)
 {
-    static void *params[OP_MAX_PARAMS];
-    size_t packed_bytes = op->arg_bytes;
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, args, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_bytes, CU_LAUNCH_PARAM_END};
-    void **p = NULL, **x = NULL;
-    if (op->packed)
-        x = extra;
-    else {
-        for (uint32_t i = 0; i < op->func->n_params; i++)
-            params[i] = args + op->func->offset[i];
-        p = params;
-    }
     unsigned n = 0;
     bool coop = false;
-    for (unsigned i = 0; i < op->n_attrs && n < OP_MAX_ATTRS; i++) {
-        CUlaunchAttributeID id = op->attrs[i].id;
+    for (unsigned i = 0; i < k->n_attrs && n < OP_MAX_ATTRS; i++) {
+        CUlaunchAttributeID id = k->attrs[i].id;
         if (replay && (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION || id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT))
             continue;
         coop |= id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        attr_block[n++] = op->attrs[i];
+        attr_block[n++] = k->attrs[i];
     }
-    if (op->cooperative && !coop) {
+    if (k->cooperative && !coop) {
         memset(&attr_block[n], 0, sizeof attr_block[n]);
         attr_block[n].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
         attr_block[n++].value.cooperative = 1;
     }
     if (!n || !rt.drv->cuLaunchKernelEx)
-        return rt.drv->cuLaunchKernel(op->func->handle, op->grid[0], op->grid[1], op->grid[2], op->block[0], op->block[1],
-                                      op->block[2], op->shared_bytes, op->stream, p, x);
+        return rt.drv->cuLaunchKernel(k->func, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2],
+                                      k->shared_bytes, k->stream, params, extra);
     CUlaunchConfig cfg;
     memset(&cfg, 0, sizeof cfg);
-    cfg.gridDimX = op->grid[0];
-    cfg.gridDimY = op->grid[1];
-    cfg.gridDimZ = op->grid[2];
-    cfg.blockDimX = op->block[0];
-    cfg.blockDimY = op->block[1];
-    cfg.blockDimZ = op->block[2];
-    cfg.sharedMemBytes = op->shared_bytes;
-    cfg.hStream = op->stream;
+    cfg.gridDimX = k->grid[0];
+    cfg.gridDimY = k->grid[1];
+    cfg.gridDimZ = k->grid[2];
+    cfg.blockDimX = k->block[0];
+    cfg.blockDimY = k->block[1];
+    cfg.blockDimZ = k->block[2];
+    cfg.sharedMemBytes = k->shared_bytes;
+    cfg.hStream = k->stream;
     cfg.attrs = attr_block;
     cfg.numAttrs = n;
-    return rt.drv->cuLaunchKernelEx(&cfg, op->func->handle, p, x);
+    return rt.drv->cuLaunchKernelEx(&cfg, k->func, params, extra);
+}
+
+int op_pass_drv(const struct eng_kernel *k) { return launch_with(k, false, k->params, k->extra); }
+
+static int launch_drv(const struct rt_op *op, unsigned char *args, bool replay)
+{
+    static void *params[OP_MAX_PARAMS];
+    size_t packed_bytes = op->arg_bytes;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, args, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_bytes, CU_LAUNCH_PARAM_END};
+    struct eng_kernel k = {.func = op->func->handle, .shared_bytes = op->shared_bytes, .stream = op->stream,
+                           .attrs = op->attrs, .n_attrs = op->n_attrs, .cooperative = op->cooperative};
+    memcpy(k.grid, op->grid, sizeof k.grid);
+    memcpy(k.block, op->block, sizeof k.block);
+    for (uint32_t i = 0; i < op->func->n_params && !op->packed; i++)
+        params[i] = args + op->func->offset[i];
+    return launch_with(&k, replay, op->packed ? NULL : params, op->packed ? extra : NULL);
 }
 
 static int memset_drv(const struct eng_memset *m)

@@ -73,6 +73,8 @@ void op_from_other(const char *name, CUstream stream, const struct eng_touch *to
                    void *ctx, struct rt_op *op);
 
 int op_issue_drv(const struct rt_op *op);
+/* The program's launch, as it came. */
+int op_pass_drv(const struct eng_kernel *k);
 /* As a replay: without programmatic dependent launch, `args` in place of op->args. */
 int op_replay_drv(const struct rt_op *op, unsigned char *args);
 
