@@ -30,8 +30,8 @@ static int read_numbers(const struct json_doc *doc, const char *key, int n, int6
         return json_fault(doc, at, 1, err, err_len, "has %zu entries, \"n\" says %d", json_array_size(a), n);
     for (int i = 0; i < n; i++) {
         at[1].index = (size_t)i;
-        if (json_as_int(json_array_get(a, (size_t)i), 0, INT64_C(1) << 48, &out[i]))
-            return json_fault(doc, at, 2, err, err_len, "must be an integer, 0 or more and at most 2^48");
+        if (json_as_int(json_array_get(a, (size_t)i), 0, INT64_C(1) << 40, &out[i]))
+            return json_fault(doc, at, 2, err, err_len, "must be an integer, 0 or more and at most 2^40");
     }
     return 0;
 }

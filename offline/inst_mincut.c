@@ -4,6 +4,7 @@
 #include "offline/solver.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
 static int solve(const struct json_doc *doc, const struct solver_opts *opts, struct instance_result *out)
@@ -31,9 +32,11 @@ static int solve(const struct json_doc *doc, const struct solver_opts *opts, str
         if (g.cut >= 0 && g.cut != cut)
             snprintf(out->message, sizeof out->message, "the file's own cut is %lld", (long long)g.cut);
     } else if (r == -ERANGE) {
+        out->bound = NAN;
         snprintf(out->message, sizeof out->message, "every cut is infinite: infinite edges join the source to the sink");
     } else if (r == -EOVERFLOW) {
-        snprintf(out->message, sizeof out->message, "the capacities sum to 2^62 or more");
+        const struct json_step at = { "edges", 0 };
+        r = json_fault(doc, &at, 1, out->message, sizeof out->message, "finite capacities sum to 2^62 or more");
     }
     maxflow_free(f);
     mincut_inst_free(&g);
