@@ -40,6 +40,8 @@ struct search {
     struct entry *heap;
     int32_t heap_n, heap_room;
     int32_t *maker;            /* [bits] producer; -1 */
+    double until_s;            /* solver_now_s clock */
+    uint32_t ticks;
     int err;
 };
 
@@ -189,6 +191,9 @@ struct step {
 static void leave(struct search *s, const struct step *q, milp_set stay, milp_set may, milp_set gone, int64_t over)
 {
     const struct milp_model *m = s->m;
+    /* one step alone may have exponentially many ways */
+    if (!(++s->ticks & 4095) && solver_now_s() > s->until_s)
+        s->err = -ETIME;
     if (s->err)
         return;
     if (over <= 0) {
@@ -261,7 +266,8 @@ static int unwind(const struct search *s, int32_t x, struct plan *out)
 int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_ns, double until_s, struct plan *out,
                 struct milp_found *f)
 {
-    struct search s = { .m = m, .room = limit_bytes - m->always_bytes, .cutoff = cutoff_ns > 0 ? cutoff_ns : INT64_MAX };
+    struct search s = { .m = m, .room = limit_bytes - m->always_bytes, .cutoff = cutoff_ns > 0 ? cutoff_ns : INT64_MAX,
+                        .until_s = until_s };
     memset(f, 0, sizeof *f);
     s.maker = malloc(((size_t)m->n + 1) * sizeof *s.maker);
     int e = s.maker ? rehash(&s) : -ENOMEM;
