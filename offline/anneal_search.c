@@ -103,6 +103,12 @@ static int note_best(struct anneal_search *s)
             return 0;
     }
     s->best_ns = cost_ns(s);
+    if (s->judge) {
+        const double ns = s->judge(s, s->judge_arg);
+        if (s->best.n && ns >= s->best_judged)
+            return 0;
+        s->best_judged = ns;
+    }
     return anneal_save(s->a, &s->best);
 }
 

@@ -60,7 +60,11 @@ struct anneal_search {
     int hopeless;        /* its replays alone cost more */
     struct anneal_change journal[ANNEAL_MOVE_CHANGES];
     int32_t n_journal;
-    double best_ns;         /* replays and copies of the best */
+    double best_ns;         /* least replays and copies so far */
+    /* If set: what the schedule really costs, asked of each new least; the best is then the one it calls cheapest. */
+    double (*judge)(struct anneal_search *s, void *arg);
+    void *judge_arg;
+    double best_judged;
     struct anneal_seq best; /* the cheapest schedule within the limit; n == 0: none yet */
     int64_t mutations;
 };

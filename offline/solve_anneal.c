@@ -34,14 +34,36 @@ static int finish(struct anneal_search *s, const struct solver_opts *opts, struc
     return 0;
 }
 
+struct judge {
+    struct sim_ws *ws;
+    struct plan plan;
+    int64_t limit_bytes;
+};
+
+/* With waits in the plan only the simulator knows its time. */
+static double judged_ns(struct anneal_search *s, void *arg)
+{
+    struct judge *j = arg;
+    struct sim_result r;
+    if (anneal_plan(s->a, &j->plan))
+        return INFINITY;
+    sim_run_ws(j->ws, &j->plan, j->limit_bytes, &r);
+    return r.ok ? (double)r.ns : INFINITY;
+}
+
 /* One search with the host this many times faster than it is: > 1 lets copies be planned that the computation will wait
  * for, which the simulator then charges. */
 static int attempt(const struct anneal_model *m, const struct solver_opts *opts, double haste, double deadline_s, int patience,
                    const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep)
 {
     struct anneal_seq seq = {0};
+    struct judge judge = {.ws = haste > 1 ? sim_ws_new(m->g) : NULL, .limit_bytes = opts->limit_bytes};
     struct anneal_search *s = anneal_search_new(m, opts->limit_bytes, opts->seed, opts->offload);
-    int rc = s ? 0 : -ENOMEM;
+    int rc = s && (judge.ws || haste <= 1) ? 0 : -ENOMEM;
+    if (!rc && judge.ws) {
+        s->judge = judged_ns;
+        s->judge_arg = &judge;
+    }
     if (!rc) {
         /* a copy in time costs next to nothing, one that is waited for its whole time, out and back */
         anneal_search_charge(s, s->a->copies.ns_per_byte * (haste > 1 ? 2 : 1e-4));
@@ -68,6 +90,9 @@ static int attempt(const struct anneal_model *m, const struct solver_opts *opts,
         snprintf(rep->message, sizeof rep->message, "no schedule within the limit after %lld mutations", (long long)s->mutations);
     anneal_search_free(s);
     anneal_seq_free(&seq);
+    plan_free(&judge.plan);
+    if (judge.ws)
+        sim_ws_free(judge.ws);
     return rc;
 }
 
