@@ -111,7 +111,8 @@ static int32_t fill_dropped_next(const struct plan *p, size_t step, int32_t buf)
     return -1;
 }
 
-/* The replay at `step` begins or continues an in-place chain that rebuilds what buffer b lost, and does nothing else. */
+/* The replay at `step` begins or continues an in-place chain that rebuilds what the buffer of operand k lost, and does
+ * nothing else: what it makes besides is there already. */
 static int fill_links(const struct fill *f, const struct graph_op *o, const struct graph_operand *u, int32_t k, size_t step)
 {
     const struct fill_buf *b = &f->bufs[u[k].buf];
@@ -122,7 +123,7 @@ static int fill_links(const struct fill *f, const struct graph_op *o, const stru
     if (u[k].role == GRAPH_WRITE ? b->res >= 0 || b->n_chain : b->n_chain == 0)
         return 0;
     for (i = o->n_reads; i < graph_n_operands(o); i++)
-        if (i != k && u[i].role != GRAPH_SIDE)
+        if (i != k && u[i].role != GRAPH_SIDE && (u[i].role == GRAPH_RMW || f->bufs[u[i].buf].res != u[i].out))
             return 0;
     return fill_dropped_next(f->p, step, u[k].buf) < 0;
 }
@@ -184,8 +185,11 @@ static void fill_exec(struct fill *f, size_t step, int replay, int32_t op)
 {
     const struct graph_op *o = &f->s->g->ops[op];
     const struct graph_operand *u = graph_operands(f->s->g, op);
-    int32_t k;
+    int32_t k, link = -1;
 
+    for (k = o->n_reads; k < graph_n_operands(o) && replay && link < 0; k++)
+        if (u[k].role != GRAPH_SIDE && fill_links(f, o, u, k, step))
+            link = k;
     for (k = 0; k < o->n_reads; k++)
         if (f->bufs[u[k].buf].n_chain > 0 && f->bufs[u[k].buf].res != f->bufs[u[k].buf].lost)
             f->bufs[u[k].buf].n_chain = -1;
@@ -194,7 +198,7 @@ static void fill_exec(struct fill *f, size_t step, int replay, int32_t op)
 
         if (replay && u[k].role == GRAPH_SIDE)
             continue;
-        if (replay && fill_links(f, o, u, k, step)) {
+        if (k == link) {
             b->chain[b->n_chain++] = (int32_t)step;
         } else {
             b->lost = -1;

@@ -136,6 +136,23 @@ static int use_solver(void)
     return rc == -ENOSPC ? 0 : rc;
 }
 
+static int use_chain_solver(void)
+{
+    struct graph *g = NULL;
+    struct plan p = {0};
+    struct solver_report rep;
+    struct solver_opts o = {.slots = 20};
+    int rc = graph_load(trace, &g, err, sizeof(err));
+
+    if (!rc) {
+        o.limit_bytes = g->baseline_peak_bytes * 7 / 10;
+        rc = solver_run(solver_find("chain"), g, &o, &p, &rep);
+    }
+    plan_free(&p);
+    graph_free(g);
+    return rc;
+}
+
 static int use_chain(void)
 {
     struct json_doc doc;
@@ -189,6 +206,8 @@ START_TEST(checking) { every_allocation(use_plan, "plan", 1); }
 END_TEST
 START_TEST(planning) { every_allocation(use_solver, "solver", 7); }
 END_TEST
+START_TEST(planning_by_chain) { every_allocation(use_chain_solver, "chain solver", 13); }
+END_TEST
 START_TEST(chains) { every_allocation(use_chain, "chain", 1); }
 END_TEST
 
@@ -204,6 +223,7 @@ int main(void)
     tcase_add_test(t, reading);
     tcase_add_test(t, checking);
     tcase_add_test(t, planning);
+    tcase_add_test(t, planning_by_chain);
     tcase_add_test(t, chains);
     suite_add_tcase(s, t);
     r = srunner_create(s);
