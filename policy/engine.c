@@ -419,13 +419,16 @@ int eng_launch(const struct eng_kernel *k)
     return r;
 }
 
+/* An address of ours that nobody holds now: the driver, which knows the reservation, would only say so when it is too late. */
+static bool nobodys(CUdeviceptr p) { return rt.ready && mem_in_reservation(p) && !mem_lookup(p); }
+
 int eng_memset(const struct eng_memset *m)
 {
     struct rt_op op;
     pthread_mutex_lock(&lock);
     here();
     op_from_memset(m, &op);
-    int r = op.n_operands ? eng_op(&op) : op_issue_drv(&op);
+    int r = nobodys(m->dst) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? eng_op(&op) : op_issue_drv(&op);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -468,7 +471,9 @@ int eng_copy(const struct eng_copy *c)
     if (here())
         scan_for_pointers(c);
     op_from_copy(c, &op);
-    int r = op.n_operands ? eng_op(&op) : op_issue_drv(&op);
+    int r = (c->kind != ENG_DTOH && nobodys(c->dst_dev)) || (c->kind != ENG_HTOD && nobodys(c->src_dev)) ? CUDA_ERROR_INVALID_VALUE
+            : op.n_operands                                                                               ? eng_op(&op)
+                                                                                                          : op_issue_drv(&op);
     pthread_mutex_unlock(&lock);
     return r;
 }
