@@ -441,14 +441,19 @@ static void scan_for_pointers(const struct eng_copy *c)
     if (c->kind != ENG_HTOD || c->bytes > SCAN_MAX_BYTES || !c->src_host)
         return;
     const unsigned char *p = c->src_host;
-    size_t words = c->bytes / 8, hits = 0;
+    size_t words = c->bytes / 8, hits = 0, starts = 0;
     for (size_t i = 0; i < words; i++) {
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
-        hits += mem_in_reservation(word) && mem_lookup(word);
+        const struct slot *s = mem_in_reservation(word) ? mem_lookup(word) : NULL;
+        hits += s != NULL;
+        starts += s && word == s->va;
     }
-    if (!hits || (words > SHORT_WORDS && hits * DENSE < words))
+    if (!hits || (words > SHORT_WORDS && hits * DENSE < words && starts < 2))
         return;
+    struct slot *list = mem_in_reservation(c->dst_dev) ? mem_lookup(c->dst_dev) : foreign_lookup(c->dst_dev);
+    if (list)
+        list->points = true;
     for (size_t i = 0; i < words; i++) {
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
@@ -457,6 +462,9 @@ static void scan_for_pointers(const struct eng_copy *c)
         struct slot *s = mem_lookup(word);
         if (!s || s->pins)
             continue;
+        if ((rt.mode == MODE_REHEARSE || rt.mode == MODE_ENFORCE) && !(s->plan_buf >= 0 && ex.rec.bufs[s->plan_buf].pinned) &&
+            s->kind == SLOT_LARGE)
+            exec_diverge("an address in a copy", NULL);
         s->mark = ++rt.mark;
         if (!ready_slot(s, stream_index(c->stream)))
             s->pins++;

@@ -153,6 +153,7 @@ struct slot *exec_alloc(uint64_t bytes)
         return NULL;
     if (b >= 0) {
         s->plan_buf = b;
+        s->pins += r->bufs[b].pinned;
         ex.bind[b] = (int32_t)s->id;
     }
     return s;

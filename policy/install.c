@@ -235,7 +235,7 @@ static int take_slots(void)
         ex.alloc_slot[k] = -1;
     for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
         int32_t b = r->allocs[k].buf;
-        if (b < 0)
+        if (b < 0 || r->bufs[b].pinned)
             continue;
         struct slot *s;
         if (r->bufs[b].small) {

@@ -140,6 +140,9 @@ static int probe_record(const struct rt_op *op, const struct probe_result *res, 
             return -ENOMEM;
         if (op->kind == OP_COPY && op->copy.kind == ENG_HTOD)
             ex.rec.bufs[b].host_written = true;
+        ex.rec.bufs[b].pinned |= w->slot->pins > 0;
+        if (op->kind == OP_KERNEL && w->slot->points && !ex.rec.ops[i].why_opaque)
+            ex.rec.ops[i].why_opaque = "follows addresses that lie in memory";
         side_bytes += w->mode == REC_SIDE ? w->slot->bytes : 0;
     }
     if (side_bytes > SIDE_SCRATCH_MAX && !ex.rec.ops[i].why_opaque)
@@ -198,6 +201,15 @@ static void merge_effects(void)
     }
 }
 
+/* What is reached in ways that no argument shows may change unseen: no replay relies on it. */
+static void leave_pinned_alone(void)
+{
+    for (uint32_t i = 0; i < ex.rec.n_ops; i++)
+        for (uint32_t k = ex.rec.ops[i].first; k < ex.rec.ops[i].first + ex.rec.ops[i].n; k++)
+            if (ex.rec.bufs[ex.rec.operands[k].buf].pinned && !ex.rec.ops[i].why_opaque)
+                ex.rec.ops[i].why_opaque = "works on memory that is reached unseen";
+}
+
 static char *command_line(void)
 {
     static char text[256];
@@ -212,15 +224,15 @@ static char *command_line(void)
     return strdup(n ? text : "program");
 }
 
-/* Plain peak of the recorded iteration, in chunks. */
-static uint64_t recorded_peak_pages(void)
+/* Plain peak of the recorded iteration, in chunks: of what a plan may move, or of what it may not. */
+static uint64_t recorded_peak_pages(bool pinned)
 {
     int64_t *d = calloc(ex.rec.n_ops + 2, sizeof *d), now = 0, peak = 0;
     if (!d)
         return UINT64_MAX >> 20;
     for (uint32_t b = 0; b < ex.rec.n_bufs; b++) {
         const struct rec_buf *x = &ex.rec.bufs[b];
-        if (x->small || x->foreign)
+        if (x->small || x->foreign || x->pinned != pinned)
             continue;
         d[x->born < 0 ? 0 : x->born] += (int64_t)mem_pages(x->bytes);
         d[x->dies < 0 ? (int32_t)ex.rec.n_ops : x->dies] -= (int64_t)mem_pages(x->bytes);
@@ -243,6 +255,7 @@ static uint64_t budget_now(void)
     for (uint32_t i = 0; i < rt.n_slots; i++)
         if (rt.slots[i].kind == SLOT_LARGE && rt.slots[i].pins && rt.slots[i].live && rt.slots[i].rec_buf < 0)
             gone += rt.slots[i].n_pages;
+    gone += recorded_peak_pages(true);
     return (all > gone ? all - gone : 0) << rt.shift;
 }
 
@@ -385,7 +398,11 @@ static void finish_probe(void)
     for (uint32_t i = suspect < 0 ? ex.rec.n_ops : (uint32_t)suspect; i < ex.rec.n_ops; i++)
         if (!ex.rec.ops[i].why_opaque)
             ex.rec.ops[i].why_opaque = "memory changed that nobody had announced";
+    for (uint32_t i = 0; i < rt.n_slots; i++)
+        if (rt.slots[i].live && rt.slots[i].pins && rt.slots[i].rec_buf >= 0)
+            ex.rec.bufs[rt.slots[i].rec_buf].pinned = true;
     merge_effects();
+    leave_pinned_alone();
     record_seal(&ex.rec);
     rt.st.iterations++;
     ex.boundary_live_bytes = ex.rec.n_ops ? ex.rec.ops[0].live_bytes : 0;
@@ -396,7 +413,7 @@ static void finish_probe(void)
             log_say(SAY_WARN, "cannot write the trace %s: %s", rt.cfg.trace_out, strerror(-r));
         recorded_iterations++;
     }
-    uint64_t peak = recorded_peak_pages() << rt.shift;
+    uint64_t peak = recorded_peak_pages(false) << rt.shift;
     if (hold_buffers() || exec_index()) {
         no_plan();
         return;
@@ -429,8 +446,10 @@ void learn_free(struct slot *s)
     if (rt.mode != MODE_PROBE)
         return;
     int32_t b = s->rec_buf <= -2 ? -1 : buf_of(s); /* one that is older and untouched counts too: it had memory until now */
-    if (b >= 0)
+    if (b >= 0) {
+        ex.rec.bufs[b].pinned |= s->pins > 0;
         record_free(&ex.rec, b);
+    }
 }
 
 void learn_turn(void)

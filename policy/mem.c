@@ -452,7 +452,7 @@ void mem_slot_revive(struct slot *s, uint64_t bytes)
     s->live = true;
     s->written = false;
     s->kept = false;
-    s->watched = false;
+    s->watched = s->points = false;
     s->pins = 0;
     s->pool = NULL;
     s->plan_buf = s->rec_buf = -1;

@@ -310,6 +310,24 @@ static int plain_op_drv(struct rt_op *op, struct probe_result *out)
     return r;
 }
 
+/* A kernel may have put addresses into memory for another one to follow: what they point at stays in memory. */
+static void find_addresses(struct slot *s)
+{
+    enum { LOOK_MAX_BYTES = 1 << 16 };
+    if (s->bytes < 8 || s->bytes > LOOK_MAX_BYTES)
+        return;
+    uint64_t *words = malloc(s->bytes);
+    if (words && rt.drv->cuMemcpyDtoH_v2(words, s->va, s->bytes) == CUDA_SUCCESS)
+        for (size_t i = 0; i < s->bytes / 8; i++) {
+            struct slot *to = mem_in_reservation(words[i]) ? mem_lookup(words[i]) : NULL;
+            if (!to || words[i] % 4)
+                continue;
+            s->points = true;
+            to->pins += !to->pins;
+        }
+    free(words);
+}
+
 int probe_op_drv(struct rt_op *op, int32_t nth, struct probe_result *out)
 {
     *out = (struct probe_result){.unannounced = -1};
@@ -388,6 +406,8 @@ int probe_op_drv(struct rt_op *op, int32_t nth, struct probe_result *out)
     for (uint32_t i = 0; i < n; i++) {
         struct slot *s = u[i].slot;
         s->written |= u[i].changed;
+        if (u[i].changed)
+            find_addresses(s);
         s->watched = true;
         s->watched_at = nth;
         memcpy(s->hash, u[i].after, sizeof s->hash);

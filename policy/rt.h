@@ -74,6 +74,7 @@ struct slot {
     bool written;        /* something may have written it since it was allocated */
     bool handed_out;     /* in nobody's free list */
     bool watched;        /* its hash is known (probe.c) */
+    bool points;         /* addresses of managed memory lie in it */
     uint64_t hash[2];
     int32_t over_at;     /* SMALL, fixed: op after which its present tenant is over for good (install.c) */
     int32_t watched_at;  /* the probed op that left this hash */

@@ -20,8 +20,8 @@ static bool must_save(int32_t b)
 static int take_away(int32_t b)
 {
     struct slot *s = exec_slot(b);
-    if (!s || (s->kind != SLOT_LARGE && s->live))
-        return 0; /* what is small stays where it is */
+    if (!s || ((s->kind != SLOT_LARGE || s->pins) && s->live))
+        return 0; /* what is small, or pinned, stays where it is */
     if (ex.res[b] >= 0 && s->state == SLOT_RESIDENT && must_save(b))
         saved_put(b, ex.res[b], s);
     swap_discard(s);
@@ -136,7 +136,7 @@ int exec_replay(uint32_t i, unsigned t)
 static int step_offload(int32_t b)
 {
     struct slot *s = exec_slot(b);
-    if (!s || s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE || s->host)
+    if (!s || s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE || s->host || s->pins)
         return 0;
     struct host_block *h = swap_host_get(s->bytes);
     if (!h)
@@ -158,7 +158,7 @@ static int step_offload(int32_t b)
 static int step_release(int32_t b, unsigned t)
 {
     struct slot *s = exec_slot(b);
-    if (!s || s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE)
+    if (!s || s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE || s->pins)
         return 0;
     if (!s->host)
         return swap_out(s);

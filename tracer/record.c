@@ -147,7 +147,7 @@ int record_insert_holds(struct record *r, uint32_t *new_index)
             last[r->operands[k].buf] = (int32_t)i;
     for (uint32_t b = 0; b < r->n_bufs; b++) {
         const struct rec_buf *x = &r->bufs[b];
-        bool hold = x->dies > 0 && last[b] < x->dies - 1 && !x->small && !x->foreign;
+        bool hold = x->dies > 0 && last[b] < x->dies - 1 && !x->small && !x->foreign && !x->pinned;
         last[b] = hold ? x->dies : -1; /* from here on: where its hold stands */
         extra += hold;
     }

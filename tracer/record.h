@@ -44,7 +44,8 @@ struct rec_buf {
     int32_t alloc_ord;        /* index into allocs; -1: older than the iteration */
     int32_t born;             /* op that first writes it; -1: it exists before op 0 */
     int32_t dies;             /* freed just before this op; -1: never */
-    bool small, foreign, host_written, pinned;
+    bool small, foreign, host_written;
+    bool pinned;              /* reached in ways that no argument shows: it stays in memory */
 };
 
 struct rec_alloc {

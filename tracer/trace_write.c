@@ -12,7 +12,7 @@ static uint64_t shown_bytes(const struct rec_buf *b, uint64_t page)
 {
     if (page <= 1)
         return b->bytes;
-    return b->small || b->foreign ? 0 : (b->bytes + page - 1) / page * page;
+    return b->small || b->foreign || b->pinned ? 0 : (b->bytes + page - 1) / page * page;
 }
 
 /* Memory in use at each op with nothing evicted, as the simulator counts it. */
