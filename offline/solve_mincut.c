@@ -78,8 +78,10 @@ static int solve(const struct graph *g, const struct solver_opts *opts, struct p
     if (!e && !t.found)
         e = -ENOSPC;
     if (!e) {
-        e = plan_copy(out, &t.best_plan);
         struct sim_result r;
+        e = plan_copy(out, &t.best_plan);
+        if (!e && !trivial)
+            e = sched_fill(s, out, opts->limit_bytes, &r);
         if (!e)
             e = sim_run(g, out, opts->limit_bytes, &r);
         if (!e)
