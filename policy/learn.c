@@ -343,6 +343,8 @@ static void poll_planner(int wait_ms)
         remove(best_path);
         best_path[0] = 0;
     }
+    if (rt.mode != MODE_PLAN)
+        planner_tidy();
 }
 
 static void plan_now(void)

@@ -1,6 +1,7 @@
 /* The planner is a process of its own, `remat plan`, without the preload: training goes on while it thinks. */
 #include "policy/run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,12 +20,54 @@ extern char **environ;
 static pid_t child = -1;
 static char dir[64], trace_path[96], plan_path[96];
 static enum planner_state state;
-static int last_status;
+static int last_status, tied = -1; /* tied: our end of the pipe that ties the child to us */
+
+/* Processes that were killed while they planned left a folder behind: whoever plans next takes it away. */
+static void sweep(void)
+{
+    static const char *const files[] = {"trace.json", "plan.json", "plan.json.best", "plan.err"};
+    DIR *d = opendir("/tmp");
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        long pid;
+        char path[320];
+        struct stat st;
+        if (sscanf(e->d_name, "remat-%ld-", &pid) != 1 || pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+            continue;
+        snprintf(path, sizeof path, "/tmp/%s", e->d_name);
+        if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+            continue;
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+            snprintf(path, sizeof path, "/tmp/%s/%s", e->d_name, files[i]);
+            unlink(path);
+        }
+        snprintf(path, sizeof path, "/tmp/%s", e->d_name);
+        rmdir(path);
+    }
+    if (d)
+        closedir(d);
+}
+
+static void remove_dir(void)
+{
+    if (!dir[0])
+        return;
+    char path[96];
+    snprintf(path, sizeof path, "%s/plan.err", dir);
+    unlink(path);
+    if (!getenv("REMAT_KEEP_PLAN")) {
+        unlink(trace_path);
+        unlink(plan_path);
+        rmdir(dir);
+    }
+    dir[0] = 0;
+}
 
 static int make_dir(void)
 {
     if (dir[0])
         return 0;
+    sweep();
     snprintf(dir, sizeof dir, "/tmp/remat-%ld-XXXXXX", (long)getpid());
     if (!mkdtemp(dir)) {
         dir[0] = 0;
@@ -73,7 +117,12 @@ int planner_start(uint64_t limit_bytes, bool offload)
     char **env = clean_environment();
     if (!env)
         return -ENOMEM;
+    int tie[2] = {-1, -1};
+    if (pipe2(tie, O_CLOEXEC))
+        tie[0] = tie[1] = -1;
     posix_spawn_file_actions_init(&fa);
+    if (tie[0] >= 0) /* under its own number: without the close-on-exec flag */
+        posix_spawn_file_actions_adddup2(&fa, tie[0], tie[0]);
     posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
     char err_path[96];
@@ -87,6 +136,15 @@ int planner_start(uint64_t limit_bytes, bool offload)
     posix_spawn_file_actions_destroy(&fa);
     posix_spawnattr_destroy(&at);
     free(env);
+    if (tie[0] >= 0) {
+        /* The end we hold closes with us, however we end; SIGIO then ends the child, which does not handle it. */
+        if (!r && (fcntl(tie[0], F_SETOWN, child) || fcntl(tie[0], F_SETFL, O_ASYNC)))
+            log_say(SAY_DEBUG, "the planner would outlive this process");
+        close(tie[0]);
+        if (tied >= 0)
+            close(tied);
+        tied = tie[1];
+    }
     if (r) {
         child = -1;
         return -r;
@@ -124,6 +182,9 @@ enum planner_state planner_poll(int wait_ms)
             bool ok = r == child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(plan_path, R_OK) == 0;
             pid_t child_was = child;
             child = -1;
+            if (tied >= 0)
+                close(tied);
+            tied = -1;
             state = ok ? PLANNER_DONE : PLANNER_FAILED;
             last_status = r == child_was ? status : 0;
             break;
@@ -140,6 +201,12 @@ enum planner_state planner_poll(int wait_ms)
 
 const char *planner_path(void) { return plan_path; }
 
+void planner_tidy(void)
+{
+    if (child <= 0)
+        remove_dir();
+}
+
 void planner_stop(void)
 {
     if (child > 0) {
@@ -147,15 +214,5 @@ void planner_stop(void)
         waitpid(child, NULL, 0);
         child = -1;
     }
-    if (dir[0]) {
-        char path[96];
-        snprintf(path, sizeof path, "%s/plan.err", dir);
-        unlink(path);
-        if (!getenv("REMAT_KEEP_PLAN")) {
-            unlink(trace_path);
-            unlink(plan_path);
-            rmdir(dir);
-        }
-        dir[0] = 0;
-    }
+    remove_dir();
 }

@@ -145,5 +145,7 @@ const char *planner_path(void);
 /* After FAILED: one line with the planner's own words. */
 void planner_say_why(void);
 void planner_stop(void);
+/* Nothing more is asked of it: its files go. */
+void planner_tidy(void);
 
 #endif
