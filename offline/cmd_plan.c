@@ -105,6 +105,8 @@ static int plan_solve(const struct plan_request *q, const struct graph *g, const
         return cli_fail("plan: solver %s failed: %s", s->name, r.message[0] ? r.message : strerror(-rc));
     if (q->out && plan_write(p, q->out, err, sizeof(err)))
         return cli_fail("%s", err);
+    if (!q->json && r.message[0])
+        fprintf(stderr, "remat: plan: %s\n", r.message);
     if (q->json)
         plan_print_json(g, s->name, &o, 1, &r);
     else if (!q->out || strcmp(q->out, "-"))
