@@ -55,7 +55,7 @@ struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t li
         s->scale_ns += (double)m->units[m->cells[s->cand[k]].unit].ns / s->n_cand;
     s->scale_ns = s->scale_ns > 0 ? s->scale_ns : 1e-3 * (double)m->g->total_ns + 1;
     /* large cells are enough unless there are few of them */
-    for (int64_t least = 10 * s->small_bytes; offload && s->n_copy_cand < COPIES_MAX / 8 && least > 0; least /= 10) {
+    for (int64_t least = 10 * s->small_bytes; offload && s->n_copy_cand < COPIES_MAX / 4 && least >= s->small_bytes / 10 && least > 0; least /= 10) {
         s->n_copy_cand = 0;
         for (int32_t c = 0; c < m->n_cells; c++)
             if (m->cells[c].tracked && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > least)
@@ -542,8 +542,9 @@ static int one_run(struct anneal_search *s, int k, int64_t length, double deadli
                                     .hot_ns = s->scale_ns * (k % 4 == 1 ? 0.03 : 0.1),
                                     .cold_ns = s->scale_ns * 0.001,
                                     .deadline_s = deadline_s};
-    const int rc = again ? anneal_load(s->a, &s->best) : anneal_search_clear(s);
-    return rc ? rc : anneal_search_run(s, again ? &cool : &fresh);
+    const struct anneal_seq *from = again ? &s->best : k % 2 && s->n_starts ? &s->starts[k / 2 % s->n_starts] : NULL;
+    const int rc = from ? anneal_load(s->a, from) : anneal_search_clear(s);
+    return rc ? rc : anneal_search_run(s, from ? &cool : &fresh);
 }
 
 int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns)
@@ -551,7 +552,7 @@ int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, 
     const double total = s->time_ns;
     int64_t length = 200 * (int64_t)(s->n_cand + s->n_copy_cand) + 20000;
     int idle = 0, rc = note_best(s);
-    for (int k = s->best.n ? 1 : 0; !rc && (idle < patience || s->mutations < EFFORT_MIN); k++) {
+    for (int k = s->best.n || s->n_starts ? 1 : 0; !rc && (idle < patience || s->mutations < EFFORT_MIN); k++) {
         const double start = solver_now_s(), was = s->best.n ? s->best_ns : 0;
         if ((deadline_s > 0 && start >= deadline_s) || (s->best.n && was <= bound_ns))
             break;

@@ -66,6 +66,8 @@ struct anneal_search {
     void *judge_arg;
     double best_judged;
     struct anneal_seq best; /* the cheapest schedule within the limit; n == 0: none yet */
+    const struct anneal_seq *starts; /* borrowed: rows to start from while nothing within the limit is known */
+    int n_starts;
     int64_t mutations;
 };
 
@@ -94,7 +96,7 @@ int anneal_search_seed(struct anneal_search *s, const struct anneal_seq *seq);
 int anneal_search_run(struct anneal_search *s, const struct anneal_run *run);
 
 /* The sequence of runs that the solvers use: short ones first, each pair longer than the last, alternating between
- * fresh starts and reheats of the best; ends at the deadline, when `patience` runs in a row found nothing or brought less
+ * fresh starts and reheats of the best (of a row of `starts`, as long as there is no best); ends at the deadline, when `patience` runs in a row found nothing or brought less
  * than 0.02 % of the iteration, or when the best reaches bound_ns (replay time; 0: no bound). */
 int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns);
 

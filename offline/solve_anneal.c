@@ -8,7 +8,7 @@
 #include "offline/dtr.h"
 #include "offline/sim.h"
 
-enum { ANNEAL_DEFAULT_S = 30, ANNEAL_PATIENCE = 8 };
+enum { ANNEAL_DEFAULT_S = 30, ANNEAL_PATIENCE = 8, ROWS_MAX = 16 };
 
 /* The best row as a plan, judged. */
 static int finish(struct anneal_search *s, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
@@ -56,7 +56,8 @@ static double judged_ns(struct anneal_search *s, void *arg)
 static int attempt(const struct anneal_model *m, const struct solver_opts *opts, double haste, double deadline_s, int patience,
                    const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep)
 {
-    struct anneal_seq seq = {0};
+    struct anneal_seq row[ROWS_MAX] = {0};
+    int n_rows = 0;
     struct judge judge = {.ws = haste > 1 ? sim_ws_new(m->g) : NULL, .limit_bytes = opts->limit_bytes};
     struct anneal_search *s = anneal_search_new(m, opts->limit_bytes, opts->seed, opts->offload);
     int rc = s && (judge.ws || haste <= 1) ? 0 : -ENOMEM;
@@ -69,15 +70,19 @@ static int attempt(const struct anneal_model *m, const struct solver_opts *opts,
         anneal_search_charge(s, s->a->copies.ns_per_byte * (haste > 1 ? 2 : 1e-4));
         s->a->copies.ns_per_byte /= haste;
     }
-    for (int k = 0; !rc && k < n_seeds; k++) {
-        rc = anneal_seq_of_plan(m, seeds[k], &seq);
+    for (int k = 0; !rc && k < n_seeds && n_rows < ROWS_MAX; k++) {
+        rc = anneal_seq_of_plan(m, seeds[k], &row[n_rows]);
         if (!rc)
-            rc = anneal_search_seed(s, &seq);
+            rc = anneal_search_seed(s, &row[n_rows++]);
     }
     /* what an online policy would do is found in no time, and now and then it sees what chance does not */
-    for (int h = 0; !rc && dtr && h < DTR_N_H; h++)
-        if (!dtr_simulate(m, opts->limit_bytes, (enum dtr_h)h, solver_now_s() + (deadline_s - solver_now_s()) / 20, &seq))
-            rc = anneal_search_seed(s, &seq);
+    for (int h = 0; !rc && dtr && h < DTR_N_H && n_rows < ROWS_MAX; h++)
+        if (!dtr_simulate(m, opts->limit_bytes, (enum dtr_h)h, solver_now_s() + (deadline_s - solver_now_s()) / 20, &row[n_rows]))
+            rc = anneal_search_seed(s, &row[n_rows++]);
+    if (!rc) {
+        s->starts = row;
+        s->n_starts = n_rows;
+    }
     if (!rc && (dtr || n_seeds))
         rc = anneal_search_clear(s);
     if (!rc)
@@ -89,7 +94,8 @@ static int attempt(const struct anneal_model *m, const struct solver_opts *opts,
     if (rc == -ENOSPC)
         snprintf(rep->message, sizeof rep->message, "no schedule within the limit after %lld mutations", (long long)s->mutations);
     anneal_search_free(s);
-    anneal_seq_free(&seq);
+    for (int k = 0; k < ROWS_MAX; k++)
+        anneal_seq_free(&row[k]);
     plan_free(&judge.plan);
     if (judge.ws)
         sim_ws_free(judge.ws);

@@ -64,9 +64,14 @@ static void auto_others(struct auto_side *a)
         if (!s || (auto_stages[k].max_ops && a->g->n_ops > auto_stages[k].max_ops) ||
             solver_now_s() + o.time_limit_s > a->deadline_s)
             continue;
-        if (solver_run(s, a->g, &o, &seeds[n_seeds], &r))
-            continue;
-        auto_take(a, &seeds[n_seeds], &r);
+        if (!solver_run(s, a->g, &o, &seeds[n_seeds], &r)) {
+            auto_take(a, &seeds[n_seeds], &r);
+        } else {
+            /* not within the limit: but a plan a little over it may need no more than a few copies */
+            o.limit_bytes += o.limit_bytes / 20;
+            if (!o.offload || solver_run(s, a->g, &o, &seeds[n_seeds], &r))
+                continue;
+        }
         seed_at[n_seeds] = &seeds[n_seeds];
         n_seeds++;
     }
