@@ -7,7 +7,7 @@
  *   segtree       node = max(left, right) + add(node). Exact for integers below 2^53.
  *   segtree_soft  node = log(exp(left) + exp(right)) + add(node), the log-add-exp form: values are in units of
  *                 the temperature, so the root is a smooth stand-in for the maximum that also feels the runners-up
- *                 (never below it, above it by at most log(positions)). Correct to 1e-3 a level: the
+ *                 (never below it, above it by at most log(positions)). Correct to 4e-3 a level: the
  *                 logarithm is read from a table.
  *
  * Threads: a tree belongs to one thread; the table is constant after the first segtree_soft_init.
