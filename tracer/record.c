@@ -132,6 +132,13 @@ int record_seal(struct record *r)
     return 0;
 }
 
+/* The op throws away what the program could still have looked at, had it gone another way. */
+static bool overwrites(const struct record *r, uint32_t op, uint32_t k)
+{
+    const struct rec_buf *x = &r->bufs[r->operands[k].buf];
+    return op > 0 && r->operands[k].mode == REC_WRITE && x->born != (int32_t)op && !x->small && !x->foreign && !x->pinned;
+}
+
 int record_insert_holds(struct record *r, uint32_t *new_index)
 {
     struct record old = *r;
@@ -151,6 +158,9 @@ int record_insert_holds(struct record *r, uint32_t *new_index)
         last[b] = hold ? x->dies : -1; /* from here on: where its hold stands */
         extra += hold;
     }
+    for (uint32_t i = 0; i < r->n_ops; i++)
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++)
+            extra += overwrites(r, i, k);
     r->cap_ops = r->n_ops + extra + 1;
     r->cap_operands = r->n_operands + extra + 1;
     r->ops = calloc(r->cap_ops, sizeof *r->ops);
@@ -170,6 +180,13 @@ int record_insert_holds(struct record *r, uint32_t *new_index)
             r->ops[r->n_ops++] = (struct rec_op){.name = strdup("hold"), .why_opaque = "no op of the program",
                                                  .first = r->n_operands++, .n = 1, .hold = true};
             r->bufs[b].dies = (int32_t)r->n_ops;
+        }
+        for (uint32_t k = 0; i < old.n_ops && k < old.ops[i].n; k++) {
+            if (!overwrites(&old, i, old.ops[i].first + k))
+                continue;
+            r->operands[r->n_operands] = (struct rec_operand){.buf = old.operands[old.ops[i].first + k].buf, .mode = REC_READ};
+            r->ops[r->n_ops++] = (struct rec_op){.name = strdup("hold"), .why_opaque = "no op of the program",
+                                                 .first = r->n_operands++, .n = 1, .hold = true};
         }
         shift[i] = r->n_ops;
         if (i == old.n_ops)

@@ -82,7 +82,7 @@ enum rec_mode record_mode(const struct record *r, uint32_t op, int32_t buf);
 
 /* The program may hold a buffer for long after its last use, and an iteration that goes another way may still read it. A
  * plan must therefore be able to bring it back until it is freed: a *hold*, an op of no cost that is never replayed, reads
- * each such buffer just before its death. new_index[i] (of the n_ops before the call, allocated by the caller) becomes the index
+ * each such buffer just before its death, and before an op that overwrites it wholly. new_index[i] (of the n_ops before the call, allocated by the caller) becomes the index
  * of op i. After record_seal. 0 or -ENOMEM. */
 int record_insert_holds(struct record *r, uint32_t *new_index);
 
