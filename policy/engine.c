@@ -220,16 +220,30 @@ static void free_slot(struct slot *s)
     mem_slot_free(s);
 }
 
+/* Memory of the program's own. The row goes before the driver's call: right after it another thread may be given the same
+ * address. `stream` NULL: cuMemFree. */
+static int free_foreign(CUdeviceptr ptr, CUstream stream)
+{
+    uint64_t bytes = 0;
+    bool is_range = false;
+    pthread_mutex_lock(&lock);
+    bool known = foreign_detach(ptr, &bytes, &is_range);
+    pthread_mutex_unlock(&lock);
+    int r = stream ? rt.drv->cuMemFreeAsync(ptr, stream) : rt.drv->cuMemFree_v2(ptr);
+    if (known && r == CUDA_SUCCESS)
+        eng_foreign_cancel(bytes);
+    else if (known)
+        eng_foreign_commit(ptr, bytes, is_range);
+    return r;
+}
+
 int eng_free_async(CUdeviceptr ptr, CUstream stream)
 {
     int r = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     if (!rt.ready || !mem_in_reservation(ptr)) {
         pthread_mutex_unlock(&lock);
-        r = rt.drv->cuMemFreeAsync(ptr, stream);
-        if (r == CUDA_SUCCESS)
-            eng_foreign_free(ptr);
-        return r;
+        return free_foreign(ptr, stream);
     }
     struct slot *s = mem_lookup(ptr);
     if (!s || s->va != ptr)
@@ -246,12 +260,8 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
 
 int eng_free(CUdeviceptr ptr)
 {
-    if (!rt.ready || !mem_in_reservation(ptr)) {
-        int r = rt.drv->cuMemFree_v2(ptr);
-        if (r == CUDA_SUCCESS)
-            eng_foreign_free(ptr);
-        return r;
-    }
+    if (!rt.ready || !mem_in_reservation(ptr))
+        return free_foreign(ptr, NULL);
     rt.drv->cuCtxSynchronize(); /* as cuMemFree does */
     return eng_free_async(ptr, CU_STREAM_LEGACY);
 }

@@ -76,13 +76,15 @@ void foreign_add(uint64_t key, uint64_t bytes, bool is_range)
     HASH_ADD(hh, rows, key, sizeof r->key, r);
 }
 
-bool foreign_remove(uint64_t key)
+bool foreign_detach(uint64_t key, uint64_t *bytes, bool *is_range)
 {
     struct foreign_row *r;
     HASH_FIND(hh, rows, &key, sizeof key, r);
     if (!r)
         return false;
     HASH_DEL(rows, r);
+    *bytes = r->bytes;
+    *is_range = r->slot != NULL;
     if (r->slot) {
         uint32_t i = 0;
         while (i < n_ranges && ranges[i] != r->slot)
@@ -94,7 +96,16 @@ bool foreign_remove(uint64_t key)
         mem_slot_foreign_gone(r->slot);
         bounds();
     }
-    rt.foreign_bytes -= r->bytes < rt.foreign_bytes ? r->bytes : rt.foreign_bytes;
     free(r);
+    return true;
+}
+
+bool foreign_remove(uint64_t key)
+{
+    uint64_t bytes;
+    bool is_range;
+    if (!foreign_detach(key, &bytes, &is_range))
+        return false;
+    rt.foreign_bytes -= bytes < rt.foreign_bytes ? bytes : rt.foreign_bytes;
     return true;
 }

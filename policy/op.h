@@ -90,5 +90,7 @@ static inline uint64_t foreign_counted(uint64_t bytes) { return (bytes + 511) & 
 struct slot *foreign_lookup(CUdeviceptr ptr);
 void foreign_add(uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */
 bool foreign_remove(uint64_t key);
+/* Forgets the key; its bytes stay counted until the driver has really freed them. */
+bool foreign_detach(uint64_t key, uint64_t *bytes, bool *is_range);
 
 #endif
