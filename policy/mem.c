@@ -464,10 +464,7 @@ static int slot_take(uint64_t bytes, struct slot **out)
     uint64_t pages = mem_pages(bytes);
     if (pages > rt.n_va_pages)
         return -ENOMEM;
-    int r = mem_is_small(bytes) ? small_take(bytes, out) : large_take((uint32_t)pages, out);
-    if (!r)
-        (*out)->handed_out = true;
-    return r;
+    return mem_is_small(bytes) ? small_take(bytes, out) : large_take((uint32_t)pages, out);
 }
 
 int mem_slot_new(uint64_t bytes, struct slot **out)
@@ -498,7 +495,6 @@ int mem_slot_fixed(uint64_t bytes, int ord, struct slot **out)
 
 static void slot_list(struct slot *s)
 {
-    s->handed_out = false;
     s->fixed_ord = -1;
     if (s->kind == SLOT_SMALL)
         small_give_back(s);

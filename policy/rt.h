@@ -72,7 +72,6 @@ struct slot {
     bool live;           /* the program holds it */
     bool kept;           /* freed by the program, in memory because a plan needs it */
     bool written;        /* something may have written it since it was allocated */
-    bool handed_out;     /* in nobody's free list */
     bool watched;        /* its hash is known (probe.c) */
     bool points;         /* addresses of managed memory lie in it */
     uint64_t hash[2];
@@ -241,6 +240,9 @@ struct host_block *swap_host_get(uint64_t bytes);
 int swap_host_order(unsigned t, const struct host_block *b);
 void swap_host_wait(struct host_block *b);
 void swap_host_put(struct host_block *b);
+/* The copies themselves. Out: into slot->host, the slot stays RESIDENT. In: HOST -> RESIDENT, slot->host stays. */
+int swap_copy_out(struct slot *s);
+int swap_copy_in(struct slot *s);
 void swap_discard(struct slot *s); /* forget the host copy */
 /* Evicts least recently used slots until `n` chunks are free or nothing can move. */
 void swap_evict_for(uint64_t n_chunks);

@@ -138,20 +138,7 @@ static int step_offload(int32_t b)
     struct slot *s = exec_slot(b);
     if (!s || s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE || s->host || s->pins)
         return 0;
-    struct host_block *h = swap_host_get(s->bytes);
-    if (!h)
-        return -ENOMEM;
-    swap_host_order(STREAM_OUT, h);
-    stream_order(STREAM_OUT, s->uses_mask | (s->avail_seq ? 1ull << s->avail_stream : 0));
-    if (rt.drv->cuMemcpyDtoHAsync_v2(h->p, s->va, s->bytes, rt.stream[STREAM_OUT]) != CUDA_SUCCESS) {
-        swap_host_put(h);
-        return -EIO;
-    }
-    h->out_seq = stream_mark(STREAM_OUT);
-    s->host = h;
-    rt.st.swaps_out++;
-    rt.st.bytes_out += s->bytes;
-    return 0;
+    return swap_copy_out(s);
 }
 
 /* The compute stream waits for the copy; then the memory is free in its order. */
@@ -172,21 +159,8 @@ static int step_release(int32_t b, unsigned t)
 static int step_fetch(int32_t b)
 {
     struct slot *s = exec_slot(b);
-    if (!s || s->state != SLOT_HOST)
-        return 0;
-    struct host_block *h = s->host;
-    int r = mem_back(s, STREAM_IN);
-    if (r)
-        return r;
-    swap_host_order(STREAM_IN, h);
-    if (rt.drv->cuMemcpyHtoDAsync_v2(s->va, h->p, s->bytes, rt.stream[STREAM_IN]) != CUDA_SUCCESS)
-        return -EIO;
-    h->in_seq = stream_mark(STREAM_IN); /* the copy stays: a later release needs no second offload */
-    s->avail_stream = STREAM_IN;
-    s->avail_seq = rt.seq[STREAM_IN];
-    rt.st.swaps_in++;
-    rt.st.bytes_in += s->bytes;
-    return 0;
+    /* the host copy stays: a later release needs no second offload */
+    return s && s->state == SLOT_HOST ? swap_copy_in(s) : 0;
 }
 
 /* The recorded iteration freed b here. What the program freed before, the plan lets go now. */

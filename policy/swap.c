@@ -89,37 +89,25 @@ void swap_discard(struct slot *s)
     s->host = NULL;
 }
 
-int swap_out(struct slot *s)
+int swap_copy_out(struct slot *s)
 {
-    if (s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE)
-        return -EINVAL;
-    if (!s->written) {
-        mem_unback(s, SLOT_EMPTY, 0);
-        rt.st.evictions++;
-        return 0;
-    }
     struct host_block *b = swap_host_get(s->bytes);
     if (!b)
         return -ENOMEM;
-    uint64_t after = s->uses_mask;
     swap_host_order(STREAM_OUT, b);
-    if (s->avail_seq)
-        after |= 1ull << s->avail_stream;
-    stream_order(STREAM_OUT, after);
+    stream_order(STREAM_OUT, s->uses_mask | (s->avail_seq ? 1ull << s->avail_stream : 0));
     if (rt.drv->cuMemcpyDtoHAsync_v2(b->p, s->va, s->bytes, rt.stream[STREAM_OUT]) != CUDA_SUCCESS) {
         swap_host_put(b);
         return -EIO;
     }
     b->out_seq = stream_mark(STREAM_OUT);
     s->host = b;
-    mem_unback(s, SLOT_HOST, 1ull << STREAM_OUT);
     rt.st.swaps_out++;
-    rt.st.evictions++;
     rt.st.bytes_out += s->bytes;
     return 0;
 }
 
-int swap_in(struct slot *s)
+int swap_copy_in(struct slot *s)
 {
     struct host_block *b = s->host;
     if (s->state != SLOT_HOST || !b)
@@ -135,10 +123,33 @@ int swap_in(struct slot *s)
     b->in_seq = stream_mark(STREAM_IN);
     s->avail_stream = STREAM_IN;
     s->avail_seq = rt.seq[STREAM_IN];
-    swap_discard(s);
     rt.st.swaps_in++;
     rt.st.bytes_in += s->bytes;
     return 0;
+}
+
+int swap_out(struct slot *s)
+{
+    if (s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE)
+        return -EINVAL;
+    if (!s->written)
+        mem_unback(s, SLOT_EMPTY, 0);
+    else {
+        int r = swap_copy_out(s);
+        if (r)
+            return r;
+        mem_unback(s, SLOT_HOST, 1ull << STREAM_OUT);
+    }
+    rt.st.evictions++;
+    return 0;
+}
+
+int swap_in(struct slot *s)
+{
+    int r = swap_copy_in(s);
+    if (!r)
+        swap_discard(s);
+    return r;
 }
 
 /* Least recently used first; memory that holds nothing yet before all others. */
