@@ -40,7 +40,7 @@ ALL_TARGETS :=
 
 # ---- what a fresh Debian machine needs ------------------------------------------------------------------
 DEB_PACKAGES := gcc make pkg-config libjansson-dev uthash-dev check coinor-libcbc-dev \
-                libsqlite3-dev python3 clang glpk-utils
+                libsqlite3-dev python3 clang glpk-utils libzstd-dev libopenblas-dev libiberty-dev
 DEPS_STAMP := $(B)/.deps
 
 $(DEPS_STAMP):
@@ -111,6 +111,7 @@ endif
 
 # ---- parts with rules of their own ------------------------------------------------------------------------
 -include tests/simgpu/simgpu.mk
+-include tests/simcuda/simcuda.mk
 -include tests/workloads/workloads.mk
 -include tests/programs/programs.mk
 -include preload/preload.mk
