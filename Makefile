@@ -68,12 +68,14 @@ help:
 	@echo 'make dist-gpu   a folder of prebuilt binaries for a machine with a GPU'
 
 # ---- objects ------------------------------------------------------------------------------------------
-TRACER_SRC  := $(wildcard tracer/*.c)
-POLICY_SRC  := $(wildcard policy/*.c)
-PRELOAD_SRC := $(wildcard preload/*.c)
-OFFLINE_SRC := $(wildcard offline/*.c)
+# rooms: one level below each folder, two below offline/solvers. What a room keeps for others than the library is left out
+ROOMS        = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
+TRACER_SRC  := $(filter-out tracer/effects/sim_module.c,$(call ROOMS,tracer))
+POLICY_SRC  := $(call ROOMS,policy)
+PRELOAD_SRC := $(call ROOMS,preload)
+OFFLINE_SRC := $(call ROOMS,offline)
 # the readers that the preloaded library shares with the command line tool
-SHARED_SRC  := $(wildcard offline/plan_file.c offline/json_read.c)
+SHARED_SRC  := $(wildcard offline/model/plan_file.c offline/model/json_read.c)
 
 PIC_OBJ  = $(patsubst %.c,$(B)/pic/%.o,$(1))
 HOST_OBJ = $(patsubst %.c,$(B)/obj/%.o,$(1))
@@ -105,7 +107,7 @@ CBC_LIBS = $(shell pkg-config --libs cbc 2>/dev/null)
 $(B)/remat: $(CLI_OBJ)
 	echo "  LD   $@"
 	$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) -ljansson $(CBC_LIBS) -lsqlite3 $(OFFLINE_LIBS) -lm -ldl -lpthread
-ifneq ($(wildcard offline/main.c),)
+ifneq ($(wildcard offline/commands/main.c),)
 ALL_TARGETS += $(B)/remat
 endif
 
@@ -119,24 +121,29 @@ endif
 -include tests/gpu/gpu.mk
 
 # ---- tests ----------------------------------------------------------------------------------------------
-TEST_C      := $(wildcard tests/test_*.c)
-TEST_BIN    := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_C))
-TEST_SCRIPT := $(wildcard tests/test_*.sh tests/test_*.py)
-BENCH_BIN   := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench_*.c))
+TEST_C      := $(wildcard tests/unit/test_*.c)
+TEST_BIN    := $(patsubst tests/unit/%.c,$(B)/tests/%,$(TEST_C))
+TEST_SCRIPT := $(wildcard tests/system/test_*.sh tests/system/test_*.py)
+BENCH_BIN   := $(patsubst tests/bench/%.c,$(B)/tests/%,$(wildcard tests/bench/bench_*.c))
 CHECK_LIBS  := $(shell pkg-config --libs check 2>/dev/null || echo -lcheck)
 SIM_LINK    := -L$(B)/simgpu -lcuda -Wl,-rpath,$(ABS_B)/simgpu
 # a unit test links everything but the command line's main and the doors
-UNIT_OBJ = $(call HOST_OBJ,$(TRACER_SRC) $(POLICY_SRC) $(filter-out offline/main.c,$(OFFLINE_SRC)))
+UNIT_OBJ = $(call HOST_OBJ,$(TRACER_SRC) $(POLICY_SRC) $(filter-out offline/commands/main.c,$(OFFLINE_SRC)))
 $(B)/obj/unit.a: $(UNIT_OBJ)
 	rm -f $@ && ar rcs $@ $^
 
-$(B)/tests/test_simgpu_%: tests/test_simgpu_%.c $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
+$(B)/tests/test_simgpu_%: tests/unit/test_simgpu_%.c $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(CHECK_LIBS) $(SIM_LINK) -lm -ldl -lpthread
-$(B)/tests/%: tests/%.c $(B)/obj/unit.a | $(DEPS_STAMP)
+define LINK_UNIT
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--whole-archive $(B)/obj/unit.a -Wl,--no-whole-archive $(CHECK_LIBS) -ljansson $(CBC_LIBS) -lsqlite3 \
 	  $(OFFLINE_LIBS) -lm -ldl -lpthread
+endef
+$(B)/tests/test_%: tests/unit/test_%.c $(B)/obj/unit.a | $(DEPS_STAMP)
+	$(LINK_UNIT)
+$(B)/tests/bench_%: tests/bench/bench_%.c $(B)/obj/unit.a | $(DEPS_STAMP)
+	$(LINK_UNIT)
 
 all: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory B=$(B) build-all
@@ -150,7 +157,7 @@ test: $(DEPS_STAMP)
 
 demo: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
-	@B=$(ABS_B) python3 tests/demo.py
+	@B=$(ABS_B) python3 tests/system/demo.py
 
 asan:
 	@$(MAKE) --no-print-directory B=build/asan SAN=address test-sanitized
@@ -163,13 +170,13 @@ test-sanitized: $(DEPS_STAMP)
 
 bench: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all $(BENCH_BIN)
-	@B=$(ABS_B) python3 tests/bench.py $(BENCH_BIN)
+	@B=$(ABS_B) python3 tests/bench/bench.py $(BENCH_BIN)
 
 # the readers under libFuzzer: each target FUZZ_SECONDS, starting from the corpus of broken files
 FUZZ_SECONDS ?= 60
-FUZZ_BIN := $(patsubst tests/%.c,$(B)/fuzz/%,$(filter tests/fuzz_%.c,$(wildcard tests/*.c)))
-FUZZ_SRC := $(filter-out offline/main.c offline/cmd_%,$(OFFLINE_SRC))
-$(B)/fuzz/%: tests/%.c tests/fuzz_readers.h $(FUZZ_SRC) | $(DEPS_STAMP)
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SRC := $(filter-out offline/commands/% offline/report/%,$(OFFLINE_SRC)) offline/commands/cli.c
+$(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz_readers.h $(FUZZ_SRC) | $(DEPS_STAMP)
 	mkdir -p $(@D)
 	clang $(CSTD) -O1 -g $(CPPDEFS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $< $(FUZZ_SRC) -o $@ \
 	  -ljansson $(CBC_LIBS) -lsqlite3 -lm -lpthread

@@ -3,7 +3,7 @@
  *   eng_launch -> eng_op -> exec_op_drv   a plan is in force (exec.c): where a launch is decided
  *                        -> learn_op_drv  everything else (learn.c): run plainly, watch, probe
  */
-#include "policy/probe.h"
+#include "policy/learn/probe.h"
 #include "policy/run.h"
 
 #include <errno.h>

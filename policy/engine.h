@@ -20,7 +20,7 @@
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-/* Reads the configuration (environment set by `remat run`, see policy/config.h) and keeps `d` (which must outlive the
+/* Reads the configuration (environment set by `remat run`, see policy/process/config.h) and keeps `d` (which must outlive the
  * process). Called once by the doors, after cuInit has succeeded for the first time. 0, or a negative errno: then the
  * doors pass everything through. */
 int eng_start(const struct drv *d);

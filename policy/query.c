@@ -1,5 +1,5 @@
 /* Questions about memory get the answer they would get without remat. */
-#include "policy/op.h"
+#include "policy/op/op.h"
 
 #include <string.h>
 

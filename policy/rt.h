@@ -13,11 +13,11 @@
 #ifndef REMAT_POLICY_RT_H
 #define REMAT_POLICY_RT_H
 
-#include "policy/config.h"
+#include "policy/process/config.h"
 #include "policy/driver.h"
 #include "policy/engine.h"
-#include "policy/log.h"
-#include "policy/status.h"
+#include "policy/process/log.h"
+#include "policy/process/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

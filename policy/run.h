@@ -6,8 +6,8 @@
 #ifndef REMAT_POLICY_RUN_H
 #define REMAT_POLICY_RUN_H
 
-#include "offline/plan.h"
-#include "policy/op.h"
+#include "offline/model/plan.h"
+#include "policy/op/op.h"
 
 /* ---- residency of one op (ready.c) --------------------------------------------------------------------------- */
 

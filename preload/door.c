@@ -4,7 +4,7 @@
  */
 #include "preload/door.h"
 
-#include "policy/log.h"
+#include "policy/process/log.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -1,7 +1,7 @@
 /* hook_pool.c: stream-ordered memory: the memory that remat manages. Pools that the engine cannot serve (pools.h) keep the
  * driver's, counted.
  */
-#include "policy/log.h"
+#include "policy/process/log.h"
 #include "preload/counted.h"
 #include "preload/pools.h"
 

@@ -23,7 +23,7 @@ ABI_OBJ := $(SIMGPU_DIR)/abi/abi_ours.o $(SIMGPU_DIR)/abi/abi_nvidia.o
 $(SIMGPU_DIR)/abi/%.o: tests/simgpu/%.c tests/simgpu/abi_rows.def | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -idirafter $(CUDA_INCLUDE) -MMD -MP -c $< -o $@
-$(B)/tests/test_cuda_abi: tests/test_cuda_abi.c $(ABI_OBJ) | $(DEPS_STAMP)
+$(B)/tests/test_cuda_abi: tests/unit/test_cuda_abi.c $(ABI_OBJ) | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< $(ABI_OBJ) -o $@ $(LDFLAGS) $(CHECK_LIBS)
 

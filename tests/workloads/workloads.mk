@@ -31,7 +31,7 @@ ALL_TARGETS += $(WL_PROG) $(WL_DIR)/kernels.so $(WL_DIR)/kernels.ptx $(WL_DIR)/k
 endif
 
 # The layers' gradients are tested on the simulated GPU.
-$(B)/tests/test_workloads_grad: tests/test_workloads_grad.c $(WL_OBJ) $(WL_DIR)/kernels.so $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
+$(B)/tests/test_workloads_grad: tests/unit/test_workloads_grad.c $(WL_OBJ) $(WL_DIR)/kernels.so $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -DKERNELS_PATH='"$(abspath $(WL_DIR))/kernels.so"' -MMD -MP $< -o $@ $(LDFLAGS) \
 	  $(WL_OBJ) $(CHECK_LIBS) $(B)/simgpu/libcuda.so.1 -Wl,-rpath,$(abspath $(B))/simgpu -lm -ldl -lpthread

@@ -1,0 +1,247 @@
+/* cmd_doctor.c: `remat doctor`: what works on this machine, one line a finding. Exit status 0 when a program can be run
+ * under remat here, 1 when something stands in the way.
+ *
+ *   ok    fine      note  works, with this in mind      BAD  does not work; what to do
+ */
+#include "offline/commands/cli.h"
+#include "offline/commands/launch.h"
+#include "preload/cuda_abi.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum verdict { OK, NOTE, BAD };
+
+static int bad_count;
+
+static void say(enum verdict v, const char *what, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void say(enum verdict v, const char *what, const char *fmt, ...)
+{
+    static const char *const word[] = {"ok", "note", "BAD"};
+    va_list ap;
+    printf("%-5s %-11s ", word[v], what);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    putchar('\n');
+    bad_count += v == BAD;
+}
+
+/* ---- the library, the simulator --------------------------------------------------------------------------------------- */
+
+static void check_library(void)
+{
+    char path[PATH_MAX];
+    int rc = launch_find_beside("libremat.so", path, sizeof path);
+    if (rc)
+        say(BAD, "library", "libremat.so is neither beside this executable nor in ../lib: build or install it there");
+    else if (strpbrk(path, ": "))
+        say(BAD, "library", "%s: the loader cannot preload a path with a space or a colon in it", path);
+    else
+        say(OK, "library", "%s", path);
+}
+
+static int have_simulator(char *path, size_t room)
+{
+    return launch_find_beside("simgpu/libcuda.so.1", path, room) == 0;
+}
+
+static void check_simulator(void)
+{
+    char path[PATH_MAX];
+    if (have_simulator(path, sizeof path))
+        say(OK, "simulator", "%s (used with REMAT_SIMGPU=1 where there is no GPU)", path);
+    else
+        say(NOTE, "simulator", "none beside this executable: REMAT_SIMGPU=1 will not work");
+}
+
+/* ---- the driver --------------------------------------------------------------------------------------------------------- */
+
+/* What the doors and the engine cannot do without; the oldest driver that has it all is 11.2's. */
+static const char *const needed[] = {
+    "cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemAllocAsync", "cuMemFreeAsync",
+    "cuMemAllocFromPoolAsync",
+};
+
+static void check_parameters(void *lib)
+{
+    if (dlsym(lib, "cuFuncGetParamInfo"))
+        say(OK, "parameters", "the driver tells kernel parameter layouts (12.4 or newer)");
+    else
+        say(NOTE, "parameters", "the driver is older than 12.4: parameter layouts come from the binaries' own sections");
+}
+
+static void check_devices(void *lib)
+{
+    __typeof__(&cuInit) init = (__typeof__(init))dlsym(lib, "cuInit");
+    __typeof__(&cuDriverGetVersion) version = (__typeof__(version))dlsym(lib, "cuDriverGetVersion");
+    __typeof__(&cuDeviceGetCount) count = (__typeof__(count))dlsym(lib, "cuDeviceGetCount");
+    __typeof__(&cuDeviceGetName) name = (__typeof__(name))dlsym(lib, "cuDeviceGetName");
+    __typeof__(&cuDeviceTotalMem_v2) total = (__typeof__(total))dlsym(lib, "cuDeviceTotalMem_v2");
+    __typeof__(&cuDeviceGetAttribute) attribute = (__typeof__(attribute))dlsym(lib, "cuDeviceGetAttribute");
+    int v = 0, n = 0;
+    if (!init || !version || !count || !name || !total || !attribute) {
+        say(BAD, "driver", "libcuda.so.1 lacks basic entry points: it is no driver of this project's kind");
+        return;
+    }
+    CUresult r = init(0);
+    if (r != CUDA_SUCCESS) {
+        say(BAD, "driver", "cuInit answers %d: the driver does not work (nvidia-smi tells more)", (int)r);
+        return;
+    }
+    version(&v);
+    say(v >= 11020 ? OK : BAD, "driver", "CUDA %d.%d%s", v / 1000, v % 1000 / 10,
+        v >= 11020 ? "" : ": stream-ordered memory needs 11.2 or newer");
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (!dlsym(lib, needed[i]))
+            say(BAD, "driver", "it has no %s", needed[i]);
+    check_parameters(lib);
+    if (count(&n) != CUDA_SUCCESS || n == 0) {
+        say(BAD, "devices", "the driver sees none (CUDA_VISIBLE_DEVICES?)");
+        return;
+    }
+    for (CUdevice d = 0; d < n; d++) {
+        char text[128] = "?";
+        size_t bytes = 0;
+        int vmm = 0, pools = 0;
+        char size[32];
+        name(text, sizeof text, d);
+        total(&bytes, d);
+        attribute(&vmm, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, d);
+        attribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, d);
+        say(vmm && pools ? OK : BAD, "device", "%d: %s, %s, virtual memory management %s, memory pools %s", d, text,
+            cli_bytes((int64_t)bytes, size, sizeof size), vmm ? "yes" : "NO", pools ? "yes" : "NO");
+    }
+}
+
+static void check_driver(void)
+{
+    char path[PATH_MAX];
+    int has_gpu = launch_has_gpu(path, sizeof path);
+    void *lib = *path ? dlopen(path, RTLD_LAZY) : NULL;
+    if (!lib && have_simulator(path, sizeof path)) {
+        say(has_gpu ? BAD : NOTE, "driver", "no libcuda.so.1 on this machine%s",
+            has_gpu ? ", though there is a device: install the driver's libraries" : "; looking at the simulated one");
+        lib = dlopen(path, RTLD_LAZY);
+    } else if (lib) {
+        say(OK, "driver", "%s", path);
+    }
+    if (lib)
+        check_devices(lib);
+    else
+        say(BAD, "driver", "no libcuda.so.1: install NVIDIA's driver, or build the simulated GPU and set REMAT_SIMGPU=1");
+}
+
+/* ---- limits of the host ---------------------------------------------------------------------------------------------------- */
+
+static long read_number(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    long v = -1;
+    if (f) {
+        if (fscanf(f, "%ld", &v) != 1)
+            v = -1;
+        fclose(f);
+    }
+    return v;
+}
+
+static void check_host(void)
+{
+    struct rlimit lim;
+    char size[32];
+    long overcommit = read_number("/proc/sys/vm/overcommit_memory");
+    if (overcommit == 2)
+        say(NOTE, "overcommit", "vm.overcommit_memory is 2: large reservations of address space can fail");
+    else
+        say(OK, "overcommit", "vm.overcommit_memory is %ld", overcommit);
+    if (getrlimit(RLIMIT_AS, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
+        say(BAD, "ulimit -v", "%s of address space: the driver and remat reserve more; set it to unlimited",
+            cli_bytes((int64_t)lim.rlim_cur, size, sizeof size));
+    else
+        say(OK, "ulimit -v", "unlimited");
+    /* The driver pins through its own device file, which this limit does not bind; other drivers of a node may. */
+    if (getrlimit(RLIMIT_MEMLOCK, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
+        say(NOTE, "ulimit -l", "%s: enough for CUDA's pinned memory, not for RDMA over it",
+            cli_bytes((int64_t)lim.rlim_cur, size, sizeof size));
+    else
+        say(OK, "ulimit -l", "unlimited");
+}
+
+/* ---- PyTorch ------------------------------------------------------------------------------------------------------------------ */
+
+static const char probe[] =
+    "import importlib.util as u, sys\n"
+    "s = u.find_spec('torch')\n"
+    "if s is None: sys.exit(3)\n"
+    "import torch\n"
+    "b = torch.cuda.get_allocator_backend() if hasattr(torch.cuda, 'get_allocator_backend') else 'native only'\n"
+    "print(torch.__version__, torch.version.cuda or 'without CUDA', b)\n";
+
+/* Runs python3 with the settings that `remat run` would give it, in a child: PyTorch decides once a process. */
+static void check_pytorch(void)
+{
+    int fds[2], status = 0;
+    char conf[4096], dropped[4096], line[256] = "";
+    if (launch_alloc_conf(getenv("PYTORCH_CUDA_ALLOC_CONF"), conf, sizeof conf, dropped, sizeof dropped) ||
+        pipe(fds)) {
+        say(NOTE, "pytorch", "not looked at");
+        return;
+    }
+    if (*dropped)
+        say(NOTE, "pytorch", "PYTORCH_CUDA_ALLOC_CONF: %s will be left out", dropped);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(fds[1], STDOUT_FILENO);
+        if (!freopen("/dev/null", "w", stderr))
+            _exit(126);
+        close(fds[0]);
+        close(fds[1]);
+        setenv("PYTORCH_CUDA_ALLOC_CONF", conf, 1);
+        setenv("PYTORCH_ALLOC_CONF", conf, 1);
+        execlp("python3", "python3", "-c", probe, (char *)NULL);
+        _exit(errno == ENOENT ? 127 : 126);
+    }
+    close(fds[1]);
+    size_t used = 0;
+    for (ssize_t n; used < sizeof line - 1 && (n = read(fds[0], line + used, sizeof line - 1 - used)) > 0;)
+        used += (size_t)n;
+    close(fds[0]);
+    line[strcspn(line, "\n")] = '\0';
+    if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || (WEXITSTATUS(status) && WEXITSTATUS(status) != 3 && WEXITSTATUS(status) != 127))
+        say(NOTE, "pytorch", "python3 -c 'import torch' fails");
+    else if (WEXITSTATUS(status) == 127)
+        say(NOTE, "pytorch", "no python3 in PATH");
+    else if (WEXITSTATUS(status) == 3)
+        say(NOTE, "pytorch", "not installed for python3 (a virtual environment?)");
+    else if (strstr(line, "cudaMallocAsync"))
+        say(OK, "pytorch", "%s", line);
+    else
+        say(NOTE, "pytorch", "%s: its allocator does not take backend:cudaMallocAsync, tensors will not be managed", line);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    const struct cli_option table[] = {{0}};
+    size_t n;
+    int rc = cli_parse(argc, argv, "doctor", table, NULL, 0, &n);
+    if (rc)
+        return rc > 0 ? CLI_OK : CLI_BAD;
+    check_library();
+    check_driver();
+    check_simulator();
+    check_pytorch();
+    check_host();
+    if (bad_count)
+        printf("%d of these stand in the way\n", bad_count);
+    return bad_count ? CLI_FAIL : CLI_OK;
+}

@@ -1,0 +1,152 @@
+/* remat plan TRACE --limit SIZE|PCT: find a schedule, judge it, write it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "offline/commands/cli.h"
+#include "offline/model/sim.h"
+#include "offline/solvers/solver.h"
+
+struct plan_request {
+    const char *trace, *limit, *solver, *time_limit, *seed, *out;
+    int offload, json;
+};
+
+static const char *plan_op_name(const struct graph *g, int32_t op) { return op >= 0 ? g->ops[op].name : "the start"; }
+
+/* One object on standard output. Numbers and names of our own: nothing to quote but the op's name, left out here. */
+static void plan_print_json(const struct graph *g, const char *solver, const struct solver_opts *o, int feasible,
+                            const struct solver_report *r)
+{
+    int64_t floor = o->offload ? g->floor_offload_bytes : g->floor_bytes;
+
+    printf("{\"solver\": \"%s\", \"feasible\": %s, \"limit_bytes\": %lld, \"floor_bytes\": %lld, \"floor_op\": %d, "
+           "\"baseline_peak_bytes\": %lld, \"baseline_ns\": %lld, ",
+           solver, feasible ? "true" : "false", (long long)o->limit_bytes, (long long)floor,
+           o->offload ? g->floor_offload_op : g->floor_op, (long long)g->baseline_peak_bytes, (long long)g->total_ns);
+    if (feasible)
+        printf("\"peak_bytes\": %lld, \"planned_ns\": %lld, \"overhead\": %.6f, \"replays\": %lld, \"offloads\": %lld, ",
+               (long long)r->peak_bytes, (long long)r->planned_ns,
+               g->total_ns ? (double)r->planned_ns / (double)g->total_ns - 1 : 0.0, (long long)r->replays,
+               (long long)r->offloads);
+    else
+        printf("\"peak_bytes\": null, \"planned_ns\": null, \"overhead\": null, \"replays\": null, \"offloads\": null, ");
+    printf("\"solve_seconds\": %.6f, \"proved_optimal\": %s, \"proved_infeasible\": %s}\n", r->solve_seconds,
+           r->proved_optimal ? "true" : "false", r->proved_infeasible ? "true" : "false");
+}
+
+static void plan_print_text(const struct graph *g, const char *solver, const struct solver_opts *o,
+                            const struct solver_report *r, const char *out)
+{
+    char a[32], b[32], c[32];
+
+    printf("%s: peak %s within %s (unconstrained %s), overhead %.2f %%, %lld replays, %lld offloads, %.2f s%s%s%s\n", solver,
+           cli_bytes(r->peak_bytes, a, sizeof(a)), cli_bytes(o->limit_bytes, b, sizeof(b)),
+           cli_bytes(g->baseline_peak_bytes, c, sizeof(c)),
+           g->total_ns ? ((double)r->planned_ns / (double)g->total_ns - 1) * 100 : 0.0, (long long)r->replays,
+           (long long)r->offloads, r->solve_seconds, r->proved_optimal ? ", proved optimal" : "", out ? ", plan in " : "",
+           out ? out : "");
+}
+
+static int plan_infeasible(const struct graph *g, const char *solver, const struct solver_opts *o,
+                           const struct solver_report *r)
+{
+    int64_t floor = o->offload ? g->floor_offload_bytes : g->floor_bytes;
+    int32_t op = o->offload ? g->floor_offload_op : g->floor_op;
+    char a[32], b[32];
+
+    cli_bytes(o->limit_bytes, a, sizeof(a));
+    cli_bytes(floor, b, sizeof(b));
+    if (o->limit_bytes < floor)
+        return cli_bad("plan: no plan fits in %lld bytes (%s): the floor is %lld bytes (%s), set by op %d (%s); raise the "
+                       "limit to at least that%s",
+                       (long long)o->limit_bytes, a, (long long)floor, b, op, plan_op_name(g, op),
+                       !o->offload && g->floor_offload_bytes < floor ? ", or allow --offload" : "");
+    return cli_bad("plan: solver %s found no plan within %lld bytes (%s)%s%s; the floor is %lld bytes (%s), set by op %d (%s): "
+                   "raise the limit or try another solver",
+                   solver, (long long)o->limit_bytes, a, r->message[0] ? ": " : "", r->message, (long long)floor, b, op,
+                   plan_op_name(g, op));
+}
+
+static int plan_options(const struct plan_request *q, const struct graph *g, struct solver_opts *o)
+{
+    int64_t seed = 1;
+
+    memset(o, 0, sizeof(*o));
+    if (cli_size(q->limit, g->baseline_peak_bytes, &o->limit_bytes) || o->limit_bytes <= 0)
+        return cli_bad("plan: --limit \"%s\" is no size or percentage over zero, such as 12G or 50%%", q->limit);
+    if (q->time_limit && cli_real(q->time_limit, 0, 1e9, &o->time_limit_s))
+        return cli_bad("plan: --time-limit \"%s\" is no number of seconds", q->time_limit);
+    if (q->seed && cli_long(q->seed, 0, INT64_MAX, &seed))
+        return cli_bad("plan: --seed \"%s\" is no whole number from 0 up", q->seed);
+    o->seed = (uint64_t)seed;
+    o->offload = q->offload;
+    o->progress = !q->json && cli_is_terminal();
+    return 0;
+}
+
+static int plan_solve(const struct plan_request *q, const struct graph *g, const struct solver *s, struct plan *p)
+{
+    struct solver_opts o;
+    struct solver_report r;
+    char err[512];
+    int rc = plan_options(q, g, &o);
+
+    if (rc)
+        return rc;
+    rc = solver_run(s, g, &o, p, &r);
+    cli_progress_end();
+    if (rc == -ENOSPC || rc == -ETIME) {
+        if (q->json)
+            plan_print_json(g, s->name, &o, 0, &r);
+        return plan_infeasible(g, s->name, &o, &r);
+    }
+    if (rc)
+        return cli_fail("plan: solver %s failed: %s", s->name, r.message[0] ? r.message : strerror(-rc));
+    if (q->out && plan_write(p, q->out, err, sizeof(err)))
+        return cli_fail("%s", err);
+    if (!q->json && r.message[0])
+        fprintf(stderr, "remat: plan: %s\n", r.message);
+    if (q->json)
+        plan_print_json(g, s->name, &o, 1, &r);
+    else if (!q->out || strcmp(q->out, "-"))
+        plan_print_text(g, s->name, &o, &r, q->out);
+    return CLI_OK;
+}
+
+int cmd_plan(int argc, char **argv)
+{
+    struct plan_request q = {.solver = "auto"};
+    const struct cli_option table[] = {
+        {"limit", 0, "SIZE|PCT", &q.limit, "memory limit; a percentage is of the trace's unconstrained peak"},
+        {"solver", 0, "NAME", &q.solver, "auto (default), chain, chain-float, mincut, anneal, milp, chen-sqrt, ..."},
+        {"offload", 0, NULL, &q.offload, "allow copies to the host"},
+        {"time-limit", 0, "SEC", &q.time_limit, "wall-clock seconds the solver may take"},
+        {"seed", 0, "N", &q.seed, "seed of randomized solvers (default 1)"},
+        {"output", 'o', "PLAN", &q.out, "write the plan here (- for standard output)"},
+        {"json", 0, NULL, &q.json, "print the result as one JSON object"},
+        {0}};
+    const struct solver *s;
+    struct graph *g = NULL;
+    struct plan p = {0};
+    char err[512];
+    size_t n = 0;
+    int rc = cli_parse(argc, argv, "plan TRACE --limit SIZE|PCT [options]", table, &q.trace, 1, &n);
+
+    if (rc)
+        return rc > 0 ? CLI_OK : CLI_BAD;
+    if (n != 1 || !q.limit)
+        return cli_bad("plan: give a trace and --limit (remat plan --help)");
+    if (q.json && q.out && !strcmp(q.out, "-"))
+        return cli_bad("plan: --json and -o - both want standard output");
+    s = solver_find(q.solver);
+    if (!s)
+        return cli_bad(solver_known(q.solver) ? "plan: this build has no solver \"%s\"" : "plan: no solver \"%s\" (remat plan --help)",
+                       q.solver);
+    if (graph_load(q.trace, &g, err, sizeof(err)))
+        return cli_bad("%s", err);
+    rc = plan_solve(&q, g, s, &p);
+    plan_free(&p);
+    graph_free(g);
+    return rc;
+}

@@ -1,0 +1,191 @@
+/* remat sweep TRACE: the whole trade-off, limits times solvers, as one table. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "offline/commands/cli.h"
+#include "offline/model/graph.h"
+#include "offline/solvers/solver.h"
+
+enum { SWEEP_MAX = 64 };
+
+struct sweep_request {
+    const char *trace, *limits, *solvers, *time_limit, *seed;
+    int offload, csv, json;
+};
+
+struct sweep {
+    const struct graph *g;
+    int64_t limit[SWEEP_MAX];
+    const struct solver *solver[SWEEP_MAX];
+    size_t n_limits, n_solvers;
+    struct solver_opts opts;
+    int csv, json;
+    int rows;
+};
+
+/* Split text at commas; each part is handed to take. */
+static int sweep_each(const char *text, struct sweep *s, int (*take)(struct sweep *, const char *))
+{
+    char part[128];
+    while (*text) {
+        const size_t n = strcspn(text, ",");
+        if (n >= sizeof part)
+            return cli_bad("sweep: \"%.40s...\" is too long", text);
+        memcpy(part, text, n);
+        part[n] = 0;
+        const int rc = n ? take(s, part) : 0;
+        if (rc)
+            return rc;
+        text += n + (text[n] == ',');
+    }
+    return 0;
+}
+
+static int sweep_limit(struct sweep *s, const char *text)
+{
+    int64_t bytes;
+    if (cli_size(text, s->g->baseline_peak_bytes, &bytes) || bytes <= 0)
+        return cli_bad("sweep: --limits: \"%s\" is no size or percentage over zero, such as 12G or 50%%", text);
+    if (s->n_limits == SWEEP_MAX)
+        return cli_bad("sweep: --limits: more than %d", SWEEP_MAX);
+    s->limit[s->n_limits++] = bytes;
+    return 0;
+}
+
+static int sweep_solver(struct sweep *s, const char *text)
+{
+    const struct solver *solver = solver_find(text);
+    if (!solver)
+        return cli_bad(solver_known(text) ? "sweep: this build has no solver \"%s\"" : "sweep: no solver \"%s\"", text);
+    if (s->n_solvers == SWEEP_MAX)
+        return cli_bad("sweep: --solvers: more than %d", SWEEP_MAX);
+    s->solver[s->n_solvers++] = solver;
+    return 0;
+}
+
+static void sweep_head(const struct sweep *s)
+{
+    if (s->json)
+        printf("{\"baseline_peak_bytes\": %lld, \"baseline_ns\": %lld, \"floor_bytes\": %lld, \"rows\": [",
+               (long long)s->g->baseline_peak_bytes, (long long)s->g->total_ns,
+               (long long)(s->opts.offload ? s->g->floor_offload_bytes : s->g->floor_bytes));
+    else if (s->csv)
+        printf("limit_bytes,limit_percent,solver,feasible,peak_bytes,overhead,replays,offloads,solve_seconds\n");
+    else
+        printf("%12s %7s  %-12s %12s %10s %8s %8s %8s\n", "limit", "", "solver", "peak", "overhead", "replays", "copies",
+               "seconds");
+}
+
+static void sweep_row(struct sweep *s, int64_t limit, const struct solver *solver, int rc, const struct solver_report *r)
+{
+    const double percent = 100.0 * (double)limit / (double)(s->g->baseline_peak_bytes ? s->g->baseline_peak_bytes : 1);
+    const double overhead = s->g->total_ns ? (double)r->planned_ns / (double)s->g->total_ns - 1 : 0;
+    char a[32], b[32];
+    if (s->json) {
+        printf("%s\n  {\"limit_bytes\": %lld, \"limit_percent\": %.2f, \"solver\": \"%s\", \"feasible\": %s, ", s->rows ? "," : "",
+               (long long)limit, percent, solver->name, rc ? "false" : "true");
+        if (rc)
+            printf("\"peak_bytes\": null, \"overhead\": null, \"replays\": null, \"offloads\": null, ");
+        else
+            printf("\"peak_bytes\": %lld, \"overhead\": %.6f, \"replays\": %lld, \"offloads\": %lld, ", (long long)r->peak_bytes,
+                   overhead, (long long)r->replays, (long long)r->offloads);
+        printf("\"solve_seconds\": %.6f}", r->solve_seconds);
+    } else if (s->csv) {
+        printf("%lld,%.2f,%s,%d,", (long long)limit, percent, solver->name, !rc);
+        if (rc)
+            printf(",,,,%.6f\n", r->solve_seconds);
+        else
+            printf("%lld,%.6f,%lld,%lld,%.6f\n", (long long)r->peak_bytes, overhead, (long long)r->replays,
+                   (long long)r->offloads, r->solve_seconds);
+    } else {
+        printf("%12s %6.1f%%  %-12s ", cli_bytes(limit, a, sizeof a), percent, solver->name);
+        if (rc)
+            printf("%12s %10s %8s %8s %8.2f\n", rc == -ETIME ? "no time" : "no plan", "-", "-", "-", r->solve_seconds);
+        else
+            printf("%12s %9.2f%% %8lld %8lld %8.2f\n", cli_bytes(r->peak_bytes, b, sizeof b), 100 * overhead,
+                   (long long)r->replays, (long long)r->offloads, r->solve_seconds);
+    }
+    fflush(stdout);
+    s->rows++;
+}
+
+/* A solver that fails for another reason than the limit or the clock fails the sweep. */
+static int sweep_run(struct sweep *s)
+{
+    struct plan p = {0};
+    int bad = CLI_OK;
+    sweep_head(s);
+    for (size_t l = 0; l < s->n_limits && bad == CLI_OK; l++)
+        for (size_t k = 0; k < s->n_solvers && bad == CLI_OK; k++) {
+            struct solver_report r;
+            s->opts.limit_bytes = s->limit[l];
+            cli_progress("sweep: %zu of %zu, %s", l * s->n_solvers + k + 1, s->n_limits * s->n_solvers, s->solver[k]->name);
+            const int rc = solver_run(s->solver[k], s->g, &s->opts, &p, &r);
+            cli_progress_end();
+            if (rc && rc != -ENOSPC && rc != -ETIME)
+                bad = cli_fail("sweep: solver %s at %lld bytes: %s", s->solver[k]->name, (long long)s->limit[l],
+                               r.message[0] ? r.message : strerror(-rc));
+            else
+                sweep_row(s, s->limit[l], s->solver[k], rc, &r);
+        }
+    if (s->json)
+        printf("\n]}\n");
+    plan_free(&p);
+    return bad;
+}
+
+static int sweep_fill(const struct sweep_request *q, struct sweep *s)
+{
+    double seconds = 3;
+    int64_t seed = 1;
+    if (q->time_limit && cli_real(q->time_limit, 0, 1e9, &seconds))
+        return cli_bad("sweep: --time-limit \"%s\" is no number of seconds", q->time_limit);
+    if (q->seed && cli_long(q->seed, 0, INT64_MAX, &seed))
+        return cli_bad("sweep: --seed \"%s\" is no whole number from 0 up", q->seed);
+    s->opts = (struct solver_opts){.time_limit_s = seconds, .seed = (uint64_t)seed, .offload = q->offload};
+    s->csv = q->csv;
+    s->json = q->json;
+    int rc = sweep_each(q->limits, s, sweep_limit);
+    if (!rc && q->solvers)
+        rc = sweep_each(q->solvers, s, sweep_solver);
+    for (size_t i = 0; !rc && !q->solvers && solver_at(i); i++)
+        if (strcmp(solver_at(i)->name, "none"))
+            rc = sweep_solver(s, solver_at(i)->name);
+    if (!rc && (!s->n_limits || !s->n_solvers))
+        rc = cli_bad("sweep: nothing to do: no limits or no solvers");
+    return rc;
+}
+
+int cmd_sweep(int argc, char **argv)
+{
+    struct sweep_request q = {.limits = "100%,90%,80%,70%,60%,50%,40%,30%"};
+    const struct cli_option table[] = {
+        {"limits", 0, "LIST", &q.limits, "limits, separated by commas (default 100%,90%,...,30% of the unconstrained peak)"},
+        {"solvers", 0, "LIST", &q.solvers, "solvers, separated by commas (default: all)"},
+        {"time-limit", 0, "SEC", &q.time_limit, "wall-clock seconds for each plan (default 3)"},
+        {"seed", 0, "N", &q.seed, "seed of randomized solvers (default 1)"},
+        {"offload", 0, NULL, &q.offload, "allow copies to the host"},
+        {"csv", 0, NULL, &q.csv, "print comma-separated values"},
+        {"json", 0, NULL, &q.json, "print one JSON object"},
+        {0}};
+    struct graph *g = NULL;
+    char err[512];
+    size_t n = 0;
+    int rc = cli_parse(argc, argv, "sweep TRACE [options]", table, &q.trace, 1, &n);
+    if (rc)
+        return rc > 0 ? CLI_OK : CLI_BAD;
+    if (n != 1)
+        return cli_bad("sweep: give a trace (remat sweep --help)");
+    if (q.csv && q.json)
+        return cli_bad("sweep: --csv or --json, not both");
+    if (graph_load(q.trace, &g, err, sizeof err))
+        return cli_bad("%s", err);
+    struct sweep s = {.g = g};
+    rc = sweep_fill(&q, &s);
+    if (!rc)
+        rc = sweep_run(&s);
+    graph_free(g);
+    return rc;
+}

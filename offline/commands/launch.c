@@ -1,0 +1,414 @@
+/* launch.c: see launch.h. */
+#include "offline/commands/launch.h"
+
+#include "offline/commands/cli.h"
+#include "offline/solvers/solver.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BACKEND "backend:cudaMallocAsync"
+
+int launch_bad(const char *fmt, ...)
+{
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "remat[%d]: %s\n", (int)getpid(), line);
+    return LAUNCH_FAILED;
+}
+
+int launch_split(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return i;
+    return argc;
+}
+
+/* ---- PyTorch's allocator ------------------------------------------------------------------------------------------------ */
+
+/* Settings of PyTorch's own caching allocator: the stream-ordered backend does not know them and says so, or fails. */
+static const char *const native_only[] = {
+    "backend", "expandable_segments", "max_split_size_mb", "max_non_split_rounding_mb", "roundup_power2_divisions",
+    "roundup_bypass_threshold_mb", "garbage_collection_threshold", "release_lock_on_cudamalloc",
+    "release_lock_on_hipmalloc", "graph_capture_record_stream_reuse", "large_segment_size_mb",
+};
+
+/* The end of the setting that begins at s: the next comma outside brackets, or the end. */
+static size_t setting_length(const char *s)
+{
+    int depth = 0;
+    size_t n = 0;
+    for (; s[n] && (depth > 0 || s[n] != ','); n++)
+        depth += (s[n] == '[') - (s[n] == ']');
+    return n;
+}
+
+static bool is_native_only(const char *s, size_t n)
+{
+    const char *colon = memchr(s, ':', n);
+    size_t key = colon ? (size_t)(colon - s) : n;
+    for (size_t i = 0; i < sizeof native_only / sizeof native_only[0]; i++)
+        if (strlen(native_only[i]) == key && memcmp(s, native_only[i], key) == 0)
+            return true;
+    return false;
+}
+
+static int append(char *to, size_t room, const char *s, size_t n)
+{
+    size_t used = strlen(to);
+    if (used + n + 2 > room)
+        return -ENAMETOOLONG;
+    if (used)
+        to[used++] = ',';
+    memcpy(to + used, s, n);
+    to[used + n] = '\0';
+    return 0;
+}
+
+int launch_alloc_conf(const char *user, char *out, size_t room, char *dropped, size_t dropped_room)
+{
+    int rc;
+    if (!room || !dropped_room)
+        return -ENAMETOOLONG;
+    *out = *dropped = '\0';
+    rc = append(out, room, BACKEND, strlen(BACKEND));
+    while (!rc && user && *user) {
+        user += strspn(user, ", \t");
+        size_t whole = setting_length(user), n = whole;
+        while (n && (user[n - 1] == ' ' || user[n - 1] == '\t'))
+            n--;
+        bool is_ours = n == strlen(BACKEND) && memcmp(user, BACKEND, n) == 0;
+        if (n && is_native_only(user, n))
+            rc = is_ours ? 0 : append(dropped, dropped_room, user, n);
+        else if (n)
+            rc = append(out, room, user, n);
+        user += whole;
+    }
+    return rc;
+}
+
+/* Both names of the variable: which one is read depends on PyTorch's version. What the user set under one name only
+ * counts under both. */
+static int set_alloc_conf(void)
+{
+    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+    const char *given[2] = {getenv(names[0]), getenv(names[1])};
+    char out[2][4096], dropped[4096];
+    for (int i = 0; i < 2; i++) {
+        const char *user = given[i] && *given[i] ? given[i] : given[!i];
+        if (launch_alloc_conf(user, out[i], sizeof out[i], dropped, sizeof dropped))
+            return launch_bad("%s is too long", names[i]);
+        if (*dropped && given[i] && *given[i])
+            launch_bad("%s: left out %s, which the stream-ordered allocator that remat needs cannot have", names[i], dropped);
+    }
+    for (int i = 0; i < 2; i++)
+        if (setenv(names[i], out[i], 1))
+            return launch_bad("cannot set %s: %s", names[i], strerror(errno));
+    return 0;
+}
+
+/* ---- the library --------------------------------------------------------------------------------------------------------- */
+
+int launch_self(char *out, size_t room)
+{
+    ssize_t n = readlink("/proc/self/exe", out, room);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n >= room)
+        return -ENAMETOOLONG;
+    out[n] = '\0';
+    return 0;
+}
+
+int launch_find_beside(const char *file, char *out, size_t room)
+{
+    static const char *const places[] = {"", "/../lib"};
+    char self[PATH_MAX], path[PATH_MAX], real[PATH_MAX];
+    int rc = launch_self(self, sizeof self);
+    if (rc)
+        return rc;
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if ((size_t)snprintf(path, sizeof path, "%s%s/%s", self, places[i], file) >= sizeof path)
+            return -ENAMETOOLONG;
+        if (access(path, R_OK) == 0 && realpath(path, real))
+            return (size_t)snprintf(out, room, "%s", real) < room ? 0 : -ENAMETOOLONG;
+    }
+    return -ENOENT;
+}
+
+/* A sanitizer's runtime refuses to come second. */
+static bool is_sanitizer(const char *s, size_t n)
+{
+    static const char *const names[] = {"libasan.so", "libtsan.so", "liblsan.so", "libclang_rt."};
+    const char *slash = memrchr(s, '/', n), *base = slash ? slash + 1 : s;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if ((size_t)(s + n - base) >= strlen(names[i]) && memcmp(base, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static int add_path(char *out, size_t room, const char *s, size_t n)
+{
+    size_t used = strlen(out);
+    if (used + n + 2 > room)
+        return -ENAMETOOLONG;
+    snprintf(out + used, room - used, "%s%.*s", used ? ":" : "", (int)n, s);
+    return 0;
+}
+
+/* The entries of `before` that are sanitizers (or are not), added to `out`; `lib` itself is left out. */
+static int add_entries(char *out, size_t room, const char *before, const char *lib, bool sanitizers)
+{
+    int rc = 0;
+    while (!rc && before && *before) {
+        before += strspn(before, ": "); /* the loader takes both */
+        size_t n = strcspn(before, ": ");
+        bool is_lib = strlen(lib) == n && memcmp(before, lib, n) == 0;
+        if (n && !is_lib && is_sanitizer(before, n) == sanitizers)
+            rc = add_path(out, room, before, n);
+        before += n;
+    }
+    return rc;
+}
+
+int launch_preload(const char *lib, const char *before, char *out, size_t room)
+{
+    if (!room)
+        return -ENAMETOOLONG;
+    *out = '\0';
+    int rc = add_entries(out, room, before, lib, true);
+    if (!rc)
+        rc = add_path(out, room, lib, strlen(lib));
+    return rc ? rc : add_entries(out, room, before, lib, false);
+}
+
+static int set_preload(void)
+{
+    char lib[PATH_MAX], value[4 * PATH_MAX], self[PATH_MAX];
+    int rc = launch_find_beside("libremat.so", lib, sizeof lib);
+    if (rc)
+        return launch_bad("libremat.so is neither beside the remat executable nor in ../lib (%s)", strerror(-rc));
+    if (strpbrk(lib, ": "))
+        return launch_bad("%s: the loader cannot preload a path with a space or a colon in it; move remat", lib);
+    if (launch_preload(lib, getenv("LD_PRELOAD"), value, sizeof value))
+        return launch_bad("LD_PRELOAD is too long");
+    if (setenv("LD_PRELOAD", value, 1) || (launch_self(self, sizeof self) == 0 && setenv("REMAT_BIN", self, 1)))
+        return launch_bad("cannot set LD_PRELOAD: %s", strerror(errno));
+    return 0;
+}
+
+/* ---- the simulated GPU ---------------------------------------------------------------------------------------------------- */
+
+bool launch_has_gpu(char *driver, size_t room)
+{
+    *driver = '\0';
+    void *h = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    void *init = h ? dlsym(h, "cuInit") : NULL;
+    Dl_info info;
+    if (init && dladdr(init, &info) && info.dli_fname)
+        snprintf(driver, room, "%s", info.dli_fname);
+    else if (h)
+        snprintf(driver, room, "libcuda.so.1");
+    bool simulated = strstr(driver, "/simgpu/") != NULL;
+    if (h)
+        dlclose(h);
+    return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0 || (*driver && !simulated);
+}
+
+static int set_simulator(void)
+{
+    const char *want = getenv("REMAT_SIMGPU"), *path = getenv("LD_LIBRARY_PATH");
+    char lib[PATH_MAX], driver[PATH_MAX];
+    if (!want || strcmp(want, "1") != 0 || launch_has_gpu(driver, sizeof driver))
+        return 0;
+    if (launch_find_beside("simgpu/libcuda.so.1", lib, sizeof lib - 1))
+        return launch_bad("REMAT_SIMGPU=1, but there is no simgpu/libcuda.so.1 beside the remat executable");
+    *strrchr(lib, '/') = '\0';
+    char value[4 * PATH_MAX];
+    if ((size_t)snprintf(value, sizeof value, "%s%s%s", lib, path && *path ? ":" : "", path ? path : "") >= sizeof value)
+        return launch_bad("LD_LIBRARY_PATH is too long");
+    if (setenv("LD_LIBRARY_PATH", value, 1))
+        return launch_bad("cannot set LD_LIBRARY_PATH: %s", strerror(errno));
+    return 0;
+}
+
+/* ---- settings --------------------------------------------------------------------------------------------------------------- */
+
+static int set(const char *name, const char *value)
+{
+    if (value && setenv(name, value, 1))
+        return launch_bad("cannot set %s: %s", name, strerror(errno));
+    return 0;
+}
+
+static int set_bytes(const char *name, int64_t bytes)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)bytes);
+    return set(name, text);
+}
+
+static int set_limit(const char *text)
+{
+    int64_t parts;
+    if (!text)
+        return 0;
+    size_t n = strlen(text);
+    if (n && text[n - 1] == '%') {
+        /* of the device's memory: the library knows it. 10000: steps of a hundredth of a percent */
+        if (cli_size(text, 10000, &parts) || parts < 1 || parts > 10000)
+            return launch_bad("--limit %s: a percentage of the device's memory lies above 0%% and goes up to 100%%", text);
+        return set("REMAT_LIMIT", text);
+    }
+    if (cli_size(text, 0, &parts))
+        return launch_bad("--limit %s is neither a size (12G, 1536MiB, bytes) nor a percentage (50%%)", text);
+    if (parts == 0)
+        return launch_bad("--limit 0: no program fits; leave --limit out to run without one");
+    return set_bytes("REMAT_LIMIT", parts);
+}
+
+static int set_host_swap(const char *text)
+{
+    int64_t bytes;
+    if (!text)
+        return 0;
+    if (cli_size(text, 0, &bytes))
+        return launch_bad("--host-swap %s is not a size (12G, 1536MiB, bytes)", text);
+    if (bytes == 0)
+        return launch_bad("--host-swap 0: the fallback needs some pinned host memory; leave it out for the default");
+    return set_bytes("REMAT_HOST_SWAP", bytes);
+}
+
+static int set_word(const char *option, const char *name, const char *value, const char *const *words, const char *all)
+{
+    if (!value)
+        return 0;
+    for (; *words; words++)
+        if (strcmp(value, *words) == 0)
+            return set(name, value);
+    return launch_bad("--%s %s: it takes one of %s", option, value, all);
+}
+
+/* Paths are made absolute: the program may change its folder before the library opens them. */
+static int absolute(const char *path, char *out, size_t room)
+{
+    char cwd[PATH_MAX];
+    if (*path == '/')
+        return (size_t)snprintf(out, room, "%s", path) < room ? 0 : -ENAMETOOLONG;
+    if (!getcwd(cwd, sizeof cwd))
+        return -errno;
+    return (size_t)snprintf(out, room, "%s/%s", cwd, path) < room ? 0 : -ENAMETOOLONG;
+}
+
+/* Found out now, not after an hour of training. */
+static int set_output(const char *option, const char *name, const char *path)
+{
+    char full[PATH_MAX], dir[PATH_MAX];
+    struct stat st;
+    if (!path)
+        return 0;
+    int rc = *path ? absolute(path, full, sizeof full) : -ENOENT;
+    if (rc)
+        return launch_bad("--%s '%s': %s", option, path, strerror(-rc));
+    snprintf(dir, sizeof dir, "%s", full);
+    char *slash = strrchr(dir, '/');
+    slash[slash == dir] = '\0';
+    if (stat(full, &st) == 0 && S_ISDIR(st.st_mode))
+        return launch_bad("--%s %s: is a directory", option, path);
+    if (access(full, F_OK) == 0 ? access(full, W_OK) : access(dir, W_OK | X_OK))
+        return launch_bad("--%s %s: cannot be written: %s", option, path, strerror(errno));
+    return set(name, full);
+}
+
+static int set_plan(const struct launch_settings *s)
+{
+    char full[PATH_MAX];
+    struct stat st;
+    if (!s->plan)
+        return 0;
+    if (s->policy && strcmp(s->policy, "auto") != 0 && strcmp(s->policy, "plan") != 0)
+        return launch_bad("--plan goes with --policy plan or auto, not %s", s->policy);
+    int rc = absolute(s->plan, full, sizeof full);
+    if (rc)
+        return launch_bad("--plan %s: %s", s->plan, strerror(-rc));
+    if (stat(full, &st) || access(full, R_OK))
+        return launch_bad("--plan %s: %s", s->plan, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return launch_bad("--plan %s: not a file", s->plan);
+    return set("REMAT_PLAN", full);
+}
+
+static int set_solver(const char *name)
+{
+    if (name && !solver_known(name))
+        return launch_bad("--solver %s: no such solver (remat plan --help lists them)", name);
+    return set("REMAT_SOLVER", name);
+}
+
+static int set_iterations(const char *text)
+{
+    int64_t n;
+    if (text && cli_long(text, 1, 1000000, &n))
+        return launch_bad("--iterations %s: it takes a number from 1 to 1000000", text);
+    return set("REMAT_ITERATIONS", text);
+}
+
+static int set_all(const struct launch_settings *s)
+{
+    static const char *const policies[] = {"auto", "plan", "dtr", "swap", "off", NULL};
+    static const char *const verifies[] = {"off", "sample", "always", NULL};
+    int rc = set_limit(s->limit);
+    if (!rc)
+        rc = set_word("policy", "REMAT_POLICY", s->trace ? "off" : s->policy, policies, "auto, plan, dtr, swap, off");
+    if (!rc)
+        rc = set_word("verify", "REMAT_VERIFY", s->verify, verifies, "off, sample, always");
+    if (!rc)
+        rc = set_host_swap(s->host_swap);
+    if (!rc)
+        rc = set_plan(s);
+    if (!rc)
+        rc = set_solver(s->solver);
+    if (!rc)
+        rc = set_iterations(s->iterations);
+    if (!rc)
+        rc = set_output(s->trace ? "output" : "trace-out", "REMAT_TRACE_OUT", s->trace_out);
+    if (!rc)
+        rc = set_output("stats", "REMAT_STATS", s->stats);
+    if (!rc)
+        rc = set("REMAT_MODE", s->trace ? "trace" : "run");
+    return rc;
+}
+
+int launch(const struct launch_settings *s)
+{
+    int rc = s->command && s->command[0] ? 0 : launch_bad("no command: put it after --, as in remat run --limit 8G -- python x.py");
+    if (!rc)
+        rc = set_all(s);
+    if (!rc)
+        rc = set_alloc_conf();
+    if (!rc)
+        rc = set_simulator();
+    if (!rc)
+        rc = set_preload();
+    if (rc)
+        return rc;
+    execvp(s->command[0], s->command);
+    int why = errno;
+    launch_bad("cannot run %s: %s", s->command[0], strerror(why));
+    return why == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_RUNNABLE;
+}

@@ -1,0 +1,73 @@
+/* checkmate.h: rematerialization in the model of Checkmate (Jain et al. 2020), for `checkmate-v1` instances.
+ *
+ * Nodes 0..n-1 stand in topological order; node i costs cost[i] and its result takes mem[i]. The schedule is
+ * frontier-advancing: n stages, in stage t node t is computed for the first time. R[t][i]: node i is computed
+ * in stage t; S[t][i]: its result is held from stage t-1 into stage t (section 4.2). Memory U[t][k], just
+ * after slot k of stage t, follows the paper's recurrence (section 4.4): a result leaves after its last use
+ * in a stage unless the next stage holds it.
+ *
+ * Threads: none. Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_OFFLINE_CHECKMATE_H
+#define REMAT_OFFLINE_CHECKMATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "offline/model/json_read.h"
+
+struct checkmate {
+    int n;
+    int64_t *cost, *mem; /* n each */
+    int64_t budget;      /* on every U[t][k] */
+    int64_t fixed;       /* held always: constant overhead */
+    int *dep_at, *dep;   /* deps of i: dep[dep_at[i] .. dep_at[i+1]), rising */
+    int *user_at, *user; /* users of i, rising */
+};
+
+/* Checks and copies a parsed document; checkmate_free afterwards. */
+int checkmate_read(const struct json_doc *doc, struct checkmate *c, char *err, size_t err_len);
+void checkmate_free(struct checkmate *c);
+
+/* A schedule: R and S are n x n, row t, column i, bytes 0 or 1. */
+struct checkmate_plan {
+    unsigned char *R, *S;
+};
+int checkmate_plan_new(const struct checkmate *c, struct checkmate_plan *p);
+void checkmate_plan_free(struct checkmate_plan *p);
+
+/* Replays R and S in the model: every computation must find its inputs, every held result must exist.
+ * 0 and the cost and the exact peak, or -EINVAL. */
+int checkmate_replay(const struct checkmate *c, const struct checkmate_plan *p, int64_t *cost, int64_t *peak);
+
+/* The cheapest R for the given S (section 5.2, phase two): what a stage needs and does not hold, it computes.
+ * S may hold anything; what is never used from a hold is left as it is. */
+void checkmate_complete(const struct checkmate *c, struct checkmate_plan *p);
+
+/* Drops holds and computations that nothing uses. Never raises cost or peak. */
+void checkmate_prune(const struct checkmate *c, struct checkmate_plan *p);
+
+struct checkmate_answer {
+    int found, proved_optimal, proved_infeasible;
+    int64_t cost, peak;
+    double bound; /* proved lower bound on the cost */
+};
+
+/* The MILP through CBC. On entry a and p may hold a schedule found already and a proved bound (zeroed: none);
+ * on return the best. Beyond a few hundred thousand columns only the first schedule is made. */
+int checkmate_milp(const struct checkmate *c, double time_limit_s, struct checkmate_plan *p, struct checkmate_answer *a);
+
+/* The exact optimum by best-first search over sets of held results; up to 62 nodes. On entry a may hold a schedule
+ * found already (and p with it), which the search only has to beat or confirm. -E2BIG: too many nodes or states;
+ * -ETIME; in both cases a->bound may have risen. time_limit_s 0: none. */
+int checkmate_search(const struct checkmate *c, double time_limit_s, struct checkmate_plan *p, struct checkmate_answer *a);
+
+/* The LP relaxation and two-phase rounding (section 5); where that comes to nothing in the time, checkmate_greedy. */
+int checkmate_lp_round(const struct checkmate *c, double time_limit_s, uint64_t seed, struct checkmate_plan *p,
+                       struct checkmate_answer *a);
+
+/* A first schedule to start from: the best of holding every so many results, and the latest few. Stops at until_s
+ * (solver_now_s) once it has one. -ENOSPC if it finds none. */
+int checkmate_greedy(const struct checkmate *c, double until_s, struct checkmate_plan *p);
+
+#endif

@@ -1,0 +1,533 @@
+/* remat export TRACE [PLAN] --format F -o OUT: the iteration, as it is or under a plan, for other people's viewers.
+ *
+ *   perfetto    Trace Event JSON for ui.perfetto.dev: compute and copy tracks, memory as a counter
+ *   memory-viz  a memory snapshot as PyTorch's viewer reads it: a pickle, or the same as JSON if OUT ends in .json
+ *   sqlite      tables meta, buffers, ops, operands, steps
+ *   dot         the graph of ops for Graphviz, an edge per value and consumer
+ */
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "offline/commands/cli.h"
+#include "offline/model/graph.h"
+#include "offline/model/plan.h"
+#include "offline/model/sched.h"
+#include "offline/model/sim.h"
+
+struct export {
+    const struct graph *g;
+    const struct plan *plan;
+    int64_t *use_bytes;  /* [n_steps] */
+    double *clock_ns;    /* [n_steps] compute clock at the end of each step */
+    const char *out;
+    FILE *f;
+};
+
+static int step_runs(const struct plan_step *st) { return st->kind == PLAN_OP || st->kind == PLAN_REPLAY; }
+
+/* A JSON string, quotes included. */
+static void put_string(FILE *f, const char *s)
+{
+    fputc('"', f);
+    for (; *s; s++) {
+        const unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            fprintf(f, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(f, "\\u%04x", c);
+        else
+            fputc(c, f);
+    }
+    fputc('"', f);
+}
+
+/* ---- perfetto ------------------------------------------------------------------------------------------------- */
+
+enum { TRACK_COMPUTE = 1, TRACK_OUT, TRACK_IN };
+
+static void put_track(FILE *f, int tid, const char *name)
+{
+    fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", \"args\": {\"name\": \"%s\"}},\n", tid, name);
+}
+
+static int export_perfetto(struct export *x)
+{
+    const struct graph *g = x->g;
+    double out_ns = 0, in_ns = 0;
+    double *host = calloc((size_t)g->n_bufs + 1, sizeof *host); /* when the copy out is done */
+    if (!host)
+        return -ENOMEM;
+    fprintf(x->f, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
+    put_track(x->f, TRACK_COMPUTE, "compute");
+    put_track(x->f, TRACK_OUT, "copies out");
+    put_track(x->f, TRACK_IN, "copies in");
+    fprintf(x->f, "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": ");
+    put_string(x->f, g->model[0] ? g->model : "trace");
+    fprintf(x->f, "}}");
+    for (size_t k = 0; k < x->plan->n_steps; k++) {
+        const struct plan_step *st = &x->plan->steps[k];
+        const double end = x->clock_ns[k];
+        if (step_runs(st)) {
+            const struct graph_op *o = &g->ops[st->id];
+            fprintf(x->f, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, \"cat\": \"%s\", \"name\": ",
+                    TRACK_COMPUTE, (end - (double)o->ns) / 1e3, (double)o->ns / 1e3,
+                    st->kind == PLAN_REPLAY ? "replay" : graph_phase_name(o->phase));
+            put_string(x->f, o->name);
+            fprintf(x->f, ", \"args\": {\"op\": %d, \"flops\": %lld, \"bytes\": %lld}},\n", st->id, (long long)o->flops,
+                    (long long)o->bytes);
+            fprintf(x->f, "{\"ph\": \"C\", \"pid\": 1, \"ts\": %.3f, \"name\": \"memory\", \"args\": {\"bytes\": %lld}}",
+                    (end - (double)o->ns) / 1e3, (long long)x->use_bytes[k]);
+        } else if (st->kind == PLAN_OFFLOAD || st->kind == PLAN_FETCH) {
+            const double ns = (double)g->bufs[st->id].bytes / g->host_bytes_per_s * 1e9;
+            double *engine = st->kind == PLAN_OFFLOAD ? &out_ns : &in_ns;
+            double from = end > *engine ? end : *engine;
+            if (st->kind == PLAN_FETCH && host[st->id] > from)
+                from = host[st->id];
+            *engine = from + ns;
+            if (st->kind == PLAN_OFFLOAD)
+                host[st->id] = *engine;
+            fprintf(x->f, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, \"cat\": \"copy\", "
+                    "\"name\": \"buffer %d\", \"args\": {\"bytes\": %lld}}",
+                    st->kind == PLAN_OFFLOAD ? TRACK_OUT : TRACK_IN, from / 1e3, ns / 1e3, st->id,
+                    (long long)g->bufs[st->id].bytes);
+        }
+    }
+    fprintf(x->f, "\n]}\n");
+    free(host);
+    return 0;
+}
+
+/* ---- memory-viz: one description, written as JSON or as a pickle (protocol 2) ------------------------------------ */
+
+struct tree_out {
+    FILE *f;
+    int json;
+    int first; /* JSON: no comma needed yet */
+};
+
+static void tree_begin(struct tree_out *t, int list)
+{
+    if (t->json)
+        fputc(list ? '[' : '{', t->f);
+    else
+        fputs(list ? "](" : "}(", t->f);
+    t->first = 1;
+}
+
+static void tree_end(struct tree_out *t, int list)
+{
+    fputc(t->json ? (list ? ']' : '}') : (list ? 'e' : 'u'), t->f);
+    t->first = 0;
+}
+
+static void tree_next(struct tree_out *t)
+{
+    if (t->json && !t->first)
+        fputc(',', t->f);
+    t->first = 0;
+}
+
+static void tree_string(struct tree_out *t, const char *s)
+{
+    if (t->json) {
+        put_string(t->f, s);
+        return;
+    }
+    const size_t n = strlen(s);
+    fputc('X', t->f);
+    for (int i = 0; i < 4; i++)
+        fputc((int)(n >> (8 * i) & 255), t->f);
+    fwrite(s, 1, n, t->f);
+}
+
+static void tree_int(struct tree_out *t, int64_t v)
+{
+    if (t->json) {
+        fprintf(t->f, "%lld", (long long)v);
+        return;
+    }
+    fputc(0x8a, t->f); /* LONG1: eight bytes, two's complement, lowest first */
+    fputc(8, t->f);
+    for (int i = 0; i < 8; i++)
+        fputc((int)((uint64_t)v >> (8 * i) & 255), t->f);
+}
+
+static void tree_key(struct tree_out *t, const char *key)
+{
+    tree_next(t);
+    tree_string(t, key);
+    if (t->json)
+        fputc(':', t->f);
+}
+
+static void tree_pair_int(struct tree_out *t, const char *key, int64_t v)
+{
+    tree_key(t, key);
+    tree_int(t, v);
+}
+
+static void tree_pair_string(struct tree_out *t, const char *key, const char *v)
+{
+    tree_key(t, key);
+    tree_string(t, v);
+}
+
+static void tree_frames(struct tree_out *t, const struct graph *g, int32_t op)
+{
+    tree_key(t, "frames");
+    tree_begin(t, 1);
+    if (op >= 0) {
+        tree_next(t);
+        tree_begin(t, 0);
+        tree_pair_string(t, "filename", g->ops[op].site >= 0 && g->ops[op].site < g->n_sites ? g->sites[g->ops[op].site] : "op");
+        tree_pair_string(t, "name", g->ops[op].name);
+        tree_pair_int(t, "line", op);
+        tree_end(t, 0);
+    }
+    tree_end(t, 1);
+}
+
+static void tree_event(struct tree_out *t, const struct export *x, const char *action, int64_t addr, int32_t b, int32_t op, double ns)
+{
+    tree_next(t);
+    tree_begin(t, 0);
+    tree_pair_string(t, "action", action);
+    tree_pair_int(t, "addr", addr);
+    tree_pair_int(t, "size", x->g->bufs[b].bytes);
+    tree_pair_int(t, "stream", 0);
+    tree_pair_int(t, "time_us", (int64_t)(ns / 1e3));
+    tree_frames(t, x->g, op);
+    tree_end(t, 0);
+}
+
+struct viz {
+    struct tree_out t;
+    const struct export *x;
+    int64_t *addr;
+    uint8_t *resident, *keep;
+};
+
+static void viz_set(struct viz *v, int32_t b, int resident, int32_t op, double ns)
+{
+    if (v->resident[b] == resident || !v->x->g->bufs[b].bytes) {
+        v->resident[b] = (uint8_t)resident;
+        return;
+    }
+    v->resident[b] = (uint8_t)resident;
+    if (resident) {
+        tree_event(&v->t, v->x, "alloc", v->addr[b], b, op, ns);
+    } else {
+        tree_event(&v->t, v->x, "free_requested", v->addr[b], b, op, ns);
+        tree_event(&v->t, v->x, "free_completed", v->addr[b], b, op, ns);
+    }
+}
+
+static void viz_dies(struct viz *v, int32_t op, double ns)
+{
+    const struct graph *g = v->x->g;
+    for (int32_t k = g->dies_at[op]; k < g->dies_at[op + 1]; k++)
+        if (!v->keep[g->die_list[k]])
+            viz_set(v, g->die_list[k], 0, op < g->n_ops ? op : -1, ns);
+}
+
+static void viz_events(struct viz *v)
+{
+    const struct graph *g = v->x->g;
+    const struct plan *p = v->x->plan;
+    for (int32_t b = 0; b < g->n_bufs; b++)
+        if (g->bufs[b].born < 0)
+            viz_set(v, b, 1, -1, 0);
+    viz_dies(v, 0, 0);
+    for (size_t k = 0; k < p->n_steps; k++) {
+        const struct plan_step *st = &p->steps[k];
+        const double end = v->x->clock_ns[k];
+        if (step_runs(st)) {
+            const struct graph_operand *o = graph_operands(g, st->id);
+            for (int32_t i = 0; i < graph_n_operands(&g->ops[st->id]); i++)
+                if (o[i].out >= 0 && (st->kind == PLAN_OP || o[i].role != GRAPH_SIDE))
+                    viz_set(v, o[i].buf, 1, st->id, end - (double)g->ops[st->id].ns);
+            if (st->kind == PLAN_OP)
+                viz_dies(v, st->id + 1, end);
+        } else if (st->kind != PLAN_OFFLOAD) {
+            viz_set(v, st->id, st->kind == PLAN_FETCH, -1, end);
+        }
+    }
+}
+
+static void viz_segments(struct viz *v)
+{
+    struct tree_out *t = &v->t;
+    const struct graph *g = v->x->g;
+    for (int32_t b = 0; b < g->n_bufs; b++) {
+        if (!v->resident[b] || !g->bufs[b].bytes)
+            continue;
+        tree_next(t);
+        tree_begin(t, 0);
+        tree_pair_int(t, "device", 0);
+        tree_pair_int(t, "address", v->addr[b]);
+        tree_pair_int(t, "total_size", g->bufs[b].bytes);
+        tree_pair_int(t, "allocated_size", g->bufs[b].bytes);
+        tree_pair_int(t, "active_size", g->bufs[b].bytes);
+        tree_pair_int(t, "requested_size", g->bufs[b].bytes);
+        tree_pair_int(t, "stream", 0);
+        tree_pair_string(t, "segment_type", "large");
+        tree_frames(t, g, g->bufs[b].born);
+        tree_key(t, "blocks");
+        tree_begin(t, 1);
+        tree_next(t);
+        tree_begin(t, 0);
+        tree_pair_int(t, "address", v->addr[b]);
+        tree_pair_int(t, "size", g->bufs[b].bytes);
+        tree_pair_int(t, "requested_size", g->bufs[b].bytes);
+        tree_pair_string(t, "state", "active_allocated");
+        tree_frames(t, g, g->bufs[b].born);
+        tree_end(t, 0);
+        tree_end(t, 1);
+        tree_end(t, 0);
+    }
+}
+
+static int export_memory_viz(struct export *x)
+{
+    const struct graph *g = x->g;
+    const size_t n = strlen(x->out), nb = (size_t)g->n_bufs + 1;
+    struct viz v = {.t = {.f = x->f, .json = n > 5 && !strcmp(x->out + n - 5, ".json")}, .x = x};
+    v.addr = calloc(nb, sizeof *v.addr);
+    v.resident = calloc(nb, 1);
+    v.keep = calloc(nb, 1);
+    int rc = v.addr && v.resident && v.keep ? 0 : -ENOMEM;
+    if (!rc) {
+        int64_t at = INT64_C(0x700000000000);
+        for (int32_t b = 0; b < g->n_bufs; b++) {
+            v.addr[b] = at;
+            at += (g->bufs[b].bytes + 511) / 512 * 512;
+        }
+        for (size_t k = 0; k < x->plan->n_keep; k++)
+            v.keep[x->plan->keep[k]] = 1;
+        if (!v.t.json)
+            fputs("\x80\x02", x->f);
+        tree_begin(&v.t, 0);
+        tree_key(&v.t, "device_traces");
+        tree_begin(&v.t, 1);
+        tree_next(&v.t);
+        tree_begin(&v.t, 1);
+        viz_events(&v);
+        tree_end(&v.t, 1);
+        tree_end(&v.t, 1);
+        tree_key(&v.t, "segments");
+        tree_begin(&v.t, 1);
+        viz_segments(&v);
+        tree_end(&v.t, 1);
+        tree_end(&v.t, 0);
+        fputs(v.t.json ? "\n" : ".", x->f);
+    }
+    free(v.addr);
+    free(v.resident);
+    free(v.keep);
+    return rc;
+}
+
+/* ---- dot ---------------------------------------------------------------------------------------------------------- */
+
+static int export_dot(struct export *x)
+{
+    static const char *const colour[] = {"#cfe8cf", "#f6d9c4", "#d8d8ee"};
+    const struct graph *g = x->g;
+    char text[32];
+    fprintf(x->f, "digraph iteration {\n  rankdir=TB; node [shape=box, style=filled, fontname=\"sans-serif\"];\n");
+    for (int32_t o = 0; o < g->n_ops; o++) {
+        fprintf(x->f, "  op%d [fillcolor=\"%s\", label=", o, colour[g->ops[o].phase % 3]);
+        char label[256];
+        snprintf(label, sizeof label, "%d %.200s %.1f us", o, g->ops[o].name, (double)g->ops[o].ns / 1e3);
+        put_string(x->f, label);
+        fprintf(x->f, "];\n");
+    }
+    for (int32_t v = 0; v < g->n_vals; v++) {
+        const struct graph_val *val = &g->vals[v];
+        for (int32_t k = 0; val->producer >= 0 && k < val->n_uses; k++)
+            fprintf(x->f, "  op%d -> op%d [label=\"%d.%d %s\"];\n", val->producer, g->uses[val->first_use + k], val->buf,
+                    val->version, cli_bytes(g->bufs[val->buf].bytes, text, sizeof text));
+    }
+    fprintf(x->f, "}\n");
+    return 0;
+}
+
+/* ---- sqlite ------------------------------------------------------------------------------------------------------- */
+
+struct table {
+    sqlite3 *db;
+    sqlite3_stmt *st;
+    int rc;
+};
+
+static void table_open(struct table *t, const char *create, const char *insert)
+{
+    if (t->rc == SQLITE_OK)
+        t->rc = sqlite3_exec(t->db, create, NULL, NULL, NULL);
+    t->st = NULL;
+    if (t->rc == SQLITE_OK)
+        t->rc = sqlite3_prepare_v2(t->db, insert, -1, &t->st, NULL);
+}
+
+/* One row: `i` an int64_t, `s` a string, `d` a double, in the order of the columns. */
+struct cell {
+    char type;
+    int64_t i;
+    double d;
+    const char *s;
+};
+static void table_row(struct table *t, const struct cell *c, int n)
+{
+    for (int k = 0; t->rc == SQLITE_OK && k < n; k++)
+        t->rc = c[k].type == 'i' ? sqlite3_bind_int64(t->st, k + 1, c[k].i)
+                : c[k].type == 'd' ? sqlite3_bind_double(t->st, k + 1, c[k].d)
+                                   : sqlite3_bind_text(t->st, k + 1, c[k].s, -1, SQLITE_STATIC);
+    if (t->rc == SQLITE_OK && (t->rc = sqlite3_step(t->st)) == SQLITE_DONE)
+        t->rc = sqlite3_reset(t->st);
+}
+static struct cell ci(int64_t i) { return (struct cell){'i', i, 0, NULL}; }
+static struct cell cd(double d) { return (struct cell){'d', 0, d, NULL}; }
+static struct cell cs(const char *s) { return (struct cell){'s', 0, 0, s}; }
+
+static void table_close(struct table *t)
+{
+    sqlite3_finalize(t->st);
+    t->st = NULL;
+}
+
+static void sqlite_fill(struct export *x, struct table *t)
+{
+    static const char *const role[] = {"read", "rmw", "side", "write"};
+    const struct graph *g = x->g;
+    table_open(t, "CREATE TABLE meta (key TEXT PRIMARY KEY, value)", "INSERT INTO meta VALUES (?, ?)");
+    table_row(t, (struct cell[]){cs("model"), cs(g->model)}, 2);
+    table_row(t, (struct cell[]){cs("device"), cs(g->device)}, 2);
+    table_row(t, (struct cell[]){cs("source"), cs(g->source)}, 2);
+    table_row(t, (struct cell[]){cs("trace_sha256"), cs(g->sha256)}, 2);
+    table_row(t, (struct cell[]){cs("total_ns"), ci(g->total_ns)}, 2);
+    table_row(t, (struct cell[]){cs("baseline_peak_bytes"), ci(g->baseline_peak_bytes)}, 2);
+    table_row(t, (struct cell[]){cs("floor_bytes"), ci(g->floor_bytes)}, 2);
+    table_close(t);
+    table_open(t, "CREATE TABLE buffers (id INTEGER PRIMARY KEY, bytes INTEGER, born INTEGER, dies INTEGER, kind TEXT)",
+               "INSERT INTO buffers VALUES (?, ?, ?, ?, ?)");
+    for (int32_t b = 0; b < g->n_bufs; b++)
+        table_row(t, (struct cell[]){ci(b), ci(g->bufs[b].bytes), ci(g->bufs[b].born), ci(g->bufs[b].dies),
+                                     cs(graph_kind_name(g->bufs[b].kind))}, 5);
+    table_close(t);
+    table_open(t, "CREATE TABLE ops (id INTEGER PRIMARY KEY, name TEXT, phase TEXT, ns INTEGER, flops INTEGER, bytes INTEGER, "
+                  "heavy INTEGER, random INTEGER, opaque INTEGER, live_bytes INTEGER)",
+               "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    for (int32_t o = 0; o < g->n_ops; o++) {
+        const struct graph_op *op = &g->ops[o];
+        table_row(t, (struct cell[]){ci(o), cs(op->name), cs(graph_phase_name(op->phase)), ci(op->ns), ci(op->flops), ci(op->bytes),
+                                     ci(op->heavy), ci(op->random), ci(op->opaque), ci(g->live_bytes[o])}, 10);
+    }
+    table_close(t);
+    table_open(t, "CREATE TABLE operands (op INTEGER, buffer INTEGER, role TEXT, version_in INTEGER, version_out INTEGER)",
+               "INSERT INTO operands VALUES (?, ?, ?, ?, ?)");
+    for (int32_t o = 0; o < g->n_ops; o++) {
+        const struct graph_operand *p = graph_operands(g, o);
+        for (int32_t k = 0; k < graph_n_operands(&g->ops[o]); k++)
+            table_row(t, (struct cell[]){ci(o), ci(p[k].buf), cs(role[p[k].role]), ci(p[k].in < 0 ? -1 : g->vals[p[k].in].version),
+                                         ci(p[k].out < 0 ? -1 : g->vals[p[k].out].version)}, 5);
+    }
+    table_close(t);
+    table_open(t, "CREATE TABLE steps (step INTEGER PRIMARY KEY, kind TEXT, id INTEGER, use_bytes INTEGER, clock_ns REAL)",
+               "INSERT INTO steps VALUES (?, ?, ?, ?, ?)");
+    for (size_t k = 0; k < x->plan->n_steps; k++)
+        table_row(t, (struct cell[]){ci((int64_t)k), cs(plan_kind_name(x->plan->steps[k].kind)), ci(x->plan->steps[k].id),
+                                     ci(x->use_bytes[k]), cd(x->clock_ns[k])}, 5);
+    table_close(t);
+}
+
+static int export_sqlite(struct export *x)
+{
+    struct table t = {0};
+    if (unlink(x->out) && errno != ENOENT)
+        return cli_fail("export: %s: %s", x->out, strerror(errno));
+    t.rc = sqlite3_open(x->out, &t.db);
+    if (t.rc == SQLITE_OK)
+        t.rc = sqlite3_exec(t.db, "BEGIN", NULL, NULL, NULL);
+    sqlite_fill(x, &t);
+    if (t.rc == SQLITE_OK)
+        t.rc = sqlite3_exec(t.db, "COMMIT", NULL, NULL, NULL);
+    const int rc = t.rc == SQLITE_OK ? CLI_OK : cli_fail("export: %s: %s", x->out, t.db ? sqlite3_errmsg(t.db) : sqlite3_errstr(t.rc));
+    sqlite3_close(t.db);
+    return rc;
+}
+
+/* ---- the command --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int (*write)(struct export *x);
+} formats[] = {{"perfetto", export_perfetto}, {"memory-viz", export_memory_viz}, {"dot", export_dot}};
+
+static int export_write(struct export *x, const char *format)
+{
+    if (!strcmp(format, "sqlite"))
+        return strcmp(x->out, "-") ? export_sqlite(x) : cli_bad("export: sqlite needs a file: -o FILE");
+    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
+        if (strcmp(format, formats[k].name))
+            continue;
+        x->f = strcmp(x->out, "-") ? fopen(x->out, "wb") : stdout;
+        if (!x->f)
+            return cli_fail("export: %s: %s", x->out, strerror(errno));
+        int rc = formats[k].write(x), bad = ferror(x->f);
+        if (x->f != stdout && fclose(x->f))
+            bad = 1;
+        if (rc || bad)
+            return cli_fail("export: %s: %s", x->out, rc ? strerror(-rc) : "writing failed");
+        return CLI_OK;
+    }
+    return cli_bad("export: no format \"%s\": perfetto, sqlite, dot or memory-viz", format);
+}
+
+static int export_run(const struct graph *g, const char *plan_path, const char *format, const char *out)
+{
+    struct plan p = {0};
+    struct sim_result r = {0};
+    char err[512];
+    struct export x = {.g = g, .plan = &p, .out = out};
+    int rc = plan_path ? (plan_read(plan_path, &p, err, sizeof err) ? cli_bad("%s", err) : 0)
+                       : (sched_baseline(g, &p) ? cli_fail("export: out of memory") : 0);
+    if (!rc) {
+        x.use_bytes = calloc(p.n_steps + 1, sizeof *x.use_bytes);
+        x.clock_ns = calloc(p.n_steps + 1, sizeof *x.clock_ns);
+        if (!x.use_bytes || !x.clock_ns || sim_profile(g, &p, x.use_bytes, x.clock_ns, &r))
+            rc = cli_fail("export: out of memory");
+        else if (!r.ok && r.error_step >= 0)
+            rc = cli_bad("export: %s is no plan for this trace: %s", plan_path ? plan_path : "the program", r.error);
+        else
+            rc = export_write(&x, format);
+    }
+    free(x.use_bytes);
+    free(x.clock_ns);
+    plan_free(&p);
+    return rc;
+}
+
+int cmd_export(int argc, char **argv)
+{
+    const char *operand[2] = {0}, *format = NULL, *out = NULL;
+    const struct cli_option table[] = {{"format", 0, "FORMAT", &format, "perfetto, sqlite, dot or memory-viz"},
+                                       {"output", 'o', "OUT", &out, "the file to write (- for standard output)"},
+                                       {0}};
+    struct graph *g = NULL;
+    char err[512];
+    size_t n = 0;
+    int rc = cli_parse(argc, argv, "export TRACE [PLAN] --format FORMAT -o OUT", table, operand, 2, &n);
+    if (rc)
+        return rc > 0 ? CLI_OK : CLI_BAD;
+    if (n < 1 || !format || !out)
+        return cli_bad("export: give a trace, --format and -o (remat export --help)");
+    if (graph_load(operand[0], &g, err, sizeof err))
+        return cli_bad("%s", err);
+    rc = export_run(g, n > 1 ? operand[1] : NULL, format, out);
+    graph_free(g);
+    return rc;
+}

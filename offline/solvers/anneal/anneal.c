@@ -1,0 +1,536 @@
+#include "offline/solvers/anneal/anneal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EV_SLOT(e) anneal_ev_slot(e)
+#define EV_MADE(e) anneal_ev_made(e)
+
+static int slots_reserve(struct anneal *a, int32_t n)
+{
+    if (n < a->cap_slots) /* the profile has one entry more than there are slots */
+        return 0;
+    const size_t cap = (size_t)n + (size_t)n / 2 + 1;
+    int32_t **lists[] = {&a->slot, &a->replays, &a->replay_at, &a->remap};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        int32_t *p = realloc(*lists[i], cap * sizeof *p);
+        if (!p)
+            return -ENOMEM;
+        *lists[i] = p;
+    }
+    double **rows[] = {&a->profile, &a->copies.when, &a->price_sum};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double *p = realloc(*rows[i], cap * sizeof *p);
+        if (!p)
+            return -ENOMEM;
+        *rows[i] = p;
+    }
+    a->cap_slots = (int32_t)cap;
+    return 0;
+}
+
+static int events_reserve(struct anneal_events *e, int32_t n)
+{
+    if (n <= e->cap)
+        return 0;
+    int32_t *at = realloc(e->at, 2 * (size_t)n * sizeof *at);
+    if (!at)
+        return -ENOMEM;
+    e->at = at;
+    e->cap = 2 * n;
+    return 0;
+}
+
+/* First event after slot s. Lists are short; the last few entries are the ones asked for. */
+static inline int32_t events_after(const struct anneal_events *e, int32_t s)
+{
+    const int32_t key = anneal_ev(s, ANNEAL_LATEST);
+    int32_t i = e->n;
+    if (i > 16) {
+        int32_t lo = 0;
+        while (lo < i) {
+            const int32_t mid = lo + (i - lo) / 2;
+            if (e->at[mid] > key)
+                i = mid;
+            else
+                lo = mid + 1;
+        }
+        return lo;
+    }
+    while (i > 0 && e->at[i - 1] > key)
+        i--;
+    return i;
+}
+
+static inline void events_insert(struct anneal_events *e, int32_t i, int32_t event)
+{
+    memmove(e->at + i + 1, e->at + i, (size_t)(e->n - i) * sizeof *e->at);
+    e->at[i] = event;
+    e->n++;
+}
+
+static inline void events_erase(struct anneal_events *e, int32_t i)
+{
+    e->n--;
+    memmove(e->at + i, e->at + i + 1, (size_t)(e->n - i) * sizeof *e->at);
+}
+
+/* A use matters to the timing of stays only as the last before one or the first after one. */
+static inline int beside_fetch(const struct anneal_events *e, int32_t i)
+{
+    return (i > 0 && anneal_ev_fetched(e->at[i - 1])) || (i + 1 < e->n && anneal_ev_fetched(e->at[i + 1]));
+}
+
+/* ---- from scratch -------------------------------------------------------------------------------------------- */
+
+static void profile_add(double *diff, int32_t lo, int32_t hi, double bytes)
+{
+    diff[lo] += bytes;
+    diff[hi + 1] -= bytes;
+}
+
+/* Bytes by slot out of the events, into diff[n_slots + 1]. */
+static void profile_build(const struct anneal *a, double *diff)
+{
+    const struct anneal_model *m = a->m;
+    memset(diff, 0, ((size_t)a->n_slots + 1) * sizeof *diff);
+    diff[0] = (double)m->base_bytes;
+    for (int32_t c = 0; c < m->n_cells; c++) {
+        const struct anneal_cell *cell = &m->cells[c];
+        const struct anneal_events *e = &a->ev[c];
+        if (!cell->tracked)
+            continue;
+        const double bytes = (double)cell->bytes;
+        /* from the first op that touches it to the one that makes the final version nothing can be saved */
+        int32_t from = cell->start < 0 ? 0 : a->op_slot[cell->start];
+        for (int32_t i = 0; i < e->n;) {
+            int32_t last = i;
+            while (last + 1 < e->n && !EV_MADE(e->at[last + 1]))
+                last++;
+            profile_add(diff, i ? EV_SLOT(e->at[i]) : from, EV_SLOT(e->at[last]), bytes);
+            i = last + 1;
+        }
+    }
+    for (int32_t k = 0; k < a->n_replays; k++) {
+        const int32_t s = a->replays[k];
+        const int64_t scratch = m->units[anneal_unit_at(a, s)].scratch_bytes;
+        profile_add(diff, s, s, (double)scratch);
+    }
+    for (int32_t k = 0; k < a->copies.n; k++) {
+        const struct anneal_copy *x = &a->copies.at[k];
+        if (x->tail_lo <= x->tail_hi)
+            profile_add(diff, x->tail_lo, x->tail_hi, (double)m->cells[x->cell].bytes);
+    }
+    for (int32_t s = 1; s < a->n_slots; s++)
+        diff[s] += diff[s - 1];
+}
+
+static int trees_build(struct anneal *a)
+{
+    a->priced = 0;
+    profile_build(a, a->profile);
+    /* no op runs in the first and the last slot: what is held there never is a peak of its own */
+    a->profile[0] = a->profile[a->n_slots - 1] = 0;
+    int rc = segtree_init(&a->tree, (uint32_t)a->n_slots);
+    if (rc)
+        return rc;
+    segtree_build(&a->tree, a->profile);
+    if (a->soft_unit > 0) {
+        rc = segtree_soft_init(&a->soft, (uint32_t)a->n_slots);
+        if (rc)
+            return rc;
+        for (int32_t s = 0; s < a->n_slots; s++)
+            a->profile[s] /= a->soft_unit;
+        segtree_soft_build(&a->soft, a->profile);
+    }
+    return 0;
+}
+
+/* The program's own events; slots of ops must be known. */
+static int events_init(struct anneal *a)
+{
+    const struct anneal_model *m = a->m;
+    for (int32_t c = 0; c < m->n_cells; c++) {
+        const struct anneal_cell *cell = &m->cells[c];
+        struct anneal_events *e = &a->ev[c];
+        e->n = 0;
+        if (!cell->tracked)
+            continue;
+        if (events_reserve(e, cell->n_uses + 2))
+            return -ENOMEM;
+        e->at[e->n++] = anneal_ev(cell->final_op < 0 ? 0 : a->op_slot[cell->final_op], ANNEAL_MADE);
+        for (int32_t k = 0; k < cell->n_uses; k++)
+            e->at[e->n++] = anneal_ev(a->op_slot[m->uses[cell->first_use + k]], ANNEAL_USED);
+        if (cell->survives)
+            e->at[e->n++] = anneal_ev(a->op_slot[m->g->n_ops], ANNEAL_USED);
+    }
+    return 0;
+}
+
+struct anneal *anneal_new(const struct anneal_model *m)
+{
+    struct anneal *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->m = m;
+    a->stride = m->g->n_ops < 250 ? 9 : m->g->n_ops < 1000 ? 3 : 2;
+    a->ev = calloc((size_t)m->n_cells + 1, sizeof *a->ev);
+    a->op_slot = malloc(((size_t)m->g->n_ops + 1) * sizeof *a->op_slot);
+    a->copies.of_cell = calloc((size_t)m->n_cells + 1, sizeof *a->copies.of_cell);
+    a->copies.ns_per_byte = 1e9 / m->g->host_bytes_per_s;
+    struct anneal_seq ops = {.at = malloc(((size_t)m->g->n_ops + 1) * sizeof *ops.at), .n = m->g->n_ops};
+    int ok = a->ev && a->op_slot && a->copies.of_cell && ops.at;
+    for (int32_t i = 0; ok && i < m->g->n_ops; i++)
+        ops.at[i] = i;
+    if (ok && anneal_load(a, &ops))
+        ok = 0;
+    free(ops.at);
+    if (!ok) {
+        anneal_free(a);
+        return NULL;
+    }
+    return a;
+}
+
+void anneal_free(struct anneal *a)
+{
+    if (!a)
+        return;
+    for (int32_t c = 0; a->ev && c < a->m->n_cells; c++)
+        free(a->ev[c].at);
+    free(a->ev);
+    free(a->slot);
+    free(a->op_slot);
+    free(a->replays);
+    free(a->replay_at);
+    free(a->profile);
+    free(a->price_sum);
+    free(a->remap);
+    anneal_copies_free(a);
+    segtree_free(&a->tree);
+    segtree_soft_free(&a->soft);
+    free(a);
+}
+
+int anneal_set_soft(struct anneal *a, double unit_bytes)
+{
+    a->soft_unit = unit_bytes;
+    return trees_build(a);
+}
+
+void anneal_op_peaks(const struct anneal *a, double *bytes)
+{
+    const int32_t n_ops = a->m->g->n_ops;
+    for (int32_t i = 0, s = 1; i < n_ops; i++) {
+        bytes[i] = 0;
+        for (; s <= a->op_slot[i]; s++)
+            bytes[i] = a->profile[s] > bytes[i] ? a->profile[s] : bytes[i];
+    }
+}
+
+int anneal_set_price(struct anneal *a, const double *byte_ns)
+{
+    if (!byte_ns)
+        return a->priced ? trees_build(a) : 0;
+    double *const sum = a->price_sum, *const profile = a->profile;
+    profile_build(a, profile);
+    memset(sum, 0, ((size_t)a->n_slots + 1) * sizeof *sum);
+    for (int32_t i = 0, s = 1; i < a->m->g->n_ops; i++) {
+        int32_t top = a->op_slot[i];
+        for (; s <= a->op_slot[i]; s++)
+            top = profile[s] > profile[top] ? s : top;
+        sum[top + 1] = byte_ns[i];
+    }
+    for (int32_t s = 0; s < a->n_slots; s++)
+        sum[s + 1] += sum[s];
+    a->price_ns = 0;
+    a->priced = 1;
+    return 0;
+}
+
+/* ---- one replay more or less ------------------------------------------------------------------------------------ */
+
+int anneal_may_add(const struct anneal *a, int32_t u, int32_t s)
+{
+    const struct anneal_unit *unit = &a->m->units[u];
+    return a->slot[s] == ANNEAL_EMPTY && unit->replayable && s < a->op_slot[unit->until] &&
+           s > a->op_slot[a->m->unit_ops[unit->first_op + unit->n_ops - 1]];
+}
+
+int anneal_add(struct anneal *a, int32_t u, int32_t s)
+{
+    const struct anneal_model *m = a->m;
+    const struct anneal_unit *unit = &m->units[u];
+    const int32_t *cells = m->unit_cells;
+    for (int32_t k = 0; k < unit->n_in; k++)
+        if (events_reserve(&a->ev[cells[unit->first_in + k]], a->ev[cells[unit->first_in + k]].n + 1))
+            return -ENOMEM;
+    for (int32_t k = 0; k < unit->n_out; k++)
+        if (events_reserve(&a->ev[cells[unit->first_out + k]], a->ev[cells[unit->first_out + k]].n + 1))
+            return -ENOMEM;
+    for (int32_t k = 0; k < unit->n_out; k++) {
+        const int32_t c = cells[unit->first_out + k];
+        struct anneal_events *e = &a->ev[c];
+        const int32_t i = events_after(e, s);
+        a->copies.dirty |= a->copies.of_cell[c];
+        const double bytes = (double)m->cells[c].bytes;
+        if (i < e->n && !EV_MADE(e->at[i]))
+            anneal_hold(a, EV_SLOT(e->at[i - 1]) + 1, s - 1, -bytes); /* the earlier copy need not last */
+        else
+            anneal_hold(a, s, s, bytes); /* nobody wants it, but it is written */
+        events_insert(e, i, anneal_ev(s, ANNEAL_MADE));
+    }
+    for (int32_t k = 0; k < unit->n_in; k++) {
+        const int32_t c = cells[unit->first_in + k];
+        struct anneal_events *e = &a->ev[c];
+        const int32_t i = events_after(e, s);
+        if (i == e->n || EV_MADE(e->at[i]))
+            anneal_hold(a, EV_SLOT(e->at[i - 1]) + 1, s, (double)m->cells[c].bytes);
+        events_insert(e, i, anneal_ev(s, ANNEAL_USED));
+        a->copies.dirty |= a->copies.of_cell[c] && beside_fetch(e, i);
+    }
+    if (unit->scratch_bytes)
+        anneal_hold(a, s, s, (double)unit->scratch_bytes);
+    a->slot[s] = m->g->n_ops + u;
+    a->replay_at[s] = a->n_replays;
+    a->replays[a->n_replays++] = s;
+    a->replay_ns += unit->ns;
+    return 0;
+}
+
+void anneal_remove(struct anneal *a, int32_t s)
+{
+    const struct anneal_model *m = a->m;
+    const struct anneal_unit *unit = &m->units[anneal_unit_at(a, s)];
+    const int32_t *cells = m->unit_cells;
+    for (int32_t k = 0; k < unit->n_out; k++) {
+        const int32_t c = cells[unit->first_out + k];
+        struct anneal_events *e = &a->ev[c];
+        const int32_t i = events_after(e, s); /* our own event is i - 1 */
+        a->copies.dirty |= a->copies.of_cell[c];
+        const double bytes = (double)m->cells[c].bytes;
+        if (i < e->n && !EV_MADE(e->at[i]))
+            anneal_hold(a, EV_SLOT(e->at[i - 2]) + 1, s - 1, bytes);
+        else
+            anneal_hold(a, s, s, -bytes);
+        events_erase(e, i - 1);
+    }
+    for (int32_t k = 0; k < unit->n_in; k++) {
+        const int32_t c = cells[unit->first_in + k];
+        struct anneal_events *e = &a->ev[c];
+        const int32_t i = events_after(e, s);
+        a->copies.dirty |= a->copies.of_cell[c] && beside_fetch(e, i - 1);
+        if (i == e->n || EV_MADE(e->at[i]))
+            anneal_hold(a, EV_SLOT(e->at[i - 2]) + 1, s, -(double)m->cells[c].bytes);
+        events_erase(e, i - 1);
+    }
+    if (unit->scratch_bytes)
+        anneal_hold(a, s, s, -(double)unit->scratch_bytes);
+    a->slot[s] = ANNEAL_EMPTY;
+    const int32_t k = a->replay_at[s], moved = a->replays[--a->n_replays];
+    a->replays[k] = moved;
+    a->replay_at[moved] = k;
+    a->replay_ns -= unit->ns;
+}
+
+int32_t anneal_empty_before(const struct anneal *a, int32_t s, int32_t after)
+{
+    const int32_t far = s - 12 * a->stride, reach = far > after ? far : after;
+    for (; s > reach; s--)
+        if (a->slot[s] == ANNEAL_EMPTY)
+            return s;
+    return -1;
+}
+
+int anneal_regrid(struct anneal *a)
+{
+    const struct anneal_model *m = a->m;
+    const int32_t n_ops = m->g->n_ops, n_seq = n_ops + a->n_replays, n_slots = a->stride * (n_seq + 1) + 1;
+    if (slots_reserve(a, n_slots > a->n_slots ? n_slots : a->n_slots))
+        return -ENOMEM;
+    int32_t *const seq = a->replay_at; /* free until the end of this function */
+    int32_t n = 0;
+    for (int32_t s = 0; s < a->n_slots; s++) {
+        const int32_t what = a->slot[s];
+        a->remap[s] = a->stride * (n + 1) - (what == ANNEAL_EMPTY);
+        if (what != ANNEAL_EMPTY)
+            seq[n++] = what;
+    }
+    a->remap[0] = 0;
+    a->remap[a->n_slots - 1] = n_slots - 1;
+    for (int32_t i = 0; i <= n_ops; i++)
+        a->op_slot[i] = a->remap[a->op_slot[i]];
+    for (int32_t c = 0; c < m->n_cells; c++)
+        for (int32_t i = 0; i < a->ev[c].n; i++)
+            a->ev[c].at[i] = anneal_ev(a->remap[EV_SLOT(a->ev[c].at[i])], a->ev[c].at[i] & 3);
+    a->n_slots = n_slots;
+    for (int32_t s = 0; s < n_slots; s++)
+        a->slot[s] = s > 0 && s < n_slots - 1 && s % a->stride == 0 ? seq[s / a->stride - 1] : ANNEAL_EMPTY;
+    for (int32_t k = 0; k < a->n_replays; k++) {
+        a->replays[k] = a->remap[a->replays[k]];
+        a->replay_at[a->replays[k]] = k;
+    }
+    for (int32_t k = 0; k < a->copies.n; k++) {
+        struct anneal_copy *x = &a->copies.at[k];
+        x->fetch = a->remap[x->fetch];
+        x->tail_lo = 1;
+        x->tail_hi = 0;
+    }
+    const int rc = trees_build(a);
+    return rc ? rc : anneal_clock(a);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+void anneal_seq_free(struct anneal_seq *seq)
+{
+    free(seq->at);
+    free(seq->fetch);
+    *seq = (struct anneal_seq){0};
+}
+
+static int seq_reserve(struct anneal_seq *seq, int32_t n)
+{
+    if (n <= seq->cap)
+        return 0;
+    int32_t *at = realloc(seq->at, 2 * (size_t)n * sizeof *at);
+    if (!at)
+        return -ENOMEM;
+    seq->at = at;
+    seq->cap = 2 * n;
+    return 0;
+}
+
+int anneal_save(const struct anneal *a, struct anneal_seq *seq)
+{
+    const struct anneal_copies *cs = &a->copies;
+    if (seq_reserve(seq, a->m->g->n_ops + a->n_replays))
+        return -ENOMEM;
+    if (cs->n > seq->cap_fetch) {
+        int32_t *fetch = realloc(seq->fetch, 4 * (size_t)cs->n * sizeof *fetch);
+        if (!fetch)
+            return -ENOMEM;
+        seq->fetch = fetch;
+        seq->cap_fetch = 2 * cs->n;
+    }
+    seq->n = 0;
+    for (int32_t s = 0; s < a->n_slots; s++) {
+        a->remap[s] = seq->n;
+        if (a->slot[s] != ANNEAL_EMPTY)
+            seq->at[seq->n++] = a->slot[s];
+    }
+    seq->n_fetch = cs->n;
+    for (int32_t k = 0; k < cs->n; k++) {
+        seq->fetch[2 * k] = cs->at[k].cell;
+        seq->fetch[2 * k + 1] = a->remap[cs->at[k].fetch];
+    }
+    seq->replay_ns = a->replay_ns;
+    seq->peak_bytes = anneal_peak(a);
+    seq->copy_bytes = cs->bytes;
+    return 0;
+}
+
+static void copies_clear(struct anneal_copies *cs)
+{
+    for (int32_t k = 0; k < cs->n; k++)
+        cs->of_cell[cs->at[k].cell] = 0;
+    cs->n = 0;
+    cs->bytes = 0;
+    cs->dirty = 0;
+}
+
+int anneal_load(struct anneal *a, const struct anneal_seq *seq)
+{
+    const int32_t n_ops = a->m->g->n_ops, n = seq->n, *at = seq->at;
+    const int32_t n_slots = a->stride * (n + 1) + 1;
+    if (slots_reserve(a, n_slots))
+        return -ENOMEM;
+    copies_clear(&a->copies);
+    a->n_slots = n_slots;
+    a->n_replays = 0;
+    a->replay_ns = 0;
+    for (int32_t s = 0; s < n_slots; s++)
+        a->slot[s] = ANNEAL_EMPTY;
+    for (int32_t i = 0; i < n; i++)
+        if (at[i] < n_ops) {
+            a->slot[a->stride * (i + 1)] = at[i];
+            a->op_slot[at[i]] = a->stride * (i + 1);
+        }
+    a->op_slot[n_ops] = n_slots - 1;
+    if (events_init(a) || trees_build(a))
+        return -ENOMEM;
+    for (int32_t i = 0; i < n; i++)
+        if (at[i] >= n_ops && anneal_may_add(a, at[i] - n_ops, a->stride * (i + 1)) &&
+            anneal_add(a, at[i] - n_ops, a->stride * (i + 1)))
+            return -ENOMEM;
+    for (int32_t k = 0; k < seq->n_fetch; k++)
+        if (anneal_copy_put(a, seq->fetch[2 * k], a->stride * (seq->fetch[2 * k + 1] + 1) - 1))
+            return -ENOMEM;
+    return anneal_clock(a);
+}
+
+int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struct anneal_seq *seq)
+{
+    const int32_t n_ops = m->g->n_ops;
+    if (seq_reserve(seq, (int32_t)p->n_steps))
+        return -ENOMEM;
+    seq->n = seq->n_fetch = 0;
+    seq->replay_ns = 0;
+    seq->peak_bytes = 0;
+    int32_t run = 0; /* where the present run of replays began */
+    for (size_t k = 0; k < p->n_steps; k++) {
+        const struct plan_step *st = &p->steps[k];
+        if (st->kind == PLAN_OP) {
+            seq->at[seq->n++] = st->id;
+            run = seq->n;
+        } else if (st->kind == PLAN_REPLAY) {
+            const int32_t what = n_ops + m->unit_of_op[st->id];
+            /* a unit's ops stand close together; the last of them stands for all */
+            for (int32_t i = seq->n - 1; i >= run && i > seq->n - 1 - ANNEAL_UNIT_OPS_MAX; i--)
+                if (seq->at[i] == what && m->units[what - n_ops].n_ops > 1) {
+                    memmove(seq->at + i, seq->at + i + 1, (size_t)(seq->n - 1 - i) * sizeof *seq->at);
+                    seq->n--;
+                    break;
+                }
+            seq->at[seq->n++] = what;
+        }
+    }
+    return 0;
+}
+
+/* ---- proof ------------------------------------------------------------------------------------------------------ */
+
+static int check_rebuilt(const struct anneal *a, double *profile)
+{
+    profile_build(a, profile);
+    for (int32_t s = 1; s < a->n_slots - 1; s++)
+        if (segtree_at(&a->tree, (uint32_t)s) != profile[s])
+            return -EIO;
+    int64_t ns = 0;
+    for (int32_t k = 0; k < a->n_replays; k++) {
+        const int32_t s = a->replays[k];
+        if (a->replay_at[s] != k || !anneal_is_replay(a, s))
+            return -EIO;
+        ns += a->m->units[anneal_unit_at(a, s)].ns;
+    }
+    if (ns != a->replay_ns)
+        return -EIO;
+    for (int32_t c = 0; c < a->m->n_cells; c++)
+        for (int32_t i = 0; i < a->ev[c].n; i++)
+            if ((i && a->ev[c].at[i] <= a->ev[c].at[i - 1]) ||
+                (!anneal_ev_fetched(a->ev[c].at[i]) && EV_SLOT(a->ev[c].at[i]) > 0 && EV_SLOT(a->ev[c].at[i]) < a->n_slots - 1 &&
+                 a->slot[EV_SLOT(a->ev[c].at[i])] == ANNEAL_EMPTY))
+                return -EIO;
+    return 0;
+}
+
+int anneal_check(const struct anneal *a)
+{
+    double *profile = malloc(((size_t)a->n_slots + 1) * sizeof *profile);
+    if (!profile)
+        return -ENOMEM;
+    const int rc = check_rebuilt(a, profile);
+    free(profile);
+    return rc;
+}

@@ -1,0 +1,572 @@
+#include "offline/solvers/anneal/anneal_search.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "offline/solvers/solver.h"
+
+enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16, EFFORT_MIN = 2000000, RUN_MAX = 4000000, COPIES_MAX = 256 };
+
+/* ---- chance ---------------------------------------------------------------------------------------------------- */
+
+static inline uint64_t draw(struct anneal_search *s) /* xorshift64* */
+{
+    uint64_t x = s->rng;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    s->rng = x;
+    return x * 0x2545F4914F6CDD1Dull;
+}
+
+static inline int32_t draw_below(struct anneal_search *s, int32_t n)
+{
+    return (int32_t)(((draw(s) >> 32) * (uint64_t)n) >> 32);
+}
+
+static inline double draw_unit(struct anneal_search *s) { return (double)(draw(s) >> 11) * 0x1p-53; }
+
+/* ---- life ------------------------------------------------------------------------------------------------------ */
+
+struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t limit_bytes, uint64_t seed, int offload)
+{
+    struct anneal_search *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->m = m;
+    s->limit_bytes = limit_bytes;
+    s->rng = (seed + 1) * 0x9E3779B97F4A7C15ull;
+    s->rng = s->rng ? s->rng : 1;
+    s->small_bytes = limit_bytes / 10000;
+    s->a = anneal_new(m);
+    s->cand = malloc(((size_t)m->n_cells + 1) * sizeof *s->cand);
+    s->copy_cand = malloc(((size_t)m->n_cells + 1) * sizeof *s->copy_cand);
+    s->price = calloc((size_t)m->g->n_ops + 1, sizeof *s->price);
+    s->op_peak = calloc((size_t)m->g->n_ops + 1, sizeof *s->op_peak);
+    if (!s->a || !s->cand || !s->copy_cand || !s->price || !s->op_peak) {
+        anneal_search_free(s);
+        return NULL;
+    }
+    for (int32_t c = 0; c < m->n_cells; c++)
+        if (m->cells[c].unit >= 0 && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > s->small_bytes)
+            s->cand[s->n_cand++] = c;
+    for (int32_t k = 0; k < s->n_cand; k++)
+        s->scale_ns += (double)m->units[m->cells[s->cand[k]].unit].ns / s->n_cand;
+    s->scale_ns = s->scale_ns > 0 ? s->scale_ns : 1e-3 * (double)m->g->total_ns + 1;
+    /* large cells are enough unless there are few of them */
+    for (int64_t least = 10 * s->small_bytes; offload && s->n_copy_cand < COPIES_MAX / 4 && least >= s->small_bytes / 10 && least > 0; least /= 10) {
+        s->n_copy_cand = 0;
+        for (int32_t c = 0; c < m->n_cells; c++)
+            if (m->cells[c].tracked && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > least)
+                s->copy_cand[s->n_copy_cand++] = c;
+    }
+    anneal_search_charge(s, 0);
+    return s;
+}
+
+void anneal_search_free(struct anneal_search *s)
+{
+    if (!s)
+        return;
+    anneal_free(s->a);
+    anneal_seq_free(&s->best);
+    free(s->cand);
+    free(s->copy_cand);
+    free(s->price);
+    free(s->op_peak);
+    free(s);
+}
+
+void anneal_search_charge(struct anneal_search *s, double ns_per_byte)
+{
+    const double all = ns_per_byte * (double)s->m->g->baseline_peak_bytes;
+    s->copy_ns_per_byte = ns_per_byte;
+    s->time_ns = fmax((double)s->m->g->total_ns, all);
+    s->lambda = 40.0 * s->time_ns / (double)(s->m->g->baseline_peak_bytes + 1);
+    if (s->n_copy_cand)
+        s->scale_ns = fmax(s->scale_ns, 0.1 * all / s->n_copy_cand);
+}
+
+static inline double cost_ns(const struct anneal_search *s)
+{
+    return (double)s->a->replay_ns + (double)s->a->copies.bytes * s->copy_ns_per_byte;
+}
+
+static int note_best(struct anneal_search *s)
+{
+    if (anneal_peak(s->a) > s->limit_bytes || (s->best.n && cost_ns(s) >= s->best_ns))
+        return 0;
+    if (s->a->copies.n) {
+        anneal_clock(s->a); /* as this very schedule has it, not as the last regrid did */
+        if (anneal_peak(s->a) > s->limit_bytes)
+            return 0;
+    }
+    s->best_ns = cost_ns(s);
+    if (s->judge) {
+        const double ns = s->judge(s, s->judge_arg);
+        if (s->best.n && ns >= s->best_judged)
+            return 0;
+        s->best_judged = ns;
+    }
+    return anneal_save(s->a, &s->best);
+}
+
+int anneal_search_clear(struct anneal_search *s)
+{
+    /* with no replays a schedule is the program itself */
+    while (s->a->copies.n)
+        anneal_copy_remove(s->a, s->a->copies.n - 1);
+    while (s->a->n_replays)
+        anneal_remove(s->a, s->a->replays[s->a->n_replays - 1]);
+    const int rc = anneal_regrid(s->a);
+    return rc ? rc : note_best(s);
+}
+
+int anneal_search_seed(struct anneal_search *s, const struct anneal_seq *seq)
+{
+    const int rc = anneal_load(s->a, seq);
+    return rc ? rc : note_best(s);
+}
+
+/* ---- mutations ------------------------------------------------------------------------------------------------- */
+
+static struct anneal_change *note(struct anneal_search *s, int32_t what, int32_t slot, int added, int copy)
+{
+    struct anneal_change *c = &s->journal[s->n_journal++];
+    *c = (struct anneal_change){what, slot, (uint8_t)added, (uint8_t)copy};
+    return c;
+}
+
+static int put(struct anneal_search *s, int32_t u, int32_t slot)
+{
+    /* nothing that follows in a mutation makes it cheaper: no need to look at memory */
+    if (cost_ns(s) + (double)s->m->units[u].ns > s->cap_ns) {
+        s->hopeless = 1;
+        return 0;
+    }
+    if (s->n_journal == ANNEAL_MOVE_CHANGES || anneal_add(s->a, u, slot))
+        return 0;
+    note(s, u, slot, 1, 0);
+    return 1;
+}
+
+static int take(struct anneal_search *s, int32_t slot)
+{
+    if (s->n_journal == ANNEAL_MOVE_CHANGES)
+        return 0;
+    note(s, anneal_unit_at(s->a, slot), slot, 0, 0);
+    anneal_remove(s->a, slot);
+    return 1;
+}
+
+static int put_copy(struct anneal_search *s, int32_t c, int32_t use)
+{
+    if (s->n_journal == ANNEAL_MOVE_CHANGES || s->a->copies.n >= COPIES_MAX || anneal_copy_add(s->a, c, use))
+        return 0;
+    note(s, c, use, 1, 1);
+    return 1;
+}
+
+static int take_copy(struct anneal_search *s, int32_t k)
+{
+    if (s->n_journal == ANNEAL_MOVE_CHANGES)
+        return 0;
+    note(s, s->a->copies.at[k].cell, s->a->copies.at[k].fetch, 0, 1);
+    anneal_copy_remove(s->a, k);
+    return 1;
+}
+
+static void undo(struct anneal_search *s)
+{
+    while (s->n_journal) {
+        const struct anneal_change *c = &s->journal[--s->n_journal];
+        /* room was there before, so putting back cannot fail */
+        if (c->copy && c->added)
+            anneal_copy_remove(s->a, anneal_copy_find(s->a, c->what, c->slot));
+        else if (c->copy)
+            (void)anneal_copy_put(s->a, c->what, c->slot);
+        else if (c->added)
+            anneal_remove(s->a, c->slot);
+        else
+            (void)anneal_add(s->a, c->what, c->slot);
+    }
+    if (s->a->copies.dirty)
+        (void)anneal_retime(s->a); /* as it was before the mutation, hence possible */
+}
+
+/* First event of cell c after slot s: index into its list. */
+static inline int32_t next_event(const struct anneal *a, int32_t c, int32_t s)
+{
+    const struct anneal_events *e = &a->ev[c];
+    int32_t i = e->n;
+    while (i > 0 && anneal_ev_slot(e->at[i - 1]) > s)
+        i--;
+    return i;
+}
+
+static inline int is_use(const struct anneal_events *e, int32_t i) { return i < e->n && !anneal_ev_made(e->at[i]); }
+
+/* A place for one more replay: just before a use of a cell that comes some time after the use before it. */
+static int choose_add(struct anneal_search *s, int32_t *unit, int32_t *slot)
+{
+    const struct anneal *a = s->a;
+    const int32_t c = s->cand[draw_below(s, s->n_cand)];
+    const struct anneal_events *e = &a->ev[c];
+    if (e->n < 2)
+        return 0;
+    const int32_t k = 1 + draw_below(s, e->n - 1);
+    if (!is_use(e, k))
+        return 0;
+    *slot = anneal_empty_before(a, anneal_ev_slot(e->at[k]) - 1, anneal_ev_slot(e->at[k - 1]));
+    *unit = s->m->cells[c].unit;
+    return *slot >= 0 && anneal_may_add(a, *unit, *slot);
+}
+
+/* Add a replay and, with probability `deep` each, replays of what it would otherwise keep waiting in memory. */
+static void add_chain(struct anneal_search *s, int32_t u, int32_t slot, double deep, int depth)
+{
+    const struct anneal_model *m = s->m;
+    const struct anneal_unit *unit = &m->units[u];
+    if (!put(s, u, slot) || depth == CHAIN_DEPTH)
+        return;
+    for (int32_t k = 0; k < unit->n_in; k++) {
+        const int32_t c = m->unit_cells[unit->first_in + k], feeder = m->cells[c].unit;
+        if (feeder < 0 || m->cells[c].bytes <= s->small_bytes)
+            continue;
+        const struct anneal_events *e = &s->a->ev[c];
+        const int32_t i = next_event(s->a, c, slot); /* ours is i - 1, so i >= 2 */
+        const int32_t before = anneal_ev_slot(e->at[i - 2]);
+        if (is_use(e, i) || before >= slot - 1 || draw_unit(s) >= deep)
+            continue;
+        const int32_t at = anneal_empty_before(s->a, slot - 1, before);
+        if (at >= 0 && anneal_may_add(s->a, feeder, at))
+            add_chain(s, feeder, at, deep, depth + 1);
+    }
+}
+
+/* Does any cell that the replay in this slot rebuilds get used before it is rebuilt again? Small ones come along for
+ * nothing and do not count. */
+static int is_useful(const struct anneal_search *s, int32_t slot)
+{
+    const struct anneal_unit *unit = &s->m->units[anneal_unit_at(s->a, slot)];
+    for (int32_t k = 0; k < unit->n_out; k++) {
+        const int32_t c = s->m->unit_cells[unit->first_out + k];
+        if (s->m->cells[c].bytes > s->small_bytes && is_use(&s->a->ev[c], next_event(s->a, c, slot)))
+            return 1;
+    }
+    return 0;
+}
+
+static void take_chain(struct anneal_search *s, int32_t slot)
+{
+    const struct anneal_model *m = s->m;
+    const struct anneal_unit *unit = &m->units[anneal_unit_at(s->a, slot)];
+    if (!take(s, slot))
+        return;
+    for (int32_t k = 0; k < unit->n_in; k++) {
+        const int32_t c = m->unit_cells[unit->first_in + k];
+        const struct anneal_events *e = &s->a->ev[c];
+        const int32_t i = next_event(s->a, c, slot);
+        if (i == 0 || is_use(e, i - 1) || is_use(e, i))
+            continue;
+        const int32_t made = anneal_ev_slot(e->at[i - 1]);
+        if (made > 0 && s->a->slot[made] != ANNEAL_EMPTY && anneal_is_replay(s->a, made) && !is_useful(s, made))
+            take_chain(s, made);
+    }
+}
+
+/* Elsewhere for the replay in this slot: right before the first use it serves, or a random step away. */
+static int32_t choose_shift(struct anneal_search *s, int32_t slot)
+{
+    const struct anneal_model *m = s->m;
+    const int32_t u = anneal_unit_at(s->a, slot);
+    const struct anneal_unit *unit = &m->units[u];
+    int32_t first = s->a->n_slots;
+    for (int32_t k = 0; k < unit->n_out; k++) {
+        const int32_t c = m->unit_cells[unit->first_out + k];
+        const struct anneal_events *e = &s->a->ev[c];
+        const int32_t i = next_event(s->a, c, slot);
+        if (is_use(e, i) && anneal_ev_slot(e->at[i]) < first)
+            first = anneal_ev_slot(e->at[i]);
+    }
+    if (first == s->a->n_slots)
+        return -1;
+    int32_t to = first - 1;
+    if (draw(s) >> 63) {
+        const int32_t step = 1 + draw_below(s, 40);
+        to = draw(s) >> 63 ? slot + step : slot - step;
+        to = to < first ? to : first - 1;
+    }
+    to = to < 1 ? -1 : anneal_empty_before(s->a, to, 0);
+    return to >= 0 && to != slot && anneal_may_add(s->a, u, to) ? to : -1;
+}
+
+static int32_t any_replay(struct anneal_search *s) { return s->a->replays[draw_below(s, s->a->n_replays)]; }
+
+/* Send a cell to the host over some gap. */
+static int add_copy(struct anneal_search *s)
+{
+    const struct anneal *a = s->a;
+    const int32_t c = s->copy_cand[draw_below(s, s->n_copy_cand)];
+    const struct anneal_events *e = &a->ev[c];
+    if (e->n < 2)
+        return 0;
+    const int32_t k = 1 + draw_below(s, e->n - 1), use = anneal_ev_slot(e->at[k]), before = anneal_ev_slot(e->at[k - 1]);
+    if (!is_use(e, k) || a->copies.when[use] - a->copies.when[before] < (double)s->m->cells[c].bytes * a->copies.ns_per_byte)
+        return 0;
+    return put_copy(s, c, use);
+}
+
+static int mutate_copies(struct anneal_search *s)
+{
+    struct anneal *const a = s->a;
+    const int32_t dice = draw_below(s, 100);
+    if (dice < 30 || (!a->copies.n && !a->n_replays))
+        return add_copy(s);
+    if (a->copies.n && dice < 40)
+        return take_copy(s, draw_below(s, a->copies.n));
+    if (a->copies.n && dice < 60) { /* another cell instead */
+        take_copy(s, draw_below(s, a->copies.n));
+        return add_copy(s) || s->n_journal;
+    }
+    if (a->copies.n && dice < 80) { /* a replay instead */
+        const int32_t k = draw_below(s, a->copies.n), c = a->copies.at[k].cell, u = s->m->cells[c].unit;
+        /* a stay to the end shares its slot with the use that ends it */
+        const int32_t i = a->copies.at[k].fetch < a->n_slots - 1 ? next_event(a, c, a->copies.at[k].fetch) : a->ev[c].n - 1;
+        const int32_t use = anneal_ev_slot(a->ev[c].at[i]);
+        take_copy(s, k);
+        if (u < 0)
+            return 1;
+        const int32_t at = anneal_empty_before(a, use - 1, anneal_ev_slot(a->ev[c].at[i - 2]));
+        if (at >= 0 && anneal_may_add(a, u, at))
+            add_chain(s, u, at, 0.7, 0);
+        return 1;
+    }
+    if (!a->n_replays)
+        return 0;
+    /* a stay instead of a replay */
+    const int32_t slot = any_replay(s);
+    const struct anneal_unit *unit = &s->m->units[anneal_unit_at(a, slot)];
+    int32_t best = -1, use = -1;
+    for (int32_t k = 0; k < unit->n_out; k++) {
+        const int32_t c = s->m->unit_cells[unit->first_out + k], i = next_event(a, c, slot);
+        if (is_use(&a->ev[c], i) && (best < 0 || s->m->cells[c].bytes > s->m->cells[best].bytes)) {
+            best = c;
+            use = anneal_ev_slot(a->ev[c].at[i]);
+        }
+    }
+    if (best < 0)
+        return 0;
+    take_chain(s, slot);
+    return put_copy(s, best, use) || s->n_journal;
+}
+
+/* Make one mutation of replays; 0: the dice named none. */
+static int mutate_replays(struct anneal_search *s)
+{
+    const int32_t dice = draw_below(s, 100);
+    int32_t unit, slot;
+    if (dice < 45) {
+        if (!choose_add(s, &unit, &slot))
+            return 0;
+        add_chain(s, unit, slot, dice < 20 ? 0 : 0.7, 0);
+        return 1;
+    }
+    if (!s->a->n_replays)
+        return 0;
+    if (dice < 70) {
+        take_chain(s, any_replay(s));
+        return 1;
+    }
+    if (dice < 80) {
+        const int32_t from = any_replay(s), to = choose_shift(s, from);
+        if (to < 0)
+            return 0;
+        unit = anneal_unit_at(s->a, from);
+        take(s, from);
+        put(s, unit, to);
+        return 1;
+    }
+    take_chain(s, any_replay(s));
+    if (!choose_add(s, &unit, &slot))
+        return 1;
+    add_chain(s, unit, slot, 0.7, 0);
+    if (dice < 85 && choose_add(s, &unit, &slot))
+        add_chain(s, unit, slot, 0, 0);
+    return 1;
+}
+
+/* Make one mutation. 0: none was made, the schedule is as before. */
+static int mutate(struct anneal_search *s)
+{
+    s->n_journal = 0;
+    s->hopeless = 0;
+    s->mutations++;
+    const int made = s->n_copy_cand && draw_below(s, 8) == 0 ? mutate_copies(s) : s->n_cand ? mutate_replays(s) : 0;
+    if (made && (s->hopeless || (s->a->copies.dirty && anneal_retime(s->a)))) {
+        undo(s);
+        return 0;
+    }
+    return made;
+}
+
+/* Metropolis: draw first, so that what cannot pass is seen early. */
+static void draw_cap(struct anneal_search *s, double now, double temperature)
+{
+    s->cap_ns = s->a->priced ? INFINITY : temperature > 0 ? now - temperature * log(draw_unit(s) + 0x1p-60) : now;
+}
+
+/* ---- annealing ------------------------------------------------------------------------------------------------- */
+
+static double energy(const struct anneal_search *s)
+{
+    const double ns = cost_ns(s);
+    if (s->a->priced)
+        return ns + s->a->price_ns;
+    const double over = segtree_max(&s->a->tree) - (double)s->limit_bytes;
+    if (s->a->soft_unit > 0) {
+        const double z = segtree_soft_max(&s->a->soft) - (double)s->limit_bytes / s->a->soft_unit;
+        return ns + s->soft_k * exp(z < 300 ? z : 300);
+    }
+    /* a byte too many is as bad as a thousandth of the limit: no schedule settles just above it */
+    return over <= 0 ? ns : ns + s->lambda * fmax(over, 1e-3 * (double)s->limit_bytes);
+}
+
+/* One mutation: *now is the energy, kept up to date. 1: it was taken. */
+static int step(struct anneal_search *s, double temperature, double *now)
+{
+    draw_cap(s, *now, temperature);
+    if (!mutate(s))
+        return 0;
+    const double then = energy(s);
+    if (s->a->priced ? then <= *now || draw_unit(s) < exp((*now - then) / temperature) : then <= s->cap_ns) {
+        *now = then;
+        return 1;
+    }
+    undo(s);
+    return 0;
+}
+
+int anneal_search_step(struct anneal_search *s, double temperature_ns)
+{
+    double now = energy(s);
+    return step(s, temperature_ns, &now);
+}
+
+/* One step of the subgradient method. The first puts a third of the iteration's time on the limit's worth of bytes;
+ * later ones shrink as 1 / round. */
+static int set_prices(struct anneal_search *s, int64_t round)
+{
+    const int32_t n = s->m->g->n_ops;
+    const double limit = (double)s->limit_bytes;
+    double over = 0;
+    anneal_op_peaks(s->a, s->op_peak);
+    for (int32_t i = 0; i < n; i++)
+        over += s->op_peak[i] > limit ? s->op_peak[i] - limit : 0;
+    if (round == 0)
+        s->price_step = over > 0 ? 0.33 * s->time_ns / limit / over : 0;
+    const double step = s->price_step / (1 + (double)round / 16);
+    for (int32_t i = 0; i < n; i++) {
+        const double p = (round ? s->price[i] : 0) + step * (s->op_peak[i] - limit);
+        s->price[i] = p > 0 ? p : 0;
+    }
+    return anneal_set_price(s->a, s->price);
+}
+
+/* What changes slowly during a run: temperature, stage, soft unit, prices; every REGRID_EVERY mutations. */
+static int set_stage(struct anneal_search *s, const struct anneal_run *run, int64_t it, double *temperature)
+{
+    double done = (double)it / (double)run->mutations, unit = 0;
+    *temperature = run->hot_ns * pow(run->cold_ns / run->hot_ns, done);
+    int rc = anneal_regrid(s->a);
+    if (rc)
+        return rc;
+    if (done < run->price_share) {
+        rc = s->a->soft_unit > 0 ? anneal_set_soft(s->a, 0) : 0;
+        return rc ? rc : set_prices(s, it / REGRID_EVERY);
+    }
+    done = (done - run->price_share) / (1 - run->price_share);
+    if (done < run->soft_share) {
+        unit = (double)s->limit_bytes * run->soft_hot * pow(run->soft_cold / run->soft_hot, done / run->soft_share);
+        s->soft_k = 2.0 * s->time_ns * unit / (double)s->limit_bytes;
+    }
+    return unit > 0 || s->a->soft_unit > 0 ? anneal_set_soft(s->a, unit) : 0;
+}
+
+int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
+{
+    double temperature = run->hot_ns, now = energy(s);
+    int rc = 0;
+    if (!s->n_cand && !s->n_copy_cand)
+        return note_best(s);
+    for (int64_t it = 0; it < run->mutations && !rc; it++) {
+        if (it % REGRID_EVERY == 0) {
+            if (run->deadline_s > 0 && solver_now_s() >= run->deadline_s)
+                break;
+            rc = set_stage(s, run, it, &temperature);
+            now = energy(s);
+        }
+        if (step(s, temperature, &now) && !s->a->priced && (!s->best.n || cost_ns(s) < s->best_ns)) {
+            rc = note_best(s);
+            now = s->a->copies.n ? energy(s) : now;
+        }
+    }
+    s->n_journal = 0;
+    if (!rc && s->a->priced)
+        rc = anneal_set_price(s->a, NULL);
+    if (!rc && s->a->soft_unit > 0)
+        rc = anneal_set_soft(s->a, 0);
+    return rc;
+}
+
+/* Kinds of fresh runs, in turn: which one does best depends on the graph. Temperatures are in average replays. */
+static const struct {
+    double hot, cold, price_share, soft_share;
+} recipes[] = {{0.15, 0.002, 0.5, 0}, {0.3, 0.003, 0.3, 0.5}, {0.05, 0.001, 0.5, 0}, {0.8, 0.006, 0.3, 0}};
+enum { N_RECIPES = sizeof recipes / sizeof *recipes };
+
+/* Run number k: even ones start afresh, odd ones from the best, cooler. */
+static int one_run(struct anneal_search *s, int k, int64_t length, double deadline_s)
+{
+    const int again = k % 2 && s->best.n, recipe = k / 2 % N_RECIPES;
+    const struct anneal_run fresh = {.mutations = length,
+                                     .hot_ns = s->scale_ns * recipes[recipe].hot,
+                                     .cold_ns = s->scale_ns * recipes[recipe].cold,
+                                     .price_share = recipes[recipe].price_share,
+                                     .soft_share = recipes[recipe].soft_share,
+                                     .soft_hot = 0.03,
+                                     .soft_cold = 0.002,
+                                     .deadline_s = deadline_s};
+    const struct anneal_run cool = {.mutations = length,
+                                    .hot_ns = s->scale_ns * (k % 4 == 1 ? 0.03 : 0.1),
+                                    .cold_ns = s->scale_ns * 0.001,
+                                    .deadline_s = deadline_s};
+    const struct anneal_seq *from = again ? &s->best : k % 2 && s->n_starts ? &s->starts[k / 2 % s->n_starts] : NULL;
+    const int rc = from ? anneal_load(s->a, from) : anneal_search_clear(s);
+    return rc ? rc : anneal_search_run(s, from ? &cool : &fresh);
+}
+
+int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns)
+{
+    const double total = s->time_ns;
+    int64_t length = 200 * (int64_t)(s->n_cand + s->n_copy_cand) + 20000;
+    int idle = 0, rc = note_best(s);
+    for (int k = s->best.n || s->n_starts ? 1 : 0; !rc && (idle < patience || s->mutations < EFFORT_MIN); k++) {
+        const double start = solver_now_s(), was = s->best.n ? s->best_ns : 0;
+        if ((deadline_s > 0 && start >= deadline_s) || (s->best.n && was <= bound_ns))
+            break;
+        const int64_t before = s->mutations;
+        rc = one_run(s, k, length, deadline_s);
+        const double took = solver_now_s() - start;
+        const int better = s->best.n && (was == 0 || was - s->best_ns >= 2e-4 * total);
+        idle = better ? 0 : idle + 1;
+        if (k % 2 && length < RUN_MAX)
+            length *= 2;
+        /* a run that cannot end in time would be broken off hot: make the last one fit */
+        const double left = deadline_s - solver_now_s(), per = took / (double)(s->mutations - before + 1);
+        if (deadline_s > 0 && left > 0 && (double)length * per > left)
+            length = (int64_t)(left / per) + 1;
+    }
+    return rc;
+}

@@ -1,0 +1,18 @@
+/* From a graph to a plan by annealing, for the solvers `anneal` and `auto`.
+ *
+ * Threads: no shared state. Errors: 0 or negative errno; -ENOSPC: no schedule within the limit found.
+ */
+#ifndef REMAT_OFFLINE_ANNEAL_SOLVE_H
+#define REMAT_OFFLINE_ANNEAL_SOLVE_H
+
+#include "offline/solvers/anneal/anneal_search.h"
+#include "offline/solvers/solver.h"
+
+/* Anneal until deadline_s (solver_now_s clock) or until nothing gets better. What the replays of the seeds and, with
+ * dtr, the variants of dynamic tensor rematerialization come to stands as the best to begin with; seeds over the limit
+ * are places to start from. *out gets a plan that
+ * sim_run accepts; rep its figures. */
+int anneal_solve(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience,
+                 const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep);
+
+#endif

@@ -1,0 +1,120 @@
+/* Heterogeneous chains: the model of the Rotor paper (Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova: Optimal
+ * checkpointing for heterogeneous chains), its dynamic programs, and the classic schedules in the same model.
+ *
+ * A chain has stages 1..n. Stage l reads a^(l-1) and makes a^l; its backward reads a^(l-1), abar^l and delta^l and makes
+ * delta^(l-1). abar^l holds a^l and whatever else the backward of l wants. Forward of stage l comes in three kinds:
+ * F_all makes abar^l, F_ck makes a^l and leaves a^(l-1) in memory, F_none makes a^l and gives a^(l-1) up.
+ * Input a^0 is in memory from the start; delta^n is there when the backward of n starts (a loss is a stage of size 0).
+ *
+ * Units: sizes in bytes or slots, times in ns or whatever the file uses. Threads: no shared state.
+ * Errors: 0 or negative errno; -ENOSPC: no schedule fits.
+ */
+#ifndef REMAT_OFFLINE_CHAIN_H
+#define REMAT_OFFLINE_CHAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "offline/model/json_read.h"
+
+/* Index l runs 0..n for a, abar, delta (abar[0] unused) and 1..n for the rest; each array has n + 1 entries. */
+struct chain {
+    int32_t n;
+    int64_t *a, *abar, *delta;
+    int64_t *uf, *ub; /* times */
+    int64_t *of, *ob; /* memory that F_all and the backward need on top of inputs and outputs */
+    int64_t *on;      /* the same for F_ck and F_none; the paper has one o_f for all three */
+};
+
+int chain_alloc(struct chain *c, int32_t n); /* zeroed; 0 or -ENOMEM */
+void chain_free(struct chain *c);
+
+/* An instance of format rotor-chain-v1: the loss becomes stage n = L + 1. *slots is the file's own number of slots (0 if
+ * none), *unit_slots is set where sizes are slots already. -EINVAL with the place in err. */
+int chain_read(const struct json_doc *doc, struct chain *out, int64_t *budget, int64_t *slots, int *unit_slots, char *err,
+               size_t err_len);
+
+enum chain_kind { CHAIN_FALL, CHAIN_FCK, CHAIN_FNONE, CHAIN_BWD, CHAIN_DROP };
+
+/* CHAIN_DROP gives up a^stage where it stands on its own. */
+struct chain_step {
+    int32_t kind, stage;
+};
+
+struct chain_schedule {
+    struct chain_step *steps; /* owned */
+    size_t n, cap;
+};
+
+void chain_schedule_free(struct chain_schedule *s);
+int chain_push(struct chain_schedule *s, enum chain_kind kind, int32_t stage); /* 0 or -ENOMEM */
+
+struct chain_result {
+    int64_t time;  /* makespan */
+    int64_t peak;  /* high-water mark, a^0 included */
+    size_t bad;    /* first step that breaks a rule; the length of the schedule if the end state is wrong */
+};
+
+/* Execute a schedule. -EINVAL if it reads what is not in memory or does not finish; *r is filled as far as it went. */
+int chain_replay(const struct chain *c, const struct chain_schedule *s, struct chain_result *r);
+
+/* Sum of all forward and backward times. */
+int64_t chain_ideal_time(const struct chain *c);
+/* Peak of the schedule that stores everything. */
+int64_t chain_store_all_peak(const struct chain *c);
+
+/* The same chain in units of `unit` bytes: sizes rounded up, or to nearest if nearest. */
+int chain_scale(const struct chain *c, int64_t unit, int nearest, struct chain *out);
+
+/* ---- dynamic programs ---------------------------------------------------------------------------------------------
+ * Sizes must be slots (small integers). A table answers for every budget up to max_slots (a^0 included). */
+
+struct chain_dp; /* persistent schedules: section 4.4 */
+/* Time O(n^3 slots / 6) at worst, far less after pruning; memory O(n^2 slots / 2) doubles at worst. -ENOMEM. */
+int chain_dp_solve(const struct chain *slots, int64_t max_slots, struct chain_dp **out);
+/* Optimal makespan within budget; -1: none. */
+int64_t chain_dp_time(const struct chain_dp *d, int64_t budget);
+/* A schedule of that makespan (appended to s). -ENOSPC: none. */
+int chain_dp_schedule(const struct chain_dp *d, int64_t budget, struct chain_schedule *s);
+void chain_dp_free(struct chain_dp *d);
+
+struct chain_float; /* floating (weakly persistent) schedules: Algorithm 1 */
+/* G(s, t, l, m): least time to run the backwards of l down to t from a^s, which may move. Time O(n^4 slots / 24),
+ * memory O(n^3 slots / 6) doubles: -E2BIG when that would pass max_bytes. */
+int chain_float_solve(const struct chain *slots, int64_t max_slots, int64_t max_bytes, struct chain_float **out);
+int64_t chain_float_time(const struct chain_float *d, int64_t budget);
+int chain_float_schedule(const struct chain_float *d, int64_t budget, struct chain_schedule *s);
+void chain_float_free(struct chain_float *d);
+
+/* ---- classic schedules, exact sizes -------------------------------------------------------------------------------- */
+
+/* Segments: checkpoint the inputs of the stages in cut[] (rising, each 2..n), store everything within the segment that
+ * is being differentiated. */
+int chain_segments(const struct chain *c, const int32_t *cut, int32_t n_cut, struct chain_schedule *s);
+
+/* Chen et al. 2016: about sqrt(n) segments of equal length; and the greedy form, which opens a new segment when the
+ * stored bytes pass `segment_bytes`. */
+int chain_chen_sqrt(const struct chain *c, struct chain_schedule *s);
+int chain_chen_greedy(const struct chain *c, int64_t segment_bytes, struct chain_schedule *s);
+
+/* Griewank and Walther's revolve: binomial checkpointing with at most `checkpoints` stored inputs besides a^0, stages
+ * counted as equal in cost; least number of recomputed forward steps. */
+int chain_revolve(const struct chain *c, int32_t checkpoints, struct chain_schedule *s);
+
+/* ---- one entry for all ---------------------------------------------------------------------------------------------- */
+
+enum chain_method { CHAIN_PERSISTENT, CHAIN_FLOATING, CHAIN_REVOLVE, CHAIN_CHEN_SQRT, CHAIN_CHEN_GREEDY };
+
+struct chain_answer {
+    struct chain_schedule schedule; /* owned by the caller afterwards */
+    struct chain_result replayed;   /* in the units of the chain given; peak <= budget */
+    int64_t slots_used;             /* of the dynamic programs; 0 for the others */
+    int exact;                      /* sizes were not rounded: the answer is the method's true optimum */
+};
+
+/* Best schedule of a method whose replayed peak is within budget. slots > 0: exactly that many slots, sizes rounded up
+ * (what the literature does). slots 0: chosen by size, and refined: sizes rounded to nearest too, and budgets tried on
+ * both sides of the limit, since only the replay decides. -ENOSPC: none found. */
+int chain_solve(const struct chain *c, int64_t budget, enum chain_method method, int64_t slots, struct chain_answer *out);
+
+#endif

@@ -1,0 +1,68 @@
+/* Chains out of graphs, and plans out of chain schedules.
+ *
+ * The forward part of an iteration is cut into stages at positions between ops. What crosses a cut forwards is the a of
+ * the stage before it; what a stage makes and the backward reads, with what crosses, is its abar. Cuts are articulation
+ * points (one buffer crosses), or any positions where little crosses: then the chain is the linearized order, and all
+ * crossing values travel together. The sizes only steer the dynamic program: a plan is judged by the simulator.
+ *
+ * Threads: a chain_graph belongs to one thread. Errors: 0 or negative errno.
+ */
+#ifndef REMAT_OFFLINE_CHAIN_GRAPH_H
+#define REMAT_OFFLINE_CHAIN_GRAPH_H
+
+#include "offline/solvers/chain/chain.h"
+#include "offline/model/graph.h"
+#include "offline/model/sched.h"
+
+enum chain_cuts {
+    CHAIN_ARTICULATION, /* cuts that one buffer crosses; small ones do not count */
+    CHAIN_LINEARIZED    /* cuts between any two ops, merged to at most max_stages */
+};
+
+struct chain_way {
+    enum chain_cuts cuts;
+    int32_t max_stages;
+    double cheap;    /* this share (0 to 1) of the bytes saved for the backward, the quickest to make per byte, is never
+                        saved by any stage: it is rebuilt when the backward reads it */
+    int eager;       /* the backward of a stage begins where anything first reads from it, not where later stages are
+                        through: better for skip connections, worse for masks that every layer reads */
+    double optimism; /* 0: overheads and gradients as estimated; 1: ignored, for schedules the estimate would refuse */
+};
+
+/* A stage's value lists: vals[at .. at + n). */
+struct chain_list {
+    int32_t at, n;
+};
+
+struct chain_graph {
+    const struct graph *g;
+    struct chain c;          /* in bytes and ns; no loss stage: the last stage ends where the backward starts */
+    int32_t n_forward;       /* ops [0, n_forward) are the forward part */
+    int32_t *end;            /* [n + 1] stage l is ops [end[l - 1], end[l]) */
+    int32_t *back;           /* [n + 2] the backward of stage l begins just before op back[l]; back[0] = n_ops */
+    struct chain_list *a;    /* [n + 1] values that cross the end of stage l, in order of production */
+    struct chain_list *abar; /* [n + 1] values stage l makes that the backward reads, and that cross */
+    int32_t *vals;
+    uint8_t *role;           /* [n_vals] enum chain_role */
+};
+
+enum chain_role {
+    CHAIN_OUTSIDE, /* not the forward part's, small, fixed, or read by the backward before its stage's turn: kept */
+    CHAIN_SAVED,   /* a stage may save it */
+    CHAIN_CHEAP    /* rebuilt when read; crosses cuts like any other */
+};
+
+/* *out is NULL where the trace has no forward part that can be cut (-ENOTSUP). */
+int chain_graph_new(const struct graph *g, const struct chain_way *way, struct chain_graph **out);
+void chain_graph_free(struct chain_graph *cg);
+
+/* Memory for chain_graph_realize, so that many schedules can be tried. */
+struct chain_maker;
+struct chain_maker *chain_maker_new(const struct chain_graph *cg, struct sched *s); /* NULL: no memory */
+void chain_maker_free(struct chain_maker *m);
+
+/* A plan that follows a schedule of cg->c step by step: what the schedule stores is held, what it runs again is replayed
+ * when it says so. r: the simulator's judgement. */
+int chain_graph_realize(struct chain_maker *m, const struct chain_schedule *cs, struct plan *out, struct sim_result *r);
+
+#endif

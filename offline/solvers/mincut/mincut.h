@@ -1,0 +1,133 @@
+/* mincut.h: which values to hold and which to rebuild, as a minimum cut.
+ *
+ * The node-split network of Yu & He (2023, algorithm 1), laid from the reader's side and, beyond the paper, per gap:
+ * a value may be held over one gap between its uses and rebuilt after another, wherever the pass turns. For each
+ * gap j of value v there is a vertex A(j), "v is there when the gap ends", and R(j), "because it was rebuilt":
+ *     source -> A(j)  infinite   if the program reads v at the end of the gap (all but tails)
+ *     A(j) -> R(j)    hold(j)    v is there without being rebuilt: it is held over the gap
+ *     R(j) -> P       infinite   v is rebuilt by a replay of its producer; outputs of one op share P
+ *     R(j) -> sink    redo(j)    what the rebuilt value costs by lying about
+ *     P    -> sink    redo(op)   what the replay costs; infinite: banned
+ *     P    -> A(i)    infinite   for every input u of the producer: i is the gap of u in which j ends
+ * Vertices on the source's side are true. With redo = 0 or infinite and hold in bytes where the backward pass begins
+ * this is the paper's cut; with hold and redo both in (priced) time it is the Lagrangian of "least recomputation within
+ * the limit".
+ *
+ * Values are (buffer, version). A version overwritten in place before the gap ends cannot be held, only rebuilt;
+ * rebuilding an older version of a buffer forbids holding a newer one over it. Intermediates that the program freed may
+ * be held or rebuilt like any other.
+ *
+ * Threads: one network belongs to one thread. Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_OFFLINE_MINCUT_H
+#define REMAT_OFFLINE_MINCUT_H
+
+#include <stdint.h>
+
+#include "offline/model/graph.h"
+#include "offline/model/sched.h"
+
+/* A gap over which its value may be held, rebuilt, or neither. */
+struct mincut_cand {
+    int32_t gap, val, op; /* op: the value's producer */
+    int32_t from;         /* the op that opens the gap */
+    int32_t until;        /* before which op the value is wanted: the gap's end; for a tail the latest such time of what is
+                             made from it, as far as known beforehand; `from` if nothing is */
+    int64_t bytes;
+    uint8_t demanded;     /* the program itself reads it then */
+    uint8_t holdable, redoable;
+    uint8_t active;       /* 0: the next cut leaves it as it is and takes the value for available (see mincut_pivot) */
+};
+
+enum mincut_state { MINCUT_ABSENT, MINCUT_HELD, MINCUT_REDONE };
+
+struct mincut {
+    const struct graph *g;
+    const struct sched *s;
+    int32_t n;                /* candidates, by rising gap */
+    struct mincut_cand *cand;
+    int32_t *of_gap;          /* [n_gaps] candidate; -1: nothing to decide */
+    struct mincut_net *net;
+};
+
+/* A gap is forced where replays alone cannot bring the value back. With its producer's inputs held they can, and the
+ * cut sees to that: lifts the force from such gaps. Decisions that drop the value and not hold the inputs then fail
+ * with -EDEADLK. Before mincut_new. */
+void mincut_unforce(struct sched *s);
+
+struct mincut *mincut_new(const struct graph *g, const struct sched *s); /* NULL: no memory */
+void mincut_free(struct mincut *m);
+
+#define MINCUT_NEVER INT64_MAX /* a cost that must not be paid */
+
+/* Where the forward pass turns into the backward pass: turns[] has room for n_ops; returns how many, rising. A trace of one
+ * phase only turns at its peak. */
+int32_t mincut_turns(const struct graph *g, int32_t *turns);
+
+/* Makes active exactly the gaps that are open just before one of the n rising ops. Gaps decided together should be open
+ * together: what is rebuilt for the end of one gap, early in another, lies about for the rest of it, and no cut can
+ * price that. */
+void mincut_pivot(struct mincut *m, const int32_t *ops, int32_t n);
+
+/* The cheapest states for hold[n], redo_val[n] (extra cost when candidate k is rebuilt) and redo_op[n_ops], all 0 or
+ * more. -EOVERFLOW: the finite costs sum to 2^62 or more. */
+int mincut_solve(struct mincut *m, const int64_t *hold, const int64_t *redo_val, const int64_t *redo_op, uint8_t *state,
+                 int64_t *value);
+
+/* Gap decisions from states of the active gaps: held values are kept over their gap, rebuilt ones dropped; the other
+ * entries of choice[n_gaps] stay. */
+void mincut_choose(const struct mincut *m, const uint8_t *state, uint8_t *choice);
+
+/* The paper's own weights and bans (sections 3.3 to 3.7, algorithm 2). hold[n] in bytes, for gaps in which the forward
+ * pass turns into the backward pass, 0 for the others: doubled where fusing would otherwise never have written the
+ * value; scaled with the distance from the turn; nothing where the forward and the backward ops that touch it fuse.
+ * banned[n_ops]: compute-bound ops, reductions to a quarter of their input or less, ops whose result an unfusible op of
+ * the backward pass reads, and whatever may never be replayed. Returns the number of gaps with weight, or a negative
+ * errno. */
+int mincut_fusion_weights(const struct mincut *m, int64_t *hold, uint8_t *banned);
+
+/* ---- improvement of decisions by trying them ---- */
+
+struct mincut_try {
+    const struct graph *g;
+    struct sched *s;
+    int64_t limit_bytes;
+    uint8_t *best;           /* [n_gaps] decisions of the best plan within the limit */
+    struct plan best_plan;
+    int found;
+    int64_t best_ns, best_peak;
+    uint8_t *low;            /* [n_gaps] decisions of the lowest peak seen */
+    int64_t low_peak;
+    struct plan plan;        /* scratch: the plan of the last trial */
+    struct sim_result r;     /* and its judgement */
+    struct plan mended;      /* scratch, for mincut_trial: the same decisions with orders */
+    struct sched_act *acts;  /* [n_ops] */
+    int32_t *seen;           /* [n_ops] slot of an op's first replay; -1 */
+    int64_t *use;            /* [n_ops] see mincut_profile */
+    int64_t *step_use;       /* scratch */
+    size_t step_room;
+    int64_t trials;
+};
+
+/* Realizes and judges decisions. Where an op is replayed twice because an in-place step overwrote its result before a
+ * second reader was rebuilt, that reader is ordered along with the first, if that is faster and no higher over the limit.
+ * Remembers the decisions if they are the best within the limit, or the lowest. 0 with t->r, or a negative errno;
+ * -EDEADLK and -E2BIG are trials that failed, not errors (t->r.ok is 0). */
+int mincut_trial(struct mincut_try *t, const uint8_t *choice);
+/* Fills t->use from the plan of the last trial, which was valid: the most bytes in use at each op and while replaying
+ * for it. */
+int mincut_profile(struct mincut_try *t);
+int mincut_try_init(struct mincut_try *t, const struct graph *g, struct sched *s, int64_t limit_bytes);
+void mincut_try_free(struct mincut_try *t);
+
+/* Bans by the book, then lifted one by one, cheapest time per byte first, until the plan is within the limit; then
+ * those put back that were lifted for nothing, dearest first. */
+int mincut_relax(struct mincut *m, struct mincut_try *t, double until_s);
+
+/* A walk over single decisions from the best plan, or from the lowest while none is within the limit: decisions that
+ * weigh on an op over the limit change, and dropped values are kept where there is room, as long as that lowers
+ * excess and time. heat: how large a step up is taken now and then, at the beginning, in the unit of the weighed sum (see
+ * the code; 0: none). Ends at until_s or after max_trials. */
+int mincut_walk(struct mincut *m, struct mincut_try *t, double until_s, int64_t max_trials, double heat, uint64_t seed);
+
+#endif

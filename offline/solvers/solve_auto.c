@@ -1,0 +1,136 @@
+/* The solver `auto`: what a user gets.
+ *
+ * Two threads share the time. One anneals, exactly as the solver `anneal` would. The other runs the other solvers, each
+ * for a slice, since any of them may know the graph's shape better than chance does, and then anneals from their plans.
+ * What comes back is the cheapest plan of all; each was judged by the simulator, so none is dearer than what one of our
+ * solvers finds in that time. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "offline/solvers/anneal/anneal_solve.h"
+#include "offline/commands/cli.h"
+#include "offline/model/sim.h"
+
+enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 8, AUTO_SEEDS = 8 };
+
+/* In the order of how much they tend to find for their time. Shares are of the whole time limit. */
+static const struct {
+    const char *name;
+    double share;
+    int32_t max_ops; /* beyond which it is not worth its time; 0: none */
+} auto_stages[] = {{"dtr", 0.05, 0},    {"mincut", 0.12, 0}, {"chen-greedy", 0.05, 0},
+                   {"milp", 0.25, 100}, {"chain", 0.12, 0},  {"chain-float", 0.12, 0}};
+
+struct auto_side {
+    const struct graph *g;
+    struct solver_opts opts;
+    double deadline_s;
+    struct plan plan;
+    struct solver_report rep;
+    int rc;
+};
+
+/* Keep the cheaper of the plan at hand and another one. */
+static void auto_take(struct auto_side *a, const struct plan *p, const struct solver_report *r)
+{
+    if (!a->rc && r->planned_ns >= a->rep.planned_ns)
+        return;
+    if (plan_copy(&a->plan, p))
+        return;
+    a->rep = *r;
+    a->rc = 0;
+}
+
+static void auto_judge(struct auto_side *a, int rc, const struct plan *p, const struct solver_report *r)
+{
+    if (!rc)
+        auto_take(a, p, r);
+    else if (a->rc)
+        snprintf(a->rep.message, sizeof a->rep.message, "%s", r->message);
+}
+
+static void auto_others(struct auto_side *a)
+{
+    struct plan seeds[AUTO_SEEDS] = {0}, last = {0};
+    const struct plan *seed_at[AUTO_SEEDS];
+    struct solver_report r;
+    int n_seeds = 0;
+    for (size_t k = 0; k < sizeof auto_stages / sizeof *auto_stages; k++) {
+        const struct solver *s = solver_find(auto_stages[k].name);
+        struct solver_opts o = a->opts;
+        o.time_limit_s = a->opts.time_limit_s * auto_stages[k].share;
+        if (!s || (auto_stages[k].max_ops && a->g->n_ops > auto_stages[k].max_ops) ||
+            solver_now_s() + o.time_limit_s > a->deadline_s)
+            continue;
+        if (!solver_run(s, a->g, &o, &seeds[n_seeds], &r)) {
+            auto_take(a, &seeds[n_seeds], &r);
+        } else {
+            /* not within the limit: but a plan a little over it may need no more than a few copies */
+            o.limit_bytes += o.limit_bytes / 20;
+            if (!o.offload || solver_run(s, a->g, &o, &seeds[n_seeds], &r))
+                continue;
+        }
+        seed_at[n_seeds] = &seeds[n_seeds];
+        n_seeds++;
+    }
+    memset(&r, 0, sizeof r);
+    const struct solver_opts *o = &a->opts;
+    auto_judge(a, anneal_solve(a->g, o, a->deadline_s, AUTO_PATIENCE, seed_at, n_seeds, 1, &last, &r), &last, &r);
+    for (int k = 0; k < AUTO_SEEDS; k++)
+        plan_free(&seeds[k]);
+    plan_free(&last);
+}
+
+static void *auto_thread(void *side)
+{
+    auto_others(side);
+    return NULL;
+}
+
+static int auto_both(const struct graph *g, const struct solver_opts *opts, double deadline_s, struct plan *out,
+                     struct solver_report *rep)
+{
+    struct auto_side other = {.g = g, .opts = *opts, .deadline_s = deadline_s, .rc = -ENOSPC}, own = other;
+    struct plan p = {0};
+    struct solver_report r = {0};
+    pthread_t thread;
+    other.opts.seed = opts->seed * 2 + 1; /* not the dice that the first side throws */
+    other.opts.progress = own.opts.progress = 0;
+    const int alone = pthread_create(&thread, NULL, auto_thread, &other);
+    if (opts->progress)
+        cli_progress("auto: %.0f s at most", opts->time_limit_s);
+    auto_judge(&own, anneal_solve(g, opts, deadline_s, AUTO_PATIENCE, NULL, 0, 0, &p, &r), &p, &r);
+    if (alone)
+        auto_others(&other);
+    else
+        pthread_join(thread, NULL);
+    auto_judge(&own, other.rc, &other.plan, &other.rep);
+    *rep = own.rep;
+    if (!own.rc && plan_copy(out, &own.plan))
+        own.rc = -ENOMEM;
+    plan_free(&p);
+    plan_free(&own.plan);
+    plan_free(&other.plan);
+    return own.rc;
+}
+
+static int solve_auto(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+{
+    struct solver_opts o = *opts;
+    const struct solver *none = solver_find("none");
+    o.time_limit_s = opts->time_limit_s > 0 ? opts->time_limit_s : AUTO_DEFAULT_S;
+    const double deadline_s = solver_now_s() + o.time_limit_s;
+    if (none && !solver_run(none, g, &o, out, rep)) {
+        rep->proved_optimal = 1;
+        return 0;
+    }
+    const int rc = auto_both(g, &o, deadline_s, out, rep);
+    const int late = solver_now_s() >= deadline_s;
+    if (!rc && late)
+        snprintf(rep->message, sizeof rep->message, "time is up (%.1f s): the best plan so far", o.time_limit_s);
+    return rc == -ENOSPC && late ? -ETIME : rc;
+}
+
+const struct solver solver_auto = {"auto", "everything that fits the time, the best plan wins", solve_auto};

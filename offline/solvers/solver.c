@@ -1,0 +1,143 @@
+#include "offline/solvers/solver.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "offline/model/sim.h"
+
+/* Table order is the order of help texts and sweeps. A solver whose file is not in the build has address zero. */
+#define SOLVER_TABLE(X)                                                                                               \
+    X("auto", solver_auto)                                                                                            \
+    X("chain", solver_chain)                                                                                          \
+    X("chain-float", solver_chain_float)                                                                              \
+    X("mincut", solver_mincut)                                                                                        \
+    X("anneal", solver_anneal)                                                                                        \
+    X("milp", solver_milp)                                                                                            \
+    X("chen-sqrt", solver_chen_sqrt)                                                                                  \
+    X("chen-greedy", solver_chen_greedy)                                                                              \
+    X("revolve", solver_revolve)                                                                                      \
+    X("dtr", solver_dtr)                                                                                              \
+    X("none", solver_none)
+
+#define INSTANCE_TABLE(X)                                                                                             \
+    X(instance_chain)                                                                                                 \
+    X(instance_chain_float)                                                                                           \
+    X(instance_revolve)                                                                                               \
+    X(instance_chen_sqrt)                                                                                             \
+    X(instance_chen_greedy)                                                                                           \
+    X(instance_mincut)                                                                                                \
+    X(instance_milp)                                                                                                  \
+    X(instance_milp_lp)                                                                                               \
+    X(instance_anneal)
+
+#define SOLVER_DECLARE(name, object) extern const struct solver object __attribute__((weak));
+#define INSTANCE_DECLARE(object) extern const struct instance_solver object __attribute__((weak));
+SOLVER_TABLE(SOLVER_DECLARE)
+INSTANCE_TABLE(INSTANCE_DECLARE)
+
+#define SOLVER_ROW(name, object) {name, &object},
+#define INSTANCE_ROW(object) &object,
+
+static const struct {
+    const char *name;
+    const struct solver *solver;
+} solver_table[] = {SOLVER_TABLE(SOLVER_ROW)};
+
+static const struct instance_solver *const instance_table[] = {INSTANCE_TABLE(INSTANCE_ROW)};
+
+#define SOLVER_COUNT(t) (sizeof(t) / sizeof(*(t)))
+
+const struct solver *solver_find(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < SOLVER_COUNT(solver_table); i++)
+        if (!strcmp(solver_table[i].name, name))
+            return solver_table[i].solver;
+    return NULL;
+}
+
+int solver_known(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < SOLVER_COUNT(solver_table); i++)
+        if (!strcmp(solver_table[i].name, name))
+            return 1;
+    return 0;
+}
+
+const struct solver *solver_at(size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < SOLVER_COUNT(solver_table); i++)
+        if (solver_table[i].solver && !n--)
+            return solver_table[i].solver;
+    return NULL;
+}
+
+const struct instance_solver *instance_at(size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < SOLVER_COUNT(instance_table); i++)
+        if (instance_table[i] && !n--)
+            return instance_table[i];
+    return NULL;
+}
+
+const struct instance_solver *instance_find(const char *format, const char *name)
+{
+    const struct instance_solver *s;
+    size_t i;
+
+    for (i = 0; (s = instance_at(i)); i++)
+        if (!strcmp(s->format, format) && (name ? !strcmp(s->name, name) : s->is_default))
+            return s;
+    return NULL;
+}
+
+double solver_now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int solver_run(const struct solver *s, const struct graph *g, const struct solver_opts *opts, struct plan *out,
+               struct solver_report *rep)
+{
+    double start = solver_now_s();
+    struct sim_result r;
+    int rc;
+
+    memset(rep, 0, sizeof(*rep));
+    plan_reset(out);
+    if (opts->limit_bytes < (opts->offload ? g->floor_offload_bytes : g->floor_bytes)) {
+        rep->proved_infeasible = 1;
+        snprintf(rep->message, sizeof(rep->message), "the limit is below the floor");
+        return -ENOSPC;
+    }
+    rc = s->solve(g, opts, out, rep);
+    rep->solve_seconds = solver_now_s() - start;
+    if (rc)
+        return rc;
+    rc = sim_run(g, out, opts->limit_bytes, &r);
+    if (rc)
+        return rc;
+    rep->peak_bytes = r.peak_bytes;
+    rep->planned_ns = r.ns;
+    rep->replays = r.replays;
+    rep->offloads = r.offloads;
+    if (!r.ok) {
+        snprintf(rep->message, sizeof(rep->message), "%.200s", r.error);
+        return -EPROTO;
+    }
+    snprintf(out->solver, sizeof(out->solver), "%s", s->name);
+    sim_stamp(g, out, opts->limit_bytes, &r);
+    return 0;
+}

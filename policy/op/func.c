@@ -1,0 +1,117 @@
+/* Functions: parameter layouts from the driver, asked once a handle. */
+#include "policy/op/op.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+struct func_row {
+    CUfunction handle;
+    struct func *func;
+    UT_hash_handle hh;
+};
+struct kernel_row {
+    CUkernel handle;
+    UT_hash_handle hh;
+};
+
+enum { FRONT = 1024 };
+static struct func *front[FRONT]; /* direct-mapped, before the table: the launch path stops here */
+static struct func_row *table;
+static struct kernel_row *kernels;
+static uint64_t generation = 1;
+
+void func_note_kernel(CUkernel k)
+{
+    struct kernel_row *r;
+    HASH_FIND_PTR(kernels, &k, r);
+    if (r || !(r = calloc(1, sizeof *r)))
+        return;
+    r->handle = k;
+    HASH_ADD_PTR(kernels, handle, r);
+}
+
+void func_forget_all(void) { generation++; }
+
+static CUresult param_info(CUfunction f, bool kernel, size_t i, size_t *offset, size_t *size)
+{
+    if (kernel && rt.drv->cuKernelGetParamInfo)
+        return rt.drv->cuKernelGetParamInfo((CUkernel)f, i, offset, size);
+    if (!kernel && rt.drv->cuFuncGetParamInfo)
+        return rt.drv->cuFuncGetParamInfo(f, i, offset, size);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static void func_fill(struct func *fn)
+{
+    struct kernel_row *k;
+    CUkernel as_kernel = (CUkernel)fn->handle;
+    HASH_FIND_PTR(kernels, &as_kernel, k);
+    const char *name = NULL;
+    if (k ? rt.drv->cuKernelGetName && rt.drv->cuKernelGetName(&name, as_kernel) == CUDA_SUCCESS
+          : rt.drv->cuFuncGetName && rt.drv->cuFuncGetName(&name, fn->handle) == CUDA_SUCCESS)
+        fn->name = name ? strdup(name) : NULL;
+    if (!fn->name)
+        fn->name = strdup("kernel");
+    uint32_t cap = 0;
+    for (fn->n_params = 0; fn->n_params < OP_MAX_PARAMS; fn->n_params++) {
+        size_t offset, size;
+        CUresult r = param_info(fn->handle, k != NULL, fn->n_params, &offset, &size);
+        if (r == CUDA_ERROR_INVALID_VALUE) {
+            fn->known = true;
+            return;
+        }
+        if (r != CUDA_SUCCESS || offset + size > OP_MAX_ARG_BYTES)
+            return;
+        if (fn->n_params == cap) {
+            cap = cap ? cap * 2 : 8;
+            uint32_t *o = realloc(fn->offset, cap * sizeof *o);
+            if (o)
+                fn->offset = o;
+            uint32_t *s = realloc(fn->size, cap * sizeof *s);
+            if (s)
+                fn->size = s;
+            if (!o || !s)
+                return;
+        }
+        fn->offset[fn->n_params] = (uint32_t)offset;
+        fn->size[fn->n_params] = (uint32_t)size;
+        if (offset + size > fn->arg_bytes)
+            fn->arg_bytes = (uint32_t)(offset + size);
+    }
+}
+
+struct func *func_of(CUfunction f)
+{
+    struct func **slot = &front[((uintptr_t)f >> 4) % FRONT];
+    if (*slot && (*slot)->handle == f && (*slot)->generation == generation)
+        return *slot;
+    struct func_row *r;
+    HASH_FIND_PTR(table, &f, r);
+    if (!r) {
+        r = calloc(1, sizeof *r);
+        if (!r)
+            return NULL;
+        r->handle = f;
+        HASH_ADD_PTR(table, handle, r);
+    }
+    if (!r->func || r->func->generation != generation) {
+        /* the old one stays: captured ops may still point at it */
+        struct func *fn = calloc(1, sizeof *fn);
+        if (!fn)
+            return NULL;
+        fn->handle = f;
+        fn->generation = generation;
+        func_fill(fn);
+        if (r->func && r->func->known == fn->known && r->func->name && fn->name && !strcmp(r->func->name, fn->name) &&
+            r->func->arg_bytes == fn->arg_bytes && r->func->n_params == fn->n_params) {
+            free(fn->name);
+            free(fn->offset);
+            free(fn->size);
+            free(fn);
+            r->func->generation = generation;
+        } else
+            r->func = fn;
+    }
+    return *slot = r->func;
+}

@@ -1,0 +1,312 @@
+/* Ops: built from the program's calls, issued, captured, issued again.
+ *
+ * Every aligned word of a kernel's arguments that points into memory we know is an operand. The scan costs one
+ * subtraction and one comparison a word. */
+#include "policy/op/op.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned char arg_block[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
+static struct rt_operand operand_block[OP_MAX_OPERANDS];
+static CUlaunchAttribute attr_block[OP_MAX_ATTRS + 1];
+
+static inline uint64_t mix(uint64_t h, uint64_t v)
+{
+    h ^= v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
+    h *= 0xff51afd7ed558ccdull;
+    return h ^ (h >> 32);
+}
+
+static struct slot *any_lookup(CUdeviceptr p) { return mem_in_reservation(p) ? mem_lookup(p) : foreign_lookup(p); }
+
+static void add_operand(struct rt_op *op, CUdeviceptr p, uint32_t offset, enum rec_mode mode)
+{
+    struct slot *s = any_lookup(p);
+    if (!s || op->n_operands == OP_MAX_OPERANDS)
+        return;
+    op->operands[op->n_operands++] =
+        (struct rt_operand){.slot = s, .delta = p - s->va, .serial = s->serial, .offset = offset, .mode = (uint8_t)mode};
+}
+
+static void op_start(struct rt_op *op, enum op_kind kind, CUstream stream)
+{
+    memset(op, 0, sizeof *op);
+    op->kind = kind;
+    op->stream = stream;
+    op->t = stream_index(stream);
+    op->operands = operand_block;
+    op->sig = mix(0x72656d6174ull, kind);
+}
+
+static int read_arguments(const struct eng_kernel *k, struct rt_op *op)
+{
+    const struct func *fn = op->func;
+    op->args = arg_block;
+    if (k->extra) {
+        const void *buf = NULL;
+        size_t n = 0;
+        for (void **e = k->extra; *e != CU_LAUNCH_PARAM_END; e += 2) {
+            if (*e == CU_LAUNCH_PARAM_BUFFER_POINTER)
+                buf = e[1];
+            else if (*e == CU_LAUNCH_PARAM_BUFFER_SIZE)
+                n = *(const size_t *)e[1];
+            else
+                break;
+        }
+        if (n > OP_MAX_ARG_BYTES || (n && !buf))
+            return -ENOTSUP;
+        if (n)
+            memcpy(arg_block, buf, n);
+        if (n < fn->arg_bytes)
+            memset(arg_block + n, 0, fn->arg_bytes - n);
+        op->arg_bytes = (uint32_t)n;
+        op->packed = true;
+        return 0;
+    }
+    if (!fn->known)
+        return -ENOTSUP;
+    op->arg_bytes = fn->arg_bytes;
+    for (uint32_t i = 0; i < fn->n_params; i++)
+        memcpy(arg_block + fn->offset[i], k->params[i], fn->size[i]);
+    return 0;
+}
+
+static void scan_words(struct rt_op *op, uint32_t from, uint32_t to)
+{
+    for (uint32_t at = (from + 7) & ~7u; at + 8 <= to; at += 8) {
+        uint64_t word;
+        memcpy(&word, op->args + at, 8);
+        if (word >= 4096)
+            add_operand(op, word, at, REC_UNKNOWN);
+    }
+}
+
+int op_from_kernel(const struct eng_kernel *k, struct rt_op *op)
+{
+    op_start(op, OP_KERNEL, k->stream);
+    op->func = func_of(k->func);
+    if (!op->func)
+        return -ENOMEM;
+    int r = read_arguments(k, op);
+    if (r)
+        return r;
+    for (int i = 0; i < 3; i++) {
+        op->grid[i] = k->grid[i];
+        op->block[i] = k->block[i];
+        op->sig = mix(op->sig, (uint64_t)k->grid[i] << 32 | k->block[i]);
+    }
+    op->shared_bytes = k->shared_bytes;
+    op->sig = mix(mix(op->sig, k->shared_bytes), (uintptr_t)op->func);
+    op->attrs = k->attrs;
+    op->n_attrs = k->n_attrs;
+    op->cooperative = k->cooperative;
+    for (unsigned i = 0; i < k->n_attrs; i++)
+        if (k->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && k->attrs[i].value.cooperative)
+            op->cooperative = true;
+    if (!op->func->known)
+        scan_words(op, 0, op->arg_bytes);
+    /* two small parameters side by side are no pointer */
+    for (uint32_t i = 0; op->func->known && i < op->func->n_params; i++)
+        if (op->func->size[i] >= 8)
+            scan_words(op, op->func->offset[i], op->func->offset[i] + op->func->size[i]);
+    return 0;
+}
+
+void op_from_memset(const struct eng_memset *m, struct rt_op *op)
+{
+    op_start(op, OP_MEMSET, m->stream);
+    op->set = *m;
+    op->sig = mix(mix(mix(mix(op->sig, m->elem_bytes), m->width), m->height), m->pitch_bytes);
+    add_operand(op, m->dst, OPERAND_DST, REC_RMW);
+    if (op->n_operands) {
+        struct rt_operand *o = &op->operands[0];
+        uint64_t n = m->width * m->elem_bytes;
+        if (o->delta == 0 && (m->height == 1 || m->pitch_bytes == n) && n * m->height >= o->slot->bytes)
+            o->mode = REC_WRITE;
+    }
+}
+
+void op_from_copy(const struct eng_copy *c, struct rt_op *op)
+{
+    op_start(op, OP_COPY, c->stream);
+    op->copy = *c;
+    op->sig = mix(mix(op->sig, c->kind), c->bytes);
+    if (c->kind != ENG_DTOH)
+        add_operand(op, c->dst_dev, OPERAND_DST, REC_RMW);
+    if (op->n_operands && op->operands[0].delta == 0 && c->bytes >= op->operands[0].slot->bytes)
+        op->operands[0].mode = REC_WRITE;
+    if (c->kind != ENG_HTOD)
+        add_operand(op, c->src_dev, OPERAND_SRC, REC_READ);
+}
+
+void op_from_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
+                   void *ctx, struct rt_op *op)
+{
+    op_start(op, OP_OTHER, stream);
+    op->other_name = name;
+    op->other_issue = issue;
+    op->other_ctx = ctx;
+    for (const char *c = name; *c; c++)
+        op->sig = mix(op->sig, (unsigned char)*c);
+    for (unsigned i = 0; i < n; i++)
+        add_operand(op, touch[i].ptr, i * 8, touch[i].mode & ENG_WRITE ? REC_RMW : REC_READ);
+}
+
+bool op_repeatable(const struct rt_op *op)
+{
+    return (op->kind == OP_KERNEL && !op->cooperative) || op->kind == OP_MEMSET ||
+           (op->kind == OP_COPY && op->copy.kind == ENG_DTOD);
+}
+
+/* One launch call: the plain one where it says all there is to say. */
+static int launch_with(const struct eng_kernel *k, bool replay, void **params, void **extra)
+{
+    unsigned n = 0;
+    bool coop = false;
+    for (unsigned i = 0; i < k->n_attrs && n < OP_MAX_ATTRS; i++) {
+        CUlaunchAttributeID id = k->attrs[i].id;
+        if (replay && (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION || id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT))
+            continue;
+        coop |= id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        attr_block[n++] = k->attrs[i];
+    }
+    if (k->cooperative && !coop) {
+        memset(&attr_block[n], 0, sizeof attr_block[n]);
+        attr_block[n].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        attr_block[n++].value.cooperative = 1;
+    }
+    if (!n || !rt.drv->cuLaunchKernelEx)
+        return rt.drv->cuLaunchKernel(k->func, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2],
+                                      k->shared_bytes, k->stream, params, extra);
+    CUlaunchConfig cfg;
+    memset(&cfg, 0, sizeof cfg);
+    cfg.gridDimX = k->grid[0];
+    cfg.gridDimY = k->grid[1];
+    cfg.gridDimZ = k->grid[2];
+    cfg.blockDimX = k->block[0];
+    cfg.blockDimY = k->block[1];
+    cfg.blockDimZ = k->block[2];
+    cfg.sharedMemBytes = k->shared_bytes;
+    cfg.hStream = k->stream;
+    cfg.attrs = attr_block;
+    cfg.numAttrs = n;
+    return rt.drv->cuLaunchKernelEx(&cfg, k->func, params, extra);
+}
+
+int op_pass_drv(const struct eng_kernel *k) { return launch_with(k, false, k->params, k->extra); }
+
+static int launch_drv(const struct rt_op *op, unsigned char *args, bool replay)
+{
+    static void *params[OP_MAX_PARAMS];
+    size_t packed_bytes = op->arg_bytes;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, args, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_bytes, CU_LAUNCH_PARAM_END};
+    struct eng_kernel k = {.func = op->func->handle, .shared_bytes = op->shared_bytes, .stream = op->stream,
+                           .attrs = op->attrs, .n_attrs = op->n_attrs, .cooperative = op->cooperative};
+    memcpy(k.grid, op->grid, sizeof k.grid);
+    memcpy(k.block, op->block, sizeof k.block);
+    for (uint32_t i = 0; i < op->func->n_params && !op->packed; i++)
+        params[i] = args + op->func->offset[i];
+    return launch_with(&k, replay, op->packed ? NULL : params, op->packed ? extra : NULL);
+}
+
+static int memset_drv(const struct eng_memset *m)
+{
+    const struct drv *d = rt.drv;
+    int r;
+    if (m->height == 1 && !m->pitch_bytes)
+        r = m->elem_bytes == 1   ? d->cuMemsetD8Async(m->dst, (unsigned char)m->value, m->width, m->stream)
+            : m->elem_bytes == 2 ? d->cuMemsetD16Async(m->dst, (unsigned short)m->value, m->width, m->stream)
+                                 : d->cuMemsetD32Async(m->dst, m->value, m->width, m->stream);
+    else
+        r = m->elem_bytes == 1   ? d->cuMemsetD2D8Async(m->dst, m->pitch_bytes, (unsigned char)m->value, m->width, m->height, m->stream)
+            : m->elem_bytes == 2 ? d->cuMemsetD2D16Async(m->dst, m->pitch_bytes, (unsigned short)m->value, m->width, m->height, m->stream)
+                                 : d->cuMemsetD2D32Async(m->dst, m->pitch_bytes, m->value, m->width, m->height, m->stream);
+    return r;
+}
+
+/* The synchronous forms of the per-thread variants have no entry of their own here: the stream says which is meant. */
+static int copy_drv(const struct eng_copy *c)
+{
+    const struct drv *d = rt.drv;
+    bool plain = c->sync && c->stream == CU_STREAM_LEGACY;
+    int r;
+    switch (c->kind) {
+    case ENG_HTOD:
+        r = plain ? d->cuMemcpyHtoD_v2(c->dst_dev, c->src_host, c->bytes)
+                  : d->cuMemcpyHtoDAsync_v2(c->dst_dev, c->src_host, c->bytes, c->stream);
+        break;
+    case ENG_DTOH:
+        r = plain ? d->cuMemcpyDtoH_v2(c->dst_host, c->src_dev, c->bytes)
+                  : d->cuMemcpyDtoHAsync_v2(c->dst_host, c->src_dev, c->bytes, c->stream);
+        break;
+    default:
+        r = plain ? d->cuMemcpyDtoD_v2(c->dst_dev, c->src_dev, c->bytes)
+                  : d->cuMemcpyDtoDAsync_v2(c->dst_dev, c->src_dev, c->bytes, c->stream);
+        return r;
+    }
+    return r == CUDA_SUCCESS && c->sync && !plain ? (int)d->cuStreamSynchronize(c->stream) : r;
+}
+
+static int issue_drv(const struct rt_op *op, unsigned char *args, bool replay)
+{
+    int r;
+    uint64_t began = rt.timing ? stats_now_ns() : 0;
+    switch (op->kind) {
+    case OP_KERNEL:
+        r = launch_drv(op, args, replay);
+        break;
+    case OP_MEMSET:
+        r = memset_drv(&op->set);
+        break;
+    case OP_COPY:
+        r = copy_drv(&op->copy);
+        break;
+    default:
+        r = op->other_issue(op->other_ctx);
+        break;
+    }
+    if (rt.timing)
+        rt.issue_ns += stats_now_ns() - began;
+    stream_bump(op->t);
+    stream_issued(op->t);
+    return r;
+}
+
+int op_issue_drv(const struct rt_op *op) { return issue_drv(op, op->args, false); }
+int op_replay_drv(const struct rt_op *op, unsigned char *args) { return issue_drv(op, args ? args : op->args, true); }
+
+int op_capture(struct rt_op *dst, const struct rt_op *op)
+{
+    unsigned char *args = dst->args;
+    CUlaunchAttribute *attrs = (CUlaunchAttribute *)dst->attrs;
+    struct rt_operand *operands = dst->operands;
+    if (op->arg_bytes > dst->arg_bytes || !args)
+        args = realloc(args, op->arg_bytes + 16);
+    if (op->n_attrs > dst->n_attrs)
+        attrs = realloc(attrs, op->n_attrs * sizeof *attrs);
+    if (op->n_operands > dst->n_operands)
+        operands = realloc(operands, op->n_operands * sizeof *operands);
+    if (!args || (op->n_attrs && !attrs) || (op->n_operands && !operands))
+        return -ENOMEM;
+    *dst = *op;
+    dst->args = args;
+    dst->attrs = attrs;
+    dst->operands = operands;
+    if (op->arg_bytes)
+        memcpy(args, op->args, op->arg_bytes);
+    if (op->n_attrs)
+        memcpy(attrs, op->attrs, op->n_attrs * sizeof *attrs);
+    if (op->n_operands)
+        memcpy(operands, op->operands, op->n_operands * sizeof *operands);
+    return 0;
+}
+
+void op_capture_free(struct rt_op *op)
+{
+    free(op->args);
+    free((void *)op->attrs);
+    free(op->operands);
+    memset(op, 0, sizeof *op);
+}

@@ -1,0 +1,161 @@
+/* config.c: see config.h. */
+#include "policy/process/config.h"
+
+#include "policy/process/size_text.h"
+
+#include <stdio.h>
+
+static const char *const policy_words[] = {"auto", "plan", "dtr", "swap", "off"};
+static const char *const verify_words[] = {"off", "sample", "always"};
+
+static int word_index(const char *word, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(word, words[i]) == 0)
+            return (int)i;
+    return -EINVAL;
+}
+
+int config_policy_of(const char *word)
+{
+    return word_index(word, policy_words, sizeof policy_words / sizeof policy_words[0]);
+}
+
+int config_verify_of(const char *word)
+{
+    return word_index(word, verify_words, sizeof verify_words / sizeof verify_words[0]);
+}
+
+const char *config_policy_name(enum config_policy p)
+{
+    return policy_words[p];
+}
+
+/* An empty variable counts as an absent one: that is how shells unset things in passing. */
+static const char *env(const char *name)
+{
+    const char *v = getenv(name);
+    return v && *v ? v : NULL;
+}
+
+static int copy_text(char *to, size_t room, const char *name, char *err, size_t err_bytes)
+{
+    const char *v = env(name);
+    if (!v)
+        return 0;
+    if (strlen(v) >= room) {
+        snprintf(err, err_bytes, "%s is longer than %zu bytes", name, room - 1);
+        return -EINVAL;
+    }
+    strcpy(to, v);
+    return 0;
+}
+
+static int read_limit(struct config *c, char *err, size_t err_bytes)
+{
+    const char *v = env("REMAT_LIMIT");
+    if (!v)
+        return 0;
+    int rc = size_text_limit(v, &c->limit_bytes, &c->limit_pct);
+    if (rc) {
+        snprintf(err, err_bytes, "REMAT_LIMIT='%s' is %s; give bytes, 12G, 1536MiB or 50%%", v,
+                 rc == -ERANGE ? "out of range" : "not a size");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int read_words(struct config *c, char *err, size_t err_bytes)
+{
+    const char *v = env("REMAT_POLICY");
+    if (v) {
+        int i = config_policy_of(v);
+        if (i < 0) {
+            snprintf(err, err_bytes, "REMAT_POLICY='%s' is none of auto, plan, dtr, swap, off", v);
+            return -EINVAL;
+        }
+        c->policy = (enum config_policy)i;
+    }
+    if ((v = env("REMAT_VERIFY"))) {
+        int i = config_verify_of(v);
+        if (i < 0) {
+            snprintf(err, err_bytes, "REMAT_VERIFY='%s' is none of off, sample, always", v);
+            return -EINVAL;
+        }
+        c->verify = (enum config_verify)i;
+    }
+    if ((v = env("REMAT_MODE"))) {
+        if (strcmp(v, "run") != 0 && strcmp(v, "trace") != 0) {
+            snprintf(err, err_bytes, "REMAT_MODE='%s' is neither run nor trace", v);
+            return -EINVAL;
+        }
+        c->trace_mode = strcmp(v, "trace") == 0;
+    }
+    return 0;
+}
+
+static int read_numbers(struct config *c, char *err, size_t err_bytes)
+{
+    const char *v = env("REMAT_HOST_SWAP");
+    if (v && size_text_bytes(v, &c->host_swap_bytes)) {
+        snprintf(err, err_bytes, "REMAT_HOST_SWAP='%s' is not a size; give bytes, 12G or 1536MiB", v);
+        return -EINVAL;
+    }
+    c->trace_iterations = 1;
+    if ((v = env("REMAT_ITERATIONS"))) {
+        char *end;
+        errno = 0;
+        long n = strtol(v, &end, 10);
+        if (errno || end == v || *end || n < 1 || n > 1000000) {
+            snprintf(err, err_bytes, "REMAT_ITERATIONS='%s' is not a number from 1 to 1000000", v);
+            return -EINVAL;
+        }
+        c->trace_iterations = (int)n;
+    }
+    return 0;
+}
+
+static void default_cache(struct config *c)
+{
+    const char *base = env("XDG_CACHE_HOME"), *home = env("HOME");
+    int n = -1;
+    if (base)
+        n = snprintf(c->cache_dir, sizeof c->cache_dir, "%s/remat", base);
+    else if (home)
+        n = snprintf(c->cache_dir, sizeof c->cache_dir, "%s/.cache/remat", home);
+    if (n < 0 || (size_t)n >= sizeof c->cache_dir)
+        c->cache_dir[0] = '\0';
+}
+
+int config_read(struct config *c, char *err, size_t err_bytes)
+{
+    memset(c, 0, sizeof *c);
+    strcpy(c->solver, "auto");
+    int rc = read_limit(c, err, err_bytes);
+    if (!rc)
+        rc = read_words(c, err, err_bytes);
+    if (!rc)
+        rc = read_numbers(c, err, err_bytes);
+    if (!rc)
+        rc = copy_text(c->solver, sizeof c->solver, "REMAT_SOLVER", err, err_bytes);
+    if (!rc)
+        rc = copy_text(c->plan_path, sizeof c->plan_path, "REMAT_PLAN", err, err_bytes);
+    if (!rc)
+        rc = copy_text(c->trace_out, sizeof c->trace_out, "REMAT_TRACE_OUT", err, err_bytes);
+    if (!rc)
+        rc = copy_text(c->stats, sizeof c->stats, "REMAT_STATS", err, err_bytes);
+    if (!rc)
+        rc = copy_text(c->remat_bin, sizeof c->remat_bin, "REMAT_BIN", err, err_bytes);
+    if (!rc)
+        rc = copy_text(c->cache_dir, sizeof c->cache_dir, "REMAT_CACHE", err, err_bytes);
+    if (!rc && !c->cache_dir[0])
+        default_cache(c);
+    return rc;
+}
+
+uint64_t config_limit_bytes(const struct config *c, uint64_t device_bytes)
+{
+    if (c->limit_pct > 0)
+        return (uint64_t)((double)device_bytes * (c->limit_pct / 100));
+    return c->limit_bytes;
+}

@@ -1,0 +1,50 @@
+/* config.h: what `remat run` and `remat trace` tell the library, through the environment.
+ *
+ * Threads: config_read() is called once, before any other thread of ours exists; the result is read-only afterwards.
+ * Errors: 0, or -EINVAL with one line (no newline, no prefix) in `err`.
+ *
+ *   REMAT_LIMIT       SIZE, or PCT of the device's memory      REMAT_MODE        run (default) | trace
+ *   REMAT_POLICY      auto | plan | dtr | swap | off            REMAT_ITERATIONS  iterations `trace` records (default 1)
+ *   REMAT_PLAN        a plan-1 file                             REMAT_TRACE_OUT   where the opgraph-1 file goes
+ *   REMAT_SOLVER      solver for `remat plan`                   REMAT_STATS       where the statistics go at exit
+ *   REMAT_HOST_SWAP   SIZE of pinned host memory for swap       REMAT_BIN         the remat executable
+ *   REMAT_VERIFY      off | sample | always                     REMAT_CACHE       folder of plans and learnt effects
+ *   REMAT_LOG         see policy/process/log.h                          REMAT_DISABLE     1: the doors stay shut
+ *   REMAT_STATUS_DIR  see policy/process/status.h
+ */
+#ifndef REMAT_POLICY_CONFIG_H
+#define REMAT_POLICY_CONFIG_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum config_policy { POLICY_AUTO, POLICY_PLAN, POLICY_DTR, POLICY_SWAP, POLICY_OFF };
+enum config_verify { VERIFY_OFF, VERIFY_SAMPLE, VERIFY_ALWAYS };
+
+struct config {
+    uint64_t limit_bytes; /* 0: none given in bytes */
+    double limit_pct;     /* of the device's memory; 0: none given so. At most one of the two is set */
+    enum config_policy policy;
+    enum config_verify verify;
+    uint64_t host_swap_bytes; /* 0: the engine's default */
+    bool trace_mode;          /* learn and record only: nothing is evicted but to hold the limit, if there is one */
+    int trace_iterations;     /* at least 1: recorded before learning stops; the program itself runs to its end */
+    /* absolute or relative paths as given; "" when not given */
+    char plan_path[PATH_MAX], trace_out[PATH_MAX], stats[PATH_MAX], remat_bin[PATH_MAX], cache_dir[PATH_MAX];
+    char solver[32]; /* "auto" by default */
+};
+
+/* Reads the process's environment. cache_dir defaults to $XDG_CACHE_HOME/remat, else $HOME/.cache/remat, else "". */
+int config_read(struct config *c, char *err, size_t err_bytes);
+
+/* The limit in bytes on a device of `device_bytes`; 0 when there is no limit. */
+uint64_t config_limit_bytes(const struct config *c, uint64_t device_bytes);
+
+/* Words <-> enums; a negative errno (-EINVAL) when the word is none of them. */
+int config_policy_of(const char *word);
+int config_verify_of(const char *word);
+const char *config_policy_name(enum config_policy p);
+
+#endif

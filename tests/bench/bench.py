@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""make bench: runs the bench programs given, measures the runtime on the simulated GPU, writes build/bench.json:
+{"name": {"value": N, "unit": "...", "baseline": N, "ratio": N}}. Ratios compare within one run; single values are noisy."""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import harness  # noqa: E402
+
+
+def row(value, unit, baseline=None):
+    r = {"value": value, "unit": unit}
+    if baseline:
+        r.update(baseline=baseline, ratio=value / baseline)
+    return r
+
+
+def runtime():
+    args = ["--iters", "16", "--iter-time"]
+    out = {}
+    for w in ("mlp", "cnn", "gpt"):
+        native = harness.run([w] + args)
+        steady = {"native": native.iter_ms()[-1]}
+        for policy in ("swap", "plan"):
+            r = harness.run([w] + args, remat=["--limit", native.peak // 2, "--policy", policy])
+            steady[policy] = r.iter_ms()[-1]
+            if policy == "plan":
+                out["hook_ns_per_launch_" + w] = row(r.stats["hook_ns_per_launch"], "ns")
+                out["driver_memory_calls_steady_" + w] = row(r.stats["driver_memory_calls_steady"], "calls/iteration")
+        for policy in ("swap", "plan"):
+            out["iteration_%s_50pct_%s" % (policy, w)] = row(steady[policy], "ms device time", steady["native"])
+    return out
+
+
+def main():
+    bench = {}
+    for b in sys.argv[1:]:
+        p = subprocess.run([b], capture_output=True, text=True, timeout=300)
+        if p.returncode == 77:
+            continue
+        if p.returncode:
+            print("%s failed (%d): %s" % (b, p.returncode, p.stderr), file=sys.stderr)
+            return 1
+        for line in p.stdout.splitlines():
+            if line.startswith("{"):
+                bench.update(json.loads(line))
+    bench.update(runtime())
+    path = os.path.join(harness.B, "bench.json")
+    with open(path, "w") as f:
+        json.dump(bench, f, indent=1, sort_keys=True)
+    for name, r in sorted(bench.items()):
+        print("%-36s %14.6g %-18s%s" % (name, r["value"], r["unit"],
+                                       "%8.3g x of %.6g" % (r["ratio"], r["baseline"]) if "ratio" in r else ""))
+    print("written to " + path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""Running workloads on the simulated GPU, natively and under remat, and looking at what came of it."""
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+B = os.environ.get("B") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
+REMAT = os.path.join(B, "remat")
+
+
+# A library built with a sanitizer can only be preloaded behind that sanitizer's own runtime.
+RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}.get(os.environ.get("SAN", ""))
+if RUNTIME:
+    RUNTIME = subprocess.run([os.environ.get("CC", "gcc"), "-print-file-name=" + RUNTIME], capture_output=True, text=True).stdout.strip()
+
+
+class Result:
+    def __init__(self, rc, out, err, device, stats):
+        self.rc, self.out, self.err, self.device, self.stats = rc, out, err, device, stats
+
+    @property
+    def losses(self):
+        return re.findall(r"^iter \d+ loss \S+", self.out, re.M)
+
+    @property
+    def checksum(self):
+        m = re.search(r"checksum\s+(\S+)", self.out)
+        return m.group(1) if m else None
+
+    @property
+    def peak(self):
+        return self.device["peak_physical_bytes"]
+
+    def iter_ms(self):
+        """Device time of each iteration, as the program measured it."""
+        return [float(x) for x in re.findall(r"^iter \d+ time ([0-9.eE+-]+)", self.out, re.M)]
+
+
+def run(cmd, remat=None, env=None, timeout=300):
+    """Runs cmd (a list; the first word names a workload or is a path) on the simulated GPU; `remat`: options of `remat run`."""
+    if "/" not in cmd[0]:
+        cmd = [os.path.join(B, "workloads", cmd[0])] + cmd[1:]
+    with tempfile.TemporaryDirectory(prefix="remat-test-") as tmp:
+        dev, sta = os.path.join(tmp, "device.json"), os.path.join(tmp, "stats.json")
+        e = dict(os.environ, SIMGPU_STATS=dev, REMAT_SIMGPU="1", XDG_CACHE_HOME=tmp)
+        e["LD_LIBRARY_PATH"] = os.path.join(B, "simgpu") + ":" + e.get("LD_LIBRARY_PATH", "")
+        if RUNTIME:
+            e["LD_PRELOAD"] = RUNTIME
+        e.update(env or {})
+        if remat is not None:
+            cmd = [REMAT, "run", "--stats", sta] + [str(x) for x in remat] + ["--"] + cmd
+        p = subprocess.run(cmd, env=e, capture_output=True, text=True, timeout=timeout)
+
+        def load(path):
+            try:
+                with open(path) as f:
+                    return json.load(f)
+            except (OSError, ValueError):
+                return {}
+        return Result(p.returncode, p.stdout, p.stderr, load(dev), load(sta))
+
+
+class Checks:
+    """Counts what held and what did not."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def ok(self, condition, what, detail=""):
+        if condition:
+            self.passed += 1
+        else:
+            self.failed += 1
+            print("FAILED: %s %s" % (what, detail))
+        return bool(condition)
+
+    def end(self):
+        print("%d passed, %d failed" % (self.passed, self.failed))
+        return 1 if self.failed or not self.passed else 0

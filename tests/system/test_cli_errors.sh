@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Every broken file of tests/corpus, and wrong usage: exit code 2, one line on stderr that names the file and a position,
+# nothing on stdout, no crash.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+B=${B:-$here/../../build}
+remat=$B/remat
+[ -x "$remat" ] || { echo "no $remat: skipped"; exit 77; }
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+golden=$here/../golden
+failed=0 done=0
+
+fail() { printf '%s\n' "$*"; failed=1; }
+
+# refuse WHAT COMMAND...: WHAT must appear in the message
+refuse() {
+  local what=$1 rc
+  shift
+  "$remat" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+  rc=$?
+  done=$((done + 1))
+  [ $rc -eq 2 ] || fail "exit $rc, not 2: remat $*: $(cat "$tmp/err")"
+  [ ! -s "$tmp/out" ] || fail "output on stdout: remat $*"
+  [ "$(wc -l <"$tmp/err")" -eq 1 ] || fail "not one line: remat $*: $(cat "$tmp/err")"
+  grep -qF -- "$what" "$tmp/err" || fail "\"$what\" is not in: $(cat "$tmp/err")"
+}
+
+for f in "$here"/../corpus/trace_*.json; do
+  refuse "$f:" plan "$f" --limit 50% --solver none
+  grep -qE '\.json:[0-9]+:-?[0-9]+: ' "$tmp/err" || fail "no position: $(cat "$tmp/err")"
+  refuse "$f:" check "$f" "$golden/mlp.plan.json"
+done
+for f in "$here"/../corpus/plan_*.json; do
+  refuse "$f:" check "$golden/mlp.json" "$f"
+  grep -qE '\.json:[0-9]+:-?[0-9]+: ' "$tmp/err" || fail "no position: $(cat "$tmp/err")"
+done
+for f in "$here"/../corpus/instance_*.json; do
+  refuse "$f:" solve "$f"
+  grep -qE '\.json:[0-9]+:-?[0-9]+: ' "$tmp/err" || fail "no position: $(cat "$tmp/err")"
+done
+
+t=$golden/mlp.json
+refuse "no command" plam "$t"
+refuse "give a trace" plan
+refuse "give a trace and --limit" plan "$t"
+refuse "--limit" plan "$t" --limit
+refuse "no size" plan "$t" --limit 12Q
+refuse "no size" plan "$t" --limit 0
+refuse "no size" plan "$t" --limit=-5G
+refuse "no solver" plan "$t" --limit 50% --solver simplex
+refuse "--seed" plan "$t" --limit 50% --solver none --seed x
+refuse "--time-limit" plan "$t" --limit 50% --solver none --time-limit soon
+refuse "unknown option" plan "$t" --limit 50% --slover none
+refuse "unexpected argument" plan "$t" "$t" --limit 50%
+refuse "cannot open" plan "$tmp/none.json" --limit 50%
+refuse "not a file" plan "$tmp" --limit 50%
+refuse "give a trace and a plan" check "$t"
+refuse "give an instance" solve
+refuse "no solver here reads" solve "$golden/other_format.json"
+refuse "--slots" solve "$golden/chain.json" --slots none
+refuse "no solver \"milp\"" solve "$golden/chain.json" --solver milp
+# infeasible: the floor and the op that sets it
+refuse "the floor is 71327808 bytes" plan "$t" --limit 10%
+refuse "op 23 (relu_backward)" plan "$t" --limit 10%
+refuse "without eviction the program needs" plan "$t" --limit 60% --solver none
+# a file that cannot be written is a failure of ours, not of the input
+"$remat" plan "$t" --limit 100% --solver none -o "$tmp/no/such/dir/p.json" >/dev/null 2>"$tmp/err"
+[ $? -eq 1 ] && grep -q "cannot write" "$tmp/err" || fail "unwritable plan: $(cat "$tmp/err")"
+
+echo "$done refusals checked"
+[ $done -gt 100 ] && exit $failed

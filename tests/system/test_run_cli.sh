@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# remat run, trace, status: exit codes, one clear line for each mistake, what the command's environment looks like, signals,
+# the page that status reads.
+set -u
+B=${B:-$(cd "$(dirname "$0")/../.." && pwd)/build}
+. "$(dirname "$0")/../conformance/env.sh"
+remat=$B/remat
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export REMAT_STATUS_DIR=$tmp/status
+unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF REMAT_LIMIT REMAT_POLICY LD_PRELOAD
+# a sanitizer's runtime must already be in front when the library is put there
+[ -n "$PRE" ] && export LD_PRELOAD=${PRE%:}
+one_line() { [ "$(wc -l <"$tmp/err")" = 1 ] && grep -qE '^remat(\[[0-9]+\])?: ' "$tmp/err"; }
+
+# ---- exit codes -------------------------------------------------------------------------------------------------------
+# code WANT ARGS...: exit status of remat ARGS
+code() {
+    local want=$1; shift
+    "$remat" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    local got=$?
+    [ $got = "$want" ] || { cat "$tmp/err"; fail "remat $*: exit $got, not $want"; }
+}
+# refuse WORD ARGS...: exit 125 and one line that names WORD
+refuse() {
+    local word=$1; shift
+    code 125 "$@"
+    one_line || fail "remat $*: not one line: $(cat "$tmp/err")"
+    grep -qF -- "$word" "$tmp/err" || fail "remat $*: the line does not name $word: $(cat "$tmp/err")"
+    [ -s "$tmp/out" ] && fail "remat $*: speaks on stdout"
+}
+code 0 run -- true
+code 1 run -- false
+code 7 run -- sh -c 'exit 7'
+code 127 run -- ./no-such-command
+one_line || fail "no line for a missing command"
+code 127 run -- no-such-command-in-path
+echo 'not a program' >"$tmp/plain"; code 126 run -- "$tmp/plain"
+one_line || fail "no line for a command that cannot run"
+code 126 run -- "$tmp"
+code 0 run --help
+grep -q 'exits with 125' "$tmp/out" || fail "run --help does not tell the exit codes"
+code 0 trace --help
+code 0 status --help
+code 0 doctor --help
+code 2 doctor --no-such-option
+
+# ---- mistakes ---------------------------------------------------------------------------------------------------------
+for size in 0 0G 0% 101% -1 12X '' 1e9 nan 50%% ' 1G' 99999999999999999999; do
+    refuse '--limit' run --limit "$size" -- true
+done
+refuse '--policy' run --policy fast -- true
+refuse '--verify' run --verify often -- true
+refuse '--solver' run --solver magic -- true
+refuse '--host-swap' run --host-swap much -- true
+refuse '--host-swap' run --host-swap 0 -- true
+refuse 'no-such-plan' run --plan no-such-plan -- true
+refuse '--plan' run --plan "$tmp" -- true
+touch plan.json
+refuse '--policy' run --plan plan.json --policy swap -- true
+refuse '--stats' run --stats no-such-folder/s.json -- true
+refuse '--trace-out' run --trace-out "$tmp" -- true
+refuse 'no command' run
+refuse 'no command' run --limit 1G --
+refuse '--frobnicate' run --frobnicate -- true
+refuse 'true' run true
+refuse '-o' trace -- true
+refuse '--iterations' trace -o t.json --iterations 0 -- true
+refuse '--iterations' trace -o t.json --iterations many -- true
+
+# ---- the command's environment ------------------------------------------------------------------------------------------
+# sees NAME WANT ARGS...: the value of NAME that a command started with ARGS finds
+sees() {
+    local name=$1 want=$2; shift 2
+    local got
+    got=$("$remat" "$@" -- sh -c "printf %s \"\${$name-unset}\"" 2>"$tmp/err")
+    [ "$got" = "$want" ] || fail "$name is '$got', not '$want' ($*)"
+}
+lib=$(realpath "$B/libremat.so")
+sees REMAT_LIMIT 12884901888 run --limit 12G
+sees REMAT_LIMIT 1610612736 run --limit=1536MiB
+sees REMAT_LIMIT 37.5% run --limit 37.5%
+sees REMAT_LIMIT unset run
+sees REMAT_POLICY swap run --policy swap
+sees REMAT_MODE run run
+sees REMAT_VERIFY sample run --verify sample
+sees REMAT_HOST_SWAP 1073741824 run --host-swap 1G
+sees REMAT_SOLVER mincut run --solver mincut
+sees REMAT_PLAN "$tmp/plan.json" run --plan plan.json
+sees REMAT_STATS "$tmp/s.json" run --stats s.json
+sees REMAT_TRACE_OUT "$tmp/t.json" run --trace-out t.json
+sees REMAT_BIN "$(realpath "$remat")" run
+sees REMAT_MODE trace trace -o t.json
+sees REMAT_TRACE_OUT "$tmp/t.json" trace -o t.json
+sees REMAT_ITERATIONS 3 trace -o t.json --iterations 3
+sees LD_PRELOAD "$PRE$lib" run
+sees PYTORCH_CUDA_ALLOC_CONF backend:cudaMallocAsync run
+sees PYTORCH_ALLOC_CONF backend:cudaMallocAsync run
+export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,pinned_use_background_threads:True
+sees PYTORCH_CUDA_ALLOC_CONF backend:cudaMallocAsync,pinned_use_background_threads:True run
+{ one_line && grep -q expandable_segments:True "$tmp/err"; } || fail "no warning about what was left out: $(cat "$tmp/err")"
+sees PYTORCH_ALLOC_CONF backend:cudaMallocAsync,pinned_use_background_threads:True run
+unset PYTORCH_CUDA_ALLOC_CONF
+
+# ---- the command is this very process --------------------------------------------------------------------------------------
+"$remat" run -- sh -c 'kill -TERM $$'; [ $? = 143 ] || fail "a signal's exit status is lost"
+"$remat" run -- sleep 30 & pid=$!
+for _ in $(seq 100); do [ "$(cat /proc/$pid/comm 2>/dev/null)" = sleep ] && break; sleep 0.05; done
+[ "$(cat /proc/$pid/comm)" = sleep ] || fail "the command is a child, not this process"
+kill -USR1 $pid; wait $pid 2>/dev/null; [ $? = 138 ] || fail "a signal does not reach the command"
+echo in | "$remat" run -- cat >"$tmp/out"; [ "$(cat "$tmp/out")" = in ] || fail "standard input is not the command's"
+
+# ---- the simulated GPU, where there is no other -----------------------------------------------------------------------------
+if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ] && ! ldconfig -p | grep -q 'libcuda\.so\.1 '; then
+    export REMAT_SIMGPU=1
+    sees LD_LIBRARY_PATH "$(realpath "$SIM")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" run
+    "$remat" run -- "$C/walk" doors libremat.so >"$tmp/out" || { cat "$tmp/out"; fail "remat run with the simulated GPU"; }
+    unset REMAT_SIMGPU
+fi
+
+# ---- where the library is looked for -------------------------------------------------------------------------------------------
+mkdir -p "$tmp/alone" "$tmp/root/bin" "$tmp/root/lib"
+cp "$remat" "$tmp/alone/"; cp "$remat" "$tmp/root/bin/"; cp "$lib" "$tmp/root/lib/"
+"$tmp/root/bin/remat" run -- true || fail "the library is not found in ../lib"
+"$tmp/alone/remat" run -- true 2>"$tmp/err"; [ $? = 125 ] || fail "run without a library"
+{ one_line && grep -q libremat.so "$tmp/err"; } || fail "no line about the missing library: $(cat "$tmp/err")"
+"$tmp/alone/remat" doctor >"$tmp/out"; [ $? = 1 ] || fail "doctor is content without a library"
+grep -q '^BAD *library' "$tmp/out" || fail "doctor does not name the missing library"
+"$remat" doctor >"$tmp/out"; rc=$?
+[ "$(grep -c '^BAD ' "$tmp/out")" = 0 ]; [ $? = $rc ] || fail "doctor's exit status $rc is not its verdict: $(cat "$tmp/out")"
+grep -q '^ok *library' "$tmp/out" || fail "doctor does not find the library"
+grep -qvE '^(ok   |note |BAD  ) |stand in the way$' "$tmp/out" && fail "doctor's lines: $(cat "$tmp/out")"
+
+# ---- status -----------------------------------------------------------------------------------------------------------------------
+status() { "$remat" status "$@" >"$tmp/out" 2>"$tmp/err" || fail "status exits $?"; }
+status; grep -q 'no process' "$tmp/out" || fail "status sees processes where none are"
+mkdir -p "$REMAT_STATUS_DIR"
+cp "$remat" "$REMAT_STATUS_DIR/12345" # what a killed process leaves: a file that nobody locks
+cp "$remat" "$REMAT_STATUS_DIR/notes" # and a file that is none of ours
+status --json
+[ -e "$REMAT_STATUS_DIR/12345" ] && fail "a stale page stays"
+[ -e "$REMAT_STATUS_DIR/notes" ] || fail "status removes what is not its own"
+env -u LD_PRELOAD python3 -c 'import json,sys; assert json.load(open(sys.argv[1])) == {"processes": []}' "$tmp/out" || fail "status --json: $(cat "$tmp/out")"
+exit $failed

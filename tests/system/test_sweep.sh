@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# remat sweep: table, CSV and JSON say the same, nothing on stderr in a pipe, bad requests are refused with exit 2.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+remat=${B:-$here/../../build}/remat
+trace=${REMAT_SHARED:-/nonexistent}/traces/vgg11-b64.json
+[ -x "$remat" ] || { echo "no remat: skipped"; exit 77; }
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+if [ ! -e "$trace" ]; then
+  trace=$tmp/t.json
+  python3 "$here/gen_graph.py" 7 30 >"$trace" || fail "no trace to sweep"
+fi
+args=(sweep "$trace" --limits 100%,85% --solvers none,dtr,anneal --time-limit 1)
+"$remat" "${args[@]}" --json >"$tmp/j" 2>"$tmp/e" || fail "--json: exit $?: $(cat "$tmp/e")"
+[ -s "$tmp/e" ] && fail "a pipe got progress: $(cat "$tmp/e")"
+"$remat" "${args[@]}" --csv >"$tmp/c" 2>"$tmp/e" || fail "--csv: exit $?"
+"$remat" "${args[@]}" >"$tmp/t" 2>"$tmp/e" || fail "table: exit $?"
+python3 - "$tmp/j" "$tmp/c" "$tmp/t" <<'P' || fail "the three forms differ"
+import csv, json, sys
+j = json.load(open(sys.argv[1])); c = list(csv.DictReader(open(sys.argv[2]))); t = open(sys.argv[3]).read().splitlines()
+assert len(j["rows"]) == len(c) == 6 and len(t) == 7, (len(j["rows"]), len(c), len(t))
+for a, b, line in zip(j["rows"], c, t[1:]):
+    assert a["solver"] == b["solver"] == line.split()[3], (a, b, line)
+    assert a["limit_bytes"] == int(b["limit_bytes"])
+    assert a["feasible"] == (b["feasible"] == "1") == ("no plan" not in line), (a, b, line)
+    if a["feasible"]:
+        assert a["peak_bytes"] <= a["limit_bytes"]
+        if a["solver"] != "anneal":
+            assert abs(a["overhead"] - float(b["overhead"])) < 1e-6
+assert j["rows"][0]["feasible"] and j["rows"][0]["overhead"] == 0, j["rows"][0]
+assert not j["rows"][3]["feasible"], "no eviction cannot hold a lower limit"
+P
+for bad in "--limits 0%" "--limits x" "--solvers nobody" "--csv --json" "--time-limit soon"; do
+  # shellcheck disable=SC2086
+  "$remat" sweep "$trace" $bad >"$tmp/o" 2>"$tmp/e"
+  rc=$?
+  [ $rc -eq 2 ] || fail "sweep $bad: exit $rc"
+  [ "$(wc -l <"$tmp/e")" -eq 1 ] || fail "sweep $bad: not one line: $(cat "$tmp/e")"
+done
+"$remat" sweep "$tmp/none.json" >/dev/null 2>&1
+[ $? -eq 2 ] || fail "a missing trace"
+echo "sweep: all well"

@@ -1,0 +1,318 @@
+/* The annealer's schedule: grouping, incremental state against a rebuild from the slots, and plans that replay. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "offline/solvers/anneal/anneal_search.h"
+#include "offline/solvers/anneal/anneal_solve.h"
+#include "offline/model/sim.h"
+
+static uint64_t rng;
+
+static int draw(int n)
+{
+    rng = rng * 6364136223846793005ull + 1442695040888963407ull;
+    return (int)(((rng >> 33) * (uint64_t)n) >> 31);
+}
+
+static struct graph *seal(struct graph_build *b)
+{
+    struct graph *g = NULL;
+    struct graph_fault f = {0};
+    const int rc = graph_seal(b, &g, &f);
+    ck_assert_msg(rc == 0, "op %d buf %d: %s", f.op, f.buf, f.text);
+    graph_build_free(b);
+    return g;
+}
+
+/* A training step as frameworks make it: layers whose activation is changed in place, batch statistics on the side,
+ * saved activations read again by the backward pass, weight gradients that stay. */
+static struct graph *network(int layers, int64_t bytes, int in_place)
+{
+    struct graph_build *b = graph_build_new();
+    const int n_ops = 1 + layers * (in_place ? 2 : 1) + layers + layers;
+    int op = 0, act[64], weight[64], stat[64], grad[64];
+    const int input = graph_build_buf(b, bytes, -1, -1, GRAPH_INPUT);
+    for (int l = 0; l < layers; l++) {
+        weight[l] = graph_build_buf(b, bytes / 8, -1, -1, GRAPH_PARAM);
+        stat[l] = graph_build_buf(b, 1024, -1, -1, GRAPH_STATE);
+    }
+    const int per = in_place ? 2 : 1, bwd = layers * per + 1;
+    for (int l = 0; l < layers; l++) {
+        act[l] = graph_build_buf(b, bytes, l * per, bwd + (layers - 1 - l) + 1, GRAPH_ACTIVATION);
+        graph_build_op(b, "conv", GRAPH_FWD, 1000 + 100 * l);
+        graph_build_operand(b, op, GRAPH_READ, l ? act[l - 1] : input);
+        graph_build_operand(b, op, GRAPH_READ, weight[l]);
+        graph_build_operand(b, op, GRAPH_SIDE, stat[l]);
+        graph_build_operand(b, op++, GRAPH_WRITE, act[l]);
+        if (in_place) {
+            graph_build_op(b, "relu_", GRAPH_FWD, 100);
+            graph_build_operand(b, op++, GRAPH_RMW, act[l]);
+        }
+    }
+    int up = graph_build_buf(b, bytes, op, op + 2, GRAPH_ACTIVATION);
+    graph_build_op(b, "loss", GRAPH_BWD, 500);
+    graph_build_operand(b, op, GRAPH_READ, act[layers - 1]);
+    graph_build_operand(b, op++, GRAPH_WRITE, up);
+    for (int l = layers - 1; l >= 0; l--) {
+        const int down = graph_build_buf(b, bytes, op, op + 2 < n_ops ? op + 2 : n_ops, GRAPH_ACTIVATION);
+        grad[l] = graph_build_buf(b, bytes / 8, op, -1, GRAPH_GRAD);
+        graph_build_op(b, "conv_backward", GRAPH_BWD, 2000);
+        graph_build_operand(b, op, GRAPH_READ, act[l]);
+        graph_build_operand(b, op, GRAPH_READ, up);
+        graph_build_operand(b, op, GRAPH_READ, weight[l]);
+        graph_build_operand(b, op, GRAPH_WRITE, down);
+        graph_build_operand(b, op++, GRAPH_WRITE, grad[l]);
+        up = down;
+    }
+    for (int l = 0; l < layers; l++) {
+        graph_build_op(b, "sgd", GRAPH_OPT, 10);
+        graph_build_operand(b, op, GRAPH_READ, grad[l]);
+        graph_build_operand(b, op++, GRAPH_RMW, weight[l]);
+    }
+    return seal(b);
+}
+
+/* Anything at all: small random graphs with every kind of operand. */
+static struct graph *random_graph(int n_ops)
+{
+    struct graph_build *b = graph_build_new();
+    int pool[400], n = 0, dead_at[400];
+    for (int i = 0; i < 4; i++) {
+        pool[n] = graph_build_buf(b, 1 + draw(100000), -1, -1, GRAPH_PARAM);
+        dead_at[n++] = n_ops + 1;
+    }
+    for (int o = 0; o < n_ops; o++) {
+        char used[400] = {0};
+        graph_build_op(b, "op", GRAPH_FWD, draw(1000));
+        graph_build_op_at(b, o)->opaque = draw(20) == 0;
+        for (int k = draw(4); k > 0; k--) {
+            const int i = draw(n);
+            if (used[i] || dead_at[i] <= o)
+                continue;
+            used[i] = 1;
+            const int dice = draw(10);
+            graph_build_operand(b, o, dice < 7 ? GRAPH_READ : dice == 7 ? GRAPH_RMW : dice == 8 ? GRAPH_SIDE : GRAPH_WRITE,
+                                pool[i]);
+        }
+        for (int k = 1 + draw(2); k > 0; k--) {
+            const int dies = draw(3) ? o + 1 + draw(n_ops - o) : -1;
+            pool[n] = graph_build_buf(b, draw(10) ? 1 + draw(1000000) : 0, o, dies, GRAPH_ACTIVATION);
+            graph_build_operand(b, o, GRAPH_WRITE, pool[n]);
+            dead_at[n++] = dies < 0 ? n_ops + 1 : dies;
+        }
+    }
+    return seal(b);
+}
+
+/* The plan of the schedule as it is now replays, and needs no more memory than the schedule says. */
+static void plan_holds(struct anneal *a)
+{
+    struct plan p = {0};
+    struct sim_result r;
+    ck_assert_int_eq(anneal_clock(a), 0);
+    ck_assert_int_eq(anneal_plan(a, &p), 0);
+    ck_assert_int_eq(sim_run(a->m->g, &p, 0, &r), 0);
+    ck_assert_msg(r.ok, "%s", r.error);
+    ck_assert_msg(r.peak_bytes <= anneal_peak(a), "%lld > %lld", (long long)r.peak_bytes, (long long)anneal_peak(a));
+    ck_assert_int_ge(r.ns, a->m->g->total_ns + a->replay_ns);
+    plan_free(&p);
+}
+
+START_TEST(groups_in_place_chains)
+{
+    struct graph *g = network(6, 1 << 20, 1);
+    struct anneal_model *m = anneal_model_new(g, 0);
+    for (int l = 0; l < 6; l++) {
+        const struct anneal_unit *u = &m->units[m->unit_of_op[2 * l]];
+        ck_assert_int_eq(m->unit_of_op[2 * l], m->unit_of_op[2 * l + 1]);
+        ck_assert_int_eq(u->n_ops, 2);
+        ck_assert_int_eq(u->ns, 1100 + 100 * l);
+        ck_assert_int_eq(u->scratch_bytes, 1024);
+        ck_assert(u->replayable);
+        ck_assert_int_eq(u->until, 13 + 6 + l); /* its weight changes there */
+        ck_assert_int_eq(u->n_in, l ? 1 : 0);   /* the input and the weights are always there */
+    }
+    ck_assert(!m->units[m->unit_of_op[g->n_ops - 1]].replayable);
+    anneal_model_free(m);
+    graph_free(g);
+}
+END_TEST
+
+START_TEST(no_replays_is_the_program)
+{
+    for (int in_place = 0; in_place < 2; in_place++) {
+        struct graph *g = network(10, 1 << 20, in_place);
+        struct anneal_model *m = anneal_model_new(g, 0);
+        struct anneal *a = anneal_new(m);
+        ck_assert_int_eq(anneal_check(a), 0);
+        ck_assert_int_eq(anneal_peak(a), g->baseline_peak_bytes);
+        plan_holds(a);
+        anneal_free(a);
+        anneal_model_free(m);
+        graph_free(g);
+    }
+}
+END_TEST
+
+START_TEST(state_stays_exact)
+{
+    for (int seed = 0; seed < 60; seed++) {
+        rng = (uint64_t)seed;
+        struct graph *g = seed % 3 ? random_graph(5 + draw(60)) : network(4 + draw(20), 1 << 20, seed % 2);
+        struct anneal_model *m = anneal_model_new(g, seed % 2);
+        const int64_t limit = g->floor_bytes + (g->baseline_peak_bytes - g->floor_bytes) / 2 + 1;
+        struct anneal_search *s = anneal_search_new(m, limit, (uint64_t)seed, seed % 2);
+        struct anneal_seq row = {0};
+        for (int round = 0; round < 40; round++) {
+            for (int i = 0; i < 200; i++)
+                anneal_search_step(s, (double)g->total_ns * (round < 30 ? 0.1 : 0.001));
+            ck_assert_int_eq(anneal_check(s->a), 0);
+            plan_holds(s->a);
+            const int64_t peak = anneal_peak(s->a), ns = s->a->replay_ns;
+            ck_assert_int_eq(anneal_save(s->a, &row), 0);
+            ck_assert_int_eq(anneal_regrid(s->a), 0);
+            ck_assert_int_eq(anneal_check(s->a), 0);
+            ck_assert_int_eq(anneal_peak(s->a), peak);
+            ck_assert_int_eq(anneal_load(s->a, &row), 0);
+            ck_assert_int_eq(anneal_check(s->a), 0);
+            ck_assert_int_eq(anneal_peak(s->a), peak);
+            ck_assert_int_eq(s->a->replay_ns, ns);
+        }
+        ck_assert_int_eq(anneal_search_clear(s), 0);
+        ck_assert_int_eq(s->a->replay_ns, 0);
+        anneal_seq_free(&row);
+        anneal_search_free(s);
+        anneal_model_free(m);
+        graph_free(g);
+    }
+}
+END_TEST
+
+START_TEST(plan_and_row_agree)
+{
+    struct graph *g = network(12, 1 << 20, 1);
+    struct anneal_model *m = anneal_model_new(g, 0);
+    struct anneal_search *s = anneal_search_new(m, g->baseline_peak_bytes * 6 / 10, 7, 0);
+    struct anneal_seq row = {0};
+    struct plan p = {0};
+    ck_assert_int_eq(anneal_search_all(s, 0, 2, 0), 0);
+    ck_assert_int_gt(s->best.n, 0);
+    ck_assert_int_eq(anneal_load(s->a, &s->best), 0);
+    ck_assert_int_eq(anneal_plan(s->a, &p), 0);
+    ck_assert_int_eq(anneal_seq_of_plan(m, &p, &row), 0);
+    ck_assert_int_eq(row.n, s->best.n);
+    for (int32_t i = 0; i < row.n; i++)
+        ck_assert_int_eq(row.at[i], s->best.at[i]);
+    plan_free(&p);
+    anneal_seq_free(&row);
+    anneal_search_free(s);
+    anneal_model_free(m);
+    graph_free(g);
+}
+END_TEST
+
+/* The chain of n equal layers: at a limit of k activations fewer than it holds, k layers are run again; nothing is
+ * cheaper, since each replay saves one activation at the peak. */
+START_TEST(finds_the_known_optimum)
+{
+    struct graph *g = network(16, 1 << 20, 0);
+    struct solver_opts o = {.limit_bytes = g->baseline_peak_bytes - 3 * (1 << 20), .seed = 3};
+    struct plan p = {0};
+    struct solver_report r = {0};
+    ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 20, 2, NULL, 0, 0, &p, &r), 0);
+    ck_assert_int_le(r.peak_bytes, o.limit_bytes);
+    ck_assert_int_eq(r.replays, 3);
+    /* the three cheapest that can be absent at the peak: the cost rises with the layer */
+    ck_assert_int_eq(r.planned_ns, g->total_ns + 1000 + 1100 + 1200);
+    plan_free(&p);
+    graph_free(g);
+}
+END_TEST
+
+START_TEST(same_seed_same_plan)
+{
+    struct graph *g = network(20, 1 << 20, 1);
+    struct plan p[2] = {0};
+    for (int k = 0; k < 2; k++) {
+        struct solver_opts o = {.limit_bytes = g->baseline_peak_bytes / 2, .seed = 11};
+        struct solver_report r = {0};
+        ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 60, 1, NULL, 0, 0, &p[k], &r), 0);
+    }
+    ck_assert_uint_eq(p[0].n_steps, p[1].n_steps);
+    for (size_t i = 0; i < p[0].n_steps; i++)
+        ck_assert(p[0].steps[i].kind == p[1].steps[i].kind && p[0].steps[i].id == p[1].steps[i].id);
+    plan_free(&p[0]);
+    plan_free(&p[1]);
+    graph_free(g);
+}
+END_TEST
+
+/* cuBLAS-like: one workspace, overwritten by every op and never read, must not forbid replays. */
+START_TEST(workspace_does_not_pin)
+{
+    for (int persistent = 0; persistent < 2; persistent++) {
+        struct graph_build *b = graph_build_new();
+        const int layers = 8;
+        const int ws = graph_build_buf(b, 5000, persistent ? -1 : 0, persistent ? -1 : 2 * layers + 1, GRAPH_STATE);
+        const int in = graph_build_buf(b, 1 << 20, -1, -1, GRAPH_INPUT);
+        int act[8], op = 0;
+        for (int l = 0; l < layers; l++) {
+            act[l] = graph_build_buf(b, 1 << 20, op, 2 * layers - l + 1, GRAPH_ACTIVATION);
+            graph_build_op(b, "gemm", GRAPH_FWD, 1000);
+            graph_build_operand(b, op, GRAPH_READ, in);
+            graph_build_operand(b, op, GRAPH_WRITE, act[l]);
+            graph_build_operand(b, op++, GRAPH_WRITE, ws);
+        }
+        graph_build_op(b, "loss", GRAPH_FWD, 10);
+        graph_build_operand(b, op++, GRAPH_WRITE, ws);
+        for (int l = layers - 1; l >= 0; l--) {
+            graph_build_op(b, "bwd", GRAPH_BWD, 10);
+            graph_build_operand(b, op, GRAPH_READ, act[l]);
+            graph_build_operand(b, op++, GRAPH_WRITE, ws);
+        }
+        struct graph *g = seal(b);
+        struct solver_opts o = {.limit_bytes = g->baseline_peak_bytes - 4 * (1 << 20), .seed = 1};
+        struct plan p = {0};
+        struct solver_report r = {0};
+        ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 20, 2, NULL, 0, 0, &p, &r), 0);
+        ck_assert_int_eq(r.replays, 4);
+        plan_free(&p);
+        graph_free(g);
+    }
+}
+END_TEST
+
+START_TEST(impossible_says_so)
+{
+    struct graph *g = network(6, 1 << 20, 0);
+    struct solver_opts o = {.limit_bytes = g->floor_bytes - 1, .seed = 1};
+    struct plan p = {0};
+    struct solver_report r = {0};
+    ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 0.2, 1, NULL, 0, 0, &p, &r), -ENOSPC);
+    ck_assert(r.message[0] != 0);
+    plan_free(&p);
+    graph_free(g);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("anneal");
+    TCase *c = tcase_create("anneal");
+    tcase_set_timeout(c, 120);
+    tcase_add_test(c, groups_in_place_chains);
+    tcase_add_test(c, no_replays_is_the_program);
+    tcase_add_test(c, state_stays_exact);
+    tcase_add_test(c, plan_and_row_agree);
+    tcase_add_test(c, finds_the_known_optimum);
+    tcase_add_test(c, same_seed_same_plan);
+    tcase_add_test(c, workspace_does_not_pin);
+    tcase_add_test(c, impossible_says_so);
+    suite_add_tcase(s, c);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    const int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}

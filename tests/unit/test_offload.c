@@ -1,0 +1,189 @@
+/* Stays on the host: when memory goes and comes back, how the engines queue, and plans that cost nothing. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "offline/solvers/anneal/anneal_search.h"
+#include "offline/solvers/anneal/anneal_solve.h"
+#include "offline/model/sim.h"
+
+/* n values made one after another, used again in reverse order at the end, `pause` ops of 1 ms in between; copies of a
+ * value take `copy_ns`. Each value can also be recomputed, at 5 ms. */
+static struct graph *tide(int n, int pause, int64_t bytes, double copy_ns)
+{
+    struct graph_build *b = graph_build_new();
+    const int in = graph_build_buf(b, 16, -1, -1, GRAPH_INPUT);
+    const int n_ops = 2 * n + pause;
+    int val[64], op = 0;
+    for (int i = 0; i < n; i++) {
+        val[i] = graph_build_buf(b, bytes, op, n_ops - i, GRAPH_ACTIVATION);
+        graph_build_op(b, "make", GRAPH_FWD, 5000000);
+        graph_build_operand(b, op, GRAPH_READ, in);
+        graph_build_operand(b, op++, GRAPH_WRITE, val[i]);
+    }
+    for (int i = 0; i < pause; i++) {
+        graph_build_op(b, "wait", GRAPH_FWD, 1000000);
+        graph_build_operand(b, op, GRAPH_READ, in);
+        graph_build_operand(b, op, GRAPH_WRITE, graph_build_buf(b, 16, op, op + 1, GRAPH_ACTIVATION));
+        op++;
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        graph_build_op(b, "use", GRAPH_BWD, 1000000);
+        graph_build_operand(b, op, GRAPH_READ, val[i]);
+        graph_build_operand(b, op, GRAPH_WRITE, graph_build_buf(b, 16, op, -1, GRAPH_GRAD));
+        op++;
+    }
+    struct graph *g = NULL;
+    struct graph_fault f = {0};
+    ck_assert_msg(graph_seal(b, &g, &f) == 0, "%s", f.text);
+    graph_build_free(b);
+    g->host_bytes_per_s = (double)bytes / copy_ns * 1e9;
+    return g;
+}
+
+static int32_t cell_of_op(const struct anneal_model *m, int op)
+{
+    return m->unit_cells[m->units[m->unit_of_op[op]].first_out];
+}
+
+START_TEST(one_stay_in_time)
+{
+    struct graph *g = tide(1, 10, 1000, 2.5e6);
+    struct anneal_model *m = anneal_model_new(g, 1);
+    struct anneal *a = anneal_new(m);
+    const int32_t c = cell_of_op(m, 0);
+    ck_assert_int_eq(anneal_copy_add(a, c, a->op_slot[11]), 0);
+    ck_assert_int_eq(anneal_retime(a), 0);
+    /* made by 5 ms, on the host by 7.5: held while ops 1, 2 and 3 run; back within 2.5 ms before 15: from op 8 on */
+    ck_assert_double_eq(segtree_at(&a->tree, (uint32_t)a->op_slot[3]) - segtree_at(&a->tree, (uint32_t)a->op_slot[4]), 1000);
+    ck_assert_double_eq(segtree_at(&a->tree, (uint32_t)a->op_slot[8]) - segtree_at(&a->tree, (uint32_t)a->op_slot[7]), 1000);
+    ck_assert_int_eq(anneal_check(a), 0);
+    struct plan p = {0};
+    struct sim_result r;
+    ck_assert_int_eq(anneal_plan(a, &p), 0);
+    ck_assert_int_eq(sim_run(g, &p, 0, &r), 0);
+    ck_assert_msg(r.ok, "%s", r.error);
+    ck_assert_int_eq(r.ns, g->total_ns); /* nothing waited */
+    ck_assert_int_eq(r.offloads, 1);
+    anneal_copy_remove(a, 0);
+    ck_assert_int_eq(anneal_check(a), 0);
+    plan_free(&p);
+    anneal_free(a);
+    anneal_model_free(m);
+    graph_free(g);
+}
+END_TEST
+
+START_TEST(too_late_is_refused)
+{
+    struct graph *g = tide(2, 4, 1000, 2.5e6);
+    struct anneal_model *m = anneal_model_new(g, 1);
+    struct anneal *a = anneal_new(m);
+    /* out takes 2.5 ms, back 2.5 ms; from the making of value 1 to its use there are 4 */
+    ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, 1), a->op_slot[6]), 0);
+    ck_assert_int_eq(anneal_retime(a), -EBUSY);
+    ck_assert_int_eq(anneal_clock(a), 0); /* which lets go of it */
+    ck_assert_int_eq(a->copies.n, 0);
+    ck_assert_int_eq(anneal_check(a), 0);
+    ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, 1), a->op_slot[3]), -EINVAL); /* no use of it there */
+    anneal_free(a);
+    anneal_model_free(m);
+    graph_free(g);
+}
+END_TEST
+
+START_TEST(engines_serve_one_after_another)
+{
+    struct graph *g = tide(4, 30, 1000, 7e6);
+    struct anneal_model *m = anneal_model_new(g, 1);
+    struct anneal *a = anneal_new(m);
+    struct plan p = {0};
+    struct sim_result r;
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, i), a->op_slot[37 - i]), 0);
+        ck_assert_int_eq(anneal_retime(a), i < 2 ? 0 : anneal_retime(a)); /* later ones may not fit */
+        if (a->copies.dirty)
+            anneal_clock(a);
+        ck_assert_int_eq(anneal_check(a), 0);
+        ck_assert_int_eq(anneal_plan(a, &p), 0);
+        ck_assert_int_eq(sim_run(g, &p, 0, &r), 0);
+        ck_assert_msg(r.ok, "%s", r.error);
+        ck_assert_int_eq(r.ns, g->total_ns);
+        ck_assert_int_le(r.peak_bytes, anneal_peak(a));
+    }
+    ck_assert_int_ge(a->copies.n, 2);
+    plan_free(&p);
+    anneal_free(a);
+    anneal_model_free(m);
+    graph_free(g);
+}
+END_TEST
+
+START_TEST(copies_beat_replays)
+{
+    struct graph *g = tide(12, 40, 1 << 20, 0.8e6);
+    struct solver_opts o = {.limit_bytes = g->baseline_peak_bytes - 6 * (1 << 20), .seed = 1};
+    struct plan p = {0};
+    struct solver_report with = {0}, without = {0};
+    ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 20, 2, NULL, 0, 0, &p, &without), 0);
+    ck_assert_int_eq(without.replays, 6);
+    o.offload = 1;
+    ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 20, 2, NULL, 0, 0, &p, &with), 0);
+    ck_assert_int_eq(with.planned_ns, g->total_ns); /* there is time for all of it */
+    ck_assert_int_ge(with.offloads, 6);
+    plan_free(&p);
+    graph_free(g);
+}
+END_TEST
+
+/* A small copy engine and nothing to recompute: the computation has to wait, and does. */
+START_TEST(waits_when_nothing_else_fits)
+{
+    struct graph_build *b = graph_build_new();
+    int val[6], op = 0;
+    for (int i = 0; i < 6; i++) {
+        val[i] = graph_build_buf(b, 1 << 20, op, -1, GRAPH_STATE);
+        graph_build_op(b, "make", GRAPH_FWD, 1000);
+        graph_build_op_at(b, op)->opaque = 1;
+        graph_build_operand(b, op++, GRAPH_WRITE, val[i]);
+    }
+    for (int i = 0; i < 6; i++) {
+        graph_build_op(b, "use", GRAPH_BWD, 1000);
+        graph_build_operand(b, op, GRAPH_READ, val[i]);
+        graph_build_operand(b, op, GRAPH_WRITE, graph_build_buf(b, 16, op, op + 1, GRAPH_ACTIVATION));
+        op++;
+    }
+    struct graph *g = NULL;
+    struct graph_fault f = {0};
+    ck_assert_msg(graph_seal(b, &g, &f) == 0, "%s", f.text);
+    graph_build_free(b);
+    g->host_bytes_per_s = 1e9; /* a millisecond a value, out of a microsecond of computation */
+    struct solver_opts o = {.limit_bytes = 4 << 20, .seed = 1, .offload = 1};
+    struct plan p = {0};
+    struct solver_report r = {0};
+    ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 20, 2, NULL, 0, 0, &p, &r), 0);
+    ck_assert_int_le(r.peak_bytes, o.limit_bytes);
+    ck_assert_int_gt(r.planned_ns, g->total_ns);
+    ck_assert_int_eq(r.replays, 0);
+    plan_free(&p);
+    graph_free(g);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("offload");
+    TCase *c = tcase_create("offload");
+    tcase_set_timeout(c, 120);
+    tcase_add_test(c, one_stay_in_time);
+    tcase_add_test(c, too_late_is_refused);
+    tcase_add_test(c, engines_serve_one_after_another);
+    tcase_add_test(c, copies_beat_replays);
+    tcase_add_test(c, waits_when_nothing_else_fits);
+    suite_add_tcase(s, c);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    const int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}

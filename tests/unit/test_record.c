@@ -1,0 +1,122 @@
+/* The record of an iteration: repairs in sealing, and a trace file that the reader of traces takes. */
+#include "offline/model/graph.h"
+#include "tracer/record.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct record r;
+static void setup(void) { memset(&r, 0, sizeof r); }
+static void teardown(void) { record_clear(&r); }
+
+static int new_buf(uint64_t bytes)
+{
+    static uint64_t serial;
+    int k = record_alloc(&r, bytes);
+    serial++;
+    return record_buf(&r, bytes, serial, serial, k);
+}
+
+START_TEST(read_and_write_of_one_buffer_is_in_place)
+{
+    int x = record_buf(&r, 4096, 1, 1, -1);
+    record_op(&r, 1, "relu_", NULL, 0);
+    record_operand(&r, x, 0, 0, REC_READ);
+    record_operand(&r, x, 8, 0, REC_WRITE);
+    ck_assert_int_eq(record_seal(&r), 0);
+    ck_assert_int_eq(record_mode(&r, 0, x), REC_RMW);
+    ck_assert_int_eq(r.operands[0].mode, REC_RMW);
+}
+END_TEST
+
+START_TEST(first_touch_is_birth)
+{
+    int x = new_buf(1 << 20), y;
+    record_op(&r, 1, "half", NULL, 0);
+    record_operand(&r, x, 0, 0, REC_RMW); /* wrote a part of fresh memory */
+    y = new_buf(1 << 20);
+    record_op(&r, 2, "reader", NULL, 0);
+    record_operand(&r, x, 0, 0, REC_READ);
+    record_operand(&r, y, 8, 0, REC_READ); /* nothing has written y */
+    record_free(&r, x);
+    record_op(&r, 3, "later", NULL, 0);
+    record_operand(&r, y, 0, 0, REC_READ);
+    ck_assert_int_eq(record_seal(&r), 0);
+    ck_assert_int_eq(record_mode(&r, 0, x), REC_WRITE);
+    ck_assert_int_eq(r.bufs[x].born, 0);
+    ck_assert_int_eq(r.bufs[x].dies, 2);
+    ck_assert_int_eq(r.bufs[y].born, 1);
+    ck_assert_ptr_null(r.ops[0].why_opaque);
+    ck_assert_ptr_nonnull(r.ops[1].why_opaque);
+    ck_assert_ptr_null(r.ops[2].why_opaque);
+}
+END_TEST
+
+START_TEST(the_reader_takes_the_trace)
+{
+    int w = record_buf(&r, 3000001, 7, 7, -1), side = record_buf(&r, 64, 8, 8, -1);
+    int x = new_buf(5 << 20), s;
+    record_op(&r, 1, "forward \"quoted\"\n", NULL, 100);
+    record_operand(&r, w, 0, 0, REC_READ);
+    record_operand(&r, side, 8, 0, REC_SIDE);
+    record_operand(&r, x, 16, 0, REC_WRITE);
+    r.ops[0].ns = 12345;
+    s = new_buf(100);
+    r.bufs[s].small = r.bufs[side].small = true;
+    record_op(&r, 2, "copy_dtoh", "copies to host memory", 100);
+    record_operand(&r, x, 0, 0, REC_READ);
+    record_operand(&r, s, 8, 0, REC_WRITE);
+    r.ops[1].ns = 1000;
+    record_free(&r, x);
+    record_op(&r, 3, "update", NULL, 100);
+    record_operand(&r, s, 0, 0, REC_READ);
+    record_operand(&r, w, 8, 0, REC_RMW);
+    r.ops[2].ns = 50;
+    record_free(&r, s);
+    record_seal(&r);
+    char path[] = "/tmp/remat-test-XXXXXX", err[400] = "";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    for (int pass = 0; pass < 2; pass++) {
+        struct graph *g;
+        ck_assert_int_eq(record_write(&r, path, pass ? 2 << 20 : 1), 0);
+        ck_assert_msg(graph_load(path, &g, err, sizeof err) == 0, "%s", err);
+        ck_assert_int_eq(g->n_ops, 3);
+        ck_assert_int_eq(g->n_bufs, 4);
+        ck_assert_int_eq(g->total_ns, 13395);
+        ck_assert_int_eq(g->bufs[w].bytes, pass ? 4 << 20 : 3000001);
+        ck_assert_int_eq(g->bufs[s].bytes, pass ? 0 : 100);
+        ck_assert_int_eq(g->ops[1].opaque, 1);
+        ck_assert_int_eq(g->bufs[x].dies, 2);
+        graph_free(g);
+    }
+    unlink(path);
+}
+END_TEST
+
+START_TEST(an_unwritable_place_is_an_error)
+{
+    record_seal(&r);
+    ck_assert_int_lt(record_write(&r, "/nonexistent/folder/trace.json", 1), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("record");
+    TCase *t = tcase_create("record");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, read_and_write_of_one_buffer_is_in_place);
+    tcase_add_test(t, first_touch_is_birth);
+    tcase_add_test(t, the_reader_takes_the_trace);
+    tcase_add_test(t, an_unwritable_place_is_an_error);
+    suite_add_tcase(s, t);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed != 0;
+}

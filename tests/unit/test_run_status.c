@@ -1,0 +1,148 @@
+/* status.c: a page appears with its process, carries what is stored to it, and goes with it, however the process ends. */
+#include "policy/process/status.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char dir[] = "/tmp/remat-status-XXXXXX";
+
+static int entries(void)
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.' || (e->d_name[1] && e->d_name[1] != '.');
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* Whether somebody holds the lock of DIR/pid. */
+static int is_locked(pid_t pid)
+{
+    char path[128];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    snprintf(path, sizeof path, "%s/%d", dir, (int)pid);
+    int fd = open(path, O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fcntl(fd, F_GETLK, &lock), 0);
+    close(fd);
+    return lock.l_type != F_UNLCK;
+}
+
+START_TEST(comes_and_goes)
+{
+    struct status_page *s = status_open();
+    ck_assert_ptr_nonnull(s);
+    ck_assert_int_eq(s->pid, getpid());
+    ck_assert_uint_eq(s->magic, STATUS_MAGIC);
+    ck_assert_int_gt((int)strlen(s->command), 0);
+    status_set_mode(s, "rehearse");
+    uint64_t mode = s->mode_text;
+    ck_assert_int_eq(memcmp(&mode, "rehearse", 8), 0);
+    ck_assert_int_eq(entries(), 1);
+    status_close(s);
+    ck_assert_int_eq(entries(), 0);
+    status_close(NULL);
+}
+END_TEST
+
+/* The regression this guards: a lock that a forked child inherits would keep a dead parent's page alive. */
+START_TEST(killed_owner_with_living_child)
+{
+    int fds[2];
+    ck_assert_int_eq(pipe(fds), 0);
+    pid_t owner = fork();
+    if (owner == 0) {
+        if (!status_open())
+            _exit(1);
+        pid_t child = fork();
+        if (child == 0) { /* outlives its parent until the pipe's other end goes */
+            close(fds[1]);
+            pause();
+        }
+        if (write(fds[1], &child, sizeof child) < 0)
+            _exit(1);
+        pause();
+    }
+    pid_t child = 0;
+    ck_assert_int_eq(read(fds[0], &child, sizeof child), (int)sizeof child);
+    ck_assert_int_eq(is_locked(owner), 1);
+    kill(owner, SIGKILL);
+    waitpid(owner, NULL, 0);
+    ck_assert_int_eq(is_locked(owner), 0);
+    kill(child, SIGKILL);
+    close(fds[0]);
+    close(fds[1]);
+}
+END_TEST
+
+/* A child that forgets the page neither removes it nor unlocks it. */
+START_TEST(forked_child_forgets)
+{
+    int before = entries(); /* the killed owner's page is still there: readers remove it */
+    struct status_page *s = status_open();
+    pid_t child = fork();
+    if (child == 0) {
+        status_after_fork_child(s);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    ck_assert_int_eq(entries(), before + 1);
+    pid_t watcher = fork(); /* a process does not see its own locks */
+    if (watcher == 0) {
+        char path[128];
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        snprintf(path, sizeof path, "%s/%d", dir, (int)getppid());
+        int fd = open(path, O_RDWR);
+        _exit(fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(watcher, &status, 0);
+    ck_assert_int_eq(status, 0);
+    status_store(&s->in_use_bytes, 5);
+    ck_assert_uint_eq(s->in_use_bytes, 5);
+    status_close(s);
+}
+END_TEST
+
+/* A folder that others may write to is not ours to publish in. */
+START_TEST(refuses_a_strange_folder)
+{
+    ck_assert_int_eq(chmod(dir, 0777), 0);
+    ck_assert_ptr_null(status_open());
+    ck_assert_int_eq(chmod(dir, 0700), 0);
+    setenv("REMAT_STATUS_DIR", "/proc/nowhere", 1);
+    ck_assert_ptr_null(status_open());
+}
+END_TEST
+
+int main(void)
+{
+    if (!mkdtemp(dir))
+        return 1;
+    setenv("REMAT_STATUS_DIR", dir, 1);
+    Suite *s = suite_create("status");
+    TCase *t = tcase_create("page");
+    tcase_add_test(t, comes_and_goes);
+    tcase_add_test(t, killed_owner_with_living_child);
+    tcase_add_test(t, forked_child_forgets);
+    tcase_add_test(t, refuses_a_strange_folder);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));)
+        unlinkat(dirfd(d), e->d_name, 0);
+    if (d)
+        closedir(d);
+    rmdir(dir);
+    return failed ? 1 : 0;
+}
