@@ -28,8 +28,8 @@ ABS_B   := $(abspath $(B))
 REMAT_SHARED ?= $(wildcard $(abspath ../shared))
 export REMAT_SHARED
 
-VERSION := 0.1.0
-CPPDEFS := -DREMAT_VERSION='"$(VERSION)"'
+REMAT_VERSION := 0.1.0
+CPPDEFS := -DREMAT_VERSION='"$(REMAT_VERSION)"'
 
 .DEFAULT_GOAL := all
 # V=1 shows the commands
@@ -65,6 +65,7 @@ help:
 	@echo 'make asan tsan  the suite under AddressSanitizer+UBSan, the threaded parts under ThreadSanitizer'
 	@echo 'make fuzz       the readers under libFuzzer, a minute each'
 	@echo 'make bench      build/bench.json'
+	@echo 'make pytorch    build/pytorch/bin/python: PyTorch for the simulated GPU (gigabytes; VERSION=2.11.0 another one)'
 	@echo 'make dist-gpu   a folder of prebuilt binaries for a machine with a GPU'
 
 # ---- objects ------------------------------------------------------------------------------------------

@@ -1,0 +1,18 @@
+# PyTorch on the simulated GPU: $(B)/pytorch/bin/python, what is shown with it and what is tested with it. Included by the root
+# Makefile. Gigabytes are downloaded, so nothing here belongs to `make all` or `make test`.
+#
+#   VERSION      of PyTorch (a list of packages tests/simcuda/pytorch/VERSION.txt says what belongs to it)
+#   PYTORCH_DIR  an environment elsewhere, made there if need be and linked to: several checkouts can share one
+
+PYTORCH_DIR ?=
+PYTORCH_VERSION := $(if $(filter command line environment,$(origin VERSION)),$(VERSION),2.15.0)
+
+.PHONY: pytorch
+pytorch: $(DEPS_STAMP)
+	@if [ -n "$(PYTORCH_DIR)" ]; then \
+	  bash tests/simcuda/pytorch/install.sh "$(abspath $(PYTORCH_DIR))" "$(PYTORCH_VERSION)" && \
+	  if [ -d $(B)/pytorch ] && [ ! -L $(B)/pytorch ]; then rm -rf $(B)/pytorch; fi && \
+	  ln -sfn "$(abspath $(PYTORCH_DIR))" $(B)/pytorch; \
+	else \
+	  if [ -L $(B)/pytorch ]; then rm $(B)/pytorch; fi; \
+	  bash tests/simcuda/pytorch/install.sh $(ABS_B)/pytorch "$(PYTORCH_VERSION)"; fi
