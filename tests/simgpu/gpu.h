@@ -86,7 +86,8 @@ typedef struct {
     double flops_per_s, bytes_per_s, host_bytes_per_s;
     uint64_t launch_ns;
     uint64_t chaos_seed;
-    bool chaos, guard, guard_off; /* SIMGPU_GUARD=1, =0 */
+    bool chaos, adversary;        /* SIMGPU_CHAOS: either of its forms; =adversary[:SEED] */
+    bool guard, guard_off;        /* SIMGPU_GUARD=1, =0 */
     const char *stats_path; /* NULL: none */
 } gpu_settings;
 extern gpu_settings gpu_cfg;
@@ -155,6 +156,8 @@ typedef struct {
     uint64_t seq;
 } gpu_dep;
 
+enum gpu_engine { GPU_ENGINE_NONE, GPU_ENGINE_COMPUTE, GPU_ENGINE_HTOD, GPU_ENGINE_DTOH };
+
 typedef struct gpu_op {
     struct gpu_op *next;
     uint64_t seq;
@@ -163,9 +166,18 @@ typedef struct gpu_op {
     bool touches_memory;            /* runs under the fault guard */
     bool runs_when_failed;          /* executed even after a sticky error */
     bool skipped;                   /* was not executed: the context had failed */
+    enum gpu_engine engine;         /* this and the next two: for the adversary alone */
+    uint64_t order;                 /* over all streams, by enqueueing */
+    uint64_t since_ns;              /* real time of enqueueing */
     void (*exec)(struct gpu_op *);  /* on the worker, unlocked; NULL: nothing to do */
     void (*retire)(struct gpu_op *);/* under gpu_lock, after it ran or was skipped; NULL: free(op) */
 } gpu_op;
+
+/* How often an event or a stream was asked whether it is done with nothing enqueued in between. */
+typedef struct {
+    uint64_t order;
+    unsigned times;
+} gpu_asked;
 
 struct CUstream_st {
     CUcontext ctx;
@@ -183,6 +195,12 @@ struct CUstream_st {
     uint64_t end_ns;         /* simulated time at which everything enqueued so far is over */
     uint64_t chaos;          /* state of this stream's random numbers */
     CUstreamAttrValue hints[16]; /* by attribute id */
+    /* for the adversary alone */
+    CUstream next_busy;
+    uint64_t demanded, spread; /* up to where the host wants it done; up to where that was said to what comes before */
+    uint64_t granted_ns;       /* real time */
+    bool is_busy, granted, set_aside;   /* has a queue; its first operation may run, or runs; without keeping others */
+    gpu_asked asked;
     pthread_cond_t work;
 };
 
@@ -192,6 +210,7 @@ struct CUevent_st {
     CUstream stream; /* of the last record, holds a reference; NULL: never recorded */
     uint64_t seq;
     uint64_t ns;     /* simulated time of the last record */
+    gpu_asked asked;
 };
 
 /* The calling thread's current context, NULL: none. */
@@ -218,8 +237,6 @@ CUresult gpu_ctx_wait_host(CUcontext ctx);
 
 /* ---- execution (gpu_exec.c) -------------------------------------------------------------------------------- */
 
-enum gpu_engine { GPU_ENGINE_NONE, GPU_ENGINE_COMPUTE, GPU_ENGINE_HTOD, GPU_ENGINE_DTOH };
-
 /* Appends op to s and returns its sequence number. Adds the legacy stream's ordering rules to op->deps and
    places it on the simulated clock for ns on that engine. Takes op. */
 uint64_t gpu_exec_enqueue(CUstream s, gpu_op *op, enum gpu_engine engine, uint64_t ns);
@@ -233,8 +250,31 @@ CUresult gpu_exec_wait(CUstream s, uint64_t seq);
 void gpu_exec_drain(CUcontext ctx);
 /* True on a worker inside a kernel or a host callback, where driver calls are forbidden. */
 bool gpu_exec_inside(void);
-void gpu_exec_progress(void); /* wakes whoever waits for s->done or a sticky error */
+/* Wakes whoever waits for s->done or a sticky error. */
+void gpu_exec_progress(void);
+/* Sleeps until something is done, ns at most. Drops gpu_lock meanwhile. */
+void gpu_exec_wait_a_moment(uint64_t ns);
 void gpu_exec_stop_for_exit(void);
+
+/* ---- the adversary (gpu_adversary.c): without SIMGPU_CHAOS=adversary these do nothing ------------------------- */
+
+/* Lets the next operation run, if one may. */
+void gpu_adversary_choose(void);
+/* Called for every operation as it is enqueued, and when it is over and taken off its queue. */
+void gpu_adversary_enqueued(CUstream s, gpu_op *op, enum gpu_engine engine);
+void gpu_adversary_finished(CUstream s);
+/* On the worker of s, which has an operation: returns when that may run. Drops gpu_lock meanwhile. */
+void gpu_adversary_await_grant(CUstream s);
+/* The operation that runs in s does not end before others run. */
+void gpu_adversary_set_aside(CUstream s);
+/* The host wants s done up to seq; everything. */
+void gpu_adversary_demand(CUstream s, uint64_t seq);
+void gpu_adversary_demand_all(void);
+bool gpu_adversary_is_demanded(CUstream s); /* what runs in s is */
+/* Counts a query that is answered with "not ready"; true: it was asked often enough, demand it. */
+bool gpu_adversary_asked(gpu_asked *a);
+/* At the entry of a driver call, not under gpu_lock: waits for what has been let go. */
+void gpu_adversary_settle(void);
 
 /* ---- simulated clock (gpu_clock.c) -------------------------------------------------------------------------- */
 

@@ -114,10 +114,16 @@ CUresult gpu_config_read(void)
                       "want a power of two from the page size to 1G");
     const char *chaos = getenv("SIMGPU_CHAOS");
     if (chaos && *chaos) {
+        static const char word[] = "adversary";
         char *end;
-        gpu_cfg.chaos_seed = strtoull(chaos, &end, 0);
-        if (*end)
-            return refuse("SIMGPU_CHAOS", chaos, "want a number, the seed");
+        gpu_cfg.adversary = !strncmp(chaos, word, sizeof word - 1);
+        const char *seed = gpu_cfg.adversary ? chaos + sizeof word - 1 : chaos;
+        bool none = gpu_cfg.adversary && !*seed;
+        if (gpu_cfg.adversary && *seed == ':')
+            seed++;
+        gpu_cfg.chaos_seed = strtoull(seed, &end, 0);
+        if (!none && (*end || *seed < '0' || *seed > '9' || (gpu_cfg.adversary && seed[-1] != ':')))
+            return refuse("SIMGPU_CHAOS", chaos, "want a number, the seed, or adversary, or adversary:SEED");
         gpu_cfg.chaos = true;
     }
     const char *guard = getenv("SIMGPU_GUARD");

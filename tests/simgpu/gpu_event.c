@@ -104,6 +104,8 @@ static CUresult query(CUevent e)
 {
     gpu_lock();
     CUresult r = !live(e) ? CUDA_ERROR_INVALID_HANDLE : done(e) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (r == CUDA_ERROR_NOT_READY && gpu_adversary_asked(&e->asked))
+        gpu_adversary_demand(e->stream, e->seq);
     gpu_unlock();
     return r;
 }

@@ -4,7 +4,8 @@
  * An operation starts when it is at the head of its queue and every (stream, sequence number) it depends on
  * is done. Order between streams comes from those pairs alone, so everything the driver leaves open really
  * is open; with SIMGPU_CHAOS the workers make use of it: they hold operations back, now for a moment, now
- * until another stream has moved or somebody waits.
+ * until another stream has moved or somebody waits. SIMGPU_CHAOS=adversary chooses what runs when
+ * (gpu_adversary.c).
  *
  * A fault makes the context's error stick. What is still queued is then retired without being executed,
  * except stream callbacks, which the driver promises to call with the error.
@@ -31,6 +32,7 @@ void gpu_exec_progress(void)
 {
     if (progress_waiters)
         pthread_cond_broadcast(&progress);
+    gpu_adversary_choose();
 }
 
 static void wait_for_progress(void)
@@ -52,6 +54,11 @@ static bool wait_for_progress_at_most(uint64_t ns)
     int r = pthread_cond_timedwait(&progress, &gpu_mutex, &t);
     progress_waiters--;
     return r != ETIMEDOUT;
+}
+
+void gpu_exec_wait_a_moment(uint64_t ns)
+{
+    wait_for_progress_at_most(ns);
 }
 
 static uint64_t random_next(uint64_t *state)
@@ -89,10 +96,12 @@ static void *worker(void *arg)
         gpu_op *op = s->head;
         if (!op)
             break;
+        if (gpu_cfg.adversary)
+            gpu_adversary_await_grant(s);
         for (unsigned i = 0; i < op->n_deps; i++)
             while (op->deps[i].stream->done < op->deps[i].seq && !s->ctx->sticky)
                 wait_for_progress();
-        if (gpu_cfg.chaos && op->exec && !s->ctx->sticky)
+        if (gpu_cfg.chaos && !gpu_cfg.adversary && op->exec && !s->ctx->sticky)
             be_unkind(s);
         while (gpu_exiting) /* the process ends under our feet: start nothing more */
             wait_for_progress();
@@ -127,6 +136,8 @@ static void *worker(void *arg)
             op->retire(op);
         else
             free(op);
+        if (gpu_cfg.adversary)
+            gpu_adversary_finished(s);
         gpu_exec_progress();
     }
     s->has_worker = false;
@@ -217,7 +228,10 @@ uint64_t gpu_exec_enqueue(CUstream s, gpu_op *op, enum gpu_engine engine, uint64
         return op->seq;
     }
     pthread_cond_signal(&s->work);
-    return op->seq;
+    uint64_t seq = op->seq; /* the adversary may let it run and end while this call sleeps */
+    if (gpu_cfg.adversary)
+        gpu_adversary_enqueued(s, op, engine);
+    return seq;
 }
 
 CUresult gpu_exec_wait(CUstream s, uint64_t seq)
@@ -227,6 +241,7 @@ CUresult gpu_exec_wait(CUstream s, uint64_t seq)
     host_waiters++;
     if (gpu_cfg.chaos && s->done < seq)
         gpu_exec_progress(); /* once: workers that hold back look at host_waiters */
+    gpu_adversary_demand(s, seq);
     /* after a failure too: until nothing touches the caller's memory */
     while (s->done < seq && s->has_worker && !gpu_exiting)
         wait_for_progress();
@@ -243,6 +258,7 @@ void gpu_exec_drain(CUcontext ctx)
             s = s->next_in_ctx;
             continue;
         }
+        gpu_adversary_demand(s, s->enqueued);
         wait_for_progress();
         s = ctx->streams; /* the list may have changed meanwhile */
     }

@@ -101,6 +101,8 @@ CUresult gpu_enter(gpu_call *call, enum gpu_need need)
         return CUDA_ERROR_DEINITIALIZED;
     if (gpu_exec_inside())
         return CUDA_ERROR_NOT_PERMITTED;
+    if (gpu_cfg.adversary)
+        gpu_adversary_settle();
     if (call->fault >= 0 && gpu_config_fault_hits(call->fault))
         return injected_error(call->name);
     if (need == GPU_NEED_INIT)

@@ -9,7 +9,7 @@
 
 typedef struct {
     gpu_op op;
-    CUcontext ctx;
+    CUstream stream;
     uintptr_t at;
     uint64_t value;
     unsigned flags;
@@ -45,7 +45,10 @@ static void run_wait(gpu_op *op)
     struct timespec nap = { 0, 20000 };
     while (!met(w)) {
         gpu_lock();
-        bool give_up = w->ctx->sticky || gpu_exiting;
+        gpu_adversary_set_aside(w->stream);
+        if (gpu_cfg.adversary && gpu_adversary_is_demanded(w->stream))
+            gpu_adversary_demand_all();
+        bool give_up = w->stream->ctx->sticky || gpu_exiting;
         gpu_unlock();
         if (give_up)
             return;
@@ -68,7 +71,7 @@ static CUresult word(CUstream h, bool per_thread, bool wait, bool wide, CUdevice
     gpu_range *r = gpu_range_find(at);
     CUresult e = !s ? CUDA_ERROR_INVALID_HANDLE : !r ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (!e) {
-        *op = (word_op){ { .exec = wait ? run_wait : run_write, .touches_memory = true }, s->ctx, at, value, flags, wide };
+        *op = (word_op){ { .exec = wait ? run_wait : run_write, .touches_memory = true }, s, at, value, flags, wide };
         gpu_exec_enqueue(s, &op->op, GPU_ENGINE_NONE, 0);
     }
     gpu_unlock();

@@ -143,6 +143,7 @@ static CUresult wait_for_all(CUcontext ctx, bool blocking_only)
             end_ns = s->end_ns;
         if (s->done < s->enqueued) {
             goals[n++] = (goal){ s, s->enqueued };
+            s->demanded = s->enqueued; /* all at once, before the first wait */
             gpu_stream_ref(s);
         }
     }
@@ -230,6 +231,12 @@ static CUresult query(CUstream h, bool per_thread)
     gpu_lock();
     CUstream s = gpu_stream_resolve(h, per_thread);
     CUresult r = !s ? CUDA_ERROR_INVALID_HANDLE : gpu_stream_idle(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (r == CUDA_ERROR_NOT_READY && gpu_adversary_asked(&s->asked)) {
+        gpu_adversary_demand(s, s->enqueued);
+        for (CUstream o = s->is_legacy ? s->ctx->streams : NULL; o; o = o->next_in_ctx)
+            if (o->blocking)
+                gpu_adversary_demand(o, o->enqueued);
+    }
     gpu_unlock();
     return r;
 }

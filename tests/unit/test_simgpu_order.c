@@ -1,17 +1,22 @@
 /*
  * Streams, events and callbacks of the simulated GPU: what is ordered is, under every interleaving, and what is
- * asynchronous really is. The loops run under several SIMGPU_CHAOS seeds.
+ * asynchronous really is. The loops run under several SIMGPU_CHAOS seeds, and under the adversary with several.
  */
 #include <pthread.h>
 
 #include "tests/simgpu/testing.h"
 
-enum { SEEDS = 6 };
+enum { PLAIN_SEEDS = 6, ADVERSARIES = 16, SEEDS = PLAIN_SEEDS + ADVERSARIES };
 
 static void start_with_chaos(int seed)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%d", seed + 1);
+    char text[32];
+    if (seed < PLAIN_SEEDS)
+        snprintf(text, sizeof text, "%d", seed + 1);
+    else if (seed == PLAIN_SEEDS)
+        snprintf(text, sizeof text, "adversary");
+    else
+        snprintf(text, sizeof text, "adversary:%d", seed - PLAIN_SEEDS);
     setenv("SIMGPU_CHAOS", text, 1);
     start();
 }
