@@ -12,174 +12,191 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct rt rt;
+/* The process. Devices are set up by the first call that needs one, and stay. */
+enum { MAX_DEVICES = 64 };
+static struct {
+    const struct drv *drv;
+    struct config cfg;
+    struct status_page *status;
+    struct device *dev[MAX_DEVICES]; /* in the order in which they were first used; [0] is the one that traces and reports */
+    unsigned n_dev;
+} process;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool active;
-static bool setup_tried;
 
-int eng_query_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr, const struct slot *s, CUresult *res);
+int eng_query_attribute(struct device *d, void *data, CUpointer_attribute attr, CUdeviceptr ptr, const struct slot *s, CUresult *res);
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
-const char *rt_code_name(int code)
+const char *rt_code_name(struct device *d, int code)
 {
     const char *name = NULL;
-    if (rt.drv && rt.drv->cuGetErrorName)
-        rt.drv->cuGetErrorName((CUresult)code, &name);
+    if (d->drv->cuGetErrorName)
+        d->drv->cuGetErrorName((CUresult)code, &name);
     return name ? name : "unknown error";
-}
-
-void rt_give_up(const char *what, int code)
-{
-    log_once(SAY_WARN, "%s failed (%d): remat stands aside, the program runs as without it", what, code);
-    atomic_store(&active, false);
-    rt.active = false;
 }
 
 bool eng_active(void) { return atomic_load_explicit(&active, memory_order_relaxed); }
 
-int eng_start(const struct drv *d)
+int eng_start(const struct drv *drv)
 {
     char err[256];
     const char *missing = NULL;
     log_init(getenv("REMAT_LOG"));
-    if (config_read(&rt.cfg, err, sizeof err)) {
+    if (config_read(&process.cfg, err, sizeof err)) {
         log_say(SAY_ERROR, "%s: remat stands aside", err);
         return -EINVAL;
     }
-    rt.drv = d;
-    if (!drv_complete(d, &missing)) {
+    process.drv = drv;
+    if (!drv_complete(drv, &missing)) {
         log_say(SAY_WARN, "the driver has no %s (CUDA 11.2 or newer is needed): remat stands aside", missing);
         return -ENOSYS;
     }
-    if (rt.cfg.policy == POLICY_OFF && !rt.cfg.trace_mode && !rt.cfg.trace_out[0])
+    if (process.cfg.policy == POLICY_OFF && !process.cfg.trace_mode && !process.cfg.trace_out[0])
         return -ENOTSUP;
-    if (learn_init())
-        return -ENOMEM;
-    rt.status = status_open();
-    rt.active = true;
+    process.status = status_open();
     atomic_store(&active, true);
     return 0;
 }
 
-static int set_up(void)
+static int set_up(struct device *d)
 {
     size_t total = 0;
-    setup_tried = true;
-    if (rt.drv->cuCtxGetDevice(&rt.dev) != CUDA_SUCCESS || rt.drv->cuCtxGetCurrent(&rt.ctx) != CUDA_SUCCESS ||
-        rt.drv->cuDeviceTotalMem_v2(&total, rt.dev) != CUDA_SUCCESS)
+    if (d->drv->cuCtxGetCurrent(&d->ctx) != CUDA_SUCCESS || d->drv->cuDeviceTotalMem_v2(&total, d->dev) != CUDA_SUCCESS)
         return -EIO;
-    rt.device_bytes = total;
-    rt.limit_bytes = config_limit_bytes(&rt.cfg, total);
-    if (!rt.limit_bytes || rt.limit_bytes > total)
-        rt.limit_bytes = total;
-    int r = mem_init();
-    if (!r)
-        r = stream_init();
-    if (!r)
-        r = swap_init();
-    if (!r)
-        rt.ready = true;
-    if (rt.status) {
-        status_store(&rt.status->limit_bytes, rt.limit_bytes);
-        status_set_mode(rt.status, eng_mode_name());
+    d->device_bytes = total;
+    d->limit_bytes = config_limit_bytes(d->cfg, total);
+    if (!d->limit_bytes || d->limit_bytes > total)
+        d->limit_bytes = total;
+    int r = 0;
+    if ((r = learn_init(d)) || (r = foreign_init(d)) || (r = planner_init(d)) || (r = stats_init(d)) || (r = mem_init(d)) ||
+        (r = stream_init(d)) || (r = swap_init(d)))
+        return r;
+    d->ready = true;
+    if (d->status) {
+        status_store(&d->status->limit_bytes, d->limit_bytes);
+        status_set_mode(d->status, device_mode_name(d));
     }
-    return r;
+    return 0;
 }
 
-/* With the lock held: the device part stands, and the calling thread's device is the managed one. */
-static bool here(void)
+/* With the lock held: the device of the calling thread's context, set up; NULL where remat stands aside. */
+static struct device *here(void)
 {
-    if (!rt.ready) {
-        if (setup_tried)
-            return false;
-        int r = set_up();
-        if (r == -EIO) {
-            setup_tried = false; /* no context yet: a later call will have one */
-            return false;
-        }
-        if (r) {
-            rt_give_up("setting up device memory", r);
-            return false;
-        }
-    }
     CUdevice dev;
-    if (rt.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS || dev != rt.dev)
-        return false;
-    return true;
+    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+        return NULL; /* no context yet: a later call will have one */
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->dev == dev)
+            return process.dev[i]->ready && !process.dev[i]->gone ? process.dev[i] : NULL;
+    struct device *d = process.n_dev < MAX_DEVICES ? calloc(1, sizeof *d) : NULL;
+    if (!d)
+        return NULL;
+    d->drv = process.drv;
+    d->cfg = &process.cfg;
+    d->dev = dev;
+    d->primary = process.n_dev == 0;
+    d->status = d->primary ? process.status : NULL;
+    process.dev[process.n_dev++] = d;
+    int r = set_up(d);
+    if (r) {
+        log_say(SAY_WARN, "setting up device %d failed (%s): remat stands aside there, the program runs as without it", (int)dev, strerror(-r));
+        return NULL;
+    }
+    return d;
+}
+
+/* The device whose managed memory holds the address, or NULL. The reservations never move: no lock is needed. */
+static struct device *holder_of(CUdeviceptr ptr)
+{
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->ready && !process.dev[i]->gone && mem_in_reservation(process.dev[i], ptr))
+            return process.dev[i];
+    return NULL;
 }
 
 void eng_finish(void)
 {
     static atomic_bool done;
-    if (atomic_exchange(&done, true) || !rt.drv)
+    if (atomic_exchange(&done, true) || !process.drv)
         return;
     pthread_mutex_lock(&lock);
-    planner_stop();
-    if (learn_trace_missing())
+    bool missing = process.cfg.trace_out[0];
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->ready) {
+            planner_stop(process.dev[i]);
+            missing &= learn_trace_missing(process.dev[i]);
+        }
+    if (missing)
         log_say(SAY_WARN, "no trace was written: the program ended before an iteration had been recognised and recorded (it takes "
                           "about four alike)");
-    stats_write();
-    status_close(rt.status);
-    rt.status = NULL;
+    stats_write(&process.cfg, process.dev, process.n_dev);
+    status_close(process.status);
+    process.status = NULL;
+    for (unsigned i = 0; i < process.n_dev; i++)
+        process.dev[i]->status = NULL;
     pthread_mutex_unlock(&lock);
 }
 
 void eng_after_fork_child(void)
 {
     atomic_store(&active, false);
-    status_after_fork_child(rt.status);
-    rt.status = NULL;
-    rt.drv = NULL; /* eng_finish in the child writes nothing */
+    status_after_fork_child(process.status);
+    process.status = NULL;
+    process.drv = NULL; /* eng_finish in the child writes nothing */
+}
+
+const char *device_mode_name(const struct device *d)
+{
+    static const char *const names[] = {"observe", "probe", "plan", "rehearse", "enforce", "swap"};
+    return d->mode == MODE_OBSERVE && d->cfg->policy == POLICY_SWAP ? "swap" : names[d->mode];
 }
 
 const char *eng_mode_name(void)
 {
-    static const char *const names[] = {"observe", "probe", "plan", "rehearse", "enforce", "swap"};
-    if (!rt.ready)
-        return rt.active ? "observe" : "off";
-    if (rt.mode == MODE_OBSERVE && rt.cfg.policy == POLICY_SWAP)
-        return "swap";
-    return names[rt.mode];
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->ready)
+            return device_mode_name(process.dev[i]);
+    return eng_active() ? "observe" : "off";
 }
 
-static void turn(void)
+static void turn(struct device *d)
 {
-    enum rt_mode before = rt.mode;
-    exec_turn();
-    learn_turn();
-    if (rt.mode != before && rt.status)
-        status_set_mode(rt.status, eng_mode_name());
+    enum rt_mode before = d->mode;
+    exec_turn(d);
+    learn_turn(d);
+    if (d->mode != before && d->status)
+        status_set_mode(d->status, device_mode_name(d));
 }
 
 /* ---- managed memory ------------------------------------------------------------------------------------------------ */
 
-static void say_no_room(uint64_t bytes)
+static void say_no_room(struct device *d, uint64_t bytes)
 {
     log_say(SAY_ERROR,
             "out of memory: an allocation of %llu MiB does not fit: limit %llu MiB, %llu MiB held by the program, %llu MiB of "
             "them cannot move; swapping may use %llu MiB of host memory (--host-swap); raise --limit",
-            rt_mib(bytes), rt_mib(rt.limit_bytes), rt_mib(rt.live_bytes + rt.foreign_bytes),
-            rt_mib(rt.foreign_bytes + (mem_arena_chunks() << rt.shift)), rt_mib(rt.host_limit_bytes));
+            rt_mib(bytes), rt_mib(d->limit_bytes), rt_mib(d->live_bytes + d->foreign_bytes),
+            rt_mib(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)), rt_mib(d->host_limit_bytes));
 }
 
-static int alloc_slot(uint64_t bytes, unsigned t, struct slot **out)
+static int alloc_slot(struct device *d, uint64_t bytes, unsigned t, struct slot **out)
 {
-    struct slot *s = rt.mode == MODE_REHEARSE || rt.mode == MODE_ENFORCE ? exec_alloc(bytes) : NULL;
+    struct slot *s = d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE ? exec_alloc(d, bytes) : NULL;
     bool planned = s && s->fixed_ord >= 0;
     if (!s) {
         /* What has never been touched needs no copy, so it would cost nothing to promise for ever: the sum is bounded by
          * what the device and the host together can hold. */
-        if (rt.live_bytes + bytes > rt.limit_bytes + rt.host_limit_bytes || mem_slot_new(bytes, &s))
+        if (d->live_bytes + bytes > d->limit_bytes + d->host_limit_bytes || mem_slot_new(d, bytes, &s))
             return -ENOMEM;
     }
     if (s->kind == SLOT_SMALL) {
-        stream_order(t, s->uses_mask);
+        stream_order(d, t, s->uses_mask);
         s->uses_mask = 0;
     }
-    s->mark = ++rt.mark;
-    if (!planned && s->kind == SLOT_LARGE && mem_back(s, t)) {
-        mem_slot_free(s);
+    s->mark = ++d->mark;
+    if (!planned && s->kind == SLOT_LARGE && mem_back(d, s, t)) {
+        mem_slot_free(d, s);
         return -ENOMEM;
     }
     *out = s;
@@ -192,32 +209,45 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream 
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     int r = CUDA_SUCCESS;
-    if (!here() || rt.capturing) {
+    struct device *d = here();
+    if (!d || d->capturing) {
         pthread_mutex_unlock(&lock);
-        return pool ? (int)rt.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream) : (int)rt.drv->cuMemAllocAsync(out, bytes, stream);
+        return pool ? (int)process.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream)
+                    : (int)process.drv->cuMemAllocAsync(out, bytes, stream);
     }
-    turn();
+    turn(d);
     struct slot *s;
-    if (alloc_slot(bytes, stream_index(stream), &s)) {
-        say_no_room(bytes);
+    if (alloc_slot(d, bytes, stream_index(d, stream), &s)) {
+        say_no_room(d, bytes);
         r = CUDA_ERROR_OUT_OF_MEMORY;
     } else {
         s->pool = pool;
-        learn_alloc(s);
-        mem_note_peak();
+        learn_alloc(d, s);
+        mem_note_peak(d);
         *out = s->va;
     }
     pthread_mutex_unlock(&lock);
     return r;
 }
 
-static void free_slot(struct slot *s)
+static void free_slot(struct device *d, struct slot *s)
 {
-    bool kept = (rt.mode == MODE_REHEARSE || rt.mode == MODE_ENFORCE) && exec_free(s);
+    bool kept = (d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE) && exec_free(d, s);
     if (kept)
         return;
-    learn_free(s);
-    mem_slot_free(s);
+    learn_free(d, s);
+    mem_slot_free(d, s);
+}
+
+static void uncount(struct device *d, uint64_t bytes) { d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes; }
+
+/* The device that counts this memory of the program's own forgets its row; NULL: nobody counts it. */
+static struct device *detach(uint64_t key, uint64_t *bytes, bool *is_range)
+{
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->ready && foreign_detach(process.dev[i], key, bytes, is_range))
+            return process.dev[i];
+    return NULL;
 }
 
 /* Memory of the program's own. The row goes before the driver's call: right after it another thread may be given the same
@@ -227,13 +257,15 @@ static int free_foreign(CUdeviceptr ptr, CUstream stream)
     uint64_t bytes = 0;
     bool is_range = false;
     pthread_mutex_lock(&lock);
-    bool known = foreign_detach(ptr, &bytes, &is_range);
+    struct device *d = detach(ptr, &bytes, &is_range);
     pthread_mutex_unlock(&lock);
-    int r = stream ? rt.drv->cuMemFreeAsync(ptr, stream) : rt.drv->cuMemFree_v2(ptr);
-    if (known && r == CUDA_SUCCESS)
-        eng_foreign_cancel(bytes);
-    else if (known)
-        eng_foreign_commit(ptr, bytes, is_range);
+    int r = stream ? process.drv->cuMemFreeAsync(ptr, stream) : process.drv->cuMemFree_v2(ptr);
+    pthread_mutex_lock(&lock);
+    if (d && r == CUDA_SUCCESS)
+        uncount(d, bytes);
+    else if (d)
+        foreign_add(d, ptr, bytes, is_range);
+    pthread_mutex_unlock(&lock);
     return r;
 }
 
@@ -241,18 +273,19 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
 {
     int r = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    if (!rt.ready || !mem_in_reservation(ptr)) {
+    struct device *d = holder_of(ptr);
+    if (!d) {
         pthread_mutex_unlock(&lock);
         return free_foreign(ptr, stream);
     }
-    struct slot *s = mem_lookup(ptr);
+    struct slot *s = mem_lookup(d, ptr);
     if (!s || s->va != ptr)
         r = CUDA_ERROR_INVALID_VALUE;
     else {
         /* the program has ordered all its uses before this point of the stream */
         s->stale_mask |= s->uses_mask;
-        s->uses_mask = (s->uses_mask & 3u) | 1ull << stream_index(stream);
-        free_slot(s);
+        s->uses_mask = (s->uses_mask & 3u) | 1ull << stream_index(d, stream);
+        free_slot(d, s);
     }
     pthread_mutex_unlock(&lock);
     return r;
@@ -260,32 +293,33 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
 
 int eng_free(CUdeviceptr ptr)
 {
-    if (!rt.ready || !mem_in_reservation(ptr))
+    if (!holder_of(ptr))
         return free_foreign(ptr, NULL);
-    rt.drv->cuCtxSynchronize(); /* as cuMemFree does */
+    process.drv->cuCtxSynchronize(); /* as cuMemFree does */
     return eng_free_async(ptr, CU_STREAM_LEGACY);
 }
 
 /* ---- pools ------------------------------------------------------------------------------------------------------------ */
 
-static uint64_t pool_used(CUmemoryPool pool)
+static uint64_t pool_used(struct device *d, CUmemoryPool pool)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < rt.n_slots; i++)
-        if (rt.slots[i].live && rt.slots[i].kind != SLOT_FOREIGN && (!pool || !rt.slots[i].pool || rt.slots[i].pool == pool))
-            sum += rt.slots[i].bytes;
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slots[i].live && d->slots[i].kind != SLOT_FOREIGN && (!pool || !d->slots[i].pool || d->slots[i].pool == pool))
+            sum += d->slots[i].bytes;
     return sum;
 }
-
-static uint64_t pool_high; /* used bytes, since the program last reset it */
 
 int eng_pool_get(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *res)
 {
     uint64_t v;
     pthread_mutex_lock(&lock);
-    uint64_t used = rt.ready ? pool_used(pool) : 0;
-    if (rt.st.native_peak_bytes > pool_high)
-        pool_high = rt.st.native_peak_bytes;
+    struct device *d = here();
+    if (!d) {
+        pthread_mutex_unlock(&lock);
+        return 0;
+    }
+    uint64_t used = pool_used(d, pool);
     switch (attr) {
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
@@ -293,7 +327,7 @@ int eng_pool_get(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *
         break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        v = pool_high > used ? pool_high : used;
+        v = d->pool_high > used ? d->pool_high : used;
         break;
     default:
         pthread_mutex_unlock(&lock);
@@ -320,8 +354,9 @@ int eng_pool_set(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *
     *res = v ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* only zero resets it */
     if (!v) {
         pthread_mutex_lock(&lock);
-        pool_high = rt.live_bytes;
-        rt.st.native_peak_bytes = rt.st.native_peak_bytes > rt.live_bytes ? rt.st.native_peak_bytes : rt.live_bytes;
+        struct device *d = here();
+        if (d)
+            d->pool_high = d->live_bytes;
         pthread_mutex_unlock(&lock);
     }
     return 1;
@@ -338,9 +373,10 @@ int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res)
 void eng_pool_destroyed(CUmemoryPool pool)
 {
     pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < rt.n_slots; i++)
-        if (rt.slots[i].pool == pool)
-            rt.slots[i].pool = NULL;
+    for (unsigned k = 0; k < process.n_dev; k++)
+        for (uint32_t i = 0; i < process.dev[k]->n_slots; i++)
+            if (process.dev[k]->slots[i].pool == pool)
+                process.dev[k]->slots[i].pool = NULL;
     pthread_mutex_unlock(&lock);
 }
 
@@ -351,17 +387,16 @@ int eng_foreign_reserve(size_t bytes)
     int r = CUDA_SUCCESS;
     bytes = foreign_counted(bytes);
     pthread_mutex_lock(&lock);
-    if (here()) {
-        rt.mark++;
-        if (mem_make_foreign_room(bytes)) {
-            say_no_room(bytes);
+    struct device *d = here();
+    if (d) {
+        d->mark++;
+        if (mem_make_foreign_room(d, bytes)) {
+            say_no_room(d, bytes);
             r = CUDA_ERROR_OUT_OF_MEMORY;
-        }
+        } else
+            d->foreign_bytes += bytes;
+        mem_note_peak(d);
     }
-    if (r == CUDA_SUCCESS)
-        rt.foreign_bytes += bytes;
-    if (rt.ready)
-        mem_note_peak();
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -369,7 +404,9 @@ int eng_foreign_reserve(size_t bytes)
 void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range)
 {
     pthread_mutex_lock(&lock);
-    foreign_add(key, bytes, is_range && rt.ready);
+    struct device *d = here();
+    if (d)
+        foreign_add(d, key, bytes, is_range);
     pthread_mutex_unlock(&lock);
 }
 
@@ -377,24 +414,30 @@ void eng_foreign_cancel(size_t bytes)
 {
     bytes = foreign_counted(bytes);
     pthread_mutex_lock(&lock);
-    rt.foreign_bytes -= bytes < rt.foreign_bytes ? bytes : rt.foreign_bytes;
+    struct device *d = here();
+    if (d)
+        uncount(d, bytes);
     pthread_mutex_unlock(&lock);
 }
 
 void eng_foreign_free(uint64_t key)
 {
+    uint64_t bytes = 0;
+    bool is_range;
     pthread_mutex_lock(&lock);
-    foreign_remove(key);
+    struct device *d = detach(key, &bytes, &is_range);
+    if (d)
+        uncount(d, bytes);
     pthread_mutex_unlock(&lock);
 }
 
 /* ---- work ------------------------------------------------------------------------------------------------------------------ */
 
-static int eng_op(struct rt_op *op)
+static int eng_op(struct device *d, struct rt_op *op)
 {
-    turn();
-    int r = rt.mode == MODE_REHEARSE || rt.mode == MODE_ENFORCE ? exec_op_drv(op) : learn_op_drv(op);
-    rt.op_count++;
+    turn(d);
+    int r = d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE ? exec_op_drv(d, op) : learn_op_drv(d, op);
+    d->op_count++;
     return r;
 }
 
@@ -402,50 +445,58 @@ int eng_launch(const struct eng_kernel *k)
 {
     struct rt_op op;
     pthread_mutex_lock(&lock);
-    rt.timing = (++rt.st.launches & 63) == 0;
-    uint64_t began = rt.timing ? stats_now_ns() : 0;
-    rt.issue_ns = 0;
-    bool managed = here();
-    int r = managed ? op_from_kernel(k, &op) : -ENODEV;
-    if (r == 0)
-        r = eng_op(&op);
-    else {
-        if (managed)
-            log_once(SAY_WARN, "the parameters of a kernel cannot be read (%s): a driver of CUDA 12.4 or newer is needed; "
-                               "nothing is evicted from now on", func_of(k->func) ? func_of(k->func)->name : "?");
-        if (managed)
-            for (uint32_t i = 0; i < rt.n_slots; i++)
-                if (rt.slots[i].live && !ready_slot(&rt.slots[i], stream_index(k->stream)))
-                    rt.slots[i].pins++;
-        r = op_pass_drv(k);
+    struct device *d = here();
+    if (!d) {
+        int r = op_pass_drv(process.drv, k);
+        pthread_mutex_unlock(&lock);
+        return r;
     }
-    if (rt.timing) {
+    d->timing = (++d->st.launches & 63) == 0;
+    uint64_t began = d->timing ? stats_now_ns() : 0;
+    d->issue_ns = 0;
+    int r = op_from_kernel(d, k, &op);
+    if (r == 0)
+        r = eng_op(d, &op);
+    else {
+        log_once(SAY_WARN, "the parameters of a kernel cannot be read (%s): a driver of CUDA 12.4 or newer is needed; "
+                               "nothing is evicted from now on", func_of(d, k->func) ? func_of(d, k->func)->name : "?");
+        for (uint32_t i = 0; i < d->n_slots; i++)
+            if (d->slots[i].live && !ready_slot(d, &d->slots[i], stream_index(d, k->stream)))
+                d->slots[i].pins++;
+        r = op_pass_drv(d->drv, k);
+    }
+    if (d->timing) {
         uint64_t all = stats_now_ns() - began;
-        rt.st.hook_ns += all > rt.issue_ns ? all - rt.issue_ns : 0;
-        rt.st.hook_launches++;
-        rt.timing = false;
+        d->st.hook_ns += all > d->issue_ns ? all - d->issue_ns : 0;
+        d->st.hook_launches++;
+        d->timing = false;
     }
     pthread_mutex_unlock(&lock);
     return r;
 }
 
 /* An address of ours that nobody holds now: the driver, which knows the reservation, would only say so when it is too late. */
-static bool nobodys(CUdeviceptr p) { return rt.ready && mem_in_reservation(p) && !mem_lookup(p); }
+static bool nobodys(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) && !mem_lookup(d, p); }
 
 int eng_memset(const struct eng_memset *m)
 {
     struct rt_op op;
     pthread_mutex_lock(&lock);
-    here();
-    op_from_memset(m, &op);
-    int r = nobodys(m->dst) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? eng_op(&op) : op_issue_drv(&op);
+    struct device *d = here();
+    if (!d) {
+        int r = op_pass_memset_drv(process.drv, m);
+        pthread_mutex_unlock(&lock);
+        return r;
+    }
+    op_from_memset(d, m, &op);
+    int r = nobodys(d, m->dst) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? eng_op(d, &op) : op_issue_drv(d, &op);
     pthread_mutex_unlock(&lock);
     return r;
 }
 
 /* Pointers may travel to the device in arrays: what they point at can be used by any later launch, unseen. Numbers may
  * look like addresses (two 32-bit ones side by side): in a long copy one word in DENSE must, or it is none. */
-static void scan_for_pointers(const struct eng_copy *c)
+static void scan_for_pointers(struct device *d, const struct eng_copy *c)
 {
     enum { SCAN_MAX_BYTES = 1 << 20, SHORT_WORDS = 64, DENSE = 8 };
     if (c->kind != ENG_HTOD || c->bytes > SCAN_MAX_BYTES || !c->src_host)
@@ -455,28 +506,28 @@ static void scan_for_pointers(const struct eng_copy *c)
     for (size_t i = 0; i < words; i++) {
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
-        const struct slot *s = mem_in_reservation(word) ? mem_lookup(word) : NULL;
+        const struct slot *s = mem_in_reservation(d, word) ? mem_lookup(d, word) : NULL;
         hits += s != NULL;
         starts += s && word == s->va;
     }
     if (!hits || (words > SHORT_WORDS && hits * DENSE < words && starts < 2))
         return;
-    struct slot *list = mem_in_reservation(c->dst_dev) ? mem_lookup(c->dst_dev) : foreign_lookup(c->dst_dev);
+    struct slot *list = mem_in_reservation(d, c->dst_dev) ? mem_lookup(d, c->dst_dev) : foreign_lookup(d, c->dst_dev);
     if (list)
         list->points = true;
     for (size_t i = 0; i < words; i++) {
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
-        if (!mem_in_reservation(word))
+        if (!mem_in_reservation(d, word))
             continue;
-        struct slot *s = mem_lookup(word);
+        struct slot *s = mem_lookup(d, word);
         if (!s || s->pins)
             continue;
-        if ((rt.mode == MODE_REHEARSE || rt.mode == MODE_ENFORCE) && !(s->plan_buf >= 0 && ex.rec.bufs[s->plan_buf].pinned) &&
+        if ((d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE) && !(s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) &&
             s->kind == SLOT_LARGE)
-            exec_diverge("an address in a copy", NULL);
-        s->mark = ++rt.mark;
-        if (!ready_slot(s, stream_index(c->stream)))
+            exec_diverge(d, "an address in a copy", NULL);
+        s->mark = ++d->mark;
+        if (!ready_slot(d, s, stream_index(d, c->stream)))
             s->pins++;
         log_say(SAY_DEBUG, "a buffer of %llu bytes is reached through a pointer array: it stays in memory", (unsigned long long)s->bytes);
     }
@@ -486,34 +537,40 @@ int eng_copy(const struct eng_copy *c)
 {
     struct rt_op op;
     pthread_mutex_lock(&lock);
-    if (here())
-        scan_for_pointers(c);
-    op_from_copy(c, &op);
-    int r = (c->kind != ENG_DTOH && nobodys(c->dst_dev)) || (c->kind != ENG_HTOD && nobodys(c->src_dev)) ? CUDA_ERROR_INVALID_VALUE
-            : op.n_operands                                                                               ? eng_op(&op)
-                                                                                                          : op_issue_drv(&op);
+    struct device *d = here();
+    if (!d) {
+        int r = op_pass_copy_drv(process.drv, c);
+        pthread_mutex_unlock(&lock);
+        return r;
+    }
+    scan_for_pointers(d, c);
+    op_from_copy(d, c, &op);
+    int r = (c->kind != ENG_DTOH && nobodys(d, c->dst_dev)) || (c->kind != ENG_HTOD && nobodys(d, c->src_dev)) ? CUDA_ERROR_INVALID_VALUE
+            : op.n_operands                                                                               ? eng_op(d, &op)
+                                                                                                          : op_issue_drv(d, &op);
     pthread_mutex_unlock(&lock);
     return r;
 }
 
 bool eng_is_device_pointer(CUdeviceptr ptr)
 {
-    if (rt.ready && mem_in_reservation(ptr))
+    if (holder_of(ptr))
         return true;
     unsigned type = 0;
-    return rt.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ptr) == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
+    return process.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ptr) == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
 }
 
 int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n_touch, int (*issue)(void *), void *ctx)
 {
     struct rt_op op;
     pthread_mutex_lock(&lock);
-    if (!here()) {
+    struct device *d = here();
+    if (!d) {
         pthread_mutex_unlock(&lock);
         return issue(ctx);
     }
-    op_from_other(name, stream, touch, n_touch, issue, ctx, &op);
-    int r = eng_op(&op);
+    op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op);
+    int r = eng_op(d, &op);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -523,21 +580,22 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
 int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
 {
     pthread_mutex_lock(&lock);
-    if (!here()) {
+    struct device *d = here();
+    if (!d) {
         pthread_mutex_unlock(&lock);
-        return rt.drv->cuMemGetInfo_v2(free_bytes, total_bytes);
+        return process.drv->cuMemGetInfo_v2(free_bytes, total_bytes);
     }
-    uint64_t used = ((uint64_t)(rt.n_chunks - rt.n_gone - rt.n_free_chunks) << rt.shift) + rt.foreign_bytes;
-    uint64_t avail = rt.limit_bytes > used ? rt.limit_bytes - used : 0;
+    uint64_t used = ((uint64_t)(d->n_chunks - d->n_gone - d->n_free_chunks) << d->shift) + d->foreign_bytes;
+    uint64_t avail = d->limit_bytes > used ? d->limit_bytes - used : 0;
     size_t real_free = 0, real_total = 0;
-    int r = rt.drv->cuMemGetInfo_v2(&real_free, &real_total);
-    uint64_t could = real_free + ((uint64_t)rt.n_free_chunks << rt.shift);
+    int r = d->drv->cuMemGetInfo_v2(&real_free, &real_total);
+    uint64_t could = real_free + ((uint64_t)d->n_free_chunks << d->shift);
     if (avail > could)
         avail = could;
     /* evicted tensors still count as used for their owner: free + used must not pass the total */
-    uint64_t total = avail + rt.live_bytes + rt.foreign_bytes;
-    if (total < rt.limit_bytes)
-        total = rt.limit_bytes;
+    uint64_t total = avail + d->live_bytes + d->foreign_bytes;
+    if (total < d->limit_bytes)
+        total = d->limit_bytes;
     if (free_bytes)
         *free_bytes = avail;
     if (total_bytes)
@@ -548,10 +606,11 @@ int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
 
 int eng_address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr, int *res)
 {
-    if (!rt.ready || !mem_in_reservation(ptr))
+    struct device *d = holder_of(ptr);
+    if (!d)
         return 0;
     pthread_mutex_lock(&lock);
-    struct slot *s = mem_lookup(ptr);
+    struct slot *s = mem_lookup(d, ptr);
     *res = s ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
     if (s && base)
         *base = s->va;
@@ -563,12 +622,13 @@ int eng_address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr, int *re
 
 int eng_pointer_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr, int *res)
 {
-    if (!rt.ready || !mem_in_reservation(ptr))
+    struct device *d = holder_of(ptr);
+    if (!d)
         return 0;
     pthread_mutex_lock(&lock);
-    struct slot *s = mem_lookup(ptr);
+    struct slot *s = mem_lookup(d, ptr);
     CUresult r = CUDA_ERROR_INVALID_VALUE;
-    int answered = s && data ? eng_query_attribute(data, attr, ptr, s, &r) : 1;
+    int answered = s && data ? eng_query_attribute(d, data, attr, ptr, s, &r) : 1;
     pthread_mutex_unlock(&lock);
     *res = r;
     return answered;
@@ -594,12 +654,13 @@ void eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
 {
     (void)bytes; /* the whole allocation, whatever part of it is meant */
     pthread_mutex_lock(&lock);
-    struct slot *s = rt.ready && mem_in_reservation(ptr) ? mem_lookup(ptr) : NULL;
+    struct device *d = holder_of(ptr);
+    struct slot *s = d ? mem_lookup(d, ptr) : NULL;
     if (s && !s->pins) {
-        if (rt.mode == MODE_REHEARSE || rt.mode == MODE_ENFORCE)
-            exec_diverge(why, NULL);
-        s->mark = ++rt.mark;
-        if (!ready_slot(s, STREAM_FIRST_PROGRAM < rt.n_streams ? STREAM_FIRST_PROGRAM : STREAM_IN))
+        if (d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE)
+            exec_diverge(d, why, NULL);
+        s->mark = ++d->mark;
+        if (!ready_slot(d, s, STREAM_FIRST_PROGRAM < d->n_streams ? STREAM_FIRST_PROGRAM : STREAM_IN))
             s->pins++;
         log_say(SAY_DEBUG, "a buffer of %llu bytes stays in memory: %s", (unsigned long long)s->bytes, why);
     }
@@ -609,24 +670,26 @@ void eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
 void eng_stream_destroyed(CUstream stream)
 {
     pthread_mutex_lock(&lock);
-    if (rt.ready)
-        stream_forget(stream);
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->ready && !process.dev[i]->gone)
+            stream_forget(process.dev[i], stream);
     pthread_mutex_unlock(&lock);
 }
 
 void eng_capture_begins(CUstream stream)
 {
     pthread_mutex_lock(&lock);
-    if (here()) {
-        if (rt.mode == MODE_REHEARSE || rt.mode == MODE_ENFORCE)
-            exec_diverge("a stream capture", NULL);
-        for (uint32_t i = 0; i < rt.n_slots; i++)
-            if (rt.slots[i].live) {
-                rt.slots[i].mark = ++rt.mark;
-                if (!ready_slot(&rt.slots[i], stream_index(stream)))
-                    rt.slots[i].pins++;
+    struct device *d = here();
+    if (d) {
+        if (d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE)
+            exec_diverge(d, "a stream capture", NULL);
+        for (uint32_t i = 0; i < d->n_slots; i++)
+            if (d->slots[i].live) {
+                d->slots[i].mark = ++d->mark;
+                if (!ready_slot(d, &d->slots[i], stream_index(d, stream)))
+                    d->slots[i].pins++;
             }
-        rt.capturing = true;
+        d->capturing = true;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -635,17 +698,17 @@ void eng_capture_ends(CUstream stream)
 {
     (void)stream;
     pthread_mutex_lock(&lock);
-    rt.capturing = false;
+    struct device *d = here();
+    if (d)
+        d->capturing = false;
     pthread_mutex_unlock(&lock);
 }
 
 void eng_context_gone(CUdevice dev)
 {
     pthread_mutex_lock(&lock);
-    if (rt.ready && dev == rt.dev) {
-        /* its memory and streams went with it; what the program still calls goes to the driver */
-        atomic_store(&active, false);
-        rt.active = false;
-    }
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->dev == dev)
+            process.dev[i]->gone = true; /* its memory and streams went with it; what the program still calls goes to the driver */
     pthread_mutex_unlock(&lock);
 }

@@ -4,17 +4,17 @@
 #include <string.h>
 
 /* How many bytes this driver writes for a boolean: more than the caller has room for would be somebody else's. */
-static size_t boolean_bytes(CUdeviceptr ptr)
+static size_t boolean_bytes(struct device *d, CUdeviceptr ptr)
 {
     static size_t known;
     unsigned char seen[8];
     memset(seen, 0xff, sizeof seen);
-    if (!known && rt.drv->cuPointerGetAttribute(seen, CU_POINTER_ATTRIBUTE_IS_MANAGED, ptr) == CUDA_SUCCESS)
+    if (!known && d->drv->cuPointerGetAttribute(seen, CU_POINTER_ATTRIBUTE_IS_MANAGED, ptr) == CUDA_SUCCESS)
         known = seen[1] == 0xff ? 1 : sizeof(int);
     return known ? known : 1;
 }
 
-int eng_query_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr, const struct slot *s, CUresult *res)
+int eng_query_attribute(struct device *d, void *data, CUpointer_attribute attr, CUdeviceptr ptr, const struct slot *s, CUresult *res)
 {
     (void)ptr;
     *res = CUDA_SUCCESS;
@@ -39,11 +39,11 @@ int eng_query_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr, c
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
         int v = 0; /* as the driver says of stream-ordered memory */
-        memcpy(data, &v, boolean_bytes(ptr));
+        memcpy(data, &v, boolean_bytes(d, ptr));
         return 1;
     }
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: {
-        int v = rt.dev;
+        int v = d->dev;
         memcpy(data, &v, sizeof v);
         return 1;
     }
@@ -57,7 +57,7 @@ int eng_query_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr, c
     }
     case CU_POINTER_ATTRIBUTE_MAPPED: {
         int v = 1;
-        memcpy(data, &v, boolean_bytes(ptr));
+        memcpy(data, &v, boolean_bytes(d, ptr));
         return 1;
     }
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:

@@ -13,12 +13,12 @@
 
 /* Makes everything the op touches resident and ordered before it. 0; -ENOMEM with the culprit said on stderr; -ENODATA
  * when something is LOST (its index in *lost). */
-int ready_op(struct rt_op *op, uint32_t *lost);
-int ready_slot(struct slot *s, unsigned t);
+int ready_op(struct device *d, struct rt_op *op, uint32_t *lost);
+int ready_slot(struct device *d, struct slot *s, unsigned t);
 /* After the op was issued: who used what. `may_write`: per operand modes are not trusted, all may have been written. */
-void ready_done(struct rt_op *op, bool may_write);
+void ready_done(struct device *d, struct rt_op *op, bool may_write);
 /* ready, issue, done. */
-int run_plain_drv(struct rt_op *op);
+int run_plain_drv(struct device *d, struct rt_op *op);
 
 /* ---- the recorded iteration and the plan in force (compile.c, exec.c, steps.c, rebuild.c, install.c) -------------------------------- */
 
@@ -65,87 +65,87 @@ struct exec {
     uint32_t bans, remaps_before;
     uint64_t swaps_before, mem_calls_before;
     uint64_t verify_turn;
-    uint64_t left_op;        /* rt.op_count when the plan was last left */
+    uint64_t left_op;        /* d->op_count when the plan was last left */
     uint32_t left_at;        /* and at which of its ops */
     uint32_t left_in_a_row;  /* times without one whole iteration in between */
     int code;                /* CUDA result to hand to the program when a value is gone; 0 */
 };
-extern struct exec ex;
 
 /* The slot that stands for buffer b in this iteration; NULL while there is none. */
-static inline struct slot *exec_slot(int32_t b) { return ex.bind[b] >= 0 ? &rt.slots[ex.bind[b]] : NULL; }
+static inline struct slot *exec_slot(struct device *d, int32_t b) { return d->ex->bind[b] >= 0 ? &d->slots[d->ex->bind[b]] : NULL; }
 /* steps.c: the plan's steps before op `at`, and the recorded iteration's frees there. */
-int exec_take_steps(uint32_t at, unsigned t);
-void exec_die(int32_t b);
+int exec_take_steps(struct device *d, uint32_t at, unsigned t);
+void exec_die(struct device *d, int32_t b);
 
 /* Derives versions, producers, deaths from the record. */
-int exec_index(void);
+int exec_index(struct device *d);
 /* Takes a plan for the record: checks that it fits, compiles its steps. -EINVAL with a line. `own`: made for our own form
  * of the trace, with holds; else for the trace the user was given (same ops but for the holds). */
-int exec_load_plan(const char *path, bool own);
-void exec_clear(void);
+int exec_load_plan(struct device *d, const char *path, bool own);
+void exec_clear(struct device *d);
 /* A new iteration begins with the next op. */
-void exec_begin(void);
+void exec_begin(struct device *d);
 /* The program's op: follows the plan, or diverges and runs it plainly. */
-int exec_op_drv(struct rt_op *op);
+int exec_op_drv(struct device *d, struct rt_op *op);
 /* The program allocates: its planned slot, or NULL. */
-struct slot *exec_alloc(uint64_t bytes);
+struct slot *exec_alloc(struct device *d, uint64_t bytes);
 /* The program frees a slot that the plan knows. True: the plan keeps the memory; do not free it. */
-bool exec_free(struct slot *s);
+bool exec_free(struct device *d, struct slot *s);
 /* Called before every allocation and op: ends the iteration whose last op has run. */
-void exec_turn(void);
+void exec_turn(struct device *d);
 /* Leaves the plan: everything the program holds is made readable or swapped, nothing stays LOST. */
-void exec_diverge(const char *why, const struct rt_op *op);
+void exec_diverge(struct device *d, const char *why, const struct rt_op *op);
 /* Out of the plan: does this op begin an iteration that the plan knows? */
-bool exec_may_resume(const struct rt_op *op);
+bool exec_may_resume(struct device *d, const struct rt_op *op);
 /* That op (not yet run) begins an iteration under the plan; what it allocated is bound when it is seen. */
-void exec_resume(void);
+void exec_resume(struct device *d);
 /* Runs op `op_index` again on stream t, with the arguments it had in this iteration. -ENODATA: an input is missing. */
-int exec_replay(uint32_t op_index, unsigned t);
+int exec_replay(struct device *d, uint32_t op_index, unsigned t);
 
 /* rebuild.c: every value that the program holds is in memory or on the host. 0, or a negative errno: some are gone. */
-int rebuild_all(unsigned t);
+int rebuild_all(struct device *d, unsigned t);
 
 /* install.c: slots for all allocations, chunks by interval colouring, mapped. The number of chunks that the static map
  * lacks (0: a steady iteration makes no memory call), or a negative errno. */
-int install_plan(void);
+int install_plan(struct device *d);
 /* Pages that had to take another chunk get theirs again. */
-void install_repair(void);
-void install_drop(void);
+void install_repair(struct device *d);
+void install_drop(struct device *d);
 /* Scratch for the side operands of replays, as the record needs it. 0 or -ENOMEM. */
-int install_scratch(void);
+int install_scratch(struct device *d);
 
 /* saved.c */
-int saved_put(int32_t buf, int32_t version, struct slot *s);
-struct saved_value *saved_find(int32_t buf, int32_t version);
-void saved_clear(void);
-int saved_restore(const struct saved_value *v, struct slot *s);
+int saved_put(struct device *d, int32_t buf, int32_t version, struct slot *s);
+struct saved_value *saved_find(struct device *d, int32_t buf, int32_t version);
+void saved_clear(struct device *d);
+int saved_restore(struct device *d, const struct saved_value *v, struct slot *s);
 
 /* ---- learning (learn.c) ---------------------------------------------------------------------------------------- */
 
-int learn_init(void);
-bool learn_trace_missing(void); /* a trace was asked for, and no iteration has been recorded */
-void learn_alloc(struct slot *s);
-void learn_free(struct slot *s);
+int learn_init(struct device *d);
+bool learn_trace_missing(struct device *d); /* a trace was asked for, and no iteration has been recorded */
+void learn_alloc(struct device *d, struct slot *s);
+void learn_free(struct device *d, struct slot *s);
 /* An op in the modes observe, probe, plan and fallback. */
-int learn_op_drv(struct rt_op *op);
+int learn_op_drv(struct device *d, struct rt_op *op);
 /* Before every allocation and op. */
-void learn_turn(void);
+void learn_turn(struct device *d);
 /* The op (or call) cannot be seen through: learning starts over. */
-void learn_reset(void);
+void learn_reset(struct device *d);
 
 /* ---- the planner (planner.c) ------------------------------------------------------------------------------------- */
 
+int planner_init(struct device *d);
 enum planner_state { PLANNER_IDLE, PLANNER_RUNNING, PLANNER_DONE, PLANNER_FAILED };
 /* Writes the trace and starts `remat plan` on it for this many bytes. 0 or a negative errno. */
-int planner_start(uint64_t limit_bytes, bool offload);
+int planner_start(struct device *d, uint64_t limit_bytes, bool offload);
 /* Where it stands, waiting at most `wait_ms`. DONE: planner_path() is the plan. */
-enum planner_state planner_poll(int wait_ms);
-const char *planner_path(void);
+enum planner_state planner_poll(struct device *d, int wait_ms);
+const char *planner_path(struct device *d);
 /* After FAILED: one line with the planner's own words. */
-void planner_say_why(void);
-void planner_stop(void);
+void planner_say_why(struct device *d);
+void planner_stop(struct device *d);
 /* Nothing more is asked of it: its files go. */
-void planner_tidy(void);
+void planner_tidy(struct device *d);
 
 #endif

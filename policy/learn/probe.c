@@ -15,69 +15,73 @@ struct func_effect {
     uint32_t launches, changes;
 };
 
-static CUfunction hash_func;
-static CUdeviceptr hash_out;
-static uint32_t n_hashes; /* that hash_out has room for */
-static CUevent t0, t1;
-static uint64_t begin_serial;
-static bool tried, usable;
+struct probe {
+    CUfunction hash_func;
+    CUdeviceptr hash_out;
+    uint32_t n_hashes; /* that hash_out has room for */
+    CUevent t0, t1;
+    uint64_t begin_serial;
+    bool tried, usable;
+};
 
 /* ---- device code ------------------------------------------------------------------------------------------ */
 
-static int load_device_code(void)
+static int load_device_code(struct device *d)
 {
     CUmodule m;
-    if (rt.drv->cuModuleLoadData(&m, hash_ptx) == CUDA_SUCCESS)
-        return rt.drv->cuModuleGetFunction(&hash_func, m, "remat_hash") == CUDA_SUCCESS ? 0 : -EIO;
+    if (d->drv->cuModuleLoadData(&m, hash_ptx) == CUDA_SUCCESS)
+        return d->drv->cuModuleGetFunction(&d->probe->hash_func, m, "remat_hash") == CUDA_SUCCESS ? 0 : -EIO;
     /* the simulated GPU reads modules of its own kind, which lie beside it */
     Dl_info me;
     char path[4096];
     const char *slash;
-    if (!rt.drv->cuModuleLoad || !dladdr((void *)probe_init, &me) || !(slash = strrchr(me.dli_fname, '/')))
+    if (!d->drv->cuModuleLoad || !dladdr((void *)probe_init, &me) || !(slash = strrchr(me.dli_fname, '/')))
         return -ENOTSUP;
     int n = snprintf(path, sizeof path, "%.*s/simgpu/remat_kernels.so", (int)(slash - me.dli_fname), me.dli_fname);
-    if (n < 0 || (size_t)n >= sizeof path || rt.drv->cuModuleLoad(&m, path) != CUDA_SUCCESS)
+    if (n < 0 || (size_t)n >= sizeof path || d->drv->cuModuleLoad(&m, path) != CUDA_SUCCESS)
         return -ENOTSUP;
-    return rt.drv->cuModuleGetFunction(&hash_func, m, "remat_hash") == CUDA_SUCCESS ? 0 : -EIO;
+    return d->drv->cuModuleGetFunction(&d->probe->hash_func, m, "remat_hash") == CUDA_SUCCESS ? 0 : -EIO;
 }
 
-int probe_init(void)
+int probe_init(struct device *d)
 {
-    if (tried)
-        return usable ? 0 : -ENOTSUP;
-    tried = true;
-    n_hashes = HASHES;
-    while (n_hashes > 1 && !mem_is_small(n_hashes * 16))
-        n_hashes /= 2; /* pages may be small */
-    if (load_device_code() || !(hash_out = mem_scratch(n_hashes * 16)) ||
-        rt.drv->cuEventCreate(&t0, 0) != CUDA_SUCCESS || rt.drv->cuEventCreate(&t1, 0) != CUDA_SUCCESS)
+    if (!d->probe && !(d->probe = calloc(1, sizeof *d->probe)))
+        return -ENOMEM;
+    if (d->probe->tried)
+        return d->probe->usable ? 0 : -ENOTSUP;
+    d->probe->tried = true;
+    d->probe->n_hashes = HASHES;
+    while (d->probe->n_hashes > 1 && !mem_is_small(d, d->probe->n_hashes * 16))
+        d->probe->n_hashes /= 2; /* pages may be small */
+    if (load_device_code(d) || !(d->probe->hash_out = mem_scratch(d, d->probe->n_hashes * 16)) ||
+        d->drv->cuEventCreate(&d->probe->t0, 0) != CUDA_SUCCESS || d->drv->cuEventCreate(&d->probe->t1, 0) != CUDA_SUCCESS)
         return -ENOTSUP;
-    usable = true;
+    d->probe->usable = true;
     return 0;
 }
 
-static int hash_range(CUdeviceptr p, uint64_t bytes, CUdeviceptr out)
+static int hash_range(struct device *d, CUdeviceptr p, uint64_t bytes, CUdeviceptr out)
 {
     void *params[] = {&p, &bytes, &out};
     uint64_t grid = (bytes / 8 + HASH_BLOCK - 1) / HASH_BLOCK;
     grid = grid < 1 ? 1 : grid > HASH_GRID_MAX ? HASH_GRID_MAX : grid;
-    return rt.drv->cuLaunchKernel(hash_func, (unsigned)grid, 1, 1, HASH_BLOCK, 1, 1, 0, rt.stream[STREAM_IN], params, NULL)
+    return d->drv->cuLaunchKernel(d->probe->hash_func, (unsigned)grid, 1, 1, HASH_BLOCK, 1, 1, 0, d->stream[STREAM_IN], params, NULL)
                == CUDA_SUCCESS ? 0 : -EIO;
 }
 
 /* The caller has synchronised the device; so everything here may run on a stream of our own. */
-int probe_hash(struct slot *const *slots, uint32_t n, uint64_t *out)
+int probe_hash(struct device *d, struct slot *const *slots, uint32_t n, uint64_t *out)
 {
-    CUstream s = rt.stream[STREAM_IN];
+    CUstream s = d->stream[STREAM_IN];
     for (uint32_t done = 0; done < n;) {
-        uint32_t part = n - done < n_hashes ? n - done : n_hashes;
-        if (rt.drv->cuMemsetD8Async(hash_out, 0, part * 16, s) != CUDA_SUCCESS)
+        uint32_t part = n - done < d->probe->n_hashes ? n - done : d->probe->n_hashes;
+        if (d->drv->cuMemsetD8Async(d->probe->hash_out, 0, part * 16, s) != CUDA_SUCCESS)
             return -EIO;
         for (uint32_t i = 0; i < part; i++)
-            if (hash_range(slots[done + i]->va, slots[done + i]->bytes, hash_out + i * 16))
+            if (hash_range(d, slots[done + i]->va, slots[done + i]->bytes, d->probe->hash_out + i * 16))
                 return -EIO;
-        if (rt.drv->cuMemcpyDtoHAsync_v2(out + 2 * done, hash_out, part * 16, s) != CUDA_SUCCESS ||
-            rt.drv->cuStreamSynchronize(s) != CUDA_SUCCESS)
+        if (d->drv->cuMemcpyDtoHAsync_v2(out + 2 * done, d->probe->hash_out, part * 16, s) != CUDA_SUCCESS ||
+            d->drv->cuStreamSynchronize(s) != CUDA_SUCCESS)
             return -EIO;
         done += part;
     }
@@ -122,57 +126,57 @@ struct touched {
     bool fresh, changed, old, want_save, partial;
 };
 
-void probe_begin(void)
+void probe_begin(struct device *d)
 {
-    begin_serial = rt.serial;
+    d->probe->begin_serial = d->serial;
 }
 
-void probe_poison(struct slot *s)
+void probe_poison(struct device *d, struct slot *s)
 {
-    rt.drv->cuCtxSynchronize(); /* the memory may have been another's until a moment ago */
-    if (rt.drv->cuMemsetD8Async(s->va, POISON_FIRST, s->bytes, rt.stream[STREAM_IN]) != CUDA_SUCCESS)
+    d->drv->cuCtxSynchronize(); /* the memory may have been another's until a moment ago */
+    if (d->drv->cuMemsetD8Async(s->va, POISON_FIRST, s->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
         log_once(SAY_WARN, "cannot fill memory while learning");
-    rt.drv->cuStreamSynchronize(rt.stream[STREAM_IN]);
+    d->drv->cuStreamSynchronize(d->stream[STREAM_IN]);
 }
 
 static bool same(const uint64_t *a, const uint64_t *b) { return a[0] == b[0] && a[1] == b[1]; }
 
-static int hash_all(struct touched *u, uint32_t n, struct slot **list, uint64_t *out)
+static int hash_all(struct device *d, struct touched *u, uint32_t n, struct slot **list, uint64_t *out)
 {
     for (uint32_t i = 0; i < n; i++)
         list[i] = u[i].slot;
-    return probe_hash(list, n, out);
+    return probe_hash(d, list, n, out);
 }
 
-static int save(struct touched *u)
+static int save(struct device *d, struct touched *u)
 {
-    u->saved = swap_host_get(u->slot->bytes);
+    u->saved = swap_host_get(d, u->slot->bytes);
     if (!u->saved)
         return -ENOMEM;
-    swap_host_wait(u->saved);
-    return rt.drv->cuMemcpyDtoH_v2(u->saved->p, u->slot->va, u->slot->bytes) == CUDA_SUCCESS ? 0 : -EIO;
+    swap_host_wait(d, u->saved);
+    return d->drv->cuMemcpyDtoH_v2(u->saved->p, u->slot->va, u->slot->bytes) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
-static int refill(const struct touched *u, unsigned char poison)
+static int refill(struct device *d, const struct touched *u, unsigned char poison)
 {
-    CUstream s = rt.stream[STREAM_IN];
+    CUstream s = d->stream[STREAM_IN];
     if (u->fresh) {
-        if (rt.drv->cuMemsetD8Async(u->slot->va, poison, u->slot->bytes, s) != CUDA_SUCCESS)
+        if (d->drv->cuMemsetD8Async(u->slot->va, poison, u->slot->bytes, s) != CUDA_SUCCESS)
             return -EIO;
-    } else if (rt.drv->cuMemcpyHtoDAsync_v2(u->slot->va, u->saved->p, u->slot->bytes, s) != CUDA_SUCCESS)
+    } else if (d->drv->cuMemcpyHtoDAsync_v2(u->slot->va, u->saved->p, u->slot->bytes, s) != CUDA_SUCCESS)
         return -EIO;
-    return rt.drv->cuStreamSynchronize(s) == CUDA_SUCCESS ? 0 : -EIO;
+    return d->drv->cuStreamSynchronize(s) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
 /* Runs the op again from its old state, fresh outputs holding `poison`, and hashes all into `out`. */
-static int again(const struct rt_op *op, struct touched *u, uint32_t n, unsigned char poison, struct slot **list, uint64_t *out)
+static int again(struct device *d, const struct rt_op *op, struct touched *u, uint32_t n, unsigned char poison, struct slot **list, uint64_t *out)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (u[i].changed && refill(&u[i], poison))
+        if (u[i].changed && refill(d, &u[i], poison))
             return -EIO;
-    if (op_replay_drv(op, NULL) || rt.drv->cuCtxSynchronize() != CUDA_SUCCESS)
+    if (op_replay_drv(d, op, NULL) || d->drv->cuCtxSynchronize() != CUDA_SUCCESS)
         return -EIO;
-    return hash_all(u, n, list, out);
+    return hash_all(d, u, n, list, out);
 }
 
 static bool equal_to_first(const struct touched *u, uint32_t n, const uint64_t *h)
@@ -191,7 +195,7 @@ static void set_mode(struct rt_op *op, const struct slot *s, enum rec_mode m)
 }
 
 /* Do the in-place outputs influence the others? They hold what the first run left; the others are made anew. */
-static int try_side(struct rt_op *op, struct touched *u, uint32_t n, struct slot **list, uint64_t *h)
+static int try_side(struct device *d, struct rt_op *op, struct touched *u, uint32_t n, struct slot **list, uint64_t *h)
 {
     uint64_t in_place = 0;
     uint32_t others = 0;
@@ -206,12 +210,12 @@ static int try_side(struct rt_op *op, struct touched *u, uint32_t n, struct slot
     int r = left ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < n && !r; i++)
         if (u[i].changed && !u[i].fresh) {
-            left[i] = swap_host_get(u[i].slot->bytes);
+            left[i] = swap_host_get(d, u[i].slot->bytes);
             if (!left[i])
                 r = -ENOMEM;
             else {
-                swap_host_wait(left[i]);
-                if (rt.drv->cuMemcpyDtoH_v2(left[i]->p, u[i].slot->va, u[i].slot->bytes) != CUDA_SUCCESS)
+                swap_host_wait(d, left[i]);
+                if (d->drv->cuMemcpyDtoH_v2(left[i]->p, u[i].slot->va, u[i].slot->bytes) != CUDA_SUCCESS)
                     r = -EIO;
             }
         }
@@ -219,20 +223,20 @@ static int try_side(struct rt_op *op, struct touched *u, uint32_t n, struct slot
     if (!r) {
         for (uint32_t i = 0; i < n && !r; i++)
             if (u[i].changed && u[i].fresh)
-                r = refill(&u[i], POISON_FIRST);
-        ran = !r && !op_replay_drv(op, NULL) && rt.drv->cuCtxSynchronize() == CUDA_SUCCESS && !hash_all(u, n, list, h);
+                r = refill(d, &u[i], POISON_FIRST);
+        ran = !r && !op_replay_drv(d, op, NULL) && d->drv->cuCtxSynchronize() == CUDA_SUCCESS && !hash_all(d, u, n, list, h);
         side = ran;
         for (uint32_t i = 0; i < n && ran; i++)
             if (u[i].changed && u[i].fresh && !same(u[i].after, h + 2 * i))
                 side = false;
         for (uint32_t i = 0; i < n; i++)
-            if (left[i] && rt.drv->cuMemcpyHtoD_v2(u[i].slot->va, left[i]->p, u[i].slot->bytes) != CUDA_SUCCESS)
+            if (left[i] && d->drv->cuMemcpyHtoD_v2(u[i].slot->va, left[i]->p, u[i].slot->bytes) != CUDA_SUCCESS)
                 r = -EIO;
         if (!r && (!ran || !side))
-            r = again(op, u, n, POISON_FIRST, list, h);
+            r = again(d, op, u, n, POISON_FIRST, list, h);
     }
     for (uint32_t i = 0; left && i < n; i++)
-        swap_host_put(left[i]);
+        swap_host_put(d, left[i]);
     free(left);
     for (uint32_t i = 0; i < n && side; i++)
         if (u[i].changed && !u[i].fresh)
@@ -241,7 +245,7 @@ static int try_side(struct rt_op *op, struct touched *u, uint32_t n, struct slot
 }
 
 /* After the program's run: what repeats, what is overwritten, what is changed in place. */
-static const char *classify(struct rt_op *op, struct touched *u, uint32_t n, struct slot **list, uint64_t *h)
+static const char *classify(struct device *d, struct rt_op *op, struct touched *u, uint32_t n, struct slot **list, uint64_t *h)
 {
     bool all_old = true, unsaved = false;
     for (uint32_t i = 0; i < n; i++) {
@@ -262,7 +266,7 @@ static const char *classify(struct rt_op *op, struct touched *u, uint32_t n, str
         return NULL;
     if (all_old)
         return "changes only what outlives the iteration";
-    if (again(op, u, n, POISON_SECOND, list, h))
+    if (again(d, op, u, n, POISON_SECOND, list, h))
         return "failed when it ran again";
     if (!equal_to_first(u, n, h)) {
         /* Buffers that still show the poison were written in part; anything else that differs read what nobody wrote. */
@@ -273,7 +277,7 @@ static const char *classify(struct rt_op *op, struct touched *u, uint32_t n, str
                 only_fresh &= u[i].partial;
             }
         /* from exactly the old state: does it repeat? */
-        if (again(op, u, n, POISON_FIRST, list, h))
+        if (again(d, op, u, n, POISON_FIRST, list, h))
             return "failed when it ran again";
         if (!equal_to_first(u, n, h))
             return "does not repeat bit for bit";
@@ -283,25 +287,25 @@ static const char *classify(struct rt_op *op, struct touched *u, uint32_t n, str
         if (!only_fresh)
             return NULL;
     }
-    if (try_side(op, u, n, list, h))
+    if (try_side(d, op, u, n, list, h))
         return "failed when it ran again";
     return NULL;
 }
 
 /* Non-kernels tell what they do; only their time is measured. */
-static int plain_op_drv(struct rt_op *op, struct probe_result *out)
+static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result *out)
 {
     float ms = 0;
-    rt.drv->cuEventRecord(t0, op->stream);
-    int r = op_issue_drv(op);
-    rt.drv->cuEventRecord(t1, op->stream);
+    d->drv->cuEventRecord(d->probe->t0, op->stream);
+    int r = op_issue_drv(d, op);
+    d->drv->cuEventRecord(d->probe->t1, op->stream);
     for (uint32_t i = 0; i < op->n_operands; i++)
         if (op->operands[i].mode != REC_READ) {
             op->operands[i].slot->written = true;
             op->operands[i].slot->watched = false;
         }
-    if (r == CUDA_SUCCESS && rt.drv->cuEventSynchronize(t1) == CUDA_SUCCESS && rt.drv->cuEventElapsedTime &&
-        rt.drv->cuEventElapsedTime(&ms, t0, t1) == CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS && d->drv->cuEventSynchronize(d->probe->t1) == CUDA_SUCCESS && d->drv->cuEventElapsedTime &&
+        d->drv->cuEventElapsedTime(&ms, d->probe->t0, d->probe->t1) == CUDA_SUCCESS)
         out->ns = (uint64_t)(ms * 1e6 + 0.5);
     if (op->kind == OP_OTHER)
         out->why_opaque = "a call that remat does not repeat";
@@ -311,15 +315,15 @@ static int plain_op_drv(struct rt_op *op, struct probe_result *out)
 }
 
 /* A kernel may have put addresses into memory for another one to follow: what they point at stays in memory. */
-static void find_addresses(struct slot *s)
+static void find_addresses(struct device *d, struct slot *s)
 {
     enum { LOOK_MAX_BYTES = 1 << 16 };
     if (s->bytes < 8 || s->bytes > LOOK_MAX_BYTES)
         return;
     uint64_t *words = malloc(s->bytes);
-    if (words && rt.drv->cuMemcpyDtoH_v2(words, s->va, s->bytes) == CUDA_SUCCESS)
+    if (words && d->drv->cuMemcpyDtoH_v2(words, s->va, s->bytes) == CUDA_SUCCESS)
         for (size_t i = 0; i < s->bytes / 8; i++) {
-            struct slot *to = mem_in_reservation(words[i]) ? mem_lookup(words[i]) : NULL;
+            struct slot *to = mem_in_reservation(d, words[i]) ? mem_lookup(d, words[i]) : NULL;
             if (!to || words[i] % 4)
                 continue;
             s->points = true;
@@ -328,12 +332,12 @@ static void find_addresses(struct slot *s)
     free(words);
 }
 
-int probe_op_drv(struct rt_op *op, int32_t nth, struct probe_result *out)
+int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_result *out)
 {
     *out = (struct probe_result){.unannounced = -1};
-    rt.drv->cuCtxSynchronize();
+    d->drv->cuCtxSynchronize();
     if (op->kind != OP_KERNEL)
-        return plain_op_drv(op, out);
+        return plain_op_drv(d, op, out);
     uint32_t n = 0;
     struct touched *u = calloc(op->n_operands + 1, sizeof *u);
     struct slot **list = calloc(op->n_operands + 1, sizeof *list);
@@ -347,14 +351,14 @@ int probe_op_drv(struct rt_op *op, int32_t nth, struct probe_result *out)
         while (k < n && u[k].slot != s)
             k++;
         if (k == n)
-            u[n++] = (struct touched){.slot = s, .fresh = !s->written && s->serial > begin_serial,
-                                      .old = s->serial <= begin_serial};
+            u[n++] = (struct touched){.slot = s, .fresh = !s->written && s->serial > d->probe->begin_serial,
+                                      .old = s->serial <= d->probe->begin_serial};
         for (uint32_t j = 0; j < op->n_operands; j++)
             places += op->operands[j].slot == s;
         struct func_effect *e = effect_of(op->func, op->operands[i].offset, true);
         u[k].want_save |= !e || !e->launches || e->changes || places > 1;
     }
-    if (hash_all(u, n, list, h)) {
+    if (hash_all(d, u, n, list, h)) {
         r = CUDA_ERROR_LAUNCH_FAILED;
         goto out;
     }
@@ -366,22 +370,22 @@ int probe_op_drv(struct rt_op *op, int32_t nth, struct probe_result *out)
             if (out->unannounced < 0 || s->watched_at < out->unannounced)
                 out->unannounced = s->watched_at;
         }
-        if (!u[i].fresh && u[i].want_save && save(&u[i])) {
-            swap_host_put(u[i].saved);
+        if (!u[i].fresh && u[i].want_save && save(d, &u[i])) {
+            swap_host_put(d, u[i].saved);
             u[i].saved = NULL;
         }
     }
     float ms = 0;
-    rt.drv->cuEventRecord(t0, op->stream);
-    r = op_issue_drv(op);
-    rt.drv->cuEventRecord(t1, op->stream);
+    d->drv->cuEventRecord(d->probe->t0, op->stream);
+    r = op_issue_drv(d, op);
+    d->drv->cuEventRecord(d->probe->t1, op->stream);
     if (r != CUDA_SUCCESS)
         goto out;
-    if (rt.drv->cuCtxSynchronize() != CUDA_SUCCESS)
+    if (d->drv->cuCtxSynchronize() != CUDA_SUCCESS)
         goto out; /* the program will see the error at its own next call */
-    if (rt.drv->cuEventElapsedTime && rt.drv->cuEventElapsedTime(&ms, t0, t1) == CUDA_SUCCESS)
+    if (d->drv->cuEventElapsedTime && d->drv->cuEventElapsedTime(&ms, d->probe->t0, d->probe->t1) == CUDA_SUCCESS)
         out->ns = (uint64_t)(ms * 1e6 + 0.5);
-    if (hash_all(u, n, list, h))
+    if (hash_all(d, u, n, list, h))
         goto out;
     for (uint32_t i = 0; i < n; i++) {
         memcpy(u[i].after, h + 2 * i, sizeof u[i].after);
@@ -399,38 +403,38 @@ int probe_op_drv(struct rt_op *op, int32_t nth, struct probe_result *out)
             e->changes += u[k].changed;
         }
     }
-    out->why_opaque = classify(op, u, n, list, h);
-    if (out->why_opaque && !hash_all(u, n, list, h)) /* a repeat may have left other content, just as right */
+    out->why_opaque = classify(d, op, u, n, list, h);
+    if (out->why_opaque && !hash_all(d, u, n, list, h)) /* a repeat may have left other content, just as right */
         for (uint32_t i = 0; i < n; i++)
             memcpy(u[i].after, h + 2 * i, sizeof u[i].after);
     for (uint32_t i = 0; i < n; i++) {
         struct slot *s = u[i].slot;
         s->written |= u[i].changed;
         if (u[i].changed)
-            find_addresses(s);
+            find_addresses(d, s);
         s->watched = true;
         s->watched_at = nth;
         memcpy(s->hash, u[i].after, sizeof s->hash);
     }
 out:
     for (uint32_t i = 0; i < n; i++)
-        swap_host_put(u[i].saved);
+        swap_host_put(d, u[i].saved);
     free(u);
     free(list);
     free(h);
     return r;
 }
 
-int32_t probe_census(void)
+int32_t probe_census(struct device *d)
 {
-    rt.drv->cuCtxSynchronize();
+    d->drv->cuCtxSynchronize();
     int32_t found = -1;
-    for (uint32_t i = 0; i < rt.n_slots; i++) {
-        struct slot *s = &rt.slots[i];
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct slot *s = &d->slots[i];
         uint64_t h[2];
         if (!s->live || !s->watched || (s->kind == SLOT_LARGE && s->state != SLOT_RESIDENT))
             continue;
-        if (!probe_hash(&s, 1, h) && !same(h, s->hash)) {
+        if (!probe_hash(d, &s, 1, h) && !same(h, s->hash)) {
             s->pins++;
             if (found < 0 || s->watched_at < found)
                 found = s->watched_at;

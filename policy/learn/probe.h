@@ -21,20 +21,20 @@ struct probe_result {
 };
 
 /* Loads the device code and takes its scratch memory. 0, or a negative errno: learning is impossible here. */
-int probe_init(void);
+int probe_init(struct device *d);
 /* Starts a probed iteration: what was allocated before this is old. */
-void probe_begin(void);
+void probe_begin(struct device *d);
 /* Fills fresh memory with the poison (it must be resident). */
-void probe_poison(struct slot *s);
+void probe_poison(struct device *d, struct slot *s);
 /* Runs the op for the program, and again as often as it takes; sets operands[].mode. `nth`: its index in the iteration.
  * Everything it touches is resident. */
-int probe_op_drv(struct rt_op *op, int32_t nth, struct probe_result *out);
+int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_result *out);
 /* At the end: looks at all watched buffers once more; the index since which an unannounced write happened, or -1. */
-int32_t probe_census(void);
+int32_t probe_census(struct device *d);
 /* A launch of this function has changed memory through a pointer at this offset, ever. */
 bool probe_offset_changes(const struct func *f, uint32_t offset);
 
 /* Hashes n buffers into out[2 * n] (the host waits). */
-int probe_hash(struct slot *const *slots, uint32_t n, uint64_t *out);
+int probe_hash(struct device *d, struct slot *const *slots, uint32_t n, uint64_t *out);
 
 #endif

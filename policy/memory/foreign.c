@@ -1,6 +1,7 @@
 /* Memory of the program's own: counted against the limit, looked up by address, never evicted. */
 #include "policy/op/op.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -10,19 +11,29 @@ struct foreign_row {
     struct slot *slot; /* NULL: not addressable through the key */
     UT_hash_handle hh;
 };
-static struct foreign_row *rows;
-/* addressable ones, by address */
-static struct slot **ranges;
-static uint32_t n_ranges, cap_ranges;
-static CUdeviceptr low = ~0ull, high;
+struct foreign {
+    struct foreign_row *rows;
+    struct slot **ranges; /* addressable ones, by address */
+    uint32_t n_ranges, cap_ranges;
+    CUdeviceptr low, high;
+};
+
+int foreign_init(struct device *d)
+{
+    d->foreign = calloc(1, sizeof *d->foreign);
+    if (!d->foreign)
+        return -ENOMEM;
+    d->foreign->low = ~0ull;
+    return 0;
+}
 
 /* The first range that ends after ptr. */
-static uint32_t find(CUdeviceptr ptr)
+static uint32_t find(struct device *d, CUdeviceptr ptr)
 {
-    uint32_t a = 0, b = n_ranges;
+    uint32_t a = 0, b = d->foreign->n_ranges;
     while (a < b) {
         uint32_t m = (a + b) / 2;
-        if (ranges[m]->va + ranges[m]->bytes <= ptr)
+        if (d->foreign->ranges[m]->va + d->foreign->ranges[m]->bytes <= ptr)
             a = m + 1;
         else
             b = m;
@@ -30,21 +41,21 @@ static uint32_t find(CUdeviceptr ptr)
     return a;
 }
 
-struct slot *foreign_lookup(CUdeviceptr ptr)
+struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr)
 {
-    if (ptr < low || ptr >= high)
+    if (ptr < d->foreign->low || ptr >= d->foreign->high)
         return NULL;
-    uint32_t i = find(ptr);
-    return i < n_ranges && ranges[i]->va <= ptr ? ranges[i] : NULL;
+    uint32_t i = find(d, ptr);
+    return i < d->foreign->n_ranges && d->foreign->ranges[i]->va <= ptr ? d->foreign->ranges[i] : NULL;
 }
 
-static void bounds(void)
+static void bounds(struct device *d)
 {
-    low = n_ranges ? ranges[0]->va : ~0ull;
-    high = n_ranges ? ranges[n_ranges - 1]->va + ranges[n_ranges - 1]->bytes : 0;
+    d->foreign->low = d->foreign->n_ranges ? d->foreign->ranges[0]->va : ~0ull;
+    d->foreign->high = d->foreign->n_ranges ? d->foreign->ranges[d->foreign->n_ranges - 1]->va + d->foreign->ranges[d->foreign->n_ranges - 1]->bytes : 0;
 }
 
-void foreign_add(uint64_t key, uint64_t bytes, bool is_range)
+void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range)
 {
     struct foreign_row *r = calloc(1, sizeof *r);
     if (!r)
@@ -52,60 +63,60 @@ void foreign_add(uint64_t key, uint64_t bytes, bool is_range)
     r->key = key;
     r->bytes = foreign_counted(bytes);
     if (is_range) {
-        if (n_ranges == cap_ranges) {
-            uint32_t cap = cap_ranges ? cap_ranges * 2 : 64;
-            struct slot **p = realloc(ranges, cap * sizeof *p);
+        if (d->foreign->n_ranges == d->foreign->cap_ranges) {
+            uint32_t cap = d->foreign->cap_ranges ? d->foreign->cap_ranges * 2 : 64;
+            struct slot **p = realloc(d->foreign->ranges, cap * sizeof *p);
             if (p) {
-                ranges = p;
-                cap_ranges = cap;
+                d->foreign->ranges = p;
+                d->foreign->cap_ranges = cap;
             }
         }
-        r->slot = n_ranges < cap_ranges ? mem_slot_foreign(key, bytes) : NULL;
+        r->slot = d->foreign->n_ranges < d->foreign->cap_ranges ? mem_slot_foreign(d, key, bytes) : NULL;
         if (r->slot) {
-            uint32_t i = find(key);
-            memmove(ranges + i + 1, ranges + i, (n_ranges - i) * sizeof *ranges);
-            ranges[i] = r->slot;
-            n_ranges++;
-            bounds();
+            uint32_t i = find(d, key);
+            memmove(d->foreign->ranges + i + 1, d->foreign->ranges + i, (d->foreign->n_ranges - i) * sizeof *d->foreign->ranges);
+            d->foreign->ranges[i] = r->slot;
+            d->foreign->n_ranges++;
+            bounds(d);
         }
     }
     struct foreign_row *old;
-    HASH_FIND(hh, rows, &key, sizeof key, old);
+    HASH_FIND(hh, d->foreign->rows, &key, sizeof key, old);
     if (old)
-        foreign_remove(key);
-    HASH_ADD(hh, rows, key, sizeof r->key, r);
+        foreign_remove(d, key);
+    HASH_ADD(hh, d->foreign->rows, key, sizeof r->key, r);
 }
 
-bool foreign_detach(uint64_t key, uint64_t *bytes, bool *is_range)
+bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_range)
 {
     struct foreign_row *r;
-    HASH_FIND(hh, rows, &key, sizeof key, r);
+    HASH_FIND(hh, d->foreign->rows, &key, sizeof key, r);
     if (!r)
         return false;
-    HASH_DEL(rows, r);
+    HASH_DEL(d->foreign->rows, r);
     *bytes = r->bytes;
     *is_range = r->slot != NULL;
     if (r->slot) {
         uint32_t i = 0;
-        while (i < n_ranges && ranges[i] != r->slot)
+        while (i < d->foreign->n_ranges && d->foreign->ranges[i] != r->slot)
             i++;
-        if (i < n_ranges) {
-            memmove(ranges + i, ranges + i + 1, (n_ranges - i - 1) * sizeof *ranges);
-            n_ranges--;
+        if (i < d->foreign->n_ranges) {
+            memmove(d->foreign->ranges + i, d->foreign->ranges + i + 1, (d->foreign->n_ranges - i - 1) * sizeof *d->foreign->ranges);
+            d->foreign->n_ranges--;
         }
-        mem_slot_foreign_gone(r->slot);
-        bounds();
+        mem_slot_foreign_gone(d, r->slot);
+        bounds(d);
     }
     free(r);
     return true;
 }
 
-bool foreign_remove(uint64_t key)
+bool foreign_remove(struct device *d, uint64_t key)
 {
     uint64_t bytes;
     bool is_range;
-    if (!foreign_detach(key, &bytes, &is_range))
+    if (!foreign_detach(d, key, &bytes, &is_range))
         return false;
-    rt.foreign_bytes -= bytes < rt.foreign_bytes ? bytes : rt.foreign_bytes;
+    d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
     return true;
 }

@@ -6,7 +6,7 @@
  * mapping is removed only when its page needs another chunk or the chunk goes back to the driver, after the host has
  * seen the end of everything that used the address (unmapping is not stream-ordered).
  */
-#include "policy/rt.h"
+#include "policy/device.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,10 +24,12 @@ struct arena {
     CUdeviceptr va;
 };
 
-static int32_t *free_slots; /* by number of pages: head of a list through next_free */
-static int32_t small_structs = -1, foreign_free = -1;
-static struct arena *arenas;
-static uint32_t n_arenas, n_arena_chunks, arena_hint;
+struct mem {
+    int32_t *free_slots; /* by number of pages: head of a list through next_free */
+    int32_t small_structs, foreign_free;
+    struct arena *arenas;
+    uint32_t n_arenas, n_arena_chunks, arena_hint;
+};
 
 static void *table(size_t bytes)
 {
@@ -35,169 +37,173 @@ static void *table(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-int mem_init(void)
+int mem_init(struct device *d)
 {
+    d->mem = calloc(1, sizeof *d->mem);
+    if (!d->mem)
+        return -ENOMEM;
+    d->mem->small_structs = d->mem->foreign_free = -1;
     CUmemAllocationProp prop;
     size_t gran = 0;
     memset(&prop, 0, sizeof prop);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = rt.dev;
-    if (rt.drv->cuMemGetAllocationGranularity(&gran, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) != CUDA_SUCCESS ||
+    prop.location.id = d->dev;
+    if (d->drv->cuMemGetAllocationGranularity(&gran, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) != CUDA_SUCCESS ||
         !gran || (gran & (gran - 1)))
         return -ENOTSUP;
-    rt.gran = gran;
-    rt.shift = (unsigned)__builtin_ctzll(gran);
+    d->gran = gran;
+    d->shift = (unsigned)__builtin_ctzll(gran);
     /* Address space is spent, never memory: room for 64 devices' worth of slots, less where the driver has less. */
     uint64_t want = 1ull << 36;
-    while (want < rt.device_bytes * 64)
+    while (want < d->device_bytes * 64)
         want <<= 1;
-    for (rt.base = 0; want >= rt.device_bytes * 2 && !rt.base; want >>= 1) {
+    for (d->base = 0; want >= d->device_bytes * 2 && !d->base; want >>= 1) {
         CUdeviceptr p = 0;
-        if (rt.drv->cuMemAddressReserve(&p, want, gran, 0, 0) == CUDA_SUCCESS) {
-            rt.base = p;
-            rt.reserve_bytes = want;
+        if (d->drv->cuMemAddressReserve(&p, want, gran, 0, 0) == CUDA_SUCCESS) {
+            d->base = p;
+            d->reserve_bytes = want;
         }
     }
-    if (!rt.base)
+    if (!d->base)
         return -ENOMEM;
-    rt.n_va_pages = rt.reserve_bytes >> rt.shift;
-    rt.page_slot = table(rt.n_va_pages * sizeof *rt.page_slot);
-    rt.slots = table((size_t)MAX_SLOTS * sizeof *rt.slots);
-    rt.chunks = table((size_t)MAX_CHUNKS * sizeof *rt.chunks);
-    arenas = table((size_t)MAX_ARENAS * sizeof *arenas);
-    free_slots = malloc(MAX_LIST_PAGES * sizeof *free_slots);
-    if (!rt.page_slot || !rt.slots || !rt.chunks || !arenas || !free_slots)
+    d->n_va_pages = d->reserve_bytes >> d->shift;
+    d->page_slot = table(d->n_va_pages * sizeof *d->page_slot);
+    d->slots = table((size_t)MAX_SLOTS * sizeof *d->slots);
+    d->chunks = table((size_t)MAX_CHUNKS * sizeof *d->chunks);
+    d->mem->arenas = table((size_t)MAX_ARENAS * sizeof *d->mem->arenas);
+    d->mem->free_slots = malloc(MAX_LIST_PAGES * sizeof *d->mem->free_slots);
+    if (!d->page_slot || !d->slots || !d->chunks || !d->mem->arenas || !d->mem->free_slots)
         return -ENOMEM;
     for (int i = 0; i < MAX_LIST_PAGES; i++)
-        free_slots[i] = -1;
-    rt.free_head = rt.free_tail = -1;
-    rt.mark = 1;
+        d->mem->free_slots[i] = -1;
+    d->free_head = d->free_tail = -1;
+    d->mark = 1;
     return 0;
 }
 
 /* ---- chunks ----------------------------------------------------------------------------------------------- */
 
-static void chunk_list_add(int32_t c)
+static void chunk_list_add(struct device *d, int32_t c)
 {
-    struct chunk *k = &rt.chunks[c];
+    struct chunk *k = &d->chunks[c];
     k->owner = CHUNK_FREE;
     k->next = -1;
-    k->prev = rt.free_tail;
-    if (rt.free_tail >= 0)
-        rt.chunks[rt.free_tail].next = c;
+    k->prev = d->free_tail;
+    if (d->free_tail >= 0)
+        d->chunks[d->free_tail].next = c;
     else
-        rt.free_head = c;
-    rt.free_tail = c;
-    rt.n_free_chunks++;
+        d->free_head = c;
+    d->free_tail = c;
+    d->n_free_chunks++;
 }
 
-static void chunk_list_take(int32_t c)
+static void chunk_list_take(struct device *d, int32_t c)
 {
-    struct chunk *k = &rt.chunks[c];
+    struct chunk *k = &d->chunks[c];
     if (k->prev >= 0)
-        rt.chunks[k->prev].next = k->next;
+        d->chunks[k->prev].next = k->next;
     else
-        rt.free_head = k->next;
+        d->free_head = k->next;
     if (k->next >= 0)
-        rt.chunks[k->next].prev = k->prev;
+        d->chunks[k->next].prev = k->prev;
     else
-        rt.free_tail = k->prev;
-    rt.n_free_chunks--;
+        d->free_tail = k->prev;
+    d->n_free_chunks--;
 }
 
-uint64_t mem_physical_bytes(void)
+uint64_t mem_physical_bytes(struct device *d)
 {
-    return ((uint64_t)(rt.n_chunks - rt.n_gone) << rt.shift) + rt.foreign_bytes;
+    return ((uint64_t)(d->n_chunks - d->n_gone) << d->shift) + d->foreign_bytes;
 }
 
-void mem_note_peak(void)
+void mem_note_peak(struct device *d)
 {
-    uint64_t now = mem_physical_bytes();
-    if (now > rt.st.peak_physical_bytes)
-        rt.st.peak_physical_bytes = now;
-    if (rt.live_bytes + rt.foreign_bytes > rt.st.native_peak_bytes)
-        rt.st.native_peak_bytes = rt.live_bytes + rt.foreign_bytes;
-    if (rt.status) {
-        status_store(&rt.status->in_use_bytes, now);
-        status_store(&rt.status->peak_bytes, rt.st.peak_physical_bytes);
+    uint64_t now = mem_physical_bytes(d);
+    if (now > d->st.peak_physical_bytes)
+        d->st.peak_physical_bytes = now;
+    if (d->live_bytes + d->foreign_bytes > d->st.native_peak_bytes)
+        d->st.native_peak_bytes = d->live_bytes + d->foreign_bytes;
+    if (d->status) {
+        status_store(&d->status->in_use_bytes, now);
+        status_store(&d->status->peak_bytes, d->st.peak_physical_bytes);
     }
 }
 
-uint64_t mem_max_chunks(void)
+uint64_t mem_max_chunks(struct device *d)
 {
-    return rt.limit_bytes > rt.foreign_bytes ? (rt.limit_bytes - rt.foreign_bytes) >> rt.shift : 0;
+    return d->limit_bytes > d->foreign_bytes ? (d->limit_bytes - d->foreign_bytes) >> d->shift : 0;
 }
 
-uint64_t mem_arena_chunks(void) { return n_arena_chunks; }
+uint64_t mem_arena_chunks(struct device *d) { return d->mem->n_arena_chunks; }
 
-int32_t mem_chunk_new(void)
+int32_t mem_chunk_new(struct device *d)
 {
-    if (mem_physical_bytes() + rt.gran > rt.limit_bytes)
+    if (mem_physical_bytes(d) + d->gran > d->limit_bytes)
         return -1;
     int32_t c = -1;
-    if (rt.n_gone)
-        for (uint32_t i = 0; i < rt.n_chunks && c < 0; i++)
-            if (rt.chunks[i].owner == CHUNK_GONE)
+    if (d->n_gone)
+        for (uint32_t i = 0; i < d->n_chunks && c < 0; i++)
+            if (d->chunks[i].owner == CHUNK_GONE)
                 c = (int32_t)i;
-    if (c < 0 && rt.n_chunks == MAX_CHUNKS)
+    if (c < 0 && d->n_chunks == MAX_CHUNKS)
         return -1;
     CUmemAllocationProp prop;
     memset(&prop, 0, sizeof prop);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = rt.dev;
+    prop.location.id = d->dev;
     CUmemGenericAllocationHandle h;
-    if (MEM_CALL(cuMemCreate(&h, rt.gran, &prop, 0)) != CUDA_SUCCESS)
+    if (MEM_CALL(cuMemCreate(&h, d->gran, &prop, 0)) != CUDA_SUCCESS)
         return -1;
     if (c < 0)
-        c = (int32_t)rt.n_chunks++;
+        c = (int32_t)d->n_chunks++;
     else
-        rt.n_gone--;
-    rt.chunks[c].handle = h;
-    rt.chunks[c].ready_mask = 0;
-    chunk_list_add(c);
-    mem_note_peak();
+        d->n_gone--;
+    d->chunks[c].handle = h;
+    d->chunks[c].ready_mask = 0;
+    chunk_list_add(d, c);
+    mem_note_peak(d);
     return c;
 }
 
 /* Whoever used the slot's address is done, as far as the host can see. */
-static void slot_quiesce(struct slot *s)
+static void slot_quiesce(struct device *d, struct slot *s)
 {
     uint64_t m = s->uses_mask | s->stale_mask;
     if (m)
-        stream_sync(m);
+        stream_sync(d, m);
     s->stale_mask = 0;
     if (s->state != SLOT_RESIDENT)
         s->uses_mask = 0;
 }
 
-static void slot_unmap_page(struct slot *s, uint32_t page)
+static void slot_unmap_page(struct device *d, struct slot *s, uint32_t page)
 {
-    slot_quiesce(s);
-    MEM_CALL(cuMemUnmap(s->va + ((uint64_t)page << rt.shift), rt.gran));
+    slot_quiesce(d, s);
+    MEM_CALL(cuMemUnmap(s->va + ((uint64_t)page << d->shift), d->gran));
     s->map[page] = -1;
 }
 
-int mem_map_page(struct slot *s, uint32_t page, int32_t c)
+int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t c)
 {
     if (s->map[page] == c)
         return 0;
     if (s->map[page] >= 0)
-        slot_unmap_page(s, page);
-    CUdeviceptr va = s->va + ((uint64_t)page << rt.shift);
-    CUresult r = MEM_CALL(cuMemMap(va, rt.gran, 0, rt.chunks[c].handle, 0));
+        slot_unmap_page(d, s, page);
+    CUdeviceptr va = s->va + ((uint64_t)page << d->shift);
+    CUresult r = MEM_CALL(cuMemMap(va, d->gran, 0, d->chunks[c].handle, 0));
     if (r != CUDA_SUCCESS) {
-        log_say(SAY_DEBUG, "chunk %d cannot be mapped at page %u of slot %u: %s", c, page, s->id, rt_code_name(r));
+        log_say(SAY_DEBUG, "chunk %d cannot be mapped at page %u of slot %u: %s", c, page, s->id, rt_code_name(d, r));
         return -EIO;
     }
     CUmemAccessDesc acc;
     memset(&acc, 0, sizeof acc);
     acc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    acc.location.id = rt.dev;
+    acc.location.id = d->dev;
     acc.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    if (MEM_CALL(cuMemSetAccess(va, rt.gran, &acc, 1)) != CUDA_SUCCESS) {
-        MEM_CALL(cuMemUnmap(va, rt.gran));
+    if (MEM_CALL(cuMemSetAccess(va, d->gran, &acc, 1)) != CUDA_SUCCESS) {
+        MEM_CALL(cuMemUnmap(va, d->gran));
         return -EIO;
     }
     s->map[page] = c;
@@ -205,163 +211,163 @@ int mem_map_page(struct slot *s, uint32_t page, int32_t c)
 }
 
 /* A free chunk goes back to the driver. */
-static void chunk_release(int32_t c)
+static void chunk_release(struct device *d, int32_t c)
 {
-    for (uint32_t i = 0; i < rt.n_slots; i++) {
-        struct slot *s = &rt.slots[i];
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct slot *s = &d->slots[i];
         if (s->kind != SLOT_LARGE)
             continue;
         for (uint32_t p = 0; p < s->n_pages; p++)
             if (s->map[p] == c)
-                slot_unmap_page(s, p);
+                slot_unmap_page(d, s, p);
     }
-    chunk_list_take(c);
-    MEM_CALL(cuMemRelease(rt.chunks[c].handle));
-    rt.chunks[c].owner = CHUNK_GONE;
-    rt.n_gone++;
+    chunk_list_take(d, c);
+    MEM_CALL(cuMemRelease(d->chunks[c].handle));
+    d->chunks[c].owner = CHUNK_GONE;
+    d->n_gone++;
 }
 
-int mem_make_foreign_room(uint64_t bytes)
+int mem_make_foreign_room(struct device *d, uint64_t bytes)
 {
-    if (bytes > rt.limit_bytes)
+    if (bytes > d->limit_bytes)
         return -ENOMEM;
-    while (mem_physical_bytes() + bytes > rt.limit_bytes) {
-        if (!rt.n_free_chunks)
-            swap_evict_for(1);
-        if (!rt.n_free_chunks)
+    while (mem_physical_bytes(d) + bytes > d->limit_bytes) {
+        if (!d->n_free_chunks)
+            swap_evict_for(d, 1);
+        if (!d->n_free_chunks)
             return -ENOMEM;
-        chunk_release(rt.free_head);
+        chunk_release(d, d->free_head);
     }
     return 0;
 }
 
 /* ---- slots ------------------------------------------------------------------------------------------------ */
 
-static struct slot *slot_create(enum slot_kind kind)
+static struct slot *slot_create(struct device *d, enum slot_kind kind)
 {
-    if (rt.n_slots == MAX_SLOTS)
+    if (d->n_slots == MAX_SLOTS)
         return NULL;
-    struct slot *s = &rt.slots[rt.n_slots];
-    s->id = rt.n_slots++;
+    struct slot *s = &d->slots[d->n_slots];
+    s->id = d->n_slots++;
     s->kind = (uint8_t)kind;
     s->plan_buf = s->rec_buf = s->fixed_ord = s->next_free = -1;
     return s;
 }
 
-static int slot_create_large(uint32_t n_pages, struct slot **out)
+static int slot_create_large(struct device *d, uint32_t n_pages, struct slot **out)
 {
-    if (rt.next_page + n_pages + 1 > rt.n_va_pages)
+    if (d->next_page + n_pages + 1 > d->n_va_pages)
         return -ENOMEM;
     int32_t *map = malloc(n_pages * sizeof *map);
-    struct slot *s = map ? slot_create(SLOT_LARGE) : NULL;
+    struct slot *s = map ? slot_create(d, SLOT_LARGE) : NULL;
     if (!s) {
         free(map);
         return -ENOMEM;
     }
     s->map = map;
     s->n_pages = n_pages;
-    s->va = rt.base + (rt.next_page << rt.shift);
+    s->va = d->base + (d->next_page << d->shift);
     for (uint32_t p = 0; p < n_pages; p++)
         map[p] = -1;
     /* the gap after it is its own too: one past the end is still this slot */
     for (uint32_t p = 0; p <= n_pages; p++)
-        rt.page_slot[rt.next_page + p] = s->id + 1;
-    rt.next_page += n_pages + 1;
+        d->page_slot[d->next_page + p] = s->id + 1;
+    d->next_page += n_pages + 1;
     *out = s;
     return 0;
 }
 
-struct slot *mem_slot_foreign(CUdeviceptr va, uint64_t bytes)
+struct slot *mem_slot_foreign(struct device *d, CUdeviceptr va, uint64_t bytes)
 {
     struct slot *s;
-    if (foreign_free >= 0) {
-        s = &rt.slots[foreign_free];
-        foreign_free = s->next_free;
-    } else if (!(s = slot_create(SLOT_FOREIGN)))
+    if (d->mem->foreign_free >= 0) {
+        s = &d->slots[d->mem->foreign_free];
+        d->mem->foreign_free = s->next_free;
+    } else if (!(s = slot_create(d, SLOT_FOREIGN)))
         return NULL;
     s->va = va;
-    mem_slot_revive(s, bytes);
-    rt.live_bytes -= bytes; /* counted as foreign_bytes */
+    mem_slot_revive(d, s, bytes);
+    d->live_bytes -= bytes; /* counted as foreign_bytes */
     s->state = SLOT_RESIDENT;
     s->written = true;
     s->uses_mask = s->avail_seq = 0;
     return s;
 }
 
-void mem_slot_foreign_gone(struct slot *s)
+void mem_slot_foreign_gone(struct device *d, struct slot *s)
 {
     s->live = false;
-    s->next_free = foreign_free;
-    foreign_free = (int32_t)s->id;
+    s->next_free = d->mem->foreign_free;
+    d->mem->foreign_free = (int32_t)s->id;
 }
 
-bool mem_is_small(uint64_t bytes) { return bytes < rt.gran / 2; }
+bool mem_is_small(struct device *d, uint64_t bytes) { return bytes < d->gran / 2; }
 
-static uint32_t arena_units(void) { return (uint32_t)(rt.gran / UNIT_BYTES); }
+static uint32_t arena_units(struct device *d) { return (uint32_t)(d->gran / UNIT_BYTES); }
 
-static int arena_map(struct arena *a)
+static int arena_map(struct device *d, struct arena *a)
 {
-    if (!rt.n_free_chunks && mem_chunk_new() < 0)
-        swap_evict_for(1);
-    if (!rt.n_free_chunks)
+    if (!d->n_free_chunks && mem_chunk_new(d) < 0)
+        swap_evict_for(d, 1);
+    if (!d->n_free_chunks)
         return -ENOMEM;
-    int32_t c = rt.free_head;
+    int32_t c = d->free_head;
     struct slot page = {.va = a->va, .n_pages = 1, .map = &(int32_t){-1}};
-    if (mem_map_page(&page, 0, c))
+    if (mem_map_page(d, &page, 0, c))
         return -EIO;
-    chunk_list_take(c);
-    rt.chunks[c].owner = CHUNK_ARENA;
+    chunk_list_take(d, c);
+    d->chunks[c].owner = CHUNK_ARENA;
     a->chunk = c;
-    a->ready_mask = rt.chunks[c].ready_mask;
-    rt.chunks[c].ready_mask = 0;
-    n_arena_chunks++;
+    a->ready_mask = d->chunks[c].ready_mask;
+    d->chunks[c].ready_mask = 0;
+    d->mem->n_arena_chunks++;
     return 0;
 }
 
 /* Another page for small allocations: one that was given back, or a new one. */
-static int arena_grow(uint32_t *which)
+static int arena_grow(struct device *d, uint32_t *which)
 {
     uint32_t i = 0;
-    while (i < n_arenas && arenas[i].chunk >= 0)
+    while (i < d->mem->n_arenas && d->mem->arenas[i].chunk >= 0)
         i++;
-    if (i == n_arenas) {
-        if (n_arenas == MAX_ARENAS || rt.next_page + 1 > rt.n_va_pages)
+    if (i == d->mem->n_arenas) {
+        if (d->mem->n_arenas == MAX_ARENAS || d->next_page + 1 > d->n_va_pages)
             return -ENOMEM;
-        struct arena *a = &arenas[i];
-        a->unit_slot = calloc(arena_units(), sizeof *a->unit_slot);
+        struct arena *a = &d->mem->arenas[i];
+        a->unit_slot = calloc(arena_units(d), sizeof *a->unit_slot);
         if (!a->unit_slot)
             return -ENOMEM;
         a->chunk = -1;
-        a->n_free = arena_units();
-        a->va = rt.base + (rt.next_page << rt.shift);
-        rt.page_slot[rt.next_page++] = (n_arenas++ + 1) | PAGE_ARENA;
+        a->n_free = arena_units(d);
+        a->va = d->base + (d->next_page << d->shift);
+        d->page_slot[d->next_page++] = (d->mem->n_arenas++ + 1) | PAGE_ARENA;
     }
     *which = i;
-    return arena_map(&arenas[i]);
+    return arena_map(d, &d->mem->arenas[i]);
 }
 
-void mem_arena_trim(void)
+void mem_arena_trim(struct device *d)
 {
-    for (uint32_t i = 0; i < n_arenas; i++) {
-        struct arena *a = &arenas[i];
-        if (a->chunk < 0 || a->n_free != arena_units())
+    for (uint32_t i = 0; i < d->mem->n_arenas; i++) {
+        struct arena *a = &d->mem->arenas[i];
+        if (a->chunk < 0 || a->n_free != arena_units(d))
             continue;
-        stream_sync(a->ready_mask);
-        MEM_CALL(cuMemUnmap(a->va, rt.gran));
-        rt.chunks[a->chunk].ready_mask = 0;
-        chunk_list_add(a->chunk);
+        stream_sync(d, a->ready_mask);
+        MEM_CALL(cuMemUnmap(a->va, d->gran));
+        d->chunks[a->chunk].ready_mask = 0;
+        chunk_list_add(d, a->chunk);
         a->chunk = -1;
-        n_arena_chunks--;
+        d->mem->n_arena_chunks--;
     }
 }
 
 /* First fit. */
-static int arena_find(const struct arena *a, uint32_t n, uint32_t *first)
+static int arena_find(struct device *d, const struct arena *a, uint32_t n, uint32_t *first)
 {
     if (a->chunk < 0 || a->n_free < n)
         return 0;
     uint32_t run = 0;
-    for (uint32_t u = 0; u < arena_units(); u++) {
+    for (uint32_t u = 0; u < arena_units(d); u++) {
         run = a->unit_slot[u] ? 0 : run + 1;
         if (run == n) {
             *first = u + 1 - n;
@@ -371,29 +377,29 @@ static int arena_find(const struct arena *a, uint32_t n, uint32_t *first)
     return 0;
 }
 
-static int small_take(uint64_t bytes, struct slot **out)
+static int small_take(struct device *d, uint64_t bytes, struct slot **out)
 {
-    uint32_t n = (uint32_t)(bytes / UNIT_BYTES) + 1, first = 0, which = n_arenas;
-    for (uint32_t k = 0; k < n_arenas && which == n_arenas; k++)
-        if (arena_find(&arenas[(arena_hint + k) % n_arenas], n, &first))
-            which = (arena_hint + k) % n_arenas;
-    if (which == n_arenas) {
-        int r = arena_grow(&which);
+    uint32_t n = (uint32_t)(bytes / UNIT_BYTES) + 1, first = 0, which = d->mem->n_arenas;
+    for (uint32_t k = 0; k < d->mem->n_arenas && which == d->mem->n_arenas; k++)
+        if (arena_find(d, &d->mem->arenas[(d->mem->arena_hint + k) % d->mem->n_arenas], n, &first))
+            which = (d->mem->arena_hint + k) % d->mem->n_arenas;
+    if (which == d->mem->n_arenas) {
+        int r = arena_grow(d, &which);
         if (r)
             return r;
         first = 0;
     }
     struct slot *s;
-    if (small_structs >= 0) {
-        s = &rt.slots[small_structs];
-        small_structs = s->next_free;
-    } else if (!(s = slot_create(SLOT_SMALL)))
+    if (d->mem->small_structs >= 0) {
+        s = &d->slots[d->mem->small_structs];
+        d->mem->small_structs = s->next_free;
+    } else if (!(s = slot_create(d, SLOT_SMALL)))
         return -ENOMEM;
-    struct arena *a = &arenas[which];
+    struct arena *a = &d->mem->arenas[which];
     for (uint32_t u = first; u < first + n; u++)
         a->unit_slot[u] = s->id + 1;
     a->n_free -= n;
-    arena_hint = which;
+    d->mem->arena_hint = which;
     s->arena = which;
     s->entry = first;
     s->n_pages = n;
@@ -405,50 +411,50 @@ static int small_take(uint64_t bytes, struct slot **out)
     return 0;
 }
 
-static void small_give_back(struct slot *s)
+static void small_give_back(struct device *d, struct slot *s)
 {
-    struct arena *a = &arenas[s->arena];
+    struct arena *a = &d->mem->arenas[s->arena];
     for (uint32_t u = s->entry; u < s->entry + s->n_pages; u++)
         a->unit_slot[u] = 0;
     a->n_free += s->n_pages;
     a->ready_mask |= s->uses_mask;
-    s->next_free = small_structs;
-    small_structs = (int32_t)s->id;
+    s->next_free = d->mem->small_structs;
+    d->mem->small_structs = (int32_t)s->id;
 }
 
-static bool slot_all_cached(const struct slot *s)
+static bool slot_all_cached(struct device *d, const struct slot *s)
 {
     for (uint32_t p = 0; p < s->n_pages; p++)
-        if (s->map[p] < 0 || rt.chunks[s->map[p]].owner != CHUNK_FREE)
+        if (s->map[p] < 0 || d->chunks[s->map[p]].owner != CHUNK_FREE)
             return false;
     return true;
 }
 
 /* Prefer a slot whose old chunks are all still free: it comes back without a driver call. */
-static int large_take(uint32_t n_pages, struct slot **out)
+static int large_take(struct device *d, uint32_t n_pages, struct slot **out)
 {
     if (n_pages >= MAX_LIST_PAGES)
-        return slot_create_large(n_pages, out);
+        return slot_create_large(d, n_pages, out);
     int32_t *best = NULL;
     unsigned seen = 0;
-    for (int32_t *at = &free_slots[n_pages]; *at >= 0 && seen < 16; at = &rt.slots[*at].next_free, seen++) {
+    for (int32_t *at = &d->mem->free_slots[n_pages]; *at >= 0 && seen < 16; at = &d->slots[*at].next_free, seen++) {
         best = at;
-        if (slot_all_cached(&rt.slots[*at]))
+        if (slot_all_cached(d, &d->slots[*at]))
             break;
     }
     if (!best)
-        return slot_create_large(n_pages, out);
-    struct slot *s = &rt.slots[*best];
+        return slot_create_large(d, n_pages, out);
+    struct slot *s = &d->slots[*best];
     *best = s->next_free;
     *out = s;
     return 0;
 }
 
-void mem_slot_revive(struct slot *s, uint64_t bytes)
+void mem_slot_revive(struct device *d, struct slot *s, uint64_t bytes)
 {
     s->bytes = bytes;
-    s->serial = ++rt.serial;
-    s->birth_op = rt.op_count;
+    s->serial = ++d->serial;
+    s->birth_op = d->op_count;
     s->live = true;
     s->written = false;
     s->kept = false;
@@ -456,33 +462,33 @@ void mem_slot_revive(struct slot *s, uint64_t bytes)
     s->pins = 0;
     s->pool = NULL;
     s->plan_buf = s->rec_buf = -1;
-    rt.live_bytes += bytes;
+    d->live_bytes += bytes;
 }
 
-static int slot_take(uint64_t bytes, struct slot **out)
+static int slot_take(struct device *d, uint64_t bytes, struct slot **out)
 {
-    uint64_t pages = mem_pages(bytes);
-    if (pages > rt.n_va_pages)
+    uint64_t pages = mem_pages(d, bytes);
+    if (pages > d->n_va_pages)
         return -ENOMEM;
-    return mem_is_small(bytes) ? small_take(bytes, out) : large_take((uint32_t)pages, out);
+    return mem_is_small(d, bytes) ? small_take(d, bytes, out) : large_take(d, (uint32_t)pages, out);
 }
 
-int mem_slot_new(uint64_t bytes, struct slot **out)
+int mem_slot_new(struct device *d, uint64_t bytes, struct slot **out)
 {
-    int r = slot_take(bytes, out);
+    int r = slot_take(d, bytes, out);
     if (!r) {
         if ((*out)->kind == SLOT_LARGE)
             (*out)->state = SLOT_EMPTY;
         (*out)->fixed_ord = -1;
-        mem_slot_revive(*out, bytes);
-        mem_note_peak();
+        mem_slot_revive(d, *out, bytes);
+        mem_note_peak(d);
     }
     return r;
 }
 
-int mem_slot_fixed(uint64_t bytes, int ord, struct slot **out)
+int mem_slot_fixed(struct device *d, uint64_t bytes, int ord, struct slot **out)
 {
-    int r = slot_take(bytes, out);
+    int r = slot_take(d, bytes, out);
     if (!r) {
         (*out)->fixed_ord = ord;
         (*out)->live = false;
@@ -493,18 +499,18 @@ int mem_slot_fixed(uint64_t bytes, int ord, struct slot **out)
     return r;
 }
 
-static void slot_list(struct slot *s)
+static void slot_list(struct device *d, struct slot *s)
 {
     s->fixed_ord = -1;
     if (s->kind == SLOT_SMALL)
-        small_give_back(s);
+        small_give_back(d, s);
     else if (s->n_pages < MAX_LIST_PAGES) {
-        s->next_free = free_slots[s->n_pages];
-        free_slots[s->n_pages] = (int32_t)s->id;
+        s->next_free = d->mem->free_slots[s->n_pages];
+        d->mem->free_slots[s->n_pages] = (int32_t)s->id;
     }
 }
 
-void mem_slot_unfix(struct slot *s)
+void mem_slot_unfix(struct device *d, struct slot *s)
 {
     if (s->fixed_ord < 0)
         return;
@@ -512,92 +518,92 @@ void mem_slot_unfix(struct slot *s)
         s->fixed_ord = -1;
         return;
     }
-    mem_unback(s, SLOT_EMPTY, 0);
-    slot_list(s);
+    mem_unback(d, s, SLOT_EMPTY, 0);
+    slot_list(d, s);
 }
 
-void mem_slot_free(struct slot *s)
+void mem_slot_free(struct device *d, struct slot *s)
 {
     if (s->live)
-        rt.live_bytes -= s->bytes;
+        d->live_bytes -= s->bytes;
     s->live = s->kept = false;
-    swap_discard(s);
-    mem_unback(s, SLOT_EMPTY, 0);
+    swap_discard(d, s);
+    mem_unback(d, s, SLOT_EMPTY, 0);
     s->plan_buf = -1;
     if (s->fixed_ord < 0)
-        slot_list(s);
+        slot_list(d, s);
 }
 
-struct slot *mem_range_of(CUdeviceptr ptr)
+struct slot *mem_range_of(struct device *d, CUdeviceptr ptr)
 {
-    uint64_t off = ptr - rt.base;
-    if (off >= rt.reserve_bytes)
+    uint64_t off = ptr - d->base;
+    if (off >= d->reserve_bytes)
         return NULL;
-    uint32_t id = rt.page_slot[off >> rt.shift];
+    uint32_t id = d->page_slot[off >> d->shift];
     if (!id)
         return NULL;
     if (id & PAGE_ARENA) {
-        const struct arena *a = &arenas[(id & ~PAGE_ARENA) - 1];
-        uint32_t held = a->unit_slot[(off & (rt.gran - 1)) / UNIT_BYTES];
-        return held ? &rt.slots[held - 1] : NULL;
+        const struct arena *a = &d->mem->arenas[(id & ~PAGE_ARENA) - 1];
+        uint32_t held = a->unit_slot[(off & (d->gran - 1)) / UNIT_BYTES];
+        return held ? &d->slots[held - 1] : NULL;
     }
-    return &rt.slots[id - 1];
+    return &d->slots[id - 1];
 }
 
-struct slot *mem_lookup(CUdeviceptr ptr)
+struct slot *mem_lookup(struct device *d, CUdeviceptr ptr)
 {
-    struct slot *s = mem_range_of(ptr);
+    struct slot *s = mem_range_of(d, ptr);
     return s && s->live && ptr - s->va <= s->bytes ? s : NULL;
 }
 
-static bool chunk_is_of(int32_t c, const struct slot *s, uint32_t page)
+static bool chunk_is_of(struct device *d, int32_t c, const struct slot *s, uint32_t page)
 {
-    return c >= 0 && rt.chunks[c].owner == (int32_t)s->id && rt.chunks[c].page == page;
+    return c >= 0 && d->chunks[c].owner == (int32_t)s->id && d->chunks[c].page == page;
 }
 
-static void chunk_take_for(int32_t c, const struct slot *s, uint32_t page)
+static void chunk_take_for(struct device *d, int32_t c, const struct slot *s, uint32_t page)
 {
-    chunk_list_take(c);
-    rt.chunks[c].owner = (int32_t)s->id;
-    rt.chunks[c].page = page;
+    chunk_list_take(d, c);
+    d->chunks[c].owner = (int32_t)s->id;
+    d->chunks[c].page = page;
 }
 
-int mem_back(struct slot *s, unsigned t)
+int mem_back(struct device *d, struct slot *s, unsigned t)
 {
     if (s->state == SLOT_RESIDENT || s->kind != SLOT_LARGE)
         return 0;
     uint32_t n = s->n_pages;
-    while (rt.n_free_chunks < n && mem_chunk_new() >= 0)
+    while (d->n_free_chunks < n && mem_chunk_new(d) >= 0)
         ;
-    if (rt.n_free_chunks < n)
-        mem_arena_trim();
-    if (rt.n_free_chunks < n)
-        swap_evict_for(n);
-    if (rt.n_free_chunks < n)
+    if (d->n_free_chunks < n)
+        mem_arena_trim(d);
+    if (d->n_free_chunks < n)
+        swap_evict_for(d, n);
+    if (d->n_free_chunks < n)
         return -ENOMEM;
     uint64_t ready = 0;
     uint32_t missing = 0;
     for (uint32_t p = 0; p < n; p++) {
         int32_t c = s->map[p];
-        if (c >= 0 && rt.chunks[c].owner == CHUNK_FREE) {
-            chunk_take_for(c, s, p);
-            ready |= rt.chunks[c].ready_mask;
+        if (c >= 0 && d->chunks[c].owner == CHUNK_FREE) {
+            chunk_take_for(d, c, s, p);
+            ready |= d->chunks[c].ready_mask;
         } else
             missing++;
     }
     for (uint32_t p = 0; p < n && missing; p++) {
         int32_t c = s->map[p];
-        if (chunk_is_of(c, s, p))
+        if (chunk_is_of(d, c, s, p))
             continue;
-        c = rt.free_head;
-        if (mem_map_page(s, p, c)) {
+        c = d->free_head;
+        if (mem_map_page(d, s, p, c)) {
             for (uint32_t q = 0; q < n; q++) /* give back what was taken: nothing is lost */
-                if (chunk_is_of(s->map[q], s, q))
-                    chunk_list_add(s->map[q]);
+                if (chunk_is_of(d, s->map[q], s, q))
+                    chunk_list_add(d, s->map[q]);
             return -EIO;
         }
-        chunk_take_for(c, s, p);
-        ready |= rt.chunks[c].ready_mask;
+        chunk_take_for(d, c, s, p);
+        ready |= d->chunks[c].ready_mask;
         missing--;
     }
     s->state = SLOT_RESIDENT;
@@ -605,37 +611,37 @@ int mem_back(struct slot *s, unsigned t)
     s->uses_mask = 0;
     s->avail_stream = (uint8_t)t;
     if (ready & ~(1ull << t)) {
-        stream_order(t, ready);
-        s->avail_seq = rt.seq[t] + 1;
-        stream_bump(t);
+        stream_order(d, t, ready);
+        s->avail_seq = d->seq[t] + 1;
+        stream_bump(d, t);
     } else
-        s->avail_seq = rt.n_streams > STREAM_FIRST_PROGRAM + 1 ? rt.seq[t] : 0;
+        s->avail_seq = d->n_streams > STREAM_FIRST_PROGRAM + 1 ? d->seq[t] : 0;
     return 0;
 }
 
-void mem_unback(struct slot *s, enum slot_state state, uint64_t extra_mask)
+void mem_unback(struct device *d, struct slot *s, enum slot_state state, uint64_t extra_mask)
 {
     if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT) {
         uint64_t ready = s->uses_mask | extra_mask;
         bool awaited = !s->avail_seq; /* a user that waited for the content passes that on */
         for (uint64_t m = s->uses_mask; m && !awaited; m &= m - 1)
-            awaited = rt.waited[__builtin_ctzll(m)][s->avail_stream] >= s->avail_seq;
+            awaited = d->waited[__builtin_ctzll(m)][s->avail_stream] >= s->avail_seq;
         if (!awaited)
             ready |= 1ull << s->avail_stream;
         s->uses_mask |= extra_mask;
         for (uint32_t p = 0; p < s->n_pages; p++) {
-            rt.chunks[s->map[p]].ready_mask = ready;
-            chunk_list_add(s->map[p]);
+            d->chunks[s->map[p]].ready_mask = ready;
+            chunk_list_add(d, s->map[p]);
         }
     }
     if (s->kind == SLOT_LARGE)
         s->state = (uint8_t)state;
 }
 
-CUdeviceptr mem_scratch(uint64_t bytes)
+CUdeviceptr mem_scratch(struct device *d, uint64_t bytes)
 {
     struct slot *s;
-    if (!mem_is_small(bytes) || small_take(bytes, &s))
+    if (!mem_is_small(d, bytes) || small_take(d, bytes, &s))
         return 0;
     s->bytes = bytes; /* neither live nor in a free list: nobody finds it */
     return s->va;

@@ -4,51 +4,51 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct saved_value *saved_find(int32_t b, int32_t v)
+struct saved_value *saved_find(struct device *d, int32_t b, int32_t v)
 {
-    struct saved_value *s = ex.saved;
+    struct saved_value *s = d->ex->saved;
     while (s && (s->buf != b || s->version != v))
         s = s->next;
     return s;
 }
 
-int saved_put(int32_t b, int32_t v, struct slot *s)
+int saved_put(struct device *d, int32_t b, int32_t v, struct slot *s)
 {
-    if (saved_find(b, v))
+    if (saved_find(d, b, v))
         return 0;
     struct saved_value *n = calloc(1, sizeof *n);
-    struct host_block *h = swap_host_get(s->bytes);
+    struct host_block *h = swap_host_get(d, s->bytes);
     if (!n || !h) {
         free(n);
-        swap_host_put(h);
+        swap_host_put(d, h);
         return -ENOMEM;
     }
-    swap_host_wait(h);
-    stream_sync(s->uses_mask);
+    swap_host_wait(d, h);
+    stream_sync(d, s->uses_mask);
     if (s->avail_seq)
-        stream_sync(1ull << s->avail_stream);
-    if (rt.drv->cuMemcpyDtoH_v2(h->p, s->va, s->bytes) != CUDA_SUCCESS) {
+        stream_sync(d, 1ull << s->avail_stream);
+    if (d->drv->cuMemcpyDtoH_v2(h->p, s->va, s->bytes) != CUDA_SUCCESS) {
         free(n);
-        swap_host_put(h);
+        swap_host_put(d, h);
         return -EIO;
     }
-    *n = (struct saved_value){.buf = b, .version = v, .block = h, .next = ex.saved};
-    ex.saved = n;
+    *n = (struct saved_value){.buf = b, .version = v, .block = h, .next = d->ex->saved};
+    d->ex->saved = n;
     return 0;
 }
 
-int saved_restore(const struct saved_value *v, struct slot *s)
+int saved_restore(struct device *d, const struct saved_value *v, struct slot *s)
 {
-    stream_sync(s->uses_mask);
-    return rt.drv->cuMemcpyHtoD_v2(s->va, v->block->p, s->bytes) == CUDA_SUCCESS ? 0 : -EIO;
+    stream_sync(d, s->uses_mask);
+    return d->drv->cuMemcpyHtoD_v2(s->va, v->block->p, s->bytes) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
-void saved_clear(void)
+void saved_clear(struct device *d)
 {
-    while (ex.saved) {
-        struct saved_value *n = ex.saved->next;
-        swap_host_put(ex.saved->block);
-        free(ex.saved);
-        ex.saved = n;
+    while (d->ex->saved) {
+        struct saved_value *n = d->ex->saved->next;
+        swap_host_put(d, d->ex->saved->block);
+        free(d->ex->saved);
+        d->ex->saved = n;
     }
 }

@@ -33,30 +33,30 @@ void func_note_kernel(CUkernel k)
 
 void func_forget_all(void) { generation++; }
 
-static CUresult param_info(CUfunction f, bool kernel, size_t i, size_t *offset, size_t *size)
+static CUresult param_info(struct device *d, CUfunction f, bool kernel, size_t i, size_t *offset, size_t *size)
 {
-    if (kernel && rt.drv->cuKernelGetParamInfo)
-        return rt.drv->cuKernelGetParamInfo((CUkernel)f, i, offset, size);
-    if (!kernel && rt.drv->cuFuncGetParamInfo)
-        return rt.drv->cuFuncGetParamInfo(f, i, offset, size);
+    if (kernel && d->drv->cuKernelGetParamInfo)
+        return d->drv->cuKernelGetParamInfo((CUkernel)f, i, offset, size);
+    if (!kernel && d->drv->cuFuncGetParamInfo)
+        return d->drv->cuFuncGetParamInfo(f, i, offset, size);
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static void func_fill(struct func *fn)
+static void func_fill(struct device *d, struct func *fn)
 {
     struct kernel_row *k;
     CUkernel as_kernel = (CUkernel)fn->handle;
     HASH_FIND_PTR(kernels, &as_kernel, k);
     const char *name = NULL;
-    if (k ? rt.drv->cuKernelGetName && rt.drv->cuKernelGetName(&name, as_kernel) == CUDA_SUCCESS
-          : rt.drv->cuFuncGetName && rt.drv->cuFuncGetName(&name, fn->handle) == CUDA_SUCCESS)
+    if (k ? d->drv->cuKernelGetName && d->drv->cuKernelGetName(&name, as_kernel) == CUDA_SUCCESS
+          : d->drv->cuFuncGetName && d->drv->cuFuncGetName(&name, fn->handle) == CUDA_SUCCESS)
         fn->name = name ? strdup(name) : NULL;
     if (!fn->name)
         fn->name = strdup("kernel");
     uint32_t cap = 0;
     for (fn->n_params = 0; fn->n_params < OP_MAX_PARAMS; fn->n_params++) {
         size_t offset, size;
-        CUresult r = param_info(fn->handle, k != NULL, fn->n_params, &offset, &size);
+        CUresult r = param_info(d, fn->handle, k != NULL, fn->n_params, &offset, &size);
         if (r == CUDA_ERROR_INVALID_VALUE) {
             fn->known = true;
             return;
@@ -81,7 +81,7 @@ static void func_fill(struct func *fn)
     }
 }
 
-struct func *func_of(CUfunction f)
+struct func *func_of(struct device *d, CUfunction f)
 {
     struct func **slot = &front[((uintptr_t)f >> 4) % FRONT];
     if (*slot && (*slot)->handle == f && (*slot)->generation == generation)
@@ -102,7 +102,7 @@ struct func *func_of(CUfunction f)
             return NULL;
         fn->handle = f;
         fn->generation = generation;
-        func_fill(fn);
+        func_fill(d, fn);
         if (r->func && r->func->known == fn->known && r->func->name && fn->name && !strcmp(r->func->name, fn->name) &&
             r->func->arg_bytes == fn->arg_bytes && r->func->n_params == fn->n_params) {
             free(fn->name);

@@ -19,23 +19,23 @@ static inline uint64_t mix(uint64_t h, uint64_t v)
     return h ^ (h >> 32);
 }
 
-static struct slot *any_lookup(CUdeviceptr p) { return mem_in_reservation(p) ? mem_lookup(p) : foreign_lookup(p); }
+static struct slot *any_lookup(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? mem_lookup(d, p) : foreign_lookup(d, p); }
 
-static void add_operand(struct rt_op *op, CUdeviceptr p, uint32_t offset, enum rec_mode mode)
+static void add_operand(struct device *d, struct rt_op *op, CUdeviceptr p, uint32_t offset, enum rec_mode mode)
 {
-    struct slot *s = any_lookup(p);
+    struct slot *s = any_lookup(d, p);
     if (!s || op->n_operands == OP_MAX_OPERANDS)
         return;
     op->operands[op->n_operands++] =
         (struct rt_operand){.slot = s, .delta = p - s->va, .serial = s->serial, .offset = offset, .mode = (uint8_t)mode};
 }
 
-static void op_start(struct rt_op *op, enum op_kind kind, CUstream stream)
+static void op_start(struct device *d, struct rt_op *op, enum op_kind kind, CUstream stream)
 {
     memset(op, 0, sizeof *op);
     op->kind = kind;
     op->stream = stream;
-    op->t = stream_index(stream);
+    op->t = stream_index(d, stream);
     op->operands = operand_block;
     op->sig = mix(0x72656d6174ull, kind);
 }
@@ -73,20 +73,20 @@ static int read_arguments(const struct eng_kernel *k, struct rt_op *op)
     return 0;
 }
 
-static void scan_words(struct rt_op *op, uint32_t from, uint32_t to)
+static void scan_words(struct device *d, struct rt_op *op, uint32_t from, uint32_t to)
 {
     for (uint32_t at = (from + 7) & ~7u; at + 8 <= to; at += 8) {
         uint64_t word;
         memcpy(&word, op->args + at, 8);
         if (word >= 4096)
-            add_operand(op, word, at, REC_UNKNOWN);
+            add_operand(d, op, word, at, REC_UNKNOWN);
     }
 }
 
-int op_from_kernel(const struct eng_kernel *k, struct rt_op *op)
+int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op)
 {
-    op_start(op, OP_KERNEL, k->stream);
-    op->func = func_of(k->func);
+    op_start(d, op, OP_KERNEL, k->stream);
+    op->func = func_of(d, k->func);
     if (!op->func)
         return -ENOMEM;
     int r = read_arguments(k, op);
@@ -106,20 +106,20 @@ int op_from_kernel(const struct eng_kernel *k, struct rt_op *op)
         if (k->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && k->attrs[i].value.cooperative)
             op->cooperative = true;
     if (!op->func->known)
-        scan_words(op, 0, op->arg_bytes);
+        scan_words(d, op, 0, op->arg_bytes);
     /* two small parameters side by side are no pointer */
     for (uint32_t i = 0; op->func->known && i < op->func->n_params; i++)
         if (op->func->size[i] >= 8)
-            scan_words(op, op->func->offset[i], op->func->offset[i] + op->func->size[i]);
+            scan_words(d, op, op->func->offset[i], op->func->offset[i] + op->func->size[i]);
     return 0;
 }
 
-void op_from_memset(const struct eng_memset *m, struct rt_op *op)
+void op_from_memset(struct device *d, const struct eng_memset *m, struct rt_op *op)
 {
-    op_start(op, OP_MEMSET, m->stream);
+    op_start(d, op, OP_MEMSET, m->stream);
     op->set = *m;
     op->sig = mix(mix(mix(mix(op->sig, m->elem_bytes), m->width), m->height), m->pitch_bytes);
-    add_operand(op, m->dst, OPERAND_DST, REC_RMW);
+    add_operand(d, op, m->dst, OPERAND_DST, REC_RMW);
     if (op->n_operands) {
         struct rt_operand *o = &op->operands[0];
         uint64_t n = m->width * m->elem_bytes;
@@ -128,30 +128,30 @@ void op_from_memset(const struct eng_memset *m, struct rt_op *op)
     }
 }
 
-void op_from_copy(const struct eng_copy *c, struct rt_op *op)
+void op_from_copy(struct device *d, const struct eng_copy *c, struct rt_op *op)
 {
-    op_start(op, OP_COPY, c->stream);
+    op_start(d, op, OP_COPY, c->stream);
     op->copy = *c;
     op->sig = mix(mix(op->sig, c->kind), c->bytes);
     if (c->kind != ENG_DTOH)
-        add_operand(op, c->dst_dev, OPERAND_DST, REC_RMW);
+        add_operand(d, op, c->dst_dev, OPERAND_DST, REC_RMW);
     if (op->n_operands && op->operands[0].delta == 0 && c->bytes >= op->operands[0].slot->bytes)
         op->operands[0].mode = REC_WRITE;
     if (c->kind != ENG_HTOD)
-        add_operand(op, c->src_dev, OPERAND_SRC, REC_READ);
+        add_operand(d, op, c->src_dev, OPERAND_SRC, REC_READ);
 }
 
-void op_from_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
+void op_from_other(struct device *d, const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
                    void *ctx, struct rt_op *op)
 {
-    op_start(op, OP_OTHER, stream);
+    op_start(d, op, OP_OTHER, stream);
     op->other_name = name;
     op->other_issue = issue;
     op->other_ctx = ctx;
     for (const char *c = name; *c; c++)
         op->sig = mix(op->sig, (unsigned char)*c);
     for (unsigned i = 0; i < n; i++)
-        add_operand(op, touch[i].ptr, i * 8, touch[i].mode & ENG_WRITE ? REC_RMW : REC_READ);
+        add_operand(d, op, touch[i].ptr, i * 8, touch[i].mode & ENG_WRITE ? REC_RMW : REC_READ);
 }
 
 bool op_repeatable(const struct rt_op *op)
@@ -161,7 +161,7 @@ bool op_repeatable(const struct rt_op *op)
 }
 
 /* One launch call: the plain one where it says all there is to say. */
-static int launch_with(const struct eng_kernel *k, bool replay, void **params, void **extra)
+static int launch_with(const struct drv *drv, const struct eng_kernel *k, bool replay, void **params, void **extra)
 {
     unsigned n = 0;
     bool coop = false;
@@ -177,8 +177,8 @@ static int launch_with(const struct eng_kernel *k, bool replay, void **params, v
         attr_block[n].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
         attr_block[n++].value.cooperative = 1;
     }
-    if (!n || !rt.drv->cuLaunchKernelEx)
-        return rt.drv->cuLaunchKernel(k->func, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2],
+    if (!n || !drv->cuLaunchKernelEx)
+        return drv->cuLaunchKernel(k->func, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2],
                                       k->shared_bytes, k->stream, params, extra);
     CUlaunchConfig cfg;
     memset(&cfg, 0, sizeof cfg);
@@ -192,12 +192,12 @@ static int launch_with(const struct eng_kernel *k, bool replay, void **params, v
     cfg.hStream = k->stream;
     cfg.attrs = attr_block;
     cfg.numAttrs = n;
-    return rt.drv->cuLaunchKernelEx(&cfg, k->func, params, extra);
+    return drv->cuLaunchKernelEx(&cfg, k->func, params, extra);
 }
 
-int op_pass_drv(const struct eng_kernel *k) { return launch_with(k, false, k->params, k->extra); }
+int op_pass_drv(const struct drv *drv, const struct eng_kernel *k) { return launch_with(drv, k, false, k->params, k->extra); }
 
-static int launch_drv(const struct rt_op *op, unsigned char *args, bool replay)
+static int launch_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
     static void *params[OP_MAX_PARAMS];
     size_t packed_bytes = op->arg_bytes;
@@ -208,74 +208,72 @@ static int launch_drv(const struct rt_op *op, unsigned char *args, bool replay)
     memcpy(k.block, op->block, sizeof k.block);
     for (uint32_t i = 0; i < op->func->n_params && !op->packed; i++)
         params[i] = args + op->func->offset[i];
-    return launch_with(&k, replay, op->packed ? NULL : params, op->packed ? extra : NULL);
+    return launch_with(d->drv, &k, replay, op->packed ? NULL : params, op->packed ? extra : NULL);
 }
 
-static int memset_drv(const struct eng_memset *m)
+int op_pass_memset_drv(const struct drv *drv, const struct eng_memset *m)
 {
-    const struct drv *d = rt.drv;
     int r;
     if (m->height == 1 && !m->pitch_bytes)
-        r = m->elem_bytes == 1   ? d->cuMemsetD8Async(m->dst, (unsigned char)m->value, m->width, m->stream)
-            : m->elem_bytes == 2 ? d->cuMemsetD16Async(m->dst, (unsigned short)m->value, m->width, m->stream)
-                                 : d->cuMemsetD32Async(m->dst, m->value, m->width, m->stream);
+        r = m->elem_bytes == 1   ? drv->cuMemsetD8Async(m->dst, (unsigned char)m->value, m->width, m->stream)
+            : m->elem_bytes == 2 ? drv->cuMemsetD16Async(m->dst, (unsigned short)m->value, m->width, m->stream)
+                                 : drv->cuMemsetD32Async(m->dst, m->value, m->width, m->stream);
     else
-        r = m->elem_bytes == 1   ? d->cuMemsetD2D8Async(m->dst, m->pitch_bytes, (unsigned char)m->value, m->width, m->height, m->stream)
-            : m->elem_bytes == 2 ? d->cuMemsetD2D16Async(m->dst, m->pitch_bytes, (unsigned short)m->value, m->width, m->height, m->stream)
-                                 : d->cuMemsetD2D32Async(m->dst, m->pitch_bytes, m->value, m->width, m->height, m->stream);
+        r = m->elem_bytes == 1   ? drv->cuMemsetD2D8Async(m->dst, m->pitch_bytes, (unsigned char)m->value, m->width, m->height, m->stream)
+            : m->elem_bytes == 2 ? drv->cuMemsetD2D16Async(m->dst, m->pitch_bytes, (unsigned short)m->value, m->width, m->height, m->stream)
+                                 : drv->cuMemsetD2D32Async(m->dst, m->pitch_bytes, m->value, m->width, m->height, m->stream);
     return r;
 }
 
 /* The synchronous forms of the per-thread variants have no entry of their own here: the stream says which is meant. */
-static int copy_drv(const struct eng_copy *c)
+int op_pass_copy_drv(const struct drv *drv, const struct eng_copy *c)
 {
-    const struct drv *d = rt.drv;
     bool plain = c->sync && c->stream == CU_STREAM_LEGACY;
     int r;
     switch (c->kind) {
     case ENG_HTOD:
-        r = plain ? d->cuMemcpyHtoD_v2(c->dst_dev, c->src_host, c->bytes)
-                  : d->cuMemcpyHtoDAsync_v2(c->dst_dev, c->src_host, c->bytes, c->stream);
+        r = plain ? drv->cuMemcpyHtoD_v2(c->dst_dev, c->src_host, c->bytes)
+                  : drv->cuMemcpyHtoDAsync_v2(c->dst_dev, c->src_host, c->bytes, c->stream);
         break;
     case ENG_DTOH:
-        r = plain ? d->cuMemcpyDtoH_v2(c->dst_host, c->src_dev, c->bytes)
-                  : d->cuMemcpyDtoHAsync_v2(c->dst_host, c->src_dev, c->bytes, c->stream);
+        r = plain ? drv->cuMemcpyDtoH_v2(c->dst_host, c->src_dev, c->bytes)
+                  : drv->cuMemcpyDtoHAsync_v2(c->dst_host, c->src_dev, c->bytes, c->stream);
         break;
     default:
-        r = plain ? d->cuMemcpyDtoD_v2(c->dst_dev, c->src_dev, c->bytes)
-                  : d->cuMemcpyDtoDAsync_v2(c->dst_dev, c->src_dev, c->bytes, c->stream);
+        r = plain ? drv->cuMemcpyDtoD_v2(c->dst_dev, c->src_dev, c->bytes)
+                  : drv->cuMemcpyDtoDAsync_v2(c->dst_dev, c->src_dev, c->bytes, c->stream);
         return r;
     }
-    return r == CUDA_SUCCESS && c->sync && !plain ? (int)d->cuStreamSynchronize(c->stream) : r;
+    return r == CUDA_SUCCESS && c->sync && !plain ? (int)drv->cuStreamSynchronize(c->stream) : r;
 }
 
-static int issue_drv(const struct rt_op *op, unsigned char *args, bool replay)
+static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
     int r;
-    uint64_t began = rt.timing ? stats_now_ns() : 0;
+    uint64_t began = d->timing ? stats_now_ns() : 0;
     switch (op->kind) {
     case OP_KERNEL:
-        r = launch_drv(op, args, replay);
+        r = launch_drv(d, op, args, replay);
         break;
     case OP_MEMSET:
-        r = memset_drv(&op->set);
+        r = op_pass_memset_drv(d->drv, &op->set);
         break;
     case OP_COPY:
-        r = copy_drv(&op->copy);
+        r = op_pass_copy_drv(d->drv, &op->copy);
         break;
     default:
         r = op->other_issue(op->other_ctx);
         break;
     }
-    if (rt.timing)
-        rt.issue_ns += stats_now_ns() - began;
-    stream_bump(op->t);
-    stream_issued(op->t);
+    if (d->timing)
+        d->issue_ns += stats_now_ns() - began;
+    stream_bump(d, op->t);
+    stream_issued(d, op->t);
     return r;
 }
 
-int op_issue_drv(const struct rt_op *op) { return issue_drv(op, op->args, false); }
-int op_replay_drv(const struct rt_op *op, unsigned char *args) { return issue_drv(op, args ? args : op->args, true); }
+int op_issue_drv(struct device *d, const struct rt_op *op) { return issue_drv(d, op, op->args, false); }
+int op_replay_drv(struct device *d, const struct rt_op *op, unsigned char *args) { return issue_drv(d, op, args ? args : op->args, true); }
 
 int op_capture(struct rt_op *dst, const struct rt_op *op)
 {

@@ -5,7 +5,7 @@
 #ifndef REMAT_POLICY_OP_H
 #define REMAT_POLICY_OP_H
 
-#include "policy/rt.h"
+#include "policy/device.h"
 #include "tracer/record.h"
 
 enum op_kind { OP_KERNEL, OP_MEMSET, OP_COPY, OP_OTHER };
@@ -60,23 +60,25 @@ struct rt_op {
 };
 
 /* The layout of a function's parameters, from the driver, remembered. NULL: no memory. */
-struct func *func_of(CUfunction f);
+struct func *func_of(struct device *d, CUfunction f);
 void func_note_kernel(CUkernel k);
 void func_forget_all(void); /* handles may be reused from now on */
 
 /* Fills `op` from the program's call; arguments and operands lie in buffers of op.c's own, valid until the next build.
  * -ENOTSUP: the parameters cannot be read. */
-int op_from_kernel(const struct eng_kernel *k, struct rt_op *op);
-void op_from_memset(const struct eng_memset *m, struct rt_op *op);
-void op_from_copy(const struct eng_copy *c, struct rt_op *op);
-void op_from_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
+int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op);
+void op_from_memset(struct device *d, const struct eng_memset *m, struct rt_op *op);
+void op_from_copy(struct device *d, const struct eng_copy *c, struct rt_op *op);
+void op_from_other(struct device *d, const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
                    void *ctx, struct rt_op *op);
 
-int op_issue_drv(const struct rt_op *op);
+int op_issue_drv(struct device *d, const struct rt_op *op);
 /* The program's launch, as it came. */
-int op_pass_drv(const struct eng_kernel *k);
+int op_pass_drv(const struct drv *drv, const struct eng_kernel *k);
+int op_pass_memset_drv(const struct drv *drv, const struct eng_memset *m);
+int op_pass_copy_drv(const struct drv *drv, const struct eng_copy *c);
 /* As a replay: without programmatic dependent launch, `args` in place of op->args. */
-int op_replay_drv(const struct rt_op *op, unsigned char *args);
+int op_replay_drv(struct device *d, const struct rt_op *op, unsigned char *args);
 
 /* The op may run again with the same arguments (kernels, memsets, device copies; not cooperative launches). */
 bool op_repeatable(const struct rt_op *op);
@@ -87,10 +89,11 @@ void op_capture_free(struct rt_op *op);
 /* Memory of the program's own (foreign.c): the live range that ptr lies in, or NULL. */
 /* What an allocation of the program's own takes on the device: drivers hand out whole units. */
 static inline uint64_t foreign_counted(uint64_t bytes) { return (bytes + 511) & ~511ull; }
-struct slot *foreign_lookup(CUdeviceptr ptr);
-void foreign_add(uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */
-bool foreign_remove(uint64_t key);
+int foreign_init(struct device *d);
+struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr);
+void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */
+bool foreign_remove(struct device *d, uint64_t key);
 /* Forgets the key; its bytes stay counted until the driver has really freed them. */
-bool foreign_detach(uint64_t key, uint64_t *bytes, bool *is_range);
+bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_range);
 
 #endif

@@ -4,21 +4,21 @@
 
 #include <errno.h>
 
-int ready_slot(struct slot *s, unsigned t)
+int ready_slot(struct device *d, struct slot *s, unsigned t)
 {
     int r = 0;
     if (s->state == SLOT_HOST)
-        r = swap_in(s);
+        r = swap_in(d, s);
     else if (s->state == SLOT_EMPTY && s->kind == SLOT_LARGE)
-        r = mem_back(s, t);
+        r = mem_back(d, s, t);
     else if (s->state == SLOT_LOST)
         return -ENODATA;
     if (!r && s->avail_seq)
-        r = stream_order_seq(t, s->avail_stream, s->avail_seq);
+        r = stream_order_seq(d, t, s->avail_stream, s->avail_seq);
     return r;
 }
 
-static void say_out_of_memory(const struct rt_op *op)
+static void say_out_of_memory(struct device *d, const struct rt_op *op)
 {
     uint64_t need = 0;
     for (uint32_t i = 0; i < op->n_operands; i++) {
@@ -29,35 +29,35 @@ static void say_out_of_memory(const struct rt_op *op)
             need += op->operands[i].slot->bytes;
     }
     log_say(SAY_ERROR, "out of memory: %s needs %llu MiB at once; the limit is %llu MiB, of which %llu MiB cannot move; raise --limit",
-            op->kind == OP_KERNEL ? op->func->name : "a copy", rt_mib(need), rt_mib(rt.limit_bytes),
-            rt_mib(rt.foreign_bytes + (mem_arena_chunks() << rt.shift)));
+            op->kind == OP_KERNEL ? op->func->name : "a copy", rt_mib(need), rt_mib(d->limit_bytes),
+            rt_mib(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)));
 }
 
-int ready_op(struct rt_op *op, uint32_t *lost)
+int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
 {
-    uint64_t mark = ++rt.mark;
+    uint64_t mark = ++d->mark;
     for (uint32_t i = 0; i < op->n_operands; i++)
         op->operands[i].slot->mark = mark;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct slot *s = op->operands[i].slot;
         if (s->state == SLOT_RESIDENT && !s->avail_seq)
             continue;
-        int r = ready_slot(s, op->t);
+        int r = ready_slot(d, s, op->t);
         if (r == -ENODATA) {
             *lost = i;
             return r;
         }
         if (r) {
-            say_out_of_memory(op);
+            say_out_of_memory(d, op);
             return r;
         }
     }
     return 0;
 }
 
-void ready_done(struct rt_op *op, bool may_write)
+void ready_done(struct device *d, struct rt_op *op, bool may_write)
 {
-    uint64_t bit = 1ull << op->t, tick = ++rt.tick;
+    uint64_t bit = 1ull << op->t, tick = ++d->tick;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct slot *s = op->operands[i].slot;
         s->uses_mask |= bit;
@@ -65,20 +65,20 @@ void ready_done(struct rt_op *op, bool may_write)
         if (may_write || op->operands[i].mode != REC_READ) {
             s->written = true;
             if (s->host && s->state == SLOT_RESIDENT)
-                swap_discard(s);
+                swap_discard(d, s);
         }
     }
 }
 
-int run_plain_drv(struct rt_op *op)
+int run_plain_drv(struct device *d, struct rt_op *op)
 {
     uint32_t lost = 0;
-    int r = ready_op(op, &lost);
+    int r = ready_op(d, op, &lost);
     if (r == -ENODATA)
         return CUDA_ERROR_UNKNOWN;
     if (r)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    r = op_issue_drv(op);
-    ready_done(op, true);
+    r = op_issue_drv(d, op);
+    ready_done(d, op, true);
     return r;
 }

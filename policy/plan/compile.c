@@ -5,27 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-int exec_index(void)
+int exec_index(struct device *d)
 {
-    const struct record *r = &ex.rec;
+    const struct record *r = &d->ex->rec;
     uint32_t n = r->n_ops, nb = r->n_bufs;
-    ex.in_ver = calloc(r->n_operands + 1, sizeof *ex.in_ver);
-    ex.out_ver = calloc(r->n_operands + 1, sizeof *ex.out_ver);
-    ex.first_val = calloc(nb + 2, sizeof *ex.first_val);
-    ex.die_at = calloc(n + 3, sizeof *ex.die_at);
-    ex.die_list = calloc(nb + 1, sizeof *ex.die_list);
-    ex.last_ref = calloc(nb + 1, sizeof *ex.last_ref);
-    ex.keep = calloc(nb + 1, sizeof *ex.keep);
-    ex.rebuilt = calloc(nb + 1, sizeof *ex.rebuilt);
-    ex.bind = calloc(nb + 1, sizeof *ex.bind);
-    ex.res = calloc(nb + 1, sizeof *ex.res);
-    ex.cur = calloc(nb + 1, sizeof *ex.cur);
-    ex.op_banned = calloc(n + 1, sizeof *ex.op_banned);
-    ex.varies = calloc(n + 1, sizeof *ex.varies);
-    ex.side_scratch = calloc(r->n_operands + 1, sizeof *ex.side_scratch);
+    d->ex->in_ver = calloc(r->n_operands + 1, sizeof *d->ex->in_ver);
+    d->ex->out_ver = calloc(r->n_operands + 1, sizeof *d->ex->out_ver);
+    d->ex->first_val = calloc(nb + 2, sizeof *d->ex->first_val);
+    d->ex->die_at = calloc(n + 3, sizeof *d->ex->die_at);
+    d->ex->die_list = calloc(nb + 1, sizeof *d->ex->die_list);
+    d->ex->last_ref = calloc(nb + 1, sizeof *d->ex->last_ref);
+    d->ex->keep = calloc(nb + 1, sizeof *d->ex->keep);
+    d->ex->rebuilt = calloc(nb + 1, sizeof *d->ex->rebuilt);
+    d->ex->bind = calloc(nb + 1, sizeof *d->ex->bind);
+    d->ex->res = calloc(nb + 1, sizeof *d->ex->res);
+    d->ex->cur = calloc(nb + 1, sizeof *d->ex->cur);
+    d->ex->op_banned = calloc(n + 1, sizeof *d->ex->op_banned);
+    d->ex->varies = calloc(n + 1, sizeof *d->ex->varies);
+    d->ex->side_scratch = calloc(r->n_operands + 1, sizeof *d->ex->side_scratch);
     int32_t *ver = calloc(nb + 1, sizeof *ver);
-    if (!ex.in_ver || !ex.out_ver || !ex.first_val || !ex.die_at || !ex.die_list || !ex.last_ref || !ex.keep || !ex.rebuilt ||
-        !ex.bind || !ex.res || !ex.cur || !ex.op_banned || !ex.varies || !ex.side_scratch || !ver) {
+    if (!d->ex->in_ver || !d->ex->out_ver || !d->ex->first_val || !d->ex->die_at || !d->ex->die_list || !d->ex->last_ref || !d->ex->keep || !d->ex->rebuilt ||
+        !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->varies || !d->ex->side_scratch || !ver) {
         free(ver);
         return -ENOMEM;
     }
@@ -33,138 +33,138 @@ int exec_index(void)
         const struct rec_op *o = &r->ops[i];
         for (uint32_t k = o->first; k < o->first + o->n; k++) {
             const struct rec_operand *w = &r->operands[k];
-            ex.in_ver[k] = w->mode == REC_WRITE ? -1 : ver[w->buf];
-            ex.out_ver[k] = w->mode == REC_READ ? -1 : ver[w->buf] + 1;
+            d->ex->in_ver[k] = w->mode == REC_WRITE ? -1 : ver[w->buf];
+            d->ex->out_ver[k] = w->mode == REC_READ ? -1 : ver[w->buf] + 1;
         }
         for (uint32_t k = o->first; k < o->first + o->n; k++)
-            if (ex.out_ver[k] > ver[r->operands[k].buf])
-                ver[r->operands[k].buf] = ex.out_ver[k];
+            if (d->ex->out_ver[k] > ver[r->operands[k].buf])
+                ver[r->operands[k].buf] = d->ex->out_ver[k];
     }
     int32_t total = 0;
     for (uint32_t b = 0; b < nb; b++) {
-        ex.first_val[b] = total;
+        d->ex->first_val[b] = total;
         total += ver[b] + 1;
     }
-    ex.first_val[nb] = total;
+    d->ex->first_val[nb] = total;
     free(ver);
-    ex.producer = malloc(((size_t)total + 1) * sizeof *ex.producer);
-    if (!ex.producer)
+    d->ex->producer = malloc(((size_t)total + 1) * sizeof *d->ex->producer);
+    if (!d->ex->producer)
         return -ENOMEM;
     for (int32_t i = 0; i <= total; i++)
-        ex.producer[i] = -1;
+        d->ex->producer[i] = -1;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++)
-            if (ex.out_ver[k] >= 0)
-                ex.producer[ex.first_val[r->operands[k].buf] + ex.out_ver[k]] = (int32_t)i;
+            if (d->ex->out_ver[k] >= 0)
+                d->ex->producer[d->ex->first_val[r->operands[k].buf] + d->ex->out_ver[k]] = (int32_t)i;
     for (uint32_t b = 0; b < nb; b++)
         if (r->bufs[b].dies >= 0)
-            ex.die_at[r->bufs[b].dies + 1]++;
+            d->ex->die_at[r->bufs[b].dies + 1]++;
     for (uint32_t i = 1; i <= n + 1; i++)
-        ex.die_at[i] += ex.die_at[i - 1];
+        d->ex->die_at[i] += d->ex->die_at[i - 1];
     uint32_t *fill = calloc(n + 2, sizeof *fill);
     if (!fill)
         return -ENOMEM;
     for (uint32_t b = 0; b < nb; b++)
         if (r->bufs[b].dies >= 0)
-            ex.die_list[ex.die_at[r->bufs[b].dies] + fill[r->bufs[b].dies]++] = (int32_t)b;
+            d->ex->die_list[d->ex->die_at[r->bufs[b].dies] + fill[r->bufs[b].dies]++] = (int32_t)b;
     free(fill);
     return 0;
 }
 
-void exec_clear(void)
+void exec_clear(struct device *d)
 {
-    install_drop();
-    saved_clear();
-    for (uint32_t i = 0; i < ex.n_caps; i++)
-        op_capture_free(&ex.caps[i]);
-    free(ex.caps);
-    plan_free(&ex.plan);
-    record_clear(&ex.rec);
-    free(ex.step_at);
-    free(ex.steps);
-    free(ex.in_ver);
-    free(ex.out_ver);
-    free(ex.first_val);
-    free(ex.producer);
-    free(ex.die_at);
-    free(ex.die_list);
-    free(ex.last_ref);
-    free(ex.ref_at);
-    free(ex.ref_list);
-    free(ex.keep);
-    free(ex.rebuilt);
-    free(ex.op_banned);
-    free(ex.varies);
-    free(ex.op_of_trace);
-    free(ex.side_scratch);
-    free(ex.bind);
-    free(ex.res);
-    free(ex.cur);
-    memset(&ex, 0, sizeof ex);
+    install_drop(d);
+    saved_clear(d);
+    for (uint32_t i = 0; i < d->ex->n_caps; i++)
+        op_capture_free(&d->ex->caps[i]);
+    free(d->ex->caps);
+    plan_free(&d->ex->plan);
+    record_clear(&d->ex->rec);
+    free(d->ex->step_at);
+    free(d->ex->steps);
+    free(d->ex->in_ver);
+    free(d->ex->out_ver);
+    free(d->ex->first_val);
+    free(d->ex->producer);
+    free(d->ex->die_at);
+    free(d->ex->die_list);
+    free(d->ex->last_ref);
+    free(d->ex->ref_at);
+    free(d->ex->ref_list);
+    free(d->ex->keep);
+    free(d->ex->rebuilt);
+    free(d->ex->op_banned);
+    free(d->ex->varies);
+    free(d->ex->op_of_trace);
+    free(d->ex->side_scratch);
+    free(d->ex->bind);
+    free(d->ex->res);
+    free(d->ex->cur);
+    memset(d->ex, 0, sizeof *d->ex);
 }
 
-static void refer(int32_t b, int32_t at)
+static void refer(struct device *d, int32_t b, int32_t at)
 {
-    if (ex.last_ref[b] < at)
-        ex.last_ref[b] = at;
+    if (d->ex->last_ref[b] < at)
+        d->ex->last_ref[b] = at;
 }
 
 /* Buffers by the position of their last reference. */
-static int list_last_refs(void)
+static int list_last_refs(struct device *d)
 {
-    uint32_t n = ex.rec.n_ops, nb = ex.rec.n_bufs;
-    free(ex.ref_at);
-    free(ex.ref_list);
-    ex.ref_at = calloc(n + 3, sizeof *ex.ref_at);
-    ex.ref_list = calloc(nb + 1, sizeof *ex.ref_list);
+    uint32_t n = d->ex->rec.n_ops, nb = d->ex->rec.n_bufs;
+    free(d->ex->ref_at);
+    free(d->ex->ref_list);
+    d->ex->ref_at = calloc(n + 3, sizeof *d->ex->ref_at);
+    d->ex->ref_list = calloc(nb + 1, sizeof *d->ex->ref_list);
     uint32_t *fill = calloc(n + 2, sizeof *fill);
-    if (!ex.ref_at || !ex.ref_list || !fill) {
+    if (!d->ex->ref_at || !d->ex->ref_list || !fill) {
         free(fill);
         return -ENOMEM;
     }
     for (uint32_t b = 0; b < nb; b++)
-        ex.ref_at[ex.last_ref[b] + 1]++;
+        d->ex->ref_at[d->ex->last_ref[b] + 1]++;
     for (uint32_t i = 1; i <= n + 1; i++)
-        ex.ref_at[i] += ex.ref_at[i - 1];
+        d->ex->ref_at[i] += d->ex->ref_at[i - 1];
     for (uint32_t b = 0; b < nb; b++)
-        ex.ref_list[ex.ref_at[ex.last_ref[b]] + fill[ex.last_ref[b]]++] = (int32_t)b;
+        d->ex->ref_list[d->ex->ref_at[d->ex->last_ref[b]] + fill[d->ex->last_ref[b]]++] = (int32_t)b;
     free(fill);
     return 0;
 }
 
 /* A hold asks that a buffer can be brought back, not that it is: replays whose results nothing but holds would use are
  * left out. Walked backwards; a value is needed if a real op or a needed replay consumes it, or it must survive. */
-static int elide_for_holds(void)
+static int elide_for_holds(struct device *d)
 {
-    const struct record *r = &ex.rec;
-    bool *needed = calloc((size_t)ex.first_val[r->n_bufs] + 1, sizeof *needed);
+    const struct record *r = &d->ex->rec;
+    bool *needed = calloc((size_t)d->ex->first_val[r->n_bufs] + 1, sizeof *needed);
     if (!needed)
         return -ENOMEM;
-#define VALUE(b, v) needed[ex.first_val[b] + (v)]
+#define VALUE(b, v) needed[d->ex->first_val[b] + (v)]
     for (uint32_t b = 0; b < r->n_bufs; b++)
         if (r->bufs[b].dies < 0)
-            needed[ex.first_val[b + 1] - 1] = true;
+            needed[d->ex->first_val[b + 1] - 1] = true;
     for (uint32_t at = r->n_ops + 1; at-- > 0;) {
         if (at < r->n_ops && !r->ops[at].hold)
             for (uint32_t k = r->ops[at].first; k < r->ops[at].first + r->ops[at].n; k++)
-                if (ex.in_ver[k] >= 0)
-                    VALUE(r->operands[k].buf, ex.in_ver[k]) = true;
-        for (uint32_t i = ex.step_at[at + 1]; i-- > ex.step_at[at];) {
-            struct plan_step *s = &ex.steps[i];
+                if (d->ex->in_ver[k] >= 0)
+                    VALUE(r->operands[k].buf, d->ex->in_ver[k]) = true;
+        for (uint32_t i = d->ex->step_at[at + 1]; i-- > d->ex->step_at[at];) {
+            struct plan_step *s = &d->ex->steps[i];
             if (s->kind != PLAN_REPLAY)
                 continue;
             const struct rec_op *o = &r->ops[s->id];
             bool use = false;
             for (uint32_t k = o->first; k < o->first + o->n; k++)
-                if (ex.out_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
-                    use |= VALUE(r->operands[k].buf, ex.out_ver[k]);
+                if (d->ex->out_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
+                    use |= VALUE(r->operands[k].buf, d->ex->out_ver[k]);
             if (!use) {
                 s->kind = PLAN_N_KINDS; /* taken as nothing */
                 continue;
             }
             for (uint32_t k = o->first; k < o->first + o->n; k++)
-                if (ex.in_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
-                    VALUE(r->operands[k].buf, ex.in_ver[k]) = true;
+                if (d->ex->in_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
+                    VALUE(r->operands[k].buf, d->ex->in_ver[k]) = true;
         }
     }
 #undef VALUE
@@ -174,9 +174,9 @@ static int elide_for_holds(void)
 
 /* A user's plan knows no holds: its ops get their numbers here, holds stand before the op they precede. And it may drop what
  * the program still holds and nothing brings back; such a drop is left out, so that leaving the plan loses nothing. */
-static int adopt(struct plan *p)
+static int adopt(struct device *d, struct plan *p)
 {
-    const struct record *r = &ex.rec;
+    const struct record *r = &d->ex->rec;
     struct plan q = {0};
     int32_t next = 0;
     uint32_t n_seen = 0;
@@ -189,12 +189,12 @@ static int adopt(struct plan *p)
     for (size_t i = p->n_steps; i-- > 0 && !err;) {
         struct plan_step s = p->steps[i];
         bool op = s.kind == PLAN_OP || s.kind == PLAN_REPLAY;
-        if (s.id < 0 || (uint32_t)s.id >= (op ? ex.n_trace_ops : r->n_bufs)) {
+        if (s.id < 0 || (uint32_t)s.id >= (op ? d->ex->n_trace_ops : r->n_bufs)) {
             err = -EINVAL;
             break;
         }
         if (op) { /* what an op overwrites needs no bringing back before it */
-            const struct rec_op *o = &r->ops[ex.op_of_trace[s.id]];
+            const struct rec_op *o = &r->ops[d->ex->op_of_trace[s.id]];
             for (uint32_t k = o->first; k < o->first + o->n; k++)
                 if (r->operands[k].mode == REC_WRITE || (s.kind == PLAN_REPLAY && r->operands[k].mode == REC_RMW))
                     back[r->operands[k].buf] = true;
@@ -206,9 +206,9 @@ static int adopt(struct plan *p)
     for (size_t i = 0; i < p->n_steps && !err; i++) {
         struct plan_step s = p->steps[i];
         if (s.kind == PLAN_REPLAY)
-            s.id = (int32_t)ex.op_of_trace[s.id];
+            s.id = (int32_t)d->ex->op_of_trace[s.id];
         else if (s.kind == PLAN_OP) {
-            s.id = (int32_t)ex.op_of_trace[s.id];
+            s.id = (int32_t)d->ex->op_of_trace[s.id];
             for (; next < s.id && !err; next++)
                 err = plan_push(&q, PLAN_OP, next);
             next = s.id + 1;
@@ -217,7 +217,7 @@ static int adopt(struct plan *p)
         if (!err && !skip[i])
             err = plan_push(&q, (enum plan_kind)s.kind, s.id);
     }
-    if (!err && n_seen != ex.n_trace_ops)
+    if (!err && n_seen != d->ex->n_trace_ops)
         err = -EINVAL;
     for (; (uint32_t)next < r->n_ops && !err; next++)
         err = plan_push(&q, PLAN_OP, next);
@@ -232,33 +232,33 @@ static int adopt(struct plan *p)
     return err;
 }
 
-int exec_load_plan(const char *path, bool own)
+int exec_load_plan(struct device *d, const char *path, bool own)
 {
-    const struct record *r = &ex.rec;
+    const struct record *r = &d->ex->rec;
     char err[400];
-    plan_free(&ex.plan);
-    if (plan_read(path, &ex.plan, err, sizeof err)) {
+    plan_free(&d->ex->plan);
+    if (plan_read(path, &d->ex->plan, err, sizeof err)) {
         log_say(SAY_WARN, "%s", err);
         return -EINVAL;
     }
-    if (!own && adopt(&ex.plan)) {
+    if (!own && adopt(d, &d->ex->plan)) {
         log_say(SAY_WARN, "%s does not fit the recorded iteration (%u ops, %u buffers): made for another program?", path,
-                ex.n_trace_ops, r->n_bufs);
+                d->ex->n_trace_ops, r->n_bufs);
         return -EINVAL;
     }
-    free(ex.step_at);
-    free(ex.steps);
-    ex.step_at = calloc(r->n_ops + 3, sizeof *ex.step_at);
-    ex.steps = calloc(ex.plan.n_steps + 1, sizeof *ex.steps);
-    if (!ex.step_at || !ex.steps)
+    free(d->ex->step_at);
+    free(d->ex->steps);
+    d->ex->step_at = calloc(r->n_ops + 3, sizeof *d->ex->step_at);
+    d->ex->steps = calloc(d->ex->plan.n_steps + 1, sizeof *d->ex->steps);
+    if (!d->ex->step_at || !d->ex->steps)
         return -ENOMEM;
-    memset(ex.keep, 0, r->n_bufs * sizeof *ex.keep);
-    memset(ex.rebuilt, 0, r->n_bufs * sizeof *ex.rebuilt);
+    memset(d->ex->keep, 0, r->n_bufs * sizeof *d->ex->keep);
+    memset(d->ex->rebuilt, 0, r->n_bufs * sizeof *d->ex->rebuilt);
     for (uint32_t b = 0; b < r->n_bufs; b++)
-        ex.last_ref[b] = r->bufs[b].dies < 0 ? (int32_t)r->n_ops : r->bufs[b].dies;
+        d->ex->last_ref[b] = r->bufs[b].dies < 0 ? (int32_t)r->n_ops : r->bufs[b].dies;
     uint32_t at = 0, n = 0;
-    for (size_t i = 0; i < ex.plan.n_steps; i++) {
-        struct plan_step s = ex.plan.steps[i];
+    for (size_t i = 0; i < d->ex->plan.n_steps; i++) {
+        struct plan_step s = d->ex->plan.steps[i];
         uint32_t bound = s.kind == PLAN_OP || s.kind == PLAN_REPLAY ? r->n_ops : r->n_bufs;
         if (s.id < 0 || (uint32_t)s.id >= bound || (s.kind == PLAN_OP && (uint32_t)s.id != at)) {
             log_say(SAY_WARN, "%s: step %zu does not fit the recorded iteration (%u ops, %u buffers): made for another program?",
@@ -266,29 +266,29 @@ int exec_load_plan(const char *path, bool own)
             return -EINVAL;
         }
         if (s.kind == PLAN_OP) {
-            ex.step_at[++at] = n;
+            d->ex->step_at[++at] = n;
             continue;
         }
-        ex.steps[n++] = s;
+        d->ex->steps[n++] = s;
         if (s.kind == PLAN_REPLAY) {
             if ((uint32_t)s.id >= at || r->ops[s.id].why_opaque)
                 return -EINVAL;
             for (uint32_t k = r->ops[s.id].first; k < r->ops[s.id].first + r->ops[s.id].n; k++) {
-                refer(r->operands[k].buf, (int32_t)at);
-                ex.rebuilt[r->operands[k].buf] |= r->operands[k].mode == REC_WRITE || r->operands[k].mode == REC_RMW;
+                refer(d, r->operands[k].buf, (int32_t)at);
+                d->ex->rebuilt[r->operands[k].buf] |= r->operands[k].mode == REC_WRITE || r->operands[k].mode == REC_RMW;
             }
         } else
-            refer(s.id, (int32_t)at);
+            refer(d, s.id, (int32_t)at);
     }
-    ex.step_at[r->n_ops + 1] = n;
+    d->ex->step_at[r->n_ops + 1] = n;
     if (at != r->n_ops)
         return -EINVAL;
-    if (elide_for_holds() || list_last_refs())
+    if (elide_for_holds(d) || list_last_refs(d))
         return -ENOMEM;
-    for (size_t i = 0; i < ex.plan.n_keep; i++)
-        if (ex.plan.keep[i] >= 0 && (uint32_t)ex.plan.keep[i] < r->n_bufs)
-            ex.keep[ex.plan.keep[i]] = true;
-    ex.have_plan = true;
-    ex.proved = false;
+    for (size_t i = 0; i < d->ex->plan.n_keep; i++)
+        if (d->ex->plan.keep[i] >= 0 && (uint32_t)d->ex->plan.keep[i] < r->n_bufs)
+            d->ex->keep[d->ex->plan.keep[i]] = true;
+    d->ex->have_plan = true;
+    d->ex->proved = false;
     return 0;
 }

@@ -44,9 +44,9 @@ static int add_life(struct colouring *c, int32_t *head, uint32_t from, uint32_t 
 }
 
 /* Walks the plan as the simulator does and notes when each buffer has memory. */
-static int find_lives(struct colouring *c)
+static int find_lives(struct device *d, struct colouring *c)
 {
-    const struct record *r = &ex.rec;
+    const struct record *r = &d->ex->rec;
     int32_t *since = malloc((r->n_bufs + 1) * sizeof *since); /* step, -1: not in memory */
     int err = since ? 0 : -ENOMEM;
     uint32_t now = 0;
@@ -59,14 +59,14 @@ static int find_lives(struct colouring *c)
         since[b] = -1;                                                                                                 \
     } while (0)
     for (uint32_t at = 0; at <= r->n_ops && !err; at++) {
-        for (uint32_t i = ex.die_at[at]; i < ex.die_at[at + 1]; i++)
-            if (!ex.keep[ex.die_list[i]])
-                LIFE_ENDS(ex.die_list[i]);
-        for (uint32_t i = ex.step_at[at]; i <= ex.step_at[at + 1] && !err; i++) {
-            bool program = i == ex.step_at[at + 1];
+        for (uint32_t i = d->ex->die_at[at]; i < d->ex->die_at[at + 1]; i++)
+            if (!d->ex->keep[d->ex->die_list[i]])
+                LIFE_ENDS(d->ex->die_list[i]);
+        for (uint32_t i = d->ex->step_at[at]; i <= d->ex->step_at[at + 1] && !err; i++) {
+            bool program = i == d->ex->step_at[at + 1];
             if (program && at == r->n_ops)
                 break;
-            const struct plan_step *s = program ? NULL : &ex.steps[i];
+            const struct plan_step *s = program ? NULL : &d->ex->steps[i];
             if (program || s->kind == PLAN_REPLAY) {
                 const struct rec_op *o = &r->ops[program ? (int32_t)at : s->id];
                 for (uint32_t k = o->first; k < o->first + o->n; k++) {
@@ -149,12 +149,12 @@ static int by_key(const void *a, const void *b)
 
 /* Gives every page of every fixed slot a chunk, first fit in the given order. Pages that found none get -1; their number
  * is returned. `home` is filled. */
-static uint64_t colour(struct colouring *c, struct order *order, uint32_t n, int32_t **home, const uint64_t *start)
+static uint64_t colour(struct device *d, struct colouring *c, struct order *order, uint32_t n, int32_t **home, const uint64_t *start)
 {
     uint64_t lacking = 0;
     memcpy(c->busy, start, (size_t)c->n_chunks * c->words * sizeof *c->busy);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t k = order[i].alloc, pages = rt.slots[ex.alloc_slot[k]].n_pages, got = 0;
+        uint32_t k = order[i].alloc, pages = d->slots[d->ex->alloc_slot[k]].n_pages, got = 0;
         for (uint32_t ch = 0; ch < c->n_chunks && got < pages; ch++)
             if (lives_free(c, ch, c->of_alloc[k])) {
                 lives_take(c, ch, c->of_alloc[k]);
@@ -168,9 +168,9 @@ static uint64_t colour(struct colouring *c, struct order *order, uint32_t n, int
 }
 
 /* A buffer that outlives the iteration is, in the next one, one that existed before it: pair them by size, in order. */
-static int pair_survivors(struct colouring *c)
+static int pair_survivors(struct device *d, struct colouring *c)
 {
-    const struct record *r = &ex.rec;
+    const struct record *r = &d->ex->rec;
     bool *used = calloc(r->n_bufs + 1, sizeof *used);
     int err = used ? 0 : -ENOMEM;
     for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
@@ -196,85 +196,85 @@ static int pair_survivors(struct colouring *c)
 
 /* ---- slots ------------------------------------------------------------------------------------------------------ */
 
-void install_drop(void)
+void install_drop(struct device *d)
 {
-    for (uint32_t k = 0; ex.alloc_slot && k < ex.rec.n_allocs; k++)
-        if (ex.alloc_slot[k] >= 0)
-            mem_slot_unfix(&rt.slots[ex.alloc_slot[k]]);
-    free(ex.alloc_slot);
-    ex.alloc_slot = NULL;
-    for (uint32_t k = 0; ex.home && k < ex.rec.n_allocs; k++)
-        free(ex.home[k]);
-    free(ex.home);
-    ex.home = NULL;
-    ex.installed = false;
+    for (uint32_t k = 0; d->ex->alloc_slot && k < d->ex->rec.n_allocs; k++)
+        if (d->ex->alloc_slot[k] >= 0)
+            mem_slot_unfix(d, &d->slots[d->ex->alloc_slot[k]]);
+    free(d->ex->alloc_slot);
+    d->ex->alloc_slot = NULL;
+    for (uint32_t k = 0; d->ex->home && k < d->ex->rec.n_allocs; k++)
+        free(d->ex->home[k]);
+    free(d->ex->home);
+    d->ex->home = NULL;
+    d->ex->installed = false;
 }
 
 /* Small allocations share an entry when one is over, for good, before the other begins. */
-static int32_t share_small(uint32_t k)
+static int32_t share_small(struct device *d, uint32_t k)
 {
-    const struct record *r = &ex.rec;
+    const struct record *r = &d->ex->rec;
     const struct rec_buf *b = &r->bufs[r->allocs[k].buf];
     for (uint32_t j = 0; j < k; j++) {
-        if (ex.alloc_slot[j] < 0 || !r->bufs[r->allocs[j].buf].small || r->allocs[j].bytes != b->bytes)
+        if (d->ex->alloc_slot[j] < 0 || !r->bufs[r->allocs[j].buf].small || r->allocs[j].bytes != b->bytes)
             continue;
-        int32_t s = ex.alloc_slot[j];
-        if (rt.slots[s].over_at < r->allocs[k].before_op)
+        int32_t s = d->ex->alloc_slot[j];
+        if (d->slots[s].over_at < r->allocs[k].before_op)
             return s;
     }
     return -1;
 }
 
-static int take_slots(void)
+static int take_slots(struct device *d)
 {
-    const struct record *r = &ex.rec;
-    ex.alloc_slot = malloc((r->n_allocs + 1) * sizeof *ex.alloc_slot);
-    ex.home = calloc(r->n_allocs + 1, sizeof *ex.home);
-    int err = ex.alloc_slot && ex.home ? 0 : -ENOMEM;
-    for (uint32_t k = 0; ex.alloc_slot && k < r->n_allocs; k++)
-        ex.alloc_slot[k] = -1;
+    const struct record *r = &d->ex->rec;
+    d->ex->alloc_slot = malloc((r->n_allocs + 1) * sizeof *d->ex->alloc_slot);
+    d->ex->home = calloc(r->n_allocs + 1, sizeof *d->ex->home);
+    int err = d->ex->alloc_slot && d->ex->home ? 0 : -ENOMEM;
+    for (uint32_t k = 0; d->ex->alloc_slot && k < r->n_allocs; k++)
+        d->ex->alloc_slot[k] = -1;
     for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
         int32_t b = r->allocs[k].buf;
         if (b < 0 || r->bufs[b].pinned)
             continue;
         struct slot *s;
         if (r->bufs[b].small) {
-            ex.alloc_slot[k] = share_small(k);
-            if (ex.alloc_slot[k] < 0 && !(err = mem_slot_fixed(r->allocs[k].bytes, (int)k, &s)))
-                ex.alloc_slot[k] = (int32_t)s->id;
+            d->ex->alloc_slot[k] = share_small(d, k);
+            if (d->ex->alloc_slot[k] < 0 && !(err = mem_slot_fixed(d, r->allocs[k].bytes, (int)k, &s)))
+                d->ex->alloc_slot[k] = (int32_t)s->id;
             if (!err)
-                rt.slots[ex.alloc_slot[k]].over_at = ex.last_ref[b];
+                d->slots[d->ex->alloc_slot[k]].over_at = d->ex->last_ref[b];
             continue;
         }
-        err = mem_slot_fixed(r->allocs[k].bytes, (int)k, &s);
+        err = mem_slot_fixed(d, r->allocs[k].bytes, (int)k, &s);
         if (err)
             break;
-        ex.alloc_slot[k] = (int32_t)s->id;
-        ex.home[k] = malloc(s->n_pages * sizeof **ex.home);
-        err = ex.home[k] ? 0 : -ENOMEM;
+        d->ex->alloc_slot[k] = (int32_t)s->id;
+        d->ex->home[k] = malloc(s->n_pages * sizeof **d->ex->home);
+        err = d->ex->home[k] ? 0 : -ENOMEM;
     }
     return err;
 }
 
 /* Side operands of replays go to scratch: small ones each to their own, large ones (workspaces) to one region that all
  * replays share, one after another. */
-int install_scratch(void)
+int install_scratch(struct device *d)
 {
-    static struct slot *region;
+    struct slot *region = d->scratch_region;
     uint64_t most = 0;
     for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < ex.rec.n_ops; i++) {
+        for (uint32_t i = 0; i < d->ex->rec.n_ops; i++) {
             uint64_t at = 0;
-            for (uint32_t k = ex.rec.ops[i].first; k < ex.rec.ops[i].first + ex.rec.ops[i].n; k++) {
-                const struct rec_operand *w = &ex.rec.operands[k];
-                uint64_t bytes = ex.rec.bufs[w->buf].bytes;
-                if (w->mode != REC_SIDE || ex.rec.ops[i].why_opaque || ex.side_scratch[k])
+            for (uint32_t k = d->ex->rec.ops[i].first; k < d->ex->rec.ops[i].first + d->ex->rec.ops[i].n; k++) {
+                const struct rec_operand *w = &d->ex->rec.operands[k];
+                uint64_t bytes = d->ex->rec.bufs[w->buf].bytes;
+                if (w->mode != REC_SIDE || d->ex->rec.ops[i].why_opaque || d->ex->side_scratch[k])
                     continue;
-                if (!mem_is_small(bytes)) {
+                if (!mem_is_small(d, bytes)) {
                     if (pass)
-                        ex.side_scratch[k] = region->va + at;
+                        d->ex->side_scratch[k] = region->va + at;
                     at += (bytes + 511) & ~511ull;
-                } else if (pass && !(ex.side_scratch[k] = mem_scratch(bytes)))
+                } else if (pass && !(d->ex->side_scratch[k] = mem_scratch(d, bytes)))
                     return -ENOMEM;
             }
             most = at > most ? at : most;
@@ -282,73 +282,73 @@ int install_scratch(void)
         if (pass || !most || (region && region->bytes >= most))
             continue;
         struct slot *s;
-        if (mem_slot_new(most, &s))
+        if (mem_slot_new(d, most, &s))
             return -ENOMEM;
-        s->mark = ++rt.mark;
-        if (mem_back(s, STREAM_IN)) {
-            mem_slot_free(s);
+        s->mark = ++d->mark;
+        if (mem_back(d, s, STREAM_IN)) {
+            mem_slot_free(d, s);
             return -ENOMEM;
         }
-        rt.live_bytes -= s->bytes; /* ours, not the program's */
+        d->live_bytes -= s->bytes; /* ours, not the program's */
         s->pins = 1;
         s->written = true;
-        region = s; /* a smaller one before it stays: captured replays may still point there */
+        d->scratch_region = region = s; /* a smaller one before it stays: captured replays may still point there */
     }
     return 0;
 }
 
 /* ---- mapping ---------------------------------------------------------------------------------------------------- */
 
-void install_repair(void)
+void install_repair(struct device *d)
 {
-    for (uint32_t k = 0; k < ex.rec.n_allocs; k++) {
-        if (!ex.home || !ex.home[k])
+    for (uint32_t k = 0; k < d->ex->rec.n_allocs; k++) {
+        if (!d->ex->home || !d->ex->home[k])
             continue;
-        struct slot *s = &rt.slots[ex.alloc_slot[k]];
+        struct slot *s = &d->slots[d->ex->alloc_slot[k]];
         if (s->state == SLOT_RESIDENT)
             continue;
         for (uint32_t p = 0; p < s->n_pages; p++)
-            if (ex.home[k][p] >= 0 && s->map[p] != ex.home[k][p])
-                mem_map_page(s, p, ex.home[k][p]);
+            if (d->ex->home[k][p] >= 0 && s->map[p] != d->ex->home[k][p])
+                mem_map_page(d, s, p, d->ex->home[k][p]);
     }
 }
 
 /* What outlives iterations comes in; all else leaves. */
-static int settle(void)
+static int settle(struct device *d)
 {
-    rt.drv->cuCtxSynchronize();
-    rt.mark++;
-    for (uint32_t b = 0; b < ex.rec.n_bufs; b++) {
-        const struct rec_buf *x = &ex.rec.bufs[b];
-        if (x->alloc_ord < 0 && x->dies < 0 && rt.slots[x->slot_id].serial == x->serial)
-            rt.slots[x->slot_id].mark = rt.mark;
+    d->drv->cuCtxSynchronize();
+    d->mark++;
+    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+        const struct rec_buf *x = &d->ex->rec.bufs[b];
+        if (x->alloc_ord < 0 && x->dies < 0 && d->slots[x->slot_id].serial == x->serial)
+            d->slots[x->slot_id].mark = d->mark;
     }
-    for (uint32_t i = 0; i < rt.n_slots; i++) {
-        struct slot *s = &rt.slots[i];
-        if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && s->mark != rt.mark && !s->pins && swap_out(s))
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct slot *s = &d->slots[i];
+        if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && s->mark != d->mark && !s->pins && swap_out(d, s))
             return -ENOMEM;
     }
-    for (uint32_t i = 0; i < rt.n_slots; i++) {
-        struct slot *s = &rt.slots[i];
-        int r = s->mark == rt.mark && s->live && s->state == SLOT_HOST ? swap_in(s) : 0;
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct slot *s = &d->slots[i];
+        int r = s->mark == d->mark && s->live && s->state == SLOT_HOST ? swap_in(d, s) : 0;
         if (r)
             return r;
     }
-    rt.drv->cuCtxSynchronize();
+    d->drv->cuCtxSynchronize();
     return 0;
 }
 
 /* Persistent buffers hold the chunks they have, whenever the plan has them in memory. Pinned strangers hold theirs always.*/
-static void take_persistent(struct colouring *c)
+static void take_persistent(struct device *d, struct colouring *c)
 {
     for (uint32_t ch = 0; ch < c->n_chunks; ch++)
-        if (rt.chunks[ch].owner == CHUNK_ARENA || rt.chunks[ch].owner == CHUNK_GONE)
+        if (d->chunks[ch].owner == CHUNK_ARENA || d->chunks[ch].owner == CHUNK_GONE)
             span_take(c, ch, 0, c->n_steps);
-        else if (rt.chunks[ch].owner >= 0 && rt.slots[rt.chunks[ch].owner].mark != rt.mark)
+        else if (d->chunks[ch].owner >= 0 && d->slots[d->chunks[ch].owner].mark != d->mark)
             span_take(c, ch, 0, c->n_steps);
-    for (uint32_t b = 0; b < ex.rec.n_bufs; b++) {
-        const struct rec_buf *x = &ex.rec.bufs[b];
-        struct slot *s = &rt.slots[x->slot_id];
+    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+        const struct rec_buf *x = &d->ex->rec.bufs[b];
+        struct slot *s = &d->slots[x->slot_id];
         if (x->alloc_ord >= 0 || x->dies >= 0 || s->kind != SLOT_LARGE || s->state != SLOT_RESIDENT || s->serial != x->serial)
             continue;
         for (uint32_t p = 0; p < s->n_pages; p++)
@@ -356,36 +356,36 @@ static void take_persistent(struct colouring *c)
     }
 }
 
-static int colour_and_map(struct colouring *c, uint64_t *lacking)
+static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacking)
 {
-    const struct record *r = &ex.rec;
+    const struct record *r = &d->ex->rec;
     struct order *order = calloc(r->n_allocs + 1, sizeof *order);
     int32_t **other = calloc(r->n_allocs + 1, sizeof *other);
     uint64_t *start = NULL;
     int err = order && other ? 0 : -ENOMEM;
     uint32_t n = 0;
     for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
-        if (!ex.home[k])
+        if (!d->ex->home[k])
             continue;
         int32_t h = c->of_alloc[k];
         order[n++] = (struct order){.alloc = k, .key = first_birth(c, h), .twice = h >= 0 && c->lives[h].next >= 0};
-        other[k] = malloc(rt.slots[ex.alloc_slot[k]].n_pages * sizeof **other);
+        other[k] = malloc(d->slots[d->ex->alloc_slot[k]].n_pages * sizeof **other);
         err = other[k] ? 0 : -ENOMEM;
     }
     if (!err) {
-        while (rt.n_chunks - rt.n_gone < mem_max_chunks() && mem_chunk_new() >= 0)
+        while (d->n_chunks - d->n_gone < mem_max_chunks(d) && mem_chunk_new(d) >= 0)
             ;
-        c->n_chunks = rt.n_chunks;
+        c->n_chunks = d->n_chunks;
         c->words = c->n_steps / 64 + 1;
         c->busy = calloc((size_t)c->n_chunks * c->words + 1, sizeof *c->busy);
         start = malloc(((size_t)c->n_chunks * c->words + 1) * sizeof *start);
         err = c->busy && start ? 0 : -ENOMEM;
     }
     if (!err) {
-        take_persistent(c);
+        take_persistent(d, c);
         memcpy(start, c->busy, (size_t)c->n_chunks * c->words * sizeof *start);
         qsort(order, n, sizeof *order, by_key);
-        *lacking = colour(c, order, n, ex.home, start);
+        *lacking = colour(d, c, order, n, d->ex->home, start);
         uint64_t began = stats_now_ns(), rng = 0x9e3779b97f4a7c15ull;
         for (int turn = 0; *lacking && turn < COLOUR_TURNS && stats_now_ns() - began < COLOUR_NS; turn++) {
             /* other orders: buffers with several lives first, then births blurred by chance */
@@ -399,15 +399,15 @@ static int colour_and_map(struct colouring *c, uint64_t *lacking)
                 }
             }
             qsort(order, n, sizeof *order, by_key);
-            uint64_t l = colour(c, order, n, other, start);
+            uint64_t l = colour(d, c, order, n, other, start);
             if (l < *lacking) {
                 *lacking = l;
-                int32_t **t = ex.home;
-                ex.home = other;
+                int32_t **t = d->ex->home;
+                d->ex->home = other;
                 other = t;
             }
         }
-        install_repair();
+        install_repair(d);
     }
     for (uint32_t k = 0; other && k < r->n_allocs; k++)
         free(other[k]);
@@ -417,38 +417,38 @@ static int colour_and_map(struct colouring *c, uint64_t *lacking)
     return err;
 }
 
-int install_plan(void)
+int install_plan(struct device *d)
 {
     struct colouring c = {0};
     uint64_t lacking = 0;
-    install_drop();
-    c.of_buf = malloc((ex.rec.n_bufs + 1) * sizeof *c.of_buf);
-    c.of_alloc = malloc((ex.rec.n_allocs + 1) * sizeof *c.of_alloc);
+    install_drop(d);
+    c.of_buf = malloc((d->ex->rec.n_bufs + 1) * sizeof *c.of_buf);
+    c.of_alloc = malloc((d->ex->rec.n_allocs + 1) * sizeof *c.of_alloc);
     int err = c.of_buf && c.of_alloc ? 0 : -ENOMEM;
-    for (uint32_t b = 0; b < ex.rec.n_bufs && !err; b++)
+    for (uint32_t b = 0; b < d->ex->rec.n_bufs && !err; b++)
         c.of_buf[b] = -1;
-    for (uint32_t k = 0; k < ex.rec.n_allocs && !err; k++)
+    for (uint32_t k = 0; k < d->ex->rec.n_allocs && !err; k++)
         c.of_alloc[k] = -1;
     if (!err)
-        err = settle();
+        err = settle(d);
     if (!err)
-        err = take_slots();
+        err = take_slots(d);
     if (!err)
-        err = settle(); /* arenas may have grown: who is marked is in memory */
+        err = settle(d); /* arenas may have grown: who is marked is in memory */
     if (!err)
-        err = find_lives(&c);
+        err = find_lives(d, &c);
     if (!err)
-        err = pair_survivors(&c);
+        err = pair_survivors(d, &c);
     if (!err)
-        err = colour_and_map(&c, &lacking);
+        err = colour_and_map(d, &c, &lacking);
     free(c.lives);
     free(c.of_buf);
     free(c.of_alloc);
     free(c.busy);
     if (err) {
-        install_drop();
+        install_drop(d);
         return err;
     }
-    ex.installed = true;
+    d->ex->installed = true;
     return lacking > INT32_MAX ? INT32_MAX : (int)lacking;
 }

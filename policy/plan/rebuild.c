@@ -7,124 +7,124 @@
 
 enum { MAX_DEPTH = 4000, MAX_ROUNDS = 16 };
 
-static int make_value(int32_t b, int32_t v, unsigned t, unsigned depth);
+static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsigned depth);
 
-static bool holds(int32_t b, int32_t v)
+static bool holds(struct device *d, int32_t b, int32_t v)
 {
-    struct slot *s = exec_slot(b);
-    return s && ex.res[b] == v && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST);
+    struct slot *s = exec_slot(d, b);
+    return s && d->ex->res[b] == v && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST);
 }
 
 /* What is in b now, if the program needs it, is put on the host before something else takes its place. */
-static int set_aside(int32_t b)
+static int set_aside(struct device *d, int32_t b)
 {
-    struct slot *s = exec_slot(b);
-    if (!s || !s->live || ex.res[b] < 0 || ex.res[b] != ex.cur[b] || saved_find(b, ex.res[b]))
+    struct slot *s = exec_slot(d, b);
+    if (!s || !s->live || d->ex->res[b] < 0 || d->ex->res[b] != d->ex->cur[b] || saved_find(d, b, d->ex->res[b]))
         return 0;
     if (s->state == SLOT_HOST) {
-        int r = swap_in(s);
+        int r = swap_in(d, s);
         if (r)
             return r;
     }
-    return s->state == SLOT_RESIDENT ? saved_put(b, ex.res[b], s) : 0;
+    return s->state == SLOT_RESIDENT ? saved_put(d, b, d->ex->res[b], s) : 0;
 }
 
-static int inputs_ready(const struct rec_op *o)
+static int inputs_ready(struct device *d, const struct rec_op *o)
 {
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &ex.rec.operands[k];
-        if ((w->mode == REC_READ || w->mode == REC_RMW) && !holds(w->buf, ex.in_ver[k]))
+        const struct rec_operand *w = &d->ex->rec.operands[k];
+        if ((w->mode == REC_READ || w->mode == REC_RMW) && !holds(d, w->buf, d->ex->in_ver[k]))
             return 0;
     }
     return 1;
 }
 
-static int replay_for(int32_t op, unsigned t, unsigned depth)
+static int replay_for(struct device *d, int32_t op, unsigned t, unsigned depth)
 {
-    const struct rec_op *o = &ex.rec.ops[op];
+    const struct rec_op *o = &d->ex->rec.ops[op];
     if (o->why_opaque)
         return -ENODATA;
-    for (int round = 0; !inputs_ready(o); round++) { /* making one input may have cost another */
+    for (int round = 0; !inputs_ready(d, o); round++) { /* making one input may have cost another */
         if (round == MAX_ROUNDS)
             return -ENODATA;
         for (uint32_t k = o->first; k < o->first + o->n; k++) {
-            const struct rec_operand *w = &ex.rec.operands[k];
+            const struct rec_operand *w = &d->ex->rec.operands[k];
             if (w->mode != REC_READ && w->mode != REC_RMW)
                 continue;
-            int r = make_value(w->buf, ex.in_ver[k], t, depth + 1);
+            int r = make_value(d, w->buf, d->ex->in_ver[k], t, depth + 1);
             if (r)
                 return r;
         }
     }
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &ex.rec.operands[k];
-        int r = (w->mode == REC_WRITE || w->mode == REC_RMW) && ex.res[w->buf] != ex.out_ver[k] ? set_aside(w->buf) : 0;
+        const struct rec_operand *w = &d->ex->rec.operands[k];
+        int r = (w->mode == REC_WRITE || w->mode == REC_RMW) && d->ex->res[w->buf] != d->ex->out_ver[k] ? set_aside(d, w->buf) : 0;
         if (r)
             return r;
     }
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        struct slot *s = exec_slot(ex.rec.operands[k].buf);
+        struct slot *s = exec_slot(d, d->ex->rec.operands[k].buf);
         if (!s)
             return -ENODATA;
-        if (s->state == SLOT_HOST && ex.rec.operands[k].mode == REC_WRITE) {
-            swap_discard(s);
+        if (s->state == SLOT_HOST && d->ex->rec.operands[k].mode == REC_WRITE) {
+            swap_discard(d, s);
             s->state = SLOT_EMPTY;
         }
     }
-    int r = exec_replay((uint32_t)op, t);
-    stream_sync(1ull << t);
+    int r = exec_replay(d, (uint32_t)op, t);
+    stream_sync(d, 1ull << t);
     return r;
 }
 
-static int make_value(int32_t b, int32_t v, unsigned t, unsigned depth)
+static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsigned depth)
 {
-    if (holds(b, v))
+    if (holds(d, b, v))
         return 0;
-    struct slot *s = exec_slot(b);
+    struct slot *s = exec_slot(d, b);
     if (!s || v < 0 || depth > MAX_DEPTH)
         return -ENODATA;
-    int r = set_aside(b);
+    int r = set_aside(d, b);
     if (r)
         return r;
-    struct saved_value *saved = saved_find(b, v);
+    struct saved_value *saved = saved_find(d, b, v);
     if (saved) {
         if (s->state == SLOT_HOST || s->state == SLOT_LOST) {
-            swap_discard(s);
+            swap_discard(d, s);
             s->state = SLOT_EMPTY;
         }
-        rt.mark++;
-        s->mark = rt.mark;
-        r = ready_slot(s, t);
-        stream_sync(1ull << t);
+        d->mark++;
+        s->mark = d->mark;
+        r = ready_slot(d, s, t);
+        stream_sync(d, 1ull << t);
         if (!r)
-            r = saved_restore(saved, s);
+            r = saved_restore(d, saved, s);
         if (!r)
-            ex.res[b] = v;
+            d->ex->res[b] = v;
         return r;
     }
-    int32_t op = ex.producer[ex.first_val[b] + v];
-    r = op < 0 ? -ENODATA : replay_for(op, t, depth);
+    int32_t op = d->ex->producer[d->ex->first_val[b] + v];
+    r = op < 0 ? -ENODATA : replay_for(d, op, t, depth);
     if (r)
-        log_say(SAY_DEBUG, "depth %u: buffer %d version %d (resident %d, current %d, slot %u live %d state %d) from op %d (%s): %d", depth, b, v, ex.res[b], ex.cur[b],
-                s->id, s->live, s->state, op, op < 0 ? "-" : ex.rec.ops[op].why_opaque ? ex.rec.ops[op].why_opaque : ex.rec.ops[op].name, r);
+        log_say(SAY_DEBUG, "depth %u: buffer %d version %d (resident %d, current %d, slot %u live %d state %d) from op %d (%s): %d", depth, b, v, d->ex->res[b], d->ex->cur[b],
+                s->id, s->live, s->state, op, op < 0 ? "-" : d->ex->rec.ops[op].why_opaque ? d->ex->rec.ops[op].why_opaque : d->ex->rec.ops[op].name, r);
     return r;
 }
 
-int rebuild_all(unsigned t)
+int rebuild_all(struct device *d, unsigned t)
 {
     int first = 0;
     for (int round = 0; round < MAX_ROUNDS; round++) {
         bool missing = false;
-        for (uint32_t b = 0; b < ex.rec.n_bufs; b++) {
-            struct slot *s = exec_slot((int32_t)b);
-            if (!s || !s->live || ex.cur[b] < 0 || s->state == SLOT_EMPTY || holds((int32_t)b, ex.cur[b]))
+        for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+            struct slot *s = exec_slot(d, (int32_t)b);
+            if (!s || !s->live || d->ex->cur[b] < 0 || s->state == SLOT_EMPTY || holds(d, (int32_t)b, d->ex->cur[b]))
                 continue;
             missing = true;
-            int r = make_value((int32_t)b, ex.cur[b], t, 0);
+            int r = make_value(d, (int32_t)b, d->ex->cur[b], t, 0);
             if (r && !first)
                 first = r;
             if (r) {
-                log_say(SAY_DEBUG, "buffer %u version %d cannot be rebuilt: %d", b, ex.cur[b], r);
+                log_say(SAY_DEBUG, "buffer %u version %d cannot be rebuilt: %d", b, d->ex->cur[b], r);
                 return first;
             }
         }

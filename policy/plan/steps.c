@@ -5,213 +5,213 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool must_save(int32_t b)
+static bool must_save(struct device *d, int32_t b)
 {
-    if (!ex.rebuilt[b])
+    if (!d->ex->rebuilt[b])
         return false;
-    if (rt.mode == MODE_REHEARSE || rt.cfg.verify == VERIFY_ALWAYS)
+    if (d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS)
         return true;
     /* a sample: one buffer in turn, every so many iterations */
-    return rt.cfg.verify == VERIFY_SAMPLE && rt.st.iterations_enforced % 16 == 15 &&
-           ex.verify_turn % ex.rec.n_bufs == (uint32_t)b;
+    return d->cfg->verify == VERIFY_SAMPLE && d->st.iterations_enforced % 16 == 15 &&
+           d->ex->verify_turn % d->ex->rec.n_bufs == (uint32_t)b;
 }
 
 /* Takes b's memory away; what was in it is lost until a replay rebuilds it. */
-static int take_away(int32_t b)
+static int take_away(struct device *d, int32_t b)
 {
-    struct slot *s = exec_slot(b);
+    struct slot *s = exec_slot(d, b);
     if (!s || ((s->kind != SLOT_LARGE || s->pins) && s->live))
         return 0; /* what is small, or pinned, stays where it is */
-    if (ex.res[b] >= 0 && s->state == SLOT_RESIDENT && must_save(b))
-        saved_put(b, ex.res[b], s);
-    swap_discard(s);
+    if (d->ex->res[b] >= 0 && s->state == SLOT_RESIDENT && must_save(d, b))
+        saved_put(d, b, d->ex->res[b], s);
+    swap_discard(d, s);
     if (s->state == SLOT_RESIDENT && s->kind == SLOT_LARGE)
-        rt.st.evictions += s->live;
-    mem_unback(s, s->live ? SLOT_LOST : SLOT_EMPTY, 0);
-    ex.res[b] = -1;
+        d->st.evictions += s->live;
+    mem_unback(d, s, s->live ? SLOT_LOST : SLOT_EMPTY, 0);
+    d->ex->res[b] = -1;
     return 0;
 }
 
-static void check_rebuilt(uint32_t op, int32_t b, int32_t v, struct slot *s)
+static void check_rebuilt(struct device *d, uint32_t op, int32_t b, int32_t v, struct slot *s)
 {
-    struct saved_value *want = saved_find(b, v);
+    struct saved_value *want = saved_find(d, b, v);
     if (!want)
         return;
     void *got = malloc(s->bytes);
     if (!got)
         return;
-    rt.drv->cuCtxSynchronize();
-    if (rt.drv->cuMemcpyDtoH_v2(got, s->va, s->bytes) == CUDA_SUCCESS) {
-        rt.st.verify_checked++;
+    d->drv->cuCtxSynchronize();
+    if (d->drv->cuMemcpyDtoH_v2(got, s->va, s->bytes) == CUDA_SUCCESS) {
+        d->st.verify_checked++;
         if (memcmp(got, want->block->p, s->bytes)) {
-            rt.st.verify_failed++;
-            saved_restore(want, s);
-            log_say(rt.mode == MODE_REHEARSE ? SAY_INFO : SAY_ERROR,
+            d->st.verify_failed++;
+            saved_restore(d, want, s);
+            log_say(d->mode == MODE_REHEARSE ? SAY_INFO : SAY_ERROR,
                     "the replay of op %u (%s) differed from the original; its value is restored and it will not be replayed again",
-                    op, ex.rec.ops[op].name);
-            if (!ex.op_banned[op]) {
-                ex.op_banned[op] = 1;
-                ex.bans++;
+                    op, d->ex->rec.ops[op].name);
+            if (!d->ex->op_banned[op]) {
+                d->ex->op_banned[op] = 1;
+                d->ex->bans++;
             }
         }
     }
     free(got);
 }
 
-int exec_replay(uint32_t i, unsigned t)
+int exec_replay(struct device *d, uint32_t i, unsigned t)
 {
-    const struct rec_op *o = &ex.rec.ops[i];
+    const struct rec_op *o = &d->ex->rec.ops[i];
     static unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
-    struct rt_op op = ex.caps[i];
-    stream_own(t);
+    struct rt_op op = d->ex->caps[i];
+    stream_own(d, t);
     op.t = t;
-    op.stream = rt.stream[t];
-    uint64_t mark = ++rt.mark, bit = 1ull << t;
+    op.stream = d->stream[t];
+    uint64_t mark = ++d->mark, bit = 1ull << t;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        struct slot *s = exec_slot(ex.rec.operands[k].buf);
+        struct slot *s = exec_slot(d, d->ex->rec.operands[k].buf);
         if (!s)
             return -ENODATA;
         s->mark = mark;
     }
-    bool redirected = false, many_streams = rt.n_streams > STREAM_FIRST_PROGRAM + 1;
+    bool redirected = false, many_streams = d->n_streams > STREAM_FIRST_PROGRAM + 1;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &ex.rec.operands[k];
-        struct slot *s = exec_slot(w->buf);
+        const struct rec_operand *w = &d->ex->rec.operands[k];
+        struct slot *s = exec_slot(d, w->buf);
         bool makes = w->mode == REC_WRITE || w->mode == REC_RMW;
-        if (w->mode != REC_WRITE && w->mode != REC_SIDE && ex.res[w->buf] != ex.in_ver[k])
+        if (w->mode != REC_WRITE && w->mode != REC_SIDE && d->ex->res[w->buf] != d->ex->in_ver[k])
             return -ENODATA;
         if (makes && s->state == SLOT_LOST)
             s->state = SLOT_EMPTY;
-        int r = ready_slot(s, t);
+        int r = ready_slot(d, s, t);
         if (r)
             return r;
         if (many_streams)
-            stream_order(t, s->uses_mask); /* the program has ordered its own op behind these, not this replay */
+            stream_order(d, t, s->uses_mask); /* the program has ordered its own op behind these, not this replay */
         if (makes && s->host) {
-            swap_host_order(t, s->host);
-            swap_discard(s);
+            swap_host_order(d, t, s->host);
+            swap_discard(d, s);
         }
         if (w->mode == REC_SIDE && op.kind == OP_KERNEL) {
             if (!redirected)
                 memcpy(args, op.args, op.arg_bytes);
             redirected = true;
             /* the scratch starts as the buffer is: it may be a semaphore or an index */
-            CUdeviceptr scratch = ex.side_scratch[k], word;
-            stream_order(t, 1ull << ex.scratch_stream);
-            ex.scratch_stream = t;
-            if (!scratch || rt.drv->cuMemcpyDtoDAsync_v2(scratch, s->va, s->bytes, op.stream) != CUDA_SUCCESS)
+            CUdeviceptr scratch = d->ex->side_scratch[k], word;
+            stream_order(d, t, 1ull << d->ex->scratch_stream);
+            d->ex->scratch_stream = t;
+            if (!scratch || d->drv->cuMemcpyDtoDAsync_v2(scratch, s->va, s->bytes, op.stream) != CUDA_SUCCESS)
                 return -EIO;
             memcpy(&word, op.args + w->offset, 8);
             word = scratch + (word - s->va);
             memcpy(args + w->offset, &word, 8);
         }
     }
-    int r = op_replay_drv(&op, redirected ? args : NULL);
+    int r = op_replay_drv(d, &op, redirected ? args : NULL);
     if (r != CUDA_SUCCESS)
         return -EIO;
-    rt.st.replays++;
-    uint64_t tick = ++rt.tick;
+    d->st.replays++;
+    uint64_t tick = ++d->tick;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &ex.rec.operands[k];
-        struct slot *s = exec_slot(w->buf);
+        const struct rec_operand *w = &d->ex->rec.operands[k];
+        struct slot *s = exec_slot(d, w->buf);
         s->uses_mask |= bit;
         s->use_tick = tick;
         if (w->mode == REC_WRITE || w->mode == REC_RMW) {
-            ex.res[w->buf] = ex.out_ver[k];
+            d->ex->res[w->buf] = d->ex->out_ver[k];
             s->written = true;
             s->kept |= !s->live;
         }
         if (many_streams) { /* the program knows nothing of this reader or writer: whoever comes next waits for it */
             s->avail_stream = (uint8_t)t;
-            s->avail_seq = rt.seq[t];
+            s->avail_seq = d->seq[t];
         }
     }
-    if (ex.saved)
+    if (d->ex->saved)
         for (uint32_t k = o->first; k < o->first + o->n; k++)
-            if (ex.rec.operands[k].mode == REC_WRITE || ex.rec.operands[k].mode == REC_RMW)
-                check_rebuilt(i, ex.rec.operands[k].buf, ex.out_ver[k], exec_slot(ex.rec.operands[k].buf));
+            if (d->ex->rec.operands[k].mode == REC_WRITE || d->ex->rec.operands[k].mode == REC_RMW)
+                check_rebuilt(d, i, d->ex->rec.operands[k].buf, d->ex->out_ver[k], exec_slot(d, d->ex->rec.operands[k].buf));
     return 0;
 }
 
-static int step_offload(int32_t b)
+static int step_offload(struct device *d, int32_t b)
 {
-    struct slot *s = exec_slot(b);
+    struct slot *s = exec_slot(d, b);
     if (!s || s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE || s->host || s->pins)
         return 0;
-    return swap_copy_out(s);
+    return swap_copy_out(d, s);
 }
 
 /* The compute stream waits for the copy; then the memory is free in its order. */
-static int step_release(int32_t b, unsigned t)
+static int step_release(struct device *d, int32_t b, unsigned t)
 {
-    struct slot *s = exec_slot(b);
+    struct slot *s = exec_slot(d, b);
     if (!s || s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE || s->pins)
         return 0;
     if (!s->host)
-        return swap_out(s);
-    int r = swap_host_order(t, s->host);
+        return swap_out(d, s);
+    int r = swap_host_order(d, t, s->host);
     s->stale_mask |= 1ull << STREAM_OUT;
-    mem_unback(s, SLOT_HOST, 1ull << t);
-    rt.st.evictions++;
+    mem_unback(d, s, SLOT_HOST, 1ull << t);
+    d->st.evictions++;
     return r;
 }
 
-static int step_fetch(int32_t b)
+static int step_fetch(struct device *d, int32_t b)
 {
-    struct slot *s = exec_slot(b);
+    struct slot *s = exec_slot(d, b);
     /* the host copy stays: a later release needs no second offload */
-    return s && s->state == SLOT_HOST ? swap_copy_in(s) : 0;
+    return s && s->state == SLOT_HOST ? swap_copy_in(d, s) : 0;
 }
 
 /* The recorded iteration freed b here. What the program freed before, the plan lets go now. */
-void exec_die(int32_t b)
+void exec_die(struct device *d, int32_t b)
 {
-    struct slot *s = exec_slot(b);
-    ex.cur[b] = -1;
-    if (!s || s->live || ex.keep[b])
+    struct slot *s = exec_slot(d, b);
+    d->ex->cur[b] = -1;
+    if (!s || s->live || d->ex->keep[b])
         return; /* still held by the program: it is late, its memory stays */
-    if (must_save(b) && ex.res[b] >= 0 && s->state == SLOT_RESIDENT)
-        saved_put(b, ex.res[b], s);
-    swap_discard(s);
-    mem_unback(s, SLOT_EMPTY, 0);
+    if (must_save(d, b) && d->ex->res[b] >= 0 && s->state == SLOT_RESIDENT)
+        saved_put(d, b, d->ex->res[b], s);
+    swap_discard(d, s);
+    mem_unback(d, s, SLOT_EMPTY, 0);
     s->kept = false;
-    ex.res[b] = -1;
+    d->ex->res[b] = -1;
 }
 
 /* Nothing refers to b any more, and the program has freed it: its slot is free for another tenant. */
-static void let_go(int32_t b)
+static void let_go(struct device *d, int32_t b)
 {
-    struct slot *s = exec_slot(b);
-    if (!s || s->live || ex.rec.bufs[b].dies < 0)
+    struct slot *s = exec_slot(d, b);
+    if (!s || s->live || d->ex->rec.bufs[b].dies < 0)
         return;
-    swap_discard(s);
-    mem_unback(s, SLOT_EMPTY, 0);
+    swap_discard(d, s);
+    mem_unback(d, s, SLOT_EMPTY, 0);
     s->kept = false;
     s->plan_buf = -1;
-    ex.bind[b] = -1;
-    ex.res[b] = ex.cur[b] = -1;
+    d->ex->bind[b] = -1;
+    d->ex->res[b] = d->ex->cur[b] = -1;
     if (s->fixed_ord == -2) {
         s->fixed_ord = -1;
-        mem_slot_free(s);
+        mem_slot_free(d, s);
     }
 }
 
-int exec_take_steps(uint32_t at, unsigned t)
+int exec_take_steps(struct device *d, uint32_t at, unsigned t)
 {
-    for (uint32_t i = ex.die_at[at]; i < ex.die_at[at + 1]; i++)
-        exec_die(ex.die_list[i]);
-    for (uint32_t i = ex.step_at[at]; i < ex.step_at[at + 1]; i++) {
-        const struct plan_step *s = &ex.steps[i];
-        int r = s->kind == PLAN_REPLAY    ? exec_replay((uint32_t)s->id, t)
-                : s->kind == PLAN_DROP    ? take_away(s->id)
-                : s->kind == PLAN_OFFLOAD ? step_offload(s->id)
-                : s->kind == PLAN_RELEASE ? step_release(s->id, t)
-                : s->kind == PLAN_FETCH   ? step_fetch(s->id)
+    for (uint32_t i = d->ex->die_at[at]; i < d->ex->die_at[at + 1]; i++)
+        exec_die(d, d->ex->die_list[i]);
+    for (uint32_t i = d->ex->step_at[at]; i < d->ex->step_at[at + 1]; i++) {
+        const struct plan_step *s = &d->ex->steps[i];
+        int r = s->kind == PLAN_REPLAY    ? exec_replay(d, (uint32_t)s->id, t)
+                : s->kind == PLAN_DROP    ? take_away(d, s->id)
+                : s->kind == PLAN_OFFLOAD ? step_offload(d, s->id)
+                : s->kind == PLAN_RELEASE ? step_release(d, s->id, t)
+                : s->kind == PLAN_FETCH   ? step_fetch(d, s->id)
                                           : 0;
         if (r)
             return r;
     }
-    for (uint32_t i = ex.ref_at[at]; i < ex.ref_at[at + 1]; i++)
-        let_go(ex.ref_list[i]);
+    for (uint32_t i = d->ex->ref_at[at]; i < d->ex->ref_at[at + 1]; i++)
+        let_go(d, d->ex->ref_list[i]);
     return 0;
 }

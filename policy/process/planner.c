@@ -17,18 +17,29 @@
 
 extern char **environ;
 
-static pid_t child = -1;
-static char dir[64], trace_path[96], plan_path[96];
-static enum planner_state state;
-static int last_status, tied = -1; /* tied: our end of the pipe that ties the child to us */
+struct planner {
+    pid_t child; /* 0: none runs */
+    char dir[64], trace_path[96], plan_path[96];
+    enum planner_state state;
+    int last_status, tied; /* tied: our end of the pipe that ties the child to us; -1 none */
+};
+
+int planner_init(struct device *d)
+{
+    d->planner = calloc(1, sizeof *d->planner);
+    if (!d->planner)
+        return -ENOMEM;
+    d->planner->tied = -1;
+    return 0;
+}
 
 /* Processes that were killed while they planned left a folder behind: whoever plans next takes it away. */
 static void sweep(void)
 {
     static const char *const files[] = {"trace.json", "plan.json", "plan.json.best", "plan.err"};
-    DIR *d = opendir("/tmp");
+    DIR *tmp = opendir("/tmp");
     struct dirent *e;
-    while (d && (e = readdir(d))) {
+    while (tmp && (e = readdir(tmp))) {
         long pid;
         char path[320];
         struct stat st;
@@ -44,37 +55,37 @@ static void sweep(void)
         snprintf(path, sizeof path, "/tmp/%s", e->d_name);
         rmdir(path);
     }
-    if (d)
-        closedir(d);
+    if (tmp)
+        closedir(tmp);
 }
 
-static void remove_dir(void)
+static void remove_dir(struct device *d)
 {
-    if (!dir[0])
+    if (!d->planner->dir[0])
         return;
     char path[96];
-    snprintf(path, sizeof path, "%s/plan.err", dir);
+    snprintf(path, sizeof path, "%s/plan.err", d->planner->dir);
     unlink(path);
     if (!getenv("REMAT_KEEP_PLAN")) {
-        unlink(trace_path);
-        unlink(plan_path);
-        rmdir(dir);
+        unlink(d->planner->trace_path);
+        unlink(d->planner->plan_path);
+        rmdir(d->planner->dir);
     }
-    dir[0] = 0;
+    d->planner->dir[0] = 0;
 }
 
-static int make_dir(void)
+static int make_dir(struct device *d)
 {
-    if (dir[0])
+    if (d->planner->dir[0])
         return 0;
     sweep();
-    snprintf(dir, sizeof dir, "/tmp/remat-%ld-XXXXXX", (long)getpid());
-    if (!mkdtemp(dir)) {
-        dir[0] = 0;
+    snprintf(d->planner->dir, sizeof d->planner->dir, "/tmp/remat-%ld-XXXXXX", (long)getpid());
+    if (!mkdtemp(d->planner->dir)) {
+        d->planner->dir[0] = 0;
         return -errno;
     }
-    snprintf(trace_path, sizeof trace_path, "%s/trace.json", dir);
-    snprintf(plan_path, sizeof plan_path, "%s/plan.json", dir);
+    snprintf(d->planner->trace_path, sizeof d->planner->trace_path, "%s/trace.json", d->planner->dir);
+    snprintf(d->planner->plan_path, sizeof d->planner->plan_path, "%s/plan.json", d->planner->dir);
     return 0;
 }
 
@@ -93,24 +104,25 @@ static char **clean_environment(void)
     return e;
 }
 
-int planner_start(uint64_t limit_bytes, bool offload)
+int planner_start(struct device *d, uint64_t limit_bytes, bool offload)
 {
-    if (child > 0)
+    if (d->planner->child > 0)
         return -EBUSY;
-    if (!rt.cfg.remat_bin[0])
+    if (!d->cfg->remat_bin[0])
         return -ENOENT;
-    int r = make_dir();
+    int r = make_dir(d);
     if (!r)
-        r = record_write(&ex.rec, trace_path, rt.gran);
+        r = record_write(&d->ex->rec, d->planner->trace_path, d->gran);
     if (r)
         return r;
-    unlink(plan_path);
-    char limit[32], seconds[32], *solver = rt.cfg.policy == POLICY_DTR ? "dtr" : rt.cfg.solver[0] ? rt.cfg.solver : "auto";
-    unsigned s = 1 + ex.rec.n_ops / 500;
+    unlink(d->planner->plan_path);
+    char limit[32], seconds[32];
+    const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "auto";
+    unsigned s = 1 + d->ex->rec.n_ops / 500;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
     snprintf(seconds, sizeof seconds, "%u", s > 20 ? 20 : s);
-    char *argv[] = {rt.cfg.remat_bin, "plan",    trace_path, "--limit",      limit, "--solver", solver,
-                    "--time-limit",   seconds,   "-o",       plan_path, offload ? "--offload" : NULL, NULL};
+    const char *argv[] = {d->cfg->remat_bin, "plan",    d->planner->trace_path, "--limit",      limit, "--solver", solver,
+                    "--time-limit",   seconds,   "-o",       d->planner->plan_path, offload ? "--offload" : NULL, NULL};
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t at;
     sigset_t none;
@@ -126,37 +138,37 @@ int planner_start(uint64_t limit_bytes, bool offload)
     posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
     char err_path[96];
-    snprintf(err_path, sizeof err_path, "%s/plan.err", dir);
+    snprintf(err_path, sizeof err_path, "%s/plan.err", d->planner->dir);
     posix_spawn_file_actions_addopen(&fa, 2, err_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawnattr_init(&at);
     sigemptyset(&none);
     posix_spawnattr_setsigmask(&at, &none);
     posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK);
-    r = posix_spawn(&child, rt.cfg.remat_bin, &fa, &at, argv, env);
+    r = posix_spawn(&d->planner->child, d->cfg->remat_bin, &fa, &at, (char *const *)argv, env);
     posix_spawn_file_actions_destroy(&fa);
     posix_spawnattr_destroy(&at);
     free(env);
     if (tie[0] >= 0) {
         /* The end we hold closes with us, however we end; SIGIO then ends the child, which does not handle it. */
-        if (!r && (fcntl(tie[0], F_SETOWN, child) || fcntl(tie[0], F_SETFL, O_ASYNC)))
+        if (!r && (fcntl(tie[0], F_SETOWN, d->planner->child) || fcntl(tie[0], F_SETFL, O_ASYNC)))
             log_say(SAY_DEBUG, "the planner would outlive this process");
         close(tie[0]);
-        if (tied >= 0)
-            close(tied);
-        tied = tie[1];
+        if (d->planner->tied >= 0)
+            close(d->planner->tied);
+        d->planner->tied = tie[1];
     }
     if (r) {
-        child = -1;
+        d->planner->child = 0;
         return -r;
     }
-    state = PLANNER_RUNNING;
+    d->planner->state = PLANNER_RUNNING;
     return 0;
 }
 
-void planner_say_why(void)
+void planner_say_why(struct device *d)
 {
     char path[96], line[400] = "";
-    snprintf(path, sizeof path, "%s/plan.err", dir);
+    snprintf(path, sizeof path, "%s/plan.err", d->planner->dir);
     FILE *f = fopen(path, "re");
     if (f) {
         if (!fgets(line, sizeof line, f))
@@ -164,55 +176,55 @@ void planner_say_why(void)
         fclose(f);
     }
     line[strcspn(line, "\n")] = 0;
-    int status = last_status;
+    int status = d->planner->last_status;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
         log_say(SAY_WARN, "no plan meets the limit (%s); memory is held by swapping", line);
     else
         log_say(SAY_WARN, "remat plan failed (status %d: %s); memory is held by swapping", status, line);
 }
 
-enum planner_state planner_poll(int wait_ms)
+enum planner_state planner_poll(struct device *d, int wait_ms)
 {
     struct timespec ts = {0, 2000000};
-    for (int waited = 0; state == PLANNER_RUNNING; waited += 2) {
+    for (int waited = 0; d->planner->state == PLANNER_RUNNING; waited += 2) {
         int status;
-        pid_t r = waitpid(child, &status, WNOHANG);
-        if (r == child || (r < 0 && errno != EINTR)) {
+        pid_t r = waitpid(d->planner->child, &status, WNOHANG);
+        if (r == d->planner->child || (r < 0 && errno != EINTR)) {
             /* the program may have reaped it (SIGCHLD ignored): the file tells */
-            bool ok = r == child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(plan_path, R_OK) == 0;
-            pid_t child_was = child;
-            child = -1;
-            if (tied >= 0)
-                close(tied);
-            tied = -1;
-            state = ok ? PLANNER_DONE : PLANNER_FAILED;
-            last_status = r == child_was ? status : 0;
+            bool ok = r == d->planner->child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(d->planner->plan_path, R_OK) == 0;
+            pid_t child_was = d->planner->child;
+            d->planner->child = 0;
+            if (d->planner->tied >= 0)
+                close(d->planner->tied);
+            d->planner->tied = -1;
+            d->planner->state = ok ? PLANNER_DONE : PLANNER_FAILED;
+            d->planner->last_status = r == child_was ? status : 0;
             break;
         }
         if (waited >= wait_ms)
             break;
         nanosleep(&ts, NULL);
     }
-    enum planner_state s = state;
+    enum planner_state s = d->planner->state;
     if (s == PLANNER_DONE || s == PLANNER_FAILED)
-        state = PLANNER_IDLE;
+        d->planner->state = PLANNER_IDLE;
     return s;
 }
 
-const char *planner_path(void) { return plan_path; }
+const char *planner_path(struct device *d) { return d->planner->plan_path; }
 
-void planner_tidy(void)
+void planner_tidy(struct device *d)
 {
-    if (child <= 0)
-        remove_dir();
+    if (d->planner->child <= 0)
+        remove_dir(d);
 }
 
-void planner_stop(void)
+void planner_stop(struct device *d)
 {
-    if (child > 0) {
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
-        child = -1;
+    if (d->planner->child > 0) {
+        kill(d->planner->child, SIGKILL);
+        waitpid(d->planner->child, NULL, 0);
+        d->planner->child = 0;
     }
-    remove_dir();
+    remove_dir(d);
 }

@@ -1,64 +1,82 @@
 /* Statistics: counters kept on the way, one JSON object at exit. */
-#include "policy/rt.h"
+#include "policy/device.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { RING = 4 };
-static struct {
-    CUevent event;
-    bool used, steady;
-} ring[RING];
-static unsigned at;
+struct stats_clock {
+    struct {
+        CUevent event;
+        bool used, steady;
+    } ring[RING];
+    unsigned at;
+};
 
-void stats_boundary(unsigned t, bool steady)
+int stats_init(struct device *d)
+{
+    d->clock = calloc(1, sizeof *d->clock);
+    return d->clock ? 0 : -ENOMEM;
+}
+
+void stats_boundary(struct device *d, unsigned t, bool steady)
 {
     /* the boundary two back has long passed: its iteration can be measured without waiting */
-    unsigned a = (at + 1) % RING, b = (at + 2) % RING;
+    unsigned a = (d->clock->at + 1) % RING, b = (d->clock->at + 2) % RING;
     float ms;
-    if (ring[a].used && ring[b].used && ring[a].steady && rt.drv->cuEventElapsedTime &&
-        rt.drv->cuEventElapsedTime(&ms, ring[a].event, ring[b].event) == CUDA_SUCCESS) {
-        rt.st.iter_ns_sum += ms * 1e6;
-        rt.st.iter_ns_count++;
+    if (d->clock->ring[a].used && d->clock->ring[b].used && d->clock->ring[a].steady && d->drv->cuEventElapsedTime &&
+        d->drv->cuEventElapsedTime(&ms, d->clock->ring[a].event, d->clock->ring[b].event) == CUDA_SUCCESS) {
+        d->st.iter_ns_sum += ms * 1e6;
+        d->st.iter_ns_count++;
     }
-    at = (at + 1) % RING;
-    if (!ring[at].event && rt.drv->cuEventCreate(&ring[at].event, 0) != CUDA_SUCCESS) {
-        ring[at].used = false;
+    d->clock->at = (d->clock->at + 1) % RING;
+    if (!d->clock->ring[d->clock->at].event && d->drv->cuEventCreate(&d->clock->ring[d->clock->at].event, 0) != CUDA_SUCCESS) {
+        d->clock->ring[d->clock->at].used = false;
         return;
     }
-    ring[at].used = rt.drv->cuEventRecord(ring[at].event, rt.stream[t]) == CUDA_SUCCESS;
-    ring[at].steady = steady;
+    d->clock->ring[d->clock->at].used = d->drv->cuEventRecord(d->clock->ring[d->clock->at].event, d->stream[t]) == CUDA_SUCCESS;
+    d->clock->ring[d->clock->at].steady = steady;
 }
 
-void stats_steady_from_here(void)
+void stats_steady_from_here(struct device *d)
 {
     for (unsigned i = 0; i < RING; i++)
-        ring[i].used = false;
-    rt.st.iter_ns_sum = 0;
-    rt.st.iter_ns_count = 0;
-    rt.st.hook_ns = rt.st.hook_launches = 0;
+        d->clock->ring[i].used = false;
+    d->st.iter_ns_sum = 0;
+    d->st.iter_ns_count = 0;
+    d->st.hook_ns = d->st.hook_launches = 0;
 }
 
-void stats_write(void)
+void stats_write(const struct config *cfg, struct device *const *devs, unsigned n)
 {
-    const struct stats *s = &rt.st;
-    if (!rt.cfg.stats[0])
+    if (!cfg->stats[0])
         return;
-    uint64_t launches = s->hook_launches ? s->hook_launches : 1;
+    struct stats t = {0};
+    uint64_t limit_bytes = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const struct stats *s = &devs[i]->st;
+        limit_bytes += devs[i]->limit_bytes;
+        for (size_t k = 0; k < STATS_COUNTERS; k++)
+            ((uint64_t *)&t)[k] += ((const uint64_t *)s)[k];
+        t.iter_ns_sum += s->iter_ns_sum;
+    }
+    uint64_t launches = t.hook_launches ? t.hook_launches : 1;
     json_t *j = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:s, s:I, s:I}",
-        "limit_bytes", (json_int_t)rt.limit_bytes, "peak_physical_bytes", (json_int_t)s->peak_physical_bytes,
-        "native_peak_bytes", (json_int_t)s->native_peak_bytes, "iterations", (json_int_t)s->iterations,
-        "iterations_enforced", (json_int_t)s->iterations_enforced, "launches", (json_int_t)s->launches, "replays",
-        (json_int_t)s->replays, "evictions", (json_int_t)s->evictions, "swaps_out", (json_int_t)s->swaps_out, "swaps_in",
-        (json_int_t)s->swaps_in, "divergences", (json_int_t)s->divergences, "verify_checked",
-        (json_int_t)s->verify_checked, "verify_failed", (json_int_t)s->verify_failed, "driver_memory_calls_steady",
-        (json_int_t)s->mem_calls_enforced, "device_ns_per_iteration",
-        s->iter_ns_count ? s->iter_ns_sum / (double)s->iter_ns_count : 0.0, "hook_ns_per_launch",
-        (json_int_t)(s->hook_ns / launches), "mode", eng_mode_name(), "swaps_steady", (json_int_t)s->swaps_enforced,
-        "driver_memory_calls", (json_int_t)s->mem_calls);
-    if (!j || json_dump_file(j, rt.cfg.stats, JSON_INDENT(2)))
-        log_say(SAY_WARN, "cannot write %s", rt.cfg.stats);
+        "limit_bytes", (json_int_t)limit_bytes, "peak_physical_bytes", (json_int_t)t.peak_physical_bytes,
+        "native_peak_bytes", (json_int_t)t.native_peak_bytes, "iterations", (json_int_t)t.iterations,
+        "iterations_enforced", (json_int_t)t.iterations_enforced, "launches", (json_int_t)t.launches, "replays",
+        (json_int_t)t.replays, "evictions", (json_int_t)t.evictions, "swaps_out", (json_int_t)t.swaps_out, "swaps_in",
+        (json_int_t)t.swaps_in, "divergences", (json_int_t)t.divergences, "verify_checked",
+        (json_int_t)t.verify_checked, "verify_failed", (json_int_t)t.verify_failed, "driver_memory_calls_steady",
+        (json_int_t)t.mem_calls_enforced, "device_ns_per_iteration",
+        t.iter_ns_count ? t.iter_ns_sum / (double)t.iter_ns_count : 0.0, "hook_ns_per_launch",
+        (json_int_t)(t.hook_ns / launches), "mode", eng_mode_name(), "swaps_steady", (json_int_t)t.swaps_enforced,
+        "driver_memory_calls", (json_int_t)t.mem_calls);
+    if (!j || json_dump_file(j, cfg->stats, JSON_INDENT(2)))
+        log_say(SAY_WARN, "cannot write %s", cfg->stats);
     json_decref(j);
 }

@@ -1,17 +1,18 @@
-/* rt.h: what the files of policy/ share: the one runtime state of a process.
+/* device.h: the state of one device, passed to everything below the engine; there is no other state than this struct
+ * and what belongs to the process (configuration, log, functions' layouts).
  *
- * Threads: everything here is guarded by the engine's mutex (engine.c takes it at every entry). Nothing here is used
- * outside policy/.
+ * Threads: a device is guarded by the engine's mutex (engine.c takes it at every entry). Nothing here is used outside
+ * policy/.
  * Errors: 0 or a negative errno below the engine; functions whose name ends in _drv return the driver's code.
  *
  * Invariants, by file:
  *   mem.c    n_chunks * gran + foreign_bytes <= limit_bytes                      (physical bytes never pass the limit)
  *            a chunk has at most one owner; slot RESIDENT <=> it owns the chunks of all its pages
  *   swap.c   slot HOST <=> its content is in slot->host
- *   plan_*.c a slot LOST is rebuilt before anything reads it
+ *   plan/    a slot LOST is rebuilt before anything reads it
  */
-#ifndef REMAT_POLICY_RT_H
-#define REMAT_POLICY_RT_H
+#ifndef REMAT_POLICY_DEVICE_H
+#define REMAT_POLICY_DEVICE_H
 
 #include "policy/process/config.h"
 #include "policy/driver.h"
@@ -55,10 +56,10 @@ struct slot {
     uint64_t serial;     /* of the current allocation; unique in the process */
     uint64_t uses_mask;  /* streams with work on it since it got its memory */
     uint64_t stale_mask; /* the same for earlier lives whose end the host has not seen: no unmapping before that */
-    uint64_t use_tick;   /* rt.tick of its latest use */
+    uint64_t use_tick;   /* d->tick of its latest use */
     uint64_t avail_seq;  /* content is there once stream avail_stream has passed this */
-    uint64_t birth_op;   /* rt.op_count when it was allocated */
-    uint64_t mark;       /* == rt.mark: needed by the op at hand, not to be evicted */
+    uint64_t birth_op;   /* d->op_count when it was allocated */
+    uint64_t mark;       /* == d->mark: needed by the op at hand, not to be evicted */
     struct host_block *host;
     int32_t *map;        /* LARGE: chunk mapped at each page, -1 none; may be stale when not RESIDENT */
     CUmemoryPool pool;   /* as the program asked */
@@ -88,25 +89,28 @@ struct chunk {
 };
 enum { CHUNK_FREE = -1, CHUNK_ARENA = -2, CHUNK_GONE = -3 };
 
-struct stats {
+struct stats { /* counters only, then sums of time: stats_write() adds devices up field by field */
     uint64_t peak_physical_bytes, native_peak_bytes, iterations, iterations_enforced, launches, replays, evictions;
     uint64_t swaps_out, swaps_in, divergences, verify_checked, verify_failed;
     uint64_t mem_calls, mem_calls_enforced, swaps_enforced, hook_ns, hook_launches;
-    uint64_t bytes_out, bytes_in;
-    double device_ns, iter_ns_sum;
-    uint64_t iter_ns_count;
+    uint64_t bytes_out, bytes_in, iter_ns_count;
+    double iter_ns_sum;
 };
+enum { STATS_COUNTERS = offsetof(struct stats, iter_ns_sum) / sizeof(uint64_t) };
 
 enum rt_mode { MODE_OBSERVE, MODE_PROBE, MODE_PLAN, MODE_REHEARSE, MODE_ENFORCE, MODE_FALLBACK };
 
 struct func;
 struct rt_op;
 
-struct rt {
+struct device {
     const struct drv *drv;
-    struct config cfg;
+    const struct config *cfg;
     struct status_page *status;
-    bool active, ready; /* ready: the device part is set up */
+    bool ready;   /* set up */
+    bool gone;    /* its context was destroyed: only what is told at exit is left */
+    bool primary; /* the first device of the process: it records traces */
+    uint64_t pool_high; /* bytes held by the program at most, since it last reset that */
     CUdevice dev;
     CUcontext ctx;
     enum rt_mode mode;
@@ -132,96 +136,109 @@ struct rt {
     uint64_t waited[RT_MAX_STREAMS][RT_MAX_STREAMS]; /* [t][u]: t is ordered behind u up to this */
     unsigned n_streams;
 
+    /* each file's own, made by its _init function */
+    struct mem *mem;
+    struct swap *swap;
+    struct streams *streams;
+    struct foreign *foreign;
+    struct probe *probe;
+    struct learn *learn;
+    struct planner *planner;
+    struct stats_clock *clock;
+    struct exec *ex;
+
+    struct slot *scratch_region; /* where large side operands of replays go, one replay after another; NULL none */
     bool capturing;
     uint64_t issue_ns; /* of the driver's own launch call, when timing */
     bool timing;
     struct stats st;
 };
-extern struct rt rt;
 
 #define PAGE_ARENA 0x80000000u
 
 static inline unsigned long long rt_mib(uint64_t bytes) { return (unsigned long long)(bytes >> 20); }
 
-/* A driver call of memory management, counted for driver_memory_calls_steady. */
-#define MEM_CALL(call) (rt.st.mem_calls++, rt.drv->call)
+/* A driver call of memory management on the device `d`, counted for driver_memory_calls_steady. */
+#define MEM_CALL(call) (d->st.mem_calls++, d->drv->call)
 
-/* The engine gives up on this device: pass-through from now on. One line. */
-void rt_give_up(const char *what, int code);
+/* What is going on, in a word (DESIGN: observe, probe, plan, rehearse, enforce, swap). */
+const char *device_mode_name(const struct device *d);
 /* What a driver's result code is called. */
-const char *rt_code_name(int code);
+const char *rt_code_name(struct device *d, int code);
 
 /* ---- streams (stream.c) ----------------------------------------------------------------------------------- */
 
 /* Index of a stream handle; new ones are entered. Never fails: past RT_MAX_STREAMS - 1 streams all others share the last
  * index, and are synchronised when they change. */
-unsigned stream_index(CUstream s);
+unsigned stream_index(struct device *d, CUstream s);
 /* Everything queued on the streams of `mask` so far happens before what is queued on stream t from now on. */
-int stream_order(unsigned t, uint64_t mask);
+int stream_order(struct device *d, unsigned t, uint64_t mask);
 /* Content made on stream u up to sequence number q is there for stream t. */
-int stream_order_seq(unsigned t, unsigned u, uint64_t q);
+int stream_order_seq(struct device *d, unsigned t, unsigned u, uint64_t q);
 /* The host waits for the streams of `mask`. */
-int stream_sync(uint64_t mask);
+int stream_sync(struct device *d, uint64_t mask);
 /* Work was queued on stream t. */
-static inline void stream_bump(unsigned t) { rt.seq[t]++; }
+static inline void stream_bump(struct device *d, unsigned t) { d->seq[t]++; }
 /* The same for a copy on one of our own streams, so that others can wait for just this one. Its sequence number. */
-uint64_t stream_mark(unsigned u);
+uint64_t stream_mark(struct device *d, unsigned u);
 /* What is queued on stream t by this thread now comes after all that was queued under its index (CU_STREAM_PER_THREAD). */
-void stream_own(unsigned t);
-void stream_issued(unsigned t); /* an op was queued on it */
-int stream_init(void);
-void stream_forget(CUstream s);
+void stream_own(struct device *d, unsigned t);
+void stream_issued(struct device *d, unsigned t); /* an op was queued on it */
+int stream_init(struct device *d);
+void stream_forget(struct device *d, CUstream s);
 
 /* ---- memory (mem.c) --------------------------------------------------------------------------------------- */
 
-int mem_init(void);
+int mem_init(struct device *d);
 /* The live slot that ptr points into (one past its end included), or NULL. A few instructions. */
-struct slot *mem_lookup(CUdeviceptr ptr);
-static inline bool mem_in_reservation(CUdeviceptr p) { return p - rt.base < rt.reserve_bytes; }
+struct slot *mem_lookup(struct device *d, CUdeviceptr ptr);
+static inline bool mem_in_reservation(struct device *d, CUdeviceptr p) { return p - d->base < d->reserve_bytes; }
 /* The slot whose address range holds ptr, live or not. */
-struct slot *mem_range_of(CUdeviceptr ptr);
+struct slot *mem_range_of(struct device *d, CUdeviceptr ptr);
 
 /* A slot for `bytes`, live, EMPTY. -ENOMEM when address space or bookkeeping is exhausted. */
-int mem_slot_new(uint64_t bytes, struct slot **out);
+int mem_slot_new(struct device *d, uint64_t bytes, struct slot **out);
 /* A slot of this size that nobody else gets, not live; for the plan's allocation `ord`. */
-int mem_slot_fixed(uint64_t bytes, int ord, struct slot **out);
+int mem_slot_fixed(struct device *d, uint64_t bytes, int ord, struct slot **out);
 /* Makes a fixed slot an ordinary free one again (it must not be live). */
-void mem_slot_unfix(struct slot *s);
-void mem_slot_revive(struct slot *s, uint64_t bytes); /* a fixed slot becomes live */
+void mem_slot_unfix(struct device *d, struct slot *s);
+void mem_slot_revive(struct device *d, struct slot *s, uint64_t bytes); /* a fixed slot becomes live */
 /* The program (or a plan) is done with it: its memory is free in the order of its streams. */
-void mem_slot_free(struct slot *s);
+void mem_slot_free(struct device *d, struct slot *s);
 /* Puts memory behind an EMPTY / LOST / HOST slot for first use on stream t, evicting others if it must. The content is
  * undefined. -ENOMEM: nothing more can move. */
-int mem_back(struct slot *s, unsigned t);
+int mem_back(struct device *d, struct slot *s, unsigned t);
 /* Takes the memory away; the content is gone or elsewhere. `state`: what it is now. `extra_mask`: streams to await too */
-void mem_unback(struct slot *s, enum slot_state state, uint64_t extra_mask);
+void mem_unback(struct device *d, struct slot *s, enum slot_state state, uint64_t extra_mask);
 /* At least `bytes` of physical room for something that is not ours (evicts, releases chunks). 0 or -ENOMEM. */
-int mem_make_foreign_room(uint64_t bytes);
-uint64_t mem_physical_bytes(void);
-void mem_note_peak(void);
+int mem_make_foreign_room(struct device *d, uint64_t bytes);
+uint64_t mem_physical_bytes(struct device *d);
+void mem_note_peak(struct device *d);
 /* Small scratch memory of our own, 256-byte aligned, resident for ever. 0 on failure. */
-CUdeviceptr mem_scratch(uint64_t bytes);
-bool mem_is_small(uint64_t bytes);
-static inline uint64_t mem_pages(uint64_t bytes) { return bytes ? (bytes + rt.gran - 1) >> rt.shift : 1; }
+CUdeviceptr mem_scratch(struct device *d, uint64_t bytes);
+bool mem_is_small(struct device *d, uint64_t bytes);
+static inline uint64_t mem_pages(struct device *d, uint64_t bytes) { return bytes ? (bytes + d->gran - 1) >> d->shift : 1; }
 /* Maps `chunk` at page p of slot s; the page's stale mapping goes first (the host waits for its users). */
-int mem_map_page(struct slot *s, uint32_t page, int32_t chunk);
+int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t chunk);
 /* Chunks the limit allows in all, arenas included. */
-uint64_t mem_max_chunks(void);
-uint64_t mem_arena_chunks(void);
-void mem_arena_trim(void); /* empty arena pages give their chunks back */
-int32_t mem_chunk_new(void); /* creates one more chunk, free; -1: limit reached or the driver refused */
+uint64_t mem_max_chunks(struct device *d);
+uint64_t mem_arena_chunks(struct device *d);
+void mem_arena_trim(struct device *d); /* empty arena pages give their chunks back */
+int32_t mem_chunk_new(struct device *d); /* creates one more chunk, free; -1: limit reached or the driver refused */
 
 /* A slot that stands for memory of the program's own; freed by mem_slot_foreign_gone(). NULL: no room. */
-struct slot *mem_slot_foreign(CUdeviceptr va, uint64_t bytes);
-void mem_slot_foreign_gone(struct slot *s);
+struct slot *mem_slot_foreign(struct device *d, CUdeviceptr va, uint64_t bytes);
+void mem_slot_foreign_gone(struct device *d, struct slot *s);
 
 /* ---- statistics (stats.c) ----------------------------------------------------------------------------------- */
 
+int stats_init(struct device *d);
 /* An iteration begins on stream t: its device time is measured between two such calls. `steady`: counted. */
-void stats_boundary(unsigned t, bool steady);
+void stats_boundary(struct device *d, unsigned t, bool steady);
 /* The first steady iteration begins: times measured before it do not count. */
-void stats_steady_from_here(void);
-void stats_write(void);
+void stats_steady_from_here(struct device *d);
+/* One object for all devices together: counts are added up. Nothing where the configuration names no file. */
+void stats_write(const struct config *cfg, struct device *const *devs, unsigned n);
 static inline uint64_t stats_now_ns(void)
 {
     struct timespec ts;
@@ -231,20 +248,20 @@ static inline uint64_t stats_now_ns(void)
 
 /* ---- swap (swap.c) ---------------------------------------------------------------------------------------- */
 
-int swap_init(void);
-int swap_out(struct slot *s); /* RESIDENT -> HOST (EMPTY if never written). -ENOMEM: host memory exhausted */
-int swap_in(struct slot *s);  /* HOST -> RESIDENT */
+int swap_init(struct device *d);
+int swap_out(struct device *d, struct slot *s); /* RESIDENT -> HOST (EMPTY if never written). -ENOMEM: host memory exhausted */
+int swap_in(struct device *d, struct slot *s);  /* HOST -> RESIDENT */
 /* A pinned host block; NULL when the cap is reached. swap_host_put gives it back. */
-struct host_block *swap_host_get(uint64_t bytes);
+struct host_block *swap_host_get(struct device *d, uint64_t bytes);
 /* What stream t does next comes after the copies that use the block; the host waits for them. */
-int swap_host_order(unsigned t, const struct host_block *b);
-void swap_host_wait(struct host_block *b);
-void swap_host_put(struct host_block *b);
+int swap_host_order(struct device *d, unsigned t, const struct host_block *b);
+void swap_host_wait(struct device *d, struct host_block *b);
+void swap_host_put(struct device *d, struct host_block *b);
 /* The copies themselves. Out: into slot->host, the slot stays RESIDENT. In: HOST -> RESIDENT, slot->host stays. */
-int swap_copy_out(struct slot *s);
-int swap_copy_in(struct slot *s);
-void swap_discard(struct slot *s); /* forget the host copy */
+int swap_copy_out(struct device *d, struct slot *s);
+int swap_copy_in(struct device *d, struct slot *s);
+void swap_discard(struct device *d, struct slot *s); /* forget the host copy */
 /* Evicts least recently used slots until `n` chunks are free or nothing can move. */
-void swap_evict_for(uint64_t n_chunks);
+void swap_evict_for(struct device *d, uint64_t n_chunks);
 
 #endif
