@@ -1,0 +1,11 @@
+# The simulated CUDA runtime: $(B)/simcuda/libcudart.so.13
+
+RT_OBJ := $(patsubst tests/simcuda/runtime/%.c,$(SIMCUDA_DIR)/rt/%.o,$(wildcard tests/simcuda/runtime/*.c))
+
+$(SIMCUDA_DIR)/rt/%.o: tests/simcuda/runtime/%.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
+$(SIMCUDA_DIR)/libcudart.so.13: $(RT_OBJ) tests/simcuda/runtime/exports.map
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcudart.so.13 -Wl,-Bsymbolic -Wl,-z,defs \
+	  -Wl,--version-script=tests/simcuda/runtime/exports.map -o $@ $(RT_OBJ) -ldl -lpthread
+ALL_TARGETS += $(SIMCUDA_DIR)/libcudart.so.13
