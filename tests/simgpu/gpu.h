@@ -404,8 +404,10 @@ void gpu_fault_name_thread(void);
 
 /* ---- modules (gpu_module.c) -------------------------------------------------------------------------------- */
 
+struct gpu_code;
 struct CUfunc_st {
     const simgpu_kernel *k;
+    struct gpu_code *code; /* machine code, bound by name (gpu_code.h); NULL: of a module of our ABI */
     CUmodule module;
     size_t *offsets;     /* n_params */
     size_t param_total;  /* bytes of an `extra` buffer */

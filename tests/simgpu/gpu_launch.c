@@ -6,13 +6,16 @@
 #include <string.h>
 
 #include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_code.h"
 
 enum { SM_COUNT = 108, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32, MAX_THREADS = 1024, MAX_ATTRS = 64 };
 
 typedef struct {
     gpu_op op;
     const simgpu_kernel *k;
+    const struct gpu_code *code; /* NULL: k->run does it */
     simgpu_launch launch;
+    struct catalogue_launch code_launch;
     bool finished;
     void *params[]; /* pointers into the copy behind them */
 } launch_op;
@@ -21,7 +24,10 @@ static void run(gpu_op *op)
 {
     launch_op *l = (launch_op *)op;
     gpu_stats.kernels++;
-    l->k->run(&l->launch, l->params);
+    if (l->code)
+        l->code->bound.run(&l->code_launch, l->params, l->code->bound.row);
+    else
+        l->k->run(&l->launch, l->params);
     l->finished = true;
 }
 
@@ -53,6 +59,8 @@ static CUresult check_shape(CUfunction f, const shape *s)
         return CUDA_ERROR_INVALID_VALUE;
     if (threads > MAX_THREADS)
         return CUDA_ERROR_INVALID_VALUE;
+    if (f->code && threads > f->code->meta.max_threads)
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     if (s->shared > (unsigned)(f->max_dynamic_shared > 48 << 10 ? f->max_dynamic_shared : 48 << 10))
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t fit = THREADS_PER_SM / threads;
@@ -86,6 +94,8 @@ static CUresult launch(CUfunction h, const shape *s, CUstream stream, void **par
         return CUDA_ERROR_INVALID_HANDLE;
     const simgpu_kernel *k = f->k;
     CUresult e = check_shape(f, s);
+    if (!e && f->code)
+        e = gpu_code_bind(f->code);
     if (e)
         return e;
     if ((params && extra) || (!params && !extra && k->n_params))
@@ -108,6 +118,7 @@ static CUresult launch(CUfunction h, const shape *s, CUstream stream, void **par
         memcpy(op->params[i], from, k->param_bytes[i]);
     }
     op->k = k;
+    op->code = f->code;
     op->launch = (simgpu_launch){ { s->grid[0], s->grid[1], s->grid[2] },
                                   { s->block[0], s->block[1], s->block[2] },
                                   s->shared };
@@ -115,8 +126,15 @@ static CUresult launch(CUfunction h, const shape *s, CUstream stream, void **par
     op->op.retire = retire;
     op->op.touches_memory = true;
     uint64_t flops = 0, bytes = 0;
-    if (k->cost)
+    if (op->code) {
+        op->code_launch = (struct catalogue_launch){ .grid = op->launch.grid, .block = op->launch.block,
+                                                     .shared_bytes = s->shared, .kernel = &op->code->meta,
+                                                     .sm_count = SM_COUNT, .chaos = gpu_code_chaos() };
+        if (op->code->bound.cost)
+            op->code->bound.cost(&op->code_launch, op->params, op->code->bound.row, &flops, &bytes);
+    } else if (k->cost) {
         k->cost(&op->launch, op->params, &flops, &bytes);
+    }
     gpu_lock();
     CUstream to = gpu_stream_resolve(stream, per_thread);
     if (!to || (s->after && gpu_handle_kind(s->after) != GPU_EVENT))

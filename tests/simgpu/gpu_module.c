@@ -1,7 +1,9 @@
 /*
  * Modules, libraries, functions and kernels. A module is an ELF shared object of our ABI (simgpu.h), loaded with
- * dlopen: from its path, or from its bytes through a memory file. What is an image at all but not one of ours
- * (PTX, a fat binary, another ELF file) has no binary for this GPU; anything else is an invalid image.
+ * dlopen: from its path, or from its bytes through a memory file. Or it is machine code for a real device, in a fat binary
+ * or bare: its names and parameters are read, and what its kernels do is looked up by name when one is first launched
+ * (gpu_code.h). What is an image at all but neither (PTX, code for another device) has no binary for this GPU, and a line
+ * on stderr says what it has; anything else is an invalid image.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -11,9 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_code.h"
+#include "tests/simgpu/gpu_cubin.h"
+#include "tests/simgpu/gpu_fatbin.h"
 
 struct CUmod_st {
     CUcontext ctx;     /* NULL: of a library, which belongs to no context */
@@ -23,6 +29,7 @@ struct CUmod_st {
     unsigned n;
     struct CUfunc_st *functions; /* n of them */
     size_t *offsets;             /* of all functions' parameters */
+    struct gpu_code_file *code;  /* what was read of machine code; NULL: a module of our ABI */
 };
 struct CUlib_st {
     CUmodule module;
@@ -46,9 +53,38 @@ static void unload(CUmodule m)
         dlclose(m->dl);
     if (m->fd >= 0)
         close(m->fd);
+    gpu_code_close(m->code);
     free(m->functions);
     free(m->offsets);
     free(m);
+}
+
+static CUresult fill_functions(CUmodule m, const simgpu_kernel *kernels, unsigned n)
+{
+    size_t n_params = 0;
+    for (unsigned i = 0; i < n; i++)
+        n_params += kernels[i].n_params;
+    m->n = n;
+    m->functions = calloc(n + 1, sizeof *m->functions);
+    m->offsets = calloc(n_params + 1, sizeof *m->offsets);
+    if (!m->functions || !m->offsets)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    size_t *offset = m->offsets;
+    for (unsigned i = 0; i < n; i++) {
+        CUfunction f = &m->functions[i];
+        const simgpu_kernel *k = &kernels[i];
+        size_t end = 0;
+        f->k = k;
+        f->module = m;
+        f->offsets = offset;
+        f->carveout = CU_SHAREDMEM_CARVEOUT_DEFAULT;
+        for (unsigned j = 0; j < k->n_params; j++) {
+            *offset = gpu_round_up(end, parameter_alignment(k->param_bytes[j]));
+            end = *offset++ + k->param_bytes[j];
+        }
+        f->param_total = end;
+    }
+    return CUDA_SUCCESS;
 }
 
 /* Not under gpu_lock: constructors of the module run here. */
@@ -69,33 +105,36 @@ static CUresult open_object(const char *path, int fd, CUmodule *out)
         unload(m);
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
-    size_t n_params = 0;
-    for (unsigned i = 0; i < info->n_kernels; i++)
-        n_params += info->kernels[i].n_params;
-    m->n = info->n_kernels;
-    m->functions = calloc(m->n + 1, sizeof *m->functions);
-    m->offsets = calloc(n_params + 1, sizeof *m->offsets);
-    if (!m->functions || !m->offsets) {
+    CUresult e = fill_functions(m, info->kernels, info->n_kernels);
+    if (e)
         unload(m);
+    else
+        *out = m;
+    return e;
+}
+
+/* Machine code of n bytes (SIZE_MAX: as long as it says itself). The image is not needed afterwards. */
+static CUresult open_code(const void *image, size_t n, CUmodule *out)
+{
+    CUmodule m = calloc(1, sizeof *m);
+    if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    size_t *offset = m->offsets;
-    for (unsigned i = 0; i < m->n; i++) {
+    m->fd = -1;
+    CUresult e = gpu_code_open(image, n, &m->code);
+    if (!e)
+        e = fill_functions(m, m->code->kernels, m->code->cubin.n_kernels);
+    for (unsigned i = 0; !e && i < m->n; i++) {
         CUfunction f = &m->functions[i];
-        const simgpu_kernel *k = &info->kernels[i];
-        size_t end = 0;
-        f->k = k;
-        f->module = m;
-        f->offsets = offset;
-        f->carveout = CU_SHAREDMEM_CARVEOUT_DEFAULT;
-        for (unsigned j = 0; j < k->n_params; j++) {
-            *offset = gpu_round_up(end, parameter_alignment(k->param_bytes[j]));
-            end = *offset++ + k->param_bytes[j];
-        }
-        f->param_total = end;
+        f->code = &m->code->codes[i];
+        f->param_total = f->code->meta.param_bytes;
+        for (unsigned j = 0; j < f->code->meta.n_params; j++)
+            f->offsets[j] = f->code->meta.offset[j];
     }
-    *out = m;
-    return CUDA_SUCCESS;
+    if (e)
+        unload(m);
+    else
+        *out = m;
+    return e;
 }
 
 static bool is_elf(const void *image)
@@ -104,24 +143,44 @@ static bool is_elf(const void *image)
     return p[0] == ELFMAG0 && p[1] == ELFMAG1 && p[2] == ELFMAG2 && p[3] == ELFMAG3;
 }
 
-/* PTX begins with a comment or a directive; fat binaries with one of two magic numbers. */
-static bool is_foreign_image(const void *image)
+/* PTX begins with a comment or a directive. */
+static bool is_ptx(const void *image)
 {
     const unsigned char *p = image;
     while (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')
         p++;
-    if (*p == '.' || (*p == '/' && (p[1] == '/' || p[1] == '*')))
-        return true;
-    p = image;
-    return (p[0] == 0x50 && p[1] == 0xed && p[2] == 0x55 && p[3] == 0xba) ||
-           (p[0] == 0xb1 && p[1] == 0x43 && p[2] == 0x62 && p[3] == 0x46);
+    return *p == '.' || (*p == '/' && (p[1] == '/' || p[1] == '*'));
+}
+
+static CUresult refuse_ptx(void)
+{
+    fprintf(stderr, "simgpu: PTX cannot be run here: load machine code for sm_%u whose kernels the catalogue has, or a "
+                    "module of kernels in C (tests/simgpu/simgpu.h)\n", GPU_CODE_ARCH);
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+/* The container inside what a program's linker leaves ({magic, version, address}); NULL: it is none. */
+static const void *unwrapped(const void *image)
+{
+    const unsigned char *p = image;
+    if (p[0] != 0xb1 || p[1] != 0x43 || p[2] != 0x62 || p[3] != 0x46)
+        return NULL;
+    const void *at;
+    memcpy(&at, p + 8, sizeof at);
+    return at;
+}
+
+static bool is_cubin(const void *image)
+{
+    const Elf64_Ehdr *e = image;
+    return is_elf(image) && e->e_machine == GPU_CUBIN_MACHINE;
 }
 
 /* Size of an ELF64 file in memory: the furthest byte its headers speak of. 0: not one for this machine. */
 static size_t elf_bytes(const void *image)
 {
     const Elf64_Ehdr *e = image;
-    if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_type != ET_DYN)
+    if (e->e_ident[EI_CLASS] != ELFCLASS64 || (e->e_type != ET_DYN && !is_cubin(image)))
         return 0;
     size_t end = sizeof *e;
     size_t ph_end = e->e_phoff + (size_t)e->e_phnum * e->e_phentsize;
@@ -151,9 +210,16 @@ static CUresult load_image(const void *image, CUmodule *out)
 {
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
+    const void *inside = unwrapped(image);
+    if (inside)
+        image = inside;
+    if (gpu_fatbin_is(image))
+        return open_code(image, gpu_fatbin_bytes(image), out);
     if (!is_elf(image))
-        return is_foreign_image(image) ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE;
+        return is_ptx(image) ? refuse_ptx() : CUDA_ERROR_INVALID_IMAGE;
     size_t bytes = elf_bytes(image);
+    if (is_cubin(image))
+        return open_code(image, bytes, out);
     if (!bytes)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     int fd = memfd_create("simgpu-module", MFD_CLOEXEC);
@@ -172,19 +238,36 @@ static CUresult load_image(const void *image, CUmodule *out)
     return open_object(path, fd, out); /* takes fd */
 }
 
+static CUresult load_code_file(int fd, CUmodule *out)
+{
+    struct stat st;
+    if (fstat(fd, &st) || st.st_size <= 0)
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    void *image = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (image == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult e = open_code(image, (size_t)st.st_size, out);
+    munmap(image, (size_t)st.st_size);
+    return e;
+}
+
 static CUresult load_file(const char *path, CUmodule *out)
 {
     if (!path)
         return CUDA_ERROR_INVALID_VALUE;
-    unsigned char head[4] = { 0 };
+    unsigned char head[64] = { 0 };
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return CUDA_ERROR_FILE_NOT_FOUND;
-    ssize_t n = read(fd, head, sizeof head);
+    ssize_t n = read(fd, head, sizeof head - 1);
+    if (n >= 16 && (gpu_fatbin_is(head) || is_cubin(head))) {
+        CUresult e = load_code_file(fd, out);
+        close(fd);
+        return e;
+    }
     close(fd);
-    if (n < (ssize_t)sizeof head || !is_elf(head))
-        return n == (ssize_t)sizeof head && is_foreign_image(head) ? CUDA_ERROR_NO_BINARY_FOR_GPU
-                                                                    : CUDA_ERROR_INVALID_IMAGE;
+    if (n < 4 || !is_elf(head))
+        return n >= 4 && is_ptx(head) ? refuse_ptx() : CUDA_ERROR_INVALID_IMAGE;
     if (strchr(path, '/'))
         return open_object(path, -1, out);
     char here[4096]; /* a bare name would be searched for in the library path */
@@ -310,18 +393,17 @@ static CUresult loading_mode(CUmoduleLoadingMode *out)
     return CUDA_SUCCESS;
 }
 
-/* A kernel module has no global variables. */
-static CUresult no_global(bool known, const char *name)
-{
-    return !known ? CUDA_ERROR_INVALID_HANDLE : !name ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
-}
-
-static bool is_kind(const void *h, enum gpu_kind kind)
+/* A variable of machine code; a module of our ABI has none. */
+static CUresult module_global(CUdeviceptr *at, size_t *bytes, CUmodule h, const char *name)
 {
     gpu_lock();
-    bool yes = gpu_handle_kind(h) == kind;
+    CUmodule m = live_module(h);
     gpu_unlock();
-    return yes;
+    if (!m)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!name || (!at && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    return m->code ? gpu_code_global(m->code, name, at, bytes) : CUDA_ERROR_NOT_FOUND;
 }
 
 GPU_API(cuModuleGetFunction, (CUfunction *f, CUmodule m, const char *name), GPU_NEED_CTX, module_function(f, m, name))
@@ -329,7 +411,7 @@ GPU_API(cuModuleGetFunctionCount, (unsigned *n, CUmodule m), GPU_NEED_CTX, modul
 GPU_API(cuModuleEnumerateFunctions, (CUfunction *f, unsigned n, CUmodule m), GPU_NEED_CTX, module_enumerate(f, n, m))
 GPU_API(cuModuleGetLoadingMode, (CUmoduleLoadingMode *mode), GPU_NEED_INIT, loading_mode(mode))
 GPU_API(cuModuleGetGlobal_v2, (CUdeviceptr *p, size_t *bytes, CUmodule m, const char *name), GPU_NEED_CTX,
-        ((void)p, (void)bytes, no_global(is_kind(m, GPU_MODULE), name)))
+        module_global(p, bytes, m, name))
 
 /* ---- libraries ---------------------------------------------------------------------------------------------------------- */
 
@@ -459,6 +541,24 @@ static CUresult kernel_ask(CUkernel h, enum ask what, void *out)
     return !k ? CUDA_ERROR_INVALID_HANDLE : out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+static CUresult library_global(CUdeviceptr *at, size_t *bytes, CUlibrary h, const char *name)
+{
+    gpu_lock();
+    CUlibrary l = live_library(h);
+    CUmodule m = l ? l->module : NULL;
+    gpu_unlock();
+    return m ? module_global(at, bytes, m, name) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* No library here has managed variables or unified functions. */
+static CUresult library_lacks(CUlibrary h, const char *name)
+{
+    gpu_lock();
+    bool known = live_library(h) != NULL;
+    gpu_unlock();
+    return !known ? CUDA_ERROR_INVALID_HANDLE : !name ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+}
+
 GPU_API(cuLibraryLoadData,
         (CUlibrary *l, const void *image, CUjit_option *jit, void **jit_values, unsigned n_jit, CUlibraryOption *options,
          void **values, unsigned n),
@@ -476,131 +576,11 @@ GPU_API(cuLibraryGetKernelCount, (unsigned *n, CUlibrary l), GPU_NEED_INIT, libr
 GPU_API(cuLibraryEnumerateKernels, (CUkernel *k, unsigned n, CUlibrary l), GPU_NEED_INIT, library_enumerate(k, n, l))
 GPU_API(cuLibraryGetModule, (CUmodule *m, CUlibrary l), GPU_NEED_CTX, library_module(m, l))
 GPU_API(cuLibraryGetGlobal, (CUdeviceptr *p, size_t *bytes, CUlibrary l, const char *name), GPU_NEED_CTX,
-        ((void)p, (void)bytes, no_global(is_kind(l, GPU_LIBRARY), name)))
+        library_global(p, bytes, l, name))
 GPU_API(cuLibraryGetManaged, (CUdeviceptr *p, size_t *bytes, CUlibrary l, const char *name), GPU_NEED_INIT,
-        ((void)p, (void)bytes, no_global(is_kind(l, GPU_LIBRARY), name)))
+        ((void)p, (void)bytes, library_lacks(l, name)))
 GPU_API(cuLibraryGetUnifiedFunction, (void **p, CUlibrary l, const char *name), GPU_NEED_INIT,
-        ((void)p, no_global(is_kind(l, GPU_LIBRARY), name)))
+        ((void)p, library_lacks(l, name)))
 GPU_API(cuKernelGetFunction, (CUfunction *f, CUkernel k), GPU_NEED_CTX, kernel_ask(k, ASK_FUNCTION, f))
 GPU_API(cuKernelGetLibrary, (CUlibrary *l, CUkernel k), GPU_NEED_INIT, kernel_ask(k, ASK_LIBRARY, l))
 GPU_API(cuKernelGetName, (const char **name, CUkernel k), GPU_NEED_INIT, kernel_ask(k, ASK_NAME, name))
-
-/* ---- questions about functions ------------------------------------------------------------------------------------------- */
-
-CUfunction gpu_module_function(CUfunction f)
-{
-    switch (gpu_handle_kind(f)) {
-    case GPU_FUNCTION: return f;
-    case GPU_KERNEL: return ((CUkernel)f)->function;
-    default: return NULL;
-    }
-}
-
-static CUfunction function_locked(void *h)
-{
-    gpu_lock();
-    CUfunction f = gpu_module_function(h);
-    gpu_unlock();
-    return f;
-}
-
-static CUresult param_info(CUfunction f, size_t index, size_t *offset, size_t *size)
-{
-    if (!f)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (!offset || index >= f->k->n_params)
-        return CUDA_ERROR_INVALID_VALUE;
-    *offset = f->offsets[index];
-    if (size)
-        *size = f->k->param_bytes[index];
-    return CUDA_SUCCESS;
-}
-
-static CUresult get_attribute(int *out, CUfunction_attribute a, CUfunction f)
-{
-    if (!f)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    switch (a) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *out = 1024; break;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *out = 32; break;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION: *out = 80; break;
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *out = 80; break;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        *out = f->max_dynamic_shared ? f->max_dynamic_shared : 48 << 10;
-        break;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *out = f->carveout; break;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *out = 0; break;
-    default: return CUDA_ERROR_INVALID_VALUE;
-    }
-    return CUDA_SUCCESS;
-}
-
-static CUresult set_attribute(CUfunction f, CUfunction_attribute a, int value)
-{
-    if (!f)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (a == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 && value <= 163 << 10)
-        f->max_dynamic_shared = value;
-    else if (a == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT && value >= -1 && value <= 100)
-        f->carveout = value;
-    else
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-}
-
-static CUresult function_module(CUmodule *out, CUfunction f)
-{
-    if (f && out)
-        *out = f->module;
-    return !f ? CUDA_ERROR_INVALID_HANDLE : out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult function_name(const char **out, CUfunction f)
-{
-    if (f && out)
-        *out = f->k->name;
-    return !f ? CUDA_ERROR_INVALID_HANDLE : out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult function_loaded(CUfunctionLoadingState *out, CUfunction f)
-{
-    if (f && out)
-        *out = CU_FUNCTION_LOADING_STATE_LOADED;
-    return !f ? CUDA_ERROR_INVALID_HANDLE : out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-#define KNOWN(f) (function_locked(f) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE)
-#define ON_DEVICE(dev, expression) ((dev) != 0 ? CUDA_ERROR_INVALID_DEVICE : (expression))
-
-GPU_API(cuFuncGetParamInfo, (CUfunction f, size_t i, size_t *offset, size_t *size), GPU_NEED_CTX,
-        param_info(function_locked(f), i, offset, size))
-GPU_API(cuKernelGetParamInfo, (CUkernel k, size_t i, size_t *offset, size_t *size), GPU_NEED_INIT,
-        param_info(function_locked(k), i, offset, size))
-GPU_API(cuFuncGetAttribute, (int *value, CUfunction_attribute a, CUfunction f), GPU_NEED_CTX,
-        get_attribute(value, a, function_locked(f)))
-GPU_API(cuKernelGetAttribute, (int *value, CUfunction_attribute a, CUkernel k, CUdevice dev), GPU_NEED_INIT,
-        ON_DEVICE(dev, get_attribute(value, a, function_locked(k))))
-GPU_API(cuFuncSetAttribute, (CUfunction f, CUfunction_attribute a, int value), GPU_NEED_CTX,
-        set_attribute(function_locked(f), a, value))
-GPU_API(cuKernelSetAttribute, (CUfunction_attribute a, int value, CUkernel k, CUdevice dev), GPU_NEED_INIT,
-        ON_DEVICE(dev, set_attribute(function_locked(k), a, value)))
-GPU_API(cuFuncSetCacheConfig, (CUfunction f, CUfunc_cache config), GPU_NEED_CTX, ((void)config, KNOWN(f)))
-GPU_API(cuKernelSetCacheConfig, (CUkernel k, CUfunc_cache config, CUdevice dev), GPU_NEED_INIT,
-        ((void)config, ON_DEVICE(dev, KNOWN(k))))
-GPU_API(cuFuncSetSharedMemConfig, (CUfunction f, CUsharedconfig config), GPU_NEED_CTX, ((void)config, KNOWN(f)))
-GPU_API(cuFuncGetModule, (CUmodule *m, CUfunction f), GPU_NEED_CTX, function_module(m, function_locked(f)))
-GPU_API(cuFuncGetName, (const char **name, CUfunction f), GPU_NEED_CTX, function_name(name, function_locked(f)))
-GPU_API(cuFuncIsLoaded, (CUfunctionLoadingState *state, CUfunction f), GPU_NEED_CTX,
-        function_loaded(state, function_locked(f)))
-GPU_API(cuFuncLoad, (CUfunction f), GPU_NEED_CTX, KNOWN(f))

@@ -2,6 +2,8 @@
 
 SIMGPU_DIR := $(B)/simgpu
 SIMGPU_SRC := $(wildcard tests/simgpu/gpu_*.c)
+# static, its symbols hidden: a program may have a zstd of its own
+SIMGPU_ZSTD := -Wl,-Bstatic -lzstd -Wl,-Bdynamic
 SIMGPU_OBJ := $(patsubst tests/simgpu/%.c,$(SIMGPU_DIR)/%.o,$(SIMGPU_SRC))
 
 $(SIMGPU_DIR)/%.o: tests/simgpu/%.c | $(DEPS_STAMP)
@@ -11,7 +13,7 @@ $(SIMGPU_DIR)/%.o: tests/simgpu/%.c | $(DEPS_STAMP)
 ifneq ($(SIMGPU_SRC),)
 $(SIMGPU_DIR)/libcuda.so.1: $(SIMGPU_OBJ) tests/simgpu/exports.map
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=tests/simgpu/exports.map \
-	  -o $@ $(SIMGPU_OBJ) -lm -ldl -lpthread
+	  -o $@ $(SIMGPU_OBJ) $(SIMGPU_ZSTD) -lm -ldl -lpthread
 	@ln -sf libcuda.so.1 $(SIMGPU_DIR)/libcuda.so
 ALL_TARGETS += $(SIMGPU_DIR)/libcuda.so.1
 endif
