@@ -197,19 +197,29 @@ int launch_preload(const char *lib, const char *before, char *out, size_t room)
     return rc ? rc : add_entries(out, room, before, lib, false);
 }
 
-static int set_preload(void)
+/* Puts one library in front of LD_PRELOAD. */
+static int add_preload(const char *lib)
 {
-    char lib[PATH_MAX], value[4 * PATH_MAX], self[PATH_MAX];
-    int rc = launch_find_beside("libremat.so", lib, sizeof lib);
-    if (rc)
-        return launch_bad("libremat.so is neither beside the remat executable nor in ../lib (%s)", strerror(-rc));
+    char value[4 * PATH_MAX];
     if (strpbrk(lib, ": "))
         return launch_bad("%s: the loader cannot preload a path with a space or a colon in it; move remat", lib);
     if (launch_preload(lib, getenv("LD_PRELOAD"), value, sizeof value))
         return launch_bad("LD_PRELOAD is too long");
-    if (setenv("LD_PRELOAD", value, 1) || (launch_self(self, sizeof self) == 0 && setenv("REMAT_BIN", self, 1)))
+    if (setenv("LD_PRELOAD", value, 1))
         return launch_bad("cannot set LD_PRELOAD: %s", strerror(errno));
     return 0;
+}
+
+static int set_preload(void)
+{
+    char lib[PATH_MAX], self[PATH_MAX];
+    int rc = launch_find_beside("libremat.so", lib, sizeof lib);
+    if (rc)
+        return launch_bad("libremat.so is neither beside the remat executable nor in ../lib (%s)", strerror(-rc));
+    rc = add_preload(lib);
+    if (!rc && launch_self(self, sizeof self) == 0 && setenv("REMAT_BIN", self, 1))
+        rc = launch_bad("cannot set REMAT_BIN: %s", strerror(errno));
+    return rc;
 }
 
 /* ---- the simulated GPU ---------------------------------------------------------------------------------------------------- */
@@ -230,6 +240,20 @@ bool launch_has_gpu(char *driver, size_t room)
     return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0 || (*driver && !simulated);
 }
 
+/* PyTorch finds NVIDIA's runtime and BLAS by DT_RPATH, which goes before LD_LIBRARY_PATH: only a preloaded library of the same
+ * SONAME comes first. Whatever is built of the simulated ones is preloaded for every command: a script may start Python, and
+ * a program that does not use the runtime never calls into it. */
+static int set_simulated_runtime(void)
+{
+    static const char *const libs[] = {"simcuda/libcublasLt.so.13", "simcuda/libcublas.so.13", "simcuda/libcudart.so.13"};
+    char lib[PATH_MAX];
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof libs / sizeof libs[0]; i++)
+        if (launch_find_beside(libs[i], lib, sizeof lib) == 0)
+            rc = add_preload(lib);
+    return rc;
+}
+
 static int set_simulator(void)
 {
     const char *want = getenv("REMAT_SIMGPU"), *path = getenv("LD_LIBRARY_PATH");
@@ -244,7 +268,7 @@ static int set_simulator(void)
         return launch_bad("LD_LIBRARY_PATH is too long");
     if (setenv("LD_LIBRARY_PATH", value, 1))
         return launch_bad("cannot set LD_LIBRARY_PATH: %s", strerror(errno));
-    return 0;
+    return set_simulated_runtime();
 }
 
 /* ---- settings --------------------------------------------------------------------------------------------------------------- */

@@ -109,7 +109,10 @@ typedef struct {
 extern gpu_counters gpu_stats;
 extern _Atomic(gpu_call *) gpu_calls;
 
+void gpu_stats_own(void); /* this process writes them */
 void gpu_stats_write(void);
+/* The one symbol exported beside the driver's: the simulated runtime calls it in front of _exit. */
+void simgpu_write_stats(void);
 /* Writes the file if it is older than 100 ms: a program that leaves by _exit or a signal runs no destructor. */
 void gpu_stats_refresh(void);
 extern _Atomic int gpu_exiting; /* the process is in exit(): workers start nothing more */

@@ -136,6 +136,7 @@ static CUresult init(unsigned flags)
         r = gpu_phys_init();
         if (!r) {
             gpu_fault_install();
+            gpu_stats_own();
             pthread_atfork(NULL, NULL, child_after_fork);
             initialised = 1;
         }

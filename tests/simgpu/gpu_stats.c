@@ -3,7 +3,7 @@
  *
  * Written by the library's destructor, so after main returns and after exit(). A program that leaves by
  * _exit or is killed runs no destructor: for its sake calls that wait for the device refresh the file when
- * it is older than 100 ms. A forked child never writes. The file is replaced by rename: always whole.
+ * it is older than 100 ms, and simgpu_write_stats is there for whoever stands in front of _exit. A forked child never writes. The file is replaced by rename: always whole.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 gpu_counters gpu_stats;
 _Atomic(gpu_call *) gpu_calls;
 
-static pid_t owner;
+static pid_t owner; /* who initialised the driver: no child of it, not even one of vfork, writes */
 static uint64_t written_ns;
 
 static uint64_t real_ns(void)
@@ -32,11 +32,20 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(gpu_call *const *)a)->name, (*(gpu_call *const *)b)->name);
 }
 
+void gpu_stats_own(void)
+{
+    owner = getpid();
+}
+
+GPU_EXPORT void simgpu_write_stats(void)
+{
+    gpu_stats_write();
+}
+
 void gpu_stats_write(void)
 {
-    if (!gpu_cfg.stats_path || (owner && owner != getpid()))
+    if (!gpu_cfg.stats_path || owner != getpid())
         return;
-    owner = getpid();
     char tmp[4200];
     snprintf(tmp, sizeof tmp, "%s.%ld", gpu_cfg.stats_path, (long)owner);
     FILE *f = fopen(tmp, "w");

@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 struct rt_driver rt_drv;
 
@@ -25,6 +27,23 @@ static _Atomic bool exiting;
 static __thread int my_device;
 static __thread bool my_device_set; /* by cudaSetDevice, or taken from the driver at the first call */
 static __thread unsigned my_generation; /* the generation in which my_device was made current; 0: not current */
+
+static void (*write_stats)(void); /* of the simulated driver; NULL: another driver, or none yet */
+
+/* os._exit and the like run no destructor, which is where the simulated driver writes SIMGPU_STATS. exit() itself does not come
+   this way. */
+RT_EXPORT void _exit(int status)
+{
+    if (write_stats)
+        write_stats();
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+RT_EXPORT void _Exit(int status)
+{
+    _exit(status);
+}
 
 static void at_exit(void)
 {
@@ -44,6 +63,7 @@ static int load(void)
     __typeof__(cuGetProcAddress_v2) *ask = (__typeof__(ask))dlsym(handle, "cuGetProcAddress_v2");
     if (!ask)
         return RT_INSUFFICIENT_DRIVER;
+    write_stats = (void (*)(void))dlsym(handle, "simgpu_write_stats");
     static const struct {
         const char *name;
         int version;
