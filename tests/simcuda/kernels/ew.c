@@ -75,6 +75,16 @@ static const struct ew_row *const tables[] = { ew_math_rows, ew_binary_rows, ew_
 
 static int count_in(const char *types) { return (int)strlen(strchr(types, '=') + 1); }
 
+const struct ew_row *ew_find(const char *fn, int ord_first, int ord_last, int n_in)
+{
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const struct ew_row *r = tables[t]; r->fn; r++)
+            if (!strcmp(r->fn, fn) && count_in(r->types) == n_in && (!r->ord_first || !ord_first || r->ord_first == ord_first)
+                && (!r->ord_last || !ord_last || r->ord_last == ord_last))
+                return r;
+    return NULL;
+}
+
 static int fill_types(struct ew_bound *b, const struct kfunctor *f, int n_functor_in, enum dtype given)
 {
     const char *outs = b->row->types, *ins = strchr(outs, '=') + 1;

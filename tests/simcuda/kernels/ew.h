@@ -44,6 +44,9 @@ struct ew_row {
 
 extern const struct ew_row ew_math_rows[], ew_binary_rows[], ew_activation_rows[], ew_misc_rows[];
 
+/* The row of a functor by its function, ordinals (0: any) and number of arguments; NULL: none. */
+const struct ew_row *ew_find(const char *fn, int ord_first, int ord_last, int n_in);
+
 /* Loops of one expression. Arguments are called a, b, c, d, e, x5, x6; captured fields S(0), S(1), ..; the type is T. */
 #define S(k) ((T)g->s[k])
 #define EW_IVDEP _Pragma("GCC ivdep")

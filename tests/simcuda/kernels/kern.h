@@ -41,7 +41,7 @@ struct kern {
 };
 
 /* Parameter i as a T. */
-#define A(T, i) (*(const T *)p[i])
+#define A(T, i) (*(T const *)p[i])
 
 /* Ends a family's table. */
 #define KERN_END { NULL, NULL, NULL, NULL, NULL }
