@@ -75,6 +75,8 @@ TRACER_SRC  := $(filter-out tracer/effects/sim_module.c,$(call ROOMS,tracer))
 POLICY_SRC  := $(call ROOMS,policy)
 PRELOAD_SRC := $(call ROOMS,preload)
 OFFLINE_SRC := $(call ROOMS,offline)
+# what the command line tool shares with the tracer: how files are written
+CLI_SRC     := $(OFFLINE_SRC) tracer/output.c
 # the readers that the preloaded library shares with the command line tool
 SHARED_SRC  := $(wildcard offline/model/plan_file.c offline/model/json_read.c)
 
@@ -103,7 +105,7 @@ endif
 
 # ---- remat: the command line tool -----------------------------------------------------------------------
 -include offline/offline.mk
-CLI_OBJ := $(call HOST_OBJ,$(OFFLINE_SRC))
+CLI_OBJ := $(call HOST_OBJ,$(CLI_SRC))
 CBC_LIBS = $(shell pkg-config --libs cbc 2>/dev/null)
 $(B)/remat: $(CLI_OBJ)
 	echo "  LD   $@"
@@ -176,7 +178,7 @@ bench: $(DEPS_STAMP)
 # the readers under libFuzzer: each target FUZZ_SECONDS, starting from the corpus of broken files
 FUZZ_SECONDS ?= 60
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_SRC := $(filter-out offline/commands/% offline/report/%,$(OFFLINE_SRC)) offline/commands/cli.c
+FUZZ_SRC := $(filter-out offline/commands/% offline/report/%,$(CLI_SRC)) offline/commands/cli.c
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz_readers.h $(FUZZ_SRC) | $(DEPS_STAMP)
 	mkdir -p $(@D)
 	clang $(CSTD) -O1 -g $(CPPDEFS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $< $(FUZZ_SRC) -o $@ \

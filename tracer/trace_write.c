@@ -1,4 +1,5 @@
 /* The record as an opgraph-1 file. */
+#include "tracer/output.h"
 #include "tracer/record.h"
 
 #include <errno.h>
@@ -6,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static uint64_t shown_bytes(const struct rec_buf *b, uint64_t page)
 {
@@ -136,27 +136,13 @@ static json_t *bufs_json(const struct record *r, uint64_t page, const unsigned c
     return bufs;
 }
 
-static int write_file(const json_t *root, const char *path)
-{
-    size_t n = strlen(path);
-    char *tmp = malloc(n + 32);
-    if (!tmp)
-        return -ENOMEM;
-    snprintf(tmp, n + 32, "%s.%ld.tmp", path, (long)getpid());
-    errno = EIO;
-    int r = json_dump_file(root, tmp, JSON_COMPACT) || rename(tmp, path) ? -errno : 0;
-    if (r)
-        unlink(tmp);
-    free(tmp);
-    return r;
-}
-
 int record_write(const struct record *r, const char *path, uint64_t page)
 {
     uint32_t peak_op;
     uint64_t *live = live_profile(r, page, &peak_op), persistent = 0, total = 0;
     unsigned char *changed = calloc(r->n_bufs + 1, 1);
     json_t *root = NULL;
+    struct output o;
     int err = -ENOMEM;
     if (!live || !changed)
         goto out;
@@ -187,7 +173,13 @@ int record_write(const struct record *r, const char *path, uint64_t page)
     if (json_array_size(sites))
         json_object_set(root, "sites", sites);
     json_decref(sites);
-    err = write_file(root, path);
+    err = output_open(&o, path, page > 1 ? 0 : OUTPUT_RUN | OUTPUT_NO_WAIT, NULL, 0);
+    if (!err && json_dumpf(root, o.f, JSON_COMPACT) && !ferror(o.f)) {
+        output_abandon(&o);
+        err = -ENOMEM;
+    } else if (!err) {
+        err = output_commit(&o, NULL, 0);
+    }
 out:
     json_decref(root);
     free(live);

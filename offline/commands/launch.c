@@ -3,6 +3,7 @@
 
 #include "offline/commands/cli.h"
 #include "offline/solvers/solver.h"
+#include "tracer/output.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -352,6 +353,19 @@ static int set_output(const char *option, const char *name, const char *path)
     snprintf(dir, sizeof dir, "%s", full);
     char *slash = strrchr(dir, '/');
     slash[slash == dir] = '\0';
+    if (!strcmp(path, "-"))
+        return launch_bad("--%s -: standard output is the program's; give a file, or /dev/fd/3 and the like", option);
+    if (strchr(full, '%')) { /* %p and %r are known to each process alone: only the folder can be looked at */
+        if (output_expand(full, dir, sizeof dir))
+            return launch_bad("--%s %s: the name is too long", option, path);
+        if (strchr(dir, '/') && *(strrchr(dir, '/') + 1) == '\0')
+            return launch_bad("--%s %s: is a directory", option, path);
+        snprintf(dir, sizeof dir, "%s", full);
+        *strrchr(dir, '/') = '\0';
+        if (!strchr(dir, '%') && access(*dir ? dir : "/", W_OK | X_OK))
+            return launch_bad("--%s %s: cannot be written: %s", option, path, strerror(errno));
+        return set(name, full);
+    }
     if (stat(full, &st) == 0 && S_ISDIR(st.st_mode))
         return launch_bad("--%s %s: is a directory", option, path);
     if (access(full, F_OK) == 0 ? access(full, W_OK) : access(dir, W_OK | X_OK))
@@ -415,6 +429,11 @@ static int set_all(const struct launch_settings *s)
         rc = set_output("stats", "REMAT_STATS", s->stats);
     if (!rc)
         rc = set("REMAT_MODE", s->trace ? "trace" : "run");
+    if (!rc && !getenv("REMAT_RUN_STARTED")) { /* a run within a run is part of it */
+        char mark[64];
+        output_run_mark(mark, sizeof mark);
+        rc = set("REMAT_RUN_STARTED", mark);
+    }
     return rc;
 }
 

@@ -48,8 +48,7 @@ int plan_copy(struct plan *dst, const struct plan *src);        /* dst is emptie
 int plan_read(const char *path, struct plan *out, char *err, size_t err_len);
 int plan_read_text(const char *name, const char *text, size_t len, struct plan *out, char *err, size_t err_len);
 
-/* Write a plan-1 file: to a temporary beside it, then renamed, so a reader never sees half a plan. "-" writes
- * to standard output. */
+/* Write a plan-1 file, as tracer/output.h says: as a whole or not at all; "-" is standard output. */
 int plan_write(const struct plan *p, const char *path, char *err, size_t err_len);
 
 #endif

@@ -1,13 +1,12 @@
 #include "offline/model/plan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "offline/model/json_read.h"
+#include "tracer/output.h"
 
 static const char *const plan_names[PLAN_N_KINDS] = {"op", "replay", "drop", "offload", "release", "fetch"};
 
@@ -244,46 +243,11 @@ static void plan_put(FILE *f, const struct plan *p)
 
 int plan_write(const struct plan *p, const char *path, char *err, size_t err_len)
 {
-    char tmp[4096];
-    FILE *f;
-    int fd, e, bad;
+    struct output o;
+    int rc = output_open(&o, path, 0, err, err_len);
 
-    if (!strcmp(path, "-")) {
-        plan_put(stdout, p);
-        if (fflush(stdout) || ferror(stdout)) {
-            snprintf(err, err_len, "standard output: cannot write");
-            return -EIO;
-        }
-        return 0;
-    }
-    if ((size_t)snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid()) >= sizeof(tmp)) {
-        snprintf(err, err_len, "%.200s...: path too long", path);
-        return -ENAMETOOLONG;
-    }
-    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    f = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!f) {
-        e = errno;
-        if (fd >= 0)
-            close(fd);
-        snprintf(err, err_len, "%s: cannot write: %s", path, strerror(e));
-        return -e;
-    }
-    plan_put(f, p);
-    bad = ferror(f) || fflush(f);
-    e = errno ? errno : EIO;
-    if (fclose(f) && !bad) {
-        bad = 1;
-        e = errno;
-    }
-    if (!bad && rename(tmp, path)) {
-        bad = 1;
-        e = errno;
-    }
-    if (bad) {
-        unlink(tmp);
-        snprintf(err, err_len, "%s: cannot write: %s", path, strerror(e));
-        return -e;
-    }
-    return 0;
+    if (rc)
+        return rc;
+    plan_put(o.f, p);
+    return output_commit(&o, err, err_len);
 }

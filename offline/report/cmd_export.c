@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "offline/commands/cli.h"
 #include "offline/model/graph.h"
 #include "offline/model/plan.h"
 #include "offline/model/sched.h"
 #include "offline/model/sim.h"
+#include "tracer/output.h"
 
 struct export {
     const struct graph *g;
@@ -447,17 +447,23 @@ static void sqlite_fill(struct export *x, struct table *t)
 static int export_sqlite(struct export *x)
 {
     struct table t = {0};
-    if (unlink(x->out) && errno != ENOENT)
-        return cli_fail("export: %s: %s", x->out, strerror(errno));
-    t.rc = sqlite3_open(x->out, &t.db);
+    sqlite3_int64 n = 0;
+    unsigned char *image = NULL;
+    t.rc = sqlite3_open(":memory:", &t.db);
     if (t.rc == SQLITE_OK)
         t.rc = sqlite3_exec(t.db, "BEGIN", NULL, NULL, NULL);
     sqlite_fill(x, &t);
     if (t.rc == SQLITE_OK)
         t.rc = sqlite3_exec(t.db, "COMMIT", NULL, NULL, NULL);
-    const int rc = t.rc == SQLITE_OK ? CLI_OK : cli_fail("export: %s: %s", x->out, t.db ? sqlite3_errmsg(t.db) : sqlite3_errstr(t.rc));
+    if (t.rc == SQLITE_OK && !(image = sqlite3_serialize(t.db, "main", &n, 0)))
+        t.rc = SQLITE_NOMEM;
+    if (t.rc == SQLITE_OK)
+        fwrite(image, 1, (size_t)n, x->f);
+    else if (t.rc != SQLITE_NOMEM)
+        cli_fail("export: SQLite: %s", t.db ? sqlite3_errmsg(t.db) : sqlite3_errstr(t.rc));
+    sqlite3_free(image);
     sqlite3_close(t.db);
-    return rc;
+    return t.rc == SQLITE_OK ? 0 : t.rc == SQLITE_NOMEM ? -ENOMEM : -EIO;
 }
 
 /* ---- the command --------------------------------------------------------------------------------------------------- */
@@ -465,24 +471,24 @@ static int export_sqlite(struct export *x)
 static const struct {
     const char *name;
     int (*write)(struct export *x);
-} formats[] = {{"perfetto", export_perfetto}, {"memory-viz", export_memory_viz}, {"dot", export_dot}};
+} formats[] = {{"perfetto", export_perfetto}, {"memory-viz", export_memory_viz}, {"dot", export_dot}, {"sqlite", export_sqlite}};
 
 static int export_write(struct export *x, const char *format)
 {
-    if (!strcmp(format, "sqlite"))
-        return strcmp(x->out, "-") ? export_sqlite(x) : cli_bad("export: sqlite needs a file: -o FILE");
     for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
         if (strcmp(format, formats[k].name))
             continue;
-        x->f = strcmp(x->out, "-") ? fopen(x->out, "wb") : stdout;
-        if (!x->f)
-            return cli_fail("export: %s: %s", x->out, strerror(errno));
-        int rc = formats[k].write(x), bad = ferror(x->f);
-        if (x->f != stdout && fclose(x->f))
-            bad = 1;
-        if (rc || bad)
-            return cli_fail("export: %s: %s", x->out, rc ? strerror(-rc) : "writing failed");
-        return CLI_OK;
+        struct output o;
+        char err[512];
+        if (output_open(&o, x->out, 0, err, sizeof err))
+            return cli_fail("export: %s", err);
+        x->f = o.f;
+        const int rc = formats[k].write(x);
+        if (rc) {
+            output_abandon(&o);
+            return cli_fail("export: %s", strerror(-rc));
+        }
+        return output_commit(&o, err, sizeof err) ? cli_fail("export: %s", err) : CLI_OK;
     }
     return cli_bad("export: no format \"%s\": perfetto, sqlite, dot or memory-viz", format);
 }

@@ -12,6 +12,7 @@
 #include "offline/model/plan.h"
 #include "offline/model/sched.h"
 #include "offline/model/sim.h"
+#include "tracer/output.h"
 
 enum { REPORT_PLANS = 12, CHART_W = 960, CHART_H = 320, CHART_LEFT = 70, CHART_TOP = 12, CHART_BOTTOM = 36, TOP_ROWS = 15 };
 
@@ -347,14 +348,17 @@ static int line_fill(struct report *p, const char *path)
 
 static int report_write(struct report *p, const char *out)
 {
-    p->f = strcmp(out, "-") ? fopen(out, "w") : stdout;
-    if (!p->f)
-        return cli_fail("report: %s: %s", out, strerror(errno));
+    struct output o;
+    char err[512];
+    if (output_open(&o, out, 0, err, sizeof err))
+        return cli_fail("report: %s", err);
+    p->f = o.f;
     const int rc = report_page(p);
-    int bad = ferror(p->f);
-    if (p->f != stdout && fclose(p->f))
-        bad = 1;
-    return rc || bad ? cli_fail("report: %s: %s", out, rc ? strerror(-rc) : "writing failed") : CLI_OK;
+    if (rc) {
+        output_abandon(&o);
+        return cli_fail("report: %s", strerror(-rc));
+    }
+    return output_commit(&o, err, sizeof err) ? cli_fail("report: %s", err) : CLI_OK;
 }
 
 int cmd_report(int argc, char **argv)

@@ -1,5 +1,6 @@
 /* Statistics: counters kept on the way, one JSON object at exit. */
 #include "policy/device.h"
+#include "tracer/output.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -76,7 +77,15 @@ void stats_write(const struct config *cfg, struct device *const *devs, unsigned 
         t.iter_ns_count ? t.iter_ns_sum / (double)t.iter_ns_count : 0.0, "hook_ns_per_launch",
         (json_int_t)(t.hook_ns / launches), "mode", eng_mode_name(), "swaps_steady", (json_int_t)t.swaps_enforced,
         "driver_memory_calls", (json_int_t)t.mem_calls);
-    if (!j || json_dump_file(j, cfg->stats, JSON_INDENT(2)))
-        log_say(SAY_WARN, "cannot write %s", cfg->stats);
+    struct output o;
+    char why[OUTPUT_PATH + 100] = "not enough memory for the statistics";
+    int rc = j ? output_open(&o, cfg->stats, OUTPUT_RUN | OUTPUT_NO_WAIT, why, sizeof why) : -ENOMEM;
+    if (!rc) {
+        json_dumpf(j, o.f, JSON_INDENT(2)); /* a failure shows when it is committed */
+        fputc('\n', o.f);
+        rc = output_commit(&o, why, sizeof why);
+    }
+    if (rc)
+        log_say(SAY_WARN, "%s", why);
     json_decref(j);
 }
