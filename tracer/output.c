@@ -364,11 +364,15 @@ static int fill_in_place(struct output *o)
     return rc;
 }
 
+/* The stream remembers that a write failed, not why: then one more byte is tried, into what is lost already. */
 static int flush(FILE *f)
 {
     errno = 0;
-    const int bad = fflush(f) != 0 || ferror(f);
-    return bad ? (errno ? -errno : -EIO) : 0;
+    if (!fflush(f) && !ferror(f))
+        return 0;
+    if (!errno && write(fileno(f), "\n", 1) == 1)
+        errno = EIO;
+    return errno ? -errno : -EIO;
 }
 
 int output_commit(struct output *o, char *err, size_t err_len)

@@ -158,6 +158,16 @@ int cli_fail(const char *fmt, ...)
     return CLI_FAIL;
 }
 
+int cli_infeasible(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    cli_say(fmt, ap);
+    va_end(ap);
+    return CLI_INFEASIBLE;
+}
+
 int cli_is_terminal(void) { return isatty(STDERR_FILENO); }
 
 void cli_progress(const char *fmt, ...)
@@ -181,6 +191,18 @@ void cli_progress(const char *fmt, ...)
     fprintf(stderr, "\r%-*s", cli_shown, line);
     fflush(stderr);
     cli_shown = n > cli_shown ? n : cli_shown;
+}
+
+int cli_finish(int rc)
+{
+    errno = 0;
+    if (!fflush(stdout) && !ferror(stdout))
+        return rc;
+    /* the stream remembers that a write failed, not why: one more byte tells */
+    if (!errno && write(STDOUT_FILENO, "\n", 1) == 1)
+        errno = EIO;
+    /* CLI_FAIL: the command has said so itself */
+    return rc == CLI_FAIL ? rc : cli_fail("standard output: cannot write: %s", strerror(errno ? errno : EIO));
 }
 
 void cli_progress_end(void)
@@ -234,7 +256,7 @@ int cli_parse(int argc, char **argv, const char *usage, const struct cli_option 
 {
     const char *value;
     size_t n = 0;
-    int i, options = 1;
+    int i, options = 1, stdin_uses = 0;
 
     for (i = 1; i < argc; i++) {
         const struct cli_option *o;
@@ -245,6 +267,11 @@ int cli_parse(int argc, char **argv, const char *usage, const struct cli_option 
                 return -EINVAL;
             }
             operands[n++] = argv[i];
+            stdin_uses += !strcmp(argv[i], "-");
+            if (stdin_uses > 1) {
+                cli_bad("%s: standard input (-) can be read only once", argv[0]);
+                return -EINVAL;
+            }
             continue;
         }
         if (!strcmp(argv[i], "--")) {

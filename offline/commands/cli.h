@@ -2,7 +2,8 @@
  *
  * Threads: the main thread only.
  * Errors: parse functions return 0 or -EINVAL; commands return the process's exit code:
- * 0 fine, 1 a check said no (or an internal failure), 2 bad usage, bad input or an infeasible limit.
+ * 0 fine, 1 a check said no, output that cannot be written, or an internal failure, 2 bad usage or bad input,
+ * 3 a limit that no plan meets.
  */
 #ifndef REMAT_OFFLINE_CLI_H
 #define REMAT_OFFLINE_CLI_H
@@ -10,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CLI_OK = 0, CLI_FAIL = 1, CLI_BAD = 2 };
+enum { CLI_OK = 0, CLI_FAIL = 1, CLI_BAD = 2, CLI_INFEASIBLE = 3 };
 
 /* A command's entry point: argv[0] is the command's name. main.c finds `cmd_NAME` for `remat NAME` by weak
  * reference. */
@@ -41,7 +42,11 @@ int cli_parse(int argc, char **argv, const char *usage, const struct cli_option 
 
 /* One line on stderr, "remat: ...". Returns CLI_BAD so that a command can `return cli_bad(...)`. */
 int cli_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-int cli_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* same, returns CLI_FAIL */
+int cli_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));       /* same, returns CLI_FAIL */
+int cli_infeasible(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* same, returns CLI_INFEASIBLE */
+
+/* What main returns for a command's rc: 1, after one line, if what it printed could not be written (a full disk). */
+int cli_finish(int rc);
 
 /* Progress: one line that rewrites itself, only if stderr is a terminal (cli_is_terminal); at most ten a second.
  * cli_progress_end clears it. */

@@ -58,11 +58,11 @@ static int plan_infeasible(const struct graph *g, const char *solver, const stru
     cli_bytes(o->limit_bytes, a, sizeof(a));
     cli_bytes(floor, b, sizeof(b));
     if (o->limit_bytes < floor)
-        return cli_bad("plan: no plan fits in %lld bytes (%s): the floor is %lld bytes (%s), set by op %d (%s); raise the "
-                       "limit to at least that%s",
+        return cli_infeasible("plan: no plan fits in %lld bytes (%s): the floor is %lld bytes (%s), set by op %d (%s); raise the "
+                              "limit to at least that%s",
                        (long long)o->limit_bytes, a, (long long)floor, b, op, plan_op_name(g, op),
                        !o->offload && g->floor_offload_bytes < floor ? ", or allow --offload" : "");
-    return cli_bad("plan: solver %s found no plan within %lld bytes (%s)%s%s; the floor is %lld bytes (%s), set by op %d (%s): "
+    return cli_infeasible("plan: solver %s found no plan within %lld bytes (%s)%s%s; the floor is %lld bytes (%s), set by op %d (%s): "
                    "raise the limit or try another solver",
                    solver, (long long)o->limit_bytes, a, r->message[0] ? ": " : "", r->message, (long long)floor, b, op,
                    plan_op_name(g, op));

@@ -1,5 +1,5 @@
 /* remat solve INSTANCE: a literature instance in its own model, by the solver registered for its format.
- * Exit 0: solved; 2: bad file, unknown solver, or infeasible; 1: the solver failed. */
+ * Exit 0: solved; 1: the solver failed; 2: bad file or unknown solver; 3: infeasible. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static int solve_print(const char *solver, const struct instance_result *r, int 
     if (!json) {
         if (!r->feasible) {
             printf("%s: infeasible%s%s\n", solver, r->message[0] ? ": " : "", r->message);
-            return CLI_BAD;
+            return CLI_INFEASIBLE;
         }
         printf("%s: value %.*f", solver, r->integral ? 0 : 6, r->value);
         if (r->peak >= 0)
@@ -48,7 +48,7 @@ static int solve_print(const char *solver, const struct instance_result *r, int 
         return cli_fail("solve: not enough memory");
     puts(text);
     free(text);
-    return r->feasible ? CLI_OK : CLI_BAD;
+    return r->feasible ? CLI_OK : CLI_INFEASIBLE;
 }
 
 static int solve_pick(const struct json_doc *doc, const char *name, const struct instance_solver **out)

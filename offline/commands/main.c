@@ -38,9 +38,9 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "--help";
     size_t i;
 
-    if (!strcmp(name, "--version")) {
+    if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
         printf("remat %s\n", REMAT_VERSION);
-        return CLI_OK;
+        return cli_finish(CLI_OK);
     }
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         printf("remat: train in less GPU memory than the program needs\n\n");
@@ -48,13 +48,13 @@ int main(int argc, char **argv)
             if (table[i].run)
                 printf("  remat %-6s %-40s %s\n", table[i].name, table[i].usage, table[i].what);
         printf("\n  remat COMMAND --help tells a command's options; remat --version the version.\n");
-        return argc > 1 ? CLI_OK : CLI_BAD;
+        return cli_finish(argc > 1 ? CLI_OK : CLI_BAD);
     }
     for (i = 0; i < sizeof(table) / sizeof(*table); i++)
         if (!strcmp(name, table[i].name)) {
             if (!table[i].run)
                 return cli_bad("%s: this build has no such command", name);
-            return table[i].run(argc - 1, argv + 1);
+            return cli_finish(table[i].run(argc - 1, argv + 1));
         }
     return cli_bad("no command \"%s\" (remat --help lists them)", name);
 }

@@ -40,7 +40,9 @@ static int json_slurp(const char *path, char **text, size_t *len, char *err, siz
     struct stat st;
     size_t cap, n = 0;
     char *buf;
-    int fd = open(path, O_RDONLY | O_CLOEXEC), e;
+    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), e;
+
+    path = strcmp(path, "-") ? path : "standard input";
 
     if (fd < 0) {
         e = errno;
@@ -125,7 +127,7 @@ int json_doc_load(const char *path, struct json_doc *doc, char *err, size_t err_
 
     memset(doc, 0, sizeof(*doc));
     rc = json_slurp(path, &text, &len, err, err_len);
-    return rc ? rc : json_parse_owned(path, text, len, doc, err, err_len);
+    return rc ? rc : json_parse_owned(strcmp(path, "-") ? path : "standard input", text, len, doc, err, err_len);
 }
 
 int json_doc_parse(const char *name, const char *text, size_t len, struct json_doc *doc, char *err, size_t err_len)

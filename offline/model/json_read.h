@@ -22,7 +22,7 @@ struct json_doc {
     char *name;    /* owned; the path, for messages */
 };
 
-/* Read and parse. Rejects duplicate keys, trailing text, files over 1 GiB, nesting over jansson's limit.
+/* Read and parse; "-" is standard input. Rejects duplicate keys, trailing text, files over 1 GiB, nesting over jansson's limit.
  * -EINVAL for bad JSON, -ENOENT, -EISDIR, -ENOMEM, ... On failure *doc is zeroed. */
 int json_doc_load(const char *path, struct json_doc *doc, char *err, size_t err_len);
 int json_doc_parse(const char *name, const char *text, size_t len, struct json_doc *doc, char *err, size_t err_len);

@@ -177,7 +177,7 @@ void planner_say_why(struct device *d)
     }
     line[strcspn(line, "\n")] = 0;
     int status = d->planner->last_status;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 3) /* infeasible */
         log_say(SAY_WARN, "no plan meets the limit (%s); memory is held by swapping", line);
     else
         log_say(SAY_WARN, "remat plan failed (status %d: %s); memory is held by swapping", status, line);

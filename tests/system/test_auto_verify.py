@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """On random traces (in-place ops, side buffers, opaque ops, early deaths, overwritten state), every plan of every solver
 must pass the independent judge within its limit; auto must be no dearer than any other solver; and an infeasible limit
-must be refused with exit 2. Exit 77 without verify_plan.py."""
+must be refused with exit 3. Exit 77 without verify_plan.py."""
 import importlib.util
 import json
 import os
@@ -53,7 +53,7 @@ def main():
             floor, peak = none["floor_bytes"], none["baseline_peak_bytes"]
             if floor > 0:
                 rc, _, err = plan(tpath, floor - 1, "auto", ppath, offload)
-                if rc != 2 or "floor" not in err:
+                if rc != 3 or "floor" not in err:
                     print("seed %d: a limit below the floor: exit %d, %s" % (seed, rc, err))
                     return 1
                 refused += 1
@@ -65,7 +65,7 @@ def main():
                 if os.path.exists(ppath):
                     os.unlink(ppath)
                 rc, r, err = plan(tpath, limit, solver, ppath, offload)
-                if rc == 2 and r and not r["feasible"]:
+                if rc == 3 and r and not r["feasible"]:
                     continue
                 if rc or not os.path.exists(ppath):
                     if "no solver" in err:

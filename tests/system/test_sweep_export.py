@@ -124,7 +124,7 @@ def main():
                 ys = [float(y) for y in re.findall(r"V([-0-9.]+)", d)]
                 xs = [float(x) for x in re.findall(r"H([-0-9.]+)", d)]
                 expect(ys and 0 <= min(ys) and max(ys) <= 320 and xs == sorted(xs) and xs[-1] <= 960, "a line leaves the chart")
-        for bad in (["export", trace, "--format", "xls", "-o", "-"], ["export", trace, "--format", "sqlite", "-o", "-"],
+        for bad in (["export", trace, "--format", "xls", "-o", "-"], 
                     ["export", trace], ["report", trace], ["report", trace, trace, "-o", page]):
             run = remat(*bad)
             expect(run.returncode == 2 and len(run.stderr.strip().splitlines()) == 1, "%s: %s" % (bad, run.stderr))
