@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# install.sh DIR VERSION: a virtual environment at DIR with PyTorch VERSION from PyPI and what belongs to it (see VERSION.txt here).
+# install.sh AT VERSION [SHARED]: a virtual environment at AT with PyTorch VERSION from PyPI and what belongs to it (VERSION.txt
+# here). With SHARED it is made there and AT becomes a link to it. AT that is a link already stays one while what it
+# points to has that version.
 #
 # Wheels are kept in $PYTORCH_WHEELS (default ~/.cache/remat-wheels), so that a second checkout downloads nothing. Two
-# installations into one DIR wait for each other. A broken download is tried again; exit 1 with one line when it cannot be had.
+# installations into one place wait for each other. A broken download is tried again; exit 1 with one line when it cannot be had.
 set -euo pipefail
-dir=$1 version=$2
+at=$1 version=$2 shared=${3:-}
 here=$(cd "$(dirname "$0")" && pwd)
 list=$here/$version.txt
 wheels=${PYTORCH_WHEELS:-${XDG_CACHE_HOME:-$HOME/.cache}/remat-wheels}
@@ -12,6 +14,16 @@ wheels=${PYTORCH_WHEELS:-${XDG_CACHE_HOME:-$HOME/.cache}/remat-wheels}
 die() { echo "make pytorch: $*" >&2; exit 1; }
 
 [ -f "$list" ] || die "no list of packages for version $version; there are: $(cd "$here" && ls [0-9]*.txt | sed 's/\.txt$//' | tr '\n' ' ')"
+mkdir -p "$(dirname "$at")"
+if [ -z "$shared" ] && [ -L "$at" ] && [ "$(cat "$at/.version" 2>/dev/null)" = "$version" ]; then shared=$(readlink "$at"); fi
+if [ -n "$shared" ]; then
+  dir=$shared
+  if [ ! -L "$at" ]; then rm -rf "$at"; fi
+  ln -sfn "$shared" "$at"
+else
+  dir=$at
+  if [ -L "$at" ]; then rm "$at"; fi
+fi
 want="$version $(cat "$list" "$here/common.txt" | sha256sum | cut -c1-16)"
 
 mkdir -p "$(dirname "$dir")"

@@ -9,10 +9,4 @@ PYTORCH_VERSION := $(if $(filter command line environment,$(origin VERSION)),$(V
 
 .PHONY: pytorch
 pytorch: $(DEPS_STAMP)
-	@if [ -n "$(PYTORCH_DIR)" ]; then \
-	  bash tests/simcuda/pytorch/install.sh "$(abspath $(PYTORCH_DIR))" "$(PYTORCH_VERSION)" && \
-	  if [ -d $(B)/pytorch ] && [ ! -L $(B)/pytorch ]; then rm -rf $(B)/pytorch; fi && \
-	  ln -sfn "$(abspath $(PYTORCH_DIR))" $(B)/pytorch; \
-	else \
-	  if [ -L $(B)/pytorch ]; then rm $(B)/pytorch; fi; \
-	  bash tests/simcuda/pytorch/install.sh $(ABS_B)/pytorch "$(PYTORCH_VERSION)"; fi
+	@bash tests/simcuda/pytorch/install.sh $(ABS_B)/pytorch "$(PYTORCH_VERSION)" "$(if $(PYTORCH_DIR),$(abspath $(PYTORCH_DIR)))"
