@@ -40,7 +40,7 @@ ALL_TARGETS :=
 
 # ---- what a fresh Debian machine needs ------------------------------------------------------------------
 DEB_PACKAGES := gcc make pkg-config libjansson-dev uthash-dev check coinor-libcbc-dev \
-                libsqlite3-dev python3 clang glpk-utils libzstd-dev libopenblas-dev libiberty-dev
+                libsqlite3-dev python3 clang glpk-utils libzstd-dev libopenblas-serial-dev libiberty-dev
 DEPS_STAMP := $(B)/.deps
 
 $(DEPS_STAMP):
