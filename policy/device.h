@@ -17,6 +17,7 @@
 #include "policy/process/config.h"
 #include "policy/driver.h"
 #include "policy/engine.h"
+#include "policy/memory/fence.h"
 #include "policy/process/log.h"
 #include "policy/process/status.h"
 
@@ -24,10 +25,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
-
-enum { RT_MAX_STREAMS = 64 };
-/* Streams of our own have the first indices. */
-enum { STREAM_OUT = 0, STREAM_IN = 1, STREAM_FIRST_PROGRAM = 2 };
 
 /* ---- memory ----------------------------------------------------------------------------------------------- */
 
@@ -46,7 +43,7 @@ enum slot_state {
 struct host_block {
     void *p;
     size_t bytes;
-    uint64_t out_seq, in_seq; /* the last copies of ours that use it, 0 none */
+    struct fence busy; /* copies of ours that use it */
     struct host_block *next;
 };
 
@@ -54,12 +51,10 @@ struct slot {
     CUdeviceptr va;
     uint64_t bytes;      /* of the current allocation */
     uint64_t serial;     /* of the current allocation; unique in the process */
-    uint64_t uses_mask;  /* streams with work on it since it got its memory */
-    uint64_t stale_mask; /* the same for earlier lives whose end the host has not seen: no unmapping before that */
-    uint64_t use_tick;   /* d->tick of its latest use */
-    uint64_t avail_seq;  /* content is there once stream avail_stream has passed this */
-    uint64_t birth_op;   /* d->op_count when it was allocated */
-    uint64_t mark;       /* == d->mark: needed by the op at hand, not to be evicted */
+    struct fence ready, unseen, users, stale; /* see fence.h */
+    uint64_t use_tick;   /* device.tick of its latest use */
+    uint64_t birth_op;   /* device.op_count when it was allocated */
+    uint64_t mark;       /* == device.mark: needed by the op at hand, not to be evicted */
     struct host_block *host;
     int32_t *map;        /* LARGE: chunk mapped at each page, -1 none; may be stale when not RESIDENT */
     CUmemoryPool pool;   /* as the program asked */
@@ -69,7 +64,7 @@ struct slot {
     int32_t rec_buf;     /* buffer of the recording in progress; -1 */
     int32_t fixed_ord;   /* belongs to the plan's allocation of this ordinal; -1: free to reuse */
     int32_t next_free;   /* list of free slots with as many pages */
-    uint8_t kind, state, avail_stream;
+    uint8_t kind, state;
     bool live;           /* the program holds it */
     bool kept;           /* freed by the program, in memory because a plan needs it */
     bool written;        /* something may have written it since it was allocated */
@@ -85,7 +80,7 @@ struct chunk {
     int32_t owner;       /* slot id, -1 free, CHUNK_ARENA, CHUNK_GONE */
     uint32_t page;       /* of its owner: another page of the same slot may have a stale mapping of it */
     int32_t prev, next;  /* free list */
-    uint64_t ready_mask; /* the next owner's stream waits for these streams' tails */
+    struct fence ready;  /* of its earlier owners: goes to the next one */
 };
 enum { CHUNK_FREE = -1, CHUNK_ARENA = -2, CHUNK_GONE = -3 };
 
@@ -131,10 +126,8 @@ struct device {
 
     /* streams */
     CUstream stream[RT_MAX_STREAMS];
-    CUevent stream_event[RT_MAX_STREAMS];
-    uint64_t seq[RT_MAX_STREAMS];
-    uint64_t waited[RT_MAX_STREAMS][RT_MAX_STREAMS]; /* [t][u]: t is ordered behind u up to this */
-    unsigned n_streams;
+    uint64_t seq[RT_MAX_STREAMS]; /* things queued on each */
+    int broken;                   /* the driver's code, after it refused to order something; 0 */
 
     /* each file's own, made by its _init function */
     struct mem *mem;
@@ -166,27 +159,6 @@ const char *device_mode_name(const struct device *d);
 /* What a driver's result code is called. */
 const char *rt_code_name(struct device *d, int code);
 
-/* ---- streams (stream.c) ----------------------------------------------------------------------------------- */
-
-/* Index of a stream handle; new ones are entered. Never fails: past RT_MAX_STREAMS - 1 streams all others share the last
- * index, and are synchronised when they change. */
-unsigned stream_index(struct device *d, CUstream s);
-/* Everything queued on the streams of `mask` so far happens before what is queued on stream t from now on. */
-int stream_order(struct device *d, unsigned t, uint64_t mask);
-/* Content made on stream u up to sequence number q is there for stream t. */
-int stream_order_seq(struct device *d, unsigned t, unsigned u, uint64_t q);
-/* The host waits for the streams of `mask`. */
-int stream_sync(struct device *d, uint64_t mask);
-/* Work was queued on stream t. */
-static inline void stream_bump(struct device *d, unsigned t) { d->seq[t]++; }
-/* The same for a copy on one of our own streams, so that others can wait for just this one. Its sequence number. */
-uint64_t stream_mark(struct device *d, unsigned u);
-/* What is queued on stream t by this thread now comes after all that was queued under its index (CU_STREAM_PER_THREAD). */
-void stream_own(struct device *d, unsigned t);
-void stream_issued(struct device *d, unsigned t); /* an op was queued on it */
-int stream_init(struct device *d);
-void stream_forget(struct device *d, CUstream s);
-
 /* ---- memory (mem.c) --------------------------------------------------------------------------------------- */
 
 int mem_init(struct device *d);
@@ -205,11 +177,13 @@ void mem_slot_unfix(struct device *d, struct slot *s);
 void mem_slot_revive(struct device *d, struct slot *s, uint64_t bytes); /* a fixed slot becomes live */
 /* The program (or a plan) is done with it: its memory is free in the order of its streams. */
 void mem_slot_free(struct device *d, struct slot *s);
-/* Puts memory behind an EMPTY / LOST / HOST slot for first use on stream t, evicting others if it must. The content is
- * undefined. -ENOMEM: nothing more can move. */
-int mem_back(struct device *d, struct slot *s, unsigned t);
-/* Takes the memory away; the content is gone or elsewhere. `state`: what it is now. `extra_mask`: streams to await too */
-void mem_unback(struct device *d, struct slot *s, enum slot_state state, uint64_t extra_mask);
+/* The program has freed it in stream t, which it has ordered behind all its uses: only that point is left of them. */
+void mem_slot_freed_on(struct device *d, struct slot *s, unsigned t);
+/* Puts memory behind an EMPTY / LOST / HOST slot, evicting others if it must. The content is undefined; s->ready says when it
+ * may be touched. -ENOMEM: nothing more can move. */
+FENCE_MUST_USE int mem_back(struct device *d, struct slot *s);
+/* Takes the memory away; the content is gone or elsewhere. `state`: what it is now. Its chunks carry its fences on. */
+void mem_unback(struct device *d, struct slot *s, enum slot_state state);
 /* At least `bytes` of physical room for something that is not ours (evicts, releases chunks). 0 or -ENOMEM. */
 int mem_make_foreign_room(struct device *d, uint64_t bytes);
 uint64_t mem_physical_bytes(struct device *d);
@@ -253,9 +227,8 @@ int swap_out(struct device *d, struct slot *s); /* RESIDENT -> HOST (EMPTY if ne
 int swap_in(struct device *d, struct slot *s);  /* HOST -> RESIDENT */
 /* A pinned host block; NULL when the cap is reached. swap_host_put gives it back. */
 struct host_block *swap_host_get(struct device *d, uint64_t bytes);
-/* What stream t does next comes after the copies that use the block; the host waits for them. */
-int swap_host_order(struct device *d, unsigned t, const struct host_block *b);
-void swap_host_wait(struct device *d, struct host_block *b);
+/* The host waits for the copies that use the block. */
+FENCE_MUST_USE int swap_host_wait(struct device *d, struct host_block *b);
 void swap_host_put(struct device *d, struct host_block *b);
 /* The copies themselves. Out: into slot->host, the slot stays RESIDENT. In: HOST -> RESIDENT, slot->host stays. */
 int swap_copy_out(struct device *d, struct slot *s);

@@ -180,7 +180,7 @@ static void say_no_room(struct device *d, uint64_t bytes)
             rt_mib(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)), rt_mib(d->host_limit_bytes));
 }
 
-static int alloc_slot(struct device *d, uint64_t bytes, unsigned t, struct slot **out)
+static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
 {
     struct slot *s = d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE ? exec_alloc(d, bytes) : NULL;
     bool planned = s && s->fixed_ord >= 0;
@@ -190,12 +190,8 @@ static int alloc_slot(struct device *d, uint64_t bytes, unsigned t, struct slot 
         if (d->live_bytes + bytes > d->limit_bytes + d->host_limit_bytes || mem_slot_new(d, bytes, &s))
             return -ENOMEM;
     }
-    if (s->kind == SLOT_SMALL) {
-        stream_order(d, t, s->uses_mask);
-        s->uses_mask = 0;
-    }
     s->mark = ++d->mark;
-    if (!planned && s->kind == SLOT_LARGE && mem_back(d, s, t)) {
+    if (!planned && s->kind == SLOT_LARGE && mem_back(d, s)) {
         mem_slot_free(d, s);
         return -ENOMEM;
     }
@@ -217,7 +213,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream 
     }
     turn(d);
     struct slot *s;
-    if (alloc_slot(d, bytes, stream_index(d, stream), &s)) {
+    if (alloc_slot(d, bytes, &s)) {
         say_no_room(d, bytes);
         r = CUDA_ERROR_OUT_OF_MEMORY;
     } else {
@@ -282,9 +278,7 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
     if (!s || s->va != ptr)
         r = CUDA_ERROR_INVALID_VALUE;
     else {
-        /* the program has ordered all its uses before this point of the stream */
-        s->stale_mask |= s->uses_mask;
-        s->uses_mask = (s->uses_mask & 3u) | 1ull << stream_index(d, stream);
+        mem_slot_freed_on(d, s, stream_index(d, stream));
         free_slot(d, s);
     }
     pthread_mutex_unlock(&lock);
@@ -431,6 +425,32 @@ void eng_foreign_free(uint64_t key)
     pthread_mutex_unlock(&lock);
 }
 
+/* Reached unseen from now on. Where it cannot be brought into memory the call at hand must fail: whoever follows the address
+ * would read another tensor's memory. */
+static int pin_drv(struct device *d, struct slot *s, const char *why)
+{
+    if (d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE)
+        exec_diverge(d, why, NULL);
+    if (d->ex->code)
+        return d->ex->code;
+    if (!ready_pin(d, s))
+        return CUDA_SUCCESS;
+    if (d->broken)
+        return d->broken;
+    log_say(SAY_ERROR, "out of memory: %llu MiB must stay in memory from now on (%s), and no room can be made; limit %llu MiB; raise --limit",
+            rt_mib(s->bytes), why, rt_mib(d->limit_bytes));
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static int pin_all_drv(struct device *d)
+{
+    int r = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < d->n_slots && !r; i++)
+        if (d->slots[i].live && !d->slots[i].pins && d->slots[i].kind != SLOT_FOREIGN)
+            r = pin_drv(d, &d->slots[i], "work whose addresses cannot be seen");
+    return r;
+}
+
 /* ---- work ------------------------------------------------------------------------------------------------------------------ */
 
 static int eng_op(struct device *d, struct rt_op *op)
@@ -460,10 +480,9 @@ int eng_launch(const struct eng_kernel *k)
     else {
         log_once(SAY_WARN, "the parameters of a kernel cannot be read (%s): a driver of CUDA 12.4 or newer is needed; "
                                "nothing is evicted from now on", func_of(d, k->func) ? func_of(d, k->func)->name : "?");
-        for (uint32_t i = 0; i < d->n_slots; i++)
-            if (d->slots[i].live && !ready_slot(d, &d->slots[i], stream_index(d, k->stream)))
-                d->slots[i].pins++;
-        r = op_pass_drv(d->drv, k);
+        r = pin_all_drv(d);
+        if (!r)
+            r = op_pass_drv(d->drv, k);
     }
     if (d->timing) {
         uint64_t all = stats_now_ns() - began;
@@ -496,11 +515,11 @@ int eng_memset(const struct eng_memset *m)
 
 /* Pointers may travel to the device in arrays: what they point at can be used by any later launch, unseen. Numbers may
  * look like addresses (two 32-bit ones side by side): in a long copy one word in DENSE must, or it is none. */
-static void scan_for_pointers(struct device *d, const struct eng_copy *c)
+static int scan_for_pointers(struct device *d, const struct eng_copy *c)
 {
     enum { SCAN_MAX_BYTES = 1 << 20, SHORT_WORDS = 64, DENSE = 8 };
     if (c->kind != ENG_HTOD || c->bytes > SCAN_MAX_BYTES || !c->src_host)
-        return;
+        return CUDA_SUCCESS;
     const unsigned char *p = c->src_host;
     size_t words = c->bytes / 8, hits = 0, starts = 0;
     for (size_t i = 0; i < words; i++) {
@@ -511,7 +530,7 @@ static void scan_for_pointers(struct device *d, const struct eng_copy *c)
         starts += s && word == s->va;
     }
     if (!hits || (words > SHORT_WORDS && hits * DENSE < words && starts < 2))
-        return;
+        return CUDA_SUCCESS;
     struct slot *list = mem_in_reservation(d, c->dst_dev) ? mem_lookup(d, c->dst_dev) : foreign_lookup(d, c->dst_dev);
     if (list)
         list->points = true;
@@ -523,14 +542,18 @@ static void scan_for_pointers(struct device *d, const struct eng_copy *c)
         struct slot *s = mem_lookup(d, word);
         if (!s || s->pins)
             continue;
-        if ((d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE) && !(s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) &&
-            s->kind == SLOT_LARGE)
-            exec_diverge(d, "an address in a copy", NULL);
-        s->mark = ++d->mark;
-        if (!ready_slot(d, s, stream_index(d, c->stream)))
-            s->pins++;
+        int r;
+        if (d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE
+                ? (s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) || s->kind != SLOT_LARGE
+                : true)
+            r = ready_pin(d, s) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+        else
+            r = pin_drv(d, s, "an address in a copy");
+        if (r)
+            return r;
         log_say(SAY_DEBUG, "a buffer of %llu bytes is reached through a pointer array: it stays in memory", (unsigned long long)s->bytes);
     }
+    return CUDA_SUCCESS;
 }
 
 int eng_copy(const struct eng_copy *c)
@@ -543,9 +566,13 @@ int eng_copy(const struct eng_copy *c)
         pthread_mutex_unlock(&lock);
         return r;
     }
-    scan_for_pointers(d, c);
+    int r = scan_for_pointers(d, c);
+    if (r) {
+        pthread_mutex_unlock(&lock);
+        return r;
+    }
     op_from_copy(d, c, &op);
-    int r = (c->kind != ENG_DTOH && nobodys(d, c->dst_dev)) || (c->kind != ENG_HTOD && nobodys(d, c->src_dev)) ? CUDA_ERROR_INVALID_VALUE
+    r = (c->kind != ENG_DTOH && nobodys(d, c->dst_dev)) || (c->kind != ENG_HTOD && nobodys(d, c->src_dev)) ? CUDA_ERROR_INVALID_VALUE
             : op.n_operands                                                                               ? eng_op(d, &op)
                                                                                                           : op_issue_drv(d, &op);
     pthread_mutex_unlock(&lock);
@@ -650,21 +677,19 @@ void eng_note_unload(void)
     pthread_mutex_unlock(&lock);
 }
 
-void eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
+int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
 {
     (void)bytes; /* the whole allocation, whatever part of it is meant */
+    int r = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     struct device *d = holder_of(ptr);
     struct slot *s = d ? mem_lookup(d, ptr) : NULL;
     if (s && !s->pins) {
-        if (d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE)
-            exec_diverge(d, why, NULL);
-        s->mark = ++d->mark;
-        if (!ready_slot(d, s, STREAM_FIRST_PROGRAM < d->n_streams ? STREAM_FIRST_PROGRAM : STREAM_IN))
-            s->pins++;
+        r = pin_drv(d, s, why);
         log_say(SAY_DEBUG, "a buffer of %llu bytes stays in memory: %s", (unsigned long long)s->bytes, why);
     }
     pthread_mutex_unlock(&lock);
+    return r;
 }
 
 void eng_stream_destroyed(CUstream stream)
@@ -676,22 +701,16 @@ void eng_stream_destroyed(CUstream stream)
     pthread_mutex_unlock(&lock);
 }
 
-void eng_capture_begins(CUstream stream)
+int eng_capture_begins(CUstream stream)
 {
+    (void)stream;
+    int r = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     struct device *d = here();
-    if (d) {
-        if (d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE)
-            exec_diverge(d, "a stream capture", NULL);
-        for (uint32_t i = 0; i < d->n_slots; i++)
-            if (d->slots[i].live) {
-                d->slots[i].mark = ++d->mark;
-                if (!ready_slot(d, &d->slots[i], stream_index(d, stream)))
-                    d->slots[i].pins++;
-            }
+    if (d && !(r = pin_all_drv(d)))
         d->capturing = true;
-    }
     pthread_mutex_unlock(&lock);
+    return r;
 }
 
 void eng_capture_ends(CUstream stream)

@@ -129,12 +129,14 @@ void eng_note_kernel(CUkernel k);
 /* A module or library was unloaded: handles may be reused for other functions. */
 void eng_note_unload(void);
 /* Memory that something outside our sight may use from now on (IPC, export, peer access, TMA descriptors, NCCL
- * buffers): made resident and never evicted again. `bytes` 0: the whole allocation. */
-void eng_pin(CUdeviceptr ptr, size_t bytes, const char *why);
+ * buffers): made resident and never evicted again. `bytes` 0: the whole allocation. Where no room can be made for it, the
+ * driver's out-of-memory code: the door must give that answer and not make its call. */
+int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why);
 /* Before cuStreamDestroy of `stream`. */
 void eng_stream_destroyed(CUstream stream);
-/* Before cuStreamBeginCapture: everything live becomes unevictable until capture ends and the graphs may run at any time. */
-void eng_capture_begins(CUstream stream);
+/* Before cuStreamBeginCapture: everything live becomes unevictable until capture ends and the graphs may run at any time.
+ * As for eng_pin(), a refusal is the door's answer. */
+int eng_capture_begins(CUstream stream);
 void eng_capture_ends(CUstream stream);
 /* The device's context is going away (primary context reset or last release, context destroy): forget its memory. */
 void eng_context_gone(CUdevice dev);

@@ -14,7 +14,11 @@
 /* Makes everything the op touches resident and ordered before it. 0; -ENOMEM with the culprit said on stderr; -ENODATA
  * when something is LOST (its index in *lost). */
 int ready_op(struct device *d, struct rt_op *op, uint32_t *lost);
-int ready_slot(struct device *d, struct slot *s, unsigned t);
+FENCE_MUST_USE int ready_slot(struct device *d, struct slot *s, unsigned t);
+/* The slot is reached in ways that no argument shows from now on: it is brought into memory, the host waits until anybody may
+ * touch it, and it never leaves again. 0; -ENOMEM or another negative errno: then it is not pinned, and the call that asked for
+ * it must fail. */
+FENCE_MUST_USE int ready_pin(struct device *d, struct slot *s);
 /* After the op was issued: who used what. `may_write`: per operand modes are not trusted, all may have been written. */
 void ready_done(struct device *d, struct rt_op *op, bool may_write);
 /* ready, issue, done. */
@@ -52,7 +56,7 @@ struct exec {
     int32_t *alloc_slot;     /* [n_allocs] fixed slot of each allocation, -1 none */
     int32_t **home;          /* [n_allocs] chunk of each page by the static map, -1 none; NULL for small ones */
     CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes; 0 elsewhere */
-    unsigned scratch_stream; /* the stream that used the scratch last */
+    struct fence scratch_users; /* replays that used the scratch */
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */
     uint64_t *varies;        /* [n_ops] bit i: small parameter i is not the same in every iteration */
 

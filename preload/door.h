@@ -107,7 +107,14 @@ void door_note_asked(enum door_route route);
 
 /* Work that touches device memory in ways nobody announces: everything live becomes resident and stays. Called with the
  * door shut. */
-void door_pin_everything(void);
+int door_pin_everything(void);
+/* In a hook: the engine's refusal is the call's answer. */
+#define DOOR_TRY(call)                                                                                                 \
+    do {                                                                                                               \
+        int refused_ = (call);                                                                                         \
+        if (refused_)                                                                                                  \
+            return refused_;                                                                                           \
+    } while (0)
 
 /* ---- a row becomes a function ------------------------------------------------------------------------------------------ */
 

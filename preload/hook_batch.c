@@ -20,7 +20,7 @@ static bool list_open(struct touch_list *l, size_t copies)
         return true;
     l->at = copies < (UINT32_MAX / 2) ? malloc(2 * copies * sizeof *l->at) : NULL;
     if (!l->at)
-        door_pin_everything();
+        DOOR_TRY(door_pin_everything());
     return l->at != NULL;
 }
 

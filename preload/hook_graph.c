@@ -15,16 +15,20 @@ static int on_graph_launch(__typeof__(&cuGraphLaunch) real, CUstream nul, CUgrap
 
 static atomic_int captures;
 
-static void begins(CUstream s)
-{
-    atomic_fetch_add(&captures, 1);
-    eng_capture_begins(s);
-}
-
 static void ends(CUstream s)
 {
     if (atomic_fetch_sub(&captures, 1) == 1)
         eng_capture_ends(s);
+}
+
+/* Refused where what is live cannot be kept in memory for the graph. */
+static int begins(CUstream s)
+{
+    atomic_fetch_add(&captures, 1);
+    int r = eng_capture_begins(s);
+    if (r)
+        ends(s);
+    return r;
 }
 
 static int began(int r, CUstream s)
@@ -34,28 +38,30 @@ static int began(int r, CUstream s)
     return r;
 }
 
-void door_pin_everything(void)
+int door_pin_everything(void)
 {
-    begins(CU_STREAM_LEGACY);
-    ends(CU_STREAM_LEGACY);
+    int r = begins(CU_STREAM_LEGACY);
+    if (!r)
+        ends(CU_STREAM_LEGACY);
+    return r;
 }
 
 static int on_begin_capture_old(__typeof__(&cuStreamBeginCapture) real, CUstream nul, CUstream s)
 {
-    begins(door_stream(s, nul));
+    DOOR_TRY(begins(door_stream(s, nul)));
     return began(real(s), door_stream(s, nul));
 }
 
 static int on_begin_capture(__typeof__(&cuStreamBeginCapture_v2) real, CUstream nul, CUstream s, CUstreamCaptureMode mode)
 {
-    begins(door_stream(s, nul));
+    DOOR_TRY(begins(door_stream(s, nul)));
     return began(real(s, mode), door_stream(s, nul));
 }
 
 static int on_begin_capture_to(__typeof__(&cuStreamBeginCaptureToGraph) real, CUstream nul, CUstream s, CUgraph g,
                                const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode)
 {
-    begins(door_stream(s, nul));
+    DOOR_TRY(begins(door_stream(s, nul)));
     return began(real(s, g, deps, edges, n, mode), door_stream(s, nul));
 }
 
@@ -85,68 +91,68 @@ static int on_end_capture(__typeof__(&cuStreamEndCapture) real, CUstream nul, CU
 static int on_add_kernel_node_old(__typeof__(&cuGraphAddKernelNode) real, CUgraphNode *n, CUgraph g,
                                   const CUgraphNode *deps, size_t n_deps, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
-    door_pin_everything();
+    DOOR_TRY(door_pin_everything());
     return real(n, g, deps, n_deps, p);
 }
 
 static int on_add_kernel_node(__typeof__(&cuGraphAddKernelNode_v2) real, CUgraphNode *n, CUgraph g,
                               const CUgraphNode *deps, size_t n_deps, const CUDA_KERNEL_NODE_PARAMS *p)
 {
-    door_pin_everything();
+    DOOR_TRY(door_pin_everything());
     return real(n, g, deps, n_deps, p);
 }
 
 static int on_add_memcpy_node(__typeof__(&cuGraphAddMemcpyNode) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
                               size_t n_deps, const CUDA_MEMCPY3D *p, CUcontext ctx)
 {
-    door_pin_everything();
+    DOOR_TRY(door_pin_everything());
     return real(n, g, deps, n_deps, p, ctx);
 }
 
 static int on_add_memset_node(__typeof__(&cuGraphAddMemsetNode) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
                               size_t n_deps, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx)
 {
-    door_pin_everything();
+    DOOR_TRY(door_pin_everything());
     return real(n, g, deps, n_deps, p, ctx);
 }
 
 static int on_add_opaque_node(__typeof__(&cuGraphAddBatchMemOpNode) real, CUgraphNode *n, CUgraph g,
                               const CUgraphNode *deps, size_t n_deps, const void *p)
 {
-    door_pin_everything();
+    DOOR_TRY(door_pin_everything());
     return real(n, g, deps, n_deps, p);
 }
 
 static int on_add_node(__typeof__(&cuGraphAddNode) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
                        size_t n_deps, void *p)
 {
-    door_pin_everything();
+    DOOR_TRY(door_pin_everything());
     return real(n, g, deps, n_deps, p);
 }
 
 static int on_add_node_edges(__typeof__(&cuGraphAddNode_v2) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
                              const CUgraphEdgeData *edges, size_t n_deps, void *p)
 {
-    door_pin_everything();
+    DOOR_TRY(door_pin_everything());
     return real(n, g, deps, edges, n_deps, p);
 }
 
 static int on_node_set(__typeof__(&cuGraphNodeSetParams) real, CUgraphNode n, const void *p)
 {
-    door_pin_everything();
+    DOOR_TRY(door_pin_everything());
     return real(n, p);
 }
 
 static int on_exec_set(__typeof__(&cuGraphExecNodeSetParams) real, CUgraphExec e, CUgraphNode n, const void *p)
 {
-    door_pin_everything();
+    DOOR_TRY(door_pin_everything());
     return real(e, n, p);
 }
 
 static int on_exec_set_in(__typeof__(&cuGraphExecMemcpyNodeSetParams) real, CUgraphExec e, CUgraphNode n, const void *p,
                           CUcontext ctx)
 {
-    door_pin_everything();
+    DOOR_TRY(door_pin_everything());
     return real(e, n, p, ctx);
 }
 

@@ -13,9 +13,13 @@ static int nothing(void *ctx)
     return CUDA_SUCCESS;
 }
 
-/* Tells the engine; afterwards this thread is quiet. Returns what nccl_leave takes. */
-static int nccl_enter(enum hook_id id, const char *name, const void *send, const void *recv, const CUstream *s)
+enum { NCCL_UNHANDLED_CUDA_ERROR = 1 }; /* ncclUnhandledCudaError */
+
+/* Tells the engine; afterwards this thread is quiet. Returns what nccl_leave takes. `refused`: the engine's code when a
+ * buffer cannot be kept in memory: the collective must not run. */
+static int nccl_enter(enum hook_id id, const char *name, const void *send, const void *recv, const CUstream *s, int *refused)
 {
+    *refused = CUDA_SUCCESS;
     door_resolve(DOOR_NCCL);
     int depth = door_enter(id, DOOR_OPEN);
     if (depth < 0)
@@ -23,15 +27,16 @@ static int nccl_enter(enum hook_id id, const char *name, const void *send, const
     struct eng_touch touch[2];
     unsigned n = 0;
     CUdeviceptr from = (CUdeviceptr)(uintptr_t)send, to = (CUdeviceptr)(uintptr_t)recv;
+    *refused = from ? eng_pin(from, 0, name) : CUDA_SUCCESS;
+    if (!*refused && to)
+        *refused = eng_pin(to, 0, name);
     if (from) {
-        eng_pin(from, 0, name);
         touch[n++] = (struct eng_touch){from, 0, ENG_READ};
     }
     if (to) {
-        eng_pin(to, 0, name);
         touch[n++] = (struct eng_touch){to, 0, ENG_READ | ENG_WRITE};
     }
-    if (s)
+    if (s && !*refused)
         eng_other(name, door_stream(*s, CU_STREAM_LEGACY), touch, n, nothing, NULL);
     door_depth = DOOR_QUIET;
     return depth;
@@ -40,8 +45,8 @@ static int nccl_enter(enum hook_id id, const char *name, const void *send, const
 #define NCCL_CALL(sym, params, args, send, recv, stream)                                                               \
     DOOR_PUBLIC int sym params                                                                                         \
     {                                                                                                                  \
-        int depth = nccl_enter(HOOK_##sym, #sym, send, recv, stream);                                                  \
-        int r = door_real.sym args;                                                                                    \
+        int refused, depth = nccl_enter(HOOK_##sym, #sym, send, recv, stream, &refused);                               \
+        int r = refused ? NCCL_UNHANDLED_CUDA_ERROR : (int)door_real.sym args;                                         \
         door_leave(depth);                                                                                             \
         return r;                                                                                                      \
     }                                                                                                                  \

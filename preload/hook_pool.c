@@ -109,7 +109,7 @@ static int on_pool_set_access(__typeof__(&cuMemPoolSetAccess) real, CUmemoryPool
 
 static int on_pool_export(__typeof__(&cuMemPoolExportPointer) real, CUmemPoolPtrExportData *data, CUdeviceptr p)
 {
-    eng_pin(p, 0, "cuMemPoolExportPointer");
+    DOOR_TRY(eng_pin(p, 0, "cuMemPoolExportPointer"));
     return real(data, p);
 }
 

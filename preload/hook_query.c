@@ -61,7 +61,7 @@ static int on_pointer_attributes(__typeof__(&cuPointerGetAttributes) real, unsig
 static int on_pointer_set(__typeof__(&cuPointerSetAttribute) real, const void *value, CUpointer_attribute attr,
                           CUdeviceptr p)
 {
-    eng_pin(p, 0, "cuPointerSetAttribute");
+    DOOR_TRY(eng_pin(p, 0, "cuPointerSetAttribute"));
     return real(value, attr, p);
 }
 

@@ -5,21 +5,18 @@
 
 static int on_ipc_handle(__typeof__(&cuIpcGetMemHandle) real, CUipcMemHandle *h, CUdeviceptr p)
 {
-    eng_pin(p, 0, "cuIpcGetMemHandle");
+    DOOR_TRY(eng_pin(p, 0, "cuIpcGetMemHandle"));
     return real(h, p);
 }
 
-static void pin_map(void *p)
-{
-    eng_pin((CUdeviceptr)(uintptr_t)p, 0, "tensor map");
-}
+static int pin_map(void *p) { return eng_pin((CUdeviceptr)(uintptr_t)p, 0, "tensor map"); }
 
 static int on_encode_tiled(__typeof__(&cuTensorMapEncodeTiled) real, CUtensorMap *m, CUtensorMapDataType t,
                            cuuint32_t rank, void *p, const cuuint64_t *dim, const cuuint64_t *stride,
                            const cuuint32_t *box, const cuuint32_t *elem, CUtensorMapInterleave il,
                            CUtensorMapSwizzle sw, CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill fill)
 {
-    pin_map(p);
+    DOOR_TRY(pin_map(p));
     return real(m, t, rank, p, dim, stride, box, elem, il, sw, l2, fill);
 }
 
@@ -29,7 +26,7 @@ static int on_encode_im2col(__typeof__(&cuTensorMapEncodeIm2col) real, CUtensorM
                             CUtensorMapInterleave il, CUtensorMapSwizzle sw, CUtensorMapL2promotion l2,
                             CUtensorMapFloatOOBfill fill)
 {
-    pin_map(p);
+    DOOR_TRY(pin_map(p));
     return real(m, t, rank, p, dim, stride, low, up, channels, pixels, elem, il, sw, l2, fill);
 }
 
@@ -39,13 +36,13 @@ static int on_encode_im2col_wide(__typeof__(&cuTensorMapEncodeIm2colWide) real, 
                                  CUtensorMapInterleave il, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle sw,
                                  CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill fill)
 {
-    pin_map(p);
+    DOOR_TRY(pin_map(p));
     return real(m, t, rank, p, dim, stride, low, up, channels, pixels, elem, il, mode, sw, l2, fill);
 }
 
 static int on_replace_address(__typeof__(&cuTensorMapReplaceAddress) real, CUtensorMap *m, void *p)
 {
-    pin_map(p);
+    DOOR_TRY(pin_map(p));
     return real(m, p);
 }
 
@@ -55,20 +52,20 @@ static int on_texture(__typeof__(&cuTexObjectCreate) real, CUtexObject *t, const
                       const void *v)
 {
     if (r && (r->type == 2 || r->type == 3))
-        eng_pin(r->ptr, 0, "texture");
+        DOOR_TRY(eng_pin(r->ptr, 0, "texture"));
     return real(t, r, d, v);
 }
 
 static int on_texref(__typeof__(&cuTexRefSetAddress_v2) real, size_t *at, CUtexref t, CUdeviceptr p, size_t n)
 {
-    eng_pin(p, n, "texture");
+    DOOR_TRY(eng_pin(p, n, "texture"));
     return real(at, t, p, n);
 }
 
 static int on_texref2d(__typeof__(&cuTexRefSetAddress2D_v3) real, CUtexref t, const CUDA_ARRAY_DESCRIPTOR *d,
                        CUdeviceptr p, size_t pitch)
 {
-    eng_pin(p, 0, "texture");
+    DOOR_TRY(eng_pin(p, 0, "texture"));
     return real(t, d, p, pitch);
 }
 

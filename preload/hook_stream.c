@@ -16,7 +16,7 @@ ISSUE4(batch_mem_op, cuStreamBatchMemOp, CUstream, unsigned, CUstreamBatchMemOpP
 static int word_op(const char *name, CUstream s, CUdeviceptr p, size_t bytes, unsigned mode, int (*issue)(void *), void *call)
 {
     struct eng_touch touch = {p, bytes, mode};
-    eng_pin(p, bytes, name);
+    DOOR_TRY(eng_pin(p, bytes, name));
     return eng_other(name, s, &touch, 1, issue, call);
 }
 
@@ -72,7 +72,7 @@ static int on_batch_mem_op(__typeof__(&cuStreamBatchMemOp) real, CUstream nul, C
         CUdeviceptr p = address_of(&ops[i]);
         if (!p)
             continue;
-        eng_pin(p, 8, "cuStreamBatchMemOp");
+        DOOR_TRY(eng_pin(p, 8, "cuStreamBatchMemOp"));
         if (used < sizeof touch / sizeof touch[0])
             touch[used++] = (struct eng_touch){p, 8, ENG_READ | ENG_WRITE};
     }

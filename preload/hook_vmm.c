@@ -47,7 +47,7 @@ static int on_unmap(__typeof__(&cuMemUnmap) real, CUdeviceptr p, size_t n)
 static int on_retain(__typeof__(&cuMemRetainAllocationHandle) real, CUmemGenericAllocationHandle *h, void *p)
 {
     /* A handle of managed memory's physical blocks outlives whatever is done to its address. */
-    eng_pin((CUdeviceptr)(uintptr_t)p, 0, "cuMemRetainAllocationHandle");
+    DOOR_TRY(eng_pin((CUdeviceptr)(uintptr_t)p, 0, "cuMemRetainAllocationHandle"));
     int r = real(h, p);
     if (!r)
         vmm_retained(*h);
@@ -57,14 +57,14 @@ static int on_retain(__typeof__(&cuMemRetainAllocationHandle) real, CUmemGeneric
 static int on_range_handle(__typeof__(&cuMemGetHandleForAddressRange) real, void *h, CUdeviceptr p, size_t n,
                            CUmemRangeHandleType t, unsigned long long flags)
 {
-    eng_pin(p, n, "cuMemGetHandleForAddressRange");
+    DOOR_TRY(eng_pin(p, n, "cuMemGetHandleForAddressRange"));
     return real(h, p, n, t, flags);
 }
 
 static int on_multicast_bind(__typeof__(&cuMulticastBindAddr) real, CUmemGenericAllocationHandle mc, size_t at,
                              CUdeviceptr p, size_t n, unsigned long long flags)
 {
-    eng_pin(p, n, "cuMulticastBindAddr");
+    DOOR_TRY(eng_pin(p, n, "cuMulticastBindAddr"));
     return real(mc, at, p, n, flags);
 }
 

@@ -153,7 +153,8 @@ static int save(struct device *d, struct touched *u)
     u->saved = swap_host_get(d, u->slot->bytes);
     if (!u->saved)
         return -ENOMEM;
-    swap_host_wait(d, u->saved);
+    if (swap_host_wait(d, u->saved))
+        return -EIO;
     return d->drv->cuMemcpyDtoH_v2(u->saved->p, u->slot->va, u->slot->bytes) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
@@ -214,8 +215,7 @@ static int try_side(struct device *d, struct rt_op *op, struct touched *u, uint3
             if (!left[i])
                 r = -ENOMEM;
             else {
-                swap_host_wait(d, left[i]);
-                if (d->drv->cuMemcpyDtoH_v2(left[i]->p, u[i].slot->va, u[i].slot->bytes) != CUDA_SUCCESS)
+                if (swap_host_wait(d, left[i]) || d->drv->cuMemcpyDtoH_v2(left[i]->p, u[i].slot->va, u[i].slot->bytes) != CUDA_SUCCESS)
                     r = -EIO;
             }
         }

@@ -2,7 +2,7 @@
  *
  * A slot keeps the chunks that were last mapped at its pages even when it no longer owns them (a stale mapping), so
  * that a slot which comes back and finds them free again needs no driver call. One chunk may be mapped at many
- * addresses; only its owner's content counts, and the owner changes in stream order (chunk.ready_mask). A stale
+ * addresses; only its owner's content counts, and the owner changes in stream order (chunk.ready). A stale
  * mapping is removed only when its page needs another chunk or the chunk goes back to the driver, after the host has
  * seen the end of everything that used the address (unmapping is not stream-ordered).
  */
@@ -20,7 +20,7 @@ struct arena {
     int32_t chunk;       /* -1: the page is empty and its chunk was given back */
     uint32_t n_free;     /* units */
     uint32_t *unit_slot; /* per unit: id + 1 of the slot that holds it, 0 free */
-    uint64_t ready_mask; /* streams that used what was freed in it */
+    struct fence ready;  /* of what was freed in it */
     CUdeviceptr va;
 };
 
@@ -161,36 +161,45 @@ int32_t mem_chunk_new(struct device *d)
     else
         d->n_gone--;
     d->chunks[c].handle = h;
-    d->chunks[c].ready_mask = 0;
+    d->chunks[c].ready = (struct fence){0};
     chunk_list_add(d, c);
     mem_note_peak(d);
     return c;
 }
 
 /* Whoever used the slot's address is done, as far as the host can see. */
-static void slot_quiesce(struct device *d, struct slot *s)
+static int slot_quiesce(struct device *d, struct slot *s)
 {
-    uint64_t m = s->uses_mask | s->stale_mask;
-    if (m)
-        stream_sync(d, m);
-    s->stale_mask = 0;
-    if (s->state != SLOT_RESIDENT)
-        s->uses_mask = 0;
+    struct fence all = s->stale;
+    fence_merge(d, &all, &s->ready);
+    fence_merge(d, &all, &s->unseen);
+    fence_merge(d, &all, &s->users);
+    int r = fence_sync(d, &all);
+    if (!r)
+        s->stale = (struct fence){0};
+    return r;
 }
 
-static void slot_unmap_page(struct device *d, struct slot *s, uint32_t page)
+static int slot_unmap_page(struct device *d, struct slot *s, uint32_t page)
 {
-    slot_quiesce(d, s);
-    MEM_CALL(cuMemUnmap(s->va + ((uint64_t)page << d->shift), d->gran));
+    int r = slot_quiesce(d, s);
+    if (r)
+        return r;
+    if (MEM_CALL(cuMemUnmap(s->va + ((uint64_t)page << d->shift), d->gran)) != CUDA_SUCCESS)
+        return -EIO;
     s->map[page] = -1;
+    return 0;
 }
 
 int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t c)
 {
     if (s->map[page] == c)
         return 0;
-    if (s->map[page] >= 0)
-        slot_unmap_page(d, s, page);
+    if (s->map[page] >= 0) {
+        int r = slot_unmap_page(d, s, page);
+        if (r)
+            return r;
+    }
     CUdeviceptr va = s->va + ((uint64_t)page << d->shift);
     CUresult r = MEM_CALL(cuMemMap(va, d->gran, 0, d->chunks[c].handle, 0));
     if (r != CUDA_SUCCESS) {
@@ -211,20 +220,25 @@ int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t c)
 }
 
 /* A free chunk goes back to the driver. */
-static void chunk_release(struct device *d, int32_t c)
+static int chunk_release(struct device *d, int32_t c)
 {
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct slot *s = &d->slots[i];
         if (s->kind != SLOT_LARGE)
             continue;
         for (uint32_t p = 0; p < s->n_pages; p++)
-            if (s->map[p] == c)
-                slot_unmap_page(d, s, p);
+            if (s->map[p] == c) {
+                int r = slot_unmap_page(d, s, p);
+                if (r)
+                    return r;
+            }
     }
+    if (MEM_CALL(cuMemRelease(d->chunks[c].handle)) != CUDA_SUCCESS)
+        return -EIO;
     chunk_list_take(d, c);
-    MEM_CALL(cuMemRelease(d->chunks[c].handle));
     d->chunks[c].owner = CHUNK_GONE;
     d->n_gone++;
+    return 0;
 }
 
 int mem_make_foreign_room(struct device *d, uint64_t bytes)
@@ -236,7 +250,9 @@ int mem_make_foreign_room(struct device *d, uint64_t bytes)
             swap_evict_for(d, 1);
         if (!d->n_free_chunks)
             return -ENOMEM;
-        chunk_release(d, d->free_head);
+        int r = chunk_release(d, d->free_head);
+        if (r)
+            return r;
     }
     return 0;
 }
@@ -290,7 +306,7 @@ struct slot *mem_slot_foreign(struct device *d, CUdeviceptr va, uint64_t bytes)
     d->live_bytes -= bytes; /* counted as foreign_bytes */
     s->state = SLOT_RESIDENT;
     s->written = true;
-    s->uses_mask = s->avail_seq = 0;
+    s->ready = s->unseen = s->users = s->stale = (struct fence){0};
     return s;
 }
 
@@ -318,8 +334,8 @@ static int arena_map(struct device *d, struct arena *a)
     chunk_list_take(d, c);
     d->chunks[c].owner = CHUNK_ARENA;
     a->chunk = c;
-    a->ready_mask = d->chunks[c].ready_mask;
-    d->chunks[c].ready_mask = 0;
+    a->ready = d->chunks[c].ready;
+    d->chunks[c].ready = (struct fence){0};
     d->mem->n_arena_chunks++;
     return 0;
 }
@@ -352,9 +368,9 @@ void mem_arena_trim(struct device *d)
         struct arena *a = &d->mem->arenas[i];
         if (a->chunk < 0 || a->n_free != arena_units(d))
             continue;
-        stream_sync(d, a->ready_mask);
-        MEM_CALL(cuMemUnmap(a->va, d->gran));
-        d->chunks[a->chunk].ready_mask = 0;
+        if (fence_sync(d, &a->ready) || MEM_CALL(cuMemUnmap(a->va, d->gran)) != CUDA_SUCCESS)
+            continue;
+        d->chunks[a->chunk].ready = (struct fence){0};
         chunk_list_add(d, a->chunk);
         a->chunk = -1;
         d->mem->n_arena_chunks--;
@@ -405,10 +421,18 @@ static int small_take(struct device *d, uint64_t bytes, struct slot **out)
     s->n_pages = n;
     s->va = a->va + (uint64_t)first * UNIT_BYTES;
     s->state = SLOT_RESIDENT;
-    s->uses_mask = a->ready_mask; /* whoever had the place before */
-    s->stale_mask = s->avail_seq = 0;
+    s->ready = a->ready; /* whoever had the place before */
+    s->unseen = s->users = s->stale = (struct fence){0};
     *out = s;
     return 0;
+}
+
+/* All that whoever gets the slot's memory next must come after. */
+static void slot_fences(struct device *d, const struct slot *s, struct fence *into)
+{
+    fence_merge(d, into, &s->ready);
+    fence_merge(d, into, &s->unseen);
+    fence_merge(d, into, &s->users);
 }
 
 static void small_give_back(struct device *d, struct slot *s)
@@ -417,7 +441,7 @@ static void small_give_back(struct device *d, struct slot *s)
     for (uint32_t u = s->entry; u < s->entry + s->n_pages; u++)
         a->unit_slot[u] = 0;
     a->n_free += s->n_pages;
-    a->ready_mask |= s->uses_mask;
+    slot_fences(d, s, &a->ready);
     s->next_free = d->mem->small_structs;
     d->mem->small_structs = (int32_t)s->id;
 }
@@ -462,6 +486,10 @@ void mem_slot_revive(struct device *d, struct slot *s, uint64_t bytes)
     s->pins = 0;
     s->pool = NULL;
     s->plan_buf = s->rec_buf = -1;
+    /* a fixed slot in memory: its new tenant comes after the one before */
+    fence_merge(d, &s->ready, &s->unseen);
+    fence_merge(d, &s->ready, &s->users);
+    s->unseen = s->users = (struct fence){0};
     d->live_bytes += bytes;
 }
 
@@ -518,8 +546,15 @@ void mem_slot_unfix(struct device *d, struct slot *s)
         s->fixed_ord = -1;
         return;
     }
-    mem_unback(d, s, SLOT_EMPTY, 0);
+    mem_unback(d, s, SLOT_EMPTY);
     slot_list(d, s);
+}
+
+void mem_slot_freed_on(struct device *d, struct slot *s, unsigned t)
+{
+    stream_issued(d, t);
+    s->users = (struct fence){0};
+    fence_add(d, &s->users, t);
 }
 
 void mem_slot_free(struct device *d, struct slot *s)
@@ -528,7 +563,7 @@ void mem_slot_free(struct device *d, struct slot *s)
         d->live_bytes -= s->bytes;
     s->live = s->kept = false;
     swap_discard(d, s);
-    mem_unback(d, s, SLOT_EMPTY, 0);
+    mem_unback(d, s, SLOT_EMPTY);
     s->plan_buf = -1;
     if (s->fixed_ord < 0)
         slot_list(d, s);
@@ -568,7 +603,7 @@ static void chunk_take_for(struct device *d, int32_t c, const struct slot *s, ui
     d->chunks[c].page = page;
 }
 
-int mem_back(struct device *d, struct slot *s, unsigned t)
+int mem_back(struct device *d, struct slot *s)
 {
     if (s->state == SLOT_RESIDENT || s->kind != SLOT_LARGE)
         return 0;
@@ -581,61 +616,49 @@ int mem_back(struct device *d, struct slot *s, unsigned t)
         swap_evict_for(d, n);
     if (d->n_free_chunks < n)
         return -ENOMEM;
-    uint64_t ready = 0;
     uint32_t missing = 0;
     for (uint32_t p = 0; p < n; p++) {
         int32_t c = s->map[p];
-        if (c >= 0 && d->chunks[c].owner == CHUNK_FREE) {
+        if (c >= 0 && d->chunks[c].owner == CHUNK_FREE)
             chunk_take_for(d, c, s, p);
-            ready |= d->chunks[c].ready_mask;
-        } else
+        else
             missing++;
     }
     for (uint32_t p = 0; p < n && missing; p++) {
-        int32_t c = s->map[p];
-        if (chunk_is_of(d, c, s, p))
+        if (chunk_is_of(d, s->map[p], s, p))
             continue;
-        c = d->free_head;
-        if (mem_map_page(d, s, p, c)) {
+        int32_t c = d->free_head;
+        int r = mem_map_page(d, s, p, c);
+        if (r) {
             for (uint32_t q = 0; q < n; q++) /* give back what was taken: nothing is lost */
                 if (chunk_is_of(d, s->map[q], s, q))
                     chunk_list_add(d, s->map[q]);
-            return -EIO;
+            return r;
         }
         chunk_take_for(d, c, s, p);
-        ready |= d->chunks[c].ready_mask;
         missing--;
     }
+    for (uint32_t p = 0; p < n; p++)
+        fence_merge(d, &s->ready, &d->chunks[s->map[p]].ready);
     s->state = SLOT_RESIDENT;
-    s->stale_mask |= s->uses_mask;
-    s->uses_mask = 0;
-    s->avail_stream = (uint8_t)t;
-    if (ready & ~(1ull << t)) {
-        stream_order(d, t, ready);
-        s->avail_seq = d->seq[t] + 1;
-        stream_bump(d, t);
-    } else
-        s->avail_seq = d->n_streams > STREAM_FIRST_PROGRAM + 1 ? d->seq[t] : 0;
     return 0;
 }
 
-void mem_unback(struct device *d, struct slot *s, enum slot_state state, uint64_t extra_mask)
+void mem_unback(struct device *d, struct slot *s, enum slot_state state)
 {
-    if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT) {
-        uint64_t ready = s->uses_mask | extra_mask;
-        bool awaited = !s->avail_seq; /* a user that waited for the content passes that on */
-        for (uint64_t m = s->uses_mask; m && !awaited; m &= m - 1)
-            awaited = d->waited[__builtin_ctzll(m)][s->avail_stream] >= s->avail_seq;
-        if (!awaited)
-            ready |= 1ull << s->avail_stream;
-        s->uses_mask |= extra_mask;
+    if (s->kind != SLOT_LARGE)
+        return;
+    if (s->state == SLOT_RESIDENT) {
+        struct fence next = {0};
+        slot_fences(d, s, &next);
         for (uint32_t p = 0; p < s->n_pages; p++) {
-            d->chunks[s->map[p]].ready_mask = ready;
+            d->chunks[s->map[p]].ready = next;
             chunk_list_add(d, s->map[p]);
         }
+        fence_merge(d, &s->stale, &next);
+        s->ready = s->unseen = s->users = (struct fence){0};
     }
-    if (s->kind == SLOT_LARGE)
-        s->state = (uint8_t)state;
+    s->state = (uint8_t)state;
 }
 
 CUdeviceptr mem_scratch(struct device *d, uint64_t bytes)
@@ -643,6 +666,10 @@ CUdeviceptr mem_scratch(struct device *d, uint64_t bytes)
     struct slot *s;
     if (!mem_is_small(d, bytes) || small_take(d, bytes, &s))
         return 0;
+    if (fence_sync(d, &s->ready)) {
+        small_give_back(d, s);
+        return 0;
+    }
     s->bytes = bytes; /* neither live nor in a free list: nobody finds it */
     return s->va;
 }

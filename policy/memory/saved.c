@@ -23,11 +23,8 @@ int saved_put(struct device *d, int32_t b, int32_t v, struct slot *s)
         swap_host_put(d, h);
         return -ENOMEM;
     }
-    swap_host_wait(d, h);
-    stream_sync(d, s->uses_mask);
-    if (s->avail_seq)
-        stream_sync(d, 1ull << s->avail_stream);
-    if (d->drv->cuMemcpyDtoH_v2(h->p, s->va, s->bytes) != CUDA_SUCCESS) {
+    if (swap_host_wait(d, h) || fence_sync(d, &s->ready) || fence_sync(d, &s->users) ||
+        d->drv->cuMemcpyDtoH_v2(h->p, s->va, s->bytes) != CUDA_SUCCESS) {
         free(n);
         swap_host_put(d, h);
         return -EIO;
@@ -39,7 +36,9 @@ int saved_put(struct device *d, int32_t b, int32_t v, struct slot *s)
 
 int saved_restore(struct device *d, const struct saved_value *v, struct slot *s)
 {
-    stream_sync(d, s->uses_mask);
+    int r;
+    if ((r = fence_sync(d, &s->ready)) || (r = fence_sync(d, &s->unseen)) || (r = fence_sync(d, &s->users)))
+        return r;
     return d->drv->cuMemcpyHtoD_v2(s->va, v->block->p, s->bytes) == CUDA_SUCCESS ? 0 : -EIO;
 }
 

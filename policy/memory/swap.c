@@ -34,17 +34,12 @@ int swap_init(struct device *d)
     return 0;
 }
 
-int swap_host_order(struct device *d, unsigned t, const struct host_block *b)
+int swap_host_wait(struct device *d, struct host_block *b)
 {
-    int r = stream_order_seq(d, t, STREAM_OUT, b->out_seq), q = stream_order_seq(d, t, STREAM_IN, b->in_seq);
-    return r ? r : q;
-}
-
-void swap_host_wait(struct device *d, struct host_block *b)
-{
-    if (b->out_seq | b->in_seq)
-        stream_sync(d, 1ull << STREAM_OUT | 1ull << STREAM_IN);
-    b->out_seq = b->in_seq = 0;
+    int r = fence_sync(d, &b->busy);
+    if (!r)
+        b->busy = (struct fence){0};
+    return r;
 }
 
 struct host_block *swap_host_get(struct device *d, uint64_t bytes)
@@ -58,9 +53,9 @@ struct host_block *swap_host_get(struct device *d, uint64_t bytes)
         }
     while (d->host_bytes + bytes > d->host_limit_bytes && d->swap->cached) { /* other sizes make room */
         struct host_block *b = d->swap->cached;
+        if (swap_host_wait(d, b) || d->drv->cuMemFreeHost(b->p) != CUDA_SUCCESS)
+            return NULL;
         d->swap->cached = b->next;
-        swap_host_wait(d, b);
-        d->drv->cuMemFreeHost(b->p);
         d->host_bytes -= b->bytes;
         free(b);
     }
@@ -86,10 +81,9 @@ void swap_host_put(struct device *d, struct host_block *b)
     d->swap->cached = b;
 }
 
+/* A copy that is still under way is in s->unseen and in the block's own fence. */
 void swap_discard(struct device *d, struct slot *s)
 {
-    if (s->host && s->state == SLOT_RESIDENT && s->host->out_seq)
-        s->uses_mask |= 1ull << STREAM_OUT; /* the copy may still be reading */
     swap_host_put(d, s->host);
     s->host = NULL;
 }
@@ -99,13 +93,14 @@ int swap_copy_out(struct device *d, struct slot *s)
     struct host_block *b = swap_host_get(d, s->bytes);
     if (!b)
         return -ENOMEM;
-    swap_host_order(d, STREAM_OUT, b);
-    stream_order(d, STREAM_OUT, s->uses_mask | (s->avail_seq ? 1ull << s->avail_stream : 0));
-    if (d->drv->cuMemcpyDtoHAsync_v2(b->p, s->va, s->bytes, d->stream[STREAM_OUT]) != CUDA_SUCCESS) {
+    int r = fence_wait(d, STREAM_OUT, &b->busy), r2 = fence_wait(d, STREAM_OUT, &s->ready), r3 = fence_wait(d, STREAM_OUT, &s->users);
+    if (r || r2 || r3 || d->drv->cuMemcpyDtoHAsync_v2(b->p, s->va, s->bytes, d->stream[STREAM_OUT]) != CUDA_SUCCESS) {
         swap_host_put(d, b);
         return -EIO;
     }
-    b->out_seq = stream_mark(d, STREAM_OUT);
+    stream_mark(d, STREAM_OUT);
+    fence_add(d, &b->busy, STREAM_OUT);
+    fence_add(d, &s->unseen, STREAM_OUT);
     s->host = b;
     d->st.swaps_out++;
     d->st.bytes_out += s->bytes;
@@ -117,17 +112,18 @@ int swap_copy_in(struct device *d, struct slot *s)
     struct host_block *b = s->host;
     if (s->state != SLOT_HOST || !b)
         return -EINVAL;
-    int r = mem_back(d, s, STREAM_IN);
+    int r = mem_back(d, s);
     if (r)
         return r;
-    swap_host_order(d, STREAM_IN, b);
-    if (d->drv->cuMemcpyHtoDAsync_v2(s->va, b->p, s->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS) {
-        mem_unback(d, s, SLOT_HOST, 0);
-        return -EIO;
+    if ((r = fence_wait(d, STREAM_IN, &s->ready)) || (r = fence_wait(d, STREAM_IN, &b->busy)) ||
+        d->drv->cuMemcpyHtoDAsync_v2(s->va, b->p, s->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS) {
+        mem_unback(d, s, SLOT_HOST);
+        return r ? r : -EIO;
     }
-    b->in_seq = stream_mark(d, STREAM_IN);
-    s->avail_stream = STREAM_IN;
-    s->avail_seq = d->seq[STREAM_IN];
+    stream_mark(d, STREAM_IN);
+    fence_add(d, &b->busy, STREAM_IN);
+    s->ready = (struct fence){0}; /* the copy came after them */
+    fence_add(d, &s->ready, STREAM_IN);
     d->st.swaps_in++;
     d->st.bytes_in += s->bytes;
     return 0;
@@ -138,12 +134,13 @@ int swap_out(struct device *d, struct slot *s)
     if (s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE)
         return -EINVAL;
     if (!s->written)
-        mem_unback(d, s, SLOT_EMPTY, 0);
+        mem_unback(d, s, SLOT_EMPTY);
     else {
         int r = swap_copy_out(d, s);
         if (r)
             return r;
-        mem_unback(d, s, SLOT_HOST, 1ull << STREAM_OUT);
+        s->ready = s->users = (struct fence){0}; /* the copy comes after them, and is in s->unseen */
+        mem_unback(d, s, SLOT_HOST);
     }
     d->st.evictions++;
     return 0;

@@ -267,7 +267,6 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
     }
     if (d->timing)
         d->issue_ns += stats_now_ns() - began;
-    stream_bump(d, op->t);
     stream_issued(d, op->t);
     return r;
 }

@@ -4,17 +4,36 @@
 
 #include <errno.h>
 
+static int in_memory(struct device *d, struct slot *s)
+{
+    switch (s->state) {
+    case SLOT_HOST:
+        return swap_in(d, s);
+    case SLOT_EMPTY:
+        return mem_back(d, s);
+    case SLOT_LOST:
+        return -ENODATA;
+    default:
+        return 0;
+    }
+}
+
 int ready_slot(struct device *d, struct slot *s, unsigned t)
 {
-    int r = 0;
-    if (s->state == SLOT_HOST)
-        r = swap_in(d, s);
-    else if (s->state == SLOT_EMPTY && s->kind == SLOT_LARGE)
-        r = mem_back(d, s, t);
-    else if (s->state == SLOT_LOST)
-        return -ENODATA;
-    if (!r && s->avail_seq)
-        r = stream_order_seq(d, t, s->avail_stream, s->avail_seq);
+    int r = in_memory(d, s);
+    return r ? r : fence_wait(d, t, &s->ready);
+}
+
+int ready_pin(struct device *d, struct slot *s)
+{
+    s->mark = ++d->mark;
+    int r = in_memory(d, s);
+    if (!r)
+        r = fence_sync(d, &s->ready);
+    if (!r)
+        r = fence_sync(d, &s->unseen);
+    if (!r)
+        s->pins++;
     return r;
 }
 
@@ -40,15 +59,18 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
         op->operands[i].slot->mark = mark;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct slot *s = op->operands[i].slot;
-        if (s->state == SLOT_RESIDENT && !s->avail_seq)
+        if (s->state == SLOT_RESIDENT && fence_empty(&s->ready) && fence_empty(&s->unseen))
             continue;
         int r = ready_slot(d, s, op->t);
+        if (!r && op->operands[i].mode != REC_READ)
+            r = fence_wait(d, op->t, &s->unseen);
         if (r == -ENODATA) {
             *lost = i;
             return r;
         }
         if (r) {
-            say_out_of_memory(d, op);
+            if (!d->broken)
+                say_out_of_memory(d, op);
             return r;
         }
     }
@@ -57,10 +79,10 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
 
 void ready_done(struct device *d, struct rt_op *op, bool may_write)
 {
-    uint64_t bit = 1ull << op->t, tick = ++d->tick;
+    uint64_t tick = ++d->tick;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct slot *s = op->operands[i].slot;
-        s->uses_mask |= bit;
+        fence_add(d, &s->users, op->t);
         s->use_tick = tick;
         if (may_write || op->operands[i].mode != REC_READ) {
             s->written = true;
@@ -77,7 +99,7 @@ int run_plain_drv(struct device *d, struct rt_op *op)
     if (r == -ENODATA)
         return CUDA_ERROR_UNKNOWN;
     if (r)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return d->broken ? d->broken : CUDA_ERROR_OUT_OF_MEMORY;
     r = op_issue_drv(d, op);
     ready_done(d, op, true);
     return r;

@@ -67,7 +67,7 @@ static void unbind_all(struct device *d)
         if (s->live)
             continue;
         swap_discard(d, s); /* freed by the program, kept for the plan: no longer */
-        mem_unback(d, s, SLOT_EMPTY, 0);
+        mem_unback(d, s, SLOT_EMPTY);
         s->kept = false;
         if (s->fixed_ord == -2) {
             s->fixed_ord = -1;
@@ -282,9 +282,6 @@ int exec_op_drv(struct device *d, struct rt_op *op)
         why = "a step of the plan could not be taken";
     if (!why) {
         note_modes(d, op, o);
-        for (uint32_t i = 0; i < op->n_operands; i++) /* a copy to the host still reads what this op changes */
-            if (op->operands[i].mode != REC_READ && op->operands[i].slot->host && op->operands[i].slot->state == SLOT_RESIDENT)
-                swap_host_order(d, op->t, op->operands[i].slot->host);
         for (uint32_t i = 0; i < op->n_operands; i++) /* wholly overwritten: what it held is not needed */
             if (op->operands[i].mode == REC_WRITE && op->operands[i].slot->state == SLOT_LOST)
                 op->operands[i].slot->state = SLOT_EMPTY;

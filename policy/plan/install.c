@@ -285,7 +285,7 @@ int install_scratch(struct device *d)
         if (mem_slot_new(d, most, &s))
             return -ENOMEM;
         s->mark = ++d->mark;
-        if (mem_back(d, s, STREAM_IN)) {
+        if (mem_back(d, s) || fence_sync(d, &s->ready)) {
             mem_slot_free(d, s);
             return -ENOMEM;
         }

@@ -71,9 +71,7 @@ static int replay_for(struct device *d, int32_t op, unsigned t, unsigned depth)
             s->state = SLOT_EMPTY;
         }
     }
-    int r = exec_replay(d, (uint32_t)op, t);
-    stream_sync(d, 1ull << t);
-    return r;
+    return exec_replay(d, (uint32_t)op, t);
 }
 
 static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsigned depth)
@@ -95,7 +93,6 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
         d->mark++;
         s->mark = d->mark;
         r = ready_slot(d, s, t);
-        stream_sync(d, 1ull << t);
         if (!r)
             r = saved_restore(d, saved, s);
         if (!r)

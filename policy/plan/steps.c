@@ -27,7 +27,7 @@ static int take_away(struct device *d, int32_t b)
     swap_discard(d, s);
     if (s->state == SLOT_RESIDENT && s->kind == SLOT_LARGE)
         d->st.evictions += s->live;
-    mem_unback(d, s, s->live ? SLOT_LOST : SLOT_EMPTY, 0);
+    mem_unback(d, s, s->live ? SLOT_LOST : SLOT_EMPTY);
     d->ex->res[b] = -1;
     return 0;
 }
@@ -66,14 +66,14 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
     stream_own(d, t);
     op.t = t;
     op.stream = d->stream[t];
-    uint64_t mark = ++d->mark, bit = 1ull << t;
+    uint64_t mark = ++d->mark;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         struct slot *s = exec_slot(d, d->ex->rec.operands[k].buf);
         if (!s)
             return -ENODATA;
         s->mark = mark;
     }
-    bool redirected = false, many_streams = d->n_streams > STREAM_FIRST_PROGRAM + 1;
+    bool redirected = false;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &d->ex->rec.operands[k];
         struct slot *s = exec_slot(d, w->buf);
@@ -85,21 +85,20 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
         int r = ready_slot(d, s, t);
         if (r)
             return r;
-        if (many_streams)
-            stream_order(d, t, s->uses_mask); /* the program has ordered its own op behind these, not this replay */
-        if (makes && s->host) {
-            swap_host_order(d, t, s->host);
+        r = fence_wait(d, t, &s->users); /* the program has ordered its own op behind these, not this replay */
+        if (!r && makes)
+            r = fence_wait(d, t, &s->unseen);
+        if (r)
+            return r;
+        if (makes && s->host)
             swap_discard(d, s);
-        }
         if (w->mode == REC_SIDE && op.kind == OP_KERNEL) {
             if (!redirected)
                 memcpy(args, op.args, op.arg_bytes);
             redirected = true;
             /* the scratch starts as the buffer is: it may be a semaphore or an index */
             CUdeviceptr scratch = d->ex->side_scratch[k], word;
-            stream_order(d, t, 1ull << d->ex->scratch_stream);
-            d->ex->scratch_stream = t;
-            if (!scratch || d->drv->cuMemcpyDtoDAsync_v2(scratch, s->va, s->bytes, op.stream) != CUDA_SUCCESS)
+            if (!scratch || fence_wait(d, t, &d->ex->scratch_users) || d->drv->cuMemcpyDtoDAsync_v2(scratch, s->va, s->bytes, op.stream) != CUDA_SUCCESS)
                 return -EIO;
             memcpy(&word, op.args + w->offset, 8);
             word = scratch + (word - s->va);
@@ -114,18 +113,17 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &d->ex->rec.operands[k];
         struct slot *s = exec_slot(d, w->buf);
-        s->uses_mask |= bit;
         s->use_tick = tick;
+        /* The program knows nothing of this reader or writer: whoever comes next, or writes next, waits for it. */
+        fence_add(d, w->mode == REC_WRITE || w->mode == REC_RMW ? &s->ready : &s->unseen, t);
         if (w->mode == REC_WRITE || w->mode == REC_RMW) {
             d->ex->res[w->buf] = d->ex->out_ver[k];
             s->written = true;
             s->kept |= !s->live;
         }
-        if (many_streams) { /* the program knows nothing of this reader or writer: whoever comes next waits for it */
-            s->avail_stream = (uint8_t)t;
-            s->avail_seq = d->seq[t];
-        }
     }
+    if (redirected)
+        fence_add(d, &d->ex->scratch_users, t);
     if (d->ex->saved)
         for (uint32_t k = o->first; k < o->first + o->n; k++)
             if (d->ex->rec.operands[k].mode == REC_WRITE || d->ex->rec.operands[k].mode == REC_RMW)
@@ -149,11 +147,12 @@ static int step_release(struct device *d, int32_t b, unsigned t)
         return 0;
     if (!s->host)
         return swap_out(d, s);
-    int r = swap_host_order(d, t, s->host);
-    s->stale_mask |= 1ull << STREAM_OUT;
-    mem_unback(d, s, SLOT_HOST, 1ull << t);
+    int r = fence_wait(d, t, &s->host->busy);
+    if (r)
+        return r;
+    mem_unback(d, s, SLOT_HOST);
     d->st.evictions++;
-    return r;
+    return 0;
 }
 
 static int step_fetch(struct device *d, int32_t b)
@@ -173,7 +172,7 @@ void exec_die(struct device *d, int32_t b)
     if (must_save(d, b) && d->ex->res[b] >= 0 && s->state == SLOT_RESIDENT)
         saved_put(d, b, d->ex->res[b], s);
     swap_discard(d, s);
-    mem_unback(d, s, SLOT_EMPTY, 0);
+    mem_unback(d, s, SLOT_EMPTY);
     s->kept = false;
     d->ex->res[b] = -1;
 }
@@ -185,7 +184,7 @@ static void let_go(struct device *d, int32_t b)
     if (!s || s->live || d->ex->rec.bufs[b].dies < 0)
         return;
     swap_discard(d, s);
-    mem_unback(d, s, SLOT_EMPTY, 0);
+    mem_unback(d, s, SLOT_EMPTY);
     s->kept = false;
     s->plan_buf = -1;
     d->ex->bind[b] = -1;

@@ -299,10 +299,11 @@ void eng_note_unload(void)
     note(CALL_note_unload);
 }
 
-void eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
+int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
 {
     note(CALL_pin);
     (void)ptr, (void)bytes, (void)why;
+    return 0;
 }
 
 void eng_stream_destroyed(CUstream stream)
@@ -311,10 +312,11 @@ void eng_stream_destroyed(CUstream stream)
     (void)stream;
 }
 
-void eng_capture_begins(CUstream stream)
+int eng_capture_begins(CUstream stream)
 {
     note(CALL_capture_begins);
     (void)stream;
+    return 0;
 }
 
 void eng_capture_ends(CUstream stream)

@@ -1,0 +1,262 @@
+/* Fences and the streams that they speak of. An order is one event recorded at the tail of one stream and awaited by the
+ * other. */
+#include "policy/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies queue up on our own streams: an event each, the latest MARKS of them. */
+enum { MARKS = 256 };
+
+struct streams {
+    CUstream handle[RT_MAX_STREAMS];
+    CUevent event[RT_MAX_STREAMS];
+    bool gone[RT_MAX_STREAMS]; /* destroyed by the program; its event stands at its last tail */
+    uint64_t done[RT_MAX_STREAMS];                   /* the host has seen the end of everything up to this */
+    uint64_t waited[RT_MAX_STREAMS][RT_MAX_STREAMS]; /* [t][u]: t is ordered behind u up to this */
+    unsigned n, last; /* last: the index that was looked up last */
+    uint64_t holder;  /* thread that used the per-thread index last; 0 none */
+    CUevent mark[STREAM_FIRST_PROGRAM][MARKS];
+    uint64_t marked[STREAM_FIRST_PROGRAM][MARKS]; /* the sequence number that each of these events stands for */
+};
+
+/* The per-thread default stream is one handle and a stream for every thread: its index stands for the stream of the thread
+ * that used it last. Work of another thread's is not ours to wait for on the device, so it leaves an event behind each op, and
+ * the host waits for that when the index changes hands. */
+static __thread uint64_t my_thread;
+
+static inline unsigned point_stream(uint64_t p) { return (unsigned)(p & 63); }
+static inline uint64_t point_seq(uint64_t p) { return p >> 6; }
+
+/* ---- streams -------------------------------------------------------------------------------------------------- */
+
+void stream_own(struct device *d, unsigned t)
+{
+    static uint64_t threads;
+    struct streams *st = d->streams;
+    if (st->handle[t] != CU_STREAM_PER_THREAD || (my_thread && my_thread == st->holder))
+        return;
+    if (!my_thread)
+        my_thread = ++threads;
+    if (st->holder)
+        d->drv->cuEventSynchronize(st->event[t]);
+    st->holder = my_thread;
+}
+
+void stream_issued(struct device *d, unsigned t)
+{
+    d->seq[t]++;
+    if (d->streams->handle[t] == CU_STREAM_PER_THREAD)
+        d->drv->cuEventRecord(d->streams->event[t], CU_STREAM_PER_THREAD);
+}
+
+static int stream_enter(struct device *d, unsigned i, CUstream s)
+{
+    struct streams *st = d->streams;
+    if (!st->event[i] && d->drv->cuEventCreate(&st->event[i], CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        return -EIO;
+    st->handle[i] = s;
+    return 0;
+}
+
+int stream_init(struct device *d)
+{
+    CUstream s[2];
+    d->streams = calloc(1, sizeof *d->streams);
+    if (!d->streams)
+        return -ENOMEM;
+    d->streams->last = STREAM_FIRST_PROGRAM;
+    for (unsigned i = 0; i < 2; i++) {
+        if (d->drv->cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS || stream_enter(d, i, s[i]))
+            return -EIO;
+        d->stream[i] = s[i];
+    }
+    d->streams->n = STREAM_FIRST_PROGRAM;
+    return 0;
+}
+
+/* The index means another stream from now on, which is ordered behind nothing, and nothing of the old one is left to wait
+ * for: the host has seen its end. */
+static void index_reused(struct device *d, unsigned i)
+{
+    struct streams *st = d->streams;
+    memset(st->waited[i], 0, sizeof st->waited[i]);
+    st->done[i] = d->seq[i];
+    st->gone[i] = false;
+}
+
+/* An index for a stream never seen before. */
+static unsigned new_index(struct device *d, CUstream s)
+{
+    struct streams *st = d->streams;
+    unsigned i = STREAM_FIRST_PROGRAM;
+    while (i < st->n && !(st->gone[i] && d->drv->cuEventQuery(st->event[i]) == CUDA_SUCCESS))
+        i++;
+    if (i < st->n)
+        index_reused(d, i);
+    else if (st->n < RT_MAX_STREAMS)
+        st->n++;
+    else { /* the last index is shared: whatever was queued under it must be done before it means another stream */
+        i = RT_MAX_STREAMS - 1;
+        stream_own(d, i);
+        if (st->gone[i])
+            d->drv->cuEventSynchronize(st->event[i]);
+        else
+            d->drv->cuStreamSynchronize(st->handle[i]);
+        index_reused(d, i);
+    }
+    /* Without an event of its own the stream can still be waited for by the host. */
+    if (stream_enter(d, i, s))
+        st->handle[i] = s;
+    d->stream[i] = s;
+    return i;
+}
+
+unsigned stream_index(struct device *d, CUstream s)
+{
+    struct streams *st = d->streams;
+    unsigned i = st->last;
+    if (i >= st->n || st->handle[i] != s || st->gone[i]) {
+        for (i = STREAM_FIRST_PROGRAM; i < st->n; i++)
+            if (st->handle[i] == s && !st->gone[i])
+                break;
+        if (i == st->n)
+            i = new_index(d, s);
+        st->last = i;
+    }
+    stream_own(d, i);
+    return i;
+}
+
+void stream_mark(struct device *d, unsigned u)
+{
+    struct streams *st = d->streams;
+    uint64_t q = ++d->seq[u];
+    CUevent *e = &st->mark[u][q % MARKS];
+    if (!*e && d->drv->cuEventCreate(e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        *e = NULL;
+    st->marked[u][q % MARKS] = *e && d->drv->cuEventRecord(*e, st->handle[u]) == CUDA_SUCCESS ? q : 0;
+}
+
+/* Destroying a stream does not wait for its work, and must not begin to: an event stands for its tail instead. */
+void stream_forget(struct device *d, CUstream s)
+{
+    struct streams *st = d->streams;
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n; i++) {
+        if (st->handle[i] != s || st->gone[i])
+            continue;
+        if (!st->event[i] || d->drv->cuEventRecord(st->event[i], s) != CUDA_SUCCESS) {
+            d->drv->cuStreamSynchronize(s);
+            st->done[i] = d->seq[i];
+        }
+        st->gone[i] = true;
+    }
+}
+
+/* ---- fences --------------------------------------------------------------------------------------------------- */
+
+static void add_point(struct device *d, struct fence *f, uint64_t p)
+{
+    unsigned u = point_stream(p);
+    if (!p || point_seq(p) <= d->streams->done[u] || f->tails >> u & 1)
+        return;
+    int at = -1;
+    for (int i = 0; i < FENCE_POINTS; i++) {
+        if (f->point[i] && point_stream(f->point[i]) == u) {
+            if (f->point[i] < p)
+                f->point[i] = p;
+            return;
+        }
+        if (at < 0 && (!f->point[i] || point_seq(f->point[i]) <= d->streams->done[point_stream(f->point[i])]))
+            at = i;
+    }
+    if (at >= 0)
+        f->point[at] = p;
+    else
+        f->tails |= 1ull << u;
+}
+
+void fence_add(struct device *d, struct fence *f, unsigned u) { add_point(d, f, d->seq[u] << 6 | u); }
+
+void fence_merge(struct device *d, struct fence *f, const struct fence *g)
+{
+    for (int i = 0; i < FENCE_POINTS; i++)
+        add_point(d, f, g->point[i]);
+    f->tails |= g->tails;
+}
+
+static int broken(struct device *d, CUresult r)
+{
+    if (!d->broken)
+        log_say(SAY_ERROR, "the driver failed (%s) where work had to be ordered: the call at hand is refused", rt_code_name(d, (int)r));
+    d->broken = (int)r;
+    return -EIO;
+}
+
+/* The host waits for stream u up to its tail. */
+static int sync_tail(struct device *d, unsigned u)
+{
+    struct streams *st = d->streams;
+    uint64_t q = d->seq[u];
+    stream_own(d, u);
+    CUresult r = st->gone[u] ? d->drv->cuEventSynchronize(st->event[u]) : d->drv->cuStreamSynchronize(st->handle[u]);
+    if (r != CUDA_SUCCESS)
+        return broken(d, r);
+    st->done[u] = q;
+    return 0;
+}
+
+/* Stream t is ordered behind stream u up to q. */
+static int order(struct device *d, unsigned t, unsigned u, uint64_t q)
+{
+    struct streams *st = d->streams;
+    if (t == u || st->waited[t][u] >= q || st->done[u] >= q)
+        return 0;
+    stream_own(d, t);
+    if (u < STREAM_FIRST_PROGRAM && q + MARKS > d->seq[u] && st->marked[u][q % MARKS] == q) {
+        if (d->drv->cuStreamWaitEvent(st->handle[t], st->mark[u][q % MARKS], 0) != CUDA_SUCCESS)
+            return sync_tail(d, u);
+        st->waited[t][u] = q;
+        return 0;
+    }
+    stream_own(d, u);
+    if (!st->event[u] || (!st->gone[u] && d->drv->cuEventRecord(st->event[u], st->handle[u]) != CUDA_SUCCESS) ||
+        d->drv->cuStreamWaitEvent(st->handle[t], st->event[u], 0) != CUDA_SUCCESS)
+        return sync_tail(d, u);
+    st->waited[t][u] = d->seq[u];
+    return 0;
+}
+
+int fence_wait(struct device *d, unsigned t, const struct fence *f)
+{
+    int first = 0;
+    for (int i = 0; i < FENCE_POINTS; i++) {
+        int r = f->point[i] ? order(d, t, point_stream(f->point[i]), point_seq(f->point[i])) : 0;
+        if (r && !first)
+            first = r;
+    }
+    for (uint64_t m = f->tails & ~(1ull << t); m; m &= m - 1) {
+        unsigned u = (unsigned)__builtin_ctzll(m);
+        int r = order(d, t, u, d->seq[u]);
+        if (r && !first)
+            first = r;
+    }
+    return first;
+}
+
+int fence_sync(struct device *d, const struct fence *f)
+{
+    int first = 0;
+    uint64_t m = f->tails;
+    for (int i = 0; i < FENCE_POINTS; i++)
+        if (f->point[i] && point_seq(f->point[i]) > d->streams->done[point_stream(f->point[i])])
+            m |= 1ull << point_stream(f->point[i]);
+    for (; m; m &= m - 1) {
+        unsigned u = (unsigned)__builtin_ctzll(m);
+        int r = d->streams->done[u] < d->seq[u] ? sync_tail(d, u) : 0;
+        if (r && !first)
+            first = r;
+    }
+    return first;
+}

@@ -1,0 +1,77 @@
+/* fence.h: "not before". The one type that says who must wait for whom.
+ *
+ * A fence is a set of points; a point (stream u, sequence q) stands for the end of the q-th thing queued on stream u, and of
+ * all that was queued on u before it. Three verbs, and no other way to order anything:
+ *
+ *   publish   fence_add(f, u)       what was queued last on stream u belongs to f from now on
+ *   merge     fence_merge(f, g)     all points of g belong to f too
+ *   wait      fence_wait(t, f)      what is queued on stream t from now on comes after every point of f
+ *             fence_sync(f)         the host waits for every point of f
+ *
+ * Rules. Memory is never handed on without its fence. With
+ *     ready(s)   who touches slot s comes after this: the memory's earlier owners, the copy or replay that made its content
+ *     unseen(s)  work of ours that reads s and that the program knows nothing of: who writes s comes after this
+ *     users(s)   all that has touched s since it got its memory; after a free, the free's own point in its stream, since
+ *                the program has promised that its uses come before that
+ * the invariant is, whenever a chunk changes its owner from slot a to slot b,
+ *     ready(b)  >=  ready(a) + unseen(a) + users(a)                                                      (as sets of points)
+ * ready(a) is in it even if nobody touched a: its own earlier owners may still be at work.
+ * Removing a mapping waits on the host for ready + unseen + users of the slot and of all its earlier lives (`stale`), because
+ * unmapping is not ordered by any stream.
+ *
+ * A free is something queued: the driver's own free would be, and a stream may have waited for events (which no door counts)
+ * since the last launch on it. So stream_issued() comes before the free's point is published.
+ *
+ * How a wait is made: one event recorded at the tail of u, awaited by t. That orders at least as much as asked; d->waited[t][u]
+ * remembers how far t is ordered behind u, so a program with one stream never makes a call here. A fence of more than
+ * FENCE_POINTS streams keeps the others as `tails`: their tail at the time of the wait, later than asked, never earlier.
+ *
+ * Threads: under the engine's mutex. Errors: where the driver refuses the event, the host waits instead; where that fails too,
+ * -EIO, the driver's code is in d->broken, and the caller must not go on: nothing is ordered. Results must be used.
+ */
+#ifndef REMAT_POLICY_FENCE_H
+#define REMAT_POLICY_FENCE_H
+
+#include "preload/cuda_abi.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct device;
+
+enum { RT_MAX_STREAMS = 64, FENCE_POINTS = 4 };
+/* Streams of our own have the first indices. */
+enum { STREAM_OUT = 0, STREAM_IN = 1, STREAM_FIRST_PROGRAM = 2 };
+
+struct fence {
+    uint64_t tails;                /* streams that are awaited up to their tail */
+    uint64_t point[FENCE_POINTS];  /* sequence << 6 | stream; 0 none. At most one a stream */
+};
+
+#define FENCE_MUST_USE __attribute__((warn_unused_result))
+
+static inline bool fence_empty(const struct fence *f)
+{
+    return !(f->tails | f->point[0] | f->point[1] | f->point[2] | f->point[3]);
+}
+void fence_add(struct device *d, struct fence *f, unsigned u);
+void fence_merge(struct device *d, struct fence *f, const struct fence *g);
+FENCE_MUST_USE int fence_wait(struct device *d, unsigned t, const struct fence *f);
+FENCE_MUST_USE int fence_sync(struct device *d, const struct fence *f);
+
+/* ---- streams -------------------------------------------------------------------------------------------------- */
+
+int stream_init(struct device *d);
+/* Index of a stream handle; new ones are entered. Never fails: past RT_MAX_STREAMS - 1 streams all others share the last
+ * index, and are synchronised when they change. */
+unsigned stream_index(struct device *d, CUstream s);
+/* Something was queued on stream t: it has a sequence number now, so fence_add(t) means it. */
+void stream_issued(struct device *d, unsigned t);
+/* The same for a copy on one of our own streams, with an event of its own: who waits for it waits for nothing later. */
+void stream_mark(struct device *d, unsigned u);
+/* What is queued on stream t by this thread now comes after all that was queued under its index (CU_STREAM_PER_THREAD). */
+void stream_own(struct device *d, unsigned t);
+/* The handle is about to be destroyed and may come back as another stream. */
+void stream_forget(struct device *d, CUstream s);
+
+#endif
