@@ -6,11 +6,15 @@ PR_PROG := $(patsubst tests/programs/%.c,$(PR_DIR)/%,$(filter-out tests/programs
 $(PR_PROG): $(PR_DIR)/%: tests/programs/%.c $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -o $@ $< $(LDFLAGS) $(B)/simgpu/libcuda.so.1 -ldl -lpthread
+# programs drawn from seeds
+$(PR_DIR)/random_api: $(wildcard tests/programs/api/*.c tests/programs/api/*.h) tests/programs/program.h $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS) $(B)/simgpu/libcuda.so.1 -ldl -lpthread
 # device code: no sanitizer
 $(PR_DIR)/kernels.so: tests/programs/kernels.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -O3 -fPIC -fvisibility=hidden -MMD -MP -shared $< -o $@
 
 ifneq ($(SIMGPU_SRC),)
-ALL_TARGETS += $(PR_PROG) $(PR_DIR)/kernels.so
+ALL_TARGETS += $(PR_PROG) $(PR_DIR)/random_api $(PR_DIR)/kernels.so
 endif

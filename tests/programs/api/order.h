@@ -1,0 +1,139 @@
+/* order.h: API-level programs as lists of calls, and what is ordered before what in them.
+ *
+ * A program is a list of steps in the order in which the host makes them. The rules of order are those of the driver's
+ * documentation, kept as vector clocks: clock[s][u] = n says that what is put on stream s next comes after the first n
+ * steps of stream u. A step that touches memory is legal if the last writer (and, for a writer, every reader since) comes
+ * before it by these clocks. A program whose every step is legal has one result, whatever the device does.
+ *
+ * Threads: none here; a program is drawn and checked by one. Errors: order_step returns false for an illegal step.
+ */
+#ifndef PROGRAMS_API_ORDER_H
+#define PROGRAMS_API_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MAX_STREAMS = 10, MAX_TENSORS = 400, MAX_EVENTS = 12, MAX_HOSTS = 6, MAX_STEPS = 20000, HOST_WORDS = 10240 };
+
+enum stream_kind { STREAM_NONE, STREAM_FREE, STREAM_BLOCKING, STREAM_LEGACY, STREAM_THREAD, STREAM_SHORT };
+/* STREAM_FREE: CU_STREAM_NON_BLOCKING. STREAM_THREAD: CU_STREAM_PER_THREAD of one thread. STREAM_SHORT: like STREAM_FREE,
+ * created and destroyed by the program. */
+
+enum verb {
+    V_ALLOC,      /* t[0] on stream; cuMemAllocAsync */
+    V_FREE,       /* cuMemFreeAsync */
+    V_ALLOC_SYNC, /* cuMemAlloc */
+    V_FREE_SYNC,  /* cuMemFree: waits for everything */
+    V_MAP,        /* t[0] = f(t[1]) */
+    V_JOIN,       /* t[0] = f(t[1], t[2]) */
+    V_ADD,        /* t[0] += f(t[1]) */
+    V_RELU,       /* t[0] in place */
+    V_HALVES,     /* t[0] = f(t[1]), in two launches */
+    V_STATS,      /* t[0] = f(t[1]); 64 words of t[2] move */
+    V_RANDOM,     /* t[0] = f(value) */
+    V_FILL,       /* t[0] = value, asynchronously */
+    V_FILL_PART,  /* the middle third of t[0] */
+    V_FILL_SYNC,  /* on the legacy stream; does not wait */
+    V_COPY,       /* t[0] = t[1], the shorter length */
+    V_COPY_SYNC,  /* on the legacy stream; does not wait */
+    V_UP,         /* t[0] = host buffer h, pinned, asynchronously */
+    V_UP_PAGED,   /* t[0] = words of the stack, asynchronously: read during the call */
+    V_UP_SYNC,    /* t[0] = host buffer h; waits */
+    V_DOWN,       /* host buffer h = t[1], asynchronously */
+    V_DOWN_PAGED, /* words of the stack = t[1]; waits; noted */
+    V_DOWN_SYNC,  /* the same on the legacy stream */
+    V_HOST_WRITE, /* the host writes buffer h */
+    V_HOST_READ,  /* the host reads buffer h; noted */
+    V_CALL_READ,  /* a host function on the stream reads buffer h; noted */
+    V_CALL_WRITE, /* a host function writes buffer h */
+    V_RECORD,     /* event e on stream */
+    V_WAIT,       /* stream waits for event e */
+    V_DROP_EVENT, /* destroys e; its handle is made anew by the next record */
+    V_SYNC_EVENT,
+    V_POLL_EVENT, /* asks until it is ready */
+    V_SYNC,       /* the stream */
+    V_POLL,       /* asks until it is */
+    V_SYNC_ALL,   /* the context */
+    V_CREATE,     /* a short-lived stream */
+    V_DESTROY,    /* it; its work goes on */
+    N_VERBS
+};
+
+struct step {
+    uint8_t verb, stream, event, host, thread;
+    int16_t t[3]; /* -1: none */
+    uint32_t value;
+};
+
+/* Who touched something last: the position of the writer, and the last reader of each stream since. */
+struct touched {
+    int writer; /* stream; -1 the host, whose calls come after what it did */
+    uint32_t at;
+    uint32_t read[MAX_STREAMS];
+};
+
+struct tensor {
+    uint32_t words;
+    bool live, filled; /* filled: every word has a known value */
+    bool sync;         /* of cuMemAlloc */
+    struct touched touched;
+};
+
+struct order {
+    enum stream_kind kind[MAX_STREAMS];
+    uint8_t thread[MAX_STREAMS]; /* of STREAM_THREAD: whose it is */
+    bool open[MAX_STREAMS];      /* it exists now */
+    uint32_t at[MAX_STREAMS], clock[MAX_STREAMS][MAX_STREAMS];
+    uint32_t host[MAX_STREAMS];  /* what the host knows to be over */
+    struct {
+        bool recorded;
+        int stream;
+        uint32_t clock[MAX_STREAMS];
+    } event[MAX_EVENTS];
+    struct tensor tensor[MAX_TENSORS];
+    struct {
+        struct touched touched;
+        bool filled;
+    } buffer[MAX_HOSTS];
+};
+
+struct program {
+    uint64_t seed;
+    int n_steps, n_tensors;
+    bool helper; /* a second thread takes part */
+    struct step step[MAX_STEPS];
+    uint32_t words[MAX_TENSORS];
+    struct order start; /* kinds of streams */
+};
+
+/* What a verb does with its operands. */
+struct verb_row {
+    const char *name;
+    uint8_t reads, writes; /* masks over t[] */
+    bool part;             /* writes a part only: does not make a tensor filled, and leaves one that is */
+    uint8_t host_reads, host_writes; /* by the stream: 1 */
+    bool on_stream, on_legacy, host_waits;
+};
+extern const struct verb_row verb_row[N_VERBS];
+
+/* Would a step on stream s come after what is asked: the last writer (for_write: and the readers)? */
+bool order_covers(struct order *o, int s, const struct touched *x, bool for_write);
+bool order_host_covers(const struct order *o, const struct touched *x, bool for_write);
+/* Takes the step, if it is legal. */
+bool order_step(struct order *o, const struct program *p, const struct step *s);
+/* Words that a copy or kernel between two tensors handles. */
+static inline uint32_t order_least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* draw.c: fills p from its seed. `alone`: it may use a second thread. */
+void draw_program(struct program *p, uint64_t seed, bool alone);
+/* print.c: the calls, one a line, numbered as --without wants them. */
+void print_program(const struct program *p);
+
+/* run.c. A program notes a number at some of its steps: notes[step], 0 elsewhere. An error of the driver ends the process
+ * with 3, after one line. */
+void run_start(void);
+void run_program(const struct program *p, uint64_t *notes);
+/* Two at the same time, in two threads. */
+void run_both(const struct program *p, uint64_t *p_notes, const struct program *q, uint64_t *q_notes);
+
+#endif

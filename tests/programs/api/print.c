@@ -1,0 +1,33 @@
+#include "tests/programs/api/order.h"
+
+#include <stdio.h>
+
+static const char *stream_name(const struct program *p, int s, char *text)
+{
+    static const char *const kinds[] = {"-", "free", "blocking", "legacy", "thread", "short"};
+    sprintf(text, "%s%d", kinds[p->start.kind[s]], s);
+    return text;
+}
+
+void print_program(const struct program *p)
+{
+    char name[32];
+    printf("seed %llu: %d steps\n", (unsigned long long)p->seed, p->n_steps);
+    for (int i = 0; i < p->n_steps; i++) {
+        const struct step *s = &p->step[i];
+        const struct verb_row *v = &verb_row[s->verb];
+        printf("%5d  %s", i, v->name);
+        for (int k = 0; k < 3; k++)
+            if (s->t[k] >= 0)
+                printf("%s t%d[%u]", k && s->t[k - 1] >= 0 ? "," : "", s->t[k], p->words[s->t[k]]);
+        if (v->host_reads || v->host_writes || s->verb == V_HOST_READ || s->verb == V_HOST_WRITE)
+            printf(" host%d", s->host);
+        if (s->verb >= V_RECORD && s->verb <= V_POLL_EVENT)
+            printf(" event%d", s->event);
+        if (v->on_legacy)
+            printf(" on %s", stream_name(p, 0, name));
+        else if (v->on_stream || s->verb == V_SYNC || s->verb == V_POLL || s->verb == V_CREATE || s->verb == V_DESTROY)
+            printf(" on %s", stream_name(p, s->stream, name));
+        printf("%s\n", s->thread ? "  (second thread)" : "");
+    }
+}
