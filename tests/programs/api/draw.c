@@ -72,7 +72,7 @@ static void emit_event(enum verb v, int stream, int e)
 /* Stream s comes after the first `at` steps of stream u from here on. */
 static void order_after(int s, int u, uint32_t at)
 {
-    if (d.o.clock[s][u] >= at)
+    if (d.o.clock[s][u] >= at || d.o.host[u] >= at)
         return;
     unsigned from = draw(MAX_EVENTS);
     for (unsigned k = 0; k < MAX_EVENTS && chance(80); k++) {

@@ -52,16 +52,18 @@ static void merge(uint32_t *into, const uint32_t *from)
 
 static bool is_blocking(const struct order *o, int s) { return o->kind[s] == STREAM_BLOCKING || o->kind[s] == STREAM_THREAD; }
 
-/* clock[s] as it is for the step that comes next on s: the host's knowledge and the legacy stream's rules included. */
-static void bring_up(struct order *o, int s)
+/* What a step that comes next on s comes after: what the host knows and the legacy stream's rules included. Only a step makes
+ * this the stream's own clock: waiting for a stream says nothing of what its next step would have waited for. */
+static void next_clock(const struct order *o, int s, uint32_t *clock)
 {
-    merge(o->clock[s], o->host);
+    memcpy(clock, o->clock[s], sizeof o->clock[s]);
+    merge(clock, o->host);
     if (o->kind[s] == STREAM_LEGACY) {
         for (int u = 0; u < MAX_STREAMS; u++)
             if (is_blocking(o, u))
-                merge(o->clock[s], o->clock[u]);
+                merge(clock, o->clock[u]);
     } else if (is_blocking(o, s))
-        merge(o->clock[s], o->clock[LEGACY_INDEX]);
+        merge(clock, o->clock[LEGACY_INDEX]);
 }
 
 static bool covers(const uint32_t *clock, const struct touched *x, bool for_write)
@@ -74,10 +76,11 @@ static bool covers(const uint32_t *clock, const struct touched *x, bool for_writ
     return true;
 }
 
-bool order_covers(struct order *o, int s, const struct touched *x, bool for_write)
+bool order_covers(const struct order *o, int s, const struct touched *x, bool for_write)
 {
-    bring_up(o, s);
-    return covers(o->clock[s], x, for_write);
+    uint32_t clock[MAX_STREAMS];
+    next_clock(o, s, clock);
+    return covers(clock, x, for_write);
 }
 
 bool order_host_covers(const struct order *o, const struct touched *x, bool for_write)
@@ -109,15 +112,8 @@ static void host_knows_all(struct order *o)
         o->host[s] = o->at[s];
 }
 
-/* What waiting for stream s tells the host. */
-static void host_knows(struct order *o, int s)
-{
-    bring_up(o, s);
-    merge(o->host, o->clock[s]);
-}
-
 /* The operands' rules; true if the step may be taken. */
-static bool operands_legal(struct order *o, const struct program *p, const struct step *s, int stream)
+static bool operands_legal(const struct order *o, const struct program *p, const struct step *s, int stream)
 {
     const struct verb_row *v = &verb_row[s->verb];
     for (int k = 0; k < 3; k++) {
@@ -126,7 +122,7 @@ static bool operands_legal(struct order *o, const struct program *p, const struc
             continue;
         if (s->t[k] < 0 || s->t[k] >= p->n_tensors)
             return false;
-        struct tensor *t = &o->tensor[s->t[k]];
+        const struct tensor *t = &o->tensor[s->t[k]];
         if (s->verb != V_ALLOC && (!t->live || !order_covers(o, stream, &t->touched, (v->writes & bit) != 0)))
             return false;
         if (v->reads & bit && !t->filled)
@@ -170,7 +166,9 @@ static bool step_on_stream(struct order *o, const struct program *p, const struc
         return false;
     if (!operands_legal(o, p, s, stream))
         return false;
-    bring_up(o, stream);
+    uint32_t clock[MAX_STREAMS];
+    next_clock(o, stream, clock);
+    memcpy(o->clock[stream], clock, sizeof clock);
     if (s->verb == V_WAIT)
         merge(o->clock[stream], o->event[s->event].clock);
     o->clock[stream][stream] = ++o->at[stream];
@@ -243,7 +241,7 @@ bool order_step(struct order *o, const struct program *p, const struct step *s)
     case V_POLL:
         if (!o->open[s->stream] || (o->kind[s->stream] == STREAM_THREAD && o->thread[s->stream] != s->thread))
             return false;
-        host_knows(o, s->stream);
+        merge(o->host, o->clock[s->stream]);
         return true;
     case V_SYNC_ALL:
         host_knows_all(o);

@@ -117,7 +117,7 @@ struct verb_row {
 extern const struct verb_row verb_row[N_VERBS];
 
 /* Would a step on stream s come after what is asked: the last writer (for_write: and the readers)? */
-bool order_covers(struct order *o, int s, const struct touched *x, bool for_write);
+bool order_covers(const struct order *o, int s, const struct touched *x, bool for_write);
 bool order_host_covers(const struct order *o, const struct touched *x, bool for_write);
 /* Takes the step, if it is legal. */
 bool order_step(struct order *o, const struct program *p, const struct step *s);
