@@ -63,6 +63,7 @@ help:
 	@echo 'make demo       each workload native, under 50 % swap, under 50 % plan, as one table'
 	@echo 'make test       the whole suite'
 	@echo 'make asan tsan  the suite under AddressSanitizer+UBSan, the threaded parts under ThreadSanitizer'
+	@echo 'make adversary  20,000 programs drawn from seeds, on a device that is as unkind as it may be (COUNT=n SEED=s)'
 	@echo 'make fuzz       the readers under libFuzzer, a minute each'
 	@echo 'make bench      build/bench.json'
 	@echo 'make pytorch    build/pytorch/bin/python: PyTorch for the simulated GPU (gigabytes; VERSION=2.11.0 another one)'

@@ -18,3 +18,11 @@ $(PR_DIR)/kernels.so: tests/programs/kernels.c | $(DEPS_STAMP)
 ifneq ($(SIMGPU_SRC),)
 ALL_TARGETS += $(PR_PROG) $(PR_DIR)/random_api $(PR_DIR)/kernels.so
 endif
+
+# programs drawn from seeds, under the adversary
+COUNT ?= 20000
+SEED  ?= 1
+.PHONY: adversary
+adversary: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory -j2 B=$(B) SAN=$(SAN) build-all
+	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) python3 tests/system/adversary.py --count $(COUNT) --seed $(SEED)

@@ -16,7 +16,7 @@ static __thread struct {
     uint32_t sizes[5], cap_words, round;
     int n_sizes, n_streams;
     unsigned host_percent, foreign_percent; /* how orders are made; frees on a stream that did not use the memory */
-    bool in_round;                          /* a body that is repeated */
+    bool in_round, training;                /* a body that is repeated; which keeps what it needs */
     int first_tensor;                       /* of this round */
 } d;
 
@@ -184,15 +184,19 @@ static int new_tensor(int stream, uint32_t words)
     int n = 0;
     for (int i = 0; i < d.p->n_tensors; i++)
         n += d.o.tensor[i].live;
-    while (n > MOST_LIVE || (live_words() + words > d.cap_words && n > 2)) {
-        free_tensor(any_tensor(false, 0));
+    while (!d.training && (n > MOST_LIVE || (live_words() + words > d.cap_words && n > 2))) {
+        int old = any_tensor(false, 0);
+        if (d.in_round && old < d.first_tensor) /* it lives across rounds, which are to be alike */
+            break;
+        free_tensor(old);
         n--;
     }
     if (d.p->n_tensors == MAX_TENSORS)
         return any_tensor(false, 0);
     int t = d.p->n_tensors++;
-    d.p->words[t] = words;
-    emit(step(chance(3) && !d.in_round ? V_ALLOC_SYNC : V_ALLOC, stream, t, -1, -1));
+    struct step s = step(chance(3) && !d.in_round ? V_ALLOC_SYNC : V_ALLOC, stream, t, -1, -1);
+    s.value = words;
+    emit(s);
     return t;
 }
 
@@ -207,6 +211,13 @@ static int target(int stream)
     return t;
 }
 
+/* t[0] = f(in), or of it and itself where a map would be very many launches. */
+static struct step map_step(int s, int out, int in)
+{
+    bool far = d.o.tensor[out].words > 8 * d.o.tensor[in].words;
+    return far ? step(V_JOIN, s, out, in, in) : step(V_MAP, s, out, in, -1);
+}
+
 /* ---- actions ------------------------------------------------------------------------------------------------------------- */
 
 static void act_kernel(void)
@@ -219,7 +230,7 @@ static void act_kernel(void)
     }
     switch (draw(7)) {
     case 0:
-        emit_ready(step(V_MAP, s, out, a, -1));
+        emit_ready(map_step(s, out, a));
         break;
     case 1:
     case 2:
@@ -357,7 +368,7 @@ static void act_hand_on(void)
     int out = new_tensor(b, words);
     if (!d.o.tensor[t].live) /* it made room */
         return;
-    emit_ready(step(V_MAP, b, out, t, -1));
+    emit_ready(map_step(b, out, t));
     if (in >= 0 && d.o.tensor[in].live && in != t && in != out)
         emit_ready(step(V_JOIN, a, in, t, out));
     if (d.o.tensor[t].sync)
@@ -420,22 +431,70 @@ static void join_all(bool host)
             emit_event(V_WAIT, s, 1);
 }
 
+/* One step of training: values are saved on the way forward and used on the way back, the last one first. */
+static void train(unsigned layers)
+{
+    int saved[16], w = any_tensor(true, 0), s = any_stream();
+    saved[0] = new_tensor(s, any_size());
+    emit_ready(step(chance(50) ? V_UP_PAGED : V_RANDOM, s, saved[0], -1, -1));
+    for (unsigned i = 0; i < layers; i++) {
+        s = chance(60) ? s : any_stream();
+        int in = saved[i], out = saved[i + 1] = new_tensor(s, any_size());
+        emit_ready(chance(70) && w >= 0 ? step(V_JOIN, s, out, in, w) : map_step(s, out, in));
+        if (chance(20))
+            emit_ready(step(V_RELU, s, out, -1, -1));
+        if (chance(20))
+            emit_ready(step(V_ADD, s, out, in, -1));
+        if (chance(15)) { /* a workspace */
+            int x = new_tensor(s, any_size());
+            if (chance(70))
+                emit_ready(map_step(s, x, out));
+            free_tensor(x);
+        }
+    }
+    int g = new_tensor(s, d.o.tensor[saved[layers]].words);
+    emit_ready(map_step(s, g, saved[layers]));
+    if (chance(60))
+        emit_ready(step(V_DOWN_PAGED, s, -1, g, -1));
+    for (unsigned i = layers + 1; i-- > 0;) {
+        s = chance(60) ? s : any_stream();
+        int next = new_tensor(s, d.o.tensor[saved[i]].words);
+        emit_ready(step(V_JOIN, s, next, g, saved[i]));
+        free_tensor(saved[i]);
+        free_tensor(g);
+        g = next;
+    }
+    if (w >= 0)
+        emit_ready(step(V_ADD, s, w, g, -1));
+    free_tensor(g);
+}
+
 /* A loop: the same steps again and again, now and then others. Tensors from before live on. */
 static void rounds(void)
 {
-    uint64_t body = d.rng, after;
-    unsigned n = 6 + draw(9), length = 8 + draw(16), odd = chance(30) ? 3 + draw(4) : 0;
-    bool host = chance(50);
+    uint64_t body, after;
+    bool host = chance(50), many = chance(25);
+    unsigned n = many ? 30 + draw(30) : 6 + draw(9), length = 8 + draw(many ? 8 : 16), odd = chance(30) ? 3 + draw(4) : 0;
+    bool training = chance(60);
+    while (any_tensor(false, 0) >= 0 && live_words() > 12 * PAGE_WORDS) /* little lives on: room for a plan */
+        free_tensor(any_tensor(false, 0));
+    unsigned layers = 3 + draw(10);
+    body = d.rng;
     d.in_round = true;
-    for (d.round = 1; d.round <= n && d.p->n_tensors + 40 < MAX_TENSORS; d.round++) {
+    for (d.round = 1; d.round <= n; d.round++) {
         d.rng = odd && d.round % odd == 0 ? body ^ 0x5bd1e995u : body;
         join_all(host);
         d.first_tensor = d.p->n_tensors;
-        for (unsigned k = 0; k < length; k++)
+        d.training = training;
+        if (training)
+            train(layers);
+        d.training = false;
+        for (unsigned k = 0; k < length && !training; k++)
             act();
         for (int i = d.first_tensor; i < d.p->n_tensors; i++)
             if (d.o.tensor[i].live)
                 free_tensor(i);
+        d.p->n_tensors = d.first_tensor; /* their numbers serve again */
     }
     after = d.rng;
     d.in_round = false;

@@ -175,7 +175,7 @@ static bool step_on_stream(struct order *o, const struct program *p, const struc
     take_operands(o, s, stream);
     switch (s->verb) {
     case V_ALLOC:
-        t->words = p->words[s->t[0]];
+        t->words = s->value;
         t->live = true;
         t->filled = t->sync = false;
         break;
@@ -209,7 +209,7 @@ bool order_step(struct order *o, const struct program *p, const struct step *s)
     case V_ALLOC_SYNC:
         if (!t || t->live)
             return false;
-        t->words = p->words[s->t[0]];
+        t->words = s->value;
         t->live = t->sync = true;
         t->filled = false;
         host_wrote(&t->touched);

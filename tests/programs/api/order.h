@@ -20,9 +20,9 @@ enum stream_kind { STREAM_NONE, STREAM_FREE, STREAM_BLOCKING, STREAM_LEGACY, STR
  * created and destroyed by the program. */
 
 enum verb {
-    V_ALLOC,      /* t[0] on stream; cuMemAllocAsync */
+    V_ALLOC,      /* t[0] on stream, `value` words; cuMemAllocAsync */
     V_FREE,       /* cuMemFreeAsync */
-    V_ALLOC_SYNC, /* cuMemAlloc */
+    V_ALLOC_SYNC, /* the same by cuMemAlloc */
     V_FREE_SYNC,  /* cuMemFree: waits for everything */
     V_MAP,        /* t[0] = f(t[1]) */
     V_JOIN,       /* t[0] = f(t[1], t[2]) */
@@ -102,7 +102,6 @@ struct program {
     int n_steps, n_tensors;
     bool helper; /* a second thread takes part */
     struct step step[MAX_STEPS];
-    uint32_t words[MAX_TENSORS];
     struct order start; /* kinds of streams */
 };
 

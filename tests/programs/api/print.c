@@ -12,14 +12,17 @@ static const char *stream_name(const struct program *p, int s, char *text)
 void print_program(const struct program *p)
 {
     char name[32];
+    static uint32_t words[MAX_TENSORS];
     printf("seed %llu: %d steps\n", (unsigned long long)p->seed, p->n_steps);
     for (int i = 0; i < p->n_steps; i++) {
         const struct step *s = &p->step[i];
         const struct verb_row *v = &verb_row[s->verb];
         printf("%5d  %s", i, v->name);
+        if (s->verb == V_ALLOC || s->verb == V_ALLOC_SYNC)
+            words[s->t[0]] = s->value;
         for (int k = 0; k < 3; k++)
             if (s->t[k] >= 0)
-                printf("%s t%d[%u]", k && s->t[k - 1] >= 0 ? "," : "", s->t[k], p->words[s->t[k]]);
+                printf("%s t%d[%u]", k && s->t[k - 1] >= 0 ? "," : "", s->t[k], words[s->t[k]]);
         if (v->host_reads || v->host_writes || s->verb == V_HOST_READ || s->verb == V_HOST_WRITE)
             printf(" host%d", s->host);
         if (s->verb >= V_RECORD && s->verb <= V_POLL_EVENT)

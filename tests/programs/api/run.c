@@ -23,6 +23,7 @@ struct run {
     CUstream stream[MAX_STREAMS];
     CUevent event[MAX_EVENTS];
     CUdeviceptr tensor[MAX_TENSORS];
+    uint32_t words[MAX_TENSORS];
     struct call {
         uint32_t *buffer;
         uint32_t value;
@@ -88,15 +89,14 @@ static void call_write(void *arg)
         MUST(cuLaunchKernel(f, 8, 1, 1, 64, 1, 1, 0, s, args_, NULL));                                                 \
     } while (0)
 
-static void launch(struct run *r, const struct step *s, CUstream to)
+static void launch(const struct run *r, const struct step *s, CUstream to)
 {
-    const struct program *p = r->p;
     CUdeviceptr t[3] = {0};
     uint32_t n[3] = {0}, all = 0xffffffffu, k = s->value;
     for (int i = 0; i < 3; i++)
         if (s->t[i] >= 0) {
             t[i] = r->tensor[s->t[i]];
-            n[i] = p->words[s->t[i]];
+            n[i] = r->words[s->t[i]];
         }
     switch (s->verb) {
     case V_MAP:
@@ -153,7 +153,9 @@ static void do_step(struct run *r, int i)
     const struct step *s = &r->p->step[i];
     CUstream to = r->stream[s->stream];
     CUdeviceptr a = s->t[0] >= 0 ? r->tensor[s->t[0]] : 0, b = s->t[1] >= 0 ? r->tensor[s->t[1]] : 0;
-    uint32_t n = s->t[0] >= 0 ? r->p->words[s->t[0]] : 0, m = s->t[1] >= 0 ? r->p->words[s->t[1]] : 0;
+    if (s->verb == V_ALLOC || s->verb == V_ALLOC_SYNC)
+        r->words[s->t[0]] = s->value;
+    uint32_t n = s->t[0] >= 0 ? r->words[s->t[0]] : 0, m = s->t[1] >= 0 ? r->words[s->t[1]] : 0;
     uint32_t *h = pinned[r->side][s->host];
     struct call *c = &r->calls[i];
     *c = (struct call){h, s->value, &r->notes[i]};
