@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,27 +171,87 @@ int cli_infeasible(const char *fmt, ...)
 
 int cli_is_terminal(void) { return isatty(STDERR_FILENO); }
 
-void cli_progress(const char *fmt, ...)
+/* What stands on the terminal's line, and who may write there: the solver's own thread, or the ticker's. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+    int running, stop;
+    char what[160];
+    double most_s;
+    struct timespec began, last;
+} tick = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+
+static double cli_since(const struct timespec *t)
 {
-    static struct timespec last;
     struct timespec now;
-    char line[160];
-    va_list ap;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)(now.tv_sec - t->tv_sec) + (double)(now.tv_nsec - t->tv_nsec) * 1e-9;
+}
+
+/* With the lock held. */
+static void cli_show(void)
+{
+    char line[240];
     int n;
 
-    if (!cli_is_terminal())
-        return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((double)(now.tv_sec - last.tv_sec) + (double)(now.tv_nsec - last.tv_nsec) * 1e-9 < 0.1)
-        return;
-    last = now;
-    va_start(ap, fmt);
-    n = vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
+    if (tick.running && tick.most_s > 0)
+        n = snprintf(line, sizeof(line), "%s, %.0f s of %.0f s at most", tick.what, cli_since(&tick.began), tick.most_s);
+    else if (tick.running)
+        n = snprintf(line, sizeof(line), "%s, %.0f s", tick.what, cli_since(&tick.began));
+    else
+        n = snprintf(line, sizeof(line), "%s", tick.what);
     n = n < (int)sizeof(line) ? n : (int)sizeof(line) - 1;
     fprintf(stderr, "\r%-*s", cli_shown, line);
     fflush(stderr);
     cli_shown = n > cli_shown ? n : cli_shown;
+}
+
+static void *cli_tick(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&tick.lock);
+    while (!tick.stop) {
+        struct timespec at;
+
+        clock_gettime(CLOCK_REALTIME, &at);
+        at.tv_sec++;
+        if (pthread_cond_timedwait(&tick.wake, &tick.lock, &at) == ETIMEDOUT)
+            cli_show();
+    }
+    pthread_mutex_unlock(&tick.lock);
+    return NULL;
+}
+
+void cli_ticker(const char *what, double most_s)
+{
+    if (!cli_is_terminal() || tick.running)
+        return;
+    snprintf(tick.what, sizeof(tick.what), "%s", what);
+    tick.most_s = most_s;
+    tick.stop = 0;
+    clock_gettime(CLOCK_REALTIME, &tick.began);
+    tick.running = 1;
+    if (pthread_create(&tick.thread, NULL, cli_tick, NULL))
+        tick.running = 0; /* no thread: no seconds */
+}
+
+void cli_progress(const char *fmt, ...)
+{
+    va_list ap;
+
+    /* trylock: a child that a solver forked may have been born while the lock was held */
+    if (!cli_is_terminal() || pthread_mutex_trylock(&tick.lock))
+        return;
+    if (cli_since(&tick.last) >= 0.1) {
+        clock_gettime(CLOCK_REALTIME, &tick.last);
+        va_start(ap, fmt);
+        vsnprintf(tick.what, sizeof(tick.what), fmt, ap);
+        va_end(ap);
+        cli_show();
+    }
+    pthread_mutex_unlock(&tick.lock);
 }
 
 int cli_finish(int rc)
@@ -207,102 +268,17 @@ int cli_finish(int rc)
 
 void cli_progress_end(void)
 {
+    if (tick.running) {
+        pthread_mutex_lock(&tick.lock);
+        tick.stop = 1;
+        pthread_cond_signal(&tick.wake);
+        pthread_mutex_unlock(&tick.lock);
+        pthread_join(tick.thread, NULL);
+        tick.running = 0;
+    }
     if (!cli_shown)
         return;
     fprintf(stderr, "\r%*s\r", cli_shown, "");
     fflush(stderr);
     cli_shown = 0;
-}
-
-/* ---- options ------------------------------------------------------------------------------------------------------- */
-
-static void cli_usage(const char *usage, const struct cli_option *o)
-{
-    printf("usage: remat %s\n", usage);
-    if (o->name)
-        printf("\n");
-    for (; o->name; o++) {
-        char left[64];
-        int n = 0;
-
-        if (o->letter)
-            n = snprintf(left, sizeof(left), "-%c, ", o->letter);
-        n += snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
-        printf("  %-26s%s\n", left, o->help);
-    }
-}
-
-static const struct cli_option *cli_find(const struct cli_option *o, const char *arg, const char **value)
-{
-    *value = NULL;
-    for (; o->name; o++) {
-        size_t n = strlen(o->name);
-
-        if (arg[1] == '-') {
-            if (!strncmp(arg + 2, o->name, n) && (!arg[2 + n] || arg[2 + n] == '=')) {
-                *value = arg[2 + n] ? arg + 3 + n : NULL;
-                return o;
-            }
-        } else if (o->letter && arg[1] == o->letter && (o->arg || !arg[2])) {
-            *value = arg[2] ? arg + 2 : NULL;
-            return o;
-        }
-    }
-    return NULL;
-}
-
-int cli_parse(int argc, char **argv, const char *usage, const struct cli_option *table, const char **operands, size_t max,
-              size_t *n_operands)
-{
-    const char *value;
-    size_t n = 0;
-    int i, options = 1, stdin_uses = 0;
-
-    for (i = 1; i < argc; i++) {
-        const struct cli_option *o;
-
-        if (!options || argv[i][0] != '-' || !argv[i][1]) {
-            if (n == max) {
-                cli_bad("%s: unexpected argument \"%s\" (remat %s --help)", argv[0], argv[i], argv[0]);
-                return -EINVAL;
-            }
-            operands[n++] = argv[i];
-            stdin_uses += !strcmp(argv[i], "-");
-            if (stdin_uses > 1) {
-                cli_bad("%s: standard input (-) can be read only once", argv[0]);
-                return -EINVAL;
-            }
-            continue;
-        }
-        if (!strcmp(argv[i], "--")) {
-            options = 0;
-            continue;
-        }
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            cli_usage(usage, table);
-            return 1;
-        }
-        o = cli_find(table, argv[i], &value);
-        if (!o) {
-            cli_bad("%s: unknown option \"%s\" (remat %s --help)", argv[0], argv[i], argv[0]);
-            return -EINVAL;
-        }
-        if (!o->arg) {
-            if (value) {
-                cli_bad("%s: --%s takes no value", argv[0], o->name);
-                return -EINVAL;
-            }
-            ++*(int *)o->to;
-            continue;
-        }
-        if (!value && ++i < argc)
-            value = argv[i];
-        if (!value) {
-            cli_bad("%s: --%s needs %s", argv[0], o->name, o->arg);
-            return -EINVAL;
-        }
-        *(const char **)o->to = value;
-    }
-    *n_operands = n;
-    return 0;
 }

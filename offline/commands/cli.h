@@ -1,6 +1,6 @@
-/* Command-line odds and ends shared by the commands: sizes, options, messages, progress.
+/* Command-line odds and ends shared by the commands: sizes, messages, progress. Options: options.h.
  *
- * Threads: the main thread only.
+ * Threads: the main thread only; cli_progress any.
  * Errors: parse functions return 0 or -EINVAL; commands return the process's exit code:
  * 0 fine, 1 a check said no, output that cannot be written, or an internal failure, 2 bad usage or bad input,
  * 3 a limit that no plan meets.
@@ -24,22 +24,6 @@ int cli_size(const char *text, int64_t whole_bytes, int64_t *bytes);
 int cli_long(const char *text, int64_t min, int64_t max, int64_t *out);
 int cli_real(const char *text, double min, double max, double *out);
 
-/* Options. A table ends with a zeroed row. `arg` NULL: a flag (counted into *(int *)to); otherwise the
- * option takes an argument, stored as const char * in *(const char **)to. Both "--name VALUE" and "--name=VALUE"
- * work, "-o VALUE" and "-oVALUE" for one-letter aliases; "--" ends the options. */
-struct cli_option {
-    const char *name;  /* without dashes */
-    char letter;       /* 0: none */
-    const char *arg;   /* its name in the usage text; NULL: a flag */
-    void *to;
-    const char *help;  /* one line */
-};
-
-/* Parse argv[1..]: fills the options, leaves operands in operands[0..*n_operands) (borrowed; room for max). Returns
- * 0; 1 if --help was asked (usage printed on standard output: exit CLI_OK); -EINVAL after one line on stderr. */
-int cli_parse(int argc, char **argv, const char *usage, const struct cli_option *table, const char **operands,
-              size_t max, size_t *n_operands);
-
 /* One line on stderr, "remat: ...". Returns CLI_BAD so that a command can `return cli_bad(...)`. */
 int cli_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));       /* same, returns CLI_FAIL */
@@ -49,8 +33,10 @@ int cli_infeasible(const char *fmt, ...) __attribute__((format(printf, 1, 2))); 
 int cli_finish(int rc);
 
 /* Progress: one line that rewrites itself, only if stderr is a terminal (cli_is_terminal); at most ten a second.
- * cli_progress_end clears it. */
+ * cli_progress_end clears it. Between cli_ticker and cli_progress_end a thread adds the seconds that have passed, so that
+ * a solver that says nothing is seen to work; `most_s` 0: no limit to tell. */
 int cli_is_terminal(void);
+void cli_ticker(const char *what, double most_s);
 void cli_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_progress_end(void);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "offline/commands/cli.h"
+#include "offline/commands/options.h"
 #include "offline/model/sim.h"
 
 static void check_string(const char *s)
@@ -20,15 +21,14 @@ static void check_string(const char *s)
 int cmd_check(int argc, char **argv)
 {
     const char *files[2], *limit_text = NULL;
-    const struct cli_option table[] = {{"limit", 0, "SIZE|PCT", &limit_text, "hold the plan to this limit, not to its own"},
-                                       {0}};
+    const struct option_bind binds[] = {{"limit", &limit_text}, {0}};
     char err[512];
     struct graph *g = NULL;
     struct plan p = {0};
     struct sim_result r;
     int64_t limit = 0;
     size_t n;
-    int rc = cli_parse(argc, argv, "check TRACE PLAN [--limit SIZE|PCT]", table, files, 2, &n);
+    int rc = options_parse(argc, argv, binds, files, 2, &n);
 
     if (rc)
         return rc > 0 ? CLI_OK : CLI_BAD;

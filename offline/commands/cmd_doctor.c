@@ -4,6 +4,7 @@
  *   ok    fine      note  works, with this in mind      BAD  does not work; what to do
  */
 #include "offline/commands/cli.h"
+#include "offline/commands/options.h"
 #include "offline/commands/launch.h"
 #include "preload/cuda_abi.h"
 
@@ -231,9 +232,9 @@ static void check_pytorch(void)
 
 int cmd_doctor(int argc, char **argv)
 {
-    const struct cli_option table[] = {{0}};
+    const struct option_bind binds[] = {{0}};
     size_t n;
-    int rc = cli_parse(argc, argv, "doctor", table, NULL, 0, &n);
+    int rc = options_parse(argc, argv, binds, NULL, 0, &n);
     if (rc)
         return rc > 0 ? CLI_OK : CLI_BAD;
     check_library();

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "offline/commands/cli.h"
+#include "offline/commands/options.h"
 #include "offline/model/sim.h"
 #include "offline/solvers/solver.h"
 
@@ -94,6 +95,8 @@ static int plan_solve(const struct plan_request *q, const struct graph *g, const
 
     if (rc)
         return rc;
+    if (o.progress)
+        cli_ticker(s->name, o.time_limit_s);
     rc = solver_run(s, g, &o, p, &r);
     cli_progress_end();
     if (rc == -ENOSPC || rc == -ETIME) {
@@ -117,21 +120,21 @@ static int plan_solve(const struct plan_request *q, const struct graph *g, const
 int cmd_plan(int argc, char **argv)
 {
     struct plan_request q = {.solver = "auto"};
-    const struct cli_option table[] = {
-        {"limit", 0, "SIZE|PCT", &q.limit, "memory limit; a percentage is of the trace's unconstrained peak"},
-        {"solver", 0, "NAME", &q.solver, "auto (default), chain, chain-float, mincut, anneal, milp, chen-sqrt, ..."},
-        {"offload", 0, NULL, &q.offload, "allow copies to the host"},
-        {"time-limit", 0, "SEC", &q.time_limit, "wall-clock seconds the solver may take"},
-        {"seed", 0, "N", &q.seed, "seed of randomized solvers (default 1)"},
-        {"output", 'o', "PLAN", &q.out, "write the plan here (- for standard output)"},
-        {"json", 0, NULL, &q.json, "print the result as one JSON object"},
+    const struct option_bind binds[] = {
+        {"limit", &q.limit},
+        {"solver", &q.solver},
+        {"offload", &q.offload},
+        {"time-limit", &q.time_limit},
+        {"seed", &q.seed},
+        {"output", &q.out},
+        {"json", &q.json},
         {0}};
     const struct solver *s;
     struct graph *g = NULL;
     struct plan p = {0};
-    char err[512];
+    char err[512], hint[128];
     size_t n = 0;
-    int rc = cli_parse(argc, argv, "plan TRACE --limit SIZE|PCT [options]", table, &q.trace, 1, &n);
+    int rc = options_parse(argc, argv, binds, &q.trace, 1, &n);
 
     if (rc)
         return rc > 0 ? CLI_OK : CLI_BAD;
@@ -141,8 +144,8 @@ int cmd_plan(int argc, char **argv)
         return cli_bad("plan: --json and -o - both want standard output");
     s = solver_find(q.solver);
     if (!s)
-        return cli_bad(solver_known(q.solver) ? "plan: this build has no solver \"%s\"" : "plan: no solver \"%s\" (remat plan --help)",
-                       q.solver);
+        return cli_bad(solver_known(q.solver) ? "plan: this build has no solver \"%s\"%s" : "plan: no solver \"%s\"%s (remat plan --help)",
+                       q.solver, options_hint(q.solver, options_values("plan", "solver"), hint, sizeof(hint)));
     if (graph_load(q.trace, &g, err, sizeof(err)))
         return cli_bad("%s", err);
     rc = plan_solve(&q, g, s, &p);

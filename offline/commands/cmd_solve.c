@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "offline/commands/cli.h"
+#include "offline/commands/options.h"
 #include "offline/model/json_read.h"
 #include "offline/solvers/solver.h"
 
@@ -83,14 +84,13 @@ int cmd_solve(int argc, char **argv)
 {
     const char *file = NULL, *name = NULL, *slots = NULL, *time_limit = NULL, *seed = NULL;
     int json = 0, reorder = 0, rc;
-    const struct cli_option table[] = {
-        {"solver", 0, "NAME", &name, "rotor-chain-v1: chain (default), chain-float, revolve, chen-sqrt, chen-greedy; "
-                                     "mincut-v1: mincut; checkmate-v1: milp (default), milp-lp, anneal"},
-        {"slots", 0, "N", &slots, "memory slots of the chain programs (default: chosen, then refined)"},
-        {"time-limit", 0, "SEC", &time_limit, "wall-clock seconds the solver may take"},
-        {"seed", 0, "N", &seed, "seed of randomized solvers (default 1)"},
-        {"reorder", 0, NULL, &reorder, "let the solver change the order of ops where the model allows it"},
-        {"json", 0, NULL, &json, "print the result as one JSON object"},
+    const struct option_bind binds[] = {
+        {"solver", &name},
+        {"slots", &slots},
+        {"time-limit", &time_limit},
+        {"seed", &seed},
+        {"reorder", &reorder},
+        {"json", &json},
         {0}};
     const struct instance_solver *s = NULL;
     struct instance_result r = {0};
@@ -101,7 +101,7 @@ int cmd_solve(int argc, char **argv)
     int64_t v = 0, seed_n = 1;
     size_t n = 0;
 
-    rc = cli_parse(argc, argv, "solve INSTANCE [--solver S] [--slots N] [--time-limit SEC] [--json]", table, &file, 1, &n);
+    rc = options_parse(argc, argv, binds, &file, 1, &n);
     if (rc)
         return rc > 0 ? CLI_OK : CLI_BAD;
     if (n != 1)

@@ -2,6 +2,7 @@
  * has ended (the kernel holds no lock on it any more) is removed.
  */
 #include "offline/commands/cli.h"
+#include "offline/commands/options.h"
 #include "policy/process/status.h"
 
 #include <dirent.h>
@@ -146,11 +147,11 @@ static int print_json(const struct seen *list, size_t n)
 int cmd_status(int argc, char **argv)
 {
     int json = 0;
-    const struct cli_option table[] = {{"json", 0, NULL, &json, "one JSON object"}, {0}};
+    const struct option_bind binds[] = {{"json", &json}, {0}};
     size_t n_operands, n = 0;
     struct seen *list = NULL;
     char dir[PATH_MAX];
-    int rc = cli_parse(argc, argv, "status [--json]", table, NULL, 0, &n_operands);
+    int rc = options_parse(argc, argv, binds, NULL, 0, &n_operands);
     if (rc)
         return rc > 0 ? CLI_OK : CLI_BAD;
     for (int i = 0; !rc && status_dir(i, dir, sizeof dir); i++)

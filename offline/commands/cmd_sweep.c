@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "offline/commands/cli.h"
+#include "offline/commands/options.h"
 #include "offline/model/graph.h"
 #include "offline/solvers/solver.h"
 
@@ -57,8 +58,10 @@ static int sweep_limit(struct sweep *s, const char *text)
 static int sweep_solver(struct sweep *s, const char *text)
 {
     const struct solver *solver = solver_find(text);
+    char hint[128];
     if (!solver)
-        return cli_bad(solver_known(text) ? "sweep: this build has no solver \"%s\"" : "sweep: no solver \"%s\"", text);
+        return cli_bad(solver_known(text) ? "sweep: this build has no solver \"%s\"%s" : "sweep: no solver \"%s\"%s", text,
+                       options_hint(text, options_values("plan", "solver"), hint, sizeof hint));
     if (s->n_solvers == SWEEP_MAX)
         return cli_bad("sweep: --solvers: more than %d", SWEEP_MAX);
     s->solver[s->n_solvers++] = solver;
@@ -161,19 +164,19 @@ static int sweep_fill(const struct sweep_request *q, struct sweep *s)
 int cmd_sweep(int argc, char **argv)
 {
     struct sweep_request q = {.limits = "100%,90%,80%,70%,60%,50%,40%,30%"};
-    const struct cli_option table[] = {
-        {"limits", 0, "LIST", &q.limits, "limits, separated by commas (default 100%,90%,...,30% of the unconstrained peak)"},
-        {"solvers", 0, "LIST", &q.solvers, "solvers, separated by commas (default: all)"},
-        {"time-limit", 0, "SEC", &q.time_limit, "wall-clock seconds for each plan (default 3)"},
-        {"seed", 0, "N", &q.seed, "seed of randomized solvers (default 1)"},
-        {"offload", 0, NULL, &q.offload, "allow copies to the host"},
-        {"csv", 0, NULL, &q.csv, "print comma-separated values"},
-        {"json", 0, NULL, &q.json, "print one JSON object"},
+    const struct option_bind binds[] = {
+        {"limits", &q.limits},
+        {"solvers", &q.solvers},
+        {"time-limit", &q.time_limit},
+        {"seed", &q.seed},
+        {"offload", &q.offload},
+        {"csv", &q.csv},
+        {"json", &q.json},
         {0}};
     struct graph *g = NULL;
     char err[512];
     size_t n = 0;
-    int rc = cli_parse(argc, argv, "sweep TRACE [options]", table, &q.trace, 1, &n);
+    int rc = options_parse(argc, argv, binds, &q.trace, 1, &n);
     if (rc)
         return rc > 0 ? CLI_OK : CLI_BAD;
     if (n != 1)

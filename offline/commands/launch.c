@@ -2,6 +2,7 @@
 #include "offline/commands/launch.h"
 
 #include "offline/commands/cli.h"
+#include "offline/commands/options.h"
 #include "offline/solvers/solver.h"
 #include "tracer/output.h"
 
@@ -321,12 +322,14 @@ static int set_host_swap(const char *text)
 
 static int set_word(const char *option, const char *name, const char *value, const char *const *words, const char *all)
 {
+    char hint[128];
     if (!value)
         return 0;
     for (; *words; words++)
         if (strcmp(value, *words) == 0)
             return set(name, value);
-    return launch_bad("--%s %s: it takes one of %s", option, value, all);
+    return launch_bad("--%s %s: it takes one of %s%s", option, value, all,
+                      options_hint(value, options_values("run", option), hint, sizeof hint));
 }
 
 /* Paths are made absolute: the program may change its folder before the library opens them. */
@@ -393,8 +396,10 @@ static int set_plan(const struct launch_settings *s)
 
 static int set_solver(const char *name)
 {
+    char hint[128];
     if (name && !solver_known(name))
-        return launch_bad("--solver %s: no such solver (remat plan --help lists them)", name);
+        return launch_bad("--solver %s: no such solver (remat plan --help lists them)%s", name,
+                          options_hint(name, options_values("run", "solver"), hint, sizeof hint));
     return set("REMAT_SOLVER", name);
 }
 

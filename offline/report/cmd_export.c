@@ -5,6 +5,7 @@
  *   sqlite      tables meta, buffers, ops, operands, steps
  *   dot         the graph of ops for Graphviz, an edge per value and consumer
  */
+#include <ctype.h>
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "offline/commands/cli.h"
+#include "offline/commands/options.h"
 #include "offline/model/graph.h"
 #include "offline/model/plan.h"
 #include "offline/model/sched.h"
@@ -473,10 +475,19 @@ static const struct {
     int (*write)(struct export *x);
 } formats[] = {{"perfetto", export_perfetto}, {"memory-viz", export_memory_viz}, {"dot", export_dot}, {"sqlite", export_sqlite}};
 
+/* PyTorch spells it memory_viz. */
+static int same_word(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++)
+        if (tolower((unsigned char)(*a == '_' ? '-' : *a)) != *b)
+            return 0;
+    return *a == *b;
+}
+
 static int export_write(struct export *x, const char *format)
 {
     for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
-        if (strcmp(format, formats[k].name))
+        if (!same_word(format, formats[k].name))
             continue;
         struct output o;
         char err[512];
@@ -490,7 +501,9 @@ static int export_write(struct export *x, const char *format)
         }
         return output_commit(&o, err, sizeof err) ? cli_fail("export: %s", err) : CLI_OK;
     }
-    return cli_bad("export: no format \"%s\": perfetto, sqlite, dot or memory-viz", format);
+    char hint[128];
+    return cli_bad("export: no format \"%s\"%s (perfetto, sqlite, dot, memory-viz)", format,
+                   options_hint(format, options_values("export", "format"), hint, sizeof hint));
 }
 
 static int export_run(const struct graph *g, const char *plan_path, const char *format, const char *out)
@@ -520,13 +533,11 @@ static int export_run(const struct graph *g, const char *plan_path, const char *
 int cmd_export(int argc, char **argv)
 {
     const char *operand[2] = {0}, *format = NULL, *out = NULL;
-    const struct cli_option table[] = {{"format", 0, "FORMAT", &format, "perfetto, sqlite, dot or memory-viz"},
-                                       {"output", 'o', "OUT", &out, "the file to write (- for standard output)"},
-                                       {0}};
+    const struct option_bind binds[] = {{"format", &format}, {"output", &out}, {0}};
     struct graph *g = NULL;
     char err[512];
     size_t n = 0;
-    int rc = cli_parse(argc, argv, "export TRACE [PLAN] --format FORMAT -o OUT", table, operand, 2, &n);
+    int rc = options_parse(argc, argv, binds, operand, 2, &n);
     if (rc)
         return rc > 0 ? CLI_OK : CLI_BAD;
     if (n < 1 || !format || !out)

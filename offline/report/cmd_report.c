@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "offline/commands/cli.h"
+#include "offline/commands/options.h"
 #include "offline/model/graph.h"
 #include "offline/model/plan.h"
 #include "offline/model/sched.h"
@@ -364,11 +365,11 @@ static int report_write(struct report *p, const char *out)
 int cmd_report(int argc, char **argv)
 {
     const char *operand[REPORT_PLANS + 1] = {0}, *out = NULL;
-    const struct cli_option table[] = {{"output", 'o', "OUT", &out, "the page to write (- for standard output)"}, {0}};
+    const struct option_bind binds[] = {{"output", &out}, {0}};
     struct graph *g = NULL;
     char err[512];
     size_t n = 0;
-    int rc = cli_parse(argc, argv, "report TRACE [PLAN...] -o OUT.html", table, operand, REPORT_PLANS + 1, &n);
+    int rc = options_parse(argc, argv, binds, operand, REPORT_PLANS + 1, &n);
     if (rc)
         return rc > 0 ? CLI_OK : CLI_BAD;
     if (n < 1 || !out)

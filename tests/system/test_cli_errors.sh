@@ -42,7 +42,13 @@ for f in "$here"/../corpus/instance_*.json; do
 done
 
 t=$golden/mlp.json
-refuse "no command" plam "$t"
+refuse 'no command "plam"; did you mean "plan"?' plam "$t"
+refuse 'no command "frobnicate" (' frobnicate
+refuse 'did you mean "--solver"?' plan "$t" --limit 50% --slover none
+refuse 'did you mean "--time-limit"?' plan "$t" --limit 50% --time-limt=3
+refuse 'did you mean "mincut"?' plan "$t" --limit 50% --solver min-cut
+refuse 'did you mean "memory-viz"?' export "$t" --format memory-vis -o "$tmp/x"
+refuse 'did you mean "chain-float"?' sweep "$t" --solvers chain-flot
 refuse "give a trace" plan
 refuse "give a trace and --limit" plan "$t"
 refuse "--limit" plan "$t" --limit
@@ -70,6 +76,22 @@ WANT=2
 # a file that cannot be written is a failure of ours, not of the input
 "$remat" plan "$t" --limit 100% --solver none -o "$tmp/no/such/dir/p.json" >/dev/null 2>"$tmp/err"
 [ $? -eq 1 ] && grep -q "cannot write" "$tmp/err" || fail "unwritable plan: $(cat "$tmp/err")"
+
+# PyTorch's spelling; every solver that the table of options names is one
+for f in memory_viz Memory-Viz memory-viz; do "$remat" export "$t" --format $f -o "$tmp/x" || fail "--format $f"; done
+for s in $("$remat" plan --help | tr -d '\n' | sed -n 's/.*who makes the plan: \([^()]*\)(.*/\1/p' | tr -d ','); do
+  "$remat" plan "$t" --limit 200% --solver $s --time-limit 0.1 >/dev/null 2>"$tmp/err" || [ $? -eq 3 ] || fail "--solver $s: $(cat "$tmp/err")"
+  solvers=$((${solvers:-0} + 1))
+done
+[ "${solvers:-0}" -eq 11 ] || fail "${solvers:-0} solvers in plan --help"
+for c in -V --version; do "$remat" $c | grep -qE '^remat [0-9]+\.[0-9]+' || fail "$c"; done
+for c in $("$remat" --help | sed -n 's/^  remat \([a-z]*\) .*/\1/p'); do
+  "$remat" $c --help >"$tmp/out" && grep -q "^usage: remat $c" "$tmp/out" || fail "$c --help"
+  "$remat" help $c | cmp -s - "$tmp/out" || fail "help $c"
+  awk 'length > 132 {exit 1}' "$tmp/out" || fail "$c --help: lines too long"
+  "$remat" --generate man $c >"$tmp/page" && grep -q '^.SH NAME' "$tmp/page" || fail "man page of $c"
+done
+"$remat" --help | grep -q '^  remat doctor' || fail "--help"
 
 echo "$done refusals checked"
 [ $done -gt 100 ] && exit $failed

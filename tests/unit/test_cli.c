@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "offline/commands/cli.h"
+#include "offline/commands/options.h"
 
 START_TEST(sizes)
 {
@@ -89,7 +90,10 @@ END_TEST
 
 static const char *out, *name;
 static int flag;
-static const struct cli_option table[] = {{"output", 'o', "FILE", &out, ""}, {"name", 0, "S", &name, ""}, {"json", 'j', NULL, &flag, ""}, {0}};
+static const struct option_row rows[] = {
+    {"output", 'o', "FILE", NULL, NULL, ""}, {"name", 0, "S", NULL, NULL, ""}, {"json", 'j', NULL, NULL, NULL, ""}, {0}};
+static const struct option_command command = {"x", "", "none", rows, "", 0};
+static const struct option_bind binds[] = {{"output", &out}, {"name", &name}, {"json", &flag}, {0}};
 
 static int parse(const char **argv, const char **operands, size_t *n)
 {
@@ -99,7 +103,7 @@ static int parse(const char **argv, const char **operands, size_t *n)
     flag = 0;
     while (argv[argc])
         argc++;
-    return cli_parse(argc, (char **)argv, "x", table, operands, 2, n);
+    return options_parse_as(&command, argc, (char **)argv, binds, operands, 2, n);
 }
 
 START_TEST(options)
@@ -130,6 +134,21 @@ START_TEST(options)
 }
 END_TEST
 
+START_TEST(what_was_meant)
+{
+    static const char *const rows[][3] = {{"plam", "run|plan|check", "plan"},   {"pln", "run|plan|check", "plan"},
+                                          {"paln", "run|plan|check", "plan"},   {"rnu", "run|plan|check", "run"},
+                                          {"verify", "run|plan|check", ""},     {"x", "run|plan|check", ""},
+                                          {"ch", "run|plan|check", "check"},    {"time-limt", "time-limit|limit", "time-limit"},
+                                          {"", "run", ""},                      {"memoryviz", "dot|memory-viz", "memory-viz"}};
+    char got[64];
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        ck_assert_str_eq(options_nearest(rows[i][0], rows[i][1], got, sizeof(got)), rows[i][2]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cli");
@@ -141,6 +160,7 @@ int main(void)
     tcase_add_test(t, numbers);
     tcase_add_test(t, human_bytes);
     tcase_add_test(t, options);
+    tcase_add_test(t, what_was_meant);
     suite_add_tcase(s, t);
     r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

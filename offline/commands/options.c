@@ -1,0 +1,179 @@
+/* options.c: the table of commands and options; see options.h. */
+#include "offline/commands/options.h"
+
+#include <string.h>
+
+#define SOLVERS "auto|chain|chain-float|mincut|anneal|milp|chen-sqrt|chen-greedy|revolve|dtr|none"
+
+static const struct option_row run_rows[] = {
+    {"limit", 0, "SIZE|PCT", NULL, NULL, "device memory the program may use, at any instant"},
+    {"policy", 0, "POLICY", "auto|plan|dtr|swap|off", "auto", "how the limit is kept; see below"},
+    {"plan", 0, "FILE", NULL, NULL, "a plan-1 file to follow instead of planning"},
+    {"solver", 0, "NAME", SOLVERS, "auto", "solver that makes the plan"},
+    {"trace-out", 0, "FILE", NULL, NULL, "write the recorded iteration, an opgraph-1 file"},
+    {"host-swap", 0, "SIZE", NULL, "half of what the host has free", "pinned host memory the fallback may use"},
+    {"verify", 0, "WHEN", "off|sample|always", NULL, "compare rebuilt tensors with what they were"},
+    {"stats", 0, "FILE", NULL, NULL, "write statistics at exit, a JSON object"},
+    {0}};
+
+static const char run_more[] =
+    "The command runs in this process: signals and exit status are its own. remat itself exits with 125 when it failed, 126 "
+    "when the command could not be run, 127 when it was not found.\n"
+    "\n"
+    "SIZE: bytes, or with K M G T (KiB MiB GiB TiB), all binary. PCT: of the device's memory, as 50%. Without --limit nothing "
+    "is evicted; memory is watched, and --trace-out and --stats work.\n"
+    "\n"
+    "FILE: %p in it is the process id, %r the rank (the variable RANK, else 0), %% a percent sign. A second process of the "
+    "same run never writes over a file: it gets a number appended, and says so.\n"
+    "\n"
+    "Policies:\n"
+    "\n"
+    "  auto  swap at first, then the best plan found\n"
+    "  plan  as auto; with --plan the given plan and no other\n"
+    "  dtr   as auto, with the plans of the dtr solver\n"
+    "  swap  copies to pinned host memory alone\n"
+    "  off   leave the program alone; with --trace-out, record it\n"
+    "\n"
+    "Environment set for the command: LD_PRELOAD (libremat.so first), PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF "
+    "(backend:cudaMallocAsync; settings that backend cannot have are left out with a warning), and one REMAT_* variable for "
+    "each option. Read from yours:\n"
+    "\n"
+    "  REMAT_SIMGPU=1   on a machine without a GPU, load the simulated one\n"
+    "  REMAT_LOG        error, warn, info or debug; with ,doors counters of the driver calls at exit\n"
+    "  REMAT_DISABLE=1  leave the program alone\n";
+
+static const struct option_row trace_rows[] = {
+    {"output", 'o', "FILE", NULL, NULL, "the trace (required)"},
+    {"iterations", 0, "N", NULL, "1", "iterations to record before learning stops"},
+    {"stats", 0, "FILE", NULL, NULL, "write statistics at exit, a JSON object"},
+    {0}};
+
+static const char trace_more[] =
+    "Learns which kernel reads and writes which tensor and writes the last iteration recorded to FILE. The program runs on to "
+    "its end. Nothing is evicted. An iteration is known by its repetition, so let the program run ten or so; one that never "
+    "repeats itself leaves no FILE.\n"
+    "\n"
+    "File names, exit status and environment: as remat run --help says.\n";
+
+#define PLAN_EXITS                                                                                                            \
+    "Exit status: 0 fine; 1 output that cannot be written, or a failure of remat's; 2 bad input or usage; 3 no plan meets the " \
+    "limit (the line names the floor and the op that sets it).\n"
+
+static const struct option_row plan_rows[] = {
+    {"limit", 0, "SIZE|PCT", NULL, NULL, "memory limit; a percentage is of the trace's unconstrained peak (required)"},
+    {"solver", 0, "NAME", SOLVERS, "auto", "who makes the plan"},
+    {"offload", 0, NULL, NULL, NULL, "allow copies to the host"},
+    {"time-limit", 0, "SEC", NULL, "the solver's own", "wall-clock seconds the solver may take"},
+    {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
+    {"output", 'o', "PLAN", NULL, NULL, "write the plan here (- for standard output)"},
+    {"json", 0, NULL, NULL, NULL, "print the result as one JSON object"},
+    {0}};
+
+static const char plan_more[] =
+    "TRACE may be - for standard input. SIZE: bytes, or with K M G T (KiB MiB GiB TiB), all binary.\n"
+    "\n" PLAN_EXITS;
+
+static const struct option_row sweep_rows[] = {
+    {"limits", 0, "LIST", NULL, "100%,90%,...,30%", "limits, separated by commas; percentages are of the unconstrained peak"},
+    {"solvers", 0, "LIST", NULL, "all", "solvers, separated by commas"},
+    {"time-limit", 0, "SEC", NULL, "3", "wall-clock seconds for each plan"},
+    {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
+    {"offload", 0, NULL, NULL, NULL, "allow copies to the host"},
+    {"csv", 0, NULL, NULL, NULL, "print comma-separated values"},
+    {"json", 0, NULL, NULL, NULL, "print one JSON object"},
+    {0}};
+
+static const char sweep_more[] = "TRACE may be - for standard input. A row a limit and solver; \"no plan\" and \"no time\" are rows "
+                                 "too, and no failure.\n";
+
+static const struct option_row check_rows[] = {
+    {"limit", 0, "SIZE|PCT", NULL, "the plan's own", "hold the plan to this limit"},
+    {0}};
+
+static const char check_more[] = "TRACE or PLAN may be - for standard input. Prints one JSON object: ok, peak_bytes, ns, overhead, "
+                                 "replays, offloads, and error, the first broken rule.\n"
+                                 "\n"
+                                 "Exit status: 0 the plan is good; 1 it breaks a rule or its limit; 2 a file cannot be read.\n";
+
+static const struct option_row report_rows[] = {{"output", 'o', "OUT", NULL, NULL, "the page to write (- for standard output; required)"},
+                                                {0}};
+
+static const char report_more[] = "One self-contained HTML file: memory by kind over one iteration, as the program is and under each PLAN; "
+                                  "what is evicted and replayed; the largest tensors and who allocated them. Nothing is fetched from "
+                                  "elsewhere.\n";
+
+static const struct option_row export_rows[] = {
+    {"format", 0, "FORMAT", "perfetto|sqlite|dot|memory-viz", NULL, "what to write (required); memory_viz is memory-viz"},
+    {"output", 'o', "OUT", NULL, NULL, "the file to write (- for standard output; required)"},
+    {0}};
+
+static const char export_more[] =
+    "Formats:\n"
+    "\n"
+    "  perfetto    Trace Event JSON for ui.perfetto.dev: compute and copy tracks, memory as a counter, arrows\n"
+    "              from replays to their originals\n"
+    "  memory-viz  a memory snapshot as PyTorch's viewer reads it: a pickle, or the same as JSON if OUT ends in .json\n"
+    "  sqlite      a database with tables meta, buffers, ops, operands, steps\n"
+    "  dot         the graph of ops for Graphviz, an edge per value and consumer\n";
+
+static const struct option_row solve_rows[] = {
+    {"solver", 0, "NAME", "chain|chain-float|revolve|chen-sqrt|chen-greedy|mincut|milp|milp-lp|anneal", "the first of its format", "who solves it; see below"},
+    {"slots", 0, "N", NULL, "chosen, then refined", "memory slots of the chain programs"},
+    {"time-limit", 0, "SEC", NULL, "the solver's own", "wall-clock seconds the solver may take"},
+    {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
+    {"reorder", 0, NULL, NULL, NULL, "let the solver change the order of ops where the model allows it"},
+    {"json", 0, NULL, NULL, NULL, "print the result as one JSON object"},
+    {0}};
+
+static const char solve_more[] = "INSTANCE may be - for standard input. Solvers by format:\n"
+                                 "\n"
+                                 "  rotor-chain-v1  chain, chain-float, revolve, chen-sqrt, chen-greedy\n"
+                                 "  mincut-v1       mincut\n"
+                                 "  checkmate-v1    milp, milp-lp, anneal\n"
+                                 "\n"
+                                 "Exit status: 0 solved; 1 the solver failed; 2 bad input or usage; 3 infeasible.\n";
+
+static const struct option_row status_rows[] = {{"json", 0, NULL, NULL, NULL, "one JSON object"}, {0}};
+static const struct option_row doctor_rows[] = {{0}};
+static const char doctor_more[] = "Exit status: 0 a program can be run under remat here; 1 something stands in the way.\n";
+
+static const struct option_command table[] = {
+    {"run", "[--limit SIZE|PCT] [OPTION]... -- CMD...", "run a program in less GPU memory", run_rows, run_more, 1},
+    {"trace", "-o FILE [OPTION]... -- CMD...", "record what one training iteration does", trace_rows, trace_more, 1},
+    {"plan", "TRACE --limit SIZE|PCT [OPTION]...", "compute a schedule that fits a limit", plan_rows, plan_more, 0},
+    {"sweep", "TRACE [OPTION]...", "overhead of every solver over a range of limits", sweep_rows, sweep_more, 0},
+    {"check", "TRACE PLAN [OPTION]...", "re-execute a plan and judge it", check_rows, check_more, 0},
+    {"report", "TRACE [PLAN...] -o OUT.html", "a page that shows memory over time", report_rows, report_more, 0},
+    {"export", "TRACE [PLAN] --format FORMAT -o OUT", "a trace for other tools", export_rows, export_more, 0},
+    {"solve", "INSTANCE [OPTION]...", "solve an instance from the literature", solve_rows, solve_more, 0},
+    {"status", "[OPTION]...", "who shares this machine's GPUs", status_rows, "", 0},
+    {"doctor", "", "what works on this machine, and what to do about the rest", doctor_rows, doctor_more, 0},
+};
+
+const struct option_command *options_at(size_t i) { return i < sizeof table / sizeof *table ? &table[i] : NULL; }
+
+const struct option_command *options_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(table[i].name, name))
+            return &table[i];
+    return NULL;
+}
+
+const char *options_commands(char *to, size_t room)
+{
+    size_t n = 0;
+    *to = '\0';
+    for (size_t i = 0; i < sizeof table / sizeof *table && n < room; i++)
+        n += (size_t)snprintf(to + n, room - n, "%s%s", i ? "|" : "", table[i].name);
+    return to;
+}
+
+const char *options_values(const char *command, const char *option)
+{
+    const struct option_command *c = options_find(command);
+    for (const struct option_row *o = c ? c->rows : NULL; o && o->name; o++)
+        if (!strcmp(o->name, option))
+            return o->values;
+    return NULL;
+}
