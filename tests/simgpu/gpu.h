@@ -130,7 +130,11 @@ enum gpu_kind {
     GPU_KERNEL,
     GPU_POOL,
     GPU_PHYS,
-    GPU_ARRAY
+    GPU_ARRAY,
+    GPU_GRAPH,
+    GPU_GRAPH_NODE,
+    GPU_GRAPH_EXEC,
+    GPU_USER_OBJECT
 };
 /* Live handles are registered, so that a stale or invented one is an error code and not a crash. */
 CUresult gpu_handle_add(const void *h, enum gpu_kind kind); /* CUDA_ERROR_OUT_OF_MEMORY */
@@ -169,6 +173,7 @@ typedef struct gpu_op {
     bool touches_memory;            /* runs under the fault guard */
     bool runs_when_failed;          /* executed even after a sticky error */
     bool skipped;                   /* was not executed: the context had failed */
+    CUgraphNodeType node_type;      /* what it is in a graph (0, a kernel, unless said otherwise) */
     enum gpu_engine engine;         /* this and the next two: for the adversary alone */
     uint64_t order;                 /* over all streams, by enqueueing */
     uint64_t since_ns;              /* real time of enqueueing */
@@ -181,6 +186,12 @@ typedef struct {
     uint64_t order;
     unsigned times;
 } gpu_asked;
+
+/* Nodes of a graph; a set, in no order. */
+typedef struct gpu_nodes {
+    CUgraphNode *at;
+    unsigned n, room;
+} gpu_nodes;
 
 struct CUstream_st {
     CUcontext ctx;
@@ -198,6 +209,8 @@ struct CUstream_st {
     uint64_t end_ns;         /* simulated time at which everything enqueued so far is over */
     uint64_t chaos;          /* state of this stream's random numbers */
     CUstreamAttrValue hints[16]; /* by attribute id */
+    struct gpu_capture *capture; /* that it takes part in (gpu_graph.h); NULL: none */
+    gpu_nodes capture_deps;      /* what its next operation depends on there */
     /* for the adversary alone */
     CUstream next_busy;
     uint64_t demanded, spread; /* up to where the host wants it done; up to where that was said to what comes before */
@@ -213,6 +226,8 @@ struct CUevent_st {
     CUstream stream; /* of the last record, holds a reference; NULL: never recorded */
     uint64_t seq;
     uint64_t ns;     /* simulated time of the last record */
+    cuuint64_t capture_id; /* not 0: the last record was in that capture */
+    gpu_nodes captured;    /* and stands for these nodes */
     gpu_asked asked;
 };
 
@@ -327,7 +342,8 @@ enum gpu_range_kind {
     GPU_RANGE_RESERVATION, /* cuMemAddressReserve */
     GPU_RANGE_MANAGED,     /* cuMemAllocManaged */
     GPU_RANGE_HOST,        /* cuMemAllocHost, cuMemHostAlloc */
-    GPU_RANGE_REGISTERED   /* cuMemHostRegister */
+    GPU_RANGE_REGISTERED,  /* cuMemHostRegister */
+    GPU_RANGE_GRAPH        /* allocated by a graph (gpu_graph.h) */
 };
 
 typedef struct gpu_mapping { /* one cuMemMap */

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_graph.h"
 
 enum { CHARGE_UNIT = 512, HUGE_ALIGN = 2 << 20 };
 
@@ -106,6 +106,7 @@ void gpu_alloc_release(gpu_range *r)
     gpu_range_remove(r);
     switch (r->kind) {
     case GPU_RANGE_LINEAR:
+    case GPU_RANGE_GRAPH:
         gpu_phys_unmap(r->start, r->span);
         gpu_phys_unref(r->phys);
         break;
@@ -122,17 +123,27 @@ void gpu_alloc_release(gpu_range *r)
     free(r);
 }
 
+static CUresult alloc_device(CUdeviceptr *out, size_t bytes)
+{
+    CUresult e = gpu_capture_allows_unsafe();
+    return e ? e : gpu_alloc_linear(out, bytes);
+}
+
 static CUresult free_device(CUdeviceptr p)
 {
     if (!p)
         return CUDA_SUCCESS;
-    CUresult e = CUDA_SUCCESS;
+    CUresult e = gpu_capture_allows_unsafe();
+    if (e)
+        return e;
     gpu_lock();
     gpu_range *r = gpu_range_find(p);
     if (!r || r->start != p)
         e = CUDA_ERROR_INVALID_VALUE;
     else if (r->kind == GPU_RANGE_POOL)
         e = gpu_pool_free_now(r);
+    else if (r->kind == GPU_RANGE_GRAPH)
+        e = (e = gpu_ctx_wait_host(r->ctx)) ? e : gpu_graph_free_now(p);
     else if (r->kind != GPU_RANGE_LINEAR && r->kind != GPU_RANGE_MANAGED)
         e = CUDA_ERROR_INVALID_VALUE;
     else if (!(e = gpu_ctx_wait_host(r->ctx))) {
@@ -183,7 +194,7 @@ static CUresult address_range(CUdeviceptr *base, size_t *size, CUdeviceptr p)
     return CUDA_SUCCESS;
 }
 
-GPU_API(cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes), GPU_NEED_CTX, gpu_alloc_linear(p, bytes))
+GPU_API(cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes), GPU_NEED_CTX, alloc_device(p, bytes))
 GPU_API(cuMemAllocPitch_v2, (CUdeviceptr *p, size_t *pitch, size_t width, size_t height, unsigned element),
         GPU_NEED_CTX, alloc_pitch(p, pitch, width, height, element))
 GPU_API(cuMemAllocManaged, (CUdeviceptr *p, size_t bytes, unsigned flags), GPU_NEED_CTX,
@@ -320,7 +331,7 @@ void gpu_alloc_free_ctx(CUcontext ctx)
 {
     for (gpu_range *r = gpu_range_next(0), *next; r; r = next) {
         next = gpu_range_next(r->start + 1);
-        if (r->ctx == ctx && (r->kind == GPU_RANGE_LINEAR || r->kind == GPU_RANGE_MANAGED ||
+        if (r->ctx == ctx && (r->kind == GPU_RANGE_LINEAR || r->kind == GPU_RANGE_GRAPH || r->kind == GPU_RANGE_MANAGED ||
                               r->kind == GPU_RANGE_HOST || r->kind == GPU_RANGE_REGISTERED))
             gpu_alloc_release(r);
     }

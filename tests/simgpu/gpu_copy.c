@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_graph.h"
 
 enum place_kind { PLACE_BAD, PLACE_DEVICE, PLACE_PINNED, PLACE_PAGEABLE };
 
@@ -115,6 +115,9 @@ static CUresult copy(const box *want, unsigned flags, CUstream h, bool per_threa
     size_t dst_extent = extent(&b.dst, &b), src_extent = extent(&b.src, &b);
     if (!dst_extent || !src_extent)
         return CUDA_ERROR_INVALID_VALUE;
+    CUresult unsafe = flags & SYNC ? gpu_capture_allows_unsafe() : CUDA_SUCCESS;
+    if (unsafe)
+        return unsafe;
     copy_op *op = gpu_exec_op(sizeof *op);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -127,9 +130,15 @@ static CUresult copy(const box *want, unsigned flags, CUstream h, bool per_threa
     else if (!b.dst.at || !b.src.at || d == PLACE_BAD || s == PLACE_BAD || (flags & DST_DEVICE && d == PLACE_PAGEABLE) ||
              (flags & SRC_DEVICE && s == PLACE_PAGEABLE))
         e = CUDA_ERROR_INVALID_VALUE;
+    else
+        e = gpu_capture_allows_work(stream);
+    /* a node of a graph copies when the graph runs, from and to whatever memory it was given */
+    bool recorded = !e && stream->capture;
     bool wait = flags & SYNC ? d != PLACE_DEVICE || s != PLACE_DEVICE
                              : d == PLACE_PAGEABLE || (d != PLACE_DEVICE && s != PLACE_DEVICE);
-    if (!e && !wait && (s == PLACE_PAGEABLE || (flags & STAGE && s != PLACE_DEVICE))) {
+    if (recorded)
+        wait = false;
+    if (!e && !wait && !recorded && (s == PLACE_PAGEABLE || (flags & STAGE && s != PLACE_DEVICE))) {
         gpu_unlock(); /* a long copy; nothing above can change under a correct program */
         op->staged = stage(&b);
         gpu_lock();
@@ -145,6 +154,7 @@ static CUresult copy(const box *want, unsigned flags, CUstream h, bool per_threa
     op->op.exec = run;
     op->op.retire = retire;
     op->op.touches_memory = true;
+    op->op.node_type = CU_GRAPH_NODE_TYPE_MEMCPY;
     enum gpu_engine engine = GPU_ENGINE_COMPUTE;
     uint64_t ns = gpu_clock_device_ns(bytes);
     if (d != PLACE_DEVICE || s != PLACE_DEVICE) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_graph.h"
 
 enum { STACK = 64 };
 static __thread CUcontext stack[STACK];
@@ -304,7 +304,9 @@ static CUresult synchronize(CUcontext ctx)
     if (r)
         return r;
     gpu_lock();
-    r = gpu_ctx_wait_host(ctx);
+    r = gpu_capture_may_wait_ctx(ctx);
+    if (!r)
+        r = gpu_ctx_wait_host(ctx);
     gpu_unlock();
     return r;
 }

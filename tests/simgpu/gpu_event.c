@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_graph.h"
 
 static bool live(CUevent e)
 {
@@ -41,6 +41,7 @@ static CUresult destroy(CUevent e)
     bool ok = live(e);
     if (ok) {
         gpu_handle_drop(e);
+        gpu_capture_forget(e);
         if (e->stream)
             gpu_stream_unref(e->stream);
         free(e);
@@ -51,6 +52,9 @@ static CUresult destroy(CUevent e)
 
 void gpu_event_capture(CUevent e, CUstream s)
 {
+    gpu_capture_record(s, e);
+    if (s->capture)
+        return;
     gpu_stream_ref(s);
     if (e->stream)
         gpu_stream_unref(e->stream);
@@ -69,13 +73,20 @@ static CUresult record(CUevent e, CUstream h, bool per_thread, unsigned flags)
     gpu_lock();
     CUstream s = gpu_stream_resolve(h, per_thread);
     CUresult r = s && live(e) && e->ctx == s->ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-    if (!r) {
+    if (!r)
+        r = gpu_capture_allows_work(s);
+    if (!r && s->capture) {
+        if (flags & CU_EVENT_RECORD_EXTERNAL)
+            r = CUDA_ERROR_NOT_SUPPORTED; /* no node of a graph records an event here */
+        else
+            gpu_event_capture(e, s);
+    } else if (!r) {
         gpu_exec_enqueue(s, op, GPU_ENGINE_NONE, 0);
         gpu_event_capture(e, s);
+        op = NULL;
     }
     gpu_unlock();
-    if (r)
-        free(op);
+    free(op);
     return r;
 }
 
@@ -89,7 +100,12 @@ static CUresult stream_wait(CUstream h, bool per_thread, CUevent e, unsigned fla
     gpu_lock();
     CUstream s = gpu_stream_resolve(h, per_thread);
     CUresult r = s && live(e) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-    if (!r && e->stream && !(r = gpu_exec_depend(op, e->stream, e->seq))) {
+    bool captured = false;
+    if (!r)
+        r = gpu_capture_allows_work(s);
+    if (!r)
+        r = gpu_capture_wait(s, e, &captured);
+    if (!r && !captured && e->stream && !(r = gpu_exec_depend(op, e->stream, e->seq))) {
         if (e->ns > s->end_ns)
             s->end_ns = e->ns;
         gpu_exec_enqueue(s, op, GPU_ENGINE_NONE, 0);
@@ -103,7 +119,10 @@ static CUresult stream_wait(CUstream h, bool per_thread, CUevent e, unsigned fla
 static CUresult query(CUevent e)
 {
     gpu_lock();
-    CUresult r = !live(e) ? CUDA_ERROR_INVALID_HANDLE : done(e) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    CUresult r = !live(e)        ? CUDA_ERROR_INVALID_HANDLE
+                 : e->capture_id ? CUDA_ERROR_CAPTURED_EVENT
+                 : done(e)       ? CUDA_SUCCESS
+                                 : CUDA_ERROR_NOT_READY;
     if (r == CUDA_ERROR_NOT_READY && gpu_adversary_asked(&e->asked))
         gpu_adversary_demand(e->stream, e->seq);
     gpu_unlock();
@@ -113,7 +132,7 @@ static CUresult query(CUevent e)
 static CUresult synchronize(CUevent e)
 {
     gpu_lock();
-    CUresult r = live(e) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    CUresult r = !live(e) ? CUDA_ERROR_INVALID_HANDLE : e->capture_id ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
     if (!r && e->stream) {
         CUstream s = e->stream;
         uint64_t ns = e->ns;
@@ -147,8 +166,15 @@ GPU_API(cuEventCreate, (CUevent *e, unsigned flags), GPU_NEED_CTX, create(e, fla
 GPU_API(cuEventDestroy_v2, (CUevent e), GPU_NEED_CTX, destroy(e))
 GPU_API_BOTH(cuEventRecord, _ptsz, (CUevent e, CUstream s), record(e, s, per_thread, 0))
 GPU_API_BOTH(cuEventRecordWithFlags, _ptsz, (CUevent e, CUstream s, unsigned flags), record(e, s, per_thread, flags))
-GPU_API(cuEventQuery, (CUevent e), GPU_NEED_CTX, query(e))
-GPU_API(cuEventSynchronize, (CUevent e), GPU_NEED_CTX, synchronize(e))
+/* The call, unless a capture that this thread heeds forbids it. */
+static CUresult unless_captured(CUresult (*call)(CUevent), CUevent e)
+{
+    CUresult r = gpu_capture_allows_unsafe();
+    return r ? r : call(e);
+}
+
+GPU_API(cuEventQuery, (CUevent e), GPU_NEED_CTX, unless_captured(query, e))
+GPU_API(cuEventSynchronize, (CUevent e), GPU_NEED_CTX, unless_captured(synchronize, e))
 GPU_API(cuEventElapsedTime, (float *ms, CUevent from, CUevent to), GPU_NEED_CTX, elapsed(ms, from, to))
 GPU_API(cuEventElapsedTime_v2, (float *ms, CUevent from, CUevent to), GPU_NEED_CTX, elapsed(ms, from, to))
 GPU_API_BOTH(cuStreamWaitEvent, _ptsz, (CUstream s, CUevent e, unsigned flags), stream_wait(s, per_thread, e, flags))
@@ -192,15 +218,18 @@ static CUresult host_call(CUstream h, bool per_thread, CUhostFn fn, CUstreamCall
     op->handle = h;
     op->op.exec = fn ? run_host_fn : run_callback;
     op->op.runs_when_failed = callback != NULL;
+    op->op.node_type = CU_GRAPH_NODE_TYPE_HOST;
     gpu_lock();
     op->stream = gpu_stream_resolve(h, per_thread);
-    bool ok = op->stream != NULL;
-    if (ok)
+    CUresult r = op->stream ? gpu_capture_allows_work(op->stream) : CUDA_ERROR_INVALID_HANDLE;
+    if (!r && callback && op->stream->capture)
+        r = gpu_capture_may_wait(op->stream); /* a callback wants the stream's state, which a graph has none of */
+    if (!r)
         gpu_exec_enqueue(op->stream, &op->op, GPU_ENGINE_NONE, 0);
     gpu_unlock();
-    if (!ok)
+    if (r)
         free(op);
-    return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return r;
 }
 
 GPU_API_BOTH(cuLaunchHostFunc, _ptsz, (CUstream s, CUhostFn fn, void *arg), host_call(s, per_thread, fn, NULL, arg, 0))

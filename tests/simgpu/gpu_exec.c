@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_graph.h"
 
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
 static unsigned progress_waiters;
@@ -194,6 +194,10 @@ CUresult gpu_exec_depend(gpu_op *op, CUstream s, uint64_t seq)
 
 uint64_t gpu_exec_enqueue(CUstream s, gpu_op *op, enum gpu_engine engine, uint64_t ns)
 {
+    if (s->capture) { /* recorded, not run */
+        gpu_capture_enqueue(s, op, engine, ns);
+        return s->enqueued;
+    }
     uint64_t ready = s->end_ns;
     CUresult failed = CUDA_SUCCESS;
     if (gpu_clock_host_now() > ready)

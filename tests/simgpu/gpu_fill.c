@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_graph.h"
 
 typedef struct {
     gpu_op op;
@@ -46,10 +46,13 @@ static CUresult fill(CUdeviceptr at, size_t pitch, unsigned value, unsigned elem
     if (!at || at % element_bytes || (height > 1 && (pitch % element_bytes || height - 1 > (1ull << 47) / pitch)))
         return CUDA_ERROR_INVALID_VALUE;
     size_t extent = (height - 1) * pitch + row;
+    CUresult unsafe = sync ? gpu_capture_allows_unsafe() : CUDA_SUCCESS;
+    if (unsafe)
+        return unsafe;
     fill_op *op = gpu_exec_op(sizeof *op);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *op = (fill_op){ { .exec = run, .touches_memory = true }, at, pitch, width, height, value, element_bytes };
+    *op = (fill_op){ { .exec = run, .touches_memory = true, .node_type = CU_GRAPH_NODE_TYPE_MEMSET }, at, pitch, width, height, value, element_bytes };
     gpu_lock();
     gpu_range *r = gpu_range_find(at);
     CUstream s = gpu_stream_resolve(h, per_thread);
@@ -58,6 +61,8 @@ static CUresult fill(CUdeviceptr at, size_t pitch, unsigned value, unsigned elem
         e = CUDA_ERROR_INVALID_HANDLE;
     else if (!r || (r->kind != GPU_RANGE_RESERVATION && extent > r->start + r->span - at))
         e = CUDA_ERROR_INVALID_VALUE;
+    else
+        e = gpu_capture_allows_work(s);
     if (e)
         free(op);
     else {

@@ -7,6 +7,7 @@
 
 #include "tests/simgpu/gpu.h"
 #include "tests/simgpu/gpu_code.h"
+#include "tests/simgpu/gpu_graph.h"
 
 enum { SM_COUNT = 108, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32, MAX_THREADS = 1024, MAX_ATTRS = 64 };
 
@@ -16,7 +17,7 @@ typedef struct {
     const struct gpu_code *code; /* NULL: k->run does it */
     simgpu_launch launch;
     struct catalogue_launch code_launch;
-    bool finished;
+    bool started, finished;
     void *params[]; /* pointers into the copy behind them */
 } launch_op;
 
@@ -24,6 +25,8 @@ static void run(gpu_op *op)
 {
     launch_op *l = (launch_op *)op;
     gpu_stats.kernels++;
+    l->started = true;
+    l->finished = false; /* in a graph it runs again and again */
     if (l->code)
         l->code->bound.run(&l->code_launch, l->params, l->code->bound.row);
     else
@@ -36,7 +39,7 @@ static gpu_op *abandoned; /* of kernels that faulted; under gpu_lock */
 static void retire(gpu_op *op)
 {
     launch_op *l = (launch_op *)op;
-    if (l->finished || l->op.skipped) {
+    if (l->finished || l->op.skipped || !l->started) {
         free(l);
     } else {
         op->next = abandoned;
@@ -139,7 +142,7 @@ static CUresult launch(CUfunction h, const shape *s, CUstream stream, void **par
     CUstream to = gpu_stream_resolve(stream, per_thread);
     if (!to || (s->after && gpu_handle_kind(s->after) != GPU_EVENT))
         e = CUDA_ERROR_INVALID_HANDLE;
-    else {
+    else if (!(e = gpu_capture_allows_work(to))) {
         gpu_exec_enqueue(to, &op->op, GPU_ENGINE_COMPUTE, gpu_clock_kernel_ns(flops, bytes));
         if (s->after)
             gpu_event_capture(s->after, to);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_graph.h"
 
 typedef struct {
     gpu_op op;
@@ -70,8 +70,10 @@ static CUresult word(CUstream h, bool per_thread, bool wait, bool wide, CUdevice
     CUstream s = gpu_stream_resolve(h, per_thread);
     gpu_range *r = gpu_range_find(at);
     CUresult e = !s ? CUDA_ERROR_INVALID_HANDLE : !r ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (!e)
+        e = gpu_capture_allows_work(s);
     if (!e) {
-        *op = (word_op){ { .exec = wait ? run_wait : run_write, .touches_memory = true }, s, at, value, flags, wide };
+        *op = (word_op){ { .exec = wait ? run_wait : run_write, .touches_memory = true, .node_type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP }, s, at, value, flags, wide };
         gpu_exec_enqueue(s, &op->op, GPU_ENGINE_NONE, 0);
     }
     gpu_unlock();

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_graph.h"
 
 enum { CHARGE_UNIT = 512, RESERVE_UNIT = 2 << 20, HUGE_ALIGN = 2 << 20 };
 
@@ -261,7 +261,12 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
         e = CUDA_ERROR_INVALID_HANDLE;
     else if (!live(p))
         e = CUDA_ERROR_INVALID_VALUE;
-    else if (bytes > gpu_cfg.mem_bytes || (p->props.maxSize && p->used + charge > p->props.maxSize))
+    else if ((e = gpu_capture_allows_work(s)) || s->capture) {
+        e = e ? e : gpu_capture_alloc(s, bytes, out);
+        gpu_unlock();
+        free(op);
+        return e;
+    } else if (bytes > gpu_cfg.mem_bytes || (p->props.maxSize && p->used + charge > p->props.maxSize))
         e = CUDA_ERROR_OUT_OF_MEMORY;
     else
         e = gpu_phys_charge(charge);
@@ -338,6 +343,12 @@ static CUresult free_async(CUdeviceptr p, CUstream h, bool per_thread)
     gpu_range *r = gpu_range_find(p);
     if (!s)
         e = CUDA_ERROR_INVALID_HANDLE;
+    else if ((e = gpu_capture_allows_work(s)))
+        ;
+    else if (s->capture)
+        e = gpu_capture_free(s, p);
+    else if (r && r->start == p && r->kind == GPU_RANGE_GRAPH)
+        e = gpu_graph_free_async(p, s);
     else if (!r || r->start != p || (r->kind != GPU_RANGE_POOL && r->kind != GPU_RANGE_LINEAR))
         e = CUDA_ERROR_INVALID_VALUE;
     else {

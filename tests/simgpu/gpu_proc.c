@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/simgpu/abi_graph.h"
 #include "tests/simgpu/gpu.h"
 
 typedef struct {

@@ -1,8 +1,7 @@
 /*
- * What the simulated GPU does not have, and says so: graphs and their capture, linking, interprocess handles
+ * What the simulated GPU does not have, and says so: graphs made by hand (captured ones it has), linking, interprocess handles
  * but file descriptors of physical memory, multicast, mipmapped arrays, texture references, tensor maps,
- * clusters. Each call answers CUDA_ERROR_NOT_SUPPORTED. Questions whether a stream is being captured have a
- * true answer: it is not.
+ * clusters. Each call answers CUDA_ERROR_NOT_SUPPORTED.
  */
 #include "tests/simgpu/gpu.h"
 
@@ -46,17 +45,7 @@ REFUSE(cuLaunchGridAsync, (CUfunction a, int b, int c, CUstream d))
 REFUSE(cuOccupancyMaxPotentialClusterSize, (int *a, CUfunction b, const CUlaunchConfig *c))
 REFUSE(cuOccupancyMaxActiveClusters, (int *a, CUfunction b, const CUlaunchConfig *c))
 
-/* Capture and graphs */
-REFUSE_BOTH(cuStreamBeginCapture, _ptsz, (CUstream a))
-REFUSE_BOTH(cuStreamBeginCapture_v2, _ptsz, (CUstream a, CUstreamCaptureMode b))
-REFUSE_BOTH(cuStreamBeginCaptureToGraph, _ptsz, (CUstream a, CUgraph b, const CUgraphNode *c, const CUgraphEdgeData
-       *d, size_t e, CUstreamCaptureMode f))
-REFUSE_BOTH(cuStreamEndCapture, _ptsz, (CUstream a, CUgraph *b))
-REFUSE_BOTH(cuStreamUpdateCaptureDependencies, _ptsz, (CUstream a, CUgraphNode *b, size_t c, unsigned d))
-REFUSE_BOTH(cuStreamUpdateCaptureDependencies_v2, _ptsz, (CUstream a, CUgraphNode *b, const CUgraphEdgeData *c, size_t
-       d, unsigned e))
-REFUSE(cuGraphCreate, (CUgraph *a, unsigned b))
-REFUSE(cuGraphDestroy, (CUgraph a))
+/* Graphs made by hand */
 REFUSE(cuGraphClone, (CUgraph *a, CUgraph b))
 REFUSE(cuGraphAddKernelNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, const
        CUDA_KERNEL_NODE_PARAMS_v1 *e))
@@ -76,17 +65,7 @@ REFUSE(cuGraphAddEmptyNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, si
 REFUSE(cuGraphAddMemAllocNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, CUDA_MEM_ALLOC_NODE_PARAMS
        *e))
 REFUSE(cuGraphAddMemFreeNode, (CUgraphNode *a, CUgraph b, const CUgraphNode *c, size_t d, CUdeviceptr e))
-REFUSE(cuGraphGetNodes, (CUgraph a, CUgraphNode *b, size_t *c))
-REFUSE(cuGraphNodeGetType, (CUgraphNode a, CUgraphNodeType *b))
-REFUSE(cuGraphInstantiate, (CUgraphExec *a, CUgraph b, CUgraphNode *c, char *d, size_t e))
-REFUSE(cuGraphInstantiate_v2, (CUgraphExec *a, CUgraph b, CUgraphNode *c, char *d, size_t e))
-REFUSE(cuGraphInstantiateWithFlags, (CUgraphExec *a, CUgraph b, unsigned long long c))
-REFUSE_BOTH(cuGraphInstantiateWithParams, _ptsz, (CUgraphExec *a, CUgraph b, CUDA_GRAPH_INSTANTIATE_PARAMS *c))
-REFUSE(cuGraphExecDestroy, (CUgraphExec a))
-REFUSE(cuGraphExecGetFlags, (CUgraphExec a, cuuint64_t *b))
 REFUSE(cuGraphExecUpdate_v2, (CUgraphExec a, CUgraph b, CUgraphExecUpdateResultInfo *c))
-REFUSE_BOTH(cuGraphLaunch, _ptsz, (CUgraphExec a, CUstream b))
-REFUSE_BOTH(cuGraphUpload, _ptsz, (CUgraphExec a, CUstream b))
 
 /* Device memory */
 REFUSE(cuMemGetHandleForAddressRange, (void *a, CUdeviceptr b, size_t c, CUmemRangeHandleType d, unsigned long long
@@ -148,58 +127,6 @@ REFUSE(cuIpcGetMemHandle, (CUipcMemHandle *a, CUdeviceptr b))
 REFUSE(cuIpcOpenMemHandle, (CUdeviceptr *a, CUipcMemHandle b, unsigned c))
 REFUSE(cuIpcOpenMemHandle_v2, (CUdeviceptr *a, CUipcMemHandle b, unsigned c))
 REFUSE(cuIpcCloseMemHandle, (CUdeviceptr a))
-
-/* ---- no stream is ever being captured ---------------------------------------------------------------------------------- */
-
-static CUresult not_capturing(CUstream h, bool per_thread, CUstreamCaptureStatus *status)
-{
-    if (!status)
-        return CUDA_ERROR_INVALID_VALUE;
-    gpu_lock();
-    bool known = gpu_stream_resolve(h, per_thread) != NULL;
-    gpu_unlock();
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-static CUresult exchange_mode(CUstreamCaptureMode *mode)
-{
-    static __thread CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUstreamCaptureMode before = current;
-    current = *mode;
-    *mode = before;
-    return CUDA_SUCCESS;
-}
-
-GPU_API_BOTH(cuStreamIsCapturing, _ptsz, (CUstream s, CUstreamCaptureStatus *status),
-             not_capturing(s, per_thread, status))
-GPU_API_BOTH(cuStreamGetCaptureInfo, _ptsz, (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id),
-             not_capturing(s, per_thread, status))
-GPU_API_BOTH(cuStreamGetCaptureInfo_v2, _ptsz,
-             (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps,
-              size_t *n),
-             not_capturing(s, per_thread, status))
-GPU_API_BOTH(cuStreamGetCaptureInfo_v3, _ptsz,
-             (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps,
-              const CUgraphEdgeData **edges, size_t *n),
-             not_capturing(s, per_thread, status))
-GPU_API(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *mode), GPU_NEED_INIT, exchange_mode(mode))
-
-static CUresult no_graph_memory(CUdevice dev, CUgraphMem_attribute a, cuuint64_t *out)
-{
-    if (dev != 0)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if ((unsigned)a > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH || !out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = 0;
-    return CUDA_SUCCESS;
-}
-
-GPU_API(cuDeviceGetGraphMemAttribute, (CUdevice dev, CUgraphMem_attribute a, void *value), GPU_NEED_INIT,
-        no_graph_memory(dev, a, value))
-REFUSE(cuDeviceSetGraphMemAttribute, (CUdevice dev, CUgraphMem_attribute a, void *value))
 
 /* Managed memory is one memory here: attaching it to a stream changes nothing. */
 static CUresult attach(CUstream h, bool per_thread, CUdeviceptr p)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_graph.h"
 
 static unsigned long long last_id;
 
@@ -52,6 +52,7 @@ void gpu_stream_close(CUstream s)
     if (s->closing)
         return;
     s->closing = true;
+    gpu_capture_stream_gone(s);
     gpu_handle_drop(s);
     pthread_cond_signal(&s->work);
     gpu_stream_unref(s);
@@ -221,7 +222,9 @@ static CUresult synchronize(CUstream h, bool per_thread)
 {
     gpu_lock();
     CUstream s = gpu_stream_resolve(h, per_thread);
-    CUresult r = s ? gpu_stream_wait_host(s) : CUDA_ERROR_INVALID_HANDLE;
+    CUresult r = s ? gpu_capture_may_wait(s) : CUDA_ERROR_INVALID_HANDLE;
+    if (!r)
+        r = gpu_stream_wait_host(s);
     gpu_unlock();
     return r;
 }
@@ -230,7 +233,9 @@ static CUresult query(CUstream h, bool per_thread)
 {
     gpu_lock();
     CUstream s = gpu_stream_resolve(h, per_thread);
-    CUresult r = !s ? CUDA_ERROR_INVALID_HANDLE : gpu_stream_idle(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    CUresult r = s ? gpu_capture_may_wait(s) : CUDA_ERROR_INVALID_HANDLE;
+    if (!r)
+        r = gpu_stream_idle(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     if (r == CUDA_ERROR_NOT_READY && gpu_adversary_asked(&s->asked)) {
         gpu_adversary_demand(s, s->enqueued);
         for (CUstream o = s->is_legacy ? s->ctx->streams : NULL; o; o = o->next_in_ctx)

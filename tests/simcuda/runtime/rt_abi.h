@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "preload/cuda_abi.h"
+#include "tests/simgpu/abi_graph.h"
 
 typedef struct { unsigned x, y, z; } rt_dim3;
 

@@ -85,3 +85,33 @@ RT_EXPORT int cudaGraphUpload(CUgraphExec exec, CUstream stream)
 {
     RT_DO(cuGraphUpload(exec, stream));
 }
+
+RT_EXPORT int cudaGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *deps, CUgraphEdgeData *edges, size_t *n)
+{
+    RT_DO(cuGraphNodeGetDependencies_v2(node, deps, edges, n));
+}
+
+RT_EXPORT int cudaUserObjectCreate(CUuserObject *out, void *object, CUhostFn destroy, unsigned refs, unsigned flags)
+{
+    RT_DO(cuUserObjectCreate(out, object, destroy, refs, flags));
+}
+
+RT_EXPORT int cudaUserObjectRetain(CUuserObject object, unsigned n)
+{
+    RT_DO(cuUserObjectRetain(object, n));
+}
+
+RT_EXPORT int cudaUserObjectRelease(CUuserObject object, unsigned n)
+{
+    RT_DO(cuUserObjectRelease(object, n));
+}
+
+RT_EXPORT int cudaGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned n, unsigned flags)
+{
+    RT_DO(cuGraphRetainUserObject(graph, object, n, flags));
+}
+
+RT_EXPORT int cudaGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned n)
+{
+    RT_DO(cuGraphReleaseUserObject(graph, object, n));
+}
