@@ -1,0 +1,154 @@
+"""Layers with parameters, as scripts use them."""
+import torch
+import torch.nn.attention
+import torch.nn.functional as F
+from torch import nn
+
+from harness import BF16, F16, F32, F64, FLOATS, T, row
+
+HALF = (F32, BF16, F16)
+
+row('linear', lambda: nn.Linear(48, 32), T(17, 48))
+row('linear_no_bias', lambda: nn.Linear(48, 32, bias=False), T(17, 48))
+row('linear_3d', lambda: nn.Linear(48, 32), T(3, 17, 48))
+row('linear_long', lambda: nn.Linear(48, 32), T(2100, 48), dtypes=HALF, slack=4)
+row('bilinear', lambda: nn.Bilinear(6, 7, 5), T(9, 6), T(9, 7), dtypes=(F32,))
+row('mlp', lambda: nn.Sequential(nn.Linear(48, 64), nn.ReLU(), nn.Linear(64, 10)), T(17, 48), dtypes=HALF, slack=4)
+
+row('layer_norm', lambda: nn.LayerNorm(48), T(17, 48))
+row('layer_norm_3d', lambda: nn.LayerNorm(128), T(5, 40, 128), slack=4)
+row('layer_norm_odd', lambda: nn.LayerNorm(47), T(5, 47), slack=2)
+row('layer_norm_large', lambda: nn.LayerNorm(1000), T(33, 1000), dtypes=HALF, slack=4)
+row('layer_norm_many_rows', lambda: nn.LayerNorm(64), T(1500, 64), dtypes=HALF, slack=4)
+row('layer_norm_plain', lambda: nn.LayerNorm(48, elementwise_affine=False), T(17, 48), dtypes=HALF)
+row('layer_norm_no_bias', lambda: nn.LayerNorm(48, bias=False), T(17, 48), dtypes=HALF)
+row('layer_norm_two_dims', lambda: nn.LayerNorm((6, 8)), T(17, 6, 8), dtypes=(F32,))
+row('rms_norm', lambda: nn.RMSNorm(48), T(17, 48), slack=2)
+row('rms_norm_large', lambda: nn.RMSNorm(512, eps=1e-5), T(70, 512), dtypes=HALF, slack=4)
+row('group_norm', lambda: nn.GroupNorm(4, 16), T(3, 16, 7, 5), slack=4)
+row('group_norm_large', lambda: nn.GroupNorm(8, 32), T(3, 32, 16, 16), dtypes=HALF, slack=4)
+row('group_norm_1d', lambda: nn.GroupNorm(2, 8), T(3, 8), dtypes=(F32,), slack=4)
+row('batch_norm_1d', lambda: nn.BatchNorm1d(16), T(30, 16), slack=4)
+row('batch_norm_1d_3d', lambda: nn.BatchNorm1d(16), T(10, 16, 9), dtypes=HALF, slack=4)
+row('batch_norm_2d', lambda: nn.BatchNorm2d(8), T(4, 8, 7, 5), slack=4)
+row('batch_norm_2d_channels_last', lambda: nn.BatchNorm2d(8), T(4, 8, 7, 5, lay='channels_last'), dtypes=HALF, slack=4)
+row('batch_norm_eval', lambda: nn.BatchNorm2d(8).eval(), T(4, 8, 7, 5), dtypes=HALF, slack=4)
+row('batch_norm_plain', lambda: nn.BatchNorm2d(8, affine=False, track_running_stats=False), T(4, 8, 7, 5), dtypes=(F32,), slack=4)
+row('instance_norm', lambda: nn.InstanceNorm2d(8, affine=True), T(4, 8, 7, 5), dtypes=(F32,), slack=4)
+
+
+class RunningStatistics(nn.Module):
+    """The statistics that batch norm keeps are results too."""
+
+    def __init__(self):
+        super().__init__()
+        self.bn = nn.BatchNorm2d(6, momentum=0.3)
+
+    def forward(self, x):
+        y = self.bn(x)
+        y = self.bn(y * 2 + 1)
+        return y, self.bn.running_mean, self.bn.running_var, self.bn.num_batches_tracked
+
+
+row('batch_norm_statistics', RunningStatistics, T(4, 6, 7, 5), dtypes=(F32, F64), slack=4)
+
+# attention
+row('mha', lambda: nn.MultiheadAttention(32, 4, batch_first=True), T(3, 9, 32), T(3, 7, 32), T(3, 7, 32), dtypes=HALF, slack=6)
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, **how):
+        super().__init__()
+        self.a = nn.MultiheadAttention(32, 4, batch_first=True)
+        self.how = how
+
+    def forward(self, x):
+        how = dict(self.how)
+        if how.pop('causal', False):
+            how['attn_mask'] = torch.triu(torch.ones(x.shape[1], x.shape[1], device=x.device, dtype=torch.bool), 1)
+        if how.pop('padding', False):
+            how['key_padding_mask'] = torch.arange(x.shape[1], device=x.device).expand(x.shape[0], -1) >= 6
+        return self.a(x, x, x, **how)[0]
+
+
+row('mha_self', lambda: SelfAttention(), T(3, 9, 32), dtypes=HALF, slack=6)
+row('mha_self_no_weights', lambda: SelfAttention(need_weights=False), T(3, 9, 32), dtypes=HALF, slack=6)
+row('mha_self_causal', lambda: SelfAttention(causal=True, need_weights=False), T(3, 9, 32), dtypes=HALF, slack=6)
+row('mha_self_padding', lambda: SelfAttention(padding=True), T(3, 9, 32), dtypes=HALF, slack=6)
+
+
+def sdpa(backend=None, **how):
+    def f(q, k, v, m=None):
+        if backend is None:
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=m, **how)
+        from torch.nn.attention import sdpa_kernel
+        if q.device.type == 'cpu':
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=m, **how)
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=m, **how)
+    return lambda: f
+
+
+B = torch.nn.attention.SDPBackend
+for kind, backend, types in (('math', B.MATH, HALF), ('efficient', B.EFFICIENT_ATTENTION, HALF), ('flash', B.FLASH_ATTENTION, (BF16, F16))):
+    for how in ({}, {'is_causal': True}):
+        tail = '_causal' if how else ''
+        row(f'sdpa_{kind}{tail}', sdpa(backend, **how), T(2, 4, 64, 32), T(2, 4, 64, 32), T(2, 4, 64, 32), dtypes=types, slack=4)
+        row(f'sdpa_{kind}{tail}_odd', sdpa(backend, **how), T(2, 3, 50, 40), T(2, 3, 50, 40), T(2, 3, 50, 40), dtypes=types, slack=4)
+    row(f'sdpa_{kind}_cross', sdpa(backend), T(2, 4, 33, 64), T(2, 4, 70, 64), T(2, 4, 70, 64), dtypes=types, slack=4)
+row('sdpa_default', sdpa(is_causal=True), T(2, 4, 130, 32), T(2, 4, 130, 32), T(2, 4, 130, 32), dtypes=HALF, slack=4)
+row('sdpa_bool_mask', sdpa(), T(2, 4, 33, 32), T(2, 4, 40, 32), T(2, 4, 40, 32), T(2, 1, 33, 40, fill='bool'), dtypes=HALF, slack=4)
+row('sdpa_float_mask', sdpa(), T(2, 4, 33, 32), T(2, 4, 40, 32), T(2, 4, 40, 32), T(2, 4, 33, 40, grad=False), dtypes=HALF, slack=4)
+row('sdpa_gqa', sdpa(enable_gqa=True), T(2, 4, 33, 32), T(2, 2, 33, 32), T(2, 2, 33, 32), dtypes=HALF, slack=4)
+row('encoder_layer', lambda: nn.TransformerEncoderLayer(32, 4, 64, dropout=0, batch_first=True), T(3, 9, 32), dtypes=HALF, slack=8)
+row('encoder_layer_gelu_pre', lambda: nn.TransformerEncoderLayer(32, 4, 64, dropout=0, activation='gelu', batch_first=True, norm_first=True), T(3, 9, 32), dtypes=HALF, slack=8)
+row('encoder', lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, dropout=0, batch_first=True), 2), T(3, 9, 32), dtypes=(F32, BF16), slack=10)
+row('encoder_eval', lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2).eval(), T(3, 9, 32), dtypes=(F32,), slack=10, backward=False)
+row('decoder_layer', lambda: nn.TransformerDecoderLayer(32, 4, 64, dropout=0, batch_first=True), T(3, 9, 32), T(3, 7, 32), dtypes=(F32, BF16), slack=8)
+row('decoder', lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(32, 4, 64, dropout=0, batch_first=True), 2), T(3, 9, 32), T(3, 7, 32), dtypes=(F32,), slack=10)
+
+# convolutions and what goes with them
+row('conv2d', lambda: nn.Conv2d(3, 8, 3, padding=1), T(2, 3, 9, 8), slack=4)
+row('conv2d_stride', lambda: nn.Conv2d(4, 8, 3, stride=2, padding=1), T(2, 4, 9, 8), dtypes=HALF, slack=4)
+row('conv2d_1x1', lambda: nn.Conv2d(4, 8, 1), T(2, 4, 9, 8), dtypes=HALF, slack=4)
+row('conv2d_no_bias', lambda: nn.Conv2d(4, 8, 3, bias=False), T(2, 4, 9, 8), dtypes=HALF, slack=4)
+row('conv2d_patch', lambda: nn.Conv2d(3, 16, 4, stride=4), T(2, 3, 16, 16), dtypes=HALF, slack=4)
+row('conv2d_dilated', lambda: nn.Conv2d(4, 8, 3, dilation=2, padding=2), T(2, 4, 9, 8), dtypes=(F32,), slack=4)
+row('conv2d_grouped', lambda: nn.Conv2d(4, 8, 3, groups=2, padding=1), T(2, 4, 9, 8), dtypes=(F32,), slack=4)
+row('conv2d_depthwise', lambda: nn.Conv2d(8, 8, 3, groups=8, padding=1), T(2, 8, 9, 8), dtypes=(F32, BF16), slack=4)
+row('conv2d_channels_last', lambda: nn.Conv2d(4, 8, 3, padding=1).to(memory_format=torch.channels_last), T(2, 4, 9, 8, lay='channels_last'), dtypes=(F32,), slack=4)
+row('conv1d', lambda: nn.Conv1d(4, 8, 3, padding=1), T(2, 4, 19), dtypes=HALF, slack=4)
+row('conv1d_stride', lambda: nn.Conv1d(4, 8, 5, stride=2), T(2, 4, 19), dtypes=(F32,), slack=4)
+row('conv3d', lambda: nn.Conv3d(2, 4, 3, padding=1), T(2, 2, 5, 6, 7), dtypes=(F32,), slack=4)
+row('conv_transpose2d', lambda: nn.ConvTranspose2d(4, 6, 2, stride=2), T(2, 4, 5, 6), dtypes=HALF, slack=4)
+row('conv_transpose2d_padded', lambda: nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1), T(2, 4, 5, 6), dtypes=(F32,), slack=4)
+row('conv_transpose1d', lambda: nn.ConvTranspose1d(4, 6, 4, stride=2), T(2, 4, 9), dtypes=(F32,), slack=4)
+row('max_pool2d', lambda: nn.MaxPool2d(2), T(2, 4, 9, 8), dtypes=HALF)
+row('max_pool2d_overlap', lambda: nn.MaxPool2d(3, stride=2, padding=1), T(2, 4, 9, 8), dtypes=HALF)
+row('max_pool2d_channels_last', lambda: nn.MaxPool2d(2), T(2, 4, 8, 8, lay='channels_last'), dtypes=(F32,))
+row('max_pool1d', lambda: nn.MaxPool1d(2), T(2, 4, 9), dtypes=(F32,))
+row('avg_pool2d', lambda: nn.AvgPool2d(2), T(2, 4, 9, 8), dtypes=HALF)
+row('avg_pool2d_padded', lambda: nn.AvgPool2d(3, stride=2, padding=1), T(2, 4, 9, 8), dtypes=(F32,))
+row('avg_pool1d', lambda: nn.AvgPool1d(2), T(2, 4, 9), dtypes=(F32,))
+row('adaptive_avg_pool2d_1', lambda: nn.AdaptiveAvgPool2d(1), T(2, 4, 9, 8), dtypes=HALF)
+row('adaptive_avg_pool2d_3', lambda: nn.AdaptiveAvgPool2d((3, 2)), T(2, 4, 9, 8), dtypes=HALF)
+row('adaptive_avg_pool1d', lambda: nn.AdaptiveAvgPool1d(3), T(2, 4, 9), dtypes=(F32,))
+row('adaptive_max_pool2d', lambda: nn.AdaptiveMaxPool2d(2), T(2, 4, 9, 8), dtypes=(F32,))
+row('interpolate_nearest', lambda: lambda a: F.interpolate(a, scale_factor=2, mode='nearest'), T(2, 4, 5, 6), dtypes=HALF)
+row('interpolate_bilinear', lambda: lambda a: F.interpolate(a, scale_factor=2, mode='bilinear', align_corners=False), T(2, 4, 5, 6), dtypes=HALF)
+row('interpolate_bilinear_corners', lambda: lambda a: F.interpolate(a, size=(9, 7), mode='bilinear', align_corners=True), T(2, 4, 5, 6), dtypes=(F32,))
+row('interpolate_bicubic', lambda: lambda a: F.interpolate(a, scale_factor=2, mode='bicubic', align_corners=False), T(2, 4, 5, 6), dtypes=(F32,), slack=4)
+row('interpolate_linear', lambda: lambda a: F.interpolate(a, scale_factor=2, mode='linear'), T(2, 4, 9), dtypes=(F32,))
+row('pixel_shuffle', lambda: nn.PixelShuffle(2), T(2, 8, 5, 6), dtypes=(F32,))
+row('unfold', lambda: nn.Unfold(3, padding=1), T(2, 4, 9, 8), dtypes=(F32,))
+row('fold', lambda: nn.Fold((6, 6), 2, stride=2), T(2, 16, 9), dtypes=(F32,))
+
+# recurrent
+row('lstm', lambda: nn.LSTM(12, 20, batch_first=True), T(3, 7, 12), dtypes=HALF, slack=6)
+row('lstm_two_layers', lambda: nn.LSTM(12, 20, num_layers=2), T(7, 3, 12), dtypes=(F32, F64), slack=6)
+row('lstm_bidirectional', lambda: nn.LSTM(12, 20, bidirectional=True), T(7, 3, 12), dtypes=(F32,), slack=6)
+row('gru', lambda: nn.GRU(12, 20, batch_first=True), T(3, 7, 12), dtypes=HALF, slack=6)
+row('gru_two_layers', lambda: nn.GRU(12, 20, num_layers=2), T(7, 3, 12), dtypes=(F32,), slack=6)
+row('rnn', lambda: nn.RNN(12, 20, batch_first=True), T(3, 7, 12), dtypes=(F32,), slack=6)
+row('lstm_cell', lambda: nn.LSTMCell(12, 20), T(3, 12), dtypes=HALF, slack=4)
+row('gru_cell', lambda: nn.GRUCell(12, 20), T(3, 12), dtypes=HALF, slack=4)
