@@ -55,7 +55,7 @@ $(DEPS_STAMP):
 	       echo "  as root: apt-get install$$missing"; exit 1; fi; fi
 	@touch $@
 
-.PHONY: all deps help clean demo test bench check-gcc check-clang asan tsan fuzz dist-gpu install lint
+.PHONY: all deps help clean demo test bench check-gcc check-clang asan tsan fuzz dist-gpu lint
 deps: $(DEPS_STAMP)
 
 help:
@@ -68,6 +68,8 @@ help:
 	@echo 'make bench      build/bench.json'
 	@echo 'make pytorch    build/pytorch/bin/python: PyTorch for the simulated GPU (gigabytes; VERSION=2.11.0 another one)'
 	@echo 'make dist-gpu   a folder of prebuilt binaries for a machine with a GPU'
+	@echo 'make install    into PREFIX (default /usr/local), below DESTDIR; make uninstall takes it out again'
+	@echo 'make deb tarball wheel   packages, in build/; make test-packages tries them'
 
 # ---- objects ------------------------------------------------------------------------------------------
 # rooms: one level below each folder, two below offline/solvers. What a room keeps for others than the library is left out
@@ -123,6 +125,7 @@ endif
 -include preload/preload.mk
 -include policy/policy.mk
 -include tests/gpu/gpu.mk
+-include offline/package/package.mk
 
 # ---- tests ----------------------------------------------------------------------------------------------
 TEST_C      := $(wildcard tests/unit/test_*.c)
@@ -194,4 +197,4 @@ fuzz: $(DEPS_STAMP)
 clean:
 	rm -rf $(B)
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -name '*.d' -type f 2>/dev/null)

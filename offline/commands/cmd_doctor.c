@@ -43,7 +43,7 @@ static void check_library(void)
     char path[PATH_MAX];
     int rc = launch_find_beside("libremat.so", path, sizeof path);
     if (rc)
-        say(BAD, "library", "libremat.so is neither beside this executable nor in ../lib: build or install it there");
+        say(BAD, "library", "libremat.so is neither beside this executable nor in ../lib or ../lib/remat: build or install it there");
     else if (strpbrk(path, ": "))
         say(BAD, "library", "%s: the loader cannot preload a path with a space or a colon in it", path);
     else

@@ -136,7 +136,7 @@ int launch_self(char *out, size_t room)
 
 int launch_find_beside(const char *file, char *out, size_t room)
 {
-    static const char *const places[] = {"", "/../lib"};
+    static const char *const places[] = {"", "/../lib", "/../lib/remat"};
     char self[PATH_MAX], path[PATH_MAX], real[PATH_MAX];
     int rc = launch_self(self, sizeof self);
     if (rc)
@@ -217,7 +217,7 @@ static int set_preload(void)
     char lib[PATH_MAX], self[PATH_MAX];
     int rc = launch_find_beside("libremat.so", lib, sizeof lib);
     if (rc)
-        return launch_bad("libremat.so is neither beside the remat executable nor in ../lib (%s)", strerror(-rc));
+        return launch_bad("libremat.so is neither beside the remat executable nor in ../lib or ../lib/remat (%s)", strerror(-rc));
     rc = add_preload(lib);
     if (!rc && launch_self(self, sizeof self) == 0 && setenv("REMAT_BIN", self, 1))
         rc = launch_bad("cannot set REMAT_BIN: %s", strerror(errno));

@@ -35,7 +35,7 @@ int launch_alloc_conf(const char *user, char *out, size_t room, char *dropped, s
 /* LD_PRELOAD's value with `lib` once, in front of all but sanitizers' runtimes. 0, or -ENAMETOOLONG. */
 int launch_preload(const char *lib, const char *before, char *out, size_t room);
 
-/* The path of this executable, and of FILE in its folder or in ../lib beside it. 0 or a negative errno. */
+/* The path of this executable, and of FILE in its folder, in ../lib or in ../lib/remat. 0 or a negative errno. */
 int launch_self(char *out, size_t room);
 int launch_find_beside(const char *file, char *out, size_t room);
 

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# make wheel: pip install in a fresh virtual environment, without a network, puts a remat that works on the path.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+B=${B:-$here/../../build}
+. "$here/../conformance/env.sh"
+cd "$here/../.." || exit 1
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+python3 -m venv "$tmp/v" >"$tmp/log" 2>&1 || { echo "python3 -m venv does not work here"; exit 77; }
+make -s B="$B" wheel >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+wheel=$(tail -n 1 "$tmp/log")
+"$tmp/v/bin/pip" install --no-index --disable-pip-version-check "$wheel" >"$tmp/log" 2>&1 || fail "pip install: $(cat "$tmp/log")"
+. "$tmp/v/bin/activate"
+[ "$(command -v remat)" = "$tmp/v/bin/remat" ] || fail "remat is not on the path: $(command -v remat)"
+cd / || exit 1
+remat --version | grep -q '^remat [0-9]' || fail "remat --version"
+[ "$(remat run -- python -c 'import os; print(os.environ["LD_PRELOAD"])')" = "$(realpath "$tmp/v")/lib/remat/libremat.so" ] || fail "the library is not found"
+remat plan "$here/../golden/mlp.json" --limit 80% --solver mincut --time-limit 1 >"$tmp/out" 2>&1 || fail "plan: $(cat "$tmp/out")"
+outside=$(env -i ldd "$tmp/v/bin/remat" | awk '$2 == "=>" {print $3}' | grep -v "^$tmp" | grep -vE '/(libc|libm|libdl|libpthread|librt)\.so')
+[ -z "$outside" ] || fail "needs libraries of this machine: $outside"
+[ -s "$tmp/v/share/man/man1/remat-run.1" ] || fail "no man pages"
+pip check --disable-pip-version-check >/dev/null || fail "pip check"
+pip show -f remat 2>/dev/null | grep -q 'bin/remat' || fail "pip show"
+pip uninstall -y --disable-pip-version-check remat >/dev/null 2>&1 || fail "pip uninstall"
+[ ! -e "$tmp/v/bin/remat" ] && [ ! -e "$tmp/v/lib/remat/libremat.so" ] || fail "pip uninstall leaves files"
+exit "$failed"
