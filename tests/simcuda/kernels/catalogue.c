@@ -12,6 +12,13 @@ static const struct kern_row *const families[] = {
 #undef FAMILY
 };
 
+/* A row's name may end in a star: any kernel that begins so. */
+static bool is_name(const char *row, const char *name)
+{
+    size_t n = strlen(row);
+    return n && row[n - 1] == '*' ? !strncmp(row, name, n - 1) : !strcmp(row, name);
+}
+
 static uint32_t bytes_of(char c)
 {
     return c == 'b' ? 1 : c == 'h' ? 2 : c == 'i' ? 4 : c == 'p' ? 8 : 0;
@@ -54,7 +61,7 @@ static int find(const struct catalogue_kernel *ck, struct catalogue_binding *out
     }
     for (size_t f = 0; f < sizeof families / sizeof *families; f++)
         for (const struct kern_row *row = families[f]; row->base; row++) {
-            if (strcmp(row->base, k->name.base)) continue;
+            if (!is_name(row->base, k->name.base)) continue;
             k->row = row;
             e = check_signature(row, ck);
             if (!e && row->bind) e = row->bind(k);

@@ -24,7 +24,8 @@ typedef void kern_cost_fn(const struct catalogue_launch *l, void *const *p, cons
                           uint64_t *bytes);
 
 struct kern_row {
-    const char *base;        /* the kernel's own name, without namespaces and template arguments */
+    const char *base;        /* the kernel's own name, without namespaces and template arguments; a star at
+                                its end stands for any rest */
     const char *sig;         /* sizes of its parameters, a character each: b 1, h 2, i 4, p 8 bytes, * any. NULL: unchecked */
     kern_run_fn *run;
     kern_cost_fn *cost;      /* NULL: every thread reads and writes one word */

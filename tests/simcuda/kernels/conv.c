@@ -1,0 +1,154 @@
+/*
+ * Convolution as matrix products: unfolding an image to columns and back. All kernels count elements of the unfolded (im2col) or
+ * the folded (col2im) side; parameters are the sizes, kernel, padding, stride, dilation, and sizes of the columns.
+ */
+#include <string.h>
+
+#include "tests/simcuda/kernels/rows.h"
+
+struct geometry { int64_t h, w, kh, kw, ph, pw, sh, sw, dh, dw, ch, cw; };
+
+static void read_geometry(struct geometry *g, void *const *p, const struct kern *k, int at)
+{
+    int64_t *f = (int64_t *)g;
+    for (int i = 0; i < 12; i++) f[i] = k->k->bytes[at + i] == 8 ? A(int64_t, at + i) : A(int, at + i);
+}
+
+static void unfold(enum dtype t, const struct geometry *g, int64_t channels, const char *im, char *col)
+{
+    size_t es = dtype_bytes(t);
+    for (int64_t c = 0; c < channels * g->kh * g->kw; c++) {
+        int64_t kw = c % g->kw, kh = c / g->kw % g->kh, ch = c / g->kw / g->kh;
+        const char *plane = im + (size_t)(ch * g->h * g->w) * es;
+        for (int64_t y = 0; y < g->ch; y++) {
+            char *out = col + (size_t)((c * g->ch + y) * g->cw) * es;
+            int64_t iy = y * g->sh - g->ph + kh * g->dh;
+            for (int64_t x = 0; x < g->cw; x++) {
+                int64_t ix = x * g->sw - g->pw + kw * g->dw;
+                if (iy < 0 || ix < 0 || iy >= g->h || ix >= g->w) memset(out + (size_t)x * es, 0, es);
+                else if (es == 4) memcpy(out + x * 4, plane + (iy * g->w + ix) * 4, 4);
+                else memcpy(out + (size_t)x * es, plane + (size_t)(iy * g->w + ix) * es, es);
+            }
+        }
+    }
+}
+
+static void fold(enum dtype t, const struct geometry *g, int64_t channels, const char *col, char *im)
+{
+    size_t es = dtype_bytes(t);
+    int64_t plane = g->h * g->w;
+    double *acc = row_scratch(plane + g->cw), *x = acc + plane;
+    for (int64_t ch = 0; ch < channels; ch++) {
+        memset(acc, 0, sizeof(double) * (size_t)plane);
+        for (int64_t kh = 0; kh < g->kh; kh++)
+            for (int64_t kw = 0; kw < g->kw; kw++)
+                for (int64_t y = 0; y < g->ch; y++) {
+                    int64_t iy = y * g->sh - g->ph + kh * g->dh;
+                    if (iy < 0 || iy >= g->h) continue;
+                    row_load(t, x, col, (((ch * g->kh + kh) * g->kw + kw) * g->ch + y) * g->cw, 1, g->cw);
+                    for (int64_t i = 0; i < g->cw; i++) {
+                        int64_t ix = i * g->sw - g->pw + kw * g->dw;
+                        if (ix >= 0 && ix < g->w) acc[iy * g->w + ix] += x[i];
+                    }
+                }
+        row_store(t, acc, im + (size_t)(ch * plane) * es, 0, 1, plane);
+    }
+    free(acc);
+}
+
+/* (i64 n, const T *im, height, width, kernel.., padding.., stride.., dilation.., column height, width, T *col) */
+static void im2col(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    struct geometry g;
+    read_geometry(&g, p, k, 2);
+    unfold(k->t[0], &g, A(int64_t, 0) / (g.ch * g.cw), A(const char *, 1), A(char *, 14));
+}
+
+static void col2im(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    struct geometry g;
+    read_geometry(&g, p, k, 2);
+    fold(k->t[0], &g, A(int64_t, 0) / (g.h * g.w), A(const char *, 1), A(char *, 14));
+}
+
+/* (i64 n of one image, const T *col, i64 col batch stride, i64 images, i64 channels, geometry, T *im, i64 im batch stride) */
+static void col2im_batched(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    struct geometry g;
+    size_t es = dtype_bytes(k->t[0]);
+    read_geometry(&g, p, k, 4);
+    int64_t images = A(int64_t, 3), channels = A(int64_t, 0) / (g.h * g.w) / KERN_MAX(images, 1);
+    for (int64_t i = 0; i < images; i++)
+        fold(k->t[0], &g, channels, A(const char *, 1) + (size_t)(i * A(int64_t, 2)) * es, A(char *, 16) + (size_t)(i * A(int64_t, 17)) * es);
+}
+
+/* Three dimensions: (i64 n, const T *vol, depth, height, width, kernel[3], pad[3], stride[3], dilation[3], col size[3], T *col);
+   vol2im has the number of channels behind n's data. */
+struct geometry3 { int64_t size[3], kernel[3], pad[3], stride[3], dilation[3], col[3]; };
+
+static void volume(const struct geometry3 *g, enum dtype t, int64_t channels, const char *src, char *dst, bool back)
+{
+    size_t es = dtype_bytes(t);
+    int64_t plane = g->size[0] * g->size[1] * g->size[2], cols = g->col[0] * g->col[1] * g->col[2];
+    int64_t kernel = g->kernel[0] * g->kernel[1] * g->kernel[2];
+    double *acc = row_scratch(plane);
+    for (int64_t c = 0; c < channels; c++) {
+        memset(acc, 0, sizeof(double) * (size_t)plane);
+        for (int64_t kk = 0; kk < kernel; kk++)
+            for (int64_t o = 0; o < cols; o++) {
+                int64_t kp[3] = { kk / (g->kernel[1] * g->kernel[2]), kk / g->kernel[2] % g->kernel[1], kk % g->kernel[2] };
+                int64_t op[3] = { o / (g->col[1] * g->col[2]), o / g->col[2] % g->col[1], o % g->col[2] }, at = 0;
+                bool in = true;
+                for (int d = 0; d < 3; d++) {
+                    int64_t v = op[d] * g->stride[d] - g->pad[d] + kp[d] * g->dilation[d];
+                    in = in && v >= 0 && v < g->size[d];
+                    at = at * g->size[d] + v;
+                }
+                int64_t col = (c * kernel + kk) * cols + o;
+                if (back) { if (in) acc[at] += dtype_get(t, src, col); }
+                else if (in) memcpy(dst + (size_t)col * es, src + (size_t)(c * plane + at) * es, es);
+                else memset(dst + (size_t)col * es, 0, es);
+            }
+        if (back) row_store(t, acc, dst, c * plane, 1, plane);
+    }
+    free(acc);
+}
+
+static void vol2col(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    bool back = k->k->n_params > 21;
+    struct geometry3 g;
+    int64_t *f = (int64_t *)&g, channels, cols;
+    int at = back ? 3 : 2;
+    for (int i = 0; i < 18; i++) f[i] = A(int, at + i);
+    cols = g.col[0] * g.col[1] * g.col[2];
+    channels = back ? (k->k->bytes[2] == 4 ? A(int, 2) : A(int64_t, 2)) : A(int64_t, 0) / cols;
+    if (back) channels = A(int64_t, 0) / (g.size[0] * g.size[1] * g.size[2]);
+    volume(&g, k->t[0], channels, A(const char *, 1), A(char *, at + 18), back);
+}
+
+static void cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    uint64_t n = A(uint64_t, 0), per = 1;
+    if (k->row->run == im2col || k->row->run == col2im) {
+        struct geometry g;
+        read_geometry(&g, p, k, 2);
+        per = (uint64_t)(k->row->run == im2col ? g.kh * g.kw : g.kh * g.kw / KERN_MAX(g.sh * g.sw, 1) + 1);
+    }
+    *flops = n * per;
+    *bytes = n * (per + 1) * dtype_bytes(k->t[0]);
+}
+
+const struct kern_row conv_rows[] = {
+    { "im2col_kernel", "ppppppppppppppp", im2col, cost, NULL },
+    { "col2im_kernel", "ppppppppppppppp", col2im, cost, NULL },
+    { "col2im_batched_kernel", "pppppppppppppppppp", col2im_batched, cost, NULL },
+    { "vol2col_kernel", "ppiiiiiiiiiiiiiiiiiip", vol2col, cost, NULL },
+    { "vol2im_kernel", "pp*iiiiiiiiiiiiiiiiiip", vol2col, cost, NULL },
+    KERN_END
+};
