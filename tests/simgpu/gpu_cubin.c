@@ -49,7 +49,7 @@ static bool inside(const struct reader *r, uint64_t at, uint64_t bytes)
 static int section(struct reader *r, unsigned i, Elf64_Shdr *out)
 {
     memcpy(out, r->image + r->head.e_shoff + (size_t)i * sizeof *out, sizeof *out);
-    if (out->sh_type != SHT_NOBITS && out->sh_type != SHT_NULL && !inside(r, out->sh_offset, out->sh_size))
+    if (out->sh_type != SHT_NOBITS && !inside(r, out->sh_offset, out->sh_size))
         return broken(r, "a section beyond the end", r->head.e_shoff + (size_t)i * sizeof *out);
     return 0;
 }

@@ -65,14 +65,17 @@ static int unpack(const unsigned char *payload, const struct entry *e, struct gp
     return 0;
 }
 
-/* Appends "sm_90" to a list in `why`, once. */
-static void note(char *why, size_t room, const char *kind, unsigned arch)
+/* Appends "sm_90" to a list in `list`, once. */
+static void note(char *list, size_t room, const char *kind, unsigned arch)
 {
-    char word[32];
+    char word[40], *at;
     snprintf(word, sizeof word, "%s%u", kind, arch);
-    size_t n = strlen(why);
-    if (!strstr(why, word) && n + strlen(word) + 2 < room)
-        snprintf(why + n, room - n, "%s%s", n ? " " : "", word);
+    size_t n = strlen(list), len = strlen(word);
+    for (at = list; (at = strstr(at, word)); at++)
+        if ((at == list || !strncmp(at - 2, ", ", 2)) && (!at[len] || at[len] == ','))
+            return;
+    if (n + len + 4 < room)
+        snprintf(list + n, room - n, "%s%s", n ? ", " : "", word);
 }
 
 int gpu_fatbin_pick(const void *image, size_t image_bytes, unsigned arch, struct gpu_fatbin_code *out, char *why, size_t room)

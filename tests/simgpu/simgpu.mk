@@ -34,5 +34,15 @@ $(SIMGPU_DIR)/testkernels.so: tests/simgpu/testkernels.c tests/simgpu/simgpu.h |
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared $< -o $@ $(LDFLAGS) -lpthread
 ALL_TARGETS += $(SIMGPU_DIR)/testkernels.so
+$(SIMGPU_DIR)/testcatalogue.so: tests/simgpu/testcatalogue.c tests/simcuda/catalogue.h | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared $< -o $@ $(LDFLAGS)
+ALL_TARGETS += $(SIMGPU_DIR)/testcatalogue.so
+# the readers of machine code are linked into their test too
+$(B)/tests/test_simgpu_code: $(SIMGPU_DIR)/gpu_fatbin.o $(SIMGPU_DIR)/gpu_cubin.o $(SIMGPU_DIR)/testcatalogue.so
+$(B)/tests/test_simgpu_code: private LDFLAGS += $(SIMGPU_DIR)/gpu_fatbin.o $(SIMGPU_DIR)/gpu_cubin.o -lzstd
+$(B)/fuzz/fuzz_fatbin: tests/fuzz/fuzz_fatbin.c tests/simgpu/gpu_fatbin.c tests/simgpu/gpu_cubin.c | $(DEPS_STAMP)
+	mkdir -p $(@D)
+	clang $(CSTD) -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $(filter %.c,$^) -o $@ -lzstd
 # its test reads the statistics back
 $(B)/tests/test_simgpu_clock: private LDFLAGS += -ljansson

@@ -117,7 +117,10 @@ START_TEST(odds_and_ends)
     FAILS(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
     ck_assert_ptr_null(table);
     CUgraph graph;
-    FAILS(cuGraphCreate(&graph, 0), CUDA_ERROR_NOT_SUPPORTED);
+    OK(cuGraphCreate(&graph, 0));
+    CUgraphNode node;
+    FAILS(cuGraphAddEmptyNode(&node, graph, NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
+    OK(cuGraphDestroy(graph));
 }
 END_TEST
 
