@@ -35,7 +35,7 @@ static void emit(struct step s)
         if (d.o.kind[s.stream] == STREAM_THREAD)
             s.thread = d.o.thread[s.stream];
     }
-    if (p->n_steps == MAX_STEPS || !order_step(&d.o, p, &s)) {
+    if (p->n_steps == MAX_STEPS || !order_step(&d.o, &s)) {
         fprintf(stderr, "seed %llu: step %d (%s) is not legal\n", (unsigned long long)p->seed, p->n_steps, verb_row[s.verb].name);
         abort();
     }

@@ -1,9 +1,9 @@
-/* random_api --seeds A-B [--print | --check] [--without STEPS]
+/* random_api --seeds SEEDS [--print | --check] [--without STEPS]
  *
- * Draws an API-level program from each seed, runs them one after the other in one process, and prints a line for each: the
+ * Draws an API-level program from each seed (SEEDS: numbers and ranges, comma-separated: 3,7-12), runs them one after the other in one process, and prints a line for each: the
  * seed, and step:checksum for all that the program read back. Every fifth seed runs two programs at the same time, in two threads.
  * --print shows the programs instead of running them; --check draws them and says how many steps they have; --without leaves steps
- * out of a single program (numbers and ranges, comma-separated: 3,7-12) and exits 4 if what remains is not race-free. */
+ * out of the last program (numbers and ranges too), and those that would not be race-free without them. */
 #include "tests/programs/api/order.h"
 
 #include <stdio.h>
@@ -15,12 +15,12 @@ static uint64_t first_notes[MAX_STEPS], other_notes[MAX_STEPS];
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: random_api --seeds A-B [--print | --check] [--without STEPS]\n");
+    fprintf(stderr, "usage: random_api --seeds A-B,C,... [--print | --check] [--without STEPS]\n");
     return 2;
 }
 
-/* Takes the steps away, keeping numbers of those that stay out of it: a program has its own. False: not race-free any more. */
-static bool leave_out(struct program *p, const char *list)
+/* Takes steps away, and what is not legal any more without them. */
+static void leave_out(struct program *p, const char *list)
 {
     static bool gone[MAX_STEPS];
     for (const char *at = list; *at;) {
@@ -36,14 +36,10 @@ static bool leave_out(struct program *p, const char *list)
     int n = 0;
     o = p->start;
     for (int i = 0; i < p->n_steps; i++) {
-        if (gone[i])
-            continue;
-        if (!order_step(&o, p, &p->step[i]))
-            return false;
-        p->step[n++] = p->step[i];
+        if (!gone[i] && order_step(&o, &p->step[i]))
+            p->step[n++] = p->step[i];
     }
     p->n_steps = n;
-    return true;
 }
 
 static void print_notes(const struct program *p, const uint64_t *notes)
@@ -53,53 +49,27 @@ static void print_notes(const struct program *p, const uint64_t *notes)
             printf(" %d:%016llx", i, (unsigned long long)notes[i]);
 }
 
-int main(int argc, char **argv)
+/* One seed: drawn, and shown, counted or run. */
+static void one(unsigned long long seed, const char *without, bool print, bool check)
 {
-    unsigned long long a = 0, b = 0;
-    bool print = false, check = false, some = false;
-    const char *without = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--print"))
-            print = true;
-        else if (!strcmp(argv[i], "--check"))
-            check = true;
-        else if (i + 1 < argc && !strcmp(argv[i], "--without"))
-            without = argv[++i];
-        else if (i + 1 < argc && !strcmp(argv[i], "--seeds")) {
-            int n = sscanf(argv[++i], "%llu-%llu", &a, &b);
-            some = n > 0;
-            if (n == 1)
-                b = a;
-        } else
-            return usage();
-    }
-    if (!some || b < a || (without && a != b))
-        return usage();
-    if (!print && !check)
-        run_start();
-    for (; a <= b; a++) {
-        bool two = a % 5 == 4 && !without;
-        draw_program(&first, a, !two);
-        if (without && !leave_out(&first, without)) {
-            fprintf(stderr, "seed %llu: without these steps the program has a race\n", a);
-            return 4;
-        }
+    bool two = seed % 5 == 4 && !without;
+    draw_program(&first, seed, !two);
+    if (without)
+        leave_out(&first, without);
+    if (two)
+        draw_program(&other, seed + (1ull << 40), false);
+    if (print) {
+        print_program(&first);
         if (two)
-            draw_program(&other, a + (1ull << 40), false);
-        if (print || check) {
-            if (print)
-                print_program(&first);
-            if (print && two)
-                print_program(&other);
-            if (check)
-                printf("%llu %d\n", a, first.n_steps + (two ? other.n_steps : 0));
-            continue;
-        }
+            print_program(&other);
+    } else if (check) {
+        printf("%llu %d\n", seed, first.n_steps + (two ? other.n_steps : 0));
+    } else {
         if (two)
             run_both(&first, first_notes, &other, other_notes);
         else
             run_program(&first, first_notes);
-        printf("%llu", a);
+        printf("%llu", seed);
         print_notes(&first, first_notes);
         if (two) {
             printf(" |");
@@ -107,6 +77,37 @@ int main(int argc, char **argv)
         }
         printf("\n");
         fflush(stdout);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    bool print = false, check = false;
+    const char *without = NULL, *seeds = "";
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--print"))
+            print = true;
+        else if (!strcmp(argv[i], "--check"))
+            check = true;
+        else if (i + 1 < argc && !strcmp(argv[i], "--without"))
+            without = argv[++i];
+        else if (i + 1 < argc && !strcmp(argv[i], "--seeds"))
+            seeds = argv[++i];
+        else
+            return usage();
+    }
+    if (!*seeds)
+        return usage();
+    if (!print && !check)
+        run_start();
+    for (const char *at = seeds; *at;) {
+        char *end;
+        unsigned long long a = strtoull(at, &end, 10), b = *end == '-' ? strtoull(end + 1, &end, 10) : a;
+        if (end == at || (*end && *end != ',') || b < a)
+            return usage();
+        for (; a <= b; a++)
+            one(a, a == b && !*end ? without : NULL, print, check);
+        at = *end ? end + 1 : end;
     }
     return 0;
 }

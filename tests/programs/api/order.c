@@ -113,14 +113,14 @@ static void host_knows_all(struct order *o)
 }
 
 /* The operands' rules; true if the step may be taken. */
-static bool operands_legal(const struct order *o, const struct program *p, const struct step *s, int stream)
+static bool operands_legal(const struct order *o, const struct step *s, int stream)
 {
     const struct verb_row *v = &verb_row[s->verb];
     for (int k = 0; k < 3; k++) {
         unsigned bit = 1u << k;
         if (!((v->reads | v->writes) & bit))
             continue;
-        if (s->t[k] < 0 || s->t[k] >= p->n_tensors)
+        if (s->t[k] < 0 || s->t[k] >= MAX_TENSORS)
             return false;
         const struct tensor *t = &o->tensor[s->t[k]];
         if (s->verb != V_ALLOC && (!t->live || !order_covers(o, stream, &t->touched, (v->writes & bit) != 0)))
@@ -152,7 +152,7 @@ static void take_operands(struct order *o, const struct step *s, int stream)
     }
 }
 
-static bool step_on_stream(struct order *o, const struct program *p, const struct step *s)
+static bool step_on_stream(struct order *o, const struct step *s)
 {
     int stream = verb_row[s->verb].on_legacy ? LEGACY_INDEX : s->stream;
     if (!o->open[stream] || (o->kind[stream] == STREAM_THREAD && o->thread[stream] != s->thread))
@@ -164,7 +164,7 @@ static bool step_on_stream(struct order *o, const struct program *p, const struc
         return false;
     if (s->verb == V_WAIT && !o->event[s->event].recorded)
         return false;
-    if (!operands_legal(o, p, s, stream))
+    if (!operands_legal(o, s, stream))
         return false;
     uint32_t clock[MAX_STREAMS];
     next_clock(o, stream, clock);
@@ -200,10 +200,10 @@ static bool step_on_stream(struct order *o, const struct program *p, const struc
     return true;
 }
 
-bool order_step(struct order *o, const struct program *p, const struct step *s)
+bool order_step(struct order *o, const struct step *s)
 {
     if (verb_row[s->verb].on_stream)
-        return step_on_stream(o, p, s);
+        return step_on_stream(o, s);
     struct tensor *t = s->t[0] >= 0 ? &o->tensor[s->t[0]] : NULL;
     switch (s->verb) {
     case V_ALLOC_SYNC:

@@ -119,7 +119,7 @@ extern const struct verb_row verb_row[N_VERBS];
 bool order_covers(const struct order *o, int s, const struct touched *x, bool for_write);
 bool order_host_covers(const struct order *o, const struct touched *x, bool for_write);
 /* Takes the step, if it is legal. */
-bool order_step(struct order *o, const struct program *p, const struct step *s);
+bool order_step(struct order *o, const struct step *s);
 /* Words that a copy or kernel between two tensors handles. */
 static inline uint32_t order_least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
