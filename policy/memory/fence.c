@@ -194,13 +194,15 @@ static int broken(struct device *d, CUresult r)
     return -EIO;
 }
 
-/* The host waits for stream u up to its tail. */
+/* The host waits for stream u up to its tail. What ends with it may be a free that the driver never saw: on a blocking stream that
+ * free comes after the legacy stream's work, and only something that is queued there now says so. */
 static int sync_tail(struct device *d, unsigned u)
 {
     struct streams *st = d->streams;
     uint64_t q = d->seq[u];
     stream_own(d, u);
-    CUresult r = st->gone[u] ? d->drv->cuEventSynchronize(st->event[u]) : d->drv->cuStreamSynchronize(st->handle[u]);
+    bool at_tail = st->event[u] && (st->gone[u] || d->drv->cuEventRecord(st->event[u], st->handle[u]) == CUDA_SUCCESS);
+    CUresult r = at_tail ? d->drv->cuEventSynchronize(st->event[u]) : d->drv->cuStreamSynchronize(st->handle[u]);
     if (r != CUDA_SUCCESS)
         return broken(d, r);
     st->done[u] = q;
