@@ -127,6 +127,7 @@ struct device {
     /* streams */
     CUstream stream[RT_MAX_STREAMS];
     uint64_t seq[RT_MAX_STREAMS]; /* things queued on each */
+    bool pressed;                 /* something had to be evicted, or did not fit: the limit is felt */
     int broken;                   /* the driver's code, after it refused to order something; 0 */
 
     /* each file's own, made by its _init function */
@@ -136,6 +137,7 @@ struct device {
     struct foreign *foreign;
     struct probe *probe;
     struct learn *learn;
+    struct campaign *campaign;
     struct planner *planner;
     struct stats_clock *clock;
     struct exec *ex;

@@ -1,10 +1,13 @@
 /* The engine: every door ends here. One mutex; the mode decides who handles an op:
  *
- *   eng_launch -> eng_op -> exec_op_drv   a plan is in force (exec.c): where a launch is decided
- *                        -> learn_op_drv  everything else (learn.c): run plainly, watch, probe
+ *   eng_launch -> eng_op -> campaign_op_drv -> exec_op_drv    a plan is in force: where a launch is decided
+ *                                           -> learn_op_drv   an iteration is being measured
+ *                                           -> run_plain_drv  everything else
  */
-#include "policy/learn/probe.h"
-#include "policy/run.h"
+#include "policy/campaign.h"
+#include "policy/learn/learn.h"
+#include "policy/plan/exec.h"
+#include "policy/process/planner.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -69,7 +72,7 @@ static int set_up(struct device *d)
     if (!d->limit_bytes || d->limit_bytes > total)
         d->limit_bytes = total;
     int r = 0;
-    if ((r = learn_init(d)) || (r = foreign_init(d)) || (r = planner_init(d)) || (r = stats_init(d)) || (r = mem_init(d)) ||
+    if ((r = campaign_init(d)) || (r = learn_init(d)) || (r = foreign_init(d)) || (r = planner_init(d)) || (r = stats_init(d)) || (r = mem_init(d)) ||
         (r = stream_init(d)) || (r = swap_init(d)))
         return r;
     d->ready = true;
@@ -160,13 +163,18 @@ const char *eng_mode_name(void)
     return eng_active() ? "observe" : "off";
 }
 
+/* The planner is waited for with the mutex released: other threads of the program go on, without a plan. */
 static void turn(struct device *d)
 {
-    enum rt_mode before = d->mode;
-    exec_turn(d);
-    learn_turn(d);
-    if (d->mode != before && d->status)
-        status_set_mode(d->status, device_mode_name(d));
+    campaign_turn(d);
+    for (int ms; (ms = campaign_wait_ms(d)) > 0;) {
+        uint64_t op_count = d->op_count;
+        pid_t child = planner_child(d);
+        pthread_mutex_unlock(&lock);
+        planner_wait(child, ms);
+        pthread_mutex_lock(&lock);
+        campaign_answered(d, op_count);
+    }
 }
 
 /* ---- managed memory ------------------------------------------------------------------------------------------------ */
@@ -182,7 +190,7 @@ static void say_no_room(struct device *d, uint64_t bytes)
 
 static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
 {
-    struct slot *s = d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE ? exec_alloc(d, bytes) : NULL;
+    struct slot *s = campaign_follows_plan(d) ? exec_alloc(d, bytes) : NULL;
     bool planned = s && s->fixed_ord >= 0;
     if (!s) {
         /* What has never been touched needs no copy, so it would cost nothing to promise for ever: the sum is bounded by
@@ -228,7 +236,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream 
 
 static void free_slot(struct device *d, struct slot *s)
 {
-    bool kept = (d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE) && exec_free(d, s);
+    bool kept = campaign_follows_plan(d) && exec_free(d, s);
     if (kept)
         return;
     learn_free(d, s);
@@ -429,8 +437,8 @@ void eng_foreign_free(uint64_t key)
  * would read another tensor's memory. */
 static int pin_drv(struct device *d, struct slot *s, const char *why)
 {
-    if (d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE)
-        exec_diverge(d, why, NULL);
+    if (campaign_follows_plan(d))
+        campaign_leave(d, why);
     if (d->ex->code)
         return d->ex->code;
     if (!ready_pin(d, s))
@@ -453,10 +461,10 @@ static int pin_all_drv(struct device *d)
 
 /* ---- work ------------------------------------------------------------------------------------------------------------------ */
 
+/* turn() has been called before the op was built: it may release the mutex, and ops are built in one place. */
 static int eng_op(struct device *d, struct rt_op *op)
 {
-    turn(d);
-    int r = d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE ? exec_op_drv(d, op) : learn_op_drv(d, op);
+    int r = campaign_op_drv(d, op);
     d->op_count++;
     return r;
 }
@@ -474,6 +482,7 @@ int eng_launch(const struct eng_kernel *k)
     d->timing = (++d->st.launches & 63) == 0;
     uint64_t began = d->timing ? stats_now_ns() : 0;
     d->issue_ns = 0;
+    turn(d);
     int r = op_from_kernel(d, k, &op);
     if (r == 0)
         r = eng_op(d, &op);
@@ -507,6 +516,7 @@ int eng_memset(const struct eng_memset *m)
         pthread_mutex_unlock(&lock);
         return r;
     }
+    turn(d);
     op_from_memset(d, m, &op);
     int r = nobodys(d, m->dst) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? eng_op(d, &op) : op_issue_drv(d, &op);
     pthread_mutex_unlock(&lock);
@@ -543,7 +553,7 @@ static int scan_for_pointers(struct device *d, const struct eng_copy *c)
         if (!s || s->pins)
             continue;
         int r;
-        if (d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE
+        if (campaign_follows_plan(d)
                 ? (s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) || s->kind != SLOT_LARGE
                 : true)
             r = ready_pin(d, s) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -566,6 +576,7 @@ int eng_copy(const struct eng_copy *c)
         pthread_mutex_unlock(&lock);
         return r;
     }
+    turn(d);
     int r = scan_for_pointers(d, c);
     if (r) {
         pthread_mutex_unlock(&lock);
@@ -596,6 +607,7 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
         pthread_mutex_unlock(&lock);
         return issue(ctx);
     }
+    turn(d);
     op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op);
     int r = eng_op(d, &op);
     pthread_mutex_unlock(&lock);
@@ -707,8 +719,11 @@ int eng_capture_begins(CUstream stream)
     int r = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     struct device *d = here();
-    if (d && !(r = pin_all_drv(d)))
-        d->capturing = true;
+    if (d) {
+        campaign_leave(d, "a stream capture");
+        r = pin_all_drv(d);
+        d->capturing = !r;
+    }
     pthread_mutex_unlock(&lock);
     return r;
 }

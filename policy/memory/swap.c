@@ -170,11 +170,9 @@ static struct slot *victim(struct device *d)
 
 void swap_evict_for(struct device *d, uint64_t n_chunks)
 {
+    d->pressed |= d->n_free_chunks < n_chunks;
     while (d->n_free_chunks < n_chunks) {
         struct slot *s = victim(d);
-        if (s && d->mode == MODE_ENFORCE)
-            log_say(SAY_DEBUG, "memory is short by %llu chunks: buffer %d of the plan leaves for the host",
-                    (unsigned long long)(n_chunks - d->n_free_chunks), s->plan_buf);
         if (!s || swap_out(d, s))
             return;
     }

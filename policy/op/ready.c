@@ -1,6 +1,6 @@
 /* Before an op is launched, everything it touches is in memory and ordered before it; afterwards it is known who used
  * what. In a steady iteration this is a few loads an operand. */
-#include "policy/run.h"
+#include "policy/op/ready.h"
 
 #include <errno.h>
 

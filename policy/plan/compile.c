@@ -1,5 +1,5 @@
 /* From a record and a plan file to what exec.c walks: versions, producers, deaths, steps by position. */
-#include "policy/run.h"
+#include "policy/plan/exec.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -291,4 +291,26 @@ int exec_load_plan(struct device *d, const char *path, bool own)
     d->ex->have_plan = true;
     d->ex->proved = false;
     return 0;
+}
+
+/* Plain peak of the recorded iteration, in chunks: of what a plan may move, or of what it may not. */
+uint64_t exec_recorded_peak_pages(struct device *d, bool pinned)
+{
+    int64_t *delta = calloc(d->ex->rec.n_ops + 2, sizeof *delta), now = 0, peak = 0;
+    if (!delta)
+        return UINT64_MAX >> 20;
+    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+        const struct rec_buf *x = &d->ex->rec.bufs[b];
+        if (x->small || x->foreign || x->pinned != pinned)
+            continue;
+        delta[x->born < 0 ? 0 : x->born] += (int64_t)mem_pages(d, x->bytes);
+        delta[x->dies < 0 ? (int32_t)d->ex->rec.n_ops : x->dies] -= (int64_t)mem_pages(d, x->bytes);
+    }
+    for (uint32_t i = 0; i < d->ex->rec.n_ops; i++) {
+        now += delta[i];
+        if (now > peak)
+            peak = now;
+    }
+    free(delta);
+    return (uint64_t)peak;
 }

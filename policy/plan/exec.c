@@ -4,14 +4,10 @@
  * A launch is decided in exec_op_drv(): match, steps, ready, capture, issue.
  */
 #include "policy/learn/probe.h"
-#include "policy/run.h"
+#include "policy/plan/exec.h"
 
 #include <errno.h>
 #include <string.h>
-
-struct exec ex;
-
-enum { LEFT_TOO_OFTEN = 12 };
 
 /* Holds are passed when the op after them comes (or the iteration ends). */
 static int pass_holds(struct device *d, unsigned t)
@@ -84,56 +80,44 @@ static void replan_without_banned(struct device *d)
     d->ex->have_plan = false;
 }
 
-static int iteration_end(struct device *d)
+enum exec_end exec_end_iteration(struct device *d)
 {
-    unsigned t = d->ex->caps[0].t;
+    struct exec *ex = d->ex;
+    unsigned t = ex->caps[0].t;
     int r = pass_holds(d, t);
     if (!r)
-        r = exec_take_steps(d, d->ex->rec.n_ops, t);
+        r = exec_take_steps(d, ex->rec.n_ops, t);
     bool lost = r != 0;
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs && !lost; b++) {
+    for (uint32_t b = 0; b < ex->rec.n_bufs && !lost; b++) {
         struct slot *s = exec_slot(d, (int32_t)b);
         lost = s && s->live && s->state == SLOT_LOST;
     }
     if (lost && rebuild_all(d, t))
-        d->ex->code = CUDA_ERROR_UNKNOWN;
-    d->ex->left_in_a_row = 0;
+        ex->code = CUDA_ERROR_UNKNOWN;
     d->st.iterations++;
     if (d->status)
         status_store(&d->status->iterations, d->st.iterations);
     if (d->mode == MODE_ENFORCE) {
         d->st.iterations_enforced++;
-        d->st.mem_calls_enforced = d->st.mem_calls - d->ex->mem_calls_before;
-        d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - d->ex->swaps_before;
-        d->ex->verify_turn += d->st.iterations_enforced % 16 == 0;
+        d->st.mem_calls_enforced = d->st.mem_calls - ex->mem_calls_before;
+        d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->swaps_before;
+        ex->verify_turn += d->st.iterations_enforced % 16 == 0;
     }
-    bool remapped = d->st.mem_calls != d->ex->mem_calls_before;
+    bool remapped = d->st.mem_calls != ex->mem_calls_before;
     saved_clear(d);
     unbind_all(d);
-    if (d->ex->bans) {
+    enum exec_end end = EXEC_END_WHOLE;
+    if (ex->bans) {
         replan_without_banned(d);
-        d->ex->bans = 0;
+        ex->bans = 0;
+        end = EXEC_END_BANNED;
     } else if (d->mode == MODE_REHEARSE && !lost) {
-        d->ex->proved = true;
+        ex->proved = true;
         stats_steady_from_here(d);
     }
-    if (remapped)
+    if (remapped && end == EXEC_END_WHOLE)
         install_repair(d);
-    return r;
-}
-
-void exec_turn(struct device *d)
-{
-    if (!d->ex->ended)
-        return;
-    iteration_end(d);
-    if (!d->ex->have_plan) {
-        d->mode = MODE_PLAN; /* learn.c asks the planner again */
-        return;
-    }
-    d->mode = d->ex->proved ? MODE_ENFORCE : MODE_REHEARSE;
-    exec_begin(d);
-    stats_boundary(d, d->ex->caps[0].t, d->mode == MODE_ENFORCE);
+    return end;
 }
 
 struct slot *exec_alloc(struct device *d, uint64_t bytes)
@@ -220,10 +204,8 @@ static const char *match(struct device *d, const struct rt_op *op)
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     if (op->sig != o->sig)
         return "another op";
-    if (!o->why_opaque && argument_surprises(d, op)) {
-        d->ex->left_in_a_row += LEFT_TOO_OFTEN / 4; /* where it stays so, learn anew soon */
+    if (!o->why_opaque && argument_surprises(d, op))
         return "another argument";
-    }
     uint32_t k = o->first, end = o->first + o->n, i = 0;
     while (k < end || i < op->n_operands) {
         const struct rec_operand *w = k < end ? &d->ex->rec.operands[k] : NULL;
@@ -271,7 +253,7 @@ static void note_modes(struct device *d, struct rt_op *op, const struct rec_op *
     }
 }
 
-int exec_op_drv(struct device *d, struct rt_op *op)
+int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
 {
     uint32_t lost = 0;
     const char *why = pass_holds(d, op->t) ? "a step of the plan could not be taken" : NULL;
@@ -293,9 +275,8 @@ int exec_op_drv(struct device *d, struct rt_op *op)
     }
     if (why || op_capture(&d->ex->caps[d->ex->pos], op)) {
         exec_diverge(d, why ? why : "host memory was short", op);
-        if (d->ex->code)
-            return d->ex->code;
-        return learn_op_drv(d, op);
+        *left = true;
+        return d->ex->code;
     }
     int r = op_issue_drv(d, op);
     ready_done(d, op, false);
@@ -321,13 +302,6 @@ void exec_diverge(struct device *d, const char *why, const struct rt_op *op)
     saved_clear(d);
     unbind_all(d);
     d->ex->ended = false;
-    d->mode = MODE_FALLBACK;
-    learn_reset(d);
-    if (++d->ex->left_in_a_row >= LEFT_TOO_OFTEN && !d->ex->code) {
-        log_say(SAY_INFO, "the plan was left %u times without one whole iteration: the program has changed, learning anew", d->ex->left_in_a_row);
-        exec_clear(d);
-        d->mode = MODE_OBSERVE;
-    }
 }
 
 void exec_resume(struct device *d)
@@ -335,8 +309,6 @@ void exec_resume(struct device *d)
     exec_begin(d);
     while (d->ex->alloc_k < d->ex->rec.n_allocs && d->ex->rec.allocs[d->ex->alloc_k].before_op == 0)
         d->ex->alloc_k++;
-    d->mode = d->ex->proved ? MODE_ENFORCE : MODE_REHEARSE;
-    stats_boundary(d, d->ex->caps[0].t, d->mode == MODE_ENFORCE);
 }
 
 bool exec_may_resume(struct device *d, const struct rt_op *op)

@@ -1,7 +1,7 @@
 /* Leaving a plan in the middle: every value the program still holds is rebuilt now, in whatever order works. Values
  * that a replay would overwrite, though the program needs them, wait on the host meanwhile. Slow and rare: everything
  * here may synchronise. */
-#include "policy/run.h"
+#include "policy/plan/exec.h"
 
 #include <errno.h>
 

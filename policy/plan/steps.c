@@ -1,5 +1,5 @@
 /* The steps of a plan: replay, drop, offload, release, fetch; and what the recorded iteration frees. */
-#include "policy/run.h"
+#include "policy/plan/exec.h"
 
 #include <errno.h>
 #include <stdlib.h>

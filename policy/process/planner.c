@@ -1,5 +1,5 @@
 /* The planner is a process of its own, `remat plan`, without the preload: training goes on while it thinks. */
-#include "policy/run.h"
+#include "policy/process/planner.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -104,7 +104,7 @@ static char **clean_environment(void)
     return e;
 }
 
-int planner_start(struct device *d, uint64_t limit_bytes, bool offload)
+int planner_start(struct device *d, const struct record *rec, uint64_t limit_bytes, bool offload)
 {
     if (d->planner->child > 0)
         return -EBUSY;
@@ -112,13 +112,13 @@ int planner_start(struct device *d, uint64_t limit_bytes, bool offload)
         return -ENOENT;
     int r = make_dir(d);
     if (!r)
-        r = record_write(&d->ex->rec, d->planner->trace_path, d->gran);
+        r = record_write(rec, d->planner->trace_path, d->gran);
     if (r)
         return r;
     unlink(d->planner->plan_path);
     char limit[32], seconds[32];
     const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "auto";
-    unsigned s = 1 + d->ex->rec.n_ops / 500;
+    unsigned s = 1 + rec->n_ops / 500;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
     snprintf(seconds, sizeof seconds, "%u", s > 20 ? 20 : s);
     const char *argv[] = {d->cfg->remat_bin, "plan",    d->planner->trace_path, "--limit",      limit, "--solver", solver,
@@ -183,33 +183,42 @@ void planner_say_why(struct device *d)
         log_say(SAY_WARN, "remat plan failed (status %d: %s); memory is held by swapping", status, line);
 }
 
-enum planner_state planner_poll(struct device *d, int wait_ms)
+enum planner_state planner_poll(struct device *d)
 {
-    struct timespec ts = {0, 2000000};
-    for (int waited = 0; d->planner->state == PLANNER_RUNNING; waited += 2) {
+    struct planner *pl = d->planner;
+    if (pl->state == PLANNER_RUNNING) {
         int status;
-        pid_t r = waitpid(d->planner->child, &status, WNOHANG);
-        if (r == d->planner->child || (r < 0 && errno != EINTR)) {
+        pid_t r = waitpid(pl->child, &status, WNOHANG);
+        if (r == pl->child || (r < 0 && errno != EINTR)) {
             /* the program may have reaped it (SIGCHLD ignored): the file tells */
-            bool ok = r == d->planner->child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(d->planner->plan_path, R_OK) == 0;
-            pid_t child_was = d->planner->child;
-            d->planner->child = 0;
-            if (d->planner->tied >= 0)
-                close(d->planner->tied);
-            d->planner->tied = -1;
-            d->planner->state = ok ? PLANNER_DONE : PLANNER_FAILED;
-            d->planner->last_status = r == child_was ? status : 0;
-            break;
+            bool ok = r == pl->child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(pl->plan_path, R_OK) == 0;
+            pl->last_status = r == pl->child ? status : 0;
+            pl->child = 0;
+            if (pl->tied >= 0)
+                close(pl->tied);
+            pl->tied = -1;
+            pl->state = ok ? PLANNER_DONE : PLANNER_FAILED;
         }
-        if (waited >= wait_ms)
-            break;
-        nanosleep(&ts, NULL);
     }
-    enum planner_state s = d->planner->state;
+    enum planner_state s = pl->state;
     if (s == PLANNER_DONE || s == PLANNER_FAILED)
-        d->planner->state = PLANNER_IDLE;
+        pl->state = PLANNER_IDLE;
     return s;
 }
+
+void planner_wait(pid_t child, int ms)
+{
+    struct timespec ts = {0, 2000000};
+    siginfo_t info;
+    for (int waited = 0; waited < ms; waited += 2) {
+        info.si_pid = 0;
+        if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid)
+            return;
+        nanosleep(&ts, NULL);
+    }
+}
+
+pid_t planner_child(const struct device *d) { return d->planner->child; }
 
 const char *planner_path(struct device *d) { return d->planner->plan_path; }
 

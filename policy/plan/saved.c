@@ -1,5 +1,5 @@
 /* Values set aside on the host: what rebuilt ones must equal, and what must come back after a rebuild. */
-#include "policy/run.h"
+#include "policy/plan/exec.h"
 
 #include <errno.h>
 #include <stdlib.h>

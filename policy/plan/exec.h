@@ -1,30 +1,12 @@
-/* run.h: the parts of the runtime that act on ops: plain running, learning, and a plan in force.
+/* exec.h: the recorded iteration and the plan in force.
  *
- * Threads: under the engine's mutex. Errors: *_drv return the driver's code for the program; others 0 or a negative
- * errno.
+ * Threads: under the engine's mutex. Errors: *_drv return the driver's code for the program; others 0 or a negative errno.
  */
-#ifndef REMAT_POLICY_RUN_H
-#define REMAT_POLICY_RUN_H
+#ifndef REMAT_POLICY_EXEC_H
+#define REMAT_POLICY_EXEC_H
 
 #include "offline/model/plan.h"
-#include "policy/op/op.h"
-
-/* ---- residency of one op (ready.c) --------------------------------------------------------------------------- */
-
-/* Makes everything the op touches resident and ordered before it. 0; -ENOMEM with the culprit said on stderr; -ENODATA
- * when something is LOST (its index in *lost). */
-int ready_op(struct device *d, struct rt_op *op, uint32_t *lost);
-FENCE_MUST_USE int ready_slot(struct device *d, struct slot *s, unsigned t);
-/* The slot is reached in ways that no argument shows from now on: it is brought into memory, the host waits until anybody may
- * touch it, and it never leaves again. 0; -ENOMEM or another negative errno: then it is not pinned, and the call that asked for
- * it must fail. */
-FENCE_MUST_USE int ready_pin(struct device *d, struct slot *s);
-/* After the op was issued: who used what. `may_write`: per operand modes are not trusted, all may have been written. */
-void ready_done(struct device *d, struct rt_op *op, bool may_write);
-/* ready, issue, done. */
-int run_plain_drv(struct device *d, struct rt_op *op);
-
-/* ---- the recorded iteration and the plan in force (compile.c, exec.c, steps.c, rebuild.c, install.c) -------------------------------- */
+#include "policy/op/ready.h"
 
 struct saved_value { /* a value set aside on the host */
     int32_t buf, version;
@@ -89,18 +71,25 @@ int exec_load_plan(struct device *d, const char *path, bool own);
 void exec_clear(struct device *d);
 /* A new iteration begins with the next op. */
 void exec_begin(struct device *d);
-/* The program's op: follows the plan, or diverges and runs it plainly. */
-int exec_op_drv(struct device *d, struct rt_op *op);
+/* The program's op under the plan. *left: the plan has been left before it (exec_diverge), and it has not been run. */
+int exec_op_drv(struct device *d, struct rt_op *op, bool *left);
 /* The program allocates: its planned slot, or NULL. */
 struct slot *exec_alloc(struct device *d, uint64_t bytes);
 /* The program frees a slot that the plan knows. True: the plan keeps the memory; do not free it. */
 bool exec_free(struct device *d, struct slot *s);
-/* Called before every allocation and op: ends the iteration whose last op has run. */
-void exec_turn(struct device *d);
+/* The iteration's last op has run (ended): what is left of the plan's steps, and what came of it. */
+enum exec_end {
+    EXEC_END_WHOLE,
+    EXEC_END_BANNED,     /* a replay differed in rehearsal: its op is banned, the plan must be made anew */
+    EXEC_END_UNPROVABLE  /* rehearsed again and again, and still not everything could be compared */
+};
+enum exec_end exec_end_iteration(struct device *d);
 /* Leaves the plan: everything the program holds is made readable or swapped, nothing stays LOST. */
 void exec_diverge(struct device *d, const char *why, const struct rt_op *op);
 /* Out of the plan: does this op begin an iteration that the plan knows? */
 bool exec_may_resume(struct device *d, const struct rt_op *op);
+/* Plain peak of the recorded iteration, in chunks: of what a plan may move, or of what it may not. */
+uint64_t exec_recorded_peak_pages(struct device *d, bool pinned);
 /* That op (not yet run) begins an iteration under the plan; what it allocated is bound when it is seen. */
 void exec_resume(struct device *d);
 /* Runs op `op_index` again on stream t, with the arguments it had in this iteration. -ENODATA: an input is missing. */
@@ -123,33 +112,5 @@ int saved_put(struct device *d, int32_t buf, int32_t version, struct slot *s);
 struct saved_value *saved_find(struct device *d, int32_t buf, int32_t version);
 void saved_clear(struct device *d);
 int saved_restore(struct device *d, const struct saved_value *v, struct slot *s);
-
-/* ---- learning (learn.c) ---------------------------------------------------------------------------------------- */
-
-int learn_init(struct device *d);
-bool learn_trace_missing(struct device *d); /* a trace was asked for, and no iteration has been recorded */
-void learn_alloc(struct device *d, struct slot *s);
-void learn_free(struct device *d, struct slot *s);
-/* An op in the modes observe, probe, plan and fallback. */
-int learn_op_drv(struct device *d, struct rt_op *op);
-/* Before every allocation and op. */
-void learn_turn(struct device *d);
-/* The op (or call) cannot be seen through: learning starts over. */
-void learn_reset(struct device *d);
-
-/* ---- the planner (planner.c) ------------------------------------------------------------------------------------- */
-
-int planner_init(struct device *d);
-enum planner_state { PLANNER_IDLE, PLANNER_RUNNING, PLANNER_DONE, PLANNER_FAILED };
-/* Writes the trace and starts `remat plan` on it for this many bytes. 0 or a negative errno. */
-int planner_start(struct device *d, uint64_t limit_bytes, bool offload);
-/* Where it stands, waiting at most `wait_ms`. DONE: planner_path() is the plan. */
-enum planner_state planner_poll(struct device *d, int wait_ms);
-const char *planner_path(struct device *d);
-/* After FAILED: one line with the planner's own words. */
-void planner_say_why(struct device *d);
-void planner_stop(struct device *d);
-/* Nothing more is asked of it: its files go. */
-void planner_tidy(struct device *d);
 
 #endif

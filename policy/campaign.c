@@ -1,0 +1,362 @@
+/* The way to a plan in force: which mode follows which, when to learn, when to plan, when to give up. */
+#include "policy/campaign.h"
+#include "policy/learn/learn.h"
+#include "policy/plan/exec.h"
+#include "policy/process/planner.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_TRIES = 5,          /* plans whose static map lacks chunks, before the best of them is taken */
+    PLAN_WAIT_MS = 20000,   /* for the planner, with the mutex released; it limits its own time to about this */
+    POLL_OPS = 64,          /* ops between two looks at a planner that nobody waits for */
+    FIRST_BACKOFF = 32,     /* iterations */
+    LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
+    RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: it may be an evaluation */
+};
+
+struct campaign {
+    int tries, best_lacking;
+    uint64_t budget_bytes;
+    char best_path[128];
+    bool with_copies;       /* recompute alone cannot meet the limit: copies to the host take part */
+    bool wait;              /* the planner has just been started */
+    uint64_t quiet_until;   /* device.op_count before which nothing is learnt */
+    uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
+    uint64_t left_op;       /* device.op_count when the plan was last left */
+    uint32_t left_in_a_row;
+};
+
+/* ---- modes ------------------------------------------------------------------------------------------------------ */
+
+#define TO(m) (1u << MODE_##m)
+static const unsigned may_follow[] = {
+    [MODE_OBSERVE] = TO(PROBE),
+    [MODE_PROBE] = TO(OBSERVE) | TO(PLAN),
+    [MODE_PLAN] = TO(OBSERVE) | TO(REHEARSE) | TO(FALLBACK),
+    [MODE_REHEARSE] = TO(ENFORCE) | TO(FALLBACK) | TO(PLAN) | TO(OBSERVE),
+    [MODE_ENFORCE] = TO(FALLBACK) | TO(OBSERVE),
+    [MODE_FALLBACK] = TO(REHEARSE) | TO(ENFORCE) | TO(OBSERVE) | TO(PROBE),
+};
+#undef TO
+
+static void go(struct device *d, enum rt_mode to)
+{
+    if (d->mode != to && !(may_follow[d->mode] >> to & 1))
+        log_say(SAY_ERROR, "mode %d follows mode %d, which it must not: please report this", (int)to, (int)d->mode);
+    d->mode = to;
+    if (d->status)
+        status_set_mode(d->status, device_mode_name(d));
+}
+
+int campaign_init(struct device *d)
+{
+    d->campaign = calloc(1, sizeof *d->campaign);
+    if (!d->campaign)
+        return -ENOMEM;
+    d->campaign->backoff = FIRST_BACKOFF;
+    return 0;
+}
+
+/* A plan is worth its while where memory has been short: the limit was met by evicting something. */
+static bool wants_plan(const struct device *d)
+{
+    const struct config *c = d->cfg;
+    return (c->policy == POLICY_AUTO || c->policy == POLICY_PLAN || c->policy == POLICY_DTR) && !c->trace_mode &&
+           (d->pressed || c->plan_path[0]) && d->op_count >= d->campaign->quiet_until;
+}
+
+/* Nothing is learnt for a while, and for twice as long the next time. */
+static void be_quiet(struct device *d)
+{
+    uint64_t period = learn_period(d) ? learn_period(d) : d->ex->rec.n_ops ? d->ex->rec.n_ops : 1000;
+    d->campaign->quiet_until = d->op_count + d->campaign->backoff * period;
+    if (d->campaign->backoff < UINT32_MAX)
+        d->campaign->backoff *= 2;
+}
+
+static void observe_again(struct device *d)
+{
+    exec_clear(d);
+    go(d, MODE_OBSERVE);
+    learn_reset(d);
+}
+
+static void no_plan(struct device *d)
+{
+    be_quiet(d);
+    observe_again(d);
+}
+
+/* ---- planning ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t budget_now(struct device *d)
+{
+    mem_arena_trim(d);
+    uint64_t all = mem_max_chunks(d), gone = mem_arena_chunks(d);
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slots[i].kind == SLOT_LARGE && d->slots[i].pins && d->slots[i].live && d->slots[i].rec_buf < 0)
+            gone += d->slots[i].n_pages;
+    gone += exec_recorded_peak_pages(d, true);
+    return (all > gone ? all - gone : 0) << d->shift;
+}
+
+static void put_in_force(struct device *d)
+{
+    const struct plan *p = &d->ex->plan;
+    d->campaign->tries = 0;
+    log_say(SAY_INFO, "plan installed: %zu steps, %.1f%% more device time expected, peak %llu MiB", p->n_steps,
+            p->baseline_ns ? 100.0 * (double)(p->planned_ns - p->baseline_ns) / (double)p->baseline_ns : 0.0,
+            rt_mib((uint64_t)p->peak_bytes));
+    go(d, MODE_FALLBACK);
+}
+
+static void start_planner(struct device *d)
+{
+    int r = planner_start(d, &d->ex->rec, d->campaign->budget_bytes, d->campaign->with_copies);
+    if (r) {
+        log_say(SAY_WARN, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));
+        no_plan(d);
+        return;
+    }
+    go(d, MODE_PLAN);
+    d->campaign->wait = true;
+}
+
+/* A plan is there: map it. If its colouring lacks chunks, ask again for a little less, and take the best in the end. */
+static void take_plan(struct device *d, const char *path)
+{
+    struct campaign *c = d->campaign;
+    uint64_t arenas = mem_arena_chunks(d);
+    bool users = path == d->cfg->plan_path;
+    int lacking = exec_load_plan(d, path, !users);
+    if (!lacking)
+        lacking = install_plan(d);
+    if (lacking < 0) {
+        log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
+        no_plan(d);
+        return;
+    }
+    uint64_t grown = mem_arena_chunks(d) - arenas, short_by = ((uint64_t)lacking + grown) << d->shift;
+    if (lacking)
+        log_say(SAY_DEBUG, "plan of %llu MiB lacks %d chunks", rt_mib(c->budget_bytes), lacking);
+    if (users && (uint64_t)d->ex->plan.peak_bytes > c->budget_bytes) {
+        log_say(SAY_WARN, "%s needs %llu MiB where %llu MiB can be planned with (limit %llu MiB): it is not used; raise --limit, or make "
+                "a plan for less; memory is held by swapping", path, rt_mib((uint64_t)d->ex->plan.peak_bytes), rt_mib(c->budget_bytes),
+                rt_mib(d->limit_bytes));
+        no_plan(d);
+        return;
+    }
+    if (!lacking || path != planner_path(d) || ++c->tries >= MAX_TRIES || short_by >= c->budget_bytes) {
+        put_in_force(d);
+        return;
+    }
+    if (!c->best_path[0] || lacking < c->best_lacking) {
+        snprintf(c->best_path, sizeof c->best_path, "%s.best", planner_path(d));
+        c->best_lacking = lacking;
+        if (rename(planner_path(d), c->best_path))
+            c->best_path[0] = 0;
+    }
+    c->budget_bytes -= short_by;
+    start_planner(d);
+}
+
+static void take_answer(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    switch (planner_poll(d)) {
+    case PLANNER_DONE:
+        take_plan(d, planner_path(d));
+        break;
+    case PLANNER_FAILED:
+        if (c->best_path[0]) { /* an earlier one, whose map lacks some chunks, is better than none */
+            c->tries = MAX_TRIES;
+            take_plan(d, c->best_path);
+        } else if (d->cfg->policy == POLICY_AUTO && !c->with_copies) {
+            c->with_copies = true;
+            c->budget_bytes = budget_now(d);
+            start_planner(d);
+        } else {
+            planner_say_why(d);
+            no_plan(d);
+        }
+        break;
+    default:
+        return;
+    }
+    if (d->mode == MODE_PLAN)
+        return;
+    if (c->best_path[0])
+        remove(c->best_path);
+    c->best_path[0] = 0;
+    planner_tidy(d);
+}
+
+static void plan_now(struct device *d)
+{
+    go(d, MODE_PLAN);
+    d->campaign->tries = 0;
+    d->campaign->with_copies = false;
+    if (install_scratch(d)) { /* before the budget: it stays */
+        log_say(SAY_WARN, "no memory to set in-place state aside: memory is held by swapping");
+        no_plan(d);
+        return;
+    }
+    d->campaign->budget_bytes = budget_now(d);
+    if (d->cfg->plan_path[0])
+        take_plan(d, d->cfg->plan_path);
+    else
+        start_planner(d);
+}
+
+int campaign_wait_ms(struct device *d)
+{
+    if (d->mode != MODE_PLAN || !d->campaign->wait)
+        return 0;
+    d->campaign->wait = false;
+    return PLAN_WAIT_MS;
+}
+
+static void learnt(struct device *d)
+{
+    if (learn_finish(d) || exec_index(d)) {
+        log_say(SAY_WARN, "host memory is exhausted: memory is held by swapping");
+        no_plan(d);
+        return;
+    }
+    uint64_t peak = exec_recorded_peak_pages(d, false) << d->shift;
+    if (wants_plan(d) && (peak > budget_now(d) || d->cfg->plan_path[0])) {
+        plan_now(d);
+        return;
+    }
+    no_plan(d); /* the iteration fits: it is looked at again, ever more rarely */
+}
+
+/* ---- a plan in force --------------------------------------------------------------------------------------------- */
+
+static void follow(struct device *d)
+{
+    go(d, d->ex->proved ? MODE_ENFORCE : MODE_REHEARSE);
+    stats_boundary(d, d->ex->caps[0].t, d->mode == MODE_ENFORCE);
+}
+
+/* exec.c has left the plan: everything the program holds is readable again. */
+static void has_left(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    c->left_op = d->op_count;
+    go(d, MODE_FALLBACK);
+    learn_reset(d);
+    if (++c->left_in_a_row < LEFT_TOO_OFTEN || d->ex->code)
+        return;
+    c->left_in_a_row = 0;
+    log_say(SAY_INFO, "the plan was left %d times without one whole iteration: it is given up, memory is held by swapping; learning "
+            "anew in %llu iterations", LEFT_TOO_OFTEN, (unsigned long long)c->backoff);
+    no_plan(d);
+}
+
+static void end_iteration(struct device *d)
+{
+    enum exec_end end = exec_end_iteration(d);
+    d->campaign->left_in_a_row = 0;
+    if (end == EXEC_END_BANNED) { /* once more, without the op whose replay differed */
+        install_drop(d);
+        plan_now(d);
+    } else if (end == EXEC_END_UNPROVABLE) {
+        log_say(SAY_WARN, "the plan could not be proved (its replays could not all be compared): memory is held by swapping");
+        no_plan(d);
+    }
+    if (d->mode == MODE_FALLBACK || campaign_follows_plan(d)) {
+        exec_begin(d);
+        follow(d);
+    }
+}
+
+void campaign_leave(struct device *d, const char *why)
+{
+    if (campaign_follows_plan(d)) {
+        exec_diverge(d, why, NULL);
+        has_left(d);
+    } else if (d->mode == MODE_PROBE) {
+        learn_abandon(d, why);
+        go(d, MODE_OBSERVE);
+    }
+}
+
+/* ---- events -------------------------------------------------------------------------------------------------------- */
+
+void campaign_turn(struct device *d)
+{
+    if (campaign_follows_plan(d) && d->ex->ended)
+        end_iteration(d);
+    else if (d->mode == MODE_PROBE && learn_complete(d))
+        learnt(d);
+    else if (d->mode == MODE_PLAN && d->op_count % POLL_OPS == 0)
+        take_answer(d);
+}
+
+void campaign_answered(struct device *d, uint64_t op_count)
+{
+    if (d->mode != MODE_PLAN)
+        return;
+    take_answer(d);
+    if (d->mode == MODE_FALLBACK && d->ex->installed && d->op_count == op_count) { /* still at the boundary: go on at once */
+        exec_begin(d);
+        follow(d);
+    }
+}
+
+/* With a plan at hand a new period must have gone on for long before it is learnt instead. */
+static bool may_learn(const struct device *d)
+{
+    if (d->mode == MODE_OBSERVE)
+        return true;
+    uint64_t n = d->ex->rec.n_ops > learn_period(d) ? d->ex->rec.n_ops : learn_period(d);
+    return d->mode == MODE_FALLBACK && d->op_count - d->campaign->left_op > RELEARN_PERIODS * n;
+}
+
+static int outside_drv(struct device *d, struct rt_op *op)
+{
+    int r = run_plain_drv(d, op);
+    bool wanted = wants_plan(d) || learn_wants_trace(d);
+    if (!learn_watch(d, op, wanted) || !may_learn(d))
+        return r;
+    learn_count_iteration(d, op->t);
+    int e = learn_begin(d);
+    if (!e)
+        go(d, MODE_PROBE);
+    else if (e == -ENOTSUP)
+        d->campaign->quiet_until = UINT64_MAX; /* this device cannot learn */
+    if (e)
+        learn_reset(d);
+    return r;
+}
+
+int campaign_op_drv(struct device *d, struct rt_op *op)
+{
+    if (d->ex->code)
+        return d->ex->code;
+    if (d->mode == MODE_FALLBACK && exec_may_resume(d, op)) {
+        exec_resume(d);
+        follow(d);
+    }
+    if (campaign_follows_plan(d)) {
+        bool left = false;
+        int r = exec_op_drv(d, op, &left);
+        if (!left)
+            return r;
+        has_left(d);
+        return d->ex->code ? d->ex->code : outside_drv(d, op);
+    }
+    if (d->mode == MODE_PROBE) {
+        enum learn_step step;
+        int r = learn_op_drv(d, op, &step);
+        if (step != LEARN_ON)
+            go(d, MODE_OBSERVE);
+        return step == LEARN_NOT_RUN ? outside_drv(d, op) : r;
+    }
+    return outside_drv(d, op);
+}

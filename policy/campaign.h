@@ -1,0 +1,32 @@
+/* campaign.h: from the first op to a plan in force, and back. The one writer of device.mode.
+ *
+ *   observe --an iteration is found, and memory was short--> probe --> plan --> rehearse --> enforce
+ *      ^                                                      |          |         |            |
+ *      +------- nothing to learn, or no plan possible --------+----------+         +- fallback -+
+ *
+ * In fallback a plan is installed, and ops run plainly until one begins an iteration that the plan knows. A plan that is left
+ * again and again is given up: leaving costs more than swapping. Each failure makes the next attempt later (backoff).
+ *
+ * Threads: under the engine's mutex, but for campaign_wait(). Errors: *_drv return the driver's code for the program.
+ */
+#ifndef REMAT_POLICY_CAMPAIGN_H
+#define REMAT_POLICY_CAMPAIGN_H
+
+#include "policy/op/op.h"
+
+int campaign_init(struct device *d);
+/* Before every allocation and op: ends what has ended. */
+void campaign_turn(struct device *d);
+int campaign_op_drv(struct device *d, struct rt_op *op);
+/* Something that no plan and no probe can follow is about to happen (a capture, an address that leaves our sight). */
+void campaign_leave(struct device *d, const char *why);
+/* A plan is being followed: allocations and frees are its. */
+static inline bool campaign_follows_plan(const struct device *d) { return d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE; }
+
+/* The planner has just been started, and waiting a moment for it costs less than running on without a plan: how long at most.
+ * 0: no. The engine then waits with its mutex released (planner_wait) and calls campaign_turn again. */
+int campaign_wait_ms(struct device *d);
+/* After that wait. `op_count`: what it was when the wait began: other threads may have launched meanwhile. */
+void campaign_answered(struct device *d, uint64_t op_count);
+
+#endif

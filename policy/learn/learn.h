@@ -1,0 +1,39 @@
+/* learn.h: which calls make an iteration, and what one of them does, measured.
+ *
+ * Threads: under the engine's mutex. Errors: *_drv return the driver's code for the program; others 0 or a negative errno.
+ * The record grows in d->ex->rec.
+ */
+#ifndef REMAT_POLICY_LEARN_H
+#define REMAT_POLICY_LEARN_H
+
+#include "policy/op/op.h"
+
+int learn_init(struct device *d);
+bool learn_wants_trace(const struct device *d);   /* a trace was asked for and is not complete */
+bool learn_trace_missing(const struct device *d); /* a trace was asked for, and no iteration has been recorded */
+
+/* An op has run outside a plan and outside a probe. True: the next op is the first of an iteration like the last ones (never
+ * where nothing is `wanted`; iterations are counted all the same). */
+bool learn_watch(struct device *d, const struct rt_op *op, bool wanted);
+uint64_t learn_period(const struct device *d); /* ops in an iteration; 0 none found */
+void learn_count_iteration(struct device *d, unsigned t);
+/* The stream of ops is looked at afresh. */
+void learn_reset(struct device *d);
+
+/* The next op is the first of a probed iteration. -ENOTSUP: this device cannot learn. */
+int learn_begin(struct device *d);
+enum learn_step {
+    LEARN_ON,      /* the op was run and measured */
+    LEARN_STOPPED, /* it was run, and learning has been abandoned */
+    LEARN_NOT_RUN  /* learning has been abandoned before it: it is to be run in another way */
+};
+int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step);
+void learn_abandon(struct device *d, const char *why);
+bool learn_complete(const struct device *d); /* the probed iteration's last op has run */
+/* Seals the record, writes the trace that was asked for, puts holds in (record_insert_holds). */
+int learn_finish(struct device *d);
+/* During a probed iteration. */
+void learn_alloc(struct device *d, struct slot *s);
+void learn_free(struct device *d, struct slot *s);
+
+#endif

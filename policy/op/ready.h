@@ -1,0 +1,23 @@
+/* ready.h: before an op is launched, everything it touches is in memory and ordered before it.
+ *
+ * Threads: under the engine's mutex. Errors: *_drv return the driver's code for the program; others 0 or a negative errno.
+ */
+#ifndef REMAT_POLICY_READY_H
+#define REMAT_POLICY_READY_H
+
+#include "policy/op/op.h"
+
+/* Makes everything the op touches resident and ordered before it. 0; -ENOMEM with the culprit said on stderr; -ENODATA
+ * when something is LOST (its index in *lost). */
+int ready_op(struct device *d, struct rt_op *op, uint32_t *lost);
+FENCE_MUST_USE int ready_slot(struct device *d, struct slot *s, unsigned t);
+/* The slot is reached in ways that no argument shows from now on: it is brought into memory, the host waits until anybody may
+ * touch it, and it never leaves again. 0; -ENOMEM or another negative errno: then it is not pinned, and the call that asked for
+ * it must fail. */
+FENCE_MUST_USE int ready_pin(struct device *d, struct slot *s);
+/* After the op was issued: who used what. `may_write`: per operand modes are not trusted, all may have been written. */
+void ready_done(struct device *d, struct rt_op *op, bool may_write);
+/* ready, issue, done. */
+int run_plain_drv(struct device *d, struct rt_op *op);
+
+#endif

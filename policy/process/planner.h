@@ -1,0 +1,29 @@
+/* planner.h: `remat plan` as a child process, without the preload: training goes on while it thinks.
+ *
+ * Threads: under the engine's mutex, but for planner_wait(). Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_POLICY_PLANNER_H
+#define REMAT_POLICY_PLANNER_H
+
+#include "policy/device.h"
+#include "tracer/record.h"
+
+#include <sys/types.h>
+
+int planner_init(struct device *d);
+enum planner_state { PLANNER_IDLE, PLANNER_RUNNING, PLANNER_DONE, PLANNER_FAILED };
+/* Writes the trace and starts `remat plan` on it for this many bytes. 0 or a negative errno. */
+int planner_start(struct device *d, const struct record *rec, uint64_t limit_bytes, bool offload);
+/* Where it stands, at once. DONE: planner_path() is the plan. */
+enum planner_state planner_poll(struct device *d);
+/* Returns when that child has ended, or after so many milliseconds; planner_poll() then tells. Without the mutex. */
+void planner_wait(pid_t child, int ms);
+pid_t planner_child(const struct device *d); /* 0: none runs */
+const char *planner_path(struct device *d);
+/* After FAILED: one line with the planner's own words. */
+void planner_say_why(struct device *d);
+void planner_stop(struct device *d);
+/* Nothing more is asked of it: its files go. */
+void planner_tidy(struct device *d);
+
+#endif
