@@ -127,6 +127,7 @@ struct device {
     /* streams */
     CUstream stream[RT_MAX_STREAMS];
     uint64_t seq[RT_MAX_STREAMS]; /* things queued on each */
+    bool blocking_streams;        /* the program has some besides the legacy one, see stream_acts() */
     bool pressed;                 /* something had to be evicted, or did not fit: the limit is felt */
     int broken;                   /* the driver's code, after it refused to order something; 0 */
 

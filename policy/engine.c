@@ -23,6 +23,7 @@ static struct {
     struct status_page *status;
     struct device *dev[MAX_DEVICES]; /* in the order in which they were first used; [0] is the one that traces and reports */
     unsigned n_dev;
+    bool blocking_streams; /* see stream_acts() */
 } process;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool active;
@@ -99,6 +100,7 @@ static struct device *here(void)
     d->cfg = &process.cfg;
     d->dev = dev;
     d->primary = process.n_dev == 0;
+    d->blocking_streams = process.blocking_streams;
     d->status = d->primary ? process.status : NULL;
     process.dev[process.n_dev++] = d;
     int r = set_up(d);
@@ -226,6 +228,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream 
         r = CUDA_ERROR_OUT_OF_MEMORY;
     } else {
         s->pool = pool;
+        stream_acts(d, stream_index(d, stream));
         learn_alloc(d, s);
         mem_note_peak(d);
         *out = s->va;
@@ -286,6 +289,7 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
     if (!s || s->va != ptr)
         r = CUDA_ERROR_INVALID_VALUE;
     else {
+        stream_acts(d, stream_index(d, stream));
         mem_slot_freed_on(d, s, stream_index(d, stream));
         free_slot(d, s);
     }
@@ -702,6 +706,17 @@ int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
     }
     pthread_mutex_unlock(&lock);
     return r;
+}
+
+void eng_note_stream(unsigned flags)
+{
+    if (flags & CU_STREAM_NON_BLOCKING)
+        return;
+    pthread_mutex_lock(&lock);
+    process.blocking_streams = true;
+    for (unsigned i = 0; i < process.n_dev; i++)
+        process.dev[i]->blocking_streams = true;
+    pthread_mutex_unlock(&lock);
 }
 
 void eng_stream_destroyed(CUstream stream)

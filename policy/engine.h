@@ -132,6 +132,8 @@ void eng_note_unload(void);
  * buffers): made resident and never evicted again. `bytes` 0: the whole allocation. Where no room can be made for it, the
  * driver's out-of-memory code: the door must give that answer and not make its call. */
 int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why);
+/* A stream was created with these flags. */
+void eng_note_stream(unsigned flags);
 /* Before cuStreamDestroy of `stream`. */
 void eng_stream_destroyed(CUstream stream);
 /* Before cuStreamBeginCapture: everything live becomes unevictable until capture ends and the graphs may run at any time.

@@ -1,7 +1,23 @@
-/* hook_stream.c: streams that end, and operations on single words in stream order. Such a word is shared with the host,
+/* hook_stream.c: streams that begin and end, and operations on single words in stream order. Such a word is shared with the host,
  * another stream or another device while the operation waits: its allocation is never evicted.
  */
 #include "preload/door.h"
+
+static int on_stream_create(__typeof__(&cuStreamCreate) real, CUstream *s, unsigned flags)
+{
+    int r = real(s, flags);
+    if (!r)
+        eng_note_stream(flags);
+    return r;
+}
+
+static int on_stream_create_priority(__typeof__(&cuStreamCreateWithPriority) real, CUstream *s, unsigned flags, int priority)
+{
+    int r = real(s, flags, priority);
+    if (!r)
+        eng_note_stream(flags);
+    return r;
+}
 
 static int on_stream_destroy(__typeof__(&cuStreamDestroy_v2) real, CUstream s)
 {

@@ -51,12 +51,19 @@ void stream_issued(struct device *d, unsigned t)
         d->drv->cuEventRecord(d->streams->event[t], CU_STREAM_PER_THREAD);
 }
 
+void stream_acts(struct device *d, unsigned t)
+{
+    if (d->blocking_streams && d->streams->handle[t] == CU_STREAM_LEGACY && d->streams->event[t])
+        d->drv->cuEventRecord(d->streams->event[t], CU_STREAM_LEGACY);
+}
+
 static int stream_enter(struct device *d, unsigned i, CUstream s)
 {
     struct streams *st = d->streams;
     if (!st->event[i] && d->drv->cuEventCreate(&st->event[i], CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
         return -EIO;
     st->handle[i] = s;
+    d->blocking_streams |= s == CU_STREAM_PER_THREAD;
     return 0;
 }
 

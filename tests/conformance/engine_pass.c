@@ -306,6 +306,8 @@ int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
     return 0;
 }
 
+void eng_note_stream(unsigned flags) { (void)flags; }
+
 void eng_stream_destroyed(CUstream stream)
 {
     note(CALL_stream_destroyed);
