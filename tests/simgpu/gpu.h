@@ -85,12 +85,14 @@ typedef struct {
     uint64_t mem_bytes, granularity_bytes;
     double flops_per_s, bytes_per_s, host_bytes_per_s;
     uint64_t launch_ns;
+    int n_devices;                /* SIMGPU_DEVICES; mem_bytes is of each */
     uint64_t chaos_seed;
     bool chaos, adversary;        /* SIMGPU_CHAOS: either of its forms; =adversary[:SEED] */
     bool guard, guard_off;        /* SIMGPU_GUARD=1, =0 */
     const char *stats_path; /* NULL: none */
 } gpu_settings;
 extern gpu_settings gpu_cfg;
+enum { GPU_MAX_DEVICES = 8 };
 
 /* Reads the environment. On nonsense prints one line and returns CUDA_ERROR_INVALID_VALUE. */
 CUresult gpu_config_read(void);
@@ -103,7 +105,8 @@ bool gpu_config_fault_hits(int row);
 
 typedef struct {
     _Atomic uint64_t kernels, faults;
-    uint64_t physical_bytes, peak_physical_bytes; /* under gpu_lock */
+    uint64_t physical_bytes[GPU_MAX_DEVICES];     /* under gpu_lock, as the next two */
+    uint64_t peak_physical_bytes;                 /* of all devices together */
     uint64_t device_ns;                           /* under gpu_lock */
 } gpu_counters;
 extern gpu_counters gpu_stats;
@@ -146,6 +149,7 @@ void gpu_handle_each(enum gpu_kind kind, void (*f)(void *h, void *arg), void *ar
 /* ---- contexts, streams, events -------------------------------------------------------------------------- */
 
 struct CUctx_st {
+    CUdevice device;
     bool primary, alive;
     unsigned flags;
     int primary_refs;
@@ -233,8 +237,7 @@ struct CUevent_st {
 
 /* The calling thread's current context, NULL: none. */
 CUcontext gpu_ctx_current(void);
-/* The primary context if it is alive, else NULL. */
-CUcontext gpu_ctx_primary(void);
+bool gpu_device_known(CUdevice dev);
 void gpu_ctx_fail(CUcontext ctx, CUresult why);
 
 /* Resolves a stream handle: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or one of cuStreamCreate. NULL: invalid
@@ -296,8 +299,8 @@ void gpu_adversary_settle(void);
 
 /* ---- simulated clock (gpu_clock.c) -------------------------------------------------------------------------- */
 
-/* Places ns of work that may start at ready_ns on an engine; returns its end. */
-uint64_t gpu_clock_place(enum gpu_engine engine, uint64_t ready_ns, uint64_t ns);
+/* Places ns of work that may start at ready_ns on an engine of a device; returns its end. */
+uint64_t gpu_clock_place(CUdevice dev, enum gpu_engine engine, uint64_t ready_ns, uint64_t ns);
 uint64_t gpu_clock_kernel_ns(uint64_t flops, uint64_t bytes);
 uint64_t gpu_clock_device_ns(uint64_t bytes);
 uint64_t gpu_clock_host_ns(uint64_t bytes);
@@ -310,6 +313,7 @@ void gpu_clock_host_reached(uint64_t ns);
 struct gpu_phys {
     uint64_t offset, bytes;  /* extent of the memory file */
     uint64_t charged_bytes;  /* counted against SIMGPU_MEM */
+    CUdevice device;
     int refs;                /* handle references and mappings */
     int handle_refs;         /* cuMemCreate, retain, import */
     CUmemAllocationProp prop;
@@ -320,11 +324,11 @@ typedef struct gpu_phys gpu_phys;
 CUresult gpu_phys_init(void);
 /* Takes physical memory: bytes are rounded up to whole host pages, charged_bytes counted. The result has one
    reference. CUDA_ERROR_OUT_OF_MEMORY when SIMGPU_MEM would be exceeded. */
-CUresult gpu_phys_take(uint64_t bytes, uint64_t charged_bytes, bool exportable, gpu_phys **out);
+CUresult gpu_phys_take(CUdevice dev, uint64_t bytes, uint64_t charged_bytes, bool exportable, gpu_phys **out);
 void gpu_phys_unref(gpu_phys *p);
 /* Counts bytes that have no extent (managed memory). */
-CUresult gpu_phys_charge(uint64_t bytes);
-void gpu_phys_uncharge(uint64_t bytes);
+CUresult gpu_phys_charge(CUdevice dev, uint64_t bytes);
+void gpu_phys_uncharge(CUdevice dev, uint64_t bytes);
 /* Makes [va, va + bytes) show p from its byte `offset` on, with the given access; CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpu_phys_map(CUdeviceptr va, uint64_t bytes, gpu_phys *p, uint64_t offset, CUmemAccess_flags access);
 /* Makes the range fault again. */
@@ -362,6 +366,7 @@ typedef struct gpu_range {
     uint64_t span;  /* address space it occupies, >= bytes */
     enum gpu_range_kind kind;
     CUcontext ctx;
+    CUdevice device; /* whose memory it is */
     unsigned flags; /* of host allocation or registration */
     unsigned long long id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
     int sync_memops;
@@ -409,7 +414,7 @@ void gpu_module_free_ctx(CUcontext ctx);
 /* Frees one stream-ordered allocation now (cuMemFree). */
 CUresult gpu_pool_free_now(gpu_range *r);
 /* Unused bytes that pools hold back from cuMemGetInfo. */
-uint64_t gpu_pool_held_bytes(void);
+uint64_t gpu_pool_held_bytes(CUdevice dev);
 void gpu_pool_host_synced(void);
 uint64_t gpu_round_up(uint64_t n, uint64_t to);
 

@@ -24,6 +24,7 @@ static gpu_range *new_range(enum gpu_range_kind kind, uint64_t bytes)
     r->bytes = bytes;
     r->span = gpu_round_up(bytes, page());
     r->ctx = gpu_ctx_current();
+    r->device = r->ctx->device;
     r->id = gpu_range_new_id();
     return r;
 }
@@ -38,7 +39,7 @@ CUresult gpu_alloc_linear(CUdeviceptr *out, size_t bytes)
     if (!r)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_lock();
-    CUresult e = gpu_phys_take(r->span, gpu_round_up(bytes, CHARGE_UNIT), false, &r->phys);
+    CUresult e = gpu_phys_take(r->device, r->span, gpu_round_up(bytes, CHARGE_UNIT), false, &r->phys);
     if (!e) {
         r->start = gpu_range_address(r->span, bytes >= HUGE_ALIGN ? HUGE_ALIGN : page(), 0);
         e = r->start ? gpu_phys_map(r->start, r->span, r->phys, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
@@ -79,7 +80,7 @@ static CUresult alloc_managed(CUdeviceptr *out, size_t bytes, unsigned flags)
     if (!r)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_lock();
-    CUresult e = gpu_phys_charge(gpu_round_up(bytes, CHARGE_UNIT));
+    CUresult e = gpu_phys_charge(r->device, gpu_round_up(bytes, CHARGE_UNIT));
     if (!e) {
         r->start = gpu_range_address(r->span, page(), 0);
         void *p = r->start ? mmap((void *)(uintptr_t)r->start, r->span, PROT_READ | PROT_WRITE,
@@ -87,7 +88,7 @@ static CUresult alloc_managed(CUdeviceptr *out, size_t bytes, unsigned flags)
                            : MAP_FAILED;
         if (p == MAP_FAILED) {
             e = CUDA_ERROR_OUT_OF_MEMORY;
-            gpu_phys_uncharge(gpu_round_up(bytes, CHARGE_UNIT));
+            gpu_phys_uncharge(r->device, gpu_round_up(bytes, CHARGE_UNIT));
         }
     }
     if (!e) {
@@ -112,7 +113,7 @@ void gpu_alloc_release(gpu_range *r)
         break;
     case GPU_RANGE_MANAGED:
         gpu_phys_unmap(r->start, r->span);
-        gpu_phys_uncharge(gpu_round_up(r->bytes, CHARGE_UNIT));
+        gpu_phys_uncharge(r->device, gpu_round_up(r->bytes, CHARGE_UNIT));
         break;
     case GPU_RANGE_HOST:
         munmap((void *)(uintptr_t)r->start, r->span);
@@ -163,7 +164,8 @@ static CUresult get_info(size_t *available, size_t *total)
         return CUDA_ERROR_INVALID_VALUE;
     gpu_lock();
     *total = gpu_cfg.mem_bytes;
-    *available = gpu_cfg.mem_bytes - gpu_stats.physical_bytes - gpu_pool_held_bytes();
+    CUdevice dev = gpu_ctx_current()->device;
+    *available = gpu_cfg.mem_bytes - gpu_stats.physical_bytes[dev] - gpu_pool_held_bytes(dev);
     gpu_unlock();
     return CUDA_SUCCESS;
 }

@@ -19,7 +19,7 @@ static struct {
         uint64_t from, to;
     } gap[GAPS]; /* ascending, disjoint, before tail */
     unsigned n;
-} engines[ENGINES];
+} engines[ENGINES * GPU_MAX_DEVICES]; /* device by device */
 
 static __thread uint64_t host_now_ns;
 
@@ -45,10 +45,11 @@ static void add_gap(enum gpu_engine e, unsigned i, uint64_t from, uint64_t to)
     engines[e].n++;
 }
 
-uint64_t gpu_clock_place(enum gpu_engine e, uint64_t ready, uint64_t ns)
+uint64_t gpu_clock_place(CUdevice dev, enum gpu_engine e, uint64_t ready, uint64_t ns)
 {
     if (e == GPU_ENGINE_NONE || ns == 0)
         return ready + ns;
+    e += (unsigned)dev * ENGINES;
     for (unsigned i = 0; i < engines[e].n; i++) {
         uint64_t from = engines[e].gap[i].from, to = engines[e].gap[i].to;
         uint64_t start = from > ready ? from : ready;

@@ -28,8 +28,7 @@ static CUresult fill(struct gpu_code_file *f, unsigned arch)
     f->kernels = calloc(c->n_kernels + 1, sizeof *f->kernels);
     f->codes = calloc(c->n_kernels + 1, sizeof *f->codes);
     f->sizes = calloc(n_params + 1, sizeof *f->sizes);
-    f->variables = calloc(c->n_globals + 1, sizeof *f->variables);
-    if (!f->kernels || !f->codes || !f->sizes || !f->variables)
+    if (!f->kernels || !f->codes || !f->sizes)
         return CUDA_ERROR_OUT_OF_MEMORY;
     size_t *size = f->sizes;
     for (unsigned i = 0; i < c->n_kernels; i++) {
@@ -73,14 +72,17 @@ CUresult gpu_code_open(const void *image, size_t n, struct gpu_code_file **out)
 
 static pthread_mutex_t variables_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Variables live in the context that first asks for one; when that is gone, so are they. */
-static void forget_variables(struct gpu_code_file *f, CUcontext ctx)
+/* Variables live in the context that first asks for one, one context a device; when it is gone, so are they. NULL: no
+   memory. */
+static CUdeviceptr *variables_in(struct gpu_code_file *f, CUcontext ctx)
 {
-    if (f->variables_ctx == ctx && f->variables_id == ctx->id)
-        return;
-    memset(f->variables, 0, f->cubin.n_globals * sizeof *f->variables);
-    f->variables_ctx = ctx;
-    f->variables_id = ctx->id;
+    CUdeviceptr **at = &f->variables[ctx->device].at;
+    if (!*at || f->variables[ctx->device].ctx_id != ctx->id) {
+        free(*at);
+        *at = calloc(f->cubin.n_globals + 1, sizeof **at);
+        f->variables[ctx->device].ctx_id = ctx->id;
+    }
+    return *at;
 }
 
 static CUresult make_variable(const struct gpu_cubin_global *g, CUdeviceptr *out)
@@ -96,17 +98,16 @@ static CUresult make_variable(const struct gpu_cubin_global *g, CUdeviceptr *out
 
 CUresult gpu_code_global(struct gpu_code_file *f, const char *name, CUdeviceptr *at, size_t *bytes)
 {
-    CUcontext ctx = gpu_ctx_current();
-    CUresult e = CUDA_ERROR_NOT_FOUND;
     pthread_mutex_lock(&variables_lock);
-    forget_variables(f, ctx);
-    for (unsigned i = 0; i < f->cubin.n_globals; i++) {
+    CUdeviceptr *variables = variables_in(f, gpu_ctx_current());
+    CUresult e = variables ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_OUT_OF_MEMORY;
+    for (unsigned i = 0; variables && i < f->cubin.n_globals; i++) {
         const struct gpu_cubin_global *g = &f->cubin.globals[i];
         if (strcmp(g->name, name))
             continue;
-        e = f->variables[i] ? CUDA_SUCCESS : make_variable(g, &f->variables[i]);
+        e = variables[i] ? CUDA_SUCCESS : make_variable(g, &variables[i]);
         if (!e && at)
-            *at = f->variables[i];
+            *at = variables[i];
         if (!e && bytes)
             *bytes = g->n_bytes;
         break;
@@ -123,7 +124,8 @@ void gpu_code_close(struct gpu_code_file *f)
     free(f->kernels);
     free(f->codes);
     free(f->sizes);
-    free(f->variables);
+    for (int i = 0; i < GPU_MAX_DEVICES; i++)
+        free(f->variables[i].at);
     free(f);
 }
 

@@ -26,9 +26,10 @@ struct gpu_code_file {
     simgpu_kernel *kernels;   /* cubin.n_kernels: names and sizes of parameters; no run() */
     struct gpu_code *codes;   /* the same kernels */
     size_t *sizes;            /* of all parameters */
-    CUdeviceptr *variables;   /* cubin.n_globals: 0 until somebody asks */
-    CUcontext variables_ctx;  /* where they were allocated */
-    unsigned long long variables_id;
+    struct {
+        CUdeviceptr *at;           /* cubin.n_globals: 0 until somebody asks */
+        unsigned long long ctx_id; /* where they were allocated */
+    } variables[GPU_MAX_DEVICES];
 };
 
 /* Reads a fat binary, a container of code for several devices, or bare machine code of n bytes.

@@ -16,6 +16,7 @@ gpu_settings gpu_cfg = {
     .bytes_per_s = 1.4e12,
     .host_bytes_per_s = 25e9,
     .launch_ns = 3000,
+    .n_devices = 1,
 };
 
 enum { MAX_FAULT_ROWS = 32 };
@@ -98,16 +99,20 @@ static CUresult read_faults(void)
 
 CUresult gpu_config_read(void)
 {
-    double launch = (double)gpu_cfg.launch_ns;
+    double launch = (double)gpu_cfg.launch_ns, devices = 1;
     CUresult r;
     if ((r = read_size("SIMGPU_MEM", &gpu_cfg.mem_bytes)) ||
         (r = read_size("SIMGPU_GRANULARITY", &gpu_cfg.granularity_bytes)) ||
         (r = read_number("SIMGPU_FLOPS", &gpu_cfg.flops_per_s, false)) ||
         (r = read_number("SIMGPU_BW", &gpu_cfg.bytes_per_s, false)) ||
         (r = read_number("SIMGPU_HOST_BW", &gpu_cfg.host_bytes_per_s, false)) ||
-        (r = read_number("SIMGPU_LAUNCH_NS", &launch, true)) || (r = read_faults()))
+        (r = read_number("SIMGPU_LAUNCH_NS", &launch, true)) ||
+        (r = read_number("SIMGPU_DEVICES", &devices, false)) || (r = read_faults()))
         return r;
     gpu_cfg.launch_ns = (uint64_t)launch;
+    if (devices < 1 || devices > GPU_MAX_DEVICES || devices != (int)devices)
+        return refuse("SIMGPU_DEVICES", getenv("SIMGPU_DEVICES"), "want a number from 1 to 8");
+    gpu_cfg.n_devices = (int)devices;
     uint64_t g = gpu_cfg.granularity_bytes;
     if ((g & (g - 1)) || g < (uint64_t)sysconf(_SC_PAGESIZE) || g > (1ull << 30))
         return refuse("SIMGPU_GRANULARITY", getenv("SIMGPU_GRANULARITY"),

@@ -1,5 +1,5 @@
 /*
- * Contexts: the device's primary one and those a program creates; which is current is a stack per thread.
+ * Contexts: each device's primary one and those a program creates; which is current is a stack per thread.
  *
  * A destroyed context's object is kept, so that an old handle is recognised and answered with
  * CUDA_ERROR_CONTEXT_IS_DESTROYED (the primary one comes back to life when it is retained again).
@@ -13,18 +13,12 @@ enum { STACK = 64 };
 static __thread CUcontext stack[STACK];
 static __thread unsigned depth;
 
-static struct CUctx_st primary = { .primary = true };
-static bool primary_known;
+static struct CUctx_st primaries[GPU_MAX_DEVICES];
 static unsigned long long last_id;
 
 CUcontext gpu_ctx_current(void)
 {
     return depth ? stack[depth - 1] : NULL;
-}
-
-CUcontext gpu_ctx_primary(void)
-{
-    return primary.alive ? &primary : NULL;
 }
 
 void gpu_ctx_fail(CUcontext ctx, CUresult why)
@@ -98,17 +92,20 @@ static CUresult primary_retain(CUcontext *out, CUdevice dev)
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     gpu_lock();
     CUresult r = CUDA_SUCCESS;
-    if (!primary_known && !(r = gpu_handle_add(&primary, GPU_CTX)))
-        primary_known = true;
-    if (!r && !primary.alive)
-        r = start(&primary);
+    CUcontext ctx = &primaries[dev];
+    if (!ctx->primary && !(r = gpu_handle_add(ctx, GPU_CTX))) {
+        ctx->primary = true;
+        ctx->device = dev;
+    }
+    if (!r && !ctx->alive)
+        r = start(ctx);
     if (!r) {
-        primary.primary_refs++;
-        *out = &primary;
+        ctx->primary_refs++;
+        *out = ctx;
     }
     gpu_unlock();
     return r;
@@ -116,28 +113,28 @@ static CUresult primary_retain(CUcontext *out, CUdevice dev)
 
 static CUresult primary_release(CUdevice dev)
 {
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     gpu_lock();
     CUresult r = CUDA_SUCCESS;
-    if (!primary.alive || !primary.primary_refs)
+    if (!primaries[dev].alive || !primaries[dev].primary_refs)
         r = CUDA_ERROR_INVALID_CONTEXT;
-    else if (--primary.primary_refs == 0)
-        stop(&primary);
+    else if (--primaries[dev].primary_refs == 0)
+        stop(&primaries[dev]);
     gpu_unlock();
     return r;
 }
 
 static CUresult primary_reset(CUdevice dev)
 {
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     gpu_lock();
     CUresult r = CUDA_SUCCESS;
-    if (primary.alive) {
+    if (primaries[dev].alive) {
         /* the references stay: the program's next use of the handle finds a fresh context */
-        stop(&primary);
-        r = primary.primary_refs ? start(&primary) : CUDA_SUCCESS;
+        stop(&primaries[dev]);
+        r = primaries[dev].primary_refs ? start(&primaries[dev]) : CUDA_SUCCESS;
     }
     gpu_unlock();
     return r;
@@ -151,23 +148,23 @@ static CUresult check_flags(unsigned flags)
 
 static CUresult primary_set_flags(CUdevice dev, unsigned flags)
 {
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     CUresult r = check_flags(flags);
     if (!r)
-        primary.flags = flags;
+        primaries[dev].flags = flags;
     return r;
 }
 
 static CUresult primary_state(CUdevice dev, unsigned *flags, int *active)
 {
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     if (!flags || !active)
         return CUDA_ERROR_INVALID_VALUE;
     gpu_lock();
-    *flags = primary.flags;
-    *active = primary.alive;
+    *flags = primaries[dev].flags;
+    *active = primaries[dev].alive;
     gpu_unlock();
     return CUDA_SUCCESS;
 }
@@ -189,13 +186,14 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev)
 {
     if (!out || check_flags(flags))
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     CUcontext ctx = calloc(1, sizeof *ctx);
     if (!ctx)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_lock();
     ctx->flags = flags;
+    ctx->device = dev;
     CUresult r = gpu_handle_add(ctx, GPU_CTX);
     if (!r && (r = start(ctx)))
         gpu_handle_drop(ctx);
@@ -318,7 +316,7 @@ static CUresult get_device(CUdevice *dev, CUcontext ctx)
         return r;
     if (!dev)
         return CUDA_ERROR_INVALID_VALUE;
-    *dev = 0;
+    *dev = ctx->device;
     return CUDA_SUCCESS;
 }
 
@@ -407,7 +405,18 @@ GPU_API(cuCtxGetStreamPriorityRange, (int *least, int *greatest), GPU_NEED_CTX, 
 GPU_API(cuCtxResetPersistingL2Cache, (void), GPU_NEED_CTX, CUDA_SUCCESS)
 GPU_API(cuProfilerStart, (void), GPU_NEED_CTX, CUDA_SUCCESS)
 GPU_API(cuProfilerStop, (void), GPU_NEED_CTX, CUDA_SUCCESS)
-/* one device: nothing to be a peer of */
-GPU_API(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags), GPU_NEED_CTX,
-        ((void)peer, flags ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE))
+
+/* No device reaches another's memory. */
+static CUresult enable_peer(CUcontext peer, unsigned flags)
+{
+    gpu_lock();
+    bool ok = known(peer);
+    gpu_unlock();
+    return flags                                           ? CUDA_ERROR_INVALID_VALUE
+           : !ok                                           ? CUDA_ERROR_INVALID_CONTEXT
+           : peer->device == gpu_ctx_current()->device ? CUDA_ERROR_INVALID_DEVICE
+                                                           : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+GPU_API(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags), GPU_NEED_CTX, enable_peer(peer, flags))
 GPU_API(cuCtxDisablePeerAccess, (CUcontext peer), GPU_NEED_CTX, ((void)peer, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED))

@@ -1,5 +1,5 @@
 /*
- * The one device: an A100 in round numbers, without graphics, peers, clusters or multicast.
+ * The devices, SIMGPU_DEVICES of them: each an A100 in round numbers, without graphics, peers, clusters or multicast.
  */
 #include <stdio.h>
 #include <string.h>
@@ -73,19 +73,33 @@ static const struct {
     { CU_DEVICE_ATTRIBUTE_NUMA_ID, -1 },
     { CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, 0 },
 };
-static const char bus_id[] = "0000:01:00.0";
-static const char uuid[16] = "simulated GPU 0";
+static const char uuid[16] = "simulated GPU 0"; /* the digit is the device's */
+
+bool gpu_device_known(CUdevice dev)
+{
+    return dev >= 0 && dev < gpu_cfg.n_devices;
+}
+
+/* One bus for each. Valid until the thread's next call. */
+static const char *bus_id(CUdevice dev)
+{
+    static __thread char text[16];
+    snprintf(text, sizeof text, "0000:%02x:00.0", (unsigned char)(dev + 1));
+    return text;
+}
 
 static CUresult attribute(int *out, CUdevice_attribute id, CUdevice dev)
 {
     if (!out || (int)id < 1 || id > CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     *out = 0; /* what the table does not name the device does not have */
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (attributes[i].id == id)
             *out = attributes[i].value;
+    if (id == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
+        *out += dev;
     return CUDA_SUCCESS;
 }
 
@@ -93,9 +107,9 @@ static CUresult get(CUdevice *dev, int ordinal)
 {
     if (!dev)
         return CUDA_ERROR_INVALID_VALUE;
-    if (ordinal != 0)
+    if (!gpu_device_known(ordinal))
         return CUDA_ERROR_INVALID_DEVICE;
-    *dev = 0;
+    *dev = ordinal;
     return CUDA_SUCCESS;
 }
 
@@ -103,7 +117,7 @@ static CUresult count(int *n)
 {
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
-    *n = 1;
+    *n = gpu_cfg.n_devices;
     return CUDA_SUCCESS;
 }
 
@@ -111,7 +125,7 @@ static CUresult text(char *out, int room, CUdevice dev, const char *from)
 {
     if (!out || room <= 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     snprintf(out, (size_t)room, "%s", from);
     return CUDA_SUCCESS;
@@ -121,7 +135,7 @@ static CUresult total(size_t *bytes, CUdevice dev)
 {
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     *bytes = gpu_cfg.mem_bytes;
     return CUDA_SUCCESS;
@@ -131,9 +145,10 @@ static CUresult get_uuid(CUuuid *out, CUdevice dev)
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     memcpy(out->bytes, uuid, sizeof out->bytes);
+    out->bytes[14] = (char)('0' + dev);
     return CUDA_SUCCESS;
 }
 
@@ -141,10 +156,15 @@ static CUresult by_bus_id(CUdevice *dev, const char *id)
 {
     if (!dev || !id)
         return CUDA_ERROR_INVALID_VALUE;
-    if (strcmp(id, bus_id) && strcmp(id, bus_id + 5) && strcmp(id, "0000:01:00") && strcmp(id, "01:00"))
-        return CUDA_ERROR_INVALID_DEVICE;
-    *dev = 0;
-    return CUDA_SUCCESS;
+    for (int i = 0; i < gpu_cfg.n_devices; i++) {
+        const char *full = bus_id(i); /* with or without domain and function */
+        if (!strcmp(id, full) || !strcmp(id, full + 5) || (!strncmp(id, full, 10) && !id[10]) ||
+            (!strncmp(id, full + 5, 5) && !id[5])) {
+            *dev = i;
+            return CUDA_SUCCESS;
+        }
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
 }
 
 static CUresult capability(int *major, int *minor, CUdevice dev)
@@ -157,7 +177,7 @@ static CUresult properties(CUdevprop *out, CUdevice dev)
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     *out = (CUdevprop){ 1024, { 1024, 1024, 64 }, { 0x7fffffff, 65535, 65535 }, 48 << 10, 64 << 10, 32, 0x7fffffff,
                         65536, 1410000, 512 };
@@ -168,9 +188,19 @@ static CUresult can_access_peer(int *out, CUdevice dev, CUdevice peer)
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0 || peer != 0)
+    if (!gpu_device_known(dev) || !gpu_device_known(peer))
         return CUDA_ERROR_INVALID_DEVICE;
-    *out = 0; /* a device is no peer of itself */
+    *out = 0; /* no device reaches another's memory: copies between them go through the host */
+    return CUDA_SUCCESS;
+}
+
+static CUresult p2p_attribute(int *out, CUdevice_P2PAttribute a, CUdevice dev, CUdevice peer)
+{
+    if (!gpu_device_known(dev) || !gpu_device_known(peer) || dev == peer)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!out || a < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || a > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = 0;
     return CUDA_SUCCESS;
 }
 
@@ -179,7 +209,7 @@ static CUresult texture_width(size_t *out, CUarray_format format, unsigned chann
     (void)format;
     if (!out || !channels || channels > 4)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     *out = 1u << 28;
     return CUDA_SUCCESS;
@@ -190,7 +220,7 @@ static CUresult affinity_support(int *out, CUexecAffinityType type, CUdevice dev
     (void)type;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     *out = 0;
     return CUDA_SUCCESS;
@@ -208,12 +238,13 @@ GPU_API(cuDeviceGetAttribute, (int *value, CUdevice_attribute id, CUdevice dev),
 GPU_API(cuDeviceGetProperties, (CUdevprop *out, CUdevice dev), GPU_NEED_INIT, properties(out, dev))
 GPU_API(cuDeviceComputeCapability, (int *major, int *minor, CUdevice dev), GPU_NEED_INIT, capability(major, minor, dev))
 GPU_API(cuDeviceGetByPCIBusId, (CUdevice *dev, const char *id), GPU_NEED_INIT, by_bus_id(dev, id))
-GPU_API(cuDeviceGetPCIBusId, (char *out, int room, CUdevice dev), GPU_NEED_INIT, text(out, room, dev, bus_id))
+GPU_API(cuDeviceGetPCIBusId, (char *out, int room, CUdevice dev), GPU_NEED_INIT, text(out, room, dev, bus_id(dev)))
 GPU_API(cuDeviceCanAccessPeer, (int *out, CUdevice dev, CUdevice peer), GPU_NEED_INIT, can_access_peer(out, dev, peer))
 GPU_API(cuDeviceGetP2PAttribute, (int *out, CUdevice_P2PAttribute a, CUdevice dev, CUdevice peer), GPU_NEED_INIT,
-        ((void)out, (void)a, (void)dev, (void)peer, CUDA_ERROR_INVALID_DEVICE))
+        p2p_attribute(out, a, dev, peer))
 GPU_API(cuDeviceGetTexture1DLinearMaxWidth, (size_t *out, CUarray_format format, unsigned channels, CUdevice dev),
         GPU_NEED_INIT, texture_width(out, format, channels, dev))
 GPU_API(cuDeviceGetExecAffinitySupport, (int *out, CUexecAffinityType type, CUdevice dev), GPU_NEED_INIT,
         affinity_support(out, type, dev))
-GPU_API(cuDeviceGraphMemTrim, (CUdevice dev), GPU_NEED_INIT, dev ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS)
+GPU_API(cuDeviceGraphMemTrim, (CUdevice dev), GPU_NEED_INIT,
+        gpu_device_known(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE)

@@ -214,7 +214,7 @@ uint64_t gpu_exec_enqueue(CUstream s, gpu_op *op, enum gpu_engine engine, uint64
         if (s->ctx->legacy->end_ns > ready)
             ready = s->ctx->legacy->end_ns;
     }
-    s->end_ns = gpu_clock_place(engine, ready, ns);
+    s->end_ns = gpu_clock_place(s->ctx->device, engine, ready, ns);
     if (s->end_ns > gpu_stats.device_ns)
         gpu_stats.device_ns = s->end_ns;
     op->seq = ++s->enqueued;

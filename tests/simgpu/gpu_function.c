@@ -99,7 +99,7 @@ static CUresult function_loaded(CUfunctionLoadingState *out, CUfunction f)
 }
 
 #define KNOWN(f) (function_locked(f) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE)
-#define ON_DEVICE(dev, expression) ((dev) != 0 ? CUDA_ERROR_INVALID_DEVICE : (expression))
+#define ON_DEVICE(dev, expression) (!gpu_device_known(dev) ? CUDA_ERROR_INVALID_DEVICE : (expression))
 
 GPU_API(cuFuncGetParamInfo, (CUfunction f, size_t i, size_t *offset, size_t *size), GPU_NEED_CTX,
         param_info(function_locked(f), i, offset, size))

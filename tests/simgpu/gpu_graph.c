@@ -180,7 +180,7 @@ CUresult gpu_graph_free_now(CUdeviceptr p)
 
 static CUresult graph_memory(CUdevice dev, CUgraphMem_attribute a, cuuint64_t *get, const cuuint64_t *set)
 {
-    if (!(dev == 0))
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     if ((unsigned)a > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH || (!get && !set))
         return CUDA_ERROR_INVALID_VALUE;

@@ -132,7 +132,7 @@ static CUresult launch(CUfunction h, const shape *s, CUstream stream, void **par
     if (op->code) {
         op->code_launch = (struct catalogue_launch){ .grid = op->launch.grid, .block = op->launch.block,
                                                      .shared_bytes = s->shared, .kernel = &op->code->meta,
-                                                     .sm_count = SM_COUNT, .chaos = gpu_code_chaos() };
+                                                     .device = gpu_ctx_current()->device, .sm_count = SM_COUNT, .chaos = gpu_code_chaos() };
         if (op->code->bound.cost)
             op->code->bound.cost(&op->code_launch, op->params, op->code->bound.row, &flops, &bytes);
     } else if (k->cost) {

@@ -206,7 +206,8 @@ static size_t elf_bytes(const void *image)
     return end < 1ull << 32 ? end : 0;
 }
 
-static CUresult load_image(const void *image, CUmodule *out)
+/* `tries`: the caller may have something else to fall back on, so that a refusal needs no words. */
+static CUresult load_image(const void *image, bool tries, CUmodule *out)
 {
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
@@ -216,7 +217,7 @@ static CUresult load_image(const void *image, CUmodule *out)
     if (gpu_fatbin_is(image))
         return open_code(image, gpu_fatbin_bytes(image), out);
     if (!is_elf(image))
-        return is_ptx(image) ? refuse_ptx() : CUDA_ERROR_INVALID_IMAGE;
+        return !is_ptx(image) ? CUDA_ERROR_INVALID_IMAGE : tries ? CUDA_ERROR_NO_BINARY_FOR_GPU : refuse_ptx();
     size_t bytes = elf_bytes(image);
     if (is_cubin(image))
         return open_code(image, bytes, out);
@@ -283,12 +284,12 @@ static CUresult add_functions(CUmodule m, enum gpu_kind kind, const void *handle
     return e;
 }
 
-static CUresult module_load(CUmodule *out, const char *path, const void *image)
+static CUresult module_load(CUmodule *out, const char *path, const void *image, bool tries)
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     CUmodule m;
-    CUresult e = image ? load_image(image, &m) : load_file(path, &m);
+    CUresult e = image ? load_image(image, tries, &m) : load_file(path, &m);
     if (e)
         return e;
     m->ctx = gpu_ctx_current();
@@ -332,14 +333,14 @@ void gpu_module_free_ctx(CUcontext ctx)
     gpu_handle_each(GPU_MODULE, free_of_ctx, ctx);
 }
 
-GPU_API(cuModuleLoad, (CUmodule *m, const char *path), GPU_NEED_CTX, module_load(m, path, NULL))
+GPU_API(cuModuleLoad, (CUmodule *m, const char *path), GPU_NEED_CTX, module_load(m, path, NULL, false))
 GPU_API(cuModuleLoadData, (CUmodule *m, const void *image), GPU_NEED_CTX,
-        image ? module_load(m, NULL, image) : CUDA_ERROR_INVALID_VALUE)
+        image ? module_load(m, NULL, image, true) : CUDA_ERROR_INVALID_VALUE)
 GPU_API(cuModuleLoadDataEx, (CUmodule *m, const void *image, unsigned n, CUjit_option *options, void **values),
         GPU_NEED_CTX,
-        ((void)n, (void)options, (void)values, image ? module_load(m, NULL, image) : CUDA_ERROR_INVALID_VALUE))
+        ((void)n, (void)options, (void)values, image ? module_load(m, NULL, image, false) : CUDA_ERROR_INVALID_VALUE))
 GPU_API(cuModuleLoadFatBinary, (CUmodule *m, const void *image), GPU_NEED_CTX,
-        image ? module_load(m, NULL, image) : CUDA_ERROR_INVALID_VALUE)
+        image ? module_load(m, NULL, image, false) : CUDA_ERROR_INVALID_VALUE)
 GPU_API(cuModuleUnload, (CUmodule m), GPU_NEED_CTX, module_unload(m))
 
 /* ---- finding functions ------------------------------------------------------------------------------------------------ */
@@ -420,7 +421,7 @@ static CUresult library_load(CUlibrary *out, const char *path, const void *image
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     CUmodule m;
-    CUresult e = image ? load_image(image, &m) : load_file(path, &m);
+    CUresult e = image ? load_image(image, false, &m) : load_file(path, &m);
     if (e)
         return e;
     CUlibrary l = calloc(1, sizeof *l);

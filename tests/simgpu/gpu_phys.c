@@ -113,19 +113,22 @@ static bool bin_take(uint64_t bytes, uint64_t *offset)
 
 /* ---- taking and giving back --------------------------------------------------------------------------------- */
 
-CUresult gpu_phys_charge(uint64_t bytes)
+CUresult gpu_phys_charge(CUdevice dev, uint64_t bytes)
 {
-    if (bytes > gpu_cfg.mem_bytes || gpu_stats.physical_bytes > gpu_cfg.mem_bytes - bytes)
+    if (bytes > gpu_cfg.mem_bytes || gpu_stats.physical_bytes[dev] > gpu_cfg.mem_bytes - bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    gpu_stats.physical_bytes += bytes;
-    if (gpu_stats.physical_bytes > gpu_stats.peak_physical_bytes)
-        gpu_stats.peak_physical_bytes = gpu_stats.physical_bytes;
+    gpu_stats.physical_bytes[dev] += bytes;
+    uint64_t all = 0;
+    for (int i = 0; i < gpu_cfg.n_devices; i++)
+        all += gpu_stats.physical_bytes[i];
+    if (all > gpu_stats.peak_physical_bytes)
+        gpu_stats.peak_physical_bytes = all;
     return CUDA_SUCCESS;
 }
 
-void gpu_phys_uncharge(uint64_t bytes)
+void gpu_phys_uncharge(CUdevice dev, uint64_t bytes)
 {
-    gpu_stats.physical_bytes -= bytes;
+    gpu_stats.physical_bytes[dev] -= bytes;
 }
 
 static void fill_with_garbage(int fd, uint64_t offset, uint64_t bytes)
@@ -147,16 +150,16 @@ static void fill_with_garbage(int fd, uint64_t offset, uint64_t bytes)
     }
 }
 
-CUresult gpu_phys_take(uint64_t bytes, uint64_t charged, bool exportable, gpu_phys **out)
+CUresult gpu_phys_take(CUdevice dev, uint64_t bytes, uint64_t charged, bool exportable, gpu_phys **out)
 {
     bytes = gpu_round_up(bytes, (uint64_t)sysconf(_SC_PAGESIZE));
-    CUresult r = gpu_phys_charge(charged);
+    CUresult r = gpu_phys_charge(dev, charged);
     if (r)
         return r;
     gpu_phys *p = calloc(1, sizeof *p);
     if (!p)
         goto no_memory;
-    *p = (gpu_phys){ .bytes = bytes, .charged_bytes = charged, .refs = 1, .fd = -1 };
+    *p = (gpu_phys){ .bytes = bytes, .charged_bytes = charged, .device = dev, .refs = 1, .fd = -1 };
     if (exportable) {
         p->fd = memfd_create("simgpu-shared", MFD_CLOEXEC);
         if (p->fd < 0 || ftruncate(p->fd, (off_t)bytes))
@@ -172,7 +175,7 @@ CUresult gpu_phys_take(uint64_t bytes, uint64_t charged, bool exportable, gpu_ph
     return CUDA_SUCCESS;
 
 no_memory:
-    gpu_phys_uncharge(charged);
+    gpu_phys_uncharge(dev, charged);
     if (p && p->fd >= 0)
         close(p->fd);
     free(p);
@@ -183,7 +186,7 @@ void gpu_phys_unref(gpu_phys *p)
 {
     if (--p->refs)
         return;
-    gpu_phys_uncharge(p->charged_bytes);
+    gpu_phys_uncharge(p->device, p->charged_bytes);
     if (p->fd >= 0)
         close(p->fd);
     else if (kept_bytes + p->bytes > gpu_cfg.mem_bytes / 4 || !bin_put(p->bytes, p->offset))

@@ -73,7 +73,7 @@ static CUresult answer(void *out, CUpointer_attribute a, CUdeviceptr p, const gp
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: n = (unsigned)r->sync_memops; break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: n = m ? m->id : r->id; break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: n = r->kind == GPU_RANGE_MANAGED; break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: n = 0; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: n = (unsigned)(m ? m->phys->device : r->device); break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: n = 0; break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: n = r->start; break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: n = r->bytes; break;

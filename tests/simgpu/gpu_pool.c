@@ -30,25 +30,34 @@ struct CUmemPoolHandle_st {
     bool is_default, destroyed;
 };
 
-static struct CUmemPoolHandle_st default_pool;
-static CUmemoryPool pools, current;
+static struct CUmemPoolHandle_st default_pools[GPU_MAX_DEVICES];
+static CUmemoryPool pools, current[GPU_MAX_DEVICES];
 
-static CUmemoryPool the_default(void)
+/* Every device has one from the start; the first question makes them all. */
+static CUmemoryPool the_default(CUdevice dev)
 {
-    if (!default_pool.is_default) {
-        default_pool.is_default = true;
-        default_pool.reuse_event = default_pool.reuse_opportunistic = default_pool.reuse_internal = 1;
-        default_pool.props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-        default_pool.props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-        pools = current = &default_pool;
-        gpu_handle_add(&default_pool, GPU_POOL);
+    for (CUdevice i = 0; i < gpu_cfg.n_devices && !default_pools[i].is_default; i++) {
+        CUmemoryPool p = &default_pools[i];
+        p->is_default = true;
+        p->reuse_event = p->reuse_opportunistic = p->reuse_internal = 1;
+        p->props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        p->props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        p->props.location.id = i;
+        p->next = pools;
+        pools = current[i] = p;
+        gpu_handle_add(p, GPU_POOL);
     }
-    return &default_pool;
+    return &default_pools[dev];
+}
+
+static CUdevice device_of(CUmemoryPool p)
+{
+    return p->props.location.id;
 }
 
 static bool live(CUmemoryPool p)
 {
-    the_default();
+    the_default(0);
     return gpu_handle_kind(p) == GPU_POOL;
 }
 
@@ -59,10 +68,10 @@ static void settle(CUmemoryPool p)
 {
     uint64_t others = 0;
     for (CUmemoryPool o = pools; o; o = o->next)
-        if (o != p)
+        if (o != p && device_of(o) == device_of(p))
             others += o->reserved > o->used ? o->reserved - o->used : 0;
     uint64_t least = gpu_round_up(p->used, RESERVE_UNIT);
-    uint64_t room = gpu_cfg.mem_bytes - gpu_stats.physical_bytes;
+    uint64_t room = gpu_cfg.mem_bytes - gpu_stats.physical_bytes[device_of(p)];
     uint64_t most = p->used + (room > others ? room - others : 0);
     if (p->reserved < least)
         p->reserved = least;
@@ -72,14 +81,16 @@ static void settle(CUmemoryPool p)
         p->reserved_high = p->reserved;
 }
 
-uint64_t gpu_pool_held_bytes(void)
+uint64_t gpu_pool_held_bytes(CUdevice dev)
 {
     uint64_t held = 0;
     for (CUmemoryPool p = pools; p; p = p->next) {
+        if (device_of(p) != dev)
+            continue;
         settle(p);
         held += p->reserved - p->used;
     }
-    uint64_t room = gpu_cfg.mem_bytes - gpu_stats.physical_bytes;
+    uint64_t room = gpu_cfg.mem_bytes - gpu_stats.physical_bytes[dev];
     return held < room ? held : room;
 }
 
@@ -99,7 +110,7 @@ void gpu_pool_host_synced(void)
 static void uncount(gpu_range *r)
 {
     CUmemoryPool p = r->pool;
-    gpu_phys_uncharge(r->charged_bytes);
+    gpu_phys_uncharge(device_of(p), r->charged_bytes);
     p->used -= r->charged_bytes;
     p->n_live--;
     if (p->destroyed && !p->n_live) {
@@ -166,11 +177,11 @@ static void discard(gpu_range *r)
     free(r);
 }
 
-static gpu_range *take_kept(uint64_t span, CUstream s)
+static gpu_range *take_kept(CUdevice dev, uint64_t span, CUstream s)
 {
     int steps = 0;
     for (gpu_range *r = *list_of(span); r && steps < 256; r = r->same_next, steps++)
-        if (r->span == span && (r->free_reached || r->order == s)) {
+        if (r->span == span && r->device == dev && (r->free_reached || r->order == s)) {
             unkeep(r);
             return r;
         }
@@ -217,13 +228,14 @@ static void note_order(gpu_range *r, CUstream s)
     r->order_seq = s->enqueued;
 }
 
-static CUresult fresh(uint64_t bytes, uint64_t span, gpu_range **out)
+static CUresult fresh(CUdevice dev, uint64_t bytes, uint64_t span, gpu_range **out)
 {
     gpu_range *r = calloc(1, sizeof *r);
     if (!r)
         return CUDA_ERROR_OUT_OF_MEMORY;
     r->span = span;
-    CUresult e = gpu_phys_take(span, 0, false, &r->phys);
+    r->device = dev;
+    CUresult e = gpu_phys_take(dev, span, 0, false, &r->phys);
     if (!e) {
         r->start = gpu_range_address(span, bytes >= HUGE_ALIGN ? HUGE_ALIGN : (uint64_t)sysconf(_SC_PAGESIZE), 0);
         e = !r->start ? CUDA_ERROR_OUT_OF_MEMORY
@@ -252,9 +264,9 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
     CUresult e = CUDA_SUCCESS;
     gpu_range *r = NULL;
     CUstream s = gpu_stream_resolve(h, per_thread);
-    if (!p) {
-        the_default();
-        p = current;
+    if (!p && s) {
+        the_default(0);
+        p = current[s->ctx->device];
     }
     uint64_t charge = gpu_round_up(bytes, CHARGE_UNIT), span = gpu_round_up(bytes, (uint64_t)sysconf(_SC_PAGESIZE));
     if (!s)
@@ -269,16 +281,17 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
     } else if (bytes > gpu_cfg.mem_bytes || (p->props.maxSize && p->used + charge > p->props.maxSize))
         e = CUDA_ERROR_OUT_OF_MEMORY;
     else
-        e = gpu_phys_charge(charge);
+        e = gpu_phys_charge(device_of(p), charge);
     if (!e) {
-        r = keeps() ? take_kept(span, s) : NULL;
-        if (!r && (e = fresh(bytes, span, &r)))
-            gpu_phys_uncharge(charge);
+        r = keeps() ? take_kept(device_of(p), span, s) : NULL;
+        if (!r && (e = fresh(device_of(p), bytes, span, &r)))
+            gpu_phys_uncharge(device_of(p), charge);
     }
     if (!e) {
         r->kind = GPU_RANGE_POOL;
         r->bytes = bytes;
         r->ctx = s->ctx;
+        r->device = device_of(p);
         r->id = gpu_range_new_id();
         r->pool = p;
         r->charged_bytes = charge;
@@ -419,7 +432,7 @@ static CUresult create(CUmemoryPool *out, const CUmemPoolProps *props)
         return CUDA_ERROR_INVALID_VALUE;
     if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (props->location.id != 0)
+    if (!gpu_device_known(props->location.id))
         return CUDA_ERROR_INVALID_DEVICE;
     CUmemoryPool p = calloc(1, sizeof *p);
     if (!p)
@@ -427,7 +440,7 @@ static CUresult create(CUmemoryPool *out, const CUmemPoolProps *props)
     p->props = *props;
     p->reuse_event = p->reuse_opportunistic = p->reuse_internal = 1;
     gpu_lock();
-    the_default();
+    the_default(0);
     CUresult e = gpu_handle_add(p, GPU_POOL);
     if (!e) {
         p->next = pools;
@@ -446,8 +459,8 @@ static CUresult destroy(CUmemoryPool p)
     CUresult e = live(p) && !p->is_default ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (!e) {
         gpu_handle_drop(p);
-        if (current == p)
-            current = &default_pool;
+        if (current[device_of(p)] == p)
+            current[device_of(p)] = &default_pools[device_of(p)];
         p->destroyed = true;
         p->threshold = 0;
         shrink(p, 0);
@@ -536,8 +549,10 @@ static CUresult set_access(CUmemoryPool p, const CUmemAccessDesc *desc, size_t n
     for (size_t i = 0; !e && i < n; i++) {
         if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
             e = CUDA_ERROR_INVALID_VALUE;
-        else if (desc[i].location.id != 0)
+        else if (!gpu_device_known(desc[i].location.id))
             e = CUDA_ERROR_INVALID_DEVICE;
+        else if (desc[i].location.id != device_of(p)) /* no device reaches another's memory */
+            e = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
         else if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             e = CUDA_ERROR_INVALID_VALUE; /* a pool stays accessible from the device it lives on */
     }
@@ -550,10 +565,10 @@ static CUresult get_access(CUmemAccess_flags *flags, CUmemoryPool p, const CUmem
     gpu_lock();
     CUresult e = live(p) && flags && at && at->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS
                                                                                     : CUDA_ERROR_INVALID_VALUE;
-    if (!e && at->id != 0)
+    if (!e && !gpu_device_known(at->id))
         e = CUDA_ERROR_INVALID_DEVICE;
     if (!e)
-        *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        *flags = at->id == device_of(p) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     gpu_unlock();
     return e;
 }
@@ -562,23 +577,23 @@ static CUresult get_pool(CUmemoryPool *out, CUdevice dev, bool the_current)
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     gpu_lock();
-    CUmemoryPool d = the_default();
-    *out = the_current ? current : d;
+    CUmemoryPool d = the_default(dev);
+    *out = the_current ? current[dev] : d;
     gpu_unlock();
     return CUDA_SUCCESS;
 }
 
 static CUresult set_pool(CUdevice dev, CUmemoryPool p)
 {
-    if (dev != 0)
+    if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     gpu_lock();
-    bool ok = live(p);
+    bool ok = live(p) && device_of(p) == dev;
     if (ok)
-        current = p;
+        current[dev] = p;
     gpu_unlock();
     return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -261,7 +261,7 @@ static CUresult ask(CUstream h, bool per_thread, enum ask what, void *out)
         case ASK_FLAGS: *(unsigned *)out = s->flags; break;
         case ASK_ID: *(unsigned long long *)out = s->id; break;
         case ASK_CTX: *(CUcontext *)out = s->ctx; break;
-        case ASK_DEVICE: *(CUdevice *)out = 0; break;
+        case ASK_DEVICE: *(CUdevice *)out = s->ctx->device; break;
         }
     gpu_unlock();
     return r;

@@ -87,7 +87,7 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (prop->location.id != 0)
+    if (!gpu_device_known(prop->location.id))
         return CUDA_ERROR_INVALID_DEVICE;
     if (prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -106,7 +106,7 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t bytes, const CU
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_lock();
     gpu_phys *p;
-    e = gpu_phys_take(bytes, bytes, prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE, &p);
+    e = gpu_phys_take(prop->location.id, bytes, bytes, prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE, &p);
     if (!e && (e = gpu_handle_add(p, GPU_PHYS)))
         gpu_phys_unref(p);
     if (!e) {
@@ -247,6 +247,8 @@ static CUresult import(CUmemGenericAllocationHandle *out, void *os_handle, CUmem
             p->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
             p->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
             p->prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+            /* a file does not say whose memory it is: the importer's device, as it is for one process a device */
+            p->device = p->prop.location.id = gpu_ctx_current() ? gpu_ctx_current()->device : 0;
             e = retain_phys(p, out);
         }
         if (e) {
@@ -340,7 +342,7 @@ static CUresult set_access(CUdeviceptr va, size_t bytes, const CUmemAccessDesc *
     for (size_t i = 0; i < n; i++) {
         if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
             return CUDA_ERROR_INVALID_VALUE;
-        if (desc[i].location.id != 0)
+        if (!gpu_device_known(desc[i].location.id))
             return CUDA_ERROR_INVALID_DEVICE;
         if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
             desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
@@ -349,6 +351,10 @@ static CUresult set_access(CUdeviceptr va, size_t bytes, const CUmemAccessDesc *
     CUmemAccess_flags access = desc[n - 1].flags;
     gpu_lock();
     CUresult e = whole_mappings(va, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    /* devices are no peers of each other: memory is for the one it lies on */
+    for (size_t i = 0; !e && i < n; i++)
+        if (desc[i].location.id != mapping_at(va)->phys->device)
+            e = CUDA_ERROR_INVALID_VALUE;
     for (CUdeviceptr at = va; !e && at < va + bytes;) {
         gpu_mapping *first = mapping_at(at);
         uint64_t run = first->bytes;
@@ -374,12 +380,12 @@ static CUresult get_access(unsigned long long *flags, const CUmemLocation *at, C
 {
     if (!flags || !at || at->type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (at->id != 0)
+    if (!gpu_device_known(at->id))
         return CUDA_ERROR_INVALID_DEVICE;
     gpu_lock();
     gpu_mapping *m = mapping_at(p);
     if (m)
-        *flags = m->access;
+        *flags = m->phys->device == at->id ? m->access : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     gpu_unlock();
     return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

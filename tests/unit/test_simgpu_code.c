@@ -269,7 +269,7 @@ START_TEST(which_code_is_taken)
     more = made_fat(fat, 2, 90, c.at, c.n, 0);
     free(fat.at);
     CUresult too_new = cuModuleLoadData(&m, more.at);
-    CUresult text_alone = cuModuleLoadData(&m, ptx);
+    CUresult text_alone = cuModuleLoadDataEx(&m, ptx, 0, NULL, NULL);
     const char *said = heard();
     FAILS(only_ptx, CUDA_ERROR_NO_BINARY_FOR_GPU);
     FAILS(too_new, CUDA_ERROR_NO_BINARY_FOR_GPU);

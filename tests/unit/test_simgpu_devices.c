@@ -1,0 +1,178 @@
+/*
+ * Several simulated devices in one process: SIMGPU_DEVICES.
+ */
+#include "tests/simgpu/testing.h"
+
+static CUcontext contexts[2];
+
+static void two(void)
+{
+    setenv("SIMGPU_DEVICES", "2", 1);
+    setenv("SIMGPU_MEM", "64M", 1);
+    start();
+    contexts[0] = test_ctx;
+    OK(cuDevicePrimaryCtxRetain(&contexts[1], 1));
+}
+
+static void use(int dev)
+{
+    OK(cuCtxSetCurrent(contexts[dev]));
+}
+
+START_TEST(identities)
+{
+    int n, value, can;
+    CUdevice dev;
+    CUuuid a, b;
+    char bus[2][32];
+    two();
+    OK(cuDeviceGetCount(&n));
+    ck_assert_int_eq(n, 2);
+    OK(cuDeviceGet(&dev, 1));
+    ck_assert_int_eq(dev, 1);
+    FAILS(cuDeviceGet(&dev, 2), CUDA_ERROR_INVALID_DEVICE);
+    FAILS(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 2), CUDA_ERROR_INVALID_DEVICE);
+    OK(cuDeviceGetUuid_v2(&a, 0));
+    OK(cuDeviceGetUuid_v2(&b, 1));
+    ck_assert_mem_ne(a.bytes, b.bytes, sizeof a.bytes);
+    for (int i = 0; i < 2; i++) {
+        OK(cuDeviceGetPCIBusId(bus[i], sizeof bus[i], i));
+        OK(cuDeviceGetByPCIBusId(&dev, bus[i]));
+        ck_assert_int_eq(dev, i);
+        OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, i));
+        ck_assert_int_eq(value, i + 1);
+    }
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    ck_assert_int_eq(can, 0);
+    use(0);
+    FAILS(cuCtxEnablePeerAccess(contexts[1], 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    use(1);
+    OK(cuCtxGetDevice(&dev));
+    ck_assert_int_eq(dev, 1);
+}
+END_TEST
+
+/* Each device has its own memory, its own pool, and says whose a pointer is. */
+START_TEST(memory_is_per_device)
+{
+    CUdeviceptr p[2], q, r;
+    size_t available, total;
+    CUmemoryPool pool[2];
+    two();
+    for (int i = 0; i < 2; i++) {
+        use(i);
+        OK(cuMemAlloc_v2(&p[i], 40 << 20));
+        FAILS(cuMemAlloc_v2(&q, 40 << 20), CUDA_ERROR_OUT_OF_MEMORY);
+        FAILS(cuMemAllocAsync(&q, 40 << 20, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+        OK(cuDeviceGetDefaultMemPool(&pool[i], i));
+    }
+    ck_assert_ptr_ne(pool[0], pool[1]);
+    FAILS(cuDeviceSetMemPool(0, pool[1]), CUDA_ERROR_INVALID_VALUE);
+    use(0);
+    OK(cuMemFree_v2(p[0]));
+    OK(cuMemAllocAsync(&q, 40 << 20, NULL));
+    use(1);
+    OK(cuMemGetInfo_v2(&available, &total));
+    ck_assert_uint_eq(available, 24 << 20);
+    OK(cuMemAllocFromPoolAsync(&r, 1 << 20, pool[0], NULL)); /* another device's pool: its memory */
+    int ordinal;
+    OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p[1]));
+    ck_assert_int_eq(ordinal, 1);
+    OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, q));
+    ck_assert_int_eq(ordinal, 0);
+    OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, r));
+    ck_assert_int_eq(ordinal, 0);
+    cuuint64_t used;
+    OK(cuMemPoolGetAttribute(pool[0], CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    ck_assert_uint_eq(used, 41 << 20);
+    OK(cuMemPoolGetAttribute(pool[1], CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    ck_assert_uint_eq(used, 0);
+    CUmemAllocationProp prop = device_prop();
+    CUmemGenericAllocationHandle h;
+    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    prop.location.id = 1;
+    OK(cuMemCreate(&h, 2 << 20, &prop, 0));
+    OK(cuMemAddressReserve(&q, 2 << 20, 0, 0, 0));
+    OK(cuMemMap(q, 2 << 20, 0, h, 0));
+    FAILS(cuMemSetAccess(q, 2 << 20, &access, 1), CUDA_ERROR_INVALID_VALUE); /* no device reaches another's memory */
+    access.location.id = 1;
+    OK(cuMemSetAccess(q, 2 << 20, &access, 1));
+    OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, q));
+    ck_assert_int_eq(ordinal, 1);
+}
+END_TEST
+
+/* Work of two devices runs beside each other, in simulated time too; events order it across them. */
+START_TEST(work_is_per_device)
+{
+    CUstream s[2];
+    CUevent begin[2], end[2], passed;
+    CUdeviceptr p[2];
+    float ms[2];
+    two();
+    for (int i = 0; i < 2; i++) {
+        use(i);
+        OK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
+        OK(cuEventCreate(&begin[i], 0));
+        OK(cuEventCreate(&end[i], 0));
+        p[i] = alloc_words(1);
+        OK(cuMemsetD32Async(p[i], 1, 1, s[i]));
+        OK(cuEventRecord(begin[i], s[i]));
+        launch_work(0, 1400000000, s[i]); /* 1 ms */
+        OK(cuEventRecord(end[i], s[i]));
+        CUdevice dev;
+        OK(cuStreamGetDevice(s[i], &dev));
+        ck_assert_int_eq(dev, i);
+    }
+    for (int i = 0; i < 2; i++) {
+        use(i);
+        OK(cuCtxSynchronize());
+        OK(cuEventElapsedTime(&ms[i], begin[i], end[i]));
+        ck_assert_msg(ms[i] > 0.99 && ms[i] < 1.1, "device %d: %f ms", i, ms[i]);
+    }
+    FAILS(cuEventRecord(end[0], s[1]), CUDA_ERROR_INVALID_HANDLE); /* of another device */
+    use(0);
+    OK(cuEventCreate(&passed, CU_EVENT_DISABLE_TIMING));
+    launch_nap(20000, s[0]);
+    launch_step(p[0], 1, 41, s[0]);
+    OK(cuEventRecord(passed, s[0]));
+    use(1);
+    OK(cuStreamWaitEvent(s[1], passed, 0));
+    OK(cuMemcpyPeerAsync(p[1], contexts[1], p[0], contexts[0], 4, s[1]));
+    OK(cuStreamSynchronize(s[1]));
+    ck_assert_uint_eq(read_word(p[1]), 42);
+    /* a fault on one device leaves the other alone */
+    CUdeviceptr gone = alloc_words(1);
+    OK(cuMemFree_v2(gone));
+    launch_step(gone, 1, 1, s[1]);
+    FAILS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    use(0);
+    launch_step(p[0], 1, 1, s[0]);
+    OK(cuCtxSynchronize());
+    ck_assert_uint_eq(read_word(p[0]), 43);
+}
+END_TEST
+
+START_TEST(nonsense)
+{
+    static const char *const values[] = { "0", "9", "1.5", "two" };
+    setenv("SIMGPU_DEVICES", values[_i], 1);
+    FAILS(cuInit(0), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("simgpu_devices");
+    TCase *t = tcase_create("simgpu_devices");
+    tcase_add_test(t, identities);
+    tcase_add_test(t, memory_is_per_device);
+    tcase_add_test(t, work_is_per_device);
+    tcase_add_loop_test(t, nonsense, 0, 4);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}
