@@ -108,6 +108,8 @@ endif
 
 # ---- remat: the command line tool -----------------------------------------------------------------------
 -include offline/offline.mk
+# read by the assembler, which tells no dependencies
+$(B)/obj/offline/report/page_parts.o: offline/report/page.js offline/report/page.css
 CLI_OBJ := $(call HOST_OBJ,$(CLI_SRC))
 CBC_LIBS = $(shell pkg-config --libs cbc 2>/dev/null)
 $(B)/remat: $(CLI_OBJ)

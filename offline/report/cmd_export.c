@@ -18,6 +18,7 @@
 #include "offline/model/plan.h"
 #include "offline/model/sched.h"
 #include "offline/model/sim.h"
+#include "offline/report/walk.h"
 #include "tracer/output.h"
 
 struct export {
@@ -56,13 +57,40 @@ static void put_track(FILE *f, int tid, const char *name)
     fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", \"args\": {\"name\": \"%s\"}},\n", tid, name);
 }
 
+static void put_flow(FILE *f, char phase, int id, double ns)
+{
+    fprintf(f, ",\n{\"ph\": \"%c\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"cat\": \"replay\", \"name\": \"replay of\", \"id\": %d%s}", phase,
+            TRACK_COMPUTE, ns / 1e3, id, phase == 'f' ? ", \"bp\": \"e\"" : "");
+}
+
+static void put_slice(struct export *x, size_t k)
+{
+    const struct plan_step *st = &x->plan->steps[k];
+    const struct graph_op *o = &x->g->ops[st->id];
+    const double start = x->clock_ns[k] - (double)o->ns;
+    const int replay = st->kind == PLAN_REPLAY;
+    fprintf(x->f, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, \"cat\": \"%s\", \"name\": ", TRACK_COMPUTE,
+            start / 1e3, (double)o->ns / 1e3, replay ? "replay" : graph_phase_name(o->phase));
+    put_string(x->f, o->name);
+    fprintf(x->f, ", \"args\": {\"op\": %d, \"flops\": %lld, \"bytes\": %lld, \"phase\": \"%s\"", st->id, (long long)o->flops,
+            (long long)o->bytes, graph_phase_name(o->phase));
+    if (o->site >= 0 && o->site < x->g->n_sites) {
+        fputs(", \"site\": ", x->f);
+        put_string(x->f, x->g->sites[o->site]);
+    }
+    fprintf(x->f, "}},\n{\"ph\": \"C\", \"pid\": 1, \"ts\": %.3f, \"name\": \"memory\", \"args\": {\"bytes\": %lld}}", start / 1e3,
+            (long long)x->use_bytes[k]);
+}
+
+/* The compute track in order, the copies, and an arrow from each replay's original to it: to the middle of the slices, since
+ * an arrow belongs to the slice that its time lies in. */
 static int export_perfetto(struct export *x)
 {
     const struct graph *g = x->g;
-    double out_ns = 0, in_ns = 0;
-    double *host = calloc((size_t)g->n_bufs + 1, sizeof *host); /* when the copy out is done */
-    if (!host)
-        return -ENOMEM;
+    const struct plan *p = x->plan;
+    double *at = calloc((size_t)g->n_ops + 1, sizeof *at), *from = calloc(p->n_steps + 1, sizeof *from),
+           *to = calloc(p->n_steps + 1, sizeof *to);
+    int rc = at && from && to ? walk_copies(g, p, x->clock_ns, from, to) : -ENOMEM, flows = 0;
     fprintf(x->f, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
     put_track(x->f, TRACK_COMPUTE, "compute");
     put_track(x->f, TRACK_OUT, "copies out");
@@ -70,37 +98,29 @@ static int export_perfetto(struct export *x)
     fprintf(x->f, "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": ");
     put_string(x->f, g->model[0] ? g->model : "trace");
     fprintf(x->f, "}}");
-    for (size_t k = 0; k < x->plan->n_steps; k++) {
-        const struct plan_step *st = &x->plan->steps[k];
-        const double end = x->clock_ns[k];
+    for (size_t k = 0; !rc && k < p->n_steps; k++) {
+        const struct plan_step *st = &p->steps[k];
         if (step_runs(st)) {
-            const struct graph_op *o = &g->ops[st->id];
-            fprintf(x->f, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, \"cat\": \"%s\", \"name\": ",
-                    TRACK_COMPUTE, (end - (double)o->ns) / 1e3, (double)o->ns / 1e3,
-                    st->kind == PLAN_REPLAY ? "replay" : graph_phase_name(o->phase));
-            put_string(x->f, o->name);
-            fprintf(x->f, ", \"args\": {\"op\": %d, \"flops\": %lld, \"bytes\": %lld}},\n", st->id, (long long)o->flops,
-                    (long long)o->bytes);
-            fprintf(x->f, "{\"ph\": \"C\", \"pid\": 1, \"ts\": %.3f, \"name\": \"memory\", \"args\": {\"bytes\": %lld}}",
-                    (end - (double)o->ns) / 1e3, (long long)x->use_bytes[k]);
-        } else if (st->kind == PLAN_OFFLOAD || st->kind == PLAN_FETCH) {
-            const double ns = (double)g->bufs[st->id].bytes / g->host_bytes_per_s * 1e9;
-            double *engine = st->kind == PLAN_OFFLOAD ? &out_ns : &in_ns;
-            double from = end > *engine ? end : *engine;
-            if (st->kind == PLAN_FETCH && host[st->id] > from)
-                from = host[st->id];
-            *engine = from + ns;
-            if (st->kind == PLAN_OFFLOAD)
-                host[st->id] = *engine;
+            const double middle = x->clock_ns[k] - (double)g->ops[st->id].ns / 2;
+            put_slice(x, k);
+            if (st->kind == PLAN_OP) {
+                at[st->id] = middle;
+            } else {
+                put_flow(x->f, 's', ++flows, at[st->id]);
+                put_flow(x->f, 'f', flows, middle);
+            }
+        } else if (to[k] > from[k]) {
             fprintf(x->f, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, \"cat\": \"copy\", "
                     "\"name\": \"buffer %d\", \"args\": {\"bytes\": %lld}}",
-                    st->kind == PLAN_OFFLOAD ? TRACK_OUT : TRACK_IN, from / 1e3, ns / 1e3, st->id,
+                    st->kind == PLAN_OFFLOAD ? TRACK_OUT : TRACK_IN, from[k] / 1e3, (to[k] - from[k]) / 1e3, st->id,
                     (long long)g->bufs[st->id].bytes);
         }
     }
     fprintf(x->f, "\n]}\n");
-    free(host);
-    return 0;
+    free(at);
+    free(from);
+    free(to);
+    return rc;
 }
 
 /* ---- memory-viz: one description, written as JSON or as a pickle (protocol 2) ------------------------------------ */
@@ -178,18 +198,30 @@ static void tree_pair_string(struct tree_out *t, const char *key, const char *v)
     tree_string(t, v);
 }
 
+/* Innermost first, as PyTorch has them: the kernel, then who launched it. */
+static void tree_frame(struct tree_out *t, const char *file, int64_t line, const char *name)
+{
+    tree_next(t);
+    tree_begin(t, 0);
+    tree_pair_string(t, "filename", file);
+    tree_pair_int(t, "line", line);
+    tree_pair_string(t, "name", name);
+    tree_end(t, 0);
+}
+
 static void tree_frames(struct tree_out *t, const struct graph *g, int32_t op)
 {
+    const char *site = op >= 0 && g->ops[op].site >= 0 && g->ops[op].site < g->n_sites ? g->sites[g->ops[op].site] : NULL;
+    struct walk_frame frame;
+    char text[32];
     tree_key(t, "frames");
     tree_begin(t, 1);
     if (op >= 0) {
-        tree_next(t);
-        tree_begin(t, 0);
-        tree_pair_string(t, "filename", g->ops[op].site >= 0 && g->ops[op].site < g->n_sites ? g->sites[g->ops[op].site] : "op");
-        tree_pair_string(t, "name", g->ops[op].name);
-        tree_pair_int(t, "line", op);
-        tree_end(t, 0);
+        snprintf(text, sizeof text, "op %d", op);
+        tree_frame(t, text, 0, g->ops[op].name);
     }
+    while (walk_frame_next(&site, &frame))
+        tree_frame(t, frame.file[0] ? frame.file : "??", frame.line, frame.name);
     tree_end(t, 1);
 }
 
@@ -210,53 +242,20 @@ struct viz {
     struct tree_out t;
     const struct export *x;
     int64_t *addr;
-    uint8_t *resident, *keep;
+    uint8_t *resident;
 };
 
-static void viz_set(struct viz *v, int32_t b, int resident, int32_t op, double ns)
+static void viz_event(void *ctx, const struct walk_event *e)
 {
-    if (v->resident[b] == resident || !v->x->g->bufs[b].bytes) {
-        v->resident[b] = (uint8_t)resident;
+    struct viz *v = ctx;
+    if (e->kind == WALK_RUN)
         return;
-    }
-    v->resident[b] = (uint8_t)resident;
-    if (resident) {
-        tree_event(&v->t, v->x, "alloc", v->addr[b], b, op, ns);
+    v->resident[e->buf] = e->kind == WALK_ALLOC;
+    if (e->kind == WALK_ALLOC) {
+        tree_event(&v->t, v->x, "alloc", v->addr[e->buf], e->buf, e->op, e->ns);
     } else {
-        tree_event(&v->t, v->x, "free_requested", v->addr[b], b, op, ns);
-        tree_event(&v->t, v->x, "free_completed", v->addr[b], b, op, ns);
-    }
-}
-
-static void viz_dies(struct viz *v, int32_t op, double ns)
-{
-    const struct graph *g = v->x->g;
-    for (int32_t k = g->dies_at[op]; k < g->dies_at[op + 1]; k++)
-        if (!v->keep[g->die_list[k]])
-            viz_set(v, g->die_list[k], 0, op < g->n_ops ? op : -1, ns);
-}
-
-static void viz_events(struct viz *v)
-{
-    const struct graph *g = v->x->g;
-    const struct plan *p = v->x->plan;
-    for (int32_t b = 0; b < g->n_bufs; b++)
-        if (g->bufs[b].born < 0)
-            viz_set(v, b, 1, -1, 0);
-    viz_dies(v, 0, 0);
-    for (size_t k = 0; k < p->n_steps; k++) {
-        const struct plan_step *st = &p->steps[k];
-        const double end = v->x->clock_ns[k];
-        if (step_runs(st)) {
-            const struct graph_operand *o = graph_operands(g, st->id);
-            for (int32_t i = 0; i < graph_n_operands(&g->ops[st->id]); i++)
-                if (o[i].out >= 0 && (st->kind == PLAN_OP || o[i].role != GRAPH_SIDE))
-                    viz_set(v, o[i].buf, 1, st->id, end - (double)g->ops[st->id].ns);
-            if (st->kind == PLAN_OP)
-                viz_dies(v, st->id + 1, end);
-        } else if (st->kind != PLAN_OFFLOAD) {
-            viz_set(v, st->id, st->kind == PLAN_FETCH, -1, end);
-        }
+        tree_event(&v->t, v->x, "free_requested", v->addr[e->buf], e->buf, e->op, e->ns);
+        tree_event(&v->t, v->x, "free_completed", v->addr[e->buf], e->buf, e->op, e->ns);
     }
 }
 
@@ -300,16 +299,13 @@ static int export_memory_viz(struct export *x)
     struct viz v = {.t = {.f = x->f, .json = n > 5 && !strcmp(x->out + n - 5, ".json")}, .x = x};
     v.addr = calloc(nb, sizeof *v.addr);
     v.resident = calloc(nb, 1);
-    v.keep = calloc(nb, 1);
-    int rc = v.addr && v.resident && v.keep ? 0 : -ENOMEM;
+    int rc = v.addr && v.resident ? 0 : -ENOMEM;
     if (!rc) {
         int64_t at = INT64_C(0x700000000000);
         for (int32_t b = 0; b < g->n_bufs; b++) {
             v.addr[b] = at;
             at += (g->bufs[b].bytes + 511) / 512 * 512;
         }
-        for (size_t k = 0; k < x->plan->n_keep; k++)
-            v.keep[x->plan->keep[k]] = 1;
         if (!v.t.json)
             fputs("\x80\x02", x->f);
         tree_begin(&v.t, 0);
@@ -317,7 +313,7 @@ static int export_memory_viz(struct export *x)
         tree_begin(&v.t, 1);
         tree_next(&v.t);
         tree_begin(&v.t, 1);
-        viz_events(&v);
+        rc = walk_plan(g, x->plan, x->clock_ns, viz_event, &v);
         tree_end(&v.t, 1);
         tree_end(&v.t, 1);
         tree_key(&v.t, "segments");
@@ -329,7 +325,6 @@ static int export_memory_viz(struct export *x)
     }
     free(v.addr);
     free(v.resident);
-    free(v.keep);
     return rc;
 }
 
@@ -401,7 +396,7 @@ static void table_close(struct table *t)
     t->st = NULL;
 }
 
-static void sqlite_fill(struct export *x, struct table *t)
+static void sqlite_fill(struct export *x, struct table *t, const unsigned char *use)
 {
     static const char *const role[] = {"read", "rmw", "side", "write"};
     const struct graph *g = x->g;
@@ -414,19 +409,20 @@ static void sqlite_fill(struct export *x, struct table *t)
     table_row(t, (struct cell[]){cs("baseline_peak_bytes"), ci(g->baseline_peak_bytes)}, 2);
     table_row(t, (struct cell[]){cs("floor_bytes"), ci(g->floor_bytes)}, 2);
     table_close(t);
-    table_open(t, "CREATE TABLE buffers (id INTEGER PRIMARY KEY, bytes INTEGER, born INTEGER, dies INTEGER, kind TEXT)",
-               "INSERT INTO buffers VALUES (?, ?, ?, ?, ?)");
+    table_open(t, "CREATE TABLE buffers (id INTEGER PRIMARY KEY, bytes INTEGER, born INTEGER, dies INTEGER, kind TEXT, use TEXT)",
+               "INSERT INTO buffers VALUES (?, ?, ?, ?, ?, ?)");
     for (int32_t b = 0; b < g->n_bufs; b++)
         table_row(t, (struct cell[]){ci(b), ci(g->bufs[b].bytes), ci(g->bufs[b].born), ci(g->bufs[b].dies),
-                                     cs(graph_kind_name(g->bufs[b].kind))}, 5);
+                                     cs(graph_kind_name(g->bufs[b].kind)), cs(walk_use_name(use[b]))}, 6);
     table_close(t);
     table_open(t, "CREATE TABLE ops (id INTEGER PRIMARY KEY, name TEXT, phase TEXT, ns INTEGER, flops INTEGER, bytes INTEGER, "
-                  "heavy INTEGER, random INTEGER, opaque INTEGER, live_bytes INTEGER)",
-               "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                  "heavy INTEGER, random INTEGER, opaque INTEGER, live_bytes INTEGER, site TEXT)",
+               "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (int32_t o = 0; o < g->n_ops; o++) {
         const struct graph_op *op = &g->ops[o];
         table_row(t, (struct cell[]){ci(o), cs(op->name), cs(graph_phase_name(op->phase)), ci(op->ns), ci(op->flops), ci(op->bytes),
-                                     ci(op->heavy), ci(op->random), ci(op->opaque), ci(g->live_bytes[o])}, 10);
+                                     ci(op->heavy), ci(op->random), ci(op->opaque), ci(g->live_bytes[o]),
+                                     cs(op->site >= 0 && op->site < g->n_sites ? g->sites[op->site] : NULL)}, 11);
     }
     table_close(t);
     table_open(t, "CREATE TABLE operands (op INTEGER, buffer INTEGER, role TEXT, version_in INTEGER, version_out INTEGER)",
@@ -451,10 +447,13 @@ static int export_sqlite(struct export *x)
     struct table t = {0};
     sqlite3_int64 n = 0;
     unsigned char *image = NULL;
-    t.rc = sqlite3_open(":memory:", &t.db);
+    unsigned char *use = walk_uses(x->g);
+    t.rc = use ? sqlite3_open(":memory:", &t.db) : SQLITE_NOMEM;
     if (t.rc == SQLITE_OK)
         t.rc = sqlite3_exec(t.db, "BEGIN", NULL, NULL, NULL);
-    sqlite_fill(x, &t);
+    if (use)
+        sqlite_fill(x, &t, use);
+    free(use);
     if (t.rc == SQLITE_OK)
         t.rc = sqlite3_exec(t.db, "COMMIT", NULL, NULL, NULL);
     if (t.rc == SQLITE_OK && !(image = sqlite3_serialize(t.db, "main", &n, 0)))

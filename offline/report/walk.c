@@ -1,0 +1,173 @@
+/* walk.c: see walk.h. */
+#include "offline/report/walk.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct walk {
+    const struct graph *g;
+    walk_fn *fn;
+    void *ctx;
+    unsigned char *resident, *keep;
+    size_t step;
+};
+
+static void set(struct walk *w, int32_t b, int resident, int32_t op, double ns)
+{
+    if (w->resident[b] == resident)
+        return;
+    w->resident[b] = (unsigned char)resident;
+    if (w->g->bufs[b].bytes)
+        w->fn(w->ctx, &(struct walk_event){resident ? WALK_ALLOC : WALK_FREE, b, op, ns, w->step});
+}
+
+static void deaths(struct walk *w, int32_t op, double ns)
+{
+    const struct graph *g = w->g;
+    for (int32_t k = g->dies_at[op]; k < g->dies_at[op + 1]; k++)
+        if (!w->keep[g->die_list[k]])
+            set(w, g->die_list[k], 0, op < g->n_ops ? op : -1, ns);
+}
+
+static void walk_run(struct walk *w, const struct plan_step *st, double end)
+{
+    const struct graph *g = w->g;
+    const struct graph_operand *o = graph_operands(g, st->id);
+    const double start = end - (double)g->ops[st->id].ns;
+    for (int32_t i = 0; i < graph_n_operands(&g->ops[st->id]); i++)
+        if (o[i].out >= 0 && (st->kind == PLAN_OP || o[i].role != GRAPH_SIDE))
+            set(w, o[i].buf, 1, st->id, start);
+    w->fn(w->ctx, &(struct walk_event){WALK_RUN, -1, st->id, end, w->step});
+    if (st->kind == PLAN_OP)
+        deaths(w, st->id + 1, end);
+}
+
+int walk_plan(const struct graph *g, const struct plan *p, const double *clock_ns, walk_fn *fn, void *ctx)
+{
+    struct walk w = {.g = g, .fn = fn, .ctx = ctx, .step = p->n_steps};
+    w.resident = calloc((size_t)g->n_bufs + 1, 1);
+    w.keep = calloc((size_t)g->n_bufs + 1, 1);
+    if (!w.resident || !w.keep) {
+        free(w.resident);
+        free(w.keep);
+        return -ENOMEM;
+    }
+    for (size_t k = 0; k < p->n_keep; k++)
+        w.keep[p->keep[k]] = 1;
+    for (int32_t b = 0; b < g->n_bufs; b++)
+        if (g->bufs[b].born < 0)
+            set(&w, b, 1, -1, 0);
+    deaths(&w, 0, 0);
+    for (w.step = 0; w.step < p->n_steps; w.step++) {
+        const struct plan_step *st = &p->steps[w.step];
+        if (st->kind == PLAN_OP || st->kind == PLAN_REPLAY)
+            walk_run(&w, st, clock_ns[w.step]);
+        else if (st->kind != PLAN_OFFLOAD)
+            set(&w, st->id, st->kind == PLAN_FETCH, -1, clock_ns[w.step]);
+    }
+    free(w.resident);
+    free(w.keep);
+    return 0;
+}
+
+int walk_copies(const struct graph *g, const struct plan *p, const double *clock_ns, double *from_ns, double *to_ns)
+{
+    double out_ns = 0, in_ns = 0, *host = calloc((size_t)g->n_bufs + 1, sizeof *host); /* when the copy out is done */
+    if (!host)
+        return -ENOMEM;
+    for (size_t k = 0; k < p->n_steps; k++) {
+        const struct plan_step *st = &p->steps[k];
+        from_ns[k] = to_ns[k] = 0;
+        if (st->kind != PLAN_OFFLOAD && st->kind != PLAN_FETCH)
+            continue;
+        double *engine = st->kind == PLAN_OFFLOAD ? &out_ns : &in_ns, from = clock_ns[k] > *engine ? clock_ns[k] : *engine;
+        if (st->kind == PLAN_FETCH && host[st->id] > from)
+            from = host[st->id];
+        from_ns[k] = from;
+        to_ns[k] = *engine = from + (double)g->bufs[st->id].bytes / g->host_bytes_per_s * 1e9;
+        if (st->kind == PLAN_OFFLOAD)
+            host[st->id] = *engine;
+    }
+    free(host);
+    return 0;
+}
+
+/* ---- what a buffer is for ----------------------------------------------------------------------------------------------- */
+
+const char *walk_use_name(int use)
+{
+    static const char *const name[] = {"parameters", "optimizer state", "inputs", "gradients", "activations", "workspaces"};
+    return use >= 0 && use < USE_N ? name[use] : NULL;
+}
+
+enum { SEEN_EARLY = 1, SEEN_CHANGED = 2, SEEN_READ_BY_UPDATE = 4, SEEN_READ_ELSEWHERE = 8 };
+
+/* An update: an op that changes, in place or wholly, a buffer that lived before the iteration and lives on, and that is no
+ * statistic beside the op's main work. */
+static int updates(const struct graph *g, int32_t op)
+{
+    const struct graph_operand *o = graph_operands(g, op);
+    for (int32_t i = 0; i < graph_n_operands(&g->ops[op]); i++)
+        if ((o[i].role == GRAPH_RMW || o[i].role == GRAPH_WRITE) && g->bufs[o[i].buf].born < 0 && g->bufs[o[i].buf].survives)
+            return 1;
+    return 0;
+}
+
+unsigned char *walk_uses(const struct graph *g)
+{
+    unsigned char *use = calloc((size_t)g->n_bufs + 1, 1), *seen = calloc((size_t)g->n_bufs + 1, 1);
+    for (int32_t op = 0; use && seen && op < g->n_ops; op++) {
+        const struct graph_operand *o = graph_operands(g, op);
+        const int update = updates(g, op);
+        for (int32_t i = 0; i < graph_n_operands(&g->ops[op]); i++) {
+            unsigned char *s = &seen[o[i].buf];
+            const int changes = o[i].role == GRAPH_RMW || o[i].role == GRAPH_WRITE;
+            *s |= (unsigned char)((update ? 0 : SEEN_EARLY) | (changes ? SEEN_CHANGED : 0));
+            if (o[i].role == GRAPH_READ && update)
+                *s |= SEEN_READ_BY_UPDATE;
+            if ((o[i].role == GRAPH_READ || o[i].role == GRAPH_RMW) && op != g->bufs[o[i].buf].born)
+                *s |= SEEN_READ_ELSEWHERE;
+        }
+    }
+    for (int32_t b = 0; use && seen && b < g->n_bufs; b++) {
+        const struct graph_buf *x = &g->bufs[b];
+        switch (x->kind) {
+        case GRAPH_GRAD: use[b] = USE_GRAD; break;
+        case GRAPH_STATE: use[b] = USE_STATE; break;
+        case GRAPH_INPUT: use[b] = USE_INPUT; break;
+        case GRAPH_PARAM: use[b] = x->born < 0 && seen[b] & SEEN_CHANGED && !(seen[b] & SEEN_EARLY) ? USE_STATE : USE_PARAM; break;
+        default:
+            use[b] = x->born >= 0 && seen[b] & SEEN_READ_BY_UPDATE                        ? USE_GRAD
+                     : x->born >= 0 && !x->survives && !(seen[b] & SEEN_READ_ELSEWHERE) ? USE_WORKSPACE
+                                                                                        : USE_ACTIVATION;
+        }
+    }
+    free(seen);
+    return seen ? use : (free(use), NULL);
+}
+
+/* ---- call sites ------------------------------------------------------------------------------------------------------------ */
+
+int walk_frame_next(const char **site, struct walk_frame *out)
+{
+    char text[sizeof out->file + sizeof out->name];
+    if (!*site || !**site)
+        return 0;
+    const char *end = strstr(*site, " < ");
+    snprintf(text, sizeof text, "%.*s", (int)(end ? end - *site : (long)strlen(*site)), *site);
+    *site = end ? end + 3 : NULL;
+    memset(out, 0, sizeof *out);
+    const char *colon = strstr(text, ".py:");
+    if (colon && isdigit((unsigned char)colon[4])) {
+        char *rest;
+        snprintf(out->file, sizeof out->file, "%.*s", (int)(colon + 3 - text), text);
+        out->line = (int)strtol(colon + 4, &rest, 10);
+        snprintf(out->name, sizeof out->name, "%.255s", rest + strspn(rest, " "));
+    } else {
+        snprintf(out->name, sizeof out->name, "%.255s", text);
+    }
+    return 1;
+}
