@@ -49,7 +49,7 @@ static void go(struct device *d, enum rt_mode to)
         log_say(SAY_ERROR, "mode %d follows mode %d, which it must not: please report this", (int)to, (int)d->mode);
     d->mode = to;
     if (d->status)
-        status_set_mode(d->status, device_mode_name(d));
+        status_set_mode(d->status, device_mode_name(d, d->mode));
 }
 
 int campaign_init(struct device *d)

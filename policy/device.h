@@ -109,6 +109,7 @@ struct device {
     CUdevice dev;
     CUcontext ctx;
     enum rt_mode mode;
+    enum rt_mode whole_mode; /* in which the last whole iteration ran */
 
     /* memory */
     CUdeviceptr base;
@@ -158,7 +159,7 @@ static inline unsigned long long rt_mib(uint64_t bytes) { return (unsigned long 
 #define MEM_CALL(call) (d->st.mem_calls++, d->drv->call)
 
 /* What is going on, in a word (DESIGN: observe, probe, plan, rehearse, enforce, swap). */
-const char *device_mode_name(const struct device *d);
+const char *device_mode_name(const struct device *d, enum rt_mode m);
 /* What a driver's result code is called. */
 const char *rt_code_name(struct device *d, int code);
 

@@ -79,7 +79,7 @@ static int set_up(struct device *d)
     d->ready = true;
     if (d->status) {
         status_store(&d->status->limit_bytes, d->limit_bytes);
-        status_set_mode(d->status, device_mode_name(d));
+        status_set_mode(d->status, device_mode_name(d, d->mode));
     }
     return 0;
 }
@@ -151,17 +151,17 @@ void eng_after_fork_child(void)
     process.drv = NULL; /* eng_finish in the child writes nothing */
 }
 
-const char *device_mode_name(const struct device *d)
+const char *device_mode_name(const struct device *d, enum rt_mode m)
 {
     static const char *const names[] = {"observe", "probe", "plan", "rehearse", "enforce", "swap"};
-    return d->mode == MODE_OBSERVE && d->cfg->policy == POLICY_SWAP ? "swap" : names[d->mode];
+    return m == MODE_OBSERVE && d->cfg->policy == POLICY_SWAP ? "swap" : names[m];
 }
 
 const char *eng_mode_name(void)
 {
     for (unsigned i = 0; i < process.n_dev; i++)
         if (process.dev[i]->ready)
-            return device_mode_name(process.dev[i]);
+            return device_mode_name(process.dev[i], process.dev[i]->whole_mode);
     return eng_active() ? "observe" : "off";
 }
 

@@ -300,6 +300,7 @@ void learn_free(struct device *d, struct slot *s)
 void learn_count_iteration(struct device *d, unsigned t)
 {
     d->st.iterations++;
+    d->whole_mode = d->mode;
     stats_boundary(d, t, true);
     if (d->status)
         status_store(&d->status->iterations, d->st.iterations);

@@ -68,6 +68,16 @@ int exec_index(struct device *d)
         if (r->bufs[b].dies >= 0)
             d->ex->die_list[d->ex->die_at[r->bufs[b].dies] + fill[r->bufs[b].dies]++] = (int32_t)b;
     free(fill);
+    d->ex->used = calloc((size_t)total + 1, sizeof *d->ex->used);
+    d->ex->remade = calloc((size_t)total + 1, sizeof *d->ex->remade);
+    if (!d->ex->used || !d->ex->remade)
+        return -ENOMEM;
+    for (uint32_t k = 0; k < r->n_operands; k++)
+        if (d->ex->in_ver[k] >= 0)
+            d->ex->used[d->ex->first_val[r->operands[k].buf] + d->ex->in_ver[k]] = true;
+    for (uint32_t b = 0; b < nb; b++)
+        if (r->bufs[b].dies < 0)
+            d->ex->used[d->ex->first_val[b + 1] - 1] = true;
     return 0;
 }
 
@@ -91,6 +101,9 @@ void exec_clear(struct device *d)
     free(d->ex->last_ref);
     free(d->ex->ref_at);
     free(d->ex->ref_list);
+    free(d->ex->used);
+    free(d->ex->remade);
+    free(d->ex->elided);
     free(d->ex->keep);
     free(d->ex->rebuilt);
     free(d->ex->op_banned);
@@ -133,7 +146,7 @@ static int list_last_refs(struct device *d)
 }
 
 /* A hold asks that a buffer can be brought back, not that it is: replays whose results nothing but holds would use are
- * left out. Walked backwards; a value is needed if a real op or a needed replay consumes it, or it must survive. */
+ * left out once they are proved. Walked backwards; a value is needed if a real op or a needed replay consumes it, or it must survive. */
 static int elide_for_holds(struct device *d)
 {
     const struct record *r = &d->ex->rec;
@@ -159,7 +172,7 @@ static int elide_for_holds(struct device *d)
                 if (d->ex->out_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
                     use |= VALUE(r->operands[k].buf, d->ex->out_ver[k]);
             if (!use) {
-                s->kind = PLAN_N_KINDS; /* taken as nothing */
+                d->ex->elided[i] = true;
                 continue;
             }
             for (uint32_t k = o->first; k < o->first + o->n; k++)
@@ -248,11 +261,14 @@ int exec_load_plan(struct device *d, const char *path, bool own)
     }
     free(d->ex->step_at);
     free(d->ex->steps);
+    free(d->ex->elided);
+    d->ex->elided = calloc(d->ex->plan.n_steps + 1, sizeof *d->ex->elided);
     d->ex->step_at = calloc(r->n_ops + 3, sizeof *d->ex->step_at);
     d->ex->steps = calloc(d->ex->plan.n_steps + 1, sizeof *d->ex->steps);
-    if (!d->ex->step_at || !d->ex->steps)
+    if (!d->ex->step_at || !d->ex->steps || !d->ex->elided)
         return -ENOMEM;
     memset(d->ex->keep, 0, r->n_bufs * sizeof *d->ex->keep);
+    memset(d->ex->remade, 0, (size_t)d->ex->first_val[r->n_bufs] * sizeof *d->ex->remade);
     memset(d->ex->rebuilt, 0, r->n_bufs * sizeof *d->ex->rebuilt);
     for (uint32_t b = 0; b < r->n_bufs; b++)
         d->ex->last_ref[b] = r->bufs[b].dies < 0 ? (int32_t)r->n_ops : r->bufs[b].dies;
@@ -275,7 +291,10 @@ int exec_load_plan(struct device *d, const char *path, bool own)
                 return -EINVAL;
             for (uint32_t k = r->ops[s.id].first; k < r->ops[s.id].first + r->ops[s.id].n; k++) {
                 refer(d, r->operands[k].buf, (int32_t)at);
-                d->ex->rebuilt[r->operands[k].buf] |= r->operands[k].mode == REC_WRITE || r->operands[k].mode == REC_RMW;
+                if (r->operands[k].mode == REC_WRITE || r->operands[k].mode == REC_RMW) {
+                    d->ex->rebuilt[r->operands[k].buf] = true;
+                    d->ex->remade[d->ex->first_val[r->operands[k].buf] + d->ex->out_ver[k]] = true;
+                }
             }
         } else
             refer(d, s.id, (int32_t)at);
@@ -290,6 +309,7 @@ int exec_load_plan(struct device *d, const char *path, bool own)
             d->ex->keep[d->ex->plan.keep[i]] = true;
     d->ex->have_plan = true;
     d->ex->proved = false;
+    d->ex->unproved_rounds = 0;
     return 0;
 }
 

@@ -47,6 +47,7 @@ void exec_begin(struct device *d)
         }
     }
     d->ex->pos = d->ex->alloc_k = 0;
+    d->ex->rebuilt_now = d->ex->compared_now = 0;
     d->ex->ended = false;
     d->ex->swaps_before = d->st.swaps_in + d->st.swaps_out;
     d->ex->mem_calls_before = d->st.mem_calls;
@@ -80,6 +81,9 @@ static void replan_without_banned(struct device *d)
     d->ex->have_plan = false;
 }
 
+/* A plan that cannot be proved in so many iterations never will be: its values do not fit beside each other on the host. */
+enum { REHEARSALS_MAX = 4 };
+
 enum exec_end exec_end_iteration(struct device *d)
 {
     struct exec *ex = d->ex;
@@ -95,13 +99,13 @@ enum exec_end exec_end_iteration(struct device *d)
     if (lost && rebuild_all(d, t))
         ex->code = CUDA_ERROR_UNKNOWN;
     d->st.iterations++;
+    d->whole_mode = d->mode;
     if (d->status)
         status_store(&d->status->iterations, d->st.iterations);
     if (d->mode == MODE_ENFORCE) {
         d->st.iterations_enforced++;
         d->st.mem_calls_enforced = d->st.mem_calls - ex->mem_calls_before;
         d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->swaps_before;
-        ex->verify_turn += d->st.iterations_enforced % 16 == 0;
     }
     bool remapped = d->st.mem_calls != ex->mem_calls_before;
     saved_clear(d);
@@ -111,10 +115,11 @@ enum exec_end exec_end_iteration(struct device *d)
         replan_without_banned(d);
         ex->bans = 0;
         end = EXEC_END_BANNED;
-    } else if (d->mode == MODE_REHEARSE && !lost) {
+    } else if (d->mode == MODE_REHEARSE && !lost && ex->compared_now == ex->rebuilt_now) {
         ex->proved = true;
         stats_steady_from_here(d);
-    }
+    } else if (d->mode == MODE_REHEARSE && ++ex->unproved_rounds == REHEARSALS_MAX)
+        end = EXEC_END_UNPROVABLE;
     if (remapped && end == EXEC_END_WHOLE)
         install_repair(d);
     return end;
@@ -162,8 +167,8 @@ bool exec_free(struct device *d, struct slot *s)
         s->fixed_ord = -2;
     bool now = d->ex->rec.bufs[b].dies >= 0 && d->ex->rec.bufs[b].dies <= (int32_t)d->ex->pos;
     s->kept = true;
-    if (now)
-        exec_die(d, b);
+    if (now && exec_die(d, b))
+        log_say(SAY_DEBUG, "buffer %d outlives its plan: it could not be set aside", b);
     return true;
 }
 
@@ -260,7 +265,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     if (!why)
         why = match(d, op);
-    if (!why && exec_take_steps(d, d->ex->pos, op->t))
+    if (!why && (exec_take_steps(d, d->ex->pos, op->t) || exec_set_aside(d, o)))
         why = "a step of the plan could not be taken";
     if (!why) {
         note_modes(d, op, o);

@@ -35,6 +35,9 @@ struct exec {
     int32_t *ref_list;
     int32_t *last_ref;       /* [n_bufs] last position (op index) at which anything refers to it; n_ops: survives */
     bool *keep, *rebuilt;    /* [n_bufs] in the plan's keep list; rebuilt by some replay */
+    bool *used;              /* [first_val[n_bufs]] some op, hold or the next iteration reads the value */
+    bool *remade;            /* [first_val[n_bufs]] some replay of the plan makes the value again */
+    bool *elided;            /* [steps] a replay that only holds ask for: taken in rehearsal, so that it is proved, else left out */
     int32_t *alloc_slot;     /* [n_allocs] fixed slot of each allocation, -1 none */
     int32_t **home;          /* [n_allocs] chunk of each page by the static map, -1 none; NULL for small ones */
     CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes; 0 elsewhere */
@@ -48,9 +51,10 @@ struct exec {
     int32_t *bind;           /* [n_bufs] slot id, -1 not yet */
     int32_t *res, *cur;      /* [n_bufs] version in memory or on the host, -1 none; the program's version, -1 freed */
     struct saved_value *saved; /* rehearsal and verification: what rebuilt values must equal */
-    uint32_t bans, remaps_before;
+    uint32_t bans;
+    uint32_t rebuilt_now, compared_now; /* in rehearsal: values that replays made, and those that were compared */
+    uint32_t unproved_rounds;           /* rehearsals in which not all could be */
     uint64_t swaps_before, mem_calls_before;
-    uint64_t verify_turn;
     uint64_t left_op;        /* d->op_count when the plan was last left */
     uint32_t left_at;        /* and at which of its ops */
     uint32_t left_in_a_row;  /* times without one whole iteration in between */
@@ -59,9 +63,11 @@ struct exec {
 
 /* The slot that stands for buffer b in this iteration; NULL while there is none. */
 static inline struct slot *exec_slot(struct device *d, int32_t b) { return d->ex->bind[b] >= 0 ? &d->slots[d->ex->bind[b]] : NULL; }
-/* steps.c: the plan's steps before op `at`, and the recorded iteration's frees there. */
+/* steps.c: in rehearsal, what the op is about to overwrite, and a replay will make again, is set aside to compare. */
+int exec_set_aside(struct device *d, const struct rec_op *o);
+/* The plan's steps before op `at`, and the recorded iteration's frees there. */
 int exec_take_steps(struct device *d, uint32_t at, unsigned t);
-void exec_die(struct device *d, int32_t b);
+int exec_die(struct device *d, int32_t b); /* < 0: its value could not be set aside; it is still there */
 
 /* Derives versions, producers, deaths from the record. */
 int exec_index(struct device *d);
@@ -106,6 +112,13 @@ void install_repair(struct device *d);
 void install_drop(struct device *d);
 /* Scratch for the side operands of replays, as the record needs it. 0 or -ENOMEM. */
 int install_scratch(struct device *d);
+
+/* Somebody may look at version v of buffer b after a replay has made it. */
+static inline bool exec_matters(struct device *d, int32_t b, int32_t v)
+{
+    struct slot *s = exec_slot(d, b);
+    return d->ex->used[d->ex->first_val[b] + v] || (s && s->live);
+}
 
 /* saved.c */
 int saved_put(struct device *d, int32_t buf, int32_t version, struct slot *s);

@@ -67,7 +67,7 @@ static int find_lives(struct device *d, struct colouring *c)
             if (program && at == r->n_ops)
                 break;
             const struct plan_step *s = program ? NULL : &d->ex->steps[i];
-            if (program || s->kind == PLAN_REPLAY) {
+            if (program || (s->kind == PLAN_REPLAY && !d->ex->elided[i])) {
                 const struct rec_op *o = &r->ops[program ? (int32_t)at : s->id];
                 for (uint32_t k = o->first; k < o->first + o->n; k++) {
                     const struct rec_operand *w = &r->operands[k];

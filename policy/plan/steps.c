@@ -5,15 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool must_save(struct device *d, int32_t b)
+/* Rebuilt values are compared with a copy on the host: all of them in rehearsal and under --verify always. In between, device
+ * hashes do it in turn (verify.c). */
+static bool must_save(struct device *d, int32_t b, int32_t v)
 {
-    if (!d->ex->rebuilt[b])
-        return false;
-    if (d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS)
-        return true;
-    /* a sample: one buffer in turn, every so many iterations */
-    return d->cfg->verify == VERIFY_SAMPLE && d->st.iterations_enforced % 16 == 15 &&
-           d->ex->verify_turn % d->ex->rec.n_bufs == (uint32_t)b;
+    return d->ex->remade[d->ex->first_val[b] + v] && (d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS);
+}
+
+/* The value may go: it is on the host if it must be compared. What memory was too short to set aside is not dropped. */
+static int set_aside_to_compare(struct device *d, int32_t b, struct slot *s)
+{
+    if (d->ex->res[b] < 0 || s->state != SLOT_RESIDENT)
+        return 0;
+    int r = must_save(d, b, d->ex->res[b]) ? saved_put(d, b, d->ex->res[b], s) : 0;
+    if (r)
+        log_once(SAY_WARN, "a value of %llu MiB could not be set aside for comparison (%s): it is not dropped, the plan waits; more host "
+                 "memory (--host-swap) helps", rt_mib(s->bytes), strerror(-r));
+    return r;
+}
+
+int exec_set_aside(struct device *d, const struct rec_op *o)
+{
+    int r = 0;
+    for (uint32_t k = o->first; k < o->first + o->n && !r && d->mode == MODE_REHEARSE; k++) {
+        int32_t b = d->ex->rec.operands[k].buf;
+        struct slot *s = exec_slot(d, b);
+        if (s && d->ex->rec.operands[k].mode != REC_READ)
+            r = set_aside_to_compare(d, b, s);
+    }
+    return r;
 }
 
 /* Takes b's memory away; what was in it is lost until a replay rebuilds it. */
@@ -22,8 +42,9 @@ static int take_away(struct device *d, int32_t b)
     struct slot *s = exec_slot(d, b);
     if (!s || ((s->kind != SLOT_LARGE || s->pins) && s->live))
         return 0; /* what is small, or pinned, stays where it is */
-    if (d->ex->res[b] >= 0 && s->state == SLOT_RESIDENT && must_save(d, b))
-        saved_put(d, b, d->ex->res[b], s);
+    int r = set_aside_to_compare(d, b, s);
+    if (r)
+        return r;
     swap_discard(d, s);
     if (s->state == SLOT_RESIDENT && s->kind == SLOT_LARGE)
         d->st.evictions += s->live;
@@ -32,31 +53,38 @@ static int take_away(struct device *d, int32_t b)
     return 0;
 }
 
-static void check_rebuilt(struct device *d, uint32_t op, int32_t b, int32_t v, struct slot *s)
+/* What the replay of `op` made is compared with what was set aside; where it cannot be compared, or differs, the old value
+ * comes back and the new one never counts. */
+static int check_rebuilt(struct device *d, uint32_t op, int32_t b, int32_t v, struct slot *s)
 {
     struct saved_value *want = saved_find(d, b, v);
-    if (!want)
-        return;
+    d->ex->rebuilt_now++;
+    if (!want) {
+        log_say(SAY_DEBUG, "op %u (%s): version %d of buffer %d was rebuilt with nothing to compare it with", op, d->ex->rec.ops[op].name, v, b);
+        return 0;
+    }
     void *got = malloc(s->bytes);
-    if (!got)
-        return;
-    d->drv->cuCtxSynchronize();
-    if (d->drv->cuMemcpyDtoH_v2(got, s->va, s->bytes) == CUDA_SUCCESS) {
-        d->st.verify_checked++;
-        if (memcmp(got, want->block->p, s->bytes)) {
-            d->st.verify_failed++;
-            saved_restore(d, want, s);
-            log_say(d->mode == MODE_REHEARSE ? SAY_INFO : SAY_ERROR,
-                    "the replay of op %u (%s) differed from the original; its value is restored and it will not be replayed again",
-                    op, d->ex->rec.ops[op].name);
-            if (!d->ex->op_banned[op]) {
-                d->ex->op_banned[op] = 1;
-                d->ex->bans++;
-            }
+    bool read = got && d->drv->cuCtxSynchronize() == CUDA_SUCCESS && d->drv->cuMemcpyDtoH_v2(got, s->va, s->bytes) == CUDA_SUCCESS;
+    bool same = read && !memcmp(got, want->block->p, s->bytes);
+    free(got);
+    d->st.verify_checked += read;
+    d->ex->compared_now += read;
+    if (same)
+        return 0;
+    if (read) {
+        d->st.verify_failed++;
+        log_say(d->mode == MODE_REHEARSE ? SAY_INFO : SAY_ERROR,
+                "the replay of op %u (%s) differed from the original; its value is restored and it will not be replayed again",
+                op, d->ex->rec.ops[op].name);
+        if (!d->ex->op_banned[op]) {
+            d->ex->op_banned[op] = 1;
+            d->ex->bans++;
         }
     }
-    free(got);
+    return saved_restore(d, want, s);
 }
+
+static bool must_compare(struct device *d) { return d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS || d->ex->saved; }
 
 int exec_replay(struct device *d, uint32_t i, unsigned t)
 {
@@ -88,6 +116,8 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
         r = fence_wait(d, t, &s->users); /* the program has ordered its own op behind these, not this replay */
         if (!r && makes)
             r = fence_wait(d, t, &s->unseen);
+        if (!r && makes && d->mode == MODE_REHEARSE && d->ex->res[w->buf] == d->ex->out_ver[k])
+            r = set_aside_to_compare(d, w->buf, s); /* still there: made once more beside another output */
         if (r)
             return r;
         if (makes && s->host)
@@ -117,17 +147,21 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
         /* The program knows nothing of this reader or writer: whoever comes next, or writes next, waits for it. */
         fence_add(d, w->mode == REC_WRITE || w->mode == REC_RMW ? &s->ready : &s->unseen, t);
         if (w->mode == REC_WRITE || w->mode == REC_RMW) {
-            d->ex->res[w->buf] = d->ex->out_ver[k];
+            d->ex->res[w->buf] = exec_matters(d, w->buf, d->ex->out_ver[k]) ? d->ex->out_ver[k] : -1; /* else never compared */
             s->written = true;
             s->kept |= !s->live;
         }
     }
     if (redirected)
         fence_add(d, &d->ex->scratch_users, t);
-    if (d->ex->saved)
-        for (uint32_t k = o->first; k < o->first + o->n; k++)
-            if (d->ex->rec.operands[k].mode == REC_WRITE || d->ex->rec.operands[k].mode == REC_RMW)
-                check_rebuilt(d, i, d->ex->rec.operands[k].buf, d->ex->out_ver[k], exec_slot(d, d->ex->rec.operands[k].buf));
+    for (uint32_t k = o->first; k < o->first + o->n && must_compare(d); k++) {
+        const struct rec_operand *w = &d->ex->rec.operands[k];
+        if ((w->mode != REC_WRITE && w->mode != REC_RMW) || !exec_matters(d, w->buf, d->ex->out_ver[k]))
+            continue;
+        int e = check_rebuilt(d, i, w->buf, d->ex->out_ver[k], exec_slot(d, w->buf));
+        if (e)
+            return e;
+    }
     return 0;
 }
 
@@ -163,18 +197,20 @@ static int step_fetch(struct device *d, int32_t b)
 }
 
 /* The recorded iteration freed b here. What the program freed before, the plan lets go now. */
-void exec_die(struct device *d, int32_t b)
+int exec_die(struct device *d, int32_t b)
 {
     struct slot *s = exec_slot(d, b);
     d->ex->cur[b] = -1;
     if (!s || s->live || d->ex->keep[b])
-        return; /* still held by the program: it is late, its memory stays */
-    if (must_save(d, b) && d->ex->res[b] >= 0 && s->state == SLOT_RESIDENT)
-        saved_put(d, b, d->ex->res[b], s);
+        return 0; /* still held by the program: it is late, its memory stays */
+    int r = set_aside_to_compare(d, b, s);
+    if (r)
+        return r;
     swap_discard(d, s);
     mem_unback(d, s, SLOT_EMPTY);
     s->kept = false;
     d->ex->res[b] = -1;
+    return 0;
 }
 
 /* Nothing refers to b any more, and the program has freed it: its slot is free for another tenant. */
@@ -197,10 +233,15 @@ static void let_go(struct device *d, int32_t b)
 
 int exec_take_steps(struct device *d, uint32_t at, unsigned t)
 {
-    for (uint32_t i = d->ex->die_at[at]; i < d->ex->die_at[at + 1]; i++)
-        exec_die(d, d->ex->die_list[i]);
+    for (uint32_t i = d->ex->die_at[at]; i < d->ex->die_at[at + 1]; i++) {
+        int r = exec_die(d, d->ex->die_list[i]);
+        if (r)
+            return r;
+    }
     for (uint32_t i = d->ex->step_at[at]; i < d->ex->step_at[at + 1]; i++) {
         const struct plan_step *s = &d->ex->steps[i];
+        if (d->ex->elided[i] && d->mode != MODE_REHEARSE)
+            continue;
         int r = s->kind == PLAN_REPLAY    ? exec_replay(d, (uint32_t)s->id, t)
                 : s->kind == PLAN_DROP    ? take_away(d, s->id)
                 : s->kind == PLAN_OFFLOAD ? step_offload(d, s->id)
