@@ -1,7 +1,7 @@
 /* The way to a plan in force: which mode follows which, when to learn, when to plan, when to give up. */
 #include "policy/campaign.h"
 #include "policy/learn/learn.h"
-#include "policy/plan/exec.h"
+#include "policy/plan/verify.h"
 #include "policy/process/planner.h"
 
 #include <errno.h>
@@ -241,6 +241,8 @@ static void follow(struct device *d)
 {
     go(d, d->ex->proved ? MODE_ENFORCE : MODE_REHEARSE);
     stats_boundary(d, d->ex->caps[0].t, d->mode == MODE_ENFORCE);
+    if (d->mode == MODE_ENFORCE && verify_begin(d, d->ex->caps[0].t))
+        d->ex->code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
 }
 
 /* exec.c has left the plan: everything the program holds is readable again. */

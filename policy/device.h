@@ -143,6 +143,7 @@ struct device {
     struct planner *planner;
     struct stats_clock *clock;
     struct exec *ex;
+    struct verify *verify;
 
     struct slot *scratch_region; /* where large side operands of replays go, one replay after another; NULL none */
     bool capturing;

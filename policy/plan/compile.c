@@ -1,5 +1,5 @@
 /* From a record and a plan file to what exec.c walks: versions, producers, deaths, steps by position. */
-#include "policy/plan/exec.h"
+#include "policy/plan/verify.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -83,6 +83,7 @@ int exec_index(struct device *d)
 
 void exec_clear(struct device *d)
 {
+    verify_clear(d);
     install_drop(d);
     saved_clear(d);
     for (uint32_t i = 0; i < d->ex->n_caps; i++)
@@ -102,6 +103,7 @@ void exec_clear(struct device *d)
     free(d->ex->ref_at);
     free(d->ex->ref_list);
     free(d->ex->used);
+    free(d->ex->check_turn);
     free(d->ex->remade);
     free(d->ex->elided);
     free(d->ex->keep);
@@ -307,6 +309,8 @@ int exec_load_plan(struct device *d, const char *path, bool own)
     for (size_t i = 0; i < d->ex->plan.n_keep; i++)
         if (d->ex->plan.keep[i] >= 0 && (uint32_t)d->ex->plan.keep[i] < r->n_bufs)
             d->ex->keep[d->ex->plan.keep[i]] = true;
+    if (verify_plan(d))
+        return -ENOMEM;
     d->ex->have_plan = true;
     d->ex->proved = false;
     d->ex->unproved_rounds = 0;

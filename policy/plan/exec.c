@@ -4,7 +4,7 @@
  * A launch is decided in exec_op_drv(): match, steps, ready, capture, issue.
  */
 #include "policy/learn/probe.h"
-#include "policy/plan/exec.h"
+#include "policy/plan/verify.h"
 
 #include <errno.h>
 #include <string.h>
@@ -107,6 +107,8 @@ enum exec_end exec_end_iteration(struct device *d)
         d->st.mem_calls_enforced = d->st.mem_calls - ex->mem_calls_before;
         d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->swaps_before;
     }
+    if (verify_end(d))
+        ex->code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
     bool remapped = d->st.mem_calls != ex->mem_calls_before;
     saved_clear(d);
     unbind_all(d);
@@ -167,7 +169,7 @@ bool exec_free(struct device *d, struct slot *s)
         s->fixed_ord = -2;
     bool now = d->ex->rec.bufs[b].dies >= 0 && d->ex->rec.bufs[b].dies <= (int32_t)d->ex->pos;
     s->kept = true;
-    if (now && exec_die(d, b))
+    if (now && exec_die(d, b, d->ex->caps[d->ex->pos ? d->ex->pos - 1 : 0].t))
         log_say(SAY_DEBUG, "buffer %d outlives its plan: it could not be set aside", b);
     return true;
 }
@@ -265,7 +267,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     if (!why)
         why = match(d, op);
-    if (!why && (exec_take_steps(d, d->ex->pos, op->t) || exec_set_aside(d, o)))
+    if (!why && (exec_take_steps(d, d->ex->pos, op->t) || exec_set_aside(d, o, op->t)))
         why = "a step of the plan could not be taken";
     if (!why) {
         note_modes(d, op, o);
@@ -304,6 +306,7 @@ void exec_diverge(struct device *d, const char *why, const struct rt_op *op)
         log_say(SAY_ERROR, "a tensor could not be rebuilt after the program left the recorded iteration: it is stopped here");
         d->ex->code = CUDA_ERROR_UNKNOWN;
     }
+    verify_clear(d);
     saved_clear(d);
     unbind_all(d);
     d->ex->ended = false;

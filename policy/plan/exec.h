@@ -36,6 +36,7 @@ struct exec {
     int32_t *last_ref;       /* [n_bufs] last position (op index) at which anything refers to it; n_ops: survives */
     bool *keep, *rebuilt;    /* [n_bufs] in the plan's keep list; rebuilt by some replay */
     bool *used;              /* [first_val[n_bufs]] some op, hold or the next iteration reads the value */
+    int8_t *check_turn;      /* [first_val[n_bufs]] in which of VERIFY_TURNS iterations it is compared (verify.c); -1 never */
     bool *remade;            /* [first_val[n_bufs]] some replay of the plan makes the value again */
     bool *elided;            /* [steps] a replay that only holds ask for: taken in rehearsal, so that it is proved, else left out */
     int32_t *alloc_slot;     /* [n_allocs] fixed slot of each allocation, -1 none */
@@ -63,11 +64,11 @@ struct exec {
 
 /* The slot that stands for buffer b in this iteration; NULL while there is none. */
 static inline struct slot *exec_slot(struct device *d, int32_t b) { return d->ex->bind[b] >= 0 ? &d->slots[d->ex->bind[b]] : NULL; }
-/* steps.c: in rehearsal, what the op is about to overwrite, and a replay will make again, is set aside to compare. */
-int exec_set_aside(struct device *d, const struct rec_op *o);
+/* steps.c: what the op is about to overwrite on stream t, and a replay will make again, is set aside, or hashed, to compare. */
+int exec_set_aside(struct device *d, const struct rec_op *o, unsigned t);
 /* The plan's steps before op `at`, and the recorded iteration's frees there. */
 int exec_take_steps(struct device *d, uint32_t at, unsigned t);
-int exec_die(struct device *d, int32_t b); /* < 0: its value could not be set aside; it is still there */
+int exec_die(struct device *d, int32_t b, unsigned t); /* < 0: its value could not be set aside; it is still there */
 
 /* Derives versions, producers, deaths from the record. */
 int exec_index(struct device *d);

@@ -1,5 +1,5 @@
 /* The steps of a plan: replay, drop, offload, release, fetch; and what the recorded iteration frees. */
-#include "policy/plan/exec.h"
+#include "policy/plan/verify.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,10 +13,12 @@ static bool must_save(struct device *d, int32_t b, int32_t v)
 }
 
 /* The value may go: it is on the host if it must be compared. What memory was too short to set aside is not dropped. */
-static int set_aside_to_compare(struct device *d, int32_t b, struct slot *s)
+static int set_aside_to_compare(struct device *d, int32_t b, struct slot *s, unsigned t)
 {
     if (d->ex->res[b] < 0 || s->state != SLOT_RESIDENT)
         return 0;
+    if (d->mode == MODE_ENFORCE && d->cfg->verify == VERIFY_SAMPLE)
+        return verify_before(d, b, d->ex->res[b], s, t);
     int r = must_save(d, b, d->ex->res[b]) ? saved_put(d, b, d->ex->res[b], s) : 0;
     if (r)
         log_once(SAY_WARN, "a value of %llu MiB could not be set aside for comparison (%s): it is not dropped, the plan waits; more host "
@@ -24,25 +26,25 @@ static int set_aside_to_compare(struct device *d, int32_t b, struct slot *s)
     return r;
 }
 
-int exec_set_aside(struct device *d, const struct rec_op *o)
+int exec_set_aside(struct device *d, const struct rec_op *o, unsigned t)
 {
     int r = 0;
-    for (uint32_t k = o->first; k < o->first + o->n && !r && d->mode == MODE_REHEARSE; k++) {
+    for (uint32_t k = o->first; k < o->first + o->n && !r; k++) {
         int32_t b = d->ex->rec.operands[k].buf;
         struct slot *s = exec_slot(d, b);
         if (s && d->ex->rec.operands[k].mode != REC_READ)
-            r = set_aside_to_compare(d, b, s);
+            r = set_aside_to_compare(d, b, s, t);
     }
     return r;
 }
 
 /* Takes b's memory away; what was in it is lost until a replay rebuilds it. */
-static int take_away(struct device *d, int32_t b)
+static int take_away(struct device *d, int32_t b, unsigned t)
 {
     struct slot *s = exec_slot(d, b);
     if (!s || ((s->kind != SLOT_LARGE || s->pins) && s->live))
         return 0; /* what is small, or pinned, stays where it is */
-    int r = set_aside_to_compare(d, b, s);
+    int r = set_aside_to_compare(d, b, s, t);
     if (r)
         return r;
     swap_discard(d, s);
@@ -55,8 +57,9 @@ static int take_away(struct device *d, int32_t b)
 
 /* What the replay of `op` made is compared with what was set aside; where it cannot be compared, or differs, the old value
  * comes back and the new one never counts. */
-static int check_rebuilt(struct device *d, uint32_t op, int32_t b, int32_t v, struct slot *s)
+static int check_rebuilt(struct device *d, uint32_t op, const struct rec_operand *w, int32_t v, struct slot *s)
 {
+    int32_t b = w->buf;
     struct saved_value *want = saved_find(d, b, v);
     d->ex->rebuilt_now++;
     if (!want) {
@@ -65,7 +68,12 @@ static int check_rebuilt(struct device *d, uint32_t op, int32_t b, int32_t v, st
     }
     void *got = malloc(s->bytes);
     bool read = got && d->drv->cuCtxSynchronize() == CUDA_SUCCESS && d->drv->cuMemcpyDtoH_v2(got, s->va, s->bytes) == CUDA_SUCCESS;
-    bool same = read && !memcmp(got, want->block->p, s->bytes);
+    struct rec_range whole;
+    uint32_t n;
+    const struct rec_range *ranges = record_comparable(&d->ex->rec, w, &n, &whole);
+    bool same = read;
+    for (uint32_t i = 0; i < n && same; i++)
+        same = !memcmp((char *)got + ranges[i].from, (char *)want->block->p + ranges[i].from, ranges[i].to - ranges[i].from);
     free(got);
     d->st.verify_checked += read;
     d->ex->compared_now += read;
@@ -116,8 +124,8 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
         r = fence_wait(d, t, &s->users); /* the program has ordered its own op behind these, not this replay */
         if (!r && makes)
             r = fence_wait(d, t, &s->unseen);
-        if (!r && makes && d->mode == MODE_REHEARSE && d->ex->res[w->buf] == d->ex->out_ver[k])
-            r = set_aside_to_compare(d, w->buf, s); /* still there: made once more beside another output */
+        if (!r && makes && d->ex->res[w->buf] == d->ex->out_ver[k])
+            r = set_aside_to_compare(d, w->buf, s, t); /* still there: made once more beside another output */
         if (r)
             return r;
         if (makes && s->host)
@@ -154,11 +162,12 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
     }
     if (redirected)
         fence_add(d, &d->ex->scratch_users, t);
-    for (uint32_t k = o->first; k < o->first + o->n && must_compare(d); k++) {
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &d->ex->rec.operands[k];
         if ((w->mode != REC_WRITE && w->mode != REC_RMW) || !exec_matters(d, w->buf, d->ex->out_ver[k]))
             continue;
-        int e = check_rebuilt(d, i, w->buf, d->ex->out_ver[k], exec_slot(d, w->buf));
+        struct slot *s = exec_slot(d, w->buf);
+        int e = must_compare(d) ? check_rebuilt(d, i, w, d->ex->out_ver[k], s) : verify_after(d, i, k, s, t);
         if (e)
             return e;
     }
@@ -197,13 +206,13 @@ static int step_fetch(struct device *d, int32_t b)
 }
 
 /* The recorded iteration freed b here. What the program freed before, the plan lets go now. */
-int exec_die(struct device *d, int32_t b)
+int exec_die(struct device *d, int32_t b, unsigned t)
 {
     struct slot *s = exec_slot(d, b);
     d->ex->cur[b] = -1;
     if (!s || s->live || d->ex->keep[b])
         return 0; /* still held by the program: it is late, its memory stays */
-    int r = set_aside_to_compare(d, b, s);
+    int r = set_aside_to_compare(d, b, s, t);
     if (r)
         return r;
     swap_discard(d, s);
@@ -234,7 +243,7 @@ static void let_go(struct device *d, int32_t b)
 int exec_take_steps(struct device *d, uint32_t at, unsigned t)
 {
     for (uint32_t i = d->ex->die_at[at]; i < d->ex->die_at[at + 1]; i++) {
-        int r = exec_die(d, d->ex->die_list[i]);
+        int r = exec_die(d, d->ex->die_list[i], t);
         if (r)
             return r;
     }
@@ -243,7 +252,7 @@ int exec_take_steps(struct device *d, uint32_t at, unsigned t)
         if (d->ex->elided[i] && d->mode != MODE_REHEARSE)
             continue;
         int r = s->kind == PLAN_REPLAY    ? exec_replay(d, (uint32_t)s->id, t)
-                : s->kind == PLAN_DROP    ? take_away(d, s->id)
+                : s->kind == PLAN_DROP    ? take_away(d, s->id, t)
                 : s->kind == PLAN_OFFLOAD ? step_offload(d, s->id)
                 : s->kind == PLAN_RELEASE ? step_release(d, s->id, t)
                 : s->kind == PLAN_FETCH   ? step_fetch(d, s->id)

@@ -1,0 +1,226 @@
+/* The comparing that goes on for as long as a plan is in force. */
+#include "policy/plan/verify.h"
+#include "policy/learn/hashing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two tables take turns: one is being filled while the other's results travel. A row: the hash before, the hash after. */
+enum { TABLES = 2, ROWS = 256, ROW_WORDS = 4, RANGES_MAX = 64 };
+
+struct check { /* of one value: rows first .. first + n */
+    int32_t buf, version;
+    uint32_t op, first, n;
+    bool after;
+};
+
+struct table {
+    CUdeviceptr at;
+    uint64_t *host; /* pinned */
+    struct check checks[ROWS];
+    uint32_t n_checks, n_rows;
+    struct fence users; /* what fills it, or copies it */
+    CUevent done;       /* its results are on the host */
+    bool under_way;
+};
+
+struct verify {
+    struct table table[TABLES];
+    uint32_t now; /* the table that is being filled */
+    uint64_t turn;
+    bool usable, open; /* open: an iteration is being checked */
+};
+
+static int set_up(struct device *d)
+{
+    struct verify *v = calloc(1, sizeof *v);
+    void *host = NULL;
+    size_t bytes = ROWS * ROW_WORDS * sizeof(uint64_t);
+    if (!v)
+        return -ENOMEM;
+    d->verify = v;
+    if (hashing_init(d) || d->drv->cuMemHostAlloc(&host, TABLES * bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
+        return -ENOMEM;
+    for (unsigned i = 0; i < TABLES; i++) {
+        v->table[i].host = (uint64_t *)host + i * ROWS * ROW_WORDS;
+        v->table[i].at = mem_scratch(d, bytes);
+        if (!v->table[i].at || d->drv->cuEventCreate(&v->table[i].done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+            return -ENOMEM;
+    }
+    v->usable = true;
+    return 0;
+}
+
+int verify_plan(struct device *d)
+{
+    struct exec *ex = d->ex;
+    uint32_t n_values = (uint32_t)ex->first_val[ex->rec.n_bufs];
+    free(ex->check_turn);
+    ex->check_turn = malloc((n_values + 1) * sizeof *ex->check_turn);
+    if (!ex->check_turn)
+        return -ENOMEM;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_values; i++)
+        ex->check_turn[i] = ex->remade[i] ? (int8_t)(n++ % VERIFY_TURNS) : -1;
+    if (!d->verify && d->cfg->verify == VERIFY_SAMPLE && set_up(d))
+        log_once(SAY_WARN, "rebuilt values are not compared after rehearsal: this device has no memory or no code for it");
+    return 0;
+}
+
+static void look(struct device *d, struct table *tb)
+{
+    for (uint32_t i = 0; i < tb->n_checks; i++) {
+        const struct check *c = &tb->checks[i];
+        if (!c->after)
+            continue;
+        bool same = true;
+        for (uint32_t r = c->first; r < c->first + c->n; r++)
+            same &= !memcmp(&tb->host[r * ROW_WORDS], &tb->host[r * ROW_WORDS + 2], 2 * sizeof *tb->host);
+        d->st.verify_checked++;
+        if (same)
+            continue;
+        d->st.verify_failed++;
+        d->ex->code = CUDA_ERROR_UNKNOWN;
+        log_say(SAY_ERROR, "the replay of op %u (%s) made another value than the program had: results can no longer be trusted, the program is "
+                "stopped here. Please report this kernel; --policy swap does without replays", c->op,
+                c->op < d->ex->rec.n_ops ? d->ex->rec.ops[c->op].name : "?");
+    }
+    tb->n_checks = tb->n_rows = 0;
+    tb->under_way = false;
+}
+
+int verify_begin(struct device *d, unsigned t)
+{
+    struct verify *v = d->verify;
+    if (!v || !v->usable || d->cfg->verify != VERIFY_SAMPLE)
+        return 0;
+    struct table *old = &v->table[v->now];
+    v->now = (v->now + 1) % TABLES;
+    struct table *tb = &v->table[v->now];
+    if (tb->under_way) { /* two iterations old: it has long arrived, as a rule */
+        if (d->drv->cuEventQuery(tb->done) != CUDA_SUCCESS && d->drv->cuEventSynchronize(tb->done) != CUDA_SUCCESS)
+            return -EIO;
+        look(d, tb);
+    }
+    if (old->under_way && d->drv->cuEventQuery(old->done) == CUDA_SUCCESS)
+        look(d, old);
+    v->turn++;
+    v->open = true;
+    tb->n_checks = tb->n_rows = 0;
+    int r = fence_wait(d, t, &tb->users);
+    if (r)
+        return r;
+    if (d->drv->cuMemsetD8Async(tb->at, 0, ROWS * ROW_WORDS * sizeof(uint64_t), d->stream[t]) != CUDA_SUCCESS)
+        return -EIO;
+    stream_issued(d, t);
+    tb->users = (struct fence){0};
+    fence_add(d, &tb->users, t);
+    return 0;
+}
+
+/* Queues the hashes of what is defined of the value into the rows of `c`; `half`: 0 before, 2 after. */
+static int queue(struct device *d, struct table *tb, struct check *c, const struct rec_range *ranges, uint32_t n, struct slot *s, unsigned t,
+                 unsigned half)
+{
+    int r;
+    if ((r = fence_wait(d, t, &tb->users)) || (r = fence_wait(d, t, &s->ready)) || (r = fence_wait(d, t, &s->users)))
+        return r;
+    for (uint32_t i = 0; i < n && !r; i++) {
+        struct hash_range h = {s->va + ranges[i].from, ranges[i].to - ranges[i].from};
+        r = hashing_queue(d, d->stream[t], &h, 1, tb->at + ((c->first + i) * ROW_WORDS + half) * sizeof(uint64_t));
+    }
+    stream_issued(d, t);
+    fence_add(d, &tb->users, t);
+    fence_add(d, &s->unseen, t);
+    return r;
+}
+
+static const struct rec_operand *operand_of(struct device *d, uint32_t op, int32_t b)
+{
+    const struct rec_op *o = &d->ex->rec.ops[op];
+    for (uint32_t k = o->first; k < o->first + o->n; k++)
+        if (d->ex->rec.operands[k].buf == b)
+            return &d->ex->rec.operands[k];
+    return NULL;
+}
+
+int verify_before(struct device *d, int32_t b, int32_t version, struct slot *s, unsigned t)
+{
+    struct verify *v = d->verify;
+    int32_t value = d->ex->first_val[b] + version, op = d->ex->producer[value];
+    if (!v || !v->open || d->ex->check_turn[value] != (int8_t)(v->turn % VERIFY_TURNS) || op < 0)
+        return 0;
+    struct table *tb = &v->table[v->now];
+    for (uint32_t i = 0; i < tb->n_checks; i++)
+        if (tb->checks[i].buf == b && tb->checks[i].version == version)
+            return 0; /* its hash is there */
+    const struct rec_operand *w = operand_of(d, (uint32_t)op, b);
+    struct rec_range whole;
+    uint32_t n = 0;
+    const struct rec_range *ranges = w ? record_comparable(&d->ex->rec, w, &n, &whole) : NULL;
+    if (!n || n > RANGES_MAX || tb->n_rows + n > ROWS || tb->n_checks == ROWS)
+        return 0;
+    struct check *c = &tb->checks[tb->n_checks++];
+    *c = (struct check){.buf = b, .version = version, .op = (uint32_t)op, .first = tb->n_rows, .n = n};
+    tb->n_rows += n;
+    return queue(d, tb, c, ranges, n, s, t, 0);
+}
+
+int verify_after(struct device *d, uint32_t op, uint32_t k, struct slot *s, unsigned t)
+{
+    struct verify *v = d->verify;
+    const struct rec_operand *w = &d->ex->rec.operands[k];
+    if (!v || !v->open)
+        return 0;
+    struct table *tb = &v->table[v->now];
+    for (uint32_t i = 0; i < tb->n_checks; i++) {
+        struct check *c = &tb->checks[i];
+        if (c->buf != w->buf || c->version != d->ex->out_ver[k] || c->after || c->op != op)
+            continue;
+        struct rec_range whole;
+        uint32_t n;
+        const struct rec_range *ranges = record_comparable(&d->ex->rec, w, &n, &whole);
+        c->after = true;
+        return queue(d, tb, c, ranges, c->n < n ? c->n : n, s, t, 2);
+    }
+    return 0;
+}
+
+int verify_end(struct device *d)
+{
+    struct verify *v = d->verify;
+    if (!v || !v->open)
+        return 0;
+    v->open = false;
+    struct table *tb = &v->table[v->now];
+    if (!tb->n_checks)
+        return 0;
+    int r = fence_wait(d, STREAM_OUT, &tb->users);
+    if (r)
+        return r;
+    if (d->drv->cuMemcpyDtoHAsync_v2(tb->host, tb->at, tb->n_rows * ROW_WORDS * sizeof(uint64_t), d->stream[STREAM_OUT]) != CUDA_SUCCESS)
+        return -EIO;
+    stream_mark(d, STREAM_OUT);
+    fence_add(d, &tb->users, STREAM_OUT);
+    if (d->drv->cuEventRecord(tb->done, d->stream[STREAM_OUT]) != CUDA_SUCCESS)
+        return -EIO;
+    tb->under_way = true;
+    return 0;
+}
+
+/* The plan goes, or was left: rows half filled mean nothing; results under way belong to a record that will be gone. */
+void verify_clear(struct device *d)
+{
+    struct verify *v = d->verify;
+    if (!v)
+        return;
+    v->open = false;
+    for (unsigned i = 0; i < TABLES; i++) {
+        struct table *tb = &v->table[i];
+        if (tb->under_way && d->drv->cuEventSynchronize(tb->done) == CUDA_SUCCESS)
+            look(d, tb);
+        tb->under_way = false;
+        tb->n_checks = tb->n_rows = 0;
+    }
+}

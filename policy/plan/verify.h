@@ -1,0 +1,31 @@
+/* verify.h: comparing never ends. While a plan is in force, a rebuilt value's device hash, taken just before the value is dropped,
+ * is compared with the hash taken after its replay. Everything is queued in the program's own streams; the host looks at the
+ * results an iteration later and waits for nothing.
+ *
+ * In turn: of all values that a plan rebuilds, each is compared once in VERIFY_TURNS iterations. Only bytes that are defined
+ * (record_comparable) are hashed. A mismatch after rehearsal cannot be mended, since the value is gone: the program's next call fails,
+ * and one line names the kernel.
+ *
+ * Threads: under the engine's mutex. Errors: 0 or a negative errno; where the device has no memory or no code for it, nothing is
+ * compared and one line says so.
+ */
+#ifndef REMAT_POLICY_VERIFY_H
+#define REMAT_POLICY_VERIFY_H
+
+#include "policy/plan/exec.h"
+
+enum { VERIFY_TURNS = 16 };
+
+/* A plan was loaded: which values its replays make. */
+int verify_plan(struct device *d);
+/* An enforced iteration begins, on stream t; what the ones before left behind is looked at. */
+FENCE_MUST_USE int verify_begin(struct device *d, unsigned t);
+/* The value (b, v) in slot s is about to go, in the order of stream t. */
+FENCE_MUST_USE int verify_before(struct device *d, int32_t b, int32_t v, struct slot *s, unsigned t);
+/* Operand k of a replay of `op` on stream t has just been made again. */
+FENCE_MUST_USE int verify_after(struct device *d, uint32_t op, uint32_t k, struct slot *s, unsigned t);
+/* The iteration has ended: its results are on their way to the host. */
+FENCE_MUST_USE int verify_end(struct device *d);
+void verify_clear(struct device *d);
+
+#endif
