@@ -21,11 +21,10 @@ int exec_index(struct device *d)
     d->ex->res = calloc(nb + 1, sizeof *d->ex->res);
     d->ex->cur = calloc(nb + 1, sizeof *d->ex->cur);
     d->ex->op_banned = calloc(n + 1, sizeof *d->ex->op_banned);
-    d->ex->varies = calloc(n + 1, sizeof *d->ex->varies);
     d->ex->side_scratch = calloc(r->n_operands + 1, sizeof *d->ex->side_scratch);
     int32_t *ver = calloc(nb + 1, sizeof *ver);
     if (!d->ex->in_ver || !d->ex->out_ver || !d->ex->first_val || !d->ex->die_at || !d->ex->die_list || !d->ex->last_ref || !d->ex->keep || !d->ex->rebuilt ||
-        !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->varies || !d->ex->side_scratch || !ver) {
+        !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->side_scratch || !ver) {
         free(ver);
         return -ENOMEM;
     }
@@ -68,13 +67,14 @@ int exec_index(struct device *d)
         if (r->bufs[b].dies >= 0)
             d->ex->die_list[d->ex->die_at[r->bufs[b].dies] + fill[r->bufs[b].dies]++] = (int32_t)b;
     free(fill);
-    return 0;
+    return args_index(d);
 }
 
 void exec_clear(struct device *d)
 {
     install_drop(d);
     saved_clear(d);
+    args_clear(d);
     for (uint32_t i = 0; i < d->ex->n_caps; i++)
         op_capture_free(&d->ex->caps[i]);
     free(d->ex->caps);
@@ -94,7 +94,6 @@ void exec_clear(struct device *d)
     free(d->ex->keep);
     free(d->ex->rebuilt);
     free(d->ex->op_banned);
-    free(d->ex->varies);
     free(d->ex->op_of_trace);
     free(d->ex->side_scratch);
     free(d->ex->bind);
