@@ -121,14 +121,18 @@ static const char *name_of(const struct rt_op *op)
     }
 }
 
-/* Which words point at the buffer they pointed at one iteration ago, or at the one that took its place. */
+/* Which words point at the buffer they pointed at one and two iterations ago, or at the one that took its place. */
 static void mark_regular(struct device *d, struct rt_op *op)
 {
     const struct learn *l = d->learn;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct rt_operand *w = &op->operands[i];
-        const struct iter_operand *then = iter_expected_operand(l->finder, l->period, l->probed, w->offset);
-        w->regular = then && (then->serial == w->serial || then->birth_op + l->period == w->slot->birth_op);
+        w->regular = true;
+        for (uint64_t back = 1; back <= 2; back++) {
+            bool known;
+            const struct iter_operand *then = iter_expected_operand(l->finder, l->period, back, l->probed, w->offset, &known);
+            w->regular &= !known || (then && (then->serial == w->serial || then->birth_op + back * l->period == w->slot->birth_op));
+        }
     }
 }
 

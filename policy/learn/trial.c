@@ -12,7 +12,7 @@ static const uint64_t PATIENCE_NS = 2000000000;
 static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
 {
     for (unsigned asked = 0;; asked++) {
-        CUresult r = d->stream[t] == CU_STREAM_PER_THREAD ? d->drv->cuEventQuery(d->stream_event[t]) : d->drv->cuStreamQuery(d->stream[t]);
+        int r = stream_query_drv(d, t);
         if (r == CUDA_SUCCESS)
             return 0;
         if (r != CUDA_ERROR_NOT_READY)
@@ -29,7 +29,7 @@ static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
 int trial_settle(struct device *d, bool patient)
 {
     uint64_t until = patient ? stats_now_ns() + PATIENCE_NS : 0;
-    for (unsigned t = 0; t < d->n_streams; t++) {
+    for (unsigned t = 0; t < stream_count(d); t++) {
         int r = wait_stream(d, t, until);
         if (r)
             return r;

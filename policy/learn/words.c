@@ -35,6 +35,7 @@ struct search {
     struct word *w;
     unsigned char *args;
     uint32_t runs;
+    bool clean; /* the latest run left everything as the program's did */
     int failed; /* the first error of a run */
 };
 
@@ -72,6 +73,11 @@ static int decoy_for(struct device *d, uint64_t bytes)
     return r;
 }
 
+static int decoy_zero(struct device *d)
+{
+    return d->drv->cuMemsetD8Async(d->decoy->va, 0, d->gran, d->stream[STREAM_IN]) == CUDA_SUCCESS ? 0 : -EIO;
+}
+
 /* ---- one test ------------------------------------------------------------------------------------------------------- */
 
 /* The words [from, to) do not matter together. */
@@ -88,11 +94,11 @@ static bool idle_together(struct search *s, uint32_t from, uint32_t to)
         CUdeviceptr p = d->decoy->va + w->delta;
         memcpy(s->args + w->offset, &p, sizeof p);
     }
-    if (d->drv->cuMemsetD8Async(d->decoy->va, 0, d->gran, d->stream[STREAM_IN]) != CUDA_SUCCESS)
-        s->failed = -EIO;
-    else
+    s->failed = decoy_zero(d);
+    if (!s->failed)
         s->failed = trial_again(t, s->args, POISON_FIRST);
-    return !s->failed && trial_equal(t);
+    s->clean = !s->failed && trial_equal(t);
+    return s->clean;
 }
 
 static void search(struct search *s, uint32_t from, uint32_t to, bool matters)
@@ -136,19 +142,26 @@ static bool is_candidate(const struct trial *t, uint32_t k, uint32_t *param)
 static int doubt_zeros(struct search *s, uint32_t n)
 {
     struct trial *t = s->t;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!s->w[i].idle)
-            continue;
-        const struct slot *slot = t->op->operands[s->w[i].operand].slot;
-        uint64_t zeros[2];
-        struct hash_range r = {t->d->decoy->va, slot->bytes};
-        if (t->d->drv->cuMemsetD8Async(t->d->decoy->va, 0, t->d->gran, t->d->stream[STREAM_IN]) != CUDA_SUCCESS || hashing_now(t->d, &r, 1, zeros))
-            return -EIO;
-        for (uint32_t k = 0; k < t->n; k++)
-            if (t->u[k].slot == slot && !memcmp(t->u[k].before, zeros, sizeof zeros))
-                s->w[i].idle = false;
-    }
-    return 0;
+    uint32_t m = 0;
+    uint64_t *h = calloc(t->n + 1, 2 * sizeof *h);
+    bool *asked = calloc(t->n + 1, sizeof *asked);
+    int r = h && asked ? 0 : -ENOMEM;
+    for (uint32_t k = 0; k < t->n && !r; k++)
+        for (uint32_t i = 0; i < n && !asked[k]; i++)
+            asked[k] = s->w[i].idle && t->op->operands[s->w[i].operand].slot == t->u[k].slot;
+    for (uint32_t k = 0; k < t->n && !r; k++)
+        if (asked[k])
+            t->ranges[m++] = (struct hash_range){t->d->decoy->va, t->u[k].slot->bytes};
+    if (!r && m && (decoy_zero(t->d) || hashing_now(t->d, t->ranges, m, h)))
+        r = -EIO;
+    m = 0;
+    for (uint32_t k = 0; k < t->n && !r; k++)
+        if (asked[k] && !memcmp(t->u[k].before, h + 2 * m++, 2 * sizeof *h))
+            for (uint32_t i = 0; i < n; i++)
+                s->w[i].idle &= t->op->operands[s->w[i].operand].slot != t->u[k].slot;
+    free(h);
+    free(asked);
+    return r;
 }
 
 static void take_out(struct search *s, uint32_t n, uint32_t *idle, uint32_t *n_idle)
@@ -209,7 +222,7 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
                 s.w[k].idle = false;
         }
         r = s.failed ? s.failed : doubt_zeros(&s, n);
-        if (!r && s.runs) { /* memory as the program's run left it */
+        if (!r && s.runs && !s.clean) { /* memory as the program's run left it */
             r = trial_again(t, NULL, POISON_FIRST);
             if (!r && !trial_equal(t))
                 r = -EIO;
