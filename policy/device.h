@@ -122,6 +122,7 @@ struct device {
     struct chunk *chunks;
     uint32_t n_chunks, n_gone, n_free_chunks;
     int32_t free_head, free_tail;
+    uint64_t own_bytes; /* pages of ours outside every slot */
     uint64_t foreign_bytes, live_bytes, mark, tick, serial, op_count;
     uint64_t host_bytes, host_limit_bytes;
 
@@ -137,6 +138,9 @@ struct device {
     struct swap *swap;
     struct streams *streams;
     struct foreign *foreign;
+    struct hashing *hashing;
+    struct aside_room *aside;
+    struct decoy *decoy;
     struct probe *probe;
     struct learn *learn;
     struct campaign *campaign;
@@ -204,6 +208,11 @@ uint64_t mem_max_chunks(struct device *d);
 uint64_t mem_arena_chunks(struct device *d);
 void mem_arena_trim(struct device *d); /* empty arena pages give their chunks back */
 int32_t mem_chunk_new(struct device *d); /* creates one more chunk, free; -1: limit reached or the driver refused */
+
+/* Pages of our own outside every slot, counted as physical: one physical page, `n` times in a row at va (which
+ * the caller has reserved). 0 or -ENOMEM: the limit or the driver does not allow it; nothing is evicted. */
+int mem_page_of_own(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle *out);
+void mem_page_gone(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle h); /* nobody uses it any more */
 
 /* A slot that stands for memory of the program's own; freed by mem_slot_foreign_gone(). NULL: no room. */
 struct slot *mem_slot_foreign(struct device *d, CUdeviceptr va, uint64_t bytes);

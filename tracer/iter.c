@@ -171,3 +171,15 @@ uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead)
 {
     return it->ops[it->n_ops - p + ahead % p].sig;
 }
+
+const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t p, uint64_t back, uint64_t ahead, uint32_t offset, bool *known)
+{
+    *known = it->n_ops + ahead % p >= back * p;
+    if (!*known)
+        return NULL;
+    const struct seen_op *o = &it->ops[it->n_ops + ahead % p - back * p];
+    for (uint32_t i = 0; i < o->n; i++)
+        if (it->operands[o->first + i].offset == offset)
+            return &it->operands[o->first + i];
+    return NULL;
+}

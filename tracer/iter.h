@@ -11,6 +11,7 @@
 #ifndef REMAT_TRACER_ITER_H
 #define REMAT_TRACER_ITER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct iter_operand {
@@ -36,5 +37,8 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
 uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
 /* Signature of the op that should follow after `ahead` more ops, if the period p holds. */
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead);
+/* The same op's operand at this offset `back` (1, 2, ..) periods before; NULL: it had none. Its birth_op and those of the coming
+ * iteration are back * p apart where a new buffer takes the place of an old one. *known: the op has been seen then. */
+const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t p, uint64_t back, uint64_t ahead, uint32_t offset, bool *known);
 
 #endif

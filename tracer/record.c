@@ -28,9 +28,22 @@ void record_clear(struct record *r)
     free(r->operands);
     free(r->bufs);
     free(r->allocs);
+    free(r->ranges);
+    free(r->idle_words);
     free(r->model);
     free(r->device);
     memset(r, 0, sizeof *r);
+}
+
+/* Random numbers cannot be told from others by what a kernel does: its seed and offset are arguments like any other. Libraries
+ * name their generators in the kernel or in its parameters' types. */
+static bool draws(const char *name)
+{
+    static const char *const words[] = {"philox", "Philox", "PHILOX", "dropout", "Dropout", "curand", "random", "Random", "bernoulli"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(name, words[i]))
+            return true;
+    return false;
 }
 
 int record_op(struct record *r, uint64_t sig, const char *name, const char *why_opaque, uint64_t live_bytes)
@@ -41,7 +54,7 @@ int record_op(struct record *r, uint64_t sig, const char *name, const char *why_
         return -ENOMEM;
     }
     r->ops[r->n_ops] = (struct rec_op){
-        .sig = sig, .name = copy, .why_opaque = why_opaque, .first = r->n_operands, .live_bytes = live_bytes};
+        .sig = sig, .name = copy, .why_opaque = why_opaque, .first = r->n_operands, .live_bytes = live_bytes, .random = draws(name)};
     return (int)r->n_ops++;
 }
 
@@ -52,9 +65,38 @@ int record_operand(struct record *r, int32_t buf, uint32_t offset, uint64_t delt
     if (ROOM(r, operands))
         return -ENOMEM;
     r->operands[r->n_operands] =
-        (struct rec_operand){.buf = buf, .offset = offset, .delta = delta, .mode = (uint8_t)mode};
+        (struct rec_operand){.buf = buf, .offset = offset, .delta = delta, .mode = (uint8_t)mode, .n_defined = -1};
     r->ops[r->n_ops - 1].n++;
     return (int)r->n_operands++;
+}
+
+int record_defined(struct record *r, const struct rec_range *ranges, uint32_t n)
+{
+    if (!r->n_operands)
+        return -EINVAL;
+    struct rec_operand *w = &r->operands[r->n_operands - 1];
+    w->defined = r->n_ranges;
+    for (uint32_t i = 0; i < n; i++) {
+        if (ROOM(r, ranges))
+            return -ENOMEM;
+        r->ranges[r->n_ranges++] = ranges[i];
+    }
+    w->n_defined = (int32_t)n;
+    return 0;
+}
+
+int record_idle_word(struct record *r, uint32_t offset)
+{
+    if (!r->n_ops)
+        return -EINVAL;
+    if (ROOM(r, idle_words))
+        return -ENOMEM;
+    struct rec_op *o = &r->ops[r->n_ops - 1];
+    if (!o->n_idle)
+        o->idle = r->n_idle_words;
+    o->n_idle++;
+    r->idle_words[r->n_idle_words++] = offset;
+    return 0;
 }
 
 int record_buf(struct record *r, uint64_t bytes, uint64_t slot_id, uint64_t serial, int32_t alloc_ord)
@@ -176,7 +218,7 @@ int record_insert_holds(struct record *r, uint32_t *new_index)
         for (uint32_t b = 0; b < r->n_bufs; b++) {
             if (last[b] != (int32_t)i)
                 continue;
-            r->operands[r->n_operands] = (struct rec_operand){.buf = (int32_t)b, .mode = REC_READ};
+            r->operands[r->n_operands] = (struct rec_operand){.buf = (int32_t)b, .mode = REC_READ, .n_defined = -1};
             r->ops[r->n_ops++] = (struct rec_op){.name = strdup("hold"), .why_opaque = "no op of the program",
                                                  .first = r->n_operands++, .n = 1, .hold = true};
             r->bufs[b].dies = (int32_t)r->n_ops;
@@ -184,7 +226,7 @@ int record_insert_holds(struct record *r, uint32_t *new_index)
         for (uint32_t k = 0; i < old.n_ops && k < old.ops[i].n; k++) {
             if (!overwrites(&old, i, old.ops[i].first + k))
                 continue;
-            r->operands[r->n_operands] = (struct rec_operand){.buf = old.operands[old.ops[i].first + k].buf, .mode = REC_READ};
+            r->operands[r->n_operands] = (struct rec_operand){.buf = old.operands[old.ops[i].first + k].buf, .mode = REC_READ, .n_defined = -1};
             r->ops[r->n_ops++] = (struct rec_op){.name = strdup("hold"), .why_opaque = "no op of the program",
                                                  .first = r->n_operands++, .n = 1, .hold = true};
         }

@@ -20,11 +20,17 @@ enum rec_mode {
     REC_UNKNOWN
 };
 
+struct rec_range {
+    uint64_t from, to; /* bytes from the start */
+};
+
 struct rec_operand {
     int32_t buf;
     uint32_t offset; /* of the pointer in the arguments, bytes */
     uint64_t delta;  /* from the buffer's start, bytes */
     uint8_t mode;
+    int32_t n_defined; /* of record.ranges: bytes of the buffer that are defined once the op has run; -1: all, 0: none */
+    uint32_t defined;  /* the first of them */
 };
 
 struct rec_op {
@@ -36,6 +42,8 @@ struct rec_op {
     uint64_t ns;
     uint64_t live_bytes; /* managed bytes the program held when it was launched */
     bool hold;           /* no op of the program: see record_insert_holds */
+    bool random;         /* draws random numbers, going by its name */
+    uint32_t idle, n_idle; /* of record.idle_words: argument words that do not matter to this op, whatever they hold */
 };
 
 struct rec_buf {
@@ -58,8 +66,10 @@ struct record {
     struct rec_operand *operands;
     struct rec_buf *bufs;
     struct rec_alloc *allocs;
-    uint32_t n_ops, n_operands, n_bufs, n_allocs;
-    uint32_t cap_ops, cap_operands, cap_bufs, cap_allocs;
+    struct rec_range *ranges;
+    uint32_t *idle_words; /* offsets in the arguments, rising within an op */
+    uint32_t n_ops, n_operands, n_bufs, n_allocs, n_ranges, n_idle_words;
+    uint32_t cap_ops, cap_operands, cap_bufs, cap_allocs, cap_ranges, cap_idle_words;
     char *model;     /* owned: the program's command line */
     char *device;    /* owned */
     uint64_t host_bytes_per_s; /* 0: unknown */
@@ -69,6 +79,9 @@ void record_clear(struct record *r);
 /* Appenders return the new index, or a negative errno. Strings are copied. */
 int record_op(struct record *r, uint64_t sig, const char *name, const char *why_opaque, uint64_t live_bytes);
 int record_operand(struct record *r, int32_t buf, uint32_t offset, uint64_t delta, enum rec_mode mode); /* of the last op */
+/* What is defined of the last operand's buffer after its op (see rec_operand); whole where this is not called. */
+int record_defined(struct record *r, const struct rec_range *ranges, uint32_t n);
+int record_idle_word(struct record *r, uint32_t offset); /* of the last op */
 int record_buf(struct record *r, uint64_t bytes, uint64_t slot_id, uint64_t serial, int32_t alloc_ord);
 int record_alloc(struct record *r, uint64_t bytes);
 void record_free(struct record *r, int32_t buf); /* just before the next op */
@@ -79,6 +92,15 @@ void record_free(struct record *r, int32_t buf); /* just before the next op */
 int record_seal(struct record *r);
 /* The mode with which op i uses buffer b after sealing; REC_UNKNOWN if it does not. */
 enum rec_mode record_mode(const struct record *r, uint32_t op, int32_t buf);
+
+/* The bytes of the operand's buffer (of `bytes`) that may be compared after its op, as at most *n ranges in *out; *whole is
+ * room for one. Nothing that is not defined is ever compared: nobody wrote it, so it differs from run to run. */
+static inline const struct rec_range *record_comparable(const struct record *r, const struct rec_operand *w, uint32_t *n, struct rec_range *whole)
+{
+    *whole = (struct rec_range){0, r->bufs[w->buf].bytes};
+    *n = w->n_defined < 0 ? 1 : (uint32_t)w->n_defined;
+    return w->n_defined < 0 ? whole : r->ranges + w->defined;
+}
 
 /* The program may hold a buffer for long after its last use, and an iteration that goes another way may still read it. A
  * plan must therefore be able to bring it back until it is freed: a *hold*, an op of no cost that is never replayed, reads

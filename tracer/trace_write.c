@@ -105,7 +105,7 @@ static json_t *ops_json(const struct record *r, uint32_t peak_op, json_t *sites)
                               o->name, "phase", phase, "reads", list_of(r, o, REC_READ), "writes",
                               list_of(r, o, REC_WRITE), "rmw", list_of(r, o, REC_RMW), "side", list_of(r, o, REC_SIDE),
                               "ns", (json_int_t)o->ns, "flops", 0, "bytes", (json_int_t)moved, "heavy", (int)heavy,
-                              "random", 0, "opaque", (int)(o->why_opaque != NULL));
+                              "random", (int)o->random, "opaque", (int)(o->why_opaque != NULL));
         if (j && o->why_opaque)
             json_object_set_new(j, "why_opaque", json_string(o->why_opaque));
         if (j && o->site) {

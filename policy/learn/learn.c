@@ -4,6 +4,7 @@
  *
  * What comes of it is campaign.c's.
  */
+#include "policy/learn/blank.h"
 #include "policy/learn/learn.h"
 #include "policy/learn/probe.h"
 #include "policy/plan/exec.h"
@@ -79,7 +80,7 @@ int learn_begin(struct device *d)
     d->ex->n_caps = (uint32_t)period;
     d->learn->probed = 0;
     d->learn->suspect = -1;
-    probe_begin(d);
+    probe_begin(d, period);
     log_say(SAY_INFO, "an iteration is %llu ops; learning what each of them reads and writes", (unsigned long long)period);
     return 0;
 }
@@ -87,6 +88,7 @@ int learn_begin(struct device *d)
 void learn_abandon(struct device *d, const char *why)
 {
     log_say(SAY_INFO, "learning starts over: %s", why);
+    probe_end(d);
     exec_clear(d);
     learn_reset(d);
 }
@@ -119,8 +121,24 @@ static const char *name_of(const struct rt_op *op)
     }
 }
 
+/* Which words point at the buffer they pointed at one and two iterations ago, or at the one that took its place. */
+static void mark_regular(struct device *d, struct rt_op *op)
+{
+    const struct learn *l = d->learn;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        struct rt_operand *w = &op->operands[i];
+        w->regular = true;
+        for (uint64_t back = 1; back <= 2; back++) {
+            bool known;
+            const struct iter_operand *then = iter_expected_operand(l->finder, l->period, back, l->probed, w->offset, &known);
+            w->regular &= !known || (then && (then->serial == w->serial || then->birth_op + back * l->period == w->slot->birth_op));
+        }
+    }
+}
+
 static int probe_record(struct device *d, const struct rt_op *op, const struct probe_result *res, uint64_t live)
 {
+    struct rec_range defined[BLANK_MAX + 1];
     int i = record_op(&d->ex->rec, op->sig, name_of(op), res->why_opaque, live);
     if (i < 0)
         return i;
@@ -132,6 +150,9 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
         int32_t b = buf_of(d, w->slot);
         if (b < 0 || record_operand(&d->ex->rec, b, w->offset, w->delta, (enum rec_mode)w->mode) < 0)
             return -ENOMEM;
+        int parts = w->mode == REC_READ ? -1 : probe_defined(d, w->slot, defined);
+        if (parts >= 0 && record_defined(&d->ex->rec, defined, (uint32_t)parts))
+            return -ENOMEM;
         if (op->kind == OP_COPY && op->copy.kind == ENG_HTOD)
             d->ex->rec.bufs[b].host_written = true;
         d->ex->rec.bufs[b].pinned |= w->slot->pins > 0;
@@ -141,6 +162,9 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
     }
     if (side_bytes > SIDE_SCRATCH_MAX && !d->ex->rec.ops[i].why_opaque)
         d->ex->rec.ops[i].why_opaque = "its in-place state is too large to set aside";
+    for (uint32_t k = 0; k < res->n_idle; k++)
+        if (record_idle_word(&d->ex->rec, res->idle[k]))
+            return -ENOMEM;
     return op_capture(&d->ex->caps[i], op);
 }
 
@@ -157,6 +181,7 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
         return d->broken ? d->broken : CUDA_ERROR_OUT_OF_MEMORY;
     struct probe_result res;
     uint64_t live = d->live_bytes;
+    mark_regular(d, op);
     int r = probe_op_drv(d, op, (int32_t)d->learn->probed, &res);
     ready_done(d, op, false);
     if (r != CUDA_SUCCESS) {
@@ -251,6 +276,7 @@ int learn_finish(struct device *d)
 {
     struct exec *ex = d->ex;
     int32_t s = probe_census(d);
+    probe_end(d);
     if (s >= 0 && (d->learn->suspect < 0 || s < d->learn->suspect))
         d->learn->suspect = s;
     for (uint32_t i = d->learn->suspect < 0 ? ex->rec.n_ops : (uint32_t)d->learn->suspect; i < ex->rec.n_ops; i++)
@@ -282,8 +308,6 @@ void learn_alloc(struct device *d, struct slot *s)
         return;
     int k = record_alloc(&d->ex->rec, s->bytes);
     s->rec_buf = k < 0 ? -1 : -2 - k;
-    if (s->state == SLOT_RESIDENT)
-        probe_poison(d, s);
 }
 
 void learn_free(struct device *d, struct slot *s)
@@ -319,6 +343,8 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
     bool from_host = op->kind == OP_COPY && op->copy.kind == ENG_HTOD;
     int64_t p = iter_feed(d->learn->finder, op->sig, operands, op->n_operands, d->live_bytes, from_host);
     bool counting = !wanted;
+    if (wanted)
+        probe_clock(d, op->stream);
     if (d->learn->period && d->learn->until) { /* on the way to the boundary */
         d->learn->until--;
         if (!d->learn->until && counting) {

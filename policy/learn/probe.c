@@ -1,91 +1,165 @@
 #include "policy/learn/probe.h"
-#include "tracer/effects/hash_ptx.h"
+#include "policy/learn/trial.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { POISON_FIRST = 0x3c, POISON_SECOND = 0x3d, HASHES = 4096, HASH_BLOCK = 256, HASH_GRID_MAX = 1056 };
-static const uint64_t SIDE_MAX_BYTES = 64ull << 20;
+/* Learning may take ten times the iteration's own device time: nine more. Content is compared byte by byte on the host only where
+ * a buffer was written in part, and is not larger than this. */
+enum { TIMES_MORE = 9 };
+static const uint64_t SIDE_MAX_BYTES = 64ull << 20, DIFF_MAX_BYTES = 256ull << 20;
 
 struct func_effect {
     uint32_t offset;
     uint32_t launches, changes;
 };
 
+enum { FILLS = 8, CLOCKS = 32, CLOCK_OPS = 64 };
 struct probe {
-    CUfunction hash_func;
-    CUdeviceptr hash_out;
-    uint32_t n_hashes; /* that hash_out has room for */
-    CUevent t0, t1;
+    CUevent t0, t1;            /* around the program's own run */
+    CUevent begin, now;        /* around all that learning does with one op */
+    struct {                   /* every so many ops an event, so that it is known what an iteration takes */
+        CUevent at;
+        uint64_t op;           /* 0: not recorded */
+    } clock[CLOCKS];
+    CUstream clock_stream;
     uint64_t begin_serial;
-    bool tried, usable;
+    struct blank_row **rows;   /* [n_rows] by slot id; NULL */
+    uint32_t n_rows;
+    uint64_t own_ns, expected_ns, extra_ns;
+    bool tried, usable, in_trial, stuck;
+    struct {                   /* hashes of buffers full of the second poison */
+        uint64_t bytes, hash[2];
+    } fills[FILLS];
+    uint32_t next_fill;
+    uint32_t idle[OP_MAX_OPERANDS];
 };
-
-/* ---- device code ------------------------------------------------------------------------------------------ */
-
-static int load_device_code(struct device *d)
-{
-    CUmodule m;
-    if (d->drv->cuModuleLoadData(&m, hash_ptx) == CUDA_SUCCESS)
-        return d->drv->cuModuleGetFunction(&d->probe->hash_func, m, "remat_hash") == CUDA_SUCCESS ? 0 : -EIO;
-    /* the simulated GPU reads modules of its own kind, which lie beside it */
-    Dl_info me;
-    char path[4096];
-    const char *slash;
-    if (!d->drv->cuModuleLoad || !dladdr((void *)probe_init, &me) || !(slash = strrchr(me.dli_fname, '/')))
-        return -ENOTSUP;
-    int n = snprintf(path, sizeof path, "%.*s/simgpu/remat_kernels.so", (int)(slash - me.dli_fname), me.dli_fname);
-    if (n < 0 || (size_t)n >= sizeof path || d->drv->cuModuleLoad(&m, path) != CUDA_SUCCESS)
-        return -ENOTSUP;
-    return d->drv->cuModuleGetFunction(&d->probe->hash_func, m, "remat_hash") == CUDA_SUCCESS ? 0 : -EIO;
-}
 
 int probe_init(struct device *d)
 {
     if (!d->probe && !(d->probe = calloc(1, sizeof *d->probe)))
         return -ENOMEM;
-    if (d->probe->tried)
-        return d->probe->usable ? 0 : -ENOTSUP;
-    d->probe->tried = true;
-    d->probe->n_hashes = HASHES;
-    while (d->probe->n_hashes > 1 && !mem_is_small(d, d->probe->n_hashes * 16))
-        d->probe->n_hashes /= 2; /* pages may be small */
-    if (load_device_code(d) || !(d->probe->hash_out = mem_scratch(d, d->probe->n_hashes * 16)) ||
-        d->drv->cuEventCreate(&d->probe->t0, 0) != CUDA_SUCCESS || d->drv->cuEventCreate(&d->probe->t1, 0) != CUDA_SUCCESS)
-        return -ENOTSUP;
-    d->probe->usable = true;
-    return 0;
+    struct probe *p = d->probe;
+    if (p->tried)
+        return p->usable ? 0 : -ENOTSUP;
+    p->tried = true;
+    p->usable = !hashing_init(d) && d->drv->cuEventElapsedTime && d->drv->cuEventCreate(&p->t0, 0) == CUDA_SUCCESS &&
+                d->drv->cuEventCreate(&p->t1, 0) == CUDA_SUCCESS && d->drv->cuEventCreate(&p->begin, 0) == CUDA_SUCCESS &&
+                d->drv->cuEventCreate(&p->now, 0) == CUDA_SUCCESS;
+    return p->usable ? 0 : -ENOTSUP;
 }
 
-static int hash_range(struct device *d, CUdeviceptr p, uint64_t bytes, CUdeviceptr out)
+/* ---- time ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t elapsed_ns(struct device *d, CUevent from, CUevent to)
 {
-    void *params[] = {&p, &bytes, &out};
-    uint64_t grid = (bytes / 8 + HASH_BLOCK - 1) / HASH_BLOCK;
-    grid = grid < 1 ? 1 : grid > HASH_GRID_MAX ? HASH_GRID_MAX : grid;
-    return d->drv->cuLaunchKernel(d->probe->hash_func, (unsigned)grid, 1, 1, HASH_BLOCK, 1, 1, 0, d->stream[STREAM_IN], params, NULL)
-               == CUDA_SUCCESS ? 0 : -EIO;
+    float ms = 0;
+    return d->drv->cuEventElapsedTime(&ms, from, to) == CUDA_SUCCESS && ms > 0 ? (uint64_t)(ms * 1e6 + 0.5) : 0;
 }
 
-/* The caller has synchronised the device; so everything here may run on a stream of our own. */
-int probe_hash(struct device *d, struct slot *const *slots, uint32_t n, uint64_t *out)
+static uint64_t trial_ns(struct device *d)
 {
-    CUstream s = d->stream[STREAM_IN];
-    for (uint32_t done = 0; done < n;) {
-        uint32_t part = n - done < d->probe->n_hashes ? n - done : d->probe->n_hashes;
-        if (d->drv->cuMemsetD8Async(d->probe->hash_out, 0, part * 16, s) != CUDA_SUCCESS)
-            return -EIO;
-        for (uint32_t i = 0; i < part; i++)
-            if (hash_range(d, slots[done + i]->va, slots[done + i]->bytes, d->probe->hash_out + i * 16))
-                return -EIO;
-        if (d->drv->cuMemcpyDtoHAsync_v2(out + 2 * done, d->probe->hash_out, part * 16, s) != CUDA_SUCCESS ||
-            d->drv->cuStreamSynchronize(s) != CUDA_SUCCESS)
-            return -EIO;
-        done += part;
+    if (d->drv->cuEventRecord(d->probe->now, d->stream[STREAM_IN]) != CUDA_SUCCESS || d->drv->cuEventSynchronize(d->probe->now) != CUDA_SUCCESS)
+        return 0;
+    return elapsed_ns(d, d->probe->begin, d->probe->now);
+}
+
+uint64_t probe_time_left(struct device *d)
+{
+    struct probe *p = d->probe;
+    uint64_t own = p->own_ns > p->expected_ns ? p->own_ns : p->expected_ns;
+    uint64_t spent = p->extra_ns + (p->in_trial ? trial_ns(d) : 0);
+    return own * TIMES_MORE > spent ? own * TIMES_MORE - spent : 0;
+}
+
+void probe_clock(struct device *d, CUstream stream)
+{
+    if (d->op_count % CLOCK_OPS || probe_init(d))
+        return;
+    uint32_t k = d->op_count / CLOCK_OPS % CLOCKS;
+    CUevent *e = &d->probe->clock[k].at;
+    d->probe->clock_stream = stream;
+    bool made = *e || d->drv->cuEventCreate(e, 0) == CUDA_SUCCESS;
+    d->probe->clock[k].op = made && d->drv->cuEventRecord(*e, stream) == CUDA_SUCCESS ? d->op_count : 0;
+}
+
+/* The time of the latest ops, scaled to a period; 0: unknown. */
+static uint64_t iteration_ns(struct device *d, uint64_t period)
+{
+    struct probe *p = d->probe;
+    uint64_t best = 0, part = 0;
+    for (uint32_t i = 0; i < CLOCKS; i++) {
+        uint64_t ops = p->clock[i].op ? d->op_count - p->clock[i].op : 0;
+        if (ops * 4 >= period && (!part || (ops <= period && ops > part) || (part > period && ops < part))) {
+            part = ops;
+            best = i;
+        }
     }
-    return 0;
+    if (!part || d->drv->cuEventRecord(p->now, p->clock_stream) != CUDA_SUCCESS || d->drv->cuEventSynchronize(p->now) != CUDA_SUCCESS)
+        return 0;
+    return elapsed_ns(d, p->clock[best].at, p->now) / part * period;
+}
+
+/* ---- the iteration ---------------------------------------------------------------------------------------------- */
+
+static void forget_rows(struct probe *p)
+{
+    for (uint32_t i = 0; i < p->n_rows; i++)
+        free(p->rows[i]);
+    free(p->rows);
+    p->rows = NULL;
+    p->n_rows = 0;
+}
+
+void probe_begin(struct device *d, uint64_t period)
+{
+    struct probe *p = d->probe;
+    forget_rows(p);
+    p->begin_serial = d->serial;
+    p->own_ns = p->extra_ns = 0;
+    p->stuck = false;
+    p->expected_ns = trial_settle(d, true) ? 0 : iteration_ns(d, period);
+}
+
+void probe_end(struct device *d)
+{
+    if (!d->probe)
+        return;
+    log_say(SAY_DEBUG, "learning took %llu us of device time beside the %llu us of the ops themselves (%llu us were expected)",
+            (unsigned long long)d->probe->extra_ns / 1000, (unsigned long long)d->probe->own_ns / 1000,
+            (unsigned long long)d->probe->expected_ns / 1000);
+    forget_rows(d->probe);
+    words_end(d);
+    aside_clear(d, true);
+}
+
+bool probe_is_stuck(const struct device *d) { return d->probe->stuck; }
+
+bool probe_is_new(const struct device *d, const struct slot *s) { return s->serial > d->probe->begin_serial; }
+
+struct blank_row *probe_blank(struct device *d, const struct slot *s, bool make)
+{
+    struct probe *p = d->probe;
+    if (s->id >= p->n_rows && make) {
+        uint32_t n = d->n_slots + 64;
+        struct blank_row **rows = realloc(p->rows, n * sizeof *rows);
+        if (!rows)
+            return NULL;
+        memset(rows + p->n_rows, 0, (n - p->n_rows) * sizeof *rows);
+        p->rows = rows;
+        p->n_rows = n;
+    }
+    struct blank_row *r = s->id < p->n_rows ? p->rows[s->id] : NULL;
+    if (r && r->serial == s->serial)
+        return r->scattered || r->b.n ? r : NULL;
+    if (!make || !probe_is_new(d, s) || (!r && !(r = p->rows[s->id] = malloc(sizeof *r))))
+        return NULL;
+    r->serial = s->serial;
+    r->scattered = false;
+    blank_all(&r->b, s->bytes);
+    return r;
 }
 
 /* ---- what is known of a kernel ------------------------------------------------------------------------------ */
@@ -119,74 +193,7 @@ bool probe_offset_changes(const struct func *f, uint32_t offset)
 
 /* ---- one op ------------------------------------------------------------------------------------------------- */
 
-struct touched {
-    struct slot *slot;
-    uint64_t before[2], after[2];
-    struct host_block *saved; /* its content before the op */
-    bool fresh, changed, old, want_save, partial;
-};
-
-void probe_begin(struct device *d)
-{
-    d->probe->begin_serial = d->serial;
-}
-
-void probe_poison(struct device *d, struct slot *s)
-{
-    d->drv->cuCtxSynchronize(); /* the memory may have been another's until a moment ago */
-    if (d->drv->cuMemsetD8Async(s->va, POISON_FIRST, s->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
-        log_once(SAY_WARN, "cannot fill memory while learning");
-    d->drv->cuStreamSynchronize(d->stream[STREAM_IN]);
-}
-
 static bool same(const uint64_t *a, const uint64_t *b) { return a[0] == b[0] && a[1] == b[1]; }
-
-static int hash_all(struct device *d, struct touched *u, uint32_t n, struct slot **list, uint64_t *out)
-{
-    for (uint32_t i = 0; i < n; i++)
-        list[i] = u[i].slot;
-    return probe_hash(d, list, n, out);
-}
-
-static int save(struct device *d, struct touched *u)
-{
-    u->saved = swap_host_get(d, u->slot->bytes);
-    if (!u->saved)
-        return -ENOMEM;
-    if (swap_host_wait(d, u->saved))
-        return -EIO;
-    return d->drv->cuMemcpyDtoH_v2(u->saved->p, u->slot->va, u->slot->bytes) == CUDA_SUCCESS ? 0 : -EIO;
-}
-
-static int refill(struct device *d, const struct touched *u, unsigned char poison)
-{
-    CUstream s = d->stream[STREAM_IN];
-    if (u->fresh) {
-        if (d->drv->cuMemsetD8Async(u->slot->va, poison, u->slot->bytes, s) != CUDA_SUCCESS)
-            return -EIO;
-    } else if (d->drv->cuMemcpyHtoDAsync_v2(u->slot->va, u->saved->p, u->slot->bytes, s) != CUDA_SUCCESS)
-        return -EIO;
-    return d->drv->cuStreamSynchronize(s) == CUDA_SUCCESS ? 0 : -EIO;
-}
-
-/* Runs the op again from its old state, fresh outputs holding `poison`, and hashes all into `out`. */
-static int again(struct device *d, const struct rt_op *op, struct touched *u, uint32_t n, unsigned char poison, struct slot **list, uint64_t *out)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (u[i].changed && refill(d, &u[i], poison))
-            return -EIO;
-    if (op_replay_drv(d, op, NULL) || d->drv->cuCtxSynchronize() != CUDA_SUCCESS)
-        return -EIO;
-    return hash_all(d, u, n, list, out);
-}
-
-static bool equal_to_first(const struct touched *u, uint32_t n, const uint64_t *h)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (!same(u[i].after, h + 2 * i))
-            return false;
-    return true;
-}
 
 static void set_mode(struct rt_op *op, const struct slot *s, enum rec_mode m)
 {
@@ -195,122 +202,310 @@ static void set_mode(struct rt_op *op, const struct slot *s, enum rec_mode m)
             op->operands[i].mode = (uint8_t)m;
 }
 
+/* The hash of so many bytes of the second poison, as they are in this buffer now. */
+static bool holds_second_poison(struct device *d, const struct touched *u)
+{
+    struct probe *p = d->probe;
+    for (uint32_t i = 0; i < FILLS; i++)
+        if (p->fills[i].bytes == u->slot->bytes)
+            return same(p->fills[i].hash, u->now);
+    uint64_t h[2];
+    struct hash_range r = {u->slot->va, u->slot->bytes};
+    if (d->drv->cuMemsetD8Async(r.ptr, POISON_SECOND, r.bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS || hashing_now(d, &r, 1, h))
+        return false;
+    uint32_t k = p->next_fill++ % FILLS;
+    p->fills[k].bytes = r.bytes;
+    memcpy(p->fills[k].hash, h, sizeof h);
+    return same(h, u->now);
+}
+
+static unsigned char *content(struct device *d, const struct slot *s)
+{
+    unsigned char *p = s->bytes <= DIFF_MAX_BYTES ? malloc(s->bytes) : NULL;
+    if (p && d->drv->cuMemcpyDtoH_v2(p, s->va, s->bytes) != CUDA_SUCCESS) {
+        free(p);
+        p = NULL;
+    }
+    return p;
+}
+
+static struct blank_row *row_for(struct device *d, const struct slot *s)
+{
+    struct blank_row *r = probe_blank(d, s, true);
+    if (!r && s->id < d->probe->n_rows) { /* defined until now */
+        r = d->probe->rows[s->id] ? d->probe->rows[s->id] : (d->probe->rows[s->id] = malloc(sizeof *r));
+        if (r)
+            *r = (struct blank_row){.serial = s->serial};
+    }
+    return r;
+}
+
+/* From the old state with the second poison, and with the first again: bytes that differ were not written, or were made of what
+ * nobody had written. NULL: the op repeats; each buffer's row says what is defined now. */
+static const char *two_poisons(struct trial *t)
+{
+    struct device *d = t->d;
+    const char *why = NULL;
+    unsigned char **second = calloc(t->n + 1, sizeof *second);
+    if (!second || trial_again(t, NULL, POISON_SECOND)) {
+        free(second);
+        return "failed when it ran again";
+    }
+    bool differs = false;
+    for (uint32_t i = 0; i < t->n; i++)
+        differs |= !same(t->u[i].now, t->u[i].after);
+    for (uint32_t i = 0; i < t->n && !why; i++) {
+        struct touched *u = &t->u[i];
+        if (same(u->now, u->after) || (u->blank && !u->changed && holds_second_poison(d, u)))
+            continue;
+        if (u->row && u->row->scattered)
+            why = "works on a buffer that is written in scattered parts";
+        else if (!(second[i] = content(d, u->slot)))
+            why = "writes a part of a buffer that is too large to look at";
+    }
+    if (!differs)
+        goto out; /* nothing was blank, or all of it was overwritten */
+    if (trial_again(t, NULL, POISON_FIRST))
+        why = "failed when it ran again";
+    else if (!trial_equal(t))
+        why = "does not repeat bit for bit";
+    for (uint32_t i = 0; i < t->n && !why; i++) {
+        struct touched *u = &t->u[i];
+        if (!second[i])
+            continue;
+        unsigned char *first = content(d, u->slot);
+        struct blank b;
+        int r = first ? blank_of_difference(&b, first, second[i], u->slot->bytes) : -ENOMEM;
+        struct blank_row *row = r == -ENOMEM ? NULL : row_for(d, u->slot);
+        free(first);
+        if (!row)
+            why = "host memory is short";
+        else if (r) {
+            row->scattered = true;
+            why = "writes scattered parts of a buffer";
+        } else
+            t->left[i] = b, t->partial[i] = true;
+    }
+out:
+    for (uint32_t i = 0; i < t->n; i++)
+        free(second[i]);
+    free(second);
+    return why;
+}
+
 /* Do the in-place outputs influence the others? They hold what the first run left; the others are made anew. */
-static int try_side(struct device *d, struct rt_op *op, struct touched *u, uint32_t n, struct slot **list, uint64_t *h)
+static int try_side(struct trial *t)
 {
     uint64_t in_place = 0;
     uint32_t others = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (u[i].changed && !u[i].fresh)
-            in_place += u[i].slot->bytes;
-        others += u[i].changed && u[i].fresh;
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (t->u[i].changed && !t->u[i].blank)
+            in_place += t->u[i].slot->bytes;
+        others += t->u[i].changed && t->u[i].blank;
     }
-    if (!in_place || !others || in_place > SIDE_MAX_BYTES)
+    if (!in_place || !others || in_place > SIDE_MAX_BYTES || !probe_time_left(t->d))
         return 0;
-    struct host_block **left = calloc(n, sizeof *left);
-    int r = left ? 0 : -ENOMEM;
-    for (uint32_t i = 0; i < n && !r; i++)
-        if (u[i].changed && !u[i].fresh) {
-            left[i] = swap_host_get(d, u[i].slot->bytes);
-            if (!left[i])
-                r = -ENOMEM;
-            else {
-                if (swap_host_wait(d, left[i]) || d->drv->cuMemcpyDtoH_v2(left[i]->p, u[i].slot->va, u[i].slot->bytes) != CUDA_SUCCESS)
-                    r = -EIO;
-            }
-        }
-    bool side = false, ran = false;
-    if (!r) {
-        for (uint32_t i = 0; i < n && !r; i++)
-            if (u[i].changed && u[i].fresh)
-                r = refill(d, &u[i], POISON_FIRST);
-        ran = !r && !op_replay_drv(d, op, NULL) && d->drv->cuCtxSynchronize() == CUDA_SUCCESS && !hash_all(d, u, n, list, h);
-        side = ran;
-        for (uint32_t i = 0; i < n && ran; i++)
-            if (u[i].changed && u[i].fresh && !same(u[i].after, h + 2 * i))
-                side = false;
-        for (uint32_t i = 0; i < n; i++)
-            if (left[i] && d->drv->cuMemcpyHtoD_v2(u[i].slot->va, left[i]->p, u[i].slot->bytes) != CUDA_SUCCESS)
-                r = -EIO;
-        if (!r && (!ran || !side))
-            r = again(d, op, u, n, POISON_FIRST, list, h);
+    for (uint32_t i = 0; i < t->n; i++)
+        t->u[i].keep = t->u[i].changed && !t->u[i].blank;
+    int r = trial_again(t, NULL, POISON_FIRST);
+    bool side = !r;
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (!t->u[i].keep && !same(t->u[i].now, t->u[i].after))
+            side = false;
+        t->u[i].keep = false;
     }
-    for (uint32_t i = 0; left && i < n; i++)
-        swap_host_put(d, left[i]);
-    free(left);
-    for (uint32_t i = 0; i < n && side; i++)
-        if (u[i].changed && !u[i].fresh)
-            set_mode(op, u[i].slot, REC_SIDE);
-    return r == -ENOMEM ? 0 : r;
+    if (!r)
+        r = trial_again(t, NULL, POISON_FIRST);
+    if (!r && !trial_equal(t))
+        r = -EIO;
+    for (uint32_t i = 0; i < t->n && side && !r; i++)
+        if (t->u[i].changed && !t->u[i].blank)
+            set_mode(t->op, t->u[i].slot, REC_SIDE);
+    return r;
 }
 
 /* After the program's run: what repeats, what is overwritten, what is changed in place. */
-static const char *classify(struct device *d, struct rt_op *op, struct touched *u, uint32_t n, struct slot **list, uint64_t *h)
+static const char *classify(struct trial *t, struct probe_result *out)
 {
-    bool all_old = true, unsaved = false;
-    for (uint32_t i = 0; i < n; i++) {
-        set_mode(op, u[i].slot, u[i].changed ? (u[i].fresh ? REC_WRITE : REC_RMW) : REC_READ);
-        if (u[i].changed) {
-            all_old &= u[i].old;
-            unsaved |= !u[i].fresh && !u[i].saved;
+    bool all_old = true, unsaved = false, any = false;
+    const char *why = NULL;
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct touched *u = &t->u[i];
+        set_mode(t->op, u->slot, u->changed ? (u->blank ? REC_WRITE : REC_RMW) : REC_READ);
+        if (u->changed) {
+            any = true;
+            all_old &= u->old_life;
+            unsaved |= !u->blank && !u->saved;
         }
     }
-    if (!op_repeatable(op))
-        return op->kind == OP_KERNEL ? "cooperative launch" : "not a kernel";
-    if (unsaved)
-        return "changed memory that this kernel had not changed before";
-    bool any = false;
-    for (uint32_t i = 0; i < n; i++)
-        any |= u[i].changed;
+    if (!op_repeatable(t->op))
+        return "cooperative launch";
+    if (out->reaches_host)
+        return "reaches memory of the host, or of another device";
     if (!any)
         return NULL;
-    if (all_old)
-        return "changes only what outlives the iteration";
-    if (again(d, op, u, n, POISON_SECOND, list, h))
-        return "failed when it ran again";
-    if (!equal_to_first(u, n, h)) {
-        /* Buffers that still show the poison were written in part; anything else that differs read what nobody wrote. */
-        bool only_fresh = true;
-        for (uint32_t i = 0; i < n; i++)
-            if (!same(u[i].after, h + 2 * i)) {
-                u[i].partial = u[i].changed && u[i].fresh;
-                only_fresh &= u[i].partial;
-            }
-        /* from exactly the old state: does it repeat? */
-        if (again(d, op, u, n, POISON_FIRST, list, h))
+    if (unsaved)
+        return "changed memory that was not set aside";
+    if (!probe_time_left(t->d))
+        return "there was no time to try it again";
+    if (all_old) {
+        if (trial_again(t, NULL, POISON_FIRST))
             return "failed when it ran again";
-        if (!equal_to_first(u, n, h))
-            return "does not repeat bit for bit";
-        for (uint32_t i = 0; i < n; i++)
-            if (u[i].partial || (!only_fresh && u[i].changed))
-                set_mode(op, u[i].slot, REC_RMW);
-        if (!only_fresh)
-            return NULL;
+        if (trial_equal(t) && words_try(t, out->idle, &out->n_idle))
+            return "failed when it ran again";
+        return "changes only what outlives the iteration";
     }
-    if (try_side(d, op, u, n, list, h))
-        return "failed when it ran again";
-    return NULL;
+    why = two_poisons(t);
+    if (why)
+        return why;
+    for (uint32_t i = 0; i < t->n; i++) /* nothing had written it, nothing has: whatever it holds is right */
+        if (t->u[i].blank && !t->u[i].changed)
+            set_mode(t->op, t->u[i].slot, REC_WRITE);
+    return words_try(t, out->idle, &out->n_idle) || try_side(t) ? "failed when it ran again" : NULL;
+}
+
+/* What the op left of the blank bytes. */
+static void note_rows(struct trial *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct touched *u = &t->u[i];
+        struct blank_row *row = t->partial[i] ? row_for(t->d, u->slot) : probe_blank(t->d, u->slot, false);
+        if (!row || row->scattered)
+            continue;
+        if (t->partial[i])
+            row->b = t->left[i];
+        else if (u->changed)
+            row->b.n = 0;
+    }
+}
+
+/* Memory that the driver knows and we do not see: pinned or managed memory of the host, another device's, the program's own
+ * mappings. What lies there may change at any time, and a launch that ran again might wait there for ever. */
+static bool reaches_elsewhere(struct device *d, const struct rt_op *op)
+{
+    enum { LOWEST = 1 << 16 };
+    const struct func *f = op->func;
+    if (op->packed || !f->known)
+        return false;
+    for (uint32_t i = 0; i < f->n_params; i++)
+        for (uint32_t at = (f->offset[i] + 7) & ~7u; f->size[i] >= 8 && at + 8 <= f->offset[i] + f->size[i]; at += 8) {
+            CUdeviceptr p;
+            unsigned what = 0;
+            memcpy(&p, op->args + at, sizeof p);
+            if (p < LOWEST || p >> 57 || mem_in_reservation(d, p))
+                continue;
+            bool ours = foreign_lookup(d, p) != NULL;
+            if (d->drv->cuPointerGetAttribute(&what, ours ? CU_POINTER_ATTRIBUTE_IS_MANAGED : CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p) == CUDA_SUCCESS && what)
+                return true;
+        }
+    return false;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Words that point where memory was, but is no more, are stale: a launch that used them would be an error in the program. */
+static void add_dangling(struct device *d, const struct rt_op *op, struct probe_result *out)
+{
+    const struct func *f = op->func;
+    for (uint32_t i = 0; i < f->n_params && f->known && !op->packed; i++)
+        for (uint32_t at = (f->offset[i] + 7) & ~7u; f->size[i] > 8 && at + 8 <= f->offset[i] + f->size[i]; at += 8) {
+            CUdeviceptr p;
+            memcpy(&p, op->args + at, sizeof p);
+            if (mem_in_reservation(d, p) && !mem_lookup(d, p) && out->n_idle < OP_MAX_OPERANDS)
+                out->idle[out->n_idle++] = at;
+        }
+    qsort(out->idle, out->n_idle, sizeof *out->idle, by_offset);
+}
+
+/* The op runs once, and nobody waits for it or says what it did. */
+static int alone_drv(struct device *d, struct rt_op *op, struct probe_result *out, bool issued)
+{
+    int r = issued ? CUDA_SUCCESS : op_issue_drv(d, op);
+    d->probe->stuck = true;
+    out->why_opaque = "did not finish when it was waited for";
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        struct slot *s = op->operands[i].slot;
+        struct blank_row *row = probe_blank(d, s, false);
+        op->operands[i].mode = REC_RMW;
+        s->written = true;
+        s->watched = false;
+        if (row)
+            row->b.n = 0, row->scattered = false;
+    }
+    return r;
+}
+
+/* What a memset or copy leaves of the blank bytes of its destination. */
+static void plain_rows(struct device *d, const struct rt_op *op)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const struct rt_operand *w = &op->operands[i];
+        struct blank_row *row = w->mode == REC_READ ? NULL : probe_blank(d, w->slot, false);
+        if (!row)
+            continue;
+        int r = 0;
+        if (op->kind == OP_MEMSET)
+            for (size_t y = 0; y < op->set.height && !r; y++) {
+                uint64_t from = w->delta + y * op->set.pitch_bytes;
+                r = blank_remove(&row->b, from, from + op->set.width * op->set.elem_bytes);
+            }
+        else if (op->kind == OP_COPY)
+            r = blank_remove(&row->b, w->delta, w->delta + op->copy.bytes);
+        else
+            row->b.n = 0;
+        row->scattered |= r != 0;
+    }
+    if (op->kind != OP_COPY || op->copy.kind != ENG_DTOD || op->n_operands < 2)
+        return;
+    const struct rt_operand *to = &op->operands[0], *from = &op->operands[1];
+    const struct blank_row *source = probe_blank(d, from->slot, false);
+    struct blank_row *row = source ? row_for(d, to->slot) : NULL;
+    for (uint32_t k = 0; row && k < source->b.n && !source->scattered; k++) {
+        uint64_t a = source->b.r[k].from > from->delta ? source->b.r[k].from - from->delta : 0;
+        uint64_t b = source->b.r[k].to > from->delta ? source->b.r[k].to - from->delta : 0;
+        if (b > op->copy.bytes)
+            b = op->copy.bytes;
+        if (a < b)
+            row->scattered |= blank_add(&row->b, to->delta + a, to->delta + b) != 0;
+    }
+    if (row)
+        row->scattered |= source->scattered;
 }
 
 /* Non-kernels tell what they do; only their time is measured. */
 static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result *out)
 {
-    float ms = 0;
-    d->drv->cuEventRecord(d->probe->t0, op->stream);
-    int r = op_issue_drv(d, op);
-    d->drv->cuEventRecord(d->probe->t1, op->stream);
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        if (op->operands[i].mode != REC_READ) {
-            op->operands[i].slot->written = true;
-            op->operands[i].slot->watched = false;
-        }
-    if (r == CUDA_SUCCESS && d->drv->cuEventSynchronize(d->probe->t1) == CUDA_SUCCESS && d->drv->cuEventElapsedTime &&
-        d->drv->cuEventElapsedTime(&ms, d->probe->t0, d->probe->t1) == CUDA_SUCCESS)
-        out->ns = (uint64_t)(ms * 1e6 + 0.5);
+    struct trial t; /* fills what is new */
+    if (trial_open(d, op, &t))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    trial_close(&t);
     if (op->kind == OP_OTHER)
         out->why_opaque = "a call that remat does not repeat";
     else if (op->kind == OP_COPY && op->copy.kind != ENG_DTOD)
         out->why_opaque = op->copy.kind == ENG_HTOD ? "copies from host memory" : "copies to host memory";
+    if (trial_settle(d, true))
+        return alone_drv(d, op, out, false);
+    bool timed = d->drv->cuEventRecord(d->probe->t0, op->stream) == CUDA_SUCCESS;
+    int r = op_issue_drv(d, op);
+    timed &= d->drv->cuEventRecord(d->probe->t1, op->stream) == CUDA_SUCCESS;
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (trial_settle(d, true))
+        return alone_drv(d, op, out, true);
+    out->ns = timed ? elapsed_ns(d, d->probe->t0, d->probe->t1) : 0;
+    plain_rows(d, op);
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].mode != REC_READ) {
+            struct blank_row *row = probe_blank(d, op->operands[i].slot, false);
+            op->operands[i].slot->written = true;
+            op->operands[i].slot->watched = false;
+            if (row && row->scattered && !out->why_opaque)
+                out->why_opaque = "writes scattered parts of a buffer";
+        }
     return r;
 }
 
@@ -332,109 +527,140 @@ static void find_addresses(struct device *d, struct slot *s)
     free(words);
 }
 
-int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_result *out)
+/* What is known of the pointers at the op's offsets, before it runs: those through which nothing was ever written need no copy. */
+static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
 {
-    *out = (struct probe_result){.unannounced = -1};
-    d->drv->cuCtxSynchronize();
-    if (op->kind != OP_KERNEL)
-        return plain_op_drv(d, op, out);
-    uint32_t n = 0;
-    struct touched *u = calloc(op->n_operands + 1, sizeof *u);
-    struct slot **list = calloc(op->n_operands + 1, sizeof *list);
-    uint64_t *h = calloc(op->n_operands + 1, 2 * sizeof *h);
-    int r = CUDA_ERROR_OUT_OF_MEMORY;
-    if (!u || !list || !h)
-        goto out;
-    for (uint32_t i = 0; i < op->n_operands; i++) {
-        struct slot *s = op->operands[i].slot;
-        uint32_t k = 0, places = 0;
-        while (k < n && u[k].slot != s)
-            k++;
-        if (k == n)
-            u[n++] = (struct touched){.slot = s, .fresh = !s->written && s->serial > d->probe->begin_serial,
-                                      .old = s->serial <= d->probe->begin_serial};
-        for (uint32_t j = 0; j < op->n_operands; j++)
-            places += op->operands[j].slot == s;
-        struct func_effect *e = effect_of(op->func, op->operands[i].offset, true);
-        u[k].want_save |= !e || !e->launches || e->changes || places > 1;
-    }
-    if (hash_all(d, u, n, list, h)) {
-        r = CUDA_ERROR_LAUNCH_FAILED;
-        goto out;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        struct slot *s = u[i].slot;
-        memcpy(u[i].before, h + 2 * i, sizeof u[i].before);
-        if (s->watched && !same(s->hash, u[i].before)) {
+    struct device *d = t->d;
+    const struct rt_op *op = t->op;
+    int r = trial_hash(t);
+    for (uint32_t k = 0; k < t->n && !r; k++) {
+        struct touched *u = &t->u[k];
+        struct slot *s = u->slot;
+        bool want = false;
+        uint32_t places = 0;
+        memcpy(u->before, u->now, sizeof u->before);
+        if (s->watched && !same(s->hash, u->before)) {
             s->pins++; /* something writes it behind our back: it stays where it is */
             if (out->unannounced < 0 || s->watched_at < out->unannounced)
                 out->unannounced = s->watched_at;
         }
-        if (!u[i].fresh && u[i].want_save && save(d, &u[i])) {
-            swap_host_put(d, u[i].saved);
-            u[i].saved = NULL;
+        for (uint32_t i = 0; i < op->n_operands; i++) {
+            if (op->operands[i].slot != s)
+                continue;
+            struct func_effect *e = effect_of(op->func, op->operands[i].offset, true);
+            want |= !e || !e->launches || e->changes || ++places > 1;
         }
+        if (want && !u->blank && !out->reaches_host && op_repeatable(op))
+            u->saved = !aside_take(d, s, probe_time_left(d), &u->old);
     }
-    float ms = 0;
-    d->drv->cuEventRecord(d->probe->t0, op->stream);
-    r = op_issue_drv(d, op);
-    d->drv->cuEventRecord(d->probe->t1, op->stream);
-    if (r != CUDA_SUCCESS)
-        goto out;
-    if (d->drv->cuCtxSynchronize() != CUDA_SUCCESS)
-        goto out; /* the program will see the error at its own next call */
-    if (d->drv->cuEventElapsedTime && d->drv->cuEventElapsedTime(&ms, d->probe->t0, d->probe->t1) == CUDA_SUCCESS)
-        out->ns = (uint64_t)(ms * 1e6 + 0.5);
-    if (hash_all(d, u, n, list, h))
-        goto out;
-    for (uint32_t i = 0; i < n; i++) {
-        memcpy(u[i].after, h + 2 * i, sizeof u[i].after);
-        u[i].changed = !same(u[i].before, u[i].after);
-    }
+    (void)nth;
+    return r ? r : trial_settle(d, true);
+}
+
+static void learn_effects(const struct trial *t)
+{
+    const struct rt_op *op = t->op;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         uint32_t places = 0, k = 0;
-        for (uint32_t j = 0; j < op->n_operands; j++)
+        for (uint32_t j = 0; j < op->n_operands && places < 2; j++)
             places += op->operands[j].slot == op->operands[i].slot;
-        while (u[k].slot != op->operands[i].slot)
+        while (k < t->n && t->u[k].slot != op->operands[i].slot)
             k++;
         struct func_effect *e = effect_of(op->func, op->operands[i].offset, true);
-        if (e && places == 1) { /* else it is not known through which pointer */
+        if (e && places == 1 && k < t->n) { /* else it is not known through which pointer */
             e->launches++;
-            e->changes += u[k].changed;
+            e->changes += t->u[k].changed;
         }
     }
-    out->why_opaque = classify(d, op, u, n, list, h);
-    if (out->why_opaque && !hash_all(d, u, n, list, h)) /* a repeat may have left other content, just as right */
-        for (uint32_t i = 0; i < n; i++)
-            memcpy(u[i].after, h + 2 * i, sizeof u[i].after);
-    for (uint32_t i = 0; i < n; i++) {
-        struct slot *s = u[i].slot;
-        s->written |= u[i].changed;
-        if (u[i].changed)
+}
+
+static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
+{
+    struct device *d = t->d;
+    struct rt_op *op = t->op;
+    int r = prepare(t, nth, out);
+    if (r)
+        return r == -ETIMEDOUT ? alone_drv(d, op, out, false) : CUDA_ERROR_LAUNCH_FAILED;
+    bool timed = d->drv->cuEventRecord(d->probe->t0, op->stream) == CUDA_SUCCESS;
+    r = op_issue_drv(d, op);
+    timed &= d->drv->cuEventRecord(d->probe->t1, op->stream) == CUDA_SUCCESS;
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = trial_settle(d, true);
+    if (r == -ETIMEDOUT)
+        return alone_drv(d, op, out, true);
+    if (r)
+        return CUDA_SUCCESS; /* the program will see the error at its own next call */
+    out->ns = timed ? elapsed_ns(d, d->probe->t0, d->probe->t1) : 0;
+    d->probe->own_ns += out->ns;
+    if (trial_hash(t))
+        return CUDA_SUCCESS;
+    for (uint32_t i = 0; i < t->n; i++) {
+        memcpy(t->u[i].after, t->u[i].now, sizeof t->u[i].after);
+        t->u[i].changed = !same(t->u[i].before, t->u[i].after);
+    }
+    out->why_opaque = classify(t, out);
+    add_dangling(d, op, out);
+    learn_effects(t);
+    if (out->why_opaque && !trial_hash(t)) /* a repeat may have left other content, just as right */
+        for (uint32_t i = 0; i < t->n; i++)
+            memcpy(t->u[i].after, t->u[i].now, sizeof t->u[i].after);
+    note_rows(t);
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct slot *s = t->u[i].slot;
+        s->written |= t->u[i].changed;
+        if (t->u[i].changed)
             find_addresses(d, s);
         s->watched = true;
         s->watched_at = nth;
-        memcpy(s->hash, u[i].after, sizeof s->hash);
+        memcpy(s->hash, t->u[i].after, sizeof s->hash);
     }
-out:
-    for (uint32_t i = 0; i < n; i++)
-        swap_host_put(d, u[i].saved);
-    free(u);
-    free(list);
-    free(h);
+    return CUDA_SUCCESS;
+}
+
+int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_result *out)
+{
+    struct probe *p = d->probe;
+    *out = (struct probe_result){.unannounced = -1, .idle = p->idle};
+    int r = trial_settle(d, !p->stuck);
+    p->stuck = r != 0;
+    if (r)
+        return alone_drv(d, op, out, false);
+    if (op->kind != OP_KERNEL)
+        return plain_op_drv(d, op, out);
+    struct trial t;
+    d->drv->cuEventRecord(p->begin, d->stream[STREAM_IN]);
+    p->in_trial = true;
+    out->reaches_host = reaches_elsewhere(d, op);
+    r = trial_open(d, op, &t) ? CUDA_ERROR_OUT_OF_MEMORY : kernel_drv(&t, nth, out);
+    p->in_trial = false;
+    if (!p->stuck) {
+        uint64_t all = trial_ns(d);
+        p->extra_ns += all > out->ns ? all - out->ns : 0;
+    }
+    trial_close(&t);
+    aside_clear(d, false);
     return r;
+}
+
+int probe_defined(struct device *d, const struct slot *s, struct rec_range *out)
+{
+    const struct blank_row *row = probe_blank(d, s, false);
+    return row && !row->scattered ? (int)blank_defined(&row->b, s->bytes, out) : -1;
 }
 
 int32_t probe_census(struct device *d)
 {
-    d->drv->cuCtxSynchronize();
     int32_t found = -1;
+    if (trial_settle(d, true))
+        return 0; /* what still runs may change anything */
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct slot *s = &d->slots[i];
+        struct hash_range range = {s->va, s->bytes};
         uint64_t h[2];
         if (!s->live || !s->watched || (s->kind == SLOT_LARGE && s->state != SLOT_RESIDENT))
             continue;
-        if (!probe_hash(d, &s, 1, h) && !same(h, s->hash)) {
+        if (!hashing_now(d, &range, 1, h) && !same(h, s->hash)) {
             s->pins++;
             if (found < 0 || s->watched_at < found)
                 found = s->watched_at;

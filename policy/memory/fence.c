@@ -269,3 +269,15 @@ int fence_sync(struct device *d, const struct fence *f)
     }
     return first;
 }
+
+unsigned stream_count(const struct device *d) { return d->streams->n; }
+
+int stream_query_drv(struct device *d, unsigned t)
+{
+    struct streams *st = d->streams;
+    if (st->gone[t])
+        return d->drv->cuEventQuery(st->event[t]);
+    /* another thread's stream has left an event behind each op */
+    return st->handle[t] == CU_STREAM_PER_THREAD && my_thread != st->holder ? d->drv->cuEventQuery(st->event[t])
+                                                                           : d->drv->cuStreamQuery(st->handle[t]);
+}

@@ -75,6 +75,9 @@ void stream_mark(struct device *d, unsigned u);
 void stream_acts(struct device *d, unsigned t);
 /* What is queued on stream t by this thread now comes after all that was queued under its index (CU_STREAM_PER_THREAD). */
 void stream_own(struct device *d, unsigned t);
+/* Whether all that is queued on stream t has ended, without waiting: the driver's code. */
+int stream_query_drv(struct device *d, unsigned t);
+unsigned stream_count(const struct device *d);
 /* The handle is about to be destroyed and may come back as another stream. */
 void stream_forget(struct device *d, CUstream s);
 

@@ -114,7 +114,7 @@ static void chunk_list_take(struct device *d, int32_t c)
 
 uint64_t mem_physical_bytes(struct device *d)
 {
-    return ((uint64_t)(d->n_chunks - d->n_gone) << d->shift) + d->foreign_bytes;
+    return ((uint64_t)(d->n_chunks - d->n_gone) << d->shift) + d->foreign_bytes + d->own_bytes;
 }
 
 void mem_note_peak(struct device *d)
@@ -672,4 +672,35 @@ CUdeviceptr mem_scratch(struct device *d, uint64_t bytes)
     }
     s->bytes = bytes; /* neither live nor in a free list: nobody finds it */
     return s->va;
+}
+
+int mem_page_of_own(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle *out)
+{
+    CUmemAllocationProp prop;
+    CUmemAccessDesc acc;
+    memset(&prop, 0, sizeof prop);
+    memset(&acc, 0, sizeof acc);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = acc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = acc.location.id = d->dev;
+    acc.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    if (mem_physical_bytes(d) + d->gran > d->limit_bytes || MEM_CALL(cuMemCreate(out, d->gran, &prop, 0)) != CUDA_SUCCESS)
+        return -ENOMEM;
+    d->own_bytes += d->gran;
+    mem_note_peak(d);
+    uint64_t mapped = 0;
+    while (mapped < n && MEM_CALL(cuMemMap(va + (mapped << d->shift), d->gran, 0, *out, 0)) == CUDA_SUCCESS)
+        mapped++;
+    if (mapped == n && MEM_CALL(cuMemSetAccess(va, n << d->shift, &acc, 1)) == CUDA_SUCCESS)
+        return 0;
+    mem_page_gone(d, va, mapped, *out);
+    return -ENOMEM;
+}
+
+void mem_page_gone(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle h)
+{
+    for (uint64_t i = 0; i < n; i++)
+        MEM_CALL(cuMemUnmap(va + (i << d->shift), d->gran));
+    MEM_CALL(cuMemRelease(h));
+    d->own_bytes -= d->gran;
 }

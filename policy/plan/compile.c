@@ -21,11 +21,10 @@ int exec_index(struct device *d)
     d->ex->res = calloc(nb + 1, sizeof *d->ex->res);
     d->ex->cur = calloc(nb + 1, sizeof *d->ex->cur);
     d->ex->op_banned = calloc(n + 1, sizeof *d->ex->op_banned);
-    d->ex->varies = calloc(n + 1, sizeof *d->ex->varies);
     d->ex->side_scratch = calloc(r->n_operands + 1, sizeof *d->ex->side_scratch);
     int32_t *ver = calloc(nb + 1, sizeof *ver);
     if (!d->ex->in_ver || !d->ex->out_ver || !d->ex->first_val || !d->ex->die_at || !d->ex->die_list || !d->ex->last_ref || !d->ex->keep || !d->ex->rebuilt ||
-        !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->varies || !d->ex->side_scratch || !ver) {
+        !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->side_scratch || !ver) {
         free(ver);
         return -ENOMEM;
     }
@@ -78,7 +77,7 @@ int exec_index(struct device *d)
     for (uint32_t b = 0; b < nb; b++)
         if (r->bufs[b].dies < 0)
             d->ex->used[d->ex->first_val[b + 1] - 1] = true;
-    return 0;
+    return args_index(d);
 }
 
 void exec_clear(struct device *d)
@@ -86,6 +85,7 @@ void exec_clear(struct device *d)
     verify_clear(d);
     install_drop(d);
     saved_clear(d);
+    args_clear(d);
     for (uint32_t i = 0; i < d->ex->n_caps; i++)
         op_capture_free(&d->ex->caps[i]);
     free(d->ex->caps);
@@ -109,7 +109,6 @@ void exec_clear(struct device *d)
     free(d->ex->keep);
     free(d->ex->rebuilt);
     free(d->ex->op_banned);
-    free(d->ex->varies);
     free(d->ex->op_of_trace);
     free(d->ex->side_scratch);
     free(d->ex->bind);

@@ -182,51 +182,67 @@ static bool may_bind_late(struct device *d, const struct rec_buf *x)
     return (uint32_t)x->alloc_ord < d->ex->alloc_k && d->ex->rec.allocs[x->alloc_ord].before_op == 0;
 }
 
-/* A small argument, no pointer, that has been the same so far is another one now: it may be a flag, and what the kernel does
- * with it was never measured. Those that vary from one iteration to the next (seeds, step counts) are known from rehearsal. */
-static bool argument_surprises(struct device *d, const struct rt_op *op)
+/* Does this word matter to the op? Where its arguments vary, idle words want proof again: they stay operands for this launch. */
+static bool is_idle(const struct record *r, const struct rec_op *o, uint32_t offset)
 {
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
-    if (op->kind != OP_KERNEL || op->packed || !last->args || last->packed || last->func != op->func)
-        return false;
-    for (uint32_t i = 0; i < op->func->n_params && i < 64; i++) {
-        uint32_t at = op->func->offset[i], n = op->func->size[i];
-        if (n > 8 || !memcmp(op->args + at, last->args + at, n) || d->ex->varies[d->ex->pos] >> i & 1)
-            continue;
-        uint64_t now = 0, then = 0;
-        memcpy(&now, op->args + at, n);
-        memcpy(&then, last->args + at, n);
-        if (mem_in_reservation(d, now) || mem_in_reservation(d, then) || foreign_lookup(d, now) || foreign_lookup(d, then))
-            continue;
-        if (d->mode != MODE_REHEARSE)
-            return true;
-        d->ex->varies[d->ex->pos] |= 1ull << i;
+    uint32_t a = o->idle, b = o->idle + o->n_idle;
+    while (a < b) {
+        uint32_t m = (a + b) / 2;
+        if (r->idle_words[m] < offset)
+            a = m + 1;
+        else
+            b = m;
     }
-    return false;
+    return a < o->idle + o->n_idle && r->idle_words[a] == offset;
+}
+
+static void leave_idle_out(struct device *d, struct rt_op *op, const struct rec_op *o)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (!is_idle(&d->ex->rec, o, op->operands[i].offset))
+            op->operands[kept++] = op->operands[i];
+    op->n_operands = kept;
+}
+
+/* A word points elsewhere than was recorded. In rehearsal, where it may be the stale entry of a struct, it is learnt anew, soon. */
+static const char *other_word(struct device *d, const struct rt_op *op, uint32_t offset, const char *why)
+{
+    if (op->kind == OP_KERNEL && d->mode == MODE_REHEARSE && func_suspect(op->func, offset))
+        d->ex->stale_word = true;
+    log_say(SAY_DEBUG, "%s: argument byte %u: %s", op->kind == OP_KERNEL ? op->func->name : "no kernel", offset, why);
+    return why;
 }
 
 /* Does the program's op correspond to the recorded one? Unknown buffers are bound on the way. NULL: yes. */
-static const char *match(struct device *d, const struct rt_op *op)
+static const char *match(struct device *d, struct rt_op *op)
 {
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     if (op->sig != o->sig)
         return "another op";
-    if (!o->why_opaque && argument_surprises(d, op))
+    uint32_t byte = 0;
+    enum args_change change = args_compare(d, op, &byte);
+    if (change == ARGS_SURPRISE) {
+        d->ex->proved = false;
+        log_say(SAY_DEBUG, "%s: argument byte %u is another one", op->func->name, byte);
         return "another argument";
+    }
+    if (o->n_idle && change == ARGS_SAME)
+        leave_idle_out(d, op, o);
     uint32_t k = o->first, end = o->first + o->n, i = 0;
     while (k < end || i < op->n_operands) {
         const struct rec_operand *w = k < end ? &d->ex->rec.operands[k] : NULL;
         const struct rt_operand *a = i < op->n_operands ? &op->operands[i] : NULL;
         if (w && (!a || w->offset < a->offset)) {
             if (!(o->why_opaque && w->mode == REC_READ))
-                return "a buffer less";
+                return other_word(d, op, w->offset, "a buffer less");
             k++;
             continue;
         }
         if (!w || a->offset < w->offset) {
             /* a pointer that the recording did not have: harmless if it is only looked at */
-            if (op->kind != OP_KERNEL || !o->why_opaque || probe_offset_changes(op->func, a->offset))
-                return "a buffer more";
+            if (op->kind != OP_KERNEL || ((!o->why_opaque || probe_offset_changes(op->func, a->offset)) && !is_idle(&d->ex->rec, o, a->offset)))
+                return other_word(d, op, a->offset, "a buffer more");
             i++;
             continue;
         }
@@ -238,7 +254,7 @@ static const char *match(struct device *d, const struct rt_op *op)
         }
         if (d->ex->bind[b] != (int32_t)a->slot->id) {
             if (!(o->why_opaque && w->mode == REC_READ))
-                return "another buffer";
+                return other_word(d, op, w->offset, "another buffer");
         } else if (w->mode == REC_WRITE && a->delta != w->delta)
             return "another place in a buffer";
         k++;

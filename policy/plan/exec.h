@@ -44,7 +44,7 @@ struct exec {
     CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes; 0 elsewhere */
     struct fence scratch_users; /* replays that used the scratch */
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */
-    uint64_t *varies;        /* [n_ops] bit i: small parameter i is not the same in every iteration */
+    struct arg_watch *watch; /* [n_ops] which argument bytes must stay as they are (args.c) */
 
     /* the iteration in progress */
     uint32_t pos, alloc_k;
@@ -59,6 +59,7 @@ struct exec {
     uint64_t left_op;        /* d->op_count when the plan was last left */
     uint32_t left_at;        /* and at which of its ops */
     uint32_t left_in_a_row;  /* times without one whole iteration in between */
+    bool stale_word;         /* the plan was left for a word that may be the stale entry of a struct: to be learnt anew at once */
     int code;                /* CUDA result to hand to the program when a value is gone; 0 */
 };
 
@@ -101,6 +102,13 @@ uint64_t exec_recorded_peak_pages(struct device *d, bool pinned);
 void exec_resume(struct device *d);
 /* Runs op `op_index` again on stream t, with the arguments it had in this iteration. -ENODATA: an input is missing. */
 int exec_replay(struct device *d, uint32_t op_index, unsigned t);
+
+/* args.c: the launch at hand against the one of the iteration before, at the same place. VARIED: only in bytes that are known to
+ * vary, or found to in rehearsal. SURPRISE: what the kernel does with these was never measured; *offset is the first that differs. */
+enum args_change { ARGS_SAME, ARGS_VARIED, ARGS_SURPRISE };
+int args_index(struct device *d);
+void args_clear(struct device *d);
+enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t *offset);
 
 /* rebuild.c: every value that the program holds is in memory or on the host. 0, or a negative errno: some are gone. */
 int rebuild_all(struct device *d, unsigned t);

@@ -131,6 +131,7 @@ int config_read(struct config *c, char *err, size_t err_bytes)
 {
     memset(c, 0, sizeof *c);
     strcpy(c->solver, "auto");
+    c->verify = VERIFY_SAMPLE;
     int rc = read_limit(c, err, err_bytes);
     if (!rc)
         rc = read_words(c, err, err_bytes);

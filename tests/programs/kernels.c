@@ -3,6 +3,8 @@
 #include "tests/simgpu/simgpu.h"
 #include "tests/programs/list_args.h"
 
+#include <unistd.h>
+
 typedef uint32_t u32;
 
 #define P(i, type) (*(type *)params[i])
@@ -206,6 +208,72 @@ static void k_sum(const simgpu_launch *l, void *const *params)
     *out = h;
 }
 
+/* out = f(in[0], .., in[n - 1]) */
+static void k_bundle(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const struct bundle_args *a = params[0];
+    u32 *out = (u32 *)(uintptr_t)a->out, *first = (u32 *)(uintptr_t)a->in[0];
+    for (u32 i = 0; i < a->words; i++) {
+        u32 x = 0;
+        for (u32 k = 0; k < a->n; k++)
+            x = mix(x + ((u32 *)(uintptr_t)a->in[k])[i]);
+        out[i] = x;
+    }
+    for (u32 i = 0; i < a->words && a->flag; i++)
+        first[i] += 1;
+}
+
+/* out = f(in), with a workspace of which `used` words are written, from the second on */
+static void k_work(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *space = PTR(2), n = P(3, u32), used = P(4, u32);
+    for (u32 i = 0; i < used; i++)
+        space[1 + i] = mix(in[i % n] + i);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + (used ? space[1 + i % used] : i));
+}
+
+static void c_work(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    *flops = 0;
+    *bytes = 8ull * P(3, u32);
+}
+
+static void c_bundle(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    const struct bundle_args *a = params[0];
+    *flops = 0;
+    *bytes = 4ull * a->words * (a->n + 1);
+}
+
+/* waits until a word is no longer 0, takes it back to 0, adds it to out */
+static void k_await(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), n = P(2, u32), *flag = PTR(1);
+    while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
+        usleep(200);
+    u32 v = __atomic_exchange_n(flag, 0, __ATOMIC_ACQ_REL);
+    for (u32 i = 0; i < n; i++)
+        out[i] += v;
+}
+
+/* out = f(in); `seen` counts the words that have a rare value */
+static void k_rare(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *seen = PTR(2), n = P(3, u32), value = P(4, u32);
+    for (u32 i = 0; i < n; i++) {
+        out[i] = mix(in[i] + 9);
+        if (in[i] % 1000003 == value)
+            seen[i % 64]++;
+    }
+}
+
 #define ROW(name, n, run, cost, ...) {name, n, (const size_t[]){__VA_ARGS__}, run, cost}
 static const simgpu_kernel kernels[] = {
     ROW("map", 5, k_map, c_map, 8, 8, 4, 4, 4),
@@ -224,6 +292,10 @@ static const simgpu_kernel kernels[] = {
     ROW("random", 4, k_random, NULL, 8, 4, 8, 8),
     ROW("semaphore", 4, k_semaphore, NULL, 8, 8, 8, 4),
     ROW("maybe", 5, k_maybe, NULL, 8, 8, 8, 4, 4),
+    ROW("bundle", 1, k_bundle, c_bundle, sizeof(struct bundle_args)),
+    ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
+    ROW("await", 3, k_await, NULL, 8, 8, 4),
+    ROW("rare", 5, k_rare, NULL, 8, 8, 8, 4, 4),
     ROW("sum", 3, k_sum, NULL, 8, 8, 4),
 };
 __attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {SIMGPU_ABI, sizeof kernels / sizeof *kernels, kernels};

@@ -11,4 +11,11 @@ struct list_args {
     uint32_t n, step;
 };
 
+/* A struct as templates make them: room for many inputs, few in use, the rest never filled. */
+enum { BUNDLE_MAX = 12 };
+struct bundle_args {
+    uint64_t out, in[BUNDLE_MAX]; /* entries past n are stale */
+    uint32_t words, n, flag, junk; /* flag: the first input is changed too */
+};
+
 #endif

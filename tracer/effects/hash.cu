@@ -2,7 +2,7 @@
 // ptr is 8-byte aligned. Any grid of one dimension; 256 threads a block.
 #include "hash.h"
 
-extern "C" __global__ void remat_hash(const void *ptr, hash_word bytes, hash_word *out)
+static __device__ void hash_one(const void *ptr, hash_word bytes, hash_word *out)
 {
     const hash_word *w = (const hash_word *)ptr;
     hash_word n = bytes / 8, a = 0, b = 0;
@@ -19,4 +19,13 @@ extern "C" __global__ void remat_hash(const void *ptr, hash_word bytes, hash_wor
     }
     atomicAdd(&out[0], a);
     atomicAdd(&out[1], b);
+}
+
+extern "C" __global__ void remat_hash(const void *ptr, hash_word bytes, hash_word *out) { hash_one(ptr, bytes, out); }
+
+// The same for row blockIdx.y of a table. `all_bytes` only tells a simulated device what it costs.
+extern "C" __global__ void remat_hash_list(const struct hash_row *rows, hash_word all_bytes)
+{
+    struct hash_row r = rows[blockIdx.y];
+    hash_one((const void *)r.ptr, r.bytes, (hash_word *)r.out);
 }

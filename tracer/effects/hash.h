@@ -1,7 +1,7 @@
 /* The arithmetic of the device hash, shared by its CUDA and its simulated form. Two 64-bit sums over all words, each
  * word mixed with its index, so that blocks may add in any order. */
-#ifndef REMAT_POLICY_DEVKERN_HASH_H
-#define REMAT_POLICY_DEVKERN_HASH_H
+#ifndef REMAT_TRACER_EFFECTS_HASH_H
+#define REMAT_TRACER_EFFECTS_HASH_H
 
 #ifdef __CUDACC__
 #define HASH_FN __device__ static inline
@@ -10,6 +10,12 @@
 #endif
 
 typedef unsigned long long hash_word;
+
+/* A range to hash, as the device reads it. Ranges may share `out`: the sums of all of them are added up, each word mixed with
+ * its index in its own range. */
+struct hash_row {
+    hash_word ptr, bytes, out; /* ptr and out are addresses, multiples of 8 */
+};
 
 HASH_FN hash_word hash_mix(hash_word x)
 {

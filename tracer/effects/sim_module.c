@@ -2,11 +2,9 @@
 #include "tracer/effects/hash.h"
 #include "tests/simgpu/simgpu.h"
 
-static void hash_run(const simgpu_launch *l, void *const *params)
+static void hash_one(const hash_word *w, hash_word bytes, hash_word *out)
 {
-    (void)l; /* the sums do not depend on the grid */
-    const hash_word *w = *(const hash_word *const *)params[0];
-    hash_word bytes = *(const hash_word *)params[1], *out = *(hash_word *const *)params[2], n = bytes / 8, a = 0, b = 0;
+    hash_word n = bytes / 8, a = 0, b = 0; /* the sums do not depend on the grid */
     for (hash_word i = 0; i < n; i++) {
         a += hash_first(w[i], i);
         b += hash_second(w[i], i);
@@ -20,6 +18,19 @@ static void hash_run(const simgpu_launch *l, void *const *params)
     out[1] += b;
 }
 
+static void hash_run(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    hash_one(*(const hash_word *const *)params[0], *(const hash_word *)params[1], *(hash_word *const *)params[2]);
+}
+
+static void list_run(const simgpu_launch *l, void *const *params)
+{
+    const struct hash_row *row = *(const struct hash_row *const *)params[0];
+    for (unsigned i = 0; i < l->grid.y; i++)
+        hash_one((const hash_word *)(uintptr_t)row[i].ptr, row[i].bytes, (hash_word *)(uintptr_t)row[i].out);
+}
+
 static void hash_cost(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
@@ -27,6 +38,7 @@ static void hash_cost(const simgpu_launch *l, void *const *params, uint64_t *flo
     *bytes = *(const hash_word *)params[1];
 }
 
-static const size_t hash_params[] = {8, 8, 8};
-static const simgpu_kernel kernels[] = {{"remat_hash", 3, hash_params, hash_run, hash_cost}};
-__attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {1, 1, kernels};
+static const size_t hash_params[] = {8, 8, 8}, list_params[] = {8, 8};
+static const simgpu_kernel kernels[] = {{"remat_hash", 3, hash_params, hash_run, hash_cost},
+                                        {"remat_hash_list", 2, list_params, list_run, hash_cost}};
+__attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {1, 2, kernels};

@@ -1,0 +1,28 @@
+/* aside.h: what a buffer held, set aside while an op is tried again and again: on the device where there is room that nobody
+ * needs (nothing is evicted for it), else on the host within its cap.
+ *
+ * Time is bounded: aside_open() says how much of it the caller may still spend, and a copy to the host that would take longer is
+ * refused. Memory is bounded by the limit and the host's cap.
+ *
+ * Threads: under the engine's mutex, all streams of the device idle. Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_POLICY_ASIDE_H
+#define REMAT_POLICY_ASIDE_H
+
+#include "policy/device.h"
+
+struct aside {
+    CUdeviceptr dev;         /* where it lies on the device; 0: not there */
+    struct host_block *host; /* or on the host */
+};
+
+/* Copies the content of a resident slot, on STREAM_IN. -ENOMEM: no room, or no time (`left_ns`). */
+int aside_take(struct device *d, struct slot *s, uint64_t left_ns, struct aside *out);
+/* Queues the copy back on STREAM_IN. */
+int aside_back(struct device *d, const struct aside *a, struct slot *s);
+/* Ends what one op has set aside (they end together). */
+void aside_drop(struct device *d, struct aside *a);
+/* The room on the device may be used from its start again; it is given up where memory presses, or `all`. */
+void aside_clear(struct device *d, bool all);
+
+#endif

@@ -1,0 +1,27 @@
+/* hashing.h: hashes of device memory, made on the device.
+ *
+ * A hash is two 64-bit sums over all words of a range, each word mixed with its index (tracer/effects/hash.h). Ranges begin at
+ * multiples of 8 bytes and may end anywhere.
+ *
+ * Threads: under the engine's mutex. Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_POLICY_HASHING_H
+#define REMAT_POLICY_HASHING_H
+
+#include "policy/device.h"
+
+struct hash_range {
+    CUdeviceptr ptr;
+    uint64_t bytes;
+};
+
+/* Loads the device code and takes its scratch memory; cheap after the first time. -ENOTSUP: this device cannot. */
+int hashing_init(struct device *d);
+/* Hashes n ranges into out[2 * n], on a stream of our own; the host waits for that stream, and for no other: the caller has seen to
+ * it that nobody writes the ranges meanwhile. */
+int hashing_now(struct device *d, const struct hash_range *r, uint32_t n, uint64_t *out);
+/* Queues the hashes of n ranges on `stream`, in its order; the host does not wait. They are added to out[2 * n] on the device,
+ * which the caller has set to zero (in the same order). One launch a range. */
+int hashing_queue(struct device *d, CUstream stream, const struct hash_range *r, uint32_t n, CUdeviceptr out);
+
+#endif

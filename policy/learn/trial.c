@@ -1,0 +1,145 @@
+#include "policy/learn/trial.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const uint64_t PATIENCE_NS = 2000000000;
+
+/* A stream asked again and again with nothing in between; soon with pauses. */
+static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
+{
+    for (unsigned asked = 0;; asked++) {
+        int r = stream_query_drv(d, t);
+        if (r == CUDA_SUCCESS)
+            return 0;
+        if (r != CUDA_ERROR_NOT_READY)
+            return -EIO;
+        if (stats_now_ns() > until_ns)
+            return -ETIMEDOUT;
+        if (asked > 200)
+            nanosleep(&(struct timespec){.tv_nsec = asked > 2000 ? 1000000 : 20000}, NULL);
+        else if (asked > 8)
+            sched_yield();
+    }
+}
+
+int trial_settle(struct device *d, bool patient)
+{
+    uint64_t until = patient ? stats_now_ns() + PATIENCE_NS : 0;
+    for (unsigned t = 0; t < stream_count(d); t++) {
+        int r = wait_stream(d, t, until);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int fill(struct device *d, const struct slot *s, const struct blank *b, unsigned char poison)
+{
+    for (uint32_t i = 0; i < b->n; i++)
+        if (d->drv->cuMemsetD8Async(s->va + b->r[i].from, poison, b->r[i].to - b->r[i].from, d->stream[STREAM_IN]) != CUDA_SUCCESS)
+            return -EIO;
+    return 0;
+}
+
+int trial_open(struct device *d, struct rt_op *op, struct trial *t)
+{
+    *t = (struct trial){.d = d, .op = op};
+    t->u = calloc(op->n_operands + 1, sizeof *t->u);
+    t->ranges = calloc(op->n_operands + 1, sizeof *t->ranges);
+    t->h = calloc(op->n_operands + 1, 2 * sizeof *t->h);
+    t->left = calloc(op->n_operands + 1, sizeof *t->left);
+    t->partial = calloc(op->n_operands + 1, sizeof *t->partial);
+    if (!t->u || !t->ranges || !t->h || !t->left || !t->partial) {
+        trial_close(t);
+        return -ENOMEM;
+    }
+    uint64_t mark = ++d->mark;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        struct slot *s = op->operands[i].slot;
+        if (s->mark == mark)
+            continue;
+        s->mark = mark;
+        struct touched *u = &t->u[t->n++];
+        u->slot = s;
+        u->row = probe_blank(d, s, !s->written);
+        u->blank = u->row && !u->row->scattered && blank_is_all(&u->row->b, s->bytes);
+        u->old_life = !u->row && !probe_is_new(d, s);
+        /* memory that holds nothing yet may have been taken away and given back meanwhile */
+        if (u->blank && fill(d, s, &u->row->b, POISON_FIRST))
+            return -EIO;
+    }
+    return 0;
+}
+
+void trial_close(struct trial *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        aside_drop(t->d, &t->u[i].old);
+    free(t->u);
+    free(t->ranges);
+    free(t->h);
+    free(t->left);
+    free(t->partial);
+    *t = (struct trial){0};
+}
+
+int trial_hash(struct trial *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        t->ranges[i] = (struct hash_range){t->u[i].slot->va, t->u[i].slot->bytes};
+    int r = hashing_now(t->d, t->ranges, t->n, t->h);
+    for (uint32_t i = 0; i < t->n && !r; i++)
+        memcpy(t->u[i].now, t->h + 2 * i, sizeof t->u[i].now);
+    return r;
+}
+
+int trial_again(struct trial *t, unsigned char *args, unsigned char poison)
+{
+    struct device *d = t->d;
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct touched *u = &t->u[i];
+        bool dirty = memcmp(u->now, u->before, sizeof u->now) != 0;
+        if (u->keep)
+            continue;
+        /* unchanged and not set aside: at most its blank bytes were filled anew, and are again */
+        int r = dirty && u->saved ? aside_back(d, &u->old, u->slot) : dirty && !u->row ? -EIO : 0;
+        if (!r && u->row && !u->row->scattered)
+            r = fill(d, u->slot, &u->row->b, poison);
+        if (r)
+            return r;
+    }
+    int r = trial_settle(d, true);
+    if (!r && op_replay_drv(d, t->op, args) != CUDA_SUCCESS)
+        r = -EIO;
+    if (!r)
+        r = trial_settle(d, true);
+    return r ? r : trial_hash(t);
+}
+
+bool trial_equal(const struct trial *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (memcmp(t->u[i].now, t->u[i].after, sizeof t->u[i].now))
+            return false;
+    return true;
+}
+
+int trial_save_all(struct trial *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct touched *u = &t->u[i];
+        if (u->saved || u->blank)
+            continue;
+        if (u->changed) /* its old content is gone */
+            return -ENOMEM;
+        int r = aside_take(t->d, u->slot, probe_time_left(t->d), &u->old);
+        if (r)
+            return r;
+        u->saved = true;
+    }
+    return 0;
+}

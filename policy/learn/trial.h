@@ -1,0 +1,78 @@
+/* trial.h: one op of the probed iteration, run for the program and then again from the state before it, as often as it takes.
+ *
+ * A trial holds what the op touches: each buffer's content before the op (set aside, or known to be blank), and hashes of it before
+ * and after. Every run begins from the old content; what is blank in a buffer holds the poison of that run. When a trial is closed,
+ * memory is as the program's own run left it, or as an equal run did.
+ *
+ * Nothing waits without bound: an op may wait for a call that the program has not made yet (a flag in memory, another stream).
+ * trial_settle() says -ETIMEDOUT then, and the op is left alone.
+ *
+ * Used by probe.c and words.c only. Threads: under the engine's mutex. Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_POLICY_TRIAL_H
+#define REMAT_POLICY_TRIAL_H
+
+#include "policy/learn/aside.h"
+#include "policy/learn/blank.h"
+#include "policy/learn/hashing.h"
+#include "policy/op/op.h"
+
+/* Finite, ordinary numbers in every float and integer format: a careless 0 x garbage must not become NaN. */
+enum { POISON_FIRST = 0x3c, POISON_SECOND = 0x3d };
+
+struct blank_row { /* of one buffer that is not wholly defined */
+    uint64_t serial;
+    bool scattered;  /* in too many pieces to be listed: b means nothing */
+    struct blank b;
+};
+
+struct touched {
+    struct slot *slot;
+    uint64_t before[2], after[2], now[2]; /* hashes: before the op, after the program's run, after the latest run */
+    struct aside old;
+    struct blank_row *row; /* NULL: all of it was defined before the op */
+    bool saved;            /* `old` holds the content before the op */
+    bool blank;            /* nothing had written any of it */
+    bool changed;          /* by the program's run */
+    bool keep;             /* the next run finds it as the last one left it */
+    bool old_life;         /* older than the iteration */
+};
+
+struct trial {
+    struct device *d;
+    struct rt_op *op;
+    struct touched *u;
+    uint32_t n;
+    struct hash_range *ranges; /* [n] */
+    uint64_t *h;               /* [2 * n] */
+    struct blank *left;        /* [n] blank bytes after the op, where `partial` */
+    bool *partial;             /* [n] */
+};
+
+/* The device is idle as far as the streams we know go. -ETIMEDOUT: it is not, after a while (`patient`) or at once; -EIO. */
+int trial_settle(struct device *d, bool patient);
+
+int trial_open(struct device *d, struct rt_op *op, struct trial *t);
+void trial_close(struct trial *t);
+/* Hashes all buffers into now[]. */
+int trial_hash(struct trial *t);
+/* One more run from the old state, with `args` in place of the op's own (NULL: its own); blank bytes hold `poison`. */
+int trial_again(struct trial *t, unsigned char *args, unsigned char poison);
+/* now[] equals after[] for every buffer. */
+bool trial_equal(const struct trial *t);
+/* Every buffer's old content is known, so that a run with other arguments can do no harm. */
+int trial_save_all(struct trial *t);
+
+/* What is left of the time that learning may take (ten times the iteration's own), ns. */
+uint64_t probe_time_left(struct device *d);
+/* The row of a buffer that was allocated in the probed iteration, made if need be; NULL: no memory. */
+struct blank_row *probe_blank(struct device *d, const struct slot *s, bool make);
+/* It was allocated in the probed iteration. */
+bool probe_is_new(const struct device *d, const struct slot *s);
+
+/* words.c: takes the argument words that do not matter out of op->operands, their offsets into idle[] (room for
+ * OP_MAX_OPERANDS). The op repeats bit for bit. 0, or a negative errno: then memory is not as it was. */
+int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle);
+void words_end(struct device *d); /* gives the decoy's memory back */
+
+#endif

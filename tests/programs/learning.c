@@ -1,0 +1,219 @@
+/* learning CASE [ITERATIONS]: a training loop that shows one thing which learning must see, or say that it cannot. A forward pass
+ * saves an activation a layer, the backward pass consumes them in reverse. Prints a checksum every iteration.
+ *
+ *   stale      structs passed by value whose unused entries hold pointers of calls long past, others in every iteration
+ *   untouched  a workspace around every op, that the op leaves alone
+ *   part       a workspace around every op, of which it writes a part
+ *   flag       a flag inside a struct makes one launch change its input, from iteration 12 on
+ *   host       a word in pinned memory is an input, and changes
+ *   await      a kernel waits for a word that the program sets after its next call
+ *   value      a stream waits for such a word (cuStreamWaitValue32)
+ *   capture    a stream is captured in every iteration
+ *   rare       an output that is written for certain data only
+ */
+#include "tests/programs/list_args.h"
+#include "tests/programs/program.h"
+
+enum { LAYERS = 12, WORDS = 131072 };
+
+static const char *what;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_sum;
+static CUdeviceptr weight[LAYERS], sum, seen, word;
+static CUstream stream, other;
+static uint32_t *host_word;
+static uint64_t rng = 1;
+
+#define LAUNCH(f, s, ...)                                                                                              \
+    do {                                                                                                               \
+        void *args_[] = {__VA_ARGS__};                                                                                 \
+        MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, s, args_, NULL));                                               \
+    } while (0)
+
+static bool is(const char *c) { return !strcmp(what, c); }
+
+static CUdeviceptr make(uint32_t words)
+{
+    CUdeviceptr p;
+    MUST(cuMemAllocAsync(&p, 4ull * words, stream));
+    return p;
+}
+
+static void drop(CUdeviceptr p) { MUST(cuMemFreeAsync(p, stream)); }
+
+static CUdeviceptr act[LAYERS + 1];
+static uint64_t past[64];
+static unsigned n_past;
+
+/* What stood at this place of the stack in some call before. */
+static uint64_t stale(void)
+{
+    return n_past && next_random(&rng) % 8 ? past[next_random(&rng) % (n_past < 64 ? n_past : 64)] : next_random(&rng);
+}
+
+static void bundle(CUdeviceptr out, CUdeviceptr a, CUdeviceptr b, uint32_t flag)
+{
+    struct bundle_args s;
+    for (int i = 0; i < BUNDLE_MAX; i++)
+        s.in[i] = stale();
+    s.out = out;
+    s.in[0] = a;
+    s.in[1] = b;
+    s.words = WORDS;
+    s.n = 2;
+    s.flag = flag;
+    s.junk = next_random(&rng) % 2 ? 0 : next_random(&rng);
+    LAUNCH(f_bundle, stream, &s);
+    past[n_past++ % 64] = a;
+    past[n_past++ % 64] = out;
+}
+
+static void layer(int i, int iter)
+{
+    uint32_t n = WORDS, k = 3, mask = ~0u;
+    act[i + 1] = make(WORDS);
+    if (is("stale") || is("flag"))
+        bundle(act[i + 1], act[i], weight[i], is("flag") && iter >= 12 && i == 3);
+    else if (is("untouched") || is("part")) {
+        uint32_t used = is("part") ? 1000 + (uint32_t)i : 0;
+        CUdeviceptr space = make(WORDS);
+        LAUNCH(f_work, stream, &act[i + 1], &act[i], &space, &n, &used);
+        drop(space);
+    } else if (is("rare")) {
+        uint32_t value = 5;
+        LAUNCH(f_rare, stream, &act[i + 1], &act[i], &seen, &n, &value);
+    } else {
+        k += is("host") && i == 2 ? 0 : (uint32_t)i;
+        LAUNCH(f_map, stream, &act[i + 1], is("host") && i == 2 ? &word : &act[i], is("host") && i == 2 ? &(uint32_t){1} : &n, &k, &mask);
+        if (is("host") && i == 2) { /* its first word came from the host */
+            uint32_t from = 1, rest = WORDS - 1;
+            CUdeviceptr to = act[i + 1] + 4 * from, in = act[i] + 4 * from;
+            LAUNCH(f_map, stream, &to, &in, &rest, &k, &mask);
+        }
+    }
+}
+
+/* Something that ends only after the program's next call. */
+static void wait_for_later(void)
+{
+    uint32_t n = 64;
+    if (is("await")) {
+        LAUNCH(f_await, other, &seen, &word, &n);
+        MUST(cuMemsetD32Async(weight[0], 7, 64, stream));
+        __atomic_store_n(host_word, 5, __ATOMIC_RELEASE);
+    } else {
+        MUST(cuStreamWaitValue32_v2(other, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
+        LAUNCH(f_map, other, &seen, &seen, &n, &n, &(uint32_t){~0u});
+        MUST(cuMemsetD32Async(weight[0], 7, 64, stream));
+        MUST(cuStreamWriteValue32_v2(stream, word, 1, 0));
+        MUST(cuStreamSynchronize(other));
+        MUST(cuMemsetD32Async(word, 0, 1, stream));
+    }
+    MUST(cuStreamSynchronize(other));
+}
+
+static void capture(void)
+{
+    CUgraph g;
+    uint32_t n = 64;
+    MUST(cuStreamBeginCapture_v2(other, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    LAUNCH(f_map, other, &seen, &seen, &n, &n, &(uint32_t){~0u});
+    MUST(cuStreamEndCapture(other, &g));
+    MUST(cuGraphDestroy(g));
+}
+
+static uint64_t look(CUdeviceptr p)
+{
+    uint64_t h;
+    uint32_t n = WORDS;
+    LAUNCH(f_sum, stream, &sum, &p, &n);
+    MUST(cuMemcpyDtoHAsync_v2(&h, sum, 8, stream));
+    MUST(cuStreamSynchronize(stream));
+    return h;
+}
+
+static uint64_t train(int iter)
+{
+    uint32_t n = WORDS, k = 1, mask = ~0u;
+    if (is("host"))
+        *host_word = (uint32_t)iter * 77;
+    act[0] = make(WORDS);
+    LAUNCH(f_map, stream, &act[0], &weight[0], &n, &k, &mask);
+    for (int i = 0; i < LAYERS; i++) {
+        layer(i, iter);
+        if (i == 5 && (is("await") || is("value")))
+            wait_for_later();
+        if (i == 5 && is("capture") && iter >= 4)
+            capture();
+    }
+    CUdeviceptr g = make(WORDS);
+    LAUNCH(f_map, stream, &g, &act[LAYERS], &n, &k, &mask);
+    for (int i = LAYERS; i >= 0; i--) {
+        CUdeviceptr next = make(WORDS);
+        if (is("stale") || is("flag"))
+            bundle(next, g, act[i], 0);
+        else
+            LAUNCH(f_join, stream, &next, &g, &act[i], &n, &n, &n);
+        drop(g);
+        drop(act[i]);
+        g = next;
+        if (i < LAYERS)
+            LAUNCH(f_map, stream, &weight[i], &g, &n, &k, &mask);
+    }
+    uint64_t h = look(g);
+    drop(g);
+    return h;
+}
+
+static CUfunction kernel(CUmodule m, const char *name)
+{
+    CUfunction f;
+    MUST(cuModuleGetFunction(&f, m, name));
+    return f;
+}
+
+int main(int argc, char **argv)
+{
+    what = argc > 1 ? argv[1] : "stale";
+    int iterations = argc > 2 ? atoi(argv[2]) : 20;
+    primary_context();
+    char path[4096];
+    kernels_path(path, sizeof path);
+    CUmodule m;
+    MUST(cuModuleLoad(&m, path));
+    f_map = kernel(m, "map");
+    f_join = kernel(m, "join");
+    f_bundle = kernel(m, "bundle");
+    f_work = kernel(m, "work");
+    f_await = kernel(m, "await");
+    f_rare = kernel(m, "rare");
+    f_sum = kernel(m, "sum");
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < LAYERS; i++) {
+        weight[i] = make(WORDS);
+        MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
+    }
+    sum = make(64);
+    seen = make(64);
+    MUST(cuMemsetD32Async(seen, 0, 64, stream));
+    if (is("host") || is("await")) {
+        MUST(cuMemHostAlloc((void **)&host_word, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+        *host_word = 0;
+        MUST(cuMemHostGetDevicePointer_v2(&word, host_word, 0));
+    } else {
+        word = make(64);
+        MUST(cuMemsetD32Async(word, 0, 64, stream));
+    }
+    MUST(cuCtxSynchronize());
+    for (int iter = 0; iter < iterations; iter++)
+        printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
+    uint64_t h = 0;
+    for (int i = 0; i < LAYERS; i++)
+        h = h * 31 + look(weight[i]);
+    uint32_t counts[64];
+    MUST(cuMemcpyDtoH_v2(counts, seen, sizeof counts));
+    for (int i = 0; i < 64; i++)
+        h = h * 31 + counts[i];
+    printf("checksum %016llx\n", (unsigned long long)h);
+    return 0;
+}
