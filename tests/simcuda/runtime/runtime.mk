@@ -16,3 +16,6 @@ $(B)/tests/test_simcuda_runtime: tests/unit/test_simcuda_runtime.c $(SIMCUDA_DIR
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(SIMCUDA_DIR)/libcudart.so.13 -Wl,-rpath,$(ABS_B)/simcuda $(CHECK_LIBS) \
 	  $(SIM_LINK) -lm -ldl -lpthread
+$(B)/tests/test_simcuda_abi: tests/unit/test_simcuda_abi.c tests/simcuda/runtime/rt_abi.h | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -idirafter $(CUDA_INCLUDE) -MMD -MP $< -o $@ $(LDFLAGS)
