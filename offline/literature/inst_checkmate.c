@@ -1,5 +1,5 @@
 /* inst_checkmate: `remat solve` for checkmate-v1 documents: `milp` (exact) and `milp-lp` (relaxed and rounded). */
-#include "offline/literature/checkmate.h"
+#include "offline/solvers/checkmate/checkmate.h"
 #include "offline/solvers/solver.h"
 
 #include <errno.h>

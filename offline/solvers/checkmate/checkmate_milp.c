@@ -1,5 +1,5 @@
 /* checkmate_milp: Checkmate's linear programs and what turns their solutions into schedules. */
-#include "offline/literature/checkmate.h"
+#include "offline/solvers/checkmate/checkmate.h"
 
 #include "offline/solvers/milp/milp.h"
 #include "offline/solvers/solver.h"
