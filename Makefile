@@ -65,6 +65,7 @@ help:
 	@echo 'make asan tsan  the suite under AddressSanitizer+UBSan, the threaded parts under ThreadSanitizer'
 	@echo 'make adversary  20,000 programs drawn from seeds, on a device that is as unkind as it may be (COUNT=n SEED=s)'
 	@echo 'make fuzz       the readers under libFuzzer, a minute each'
+	@echo 'make moccasin  MOCCASIN'\''s graphs against the literature, as a table'
 	@echo 'make bench      build/bench.json'
 	@echo 'make pytorch    build/pytorch/bin/python: PyTorch for the simulated GPU (gigabytes; VERSION=2.11.0 another one)'
 	@echo 'make dist-gpu   a folder of prebuilt binaries for a machine with a GPU'
@@ -163,6 +164,12 @@ build-tests: build-all $(TEST_BIN)
 test: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-tests
 	@B=$(ABS_B) CC=$(CC) bash tests/run_tests.sh $(TEST_BIN) $(TEST_SCRIPT)
+
+# the literature's graphs at full time limits, as a table (about ten minutes)
+.PHONY: moccasin
+moccasin: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
+	@B=$(ABS_B) python3 tests/system/test_moccasin.py --all
 
 demo: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all

@@ -10,6 +10,7 @@
 #include "offline/commands/options.h"
 #include "offline/model/json_read.h"
 #include "offline/solvers/solver.h"
+#include "tracer/output.h"
 
 static json_t *solve_number(double v, int integral)
 {
@@ -18,7 +19,23 @@ static json_t *solve_number(double v, int integral)
     return integral && v == floor(v) && fabs(v) < 9e15 ? json_integer((json_int_t)v) : json_real(v);
 }
 
-static int solve_print(const char *solver, const struct instance_result *r, int json)
+static int solve_write(const struct instance_solver *s, const struct instance_result *r, const char *out)
+{
+    struct output o;
+    char err[512];
+
+    if (!r->schedule)
+        return cli_bad("solve: %s gives no schedule to write; leave out -o", s->name);
+    if (output_open(&o, out, 0, err, sizeof(err)))
+        return cli_fail("solve: %s", err);
+    if (json_dumpf(r->schedule, o.f, 0) || fputc('\n', o.f) == EOF) {
+        output_abandon(&o);
+        return cli_fail("solve: %s: cannot write the schedule", out);
+    }
+    return output_commit(&o, err, sizeof(err)) ? cli_fail("solve: %s", err) : CLI_OK;
+}
+
+static int solve_print(const char *solver, const struct instance_result *r, int json, const char *out)
 {
     json_t *o;
     char *text;
@@ -28,6 +45,8 @@ static int solve_print(const char *solver, const struct instance_result *r, int 
             printf("%s: infeasible%s%s\n", solver, r->message[0] ? ": " : "", r->message);
             return CLI_INFEASIBLE;
         }
+        if (out && !strcmp(out, "-"))
+            return CLI_OK; /* standard output has the schedule */
         printf("%s: value %.*f", solver, r->integral ? 0 : 6, r->value);
         if (r->peak >= 0)
             printf(", peak %.*f", r->integral ? 0 : 3, r->peak);
@@ -82,7 +101,7 @@ static int solve_pick(const struct json_doc *doc, const char *name, const struct
 
 int cmd_solve(int argc, char **argv)
 {
-    const char *file = NULL, *name = NULL, *slots = NULL, *time_limit = NULL, *seed = NULL;
+    const char *file = NULL, *name = NULL, *slots = NULL, *time_limit = NULL, *seed = NULL, *out = NULL;
     int json = 0, reorder = 0, rc;
     const struct option_bind binds[] = {
         {"solver", &name},
@@ -90,6 +109,7 @@ int cmd_solve(int argc, char **argv)
         {"time-limit", &time_limit},
         {"seed", &seed},
         {"reorder", &reorder},
+        {"output", &out},
         {"json", &json},
         {0}};
     const struct instance_solver *s = NULL;
@@ -112,6 +132,8 @@ int cmd_solve(int argc, char **argv)
         return cli_bad("solve: --time-limit \"%s\" is no number of seconds", time_limit);
     if (seed && cli_long(seed, 0, INT64_MAX, &seed_n))
         return cli_bad("solve: --seed \"%s\" is no whole number from 0 up", seed);
+    if (json && out && !strcmp(out, "-"))
+        return cli_bad("solve: --json and -o - both want standard output");
     o.slots = (int)v;
     o.seed = (uint64_t)seed_n;
     o.reorder = reorder;
@@ -131,8 +153,9 @@ int cmd_solve(int argc, char **argv)
         rc = cli_bad("%s", r.message);
     else if (rc && rc != -ENOSPC)
         rc = cli_fail("solve: %s failed: %s", s->name, r.message[0] ? r.message : strerror(-rc));
-    else
-        rc = solve_print(s->name, &r, json);
+    else if (!out || !r.feasible || !(rc = solve_write(s, &r, out)))
+        rc = solve_print(s->name, &r, json, out);
+    json_decref(r.schedule);
     json_decref(r.extra);
     json_doc_close(&doc);
     return rc;

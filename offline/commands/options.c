@@ -122,6 +122,7 @@ static const struct option_row solve_rows[] = {
     {"time-limit", 0, "SEC", NULL, "the solver's own", "wall-clock seconds the solver may take"},
     {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
     {"reorder", 0, NULL, NULL, NULL, "let the solver change the order of ops where the model allows it"},
+    {"output", 'o', "FILE", NULL, NULL, "write the schedule here, a JSON object (- for standard output)"},
     {"json", 0, NULL, NULL, NULL, "print the result as one JSON object"},
     {0}};
 

@@ -6,6 +6,24 @@
 #include "offline/solvers/chain/chain.h"
 #include "offline/solvers/solver.h"
 
+/* {"format": "rotor-schedule-1", "steps": [[kind, stage], ...], "makespan", "peak"}. NULL: no memory. */
+static json_t *inst_schedule(const struct chain_answer *a)
+{
+    static const char *const kinds[] = {[CHAIN_FALL] = "F_all", [CHAIN_FCK] = "F_ck", [CHAIN_FNONE] = "F_none",
+                                        [CHAIN_BWD] = "B", [CHAIN_DROP] = "drop"};
+    json_t *steps = json_array();
+    size_t i;
+
+    for (i = 0; steps && i < a->schedule.n; i++)
+        if (json_array_append_new(steps, json_pack("[s, i]", kinds[a->schedule.steps[i].kind], a->schedule.steps[i].stage))) {
+            json_decref(steps);
+            steps = NULL;
+        }
+    return steps ? json_pack("{s:s, s:o, s:I, s:I}", "format", "rotor-schedule-1", "steps", steps, "makespan",
+                             (json_int_t)a->replayed.time, "peak", (json_int_t)a->replayed.peak)
+                 : NULL;
+}
+
 static int inst_chain(const struct json_doc *doc, const struct solver_opts *opts, enum chain_method method,
                       struct instance_result *out)
 {
@@ -33,6 +51,8 @@ static int inst_chain(const struct json_doc *doc, const struct solver_opts *opts
             out->bound = out->value;
         out->extra = json_pack("{s:I, s:I, s:b}", "slots", (json_int_t)a.slots_used, "steps", (json_int_t)a.schedule.n,
                                "optimal_in_class", a.exact);
+        out->schedule = inst_schedule(&a);
+        rc = out->schedule ? 0 : -ENOMEM;
         chain_schedule_free(&a.schedule);
     } else if (rc == -ENOSPC) {
         snprintf(out->message, sizeof(out->message), "no schedule of this method fits in the budget of %lld",

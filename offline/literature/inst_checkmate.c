@@ -1,10 +1,11 @@
 /* inst_checkmate: `remat solve` for checkmate-v1 documents: `milp` (exact) and `milp-lp` (relaxed and rounded). */
-#include "offline/literature/checkmate.h"
+#include "offline/solvers/checkmate/checkmate.h"
 #include "offline/solvers/solver.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_SECONDS 60.0
@@ -22,6 +23,16 @@ static void report(const struct checkmate_answer *a, double start, struct instan
         snprintf(out->message, sizeof out->message, "no schedule fits the budget");
     else if (!a->found)
         snprintf(out->message, sizeof out->message, "no schedule was found in the time allowed");
+}
+
+static int schedule(const struct checkmate *c, const struct checkmate_plan *p, const struct checkmate_answer *a,
+                    struct instance_result *out)
+{
+    int32_t *order = malloc((size_t)c->n * ((size_t)c->n + 1) / 2 * sizeof *order);
+    if (order)
+        out->schedule = checkmate_schedule_json(c, order, checkmate_order(c, p, order), a->cost, a->peak);
+    free(order);
+    return out->schedule ? 0 : -ENOMEM;
 }
 
 /* CBC first: small instances fall at once. What it leaves open goes to the search, which is at home where the
@@ -59,6 +70,8 @@ static int solve(const struct json_doc *doc, const struct solver_opts *opts, str
     e = checkmate_plan_new(&c, &p);
     if (!e)
         e = relaxed ? checkmate_lp_round(&c, limit_s, opts->seed, &p, &a) : exact(&c, limit_s, &p, &a, &by);
+    if (!e && a.found)
+        e = schedule(&c, &p, &a, out);
     if (!e) {
         report(&a, start, out);
         out->extra = json_pack("{s:I,s:s}", "budget", (json_int_t)c.budget, "settled_by", by);

@@ -72,6 +72,7 @@ struct instance_result {
     double solve_seconds;
     int integral;   /* value and peak print as integers */
     json_t *extra;  /* optional members for --json (a new reference, handed over); NULL */
+    json_t *schedule; /* the schedule itself, for -o (a new reference, handed over); NULL: this solver gives none */
     char message[256];
 };
 

@@ -1,6 +1,6 @@
 /* The exact solvers for small traces against a plain exhaustive search over everything a plan may do, and Checkmate's
  * program against its own search. */
-#include "offline/literature/checkmate.h"
+#include "offline/solvers/checkmate/checkmate.h"
 #include "offline/solvers/milp/milp.h"
 #include "offline/solvers/milp/milp_model.h"
 #include "offline/model/sim.h"

@@ -1,6 +1,6 @@
 #include "offline/solvers/milp/milp_coarse.h"
 
-#include "offline/literature/checkmate.h"
+#include "offline/solvers/checkmate/checkmate.h"
 #include "offline/solvers/solver.h"
 
 #include <errno.h>

@@ -61,7 +61,7 @@ static void keep(const struct attention *a, int i, float *z, int from, int to)
     float scale = 1.0f / (1.0f - a->drop);
     for (int j = from; j < to; j++) {
         uint64_t at = a->offset + (uint64_t)i * (uint64_t)a->drop_row + (uint64_t)j;
-        if (at / 4 != have) philox(a->seed, 0, have = at / 4, r);
+        if (at / 4 != have) philox(a->seed, a->sub, have = at / 4, r);
         z[j] = philox_uniform(r[at & 3]) > a->drop ? scale : 0;
     }
 }
@@ -83,7 +83,7 @@ void attention_forward(const struct attention *a)
         if (max == -INFINITY) max = 0;
         double sum = 0;
         for (int j = from; j < to; j++) sum += s[j] = expf(s[j] - max);
-        if (a->lse) a->lse[i] = sum > 0 ? max + logf((float)sum) : a->negative_lse_empty ? INFINITY : -INFINITY;
+        if (a->lse) a->lse[i] = sum > 0 ? max + logf((float)sum) : a->empty_is_inf ? INFINITY : -INFINITY;
         float inv = sum > 0 ? 1.0f / (float)sum : 0;
         if (a->drop > 0) {
             keep(a, i, z, from, to);
@@ -95,7 +95,7 @@ void attention_forward(const struct attention *a)
             const float *vj = v + (size_t)j * (size_t)a->dv;
             for (int c = 0; c < a->dv; c++) o[c] += w * vj[c];
         }
-        store(a->t, o, a->o, i * a->o_row, a->dv);
+        store(a->o_t == DT_NONE ? a->t : a->o_t, o, a->o, i * a->o_row, a->dv);
     }
     free(kt);
 }
@@ -124,7 +124,7 @@ void attention_backward(const struct attention *a)
             for (int c = 0; c < a->dv; c++) x += (double)go[c] * o[c];
             delta = (float)x;
             if (a->delta) a->delta[i] = delta;
-        } else delta = a->delta[i];
+        } else delta = a->delta[i] * (a->delta_scale != 0 ? a->delta_scale : 1);
         memset(dp + from, 0, sizeof(float) * (size_t)(to - from));
         for (int c = 0; c < a->dv; c++) {
             const float *v = vt + (size_t)c * nk, x = go[c];
@@ -148,17 +148,13 @@ void attention_backward(const struct attention *a)
             for (size_t c = 0; c < d; c++) dq[c] += ds * kj[c];
             for (size_t c = 0; c < d; c++) dkj[c] += ds * q[c];
         }
-        store(a->out_t, dq, a->dq, i * a->dq_row, a->d);
+        if (a->dq_scale != 0)
+            for (size_t c = 0; c < d; c++) dq[c] *= a->dq_scale;
+        store(a->dq_t, dq, a->dq, i * a->dq_row, a->d);
         if (a->dbias) store(a->out_t, zero, a->dbias, i * a->dbias_row, a->nk);
     }
     for (int j = 0; j < a->nk; j++) {
         float *dkj = dk + (size_t)j * d, *gvj = gv + (size_t)j * dv;
-        if (a->dk_add) {
-            load(a->out_t, row, a->dk, j * a->dk_row, a->d);
-            for (size_t c = 0; c < d; c++) dkj[c] += row[c];
-            load(a->out_t, row, a->dv_out, j * a->dv_row, a->dv);
-            for (size_t c = 0; c < dv; c++) gvj[c] += row[c];
-        }
         store(a->out_t, dkj, a->dk, j * a->dk_row, a->d);
         store(a->out_t, gvj, a->dv_out, j * a->dv_row, a->dv);
     }

@@ -22,10 +22,10 @@ EW_FD(mish_b, EW_T2; const T s = SIGMOID(b); const T t = tanh(log1p(exp(b))), a 
 EW_FD(sigmoid, EW_T1, SIGMOID(a))
 EW_FD(sigmoid_b, EW_T2, a * (1 - b) * b)
 EW_FD(tanh_b, EW_T2, a * (1 - b * b))
-EW_FD(elu, EW_T1, a > 0 ? a * S(0) : expm1(a * S(1)) * S(2))
-/* fields: from the result?, negative input coefficient, negative coefficient, positive coefficient */
+/* fields: coefficients of negative results, of positive results, of negative arguments; [backward] is it from the result? */
+EW_FD(elu, EW_T1, a > 0 ? a * S(1) : expm1(a * S(2)) * S(0))
 EW_FD(elu_b, EW_T2,
-      b > 0 ? a * S(3) : g->s[0] ? a * S(1) * (b + S(2)) : a * S(1) * S(2) * exp(b * S(1)))
+      b > 0 ? a * S(1) : g->s[3] ? a * S(2) * (b + S(0)) : a * S(2) * S(0) * exp(b * S(2)))
 EW_FD(hardshrink, EW_T1, a >= -S(0) && a <= S(0) ? 0 : a)
 EW_FD(softshrink, EW_T1, a > S(0) ? a - S(0) : a < -S(0) ? a + S(0) : a != a ? a : 0)
 EW_FD(shrink_b, EW_T2, b >= -S(0) && b <= S(0) ? 0 : a)
@@ -64,9 +64,9 @@ PRELU_B(double, prelu_b_d)
 EW_FD(mse, EW_T2, (a - b) * (a - b))
 EW_FD(mse_b, EW_T3, S(0) * (a - b) * c)
 EW_FD(huber, EW_T2; const T z = fabs(a - b), z < S(0) ? (T)0.5 * z * z : S(0) * (z - (T)0.5 * S(0)))
-EW_FD(huber_b, EW_T3; const T x = a - b, x < -S(0) ? -S(1) * c * S(0) : x > S(0) ? S(1) * c * S(0) : S(1) * x * c)
+EW_FD(huber_b, EW_T3; const T x = a - b, x < -S(1) ? -S(0) * c * S(1) : x > S(1) ? S(0) * c * S(1) : S(0) * x * c)
 EW_FD(smooth_l1, EW_T2; const T z = fabs(a - b), z < S(0) ? (T)0.5 * z * z / S(0) : z - (T)0.5 * S(0))
-EW_FD(smooth_l1_b, EW_T3; const T x = a - b, x <= -S(0) ? -S(1) * c : x >= S(0) ? S(1) * c : S(1) * x * c / S(0))
+EW_FD(smooth_l1_b, EW_T3; const T x = a - b, x <= -S(1) ? -S(0) * c : x >= S(1) ? S(0) * c : S(0) * x * c / S(1))
 EW_FD(bce, EW_T2, (b - 1) * fmax(log1p(-a), (T)-100) - b * fmax(log(a), (T)-100))
 EW_FD(bce_b, EW_T3, a * (b - c) / fmax((1 - b) * b, (T)1e-12))
 
@@ -83,7 +83,7 @@ const struct ew_row ew_activation_rows[] = {
     ROW_FD("sigmoid_backward_kernel_cuda", 2, 0, "T=TT", "", sigmoid_b),
     ROW_FD("tanh_backward_kernel_cuda", 2, 0, "T=TT", "", tanh_b),
     ROW_FD("elu_kernel", 0, 0, "T=T", "ooo", elu),
-    ROW_FD("elu_backward_kernel", 0, 0, "T=TT", "booo", elu_b),
+    ROW_FD("elu_backward_kernel", 0, 0, "T=TT", "ooob", elu_b),
     ROW_FD("hardshrink_kernel", 0, 0, "T=T", "t", hardshrink),
     ROW_FD("softshrink_kernel", 0, 0, "T=T", "t", softshrink),
     ROW_FD("shrink_backward_kernel", 0, 0, "T=TT", "t", shrink_b),
@@ -105,11 +105,11 @@ const struct ew_row ew_activation_rows[] = {
     ROW_FD("logit_backward_kernel_cuda", 0, 1, "T=TT", "", logit_b),
     ROW_FD("logit_backward_kernel_cuda", 0, 2, "T=TT", "oo", logit_eps_b),
     ROW_FD("mse_kernel_cuda", 0, 0, "T=TT", "", mse),
-    ROW_FD("mse_backward_cuda_kernel", 0, 0, "T=TTT", "o", mse_b),
-    ROW_FD("huber_kernel_cuda", 0, 0, "T=TT", "o", huber),
-    ROW_FD("huber_backward_cuda_kernel", 0, 0, "T=TTT", "oo", huber_b),
-    ROW_FD("smooth_l1_kernel_cuda", 0, 0, "T=TT", "o", smooth_l1),
-    ROW_FD("smooth_l1_backward_cuda_kernel", 0, 0, "T=TTT", "oo", smooth_l1_b),
+    ROW_FD("mse_backward_cuda_kernel", 0, 0, "T=TTT", "t", mse_b),
+    ROW_FD("huber_kernel_cuda", 0, 0, "T=TT", "t", huber),
+    ROW_FD("huber_backward_cuda_kernel", 0, 0, "T=TTT", "tt", huber_b),
+    ROW_FD("smooth_l1_kernel_cuda", 0, 0, "T=TT", "t", smooth_l1),
+    ROW_FD("smooth_l1_backward_cuda_kernel", 0, 0, "T=TTT", "tt", smooth_l1_b),
     ROW_FD("binary_cross_entropy_out_cuda", 0, 0, "T=TT", "", bce),
     ROW_FD("binary_cross_entropy_backward_out_kernel", 0, 0, "T=TTT", "", bce_b),
     EW_END

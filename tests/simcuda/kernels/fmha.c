@@ -105,7 +105,6 @@ static void forward(const struct catalogue_launch *l, void *const *p, const stru
             a.bias = f.bias ? f.bias + (batch * f.bias_batch + head * f.bias_head) * es : NULL;
             a.o = f.o + ((f.start_q ? q0 : batch * f.nq) * f.o_row + head * f.dv) * es;
             a.lse = f.lse ? f.lse + (batch * f.heads + head) * lse_rows : NULL;
-            a.negative_lse_empty = false;
             set_mask(&a, f.mask, f.causal_offset, f.window);
             a.drop = f.dropout ? f.drop : 0;
             a.seed = seed.seed;
@@ -131,7 +130,7 @@ static void backward(const struct catalogue_launch *l, void *const *p, const str
         for (int64_t y = 0; y < l->grid.y; y++) {
             int64_t batch = z + f.batch_offset, head = y + f.head_offset, kv = head / KERN_MAX(f.heads_per_kv, 1);
             int64_t q0 = f.start_q ? f.start_q[batch] : 0, k0 = f.start_k ? f.start_k[batch] : 0, b = f.start_q ? 0 : batch;
-            struct attention a = { .t = t, .out_t = t, .nq = f.nq, .nk = f.nk, .d = f.d, .dv = f.d_value, .scale = f.scale };
+            struct attention a = { .t = t, .out_t = t, .dq_t = t, .nq = f.nq, .nk = f.nk, .d = f.d, .dv = f.d_value, .scale = f.scale };
             if (f.start_q) a.nq = f.start_q[batch + 1] - f.start_q[batch];
             if (f.start_k) a.nk = f.start_k[batch + 1] - f.start_k[batch];
             a.q_row = f.q_row, a.k_row = f.k_row, a.v_row = f.v_row, a.bias_row = f.bias_row, a.do_row = f.do_row, a.dbias_row = f.dbias_row;

@@ -1,5 +1,5 @@
 /* checkmate_milp: Checkmate's linear programs and what turns their solutions into schedules. */
-#include "offline/literature/checkmate.h"
+#include "offline/solvers/checkmate/checkmate.h"
 
 #include "offline/solvers/milp/milp.h"
 #include "offline/solvers/solver.h"
@@ -18,6 +18,7 @@ struct form {
     int *R, *S;      /* column of R[t][i], S[t][i]; -1: fixed at 0 */
     int *free_first; /* columns of FREE[t][i][.] start here: first for k = i, then for each user in turn */
     double unit;     /* bytes per unit of U: keeps the numbers near 1 */
+    double price;    /* cost per unit of the objective, for the same reason: costs may be FLOPs */
 };
 
 static void form_free(struct form *f)
@@ -91,6 +92,43 @@ static void memory_rows(const struct checkmate *c, struct form *f, int t, double
     }
 }
 
+static double forward_cost(const struct checkmate *c)
+{
+    double s = 0;
+    for (int i = 0; i < c->n; i++)
+        s += (double)c->cost[i];
+    return s;
+}
+
+/* All costs are multiples of it. */
+static int64_t cost_step(const struct checkmate *c)
+{
+    int64_t g = 0;
+    for (int i = 0; i < c->n; i++)
+        for (int64_t a = c->cost[i]; a;) {
+            int64_t r = g % a;
+            g = a;
+            a = r;
+        }
+    return g;
+}
+
+static double cost_unit(const struct checkmate *c)
+{
+    double unit = (double)cost_step(c);
+    for (int i = 0; i < c->n; i++)
+        unit = fmax(unit, 1e-6 * (double)c->cost[i]);
+    return unit > 0 ? unit : 1;
+}
+
+/* A proved bound in units of the objective as a cost: the next multiple of the step, less what the solver's tolerance may
+ * have put on top (its 1e-7, relative). */
+static double whole_cost(const struct checkmate *c, double bound)
+{
+    const double step = (double)cost_step(c), steps = step > 0 ? bound * cost_unit(c) / step : 0;
+    return step > 0 ? step * ceil(steps - 1e-6 - 1e-7 * fabs(steps)) : 0;
+}
+
 static int build(const struct checkmate *c, double budget_share, struct form *f)
 {
     size_t nn = AT(c, c->n, 0);
@@ -104,6 +142,7 @@ static int build(const struct checkmate *c, double budget_share, struct form *f)
         return -ENOMEM;
     }
     f->unit = 1;
+    f->price = cost_unit(c);
     for (int i = 0; i < c->n; i++)
         if ((double)c->mem[i] > f->unit)
             f->unit = (double)c->mem[i];
@@ -113,7 +152,7 @@ static int build(const struct checkmate *c, double budget_share, struct form *f)
             f->R[a] = f->S[a] = f->free_first[a] = -1;
             if (i > t)
                 continue;
-            f->R[a] = milp_col(f->m, i == t, 1, (double)c->cost[i], 1);
+            f->R[a] = milp_col(f->m, i == t, 1, (double)c->cost[i] / f->price, 1);
             if (i < t)
                 f->S[a] = milp_col(f->m, 0, 1, 0, 1);
             for (int q = c->user_at[i] - 1; q < c->user_at[i + 1]; q++) {
@@ -186,27 +225,6 @@ static int hopeless(const struct checkmate *c)
     return 0;
 }
 
-static double forward_cost(const struct checkmate *c)
-{
-    double s = 0;
-    for (int i = 0; i < c->n; i++)
-        s += (double)c->cost[i];
-    return s;
-}
-
-/* All costs are multiples of it. */
-static int64_t cost_step(const struct checkmate *c)
-{
-    int64_t g = 0;
-    for (int i = 0; i < c->n; i++)
-        for (int64_t a = c->cost[i]; a;) {
-            int64_t r = g % a;
-            g = a;
-            a = r;
-        }
-    return g;
-}
-
 /* The program would have more columns than CBC can do anything with. */
 static int too_large(const struct checkmate *c)
 {
@@ -275,7 +293,7 @@ int checkmate_milp(const struct checkmate *c, double time_limit_s, struct checkm
         return e;
     }
     double *x = malloc(((size_t)milp_n_cols(f.m) + 1) * sizeof *x);
-    struct milp_opts o = { .time_limit_s = fmax(0.01, until - solver_now_s()), .cost_step = (double)cost_step(c) };
+    struct milp_opts o = { .time_limit_s = fmax(0.01, until - solver_now_s()), .cost_step = (double)cost_step(c) / f.price };
     struct milp_result r = { 0 };
     e = x ? 0 : -ENOMEM;
     if (!e && a->found) {
@@ -288,9 +306,9 @@ int checkmate_milp(const struct checkmate *c, double time_limit_s, struct checkm
         take(c, &f, r.x, &cand);
         better(c, &cand, p, a);
     }
-    if (!e && r.bound > a->bound)
-        a->bound = o.cost_step * ceil(r.bound / o.cost_step - 1e-6);
-    if (!e && r.status == MILP_OPTIMAL && a->found && (double)a->cost <= r.value + 0.5 * o.cost_step)
+    if (!e)
+        a->bound = fmax(a->bound, whole_cost(c, r.bound));
+    if (!e && r.status == MILP_OPTIMAL && a->found && (double)a->cost <= (r.value + 0.5 * o.cost_step) * f.price)
         a->proved_optimal = 1;
     if (!e && r.status == MILP_INFEASIBLE && !a->found)
         a->proved_infeasible = 1;
@@ -341,11 +359,8 @@ int checkmate_lp_round(const struct checkmate *c, double time_limit_s, uint64_t 
             break;
         struct milp_opts o = { .time_limit_s = left, .relaxed = 1 };
         e = milp_solve(f.m, &o, &r);
-        if (!e && q == 0 && r.status == MILP_OPTIMAL) {
-            double step = (double)cost_step(c);
-            double b = step > 0 ? step * ceil(r.value / step - 1e-6) : r.value;
-            a->bound = b > a->bound ? b : a->bound;
-        }
+        if (!e && q == 0 && r.status == MILP_OPTIMAL)
+            a->bound = fmax(a->bound, whole_cost(c, r.value));
         if (!e && q == 0 && r.status == MILP_INFEASIBLE)
             a->proved_infeasible = 1;
         int rounds = r.x ? 200 : 0;

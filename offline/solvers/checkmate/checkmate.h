@@ -47,6 +47,19 @@ void checkmate_complete(const struct checkmate *c, struct checkmate_plan *p);
 /* Drops holds and computations that nothing uses. Never raises cost or peak. */
 void checkmate_prune(const struct checkmate *c, struct checkmate_plan *p);
 
+/* A schedule as a sequence: nodes in the order they are computed, any number of times each. A result is in memory from
+ * where it is made to its last reader before it is made again. Exact cost and peak (c->fixed included), or -EINVAL if a
+ * reader lacks an input or a node is never computed, -EOVERFLOW past 2^63. */
+int checkmate_sequence(const struct checkmate *c, const int32_t *order, int32_t n, int64_t *cost, int64_t *peak);
+/* Can R and S say it: first computations rise, and what is computed between two of them rises too. */
+int checkmate_staged(const struct checkmate *c, const int32_t *order, int32_t n);
+/* R as a sequence, into order[n * (n + 1) / 2]; returns its length. */
+int32_t checkmate_order(const struct checkmate *c, const struct checkmate_plan *p, int32_t *order);
+
+/* The document `remat solve -o` writes: {"format": "checkmate-schedule-1", "order": [...], "cost", "peak", "budget"}. A new
+ * reference; NULL: no memory. */
+json_t *checkmate_schedule_json(const struct checkmate *c, const int32_t *order, int32_t n, int64_t cost, int64_t peak);
+
 struct checkmate_answer {
     int found, proved_optimal, proved_infeasible;
     int64_t cost, peak;

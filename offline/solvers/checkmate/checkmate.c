@@ -1,10 +1,12 @@
-#include "offline/literature/checkmate.h"
+#include "offline/solvers/checkmate/checkmate.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { NODES_MAX = 2000 };
+
+#define NUMBER_SUM_MAX (INT64_C(1) << 51)
 
 #define AT(c, t, i) ((size_t)(t) * (size_t)(c)->n + (size_t)(i))
 
@@ -19,8 +21,10 @@ void checkmate_free(struct checkmate *c)
     memset(c, 0, sizeof *c);
 }
 
+/* Whole numbers of one kind; their sum stays within NUMBER_SUM_MAX, which doubles hold exactly and n sums of which int64_t. */
 static int read_numbers(const struct json_doc *doc, const char *key, int n, int64_t *out, char *err, size_t err_len)
 {
+    int64_t sum = 0;
     json_t *a = NULL;
     struct json_step at[2] = { { key, 0 }, { NULL, 0 } };
     int r = json_get_array(doc, doc->root, NULL, 0, key, 1, &a, err, err_len);
@@ -30,8 +34,11 @@ static int read_numbers(const struct json_doc *doc, const char *key, int n, int6
         return json_fault(doc, at, 1, err, err_len, "has %zu entries, \"n\" says %d", json_array_size(a), n);
     for (int i = 0; i < n; i++) {
         at[1].index = (size_t)i;
-        if (json_as_int(json_array_get(a, (size_t)i), 0, INT64_C(1) << 40, &out[i]))
-            return json_fault(doc, at, 2, err, err_len, "must be an integer, 0 or more and at most 2^40");
+        if (json_as_int(json_array_get(a, (size_t)i), 0, NUMBER_SUM_MAX, &out[i]))
+            return json_fault(doc, at, 2, err, err_len, "must be an integer, 0 or more and at most 2^51");
+        if (out[i] > NUMBER_SUM_MAX - sum)
+            return json_fault(doc, at, 2, err, err_len, "takes the sum of all past 2^51: divide them by a common factor");
+        sum += out[i];
     }
     return 0;
 }
@@ -200,4 +207,77 @@ void checkmate_prune(const struct checkmate *c, struct checkmate_plan *p)
             else if (p->S[AT(c, t, i)])
                 p->R[AT(c, t, i)] = 0;
         }
+}
+
+int checkmate_sequence(const struct checkmate *c, const int32_t *order, int32_t n, int64_t *cost, int64_t *peak)
+{
+    /* Backwards: held[v] says that something later reads the result of v before it is made again. */
+    unsigned char *held = calloc((size_t)c->n + 1, 1), *made = calloc((size_t)c->n + 1, 1);
+    int64_t use = c->fixed;
+    int rc = held && made ? 0 : -ENOMEM;
+    *cost = 0;
+    *peak = use;
+    for (int32_t k = n - 1; !rc && k >= 0; k--) {
+        const int32_t v = order[k];
+        if (v < 0 || v >= c->n) {
+            rc = -EINVAL;
+            break;
+        }
+        if (__builtin_add_overflow(*cost, c->cost[v], cost))
+            rc = -EOVERFLOW;
+        made[v] = 1;
+        use += held[v] ? 0 : c->mem[v];
+        for (int q = c->dep_at[v]; q < c->dep_at[v + 1]; q++) {
+            const int d = c->dep[q];
+            use += held[d] ? 0 : c->mem[d];
+            held[d] = 1;
+        }
+        *peak = use > *peak ? use : *peak;
+        use -= c->mem[v];
+        held[v] = 0;
+    }
+    for (int v = 0; !rc && v < c->n; v++)
+        if (held[v] || !made[v])
+            rc = -EINVAL;
+    free(held);
+    free(made);
+    return rc;
+}
+
+int checkmate_staged(const struct checkmate *c, const int32_t *order, int32_t n)
+{
+    int32_t stage = 0, last = -1;
+    for (int32_t k = 0; k < n; k++) {
+        if (order[k] > stage || order[k] <= last)
+            return 0;
+        last = order[k];
+        if (order[k] == stage) {
+            stage++;
+            last = -1;
+        }
+    }
+    return stage == c->n;
+}
+
+int32_t checkmate_order(const struct checkmate *c, const struct checkmate_plan *p, int32_t *order)
+{
+    int32_t n = 0;
+    for (int t = 0; t < c->n; t++)
+        for (int i = 0; i <= t; i++)
+            if (p->R[AT(c, t, i)])
+                order[n++] = i;
+    return n;
+}
+
+json_t *checkmate_schedule_json(const struct checkmate *c, const int32_t *order, int32_t n, int64_t cost, int64_t peak)
+{
+    json_t *list = json_array();
+    for (int32_t k = 0; list && k < n; k++)
+        if (json_array_append_new(list, json_integer(order[k]))) {
+            json_decref(list);
+            list = NULL;
+        }
+    return list ? json_pack("{s:s, s:o, s:I, s:I, s:I}", "format", "checkmate-schedule-1", "order", list, "cost",
+                            (json_int_t)cost, "peak", (json_int_t)peak, "budget", (json_int_t)c->budget)
+                : NULL;
 }

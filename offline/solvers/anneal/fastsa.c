@@ -1,0 +1,234 @@
+#include "offline/solvers/anneal/fastsa.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "offline/solvers/anneal/fastsa_first.h"
+#include "offline/solvers/anneal/fsa_move.h"
+#include "offline/solvers/solver.h"
+
+enum { LOOK_EVERY = 1024, SPREAD_EVERY = 16384, LENGTH_MIN = 20000, DOUBLINGS = 5 };
+
+struct fastsa {
+    const struct checkmate *c;
+    struct fsa_row *row;
+    struct fsa_mover mover;
+    double deadline_s, start_s;
+    double give_up_s;   /* stop then if nothing was found */
+    double ideal;       /* every node once */
+    double enough;      /* stop at a schedule that costs no more */
+    int64_t moves, moves_max;
+    int runs;
+    double best_cost;   /* of best; INFINITY: none yet */
+    int32_t *best, n_best;
+};
+
+/* Temperatures in parts of the cost without replays; w in parts of that cost per budget. */
+struct recipe {
+    int paper;
+    double hot, cold, weight, weight_max, sight;
+};
+static const struct recipe recipes[] = {
+    {0, 1e-3, 1e-5, 0.1, 30, 1},    {0, 1e-2, 1e-4, 1, 30, 0.5},  {1, 1e-3, 1e-7, 0, 0, 0.8},
+    {0, 1e-3, 1e-5, 0.1, 30, 0.8},  {0, 1e-2, 1e-5, 0.3, 10, 1},
+};
+enum { N_RECIPES = sizeof recipes / sizeof *recipes };
+
+static inline double energy(const struct fastsa *s, const struct recipe *how, double weight)
+{
+    const struct fsa_row *r = s->row;
+    if (!how->paper)
+        return r->cost + weight * r->excess;
+    return r->excess > 0 ? r->cost * (fsa_peak(r) / r->budget) : r->cost;
+}
+
+static int stop(const struct fastsa *s)
+{
+    const double now = solver_now_s();
+    return (isfinite(s->best_cost) && s->best_cost <= s->enough) || now >= s->deadline_s || (now >= s->give_up_s && !isfinite(s->best_cost)) ||
+           (s->moves_max && s->moves >= s->moves_max);
+}
+
+static void note_best(struct fastsa *s)
+{
+    if (s->row->excess > 0 || s->row->cost >= s->best_cost)
+        return;
+    s->best_cost = s->row->cost;
+    s->n_best = fsa_save(s->row, s->best);
+}
+
+/* One run of `length` moves from the schedule in the row. */
+static int run(struct fastsa *s, const struct recipe *how, int64_t length)
+{
+    struct fsa_row *r = s->row;
+    const double unit = s->ideal / r->budget, steps = (double)length / SPREAD_EVERY;
+    const double up = exp(12 / steps), down = exp(-7.5 / steps);
+    double weight = how->weight * unit, heat = how->hot, now = energy(s, how, weight);
+    s->mover.sight = how->sight;
+    s->runs++;
+    for (int64_t it = 0; it < length; it++, s->moves++) {
+        if (it % LOOK_EVERY == 0) {
+            if (stop(s))
+                return 0;
+            heat = s->ideal * how->hot * pow(how->cold / how->hot, (double)it / (double)length);
+        }
+        if (it % SPREAD_EVERY == 0 && it) {
+            const int rc = fsa_spread(r);
+            if (rc)
+                return rc;
+            weight = fmin(fmax(weight * (r->excess > 0 ? up : down), 0.001 * unit), how->weight_max * unit);
+            now = energy(s, how, weight);
+        }
+        if (!fsa_mutate(&s->mover))
+            continue;
+        const double then = energy(s, how, weight);
+        if (then <= now || fsa_draw(&s->mover) < exp((now - then) / heat)) {
+            now = then;
+            if (r->excess <= 0 && r->cost < s->best_cost) {
+                note_best(s);
+                if (s->best_cost <= s->enough)
+                    return 0;
+            }
+        } else {
+            fsa_undo(&s->mover);
+        }
+    }
+    return 0;
+}
+
+/* Runs until the deadline: fresh ones from the given order, and every third from the best, cooler. */
+static int search(struct fastsa *s, const int32_t *start, int32_t n_start)
+{
+    const int64_t base = 200000 + 2000 * (int64_t)s->c->n;
+    int rc = 0;
+    for (int k = 0, fresh = 0; !rc && !stop(s); k++) {
+        const int again = k % 3 == 2 && isfinite(s->best_cost);
+        int64_t length = base << (k / 3 / 2 < DOUBLINGS ? k / 3 / 2 : DOUBLINGS);
+        struct recipe how = recipes[fresh % N_RECIPES];
+        if (again)
+            how = (struct recipe){0, k % 2 ? 3e-4 : 1.5e-3, 1e-5, 1, 30, k % 4 < 2 ? 0.8 : 0.3};
+        else
+            fresh++;
+        /* a run that cannot end in time would be broken off hot: make the last one fit */
+        const double left = s->deadline_s - solver_now_s();
+        const double per = s->moves ? (solver_now_s() - s->start_s) / (double)s->moves : 0;
+        if (per * (double)length > left)
+            length = (int64_t)(left / per) > LENGTH_MIN ? (int64_t)(left / per) : LENGTH_MIN;
+        rc = again ? fsa_load(s->row, s->best, s->n_best) : fsa_load(s->row, start, n_start);
+        if (!rc) {
+            note_best(s);
+            rc = run(s, &how, length);
+        }
+    }
+    return rc;
+}
+
+static void close_search(struct fastsa *s)
+{
+    fsa_free(s->row);
+    free(s->best);
+}
+
+/* A row for so many items; what was found before is forgotten. */
+static int open_row(struct fastsa *s, int32_t cap, enum fsa_freedom freedom)
+{
+    close_search(s);
+    s->row = fsa_new(s->c, cap);
+    s->best = malloc((size_t)cap * sizeof *s->best);
+    s->best_cost = INFINITY;
+    s->mover.row = s->row;
+    s->mover.freedom = freedom;
+    return s->row && s->best ? 0 : -ENOMEM;
+}
+
+static int32_t room(int64_t items) { return (int32_t)(items < FSA_ITEMS_MAX ? items : FSA_ITEMS_MAX); }
+
+/* No staged schedule was found: first computations in order, replays anywhere, out of a schedule of any order. */
+static int fall_back(struct fastsa *s, const int32_t *given)
+{
+    const int32_t n = s->c->n, cap = room(24 * (int64_t)n + 64);
+    const double now = solver_now_s(), deadline = s->deadline_s;
+    int32_t n_free = 0, n_order = 0, *order = malloc((size_t)cap * sizeof *order), *free_order = NULL;
+    int rc = order ? open_row(s, room(3 * (int64_t)n + 64), FSA_FREE) : -ENOMEM;
+    if (!rc) {
+        s->enough = INFINITY; /* any will do, the sooner the better */
+        s->give_up_s = s->deadline_s = now + 0.6 * (deadline - now);
+        rc = search(s, given, n);
+        s->deadline_s = s->give_up_s = deadline;
+        s->enough = s->ideal;
+        n_free = s->n_best;
+        free_order = s->best;
+        s->best = NULL;
+    }
+    if (!rc && n_free)
+        rc = fastsa_first(s->c, free_order, n_free, order, cap, &n_order);
+    free(free_order);
+    if (!rc && n_order)
+        rc = open_row(s, room(n_order + 2 * (int64_t)n + 64), FSA_FIRSTS);
+    if (!rc && n_order)
+        rc = search(s, order, n_order);
+    free(order);
+    return rc == -ENOSPC ? 0 : rc;
+}
+
+static int in_order(const struct checkmate *c, const int32_t *order, int32_t n)
+{
+    int32_t next = 0;
+    for (int32_t k = 0; k < n && order[k] <= next; k++)
+        next += order[k] == next;
+    return next == c->n;
+}
+
+static int answer(const struct fastsa *s, struct fastsa_answer *out)
+{
+    out->order = malloc((size_t)(s->n_best + 1) * sizeof *out->order);
+    if (!out->order)
+        return -ENOMEM;
+    memcpy(out->order, s->best, (size_t)s->n_best * sizeof *out->order);
+    out->n = s->n_best;
+    const int rc = checkmate_sequence(s->c, out->order, out->n, &out->cost, &out->peak);
+    out->found = !rc && out->peak <= s->c->budget;
+    out->staged = checkmate_staged(s->c, out->order, out->n);
+    out->in_order = in_order(s->c, out->order, out->n);
+    return out->found ? 0 : rc ? rc : -EPROTO;
+}
+
+int fastsa_solve(const struct checkmate *c, const struct fastsa_opts *o, struct fastsa_answer *out)
+{
+    struct fastsa s = {.c = c, .deadline_s = o->deadline_s, .give_up_s = INFINITY, .start_s = solver_now_s(), .moves_max = o->moves};
+    int32_t *given = malloc((size_t)c->n * sizeof *given);
+    memset(out, 0, sizeof *out);
+    s.mover.rng = (o->seed + 1) * 0x9E3779B97F4A7C15ull;
+    s.mover.rng = s.mover.rng ? s.mover.rng : 1;
+    for (int i = 0; given && i < c->n; i++) {
+        given[i] = i;
+        s.ideal += (double)c->cost[i];
+    }
+    s.enough = s.ideal;
+    int rc = given ? open_row(&s, room(3 * (int64_t)c->n + 64), o->reorder ? FSA_FREE : FSA_STAGES) : -ENOMEM;
+    if (!rc && !o->reorder)
+        s.give_up_s = s.start_s + 0.4 * (s.deadline_s - s.start_s);
+    if (!rc)
+        rc = search(&s, given, c->n);
+    if (!rc && !o->reorder && !isfinite(s.best_cost))
+        rc = fall_back(&s, given);
+    if (!rc && isfinite(s.best_cost))
+        rc = answer(&s, out);
+    out->moves = s.moves;
+    out->runs = s.runs;
+    free(given);
+    close_search(&s);
+    if (rc)
+        fastsa_answer_free(out);
+    return rc;
+}
+
+void fastsa_answer_free(struct fastsa_answer *a)
+{
+    free(a->order);
+    a->order = NULL;
+    a->n = 0;
+    a->found = 0;
+}
