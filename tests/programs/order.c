@@ -3,6 +3,7 @@
  * the program says.
  *
  *   foreign_free   a tensor used on two streams is freed on a third that only ever waited for events
+ *   foreign_fresh  the same on streams that were never used before
  *   first_touch    memory given to a tensor that nobody touches is taken back and filled by a copy, while its owner before
  *                  is still being read; one stream
  *   legacy_free    two blocking streams are ordered by a free on the legacy stream between them
@@ -60,30 +61,54 @@ static void look(const char *what, int round, CUdeviceptr p, CUstream s)
     printf("round %d %s %016llx\n", round, what, (unsigned long long)h);
 }
 
-static void foreign_free(void)
+/* What is done once is done: a case does not pause. */
+static void warm_up(CUstream s)
+{
+    CUdeviceptr first = alloc(s);
+    fill(first, 1, s);
+    add(first, first, s);
+    MUST(cuMemFreeAsync(first, s));
+    MUST(cuCtxSynchronize());
+}
+
+static void free_on_third(bool fresh)
 {
     CUstream a = stream(1), b = stream(1), c = stream(1), d = stream(1);
+    warm_up(a);
     for (int r = 0; r < ROUNDS; r++) {
-        CUdeviceptr t = alloc(a), out = alloc(b);
+        if (fresh) { /* never used before, as memory of this size was not: nothing orders them by chance */
+            a = stream(1);
+            b = stream(1);
+            c = stream(1);
+            d = stream(1);
+        }
+        CUdeviceptr t, out = alloc(b), next;
+        size_t bytes = fresh ? BYTES * (size_t)(r + 2) : BYTES;
+        MUST(cuMemAllocAsync(&t, bytes, a));
         fill(t, (uint32_t)r, a);
         after(b, a);
         map(out, t, b);
         after(c, a);
         after(c, b);
         MUST(cuMemFreeAsync(t, c));
-        CUdeviceptr next = alloc(d);
+        MUST(cuMemAllocAsync(&next, bytes, d));
         fill(next, 77, d);
         look("next", r, next, d);
         look("out", r, out, b);
+        look("next again", r, next, d);
         MUST(cuMemFreeAsync(next, d));
         MUST(cuMemFreeAsync(out, b));
         MUST(cuCtxSynchronize());
     }
 }
 
+static void foreign_free(void) { free_on_third(false); }
+static void foreign_fresh(void) { free_on_third(true); }
+
 static void first_touch(void)
 {
     CUstream s = stream(1);
+    warm_up(s);
     CUdeviceptr kept = alloc(s), out = alloc(s);
     fill(kept, 3, s);
     for (int r = 0; r < ROUNDS; r++) {
@@ -112,6 +137,7 @@ static void first_touch(void)
 static void legacy_free(void)
 {
     CUstream a = stream(1), b = stream(0), c = stream(0);
+    warm_up(a);
     CUdeviceptr x = alloc(a), out = alloc(c);
     MUST(cuCtxSynchronize());
     for (int r = 0; r < ROUNDS; r++) {
@@ -151,7 +177,13 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"foreign_free", foreign_free}, {"first_touch", first_touch}, {"legacy_free", legacy_free}, {"legacy_user", legacy_user}};
+    } cases[] = {
+        {"foreign_free", foreign_free},
+        {"foreign_fresh", foreign_fresh},
+        {"first_touch", first_touch},
+        {"legacy_free", legacy_free},
+        {"legacy_user", legacy_user},
+    };
     char path[4096];
     CUmodule m;
     primary_context();
@@ -164,6 +196,6 @@ int main(int argc, char **argv)
             cases[i].run();
             return 0;
         }
-    fprintf(stderr, "usage: order foreign_free | first_touch | legacy_free | legacy_user\n");
+    fprintf(stderr, "usage: order foreign_free | foreign_fresh | first_touch | legacy_free | legacy_user\n");
     return 2;
 }
