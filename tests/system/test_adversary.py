@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""A slice of `make adversary`: programs drawn from seeds, on a device as unkind as its promises allow, under remat as they are
+natively. And that the slice is worth something: the programs have one result without remat, whatever the device does, and under
+remat tensors leave and come back, plans are enforced, and two threads and short-lived streams take part.
+Env: ADVERSARY_COUNT programs (default 600, 100 under a sanitizer)."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import adversary  # noqa: E402
+import harness  # noqa: E402
+
+
+def main():
+    if not os.path.exists(adversary.PROGRAM):
+        print("no simulated GPU built")
+        return 77
+    c = harness.Checks()
+    few = bool(os.environ.get("SAN"))
+    count = int(os.environ.get("ADVERSARY_COUNT", "100" if few else "600"))
+    p = subprocess.run([sys.executable, adversary.__file__, "--count", str(count), "--seed", "1"], capture_output=True, text=True)
+    c.ok(p.returncode == 0 and "%d programs, 0 differ" % count in p.stdout, "under remat", p.stdout[-3000:] + p.stderr[-500:])
+
+    seeds = ["--seeds", "1-%d" % (40 if few else 100)]
+    native, rc, err = adversary.execute(seeds)
+    c.ok(rc == 0 and len(native) == (40 if few else 100), "natively", err)
+    for seed in range(0, 2 if few else 4):
+        got, rc, err = adversary.execute(seeds, ("native", "", "adversary:%d" % seed if seed else "adversary"))
+        c.ok(rc == 0 and got == native, "one result without remat, adversary %d" % seed, err)
+
+    text = "\n".join(adversary.execute(["--seeds", "1-60", "--print"])[0])
+    for word in ("second thread", "free_sync", "on short", "on legacy", "on thread", "on blocking", "call_read", "up_paged", "drop_event",
+                 "poll_event", "fill_part", "copy_sync", "destroy"):
+        c.ok(word in text, "the programs have: " + word)
+    # what is left out takes along what rests on it, and nothing else changes
+    whole = adversary.execute(["--seeds", "3"])[0]
+    less = adversary.execute(["--seeds", "3", "--without", "0-20"])
+    c.ok(less[1] == 0 and less[0] != whole, "steps left out")
+    c.ok(adversary.execute(["--seeds", "x"])[1] == 2 and adversary.execute([])[1] == 2, "usage")
+
+    with tempfile.TemporaryDirectory() as tmp:
+        stats = os.path.join(tmp, "stats")
+        env = dict(os.environ, REMAT_SIMGPU="1", SIMGPU_GRANULARITY="4096", XDG_CACHE_HOME=tmp, LD_LIBRARY_PATH=os.path.join(harness.B, "simgpu"))
+        if harness.RUNTIME:
+            env["LD_PRELOAD"] = harness.RUNTIME
+        subprocess.run([harness.REMAT, "run", "--policy", "plan", "--limit", "200K", "--stats", stats, "--", adversary.PROGRAM, "--seeds", "1-80"],
+                       env=env, capture_output=True, text=True, timeout=300)
+        with open(stats) as f:
+            s = json.load(f)
+    for key, least in (("swaps_in", 100), ("swaps_out", 100), ("iterations", 50), ("iterations_enforced", 0 if few else 1)):
+        c.ok(s[key] >= least, "%s at least %d" % (key, least), str(s))
+    # a program that does differ is reported with its seed, and the exit status says so
+    fake = adversary.differences(["--seeds", "5"], None, [re.sub(r":\w+", ":0", adversary.execute(["--seeds", "5"])[0][0], count=1)])
+    c.ok(len(fake) == 1 and fake[0][0] == 5 and "natively" in fake[0][1], "a difference is seen", str(fake))
+    return c.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

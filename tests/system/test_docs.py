@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""The documentation is true: every block of sh runs, links lead somewhere, and the table of messages has each warning of the
+library's in the library's words, and no other. Argument `packages`: the blocks marked so (make wheel and the like) instead."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.normpath(os.path.join(HERE, "..", ".."))
+B = os.environ.get("B", os.path.join(TOP, "build"))
+failed = []
+
+# What stands in the examples for things that are not here. `python train.py` is a small workload on the simulated GPU.
+SHIMS = {
+    "python": 'case "$1" in train.py) exec "$B/workloads/mlp" --iters 16 --batch 2048 --layers 12 ;; *) exec python3 "$@" ;; esac',
+    "torchrun": 'n=1; while [ $# -gt 1 ]; do [ "$1" = --nproc-per-node ] && n=$2; shift; done\n'
+                'for r in $(seq 0 $((n - 1))); do RANK=$r python "$1" >"rank$r.out" & done; wait',
+    "make": 'exec "$REAL_MAKE" -s -C "$TOP" B="$B" "$@" >/dev/null',
+    "sudo": 'exec "$@"',
+    "sqlite3": 'exec python3 -c "import sqlite3, sys\n'
+               'c = sqlite3.connect(sys.argv[2]).execute(sys.argv[3]); print(*[d[0] for d in c.description], sep=\'|\')\n'
+               'for r in c: print(*r, sep=\'|\')" "$@"',
+}
+
+
+def fail(what):
+    print("FAILED: %s" % what)
+    failed.append(what)
+
+
+def pages():
+    return [os.path.join(TOP, "README.md")] + sorted(glob.glob(os.path.join(TOP, "docs", "*.md")))
+
+
+def blocks(text, info):
+    return [m.group(1) for m in re.finditer(r"^```%s\n(.*?)^```$" % re.escape(info), text, re.S | re.M)]
+
+
+def sandbox(tmp):
+    shims = os.path.join(tmp, "bin")
+    os.makedirs(shims)
+    for name, body in SHIMS.items():
+        path = os.path.join(shims, name)
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\n%s\n" % body)
+        os.chmod(path, 0o755)
+    os.symlink(os.path.join(B, "remat"), os.path.join(shims, "remat"))
+    env = dict(os.environ, PATH=shims + ":" + os.environ["PATH"], B=B, TOP=TOP, REAL_MAKE=shutil.which("make") or "make", HOME=tmp,
+               REMAT_SIMGPU="1", REMAT_STATUS_DIR=os.path.join(tmp, "status"))
+    env.pop("LD_PRELOAD", None)
+    env.pop("MAKEFLAGS", None)
+    return env
+
+
+def run_blocks(info):
+    ran = 0
+    for page in pages():
+        found = blocks(open(page, encoding="utf-8").read(), info)
+        if not found:
+            continue
+        with tempfile.TemporaryDirectory() as tmp:
+            env = sandbox(tmp)
+            work = os.path.join(tmp, "work")
+            os.makedirs(work)
+            open(os.path.join(work, "train.py"), "w").close()
+            for f in glob.glob(os.path.join(TOP, "docs", "example", "*")):
+                shutil.copy(f, work)
+            for block in found: # one page is one session
+                run = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", block], cwd=work, env=env, capture_output=True, text=True,
+                                     stdin=subprocess.DEVNULL, timeout=280)
+                ran += 1
+                if run.returncode:
+                    fail("%s: exit %d:\n%s%s" % (os.path.relpath(page, TOP), run.returncode, block, (run.stdout + run.stderr)[-600:]))
+                elif "Traceback" in run.stderr:
+                    fail("%s: %s" % (os.path.relpath(page, TOP), run.stderr[-600:]))
+    return ran
+
+
+def check_links():
+    for page in pages() + [os.path.join(TOP, "CHANGELOG.md"), os.path.join(TOP, "CONTRIBUTING.md")]:
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", open(page, encoding="utf-8").read()):
+            if "://" not in target and not os.path.exists(os.path.join(os.path.dirname(page), target)):
+                fail("%s links to %s, which is not there" % (os.path.relpath(page, TOP), target))
+
+
+def plain(fmt):
+    """A format of printf's, or a message as the table has it, with every hole as one sign."""
+    fmt = fmt.replace('\\"', '"').replace("%%", "\0")
+    fmt = re.sub(r"%[-+ 0#]*\d*(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?[a-zA-Z]", "…", fmt)
+    return fmt.replace("\0", "%").replace("`", "'").strip()
+
+
+LITERAL = r'((?:\s*"(?:[^"\\]|\\.)*")+)'
+
+
+def strings(text):
+    return [plain("".join(re.findall(r'"((?:[^"\\]|\\.)*)"', m))) for m in re.findall(LITERAL, text)]
+
+
+def check_messages():
+    table = open(os.path.join(TOP, "docs", "troubleshooting.md"), encoding="utf-8").read()
+    rows = [plain(r) for r in re.findall(r"^\| `` ?(.*?) ?`` \|", table, re.M)]
+    warned, known = set(), set()
+    for folder in ("policy", "preload", "tracer", "offline"):
+        for path in glob.glob(os.path.join(TOP, folder, "**", "*.c"), recursive=True):
+            text = open(path, encoding="utf-8").read()
+            known.update(strings(text))
+            for m in re.finditer(r"log_(?:say|once)\s*\(\s*SAY_(?:WARN|ERROR)\s*," + LITERAL, text):
+                warned.add(strings(m.group(1))[0])
+    warned.discard("…")
+    for w in sorted(warned - set(rows)):
+        fail("docs/troubleshooting.md has no row for the warning: %s" % w)
+    for r in rows:
+        if r not in known and not any(r in k for k in known):
+            fail("docs/troubleshooting.md has a message that the program does not know: %s" % r)
+    if len(rows) < 20 or len(warned) < 10:
+        fail("only %d rows, %d warnings: is the table still one?" % (len(rows), len(warned)))
+
+
+def main():
+    if not os.path.exists(os.path.join(B, "remat")):
+        print("no remat: skipped")
+        return 77
+    if os.environ.get("SAN"):
+        print("the docs are tried in ordinary builds")
+        return 77
+    info = "sh" if len(sys.argv) < 2 else "sh " + sys.argv[1]
+    ran = run_blocks(info)
+    if info == "sh":
+        check_links()
+        check_messages()
+        if ran < 15:
+            fail("only %d blocks ran" % ran)
+    print("%d blocks ran" % ran)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
