@@ -10,24 +10,7 @@
 #include "offline/solvers/checkmate/checkmate.h"
 #include "offline/solvers/solver.h"
 
-enum { INST_DEFAULT_S = 30 };
-
-/* What one op alone needs, inputs and result, is a floor in every order. Returns the op that sets it. */
-static int inst_floor(const struct checkmate *c, int64_t *bytes)
-{
-    int at = 0;
-    *bytes = 0;
-    for (int i = 0; i < c->n; i++) {
-        int64_t need = c->fixed + c->mem[i];
-        for (int q = c->dep_at[i]; q < c->dep_at[i + 1]; q++)
-            need += c->mem[c->dep[q]];
-        if (need > *bytes) {
-            *bytes = need;
-            at = i;
-        }
-    }
-    return at;
-}
+enum { INST_DEFAULT_S = 30, INST_SETS = 256 };
 
 static double inst_cpu_s(void)
 {
@@ -57,17 +40,19 @@ static int inst_solve(const struct json_doc *doc, const struct solver_opts *opts
                                   .reorder = opts->reorder,
                                   .deadline_s = start + (opts->time_limit_s > 0 ? opts->time_limit_s : INST_DEFAULT_S)};
     struct fastsa_answer a = {0};
-    int64_t floor_bytes;
-    const int floor_op = inst_floor(&c, &floor_bytes);
+    int node = -1;
+    const int hopeless = checkmate_hopeless_node(&c, INST_SETS, &node);
     out->integral = 1;
     out->value = out->peak = NAN;
     out->bound = 0; /* every node once */
     for (int i = 0; i < c.n; i++)
         out->bound += (double)c.cost[i];
-    if (floor_bytes > c.budget) {
+    if (hopeless < 0) {
+        rc = hopeless;
+    } else if (hopeless) {
         out->bound = NAN;
-        snprintf(out->message, sizeof out->message, "no schedule fits: node %d alone needs %lld, the budget is %lld", floor_op,
-                 (long long)floor_bytes, (long long)c.budget);
+        snprintf(out->message, sizeof out->message, "no schedule of any order fits: node %d cannot be computed within %lld", node,
+                 (long long)c.budget);
     } else {
         rc = fastsa_solve(&c, &o, &a);
         if (!rc && a.found)
@@ -79,7 +64,7 @@ static int inst_solve(const struct json_doc *doc, const struct solver_opts *opts
         out->solve_seconds = solver_now_s() - start;
         out->extra = json_pack("{s:I, s:b, s:b, s:b, s:i, s:I, s:i, s:f}", "budget", (json_int_t)c.budget, "reordered",
                                opts->reorder && a.found && !a.in_order, "staged", a.found && a.staged, "proved_infeasible",
-                               floor_bytes > c.budget, "replays", a.found ? a.n - c.n : 0, "moves", (json_int_t)a.moves,
+                               hopeless > 0, "replays", a.found ? a.n - c.n : 0, "moves", (json_int_t)a.moves,
                                "runs", a.runs, "cpu_seconds", inst_cpu_s() - cpu);
     }
     fastsa_answer_free(&a);

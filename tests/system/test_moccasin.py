@@ -165,6 +165,16 @@ def main():
     if have:
         for name, reorder, at_most in ROWS:
             print(row(name, reorder, at_most))
+        # half of RL1's peak: one op's inputs cannot be brought together, in any order
+        with open(os.path.join(ANCHORS, "moccasin", "RL1_90.json")) as f:
+            half = json.load(f)
+        half["budget"] = 23159
+        with tempfile.TemporaryDirectory() as tmp:
+            path = os.path.join(tmp, "RL1_50.json")
+            with open(path, "w") as f:
+                json.dump(half, f)
+            _, said = solve(path, seconds=2, extra=["--reorder"])
+        assert said["proved_infeasible"] and not said["feasible"], said
         for name in ("paper_toy", "chain_L50_s1"):
             for solver in ("chain", "chain-float"):
                 solve(os.path.join(ANCHORS, "rotor", name + ".json"), solver=solver)

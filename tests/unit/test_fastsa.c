@@ -225,6 +225,57 @@ START_TEST(given_order_out_of_any)
 }
 END_TEST
 
+/* Can every node be computed within the budget: all sets of results, forwards. */
+static int oracle_computable(const struct checkmate *c)
+{
+    unsigned char *seen = calloc((size_t)1 << c->n, 1);
+    int32_t *queue = malloc(((size_t)1 << c->n) * sizeof *queue), head = 0, tail = 0, all = 0;
+    ck_assert(seen && queue);
+    seen[0] = 1;
+    queue[tail++] = 0;
+    while (head < tail) {
+        const int32_t set = queue[head++];
+        int64_t bytes = c->fixed;
+        for (int i = 0; i < c->n; i++)
+            bytes += set >> i & 1 ? c->mem[i] : 0;
+        all |= set;
+        for (int i = 0; i < c->n; i++) {
+            int32_t next = set ^ (1 << i);
+            int ready = 1;
+            for (int q = c->dep_at[i]; q < c->dep_at[i + 1]; q++)
+                ready &= set >> c->dep[q] & 1;
+            if (seen[next] || (!(set >> i & 1) && (!ready || bytes + c->mem[i] > c->budget)))
+                continue;
+            seen[next] = 1;
+            queue[tail++] = next;
+        }
+    }
+    free(seen);
+    free(queue);
+    return all == (1 << c->n) - 1;
+}
+
+START_TEST(hopeless_is_exact_where_everything_can_be_looked_at)
+{
+    int none = 0, some = 0, beyond_one_op = 0;
+    for (int round = 0; round < 2000; round++) {
+        struct checkmate c;
+        int node = -1;
+        instance(6 + draw(7), 0, 1, &c);
+        const int64_t one_op = c.budget;
+        c.budget += draw(4) - 1;
+        const int can = oracle_computable(&c), hopeless = checkmate_hopeless_node(&c, 5000, &node), quick = checkmate_hopeless_node(&c, 8, &node);
+        ck_assert_msg(can == !hopeless, "round %d: %d %d", round, can, hopeless);
+        ck_assert(!quick || hopeless);
+        none += !can;
+        some += can;
+        beyond_one_op += !can && c.budget >= one_op;
+        checkmate_free(&c);
+    }
+    ck_assert_msg(none > 40 && some > 40 && beyond_one_op > 2, "%d %d %d", none, some, beyond_one_op);
+}
+END_TEST
+
 START_TEST(costs_as_large_as_flops_and_no_larger)
 {
     static const struct {
@@ -268,6 +319,7 @@ int main(void)
     tcase_add_test(t, sequence_counts_as_stages_do);
     tcase_add_test(t, answers_equal_the_exact_search);
     tcase_add_test(t, given_order_out_of_any);
+    tcase_add_test(t, hopeless_is_exact_where_everything_can_be_looked_at);
     tcase_add_test(t, costs_as_large_as_flops_and_no_larger);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -60,6 +60,10 @@ int32_t checkmate_order(const struct checkmate *c, const struct checkmate_plan *
  * reference; NULL: no memory. */
 json_t *checkmate_schedule_json(const struct checkmate *c, const int32_t *order, int32_t n, int64_t cost, int64_t peak);
 
+/* 1 and a node that cannot be computed within the budget in any order, however often anything is computed; 0: none was
+ * found, looking at sets_max sets of results for each node; -ENOMEM. */
+int checkmate_hopeless_node(const struct checkmate *c, int sets_max, int *node);
+
 struct checkmate_answer {
     int found, proved_optimal, proved_infeasible;
     int64_t cost, peak;
