@@ -12,7 +12,7 @@ static const struct option_row run_rows[] = {
     {"solver", 0, "NAME", SOLVERS, "auto", "solver that makes the plan"},
     {"trace-out", 0, "FILE", NULL, NULL, "write the recorded iteration, an opgraph-1 file"},
     {"host-swap", 0, "SIZE", NULL, "half of what the host has free", "pinned host memory the fallback may use"},
-    {"verify", 0, "WHEN", "off|sample|always", NULL, "compare rebuilt tensors with what they were"},
+    {"verify", 0, "WHEN", "off|sample|always", "sample", "compare rebuilt tensors with what they were"},
     {"stats", 0, "FILE", NULL, NULL, "write statistics at exit, a JSON object"},
     {0}};
 

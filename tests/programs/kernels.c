@@ -274,6 +274,17 @@ static void k_rare(const simgpu_launch *l, void *const *params)
     }
 }
 
+/* as map, until it has been called often: what it makes of the same arguments is another thing then, every time */
+static void k_drift(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    static u32 calls;
+    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32), k = P(3, u32), often = P(4, u32);
+    u32 c = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + k) + (c > often ? c : 0);
+}
+
 #define ROW(name, n, run, cost, ...) {name, n, (const size_t[]){__VA_ARGS__}, run, cost}
 static const simgpu_kernel kernels[] = {
     ROW("map", 5, k_map, c_map, 8, 8, 4, 4, 4),
@@ -296,6 +307,7 @@ static const simgpu_kernel kernels[] = {
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
     ROW("await", 3, k_await, NULL, 8, 8, 4),
     ROW("rare", 5, k_rare, NULL, 8, 8, 8, 4, 4),
+    ROW("drift", 5, k_drift, c_map, 8, 8, 4, 4, 4),
     ROW("sum", 3, k_sum, NULL, 8, 8, 4),
 };
 __attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {SIMGPU_ABI, sizeof kernels / sizeof *kernels, kernels};

@@ -9,6 +9,7 @@
  *   await      a kernel waits for a word that the program sets after its next call
  *   value      a stream waits for such a word (cuStreamWaitValue32)
  *   capture    a stream is captured in every iteration
+ *   drift      a kernel that repeats itself for long, and then no more
  *   rare       an output that is written for certain data only
  */
 #include "tests/programs/list_args.h"
@@ -17,7 +18,7 @@
 enum { LAYERS = 12, WORDS = 131072 };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word;
 static CUstream stream, other;
 static uint32_t *host_word;
@@ -78,6 +79,9 @@ static void layer(int i, int iter)
         CUdeviceptr space = make(WORDS);
         LAUNCH(f_work, stream, &act[i + 1], &act[i], &space, &n, &used);
         drop(space);
+    } else if (is("drift")) {
+        uint32_t own = (uint32_t)i, often = 500;
+        LAUNCH(f_drift, stream, &act[i + 1], &act[i], &n, &own, &often);
     } else if (is("rare")) {
         uint32_t value = 5;
         LAUNCH(f_rare, stream, &act[i + 1], &act[i], &seen, &n, &value);
@@ -186,6 +190,7 @@ int main(int argc, char **argv)
     f_work = kernel(m, "work");
     f_await = kernel(m, "await");
     f_rare = kernel(m, "rare");
+    f_drift = kernel(m, "drift");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));

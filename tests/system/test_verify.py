@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Comparing never ends: a kernel that stops repeating itself long after rehearsal stops the program, by name; all of a plan's
+rebuilt values are compared within sixteen iterations; it costs less than one part in a hundred of device time."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+checks = harness.Checks()
+LEARNING = os.path.join(harness.B, "programs", "learning")
+
+
+def learning(case, iterations, *options):
+    return harness.run([LEARNING, case, str(iterations)], ["--policy", "plan", "--limit", "60%"] + list(options),
+                       {"SIMGPU_MEM": "16M", "SIMGPU_GRANULARITY": "64K"})
+
+
+def drift():
+    quiet = learning("drift", 60, "--verify", "off")
+    checks.ok(quiet.rc == 0 and quiet.stats.get("iterations_enforced", 0) > 20, "drift, nobody looks: runs under a plan to its end",
+              "%s %s %s" % (quiet.rc, quiet.stats, quiet.err[-500:]))
+    seen = learning("drift", 120)
+    lines = seen.out.count("iter ")
+    checks.ok(seen.rc != 0 and "can no longer be trusted" in seen.err and "(drift)" in seen.err, "drift: stopped, the kernel named",
+              "%s %s" % (seen.rc, seen.err[-800:]))
+    # 500 calls are over after 42 iterations at most; sixteen more compare everything, and two until the host looks
+    checks.ok(lines <= 42 + 16 + 2, "drift: within sixteen iterations", "%d iterations" % lines)
+
+
+def all_in_turn(name):
+    native = harness.run([name, "--iters", "4"])
+    limit = native.peak // 2
+    out = {}
+    for verify in ("off", "sample"):
+        out[verify] = harness.run([name, "--iters", "40"], ["--policy", "plan", "--limit", limit, "--verify", verify])
+    off, on = out["off"].stats, out["sample"].stats
+    enforced = on.get("iterations_enforced", 0)
+    a_round = on.get("replays", 0) / max(1, enforced + 1) # a replay makes one value at least
+    rounds = enforced // 16
+    in_force = on.get("verify_checked", 0) - off.get("verify_checked", 0)
+    checks.ok(rounds >= 1 and in_force >= rounds * a_round, "%s: every rebuilt value within sixteen iterations" % name,
+              "%d compared in %d iterations of %.0f replays" % (in_force, enforced, a_round))
+    checks.ok(on.get("verify_failed") == 0, "%s: nothing differs" % name, str(on))
+    ratio = on.get("device_ns_per_iteration", 0) / max(1, off.get("device_ns_per_iteration", 1))
+    checks.ok(0 < ratio < 1.01, "%s: less than 1 %% of device time" % name, "%.4f" % ratio)
+    print("%s: %.3f %% of device time, %d values compared in %d iterations" % (name, 100 * (ratio - 1), in_force, enforced))
+
+
+drift()
+all_in_turn("mlp")
+sys.exit(checks.end())
