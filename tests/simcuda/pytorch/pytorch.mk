@@ -10,3 +10,14 @@ PYTORCH_VERSION := $(if $(filter command line environment,$(origin VERSION)),$(V
 .PHONY: pytorch
 pytorch: $(DEPS_STAMP)
 	@bash tests/simcuda/pytorch/install.sh $(ABS_B)/pytorch "$(PYTORCH_VERSION)" "$(if $(PYTORCH_DIR),$(abspath $(PYTORCH_DIR)))"
+
+# The operators against CPU PyTorch first: nothing is asked of remat before the kernels are known to be right.
+.PHONY: test-pytorch demo-pytorch test-ops
+test-ops: pytorch
+	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
+	@REMAT_SIMGPU=1 $(B)/remat run --policy off -- $(B)/pytorch/bin/python tests/simcuda/ops/run.py
+test-pytorch: test-ops
+	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py
+demo-pytorch: pytorch
+	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
+	@B=$(ABS_B) python3 tests/simcuda/models/demo.py

@@ -1,0 +1,80 @@
+"""Runs models/train.py natively or under remat on the simulated device, and reads back what came out.
+
+The device is scaled down so that small models take the time of large ones: arithmetic, memory and host bandwidth in the
+proportions of a real card, and pages of 256 KiB."""
+import concurrent.futures
+import dataclasses
+import json
+import os
+import re
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DEVICE = {'SIMGPU_FLOPS': '2e12', 'SIMGPU_BW': '150e9', 'SIMGPU_HOST_BW': '2.5e9', 'SIMGPU_GRANULARITY': '256K'}
+MIB = 1 << 20
+
+
+@dataclasses.dataclass
+class Result:
+    name: str
+    code: int
+    log: str           # where everything that it printed lies
+    losses: list
+    checksum: str
+    held_bytes: int
+    seconds: list      # wall time of each iteration, with --times
+    peak_bytes: int    # the device's high-water mark
+    device_ns: int
+    stats: dict        # what remat said with --stats
+
+    def same_as(self, other):
+        return bool(self.losses) and self.losses == other.losses and self.checksum == other.checksum
+
+
+def build_dir():
+    return os.path.abspath(os.environ.get('B', 'build'))
+
+
+def read_json(path):
+    try:
+        with open(path) as f:
+            return json.load(f)
+    except (OSError, ValueError):
+        return {}
+
+
+def run(name, train, remat=('--policy', 'off'), env=None, timeout=600):
+    """One run; train: arguments of train.py, remat: arguments of `remat run`."""
+    b = build_dir()
+    out = os.path.join(b, 'pytorch-test', re.sub(r'[^\w.-]+', '_', name))
+    os.makedirs(os.path.dirname(out), exist_ok=True)
+    files = {k: f'{out}.{k}' for k in ('log', 'device', 'stats')}
+    for f in files.values():
+        if os.path.exists(f):
+            os.remove(f)
+    command = [os.path.join(b, 'remat'), 'run', *remat]
+    if tuple(remat) != ('--policy', 'off'):
+        command += ['--stats', files['stats']]
+    command += ['--', os.path.join(b, 'pytorch', 'bin', 'python'), os.path.join(HERE, 'train.py'), *train]
+    full = dict(os.environ, REMAT_SIMGPU='1', SIMGPU_STATS=files['device'], **DEVICE)
+    full.update(env or {})
+    with open(files['log'], 'w') as log:
+        log.write(' '.join(f'{k}={v}' for k, v in dict(DEVICE, REMAT_SIMGPU='1', **(env or {})).items()) + ' ' + ' '.join(command) + '\n')
+        log.flush()
+        try:
+            code = subprocess.run(command, env=full, stdout=log, stderr=log, stdin=subprocess.DEVNULL, timeout=timeout).returncode
+        except subprocess.TimeoutExpired:
+            code = -1
+            log.write(f'stopped after {timeout} s\n')
+    text = open(files['log'], errors='replace').read()
+    device = read_json(files['device'])
+    found = lambda what: re.findall(what, text, re.M)
+    return Result(name, code, files['log'], found(r'^loss \d+ (\S+)'), (found(r'^checksum (\S+)') or [''])[0],
+                  int((found(r'^held (\d+)') or [0])[0]), [float(s) for s in found(r'^loss .* ([\d.]+) s$')],
+                  int(device.get('peak_physical_bytes', 0)), int(device.get('device_ns', 0)), read_json(files['stats']))
+
+
+def run_all(jobs, workers=None):
+    """[(function, args...)] in parallel, results in order."""
+    with concurrent.futures.ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+        return [f.result() for f in [pool.submit(*j) for j in jobs]]
