@@ -266,12 +266,16 @@ START_TEST(which_code_is_taken)
     listen_to_stderr();
     fat = made_fat(fat, 1, 90, ptx, sizeof ptx, 0);
     CUresult only_ptx = cuModuleLoadData(&m, fat.at);
+    struct made_image minor = made_fat((struct made_image){ NULL, 0 }, 2, 86, c.at, c.n, 0);
+    CUresult newer_minor = cuModuleLoadData(&m, minor.at);
+    free(minor.at);
     more = made_fat(fat, 2, 90, c.at, c.n, 0);
     free(fat.at);
     CUresult too_new = cuModuleLoadData(&m, more.at);
     CUresult text_alone = cuModuleLoadDataEx(&m, ptx, 0, NULL, NULL);
     const char *said = heard();
     FAILS(only_ptx, CUDA_ERROR_NO_BINARY_FOR_GPU);
+    FAILS(newer_minor, CUDA_ERROR_NO_BINARY_FOR_GPU);
     FAILS(too_new, CUDA_ERROR_NO_BINARY_FOR_GPU);
     FAILS(text_alone, CUDA_ERROR_NO_BINARY_FOR_GPU);
     ck_assert_msg(strstr(said, "no machine code for sm_80; it has: PTX for sm_90\n"), "said %s", said);
