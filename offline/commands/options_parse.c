@@ -53,7 +53,9 @@ const char *options_hint(const char *typed, const char *words, char *to, size_t 
 {
     char word[WORD + 1];
     options_nearest(typed, words, word, sizeof word);
-    snprintf(to, room, *word ? "; did you mean \"%s\"?" : "", word);
+    *to = '\0';
+    if (*word)
+        snprintf(to, room, "; did you mean \"%s\"?", word);
     return to;
 }
 

@@ -1,0 +1,28 @@
+/* export.h: what the exporters share: an iteration under a plan, judged, and where it is written.
+ *
+ * Threads: one export belongs to one thread. Errors: 0 or -ENOMEM; failed writes show in the stream.
+ */
+#ifndef REMAT_OFFLINE_EXPORT_H
+#define REMAT_OFFLINE_EXPORT_H
+
+#include <stdio.h>
+
+#include "offline/model/graph.h"
+#include "offline/model/plan.h"
+
+struct export {
+    const struct graph *g;
+    const struct plan *plan;
+    int64_t *use_bytes;  /* [n_steps] */
+    double *clock_ns;    /* [n_steps] compute clock at the end of each step */
+    const char *out;
+    FILE *f;
+};
+
+/* A JSON string, quotes included. */
+void export_string(FILE *f, const char *s);
+
+/* A memory snapshot as PyTorch's viewer reads it: a pickle, or JSON if x->out ends in .json. */
+int export_memory_viz(struct export *x);
+
+#endif
