@@ -1,10 +1,15 @@
 /* The solver `auto`: what a user gets.
  *
- * Two threads share the time. One anneals, exactly as the solver `anneal` would. The other runs the other solvers, each
- * for a slice, since any of them may know the graph's shape better than chance does, and then anneals from their plans.
- * What comes back is the cheapest plan of all; each was judged by the simulator, so none is dearer than what one of our
- * solvers finds in that time. */
+ * Without copies to the host: the covering program's plans on a ladder of limits (cover/ladder.h). Work is counted, so the same
+ * trace and limit give the same plan on any machine, a larger limit never a dearer one, and the proved bound comes with
+ * it. A time limit, if one is given, is kept, at the price of that promise where it strikes.
+ *
+ * With copies the program has no answer, and two threads share the time. One anneals, exactly as the solver `anneal` would.
+ * The other takes the plan of the ladder and those of the other solvers, each with a slice of the time, since any of them may
+ * know the graph's shape better than chance does, and then anneals from them. The cheapest plan of all wins; each
+ * was judged by the simulator. */
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +17,10 @@
 #include "offline/solvers/anneal/anneal_solve.h"
 #include "offline/commands/cli.h"
 #include "offline/model/sim.h"
+#include "offline/solvers/cover/ladder.h"
 
-enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 8, AUTO_SEEDS = 8 };
+enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 8, AUTO_SEEDS = 9 };
+#define AUTO_COVER_SHARE 0.3
 
 /* In the order of how much they tend to find for their time. Shares are of the whole time limit. */
 static const struct {
@@ -22,6 +29,8 @@ static const struct {
     int32_t max_ops; /* beyond which it is not worth its time; 0: none */
 } auto_stages[] = {{"dtr", 0.05, 0},    {"mincut", 0.12, 0}, {"chen-greedy", 0.05, 0},
                    {"milp", 0.25, 100}, {"chain", 0.12, 0},  {"chain-float", 0.12, 0}};
+
+static void auto_forget(void *ladder) { ladder_free(ladder); }
 
 struct auto_side {
     const struct graph *g;
@@ -51,12 +60,48 @@ static void auto_judge(struct auto_side *a, int rc, const struct plan *p, const 
         snprintf(a->rep.message, sizeof a->rep.message, "%s", r->message);
 }
 
+/* The ladder's plan, within the time. */
+static int auto_climb(const struct graph *g, const struct solver_opts *opts, double deadline_s, struct plan *out, struct solver_report *rep)
+{
+    struct ladder *l = opts->memo ? opts->memo->what : NULL, *own = NULL;
+    struct cover_bound b;
+    struct sim_result r;
+    if (!l && !(l = own = ladder_new(g)))
+        return -ENOMEM;
+    int rc = ladder_plan(l, opts->limit_bytes, deadline_s, out, &b);
+    memset(rep, 0, sizeof *rep);
+    rep->proved_infeasible = b.impossible && !opts->offload;
+    if (rc == -ENOSPC)
+        snprintf(rep->message, sizeof rep->message, "%s", b.impossible ? "proved: no plan without copies to the host fits" : "none found");
+    if (!rc)
+        rc = sim_run(g, out, opts->limit_bytes, &r);
+    if (!rc && !r.ok)
+        rc = -EPROTO;
+    if (!rc) {
+        rep->planned_ns = r.ns;
+        rep->peak_bytes = r.peak_bytes;
+        rep->bound_ns = opts->offload ? 0 : (double)g->total_ns + fmin(b.ns, (double)(r.ns - g->total_ns));
+        rep->proved_optimal = !opts->offload && b.ns >= (double)(r.ns - g->total_ns);
+    }
+    if (own && opts->memo) {
+        opts->memo->what = own;
+        opts->memo->drop = auto_forget;
+    } else {
+        ladder_free(own);
+    }
+    return rc;
+}
+
 static void auto_others(struct auto_side *a)
 {
     struct plan seeds[AUTO_SEEDS] = {0}, last = {0};
     const struct plan *seed_at[AUTO_SEEDS];
     struct solver_report r;
     int n_seeds = 0;
+    if (!auto_climb(a->g, &a->opts, solver_now_s() + AUTO_COVER_SHARE * a->opts.time_limit_s, &seeds[0], &r)) {
+        auto_take(a, &seeds[0], &r);
+        seed_at[n_seeds++] = &seeds[0];
+    }
     for (size_t k = 0; k < sizeof auto_stages / sizeof *auto_stages; k++) {
         const struct solver *s = solver_find(auto_stages[k].name);
         struct solver_opts o = a->opts;
@@ -116,21 +161,36 @@ static int auto_both(const struct graph *g, const struct solver_opts *opts, doub
     return own.rc;
 }
 
+static int auto_offload(const struct graph *g, struct solver_opts *o, struct plan *out, struct solver_report *rep)
+{
+    o->time_limit_s = o->time_limit_s > 0 ? o->time_limit_s : AUTO_DEFAULT_S;
+    o->memo = NULL; /* threads do not share one */
+    const double deadline_s = solver_now_s() + o->time_limit_s;
+    const int rc = auto_both(g, o, deadline_s, out, rep);
+    const int late = solver_now_s() >= deadline_s;
+    rep->proved_infeasible = 0;
+    if (!rc && late)
+        snprintf(rep->message, sizeof rep->message, "time is up (%.1f s): the best plan so far", o->time_limit_s);
+    return rc == -ENOSPC && late ? -ETIME : rc;
+}
+
 static int solve_auto(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
 {
     struct solver_opts o = *opts;
     const struct solver *none = solver_find("none");
-    o.time_limit_s = opts->time_limit_s > 0 ? opts->time_limit_s : AUTO_DEFAULT_S;
-    const double deadline_s = solver_now_s() + o.time_limit_s;
     if (none && !solver_run(none, g, &o, out, rep)) {
         rep->proved_optimal = 1;
+        rep->bound_ns = (double)g->total_ns;
         return 0;
     }
-    const int rc = auto_both(g, &o, deadline_s, out, rep);
-    const int late = solver_now_s() >= deadline_s;
+    if (o.offload)
+        return auto_offload(g, &o, out, rep);
+    const double deadline_s = o.time_limit_s > 0 ? solver_now_s() + o.time_limit_s : 0;
+    int rc = auto_climb(g, &o, deadline_s, out, rep);
+    const int late = deadline_s > 0 && solver_now_s() >= deadline_s;
     if (!rc && late)
         snprintf(rep->message, sizeof rep->message, "time is up (%.1f s): the best plan so far", o.time_limit_s);
-    return rc == -ENOSPC && late ? -ETIME : rc;
+    return rc == -ENOSPC && late && !rep->proved_infeasible ? -ETIME : rc;
 }
 
 const struct solver solver_auto = {"auto", "everything that fits the time, the best plan wins", solve_auto};

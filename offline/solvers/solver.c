@@ -100,6 +100,13 @@ const struct instance_solver *instance_find(const char *format, const char *name
     return NULL;
 }
 
+void solver_memo_free(struct solver_memo *m)
+{
+    if (m->what)
+        m->drop(m->what);
+    m->what = NULL;
+}
+
 double solver_now_s(void)
 {
     struct timespec t;

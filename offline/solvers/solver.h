@@ -30,7 +30,17 @@ struct solver_opts {
     int slots;              /* memory slots of the chain programs; 0: chosen by the solver */
     int reorder;            /* the program's own ops may be reordered (instances only; a plan may never) */
     int progress;           /* standard error is a terminal and nobody asked for silence: see cli_progress */
+    struct solver_memo *memo; /* the caller's, for several limits on one graph: what a solver wants to remember from one call
+                                 to the next; NULL: nothing */
 };
+
+/* Zeroed by its owner before the first call, handed to calls on one graph and with one set of options but for the limit, and
+ * freed with solver_memo_free before the graph is. */
+struct solver_memo {
+    void *what;
+    void (*drop)(void *what);
+};
+void solver_memo_free(struct solver_memo *m);
 
 struct solver_report {
     int64_t peak_bytes, planned_ns; /* of the plan, as sim_run judged it */

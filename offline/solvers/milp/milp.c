@@ -235,6 +235,10 @@ static int solve_here(const struct milp *m, const struct milp_opts *o, double se
         set_real(cbc, "allowableGap", 0.999 * o->cost_step);
     if (o->cutoff > 0)
         set_real(cbc, "cutoff", o->cutoff);
+    if (o->max_nodes > 0)
+        set_real(cbc, "maxNodes", o->max_nodes);
+    if (o->ratio_gap > 0)
+        set_real(cbc, "ratioGap", o->ratio_gap);
     if (o->start && !o->relaxed)
         e = warm_start(m, cbc, o->start);
     if (e)
@@ -256,7 +260,7 @@ static int solve_here(const struct milp *m, const struct milp_opts *o, double se
         r->status = MILP_INFEASIBLE;
         return e;
     }
-    if (r->x && Cbc_isProvenOptimal(cbc)) {
+    if (r->x && Cbc_isProvenOptimal(cbc) && o->ratio_gap == 0) {
         r->status = MILP_OPTIMAL;
         r->bound = r->value;
     } else {

@@ -51,6 +51,8 @@ struct milp_opts {
     const double *start;  /* n_cols values, of which the integer columns are a feasible start; NULL */
     double cost_step;     /* every integral solution's value is a multiple of this; 0: not known */
     double cutoff;        /* only solutions below this matter; 0: no cutoff */
+    int max_nodes;        /* of the search; 0: no limit. Unlike time, the same on every machine */
+    double ratio_gap;     /* a solution this near the bound, relatively, is good enough; 0: CBC's own */
 };
 
 int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r);

@@ -1,0 +1,254 @@
+/* Proposals, and what the simulator says to them. */
+#include "offline/solvers/cover/cover.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "offline/solvers/cover/cover_milp.h"
+#include "offline/solvers/milp/milp_model.h"
+#include "offline/solvers/mincut/mincut.h"
+#include "offline/solvers/solver.h"
+
+enum {
+    ROUNDS = 6,       /* of the program over several instants */
+    SPARED = 1,       /* of these, after room was spared */
+    SPARE_MOST = 20,  /* part of the limit that may be */
+    NODES = 40,       /* of CBC's search in each */
+    CBC_SAFETY_S = 20,
+    CBC_OPS = 8000,   /* beyond which only single instants are looked at */
+    DIAL = 24,        /* budgets tried at a single instant, each ... */
+    DIAL_STEP = 200,  /* ... this part of the limit below the one before */
+    EXACT_OPS = 64,   /* up to which all schedules are searched */
+    EXACT_SAFETY_S = 2
+};
+static const double near_enough = 2e-4; /* of the iteration's time: nothing left worth a search */
+
+struct proposal {
+    struct cover *c;
+    struct mincut_try t;
+    uint8_t *choice; /* [n_gaps] */
+    int64_t limit_bytes;
+    struct plan *best;
+    struct sim_result *r; /* of best; ok: there is one */
+    struct cover_bound *b;
+};
+
+static int settled(const struct proposal *p)
+{
+    const double gap = (double)(p->r->ns - p->c->g->total_ns) - p->b->ns;
+    return p->r->ok && gap <= near_enough * (double)p->c->g->total_ns;
+}
+
+static int late(const struct cover *c) { return c->deadline_s > 0 && solver_now_s() >= c->deadline_s; }
+
+/* The plan of the last trial, filled, if it is better. */
+static int offer(struct proposal *p)
+{
+    struct sim_result r;
+    if (!p->t.r.ok || p->t.r.peak_bytes > p->limit_bytes)
+        return 0;
+    int rc = sched_fill(p->c->s, &p->t.plan, p->limit_bytes, &r);
+    if (rc || !r.ok || r.peak_bytes > p->limit_bytes || (p->r->ok && r.ns >= p->r->ns))
+        return rc;
+    *p->r = r;
+    return plan_copy(p->best, &p->t.plan);
+}
+
+/* Decisions over gap k of value v from whether it is in memory at the instants inside the gap: held at all of them: kept;
+ * else dropped, a tail that is held at none with nothing left of it. */
+static void decide(struct proposal *p, int32_t k, int held, int instants)
+{
+    const int tail = p->c->s->gaps[k].tail;
+    if (instants)
+        p->choice[k] = held == instants ? SCHED_KEEP : tail && !held ? SCHED_SHUN : SCHED_DROP;
+}
+
+static int try_point(struct proposal *p, const struct cover_cut *cut, const struct cover_point *at)
+{
+    const struct sched *s = p->c->s;
+    sched_default(s, p->choice);
+    for (int32_t i = 0; i < cut->n_vals; i++)
+        for (int32_t k = s->gap_at[cut->val[i]]; k < s->gap_at[cut->val[i] + 1]; k++)
+            if (s->gaps[k].from <= cut->op && s->gaps[k].to > cut->op)
+                decide(p, k, at->state[i] == COVER_HELD, 1);
+    const int rc = mincut_trial(&p->t, p->choice);
+    return rc ? rc : offer(p);
+}
+
+/* At each of the best instants, the corner within the limit and those further down. */
+static int single_instants(struct proposal *p)
+{
+    int rc = 0;
+    for (int i = 0; i < p->b->n_top && !rc && !settled(p); i++) {
+        struct cover_cut *cut = p->c->cut[p->b->top[i]];
+        int64_t held = INT64_MAX;
+        for (int d = 0; d < DIAL && !rc && !late(p->c); d++) {
+            struct cover_verdict v;
+            rc = cover_cut_solve(cut, p->limit_bytes - p->limit_bytes / DIAL_STEP * d, &v);
+            if (rc || v.impossible)
+                break;
+            if (cut->points[v.point].held_bytes == held)
+                continue;
+            held = cut->points[v.point].held_bytes;
+            rc = try_point(p, cut, &cut->points[v.point]);
+        }
+    }
+    return rc;
+}
+
+/* ---- several instants ------------------------------------------------------------------------------------------ */
+
+struct instants {
+    struct cover_cut *cut[COVER_INSTANTS_MAX];
+    int64_t spare[COVER_INSTANTS_MAX];
+    int n, spared; /* times that room was spared at one of them */
+};
+
+static int add_instant(struct cover *c, struct instants *in, int32_t op)
+{
+    int at = in->n;
+    if (!c->cut[op] && !(c->cut[op] = cover_cut_new(c->g, op)))
+        return -ENOMEM;
+    for (; at && in->cut[at - 1]->op > op; at--) {
+        in->cut[at] = in->cut[at - 1];
+        in->spare[at] = in->spare[at - 1];
+    }
+    in->cut[at] = c->cut[op];
+    in->spare[at] = 0;
+    in->n++;
+    return 0;
+}
+
+static void choose(struct proposal *p, const struct instants *in, const uint8_t *held)
+{
+    const struct sched *s = p->c->s;
+    const struct graph *g = p->c->g;
+    sched_default(s, p->choice);
+    for (int32_t k = 0; k < s->n_gaps; k++) {
+        const struct sched_gap *gap = &s->gaps[k];
+        int n = 0, there = 0;
+        for (int i = 0; i < in->n; i++)
+            if (gap->from <= in->cut[i]->op && gap->to > in->cut[i]->op && in->cut[i]->kind[gap->val] == COVER_CHOICE) {
+                n++;
+                there += held[(size_t)i * (size_t)g->n_vals + (size_t)gap->val];
+            }
+        decide(p, k, there, n);
+    }
+}
+
+/* The plan is over the limit: at an op that is no instant yet, which becomes one; or at one, and then it is what
+ * happens around it, for which room must be spared. */
+static int object(struct proposal *p, struct instants *in)
+{
+    const struct graph *g = p->c->g;
+    int rc = mincut_profile(&p->t);
+    int32_t hot = 0;
+    if (rc)
+        return rc;
+    for (int32_t t = 1; t < g->n_ops; t++)
+        hot = p->t.use[t] > p->t.use[hot] ? t : hot;
+    for (int i = 0; i < in->n; i++)
+        if (in->cut[i]->op == hot || in->cut[i]->op == hot - 1) {
+            if (p->t.r.peak_bytes - p->limit_bytes > p->limit_bytes / SPARE_MOST)
+                return -ENOSPC; /* not a matter of a little room: the annealer has a better chance */
+            in->spare[i] += p->t.r.peak_bytes - p->limit_bytes + p->limit_bytes / 500;
+            in->spared++;
+            return 0;
+        }
+    return in->n < COVER_INSTANTS_MAX ? add_instant(p->c, in, hot) : -ENOSPC;
+}
+
+static int several_instants(struct proposal *p)
+{
+    struct instants in = {0};
+    int rc = p->b->n_top ? add_instant(p->c, &in, p->b->top[0]) : -ENOSPC;
+    for (int round = 0; round < ROUNDS && in.spared <= SPARED && !rc && !settled(p) && !late(p->c); round++) {
+        const struct cover_milp q = {.g = p->c->g, .cuts = in.cut, .n_cuts = in.n, .limit_bytes = p->limit_bytes,
+                                     .spare_bytes = in.spare, .max_nodes = NODES, .time_limit_s = CBC_SAFETY_S};
+        struct cover_milp_result x;
+        rc = cover_milp_solve(&q, &x);
+        if (rc)
+            break;
+        if (!in.spared) { /* with room to spare nothing is proved */
+            p->b->impossible |= x.impossible;
+            p->b->ns = x.bound_ns > p->b->ns ? x.bound_ns : p->b->ns;
+        }
+        if (x.found) {
+            choose(p, &in, x.held);
+            rc = mincut_trial(&p->t, p->choice);
+        }
+        const int found = x.found;
+        cover_milp_result_free(&x);
+        if (rc || !found || !p->t.r.ok)
+            break;
+        if (p->t.r.peak_bytes > p->limit_bytes) {
+            rc = object(p, &in);
+        } else {
+            rc = offer(p);
+            break;
+        }
+    }
+    return rc == -E2BIG || rc == -ENOSPC ? 0 : rc;
+}
+
+/* Small graphs: the exact search over states, which proves things that the program cannot. */
+static int exactly(struct proposal *p)
+{
+    const struct graph *g = p->c->g;
+    struct milp_model m = {0};
+    struct milp_found f = {0};
+    struct sim_result r;
+    const int64_t cutoff_ns = p->r->ok ? p->r->ns - g->total_ns : 0;
+    int rc = milp_model_new(g, &m);
+    if (!rc) {
+        plan_reset(&p->t.plan);
+        rc = milp_search(&m, p->limit_bytes, cutoff_ns, solver_now_s() + EXACT_SAFETY_S, &p->t.plan, &f);
+        p->b->ns = f.bound_ns > p->b->ns ? f.bound_ns : p->b->ns;
+        p->b->impossible |= !rc && f.proved_infeasible && !p->r->ok;
+        if (!rc && !f.found && p->r->ok)
+            p->b->ns = fmax(p->b->ns, (double)cutoff_ns);
+    }
+    milp_model_free(&m);
+    if (!rc && f.found) {
+        rc = sim_run(g, &p->t.plan, p->limit_bytes, &r);
+        if (!rc && r.ok && (!p->r->ok || r.ns < p->r->ns)) {
+            *p->r = r;
+            rc = plan_copy(p->best, &p->t.plan);
+            p->b->ns = fmax(p->b->ns, (double)(r.ns - g->total_ns));
+        }
+    }
+    return rc == -E2BIG || rc == -ETIME ? 0 : rc;
+}
+
+int cover_plan(struct cover *c, int64_t limit_bytes, struct plan *out, struct sim_result *r, struct cover_bound *b)
+{
+    struct proposal p = {.c = c, .limit_bytes = limit_bytes, .best = out, .r = r, .b = b};
+    memset(r, 0, sizeof *r);
+    plan_reset(out);
+    int rc = cover_bound(c, limit_bytes, b);
+    if (rc || b->impossible)
+        return rc ? rc : -ENOSPC;
+    rc = mincut_try_init(&p.t, c->g, c->s, limit_bytes);
+    p.choice = malloc((size_t)c->s->n_gaps + 1);
+    if (!rc && !p.choice)
+        rc = -ENOMEM;
+    if (!rc) { /* the program as it is may fit */
+        sched_default(c->s, p.choice);
+        rc = mincut_trial(&p.t, p.choice);
+        if (!rc)
+            rc = offer(&p);
+    }
+    if (!rc && !settled(&p))
+        rc = single_instants(&p);
+    if (!rc && !settled(&p) && c->g->n_ops <= CBC_OPS)
+        rc = several_instants(&p);
+    if (!rc && !b->impossible && !settled(&p) && !late(c))
+        rc = cover_polish(c, limit_bytes, b->ns, out, r);
+    if (!rc && !b->impossible && c->g->n_ops <= EXACT_OPS && !(r->ok && (double)(r->ns - c->g->total_ns) <= b->ns) && !late(c))
+        rc = exactly(&p);
+    mincut_try_free(&p.t);
+    free(p.choice);
+    return rc ? rc : r->ok ? 0 : -ENOSPC;
+}

@@ -1,0 +1,127 @@
+/* The annealer goes over a plan, for a counted number of mutations. */
+#include "offline/solvers/cover/cover.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "offline/solvers/anneal/anneal_search.h"
+#include "offline/solvers/dtr/dtr.h"
+#include "offline/solvers/solver.h"
+
+/* Runs over a good plan, and runs where the bound says that better may be elsewhere (fewer while
+ * there is none at all): those start afresh in turn. */
+enum { RUNS = 6, RUNS_FAR = 26, RUNS_NONE = 14, MOVES_MOST = 300000, MOVES_FAR = 60000, MOVES_LEAST = 20000, STARTS = DTR_N_H, LARGE_OPS = 20000 };
+static const double far_off = 0.02; /* of the plan's replays are not accounted for by the bound */
+
+/* Temperatures at which runs over a plan begin, in average replays. */
+static const double warmth[RUNS] = {0.03, 0.1, 0.02, 0.3, 0.05, 0.01};
+static const struct {
+    double hot, cold, price_share, soft_share;
+} fresh[] = {{0.15, 0.002, 0.5, 0}, {0.3, 0.003, 0.3, 0.5}, {0.05, 0.001, 0.5, 0}, {0.8, 0.006, 0.3, 0}};
+
+static int64_t moves(const struct anneal_search *s, int64_t most)
+{
+    const int64_t n = 1000 * (int64_t)s->n_cand;
+    return n < MOVES_LEAST ? MOVES_LEAST : n > most ? most : n;
+}
+
+static int run_from(struct anneal_search *s, int k, const struct anneal_seq *from, int64_t mutations, double deadline_s)
+{
+    const struct anneal_run run = {.mutations = mutations, .hot_ns = s->scale_ns * warmth[k % RUNS],
+                                   .cold_ns = s->scale_ns * 0.001, .deadline_s = deadline_s};
+    const int rc = anneal_load(s->a, from);
+    return rc ? rc : anneal_search_run(s, &run);
+}
+
+static int run_fresh(struct anneal_search *s, int k, double deadline_s)
+{
+    const size_t i = (size_t)k % (sizeof fresh / sizeof *fresh);
+    const struct anneal_run run = {.mutations = moves(s, MOVES_FAR), .hot_ns = s->scale_ns * fresh[i].hot,
+                                   .cold_ns = s->scale_ns * fresh[i].cold, .price_share = fresh[i].price_share,
+                                   .soft_share = fresh[i].soft_share, .soft_hot = 0.03, .soft_cold = 0.002,
+                                   .deadline_s = deadline_s};
+    const int rc = anneal_search_clear(s);
+    return rc ? rc : anneal_search_run(s, &run);
+}
+
+/* The runs in turn, until the best is at the bound. */
+static int runs(struct cover *c, struct anneal_search *s, double bound_ns, const struct anneal_seq *rows, int n)
+{
+    const double enough = bound_ns + 1e-4 * (double)c->g->total_ns;
+    int rc = 0;
+    for (int k = 0; k < RUNS_FAR && !rc && !(s->best.n && s->best_ns <= enough); k++) {
+        const int far = !s->best.n || s->best_ns - bound_ns > far_off * s->best_ns;
+        if ((k >= RUNS && !far) || (k >= RUNS_NONE && !s->best.n) || (c->deadline_s > 0 && solver_now_s() >= c->deadline_s))
+            break;
+        if (k >= RUNS && k % 2)
+            rc = run_fresh(s, k / 2, c->deadline_s);
+        else if (s->best.n)
+            rc = run_from(s, k, &s->best, moves(s, far ? MOVES_FAR : MOVES_MOST), c->deadline_s);
+        else if (n && k % 2)
+            rc = run_from(s, k, &rows[k / 2 % n], moves(s, MOVES_FAR), c->deadline_s);
+        else
+            rc = run_fresh(s, k / 2, c->deadline_s);
+    }
+    return rc;
+}
+
+static int seeds(struct cover *c, struct anneal_search *s, int64_t limit_bytes, struct anneal_seq *rows, int *n)
+{
+    int rc = 0;
+    for (int h = 0; h < DTR_N_H && !rc; h++)
+        if (!dtr_simulate(c->model, limit_bytes, (enum dtr_h)h, c->deadline_s, &rows[*n]))
+            rc = anneal_search_seed(s, &rows[(*n)++]);
+    return rc;
+}
+
+static int search(struct cover *c, struct anneal_search *s, int64_t limit_bytes, double bound_ns, const struct plan *p)
+{
+    struct anneal_seq rows[STARTS + 1] = {0};
+    int n = 0, rc = 0;
+    if (p->n_steps) {
+        rc = anneal_seq_of_plan(c->model, p, &rows[n]);
+        if (!rc)
+            rc = anneal_search_seed(s, &rows[n++]);
+    }
+    if (!rc && !s->best.n)
+        rc = seeds(c, s, limit_bytes, rows, &n);
+    if (!rc)
+        rc = runs(c, s, bound_ns, rows, n);
+    for (int k = 0; k <= STARTS; k++)
+        anneal_seq_free(&rows[k]);
+    return rc;
+}
+
+/* The annealer's best as a plan, filled, if it is better. */
+static int take(struct cover *c, struct anneal_search *s, int64_t limit_bytes, struct plan *p, struct sim_result *r)
+{
+    struct plan q = {0};
+    struct sim_result x;
+    int rc = anneal_load(s->a, &s->best);
+    if (!rc)
+        rc = anneal_plan(s->a, &q);
+    if (!rc)
+        rc = sim_run(c->g, &q, limit_bytes, &x);
+    if (!rc && x.ok)
+        rc = sched_fill(c->s, &q, limit_bytes, &x);
+    if (!rc && x.ok && x.peak_bytes <= limit_bytes && (!r->ok || x.ns < r->ns)) {
+        *r = x;
+        rc = plan_copy(p, &q);
+    }
+    plan_free(&q);
+    return rc;
+}
+
+int cover_polish(struct cover *c, int64_t limit_bytes, double bound_ns, struct plan *p, struct sim_result *r)
+{
+    if (c->g->n_ops > LARGE_OPS)
+        return 0;
+    if (!c->model && !(c->model = anneal_model_new(c->g, 0)))
+        return -ENOMEM;
+    struct anneal_search *s = anneal_search_new(c->model, limit_bytes, 1, 0);
+    int rc = s ? search(c, s, limit_bytes, bound_ns, p) : -ENOMEM;
+    if (!rc && s->best.n)
+        rc = take(c, s, limit_bytes, p, r);
+    anneal_search_free(s);
+    return rc;
+}

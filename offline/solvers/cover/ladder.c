@@ -1,0 +1,171 @@
+#include "offline/solvers/cover/ladder.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "offline/solvers/solver.h"
+
+enum { STEPS_LEAST = 200, STEPS_MOST = 4000, STEPS_OPS = 160000 };
+
+struct ladder *ladder_new(const struct graph *g)
+{
+    struct ladder *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    const int32_t n = g->n_ops ? STEPS_OPS / g->n_ops : STEPS_LEAST;
+    l->n_steps = n < STEPS_LEAST ? STEPS_LEAST : n > STEPS_MOST ? STEPS_MOST : n / STEPS_LEAST * STEPS_LEAST;
+    l->rung = calloc((size_t)l->n_steps + 1, sizeof *l->rung);
+    l->c = l->rung ? cover_new(g) : NULL;
+    if (l->c)
+        return l;
+    ladder_free(l);
+    return NULL;
+}
+
+void ladder_free(struct ladder *l)
+{
+    if (!l)
+        return;
+    for (int32_t i = 0; l->rung && i <= l->n_steps; i++)
+        plan_free(&l->rung[i].plan);
+    free(l->rung);
+    cover_free(l->c);
+    cover_free(l->other);
+    free(l);
+}
+
+static int64_t limit_of(const struct ladder *l, int32_t i)
+{
+    const __int128 peak = l->c->g->baseline_peak_bytes;
+    return i == l->n_steps ? l->c->g->floor_bytes : (int64_t)(peak * (i + 1) / l->n_steps);
+}
+
+/* What is proved for rung i: its own bound, or that of its program if it has been solved. */
+static int bounded(struct ladder *l, int32_t i)
+{
+    struct ladder_rung *x = &l->rung[i];
+    const int rc = x->bounded || x->solved ? 0 : cover_bound(l->c, limit_of(l, i), &x->b);
+    x->bounded = !rc;
+    return rc;
+}
+
+static int late(const struct ladder *l) { return l->c->deadline_s > 0 && solver_now_s() >= l->c->deadline_s; }
+
+static int solve(struct ladder *l, struct cover *c, int32_t i)
+{
+    struct ladder_rung *x = &l->rung[i];
+    if (x->solved)
+        return 0;
+    x->rc = cover_plan(c, limit_of(l, i), &x->plan, &x->r, &x->b);
+    if (x->rc && x->rc != -ENOSPC)
+        return x->rc;
+    /* what a deadline cut short is not the rung's plan: it is solved again when asked for with more time */
+    x->solved = !late(l);
+    return 0;
+}
+
+/* The best so far among rungs. */
+struct choice {
+    int32_t best;    /* -1: none */
+    double bound_ns; /* of what the rungs looked at last can reach */
+};
+
+static void consider(const struct ladder *l, int32_t i, struct choice *c)
+{
+    const struct ladder_rung *x = &l->rung[i];
+    c->bound_ns = x->b.ns > c->bound_ns ? x->b.ns : c->bound_ns;
+    if (!x->rc && x->plan.n_steps && (c->best < 0 || x->r.ns < l->rung[c->best].r.ns))
+        c->best = i;
+}
+
+/* The second of two rungs, in a thread of its own. */
+struct second {
+    struct ladder *l;
+    int32_t i;
+    int rc;
+};
+
+static void *solve_second(void *arg)
+{
+    struct second *s = arg;
+    s->rc = solve(s->l, s->l->other, s->i);
+    return NULL;
+}
+
+/* Rung i, and together with it rung k (-1: none). */
+static int solve_both(struct ladder *l, int32_t i, int32_t k, struct choice *c)
+{
+    struct second s = {.l = l, .i = k};
+    pthread_t thread;
+    if (k >= 0 && !l->other && !(l->other = cover_new(l->c->g)))
+        return -ENOMEM;
+    if (k >= 0)
+        l->other->deadline_s = l->c->deadline_s;
+    const int alone = k < 0 || pthread_create(&thread, NULL, solve_second, &s);
+    int rc = solve(l, l->c, i);
+    if (!alone)
+        pthread_join(thread, NULL);
+    else if (k >= 0)
+        solve_second(&s);
+    rc = rc ? rc : s.rc;
+    if (!rc)
+        consider(l, i, c);
+    if (!rc && k >= 0)
+        consider(l, k, c);
+    return rc;
+}
+
+/* Nothing at or below rung x beats what is at hand: proved. */
+static int beyond(const struct ladder *l, const struct choice *c, const struct ladder_rung *x)
+{
+    const double replay_ns = c->best < 0 ? 0 : (double)(l->rung[c->best].r.ns - l->c->g->total_ns);
+    return x->b.impossible || (c->best >= 0 && (x->b.ns >= replay_ns || c->bound_ns >= replay_ns));
+}
+
+static int is_rung(const struct ladder *l, int32_t i) { return i >= 0 && limit_of(l, i) >= l->c->g->floor_bytes; }
+
+/* From the rung at the limit down; then the floor, which stands between two rungs. The first rung is solved alone: mostly the
+ * bound says then that it is enough. */
+static int walk(struct ladder *l, int64_t limit_bytes, struct choice *c)
+{
+    const int64_t floor = l->c->g->floor_bytes;
+    int32_t i = l->n_steps - 1, step = 1, first = 1;
+    int rc = 0;
+    while (i >= 0 && limit_of(l, i) > limit_bytes)
+        i--;
+    while (is_rung(l, i)) {
+        rc = bounded(l, i);
+        if (rc || beyond(l, c, &l->rung[i]))
+            return rc;
+        const int32_t next = c->best >= 0 ? i - 1 : i ? (i - 1) / step * step : -1;
+        const int pair = !first && is_rung(l, next);
+        rc = solve_both(l, i, pair ? next : -1, c);
+        if (rc || late(l))
+            return rc;
+        step = c->best >= 0 ? 1 : 2 * step;
+        i = pair ? next : i;
+        i = i ? (i - 1) / step * step : -1;
+        first = 0;
+    }
+    rc = bounded(l, l->n_steps);
+    return rc || floor > limit_bytes || beyond(l, c, &l->rung[l->n_steps]) ? rc : solve_both(l, l->n_steps, -1, c);
+}
+
+int ladder_plan(struct ladder *l, int64_t limit_bytes, double deadline_s, struct plan *out, struct cover_bound *b)
+{
+    struct choice c = {.best = -1};
+    l->c->deadline_s = deadline_s;
+    int rc = cover_bound(l->c, limit_bytes, b);
+    if (rc || b->impossible)
+        return rc ? rc : -ENOSPC;
+    rc = walk(l, limit_bytes, &c);
+    if (rc)
+        return rc;
+    /* the bound of a rung holds at the limit only if it stands there */
+    for (int32_t i = 0; i <= l->n_steps; i++)
+        if (l->rung[i].solved && limit_of(l, i) >= limit_bytes && l->rung[i].b.ns > b->ns)
+            b->ns = l->rung[i].b.ns;
+    return c.best < 0 ? -ENOSPC : plan_copy(out, &l->rung[c.best].plan);
+}
