@@ -20,7 +20,7 @@ enum {
     CBC_OPS = 8000,   /* beyond which only single instants are looked at */
     DIAL = 24,        /* budgets tried at a single instant, each ... */
     DIAL_STEP = 200,  /* ... this part of the limit below the one before */
-    EXACT_OPS = 64,   /* up to which all schedules are searched */
+    EXACT_OPS = 40,   /* up to which all schedules are searched */
     EXACT_SAFETY_S = 2
 };
 static const double near_enough = 2e-4; /* of the iteration's time: nothing left worth a search */

@@ -7,7 +7,7 @@
 
 #include "offline/solvers/solver.h"
 
-enum { STEPS_LEAST = 200, STEPS_MOST = 4000, STEPS_OPS = 160000 };
+enum { STEPS_LEAST = 200, STEPS_MOST = 1000, STEPS_OPS = 160000 };
 
 struct ladder *ladder_new(const struct graph *g)
 {
