@@ -7,15 +7,15 @@
 
 #include "offline/solvers/solver.h"
 
-enum { STEPS_LEAST = 200, STEPS_MOST = 1000, STEPS_OPS = 160000 };
+enum { STEPS = 200, STEPS_SMALL = 1000, SMALL_OPS = 40 };
 
 struct ladder *ladder_new(const struct graph *g)
 {
     struct ladder *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
-    const int32_t n = g->n_ops ? STEPS_OPS / g->n_ops : STEPS_LEAST;
-    l->n_steps = n < STEPS_LEAST ? STEPS_LEAST : n > STEPS_MOST ? STEPS_MOST : n / STEPS_LEAST * STEPS_LEAST;
+    /* what is solved exactly needs no more than one rung, however many there are */
+    l->n_steps = g->n_ops <= SMALL_OPS ? STEPS_SMALL : STEPS;
     l->rung = calloc((size_t)l->n_steps + 1, sizeof *l->rung);
     l->c = l->rung ? cover_new(g) : NULL;
     if (l->c)
