@@ -29,3 +29,8 @@ $(SIMCUDA_DIR)/libcublas.so.13 $(SIMCUDA_DIR)/libcublasLt.so.13: $(BLAS_SHARED:%
 	  -o $@ $(filter %.o,$^) -ldl -lpthread
 
 ALL_TARGETS += $(SIMCUDA_DIR)/libcublas.so.13 $(SIMCUDA_DIR)/libcublasLt.so.13 $(SIMCUDA_DIR)/blas_kernels.so
+
+$(B)/tests/test_simcuda_blas: tests/unit/test_simcuda_blas.c $(SIMCUDA_DIR)/libcublas.so.13 $(SIMCUDA_DIR)/blas_kernels.so $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(CHECK_LIBS) $(SIM_LINK) $(SIMCUDA_DIR)/libcublas.so.13 \
+	  -Wl,-rpath,$(abspath $(SIMCUDA_DIR)) -lm -ldl -lpthread
