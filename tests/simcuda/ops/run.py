@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness
 
 GROUPS = ('pointwise', 'reduce', 'index', 'layers', 'random', 'optim', 'training')
-ASK_AGAIN = 40  # unnamed failures that get a process of their own
+ASK_AGAIN = 12  # unnamed failures that get a process of their own
 
 
 def rows_of(a):
