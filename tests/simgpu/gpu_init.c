@@ -56,6 +56,9 @@ static CUresult injected_error(const char *name)
         { "cuModuleGet", CUDA_ERROR_NOT_FOUND },
         { "cuLibraryGet", CUDA_ERROR_NOT_FOUND },
         { "cuGetProcAddress", CUDA_ERROR_NOT_FOUND },
+        /* "invalid value" is its answer past the last parameter, and no fault */
+        { "cuFuncGetParamInfo", CUDA_ERROR_INVALID_HANDLE },
+        { "cuKernelGetParamInfo", CUDA_ERROR_INVALID_HANDLE },
         { "cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES },
         { "cuLaunchCooperativeKernel", CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE },
         { "cuStream", CUDA_ERROR_INVALID_HANDLE },
