@@ -64,6 +64,7 @@ help:
 	@echo 'make test       the whole suite'
 	@echo 'make asan tsan  the suite under AddressSanitizer+UBSan, the threaded parts under ThreadSanitizer'
 	@echo 'make adversary  20,000 programs drawn from seeds, on a device that is as unkind as it may be (COUNT=n SEED=s)'
+	@echo 'make faults     every driver call failed in turn; make soak: 10,000 iterations, and nothing grows'
 	@echo 'make fuzz       the readers under libFuzzer, a minute each'
 	@echo 'make moccasin  MOCCASIN'\''s graphs against the literature, as a table'
 	@echo 'make bench      build/bench.json'

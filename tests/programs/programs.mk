@@ -22,7 +22,14 @@ endif
 # programs drawn from seeds, under the adversary
 COUNT ?= 20000
 SEED  ?= 1
-.PHONY: adversary
+.PHONY: adversary faults soak
 adversary: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) SAN=$(SAN) build-all
 	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) python3 tests/system/adversary.py --count $(COUNT) --seed $(SEED)
+# every driver call failed in turn (FAULTS_MOST=0: every single one), and many iterations
+faults: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory -j2 B=$(B) SAN=$(SAN) build-all
+	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) FAULTS_MOST=$${FAULTS_MOST:-25} python3 tests/system/test_faults.py
+soak: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
+	@B=$(ABS_B) SOAK_ITERATIONS=$${SOAK_ITERATIONS:-10000} SOAK_POLICIES=$${SOAK_POLICIES:-plan,swap} python3 tests/system/test_soak.py

@@ -6,8 +6,12 @@
 
 #include "tests/workloads/train.h"
 
+#ifndef GPT_LOG2_WORDS
+#define GPT_LOG2_WORDS 14
+#endif
+
 enum {
-    TIME = 32, WIDTH = 32, HEADS = 2, HIDDEN = 2 * WIDTH, WORDS = 16384, CLASSES = 64, MAX_LAYERS = 1000
+    TIME = 32, WIDTH = 32, HEADS = 2, HIDDEN = 2 * WIDTH, WORDS = 1 << GPT_LOG2_WORDS, CLASSES = 64, MAX_LAYERS = 1000
 };
 
 static const float dropout = 0.1f;
@@ -35,7 +39,7 @@ static void fill(void *const part[BATCH_PARTS], int n, uint64_t seed, uint64_t n
 {
     int *word = part[WORD], *target = part[TARGET], *order = part[ORDER], *start = part[START];
     for (int i = 0; i < n * TIME; i++) {
-        int any = (int)exp2f(14.0f * train_uniform(seed, 2 * number + 1, (uint32_t)i)) - 1;
+        int any = (int)exp2f((float)GPT_LOG2_WORDS * train_uniform(seed, 2 * number + 1, (uint32_t)i)) - 1;
         int next = i % TIME && train_draw(seed, 2 * number + 2, (uint32_t)i) % 2 ? (word[i - 1] * 5 + 3) % WORDS :
             any;
         word[i] = next;

@@ -16,6 +16,12 @@ $(WL_DIR)/obj/%.o: tests/workloads/%.c | $(DEPS_STAMP)
 $(WL_DIR)/%: $(WL_DIR)/obj/%.o $(WL_OBJ) $(B)/simgpu/libcuda.so.1
 	$(CC) $(LDFLAGS) -o $@ $< $(WL_OBJ) $(B)/simgpu/libcuda.so.1 -lm -ldl
 
+# The language model with few words, whose iterations are short: for runs of many
+$(WL_DIR)/obj/gpt_short.o: tests/workloads/gpt.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -DGPT_LOG2_WORDS=8 -fPIE -MMD -MP -c $< -o $@
+.SECONDARY: $(WL_DIR)/obj/gpt_short.o
+
 # The kernels stand for device code: no sanitizer, and IEEE results as on the device (no fused operations).
 WL_KERNEL_FLAGS := $(filter-out $(SANFLAGS),$(CFLAGS)) -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off \
                    -Wno-psabi -Wno-unknown-pragmas
@@ -27,7 +33,7 @@ $(WL_DIR)/kernels.ptx: tests/workloads/kernels.ptx
 	cp $< $@
 
 ifneq ($(SIMGPU_SRC),)
-ALL_TARGETS += $(WL_PROG) $(WL_DIR)/kernels.so $(WL_DIR)/kernels.ptx $(WL_DIR)/kernels_cuda.so
+ALL_TARGETS += $(WL_PROG) $(WL_DIR)/gpt_short $(WL_DIR)/kernels.so $(WL_DIR)/kernels.ptx $(WL_DIR)/kernels_cuda.so
 endif
 
 # The layers' gradients are tested on the simulated GPU.
