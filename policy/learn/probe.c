@@ -600,6 +600,8 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
         t->u[i].changed = !same(t->u[i].before, t->u[i].after);
     }
     out->why_opaque = classify(t, out);
+    if (trial_mend(t))
+        return CUDA_ERROR_LAUNCH_FAILED;
     add_dangling(d, op, out);
     learn_effects(t);
     if (out->why_opaque && !trial_hash(t)) /* a repeat may have left other content, just as right */

@@ -97,12 +97,13 @@ int trial_hash(struct trial *t)
     return r;
 }
 
-int trial_again(struct trial *t, unsigned char *args, unsigned char poison)
+static int run_again(struct trial *t, unsigned char *args, unsigned char poison)
 {
     struct device *d = t->d;
     for (uint32_t i = 0; i < t->n; i++) {
         struct touched *u = &t->u[i];
-        bool dirty = memcmp(u->now, u->before, sizeof u->now) != 0;
+        /* after a run that failed now[] says nothing */
+        bool dirty = memcmp(u->now, u->before, sizeof u->now) != 0 || (t->spoiled && u->saved);
         if (u->keep)
             continue;
         /* unchanged and not set aside: at most its blank bytes were filled anew, and are again */
@@ -118,6 +119,22 @@ int trial_again(struct trial *t, unsigned char *args, unsigned char poison)
     if (!r)
         r = trial_settle(d, true);
     return r ? r : trial_hash(t);
+}
+
+int trial_again(struct trial *t, unsigned char *args, unsigned char poison)
+{
+    int r = run_again(t, args, poison);
+    t->spoiled = r != 0;
+    return r;
+}
+
+int trial_mend(struct trial *t)
+{
+    enum { ATTEMPTS = 3 };
+    for (int i = 0; i < ATTEMPTS && t->spoiled; i++)
+        if (trial_again(t, NULL, POISON_FIRST) == -ETIMEDOUT)
+            break;
+    return t->spoiled ? -EIO : 0;
 }
 
 bool trial_equal(const struct trial *t)

@@ -47,6 +47,7 @@ struct trial {
     uint64_t *h;               /* [2 * n] */
     struct blank *left;        /* [n] blank bytes after the op, where `partial` */
     bool *partial;             /* [n] */
+    bool spoiled;              /* the latest run failed half-way: memory is neither as before the op nor as after it */
 };
 
 /* The device is idle as far as the streams we know go. -ETIMEDOUT: it is not, after a while (`patient`) or at once; -EIO. */
@@ -58,6 +59,9 @@ void trial_close(struct trial *t);
 int trial_hash(struct trial *t);
 /* One more run from the old state, with `args` in place of the op's own (NULL: its own); blank bytes hold `poison`. */
 int trial_again(struct trial *t, unsigned char *args, unsigned char poison);
+/* After a run that failed: once more from the old state, a few times if need be, so that memory is as the program's own run left it.
+ * -EIO: it is not, and the program must be told. */
+int trial_mend(struct trial *t);
 /* now[] equals after[] for every buffer. */
 bool trial_equal(const struct trial *t);
 /* Every buffer's old content is known, so that a run with other arguments can do no harm. */
