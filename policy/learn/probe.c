@@ -439,6 +439,15 @@ static int alone_drv(struct device *d, struct rt_op *op, struct probe_result *ou
     return r;
 }
 
+/* The same where looking at it failed, not the op. */
+static int unseen_drv(struct device *d, struct rt_op *op, struct probe_result *out, bool issued)
+{
+    int r = alone_drv(d, op, out, issued);
+    d->probe->stuck = false;
+    out->why_opaque = "could not be looked at";
+    return r;
+}
+
 /* What a memset or copy leaves of the blank bytes of its destination. */
 static void plain_rows(struct device *d, const struct rt_op *op)
 {
@@ -580,7 +589,7 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
     struct rt_op *op = t->op;
     int r = prepare(t, nth, out);
     if (r)
-        return r == -ETIMEDOUT ? alone_drv(d, op, out, false) : CUDA_ERROR_LAUNCH_FAILED;
+        return r == -ETIMEDOUT ? alone_drv(d, op, out, false) : unseen_drv(d, op, out, false);
     bool timed = d->drv->cuEventRecord(d->probe->t0, op->stream) == CUDA_SUCCESS;
     r = op_issue_drv(d, op);
     timed &= d->drv->cuEventRecord(d->probe->t1, op->stream) == CUDA_SUCCESS;
@@ -589,12 +598,12 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
     r = trial_settle(d, true);
     if (r == -ETIMEDOUT)
         return alone_drv(d, op, out, true);
-    if (r)
-        return CUDA_SUCCESS; /* the program will see the error at its own next call */
+    if (r) /* if it is the program's own error, its next call will say so */
+        return unseen_drv(d, op, out, true);
     out->ns = timed ? elapsed_ns(d, d->probe->t0, d->probe->t1) : 0;
     d->probe->own_ns += out->ns;
     if (trial_hash(t))
-        return CUDA_SUCCESS;
+        return unseen_drv(d, op, out, true);
     for (uint32_t i = 0; i < t->n; i++) {
         memcpy(t->u[i].after, t->u[i].now, sizeof t->u[i].after);
         t->u[i].changed = !same(t->u[i].before, t->u[i].after);
