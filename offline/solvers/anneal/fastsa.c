@@ -9,7 +9,8 @@
 #include "offline/solvers/anneal/fsa_move.h"
 #include "offline/solvers/solver.h"
 
-enum { LOOK_EVERY = 1024, SPREAD_EVERY = 16384, LENGTH_MIN = 20000, DOUBLINGS = 5 };
+enum { LOOK_EVERY = 1024, SPREAD_EVERY = 16384, DOUBLINGS = 4 };
+static const double RUN_SHARE = 0.3, GIVE_UP_SHARE = 0.6; /* of the time allowed */
 
 struct fastsa {
     const struct checkmate *c;
@@ -31,8 +32,8 @@ struct recipe {
     double hot, cold, weight, weight_max, sight;
 };
 static const struct recipe recipes[] = {
-    {0, 1e-3, 1e-5, 0.1, 30, 1},    {0, 1e-2, 1e-4, 1, 30, 0.5},  {1, 1e-3, 1e-7, 0, 0, 0.8},
-    {0, 1e-3, 1e-5, 0.1, 30, 0.8},  {0, 1e-2, 1e-5, 0.3, 10, 1},
+    {0, 3e-4, 3e-6, 0.1, 30, 1}, {0, 1e-2, 1e-4, 1, 30, 0.5},   {1, 1e-3, 1e-7, 0, 0, 0.8},
+    {0, 1e-3, 1e-5, 0.1, 30, 1}, {0, 1e-3, 1e-5, 0.1, 30, 0.8}, {0, 1e-2, 1e-5, 0.3, 10, 1},
 };
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 
@@ -59,9 +60,11 @@ static void note_best(struct fastsa *s)
     s->n_best = fsa_save(s->row, s->best);
 }
 
-/* One run of `length` moves from the schedule in the row. */
-static int run(struct fastsa *s, const struct recipe *how, int64_t length)
+/* One run of `length` moves from the schedule in the row. It cools by moves, or by the time to until_s if that is short: a
+ * run broken off hot would be worth nothing. */
+static int run(struct fastsa *s, const struct recipe *how, int64_t length, double until_s)
 {
+    const double begin_s = solver_now_s();
     struct fsa_row *r = s->row;
     const double unit = s->ideal / r->budget, steps = (double)length / SPREAD_EVERY;
     const double up = exp(12 / steps), down = exp(-7.5 / steps);
@@ -72,7 +75,10 @@ static int run(struct fastsa *s, const struct recipe *how, int64_t length)
         if (it % LOOK_EVERY == 0) {
             if (stop(s))
                 return 0;
-            heat = s->ideal * how->hot * pow(how->cold / how->hot, (double)it / (double)length);
+            const double done = fmax((double)it / (double)length, (solver_now_s() - begin_s) / (until_s - begin_s));
+            if (done >= 1)
+                return 0;
+            heat = s->ideal * how->hot * pow(how->cold / how->hot, done);
         }
         if (it % SPREAD_EVERY == 0 && it) {
             const int rc = fsa_spread(r);
@@ -101,7 +107,7 @@ static int run(struct fastsa *s, const struct recipe *how, int64_t length)
 /* Runs until the deadline: fresh ones from the given order, and every third from the best, cooler. */
 static int search(struct fastsa *s, const int32_t *start, int32_t n_start)
 {
-    const int64_t base = 200000 + 2000 * (int64_t)s->c->n;
+    const int64_t base = 400000 + 7000 * (int64_t)s->c->n;
     int rc = 0;
     for (int k = 0, fresh = 0; !rc && !stop(s); k++) {
         const int again = k % 3 == 2 && isfinite(s->best_cost);
@@ -111,15 +117,14 @@ static int search(struct fastsa *s, const int32_t *start, int32_t n_start)
             how = (struct recipe){0, k % 2 ? 3e-4 : 1.5e-3, 1e-5, 1, 30, k % 4 < 2 ? 0.8 : 0.3};
         else
             fresh++;
-        /* a run that cannot end in time would be broken off hot: make the last one fit */
-        const double left = s->deadline_s - solver_now_s();
-        const double per = s->moves ? (solver_now_s() - s->start_s) / (double)s->moves : 0;
-        if (per * (double)length > left)
-            length = (int64_t)(left / per) > LENGTH_MIN ? (int64_t)(left / per) : LENGTH_MIN;
+        const double now = solver_now_s(), share = RUN_SHARE * (s->deadline_s - s->start_s);
+        double until = s->deadline_s - now < 1.5 * share ? s->deadline_s : now + share;
+        if (!isfinite(s->best_cost))
+            until = fmin(until, s->give_up_s);
         rc = again ? fsa_load(s->row, s->best, s->n_best) : fsa_load(s->row, start, n_start);
         if (!rc) {
             note_best(s);
-            rc = run(s, &how, length);
+            rc = run(s, &how, length, until);
         }
     }
     return rc;
@@ -209,7 +214,7 @@ int fastsa_solve(const struct checkmate *c, const struct fastsa_opts *o, struct 
     s.enough = s.ideal;
     int rc = given ? open_row(&s, room(3 * (int64_t)c->n + 64), o->reorder ? FSA_FREE : FSA_STAGES) : -ENOMEM;
     if (!rc && !o->reorder)
-        s.give_up_s = s.start_s + 0.4 * (s.deadline_s - s.start_s);
+        s.give_up_s = s.start_s + GIVE_UP_SHARE * (s.deadline_s - s.start_s);
     if (!rc)
         rc = search(&s, given, c->n);
     if (!rc && !o->reorder && !isfinite(s.best_cost))

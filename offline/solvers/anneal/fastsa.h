@@ -13,8 +13,8 @@
  * schedule, cooler; each turn through the recipes doubles their length. In place of the paper's first stage on grouped
  * ops, a move may build a chain of replays at once; in place of its log-add-exp tree, the sum of excesses.
  *
- * Lengths are counted in moves and everything is drawn from the seed: how busy the machine is decides only when the
- * last run ends.
+ * Lengths are counted in moves and everything is drawn from the seed; a run also takes no more than a share of the time
+ * allowed, and cools faster where that is short, so that a busy machine gets fewer runs but whole ones.
  *
  * In the given order (reorder 0) schedules are Checkmate's: stages, rising within (FSA_STAGES). Where none of those is
  * found, first computations stay in order and replays may stand anywhere (FSA_FIRSTS; `staged` is 0 then): a schedule of
