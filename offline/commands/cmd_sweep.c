@@ -1,18 +1,21 @@
 /* remat sweep TRACE: the whole trade-off, limits times solvers, as one table. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/sweep_plot.h"
 #include "offline/model/graph.h"
+#include "offline/solvers/cover/cover.h"
 #include "offline/solvers/solver.h"
 
-enum { SWEEP_MAX = 64 };
+enum { SWEEP_MAX = 256 };
 
 struct sweep_request {
-    const char *trace, *limits, *solvers, *time_limit, *seed;
+    const char *trace, *limits, *solvers, *time_limit, *seed, *plot;
     int offload, csv, json;
 };
 
@@ -22,6 +25,12 @@ struct sweep {
     const struct solver *solver[SWEEP_MAX];
     size_t n_limits, n_solvers;
     struct solver_opts opts;
+    double others_s;              /* time for each plan of a solver that does not count its work; */
+    double auto_s;                /* auto counts its work: no limit unless one is given */
+    struct solver_memo memo[SWEEP_MAX]; /* [n_solvers] */
+    const char *plot;
+    double *overhead;             /* [n_limits * n_solvers] of the plot, solver by solver; NAN: no plan */
+    double bound[SWEEP_MAX];      /* [n_limits]; NAN: none known */
     int csv, json;
     int rows;
 };
@@ -114,6 +123,53 @@ static void sweep_row(struct sweep *s, int64_t limit, const struct solver *solve
     s->rows++;
 }
 
+/* For the plot. */
+static void sweep_note(struct sweep *s, size_t l, size_t k, int rc, const struct solver_report *r)
+{
+    const double total = (double)s->g->total_ns;
+    if (!s->plot || total <= 0)
+        return;
+    if (!rc)
+        s->overhead[k * s->n_limits + l] = (double)r->planned_ns / total - 1;
+    if (!rc && r->bound_ns > 0 && !(s->bound[l] > r->bound_ns / total - 1))
+        s->bound[l] = r->bound_ns / total - 1;
+}
+
+static int sweep_prepare_plot(struct sweep *s)
+{
+    if (!s->plot)
+        return 0;
+    s->overhead = malloc((s->n_limits * s->n_solvers + 1) * sizeof *s->overhead);
+    struct cover *c = s->overhead && !s->opts.offload ? cover_new(s->g) : NULL;
+    if (!s->overhead || (!c && !s->opts.offload))
+        return cli_fail("sweep: not enough memory");
+    for (size_t i = 0; i < s->n_limits * s->n_solvers; i++)
+        s->overhead[i] = NAN;
+    int rc = 0;
+    for (size_t l = 0; l < s->n_limits && !rc; l++) {
+        struct cover_bound b;
+        s->bound[l] = NAN;
+        rc = c ? cover_bound(c, s->limit[l], &b) : 0;
+        if (!rc && c && !b.impossible && s->g->total_ns)
+            s->bound[l] = b.ns / (double)s->g->total_ns;
+    }
+    cover_free(c);
+    return rc ? cli_fail("sweep: %s", strerror(-rc)) : 0;
+}
+
+static int sweep_draw(const struct sweep *s)
+{
+    const char *names[SWEEP_MAX];
+    char err[512];
+    for (size_t k = 0; k < s->n_solvers; k++)
+        names[k] = s->solver[k]->name;
+    const struct sweep_plot p = {.model = s->g->model, .offload = s->opts.offload, .peak_bytes = s->g->baseline_peak_bytes,
+                                 .floor_bytes = s->opts.offload ? s->g->floor_offload_bytes : s->g->floor_bytes,
+                                 .n_limits = s->n_limits, .n_solvers = s->n_solvers, .limit = s->limit, .solver = names,
+                                 .overhead = s->overhead, .bound = s->bound};
+    return s->plot && sweep_plot_write(&p, s->plot, err, sizeof err) ? cli_fail("%s", err) : CLI_OK;
+}
+
 /* A solver that fails for another reason than the limit or the clock fails the sweep. */
 static int sweep_run(struct sweep *s)
 {
@@ -124,14 +180,18 @@ static int sweep_run(struct sweep *s)
         for (size_t k = 0; k < s->n_solvers && bad == CLI_OK; k++) {
             struct solver_report r;
             s->opts.limit_bytes = s->limit[l];
+            s->opts.memo = &s->memo[k];
+            s->opts.time_limit_s = strcmp(s->solver[k]->name, "auto") || s->opts.offload ? s->others_s : s->auto_s;
             cli_progress("sweep: %zu of %zu, %s", l * s->n_solvers + k + 1, s->n_limits * s->n_solvers, s->solver[k]->name);
             const int rc = solver_run(s->solver[k], s->g, &s->opts, &p, &r);
             cli_progress_end();
             if (rc && rc != -ENOSPC && rc != -ETIME)
                 bad = cli_fail("sweep: solver %s at %lld bytes: %s", s->solver[k]->name, (long long)s->limit[l],
                                r.message[0] ? r.message : strerror(-rc));
-            else
+            else {
                 sweep_row(s, s->limit[l], s->solver[k], rc, &r);
+                sweep_note(s, l, k, rc, &r);
+            }
         }
     if (s->json)
         printf("\n]}\n");
@@ -147,7 +207,10 @@ static int sweep_fill(const struct sweep_request *q, struct sweep *s)
         return cli_bad("sweep: --time-limit \"%s\" is no number of seconds", q->time_limit);
     if (q->seed && cli_long(q->seed, 0, INT64_MAX, &seed))
         return cli_bad("sweep: --seed \"%s\" is no whole number from 0 up", q->seed);
-    s->opts = (struct solver_opts){.time_limit_s = seconds, .seed = (uint64_t)seed, .offload = q->offload};
+    s->opts = (struct solver_opts){.seed = (uint64_t)seed, .offload = q->offload};
+    s->others_s = seconds;
+    s->auto_s = q->time_limit ? seconds : 0;
+    s->plot = q->plot;
     s->csv = q->csv;
     s->json = q->json;
     int rc = sweep_each(q->limits, s, sweep_limit);
@@ -172,6 +235,7 @@ int cmd_sweep(int argc, char **argv)
         {"offload", &q.offload},
         {"csv", &q.csv},
         {"json", &q.json},
+        {"plot", &q.plot},
         {0}};
     struct graph *g = NULL;
     char err[512];
@@ -188,7 +252,14 @@ int cmd_sweep(int argc, char **argv)
     struct sweep s = {.g = g};
     rc = sweep_fill(&q, &s);
     if (!rc)
+        rc = sweep_prepare_plot(&s);
+    if (!rc)
         rc = sweep_run(&s);
+    if (!rc)
+        rc = sweep_draw(&s);
+    for (size_t k = 0; k < s.n_solvers; k++)
+        solver_memo_free(&s.memo[k]);
+    free(s.overhead);
     graph_free(g);
     return rc;
 }

@@ -76,11 +76,12 @@ static const char plan_more[] =
 static const struct option_row sweep_rows[] = {
     {"limits", 0, "LIST", NULL, "100%,90%,...,30%", "limits, separated by commas; percentages are of the unconstrained peak"},
     {"solvers", 0, "LIST", NULL, "all", "solvers, separated by commas"},
-    {"time-limit", 0, "SEC", NULL, "3", "wall-clock seconds for each plan"},
+    {"time-limit", 0, "SEC", NULL, "3 (auto: none)", "wall-clock seconds for each plan"},
     {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
     {"offload", 0, NULL, NULL, NULL, "allow copies to the host"},
     {"csv", 0, NULL, NULL, NULL, "print comma-separated values"},
     {"json", 0, NULL, NULL, NULL, "print one JSON object"},
+    {"plot", 0, "OUT.svg", NULL, NULL, "draw memory against overhead, a line a solver, the proved bound under them"},
     {0}};
 
 static const char sweep_more[] = "TRACE may be - for standard input. A row a limit and solver; \"no plan\" and \"no time\" are rows "

@@ -45,6 +45,9 @@ int cover_bound(struct cover *c, int64_t limit_bytes, struct cover_bound *b);
  * b->ns and b->impossible are what is known in the end. */
 int cover_plan(struct cover *c, int64_t limit_bytes, struct plan *out, struct sim_result *r, struct cover_bound *b);
 
+/* What online policies (dtr.h) come to under the limit, if that is better than *p: done in no time. */
+int cover_online(struct cover *c, int64_t limit_bytes, struct plan *p, struct sim_result *r);
+
 /* Anneal from the plan (or, if it has no steps, from the program as it is and from what online policies do) for a counted
  * number of mutations and keep what is better. r: judgement of *p, ok only if within the limit. */
 int cover_polish(struct cover *c, int64_t limit_bytes, double bound_ns, struct plan *p, struct sim_result *r);

@@ -242,6 +242,8 @@ int cover_plan(struct cover *c, int64_t limit_bytes, struct plan *out, struct si
     }
     if (!rc && !settled(&p))
         rc = single_instants(&p);
+    if (!rc && !r->ok) /* something to show if time is short */
+        rc = cover_online(c, limit_bytes, out, r);
     if (!rc && !settled(&p) && c->g->n_ops <= CBC_OPS)
         rc = several_instants(&p);
     if (!rc && !b->impossible && !settled(&p) && !late(c))

@@ -112,6 +112,24 @@ static int take(struct cover *c, struct anneal_search *s, int64_t limit_bytes, s
     return rc;
 }
 
+int cover_online(struct cover *c, int64_t limit_bytes, struct plan *p, struct sim_result *r)
+{
+    struct anneal_seq rows[STARTS] = {0};
+    int n = 0;
+    if (c->g->n_ops > LARGE_OPS)
+        return 0;
+    if (!c->model && !(c->model = anneal_model_new(c->g, 0)))
+        return -ENOMEM;
+    struct anneal_search *s = anneal_search_new(c->model, limit_bytes, 1, 0);
+    int rc = s ? seeds(c, s, limit_bytes, rows, &n) : -ENOMEM;
+    if (!rc && s->best.n)
+        rc = take(c, s, limit_bytes, p, r);
+    anneal_search_free(s);
+    for (int k = 0; k < STARTS; k++)
+        anneal_seq_free(&rows[k]);
+    return rc;
+}
+
 int cover_polish(struct cover *c, int64_t limit_bytes, double bound_ns, struct plan *p, struct sim_result *r)
 {
     if (c->g->n_ops > LARGE_OPS)
