@@ -287,6 +287,7 @@ START_TEST(threads_and_devices)
         RT(cudaMalloc((void **)&p[i], 16), 0);
         __cudaPushCallConfiguration(one, one, 0, NULL);
         RT(fill(p[i], 20 + (unsigned)i, 4), 0);
+        RT(cudaDeviceSynchronize(), 0); /* nothing orders one device's work before the other's */
     }
     RT(cudaMemcpyPeerAsync(p[0], 0, p[1], 1, 4, NULL), 0);
     RT(cudaDeviceSynchronize(), 0);

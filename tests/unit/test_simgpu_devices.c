@@ -99,6 +99,9 @@ START_TEST(memory_is_per_device)
     OK(cuMemSetAccess(q, 2 << 20, &access, 1));
     OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, q));
     ck_assert_int_eq(ordinal, 1);
+    OK(cuMemUnmap(q, 2 << 20));
+    OK(cuMemRelease(h));
+    OK(cuMemAddressFree(q, 2 << 20));
 }
 END_TEST
 

@@ -234,7 +234,7 @@ START_TEST(foreign_images)
     FAILS(cuLibraryLoadData(&l, ".version 8.0\n", NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_NO_BINARY_FOR_GPU);
     FAILS(cuModuleLoadData(&m, "hello"), CUDA_ERROR_INVALID_IMAGE);
     FAILS(cuModuleLoadData(&m, ""), CUDA_ERROR_INVALID_IMAGE);
-    FAILS(cuModuleLoadFatBinary(&m, "\x50\xed\x55\xba\x01\x00\x10\x00"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    FAILS(cuModuleLoadFatBinary(&m, "\x50\xed\x55\xba\x01\x00\x10\x00\0\0\0\0\0\0\0"), CUDA_ERROR_NO_BINARY_FOR_GPU);
     /* an ELF file that is no kernel module: the driver itself */
     FAILS(cuModuleLoad(&m, built("libcuda.so.1")), CUDA_ERROR_NO_BINARY_FOR_GPU);
     void *image = read_file("/proc/self/exe", 64);
