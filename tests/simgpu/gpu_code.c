@@ -57,9 +57,13 @@ CUresult gpu_code_open(const void *image, size_t n, struct gpu_code_file **out)
     }
     struct gpu_code_file *f = calloc(1, sizeof *f);
     int e = f ? gpu_cubin_read(code.bytes, code.n_bytes, &f->cubin, why, sizeof why) : -ENOMEM;
-    CUresult r = !e              ? fill(f, code.arch)
+    if (!e && !gpu_fatbin_runs(f->cubin.arch, GPU_CODE_ARCH)) {
+        snprintf(why, sizeof why, "it is for sm_%u, this device is sm_%u", f->cubin.arch, GPU_CODE_ARCH);
+        e = -ENOTSUP;
+    }
+    CUresult r = !e              ? fill(f, f->cubin.arch)
                  : e == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
-                                : refuse(why, CUDA_ERROR_INVALID_IMAGE);
+                                : refuse(why, e == -ENOTSUP ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE);
     free(code.owned);
     if (r)
         gpu_code_close(f);

@@ -93,6 +93,12 @@ static int open_elf(struct reader *r)
     return 0;
 }
 
+/* The device stands in the flags: in their second byte since version 8 of this kind of file, in their first before. */
+static unsigned arch_of(const Elf64_Ehdr *head)
+{
+    return head->e_ident[EI_ABIVERSION] >= 8 ? head->e_flags >> 8 & 0xff : head->e_flags & 0xff;
+}
+
 /* ---- symbols -------------------------------------------------------------------------------------------------------------- */
 
 struct symbols {
@@ -336,6 +342,7 @@ int gpu_cubin_read(const unsigned char *image, size_t image_bytes, struct gpu_cu
         e = walk(&r, &symbols, out, of_text, &bytes);
     if (!e)
         e = read_sections(&r, out, of_text);
+    out->arch = arch_of(&r.head);
     free(of_text);
     if (e)
         gpu_cubin_free(out);

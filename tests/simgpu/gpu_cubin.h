@@ -31,6 +31,7 @@ struct gpu_cubin {
     struct gpu_cubin_global *globals;
     unsigned n_kernels, n_globals;
     char *store; /* names and initial values */
+    unsigned arch; /* what the code is for: 80, 90, ... */
 };
 
 /* Reads an image; *out points nowhere into it. -EINVAL: broken or no cubin, -ENOMEM. On error *out is empty. */

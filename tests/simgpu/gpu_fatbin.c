@@ -108,7 +108,7 @@ int gpu_fatbin_pick(const void *image, size_t image_bytes, unsigned arch, struct
             return -EINVAL;
         }
         note(seen, sizeof seen, e.kind == KIND_PTX ? "PTX for sm_" : "sm_", e.arch);
-        if (e.kind == KIND_ELF && e.arch / 10 == arch / 10 && e.arch <= arch && (!best || e.arch > best_entry.arch)) {
+        if (e.kind == KIND_ELF && gpu_fatbin_runs(e.arch, arch) && (!best || e.arch > best_entry.arch)) {
             best = p + e.header_bytes;
             best_entry = e;
         }

@@ -10,6 +10,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Code for compute capability `code` runs on a device of `arch`: same major version, minor not newer. */
+static inline bool gpu_fatbin_runs(unsigned code, unsigned arch)
+{
+    return code / 10 == arch / 10 && code <= arch;
+}
+
 struct gpu_fatbin_code {
     const unsigned char *bytes; /* an ELF file */
     size_t n_bytes;

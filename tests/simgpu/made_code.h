@@ -142,7 +142,7 @@ static inline struct made_image made_cubin(const struct made_kernel *kernels, un
     unsigned names = w->n_sections++;
     w->section[names] = (Elf64_Shdr){ .sh_name = (unsigned)name, .sh_type = SHT_STRTAB, .sh_size = w->names_n };
     w->section[names].sh_offset = made_put(w, w->names, w->names_n);
-    Elf64_Ehdr head = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, 1 }, .e_type = ET_EXEC, .e_machine = 190,
+    Elf64_Ehdr head = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, 1, 65, 8 }, .e_flags = 80 << 8, .e_type = ET_EXEC, .e_machine = 190,
                         .e_version = 1, .e_ehsize = sizeof head, .e_shentsize = sizeof(Elf64_Shdr),
                         .e_shnum = (uint16_t)w->n_sections, .e_shstrndx = (uint16_t)names };
     head.e_shoff = made_put(w, w->section, w->n_sections * sizeof(Elf64_Shdr));

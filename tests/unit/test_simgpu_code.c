@@ -285,6 +285,9 @@ START_TEST(which_code_is_taken)
     OK(cuModuleLoadData(&m, fat.at));
     function(m, "k_tell");
     OK(cuModuleUnload(m));
+    c.at[offsetof(Elf64_Ehdr, e_flags) + 1] = 90;
+    FAILS(cuModuleLoadData(&m, c.at), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    c.at[offsetof(Elf64_Ehdr, e_flags) + 1] = 80;
     OK(cuModuleLoadData(&m, c.at)); /* bare */
     function(m, "k_tell");
     void *wrapper[3] = { NULL, fat.at, NULL }; /* as a linker leaves it */
