@@ -1,5 +1,5 @@
 /*
- * The simulated CUDA runtime as a program compiled by nvcc uses it: registration, stubs, configurations, launches, errors,
+ * The simulated CUDA runtime as a program compiled by nvcc uses it: registration, host functions, configurations, launches, errors,
  * memory, streams, threads, processes. The program's machine code is made in memory, its kernels come from a small catalogue.
  */
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ static const struct made_kernel kernels[] = { { "k_fill", 3, fill_sizes, 256, 64
                                               { "k_missing", 3, fill_sizes, 0, 0, 24, false } };
 static const struct made_variable variables[] = { { "words", 12, init_words } };
 
-static char fill_stub, missing_stub, absent_stub, unknown_stub, words_shadow; /* their addresses are what counts */
+static char fill_host, missing_host, absent_host, unknown_host, words_shadow; /* their addresses are what counts */
 static struct {
     int magic, version;
     const void *data;
@@ -65,21 +65,21 @@ static void program(void)
     wrapper.data = made_fat((struct made_image){ NULL, 0 }, 2, 80, code.at, code.n, 0).at;
     free(code.at);
     handle = __cudaRegisterFatBinary(&wrapper);
-    __cudaRegisterFunction(handle, &fill_stub, NULL, "k_fill", -1, NULL, NULL, NULL, NULL, NULL);
-    __cudaRegisterFunction(handle, &missing_stub, NULL, "k_missing", -1, NULL, NULL, NULL, NULL, NULL);
-    __cudaRegisterFunction(handle, &absent_stub, NULL, "k_not_in_the_code", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterFunction(handle, &fill_host, NULL, "k_fill", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterFunction(handle, &missing_host, NULL, "k_missing", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterFunction(handle, &absent_host, NULL, "k_not_in_the_code", -1, NULL, NULL, NULL, NULL, NULL);
     __cudaRegisterVar(handle, &words_shadow, NULL, "words", 0, 12, 0, 0);
     __cudaRegisterFatBinaryEnd(handle);
 }
 
-/* As nvcc writes a stub: the kernel is asked for once. */
+/* As nvcc writes the host side of a kernel: the kernel is asked for once. */
 static int fill(uint32_t *p, uint32_t value, uint64_t n)
 {
     static CUkernel kernel;
     rt_dim3 grid, block;
     size_t shared;
     CUstream stream;
-    if (!kernel && __cudaGetKernel(&kernel, &fill_stub))
+    if (!kernel && __cudaGetKernel(&kernel, &fill_host))
         return cudaPeekAtLastError();
     int e = __cudaPopCallConfiguration(&grid, &block, &shared, &stream);
     void *args[] = { &p, &value, &n };
@@ -100,19 +100,19 @@ START_TEST(launches)
     uint32_t value = 9;
     uint64_t n = 4;
     void *args[] = { &p, &value, &n };
-    RT(cudaLaunchKernel(&fill_stub, one, one, args, 0, NULL), 0);
+    RT(cudaLaunchKernel(&fill_host, one, one, args, 0, NULL), 0);
     RT(cudaMemcpy(got, p, 16, RT_COPY_DEFAULT), 0);
     ck_assert_uint_eq(got[0], 9);
     struct rt_launch_config config = { .grid = one, .block = one };
     value = 10;
-    RT(cudaLaunchKernelExC(&config, &fill_stub, args), 0);
+    RT(cudaLaunchKernelExC(&config, &fill_host, args), 0);
     RT(cudaMemcpy(got, p, 16, RT_DEVICE_TO_HOST), 0);
     ck_assert_uint_eq(got[0], 10);
     /* shapes that no device has, and that this kernel cannot have */
-    RT(cudaLaunchKernel(&fill_stub, (rt_dim3){ 0, 1, 1 }, one, args, 0, NULL), RT_INVALID_CONFIGURATION);
-    RT(cudaLaunchKernel(&fill_stub, one, (rt_dim3){ 2048, 1, 1 }, args, 0, NULL), RT_INVALID_CONFIGURATION);
-    RT(cudaLaunchKernel(&fill_stub, one, one, args, 1 << 20, NULL), RT_INVALID_VALUE);
-    RT(cudaLaunchKernel(&fill_stub, one, (rt_dim3){ 512, 1, 1 }, args, 0, NULL), 701);
+    RT(cudaLaunchKernel(&fill_host, (rt_dim3){ 0, 1, 1 }, one, args, 0, NULL), RT_INVALID_CONFIGURATION);
+    RT(cudaLaunchKernel(&fill_host, one, (rt_dim3){ 2048, 1, 1 }, args, 0, NULL), RT_INVALID_CONFIGURATION);
+    RT(cudaLaunchKernel(&fill_host, one, one, args, 1 << 20, NULL), RT_INVALID_VALUE);
+    RT(cudaLaunchKernel(&fill_host, one, (rt_dim3){ 512, 1, 1 }, args, 0, NULL), 701);
     RT(cudaDeviceSynchronize(), 0);
 }
 END_TEST
@@ -124,17 +124,17 @@ START_TEST(kernels_without_code)
     uint64_t n = 1;
     void *args[] = { &p, &value, &n };
     CUkernel k;
-    RT(__cudaGetKernel(&k, &missing_stub), 0); /* it is in the code, but not in the catalogue */
+    RT(__cudaGetKernel(&k, &missing_host), 0); /* it is in the code, but not in the catalogue */
     RT(__cudaLaunchKernel(k, one, one, args, 0, NULL), RT_INVALID_DEVICE_FUNCTION);
-    RT(__cudaGetKernel(&k, &absent_stub), RT_INVALID_DEVICE_FUNCTION);
+    RT(__cudaGetKernel(&k, &absent_host), RT_INVALID_DEVICE_FUNCTION);
     ck_assert_ptr_null(k);
     RT(__cudaLaunchKernel(k, one, one, args, 0, NULL), RT_INVALID_DEVICE_FUNCTION);
-    RT(cudaLaunchKernel(&unknown_stub, one, one, args, 0, NULL), RT_INVALID_DEVICE_FUNCTION);
+    RT(cudaLaunchKernel(&unknown_host, one, one, args, 0, NULL), RT_INVALID_DEVICE_FUNCTION);
     RT(cudaGetLastError(), RT_INVALID_DEVICE_FUNCTION);
     RT(cudaGetLastError(), 0);
     RT(cudaDeviceSynchronize(), 0); /* nothing sticks */
     __cudaUnregisterFatBinary(handle);
-    RT(cudaLaunchKernel(&fill_stub, one, one, args, 0, NULL), RT_INVALID_DEVICE_FUNCTION);
+    RT(cudaLaunchKernel(&fill_host, one, one, args, 0, NULL), RT_INVALID_DEVICE_FUNCTION);
 }
 END_TEST
 
@@ -143,16 +143,16 @@ START_TEST(attributes)
     program();
     struct rt_func_attributes a;
     int blocks;
-    RT(cudaFuncGetAttributes(&a, &fill_stub), 0);
+    RT(cudaFuncGetAttributes(&a, &fill_host), 0);
     ck_assert_int_eq(a.max_threads_per_block, 256);
     ck_assert_uint_eq(a.shared_bytes, 64);
     ck_assert_int_eq(a.num_regs, 40);
     ck_assert_int_eq(a.binary_version, 80);
-    RT(cudaFuncSetAttribute(&fill_stub, 8, 100 << 10), 0);
-    RT(cudaFuncGetAttributes(&a, &fill_stub), 0);
+    RT(cudaFuncSetAttribute(&fill_host, 8, 100 << 10), 0);
+    RT(cudaFuncGetAttributes(&a, &fill_host), 0);
     ck_assert_int_eq(a.max_dynamic_shared_bytes, 100 << 10);
-    RT(cudaFuncSetAttribute(&fill_stub, 8, 1 << 20), RT_INVALID_VALUE);
-    RT(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &fill_stub, 256, 0), 0);
+    RT(cudaFuncSetAttribute(&fill_host, 8, 1 << 20), RT_INVALID_VALUE);
+    RT(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &fill_host, 256, 0), 0);
     ck_assert_int_eq(blocks, 8);
 }
 END_TEST
@@ -168,7 +168,7 @@ START_TEST(variables_by_shadow)
     ck_assert_uint_eq(got[2], 8);
     RT(cudaMemcpyToSymbol(&words_shadow, two, 8, 8, RT_HOST_TO_DEVICE), RT_INVALID_VALUE);
     RT(cudaMemcpyToSymbol(&words_shadow, two, 8, 0, RT_DEVICE_TO_HOST), RT_INVALID_MEMCPY_DIRECTION);
-    RT(cudaGetSymbolAddress((void **)&p, &unknown_stub), RT_INVALID_SYMBOL);
+    RT(cudaGetSymbolAddress((void **)&p, &unknown_host), RT_INVALID_SYMBOL);
 }
 END_TEST
 
@@ -218,7 +218,7 @@ START_TEST(an_illegal_address_sticks)
     uint32_t value = 9;
     uint64_t n = 4;
     void *args[] = { &p, &value, &n };
-    RT(cudaLaunchKernel(&fill_stub, one, one, args, 0, NULL), 0);
+    RT(cudaLaunchKernel(&fill_host, one, one, args, 0, NULL), 0);
     RT(cudaDeviceSynchronize(), 700);
     RT(cudaGetLastError(), 700);
     RT(cudaMalloc((void **)&p, 16), 700);

@@ -7,7 +7,7 @@
  *
  * Threads: any thread may call anything. Per thread: the current device, the last error, the stack of call configurations.
  * Errors: cudaError_t as int (rt_abi.h). Every exported call ends in rt_done or rt_result, which remember the error for
- * cudaGetLastError; helpers do not.
+ * cudaGetLastError; inner functions do not.
  */
 #ifndef SIMCUDA_RT_H
 #define SIMCUDA_RT_H
@@ -56,8 +56,8 @@ int rt_result(CUresult r);
 
 /* ---- modules (rt_module.c) ------------------------------------------------------------------------------------------- */
 
-/* The kernel behind a host stub (or behind a cudaKernel_t passed as one); loads its library at first need.
+/* The kernel behind a host function (or behind a cudaKernel_t passed as one); loads its library at first need.
    RT_INVALID_DEVICE_FUNCTION: nobody registered it. */
-int rt_kernel(const void *stub, CUkernel *out);
+int rt_kernel(const void *host, CUkernel *out);
 
 #endif

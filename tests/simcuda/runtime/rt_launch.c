@@ -1,5 +1,5 @@
 /*
- * Launches, and questions about kernels. nvcc's <<<>>> becomes: __cudaPushCallConfiguration, then a stub that asks for its
+ * Launches, and questions about kernels. nvcc's <<<>>> becomes: __cudaPushCallConfiguration, then a function that asks for its
  * kernel once (__cudaGetKernel), pops the configuration and calls __cudaLaunchKernel with the addresses of its parameters.
  */
 #include <string.h>
@@ -74,20 +74,20 @@ static int launch(CUkernel k, rt_dim3 grid, rt_dim3 block, void **args, size_t s
     return rt_done(launch_error(r, grid, block));
 }
 
-RT_EXPORT int __cudaGetKernel(CUkernel *out, const void *stub)
+RT_EXPORT int __cudaGetKernel(CUkernel *out, const void *host)
 {
-    return rt_done(rt_kernel(stub, out));
+    return rt_done(rt_kernel(host, out));
 }
 
-RT_EXPORT int cudaGetKernel(CUkernel *out, const void *stub)
+RT_EXPORT int cudaGetKernel(CUkernel *out, const void *host)
 {
-    return rt_done(out ? rt_kernel(stub, out) : RT_INVALID_VALUE);
+    return rt_done(out ? rt_kernel(host, out) : RT_INVALID_VALUE);
 }
 
-RT_EXPORT int cudaGetFuncBySymbol(CUfunction *out, const void *stub)
+RT_EXPORT int cudaGetFuncBySymbol(CUfunction *out, const void *host)
 {
     CUkernel k;
-    int e = out ? rt_kernel(stub, &k) : RT_INVALID_VALUE;
+    int e = out ? rt_kernel(host, &k) : RT_INVALID_VALUE;
     return rt_done(e ? e : (int)rt_drv.cuKernelGetFunction(out, k));
 }
 
@@ -107,25 +107,25 @@ RT_EXPORT int __cudaLaunchKernel_ptsz(CUkernel k, rt_dim3 grid, rt_dim3 block, v
     return launch(k, grid, block, args, shared_bytes, per_thread(stream));
 }
 
-RT_EXPORT int cudaLaunchKernel(const void *stub, rt_dim3 grid, rt_dim3 block, void **args, size_t shared_bytes,
+RT_EXPORT int cudaLaunchKernel(const void *host, rt_dim3 grid, rt_dim3 block, void **args, size_t shared_bytes,
                                CUstream stream)
 {
     CUkernel k;
-    int e = rt_kernel(stub, &k);
+    int e = rt_kernel(host, &k);
     return e ? rt_done(e) : launch(k, grid, block, args, shared_bytes, stream);
 }
 
-RT_EXPORT int cudaLaunchKernel_ptsz(const void *stub, rt_dim3 grid, rt_dim3 block, void **args, size_t shared_bytes,
+RT_EXPORT int cudaLaunchKernel_ptsz(const void *host, rt_dim3 grid, rt_dim3 block, void **args, size_t shared_bytes,
                                     CUstream stream)
 {
-    return cudaLaunchKernel(stub, grid, block, args, shared_bytes, per_thread(stream));
+    return cudaLaunchKernel(host, grid, block, args, shared_bytes, per_thread(stream));
 }
 
-RT_EXPORT int cudaLaunchCooperativeKernel(const void *stub, rt_dim3 grid, rt_dim3 block, void **args, size_t shared_bytes,
+RT_EXPORT int cudaLaunchCooperativeKernel(const void *host, rt_dim3 grid, rt_dim3 block, void **args, size_t shared_bytes,
                                           CUstream stream)
 {
     CUkernel k;
-    int e = rt_kernel(stub, &k);
+    int e = rt_kernel(host, &k);
     if (!e && shared_bytes > UINT32_MAX)
         e = RT_INVALID_VALUE;
     if (e)
@@ -135,10 +135,10 @@ RT_EXPORT int cudaLaunchCooperativeKernel(const void *stub, rt_dim3 grid, rt_dim
     return rt_done(launch_error(r, grid, block));
 }
 
-RT_EXPORT int cudaLaunchKernelExC(const struct rt_launch_config *c, const void *stub, void **args)
+RT_EXPORT int cudaLaunchKernelExC(const struct rt_launch_config *c, const void *host, void **args)
 {
     CUkernel k;
-    int e = c ? rt_kernel(stub, &k) : RT_INVALID_VALUE;
+    int e = c ? rt_kernel(host, &k) : RT_INVALID_VALUE;
     if (!e && c->dynamic_shared_bytes > UINT32_MAX)
         e = RT_INVALID_VALUE;
     if (e)
@@ -152,10 +152,10 @@ RT_EXPORT int cudaLaunchKernelExC(const struct rt_launch_config *c, const void *
 
 /* ---- questions about kernels -------------------------------------------------------------------------------------------------- */
 
-RT_EXPORT int cudaFuncGetAttributes(struct rt_func_attributes *a, const void *stub)
+RT_EXPORT int cudaFuncGetAttributes(struct rt_func_attributes *a, const void *host)
 {
     CUkernel k;
-    int e = a ? rt_kernel(stub, &k) : RT_INVALID_VALUE;
+    int e = a ? rt_kernel(host, &k) : RT_INVALID_VALUE;
     if (e)
         return rt_done(e);
     memset(a, 0, sizeof *a);
@@ -189,40 +189,40 @@ RT_EXPORT int cudaKernelSetAttributeForDevice(CUkernel k, int attr, int value, i
     RT_DO(cuKernelSetAttribute((CUfunction_attribute)attr, value, k, device));
 }
 
-RT_EXPORT int cudaFuncSetAttribute(const void *stub, int attr, int value)
+RT_EXPORT int cudaFuncSetAttribute(const void *host, int attr, int value)
 {
     CUkernel k;
-    int e = rt_kernel(stub, &k);
+    int e = rt_kernel(host, &k);
     return rt_done(e ? e : (int)rt_drv.cuKernelSetAttribute((CUfunction_attribute)attr, value, k, rt_current_device()));
 }
 
-RT_EXPORT int cudaFuncSetCacheConfig(const void *stub, int config)
+RT_EXPORT int cudaFuncSetCacheConfig(const void *host, int config)
 {
     CUkernel k;
-    int e = rt_kernel(stub, &k);
+    int e = rt_kernel(host, &k);
     return rt_done(e ? e : (int)rt_drv.cuKernelSetCacheConfig(k, (CUfunc_cache)config, rt_current_device()));
 }
 
-RT_EXPORT int cudaFuncGetName(const char **name, const void *stub)
+RT_EXPORT int cudaFuncGetName(const char **name, const void *host)
 {
     CUkernel k;
-    int e = rt_kernel(stub, &k);
+    int e = rt_kernel(host, &k);
     return rt_done(e ? e : (int)rt_drv.cuKernelGetName(name, k));
 }
 
-RT_EXPORT int cudaFuncGetParamInfo(const void *stub, size_t index, size_t *offset, size_t *bytes)
+RT_EXPORT int cudaFuncGetParamInfo(const void *host, size_t index, size_t *offset, size_t *bytes)
 {
     CUkernel k;
-    int e = rt_kernel(stub, &k);
+    int e = rt_kernel(host, &k);
     return rt_done(e ? e : (int)rt_drv.cuKernelGetParamInfo(k, index, offset, bytes));
 }
 
-RT_EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *stub, int block_size,
+RT_EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host, int block_size,
                                                                      size_t shared_bytes, unsigned flags)
 {
     CUkernel k;
     CUfunction f;
-    int e = rt_kernel(stub, &k);
+    int e = rt_kernel(host, &k);
     if (!e)
         e = (int)rt_drv.cuKernelGetFunction(&f, k);
     if (!e)
@@ -230,17 +230,17 @@ RT_EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks
     return rt_done(e);
 }
 
-RT_EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *stub, int block_size,
+RT_EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host, int block_size,
                                                             size_t shared_bytes)
 {
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, stub, block_size, shared_bytes, 0);
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host, block_size, shared_bytes, 0);
 }
 
-RT_EXPORT int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *stub, int blocks, int block_size)
+RT_EXPORT int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *host, int blocks, int block_size)
 {
     CUkernel k;
     CUfunction f;
-    int e = rt_kernel(stub, &k);
+    int e = rt_kernel(host, &k);
     if (!e)
         e = (int)rt_drv.cuKernelGetFunction(&f, k);
     if (!e)

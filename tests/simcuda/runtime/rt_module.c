@@ -1,5 +1,5 @@
 /*
- * What a program compiled by nvcc registers: fat binaries, kernels (by the address of their host stub) and variables (by
+ * What a program compiled by nvcc registers: fat binaries, kernels (by the address of their host function) and variables (by
  * the address of their host shadow). Registration happens in constructors, 24,000 kernels at PyTorch's import, and only takes
  * notes. A fat binary is handed to the driver when one of its kernels or variables is first needed.
  */
@@ -146,14 +146,14 @@ static int load(struct fat *f)
     return f->error;
 }
 
-int rt_kernel(const void *stub, CUkernel *out)
+int rt_kernel(const void *host, CUkernel *out)
 {
     int e = rt_use();
     if (e)
         return e;
     struct entry *k;
     pthread_mutex_lock(&lock);
-    HASH_FIND_PTR(kernels, &stub, k);
+    HASH_FIND_PTR(kernels, &host, k);
     if (!k) {
         e = RT_INVALID_DEVICE_FUNCTION;
     } else if (!k->kernel) {
@@ -167,8 +167,8 @@ int rt_kernel(const void *stub, CUkernel *out)
     pthread_mutex_unlock(&lock);
     if (e == RT_INVALID_DEVICE_FUNCTION && !k) { /* perhaps a kernel of cudaLibraryGetKernel, passed as a function */
         const char *name;
-        if (stub && !rt_drv.cuKernelGetName(&name, (CUkernel)stub)) {
-            *out = (CUkernel)stub;
+        if (host && !rt_drv.cuKernelGetName(&name, (CUkernel)host)) {
+            *out = (CUkernel)host;
             e = RT_SUCCESS;
         }
     }
