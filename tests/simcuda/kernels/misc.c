@@ -1,0 +1,135 @@
+/*
+ * Single kernels: the loss scale's update, gated linear unit's gradient, device-side assertions, roll, padding by reflection and
+ * replication.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tests/simcuda/kernels/accessor.h"
+#include "tests/simcuda/kernels/offset.h"
+#include "tests/simcuda/kernels/rows.h"
+
+/* (float *scale, int *growth tracker, const float *found_inf, double growth, double backoff, int interval) */
+static void update_scale(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l, (void)k;
+    float *scale = A(float *, 0);
+    int *tracker = A(int *, 1);
+    if (*A(const float *, 2) != 0) {
+        *scale = (float)(*scale * A(double, 4));
+        *tracker = 0;
+    } else if (*tracker + 1 == A(int, 5)) {
+        float grown = (float)(*scale * A(double, 3));
+        if (isfinite(grown)) *scale = grown;
+        *tracker = 0;
+    } else ++*tracker;
+}
+
+/* (int n, T *dx, const T *x, const T *dy, offsets <3>, i64 to dx's second half, i64 to x's second half), in bytes */
+static void glu_backward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    enum dtype t = k->t[0];
+    struct offset_calc c = { p[4], 3 };
+    for (int i = 0; i < A(int, 0); i++) {
+        uint32_t off[3] = { 0 };
+        offset_get(&c, (uint32_t)i, off);
+        const char *x = A(const char *, 2) + off[1];
+        char *dx = A(char *, 1) + off[0];
+        double a = dtype_get(t, x, 0), s = 1 / (1 + exp(-dtype_get(t, x + A(int64_t, 6), 0))), d = dtype_get(t, A(const char *, 3) + off[2], 0);
+        dtype_set(t, dx, 0, s * d);
+        dtype_set(t, dx + A(int64_t, 5), 0, (1 - s) * s * d * a);
+    }
+}
+
+/* (const T *value, message): a false value ends the kernel as a device does, by a trap */
+static void assert_true(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    if (dtype_get(k->t[0], A(const void *, 0), 0) == 0) *(volatile char *)16 = 0;
+}
+
+/* (const T *x, T *y, n, dimension, start, size, stride, offset) */
+static void roll(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    size_t es = dtype_bytes(k->t[0]);
+    int64_t n = A(int64_t, 2), start = A(int64_t, 4), size = A(int64_t, 5), stride = A(int64_t, 6);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = i % (stride * size) / stride;
+        int64_t from = at >= size - start ? i - (size - start) * stride : i + start * stride;
+        memcpy(A(char *, 1) + i * (int64_t)es, A(const char *, 0) + from * (int64_t)es, es);
+    }
+}
+
+static int64_t reflect(int64_t i, int64_t pad, int64_t size)
+{
+    int64_t v = i - pad;
+    v = v < 0 ? -v : v;
+    return v >= size ? 2 * (size - 1) - v : v;
+}
+
+static int64_t clamp(int64_t v, int64_t size) { return v < 0 ? 0 : v >= size ? size - 1 : v; }
+
+/* (x or dx, y or dy, iw, ih, top, bottom, left, right, y shift, z shift, planes); one dimension: (x, y, iw, left, right). The
+   gradient is added to what is there. */
+static void pad_reflect(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    enum dtype t = k->t[0];
+    bool one = k->k->n_params == 5, back = strstr(k->name.base, "backward") != NULL;
+    int64_t iw = A(int64_t, 2), ih = one ? 1 : A(int64_t, 3), top = one ? 0 : A(int, 4), bottom = one ? 0 : A(int, 5);
+    int64_t left = one ? A(int64_t, 3) : A(int, 6), right = one ? A(int64_t, 4) : A(int, 7);
+    int64_t oh = ih + top + bottom, ow = iw + left + right;
+    for (int64_t z = 0; z < l->grid.z; z++)
+        for (int64_t y = 0; y < l->grid.y; y++) {
+            int64_t plane = one ? z * l->grid.y + y : y + A(int, 8) + (z + A(int, 9)) * A(int, 10);
+            for (int64_t o = 0; o < oh * ow; o++) {
+                int64_t in = plane * ih * iw + reflect(o / ow, top, ih) * iw + reflect(o % ow, left, iw), out = plane * oh * ow + o;
+                if (back) dtype_set(t, A(void *, 0), in, dtype_get(t, A(void *, 0), in) + dtype_get(t, A(const void *, 1), out));
+                else if (dtype_class(t) == DC_I) dtype_seti(t, A(void *, 1), out, dtype_geti(t, A(const void *, 0), in));
+                else dtype_set(t, A(void *, 1), out, dtype_get(t, A(const void *, 0), in));
+            }
+        }
+}
+
+/* (accessor x or dx, accessor y or dy, [top,] left, shifts): (batch, planes, [h,] w) */
+static void pad_replicate(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    enum dtype t = k->t[0];
+    bool back = strstr(k->name.base, "backward") != NULL;
+    int d = k->k->bytes[0] == 56 ? 3 : k->k->bytes[0] == 72 ? 4 : 0;
+    struct accessor x = accessor_read(p[0], d, true), y = accessor_read(p[1], d, true);
+    int64_t top = d == 4 ? A(int, 2) : 0, left = A(int, d == 4 ? 3 : 2);
+    int64_t xh = d == 4 ? x.size[2] : 1, yh = d == 4 ? y.size[2] : 1, xw = x.size[d - 1], yw = y.size[d - 1];
+    for (int64_t n = 0; n < y.size[0]; n++)
+        for (int64_t c = 0; c < y.size[1]; c++)
+            for (int64_t o = 0; o < yh * yw; o++) {
+                int64_t i = clamp(o / yw - top, xh), j = clamp(o % yw - left, xw);
+                int64_t in = n * x.stride[0] + c * x.stride[1] + (d == 4 ? i * x.stride[2] : 0) + j * x.stride[d - 1];
+                int64_t out = n * y.stride[0] + c * y.stride[1] + (d == 4 ? o / yw * y.stride[2] : 0) + o % yw * y.stride[d - 1];
+                if (back) dtype_set(t, x.data, in, dtype_get(t, x.data, in) + dtype_get(t, y.data, out));
+                else dtype_set(t, y.data, out, dtype_get(t, x.data, in));
+            }
+}
+
+static int bind_replicate(struct kern *k)
+{
+    uint32_t n = k->k->bytes[0];
+    return n == 56 || n == 72 ? 0 : -ENOSYS;
+}
+
+const struct kern_row misc_rows[] = {
+    { "amp_update_scale_cuda_kernel", "pppppi", update_scale, NULL, NULL },
+    { "glu_backward_kernel", "ippp*pp", glu_backward, NULL, NULL },
+    { "_assert_async_cuda_kernel", "p*", assert_true, NULL, NULL },
+    { "roll_cuda_kernel", "pppppppp", roll, NULL, NULL },
+    { "reflection_pad2d_out_kernel", "ppppiiiiiii", pad_reflect, NULL, NULL },
+    { "reflection_pad2d_backward_out_kernel", "ppppiiiiiii", pad_reflect, NULL, NULL },
+    { "reflection_pad1d_out_kernel", "ppppp", pad_reflect, NULL, NULL },
+    { "reflection_pad1d_backward_out_kernel", "ppppp", pad_reflect, NULL, NULL },
+    { "replication_pad_forward_kernel1d", NULL, pad_replicate, NULL, bind_replicate },
+    { "replication_pad_forward_kernel2d", NULL, pad_replicate, NULL, bind_replicate },
+    { "replication_pad_backward_kernel", NULL, pad_replicate, NULL, bind_replicate },
+    KERN_END
+};
