@@ -80,7 +80,7 @@ static void col2im_batched(const struct catalogue_launch *l, void *const *p, con
     struct geometry g;
     size_t es = dtype_bytes(k->t[0]);
     read_geometry(&g, p, k, 4);
-    int64_t images = A(int64_t, 3), channels = A(int64_t, 0) / (g.h * g.w) / KERN_MAX(images, 1);
+    int64_t images = A(int64_t, 3), channels = A(int64_t, 0) / (g.h * g.w);
     for (int64_t i = 0; i < images; i++)
         fold(k->t[0], &g, channels, A(const char *, 1) + (size_t)(i * A(int64_t, 2)) * es, A(char *, 16) + (size_t)(i * A(int64_t, 17)) * es);
 }

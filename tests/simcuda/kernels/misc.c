@@ -46,7 +46,8 @@ static void glu_backward(const struct catalogue_launch *l, void *const *p, const
 static void assert_true(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
-    if (dtype_get(k->t[0], A(const void *, 0), 0) == 0) *(volatile char *)16 = 0;
+    volatile uintptr_t nowhere = 16;
+    if (dtype_get(k->t[0], A(const void *, 0), 0) == 0) *(volatile char *)nowhere = 0;
 }
 
 /* (const T *x, T *y, n, dimension, start, size, stride, offset) */
