@@ -354,6 +354,7 @@ START_TEST(published_instances_have_their_optimum)
         ck_assert(r.feasible && r.proved_optimal && r.value == (double)known[k].optimum && r.bound == r.value);
         ck_assert(r.peak <= (double)json_integer_value(json_object_get(doc.root, "budget")));
         json_decref(r.extra);
+        json_decref(r.schedule);
         json_doc_close(&doc);
     }
 }
