@@ -493,9 +493,15 @@ int eng_launch(const struct eng_kernel *k)
     else {
         log_once(SAY_WARN, "the parameters of a kernel cannot be read (%s): a driver of CUDA 12.4 or newer is needed; "
                                "nothing is evicted from now on", func_of(d, k->func) ? func_of(d, k->func)->name : "?");
+        campaign_leave(d, "a kernel whose parameters cannot be read");
         r = pin_all_drv(d);
         if (!r)
             r = op_pass_drv(d->drv, k);
+        for (uint32_t i = 0; i < d->n_slots; i++) /* it may have written any of them */
+            if (d->slots[i].live) {
+                d->slots[i].written = true;
+                d->slots[i].watched = false;
+            }
     }
     if (d->timing) {
         uint64_t all = stats_now_ns() - began;

@@ -25,6 +25,9 @@ PROGRAMS = {
     "seed 12": ([API, "--seeds", "12"], "swap", 160 << 10, TINY),
     "seed 163": ([API, "--seeds", "163"], "plan", 200 << 10, TINY),
 }
+# wrong results once: a hash or a repeat of the probe failed, a kernel whose parameters could not be read wrote what was thought blank
+ALWAYS = [("mlp", "cuLaunchKernel:307"), ("mlp", "cuMemcpyHtoDAsync_v2:195"), ("mlp", "cuStreamQuery:1526"), ("mlp", "cuStreamSynchronize:71"),
+          ("seed 163", "cuMemcpyDtoHAsync_v2:108"), ("seed 163", "cuStreamQuery:1103"), ("seed 163", "cuFuncGetParamInfo:1")]
 FAMILIES = ("cuMem", "cuStream", "cuEvent", "cuModule", "cuLibrary", "cuKernel", "cuFunc", "cuLaunch", "cuPointer")
 
 
@@ -66,14 +69,18 @@ def main():
         return 0
     c = harness.Checks()
     jobs = []
+    natives = {}
     for name in PROGRAMS:
         cmd, _, _, env = PROGRAMS[name]
         native, plain = harness.run(cmd, env=env), run(name)
         c.ok(plain.rc == 0 and plain.out == native.out, name + " without faults", plain.err[-300:])
         c.ok(plain.stats.get("evictions", 0) > 0, name + " evicts", str(plain.stats))
+        natives[name] = native
         calls = plain.device.get("calls", {})
         for call in sorted(k for k in calls if k.startswith(FAMILIES)):
             jobs += [(name, "%s:%d" % (call, n), native) for n in values(name + call, calls[call], most)]
+
+    jobs += [(name, fault, natives[name]) for name, fault in ALWAYS]
 
     def one(job):
         name, fault, native = job
