@@ -588,6 +588,8 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
     struct device *d = t->d;
     struct rt_op *op = t->op;
     int r = prepare(t, nth, out);
+    if (r == -EIO && trial_settle(d, true)) /* new memory may still be being filled */
+        return CUDA_ERROR_LAUNCH_FAILED;
     if (r)
         return r == -ETIMEDOUT ? alone_drv(d, op, out, false) : unseen_drv(d, op, out, false);
     bool timed = d->drv->cuEventRecord(d->probe->t0, op->stream) == CUDA_SUCCESS;

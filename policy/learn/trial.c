@@ -11,11 +11,12 @@ static const uint64_t PATIENCE_NS = 2000000000;
 /* A stream asked again and again with nothing in between; soon with pauses. */
 static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
 {
-    for (unsigned asked = 0;; asked++) {
+    enum { REFUSALS = 3 }; /* one refused query says nothing of the stream: what is queued there must not be left unordered */
+    for (unsigned asked = 0, refused = 0;; asked++) {
         int r = stream_query_drv(d, t);
         if (r == CUDA_SUCCESS)
             return 0;
-        if (r != CUDA_ERROR_NOT_READY)
+        if (r != CUDA_ERROR_NOT_READY && ++refused == REFUSALS)
             return -EIO;
         if (stats_now_ns() > until_ns)
             return -ETIMEDOUT;
