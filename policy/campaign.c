@@ -252,11 +252,6 @@ static void has_left(struct device *d)
     c->left_op = d->op_count;
     go(d, MODE_FALLBACK);
     learn_reset(d);
-    if (d->ex->stale_word && !d->ex->code) { /* each is looked at once: this comes to an end */
-        log_say(SAY_INFO, "a word of a struct pointed elsewhere than in the iteration that was learnt: learning anew");
-        observe_again(d);
-        return;
-    }
     if (++c->left_in_a_row < LEFT_TOO_OFTEN || d->ex->code)
         return;
     c->left_in_a_row = 0;

@@ -209,10 +209,12 @@ uint64_t mem_arena_chunks(struct device *d);
 void mem_arena_trim(struct device *d); /* empty arena pages give their chunks back */
 int32_t mem_chunk_new(struct device *d); /* creates one more chunk, free; -1: limit reached or the driver refused */
 
-/* Pages of our own outside every slot, counted as physical: one physical page, `n` times in a row at va (which
- * the caller has reserved). 0 or -ENOMEM: the limit or the driver does not allow it; nothing is evicted. */
-int mem_page_of_own(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle *out);
-void mem_page_gone(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle h); /* nobody uses it any more */
+/* Pages of our own outside every slot, counted as physical. One more: 0, or -ENOMEM where the limit or the driver does not allow it;
+ * nothing is evicted. It is mapped `n` times in a row at va, which the caller has reserved; nobody uses what is unmapped. */
+int mem_page_of_own(struct device *d, CUmemGenericAllocationHandle *out);
+void mem_page_gone(struct device *d, CUmemGenericAllocationHandle h);
+int mem_page_map(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle h);
+void mem_page_unmap(struct device *d, CUdeviceptr va, uint64_t n);
 
 /* A slot that stands for memory of the program's own; freed by mem_slot_foreign_gone(). NULL: no room. */
 struct slot *mem_slot_foreign(struct device *d, CUdeviceptr va, uint64_t bytes);

@@ -35,6 +35,22 @@ void record_clear(struct record *r)
     memset(r, 0, sizeof *r);
 }
 
+int record_more_idle(struct record *r, uint32_t op, uint32_t offset)
+{
+    /* the op's list moves to the end, with the new word at its place */
+    uint32_t n = r->ops[op].n_idle, from = r->ops[op].idle, to = r->n_idle_words, put = 0;
+    for (uint32_t i = 0; i <= n; i++) {
+        if (ROOM(r, idle_words))
+            return -ENOMEM;
+        bool now = !put && (i == n || r->idle_words[from + i - put] > offset);
+        r->idle_words[r->n_idle_words++] = now ? offset : r->idle_words[from + i - put];
+        put |= now;
+    }
+    r->ops[op].idle = to;
+    r->ops[op].n_idle = n + 1;
+    return 0;
+}
+
 /* Random numbers cannot be told from others by what a kernel does: its seed and offset are arguments like any other. Libraries
  * name their generators in the kernel or in its parameters' types. */
 static bool draws(const char *name)

@@ -37,8 +37,12 @@ static int room_grow(struct device *d, struct aside_room *r)
         r->handles = h;
         r->cap_handles = cap;
     }
-    if (mem_page_of_own(d, r->va + r->mapped, 1, &r->handles[r->n_handles]))
+    if (mem_page_of_own(d, &r->handles[r->n_handles]))
         return -ENOMEM;
+    if (mem_page_map(d, r->va + r->mapped, 1, r->handles[r->n_handles])) {
+        mem_page_gone(d, r->handles[r->n_handles]);
+        return -ENOMEM;
+    }
     r->n_handles++;
     r->mapped += d->gran;
     return 0;
@@ -88,8 +92,9 @@ void aside_clear(struct device *d, bool all)
     r->used = 0;
     if (!all && mem_physical_bytes(d) <= d->limit_bytes - d->limit_bytes / 8)
         return;
+    mem_page_unmap(d, r->va, r->n_handles);
     for (uint32_t i = 0; i < r->n_handles; i++)
-        mem_page_gone(d, r->va + ((uint64_t)i << d->shift), 1, r->handles[i]);
+        mem_page_gone(d, r->handles[i]);
     r->n_handles = 0;
     r->mapped = 0;
 }

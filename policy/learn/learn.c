@@ -288,6 +288,9 @@ int learn_finish(struct device *d)
     merge_effects(d);
     leave_pinned_alone(d);
     record_seal(&ex->rec);
+    for (uint32_t i = 0; i < ex->rec.n_ops; i++)
+        if (ex->rec.ops[i].why_opaque)
+            log_say(SAY_DEBUG, "op %u (%s) is never replayed: %s", i, ex->rec.ops[i].name, ex->rec.ops[i].why_opaque);
     d->st.iterations++;
     ex->boundary_live_bytes = ex->rec.n_ops ? ex->rec.ops[0].live_bytes : 0;
     ex->rec.model = command_line();

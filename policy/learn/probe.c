@@ -29,7 +29,7 @@ struct probe {
     struct blank_row **rows;   /* [n_rows] by slot id; NULL */
     uint32_t n_rows;
     uint64_t own_ns, expected_ns, extra_ns;
-    bool tried, usable, in_trial, stuck;
+    bool tried, usable, in_trial, stuck, unbounded;
     struct {                   /* hashes of buffers full of the second poison */
         uint64_t bytes, hash[2];
     } fills[FILLS];
@@ -69,6 +69,8 @@ static uint64_t trial_ns(struct device *d)
 uint64_t probe_time_left(struct device *d)
 {
     struct probe *p = d->probe;
+    if (p->unbounded)
+        return 1000000000;
     uint64_t own = p->own_ns > p->expected_ns ? p->own_ns : p->expected_ns;
     uint64_t spent = p->extra_ns + (p->in_trial ? trial_ns(d) : 0);
     return own * TIMES_MORE > spent ? own * TIMES_MORE - spent : 0;
@@ -131,6 +133,7 @@ void probe_end(struct device *d)
             (unsigned long long)d->probe->extra_ns / 1000, (unsigned long long)d->probe->own_ns / 1000,
             (unsigned long long)d->probe->expected_ns / 1000);
     forget_rows(d->probe);
+    d->probe->begin_serial = UINT64_MAX; /* nothing is new from now on */
     words_end(d);
     aside_clear(d, true);
 }
@@ -653,6 +656,68 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
     }
     trial_close(&t);
     aside_clear(d, false);
+    return r;
+}
+
+static int undo(struct trial *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (!same(t->u[i].now, t->u[i].before) && aside_back(t->d, &t->u[i].old, t->u[i].slot))
+            return -EIO;
+    return trial_settle(t->d, true);
+}
+
+static int again_drv(struct trial *t, struct probe_result *out, int *code)
+{
+    struct device *d = t->d;
+    struct rt_op *op = t->op;
+    uint32_t irregular = 0;
+    if (trial_hash(t))
+        return -EAGAIN;
+    for (uint32_t i = 0; i < t->n; i++)
+        memcpy(t->u[i].before, t->u[i].now, sizeof t->u[i].before);
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        irregular += !op->operands[i].regular;
+    if (trial_save_all(t) || trial_settle(d, true))
+        return -EAGAIN;
+    *code = op_issue_drv(d, op);
+    if (*code != CUDA_SUCCESS || trial_settle(d, true) || trial_hash(t))
+        return *code != CUDA_SUCCESS ? 0 : -EAGAIN;
+    bool known = true;
+    for (uint32_t i = 0; i < t->n; i++) {
+        bool may = false;
+        memcpy(t->u[i].after, t->u[i].now, sizeof t->u[i].after);
+        t->u[i].changed = !same(t->u[i].before, t->u[i].after);
+        for (uint32_t k = 0; k < op->n_operands; k++)
+            may |= op->operands[k].slot == t->u[i].slot && op->operands[k].regular && op->operands[k].mode != REC_READ &&
+                   op->operands[k].mode != REC_UNKNOWN;
+        known &= may || !t->u[i].changed;
+    }
+    if (known && irregular)
+        known = !words_try(t, out->idle, &out->n_idle) && out->n_idle >= irregular;
+    return known || undo(t) ? (known ? 0 : -EIO) : -EAGAIN;
+}
+
+int probe_again_drv(struct device *d, struct rt_op *op, uint32_t **idle, uint32_t *n_idle, int *code)
+{
+    struct probe *p = d->probe;
+    struct probe_result out = {.idle = p->idle};
+    struct trial t;
+    if (trial_settle(d, true) || reaches_elsewhere(d, op) || trial_open(d, op, &t))
+        return -EAGAIN;
+    p->unbounded = true; /* one op */
+    int r = again_drv(&t, &out, code);
+    p->unbounded = false;
+    trial_close(&t);
+    words_end(d);
+    aside_clear(d, true);
+    if (r == -EIO) {
+        log_say(SAY_ERROR, "what a launch had changed could not be put back: the program is stopped here");
+        *code = CUDA_ERROR_UNKNOWN;
+        r = 0;
+    }
+    *idle = out.idle;
+    *n_idle = out.n_idle;
     return r;
 }
 

@@ -77,6 +77,6 @@ bool probe_is_new(const struct device *d, const struct slot *s);
 /* words.c: takes the argument words that do not matter out of op->operands, their offsets into idle[] (room for
  * OP_MAX_OPERANDS). The op repeats bit for bit. 0, or a negative errno: then memory is not as it was. */
 int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle);
-void words_end(struct device *d); /* gives the decoy's memory back */
+void words_end(struct device *d); /* gives the decoy's addresses back; one page stays */
 
 #endif

@@ -23,6 +23,7 @@ struct decoy {
     CUdeviceptr va;
     uint64_t reserved, mapped; /* bytes */
     CUmemGenericAllocationHandle page;
+    bool made;
 };
 
 struct word {
@@ -46,28 +47,29 @@ void words_end(struct device *d)
     struct decoy *y = d->decoy;
     if (!y)
         return;
-    if (y->mapped)
-        mem_page_gone(d, y->va, y->mapped >> d->shift, y->page);
+    mem_page_unmap(d, y->va, y->mapped >> d->shift);
     if (y->reserved)
         d->drv->cuMemAddressFree(y->va, y->reserved);
-    free(y);
-    d->decoy = NULL;
+    y->mapped = y->reserved = 0;
 }
 
-/* A range of at least so many bytes. */
+/* A range of at least so many bytes. The page stays when the range goes: under a plan no memory may be free when a word wants proof. */
 static int decoy_for(struct device *d, uint64_t bytes)
 {
     bytes = mem_pages(d, bytes + 1) << d->shift;
-    if (d->decoy && d->decoy->mapped >= bytes)
+    struct decoy *y = d->decoy;
+    if (y && y->mapped >= bytes)
         return 0;
-    words_end(d);
-    struct decoy *y = d->decoy = calloc(1, sizeof *y);
-    if (!y)
+    if (!y && !(y = d->decoy = calloc(1, sizeof *y)))
         return -ENOMEM;
+    words_end(d);
+    if (!y->made && (mem_make_foreign_room(d, d->gran) || mem_page_of_own(d, &y->page)))
+        return -ENOMEM;
+    y->made = true;
     if (d->drv->cuMemAddressReserve(&y->va, bytes, d->gran, 0, 0) != CUDA_SUCCESS)
         return -ENOMEM;
     y->reserved = bytes;
-    int r = mem_page_of_own(d, y->va, bytes >> d->shift, &y->page);
+    int r = mem_page_map(d, y->va, bytes >> d->shift, y->page);
     if (!r)
         y->mapped = bytes;
     return r;
@@ -121,14 +123,6 @@ static void search(struct search *s, uint32_t from, uint32_t to, bool matters)
 }
 
 /* ---- which words ---------------------------------------------------------------------------------------------------- */
-
-static bool suspect(const struct func *f, uint32_t offset)
-{
-    for (uint32_t i = 0; i < f->n_suspects; i++)
-        if (f->suspects[i] == offset)
-            return true;
-    return false;
-}
 
 static bool is_candidate(const struct trial *t, uint32_t k, uint32_t *param)
 {
@@ -197,7 +191,7 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
     for (int pass = 0; pass < 2 && !r; pass++) { /* those that were others one iteration ago first */
         regular = n;
         for (uint32_t k = 0; k < op->n_operands; k++) {
-            if (!is_candidate(t, k, &param) || (op->operands[k].regular && !suspect(op->func, op->operands[k].offset)) != (pass == 1))
+            if (!is_candidate(t, k, &param) || op->operands[k].regular != (pass == 1))
                 continue;
             s.w[n++] = (struct word){.operand = k, .param = param};
             if (op->operands[k].slot->bytes > most)

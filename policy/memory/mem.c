@@ -132,7 +132,8 @@ void mem_note_peak(struct device *d)
 
 uint64_t mem_max_chunks(struct device *d)
 {
-    return d->limit_bytes > d->foreign_bytes ? (d->limit_bytes - d->foreign_bytes) >> d->shift : 0;
+    uint64_t others = d->foreign_bytes + d->own_bytes;
+    return d->limit_bytes > others ? (d->limit_bytes - others) >> d->shift : 0;
 }
 
 uint64_t mem_arena_chunks(struct device *d) { return d->mem->n_arena_chunks; }
@@ -674,33 +675,44 @@ CUdeviceptr mem_scratch(struct device *d, uint64_t bytes)
     return s->va;
 }
 
-int mem_page_of_own(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle *out)
+int mem_page_of_own(struct device *d, CUmemGenericAllocationHandle *out)
 {
     CUmemAllocationProp prop;
-    CUmemAccessDesc acc;
     memset(&prop, 0, sizeof prop);
-    memset(&acc, 0, sizeof acc);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = acc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = acc.location.id = d->dev;
-    acc.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = d->dev;
     if (mem_physical_bytes(d) + d->gran > d->limit_bytes || MEM_CALL(cuMemCreate(out, d->gran, &prop, 0)) != CUDA_SUCCESS)
         return -ENOMEM;
     d->own_bytes += d->gran;
     mem_note_peak(d);
+    return 0;
+}
+
+void mem_page_gone(struct device *d, CUmemGenericAllocationHandle h)
+{
+    MEM_CALL(cuMemRelease(h));
+    d->own_bytes -= d->gran;
+}
+
+int mem_page_map(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle h)
+{
+    CUmemAccessDesc acc;
+    memset(&acc, 0, sizeof acc);
+    acc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    acc.location.id = d->dev;
+    acc.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     uint64_t mapped = 0;
-    while (mapped < n && MEM_CALL(cuMemMap(va + (mapped << d->shift), d->gran, 0, *out, 0)) == CUDA_SUCCESS)
+    while (mapped < n && MEM_CALL(cuMemMap(va + (mapped << d->shift), d->gran, 0, h, 0)) == CUDA_SUCCESS)
         mapped++;
     if (mapped == n && MEM_CALL(cuMemSetAccess(va, n << d->shift, &acc, 1)) == CUDA_SUCCESS)
         return 0;
-    mem_page_gone(d, va, mapped, *out);
+    mem_page_unmap(d, va, mapped);
     return -ENOMEM;
 }
 
-void mem_page_gone(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle h)
+void mem_page_unmap(struct device *d, CUdeviceptr va, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++)
         MEM_CALL(cuMemUnmap(va + (i << d->shift), d->gran));
-    MEM_CALL(cuMemRelease(h));
-    d->own_bytes -= d->gran;
 }

@@ -123,19 +123,3 @@ int func_param_at(const struct func *f, uint32_t offset)
             return (int)i;
     return -1;
 }
-
-bool func_suspect(struct func *f, uint32_t offset)
-{
-    int i = func_param_at(f, offset);
-    if (i < 0 || f->size[i] <= 8)
-        return false;
-    for (uint32_t k = 0; k < f->n_suspects; k++)
-        if (f->suspects[k] == offset)
-            return false;
-    uint32_t *s = realloc(f->suspects, (f->n_suspects + 1) * sizeof *s);
-    if (!s)
-        return false;
-    f->suspects = s;
-    f->suspects[f->n_suspects++] = offset;
-    return true;
-}

@@ -29,8 +29,6 @@ struct func {
     bool known;              /* the driver told the layout */
     struct func_effect *effects; /* learnt per parameter offset (probe.c) */
     uint32_t n_effects, cap_effects;
-    uint32_t *suspects;      /* offsets of words that pointed elsewhere than the recorded iteration said */
-    uint32_t n_suspects;
 };
 
 struct rt_operand {
@@ -39,7 +37,7 @@ struct rt_operand {
     uint64_t serial; /* of the slot when the op was issued */
     uint32_t offset; /* of the word in the arguments */
     uint8_t mode;    /* enum rec_mode; REC_UNKNOWN for kernels */
-    bool regular;    /* while an iteration is probed: the word pointed at the same buffer one iteration ago */
+    bool regular;    /* the word pointed at the same buffer in the iterations before, or in the recorded one */
 };
 
 struct rt_op {
@@ -66,9 +64,6 @@ struct rt_op {
 struct func *func_of(struct device *d, CUfunction f);
 /* The parameter that holds the argument byte at `offset`, -1: none, or the layout is unknown. */
 int func_param_at(const struct func *f, uint32_t offset);
-/* The word at `offset` of a struct pointed elsewhere than was recorded: it is looked at closely when the kernel is learnt next. False: it is
- * known already, or lies in no struct. */
-bool func_suspect(struct func *f, uint32_t offset);
 void func_note_kernel(CUkernel k);
 void func_forget_all(void); /* handles may be reused from now on */
 

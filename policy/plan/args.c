@@ -148,3 +148,47 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
             return ARGS_VARIED;
     return ARGS_SAME;
 }
+
+void args_may_differ(struct device *d, const struct rt_op *op)
+{
+    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    if (last->args && cut(&d->ex->watch[d->ex->pos], op->args, last->args))
+        log_once(SAY_DEBUG, "host memory is short: arguments that vary are not remembered");
+}
+
+static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at)
+{
+    struct span *out = NULL;
+    uint32_t m = 0, c = 0;
+    int r = 0;
+    for (uint32_t i = 0; i < *n && !r; i++) {
+        struct span s = (*list)[i];
+        uint32_t end = s.at + s.bytes;
+        if (s.at >= at + 8 || end <= at) {
+            r = push(&out, &m, &c, s.at, s.bytes);
+            continue;
+        }
+        if (s.at < at)
+            r = push(&out, &m, &c, s.at, at - s.at);
+        if (!r && end > at + 8)
+            r = push(&out, &m, &c, at + 8, end - at - 8);
+    }
+    if (r) {
+        free(out);
+        return r;
+    }
+    free(*list);
+    *list = out;
+    *n = m;
+    *cap = c;
+    return 0;
+}
+
+int args_free_word(struct device *d, uint32_t offset)
+{
+    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    int r = record_more_idle(&d->ex->rec, d->ex->pos, offset);
+    if (!r)
+        r = without(&w->constant, &w->n_constant, &w->cap_constant, offset);
+    return r ? r : without(&w->varying, &w->n_varying, &w->cap_varying, offset);
+}

@@ -182,7 +182,7 @@ static bool may_bind_late(struct device *d, const struct rec_buf *x)
     return (uint32_t)x->alloc_ord < d->ex->alloc_k && d->ex->rec.allocs[x->alloc_ord].before_op == 0;
 }
 
-/* Does this word matter to the op? Where its arguments vary, idle words want proof again: they stay operands for this launch. */
+/* Does this word matter to the op? Where its arguments surprise, idle words want proof again: they stay operands for this launch. */
 static bool is_idle(const struct record *r, const struct rec_op *o, uint32_t offset)
 {
     uint32_t a = o->idle, b = o->idle + o->n_idle;
@@ -205,62 +205,154 @@ static void leave_idle_out(struct device *d, struct rt_op *op, const struct rec_
     op->n_operands = kept;
 }
 
-/* A word points elsewhere than was recorded. In rehearsal, where it may be the stale entry of a struct, it is learnt anew, soon. */
-static const char *other_word(struct device *d, const struct rt_op *op, uint32_t offset, const char *why)
+/* How a launch corresponds to the recorded one. */
+enum corresponds {
+    CORRESPONDS,
+    WANTS_PROOF, /* but for words and bytes of structs that nobody may have filled: it runs as a trial (probe_again_drv) */
+    CORRESPONDS_NOT
+};
+
+struct reading { /* what match() found */
+    enum corresponds is;
+    const char *why;
+    bool bytes; /* bytes that are no pointers are others */
+};
+
+static bool in_struct(const struct rt_op *op, uint32_t offset)
 {
-    if (op->kind == OP_KERNEL && d->mode == MODE_REHEARSE && func_suspect(op->func, offset))
-        d->ex->stale_word = true;
-    log_say(SAY_DEBUG, "%s: argument byte %u: %s", op->kind == OP_KERNEL ? op->func->name : "no kernel", offset, why);
-    return why;
+    int i = op->kind == OP_KERNEL ? func_param_at(op->func, offset) : -1;
+    return i >= 0 && op->func->size[i] > 8;
 }
 
-/* Does the program's op correspond to the recorded one? Unknown buffers are bound on the way. NULL: yes. */
-static const char *match(struct device *d, struct rt_op *op)
+/* A word points elsewhere than was recorded: it may be the stale entry of a struct. */
+static bool other_word(struct reading *x, const struct rt_op *op, uint32_t offset, const char *why)
+{
+    x->why = why;
+    x->is = in_struct(op, offset) && op_repeatable(op) ? WANTS_PROOF : CORRESPONDS_NOT;
+    log_say(SAY_DEBUG, "%s: argument byte %u: %s", op->kind == OP_KERNEL ? op->func->name : "no kernel", offset, why);
+    return x->is != CORRESPONDS_NOT;
+}
+
+/* Words of structs that held something else than an address in the iteration before, and no null, and hold one of our addresses now:
+ * entries that the program does not fill. One in use would have held an address then, or a null. Their number. */
+static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const struct rec_op *o)
+{
+    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    const struct func *f = op->func;
+    uint32_t n = 0, k = o->first;
+    for (uint32_t i = 0; op->kind == OP_KERNEL && f->known && !op->packed && last->args && last->func == f && i < f->n_params; i++)
+        for (uint32_t at = (f->offset[i] + 7) & ~7u; f->size[i] > 8 && at + 8 <= f->offset[i] + f->size[i]; at += 8) {
+            uint64_t now, then;
+            memcpy(&now, op->args + at, 8);
+            memcpy(&then, last->args + at, 8);
+            while (k < o->first + o->n && d->ex->rec.operands[k].offset < at)
+                k++;
+            bool recorded = k < o->first + o->n && d->ex->rec.operands[k].offset == at;
+            if (now != then && then && !recorded && mem_in_reservation(d, now) && !is_idle(&d->ex->rec, o, at) && !args_free_word(d, at))
+                n++;
+        }
+    return n;
+}
+
+/* Does the program's op correspond to the recorded one? Unknown buffers are bound on the way. operands[].regular: it is the
+ * operand that was recorded. */
+static struct reading match(struct device *d, struct rt_op *op)
 {
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
+    struct reading x = {.is = CORRESPONDS};
     if (op->sig != o->sig)
-        return "another op";
+        return (struct reading){CORRESPONDS_NOT, "another op", false};
     uint32_t byte = 0;
     enum args_change change = args_compare(d, op, &byte);
     if (change == ARGS_SURPRISE) {
-        d->ex->proved = false;
-        log_say(SAY_DEBUG, "%s: argument byte %u is another one", op->func->name, byte);
-        return "another argument";
+        x.bytes = true;
+        d->ex->proved = false; /* if it cannot be proved here, it may vary once that is rehearsed */
+        if (!other_word(&x, op, byte, "another argument"))
+            return x;
     }
-    if (o->n_idle && change == ARGS_SAME)
+    if (o->n_idle && change != ARGS_SURPRISE)
         leave_idle_out(d, op, o);
     uint32_t k = o->first, end = o->first + o->n, i = 0;
     while (k < end || i < op->n_operands) {
         const struct rec_operand *w = k < end ? &d->ex->rec.operands[k] : NULL;
-        const struct rt_operand *a = i < op->n_operands ? &op->operands[i] : NULL;
-        if (w && (!a || w->offset < a->offset)) {
-            if (!(o->why_opaque && w->mode == REC_READ))
-                return other_word(d, op, w->offset, "a buffer less");
+        struct rt_operand *a = i < op->n_operands ? &op->operands[i] : NULL;
+        bool only_w = w && (!a || w->offset < a->offset), only_a = !only_w && (!w || a->offset < w->offset);
+        if (a && !only_w)
+            a->regular = false;
+        if (o->n_idle && is_idle(&d->ex->rec, o, only_a ? a->offset : w->offset)) {
+            k += !only_a;
+            i += !only_w;
+            continue;
+        }
+        if (only_w) {
             k++;
+            if (!(o->why_opaque && w->mode == REC_READ) && !other_word(&x, op, w->offset, "a buffer less"))
+                return x;
             continue;
         }
-        if (!w || a->offset < w->offset) {
-            /* a pointer that the recording did not have: harmless if it is only looked at */
-            if (op->kind != OP_KERNEL || ((!o->why_opaque || probe_offset_changes(op->func, a->offset)) && !is_idle(&d->ex->rec, o, a->offset)))
-                return other_word(d, op, a->offset, "a buffer more");
+        if (only_a) {
             i++;
+            /* a pointer that the recording did not have: harmless if it is only looked at */
+            if ((op->kind != OP_KERNEL || !o->why_opaque || probe_offset_changes(op->func, a->offset)) &&
+                !other_word(&x, op, a->offset, "a buffer more"))
+                return x;
             continue;
         }
+        k++;
+        i++;
         int32_t b = w->buf;
-        const struct rec_buf *x = &d->ex->rec.bufs[b];
-        if (d->ex->bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == x->bytes && may_bind_late(d, x)) {
+        const struct rec_buf *rb = &d->ex->rec.bufs[b];
+        if (d->ex->bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && may_bind_late(d, rb)) {
             d->ex->bind[b] = (int32_t)a->slot->id;
             a->slot->plan_buf = b;
         }
-        if (d->ex->bind[b] != (int32_t)a->slot->id) {
-            if (!(o->why_opaque && w->mode == REC_READ))
-                return other_word(d, op, w->offset, "another buffer");
+        a->regular = d->ex->bind[b] == (int32_t)a->slot->id;
+        if (!a->regular) {
+            if (!(o->why_opaque && w->mode == REC_READ) && !other_word(&x, op, w->offset, "another buffer"))
+                return x;
         } else if (w->mode == REC_WRITE && a->delta != w->delta)
-            return "another place in a buffer";
-        k++;
-        i++;
+            return (struct reading){CORRESPONDS_NOT, "another place in a buffer", false};
     }
-    return NULL;
+    return x;
+}
+
+/* The words that were recorded and hold no address now: nothing that the driver knows lies there, so they are idle. A null
+ * pointer may mean something. */
+static bool less_is_harmless(struct device *d, const struct rt_op *op, const struct rec_op *o)
+{
+    uint32_t i = 0;
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        uint32_t at = d->ex->rec.operands[k].offset;
+        while (i < op->n_operands && op->operands[i].offset < at)
+            i++;
+        if ((i < op->n_operands && op->operands[i].offset == at) || is_idle(&d->ex->rec, o, at))
+            continue;
+        uint64_t word;
+        unsigned what;
+        memcpy(&word, op->args + at, 8);
+        if (!word || (!mem_in_reservation(d, word) && d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS) ||
+            args_free_word(d, at))
+            return false;
+    }
+    return true;
+}
+
+/* Runs the launch as a trial: its effects must be the recorded ones, and the words that point elsewhere idle. Then these may hold
+ * anything from now on, and the bytes that differ may differ. 0; -EAGAIN: it was not run, or what it did was undone. */
+static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o, bool bytes, int *code)
+{
+    uint32_t *idle, n_idle;
+    if (!less_is_harmless(d, op, o) || probe_again_drv(d, op, &idle, &n_idle, code))
+        return -EAGAIN;
+    for (uint32_t i = 0; i < n_idle; i++)
+        if (!is_idle(&d->ex->rec, o, idle[i]) && args_free_word(d, idle[i]))
+            return 0; /* it is found again */
+    if (bytes) {
+        args_may_differ(d, op);
+        d->ex->proved = true; /* only a plan that was proved is surprised by bytes */
+    }
+    log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle", op->func->name, n_idle);
+    return 0;
 }
 
 /* Recorded modes for the operands at hand, so that ready_done knows what was written. */
@@ -281,8 +373,13 @@ int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
     uint32_t lost = 0;
     const char *why = pass_holds(d, op->t) ? "a step of the plan could not be taken" : NULL;
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
-    if (!why)
-        why = match(d, op);
+    struct reading x = {.is = CORRESPONDS};
+    if (!why) {
+        x = match(d, op);
+        if (x.is == WANTS_PROOF && free_stale_words(d, op, o))
+            x = match(d, op);
+        why = x.is == CORRESPONDS_NOT ? x.why : NULL;
+    }
     if (!why && (exec_take_steps(d, d->ex->pos, op->t) || exec_set_aside(d, o, op->t)))
         why = "a step of the plan could not be taken";
     if (!why) {
@@ -296,12 +393,16 @@ int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
         else if (r)
             why = "memory was short";
     }
+    int r = CUDA_SUCCESS;
+    if (!why && x.is == WANTS_PROOF && prove_drv(d, op, o, x.bytes, &r))
+        why = x.why;
     if (why || op_capture(&d->ex->caps[d->ex->pos], op)) {
         exec_diverge(d, why ? why : "host memory was short", op);
         *left = true;
         return d->ex->code;
     }
-    int r = op_issue_drv(d, op);
+    if (x.is == CORRESPONDS)
+        r = op_issue_drv(d, op);
     ready_done(d, op, false);
     for (uint32_t k = o->first; k < o->first + o->n; k++)
         if (d->ex->out_ver[k] >= 0)

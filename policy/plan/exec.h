@@ -59,7 +59,6 @@ struct exec {
     uint64_t left_op;        /* d->op_count when the plan was last left */
     uint32_t left_at;        /* and at which of its ops */
     uint32_t left_in_a_row;  /* times without one whole iteration in between */
-    bool stale_word;         /* the plan was left for a word that may be the stale entry of a struct: to be learnt anew at once */
     int code;                /* CUDA result to hand to the program when a value is gone; 0 */
 };
 
@@ -109,6 +108,9 @@ enum args_change { ARGS_SAME, ARGS_VARIED, ARGS_SURPRISE };
 int args_index(struct device *d);
 void args_clear(struct device *d);
 enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t *offset);
+/* For the op at d->ex->pos: bytes that differ from the iteration before may from now on; the word may hold anything. */
+void args_may_differ(struct device *d, const struct rt_op *op);
+int args_free_word(struct device *d, uint32_t offset);
 
 /* rebuild.c: every value that the program holds is in memory or on the host. 0, or a negative errno: some are gone. */
 int rebuild_all(struct device *d, unsigned t);

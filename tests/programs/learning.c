@@ -48,7 +48,7 @@ static unsigned n_past;
 /* What stood at this place of the stack in some call before. */
 static uint64_t stale(void)
 {
-    return n_past && next_random(&rng) % 8 ? past[next_random(&rng) % (n_past < 64 ? n_past : 64)] : next_random(&rng);
+    return n_past ? past[next_random(&rng) % (n_past < 64 ? n_past : 64)] : (uintptr_t)&n_past;
 }
 
 static void bundle(CUdeviceptr out, CUdeviceptr a, CUdeviceptr b, uint32_t flag)
@@ -62,7 +62,7 @@ static void bundle(CUdeviceptr out, CUdeviceptr a, CUdeviceptr b, uint32_t flag)
     s.words = WORDS;
     s.n = 2;
     s.flag = flag;
-    s.junk = next_random(&rng) % 2 ? 0 : next_random(&rng);
+    s.junk = next_random(&rng);
     LAUNCH(f_bundle, stream, &s);
     past[n_past++ % 64] = a;
     past[n_past++ % 64] = out;
@@ -146,7 +146,7 @@ static uint64_t train(int iter)
         layer(i, iter);
         if (i == 5 && (is("await") || is("value")))
             wait_for_later();
-        if (i == 5 && is("capture") && iter >= 4)
+        if (i == 5 && is("capture") && iter >= 2 && iter < 6)
             capture();
     }
     CUdeviceptr g = make(WORDS);

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""What learning must see, or say that it cannot: each case of tests/programs/learning.c gives under a limit what it gives without, and
+where a plan is possible it is enforced with replays."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+PROGRAM = os.path.join(harness.B, "programs", "learning")
+DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "REMAT_LOG": "debug"}
+# case, limit, at least so many iterations enforced, replays
+CASES = [
+    ("stale", 11700000, 8, 20),      # entries of structs that nobody filled
+    ("flag", 11700000, 4, 10),       # a flag inside a struct
+    ("untouched", 10500000, 10, 50), # a workspace that is left alone
+    ("part", 10500000, 10, 50),      # a workspace that is written in part
+    ("host", 10500000, 10, 50),      # an input in the host's memory
+    ("rare", 10500000, 10, 50),      # an output that is written for certain data
+    ("await", 10500000, 10, 50),       # a kernel that ends after the program's next call
+    ("value", 10500000, 10, 50),       # a stream that waits for a later call
+    ("capture", 14000000, 6, 10),     # a capture while an iteration is probed
+]
+
+
+def main():
+    if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
+        print("no simulated GPU built")
+        return 77
+    c = harness.Checks()
+    only = sys.argv[1:]
+    for case, limit, enforced, replays in CASES:
+        if only and case not in only:
+            continue
+        cmd = [PROGRAM, case]
+        native = harness.run(cmd, env=DEVICE, timeout=120)
+        c.ok(native.rc == 0, case + " native", native.err[-300:])
+        try:
+            r = harness.run(cmd, remat=["--limit", limit, "--policy", "plan"], env=DEVICE, timeout=240)
+        except harness.subprocess.TimeoutExpired:
+            c.ok(False, case + ": it hangs")
+            continue
+        c.ok(r.rc == 0, case + ": exit", "%s %s" % (r.rc, r.err[-500:]))
+        c.ok(r.out == native.out, case + ": output")
+        c.ok(r.device and r.peak <= limit, case + ": peak", str(r.device.get("peak_physical_bytes")))
+        c.ok(r.stats.get("iterations_enforced", 0) >= enforced, case + ": enforced", "%s\n%s" % (r.stats, r.err[-800:]))
+        c.ok(r.stats.get("replays", 0) >= replays, case + ": replays", str(r.stats.get("replays")))
+        m = re.search(r"learning took (\d+) us of device time beside the (\d+) us of the ops themselves \((\d+) us were expected\)", r.err)
+        if enforced:
+            c.ok(m and int(m.group(1)) <= 10.5 * max(int(m.group(2)), int(m.group(3))), case + ": at most ten times the iteration", str(m and m.group(0)))
+    return c.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
