@@ -98,7 +98,7 @@ def tensors(result):
 def compare(what, got, want, tolerance):
     if tuple(got.shape) != tuple(want.shape):
         raise Difference(f'{what}: shape {tuple(got.shape)}, the CPU has {tuple(want.shape)}')
-    got = got.detach().cpu()
+    got, want = got.detach().cpu(), want.detach().cpu()
     if got.is_complex() or want.is_complex():
         got, want = torch.view_as_real(got.resolve_conj()), torch.view_as_real(want.detach().resolve_conj())
     if not want.is_floating_point():
