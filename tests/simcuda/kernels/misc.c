@@ -25,18 +25,19 @@ static void update_scale(const struct catalogue_launch *l, void *const *p, const
     } else ++*tracker;
 }
 
-/* (int n, T *dx, const T *x, const T *dy, offsets <3>, i64 to dx's second half, i64 to x's second half), in bytes */
+/* (int n, T *dx, const T *x, const T *dy, offsets <3> in elements, bytes to dx's second half, bytes to x's second half) */
 static void glu_backward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
     enum dtype t = k->t[0];
+    size_t es = dtype_bytes(t);
     struct offset_calc c = { p[4], 3 };
     for (int i = 0; i < A(int, 0); i++) {
         uint32_t off[3] = { 0 };
         offset_get(&c, (uint32_t)i, off);
-        const char *x = A(const char *, 2) + off[1];
-        char *dx = A(char *, 1) + off[0];
-        double a = dtype_get(t, x, 0), s = 1 / (1 + exp(-dtype_get(t, x + A(int64_t, 6), 0))), d = dtype_get(t, A(const char *, 3) + off[2], 0);
+        const char *x = A(const char *, 2) + off[1] * es;
+        char *dx = A(char *, 1) + off[0] * es;
+        double a = dtype_get(t, x, 0), s = 1 / (1 + exp(-dtype_get(t, x + A(int64_t, 6), 0))), d = dtype_get(t, A(const char *, 3) + off[2] * es, 0);
         dtype_set(t, dx, 0, s * d);
         dtype_set(t, dx + A(int64_t, 5), 0, (1 - s) * s * d * a);
     }
