@@ -34,7 +34,7 @@ FAMILIES = ("cuMem", "cuStream", "cuEvent", "cuModule", "cuLibrary", "cuKernel",
 def run(name, fault=None):
     cmd, policy, limit, env = PROGRAMS[name]
     env = dict(env, SIMGPU_FAULTS=fault) if fault else env
-    return harness.run(cmd, remat=["--limit", limit, "--policy", policy], env=env, timeout=120)
+    return harness.run(cmd, remat=["--limit", limit, "--policy", policy], env=env, timeout=600 if harness.RUNTIME else 120)
 
 
 def verdict(r, native):
