@@ -11,7 +11,7 @@
 
 enum {
     MAX_TRIES = 5,          /* plans whose static map lacks chunks, before the best of them is taken */
-    PLAN_WAIT_MS = 20000,   /* for the planner, with the mutex released; it limits its own time to about this */
+    PLAN_WAIT_MS = 60000,   /* for the planner, with the mutex released: it limits its own time, but not that of a busy machine */
     POLL_OPS = 64,          /* ops between two looks at a planner that nobody waits for */
     FIRST_BACKOFF = 32,     /* iterations */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
