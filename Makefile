@@ -209,3 +209,8 @@ clean:
 	rm -rf $(B)
 
 -include $(shell find $(B) -name '*.d' -type f 2>/dev/null)
+
+# every trace at steps of half a percent: hours on one core, so not part of `make test`, which has a slice
+.PHONY: monotone
+monotone: $(B)/remat
+	B=$(abspath $(B)) MONOTONE_STEP=0.5 python3 tests/system/test_monotone.py

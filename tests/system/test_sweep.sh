@@ -32,6 +32,20 @@ for a, b, line in zip(j["rows"], c, t[1:]):
 assert j["rows"][0]["feasible"] and j["rows"][0]["overhead"] == 0, j["rows"][0]
 assert not j["rows"][3]["feasible"], "no eviction cannot hold a lower limit"
 P
+"$remat" sweep "$trace" --limits 100%,95%,90%,85% --solvers auto,dtr --time-limit 1 --plot "$tmp/p.svg" >/dev/null || fail "--plot: exit $?"
+python3 - "$tmp/p.svg" <<'P' || fail "the picture is not what it should be"
+import sys, xml.dom.minidom
+d = xml.dom.minidom.parse(sys.argv[1])
+text = " ".join(t.firstChild.data for t in d.getElementsByTagName("text") if t.firstChild)
+for word in ("auto", "dtr", "GiB", "overhead", "memory limit", "%"):
+    assert word in text, word
+lines = [p for p in d.getElementsByTagName("path") if p.getAttribute("class") == "line" and "M" in p.getAttribute("d") and "L" in p.getAttribute("d")]
+assert len(lines) >= 3, "a line a solver and the bound: %d" % len(lines)
+ys = [float(q.split()[1]) for q in lines[-1].getAttribute("d")[1:].split("L")]  # auto, drawn last: y falls downwards
+assert all(b >= a - 0.05 for a, b in zip(ys, ys[1:])), ys
+assert "prefers-color-scheme: dark" in d.toxml()
+P
+"$remat" sweep "$trace" --limits 100% --solvers none --plot "$tmp/no/p.svg" >/dev/null 2>"$tmp/e" && fail "a picture in no folder"
 for bad in "--limits 0%" "--limits x" "--solvers nobody" "--csv --json" "--time-limit soon"; do
   # shellcheck disable=SC2086
   "$remat" sweep "$trace" $bad >"$tmp/o" 2>"$tmp/e"
