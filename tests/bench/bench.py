@@ -9,6 +9,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
 import harness  # noqa: E402
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import gen_blocks  # noqa: E402
+
 
 def row(value, unit, baseline=None):
     r = {"value": value, "unit": unit}
@@ -34,8 +37,27 @@ def runtime():
     return out
 
 
+def planners():
+    """How the planner grows with the trace: user CPU seconds, memory, and how far the plan is from its bound."""
+    out = {}
+    for n in (1000, 10000):
+        trace = os.path.join(harness.B, "bench_blocks_%d.json" % n)
+        with open(trace, "w") as f:
+            json.dump(gen_blocks.trace(n), f)
+        p = subprocess.Popen([os.path.join(harness.B, "remat"), "plan", trace, "--limit", "70%", "--json"], stdout=subprocess.PIPE)
+        r = json.loads(p.stdout.read())
+        _, status, used = os.wait4(p.pid, 0)
+        if status or not r["feasible"]:
+            sys.exit("planning %d ops failed" % n)
+        out["plan_cpu_%d_ops" % n] = row(used.ru_utime, "s", out.get("plan_cpu_1000_ops", {}).get("value"))
+        out["plan_memory_%d_ops" % n] = row(used.ru_maxrss / 1024, "MiB")
+        out["plan_overhead_%d_ops" % n] = row(100 * r["overhead"], "%", 100 * r["bound"])
+        os.unlink(trace)
+    return out
+
+
 def main():
-    bench = {}
+    bench = planners()
     for b in sys.argv[1:]:
         p = subprocess.run([b], capture_output=True, text=True, timeout=300)
         if p.returncode == 77:

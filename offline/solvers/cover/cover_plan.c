@@ -18,6 +18,7 @@ enum {
     NODES = 40,       /* of CBC's search in each */
     CBC_SAFETY_S = 20,
     CBC_OPS = 8000,   /* beyond which only single instants are looked at */
+    DIAL_LARGE = 4, TOP_LARGE = 1, /* beyond CBC_OPS: fewer instants, fewer budgets */
     DIAL = 24,        /* budgets tried at a single instant, each ... */
     DIAL_STEP = 200,  /* ... this part of the limit below the one before */
     EXACT_OPS = 40,   /* up to which all schedules are searched */
@@ -80,11 +81,12 @@ static int try_point(struct proposal *p, const struct cover_cut *cut, const stru
 /* At each of the best instants, the corner within the limit and those further down. */
 static int single_instants(struct proposal *p)
 {
+    const int large = p->c->g->n_ops > CBC_OPS, tops = large ? TOP_LARGE : COVER_TOP, dial = large ? DIAL_LARGE : DIAL;
     int rc = 0;
-    for (int i = 0; i < p->b->n_top && !rc && !settled(p); i++) {
+    for (int i = 0; i < p->b->n_top && (i < tops || !p->r->ok) && !rc && !settled(p); i++) {
         struct cover_cut *cut = p->c->cut[p->b->top[i]];
         int64_t held = INT64_MAX;
-        for (int d = 0; d < DIAL && !rc && !late(p->c); d++) {
+        for (int d = 0; d < dial && !rc && !late(p->c); d++) {
             struct cover_verdict v;
             rc = cover_cut_solve(cut, p->limit_bytes - p->limit_bytes / DIAL_STEP * d, &v);
             if (rc || v.impossible)

@@ -7,15 +7,16 @@
 
 #include "offline/solvers/solver.h"
 
-enum { STEPS = 200, STEPS_SMALL = 1000, SMALL_OPS = 40 };
+enum { STEPS = 200, STEPS_SMALL = 1000, SMALL_OPS = 40, STEPS_LARGE = 50, LARGE_OPS = 8000 };
 
 struct ladder *ladder_new(const struct graph *g)
 {
     struct ladder *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
-    /* what is solved exactly needs no more than one rung, however many there are */
-    l->n_steps = g->n_ops <= SMALL_OPS ? STEPS_SMALL : STEPS;
+    /* what is solved exactly needs no more than one rung, however many there are; where plans take long, rungs are far enough
+     * apart for the bound to tell one from the next */
+    l->n_steps = g->n_ops <= SMALL_OPS ? STEPS_SMALL : g->n_ops <= LARGE_OPS ? STEPS : STEPS_LARGE;
     l->rung = calloc((size_t)l->n_steps + 1, sizeof *l->rung);
     l->c = l->rung ? cover_new(g) : NULL;
     if (l->c)
