@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """More memory never costs more: `remat plan` at rising limits, each in a process of its own, over the recorded traces. Every
 plan passes the independent judge, none is over its limit, none is below the bound that came with it, and there is no hole.
-MONOTONE_STEP (per cent, default: a slice of three limits) and MONOTONE_TRACES (names) widen it. Exit 77 without traces."""
+MONOTONE_STEP (per cent, default: a slice of two limits) and MONOTONE_TRACES (names) widen it. Exit 77 without traces."""
 import glob
 import importlib.util
 import json
@@ -31,8 +31,8 @@ def main():
     judge = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(judge)
     step = float(os.environ.get("MONOTONE_STEP", "0"))
-    names = os.environ.get("MONOTONE_TRACES", "" if step else "resnet50-b128,gpt2_small-b16")
-    limits = [10 + step * i for i in range(int(90 / step) + 1)] if step else [50.0, 50.5, 51.0]
+    names = os.environ.get("MONOTONE_TRACES", "" if step else "resnet50-b128,unet-b32")
+    limits = [10 + step * i for i in range(int(90 / step) + 1)] if step else [34.5, 35.0]  # where plans made for one limit alone do cost more with more memory
     plans = 0
     with tempfile.TemporaryDirectory() as tmp:
         out = os.path.join(tmp, "p.json")
