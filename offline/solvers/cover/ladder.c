@@ -7,7 +7,7 @@
 
 #include "offline/solvers/solver.h"
 
-enum { STEPS = 200, STEPS_SMALL = 1000, SMALL_OPS = 40, STEPS_LARGE = 50, LARGE_OPS = 8000 };
+enum { STEPS = 200, STEPS_SMALL = 1000, SMALL_OPS = 40, STEPS_LARGE = 50, LARGE_OPS = 8000, SLACK = 64, SLACK_FROM = 1 << 20 };
 
 struct ladder *ladder_new(const struct graph *g)
 {
@@ -39,8 +39,10 @@ void ladder_free(struct ladder *l)
 
 static int64_t limit_of(const struct ladder *l, int32_t i)
 {
-    const __int128 peak = l->c->g->baseline_peak_bytes;
-    return i == l->n_steps ? l->c->g->floor_bytes : (int64_t)(peak * (i + 1) / l->n_steps);
+    __extension__ const __int128 peak = l->c->g->baseline_peak_bytes;
+    /* a percentage in floating point may come out a byte below the fraction: it is to reach its rung all the same */
+    const int64_t slack = i + 1 < l->n_steps && peak > SLACK_FROM ? SLACK : 0;
+    return i == l->n_steps ? l->c->g->floor_bytes : (int64_t)(peak * (i + 1) / l->n_steps) - slack;
 }
 
 /* What is proved for rung i: its own bound, or that of its program if it has been solved. */
