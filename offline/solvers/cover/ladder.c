@@ -7,7 +7,7 @@
 
 #include "offline/solvers/solver.h"
 
-enum { STEPS = 200, STEPS_SMALL = 1000, SMALL_OPS = 40, STEPS_LARGE = 50, LARGE_OPS = 8000, SLACK = 64, SLACK_FROM = 1 << 20 };
+enum { STEPS = 200, STEPS_SMALL = 1000, SMALL_OPS = 40, STEPS_LARGE = 50, LARGE_OPS = 8000, SLACK = 1, SLACK_FROM = 1 << 20 };
 
 struct ladder *ladder_new(const struct graph *g)
 {
