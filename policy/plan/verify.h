@@ -16,6 +16,8 @@
 
 enum { VERIFY_TURNS = 16 };
 
+/* Takes its scratch memory, once, before a plan's budget is counted. Where that fails nothing is compared, and one line says so. */
+void verify_init(struct device *d);
 /* A plan was loaded: which values its replays make. */
 int verify_plan(struct device *d);
 /* An enforced iteration begins, on stream t; what the ones before left behind is looked at. */
