@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs each test given, one line each, output only of what fails. Exit 77 means: cannot run here.
-# Env: B (build directory), SAN (sanitizer of this build), REMAT_SHARED, TEST_TIMEOUT (seconds, default 300).
+# Env: B (build directory), SAN (sanitizer of this build), REMAT_SHARED, TEST_TIMEOUT (seconds, default 900).
 set -u
 B=${B:-$PWD/build}
 export B SAN=${SAN:-} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:handle_segv=0:use_sigaltstack=0:allow_user_segv_handler=1}
@@ -19,12 +19,12 @@ for t in "$@"; do
     *.py) run=(python3 "$t") ;;
     *) run=("$t") ;;
   esac
-  timeout "${TEST_TIMEOUT:-300}" "${run[@]}" >"$log" 2>&1 </dev/null
+  timeout "${TEST_TIMEOUT:-900}" "${run[@]}" >"$log" 2>&1 </dev/null
   rc=$?
   case $rc in
     0) passed=$((passed + 1)); word=ok ;;
     77) skipped=$((skipped + 1)); word="skipped: $(tail -n 1 "$log")" ;;
-    124) failed=$((failed + 1)); names="$names $name"; word="FAILED: no end after ${TEST_TIMEOUT:-300} s" ;;
+    124) failed=$((failed + 1)); names="$names $name"; word="FAILED: no end after ${TEST_TIMEOUT:-900} s" ;;
     *) failed=$((failed + 1)); names="$names $name"; word="FAILED (exit $rc)" ;;
   esac
   printf '%-28s %4d s  %s\n' "$name" $((SECONDS - at)) "$word"
