@@ -54,7 +54,8 @@ dist-gpu-folder: $(CLI_OBJ) $(GPU_FACTS)
 	@mkdir -p $(GPU_DIST)/lib $(GPU_DIST)/facts $(GPU_DIST)/workloads
 	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -o $(GPU_DIST)/remat $(CLI_OBJ) -ljansson $(CBC_LIBS) \
 	  -lsqlite3 $(OFFLINE_LIBS) -lm -ldl -lpthread
-	@ldd $(GPU_DIST)/remat | awk '$$2 == "=>" && $$3 ~ /^\// && $$1 !~ /$(GPU_GLIBC)/ {print $$3}' | \
+	@# of the LAPACKs that may be installed the plain one: the fast ones are thirty times its size
+	@LD_LIBRARY_PATH=$(subst $(eval) ,:,$(wildcard /usr/lib/*/lapack /usr/lib/*/blas)) ldd $(GPU_DIST)/remat | awk '$$2 == "=>" && $$3 ~ /^\// && $$1 !~ /$(GPU_GLIBC)/ {print $$3}' | \
 	  while read -r so; do cp -L "$$so" $(GPU_DIST)/lib/; done
 	cp $(B)/libremat.so $(GPU_DIST)/
 	cp $(GPU_FACTS) tests/gpu/facts/torch_params.py $(GPU_DIST)/facts/
