@@ -135,7 +135,10 @@ static int queue(struct device *d, struct table *tb, struct check *c, const stru
     if ((r = fence_wait(d, t, &tb->users)) || (r = fence_wait(d, t, &s->ready)) || (r = fence_wait(d, t, &s->users)))
         return r;
     for (uint32_t i = 0; i < n && !r; i++) {
-        struct hash_range h = {s->va + ranges[i].from, ranges[i].to - ranges[i].from};
+        uint64_t from = (ranges[i].from + 7) & ~7ull; /* words are hashed: a range's first bytes up to a whole word are left out */
+        if (from >= ranges[i].to)
+            continue;
+        struct hash_range h = {s->va + from, ranges[i].to - from};
         r = hashing_queue(d, d->stream[t], &h, 1, tb->at + ((c->first + i) * ROW_WORDS + half) * sizeof(uint64_t));
     }
     stream_issued(d, t);

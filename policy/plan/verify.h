@@ -2,6 +2,8 @@
  * is compared with the hash taken after its replay. Everything is queued in the program's own streams; the host looks at the
  * results an iteration later and waits for nothing.
  *
+ * A range that begins within a word is compared from its next word on (rehearsal has compared all of it).
+ *
  * In turn: of all values that a plan rebuilds, each is compared once in VERIFY_TURNS iterations. Only bytes that are defined
  * (record_comparable) are hashed. A mismatch after rehearsal cannot be mended, since the value is gone: the program's next call fails,
  * and one line names the kernel.
