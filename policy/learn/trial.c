@@ -6,7 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-static const uint64_t PATIENCE_NS = 2000000000;
+/* With something under way that may wait for a later call, the ops after it get only a moment each: they may be behind it. */
+static const uint64_t PATIENCE_NS = 2000000000, MOMENT_NS = 50000000;
 
 /* A stream asked again and again with nothing in between; soon with pauses. */
 static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
@@ -29,7 +30,7 @@ static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
 
 int trial_settle(struct device *d, bool patient)
 {
-    uint64_t until = patient ? stats_now_ns() + PATIENCE_NS : 0;
+    uint64_t until = stats_now_ns() + (patient ? PATIENCE_NS : MOMENT_NS);
     for (unsigned t = 0; t < stream_count(d); t++) {
         int r = wait_stream(d, t, until);
         if (r)

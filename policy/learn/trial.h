@@ -50,7 +50,7 @@ struct trial {
     bool spoiled;              /* the latest run failed half-way: memory is neither as before the op nor as after it */
 };
 
-/* The device is idle as far as the streams we know go. -ETIMEDOUT: it is not, after a while (`patient`) or at once; -EIO. */
+/* The device is idle as far as the streams we know go. -ETIMEDOUT: it is not, after a while (`patient`) or a moment; -EIO. */
 int trial_settle(struct device *d, bool patient);
 
 int trial_open(struct device *d, struct rt_op *op, struct trial *t);
