@@ -105,7 +105,7 @@ def main():
                     os.unlink(ppath)
                 rc, r, err = run(tpath, limit, solver, ppath, seconds)
                 exact[solver] = r
-                if rc == 2 and r and not r["feasible"]:
+                if rc == 3 and r and not r["feasible"]:
                     refused += 1
                     continue
                 if rc or not os.path.exists(ppath):
