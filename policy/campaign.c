@@ -200,7 +200,6 @@ static void plan_now(struct device *d)
     go(d, MODE_PLAN);
     d->campaign->tries = 0;
     d->campaign->with_copies = false;
-    verify_init(d);
     if (install_scratch(d)) { /* before the budget: it stays */
         log_say(SAY_WARN, "no memory to set in-place state aside: memory is held by swapping");
         no_plan(d);

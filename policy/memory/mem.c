@@ -13,14 +13,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { QUICK_UNITS = 64 }; /* small entries up to this size are handed out again without a search */
 enum { MAX_SLOTS = 1 << 20, MAX_CHUNKS = 1 << 20, MAX_LIST_PAGES = 1 << 16, MAX_ARENAS = 1 << 16, UNIT_BYTES = 512 };
 
 /* One page shared by small allocations, in units of UNIT_BYTES; each has at least a byte of room past its end. */
 struct arena {
     int32_t chunk;       /* -1: the page is empty and its chunk was given back */
     uint32_t n_free;     /* units */
-    uint32_t n_quick;    /* units of freed entries that still hold their place */
     uint32_t *unit_slot; /* per unit: id + 1 of the slot that holds it, 0 free */
     struct fence ready;  /* of what was freed in it */
     CUdeviceptr va;
@@ -31,7 +29,6 @@ struct mem {
     int32_t small_structs, foreign_free;
     struct arena *arenas;
     uint32_t n_arenas, n_arena_chunks, arena_hint;
-    int32_t quick[QUICK_UNITS + 1]; /* by units: slots that were freed and still hold their place; -1 none */
 };
 
 static void *table(size_t bytes)
@@ -46,8 +43,6 @@ int mem_init(struct device *d)
     if (!d->mem)
         return -ENOMEM;
     d->mem->small_structs = d->mem->foreign_free = -1;
-    for (int i = 0; i <= QUICK_UNITS; i++)
-        d->mem->quick[i] = -1;
     CUmemAllocationProp prop;
     size_t gran = 0;
     memset(&prop, 0, sizeof prop);
@@ -368,16 +363,8 @@ static int arena_grow(struct device *d, uint32_t *which)
     return arena_map(d, &d->mem->arenas[i]);
 }
 
-static bool quick_flush(struct device *d);
-
 void mem_arena_trim(struct device *d)
 {
-    bool some = false;
-    for (uint32_t i = 0; i < d->mem->n_arenas && !some; i++)
-        some = d->mem->arenas[i].chunk >= 0 && d->mem->arenas[i].n_free + d->mem->arenas[i].n_quick == arena_units(d);
-    if (!some)
-        return;
-    quick_flush(d);
     for (uint32_t i = 0; i < d->mem->n_arenas; i++) {
         struct arena *a = &d->mem->arenas[i];
         if (a->chunk < 0 || a->n_free != arena_units(d))
@@ -410,17 +397,9 @@ static int arena_find(struct device *d, const struct arena *a, uint32_t n, uint3
 static int small_take(struct device *d, uint64_t bytes, struct slot **out)
 {
     uint32_t n = (uint32_t)(bytes / UNIT_BYTES) + 1, first = 0, which = d->mem->n_arenas;
-    if (n <= QUICK_UNITS && d->mem->quick[n] >= 0) {
-        *out = &d->slots[d->mem->quick[n]];
-        d->mem->quick[n] = (*out)->next_free;
-        d->mem->arenas[(*out)->arena].n_quick -= n;
-        return 0; /* its fences are the earlier tenant's: mem_slot_revive() makes the new one come after them */
-    }
     for (uint32_t k = 0; k < d->mem->n_arenas && which == d->mem->n_arenas; k++)
         if (arena_find(d, &d->mem->arenas[(d->mem->arena_hint + k) % d->mem->n_arenas], n, &first))
             which = (d->mem->arena_hint + k) % d->mem->n_arenas;
-    if (which == d->mem->n_arenas && quick_flush(d))
-        return small_take(d, bytes, out);
     if (which == d->mem->n_arenas) {
         int r = arena_grow(d, &which);
         if (r)
@@ -457,7 +436,7 @@ static void slot_fences(struct device *d, const struct slot *s, struct fence *in
     fence_merge(d, into, &s->users);
 }
 
-static void small_free_units(struct device *d, struct slot *s)
+static void small_give_back(struct device *d, struct slot *s)
 {
     struct arena *a = &d->mem->arenas[s->arena];
     for (uint32_t u = s->entry; u < s->entry + s->n_pages; u++)
@@ -466,32 +445,6 @@ static void small_free_units(struct device *d, struct slot *s)
     slot_fences(d, s, &a->ready);
     s->next_free = d->mem->small_structs;
     d->mem->small_structs = (int32_t)s->id;
-}
-
-static void small_give_back(struct device *d, struct slot *s)
-{
-    if (s->n_pages > QUICK_UNITS) {
-        small_free_units(d, s);
-        return;
-    }
-    d->mem->arenas[s->arena].n_quick += s->n_pages;
-    s->next_free = d->mem->quick[s->n_pages];
-    d->mem->quick[s->n_pages] = (int32_t)s->id;
-}
-
-/* Places that are kept for their size become plain room again. False: there were none. */
-static bool quick_flush(struct device *d)
-{
-    bool any = false;
-    for (int n = 0; n <= QUICK_UNITS; n++)
-        while (d->mem->quick[n] >= 0) {
-            struct slot *s = &d->slots[d->mem->quick[n]];
-            d->mem->quick[n] = s->next_free;
-            d->mem->arenas[s->arena].n_quick -= s->n_pages;
-            small_free_units(d, s);
-            any = true;
-        }
-    return any;
 }
 
 static bool slot_all_cached(struct device *d, const struct slot *s)

@@ -27,7 +27,6 @@ struct table {
 
 struct verify {
     struct table table[TABLES];
-    uint32_t rows; /* that a table has memory for */
     uint32_t now; /* the table that is being filled */
     uint64_t turn;
     bool usable, open; /* open: an iteration is being checked */
@@ -40,14 +39,11 @@ static int set_up(struct device *d)
     if (!v)
         return -ENOMEM;
     d->verify = v;
-    v->rows = ROWS;
-    while (v->rows > 1 && !mem_is_small(d, v->rows * ROW_WORDS * sizeof(uint64_t)))
-        v->rows /= 2; /* pages may be small */
-    size_t bytes = v->rows * ROW_WORDS * sizeof(uint64_t);
+    size_t bytes = ROWS * ROW_WORDS * sizeof(uint64_t);
     if (hashing_init(d) || d->drv->cuMemHostAlloc(&host, TABLES * bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
         return -ENOMEM;
     for (unsigned i = 0; i < TABLES; i++) {
-        v->table[i].host = (uint64_t *)host + i * v->rows * ROW_WORDS;
+        v->table[i].host = (uint64_t *)host + i * ROWS * ROW_WORDS;
         v->table[i].at = mem_scratch(d, bytes);
         if (!v->table[i].at || d->drv->cuEventCreate(&v->table[i].done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
             return -ENOMEM;
@@ -56,7 +52,7 @@ static int set_up(struct device *d)
     return 0;
 }
 
-void verify_init(struct device *d)
+static void init(struct device *d)
 {
     if (!d->verify && d->cfg->verify == VERIFY_SAMPLE && set_up(d))
         log_once(SAY_WARN, "rebuilt values are not compared after rehearsal: this device has no memory or no code for it");
@@ -65,6 +61,7 @@ void verify_init(struct device *d)
 int verify_plan(struct device *d)
 {
     struct exec *ex = d->ex;
+    init(d);
     uint32_t n_values = (uint32_t)ex->first_val[ex->rec.n_bufs];
     free(ex->check_turn);
     ex->check_turn = malloc((n_values + 1) * sizeof *ex->check_turn);
@@ -119,7 +116,7 @@ int verify_begin(struct device *d, unsigned t)
     int r = fence_wait(d, t, &tb->users);
     if (r)
         return r;
-    if (d->drv->cuMemsetD8Async(tb->at, 0, v->rows * ROW_WORDS * sizeof(uint64_t), d->stream[t]) != CUDA_SUCCESS)
+    if (d->drv->cuMemsetD8Async(tb->at, 0, ROWS * ROW_WORDS * sizeof(uint64_t), d->stream[t]) != CUDA_SUCCESS)
         return -EIO;
     stream_issued(d, t);
     tb->users = (struct fence){0};
@@ -170,7 +167,7 @@ int verify_before(struct device *d, int32_t b, int32_t version, struct slot *s, 
     struct rec_range whole;
     uint32_t n = 0;
     const struct rec_range *ranges = w ? record_comparable(&d->ex->rec, w, &n, &whole) : NULL;
-    if (!n || n > RANGES_MAX || tb->n_rows + n > v->rows || tb->n_checks == ROWS)
+    if (!n || n > RANGES_MAX || tb->n_rows + n > ROWS || tb->n_checks == ROWS)
         return 0;
     struct check *c = &tb->checks[tb->n_checks++];
     *c = (struct check){.buf = b, .version = version, .op = (uint32_t)op, .first = tb->n_rows, .n = n};

@@ -18,9 +18,8 @@
 
 enum { VERIFY_TURNS = 16 };
 
-/* Takes its scratch memory, once, before a plan's budget is counted. Where that fails nothing is compared, and one line says so. */
-void verify_init(struct device *d);
-/* A plan was loaded: which values its replays make. */
+/* A plan was loaded: takes scratch memory, once (where that fails nothing is compared, and one line says so; not before there is a plan:
+ * under the tightest limits swapping needs every page), and notes which values its replays make. */
 int verify_plan(struct device *d);
 /* An enforced iteration begins, on stream t; what the ones before left behind is looked at. */
 FENCE_MUST_USE int verify_begin(struct device *d, unsigned t);
