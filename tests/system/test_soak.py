@@ -2,7 +2,7 @@
 """Many iterations of a language model at 60 % of its memory: nothing grows. Looked at while it runs: resident memory, mappings and
 address space of the process, and what the driver was asked to make less what it was asked to destroy (events, streams, physical
 memory, mappings, reservations, pinned host memory). The second half must not hold more than the first, once learning is over.
-Env: SOAK_ITERATIONS (default 300; `make soak`: 10,000), SOAK_POLICIES (default plan; `make soak`: plan,swap)."""
+Env: SOAK_ITERATIONS (default 1500: learning is over in the first half; `make soak`: 10,000), SOAK_POLICIES (default plan; `make soak`: plan,swap)."""
 import json
 import os
 import subprocess
@@ -76,7 +76,7 @@ def soak(c, policy, iterations):
         with open(out, "w") as f:
             p = subprocess.Popen(cmd, env=e, stdout=f, stderr=subprocess.PIPE, text=True)
             while p.poll() is None and time.time() - began < 6000:
-                time.sleep(0.1 if iterations < 1000 else 1)
+                time.sleep(0.1 if iterations < 5000 else 1)
                 with open(out) as g:
                     done = g.read().count("\n")
                 try:
@@ -118,7 +118,7 @@ def main():
         return 77
     c = harness.Checks()
     for policy in os.environ.get("SOAK_POLICIES", "plan").split(","):
-        soak(c, policy, int(os.environ.get("SOAK_ITERATIONS", "300")))
+        soak(c, policy, int(os.environ.get("SOAK_ITERATIONS", "1500")))
     return c.end()
 
 
