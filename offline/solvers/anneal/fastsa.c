@@ -136,12 +136,25 @@ static void close_search(struct fastsa *s)
     free(s->best);
 }
 
+/* The best schedule found becomes the caller's (to free) and is forgotten here: a cost left behind would promise a schedule
+ * that is gone. NULL and 0 if none was found. */
+static int32_t *take_best(struct fastsa *s, int32_t *n)
+{
+    int32_t *order = s->best;
+    *n = isfinite(s->best_cost) ? s->n_best : 0;
+    s->best = NULL;
+    s->n_best = 0;
+    s->best_cost = INFINITY;
+    return order;
+}
+
 /* A row for so many items; what was found before is forgotten. */
 static int open_row(struct fastsa *s, int32_t cap, enum fsa_freedom freedom)
 {
     close_search(s);
     s->row = fsa_new(s->c, cap);
     s->best = malloc((size_t)cap * sizeof *s->best);
+    s->n_best = 0;
     s->best_cost = INFINITY;
     s->mover.row = s->row;
     s->mover.freedom = freedom;
@@ -163,9 +176,7 @@ static int fall_back(struct fastsa *s, const int32_t *given)
         rc = search(s, given, n);
         s->deadline_s = s->give_up_s = deadline;
         s->enough = s->ideal;
-        n_free = s->n_best;
-        free_order = s->best;
-        s->best = NULL;
+        free_order = take_best(s, &n_free);
     }
     if (!rc && n_free)
         rc = fastsa_first(s->c, free_order, n_free, order, cap, &n_order);
