@@ -1,0 +1,134 @@
+/* ledger.h: one budget of device memory for several processes (DESIGN 7): who holds how much of it.
+ *
+ * One file per group and device, mapped shared by every member; a member is one row. All quantities are bytes.
+ *
+ *   row i:    reserved_i   what i may have mapped on the device            guarantee_i  what it may always come back to
+ *             asking_i     a reservation it is making this very moment     wanted_i     what it waits for, at most entitled_i
+ *
+ *   (1)  mapped_i <= reserved_i                  i reserves before it maps, and releases after it has unmapped
+ *   (2)  sum of reserved_i over all rows <= limit                           at every instant
+ *   (3)  entitled_i = guarantee_i where i asked for one, else an equal part of what all guarantees leave of the limit;
+ *        so the sum of entitled_i <= limit, and whoever is short of it can always be served by those who hold more.
+ *   (4)  within entitled_i a reservation needs (2) alone; beyond it, it also leaves alone what others wait for:
+ *        sum over the others of max(reserved_j, wanted_j) + reserved_i + bytes <= limit
+ *
+ * There is no total that could be wrong after a crash: it is summed from the rows, each time. And no lock is held while
+ * reserving, so that a stopped process stops nobody: i first announces (asking_i = bytes), then sums reserved + asking over all
+ * rows, then commits or withdraws. Of two that do so at once at least one sees the other (both announce before they sum, in
+ * one total order), so they never both pass (2). asking is read before reserved, since a commit writes reserved first: what
+ * is on its way from one to the other is seen twice, never not at all. Where two announcements alone are in each other's
+ * way the higher row withdraws and comes again.
+ *
+ * Life and death. A member holds a POSIX record lock on its row's byte of the file from joining to its end, however that
+ * comes: the kernel drops it. Not an OFD lock, and not a robust mutex: a forked child inherits the one, so that a data
+ * loader would keep its dead parent's share; the other lives as long as a thread. A row is dead when its lock can be had
+ * AND, where the row is of our pid namespace, /proc knows no such process any more (or a zombie without threads): a program that
+ * closes all its descriptors loses the lock while it lives. A dead row's share is free the moment anybody finds it dead,
+ * and everybody looks who finds the budget full. Nothing is to be done at an exit.
+ * Do not open a member's ledger a second time in the same process: closing either descriptor drops the lock.
+ *
+ * The limit is the first member's and stays while anybody is in; the file stays for ever and says nothing when nobody is.
+ * Folder: $REMAT_GROUP_DIR, else /dev/shm/remat-groups-<uid>, else $XDG_RUNTIME_DIR/remat-groups; file GROUP@DEVICE, with the
+ * device's UUID in 32 hexadecimal digits.
+ *
+ * Threads: the functions of one `struct ledger` are called by one thread at a time (the engine's mutex), but for
+ * ledger_sleep(). Errors: 0 or a negative errno; joining says why in one line.
+ */
+#ifndef REMAT_POLICY_SHARE_LEDGER_H
+#define REMAT_POLICY_SHARE_LEDGER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LEDGER_MAGIC 0x3167646c74616d72ull /* "rmatldg1" */
+enum { LEDGER_ROWS = 128, LEDGER_NAME_MAX = 48 };
+#define LEDGER_NO_GUARANTEE UINT64_MAX /* as a row's guarantee: none was asked for, see (3) */
+
+struct ledger_row {
+    _Atomic int64_t pid; /* 0: nobody's; written last by who joins */
+    uint64_t start_ticks, pid_ns;
+    int64_t joined_unix_s;
+    _Atomic uint64_t reserved, asking, wanted, guarantee;
+    _Atomic uint32_t blocked; /* it cannot go on before it gets some of what it waits for */
+    uint32_t pad[15];
+};
+
+struct ledger_page {
+    uint64_t magic; /* written last by who makes the file */
+    _Atomic uint64_t limit, peak_reserved; /* peak: the largest sum of reserved that anybody has seen */
+    uint64_t device_bytes;
+    char device[33], group[LEDGER_NAME_MAX + 1];
+    char pad[6];
+    _Atomic uint32_t n_rows;  /* rows ever used: those behind are empty */
+    _Atomic uint32_t asked;   /* counts asks; a futex */
+    _Atomic uint32_t freed;   /* counts releases; a futex */
+    uint32_t pad2[31];
+    struct ledger_row rows[LEDGER_ROWS];
+};
+
+struct ledger;
+
+struct ledger_ask {
+    const char *group;
+    uint8_t device[16];    /* UUID */
+    uint64_t device_bytes;
+    uint64_t limit_bytes;  /* of the group; 0: whatever it has */
+    uint64_t guarantee;    /* LEDGER_NO_GUARANTEE: none */
+};
+
+/* True when the name is 1 to LEDGER_NAME_MAX of A-Z a-z 0-9 . _ - and does not begin with a dot. */
+bool ledger_name_ok(const char *name);
+/* The folder, made where it is not there. 0, or a negative errno with one line in err. */
+int ledger_dir(char *dir, size_t room, char *err, size_t err_bytes);
+
+/* Becomes a member. -EINVAL name or figures, -EACCES and others the file, -EEXIST another limit, -ENOENT no limit yet and none
+ * given, -EDQUOT the guarantees would pass the limit, -ENOSPC all rows taken; with one line in err. */
+int ledger_join(const struct ledger_ask *ask, struct ledger **out, char *err, size_t err_bytes);
+/* Whether it could: the same answers, on every device on which the group has members; `device` is not looked at. */
+int ledger_may_join(const struct ledger_ask *ask, char *err, size_t err_bytes);
+/* Gives everything back and frees *l. A process need not: its end does the same. */
+void ledger_leave(struct ledger *l);
+/* In a forked child: the row is the parent's. Frees *l. */
+void ledger_after_fork_child(struct ledger *l);
+
+/* 0, or -ENOSPC: (2) or (4) would not hold. Dead members' shares are taken back first. */
+int ledger_reserve(struct ledger *l, uint64_t bytes);
+void ledger_release(struct ledger *l, uint64_t bytes);
+uint64_t ledger_reserved(const struct ledger *l);
+uint64_t ledger_limit(const struct ledger *l);
+uint64_t ledger_entitled(const struct ledger *l);
+/* What a reservation could have this moment, by (2) and (4). */
+uint64_t ledger_available(struct ledger *l);
+
+/* Asks the others to make room up to `bytes` in all, cut to what it is entitled to; 0: no more. */
+void ledger_want(struct ledger *l, uint64_t bytes, bool blocked);
+/* Whether somebody has asked since *seen: one load. */
+static inline bool ledger_asked(const struct ledger_page *p, uint32_t seen)
+{
+    return atomic_load_explicit(&p->asked, memory_order_relaxed) != seen;
+}
+/* What this member is to give back of what it holds beyond its entitlement: its part of what others wait for, in proportion.
+ * *blocked: one of them cannot go on without. */
+uint64_t ledger_owed(struct ledger *l, bool *blocked);
+const struct ledger_page *ledger_page(const struct ledger *l);
+/* Sleeps until something is released (`asks` false) or asked for (true) after the count `seen`, ms at most. */
+void ledger_sleep(const struct ledger_page *p, bool asks, uint32_t seen, int ms);
+
+/* ---- reading, for `remat status` ---------------------------------------------------------------------------------- */
+
+struct ledger_view {
+    char group[LEDGER_NAME_MAX + 1], device[33];
+    uint64_t limit, device_bytes, reserved, peak_reserved; /* reserved: of the living */
+    unsigned n; /* living members */
+    struct ledger_member {
+        int64_t pid, joined_unix_s;
+        uint64_t reserved, guarantee, wanted, entitled; /* guarantee: LEDGER_NO_GUARANTEE where none was asked for */
+        bool blocked;
+    } member[LEDGER_ROWS];
+};
+/* Reads one file without changing it. 0 or a negative errno. Not for a process that is a member of it. */
+int ledger_read(const char *path, struct ledger_view *v);
+
+#endif
