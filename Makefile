@@ -40,7 +40,7 @@ ALL_TARGETS :=
 
 # ---- what a fresh Debian machine needs ------------------------------------------------------------------
 DEB_PACKAGES := gcc make pkg-config libjansson-dev uthash-dev check coinor-libcbc-dev \
-                libsqlite3-dev python3 clang glpk-utils libzstd-dev libopenblas-serial-dev libiberty-dev
+                libsqlite3-dev python3 clang glpk-utils libzstd-dev libopenblas-serial-dev libiberty-dev libunwind8
 DEPS_STAMP := $(B)/.deps
 
 $(DEPS_STAMP):
@@ -152,6 +152,8 @@ define LINK_UNIT
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--whole-archive $(B)/obj/unit.a -Wl,--no-whole-archive $(CHECK_LIBS) -ljansson $(CBC_LIBS) -lsqlite3 \
 	  $(OFFLINE_LIBS) -lm -ldl -lpthread
 endef
+# it plays an interpreter whose names are looked up
+$(B)/tests/test_pyframe: LDFLAGS += -rdynamic
 $(B)/tests/test_%: tests/unit/test_%.c $(B)/obj/unit.a | $(DEPS_STAMP)
 	$(LINK_UNIT)
 $(B)/tests/bench_%: tests/bench/bench_%.c $(B)/obj/unit.a | $(DEPS_STAMP)

@@ -20,10 +20,11 @@ static int room(void **p, uint32_t need, uint32_t *cap, size_t each)
 
 void record_clear(struct record *r)
 {
-    for (uint32_t i = 0; i < r->n_ops; i++) {
+    for (uint32_t i = 0; i < r->n_ops; i++)
         free(r->ops[i].name);
-        free(r->ops[i].site);
-    }
+    for (uint32_t i = 0; i < r->n_sites; i++)
+        free(r->sites[i]);
+    free(r->sites);
     free(r->ops);
     free(r->operands);
     free(r->bufs);
@@ -112,6 +113,25 @@ int record_idle_word(struct record *r, uint32_t offset)
         o->idle = r->n_idle_words;
     o->n_idle++;
     r->idle_words[r->n_idle_words++] = offset;
+    return 0;
+}
+
+int record_site(struct record *r, char *site)
+{
+    uint32_t k = 0;
+    if (!site)
+        return 0;
+    while (k < r->n_sites && strcmp(r->sites[k], site))
+        k++;
+    if (!r->n_ops || (k == r->n_sites && ROOM(r, sites))) {
+        free(site);
+        return r->n_ops ? -ENOMEM : -EINVAL;
+    }
+    if (k == r->n_sites)
+        r->sites[r->n_sites++] = site;
+    else
+        free(site);
+    r->ops[r->n_ops - 1].site = k + 1;
     return 0;
 }
 

@@ -36,7 +36,7 @@ struct rec_operand {
 struct rec_op {
     uint64_t sig;
     char *name;      /* owned */
-    char *site;      /* owned; NULL unknown */
+    uint32_t site;   /* of record.sites, plus one; 0: unknown */
     const char *why_opaque; /* static text; NULL when it may be replayed */
     uint32_t first, n; /* operands */
     uint64_t ns;
@@ -68,8 +68,9 @@ struct record {
     struct rec_alloc *allocs;
     struct rec_range *ranges;
     uint32_t *idle_words; /* offsets in the arguments, rising within an op */
-    uint32_t n_ops, n_operands, n_bufs, n_allocs, n_ranges, n_idle_words;
-    uint32_t cap_ops, cap_operands, cap_bufs, cap_allocs, cap_ranges, cap_idle_words;
+    char **sites;         /* call sites (site.h), each once; owned */
+    uint32_t n_ops, n_operands, n_bufs, n_allocs, n_ranges, n_idle_words, n_sites;
+    uint32_t cap_ops, cap_operands, cap_bufs, cap_allocs, cap_ranges, cap_idle_words, cap_sites;
     char *model;     /* owned: the program's command line */
     char *device;    /* owned */
     uint64_t host_bytes_per_s; /* 0: unknown */
@@ -82,6 +83,7 @@ int record_operand(struct record *r, int32_t buf, uint32_t offset, uint64_t delt
 /* What is defined of the last operand's buffer after its op (see rec_operand); whole where this is not called. */
 int record_defined(struct record *r, const struct rec_range *ranges, uint32_t n);
 int record_idle_word(struct record *r, uint32_t offset); /* of the last op */
+int record_site(struct record *r, char *site);           /* of the last op; takes the string over, NULL: unknown */
 int record_more_idle(struct record *r, uint32_t op, uint32_t offset); /* of any op */
 int record_buf(struct record *r, uint64_t bytes, uint64_t slot_id, uint64_t serial, int32_t alloc_ord);
 int record_alloc(struct record *r, uint64_t bytes);

@@ -1,19 +1,66 @@
-/* The compiler's own unwinder, linked static: Debian's libunwind.a cannot stand in a shared library. */
 #include "tracer/site.h"
+#include "tracer/pyframe.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
 
-enum { MAX_FRAMES = 40, SHOWN = 4 };
+enum { MAX_FRAMES = 64, SHOWN = 4, C_BYTES = 2048, PYTHON_BYTES = 4096 };
+
+/* ---- walking -------------------------------------------------------------------------------------------------------------- */
+
+static int (*walk_libunwind)(void **ips, int n); /* unw_backtrace(); NULL: not there */
+
+const char *site_unwinder(const char **why)
+{
+    static bool tried;
+    static char reason[200];
+    if (!tried) {
+        /* not RTLD_GLOBAL: its _Unwind_* must not be found by anybody else */
+        void *h = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+        if (h)
+            *(void **)&walk_libunwind = dlsym(h, "unw_backtrace");
+        if (!walk_libunwind) {
+            const char *e = dlerror();
+            snprintf(reason, sizeof reason, "%s", e ? e : "libunwind.so.8 has no unw_backtrace");
+        }
+        tried = true;
+    }
+    *why = walk_libunwind ? NULL : reason;
+    return walk_libunwind ? "libunwind" : "the compiler's unwinder";
+}
 
 struct walk {
-    const void *self; /* this library's base */
-    char text[512];
-    size_t n;
-    int frames, shown;
+    void *ip[MAX_FRAMES];
+    int n;
 };
+
+static _Unwind_Reason_Code frame(struct _Unwind_Context *c, void *arg)
+{
+    struct walk *w = arg;
+    if (w->n == MAX_FRAMES)
+        return _URC_END_OF_STACK;
+    w->ip[w->n++] = (void *)_Unwind_GetIP(c);
+    return _URC_NO_REASON;
+}
+
+static void walk(struct walk *w)
+{
+    const char *why;
+    w->n = 0;
+    site_unwinder(&why);
+    if (walk_libunwind)
+        w->n = walk_libunwind(w->ip, MAX_FRAMES);
+    if (w->n <= 0) {
+        w->n = 0;
+        _Unwind_Backtrace(frame, w);
+    }
+}
+
+/* ---- naming --------------------------------------------------------------------------------------------------------------- */
 
 static const char *last_part(const char *path)
 {
@@ -21,36 +68,44 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static _Unwind_Reason_Code frame(struct _Unwind_Context *c, void *arg)
+/* The frames outside this library, down to the interpreter. */
+static size_t put_c(char *out, size_t room)
 {
-    struct walk *w = arg;
-    Dl_info here;
-    void *ip = (void *)_Unwind_GetIP(c);
-    if (w->frames++ == MAX_FRAMES || w->shown == SHOWN)
-        return _URC_END_OF_STACK;
-    if (!ip || !dladdr(ip, &here) || here.dli_fbase == w->self)
-        return _URC_NO_REASON;
-    const char *sep = w->shown ? " < " : "";
-    size_t room = sizeof w->text - w->n;
-    int k = here.dli_sname ? snprintf(w->text + w->n, room, "%s%s", sep, here.dli_sname)
-                           : snprintf(w->text + w->n, room, "%s%s+0x%zx", sep, last_part(here.dli_fname),
-                                      (size_t)((char *)ip - (char *)here.dli_fbase));
-    if (k < 0 || (size_t)k >= room) {
-        w->text[w->n] = 0;
-        return _URC_END_OF_STACK;
+    struct walk w;
+    Dl_info me, here;
+    size_t n = 0;
+    int shown = 0;
+    if (!dladdr((void *)site_here, &me))
+        return 0;
+    walk(&w);
+    for (int i = 0; i < w.n && shown < SHOWN; i++) {
+        /* a return address may be the first byte of the next function */
+        char *ip = (char *)w.ip[i] - 1;
+        if (!w.ip[i] || !dladdr(ip, &here) || here.dli_fbase == me.dli_fbase)
+            continue;
+        if (pyframe_is_interpreter(ip))
+            break;
+        const char *sep = shown ? " < " : "";
+        int k = here.dli_sname ? snprintf(out + n, room - n, "%s%s", sep, here.dli_sname)
+                               : snprintf(out + n, room - n, "%s%s+0x%zx", sep, last_part(here.dli_fname), (size_t)(ip + 1 - (char *)here.dli_fbase));
+        if (k < 0 || (size_t)k >= room - n)
+            break;
+        n += (size_t)k;
+        shown++;
     }
-    w->n += (size_t)k;
-    w->shown++;
-    return _URC_NO_REASON;
+    out[n] = 0;
+    return n;
 }
 
 char *site_here(void)
 {
-    struct walk w = {0};
-    Dl_info me;
-    if (!dladdr((void *)site_here, &me))
-        return NULL;
-    w.self = me.dli_fbase;
-    _Unwind_Backtrace(frame, &w);
-    return w.n ? strdup(w.text) : NULL;
+    char text[C_BYTES + 8 + PYTHON_BYTES];
+    size_t n = put_c(text, C_BYTES);
+    size_t python = pyframe_lines(text + n + (n ? 3 : 0), PYTHON_BYTES);
+    if (n && python) {
+        memcpy(text + n, " < ", 3);
+        python += 3;
+    }
+    text[n + python] = 0;
+    return n + python ? strdup(text) : NULL;
 }

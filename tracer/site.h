@@ -1,9 +1,18 @@
-/* site.h: who made the call at hand. Unwinds the stack; used in the probed iteration only.
- * Threads: any. Errors: NULL. */
+/* site.h: who made the call at hand: frames, innermost first, separated by " < ". Those of C ("symbol" or "library+0x12") up to
+ * the first of the Python interpreter's, then the lines of Python ("path.py:LINE function", see pyframe.h).
+ *
+ * libunwind walks the stack. It is loaded when first needed and privately: nothing else in the process sees its symbols, for it
+ * has _Unwind_* functions of its own, which must never take the place of those that exceptions go through. Where it is not
+ * installed, the compiler's own unwinder, which is part of this library, walks instead.
+ *
+ * Cost: tens of microseconds, so only for the ops of an iteration that is learnt. Threads: any, one at a time. Errors: NULL.
+ */
 #ifndef REMAT_TRACER_SITE_H
 #define REMAT_TRACER_SITE_H
 
-/* The innermost callers outside this library, innermost first: "name+0x12 < name < ...". The caller frees it. */
+/* The caller frees it. */
 char *site_here(void);
+/* What walks the stack: "libunwind", or "the compiler's unwinder" with why in *why (else NULL). */
+const char *site_unwinder(const char **why);
 
 #endif

@@ -88,7 +88,7 @@ static uint64_t moved_bytes(const struct record *r, const struct rec_op *o)
     return sum;
 }
 
-static json_t *ops_json(const struct record *r, uint32_t peak_op, json_t *sites)
+static json_t *ops_json(const struct record *r, uint32_t peak_op, bool sites)
 {
     json_t *ops = json_array();
     /* compute-bound: far slower a byte than the fastest streaming op of this very iteration */
@@ -108,17 +108,20 @@ static json_t *ops_json(const struct record *r, uint32_t peak_op, json_t *sites)
                               "random", (int)o->random, "opaque", (int)(o->why_opaque != NULL));
         if (j && o->why_opaque)
             json_object_set_new(j, "why_opaque", json_string(o->why_opaque));
-        if (j && o->site) {
-            size_t s = 0;
-            while (s < json_array_size(sites) && strcmp(json_string_value(json_array_get(sites, s)), o->site))
-                s++;
-            if (s == json_array_size(sites))
-                json_array_append_new(sites, json_string(o->site));
-            json_object_set_new(j, "site", json_integer((json_int_t)s));
-        }
+        if (j && o->site && sites)
+            json_object_set_new(j, "site", json_integer((json_int_t)o->site - 1));
         json_array_append_new(ops, j);
     }
     return ops;
+}
+
+static json_t *sites_json(const struct record *r)
+{
+    json_t *a = json_array();
+    for (uint32_t i = 0; a && i < r->n_sites; i++)
+        if (json_array_append_new(a, json_string(r->sites[i]))) /* a symbol that is no UTF-8 */
+            json_array_append_new(a, json_string("?"));
+    return a;
 }
 
 static json_t *bufs_json(const struct record *r, uint64_t page, const unsigned char *changed, uint64_t *persistent)
@@ -153,16 +156,14 @@ int record_write(const struct record *r, const char *path, uint64_t page)
             changed[w->buf] |= w->mode == REC_RMW || w->mode == REC_WRITE;
         }
     }
-    json_t *sites = json_array();
-    json_t *bufs = bufs_json(r, page, changed, &persistent), *ops = ops_json(r, peak_op, sites);
+    bool with_sites = page <= 1 && r->n_sites; /* the planner has no use for them */
+    json_t *bufs = bufs_json(r, page, changed, &persistent), *ops = ops_json(r, peak_op, with_sites);
     root = json_pack("{s:{s:s, s:s, s:i, s:s, s:I, s:I, s:I, s:s}, s:o, s:o}", "meta", "format", "opgraph-1", "model",
                      r->model ? r->model : "program", "batch", 0, "cost_model", "measured with events on the device",
                      "peak_bytes", (json_int_t)live[peak_op], "persistent_bytes", (json_int_t)persistent, "total_ns",
                      (json_int_t)total, "source", "remat tracer", "buffers", bufs, "ops", ops);
-    if (!root) {
-        json_decref(sites);
+    if (!root)
         goto out;
-    }
     json_t *meta = json_object_get(root, "meta");
     if (r->device)
         json_object_set_new(meta, "device", json_string(r->device));
@@ -170,9 +171,8 @@ int record_write(const struct record *r, const char *path, uint64_t page)
         json_object_set_new(meta, "granularity_bytes", json_integer((json_int_t)page));
     if (r->host_bytes_per_s)
         json_object_set_new(meta, "host_bytes_per_s", json_integer((json_int_t)r->host_bytes_per_s));
-    if (json_array_size(sites))
-        json_object_set(root, "sites", sites);
-    json_decref(sites);
+    if (with_sites)
+        json_object_set_new(root, "sites", sites_json(r));
     err = output_open(&o, path, page > 1 ? 0 : OUTPUT_RUN | OUTPUT_NO_WAIT, NULL, 0);
     if (!err && json_dumpf(root, o.f, JSON_COMPACT) && !ferror(o.f)) {
         output_abandon(&o);

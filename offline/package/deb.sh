@@ -37,6 +37,7 @@ Architecture: $arch
 Maintainer: $maintainer
 Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
 Depends: $depends
+Recommends: libunwind8
 Section: science
 Priority: optional
 Description: train PyTorch models in less GPU memory than they need

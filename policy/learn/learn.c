@@ -81,6 +81,9 @@ int learn_begin(struct device *d)
     d->learn->probed = 0;
     d->learn->suspect = -1;
     probe_begin(d, period);
+    const char *why;
+    if (site_unwinder(&why), why)
+        log_once(SAY_INFO, "call sites are walked by the compiler's unwinder, which is part of remat: libunwind is not there (%s)", why);
     log_say(SAY_INFO, "an iteration is %llu ops; learning what each of them reads and writes", (unsigned long long)period);
     return 0;
 }
@@ -143,7 +146,8 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
     if (i < 0)
         return i;
     d->ex->rec.ops[i].ns = res->ns;
-    d->ex->rec.ops[i].site = site_here();
+    if (record_site(&d->ex->rec, site_here()))
+        return -ENOMEM;
     uint64_t side_bytes = 0;
     for (uint32_t k = 0; k < op->n_operands; k++) {
         const struct rt_operand *w = &op->operands[k];
