@@ -90,6 +90,7 @@ typedef struct {
     bool chaos, adversary;        /* SIMGPU_CHAOS: either of its forms; =adversary[:SEED] */
     bool guard, guard_off;        /* SIMGPU_GUARD=1, =0 */
     const char *stats_path; /* NULL: none */
+    const char *shared_path; /* SIMGPU_SHARED; NULL: the device is this process's alone */
 } gpu_settings;
 extern gpu_settings gpu_cfg;
 enum { GPU_MAX_DEVICES = 8 };
@@ -329,6 +330,14 @@ void gpu_phys_unref(gpu_phys *p);
 /* Counts bytes that have no extent (managed memory). */
 CUresult gpu_phys_charge(CUdevice dev, uint64_t bytes);
 void gpu_phys_uncharge(CUdevice dev, uint64_t bytes);
+
+/* gpu_shared.c: the device's memory is counted over several processes. Without SIMGPU_SHARED all is granted. */
+CUresult gpu_shared_init(void);
+CUresult gpu_shared_charge(CUdevice dev, uint64_t bytes);
+void gpu_shared_uncharge(CUdevice dev, uint64_t bytes);
+void gpu_shared_look(void); /* what ended processes held is free from now on */
+/* Bytes that nobody has taken. */
+uint64_t gpu_phys_room(CUdevice dev);
 /* Makes [va, va + bytes) show p from its byte `offset` on, with the given access; CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpu_phys_map(CUdeviceptr va, uint64_t bytes, gpu_phys *p, uint64_t offset, CUmemAccess_flags access);
 /* Makes the range fault again. */

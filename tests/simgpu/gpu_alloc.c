@@ -165,7 +165,9 @@ static CUresult get_info(size_t *available, size_t *total)
     gpu_lock();
     *total = gpu_cfg.mem_bytes;
     CUdevice dev = gpu_ctx_current()->device;
-    *available = gpu_cfg.mem_bytes - gpu_stats.physical_bytes[dev] - gpu_pool_held_bytes(dev);
+    gpu_shared_look();
+    uint64_t held = gpu_pool_held_bytes(dev), room = gpu_phys_room(dev);
+    *available = room > held ? room - held : 0;
     gpu_unlock();
     return CUDA_SUCCESS;
 }

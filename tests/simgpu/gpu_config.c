@@ -26,7 +26,7 @@ static struct {
     _Atomic uint64_t seen;
 } fault_rows[MAX_FAULT_ROWS];
 static int n_fault_rows;
-static char stats_path[4096];
+static char stats_path[4096], shared_path[4096];
 
 static CUresult refuse(const char *name, const char *value, const char *want)
 {
@@ -134,6 +134,12 @@ CUresult gpu_config_read(void)
     const char *guard = getenv("SIMGPU_GUARD");
     gpu_cfg.guard_off = guard && !strcmp(guard, "0");
     gpu_cfg.guard = guard && *guard && !gpu_cfg.guard_off;
+    const char *shared = getenv("SIMGPU_SHARED");
+    if (shared && *shared) {
+        if (*shared != '/' || strlen(shared) >= sizeof shared_path)
+            return refuse("SIMGPU_SHARED", shared, "want a path that begins with /");
+        gpu_cfg.shared_path = strcpy(shared_path, shared);
+    }
     const char *stats = getenv("SIMGPU_STATS");
     if (stats && *stats) {
         /* the program may change its directory before it ends */

@@ -137,6 +137,8 @@ static CUresult init(unsigned flags)
     CUresult r = CUDA_SUCCESS;
     if (!initialised) {
         r = gpu_phys_init();
+        if (!r)
+            r = gpu_shared_init();
         if (!r) {
             gpu_fault_install();
             gpu_stats_own();

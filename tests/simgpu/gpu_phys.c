@@ -117,6 +117,9 @@ CUresult gpu_phys_charge(CUdevice dev, uint64_t bytes)
 {
     if (bytes > gpu_cfg.mem_bytes || gpu_stats.physical_bytes[dev] > gpu_cfg.mem_bytes - bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r = gpu_shared_charge(dev, bytes);
+    if (r)
+        return r;
     gpu_stats.physical_bytes[dev] += bytes;
     uint64_t all = 0;
     for (int i = 0; i < gpu_cfg.n_devices; i++)
@@ -129,6 +132,7 @@ CUresult gpu_phys_charge(CUdevice dev, uint64_t bytes)
 void gpu_phys_uncharge(CUdevice dev, uint64_t bytes)
 {
     gpu_stats.physical_bytes[dev] -= bytes;
+    gpu_shared_uncharge(dev, bytes);
 }
 
 static void fill_with_garbage(int fd, uint64_t offset, uint64_t bytes)

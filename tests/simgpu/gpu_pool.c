@@ -71,7 +71,7 @@ static void settle(CUmemoryPool p)
         if (o != p && device_of(o) == device_of(p))
             others += o->reserved > o->used ? o->reserved - o->used : 0;
     uint64_t least = gpu_round_up(p->used, RESERVE_UNIT);
-    uint64_t room = gpu_cfg.mem_bytes - gpu_stats.physical_bytes[device_of(p)];
+    uint64_t room = gpu_phys_room(device_of(p));
     uint64_t most = p->used + (room > others ? room - others : 0);
     if (p->reserved < least)
         p->reserved = least;
@@ -90,7 +90,7 @@ uint64_t gpu_pool_held_bytes(CUdevice dev)
         settle(p);
         held += p->reserved - p->used;
     }
-    uint64_t room = gpu_cfg.mem_bytes - gpu_stats.physical_bytes[dev];
+    uint64_t room = gpu_phys_room(dev);
     return held < room ? held : room;
 }
 
