@@ -81,8 +81,8 @@ TRACER_SRC  := $(filter-out tracer/effects/sim_module.c,$(call ROOMS,tracer))
 POLICY_SRC  := $(call ROOMS,policy)
 PRELOAD_SRC := $(call ROOMS,preload)
 OFFLINE_SRC := $(call ROOMS,offline)
-# what the command line tool shares with the tracer: how files are written
-CLI_SRC     := $(OFFLINE_SRC) tracer/output.c
+# what the command line tool shares with the library: how files are written, the ledgers of groups
+CLI_SRC     := $(OFFLINE_SRC) tracer/output.c policy/share/ledger.c policy/share/ledger_sums.c
 # the readers that the preloaded library shares with the command line tool
 SHARED_SRC  := $(wildcard offline/model/plan_file.c offline/model/json_read.c)
 

@@ -1,8 +1,10 @@
 /* The way to a plan in force: which mode follows which, when to learn, when to plan, when to give up. */
 #include "policy/campaign.h"
+#include "policy/learn/aside.h"
 #include "policy/learn/learn.h"
 #include "policy/plan/verify.h"
 #include "policy/process/planner.h"
+#include "policy/share/share.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +17,9 @@ enum {
     POLL_OPS = 64,          /* ops between two looks at a planner that nobody waits for */
     FIRST_BACKOFF = 32,     /* iterations */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
+    GROW_ITERATIONS = 8,    /* in force, before a plan is made anew because a group has more to give now; doubles each time */
+    GROW_PART = 8,          /* and only for as much more as this part of what the plan has */
+    TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
     RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: it may be an evaluation */
 };
 
@@ -28,6 +33,8 @@ struct campaign {
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
     uint64_t left_op;       /* device.op_count when the plan was last left */
     uint32_t left_in_a_row;
+    uint64_t grow_at, grow_wait; /* device.st.iterations; iterations between two growths */
+    uint64_t gave_nothing_at;    /* device.op_count at which a neighbour asked and nothing could move */
 };
 
 /* ---- modes ------------------------------------------------------------------------------------------------------ */
@@ -38,8 +45,8 @@ static const unsigned may_follow[] = {
     [MODE_PROBE] = TO(OBSERVE) | TO(PLAN),
     [MODE_PLAN] = TO(OBSERVE) | TO(REHEARSE) | TO(FALLBACK),
     [MODE_REHEARSE] = TO(ENFORCE) | TO(FALLBACK) | TO(PLAN) | TO(OBSERVE),
-    [MODE_ENFORCE] = TO(FALLBACK) | TO(OBSERVE),
-    [MODE_FALLBACK] = TO(REHEARSE) | TO(ENFORCE) | TO(OBSERVE) | TO(PROBE),
+    [MODE_ENFORCE] = TO(FALLBACK) | TO(OBSERVE) | TO(PLAN),
+    [MODE_FALLBACK] = TO(REHEARSE) | TO(ENFORCE) | TO(OBSERVE) | TO(PROBE) | TO(PLAN),
 };
 #undef TO
 
@@ -58,6 +65,7 @@ int campaign_init(struct device *d)
     if (!d->campaign)
         return -ENOMEM;
     d->campaign->backoff = FIRST_BACKOFF;
+    d->campaign->grow_wait = GROW_ITERATIONS;
     return 0;
 }
 
@@ -81,6 +89,7 @@ static void be_quiet(struct device *d)
 static void observe_again(struct device *d)
 {
     exec_clear(d);
+    share_limit_own(d);
     go(d, MODE_OBSERVE);
     learn_reset(d);
 }
@@ -89,6 +98,32 @@ static void no_plan(struct device *d)
 {
     be_quiet(d);
     observe_again(d);
+}
+
+/* To the neighbours of the group. No plan is installed, and nothing is being learnt. */
+static void give(struct device *d, uint64_t bytes)
+{
+    bool blocked;
+    uint64_t before = mem_physical_bytes(d);
+    if (d->aside && d->drv->cuCtxSynchronize() == CUDA_SUCCESS)
+        aside_clear(d, true);
+    uint64_t given = before - mem_physical_bytes(d);
+    if (given < bytes)
+        given += mem_give(d, bytes - given);
+    d->st.gave_back_bytes += given;
+    d->campaign->gave_nothing_at = given ? 0 : d->op_count;
+    log_say(SAY_INFO, "%llu MiB given back to the group, of %llu MiB that are owed", rt_mib(given), rt_mib(bytes));
+    share_owed(d, &blocked); /* whether some of it is left */
+}
+
+/* What the recorded iteration takes with nothing evicted, and a sixteenth for what the colouring wastes. */
+static uint64_t could_use(struct device *d)
+{
+    uint64_t pages = exec_recorded_peak_pages(d, false) + exec_recorded_peak_pages(d, true) + mem_arena_chunks(d);
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slots[i].kind == SLOT_LARGE && d->slots[i].pins && d->slots[i].live && d->slots[i].rec_buf < 0)
+            pages += d->slots[i].n_pages;
+    return ((pages + pages / 16 + 1) << d->shift) + d->foreign_bytes + d->own_bytes;
 }
 
 /* ---- planning ---------------------------------------------------------------------------------------------------- */
@@ -130,6 +165,7 @@ static void start_planner(struct device *d)
 static void take_plan(struct device *d, const char *path)
 {
     struct campaign *c = d->campaign;
+    share_limit_for_plan(d, could_use(d)); /* what a group can give may have changed meanwhile */
     uint64_t arenas = mem_arena_chunks(d);
     bool users = path == d->cfg->plan_path;
     int lacking = exec_load_plan(d, path, !users);
@@ -205,7 +241,9 @@ static void plan_now(struct device *d)
         no_plan(d);
         return;
     }
+    share_limit_for_plan(d, could_use(d));
     d->campaign->budget_bytes = budget_now(d);
+    d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
     if (d->cfg->plan_path[0])
         take_plan(d, d->cfg->plan_path);
     else
@@ -228,6 +266,11 @@ static void learnt(struct device *d)
         return;
     }
     uint64_t peak = exec_recorded_peak_pages(d, false) << d->shift;
+    bool blocked;
+    uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
+    if (owed)
+        give(d, owed);
+    share_limit_for_plan(d, could_use(d));
     if (wants_plan(d) && (peak > budget_now(d) || d->cfg->plan_path[0])) {
         plan_now(d);
         return;
@@ -260,6 +303,58 @@ static void has_left(struct device *d)
     no_plan(d);
 }
 
+/* ---- sharing ------------------------------------------------------------------------------------------------------- */
+
+/* The installed plan goes, for one that fits what this process may hold now; the recorded iteration stays. */
+static void plan_anew(struct device *d, const char *why)
+{
+    log_say(SAY_INFO, "the plan is made anew: %s", why);
+    install_drop(d);
+    plan_now(d);
+}
+
+void campaign_give(struct device *d)
+{
+    bool blocked, planned = d->mode == MODE_FALLBACK && d->ex->installed;
+    uint64_t owed = share_owed(d, &blocked), tried = d->campaign->gave_nothing_at;
+    if (!owed || d->capturing || (tried && d->op_count - tried < TRY_AGAIN_OPS))
+        return;
+    if ((campaign_follows_plan(d) || d->mode == MODE_PROBE) && !blocked)
+        return; /* at the iteration's end */
+    if (campaign_follows_plan(d) || d->mode == MODE_PROBE) {
+        planned = campaign_follows_plan(d);
+        campaign_leave(d, "a neighbour cannot go on without its share");
+    }
+    if (planned && d->mode == MODE_FALLBACK)
+        install_drop(d);
+    give(d, owed);
+    if (planned && d->mode == MODE_FALLBACK)
+        plan_now(d);
+}
+
+/* At the end of an iteration under a plan: memory is given where it is owed, and taken where there is enough more of it. True:
+ * another plan is on its way. */
+static bool share_anew(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    bool blocked;
+    uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
+    if (owed) {
+        install_drop(d);
+        give(d, owed);
+        plan_anew(d, "a neighbour has asked for its share");
+        return true;
+    }
+    if (!d->share || d->st.iterations < c->grow_at || d->ex->plan.planned_ns <= d->ex->plan.baseline_ns)
+        return false;
+    uint64_t ceiling = share_ceiling(d), most = could_use(d);
+    if ((ceiling < most ? ceiling : most) < d->limit_bytes + d->limit_bytes / GROW_PART)
+        return false;
+    c->grow_wait *= 2;
+    plan_anew(d, "the group has more to give");
+    return true;
+}
+
 static void end_iteration(struct device *d)
 {
     enum exec_end end = exec_end_iteration(d);
@@ -270,7 +365,8 @@ static void end_iteration(struct device *d)
     } else if (end == EXEC_END_UNPROVABLE) {
         log_say(SAY_WARN, "the plan could not be proved (its replays could not all be compared): memory is held by swapping");
         no_plan(d);
-    }
+    } else if (end == EXEC_END_WHOLE && d->share && share_anew(d))
+        return;
     if (d->mode == MODE_FALLBACK || campaign_follows_plan(d)) {
         exec_begin(d);
         follow(d);
@@ -298,6 +394,8 @@ void campaign_turn(struct device *d)
         learnt(d);
     else if (d->mode == MODE_PLAN && d->op_count % POLL_OPS == 0)
         take_answer(d);
+    if (share_called(d))
+        campaign_give(d);
 }
 
 void campaign_answered(struct device *d, uint64_t op_count)

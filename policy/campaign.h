@@ -18,6 +18,9 @@ int campaign_init(struct device *d);
 /* Before every allocation and op: ends what has ended. */
 void campaign_turn(struct device *d);
 int campaign_op_drv(struct device *d, struct rt_op *op);
+/* A neighbour of the group waits for memory that we hold beyond our share (share.h): gives it, at once where no plan is followed or where
+ * it cannot go on without; else when the iteration ends. */
+void campaign_give(struct device *d);
 /* Something that no plan and no probe can follow is about to happen (a capture, an address that leaves our sight). */
 void campaign_leave(struct device *d, const char *why);
 /* A plan is being followed: allocations and frees are its. */

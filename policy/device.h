@@ -7,6 +7,7 @@
  *
  * Invariants, by file:
  *   mem.c    n_chunks * gran + foreign_bytes <= limit_bytes                      (physical bytes never pass the limit)
+ *            and <= what the group's ledger counts as ours                       (share/share.h, in a group)
  *            a chunk has at most one owner; slot RESIDENT <=> it owns the chunks of all its pages
  *   swap.c   slot HOST <=> its content is in slot->host
  *   plan/    a slot LOST is rebuilt before anything reads it
@@ -88,7 +89,7 @@ struct stats { /* counters only, then sums of time: stats_write() adds devices u
     uint64_t peak_physical_bytes, native_peak_bytes, iterations, iterations_enforced, launches, replays, evictions;
     uint64_t swaps_out, swaps_in, divergences, verify_checked, verify_failed;
     uint64_t mem_calls, mem_calls_enforced, swaps_enforced, hook_ns, hook_launches;
-    uint64_t bytes_out, bytes_in, iter_ns_count;
+    uint64_t bytes_out, bytes_in, iter_ns_count, gave_back_bytes;
     double iter_ns_sum;
 };
 enum { STATS_COUNTERS = offsetof(struct stats, iter_ns_sum) / sizeof(uint64_t) };
@@ -147,6 +148,7 @@ struct device {
     struct planner *planner;
     struct stats_clock *clock;
     struct exec *ex;
+    struct share *share; /* of a group's budget; NULL: this process is in none */
     struct verify *verify;
 
     struct slot *scratch_region; /* where large side operands of replays go, one replay after another; NULL none */
@@ -195,6 +197,9 @@ FENCE_MUST_USE int mem_back(struct device *d, struct slot *s);
 void mem_unback(struct device *d, struct slot *s, enum slot_state state);
 /* At least `bytes` of physical room for something that is not ours (evicts, releases chunks). 0 or -ENOMEM. */
 int mem_make_foreign_room(struct device *d, uint64_t bytes);
+/* Gives `bytes` back to the driver, as far as anything can move: what is free first, then least recently used by swap. Returns
+ * what has been given. No plan may be installed. */
+uint64_t mem_give(struct device *d, uint64_t bytes);
 uint64_t mem_physical_bytes(struct device *d);
 void mem_note_peak(struct device *d);
 /* Small scratch memory of our own, 256-byte aligned, resident for ever. 0 on failure. */

@@ -30,7 +30,8 @@
     DRV(cuLaunchKernel) DRV(cuModuleLoadData) DRV(cuModuleGetFunction) DRV(cuPointerGetAttribute)
 #define DRV_OPTIONAL(DRV)                                                                                              \
     DRV(cuLaunchKernelEx) DRV(cuFuncGetParamInfo) DRV(cuKernelGetParamInfo) DRV(cuFuncGetName) DRV(cuKernelGetName)    \
-    DRV(cuModuleLoad) DRV(cuEventElapsedTime) DRV(cuGetErrorName) DRV(cuDriverGetVersion)
+    DRV(cuModuleLoad) DRV(cuEventElapsedTime) DRV(cuGetErrorName) DRV(cuDriverGetVersion)                                   \
+    DRV(cuDeviceGetUuid) DRV(cuDeviceGetUuid_v2)
 
 struct drv {
 #define DRV_FIELD(name) __typeof__(&name) name;

@@ -8,6 +8,7 @@
 #include "policy/learn/learn.h"
 #include "policy/plan/exec.h"
 #include "policy/process/planner.h"
+#include "policy/share/share.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,6 +25,7 @@ static struct {
     struct device *dev[MAX_DEVICES]; /* in the order in which they were first used; [0] is the one that traces and reports */
     unsigned n_dev;
     bool blocking_streams; /* see stream_acts() */
+    bool finished;         /* eng_finish has been called: the driver may go any moment */
 } process;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool active;
@@ -63,6 +65,22 @@ int eng_start(const struct drv *drv)
     return 0;
 }
 
+/* On the helper thread of share.c. The program may be between two of its driver calls for long. */
+static void neighbour_asked(void)
+{
+    CUcontext before = NULL;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < process.n_dev && !process.finished; i++) {
+        struct device *d = process.dev[i];
+        if (!d->ready || d->gone || !share_called(d) || process.drv->cuCtxGetCurrent(&before) != CUDA_SUCCESS ||
+            process.drv->cuCtxSetCurrent(d->ctx) != CUDA_SUCCESS)
+            continue;
+        campaign_give(d);
+        process.drv->cuCtxSetCurrent(before);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 static int set_up(struct device *d)
 {
     size_t total = 0;
@@ -74,7 +92,7 @@ static int set_up(struct device *d)
         d->limit_bytes = total;
     int r = 0;
     if ((r = campaign_init(d)) || (r = learn_init(d)) || (r = foreign_init(d)) || (r = planner_init(d)) || (r = stats_init(d)) || (r = mem_init(d)) ||
-        (r = stream_init(d)) || (r = swap_init(d)))
+        (r = stream_init(d)) || (r = swap_init(d)) || (r = share_init(d, neighbour_asked)))
         return r;
     d->ready = true;
     if (d->status) {
@@ -126,6 +144,7 @@ void eng_finish(void)
     if (atomic_exchange(&done, true) || !process.drv)
         return;
     pthread_mutex_lock(&lock);
+    process.finished = true;
     bool missing = process.cfg.trace_out[0];
     for (unsigned i = 0; i < process.n_dev; i++)
         if (process.dev[i]->ready) {
@@ -149,6 +168,8 @@ void eng_after_fork_child(void)
     status_after_fork_child(process.status);
     process.status = NULL;
     process.drv = NULL; /* eng_finish in the child writes nothing */
+    for (unsigned i = 0; i < process.n_dev; i++)
+        share_after_fork_child(process.dev[i]);
 }
 
 const char *device_mode_name(const struct device *d, enum rt_mode m)
@@ -246,7 +267,11 @@ static void free_slot(struct device *d, struct slot *s)
     mem_slot_free(d, s);
 }
 
-static void uncount(struct device *d, uint64_t bytes) { d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes; }
+static void uncount(struct device *d, uint64_t bytes)
+{
+    d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
+    share_settle(d);
+}
 
 /* The device that counts this memory of the program's own forgets its row; NULL: nobody counts it. */
 static struct device *detach(uint64_t key, uint64_t *bytes, bool *is_range)
@@ -641,6 +666,9 @@ int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
     uint64_t could = real_free + ((uint64_t)d->n_free_chunks << d->shift);
     if (avail > could)
         avail = could;
+    uint64_t ceiling = share_ceiling(d); /* of a group others may hold the rest */
+    if (avail > (ceiling > used ? ceiling - used : 0))
+        avail = ceiling > used ? ceiling - used : 0;
     /* evicted tensors still count as used for their owner: free + used must not pass the total */
     uint64_t total = avail + d->live_bytes + d->foreign_bytes;
     if (total < d->limit_bytes)

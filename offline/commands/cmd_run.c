@@ -15,6 +15,9 @@ int cmd_run(int argc, char **argv)
         {"host-swap", &s.host_swap},
         {"verify", &s.verify},
         {"stats", &s.stats},
+        {"group", &s.group},
+        {"group-limit", &s.group_limit},
+        {"guarantee", &s.guarantee},
         {0}};
     size_t n;
     int split = launch_split(argc, argv);

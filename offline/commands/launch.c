@@ -4,6 +4,8 @@
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
 #include "offline/solvers/solver.h"
+#include "policy/process/size_text.h"
+#include "policy/share/ledger.h"
 #include "tracer/output.h"
 
 #include <dlfcn.h>
@@ -308,6 +310,36 @@ static int set_limit(const char *text)
     return set_bytes("REMAT_LIMIT", parts);
 }
 
+/* Refused now, in one line, rather than inside the program. What only the device can tell, the library says. */
+static int set_group(const struct launch_settings *s)
+{
+    struct ledger_ask ask = {.group = s->group, .guarantee = LEDGER_NO_GUARANTEE};
+    int64_t own = 0, alone;
+    char err[512];
+    if (!s->group)
+        return s->group_limit || s->guarantee ? launch_bad("--group-limit and --guarantee go with --group NAME") : 0;
+    if (s->policy && !strcmp(s->policy, "off"))
+        return launch_bad("--group goes with a policy that keeps a limit, not with off");
+    if (s->group_limit && size_text_limit(s->group_limit, &ask.limit_bytes, &ask.limit_pct))
+        return launch_bad("--group-limit %s is neither a size (40G, 1536MiB, bytes) nor a percentage of the device's memory (50%%)", s->group_limit);
+    if (s->guarantee && cli_size(s->guarantee, 0, &own))
+        return launch_bad("--guarantee %s is not a size (12G, 1536MiB, bytes)", s->guarantee);
+    if (s->guarantee && s->limit && !cli_size(s->limit, 0, &alone) && alone < own)
+        return launch_bad("--guarantee %s is more than --limit %s lets this program have", s->guarantee, s->limit);
+    if (s->guarantee && ask.limit_bytes && (uint64_t)own > ask.limit_bytes)
+        return launch_bad("--guarantee %s is more than the whole group's --group-limit %s", s->guarantee, s->group_limit);
+    if (s->guarantee)
+        ask.guarantee = (uint64_t)own;
+    if (ledger_may_join(&ask, err, sizeof err))
+        return launch_bad("%s", err);
+    int rc = set("REMAT_GROUP", s->group);
+    if (!rc)
+        rc = set("REMAT_GROUP_LIMIT", s->group_limit);
+    if (!rc && s->guarantee)
+        rc = set_bytes("REMAT_GUARANTEE", own);
+    return rc;
+}
+
 static int set_host_swap(const char *text)
 {
     int64_t bytes;
@@ -416,6 +448,8 @@ static int set_all(const struct launch_settings *s)
     static const char *const policies[] = {"auto", "plan", "dtr", "swap", "off", NULL};
     static const char *const verifies[] = {"off", "sample", "always", NULL};
     int rc = set_limit(s->limit);
+    if (!rc)
+        rc = set_group(s);
     if (!rc)
         rc = set_word("policy", "REMAT_POLICY", s->trace ? "off" : s->policy, policies, "auto, plan, dtr, swap, off");
     if (!rc)

@@ -14,6 +14,9 @@ static const struct option_row run_rows[] = {
     {"host-swap", 0, "SIZE", NULL, "half of what the host has free", "pinned host memory the fallback may use"},
     {"verify", 0, "WHEN", "off|sample|always", "sample", "compare rebuilt tensors with what they were"},
     {"stats", 0, "FILE", NULL, NULL, "write statistics at exit, a JSON object"},
+    {"group", 0, "NAME", NULL, NULL, "share one limit with the other processes of this group"},
+    {"group-limit", 0, "SIZE|PCT", NULL, "as its first member said", "device memory of the whole group, at any instant"},
+    {"guarantee", 0, "SIZE", NULL, "an equal part of what is left", "of the group's memory, what this program always gets when it asks"},
     {0}};
 
 static const char run_more[] =
@@ -22,6 +25,10 @@ static const char run_more[] =
     "\n"
     "SIZE: bytes, or with K M G T (KiB MiB GiB TiB), all binary. PCT: of the device's memory, as 50%. Without --limit nothing "
     "is evicted; memory is watched, and --trace-out and --stats work.\n"
+    "\n"
+    "Groups: all processes of a group together stay within its limit; one may grow while others are small, and gives back when another "
+    "asks for what it is guaranteed. A killed process's share is free at once. The first member fixes the limit for as long as the group has "
+    "members; each device has a budget of its own. Only processes of one user meet in a group; REMAT_GROUP_DIR names another folder of ledgers.\n"
     "\n"
     "FILE: %p in it is the process id, %r the rank (the variable RANK, else 0), %% a percent sign. A second process of the "
     "same run never writes over a file: it gets a number appended, and says so.\n"

@@ -1,5 +1,6 @@
 /* Memory of the program's own: counted against the limit, looked up by address, never evicted. */
 #include "policy/op/op.h"
+#include "policy/share/share.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -118,5 +119,6 @@ bool foreign_remove(struct device *d, uint64_t key)
     if (!foreign_detach(d, key, &bytes, &is_range))
         return false;
     d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
+    share_settle(d);
     return true;
 }

@@ -6,7 +6,7 @@
  * mapping is removed only when its page needs another chunk or the chunk goes back to the driver, after the host has
  * seen the end of everything that used the address (unmapping is not stream-ordered).
  */
-#include "policy/device.h"
+#include "policy/share/share.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -155,8 +155,12 @@ int32_t mem_chunk_new(struct device *d)
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.location.id = d->dev;
     CUmemGenericAllocationHandle h;
-    if (MEM_CALL(cuMemCreate(&h, d->gran, &prop, 0)) != CUDA_SUCCESS)
+    if (share_cover(d, d->gran))
         return -1;
+    if (MEM_CALL(cuMemCreate(&h, d->gran, &prop, 0)) != CUDA_SUCCESS) {
+        share_settle(d);
+        return -1;
+    }
     if (c < 0)
         c = (int32_t)d->n_chunks++;
     else
@@ -239,16 +243,33 @@ static int chunk_release(struct device *d, int32_t c)
     chunk_list_take(d, c);
     d->chunks[c].owner = CHUNK_GONE;
     d->n_gone++;
+    share_settle(d);
     return 0;
+}
+
+uint64_t mem_give(struct device *d, uint64_t bytes)
+{
+    uint64_t before = mem_physical_bytes(d), target = before > bytes ? before - bytes : 0;
+    d->mark++;
+    mem_arena_trim(d);
+    while (mem_physical_bytes(d) > target) {
+        if (!d->n_free_chunks)
+            swap_evict_for(d, 1);
+        if (!d->n_free_chunks || chunk_release(d, d->free_head))
+            break;
+    }
+    return before - mem_physical_bytes(d);
 }
 
 int mem_make_foreign_room(struct device *d, uint64_t bytes)
 {
     if (bytes > d->limit_bytes)
         return -ENOMEM;
-    while (mem_physical_bytes(d) + bytes > d->limit_bytes) {
+    while (mem_physical_bytes(d) + bytes > d->limit_bytes || share_cover(d, bytes)) {
         if (!d->n_free_chunks)
             swap_evict_for(d, 1);
+        if (!d->n_free_chunks && mem_physical_bytes(d) + bytes <= d->limit_bytes)
+            return share_wait(d, bytes);
         if (!d->n_free_chunks)
             return -ENOMEM;
         int r = chunk_release(d, d->free_head);
@@ -682,8 +703,12 @@ int mem_page_of_own(struct device *d, CUmemGenericAllocationHandle *out)
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.location.id = d->dev;
-    if (mem_physical_bytes(d) + d->gran > d->limit_bytes || MEM_CALL(cuMemCreate(out, d->gran, &prop, 0)) != CUDA_SUCCESS)
+    if (mem_physical_bytes(d) + d->gran > d->limit_bytes || share_cover(d, d->gran))
         return -ENOMEM;
+    if (MEM_CALL(cuMemCreate(out, d->gran, &prop, 0)) != CUDA_SUCCESS) {
+        share_settle(d);
+        return -ENOMEM;
+    }
     d->own_bytes += d->gran;
     mem_note_peak(d);
     return 0;
@@ -693,6 +718,7 @@ void mem_page_gone(struct device *d, CUmemGenericAllocationHandle h)
 {
     MEM_CALL(cuMemRelease(h));
     d->own_bytes -= d->gran;
+    share_settle(d);
 }
 
 int mem_page_map(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle h)

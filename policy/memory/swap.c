@@ -1,6 +1,6 @@
 /* Swap: the fallback that is always right. Content goes to pinned host memory on one stream and comes back on
  * another; both are ordered against the program's streams by events, so the host waits for nothing. */
-#include "policy/device.h"
+#include "policy/share/share.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -168,12 +168,18 @@ static struct slot *victim(struct device *d)
     return best;
 }
 
+/* In a group: one more chunk, of what others hold and this process is entitled to. */
+static bool neighbours_gave(struct device *d)
+{
+    return d->share && mem_physical_bytes(d) + d->gran <= d->limit_bytes && !share_wait(d, d->gran) && mem_chunk_new(d) >= 0;
+}
+
 void swap_evict_for(struct device *d, uint64_t n_chunks)
 {
     d->pressed |= d->n_free_chunks < n_chunks;
     while (d->n_free_chunks < n_chunks) {
         struct slot *s = victim(d);
-        if (!s || swap_out(d, s))
+        if ((!s || swap_out(d, s)) && !neighbours_gave(d))
             return;
     }
 }

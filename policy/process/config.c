@@ -65,6 +65,21 @@ static int read_limit(struct config *c, char *err, size_t err_bytes)
     return 0;
 }
 
+static int read_group(struct config *c, char *err, size_t err_bytes)
+{
+    const char *limit = env("REMAT_GROUP_LIMIT"), *own = env("REMAT_GUARANTEE");
+    if (limit && size_text_limit(limit, &c->group_limit_bytes, &c->group_limit_pct)) {
+        snprintf(err, err_bytes, "REMAT_GROUP_LIMIT='%s' is not a size; give bytes, 40G or 50%%", limit);
+        return -EINVAL;
+    }
+    if (own && size_text_bytes(own, &c->guarantee_bytes)) {
+        snprintf(err, err_bytes, "REMAT_GUARANTEE='%s' is not a size; give bytes, 12G or 1536MiB", own);
+        return -EINVAL;
+    }
+    c->guarantee_given = own != NULL;
+    return copy_text(c->group, sizeof c->group, "REMAT_GROUP", err, err_bytes);
+}
+
 static int read_words(struct config *c, char *err, size_t err_bytes)
 {
     const char *v = env("REMAT_POLICY");
@@ -133,6 +148,8 @@ int config_read(struct config *c, char *err, size_t err_bytes)
     strcpy(c->solver, "auto");
     c->verify = VERIFY_SAMPLE;
     int rc = read_limit(c, err, err_bytes);
+    if (!rc)
+        rc = read_group(c, err, err_bytes);
     if (!rc)
         rc = read_words(c, err, err_bytes);
     if (!rc)

@@ -10,6 +10,8 @@
  *   REMAT_HOST_SWAP   SIZE of pinned host memory for swap       REMAT_BIN         the remat executable
  *   REMAT_VERIFY      off | sample | always                     REMAT_CACHE       folder of plans and learnt effects
  *   REMAT_LOG         see policy/process/log.h                          REMAT_DISABLE     1: the doors stay shut
+ *   REMAT_GROUP       the group whose limit this is part of     REMAT_GROUP_LIMIT SIZE, or PCT of the device's memory
+ *   REMAT_GUARANTEE   SIZE of it that is always to be had       REMAT_GROUP_DIR   see policy/share/ledger.h
  *   REMAT_STATUS_DIR  see policy/process/status.h
  */
 #ifndef REMAT_POLICY_CONFIG_H
@@ -28,12 +30,17 @@ struct config {
     double limit_pct;     /* of the device's memory; 0: none given so. At most one of the two is set */
     enum config_policy policy;
     enum config_verify verify;
+    uint64_t group_limit_bytes; /* 0: none given in bytes */
+    double group_limit_pct;     /* of the device's memory; 0: none given so */
+    uint64_t guarantee_bytes;   /* where guarantee_given */
+    bool guarantee_given;
     uint64_t host_swap_bytes; /* 0: the engine's default */
     bool trace_mode;          /* learn and record only: nothing is evicted but to hold the limit, if there is one */
     int trace_iterations;     /* at least 1: recorded before learning stops; the program itself runs to its end */
     /* absolute or relative paths as given; "" when not given */
     char plan_path[PATH_MAX], trace_out[PATH_MAX], stats[PATH_MAX], remat_bin[PATH_MAX], cache_dir[PATH_MAX];
     char solver[32]; /* "auto" by default */
+    char group[64];  /* "" when not given */
 };
 
 /* Reads the process's environment. cache_dir defaults to $XDG_CACHE_HOME/remat, else $HOME/.cache/remat, else "". */

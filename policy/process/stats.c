@@ -76,7 +76,7 @@ void stats_write(const struct config *cfg, struct device *const *devs, unsigned 
         (json_int_t)t.mem_calls_enforced, "device_ns_per_iteration",
         t.iter_ns_count ? t.iter_ns_sum / (double)t.iter_ns_count : 0.0, "hook_ns_per_launch",
         (json_int_t)(t.hook_ns / launches), "mode", eng_mode_name(), "swaps_steady", (json_int_t)t.swaps_enforced,
-        "driver_memory_calls", (json_int_t)t.mem_calls);
+        "driver_memory_calls", (json_int_t)t.mem_calls, "gave_back_bytes", (json_int_t)t.gave_back_bytes);
     struct output o;
     char why[OUTPUT_PATH + 100] = "not enough memory for the statistics";
     int rc = j ? output_open(&o, cfg->stats, OUTPUT_RUN | OUTPUT_NO_WAIT, why, sizeof why) : -ENOMEM;

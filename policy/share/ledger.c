@@ -211,6 +211,11 @@ static void shut(struct ledger *l)
 
 /* ---- joining ---------------------------------------------------------------------------------------------------------- */
 
+static uint64_t limit_of(const struct ledger_ask *ask, uint64_t device_bytes)
+{
+    return ask->limit_pct > 0 ? (uint64_t)((double)device_bytes * (ask->limit_pct / 100)) : ask->limit_bytes;
+}
+
 /* With the file held: would this member be let in, and with which limit? */
 static int admit(struct ledger *l, const struct ledger_ask *ask, uint64_t *limit, char *err, size_t err_bytes)
 {
@@ -271,8 +276,11 @@ static int check(const struct ledger_ask *ask, char *err, size_t err_bytes)
     return 0;
 }
 
-int ledger_join(const struct ledger_ask *ask, struct ledger **out, char *err, size_t err_bytes)
+int ledger_join(const struct ledger_ask *wish, struct ledger **out, char *err, size_t err_bytes)
 {
+    struct ledger_ask here = *wish;
+    const struct ledger_ask *ask = &here;
+    here.limit_bytes = limit_of(wish, wish->device_bytes);
     char dir[PATH_MAX - 128], path[PATH_MAX], hex[33];
     uint64_t limit = 0;
     *out = NULL;
@@ -335,6 +343,7 @@ int ledger_may_join(const struct ledger_ask *ask, char *err, size_t err_bytes)
                 lives |= atomic_load(&l->page->rows[i].pid) != 0;
             if (lives) {
                 devices++;
+                here.limit_bytes = limit_of(ask, l->page->device_bytes);
                 r = admit(l, &here, &limit, err, err_bytes);
             }
         }
@@ -343,7 +352,7 @@ int ledger_may_join(const struct ledger_ask *ask, char *err, size_t err_bytes)
     }
     if (d)
         closedir(d);
-    if (!r && !devices && !ask->limit_bytes)
+    if (!r && !devices && !ask->limit_bytes && !(ask->limit_pct > 0))
         r = say(-ENOENT, err, err_bytes, "group %s has no member yet: its first one must give --group-limit", ask->group);
     return r;
 }

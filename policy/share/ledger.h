@@ -74,7 +74,8 @@ struct ledger_ask {
     const char *group;
     uint8_t device[16];    /* UUID */
     uint64_t device_bytes;
-    uint64_t limit_bytes;  /* of the group; 0: whatever it has */
+    uint64_t limit_bytes;  /* of the group; 0: whatever it has, or limit_pct says it */
+    double limit_pct;      /* of the device's memory; 0: not given so */
     uint64_t guarantee;    /* LEDGER_NO_GUARANTEE: none */
 };
 
