@@ -211,7 +211,7 @@ static void take_answer(struct device *d)
         if (c->best_path[0]) { /* an earlier one, whose map lacks some chunks, is better than none */
             c->tries = MAX_TRIES;
             take_plan(d, c->best_path);
-        } else if (d->cfg->policy == POLICY_AUTO && !c->with_copies) {
+        } else if (d->cfg->policy != POLICY_DTR && !c->with_copies) { /* recompute alone does not reach it */
             c->with_copies = true;
             c->budget_bytes = budget_now(d);
             start_planner(d);

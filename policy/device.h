@@ -106,6 +106,7 @@ struct device {
     bool ready;   /* set up */
     bool gone;    /* its context was destroyed: only what is told at exit is left */
     bool primary; /* the first device of the process: it records traces */
+    CUmemoryPool current_pool; /* of allocations that name none; NULL: to be asked for */
     uint64_t pool_high; /* bytes held by the program at most, since it last reset that */
     CUdevice dev;
     CUcontext ctx;
@@ -234,6 +235,11 @@ void stats_boundary(struct device *d, unsigned t, bool steady);
 void stats_steady_from_here(struct device *d);
 /* One object for all devices together: counts are added up. Nothing where the configuration names no file. */
 void stats_write(const struct config *cfg, struct device *const *devs, unsigned n);
+/* The same while the program runs, if it is time: for processes that end without a word. Files alone, no pipe or device. */
+void stats_keep(const struct config *cfg, struct device *const *devs, unsigned n);
+/* The same at _exit(): may be called in a signal handler. */
+void stats_keep_last(struct device *const *devs, unsigned n);
+void stats_after_fork_child(void); /* the file is the parent's */
 static inline uint64_t stats_now_ns(void)
 {
     struct timespec ts;

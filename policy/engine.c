@@ -17,7 +17,10 @@
 #include <string.h>
 
 /* The process. Devices are set up by the first call that needs one, and stay. */
-enum { MAX_DEVICES = 64 };
+enum {
+    MAX_DEVICES = 64,
+    LAUNCHES_BETWEEN = 256 /* two looks at whether the statistics are due; copies and allocations look as well */
+};
 static struct {
     const struct drv *drv;
     struct config cfg;
@@ -138,10 +141,22 @@ static struct device *holder_of(CUdeviceptr ptr)
     return NULL;
 }
 
+static atomic_bool finished;
+
+void eng_finish_now(void)
+{
+    if (atomic_exchange(&finished, true) || !process.drv)
+        return;
+    /* Whoever has the lock may be this very thread, below the handler: then the counts are read as they stand. */
+    bool locked = pthread_mutex_trylock(&lock) == 0;
+    stats_keep_last(process.dev, process.n_dev);
+    if (locked)
+        pthread_mutex_unlock(&lock);
+}
+
 void eng_finish(void)
 {
-    static atomic_bool done;
-    if (atomic_exchange(&done, true) || !process.drv)
+    if (atomic_exchange(&finished, true) || !process.drv)
         return;
     pthread_mutex_lock(&lock);
     process.finished = true;
@@ -166,6 +181,7 @@ void eng_after_fork_child(void)
 {
     atomic_store(&active, false);
     status_after_fork_child(process.status);
+    stats_after_fork_child();
     process.status = NULL;
     process.drv = NULL; /* eng_finish in the child writes nothing */
     for (unsigned i = 0; i < process.n_dev; i++)
@@ -230,6 +246,14 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
     return 0;
 }
 
+/* Asked for once, and again when the program may have chosen another. */
+static CUmemoryPool current_pool(struct device *d)
+{
+    if (!d->current_pool && (!d->drv->cuDeviceGetMemPool || d->drv->cuDeviceGetMemPool(&d->current_pool, d->dev) != CUDA_SUCCESS))
+        d->current_pool = NULL;
+    return d->current_pool;
+}
+
 int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     if (!out || !bytes)
@@ -248,7 +272,8 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream 
         say_no_room(d, bytes);
         r = CUDA_ERROR_OUT_OF_MEMORY;
     } else {
-        s->pool = pool;
+        stats_keep(&process.cfg, process.dev, process.n_dev);
+        s->pool = pool ? pool : current_pool(d);
         stream_acts(d, stream_index(d, stream));
         learn_alloc(d, s);
         mem_note_peak(d);
@@ -404,10 +429,20 @@ int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res)
 void eng_pool_destroyed(CUmemoryPool pool)
 {
     pthread_mutex_lock(&lock);
-    for (unsigned k = 0; k < process.n_dev; k++)
+    for (unsigned k = 0; k < process.n_dev; k++) {
+        process.dev[k]->current_pool = NULL; /* where it was this one, the driver has gone back to its default */
         for (uint32_t i = 0; i < process.dev[k]->n_slots; i++)
             if (process.dev[k]->slots[i].pool == pool)
                 process.dev[k]->slots[i].pool = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void eng_pool_chosen(void)
+{
+    pthread_mutex_lock(&lock);
+    for (unsigned k = 0; k < process.n_dev; k++)
+        process.dev[k]->current_pool = NULL;
     pthread_mutex_unlock(&lock);
 }
 
@@ -534,6 +569,8 @@ int eng_launch(const struct eng_kernel *k)
         d->st.hook_launches++;
         d->timing = false;
     }
+    if (d->st.launches % LAUNCHES_BETWEEN == 0)
+        stats_keep(&process.cfg, process.dev, process.n_dev);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -621,6 +658,7 @@ int eng_copy(const struct eng_copy *c)
     r = (c->kind != ENG_DTOH && nobodys(d, c->dst_dev)) || (c->kind != ENG_HTOD && nobodys(d, c->src_dev)) ? CUDA_ERROR_INVALID_VALUE
             : op.n_operands                                                                               ? eng_op(d, &op)
                                                                                                           : op_issue_drv(d, &op);
+    stats_keep(&process.cfg, process.dev, process.n_dev);
     pthread_mutex_unlock(&lock);
     return r;
 }

@@ -31,6 +31,9 @@ bool eng_active(void);
 /* The process is about to exit (destructor / atexit): writes the statistics, stops helper threads. Idempotent. */
 void eng_finish(void);
 
+/* The same before _exit(), which a signal handler may call: the statistics alone, without a lock or an allocation. */
+void eng_finish_now(void);
+
 /* In the child of a fork: the child passes everything through; touches no driver state. */
 void eng_after_fork_child(void);
 
@@ -47,6 +50,8 @@ int eng_pool_get(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *
 int eng_pool_set(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *res);
 int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res);
 void eng_pool_destroyed(CUmemoryPool pool);
+/* The program chose other pools for allocations that name none. */
+void eng_pool_chosen(void);
 
 /* ---- all other device memory: counted against the limit, never evicted ---------------------------------------- */
 

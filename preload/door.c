@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 const struct door_row door_rows[HOOK_COUNT] = {
@@ -208,6 +209,25 @@ static void finish(void)
     door_depth = depth;
 }
 
+/* os._exit() and the like run no destructor. exit() itself does not come this way. What was in front of the C library's function
+ * before this library was is called on: the loader's order is kept. */
+static __typeof__(&_exit) next_exit;
+
+DOOR_PUBLIC void _exit(int status)
+{
+    if (started_in && started_in == getpid())
+        eng_finish_now();
+    if (next_exit)
+        next_exit(status);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+DOOR_PUBLIC void _Exit(int status)
+{
+    _exit(status);
+}
+
 static void fill_driver_table(void)
 {
 #define D(name) driver.name = (__typeof__(driver.name))door_driver_symbol(#name);
@@ -233,6 +253,7 @@ void door_start(void)
             pthread_atfork(NULL, NULL, child_passes_through);
             /* Registered after the driver's own handlers, hence run before them: the driver still answers. */
             atexit(finish);
+            at_quick_exit(finish);
         }
         door_depth = depth;
         atomic_fetch_and_explicit(&door_watch, ~(unsigned)WATCH_UNSTARTED, memory_order_release);
@@ -273,6 +294,7 @@ void door_slow(enum hook_id id)
 __attribute__((constructor)) static void on_load(void)
 {
     const char *spec = getenv("REMAT_LOG");
+    next_exit = (__typeof__(next_exit))door_real_dlsym(RTLD_NEXT, "_exit");
     if (log_init(spec))
         log_line(0, 1, "REMAT_LOG='%s': unknown words ignored; it takes error, warn, info or debug, and doors", spec);
     if (door_disabled())

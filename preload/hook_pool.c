@@ -136,4 +136,18 @@ static int on_default_pool(__typeof__(&cuMemGetDefaultMemPool) real, CUmemoryPoo
     return r;
 }
 
+static int on_choose_pool(__typeof__(&cuDeviceSetMemPool) real, CUdevice d, CUmemoryPool pool)
+{
+    int r = real(d, pool);
+    eng_pool_chosen();
+    return r;
+}
+
+static int on_choose_pool_at(__typeof__(&cuMemSetMemPool) real, CUmemLocation *at, CUmemAllocationType t, CUmemoryPool pool)
+{
+    int r = real(at, t, pool);
+    eng_pool_chosen();
+    return r;
+}
+
 HOOKS_POOL(DOOR_EXPORT)

@@ -155,6 +155,17 @@ static int open_target(struct output *o)
     return mem < 0 ? -errno : mem;
 }
 
+bool output_is_file(const char *name, unsigned flags)
+{
+    char path[OUTPUT_PATH];
+    struct stat st;
+    if (strlen(name) >= sizeof path || (flags & OUTPUT_RUN && output_expand(name, path, sizeof path)))
+        return false;
+    if (!(flags & OUTPUT_RUN))
+        strcpy(path, name);
+    return descriptor_of(path) < 0 && (stat(path, &st) ? errno == ENOENT : S_ISREG(st.st_mode));
+}
+
 int output_open(struct output *o, const char *name, unsigned flags, char *err, size_t err_len)
 {
     int fd, rc = 0;
@@ -240,6 +251,7 @@ static struct {
         dev_t dev;
         ino_t ino;
         struct timespec changed; /* an inode's number is used again once its file is gone */
+        bool open;               /* but not while it is held open: it may change */
     } list[16];
     unsigned n;
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -248,15 +260,16 @@ static bool is_own(const struct stat *st)
 {
     for (unsigned i = 0; i < own.n && i < sizeof own.list / sizeof *own.list; i++)
         if (own.list[i].dev == st->st_dev && own.list[i].ino == st->st_ino &&
-            own.list[i].changed.tv_sec == st->st_ctim.tv_sec && own.list[i].changed.tv_nsec == st->st_ctim.tv_nsec)
+            (own.list[i].open ||
+             (own.list[i].changed.tv_sec == st->st_ctim.tv_sec && own.list[i].changed.tv_nsec == st->st_ctim.tv_nsec)))
             return true;
     return false;
 }
 
-static void make_own(const struct stat *st)
+static void make_own(const struct stat *st, bool stays_open)
 {
     if (!is_own(st))
-        own.list[own.n++ % (sizeof own.list / sizeof *own.list)] = (struct own){st->st_dev, st->st_ino, st->st_ctim};
+        own.list[own.n++ % (sizeof own.list / sizeof *own.list)] = (struct own){st->st_dev, st->st_ino, st->st_ctim, stays_open};
 }
 
 /* Renames only where nothing stands. File systems that cannot do it in one step get an empty file first. */
@@ -273,13 +286,15 @@ static int rename_to_free(const char *from, const char *to)
     return rename(from, to) ? -errno : 0;
 }
 
-static int place_one(struct output *o, const char *to)
+static int place_one(struct output *o, const char *to, bool *again)
 {
     struct stat st;
+    *again = false;
     if (lstat(to, &st))
         return errno == ENOENT ? rename_to_free(o->tmp, to) : -errno;
     if (!S_ISREG(st.st_mode) || (!is_own(&st) && !older_than_run(&st)))
         return -EEXIST;
+    *again = is_own(&st);
     return rename(o->tmp, to) ? -errno : 0;
 }
 
@@ -292,8 +307,9 @@ static void tell(const char *asked, const char *got)
         return; /* stderr is closed: nobody is there to be told */
 }
 
-static int place_numbered(struct output *o)
+static int place_numbered(struct output *o, bool stays_open)
 {
+    bool again = false;
     char to[OUTPUT_PATH], folder[OUTPUT_PATH];
     const size_t n = folder_length(o->path);
     struct stat made;
@@ -309,7 +325,7 @@ static int place_numbered(struct output *o)
         const int len = i ? snprintf(to, sizeof to, "%s.%d", o->path, i) : snprintf(to, sizeof to, "%s", o->path);
         if ((size_t)len >= sizeof to)
             rc = -ENAMETOOLONG;
-        else if ((rc = place_one(o, to)) == 0 && i)
+        else if ((rc = place_one(o, to, &again)) == 0 && i && !again)
             tell(o->path, to);
     }
     if (dir >= 0)
@@ -317,7 +333,7 @@ static int place_numbered(struct output *o)
     if (!rc) {
         strcpy(o->path, to);
         if (stat(to, &made) == 0)
-            make_own(&made);
+            make_own(&made, stays_open);
     }
     pthread_mutex_unlock(&own.lock);
     return rc;
@@ -358,7 +374,7 @@ static int fill_in_place(struct output *o)
     if (!rc && ftruncate(fd, n))
         rc = -errno;
     if (!rc && fstat(fd, &st) == 0)
-        make_own(&st);
+        make_own(&st, false);
     if (close(fd) && !rc)
         rc = -errno;
     return rc;
@@ -375,6 +391,27 @@ static int flush(FILE *f)
     return errno ? -errno : -EIO;
 }
 
+int output_commit_open(struct output *o, int *fd, char *err, size_t err_len)
+{
+    int rc = flush(o->f);
+    const int keep = o->how == HOW_BESIDE ? fcntl(fileno(o->f), F_DUPFD_CLOEXEC, 3) : -1;
+    if (o->how != HOW_BESIDE)
+        rc = -ENOTSUP;
+    else if (keep < 0)
+        rc = -errno;
+    if (!rc)
+        rc = o->flags & OUTPUT_RUN ? place_numbered(o, true) : rename(o->tmp, o->path) ? -errno : 0;
+    if (!rc)
+        o->tmp[0] = '\0';
+    else if (keep >= 0)
+        close(keep);
+    output_abandon(o);
+    if (rc && rc != -ENOTSUP)
+        fault(err, err_len, o->asked, -rc);
+    *fd = rc ? -1 : keep;
+    return rc;
+}
+
 int output_commit(struct output *o, char *err, size_t err_len)
 {
     int rc = flush(o->f);
@@ -384,7 +421,7 @@ int output_commit(struct output *o, char *err, size_t err_len)
         rc = -errno;
     o->f = NULL;
     if (!rc && o->how == HOW_BESIDE)
-        rc = o->flags & OUTPUT_RUN ? place_numbered(o) : rename(o->tmp, o->path) ? -errno : 0;
+        rc = o->flags & OUTPUT_RUN ? place_numbered(o, false) : rename(o->tmp, o->path) ? -errno : 0;
     if (rc && o->tmp[0])
         unlink(o->tmp);
     o->tmp[0] = '\0';

@@ -51,6 +51,13 @@ int output_open(struct output *o, const char *name, unsigned flags, char *err, s
 /* Everything is written: put it in its place. Fails when any write before it failed; then the old file stands. Closes. */
 int output_commit(struct output *o, char *err, size_t err_len);
 
+/* Whether the name is a file, or nothing yet, so that the content is put there as a whole. */
+bool output_is_file(const char *name, unsigned flags);
+
+/* Put in its place now, and kept open in *fd: the caller goes on writing to it with pwrite(), and may commit the same name
+ * again over it. -ENOTSUP, without a line: no file that can be replaced; nothing is left behind. Closes o. */
+int output_commit_open(struct output *o, int *fd, char *err, size_t err_len);
+
 /* Give up: the old file stands, nothing is left behind. Closes. */
 void output_abandon(struct output *o);
 

@@ -13,7 +13,7 @@ static const struct option_row run_rows[] = {
     {"trace-out", 0, "FILE", NULL, NULL, "write the recorded iteration, an opgraph-1 file"},
     {"host-swap", 0, "SIZE", NULL, "half of what the host has free", "pinned host memory the fallback may use"},
     {"verify", 0, "WHEN", "off|sample|always", "sample", "compare rebuilt tensors with what they were"},
-    {"stats", 0, "FILE", NULL, NULL, "write statistics at exit, a JSON object"},
+    {"stats", 0, "FILE", NULL, NULL, "write statistics, a JSON object, however the program ends"},
     {"group", 0, "NAME", NULL, NULL, "share one limit with the other processes of this group"},
     {"group-limit", 0, "SIZE|PCT", NULL, "as its first member said", "device memory of the whole group, at any instant"},
     {"guarantee", 0, "SIZE", NULL, "an equal part of what is left", "of the group's memory, what this program always gets when it asks"},
@@ -52,7 +52,7 @@ static const char run_more[] =
 static const struct option_row trace_rows[] = {
     {"output", 'o', "FILE", NULL, NULL, "the trace (required)"},
     {"iterations", 0, "N", NULL, "1", "iterations to record before learning stops"},
-    {"stats", 0, "FILE", NULL, NULL, "write statistics at exit, a JSON object"},
+    {"stats", 0, "FILE", NULL, NULL, "write statistics, a JSON object, however the program ends"},
     {0}};
 
 static const char trace_more[] =

@@ -1,14 +1,23 @@
-/* Statistics: counters kept on the way, one JSON object at exit. */
+/* Statistics: counters kept on the way, one JSON object at the end.
+ *
+ * A process may end without running any of its own code (SIGKILL, SIGTERM, abort, exec), so the object stands in its place
+ * from the first work on and is written again while the program runs. That costs less than 1/WORK_SHARE of the host's time,
+ * unless writing takes MOST_NS / WORK_SHARE, and launches ask for it rarely (engine.c). At the end it is written once more, as every
+ * other file of ours: whole, over what stood there.
+ *
+ * The text is made here and not by jansson: _exit() may be called in a signal handler, where nothing may be allocated.
+ */
 #include "policy/device.h"
 #include "tracer/output.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { RING = 4 };
+enum { RING = 4, TEXT_BYTES = 2048, WORK_SHARE = 256 };
+static const uint64_t LEAST_NS = 1000000, MOST_NS = 100000000; /* between two writings */
+
 struct stats_clock {
     struct {
         CUevent event;
@@ -16,6 +25,14 @@ struct stats_clock {
     } ring[RING];
     unsigned at;
 };
+
+/* The file while the process runs; there is one for all devices. */
+static struct {
+    int fd;       /* -1: none */
+    bool tried;   /* it cannot be kept: a pipe, a device, a full disk */
+    size_t bytes; /* written so far at most: a shorter text is filled up */
+    uint64_t next_ns;
+} live = {.fd = -1};
 
 int stats_init(struct device *d)
 {
@@ -51,10 +68,9 @@ void stats_steady_from_here(struct device *d)
     d->st.hook_ns = d->st.hook_launches = 0;
 }
 
-void stats_write(const struct config *cfg, struct device *const *devs, unsigned n)
+/* One object for all devices together. Returns its length. */
+static size_t make_text(struct device *const *devs, unsigned n, char to[TEXT_BYTES])
 {
-    if (!cfg->stats[0])
-        return;
     struct stats t = {0};
     uint64_t limit_bytes = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -64,28 +80,109 @@ void stats_write(const struct config *cfg, struct device *const *devs, unsigned 
             ((uint64_t *)&t)[k] += ((const uint64_t *)s)[k];
         t.iter_ns_sum += s->iter_ns_sum;
     }
-    uint64_t launches = t.hook_launches ? t.hook_launches : 1;
-    json_t *j = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:s, s:I, s:I}",
-        "limit_bytes", (json_int_t)limit_bytes, "peak_physical_bytes", (json_int_t)t.peak_physical_bytes,
-        "native_peak_bytes", (json_int_t)t.native_peak_bytes, "iterations", (json_int_t)t.iterations,
-        "iterations_enforced", (json_int_t)t.iterations_enforced, "launches", (json_int_t)t.launches, "replays",
-        (json_int_t)t.replays, "evictions", (json_int_t)t.evictions, "swaps_out", (json_int_t)t.swaps_out, "swaps_in",
-        (json_int_t)t.swaps_in, "divergences", (json_int_t)t.divergences, "verify_checked",
-        (json_int_t)t.verify_checked, "verify_failed", (json_int_t)t.verify_failed, "driver_memory_calls_steady",
-        (json_int_t)t.mem_calls_enforced, "device_ns_per_iteration",
-        t.iter_ns_count ? t.iter_ns_sum / (double)t.iter_ns_count : 0.0, "hook_ns_per_launch",
-        (json_int_t)(t.hook_ns / launches), "mode", eng_mode_name(), "swaps_steady", (json_int_t)t.swaps_enforced,
-        "driver_memory_calls", (json_int_t)t.mem_calls, "gave_back_bytes", (json_int_t)t.gave_back_bytes);
+    const uint64_t launches = t.hook_launches ? t.hook_launches : 1;
+    /* in thousandths: how a fraction is printed is a matter of the program's locale */
+    const uint64_t iter = t.iter_ns_count ? (uint64_t)(t.iter_ns_sum * 1000 / (double)t.iter_ns_count) : 0;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        {"limit_bytes", limit_bytes},
+        {"peak_physical_bytes", t.peak_physical_bytes},
+        {"native_peak_bytes", t.native_peak_bytes},
+        {"iterations", t.iterations},
+        {"iterations_enforced", t.iterations_enforced},
+        {"launches", t.launches},
+        {"replays", t.replays},
+        {"evictions", t.evictions},
+        {"swaps_out", t.swaps_out},
+        {"swaps_in", t.swaps_in},
+        {"divergences", t.divergences},
+        {"verify_checked", t.verify_checked},
+        {"verify_failed", t.verify_failed},
+        {"driver_memory_calls_steady", t.mem_calls_enforced},
+        {"hook_ns_per_launch", t.hook_ns / launches},
+        {"swaps_steady", t.swaps_enforced},
+        {"driver_memory_calls", t.mem_calls},
+        {"gave_back_bytes", t.gave_back_bytes},
+    };
+    size_t at = (size_t)snprintf(to, TEXT_BYTES, "{\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"%s\": %llu,\n", rows[i].name, (unsigned long long)rows[i].value);
+    at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"device_ns_per_iteration\": %llu.%03llu,\n  \"mode\": \"%s\"\n}\n",
+                           (unsigned long long)(iter / 1000), (unsigned long long)(iter % 1000), eng_mode_name());
+    return at;
+}
+
+/* Into the file that stands in its place; a longer text that it held is blanked. */
+static void write_live(char *text, size_t n)
+{
+    for (; n < live.bytes; n++)
+        text[n] = '\n';
+    live.bytes = n;
+    if (pwrite(live.fd, text, n, 0) != (ssize_t)n && errno != EINTR) { /* a full disk: what stands is what there is room for */
+        close(live.fd);
+        live.fd = -1;
+    }
+}
+
+static void begin_live(const struct config *cfg, const char *text, size_t n)
+{
     struct output o;
-    char why[OUTPUT_PATH + 100] = "not enough memory for the statistics";
-    int rc = j ? output_open(&o, cfg->stats, OUTPUT_RUN | OUTPUT_NO_WAIT, why, sizeof why) : -ENOMEM;
+    char why[OUTPUT_PATH + 100];
+    live.tried = true;
+    if (!output_is_file(cfg->stats, OUTPUT_RUN) || output_open(&o, cfg->stats, OUTPUT_RUN | OUTPUT_NO_WAIT, why, sizeof why))
+        return; /* said when it is written at the end */
+    fwrite(text, 1, n, o.f); /* a failure shows when it is committed */
+    if (!output_commit_open(&o, &live.fd, why, sizeof why))
+        live.bytes = n;
+}
+
+void stats_keep(const struct config *cfg, struct device *const *devs, unsigned n)
+{
+    if (!cfg->stats[0] || (live.tried && live.fd < 0))
+        return;
+    const uint64_t now = stats_now_ns();
+    if (now < live.next_ns)
+        return;
+    char text[TEXT_BYTES];
+    const size_t bytes = make_text(devs, n, text);
+    if (live.fd < 0)
+        begin_live(cfg, text, bytes);
+    else
+        write_live(text, bytes);
+    const uint64_t end = stats_now_ns(), pause = (end - now) * WORK_SHARE;
+    live.next_ns = end + (pause < LEAST_NS ? LEAST_NS : pause > MOST_NS ? MOST_NS : pause);
+}
+
+void stats_keep_last(struct device *const *devs, unsigned n)
+{
+    char text[TEXT_BYTES];
+    if (live.fd >= 0)
+        write_live(text, make_text(devs, n, text));
+}
+
+void stats_write(const struct config *cfg, struct device *const *devs, unsigned n)
+{
+    if (!cfg->stats[0])
+        return;
+    struct output o;
+    char text[TEXT_BYTES], why[OUTPUT_PATH + 100];
+    const size_t bytes = make_text(devs, n, text);
+    int rc = output_open(&o, cfg->stats, OUTPUT_RUN | OUTPUT_NO_WAIT, why, sizeof why);
     if (!rc) {
-        json_dumpf(j, o.f, JSON_INDENT(2)); /* a failure shows when it is committed */
-        fputc('\n', o.f);
+        fwrite(text, 1, bytes, o.f); /* a failure shows when it is committed */
         rc = output_commit(&o, why, sizeof why);
     }
     if (rc)
         log_say(SAY_WARN, "%s", why);
-    json_decref(j);
+    stats_after_fork_child();
+}
+
+void stats_after_fork_child(void)
+{
+    if (live.fd >= 0)
+        close(live.fd);
+    live.fd = -1;
+    live.tried = true;
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define CALLS(C)                                                                                                       \
-    C(start) C(finish) C(fork_child) C(alloc_async) C(free_async) C(pool_get) C(pool_set) C(pool_trim)                 \
+    C(start) C(finish) C(finish_now) C(fork_child) C(alloc_async) C(free_async) C(pool_get) C(pool_set) C(pool_trim) C(pool_chosen)  \
     C(pool_destroyed) C(foreign_reserve) C(foreign_commit) C(foreign_cancel) C(foreign_free) C(free) C(launch)         \
     C(memset) C(copy) C(other) C(mem_info) C(address_range) C(pointer_attribute) C(note_kernel) C(note_unload) C(pin)  \
     C(stream_destroyed) C(capture_begins) C(capture_ends) C(context_gone)
@@ -91,6 +91,8 @@ bool eng_active(void)
     return atomic_load_explicit(&active, memory_order_acquire);
 }
 
+void eng_finish_now(void) { note(CALL_finish_now); }
+
 void eng_finish(void)
 {
     note(CALL_finish);
@@ -147,6 +149,8 @@ int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res)
     (void)pool, (void)keep_bytes, (void)res;
     return 0;
 }
+
+void eng_pool_chosen(void) { note(CALL_pool_chosen); }
 
 void eng_pool_destroyed(CUmemoryPool pool)
 {

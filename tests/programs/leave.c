@@ -1,7 +1,9 @@
-/* leave HOW: trains a little, then leaves the way HOW says: exit, _exit, abort, context (destroyed with memory live), fork (a
+/* leave HOW: trains a little, then leaves the way HOW says: exit, _exit, quick_exit, work (until it is killed), signal (the
+ * same, with a handler of SIGTERM that calls _exit), exec (of true), abort, context (destroyed with memory live), fork (a
  * child that lives on and exits), wait (sleeps until it is killed), reload (modules unloaded and loaded again on the way). */
 #include "tests/programs/program.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 
 enum { LAYERS = 24, WORDS = 700000 };
@@ -59,6 +61,12 @@ static uint64_t iteration(CUdeviceptr weight, CUdeviceptr out8)
     return v;
 }
 
+static void leave_now(int number)
+{
+    (void)number;
+    _exit(9);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "exit";
@@ -91,6 +99,18 @@ int main(int argc, char **argv)
     fflush(stdout);
     if (!strcmp(how, "_exit"))
         _exit(5);
+    if (!strcmp(how, "quick_exit"))
+        quick_exit(6);
+    if (!strcmp(how, "exec"))
+        execlp("true", "true", (char *)NULL);
+    if (!strcmp(how, "signal"))
+        signal(SIGTERM, leave_now);
+    if (!strcmp(how, "signal") || !strcmp(how, "work")) {
+        puts("on");
+        fflush(stdout);
+        for (;;)
+            iteration(weight, out8);
+    }
     if (!strcmp(how, "abort"))
         abort();
     if (!strcmp(how, "context")) {

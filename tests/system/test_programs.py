@@ -129,9 +129,8 @@ def main():
             f.result()
     same_as_native(c, "answers", [os.path.join(PROGRAMS, "answers")], "64M", True)
     before = folders()
-    for how in ("exit", "_exit", "abort", "context", "fork", "reload"):
-        # those that leave without a destructor leave no statistics
-        r = same_as_native(c, "leave by " + how, [os.path.join(PROGRAMS, "leave"), how], "50M", how not in ("_exit", "abort"))
+    for how in ("exit", "_exit", "quick_exit", "exec", "abort", "context", "fork", "reload"):
+        r = same_as_native(c, "leave by " + how, [os.path.join(PROGRAMS, "leave"), how], "50M", True)
         if how in ("exit", "context", "fork"):
             c.ok(r.stats.get("iterations_enforced", 0) > 2, "leave by %s: enforced" % how, str(r.stats))
     c.ok(not folders() - before, "nothing left in /tmp", str(folders() - before))

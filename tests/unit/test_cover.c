@@ -277,7 +277,7 @@ START_TEST(test_ladder_is_monotone)
             if (pct % 20 == 0) { /* alone: the same plan */
                 struct ladder *alone = ladder_new(g);
                 ck_assert_int_eq(ladder_plan(alone, limit, 0, &q, &b), rc);
-                ck_assert(p.n_steps == q.n_steps && !memcmp(p.steps, q.steps, p.n_steps * sizeof *p.steps));
+                ck_assert(p.n_steps == q.n_steps && (!p.n_steps || !memcmp(p.steps, q.steps, p.n_steps * sizeof *p.steps)));
                 ladder_free(alone);
             }
             plan_free(&p);

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""remat and the processes around it: the statistics are there however the program ends, and its end stays what it was; what the
+planner's answer makes of a run."""
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+LEAVE = os.path.join(harness.B, "programs", "leave")
+PATIENCE = 300 if harness.RUNTIME else 60
+
+
+def environment(tmp, **more):
+    e = dict(os.environ, REMAT_SIMGPU="1", XDG_CACHE_HOME=tmp, REMAT_STATUS_DIR=os.path.join(tmp, "status"), **more)
+    e["LD_LIBRARY_PATH"] = os.path.join(harness.B, "simgpu") + ":" + e.get("LD_LIBRARY_PATH", "")
+    if harness.RUNTIME:
+        e["LD_PRELOAD"] = harness.RUNTIME
+    return e
+
+
+def load(path):
+    try:
+        with open(path) as f:
+            return json.load(f)
+    except (OSError, ValueError):
+        return {}
+
+
+def until(condition):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+# ---- statistics ---------------------------------------------------------------------------------------------------------
+
+def ends_by_signal(c, tmp, how, number, code):
+    """A program that works until a signal comes: what the file showed before the signal is in it afterwards, or more."""
+    name = "%s, %s" % (how, signal.Signals(number).name)
+    sta, out = os.path.join(tmp, "%s-%d.json" % (how, number)), os.path.join(tmp, "out")
+    with open(out, "w") as f:
+        p = subprocess.Popen([harness.REMAT, "run", "--limit", "50M", "--policy", "plan", "--stats", sta, "--", LEAVE, how],
+                             env=environment(tmp), stdout=f, stderr=subprocess.DEVNULL)
+    c.ok(until(lambda: "on\n" in open(out).read() and load(sta).get("iterations_enforced", 0) > 4), name + ": statistics while it runs")
+    seen = load(sta)
+    p.send_signal(number)
+    p.wait(PATIENCE)
+    c.ok(p.returncode == code, name + ": exit", "%d, not %d" % (p.returncode, code))
+    s = load(sta)
+    for key in ("launches", "iterations", "iterations_enforced", "replays"):
+        c.ok(s.get(key, 0) >= seen.get(key, 0) > 0, "%s: %s" % (name, key), "%s after %s" % (s, seen))
+    c.ok(s.get("limit_bytes") == 50 << 20 and 0 < s.get("peak_physical_bytes", 0) <= 50 << 20, name + ": peak", str(s))
+    c.ok(not os.path.exists(sta + ".1"), name + ": one file")
+
+
+def same_end(c, tmp):
+    """Ends that run no destructor leave the same counts as an orderly one."""
+    counts = {}
+    for how in ("exit", "_exit", "quick_exit", "abort", "exec"):
+        r = harness.run([LEAVE, how], ["--limit", "50M", "--policy", "swap"], timeout=PATIENCE)
+        native = harness.run([LEAVE, how], timeout=PATIENCE)
+        c.ok(r.rc == native.rc and r.out == native.out, how + ": as natively", "%d %d" % (r.rc, native.rc))
+        counts[how] = {k: r.stats.get(k) for k in ("launches", "limit_bytes", "iterations")}
+    for how in ("_exit", "quick_exit"):
+        c.ok(counts[how] == counts["exit"] and counts["exit"]["launches"], how + ": counts", str(counts))
+    for how in ("abort", "exec"):
+        c.ok(counts[how]["limit_bytes"] == 50 << 20, how + ": statistics", str(counts))
+
+
+def kept_file(c, tmp):
+    """What the file that is kept must not do: end the program, go where it has no business, spoil what it cannot write."""
+    run = [harness.REMAT, "run", "--limit", "50M", "--policy", "swap", "--stats"]
+    sta = os.path.join(tmp, "cut.json")
+    p = subprocess.Popen(run + [sta, "--", LEAVE, "exit"], env=environment(tmp), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until(lambda: os.path.exists(sta) or p.poll() is not None)
+    try:
+        os.truncate(sta, 0)
+        os.unlink(sta)
+    except OSError:
+        pass
+    out, err = p.communicate(timeout=PATIENCE)
+    c.ok(p.returncode == 0 and load(sta).get("launches"), "truncated and removed meanwhile", "%d %s" % (p.returncode, err))
+    fifo = os.path.join(tmp, "fifo")
+    os.mkfifo(fifo)
+    p = subprocess.Popen(run + [fifo, "--", LEAVE, "exit"], env=environment(tmp), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with open(fifo) as f:
+        got = f.read()
+    p.wait(PATIENCE)
+    c.ok(json.loads(got or "{}").get("launches") and stat.S_ISFIFO(os.stat(fifo).st_mode), "a pipe gets one object, at the end", got)
+    link, target = os.path.join(tmp, "link.json"), os.path.join(tmp, "target.json")
+    os.symlink(target, link)
+    p = subprocess.run(run + [link, "--", LEAVE, "abort"], env=environment(tmp), capture_output=True, timeout=PATIENCE)
+    c.ok(os.path.islink(link) and load(target).get("limit_bytes"), "a symlink stays one", str(p))
+    # two processes at once under one name, both killed
+    one = os.path.join(tmp, "one.json")
+    p = subprocess.run(run + [one, "--", "sh", "-c", "'%s' abort & '%s' abort & wait" % (LEAVE, LEAVE)], env=environment(tmp),
+                       capture_output=True, text=True, timeout=PATIENCE)
+    c.ok(load(one).get("limit_bytes") and load(one + ".1").get("limit_bytes"), "two processes, two files", p.stderr[-300:])
+
+
+# ---- the planner ---------------------------------------------------------------------------------------------------------
+
+PLANNER = """#!/bin/sh
+echo "$*" >>'%(log)s'
+case "$*" in *--offload*) exec '%(remat)s' "$@" ;; esac
+echo 'plan: recomputing alone does not reach the limit' >&2
+exit 3
+"""
+
+
+def copies_where_recomputing_fails(c, tmp):
+    """A planner that finds nothing without copies to the host: `plan` and `auto` ask again with them, `dtr` does not."""
+    for policy, enforced in (("plan", True), ("auto", True), ("dtr", False)):
+        log, planner = os.path.join(tmp, "asked-" + policy), os.path.join(tmp, "planner")
+        with open(planner, "w") as f:
+            f.write(PLANNER % {"log": log, "remat": harness.REMAT})
+        os.chmod(planner, 0o755)
+        r = harness.run(["/usr/bin/env", "REMAT_BIN=" + planner, os.path.join(harness.B, "workloads", "mlp"), "--iters", "12", "--batch", "256",
+                         "--layers", "4", "--print-loss"], ["--limit", 610000, "--policy", policy], {"SIMGPU_GRANULARITY": "16384"}, PATIENCE)
+        with open(log) as f:
+            asked = ["--offload" in line for line in f]
+        c.ok(r.rc == 0 and asked[:1] == [False] and (True in asked) == enforced, policy + ": asks", str(asked) + r.err[-300:])
+        c.ok((r.stats.get("iterations_enforced", 0) > 0) == enforced, policy + ": a plan with copies", str(r.stats) + r.err[-300:])
+
+
+def main():
+    if not os.path.exists(LEAVE):
+        print("no simulated GPU built")
+        return 77
+    c = harness.Checks()
+    with tempfile.TemporaryDirectory(prefix="remat-test-") as tmp:
+        ends_by_signal(c, tmp, "work", signal.SIGTERM, -signal.SIGTERM)
+        ends_by_signal(c, tmp, "work", signal.SIGKILL, -signal.SIGKILL)
+        ends_by_signal(c, tmp, "signal", signal.SIGTERM, 9)
+        same_end(c, tmp)
+        kept_file(c, tmp)
+        copies_where_recomputing_fails(c, tmp)
+    return c.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
