@@ -86,7 +86,7 @@ static void col2im_batched(const struct catalogue_launch *l, void *const *p, con
 }
 
 /* Three dimensions: (i64 n, const T *vol, depth, height, width, kernel[3], pad[3], stride[3], dilation[3], col size[3], T *col);
-   vol2im has the number of channels behind n's data. */
+   vol2im has the number of channels behind the size of the volume. */
 struct geometry3 { int64_t size[3], kernel[3], pad[3], stride[3], dilation[3], col[3]; };
 
 static void volume(const struct geometry3 *g, enum dtype t, int64_t channels, const char *src, char *dst, bool back)
@@ -120,15 +120,12 @@ static void volume(const struct geometry3 *g, enum dtype t, int64_t channels, co
 static void vol2col(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
-    bool back = k->k->n_params > 21;
+    bool back = !strcmp(k->name.base, "vol2im_kernel");
     struct geometry3 g;
-    int64_t *f = (int64_t *)&g, channels, cols;
-    int at = back ? 3 : 2;
-    for (int i = 0; i < 18; i++) f[i] = A(int, at + i);
-    cols = g.col[0] * g.col[1] * g.col[2];
-    channels = back ? (k->k->bytes[2] == 4 ? A(int, 2) : A(int64_t, 2)) : A(int64_t, 0) / cols;
-    if (back) channels = A(int64_t, 0) / (g.size[0] * g.size[1] * g.size[2]);
-    volume(&g, k->t[0], channels, A(const char *, 1), A(char *, at + 18), back);
+    int64_t *f = (int64_t *)&g;
+    for (int i = 0; i < 18; i++) f[i] = A(int, 2 + i + (back && i >= 3));
+    int64_t channels = back ? A(int, 5) : A(int64_t, 0) / (g.col[0] * g.col[1] * g.col[2]);
+    volume(&g, k->t[0], channels, A(const char *, 1), A(char *, back ? 21 : 20), back);
 }
 
 static void cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
@@ -139,6 +136,9 @@ static void cost(const struct catalogue_launch *l, void *const *p, const struct 
         struct geometry g;
         read_geometry(&g, p, k, 2);
         per = (uint64_t)(k->row->run == im2col ? g.kh * g.kw : g.kh * g.kw / KERN_MAX(g.sh * g.sw, 1) + 1);
+    } else if (k->row->run == vol2col) {
+        int at = !strcmp(k->name.base, "vol2im_kernel") ? 6 : 5;
+        per = (uint64_t)A(int, at) * (uint64_t)A(int, at + 1) * (uint64_t)A(int, at + 2);
     }
     *flops = n * per;
     *bytes = n * (per + 1) * dtype_bytes(k->t[0]);
@@ -149,6 +149,6 @@ const struct kern_row conv_rows[] = {
     { "col2im_kernel", "ppppppppppppppp", col2im, cost, NULL },
     { "col2im_batched_kernel", "pppppppppppppppppp", col2im_batched, cost, NULL },
     { "vol2col_kernel", "ppiiiiiiiiiiiiiiiiiip", vol2col, cost, NULL },
-    { "vol2im_kernel", "pp*iiiiiiiiiiiiiiiiiip", vol2col, cost, NULL },
+    { "vol2im_kernel", "ppiiiiiiiiiiiiiiiiiiip", vol2col, cost, NULL },
     KERN_END
 };

@@ -282,16 +282,20 @@ static void run_contiguous(const struct ew_bound *b, const struct ew_args *g, co
     }
 }
 
-/* Several runs along dimension 0 make a block. calc has the outs and ins, or in_calc the ins alone. */
+/* Several runs along dimension 0 make a block. calc has the outs and ins, in bytes; or in_calc the ins alone: then both count
+   elements. */
 static void run_strided(const struct ew_bound *b, const struct ew_args *g, const struct operands *o, struct staging *st,
                         void *scalar, size_t total, struct offset_calc calc, const struct offset_calc *in_calc)
 {
     int dims = offset_dims(&calc);
     uint32_t row = dims ? offset_size(&calc, 0) : 1;
     ptrdiff_t stride[EW_MAX_OUT + EW_MAX_IN];
+    size_t unit[EW_MAX_OUT + EW_MAX_IN];
     for (int i = 0; i < o->n; i++) {
         const struct offset_calc *c = in_calc && i >= b->n_out ? in_calc : &calc;
+        unit[i] = in_calc ? dtype_bytes(o->type[i]) : 1;
         stride[i] = dims ? (ptrdiff_t)(int32_t)offset_stride(c, 0, in_calc && i >= b->n_out ? i - b->n_out : i) : 0;
+        stride[i] *= (ptrdiff_t)unit[i];
     }
     size_t at = 0;
     while (at < total) {
@@ -314,7 +318,7 @@ static void run_strided(const struct ew_bound *b, const struct ew_args *g, const
             size_t cs = c == DC_F ? 4 : c == DC_B ? 1 : 8;
             char *d = op[i];
             for (int s = 0; s < n_seg; s++) {
-                dtype_load(o->type[i], c, d, o->base[i] + seg[s].off[i], stride[i], (size_t)seg[s].n);
+                dtype_load(o->type[i], c, d, o->base[i] + seg[s].off[i] * unit[i], stride[i], (size_t)seg[s].n);
                 d += cs * (size_t)seg[s].n;
             }
             narrow(o->type[i], b->type[i], c, op[i], n);
@@ -326,7 +330,7 @@ static void run_strided(const struct ew_bound *b, const struct ew_args *g, const
             narrow(o->type[i], b->type[i], c, op[i], n);
             const char *s0 = op[i];
             for (int s = 0; s < n_seg; s++) {
-                dtype_store(o->type[i], c, s0, o->base[i] + seg[s].off[i], stride[i], (size_t)seg[s].n);
+                dtype_store(o->type[i], c, s0, o->base[i] + seg[s].off[i] * unit[i], stride[i], (size_t)seg[s].n);
                 s0 += cs * (size_t)seg[s].n;
             }
         }

@@ -47,7 +47,7 @@ row('cumsum_first', lambda: lambda a: a.cumsum(0), T(131, 7), dtypes=HALF, slack
 row('cumsum_int', lambda: lambda a: a.cumsum(0), T(131, 7, fill='index:9'), dtypes=(F32,), backward=False)
 row('cumsum_1d', lambda: lambda a: a.cumsum(0), T(5000), dtypes=(F32, F64), slack=10)
 row('cumprod', lambda: lambda a: a.cumprod(-1), T(7, 12, fill='positive'), dtypes=(F32,), slack=10)
-row('sort', lambda: lambda a: torch.sort(a, dim=-1)[0], T(7, 131), dtypes=HALF)
+row('sort', lambda: lambda a: torch.sort(a, dim=-1, stable=True)[0], T(7, 131), dtypes=HALF)
 row('sort_index', lambda: lambda a: torch.sort(a, dim=-1, stable=True, descending=True), T(7, 131), dtypes=(F32,), backward=False)
 row('sort_first', lambda: lambda a: torch.sort(a, dim=0)[0], T(131, 7), dtypes=(F32,))
 row('sort_int', lambda: lambda a: torch.sort(a, dim=-1, stable=True), T(5, 99, fill='index:40'), dtypes=(F32,), backward=False)
