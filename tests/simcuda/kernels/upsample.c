@@ -1,10 +1,9 @@
 /*
- * Resizing: nearest (one and two dimensions, planes or channels last) and bilinear, forward and backward.
+ * Resizing by the nearest element: one to three dimensions, planes or channels last, forward and backward. (resize.c: by weights.)
  */
 #include <math.h>
 #include <string.h>
 
-#include "tests/simcuda/kernels/accessor.h"
 #include "tests/simcuda/kernels/rows.h"
 
 static bool is_exact(const struct kern *k) { return strstr(k->name.text, "nearest_neighbor_exact") != NULL; }
@@ -99,80 +98,71 @@ static void nearest_1d(const struct catalogue_launch *l, void *const *p, const s
     else nearest_forward(k, &g, A(const char *, 0), A(char *, 5));
 }
 
-/* Where output element i lies among the inputs: element, whether it has a neighbour behind, weight of that. */
-static void between(double scale, int64_t i, int64_t size, bool align, int64_t *at, int64_t *next, double *w)
-{
-    double s = align ? scale * (double)i : scale * ((double)i + 0.5) - 0.5;
-    if (s < 0) s = 0;
-    *at = KERN_MIN((int64_t)s, size - 1);
-    *next = *at < size - 1;
-    *w = s - (double)*at;
-}
-
-/* (n, scale h, scale w, align corners, accessor<4> x, accessor<4> y); one dimension: (n, scale, align, accessor<3> x, y) */
-static void linear(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+/* (x or dy, images, channels, its d, h, w, the other's d, h, w, y or dx, scale d, h, w) */
+static void nearest_3d(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
-    enum dtype t = k->t[0], acc = k->t[1];
-    bool one = k->k->n_params == 5, align = A(bool, one ? 2 : 3);
-    int d = one ? 3 : 4;
-    struct accessor x = accessor_read(p[one ? 3 : 4], d, true), y = accessor_read(p[one ? 4 : 5], d, true);
-    double sh = one ? 1 : dtype_get(acc, p[1], 0), sw = dtype_get(acc, p[one ? 1 : 2], 0);
-    if (one) { /* a row of height 1 */
-        x.size[3] = x.size[2], x.stride[3] = x.stride[2], x.size[2] = 1, x.stride[2] = 0;
-        y.size[3] = y.size[2], y.stride[3] = y.stride[2], y.size[2] = 1, y.stride[2] = 0;
+    bool exact = is_exact(k);
+    size_t es = dtype_bytes(k->t[0]);
+    int64_t planes = A(int64_t, 1) * A(int64_t, 2), from[3], to[3], o[3], at[3];
+    for (int d = 0; d < 3; d++) {
+        from[d] = A(int64_t, 3 + d);
+        to[d] = A(int64_t, 6 + d);
     }
-    for (int64_t i = 0; i < y.size[2]; i++)
-        for (int64_t j = 0; j < y.size[3]; j++) {
-            int64_t r, rn, c, cn;
-            double wr, wc;
-            between(sh, i, x.size[2], align || one, &r, &rn, &wr);
-            between(sw, j, x.size[3], align, &c, &cn, &wc);
-            for (int64_t n = 0; n < y.size[0]; n++)
-                for (int64_t ch = 0; ch < y.size[1]; ch++) {
-                    int64_t at = n * x.stride[0] + ch * x.stride[1] + r * x.stride[2] + c * x.stride[3], dn = rn * x.stride[2], right = cn * x.stride[3];
-                    double v = (1 - wr) * ((1 - wc) * dtype_get(t, x.data, at) + wc * dtype_get(t, x.data, at + right))
-                               + wr * ((1 - wc) * dtype_get(t, x.data, at + dn) + wc * dtype_get(t, x.data, at + dn + right));
-                    dtype_set(t, y.data, n * y.stride[0] + ch * y.stride[1] + i * y.stride[2] + j * y.stride[3], v);
-                }
+    int64_t from_n = from[0] * from[1] * from[2], to_n = to[0] * to[1] * to[2];
+    bool back = strstr(k->name.base, "backward") != NULL;
+    for (int64_t plane = 0; plane < planes; plane++)
+        for (int64_t i = 0; i < to_n; i++) {
+            o[0] = i / (to[1] * to[2]), o[1] = i / to[2] % to[1], o[2] = i % to[2];
+            if (!back) {
+                for (int d = 0; d < 3; d++) at[d] = source(A(float, 10 + d), o[d], from[d], exact);
+                memcpy(A(char *, 9) + (plane * to_n + i) * (int64_t)es,
+                       A(const char *, 0) + (plane * from_n + (at[0] * from[1] + at[1]) * from[2] + at[2]) * (int64_t)es, es);
+                continue;
+            }
+            double sum = 0;
+            int64_t first[3], end[3];
+            for (int d = 0; d < 3; d++) {
+                first[d] = first_from(A(float, 10 + d), o[d], from[d], exact);
+                end[d] = first_from(A(float, 10 + d), o[d] + 1, from[d], exact);
+            }
+            for (at[0] = first[0]; at[0] < end[0]; at[0]++)
+                for (at[1] = first[1]; at[1] < end[1]; at[1]++)
+                    for (at[2] = first[2]; at[2] < end[2]; at[2]++)
+                        sum += dtype_get(k->t[0], A(const void *, 0), plane * from_n + (at[0] * from[1] + at[1]) * from[2] + at[2]);
+            dtype_set(k->t[0], A(void *, 9), plane * to_n + i, sum);
         }
 }
 
-/* (planes, ih, iw, oh, ow, scale h, scale w, align corners, T *dx, const T *dy): added to what is there */
-static void bilinear_back(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+/* The larger side's elements are read or written once each. */
+static void cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
-    enum dtype t = k->t[0], acc = k->t[1];
-    int64_t planes = A(int64_t, 0), ih = A(int, 1), iw = A(int, 2), oh = A(int, 3), ow = A(int, 4);
-    double sh = dtype_get(acc, p[5], 0), sw = dtype_get(acc, p[6], 0), *sum = row_scratch(ih * iw);
-    for (int64_t n = 0; n < planes; n++) {
-        row_load(t, sum, A(void *, 8), n * ih * iw, 1, ih * iw);
-        for (int64_t i = 0; i < oh; i++)
-            for (int64_t j = 0; j < ow; j++) {
-                int64_t r, rn, c, cn;
-                double wr, wc, d = dtype_get(t, A(const void *, 9), (n * oh + i) * ow + j);
-                between(sh, i, ih, A(bool, 7), &r, &rn, &wr);
-                between(sw, j, iw, A(bool, 7), &c, &cn, &wc);
-                double *at = sum + r * iw + c;
-                at[0] += (1 - wr) * (1 - wc) * d;
-                at[cn] += (1 - wr) * wc * d;
-                at[rn * iw] += wr * (1 - wc) * d;
-                at[rn * iw + cn] += wr * wc * d;
-            }
-        row_store(t, sum, A(void *, 8), n * ih * iw, 1, ih * iw);
+    uint64_t n = 1, m = 1;
+    kern_run_fn *f = k->row->run;
+    int sizes = f == nearest_1d ? 1 : f == nearest_3d ? 3 : 2;
+    int from = f == nearest_2d ? 3 : f == nearest_2d_last ? 3 : f == nearest_2d_last_back ? 2 : 3;
+    for (int i = 0; i < sizes; i++) {
+        n *= A(uint64_t, from + i);
+        m *= A(uint64_t, from + sizes + i);
     }
-    free(sum);
+    n = KERN_MAX(n, m);
+    if (f == nearest_2d) n *= A(uint64_t, 2);
+    else if (f == nearest_2d_last) n = A(uint64_t, 9);
+    else if (f == nearest_2d_last_back) n *= A(uint64_t, 9) / KERN_MAX(A(uint64_t, 4) * A(uint64_t, 5), 1);
+    else n *= A(uint64_t, 1) * A(uint64_t, 2);
+    *flops = n;
+    *bytes = 2 * n * dtype_bytes(k->t[0]);
 }
 
 const struct kern_row upsample_rows[] = {
-    { "upsample_nearest2d_out_frame", "pppppppii", nearest_2d, NULL, NULL },
-    { "upsample_nearest2d_nhwc_out_frame", "pppppppiip", nearest_2d_last, NULL, NULL },
-    { "upsample_nearest2d_backward_out_frame", "ppppppppii", nearest_2d_back, NULL, NULL },
-    { "upsample_nearest2d_backward_nhwc_out_frame", "pppppppiip", nearest_2d_last_back, NULL, NULL },
-    { "upsample_nearest1d_out_frame", "ppppppi", nearest_1d, NULL, NULL },
-    { "upsample_nearest1d_backward_out_frame", "ppppppi", nearest_1d, NULL, NULL },
-    { "upsample_bilinear2d_out_frame", "i**b**", linear, NULL, NULL },
-    { "upsample_linear1d_out_frame", "i*b**", linear, NULL, NULL },
-    { "upsample_bilinear2d_backward_out_frame", "piiii**bpp", bilinear_back, NULL, NULL },
+    { "upsample_nearest2d_out_frame", "pppppppii", nearest_2d, cost, NULL },
+    { "upsample_nearest2d_nhwc_out_frame", "pppppppiip", nearest_2d_last, cost, NULL },
+    { "upsample_nearest2d_backward_out_frame", "ppppppppii", nearest_2d_back, cost, NULL },
+    { "upsample_nearest2d_backward_nhwc_out_frame", "pppppppiip", nearest_2d_last_back, cost, NULL },
+    { "upsample_nearest1d_out_frame", "ppppppi", nearest_1d, cost, NULL },
+    { "upsample_nearest1d_backward_out_frame", "ppppppi", nearest_1d, cost, NULL },
+    { "upsample_nearest3d_out_frame", "pppppppppp" "iii", nearest_3d, cost, NULL },
+    { "upsample_nearest3d_backward_out_frame", "pppppppppp" "iii", nearest_3d, cost, NULL },
     KERN_END
 };
