@@ -3,6 +3,7 @@
  * form segments, a segment's rows are summed in parts of ten, the parts then go to the row of the weights. Counts of segments lie
  * in device memory: what a launch does not reach stays as it was.
  */
+#include <math.h>
 #include <string.h>
 
 #include "tests/simcuda/kernels/order.h"
@@ -108,12 +109,12 @@ static void maximum_back_cost(const struct catalogue_launch *l, void *const *p, 
 }
 
 /* <T, I> (const T *dy, i64 its strides[2], const T *weight, i64 its strides[2], const I *index, const I *offset2bag, i64 indices,
-   features, I padding, rows, T *out, ..): the gradient of each sample's weight */
+   features, bags, rows, T *out, I padding): the gradient of each sample's weight */
 static void sample_weights_back(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
     enum dtype t = k->t[0];
-    int64_t n = A(int64_t, 8), features = A(int64_t, 9), padding = dtype_geti(k->t[1], p[10], 0);
+    int64_t n = A(int64_t, 8), features = A(int64_t, 9), padding = dtype_geti(k->t[1], p[13], 0);
     double *a = row_scratch(2 * features), *b = a + features;
     for (int64_t i = 0; i < n; i++) {
         int64_t row = ix(k, 1, A(const void *, 6), i), bag = ix(k, 1, A(const void *, 7), i);
@@ -250,7 +251,7 @@ static void scatter_cost(const struct catalogue_launch *l, void *const *p, const
 }
 
 /* <T, Acc, I> (const I *position, const T *dy, const I *count, i64 indices, i64 features, const I *first of a part, const i64 *n parts,
-   const I *segment of a part, const I *sorted, const I *segments, Acc *dw, i64 padding, i64 threads a part): parts are added to the
+   const I *sorted, const I *segment of a part, const I *segments, Acc *dw, i64 padding, i64 threads a part): parts are added to the
    rows by atomics */
 static void atomic_sums(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
@@ -261,7 +262,7 @@ static void atomic_sums(const struct catalogue_launch *l, void *const *p, const 
     for (int64_t o = 0; o < reach; o++) {
         int64_t s = order_of(l->chaos, o, reach);
         int64_t first = ix(k, 2, A(const void *, 5), s), end = s == n_parts - 1 ? n : ix(k, 2, A(const void *, 5), s + 1);
-        int64_t row = ix(k, 2, A(const void *, 8), ix(k, 2, A(const void *, 9), ix(k, 2, A(const void *, 7), s)));
+        int64_t row = ix(k, 2, A(const void *, 7), ix(k, 2, A(const void *, 9), ix(k, 2, A(const void *, 8), s)));
         if (row == A(int64_t, 11)) continue;
         memset(acc, 0, sizeof *acc * (size_t)features);
         for (int64_t i = first; i < end; i++) {
@@ -286,11 +287,39 @@ static void wrap(const struct catalogue_launch *l, void *const *p, const struct 
     }
 }
 
+/* <T, Acc, I> (T *weight, const I *rows, Acc greatest norm, Acc norm, i64 features, i64 all rows, i64 strides[2], const i64 *number of rows): rows whose norm
+   is too great are scaled */
+static void renorm(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    enum dtype t = k->t[0];
+    double most = dtype_get(k->t[1], p[2], 0), order = dtype_get(k->t[1], p[3], 0);
+    int64_t features = A(int64_t, 4), n = KERN_MIN(*A(const int64_t *, 8), (int64_t)l->grid.x);
+    double *x = row_scratch(features);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = ix(k, 2, A(const void *, 1), i) * A(int64_t, 6);
+        double norm = 0;
+        row_load(t, x, A(void *, 0), at, A(int64_t, 7), features);
+        for (int64_t f = 0; f < features; f++) norm = isinf(order) ? fmax(norm, fabs(x[f])) : norm + pow(fabs(x[f]), order);
+        if (!isinf(order)) norm = pow(norm, 1 / order);
+        if (!(norm > most)) continue;
+        for (int64_t f = 0; f < features; f++) x[f] *= most / (norm + 1e-7);
+        row_store(t, x, A(void *, 0), at, A(int64_t, 7), features);
+    }
+    free(x);
+}
+
+static void renorm_cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    *flops = 4 * l->grid.x * A(uint64_t, 4);
+    *bytes = 2 * l->grid.x * A(uint64_t, 4) * dtype_bytes(k->t[0]);
+}
+
 const struct kern_row bag_rows[] = {
+    { "renorm_kernel", "pp**ppppp", renorm, renorm_cost, NULL },
     { "EmbeddingBag_updateOutputKernel_sum_mean", "pppppppppp" "ippp*p", sum_mean, bag_cost, NULL },
     { "EmbeddingBag_updateOutputKernel_max", "pppppppppp" "pp*p", maximum, bag_cost, NULL },
     { "EmbeddingBag_accGradParametersKernel_max", "ppppp*p", maximum_back, maximum_back_cost, NULL },
-    { "_embedding_bag_per_sample_weights_backward_kernel", "pppppppppp" "*ppp", sample_weights_back, sample_weights_cost, NULL },
+    { "_embedding_bag_per_sample_weights_backward_kernel", "pppppppppp" "ppp*", sample_weights_back, sample_weights_cost, NULL },
     { "krn_partials_per_segment", "pppp", parts, parts_cost, NULL },
     { "krn_partial_segment_offset", "ppppp", part_offsets, parts_cost, NULL },
     { "krn_partial_to_segment_idx", "pppp", part_segments, parts_cost, NULL },

@@ -31,6 +31,16 @@ enum dtype dtype_parse(const char *text)
     return DT_NONE;
 }
 
+enum dtype dtype_parse_pointer(const char *text)
+{
+    char type[48];
+    size_t n = strcspn(text, "*");
+    if (n >= sizeof type || text[n] != '*' || text[n + 1]) return DT_NONE;
+    memcpy(type, text, n);
+    type[n] = 0;
+    return dtype_parse(type);
+}
+
 enum dtype dtype_of_scalar_type(int t)
 {
     switch (t) {

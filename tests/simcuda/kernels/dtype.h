@@ -19,6 +19,8 @@ enum dclass { DC_NONE, DC_F, DC_D, DC_I, DC_B };
 
 /* From the text of a C++ type: "float", "c10::BFloat16", "... OpaqueType<4u>"; DT_NONE where it is none of these. */
 enum dtype dtype_parse(const char *text);
+/* The type before the star of "T const*", where the text is of this form. */
+enum dtype dtype_parse_pointer(const char *text);
 /* From c10::ScalarType as casting kernels carry it. */
 enum dtype dtype_of_scalar_type(int t);
 size_t dtype_bytes(enum dtype t);

@@ -209,23 +209,143 @@ static void onesweep(const struct catalogue_launch *l, void *const *p, const str
         for (int i = 0; i < 1 << RADIX_BITS; i++) dtype_seti(ot, A(void *, 2), i, next[i]);
 }
 
+/* One pass by a segment of its own: <policy, .., order, K, V, ..> (const K *, K *, const V *, V *, begin, end, bit, bits, ..); begin and end
+   are { int stride, first }: block b has elements stride * (first + b) and up to the other's */
+static void segmented_pass(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    enum dtype kt = k->t[3];
+    size_t ke = dtype_bytes(kt), ve = value_bytes(k->name.arg[4]);
+    const int *begin = p[4], *end = p[5];
+    for (int64_t b = 0; b < l->grid.x; b++) {
+        int64_t first = begin[0] * (begin[1] + b), n = end[0] * (end[1] + b) - first;
+        struct item *v = malloc(sizeof *v * (size_t)(n > 0 ? n : 1));
+        for (int64_t i = 0; i < n; i++)
+            v[i] = (struct item){ digits(kt, A(const void *, 0), first + i, A(int, 6), A(int, 7), is_descending(k, 2)), i };
+        qsort(v, (size_t)n, sizeof *v, ascending);
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(A(char *, 1) + (first + i) * (int64_t)ke, A(const char *, 0) + (first + v[i].place) * (int64_t)ke, ke);
+            if (ve) memcpy(A(char *, 3) + (first + i) * (int64_t)ve, A(const char *, 2) + (first + v[i].place) * (int64_t)ve, ve);
+        }
+        free(v);
+    }
+}
+
+/* Three kernels a pass, for keys of one and two bytes. <policy, .., order, K, Offset, ..> (const K *, Offset *counts, n, bit, bits, ..): counts of
+   a digit by block, a row a digit; all of them in the first block's column here */
+static void upsweep(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    enum dtype ot = k->t[4];
+    int64_t blocks = l->grid.x, bits = A(int, 4);
+    for (int64_t i = 0; i < blocks << bits; i++) dtype_seti(ot, A(void *, 1), i, 0);
+    for (int64_t i = 0; i < num(p, k, 2); i++) {
+        int64_t at = blocks * (int64_t)digits(k->t[3], A(const void *, 0), i, A(int, 3), (int)bits, is_descending(k, 2));
+        dtype_seti(ot, A(void *, 1), at, dtype_geti(ot, A(void *, 1), at) + 1);
+    }
+}
+
+/* <policy, Offset> (Offset *counts, int n) */
+static void scan_counts(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < A(int, 1); i++) {
+        int64_t n = dtype_geti(k->t[1], A(void *, 0), i);
+        dtype_seti(k->t[1], A(void *, 0), i, sum);
+        sum += n;
+    }
+}
+
+/* <policy, .., order, K, V, Offset, ..> (const K *, K *, const V *, V *, const Offset *places, n, bit, bits, ..): stable */
+static void downsweep(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    enum dtype kt = k->t[3], ot = k->t[5];
+    size_t ke = dtype_bytes(kt), ve = value_bytes(k->name.arg[4]);
+    int64_t next[1 << RADIX_BITS], bits = A(int, 7);
+    if (bits > RADIX_BITS) return;
+    for (int i = 0; i < 1 << bits; i++) next[i] = dtype_geti(ot, A(const void *, 4), i * (int64_t)l->grid.x);
+    for (int64_t i = 0; i < num(p, k, 5); i++) {
+        int64_t to = next[digits(kt, A(const void *, 0), i, A(int, 6), (int)bits, is_descending(k, 2))]++;
+        memcpy(A(char *, 1) + to * (int64_t)ke, A(const char *, 0) + i * (int64_t)ke, ke);
+        if (ve) memcpy(A(char *, 3) + to * (int64_t)ve, A(const char *, 2) + i * (int64_t)ve, ve);
+    }
+}
+
+/* (i64 *index, int n, divider { divisor, .. }): numbers within a row; (int2 *, int n, divider): row, number within it */
+static void numbers(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    bool pairs = strstr(k->name.base, "segment") != NULL;
+    uint32_t row = *(const uint32_t *)p[2];
+    for (uint32_t i = 0; i < A(uint32_t, 1); i++) {
+        if (!pairs) A(int64_t *, 0)[i] = i % row;
+        else {
+            A(int32_t *, 0)[2 * i] = (int32_t)(i / row);
+            A(int32_t *, 0)[2 * i + 1] = (int32_t)(i % row);
+        }
+    }
+}
+
+/* <T> (const T *in, T *out, i64 *index, const int2 *{ row, number }, int rows, int size): rows in the order that the pairs say */
+static void after_full_sort(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    size_t es = dtype_bytes(k->t[0]);
+    int64_t size = A(int, 5);
+    for (int64_t i = 0; i < A(int, 4) * size; i++) {
+        int64_t from = A(const int32_t *, 3)[2 * i + 1];
+        A(int64_t *, 2)[i] = from;
+        memcpy(A(char *, 1) + i * (int64_t)es, A(const char *, 0) + (i - i % size + from) * (int64_t)es, es);
+    }
+}
+
 static int bind_keys(struct kern *k)
 {
-    int at = k->row->run == in_place ? 4 : 2;
+    kern_run_fn *f = k->row->run;
+    int at = f == in_place ? 4 : f == segmented_pass || f == upsweep || f == downsweep ? 3 : 2;
     if (k->name.n_args <= at || dtype_class(k->t[at]) == DC_NONE) return -ENOSYS;
     return 0;
 }
 
+/* Each element is read and written once a pass; sorting within a slice makes as many passes as its length has bits. */
+static void cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    kern_run_fn *f = k->row->run;
+    uint64_t n, each = 16, passes = 1;
+    if (f == in_place || f == top_k || f == kth_value) {
+        bool median = !strcmp(k->name.base, "gatherMedian");
+        int size = f == in_place ? 2 : median ? 3 : 1, slices = f == in_place ? 1 : f == top_k ? 4 : median ? 4 : 3;
+        uint64_t row = (uint64_t)num(p, k, size);
+        for (uint64_t m = row; f == in_place && m > 1; m /= 2) passes++;
+        n = row * (uint64_t)num(p, k, slices);
+    } else if (f == segmented_pass) n = (uint64_t)((const int *)p[5])[0] * l->grid.x;
+    else if (f == single_tile) n = (uint64_t)num(p, k, 4);
+    else if (f == onesweep) n = (uint64_t)num(p, k, 8);
+    else if (f == downsweep) n = (uint64_t)num(p, k, 5);
+    else if (f == histogram || f == upsweep) n = (uint64_t)num(p, k, 2);
+    else if (f == exclusive_sum) n = (uint64_t)l->grid.x << RADIX_BITS;
+    else if (f == after_full_sort) n = (uint64_t)A(int, 4) * (uint64_t)A(int, 5);
+    else n = A(uint32_t, 1);
+    *flops = n * passes;
+    *bytes = n * passes * each;
+}
+
 const struct kern_row sort_rows[] = {
-    { "radixSortKVInPlace", "*****" "**", in_place, NULL, bind_keys },
-    { "bitonicSortKVInPlace", "*****" "**", in_place, NULL, bind_keys },
-    { "warpMergeSortKVInPlace", "*****" "***", in_place, NULL, bind_keys },
-    { "gatherTopK", "***b******p", top_k, NULL, NULL },
-    { "gatherKthValue", "*******", kth_value, NULL, NULL },
-    { "gatherMedian", "******b", kth_value, NULL, NULL },
-    { "DeviceRadixSortSingleTileKernel", "pppp*ii*", single_tile, NULL, bind_keys },
-    { "DeviceRadixSortHistogramKernel", "pp*ii*", histogram, NULL, bind_keys },
-    { "DeviceRadixSortExclusiveSumKernel", "p", exclusive_sum, NULL, NULL },
-    { "DeviceRadixSortOnesweepKernel", "pppppppp*ii*", onesweep, NULL, bind_keys },
+    { "radixSortKVInPlace", "*****" "**", in_place, cost, bind_keys },
+    { "bitonicSortKVInPlace", "*****" "**", in_place, cost, bind_keys },
+    { "warpMergeSortKVInPlace", "*****" "***", in_place, cost, bind_keys },
+    { "gatherTopK", "***b******p", top_k, cost, NULL },
+    { "gatherKthValue", "*******", kth_value, cost, NULL },
+    { "gatherMedian", "******b", kth_value, cost, NULL },
+    { "DeviceRadixSortSingleTileKernel", "pppp*ii*", single_tile, cost, bind_keys },
+    { "DeviceRadixSortHistogramKernel", "pp*ii*", histogram, cost, bind_keys },
+    { "DeviceRadixSortExclusiveSumKernel", "p", exclusive_sum, cost, NULL },
+    { "DeviceRadixSortOnesweepKernel", "pppppppp*ii*", onesweep, cost, bind_keys },
+    { "DeviceSegmentedRadixSortKernel", "pppp**ii*", segmented_pass, cost, bind_keys },
+    { "DeviceRadixSortUpsweepKernel", "pp*ii**", upsweep, cost, bind_keys },
+    { "RadixSortScanBinsKernel", "pi", scan_counts, cost, NULL },
+    { "DeviceRadixSortDownsweepKernel", "ppppp*ii**", downsweep, cost, bind_keys },
+    { "fill_reverse_indices_kernel", "pi*", numbers, cost, NULL },
+    { "fill_index_and_segment_kernel", "pi*", numbers, cost, NULL },
+    { "sort_postprocess_kernel", "ppppii", after_full_sort, cost, NULL },
     KERN_END
 };

@@ -152,3 +152,36 @@ row('gru_two_layers', lambda: nn.GRU(12, 20, num_layers=2), T(7, 3, 12), dtypes=
 row('rnn', lambda: nn.RNN(12, 20, batch_first=True), T(3, 7, 12), dtypes=(F32,), slack=6)
 row('lstm_cell', lambda: nn.LSTMCell(12, 20), T(3, 12), dtypes=HALF, slack=4)
 row('gru_cell', lambda: nn.GRUCell(12, 20), T(3, 12), dtypes=HALF, slack=4)
+
+# what less common models are made of
+for mode in ('bilinear', 'nearest', 'bicubic'):
+    for padding in ('zeros', 'border', 'reflection'):
+        row(f'grid_sample_{mode}_{padding}', lambda mode=mode, padding=padding: lambda a, g: F.grid_sample(a, g, mode, padding, align_corners=padding == 'border'),
+            T(2, 3, 7, 5), T(2, 6, 4, 2), dtypes=(F32, F64) if mode == 'bilinear' else (F64,), slack=10)
+row('grid_sample_3d', lambda: lambda a, g: F.grid_sample(a, g, align_corners=False), T(2, 3, 4, 7, 5), T(2, 3, 6, 4, 3), dtypes=(F64,), slack=10)
+row('affine_grid', lambda: lambda t, a: F.grid_sample(a, F.affine_grid(t, (2, 3, 6, 4), align_corners=False), align_corners=False), T(2, 2, 3), T(2, 3, 7, 5), dtypes=(F64,), slack=10)
+
+
+def ctc(long_targets=False, **how):
+    def f(x, t):
+        lengths = torch.tensor([20, 17, 12], device=x.device)
+        return F.ctc_loss(x.log_softmax(-1), t + 1, lengths, torch.tensor([6, 5, 0 if how else 3], device=x.device), **how)
+    return lambda: f
+
+
+row('ctc_loss', ctc(), T(20, 3, 9), T(3, 6, fill='index:8'), dtypes=(F32, F64), slack=4)
+row('ctc_loss_sum', ctc(reduction='sum', zero_infinity=True), T(20, 3, 9), T(3, 6, fill='index:8'), dtypes=(F32,), slack=4)
+row('ctc_loss_wide', ctc(), T(20, 3, 2400), T(3, 6, fill='index:2399'), dtypes=(F32,), slack=8)
+row('weight_norm', lambda: nn.utils.parametrizations.weight_norm(nn.Linear(20, 9)), T(7, 20), dtypes=HALF, slack=4)
+row('weight_norm_last', lambda: nn.utils.parametrizations.weight_norm(nn.Linear(20, 9), dim=1), T(7, 20), dtypes=(F32,), slack=4)
+row('spectral_norm', lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(20, 9)), T(7, 20), dtypes=(F32,), slack=20)
+row('embedding_bag_max', lambda: nn.EmbeddingBag(60, 24, mode='max'), T(9, 17, fill='index:60'), dtypes=(F32,))
+row('embedding_bag_weights', lambda: lambda w, i, s: F.embedding_bag(i, w, mode='sum', per_sample_weights=s), T(60, 24), T(9, 17, fill='index:60'), T(9, 17), dtypes=(F32, F16))
+row('embedding_by_frequency', lambda: nn.Embedding(60, 24, scale_grad_by_freq=True), T(9, 17, fill='index:60'), dtypes=(F32,))
+row('embedding_max_norm', lambda: nn.Embedding(60, 24, max_norm=1.0), T(9, 17, fill='index:60'), dtypes=(F32,))
+row('conv3d_depthwise', lambda: nn.Conv3d(6, 12, 3, padding=1, groups=6), T(2, 6, 4, 5, 6), dtypes=(F32,), slack=8)
+row('interpolate_trilinear', lambda: lambda a: F.interpolate(a, scale_factor=2, mode='trilinear'), T(2, 3, 4, 5, 3), dtypes=(F32,), slack=4)
+row('interpolate_nearest_3d', lambda: lambda a: F.interpolate(a, scale_factor=2), T(2, 3, 4, 5, 3), dtypes=(F32,), slack=4)
+row('interpolate_bilinear_channels_last', lambda: lambda a: F.interpolate(a, size=(9, 11), mode='bilinear'), T(2, 8, 5, 4, lay='channels_last'), dtypes=HALF, slack=4)
+row('interpolate_antialias', lambda: lambda a: (F.interpolate(a, size=(4, 5), mode='bilinear', antialias=True), F.interpolate(a, size=(4, 5), mode='bicubic', antialias=True)),
+    T(2, 3, 11, 9), dtypes=(F32,), slack=8)
