@@ -6,6 +6,7 @@
  */
 #include "policy/campaign.h"
 #include "policy/learn/learn.h"
+#include "policy/op/tensor_map.h"
 #include "policy/plan/exec.h"
 #include "policy/process/planner.h"
 #include "policy/share/share.h"
@@ -595,6 +596,30 @@ int eng_memset(const struct eng_memset *m)
     return r;
 }
 
+static int pin_at_drv(CUdeviceptr ptr, const char *why)
+{
+    struct device *d = holder_of(ptr);
+    struct slot *s = d ? mem_lookup(d, ptr) : NULL;
+    if (!s || s->pins)
+        return CUDA_SUCCESS;
+    log_say(SAY_DEBUG, "a buffer of %llu bytes stays in memory: %s", (unsigned long long)s->bytes, why);
+    return pin_drv(d, s, why);
+}
+
+static struct slot *slot_at(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? mem_lookup(d, p) : foreign_lookup(d, p); }
+
+/* A copy takes its address along: it stays in memory. A plan that was made for that goes on. */
+static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
+{
+    if (s->pins)
+        return CUDA_SUCCESS;
+    bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) || s->kind != SLOT_LARGE;
+    int r = !planned ? pin_drv(d, s, "an address in a copy") : ready_pin(d, s) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    if (!r)
+        log_say(SAY_DEBUG, "a buffer of %llu bytes is reached through %s: it stays in memory", (unsigned long long)s->bytes, why);
+    return r;
+}
+
 /* Pointers may travel to the device in arrays: what they point at can be used by any later launch, unseen. Numbers may
  * look like addresses (two 32-bit ones side by side): in a long copy one word in DENSE must, or it is none. */
 static int scan_for_pointers(struct device *d, const struct eng_copy *c)
@@ -604,6 +629,16 @@ static int scan_for_pointers(struct device *d, const struct eng_copy *c)
         return CUDA_SUCCESS;
     const unsigned char *p = c->src_host;
     size_t words = c->bytes / 8, hits = 0, starts = 0;
+    for (size_t at = 0; tensor_map_any() && at + TENSOR_MAP_BYTES <= c->bytes; at += 8) {
+        uint64_t shape;
+        CUdeviceptr to = tensor_map_at(p + at, &shape);
+        struct slot *s = to && mem_in_reservation(d, to) ? mem_lookup(d, to) : NULL, *list = s ? slot_at(d, c->dst_dev) : NULL;
+        int r = s ? pin_reached_drv(d, s, "a tensor map in memory") : CUDA_SUCCESS;
+        if (r)
+            return r;
+        if (list)
+            list->points = true;
+    }
     for (size_t i = 0; i < words; i++) {
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
@@ -613,7 +648,7 @@ static int scan_for_pointers(struct device *d, const struct eng_copy *c)
     }
     if (!hits || (words > SHORT_WORDS && hits * DENSE < words && starts < 2))
         return CUDA_SUCCESS;
-    struct slot *list = mem_in_reservation(d, c->dst_dev) ? mem_lookup(d, c->dst_dev) : foreign_lookup(d, c->dst_dev);
+    struct slot *list = slot_at(d, c->dst_dev);
     if (list)
         list->points = true;
     for (size_t i = 0; i < words; i++) {
@@ -622,18 +657,9 @@ static int scan_for_pointers(struct device *d, const struct eng_copy *c)
         if (!mem_in_reservation(d, word))
             continue;
         struct slot *s = mem_lookup(d, word);
-        if (!s || s->pins)
-            continue;
-        int r;
-        if (campaign_follows_plan(d)
-                ? (s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) || s->kind != SLOT_LARGE
-                : true)
-            r = ready_pin(d, s) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-        else
-            r = pin_drv(d, s, "an address in a copy");
+        int r = s ? pin_reached_drv(d, s, "a pointer array") : CUDA_SUCCESS;
         if (r)
             return r;
-        log_say(SAY_DEBUG, "a buffer of %llu bytes is reached through a pointer array: it stays in memory", (unsigned long long)s->bytes);
     }
     return CUDA_SUCCESS;
 }
@@ -768,14 +794,20 @@ void eng_note_unload(void)
 int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
 {
     (void)bytes; /* the whole allocation, whatever part of it is meant */
-    int r = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    struct device *d = holder_of(ptr);
-    struct slot *s = d ? mem_lookup(d, ptr) : NULL;
-    if (s && !s->pins) {
-        r = pin_drv(d, s, why);
-        log_say(SAY_DEBUG, "a buffer of %llu bytes stays in memory: %s", (unsigned long long)s->bytes, why);
-    }
+    int r = pin_at_drv(ptr, why);
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+int eng_note_tensor_map(const CUtensorMap *map, CUdeviceptr ptr, const CUtensorMap *shape)
+{
+    unsigned what = 0;
+    pthread_mutex_lock(&lock);
+    int r = CUDA_SUCCESS;
+    if (!shape || tensor_map_note(map, ptr, shape) ||
+        (process.drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)map) == CUDA_SUCCESS && what))
+        r = pin_at_drv(ptr, "a tensor map that may be read where nobody sees it");
     pthread_mutex_unlock(&lock);
     return r;
 }

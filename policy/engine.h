@@ -133,10 +133,14 @@ int eng_pointer_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr,
 void eng_note_kernel(CUkernel k);
 /* A module or library was unloaded: handles may be reused for other functions. */
 void eng_note_unload(void);
-/* Memory that something outside our sight may use from now on (IPC, export, peer access, TMA descriptors, NCCL
+/* Memory that something outside our sight may use from now on (IPC, export, peer access, textures, NCCL
  * buffers): made resident and never evicted again. `bytes` 0: the whole allocation. Where no room can be made for it, the
  * driver's out-of-memory code: the door must give that answer and not make its call. */
 int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why);
+/* A tensor map was made at `map` for the memory at ptr; `shape` (NULL: unknown) is one for another place that is like it in all else.
+ * A launch that is given a copy of it uses that memory from then on. Where the map lies in memory that a device can read, or cannot
+ * be remembered, the memory is pinned instead: as for eng_pin(). */
+int eng_note_tensor_map(const CUtensorMap *map, CUdeviceptr ptr, const CUtensorMap *shape);
 /* A stream was created with these flags. */
 void eng_note_stream(unsigned flags);
 /* Before cuStreamDestroy of `stream`. */

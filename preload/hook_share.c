@@ -1,5 +1,5 @@
-/* hook_share.c: addresses that leave our sight: other processes, descriptors that kernels get instead of pointers,
- * textures. What they point to stays resident for good.
+/* hook_share.c: addresses that leave our sight: other processes, textures: what they point to stays resident for good;
+ * and tensor maps, which are recognised again where a launch is given one.
  */
 #include "preload/door.h"
 
@@ -9,15 +9,23 @@ static int on_ipc_handle(__typeof__(&cuIpcGetMemHandle) real, CUipcMemHandle *h,
     return real(h, p);
 }
 
-static int pin_map(void *p) { return eng_pin((CUdeviceptr)(uintptr_t)p, 0, "tensor map"); }
+/* Tensor maps: a kernel gets 128 bytes that only the driver can read in place of an address. Each is made once more for one and the
+ * same place, so that two of them can be told apart by shape alone (policy/op/tensor_map.h). */
+#define SAME_PLACE ((void *)0x100000)
+
+static int note_map(CUtensorMap *m, void *p, CUresult shaped, const CUtensorMap *shape)
+{
+    return eng_note_tensor_map(m, (CUdeviceptr)(uintptr_t)p, shaped == CUDA_SUCCESS ? shape : NULL);
+}
 
 static int on_encode_tiled(__typeof__(&cuTensorMapEncodeTiled) real, CUtensorMap *m, CUtensorMapDataType t,
                            cuuint32_t rank, void *p, const cuuint64_t *dim, const cuuint64_t *stride,
                            const cuuint32_t *box, const cuuint32_t *elem, CUtensorMapInterleave il,
                            CUtensorMapSwizzle sw, CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill fill)
 {
-    DOOR_TRY(pin_map(p));
-    return real(m, t, rank, p, dim, stride, box, elem, il, sw, l2, fill);
+    CUtensorMap shape;
+    DOOR_TRY(real(m, t, rank, p, dim, stride, box, elem, il, sw, l2, fill));
+    return note_map(m, p, real(&shape, t, rank, SAME_PLACE, dim, stride, box, elem, il, sw, l2, fill), &shape);
 }
 
 static int on_encode_im2col(__typeof__(&cuTensorMapEncodeIm2col) real, CUtensorMap *m, CUtensorMapDataType t,
@@ -26,8 +34,9 @@ static int on_encode_im2col(__typeof__(&cuTensorMapEncodeIm2col) real, CUtensorM
                             CUtensorMapInterleave il, CUtensorMapSwizzle sw, CUtensorMapL2promotion l2,
                             CUtensorMapFloatOOBfill fill)
 {
-    DOOR_TRY(pin_map(p));
-    return real(m, t, rank, p, dim, stride, low, up, channels, pixels, elem, il, sw, l2, fill);
+    CUtensorMap shape;
+    DOOR_TRY(real(m, t, rank, p, dim, stride, low, up, channels, pixels, elem, il, sw, l2, fill));
+    return note_map(m, p, real(&shape, t, rank, SAME_PLACE, dim, stride, low, up, channels, pixels, elem, il, sw, l2, fill), &shape);
 }
 
 static int on_encode_im2col_wide(__typeof__(&cuTensorMapEncodeIm2colWide) real, CUtensorMap *m, CUtensorMapDataType t,
@@ -36,14 +45,16 @@ static int on_encode_im2col_wide(__typeof__(&cuTensorMapEncodeIm2colWide) real, 
                                  CUtensorMapInterleave il, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle sw,
                                  CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill fill)
 {
-    DOOR_TRY(pin_map(p));
-    return real(m, t, rank, p, dim, stride, low, up, channels, pixels, elem, il, mode, sw, l2, fill);
+    CUtensorMap shape;
+    DOOR_TRY(real(m, t, rank, p, dim, stride, low, up, channels, pixels, elem, il, mode, sw, l2, fill));
+    return note_map(m, p, real(&shape, t, rank, SAME_PLACE, dim, stride, low, up, channels, pixels, elem, il, mode, sw, l2, fill), &shape);
 }
 
 static int on_replace_address(__typeof__(&cuTensorMapReplaceAddress) real, CUtensorMap *m, void *p)
 {
-    DOOR_TRY(pin_map(p));
-    return real(m, p);
+    DOOR_TRY(real(m, p));
+    CUtensorMap shape = *m;
+    return note_map(m, p, real(&shape, SAME_PLACE), &shape);
 }
 
 /* ---- textures over linear memory ------------------------------------------------------------------------------------ */

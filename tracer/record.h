@@ -28,6 +28,7 @@ struct rec_operand {
     int32_t buf;
     uint32_t offset; /* of the pointer in the arguments, bytes */
     uint64_t delta;  /* from the buffer's start, bytes */
+    uint64_t map;    /* no pointer, but a tensor map of this shape (128 bytes); 0: a pointer */
     uint8_t mode;
     int32_t n_defined; /* of record.ranges: bytes of the buffer that are defined once the op has run; -1: all, 0: none */
     uint32_t defined;  /* the first of them */

@@ -152,8 +152,10 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
     for (uint32_t k = 0; k < op->n_operands; k++) {
         const struct rt_operand *w = &op->operands[k];
         int32_t b = buf_of(d, w->slot);
-        if (b < 0 || record_operand(&d->ex->rec, b, w->offset, w->delta, (enum rec_mode)w->mode) < 0)
+        int at = b < 0 ? b : record_operand(&d->ex->rec, b, w->offset, w->delta, (enum rec_mode)w->mode);
+        if (at < 0)
             return -ENOMEM;
+        d->ex->rec.operands[at].map = w->map;
         int parts = w->mode == REC_READ ? -1 : probe_defined(d, w->slot, defined);
         if (parts >= 0 && record_defined(&d->ex->rec, defined, (uint32_t)parts))
             return -ENOMEM;

@@ -296,6 +296,15 @@ out:
     return why;
 }
 
+/* It is reached through a tensor map: a replay cannot be given scratch in its place. */
+static bool has_map(const struct rt_op *op, const struct slot *s)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].slot == s && op->operands[i].map)
+            return true;
+    return false;
+}
+
 /* Do the in-place outputs influence the others? They hold what the first run left; the others are made anew. */
 static int try_side(struct trial *t)
 {
@@ -322,7 +331,7 @@ static int try_side(struct trial *t)
     if (!r && !trial_equal(t))
         r = -EIO;
     for (uint32_t i = 0; i < t->n && side && !r; i++)
-        if (t->u[i].changed && !t->u[i].blank)
+        if (t->u[i].changed && !t->u[i].blank && !has_map(t->op, t->u[i].slot))
             set_mode(t->op, t->u[i].slot, REC_SIDE);
     return r;
 }

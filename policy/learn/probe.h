@@ -13,6 +13,8 @@
  *   reads that no argument shows     addresses in memory are looked for (a kernel that wrote some, a copy from the host): what they
  *                                    point at stays in memory. Where an address is made of numbers, nothing is seen; there a
  *                                    wrong value is found by the comparing that goes on for as long as a plan is in force
+ *   tensor maps                      in a launch's arguments they are operands (op/tensor_map.h), though never given scratch in place of
+ *                                    what they describe; one that lies in device memory keeps that where it is
  *   memory of the host, peers        a kernel that has such an address among its arguments runs once, and is never replayed
  *   effects that depend on data      effects are kept by kernel and offset: one launch that writes makes all of them write
  *   state of a module                (its __device__ variables): a kernel that does not repeat bit for bit is never replayed. The driver

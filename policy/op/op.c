@@ -3,6 +3,7 @@
  * Every aligned word of a kernel's arguments that points into memory we know is an operand. The scan costs one
  * subtraction and one comparison a word. */
 #include "policy/op/op.h"
+#include "policy/op/tensor_map.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -73,9 +74,27 @@ static int read_arguments(const struct eng_kernel *k, struct rt_op *op)
     return 0;
 }
 
+/* A tensor map at this place of the arguments is an operand. */
+static bool add_map(struct device *d, struct rt_op *op, uint32_t at)
+{
+    uint64_t shape;
+    CUdeviceptr p = tensor_map_at(op->args + at, &shape);
+    uint32_t before = op->n_operands;
+    if (p)
+        add_operand(d, op, p, at, REC_UNKNOWN);
+    if (op->n_operands > before)
+        op->operands[before].map = shape;
+    return p != 0;
+}
+
 static void scan_words(struct device *d, struct rt_op *op, uint32_t from, uint32_t to)
 {
+    bool maps = to - from >= TENSOR_MAP_BYTES && tensor_map_any();
     for (uint32_t at = (from + 7) & ~7u; at + 8 <= to; at += 8) {
+        if (maps && at + TENSOR_MAP_BYTES <= to && add_map(d, op, at)) {
+            at += TENSOR_MAP_BYTES - 8;
+            continue;
+        }
         uint64_t word;
         memcpy(&word, op->args + at, 8);
         if (word >= 4096)

@@ -35,8 +35,9 @@ struct rt_operand {
     struct slot *slot;
     uint64_t delta;  /* bytes from the slot's start */
     uint64_t serial; /* of the slot when the op was issued */
-    uint32_t offset; /* of the word in the arguments */
+    uint32_t offset; /* of the word, or the tensor map, in the arguments */
     uint8_t mode;    /* enum rec_mode; REC_UNKNOWN for kernels */
+    uint64_t map;    /* the argument is a tensor map of this shape (tensor_map.h); 0: an address */
     bool regular;    /* the word pointed at the same buffer in the iterations before, or in the recorded one */
 };
 

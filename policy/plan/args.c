@@ -1,11 +1,12 @@
 /* Which bytes of a launch's arguments must stay as they were for the recorded iteration to say what the launch does.
  *
- * Words that point into memory we know are operands: match() compares the buffers. Words that were proved idle may hold anything.
+ * Words that point into memory we know, and tensor maps of it, are operands: match() compares the buffers. Words that were proved idle may hold anything.
  * Everything else is compared byte by byte with the iteration before: seeds, step counts and learning rates are found to vary in
  * rehearsal, and may from then on; a byte that has been the same so far and is another one now may be a flag, or say how many entries
  * of a list are in use, and what the kernel does with it was never measured. The plan is left then, and rehearsed again.
  *
  * Hot path: a comparison of a few spans with memcmp; lists are made and cut at an iteration's first difference only. */
+#include "policy/op/tensor_map.h"
 #include "policy/plan/exec.h"
 
 #include <errno.h>
@@ -52,14 +53,18 @@ static int watch_op(struct arg_watch *w, const struct record *r, const struct re
                 k++;
             while (i < idle_end && r->idle_words[i] < at)
                 i++;
-            uint32_t word = to; /* the next one that is left out */
-            if (k < end && r->operands[k].offset < word)
+            uint32_t word = to, bytes = 8; /* the next one that is left out */
+            if (k < end && r->operands[k].offset < word) {
                 word = r->operands[k].offset;
-            if (i < idle_end && r->idle_words[i] < word)
+                bytes = r->operands[k].map ? TENSOR_MAP_BYTES : 8;
+            }
+            if (i < idle_end && r->idle_words[i] < word) {
                 word = r->idle_words[i];
+                bytes = 8;
+            }
             if (push(&w->constant, &w->n_constant, &w->cap_constant, at, word - at))
                 return -ENOMEM;
-            at = word < to ? word + 8 : to;
+            at = word < to ? word + bytes : to;
         }
     }
     return 0;

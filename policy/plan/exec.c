@@ -3,6 +3,7 @@
  *
  * A launch is decided in exec_op_drv(): match, steps, ready, capture, issue.
  */
+#include "policy/op/tensor_map.h"
 #include "policy/learn/probe.h"
 #include "policy/plan/verify.h"
 
@@ -248,6 +249,10 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
             while (k < o->first + o->n && d->ex->rec.operands[k].offset < at)
                 k++;
             bool recorded = k < o->first + o->n && d->ex->rec.operands[k].offset == at;
+            if (recorded && d->ex->rec.operands[k].map) {
+                at += TENSOR_MAP_BYTES - 8;
+                continue;
+            }
             if (now != then && then && !recorded && mem_in_reservation(d, now) && !is_idle(&d->ex->rec, o, at) && !args_free_word(d, at))
                 n++;
         }
@@ -306,6 +311,8 @@ static struct reading match(struct device *d, struct rt_op *op)
             d->ex->bind[b] = (int32_t)a->slot->id;
             a->slot->plan_buf = b;
         }
+        if (a->map != w->map)
+            return (struct reading){CORRESPONDS_NOT, "another tensor map", false};
         a->regular = d->ex->bind[b] == (int32_t)a->slot->id;
         if (!a->regular) {
             if (!(o->why_opaque && w->mode == REC_READ) && !other_word(&x, op, w->offset, "another buffer"))
@@ -330,7 +337,7 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
         uint64_t word;
         unsigned what;
         memcpy(&word, op->args + at, 8);
-        if (!word || (!mem_in_reservation(d, word) && d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS) ||
+        if (d->ex->rec.operands[k].map || !word || (!mem_in_reservation(d, word) && d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS) ||
             args_free_word(d, at))
             return false;
     }

@@ -285,6 +285,59 @@ static void k_drift(const simgpu_launch *l, void *const *params)
         out[i] = mix(in[i] + k) + (c > often ? c : 0);
 }
 
+/* out = f(in), both given as tensor maps; in += 1 as far as its map goes, where that is not all of out */
+static void k_tensor(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = (u32 *)(uintptr_t)simgpu_tensor_map_address(params[0]), *in = (u32 *)(uintptr_t)simgpu_tensor_map_address(params[1]);
+    u32 k = P(2, u32), n = simgpu_tensor_map_dim(params[0], 0), few = simgpu_tensor_map_dim(params[1], 0);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + k);
+    for (u32 i = 0; i < few && few < n; i++)
+        in[i] += 1;
+}
+static void c_tensor(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    *flops = 0;
+    *bytes = 8ull * simgpu_tensor_map_dim(params[1], 0);
+}
+
+/* the same, from a tensor map that lies in device memory */
+static void k_tensor_far(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const void *map = PTR(1);
+    u32 *out = PTR(0), n = simgpu_tensor_map_dim(map, 0);
+    const u32 *in = (const u32 *)(uintptr_t)simgpu_tensor_map_address(map);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + 5);
+}
+
+/* a table that the module keeps between launches: one kernel fills it, another reads it */
+static u32 module_table[256];
+static void k_table_set(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 v = P(1, u32), *in = PTR(0);
+    for (u32 i = 0; i < 256; i++)
+        module_table[i] = mix(in[i] + v);
+}
+static void k_table_use(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + module_table[i % 256]);
+}
+
+static void c_table(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    *flops = 0;
+    *bytes = 8ull * P(2, u32);
+}
+
 #define ROW(name, n, run, cost, ...) {name, n, (const size_t[]){__VA_ARGS__}, run, cost}
 static const simgpu_kernel kernels[] = {
     ROW("map", 5, k_map, c_map, 8, 8, 4, 4, 4),
@@ -308,6 +361,10 @@ static const simgpu_kernel kernels[] = {
     ROW("await", 3, k_await, NULL, 8, 8, 4),
     ROW("rare", 5, k_rare, NULL, 8, 8, 8, 4, 4),
     ROW("drift", 5, k_drift, c_map, 8, 8, 4, 4, 4),
+    ROW("tensor", 3, k_tensor, c_tensor, 128, 128, 4),
+    ROW("tensor_far", 2, k_tensor_far, NULL, 8, 8),
+    ROW("table_set", 2, k_table_set, NULL, 8, 4),
+    ROW("table_use", 3, k_table_use, c_table, 8, 8, 4),
     ROW("sum", 3, k_sum, NULL, 8, 8, 4),
 };
 __attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {SIMGPU_ABI, sizeof kernels / sizeof *kernels, kernels};

@@ -10,6 +10,10 @@
  *   value      a stream waits for such a word (cuStreamWaitValue32)
  *   capture    a stream is captured in every iteration
  *   drift      a kernel that repeats itself for long, and then no more
+ *   map        inputs and outputs are given as tensor maps
+ *   mapshape   so; from iteration 12 on one of them has another shape, and the launch changes its input
+ *   farmap     tensor maps that were copied to device memory
+ *   table      a kernel keeps a table in its module, others read it
  *   rare       an output that is written for certain data only
  */
 #include "tests/programs/list_args.h"
@@ -18,7 +22,7 @@
 enum { LAYERS = 12, WORDS = 131072 };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word;
 static CUstream stream, other;
 static uint32_t *host_word;
@@ -68,6 +72,36 @@ static void bundle(CUdeviceptr out, CUdeviceptr a, CUdeviceptr b, uint32_t flag)
     past[n_past++ % 64] = out;
 }
 
+static CUtensorMap tensor_map(CUdeviceptr p, uint32_t words)
+{
+    CUtensorMap m;
+    MUST(cuTensorMapEncodeTiled(&m, CU_TENSOR_MAP_DATA_TYPE_UINT32, 1, (void *)(uintptr_t)p, &(cuuint64_t){words}, NULL, &(cuuint32_t){256},
+                                &(cuuint32_t){1}, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    return m;
+}
+
+/* act[i + 1] from act[i], neither of which an argument shows as an address */
+static void mapped_layer(int i, int iter)
+{
+    uint32_t k = 3, words = is("mapshape") && iter >= 12 && i == 3 ? WORDS / 2 : WORDS;
+    CUtensorMap out = tensor_map(act[i + 1], WORDS), in = tensor_map(act[i], words);
+    if (i % 2) /* the other way to make one */
+        MUST(cuTensorMapReplaceAddress(&out, (void *)(uintptr_t)act[i + 1]));
+    LAUNCH(f_tensor, stream, &out, &in, &k);
+}
+
+static void far_layer(int i)
+{
+    static CUtensorMap in[LAYERS];
+    MUST(cuStreamSynchronize(stream));
+    in[i] = tensor_map(act[i / 2], WORDS); /* one that has not been used for long */
+    CUdeviceptr there = make(64);
+    MUST(cuMemcpyHtoDAsync_v2(there, &in[i], sizeof in[i], stream));
+    LAUNCH(f_tensor_far, stream, &act[i + 1], &there);
+    drop(there);
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3, mask = ~0u;
@@ -79,6 +113,14 @@ static void layer(int i, int iter)
         CUdeviceptr space = make(WORDS);
         LAUNCH(f_work, stream, &act[i + 1], &act[i], &space, &n, &used);
         drop(space);
+    } else if (is("map") || is("mapshape"))
+        mapped_layer(i, iter);
+    else if (is("farmap") && i % 4 == 1)
+        far_layer(i);
+    else if (is("table") && i % 4 == 1) {
+        uint32_t v = (uint32_t)i;
+        LAUNCH(f_table_set, stream, &weight[i], &v);
+        LAUNCH(f_table_use, stream, &act[i + 1], &act[i], &n);
     } else if (is("drift")) {
         uint32_t own = (uint32_t)i, often = 500;
         LAUNCH(f_drift, stream, &act[i + 1], &act[i], &n, &own, &often);
@@ -191,6 +233,10 @@ int main(int argc, char **argv)
     f_await = kernel(m, "await");
     f_rare = kernel(m, "rare");
     f_drift = kernel(m, "drift");
+    f_tensor = kernel(m, "tensor");
+    f_tensor_far = kernel(m, "tensor_far");
+    f_table_set = kernel(m, "table_set");
+    f_table_use = kernel(m, "table_use");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));

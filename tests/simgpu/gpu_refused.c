@@ -1,7 +1,7 @@
 /*
  * What the simulated GPU does not have, and says so: graphs made by hand (captured ones it has), linking, interprocess handles
- * but file descriptors of physical memory, multicast, mipmapped arrays, texture references, tensor maps,
- * clusters. Each call answers CUDA_ERROR_NOT_SUPPORTED.
+ * but file descriptors of physical memory, multicast, mipmapped arrays, texture references, tensor maps by
+ * im2col, clusters. Each call answers CUDA_ERROR_NOT_SUPPORTED.
  */
 #include "tests/simgpu/gpu.h"
 
@@ -109,16 +109,12 @@ REFUSE(cuMipmappedArrayGetSparseProperties, (CUDA_ARRAY_SPARSE_PROPERTIES *a, CU
 REFUSE(cuMipmappedArrayGetMemoryRequirements, (CUDA_ARRAY_MEMORY_REQUIREMENTS *a, CUmipmappedArray b, CUdevice c))
 
 /* Tensor maps */
-REFUSE(cuTensorMapEncodeTiled, (CUtensorMap *a, CUtensorMapDataType b, cuuint32_t c, void *d, const cuuint64_t *e,
-       const cuuint64_t *f, const cuuint32_t *g, const cuuint32_t *h, CUtensorMapInterleave i, CUtensorMapSwizzle j,
-       CUtensorMapL2promotion k, CUtensorMapFloatOOBfill l))
 REFUSE(cuTensorMapEncodeIm2col, (CUtensorMap *a, CUtensorMapDataType b, cuuint32_t c, void *d, const cuuint64_t *e,
        const cuuint64_t *f, const int *g, const int *h, cuuint32_t i, cuuint32_t j, const cuuint32_t *k,
        CUtensorMapInterleave l, CUtensorMapSwizzle m, CUtensorMapL2promotion n, CUtensorMapFloatOOBfill o))
 REFUSE(cuTensorMapEncodeIm2colWide, (CUtensorMap *a, CUtensorMapDataType b, cuuint32_t c, void *d, const cuuint64_t
        *e, const cuuint64_t *f, int g, int h, cuuint32_t i, cuuint32_t j, const cuuint32_t *k, CUtensorMapInterleave
        l, CUtensorMapIm2ColWideMode m, CUtensorMapSwizzle n, CUtensorMapL2promotion o, CUtensorMapFloatOOBfill p))
-REFUSE(cuTensorMapReplaceAddress, (CUtensorMap *a, void *b))
 
 /* Sharing between processes */
 REFUSE(cuIpcGetEventHandle, (CUipcEventHandle *a, CUevent b))

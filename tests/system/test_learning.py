@@ -18,6 +18,10 @@ CASES = [
     ("part", 10500000, 10, 50),      # a workspace that is written in part
     ("host", 10500000, 10, 50),      # an input in the host's memory
     ("rare", 10500000, 10, 50),      # an output that is written for certain data
+    ("map", 10500000, 10, 50),        # buffers given as tensor maps, evicted and replayed like any other
+    ("mapshape", 10500000, 4, 10),    # one of another shape, from some iteration on
+    ("farmap", 12500000, 4, 4),       # tensor maps in device memory: what they describe stays
+    ("table", 10500000, 4, 10),       # a kernel that keeps a table in its module
     ("await", 10500000, 10, 50),       # a kernel that ends after the program's next call
     ("value", 10500000, 10, 50),       # a stream that waits for a later call
     ("capture", 14000000, 6, 10),     # a capture while an iteration is probed
