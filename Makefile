@@ -65,6 +65,7 @@ help:
 	@echo 'make asan tsan  the suite under AddressSanitizer+UBSan, the threaded parts under ThreadSanitizer'
 	@echo 'make adversary  20,000 programs drawn from seeds, on a device that is as unkind as it may be (COUNT=n SEED=s)'
 	@echo 'make faults     every driver call failed in turn; make soak: 10,000 iterations, and nothing grows'
+	@echo 'make share      four processes share a device, one is killed each second, for two minutes'
 	@echo 'make fuzz       the readers under libFuzzer, a minute each'
 	@echo 'make moccasin  MOCCASIN'\''s graphs against the literature, as a table'
 	@echo 'make bench      build/bench.json'
@@ -211,6 +212,12 @@ clean:
 	rm -rf $(B)
 
 -include $(shell find $(B) -name '*.d' -type f 2>/dev/null)
+
+# four processes on one device, one of them killed each second, for two minutes; `make test` has a slice
+.PHONY: share
+share: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
+	B=$(ABS_B) python3 tests/system/test_share.py --seconds 120
 
 # every trace at steps of half a percent: hours on one core, so not part of `make test`, which has a slice
 .PHONY: monotone

@@ -50,7 +50,7 @@ def sandbox(tmp):
         os.chmod(path, 0o755)
     os.symlink(os.path.join(B, "remat"), os.path.join(shims, "remat"))
     env = dict(os.environ, PATH=shims + ":" + os.environ["PATH"], B=B, TOP=TOP, REAL_MAKE=shutil.which("make") or "make", HOME=tmp,
-               REMAT_SIMGPU="1", REMAT_STATUS_DIR=os.path.join(tmp, "status"))
+               REMAT_SIMGPU="1", REMAT_STATUS_DIR=os.path.join(tmp, "status"), REMAT_GROUP_DIR=os.path.join(tmp, "groups"))
     env.pop("LD_PRELOAD", None)
     env.pop("MAKEFLAGS", None)
     return env
