@@ -89,7 +89,6 @@ static void be_quiet(struct device *d)
 static void observe_again(struct device *d)
 {
     exec_clear(d);
-    share_limit_own(d);
     go(d, MODE_OBSERVE);
     learn_reset(d);
 }
@@ -348,7 +347,7 @@ static bool share_anew(struct device *d)
     if (!d->share || d->st.iterations < c->grow_at || d->ex->plan.planned_ns <= d->ex->plan.baseline_ns)
         return false;
     uint64_t ceiling = share_ceiling(d), most = could_use(d);
-    if ((ceiling < most ? ceiling : most) < d->limit_bytes + d->limit_bytes / GROW_PART)
+    if ((ceiling < most ? ceiling : most) < d->plan_limit_bytes + d->plan_limit_bytes / GROW_PART)
         return false;
     c->grow_wait *= 2;
     plan_anew(d, "the group has more to give");

@@ -116,6 +116,7 @@ struct device {
     /* memory */
     CUdeviceptr base;
     uint64_t reserve_bytes, gran, limit_bytes, device_bytes;
+    uint64_t plan_limit_bytes; /* what a plan may count on: limit_bytes, in a group perhaps less */
     unsigned shift;
     uint64_t next_page, n_va_pages;
     uint32_t *page_slot; /* id + 1 of the slot (or of the arena, with PAGE_ARENA) at each page; 0: none */
@@ -209,7 +210,7 @@ bool mem_is_small(struct device *d, uint64_t bytes);
 static inline uint64_t mem_pages(struct device *d, uint64_t bytes) { return bytes ? (bytes + d->gran - 1) >> d->shift : 1; }
 /* Maps `chunk` at page p of slot s; the page's stale mapping goes first (the host waits for its users). */
 int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t chunk);
-/* Chunks the limit allows in all, arenas included. */
+/* Chunks that a plan may count on in all, arenas included. */
 uint64_t mem_max_chunks(struct device *d);
 uint64_t mem_arena_chunks(struct device *d);
 void mem_arena_trim(struct device *d); /* empty arena pages give their chunks back */

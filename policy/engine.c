@@ -98,6 +98,7 @@ static int set_up(struct device *d)
     if ((r = campaign_init(d)) || (r = learn_init(d)) || (r = foreign_init(d)) || (r = planner_init(d)) || (r = stats_init(d)) || (r = mem_init(d)) ||
         (r = stream_init(d)) || (r = swap_init(d)) || (r = share_init(d, neighbour_asked)))
         return r;
+    d->plan_limit_bytes = d->limit_bytes;
     d->ready = true;
     if (d->status) {
         status_store(&d->status->limit_bytes, d->limit_bytes);
@@ -226,6 +227,7 @@ static void say_no_room(struct device *d, uint64_t bytes)
             "them cannot move; swapping may use %llu MiB of host memory (--host-swap); raise --limit",
             rt_mib(bytes), rt_mib(d->limit_bytes), rt_mib(d->live_bytes + d->foreign_bytes),
             rt_mib(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)), rt_mib(d->host_limit_bytes));
+    share_say_short(d);
 }
 
 static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)

@@ -133,7 +133,7 @@ void mem_note_peak(struct device *d)
 uint64_t mem_max_chunks(struct device *d)
 {
     uint64_t others = d->foreign_bytes + d->own_bytes;
-    return d->limit_bytes > others ? (d->limit_bytes - others) >> d->shift : 0;
+    return d->plan_limit_bytes > others ? (d->plan_limit_bytes - others) >> d->shift : 0;
 }
 
 uint64_t mem_arena_chunks(struct device *d) { return d->mem->n_arena_chunks; }

@@ -1,6 +1,7 @@
 /* Before an op is launched, everything it touches is in memory and ordered before it; afterwards it is known who used
  * what. In a steady iteration this is a few loads an operand. */
 #include "policy/op/ready.h"
+#include "policy/share/share.h"
 
 #include <errno.h>
 
@@ -50,6 +51,7 @@ static void say_out_of_memory(struct device *d, const struct rt_op *op)
     log_say(SAY_ERROR, "out of memory: %s needs %llu MiB at once; the limit is %llu MiB, of which %llu MiB cannot move; raise --limit",
             op->kind == OP_KERNEL ? op->func->name : "a copy", rt_mib(need), rt_mib(d->limit_bytes),
             rt_mib(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)));
+    share_say_short(d);
 }
 
 int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)

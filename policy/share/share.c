@@ -89,16 +89,14 @@ int share_init(struct device *d, void (*called)(void))
                              .limit_pct = c->group_limit_pct,
                              .guarantee = c->guarantee_given ? c->guarantee_bytes : LEDGER_NO_GUARANTEE};
     device_id(d, ask.device);
-    s->cap_bytes = d->limit_bytes;
     if (ledger_join(&ask, &s->l, err, sizeof err)) {
         log_say(SAY_ERROR, "%s: this process gets no memory on device %d", err, (int)d->dev);
         return 0;
     }
     s->page = ledger_page(s->l);
     s->seen = atomic_load(&s->page->asked);
-    if (s->cap_bytes > ledger_limit(s->l))
-        s->cap_bytes = ledger_limit(s->l);
-    d->limit_bytes = s->cap_bytes;
+    if (d->limit_bytes > ledger_limit(s->l))
+        d->limit_bytes = ledger_limit(s->l);
     if (start_helper(s->page, called))
         log_say(SAY_WARN, "no thread can be made: memory is given back to group %s at this program's driver calls only", c->group);
     return 0;
@@ -119,8 +117,8 @@ static void ask_for_ours(struct device *d, bool blocked)
     struct share *s = d->share;
     uint64_t ours = ledger_entitled(s->l);
     s->short_op = d->op_count;
-    if (ours > s->cap_bytes)
-        ours = s->cap_bytes;
+    if (ours > d->limit_bytes)
+        ours = d->limit_bytes;
     ours = whole(d, ours);
     if (ledger_reserved(s->l) + d->gran > ours)
         return;
@@ -205,19 +203,23 @@ uint64_t share_ceiling(struct device *d)
     if (!s || !s->l)
         return d->limit_bytes;
     uint64_t could = ledger_reserved(s->l) + ledger_available(s->l);
-    return whole(d, could < s->cap_bytes ? could : s->cap_bytes);
+    return whole(d, could < d->limit_bytes ? could : d->limit_bytes);
 }
 
 void share_limit_for_plan(struct device *d, uint64_t most_bytes)
 {
+    d->plan_limit_bytes = d->limit_bytes;
     if (!d->share || !d->share->l)
         return;
     uint64_t ceiling = share_ceiling(d), there = mem_physical_bytes(d);
-    d->limit_bytes = ceiling < most_bytes ? ceiling : most_bytes > there ? most_bytes : there;
+    d->plan_limit_bytes = ceiling < most_bytes ? ceiling : most_bytes > there ? most_bytes : there;
 }
 
-void share_limit_own(struct device *d)
+void share_say_short(struct device *d)
 {
-    if (d->share && d->share->l)
-        d->limit_bytes = d->share->cap_bytes;
+    struct ledger *l = d->share ? d->share->l : NULL;
+    if (l)
+        log_say(SAY_ERROR, "group %s: of its %llu MiB this process has %llu MiB, is entitled to %llu MiB, and could have %llu MiB more now; raise "
+                "--group-limit or --guarantee", d->cfg->group, rt_mib(ledger_limit(l)), rt_mib(ledger_reserved(l)), rt_mib(ledger_entitled(l)),
+                rt_mib(ledger_available(l)));
 }

@@ -17,7 +17,6 @@
 struct share {
     struct ledger *l;              /* NULL: it could not join */
     const struct ledger_page *page;
-    uint64_t cap_bytes;            /* this process's own limit, or the group's */
     uint32_t seen;                 /* asks that were looked at */
     bool owes;                     /* and something is still to be given */
     uint64_t wanted, short_op;     /* what was asked for; device.op_count when memory was last refused */
@@ -49,8 +48,9 @@ uint64_t share_owed(struct device *d, bool *blocked);
 
 /* What this process could hold now: all it has and all it could reserve; its own limit without a group. */
 uint64_t share_ceiling(struct device *d);
-/* d->limit_bytes for a plan is what it can count on; for everything else its own limit: the ledger says no where it must. */
-void share_limit_for_plan(struct device *d, uint64_t most_bytes); /* more than `most` is of no use to it */
-void share_limit_own(struct device *d);
+/* Sets d->plan_limit_bytes: what it could hold now, but no more than `most`, which is all that it has use for. */
+void share_limit_for_plan(struct device *d, uint64_t most_bytes);
+/* After an out of memory: how the group stands. */
+void share_say_short(struct device *d);
 
 #endif

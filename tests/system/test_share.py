@@ -161,10 +161,10 @@ def holder(n, each):
 
 # ---- one killed again and again ------------------------------------------------------------------------------------------
 
-def storm(kills, pause):
+def storm(kills, pause, times):
     rng = random.Random(1)
-    device, works = Device(), [work("gpt", "--batch", 8, "--iters", 160), work("mlp", "--batch", 1024, "--iters", 130),
-                               work("cnn", "--batch", 4, "--iters", 60), work("mlp", "--batch", 512, "--streams", 2, "--iters", 150)]
+    device, works = Device(), [work("gpt", "--batch", 8, "--iters", 40 * times), work("mlp", "--batch", 1024, "--iters", 30 * times),
+                               work("cnn", "--batch", 4, "--iters", 15 * times), work("mlp", "--batch", 512, "--streams", 2, "--iters", 40 * times)]
     limit = sum(native_peak(w) for w in works) * 60 // 100 // GRAN * GRAN
     options = [["--guarantee", native_peak(works[0]) * 90 // 100], [], ["--policy", "swap"], []]
 
@@ -202,7 +202,7 @@ def storm(kills, pause):
 
 def guarantee_from_one_that_trains():
     """The neighbour follows a plan for all of the budget; it gives, plans anew, and both come out right."""
-    device, a, b = Device(), work("mlp", "--batch", 2048, "--iters", 120), work("mlp", "--batch", 512, "--iters", 60)
+    device, a, b = Device(), work("mlp", "--batch", 1024, "--iters", 60), work("mlp", "--batch", 256, "--iters", 40)
     limit = native_peak(a) * 80 // 100 // GRAN * GRAN
     mine = min(native_peak(b) + 8 * GRAN, limit // 2)
     first = Job(device, "hand", limit, a, ["--policy", "plan"])
@@ -236,7 +236,7 @@ def guarantee_from_one_that_sleeps():
 
 def growth():
     """Little is left beside a neighbour that may keep what it has; it ends by -9, and the other grows."""
-    device, a = Device(), work("mlp", "--batch", 2048, "--iters", 150)
+    device, a = Device(), work("mlp", "--batch", 1024, "--iters", 70)
     limit = native_peak(a) * 110 // 100 // GRAN * GRAN
     small = limit * 55 // 100
     first = Job(device, "grow", limit, holder((limit - small) // MIB, MIB), ["--guarantee", limit - small])
@@ -295,6 +295,14 @@ def refusals():
     holds.finish("refusals: the member")
 
 
+def timed(name, part):
+    at, cpu = time.monotonic(), os.times()
+    answer = part()
+    now = os.times()
+    print("%s: %.1f s, %.1f s of CPU" % (name, time.monotonic() - at, sum(now[2:4]) - sum(cpu[2:4])), flush=True)
+    return answer
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int)
@@ -304,12 +312,9 @@ def main():
         return 77
     try:
         for part in (refusals, guarantee_from_one_that_trains, guarantee_from_one_that_sleeps, growth):
-            at = time.monotonic()
-            part()
-            print("%s: %.1f s" % (part.__name__, time.monotonic() - at))
-        at = time.monotonic()
-        whole = storm(args.seconds, 1.0) if args.seconds else storm(8, 0.4)
-        print("storm: %d runs came to their end, %.1f s" % (whole, time.monotonic() - at))
+            timed(part.__name__, part)
+        whole = timed("storm", lambda: storm(args.seconds, 1.0, 4) if args.seconds else storm(8, 0.3, 1))
+        print("%d runs came to their end" % whole)
     finally:
         if not c.failed:
             shutil.rmtree(tmp, ignore_errors=True)
