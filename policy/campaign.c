@@ -26,7 +26,7 @@ enum {
 struct campaign {
     int tries, best_lacking;
     uint64_t budget_bytes;
-    char best_path[128];
+    char best_path[640];
     bool with_copies;       /* recompute alone cannot meet the limit: copies to the host take part */
     bool wait;              /* the planner has just been started */
     uint64_t quiet_until;   /* device.op_count before which nothing is learnt */

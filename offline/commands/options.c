@@ -11,7 +11,7 @@ static const struct option_row run_rows[] = {
     {"plan", 0, "FILE", NULL, NULL, "a plan-1 file to follow instead of planning"},
     {"solver", 0, "NAME", SOLVERS, "auto", "solver that makes the plan"},
     {"trace-out", 0, "FILE", NULL, NULL, "write the recorded iteration, an opgraph-1 file"},
-    {"host-swap", 0, "SIZE", NULL, "half of what the host has free", "pinned host memory the fallback may use"},
+    {"host-swap", 0, "SIZE", NULL, "half of what the host has free, all runs together", "pinned host memory the fallback may use"},
     {"verify", 0, "WHEN", "off|sample|always", "sample", "compare rebuilt tensors with what they were"},
     {"stats", 0, "FILE", NULL, NULL, "write statistics, a JSON object, however the program ends"},
     {"group", 0, "NAME", NULL, NULL, "share one limit with the other processes of this group"},

@@ -1,5 +1,6 @@
 /* Swap: the fallback that is always right. Content goes to pinned host memory on one stream and comes back on
  * another; both are ordered against the program's streams by events, so the host waits for nothing. */
+#include "policy/memory/host.h"
 #include "policy/share/share.h"
 
 #include <errno.h>
@@ -11,18 +12,29 @@ struct swap {
     struct host_block *cached; /* blocks that hold nothing, any size */
 };
 
-/* Half of the memory that the machine could give now. */
-static uint64_t default_cap(void)
+/* Pinned host memory is one thing for all devices of the process. */
+static struct {
+    uint64_t bytes;
+    uint64_t told; /* bytes taken since the machine was asked */
+} pinned;
+
+/* How much may be pinned in all is asked again whenever a part of it has been taken: others take memory too. */
+static void look_again(struct device *d)
 {
-    unsigned long long kb = 0;
-    char line[128];
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu kB", &kb) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kb ? kb * 512ull : 4ull << 30;
+    enum { PARTS = 32 };
+    if (d->host_limit_bytes && pinned.told * PARTS < d->host_limit_bytes)
+        return;
+    pinned.told = 0;
+    d->host_limit_bytes = host_cap_of(host_free_bytes(""), pinned.bytes, host_others_bytes(), d->cfg->host_swap_bytes);
+}
+
+static void count_pinned(struct device *d, int64_t bytes)
+{
+    d->host_bytes += (uint64_t)bytes;
+    pinned.bytes += (uint64_t)bytes;
+    pinned.told += bytes > 0 ? (uint64_t)bytes : 0;
+    if (d->status)
+        status_store(&d->status->swapped_bytes, pinned.bytes);
 }
 
 int swap_init(struct device *d)
@@ -30,7 +42,7 @@ int swap_init(struct device *d)
     d->swap = calloc(1, sizeof *d->swap);
     if (!d->swap)
         return -ENOMEM;
-    d->host_limit_bytes = d->cfg->host_swap_bytes ? d->cfg->host_swap_bytes : default_cap();
+    look_again(d);
     return 0;
 }
 
@@ -51,15 +63,16 @@ struct host_block *swap_host_get(struct device *d, uint64_t bytes)
             *at = b->next;
             return b;
         }
-    while (d->host_bytes + bytes > d->host_limit_bytes && d->swap->cached) { /* other sizes make room */
+    look_again(d);
+    while (pinned.bytes + bytes > d->host_limit_bytes && d->swap->cached) { /* other sizes make room */
         struct host_block *b = d->swap->cached;
         if (swap_host_wait(d, b) || d->drv->cuMemFreeHost(b->p) != CUDA_SUCCESS)
             return NULL;
         d->swap->cached = b->next;
-        d->host_bytes -= b->bytes;
+        count_pinned(d, -(int64_t)b->bytes);
         free(b);
     }
-    if (d->host_bytes + bytes > d->host_limit_bytes)
+    if (pinned.bytes + bytes > d->host_limit_bytes)
         return NULL;
     struct host_block *b = calloc(1, sizeof *b);
     if (!b || d->drv->cuMemHostAlloc(&b->p, bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS) {
@@ -67,9 +80,7 @@ struct host_block *swap_host_get(struct device *d, uint64_t bytes)
         return NULL;
     }
     b->bytes = bytes;
-    d->host_bytes += bytes;
-    if (d->status)
-        status_store(&d->status->swapped_bytes, d->host_bytes);
+    count_pinned(d, (int64_t)bytes);
     return b;
 }
 

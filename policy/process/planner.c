@@ -17,9 +17,11 @@
 
 extern char **environ;
 
+enum { NAME = 512 };
+
 struct planner {
     pid_t child; /* 0: none runs */
-    char dir[64], trace_path[96], plan_path[96];
+    char dir[NAME], trace_path[NAME + 16], plan_path[NAME + 16];
     enum planner_state state;
     int last_status, tied; /* tied: our end of the pipe that ties the child to us; -1 none */
 };
@@ -33,26 +35,34 @@ int planner_init(struct device *d)
     return 0;
 }
 
+/* Where programs put what they need for a while. */
+static const char *base_dir(void)
+{
+    const char *dir = getenv("TMPDIR");
+    return dir && *dir == '/' && strlen(dir) < NAME - 64 ? dir : "/tmp";
+}
+
 /* Processes that were killed while they planned left a folder behind: whoever plans next takes it away. */
 static void sweep(void)
 {
     static const char *const files[] = {"trace.json", "plan.json", "plan.json.best", "plan.err"};
-    DIR *tmp = opendir("/tmp");
+    const char *base = base_dir();
+    DIR *tmp = opendir(base);
     struct dirent *e;
     while (tmp && (e = readdir(tmp))) {
         long pid;
-        char path[320];
+        char path[NAME + 320];
         struct stat st;
         if (sscanf(e->d_name, "remat-%ld-", &pid) != 1 || pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
             continue;
-        snprintf(path, sizeof path, "/tmp/%s", e->d_name);
+        snprintf(path, sizeof path, "%s/%s", base, e->d_name);
         if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
             continue;
         for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-            snprintf(path, sizeof path, "/tmp/%s/%s", e->d_name, files[i]);
+            snprintf(path, sizeof path, "%s/%s/%s", base, e->d_name, files[i]);
             unlink(path);
         }
-        snprintf(path, sizeof path, "/tmp/%s", e->d_name);
+        snprintf(path, sizeof path, "%s/%s", base, e->d_name);
         rmdir(path);
     }
     if (tmp)
@@ -63,7 +73,7 @@ static void remove_dir(struct device *d)
 {
     if (!d->planner->dir[0])
         return;
-    char path[96];
+    char path[NAME + 16];
     snprintf(path, sizeof path, "%s/plan.err", d->planner->dir);
     unlink(path);
     if (!getenv("REMAT_KEEP_PLAN")) {
@@ -79,7 +89,7 @@ static int make_dir(struct device *d)
     if (d->planner->dir[0])
         return 0;
     sweep();
-    snprintf(d->planner->dir, sizeof d->planner->dir, "/tmp/remat-%ld-XXXXXX", (long)getpid());
+    snprintf(d->planner->dir, sizeof d->planner->dir, "%s/remat-%ld-XXXXXX", base_dir(), (long)getpid());
     if (!mkdtemp(d->planner->dir)) {
         d->planner->dir[0] = 0;
         return -errno;
@@ -137,7 +147,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
         posix_spawn_file_actions_adddup2(&fa, tie[0], tie[0]);
     posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
-    char err_path[96];
+    char err_path[NAME + 16];
     snprintf(err_path, sizeof err_path, "%s/plan.err", d->planner->dir);
     posix_spawn_file_actions_addopen(&fa, 2, err_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawnattr_init(&at);
@@ -167,7 +177,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
 
 void planner_say_why(struct device *d)
 {
-    char path[96], line[400] = "";
+    char path[NAME + 16], line[400] = "";
     snprintf(path, sizeof path, "%s/plan.err", d->planner->dir);
     FILE *f = fopen(path, "re");
     if (f) {

@@ -50,7 +50,8 @@ def run(cmd, remat=None, env=None, timeout=300):
         e.update(env or {})
         if remat is not None:
             cmd = [REMAT, "run", "--stats", sta] + [str(x) for x in remat] + ["--"] + cmd
-        p = subprocess.run(cmd, env=e, capture_output=True, text=True, timeout=timeout)
+        # a sanitizer makes everything some ten times slower: what is no hang here is none there
+        p = subprocess.run(cmd, env=e, capture_output=True, text=True, timeout=timeout * (10 if RUNTIME else 1))
 
         def load(path):
             try:
