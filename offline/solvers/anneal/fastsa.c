@@ -10,7 +10,10 @@
 #include "offline/solvers/solver.h"
 
 enum { LOOK_EVERY = 1024, SPREAD_EVERY = 16384, DOUBLINGS = 4 };
-static const double RUN_SHARE = 0.3, GIVE_UP_SHARE = 0.6; /* of the time allowed */
+static const double RUN_SHARE = 0.3; /* of the time allowed */
+/* Parts of the time allowed by which a staged schedule must be found at first, one of any order after that, and a staged one
+ * in the second attempt. */
+static const double STAGED_SHARE = 0.15, FREE_SHARE = 0.75, STAGED_AGAIN_SHARE = 0.35;
 
 struct fastsa {
     const struct checkmate *c;
@@ -18,6 +21,7 @@ struct fastsa {
     struct fsa_mover mover;
     double deadline_s, start_s;
     double give_up_s;   /* stop then if nothing was found */
+    int64_t give_up_moves; /* or after so many moves more; 0: no limit */
     double ideal;       /* every node once */
     double enough;      /* stop at a schedule that costs no more */
     int64_t moves, moves_max;
@@ -45,11 +49,17 @@ static inline double energy(const struct fastsa *s, const struct recipe *how, do
     return r->excess > 0 ? r->cost * (fsa_peak(r) / r->budget) : r->cost;
 }
 
+/* Nothing more may be tried at all. */
+static int over(const struct fastsa *s)
+{
+    return solver_now_s() >= s->deadline_s || (s->moves_max && s->moves >= s->moves_max);
+}
+
 static int stop(const struct fastsa *s)
 {
-    const double now = solver_now_s();
-    return (isfinite(s->best_cost) && s->best_cost <= s->enough) || now >= s->deadline_s || (now >= s->give_up_s && !isfinite(s->best_cost)) ||
-           (s->moves_max && s->moves >= s->moves_max);
+    if (isfinite(s->best_cost))
+        return s->best_cost <= s->enough || over(s);
+    return over(s) || solver_now_s() >= s->give_up_s || (s->give_up_moves && s->moves >= s->give_up_moves);
 }
 
 static void note_best(struct fastsa *s)
@@ -104,10 +114,13 @@ static int run(struct fastsa *s, const struct recipe *how, int64_t length, doubl
     return 0;
 }
 
+/* Moves of the first run. */
+static int64_t run_length(const struct fastsa *s) { return 400000 + 7000 * (int64_t)s->c->n; }
+
 /* Runs until the deadline: fresh ones from the given order, and every third from the best, cooler. */
 static int search(struct fastsa *s, const int32_t *start, int32_t n_start)
 {
-    const int64_t base = 400000 + 7000 * (int64_t)s->c->n;
+    const int64_t base = run_length(s);
     int rc = 0;
     for (int k = 0, fresh = 0; !rc && !stop(s); k++) {
         const int again = k % 3 == 2 && isfinite(s->best_cost);
@@ -163,30 +176,65 @@ static int open_row(struct fastsa *s, int32_t cap, enum fsa_freedom freedom)
 
 static int32_t room(int64_t items) { return (int32_t)(items < FSA_ITEMS_MAX ? items : FSA_ITEMS_MAX); }
 
-/* No staged schedule was found: first computations in order, replays anywhere, out of a schedule of any order. */
-static int fall_back(struct fastsa *s, const int32_t *given)
+/* The moment when this part of the time allowed is over. */
+static double share_s(const struct fastsa *s, double share) { return s->start_s + share * (s->deadline_s - s->start_s); }
+
+static int found(const struct fastsa *s) { return isfinite(s->best_cost); }
+
+/* Schedules of Checkmate's stages, to the deadline; given up at give_up_s, or after so many moves (0: no limit), if there is
+ * none by then. */
+static int search_staged(struct fastsa *s, const int32_t *given, double give_up_s, int64_t give_up_moves)
 {
-    const int32_t n = s->c->n, cap = room(24 * (int64_t)n + 64);
-    const double now = solver_now_s(), deadline = s->deadline_s;
-    int32_t n_free = 0, n_order = 0, *order = malloc((size_t)cap * sizeof *order), *free_order = NULL;
-    int rc = order ? open_row(s, room(3 * (int64_t)n + 64), FSA_FREE) : -ENOMEM;
-    if (!rc) {
-        s->enough = INFINITY; /* any will do, the sooner the better */
-        s->give_up_s = s->deadline_s = now + 0.6 * (deadline - now);
-        rc = search(s, given, n);
-        s->deadline_s = s->give_up_s = deadline;
-        s->enough = s->ideal;
-        free_order = take_best(s, &n_free);
-    }
+    int rc = open_row(s, room(3 * (int64_t)s->c->n + 64), FSA_STAGES);
+    s->give_up_s = give_up_s;
+    s->give_up_moves = give_up_moves;
+    if (!rc)
+        rc = search(s, given, s->c->n);
+    s->give_up_s = INFINITY;
+    s->give_up_moves = 0;
+    return rc;
+}
+
+/* A schedule whose first computations stand in order, replays anywhere, out of one of any order: any will do, the sooner the
+ * better. *n is 0 if none was found. */
+static int any_firsts(struct fastsa *s, const int32_t *given, int32_t *order, int32_t cap, int32_t *n)
+{
+    int32_t n_free = 0;
+    *n = 0;
+    int rc = open_row(s, room(3 * (int64_t)s->c->n + 64), FSA_FREE);
+    s->enough = INFINITY;
+    s->give_up_s = share_s(s, FREE_SHARE);
+    if (!rc)
+        rc = search(s, given, s->c->n);
+    s->give_up_s = INFINITY;
+    s->enough = s->ideal;
+    int32_t *free_order = take_best(s, &n_free);
     if (!rc && n_free)
-        rc = fastsa_first(s->c, free_order, n_free, order, cap, &n_order);
+        rc = fastsa_first(s->c, free_order, n_free, order, cap, n);
     free(free_order);
-    if (!rc && n_order)
-        rc = open_row(s, room(n_order + 2 * (int64_t)n + 64), FSA_FIRSTS);
-    if (!rc && n_order)
-        rc = search(s, order, n_order);
-    free(order);
     return rc == -ENOSPC ? 0 : rc;
+}
+
+/* Stages where that comes to something soon. If not, first a schedule of the weaker kind is made, so that there is one; then
+ * stages are tried once more; then what there is is made cheaper. */
+static int search_given(struct fastsa *s, const int32_t *given)
+{
+    const int32_t cap = room(80 * (int64_t)s->c->n + 64);
+    int32_t n = 0, *order = NULL;
+    int rc = search_staged(s, given, share_s(s, STAGED_SHARE), run_length(s));
+    if (rc || found(s) || over(s))
+        return rc;
+    order = malloc((size_t)cap * sizeof *order);
+    rc = order ? any_firsts(s, given, order, cap, &n) : -ENOMEM;
+    if (!rc && !over(s))
+        rc = search_staged(s, given, n ? share_s(s, STAGED_AGAIN_SHARE) : INFINITY, 0);
+    if (!rc && n && !found(s)) {
+        rc = open_row(s, room(n + 2 * (int64_t)s->c->n + 64), FSA_FIRSTS);
+        if (!rc)
+            rc = search(s, order, n);
+    }
+    free(order);
+    return rc;
 }
 
 static int in_order(const struct checkmate *c, const int32_t *order, int32_t n)
@@ -223,14 +271,12 @@ int fastsa_solve(const struct checkmate *c, const struct fastsa_opts *o, struct 
         s.ideal += (double)c->cost[i];
     }
     s.enough = s.ideal;
-    int rc = given ? open_row(&s, room(3 * (int64_t)c->n + 64), o->reorder ? FSA_FREE : FSA_STAGES) : -ENOMEM;
-    if (!rc && !o->reorder)
-        s.give_up_s = s.start_s + GIVE_UP_SHARE * (s.deadline_s - s.start_s);
-    if (!rc)
+    int rc = given ? open_row(&s, room(3 * (int64_t)c->n + 64), FSA_FREE) : -ENOMEM;
+    if (!rc && o->reorder)
         rc = search(&s, given, c->n);
-    if (!rc && !o->reorder && !isfinite(s.best_cost))
-        rc = fall_back(&s, given);
-    if (!rc && isfinite(s.best_cost))
+    else if (!rc)
+        rc = search_given(&s, given);
+    if (!rc && found(&s))
         rc = answer(&s, out);
     out->moves = s.moves;
     out->runs = s.runs;

@@ -16,7 +16,7 @@
  * Lengths are counted in moves and everything is drawn from the seed; a run also takes no more than a share of the time
  * allowed, and cools faster where that is short, so that a busy machine gets fewer runs but whole ones.
  *
- * In the given order (reorder 0) schedules are Checkmate's: stages, rising within (FSA_STAGES). Where none of those is
+ * In the given order (reorder 0) schedules are Checkmate's: stages, rising within (FSA_STAGES). Where none of those is soon
  * found, first computations stay in order and replays may stand anywhere (FSA_FIRSTS; `staged` is 0 then): a schedule of
  * any order gives one, op by op (fastsa_first.h).
  *
