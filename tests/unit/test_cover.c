@@ -223,7 +223,7 @@ START_TEST(test_no_plan_below_a_bound)
             struct sim_result r;
             if (limit <= 0)
                 continue;
-            const int rc = cover_plan(c, limit, &mine, &r, &b);
+            const int rc = cover_plan(c, limit, limit, 0, &mine, &r, &b);
             ck_assert(rc == 0 || rc == -ENOSPC);
             if (!rc) {
                 ck_assert_double_le(b.ns, (double)(r.ns - g->total_ns));

@@ -42,8 +42,11 @@ struct cover_bound {
 int cover_bound(struct cover *c, int64_t limit_bytes, struct cover_bound *b);
 
 /* The plan for a limit. 0: *out is filled, judged and within the limit, r is its judgement; -ENOSPC: none found.
- * b->ns and b->impossible are what is known in the end. */
-int cover_plan(struct cover *c, int64_t limit_bytes, struct plan *out, struct sim_result *r, struct cover_bound *b);
+ * b->ns and b->impossible are what is known in the end, for limits up to bound_bytes (limit_bytes or more).
+ * beaten_ns: the caller has a plan with so much of replays (0: none); -ECANCELED as soon as no plan for this limit can be
+ * cheaper, which is found out before the annealer starts. What *out holds is then of no use, b is. */
+int cover_plan(struct cover *c, int64_t limit_bytes, int64_t bound_bytes, double beaten_ns, struct plan *out,
+               struct sim_result *r, struct cover_bound *b);
 
 /* What online policies (dtr.h) come to under the limit, if that is better than *p: done in no time. */
 int cover_online(struct cover *c, int64_t limit_bytes, struct plan *p, struct sim_result *r);

@@ -24,6 +24,7 @@ enum {
     EXACT_OPS = 40,   /* up to which all schedules are searched */
     EXACT_SAFETY_S = 2
 };
+static const double SOLVED = 0.01;      /* CBC's search ended this near its bound */
 static const double near_enough = 2e-4; /* of the iteration's time: nothing left worth a search */
 
 struct proposal {
@@ -33,6 +34,7 @@ struct proposal {
     int64_t limit_bytes;
     struct plan *best;
     struct sim_result *r; /* of best; ok: there is one */
+    int64_t bound_bytes;  /* the limit that the bound is for: limit_bytes or a little more */
     struct cover_bound *b;
 };
 
@@ -140,26 +142,38 @@ static void choose(struct proposal *p, const struct instants *in, const uint8_t 
     }
 }
 
+/* The instant at op t or right before it; -1: none. */
+static int instant_at(const struct instants *in, int32_t t)
+{
+    for (int i = 0; i < in->n; i++)
+        if (in->cut[i]->op == t || in->cut[i]->op == t - 1)
+            return i;
+    return -1;
+}
+
 /* The plan is over the limit: at an op that is no instant yet, which becomes one; or at one, and then it is what
- * happens around it, for which room must be spared. */
+ * happens around it, for which room must be spared. Where that would be too much room, the highest of the other ops over
+ * the limit becomes an instant: it tightens the bound at least. */
 static int object(struct proposal *p, struct instants *in)
 {
     const struct graph *g = p->c->g;
+    const int64_t over = p->t.r.peak_bytes - p->limit_bytes;
     int rc = mincut_profile(&p->t);
-    int32_t hot = 0;
+    int32_t hot = 0, other = -1;
     if (rc)
         return rc;
     for (int32_t t = 1; t < g->n_ops; t++)
         hot = p->t.use[t] > p->t.use[hot] ? t : hot;
-    for (int i = 0; i < in->n; i++)
-        if (in->cut[i]->op == hot || in->cut[i]->op == hot - 1) {
-            if (p->t.r.peak_bytes - p->limit_bytes > p->limit_bytes / SPARE_MOST)
-                return -ENOSPC; /* not a matter of a little room: the annealer has a better chance */
-            in->spare[i] += p->t.r.peak_bytes - p->limit_bytes + p->limit_bytes / 500;
-            in->spared++;
-            return 0;
-        }
-    return in->n < COVER_INSTANTS_MAX ? add_instant(p->c, in, hot) : -ENOSPC;
+    for (int32_t t = 0; t < g->n_ops; t++)
+        if (p->t.use[t] > p->limit_bytes && (other < 0 || p->t.use[t] > p->t.use[other]) && instant_at(in, t) < 0)
+            other = t;
+    const int at = instant_at(in, hot);
+    if (at >= 0 && over <= p->limit_bytes / SPARE_MOST) {
+        in->spare[at] += over + p->limit_bytes / 500;
+        in->spared++;
+        return 0;
+    }
+    return other >= 0 && in->n < COVER_INSTANTS_MAX ? add_instant(p->c, in, other) : -ENOSPC;
 }
 
 static int several_instants(struct proposal *p)
@@ -167,7 +181,7 @@ static int several_instants(struct proposal *p)
     struct instants in = {0};
     int rc = p->b->n_top ? add_instant(p->c, &in, p->b->top[0]) : -ENOSPC;
     for (int round = 0; round < ROUNDS && in.spared <= SPARED && !rc && !settled(p) && !late(p->c); round++) {
-        const struct cover_milp q = {.g = p->c->g, .cuts = in.cut, .n_cuts = in.n, .limit_bytes = p->limit_bytes,
+        const struct cover_milp q = {.g = p->c->g, .cuts = in.cut, .n_cuts = in.n, .limit_bytes = p->bound_bytes,
                                      .spare_bytes = in.spare, .max_nodes = NODES, .time_limit_s = CBC_SAFETY_S};
         struct cover_milp_result x;
         rc = cover_milp_solve(&q, &x);
@@ -181,12 +195,12 @@ static int several_instants(struct proposal *p)
             choose(p, &in, x.held);
             rc = mincut_trial(&p->t, p->choice);
         }
-        const int found = x.found;
+        const int found = x.found, solved = found && x.value_ns - x.bound_ns <= SOLVED * x.value_ns;
         cover_milp_result_free(&x);
         if (rc || !found || !p->t.r.ok)
             break;
         if (p->t.r.peak_bytes > p->limit_bytes) {
-            rc = object(p, &in);
+            rc = solved ? object(p, &in) : -ENOSPC; /* with more instants its search would end even further away */
         } else {
             rc = offer(p);
             break;
@@ -195,41 +209,58 @@ static int several_instants(struct proposal *p)
     return rc == -E2BIG || rc == -ENOSPC ? 0 : rc;
 }
 
-/* Small graphs: the exact search over states, which proves things that the program cannot. */
-static int exactly(struct proposal *p)
+/* Small graphs: the exact search over states, which proves things that the program cannot. 1: its plan needs more than the limit
+ * (less than max_bytes). */
+static int exactly_within(struct proposal *p, const struct milp_model *m, int64_t max_bytes)
 {
     const struct graph *g = p->c->g;
-    struct milp_model m = {0};
     struct milp_found f = {0};
     struct sim_result r;
+    const int proves = max_bytes == p->bound_bytes;
     const int64_t cutoff_ns = p->r->ok ? p->r->ns - g->total_ns : 0;
-    int rc = milp_model_new(g, &m);
-    if (!rc) {
-        plan_reset(&p->t.plan);
-        rc = milp_search(&m, p->limit_bytes, cutoff_ns, solver_now_s() + EXACT_SAFETY_S, &p->t.plan, &f);
-        p->b->ns = f.bound_ns > p->b->ns ? f.bound_ns : p->b->ns;
+    plan_reset(&p->t.plan);
+    int rc = milp_search(m, max_bytes, cutoff_ns, solver_now_s() + EXACT_SAFETY_S, &p->t.plan, &f);
+    if (proves) {
+        p->b->ns = fmax(p->b->ns, f.bound_ns);
         p->b->impossible |= !rc && f.proved_infeasible && !p->r->ok;
         if (!rc && !f.found && p->r->ok)
             p->b->ns = fmax(p->b->ns, (double)cutoff_ns);
     }
-    milp_model_free(&m);
-    if (!rc && f.found) {
-        rc = sim_run(g, &p->t.plan, p->limit_bytes, &r);
-        if (!rc && r.ok && (!p->r->ok || r.ns < p->r->ns)) {
-            *p->r = r;
-            rc = plan_copy(p->best, &p->t.plan);
-            p->b->ns = fmax(p->b->ns, (double)(r.ns - g->total_ns));
-        }
+    if (rc || !f.found)
+        return rc;
+    rc = sim_run(g, &p->t.plan, max_bytes, &r);
+    if (rc || !r.ok)
+        return rc;
+    if (proves)
+        p->b->ns = fmax(p->b->ns, (double)(r.ns - g->total_ns));
+    if (r.peak_bytes > p->limit_bytes)
+        return 1;
+    if (!p->r->ok || r.ns < p->r->ns) {
+        *p->r = r;
+        rc = plan_copy(p->best, &p->t.plan);
     }
+    return rc;
+}
+
+static int exactly(struct proposal *p)
+{
+    struct milp_model m = {0};
+    int rc = milp_model_new(p->c->g, &m);
+    if (!rc)
+        rc = exactly_within(p, &m, p->bound_bytes);
+    if (rc == 1)
+        rc = exactly_within(p, &m, p->limit_bytes);
+    milp_model_free(&m);
     return rc == -E2BIG || rc == -ETIME ? 0 : rc;
 }
 
-int cover_plan(struct cover *c, int64_t limit_bytes, struct plan *out, struct sim_result *r, struct cover_bound *b)
+int cover_plan(struct cover *c, int64_t limit_bytes, int64_t bound_bytes, double beaten_ns, struct plan *out,
+               struct sim_result *r, struct cover_bound *b)
 {
-    struct proposal p = {.c = c, .limit_bytes = limit_bytes, .best = out, .r = r, .b = b};
+    struct proposal p = {.c = c, .limit_bytes = limit_bytes, .bound_bytes = bound_bytes, .best = out, .r = r, .b = b};
     memset(r, 0, sizeof *r);
     plan_reset(out);
-    int rc = cover_bound(c, limit_bytes, b);
+    int rc = cover_bound(c, bound_bytes, b);
     if (rc || b->impossible)
         return rc ? rc : -ENOSPC;
     rc = mincut_try_init(&p.t, c->g, c->s, limit_bytes);
@@ -248,11 +279,12 @@ int cover_plan(struct cover *c, int64_t limit_bytes, struct plan *out, struct si
         rc = cover_online(c, limit_bytes, out, r);
     if (!rc && !settled(&p) && c->g->n_ops <= CBC_OPS)
         rc = several_instants(&p);
-    if (!rc && !b->impossible && !settled(&p) && !late(c))
+    const int beaten = !rc && beaten_ns > 0 && b->ns >= beaten_ns;
+    if (!rc && !beaten && !b->impossible && !settled(&p) && !late(c))
         rc = cover_polish(c, limit_bytes, b->ns, out, r);
-    if (!rc && !b->impossible && c->g->n_ops <= EXACT_OPS && !(r->ok && (double)(r->ns - c->g->total_ns) <= b->ns) && !late(c))
+    if (!rc && !beaten && !b->impossible && c->g->n_ops <= EXACT_OPS && !(r->ok && (double)(r->ns - c->g->total_ns) <= b->ns) && !late(c))
         rc = exactly(&p);
     mincut_try_free(&p.t);
     free(p.choice);
-    return rc ? rc : r->ok ? 0 : -ENOSPC;
+    return rc ? rc : beaten ? -ECANCELED : r->ok ? 0 : -ENOSPC;
 }

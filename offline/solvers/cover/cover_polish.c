@@ -9,15 +9,18 @@
 #include "offline/solvers/solver.h"
 
 /* Runs over a good plan, and runs where the bound says that better may be elsewhere (fewer while
- * there is none at all): those start afresh in turn. */
-enum { RUNS = 6, RUNS_FAR = 26, RUNS_NONE = 14, MOVES_MOST = 300000, MOVES_FAR = 60000, MOVES_LEAST = 20000, STARTS = DTR_N_H, LARGE_OPS = 20000 };
+ * there is none at all): those start afresh in turn, and the last of them, where it still says so, longer and hotter. */
+enum { RUNS = 6, RUNS_FAR = 26, RUNS_FURTHER = 46, RUNS_NONE = 14, MOVES_MOST = 300000, MOVES_FAR = 60000, MOVES_LEAST = 20000, STARTS = DTR_N_H, LARGE_OPS = 20000,
+       EXACT_OPS = 40 }; /* up to which schedules are searched exactly afterwards */
 static const double far_off = 0.02; /* of the plan's replays are not accounted for by the bound */
 
 /* Temperatures at which runs over a plan begin, in average replays. */
 static const double warmth[RUNS] = {0.03, 0.1, 0.02, 0.3, 0.05, 0.01};
 static const struct {
     double hot, cold, price_share, soft_share;
-} fresh[] = {{0.15, 0.002, 0.5, 0}, {0.3, 0.003, 0.3, 0.5}, {0.05, 0.001, 0.5, 0}, {0.8, 0.006, 0.3, 0}};
+} fresh[] = {{0.15, 0.002, 0.5, 0}, {0.3, 0.003, 0.3, 0.5}, {0.05, 0.001, 0.5, 0}, {0.8, 0.006, 0.3, 0},
+             {1.5, 0.006, 0, 0},    {3, 0.01, 0, 0},        {0.8, 0.006, 0, 0},    {0.3, 0.003, 0.3, 0.5}};
+enum { FRESH_COOL = 4, FRESH = sizeof fresh / sizeof *fresh };
 
 static int64_t moves(const struct anneal_search *s, int64_t most)
 {
@@ -33,10 +36,9 @@ static int run_from(struct anneal_search *s, int k, const struct anneal_seq *fro
     return rc ? rc : anneal_search_run(s, &run);
 }
 
-static int run_fresh(struct anneal_search *s, int k, double deadline_s)
+static int run_fresh(struct anneal_search *s, int i, int64_t mutations, double deadline_s)
 {
-    const size_t i = (size_t)k % (sizeof fresh / sizeof *fresh);
-    const struct anneal_run run = {.mutations = moves(s, MOVES_FAR), .hot_ns = s->scale_ns * fresh[i].hot,
+    const struct anneal_run run = {.mutations = mutations, .hot_ns = s->scale_ns * fresh[i].hot,
                                    .cold_ns = s->scale_ns * fresh[i].cold, .price_share = fresh[i].price_share,
                                    .soft_share = fresh[i].soft_share, .soft_hot = 0.03, .soft_cold = 0.002,
                                    .deadline_s = deadline_s};
@@ -49,18 +51,21 @@ static int runs(struct cover *c, struct anneal_search *s, double bound_ns, const
 {
     const double enough = bound_ns + 1e-4 * (double)c->g->total_ns;
     int rc = 0;
-    for (int k = 0; k < RUNS_FAR && !rc && !(s->best.n && s->best_ns <= enough); k++) {
+    const int most = c->g->n_ops > EXACT_OPS ? RUNS_FURTHER : RUNS_FAR;
+    for (int k = 0; k < most && !rc && !(s->best.n && s->best_ns <= enough); k++) {
         const int far = !s->best.n || s->best_ns - bound_ns > far_off * s->best_ns;
         if ((k >= RUNS && !far) || (k >= RUNS_NONE && !s->best.n) || (c->deadline_s > 0 && solver_now_s() >= c->deadline_s))
             break;
-        if (k >= RUNS && k % 2)
-            rc = run_fresh(s, k / 2, c->deadline_s);
+        if (k >= RUNS_FAR && k % 4)
+            rc = run_fresh(s, FRESH_COOL + k % (FRESH - FRESH_COOL), moves(s, MOVES_MOST), c->deadline_s);
+        else if (k >= RUNS && k % 2)
+            rc = run_fresh(s, k / 2 % FRESH_COOL, moves(s, MOVES_FAR), c->deadline_s);
         else if (s->best.n)
-            rc = run_from(s, k, &s->best, moves(s, far ? MOVES_FAR : MOVES_MOST), c->deadline_s);
+            rc = run_from(s, k, &s->best, moves(s, far && k < RUNS_FAR ? MOVES_FAR : MOVES_MOST), c->deadline_s);
         else if (n && k % 2)
             rc = run_from(s, k, &rows[k / 2 % n], moves(s, MOVES_FAR), c->deadline_s);
         else
-            rc = run_fresh(s, k / 2, c->deadline_s);
+            rc = run_fresh(s, k / 2 % FRESH_COOL, moves(s, MOVES_FAR), c->deadline_s);
     }
     return rc;
 }

@@ -37,34 +37,44 @@ void ladder_free(struct ladder *l)
     free(l);
 }
 
+/* A percentage in floating point may come out a byte below the fraction: it is to reach its rung all the same, which stands
+ * as much lower. What is proved for the rung is proved for the fraction itself. */
+static int64_t slack_of(const struct ladder *l, int32_t i)
+{
+    return i + 1 < l->n_steps && l->c->g->baseline_peak_bytes > SLACK_FROM ? SLACK : 0;
+}
+
 static int64_t limit_of(const struct ladder *l, int32_t i)
 {
     __extension__ const __int128 peak = l->c->g->baseline_peak_bytes;
-    /* a percentage in floating point may come out a byte below the fraction: it is to reach its rung all the same */
-    const int64_t slack = i + 1 < l->n_steps && peak > SLACK_FROM ? SLACK : 0;
-    return i == l->n_steps ? l->c->g->floor_bytes : (int64_t)(peak * (i + 1) / l->n_steps) - slack;
+    return i == l->n_steps ? l->c->g->floor_bytes : (int64_t)(peak * (i + 1) / l->n_steps) - slack_of(l, i);
 }
+
+static int64_t bound_limit_of(const struct ladder *l, int32_t i) { return limit_of(l, i) + slack_of(l, i); }
 
 /* What is proved for rung i: its own bound, or that of its program if it has been solved. */
 static int bounded(struct ladder *l, int32_t i)
 {
     struct ladder_rung *x = &l->rung[i];
-    const int rc = x->bounded || x->solved ? 0 : cover_bound(l->c, limit_of(l, i), &x->b);
+    const int rc = x->bounded || x->solved ? 0 : cover_bound(l->c, bound_limit_of(l, i), &x->b);
     x->bounded = !rc;
     return rc;
 }
 
 static int late(const struct ladder *l) { return l->c->deadline_s > 0 && solver_now_s() >= l->c->deadline_s; }
 
-static int solve(struct ladder *l, struct cover *c, int32_t i)
+static int solve(struct ladder *l, struct cover *c, int32_t i, double beaten_ns)
 {
     struct ladder_rung *x = &l->rung[i];
     if (x->solved)
         return 0;
-    x->rc = cover_plan(c, limit_of(l, i), &x->plan, &x->r, &x->b);
+    x->rc = cover_plan(c, limit_of(l, i), bound_limit_of(l, i), beaten_ns, &x->plan, &x->r, &x->b);
+    x->bounded = 1;
+    if (x->rc == -ECANCELED) /* not the rung's plan: it is solved when a limit asks that has none better */
+        return 0;
     if (x->rc && x->rc != -ENOSPC)
         return x->rc;
-    /* what a deadline cut short is not the rung's plan: it is solved again when asked for with more time */
+    /* nor what a deadline cut short: it is solved again when asked for with more time */
     x->solved = !late(l);
     return 0;
 }
@@ -83,31 +93,39 @@ static void consider(const struct ladder *l, int32_t i, struct choice *c)
         c->best = i;
 }
 
+/* What the plan at hand spends on replays; 0: there is none. */
+static double replay_ns(const struct ladder *l, const struct choice *c)
+{
+    return c->best < 0 ? 0 : (double)(l->rung[c->best].r.ns - l->c->g->total_ns);
+}
+
 /* The second of two rungs, in a thread of its own. */
 struct second {
     struct ladder *l;
     int32_t i;
+    double beaten_ns;
     int rc;
 };
 
 static void *solve_second(void *arg)
 {
     struct second *s = arg;
-    s->rc = solve(s->l, s->l->other, s->i);
+    s->rc = solve(s->l, s->l->other, s->i, s->beaten_ns);
     return NULL;
 }
 
 /* Rung i, and together with it rung k (-1: none). */
 static int solve_both(struct ladder *l, int32_t i, int32_t k, struct choice *c)
 {
-    struct second s = {.l = l, .i = k};
+    const double beaten_ns = replay_ns(l, c);
+    struct second s = {.l = l, .i = k, .beaten_ns = beaten_ns};
     pthread_t thread;
     if (k >= 0 && !l->other && !(l->other = cover_new(l->c->g)))
         return -ENOMEM;
     if (k >= 0)
         l->other->deadline_s = l->c->deadline_s;
     const int alone = k < 0 || pthread_create(&thread, NULL, solve_second, &s);
-    int rc = solve(l, l->c, i);
+    int rc = solve(l, l->c, i, beaten_ns);
     if (!alone)
         pthread_join(thread, NULL);
     else if (k >= 0)
@@ -123,8 +141,7 @@ static int solve_both(struct ladder *l, int32_t i, int32_t k, struct choice *c)
 /* Nothing at or below rung x beats what is at hand: proved. */
 static int beyond(const struct ladder *l, const struct choice *c, const struct ladder_rung *x)
 {
-    const double replay_ns = c->best < 0 ? 0 : (double)(l->rung[c->best].r.ns - l->c->g->total_ns);
-    return x->b.impossible || (c->best >= 0 && (x->b.ns >= replay_ns || c->bound_ns >= replay_ns));
+    return x->b.impossible || (c->best >= 0 && (x->b.ns >= replay_ns(l, c) || c->bound_ns >= replay_ns(l, c)));
 }
 
 static int is_rung(const struct ladder *l, int32_t i) { return i >= 0 && limit_of(l, i) >= l->c->g->floor_bytes; }
@@ -168,7 +185,7 @@ int ladder_plan(struct ladder *l, int64_t limit_bytes, double deadline_s, struct
         return rc;
     /* the bound of a rung holds at the limit only if it stands there */
     for (int32_t i = 0; i <= l->n_steps; i++)
-        if (l->rung[i].solved && limit_of(l, i) >= limit_bytes && l->rung[i].b.ns > b->ns)
+        if (l->rung[i].bounded && bound_limit_of(l, i) >= limit_bytes && l->rung[i].b.ns > b->ns)
             b->ns = l->rung[i].b.ns;
     return c.best < 0 ? -ENOSPC : plan_copy(out, &l->rung[c.best].plan);
 }
