@@ -68,6 +68,7 @@ help:
 	@echo 'make share      four processes share a device, one is killed each second, for two minutes'
 	@echo 'make fuzz       the readers under libFuzzer, a minute each'
 	@echo 'make moccasin  MOCCASIN'\''s graphs against the literature, as a table'
+	@echo 'make monotone   plans of every trace at limits half a percent apart; make bounds: every solver against the bounds'
 	@echo 'make bench      build/bench.json'
 	@echo 'make pytorch    build/pytorch/bin/python: PyTorch for the simulated GPU (gigabytes; VERSION=2.11.0 another one)'
 	@echo 'make demo-pytorch, test-pytorch  PyTorch under remat on the simulated GPU: a table; the tests'
@@ -223,3 +224,8 @@ share: $(DEPS_STAMP)
 .PHONY: monotone
 monotone: $(B)/remat
 	B=$(abspath $(B)) MONOTONE_STEP=0.5 python3 tests/system/test_monotone.py
+
+# every solver's plans on every trace against the bounds, likewise
+.PHONY: bounds
+bounds: $(B)/remat
+	B=$(abspath $(B)) BOUNDS_TRACES=all BOUNDS_LIMITS=35,50,70,85 BOUNDS_SECONDS=10 python3 tests/system/test_bounds.py

@@ -10,7 +10,7 @@
 
 /* Runs over a good plan, and runs where the bound says that better may be elsewhere (fewer while
  * there is none at all): those start afresh in turn, and the last of them, where it still says so, longer and hotter. */
-enum { RUNS = 6, RUNS_FAR = 26, RUNS_FURTHER = 46, RUNS_NONE = 14, MOVES_MOST = 300000, MOVES_FAR = 60000, MOVES_LEAST = 20000, STARTS = DTR_N_H, LARGE_OPS = 20000,
+enum { RUNS = 6, RUNS_FAR = 26, RUNS_FURTHER = 40, RUNS_NONE = 14, MOVES_MOST = 300000, MOVES_FAR = 60000, MOVES_LEAST = 20000, STARTS = DTR_N_H, LARGE_OPS = 20000,
        EXACT_OPS = 40 }; /* up to which schedules are searched exactly afterwards */
 static const double far_off = 0.02; /* of the plan's replays are not accounted for by the bound */
 
