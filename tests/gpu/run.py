@@ -38,7 +38,8 @@ def parse(argv):
     p.add_argument("--resume", metavar="JSON", help="take what an earlier run finished from its result")
     p.add_argument("--python", help="the Python that has PyTorch (default: this one)")
     p.add_argument("--iters", type=int, help="iterations of the C workloads (16)")
-    p.add_argument("--selftest", action="store_true", help="on the simulated GPU, with no device: facts and workloads")
+    p.add_argument("--selftest", action="store_true", help="on the simulated GPU, with no device: facts and workloads; with "
+                   "--python also what needs PyTorch")
     p.add_argument("--simgpu", metavar="DIR", help="where the simulated driver is (with --selftest)")
     p.add_argument("--tiny", action="store_true", help="toy models, to try the training section without a GPU")
     p.add_argument("--scale", type=int, default=1, help="divide the coverage loop's sizes, to try it without a GPU")

@@ -191,6 +191,15 @@ class Suite:
 
     # ---- running ---------------------------------------------------------------------------------------------
 
+    def _simulated(self, argv):
+        """On the simulated device Python's own libraries stand behind its runtime and BLAS, which `remat run` preloads, also
+        with the policy off: that is what native means there."""
+        if self.python not in argv:
+            return argv
+        at = argv.index(self.python)
+        argv = argv[:at + 1] + [os.path.join(self.here, "suite", "no_cudnn.py")] + argv[at + 1:]
+        return argv if argv[0] == self.remat else [self.remat, "run", "--policy", "off", "--"] + argv
+
     def run(self, name, argv, timeout, env=None, cwd=None):
         """Runs argv for at most `timeout` seconds, its output kept as logs/NAME.{out,err}. The whole process group is
         ended when the time is out. While it runs, device memory is polled."""
@@ -200,6 +209,7 @@ class Suite:
         if self.simulated:
             simgpu = os.path.abspath(self.args.simgpu)
             full.update(LD_LIBRARY_PATH=simgpu, REMAT_SIMGPU="1", SIMGPU_STATS=sim_stats)
+            argv = self._simulated(argv)
             if os.path.exists(sim_stats):
                 os.unlink(sim_stats)
         base = os.path.join(self.logs, re.sub(r"[^A-Za-z0-9._-]+", "-", name))

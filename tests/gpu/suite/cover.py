@@ -13,7 +13,7 @@ def run(suite, budget):
     program = os.path.join(suite.here, "coverage.py")
     truth, trace = os.path.join(suite.work, "truth.json"), os.path.join(suite.work, "coverage.json")
     scale = ["--scale", str(suite.args.scale)] if suite.args.scale != 1 else []
-    r = suite.run("coverage-truth", [suite.python, program, "--truth", truth] + scale, min(30, budget.left()))
+    r = suite.run("coverage-truth", [suite.python, program, "--truth", truth] + scale, min(300 if suite.simulated else 30, budget.left()))
     section["truth"] = {"status": r.status(), "wall_s": round(r.wall_s, 1)}
     if r.status() != "ok":
         section.update(status="no truth", error=r.tail())
@@ -21,7 +21,7 @@ def run(suite, budget):
     suite.save()
     # twelve iterations: boundary, probes, and one recorded with everything learnt
     r = suite.run("coverage-trace", [suite.remat, "trace", "-o", trace, "--", suite.python, program, "--steps", "12"] +
-                  scale, min(60, budget.left()), env={"REMAT_CACHE": os.path.join(suite.work, "coverage-cache")})
+                  scale, min(400 if suite.simulated else 60, budget.left()), env={"REMAT_CACHE": os.path.join(suite.work, "coverage-cache")})
     section["trace"] = {"status": r.status(), "wall_s": round(r.wall_s, 1)}
     base.note_messages(suite.result, "coverage", r.messages())
     suite.keep_trace(trace, "coverage")

@@ -19,7 +19,7 @@ Standard library only. Errors: ValueError with a sentence that says what is wron
 """
 import json
 
-SMALL = 1 << 20
+SMALL = 1 << 20  # at most; half a page where the trace's device has smaller ones (a simulated one may)
 # operators whose schema says "changed in place" although the old contents do not matter
 OVERWRITES = ("copy_", "fill_", "zero_", "bernoulli_", "random_", "normal_", "uniform_", "exponential_")
 INF = float("inf")
@@ -58,11 +58,11 @@ def _touched(op, size_of):
     return (written | read) - {None}, written - {None}
 
 
-def _rotate(ops, touched, truth):
+def _rotate(ops, touched, truth, small):
     """The ops, begun at the cycle's first operator: after an op of another case, the first that touches case 0."""
     sizes_of_case = {}
     for t in truth["tensors"]:
-        if t["bytes"] >= SMALL:
+        if t["bytes"] >= small:
             sizes_of_case.setdefault(t["case"], set()).add(t["bytes"])
     first = sizes_of_case.get(truth["cases"][0], set())
     others = set().union(*(s for c, s in sizes_of_case.items() if c != truth["cases"][0]), set())
@@ -169,10 +169,11 @@ def compare(trace, truth):
                 raise ValueError(f"the {name} has no '{k}'")
     sizes = _Sizes(truth)
     granularity = trace["meta"].get("granularity_bytes", 2 << 20)
+    least = min(SMALL, granularity // 2)
     size_of = {b["id"]: sizes.of(b["bytes"], granularity) for b in trace["buffers"]}
     born = {b["id"]: b["born"] for b in trace["buffers"]}
     touched = [_touched(o, size_of) for o in trace["ops"]]
-    ops, touched = _rotate(trace["ops"], touched, truth)
+    ops, touched = _rotate(trace["ops"], touched, truth, least)
     where = _assign(touched, truth)
 
     cases = {c: {"operators": 0, "kernels": 0, "exact": True, "conservative": [], "missing": [], "extra": [],
@@ -206,7 +207,7 @@ def compare(trace, truth):
         operands = set(op["reads"] + op["writes"] + op["rmw"])
         for kind, listed in (("out", out), ("changed", op["rmw"]), ("in", op["reads"])):
             for t in listed:
-                small = tensors[t]["bytes"] < SMALL
+                small = tensors[t]["bytes"] < least
                 nbytes = tensors[t]["bytes"]
                 label = f"{name}: {tensors[t]['dtype'].replace('torch.', '')}{tensors[t]['shape']}"
                 changed = [b for b in dict.fromkeys([*writes, *rmw]) if size_of[b] == nbytes]
@@ -232,7 +233,7 @@ def compare(trace, truth):
         allowed = set().union(*(who.buffers(t) for t in op["reads"] + op["writes"] + op["rmw"]))
         may_write = set().union(*(who.buffers(t) for t in op["writes"] + op["rmw"]))
         for b in dict.fromkeys([*reads, *writes, *rmw]):
-            if size_of[b] < SMALL:
+            if size_of[b] < least:
                 continue
             if b not in allowed:
                 case["extra"].append(f"{name}: buffer {b} of {size_of[b]} bytes is no operand")

@@ -70,7 +70,10 @@ def run(suite, budget):
         base.note_messages(suite.result, "launch_cost_remat", r.messages())
     # every spied program writes what the spy saw beside its own answer
     spied = [("spy_check", [os.path.join(facts, "spy_check")], 15)]
-    if not suite.simulated:
+    if suite.simulated:
+        if suite.args.python:
+            spied.append(("torch_params", [suite.python, os.path.join(suite.here, "facts", "torch_params.py")], 120))
+    else:
         spied += [("cudart_params", [os.path.join(facts, "cudart_params")], 15),
                   ("cublas_params", [os.path.join(facts, "cublas_params")] + [p for p in [suite.cublas()] if p], 30),
                   ("torch_params", [suite.python, os.path.join(suite.here, "facts", "torch_params.py")], 40)]

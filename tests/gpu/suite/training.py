@@ -96,8 +96,8 @@ def run(suite, budget):
         argv = [suite.python, os.path.join(suite.here, "scripts", f"train_{model}.py"), "--steps", str(STEPS),
                 "--batch", str(batch), "--amp", amp, "--seed", "0", "--json", report_path]
         if suite.args.tiny:
-            argv += ["--tiny", "--batch", "2", "--steps", "4"]
-        timeout, stats, limit = min(max(40, 4 * expected), budget.left()), None, None
+            argv += ["--tiny", "--batch", "2", "--steps", "12" if suite.simulated else "4"]
+        timeout, stats, limit = min(max(300 if suite.simulated else 40, 4 * expected), budget.left()), None, None
         if variant == "native":
             r = suite.run(name, argv, timeout)
         elif variant == "checkpoint":
