@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 20, MIN_PERIOD = 3, LITTLE_PCT = 20 };
+enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 20, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3 };
 
 struct seen_op {
     uint64_t sig, live_bytes;
     uint32_t first, n;
     int from_host;
+    int moves; /* within a buffer, against the op a period before; set while a period is being followed */
 };
 
 struct anchor { /* the last op that had this buffer at this place of this kind of launch */
@@ -23,6 +24,7 @@ struct iter {
     uint64_t n_ops, cap_ops, n_operands, cap_operands, first_op;
     struct anchor *anchors;
     uint64_t period, run; /* the candidate, and how many ops in a row correspond under it */
+    uint64_t n_moves;     /* of the last min(run, period) ops, those that move */
 };
 
 struct iter *iter_new(void)
@@ -47,7 +49,7 @@ void iter_free(struct iter *it)
 
 void iter_reset(struct iter *it, uint64_t first_op)
 {
-    it->n_ops = it->n_operands = it->period = it->run = 0;
+    it->n_ops = it->n_operands = it->period = it->run = it->n_moves = 0;
     it->first_op = first_op;
     memset(it->anchors, 0, ANCHORS * sizeof *it->anchors);
 }
@@ -112,6 +114,21 @@ static uint64_t candidate(struct iter *it, uint64_t at)
     return best;
 }
 
+/* Does the op use a buffer that the earlier one used, at another place within it? */
+static int moves(const struct iter *it, uint64_t early, uint64_t late)
+{
+    const struct seen_op *a = &it->ops[early], *b = &it->ops[late];
+    uint32_t i = 0, j = 0;
+    while (i < a->n && j < b->n) {
+        const struct iter_operand *x = &it->operands[a->first + i], *y = &it->operands[b->first + j];
+        if (x->offset == y->offset && x->serial == y->serial && x->delta != y->delta)
+            return 1;
+        i += x->offset <= y->offset;
+        j += y->offset <= x->offset;
+    }
+    return 0;
+}
+
 int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes,
                   int from_host)
 {
@@ -132,18 +149,20 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
     it->n_operands += n;
 
     uint64_t p = candidate(it, at);
-    if (it->period && correspond(it, at - it->period, at))
-        it->run++;
-    else {
+    if (it->period && correspond(it, at - it->period, at)) {
+        it->n_moves += (uint64_t)(ops[at].moves = moves(it, at - it->period, at));
+        if (it->run++ >= it->period)
+            it->n_moves -= (uint64_t)ops[at - it->period].moves;
+    } else {
         it->period = 0;
-        it->run = 0;
+        it->run = it->n_moves = 0;
         if (p >= MIN_PERIOD && p <= at && correspond(it, at - p, at)) {
             it->period = p;
-            while (it->run < p && p + it->run <= at && correspond(it, at - p - it->run, at - it->run))
-                it->run++;
+            for (; it->run < p && p + it->run <= at && correspond(it, at - p - it->run, at - it->run); it->run++)
+                it->n_moves += (uint64_t)(ops[at - it->run].moves = moves(it, at - p - it->run, at - it->run));
         }
     }
-    if (it->period && it->run >= it->period && live_bytes == ops[at - it->period].live_bytes)
+    if (it->period && it->run >= it->period && live_bytes == ops[at - it->period].live_bytes && it->n_moves * WALK_PART < it->period)
         return (int64_t)it->period;
     return 0;
 }

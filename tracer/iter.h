@@ -4,7 +4,9 @@
  * born since the earlier op, or one born as many ops after the other as the ops are apart: weights repeat, activations
  * are new, a batch fetched ahead is as old as the last one was. The second rule tells the layers of one network from
  * its iterations. The distance p between corresponding ops is the period once p of them in a row correspond and the
- * program holds as much memory as it did p ops ago (a forward pass through equal layers holds more each time).
+ * program holds as much memory as it did p ops ago (a forward pass through equal layers holds more each time). A loop within an
+ * iteration goes through a batch image by image: ops and buffers repeat, but the addresses within the buffers move on. Where they
+ * do in a third of the ops, it is no iteration (a program that takes its batches from one large buffer moves in an op or two).
  *
  * Pure data, no driver. Threads: one owner. Errors: 0 or a negative errno. Cost: a few hash operations an op.
  */
@@ -17,6 +19,7 @@
 struct iter_operand {
     uint64_t serial;   /* the allocation; unique */
     uint64_t birth_op; /* ops that had been fed when it was allocated */
+    uint64_t delta;    /* bytes from the allocation's begin */
     uint32_t offset;   /* of the pointer in the op's arguments; rising within an op */
 };
 

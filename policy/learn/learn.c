@@ -348,6 +348,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
     for (uint32_t i = 0; i < op->n_operands; i++)
         operands[i] = (struct iter_operand){.serial = op->operands[i].slot->serial,
                                             .birth_op = op->operands[i].slot->birth_op,
+                                            .delta = op->operands[i].delta,
                                             .offset = op->operands[i].offset};
     bool from_host = op->kind == OP_COPY && op->copy.kind == ENG_HTOD;
     int64_t p = iter_feed(d->learn->finder, op->sig, operands, op->n_operands, d->live_bytes, from_host);

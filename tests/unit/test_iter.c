@@ -89,6 +89,45 @@ START_TEST(boundary_is_where_least_is_held)
 }
 END_TEST
 
+/* An op of a loop that goes through a batch: the same weight, the same two buffers, `delta` bytes further in. */
+static int64_t walking(uint64_t sig, uint64_t delta)
+{
+    struct iter_operand o[] = {{.serial = WEIGHTS, .offset = 0}, {.serial = WEIGHTS + 1, .delta = delta, .offset = 8},
+                               {.serial = WEIGHTS + 2, .delta = 2 * delta, .offset = 16}};
+    n_fed++;
+    return iter_feed(it, sig, o, 3, 1000, 0);
+}
+
+/* A convolution image by image, as PyTorch does it without cuDNN: broken when "iterations" of three ops were learnt within it */
+START_TEST(a_loop_through_a_batch_is_no_iteration)
+{
+    for (uint64_t image = 0; image < 64; image++) {
+        ck_assert_int_eq(walking(60, image * 512), 0);
+        ck_assert_int_eq(op(61, 0, 1000), 0);
+        ck_assert_int_eq(op(62, WEIGHTS + 3, 1000), 0);
+    }
+}
+END_TEST
+
+/* The iteration around such loops is found; and one that takes each batch from further in a buffer that holds them all */
+START_TEST(iterations_around_loops)
+{
+    int64_t p = 0;
+    for (int step = 0; step < 4 && !p; step++) {
+        p = walking(63, 4096 * (uint64_t)step);
+        for (uint64_t image = 0; image < 16; image++) {
+            int64_t q = walking(60, image * 512), r = op(61, 0, 1000);
+            p = p ? p : q ? q : r;
+        }
+        for (uint64_t k = 0; k < 5; k++) {
+            int64_t q = op(70 + k, WEIGHTS + 10 + k, 1000);
+            p = p ? p : q;
+        }
+    }
+    ck_assert_int_eq(p, 1 + 32 + 5);
+}
+END_TEST
+
 START_TEST(growing_memory_is_no_iteration)
 {
     /* the same weight used the same way again and again, while more and more is held: steps of a recurrent network */
@@ -122,6 +161,8 @@ int main(void)
     tcase_add_test(t, layers_are_no_iteration);
     tcase_add_test(t, boundary_is_where_least_is_held);
     tcase_add_test(t, growing_memory_is_no_iteration);
+    tcase_add_test(t, a_loop_through_a_batch_is_no_iteration);
+    tcase_add_test(t, iterations_around_loops);
     tcase_add_test(t, recovers_after_an_odd_step);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
