@@ -3,6 +3,7 @@
 #include "policy/learn/aside.h"
 #include "policy/learn/learn.h"
 #include "policy/plan/verify.h"
+#include "policy/plan/unmapped.h"
 #include "policy/process/planner.h"
 #include "policy/share/share.h"
 
@@ -434,7 +435,7 @@ static int outside_drv(struct device *d, struct rt_op *op)
     return r;
 }
 
-int campaign_op_drv(struct device *d, struct rt_op *op)
+static int decide_drv(struct device *d, struct rt_op *op)
 {
     if (d->ex->code)
         return d->ex->code;
@@ -458,4 +459,12 @@ int campaign_op_drv(struct device *d, struct rt_op *op)
         return step == LEARN_NOT_RUN ? outside_drv(d, op) : r;
     }
     return outside_drv(d, op);
+}
+
+int campaign_op_drv(struct device *d, struct rt_op *op)
+{
+    int r = decide_drv(d, op);
+    if (unmapped_on(d) && r == CUDA_SUCCESS)
+        r = unmapped_look_drv(d, op_name(op), op->stream);
+    return r;
 }

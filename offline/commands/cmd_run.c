@@ -14,6 +14,7 @@ int cmd_run(int argc, char **argv)
         {"trace-out", &s.trace_out},
         {"host-swap", &s.host_swap},
         {"verify", &s.verify},
+        {"rehearse", &s.rehearse},
         {"stats", &s.stats},
         {"group", &s.group},
         {"group-limit", &s.group_limit},

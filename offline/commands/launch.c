@@ -447,6 +447,7 @@ static int set_all(const struct launch_settings *s)
 {
     static const char *const policies[] = {"auto", "plan", "dtr", "swap", "off", NULL};
     static const char *const verifies[] = {"off", "sample", "always", NULL};
+    static const char *const rehearsals[] = {"mapped", "unmapped", NULL};
     int rc = set_limit(s->limit);
     if (!rc)
         rc = set_group(s);
@@ -454,6 +455,8 @@ static int set_all(const struct launch_settings *s)
         rc = set_word("policy", "REMAT_POLICY", s->trace ? "off" : s->policy, policies, "auto, plan, dtr, swap, off");
     if (!rc)
         rc = set_word("verify", "REMAT_VERIFY", s->verify, verifies, "off, sample, always");
+    if (!rc)
+        rc = set_word("rehearse", "REMAT_REHEARSE", s->rehearse, rehearsals, "mapped, unmapped");
     if (!rc)
         rc = set_host_swap(s->host_swap);
     if (!rc)

@@ -110,20 +110,6 @@ static int32_t buf_of(struct device *d, struct slot *s)
     return s->rec_buf = b;
 }
 
-static const char *name_of(const struct rt_op *op)
-{
-    switch (op->kind) {
-    case OP_KERNEL:
-        return op->func->name;
-    case OP_MEMSET:
-        return "memset";
-    case OP_COPY:
-        return op->copy.kind == ENG_HTOD ? "copy_htod" : op->copy.kind == ENG_DTOH ? "copy_dtoh" : "copy_dtod";
-    default:
-        return op->other_name;
-    }
-}
-
 /* Which words point at the buffer they pointed at one and two iterations ago, or at the one that took its place. */
 static void mark_regular(struct device *d, struct rt_op *op)
 {
@@ -142,7 +128,7 @@ static void mark_regular(struct device *d, struct rt_op *op)
 static int probe_record(struct device *d, const struct rt_op *op, const struct probe_result *res, uint64_t live)
 {
     struct rec_range defined[BLANK_MAX + 1];
-    int i = record_op(&d->ex->rec, op->sig, name_of(op), res->why_opaque, live);
+    int i = record_op(&d->ex->rec, op->sig, op_name(op), res->why_opaque, live);
     if (i < 0)
         return i;
     d->ex->rec.ops[i].ns = res->ns;

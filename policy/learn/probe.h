@@ -12,7 +12,8 @@
  * What this cannot see, and what happens then:
  *   reads that no argument shows     addresses in memory are looked for (a kernel that wrote some, a copy from the host): what they
  *                                    point at stays in memory. Where an address is made of numbers, nothing is seen; there a
- *                                    wrong value is found by the comparing that goes on for as long as a plan is in force
+ *                                    wrong value is found only if it gets into a rebuilt one (comparing goes on for as long as
+ *                                    a plan is in force); `--rehearse unmapped` makes such a kernel fault (plan/unmapped.h)
  *   tensor maps                      in a launch's arguments they are operands (op/tensor_map.h), though never given scratch in place of
  *                                    what they describe; one that lies in device memory keeps that where it is
  *   memory of the host, peers        a kernel that has such an address among its arguments runs once, and is never replayed

@@ -7,7 +7,7 @@
  * Nothing waits without bound: an op may wait for a call that the program has not made yet (a flag in memory, another stream).
  * trial_settle() says -ETIMEDOUT then, and the op is left alone.
  *
- * Used by probe.c and words.c only. Threads: under the engine's mutex. Errors: 0 or a negative errno.
+ * Used by probe.c and words.c only (and trial_settle() by plan/unmapped.c). Threads: under the engine's mutex. Errors: 0 or a negative errno.
  */
 #ifndef REMAT_POLICY_TRIAL_H
 #define REMAT_POLICY_TRIAL_H

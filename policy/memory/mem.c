@@ -679,6 +679,9 @@ void mem_unback(struct device *d, struct slot *s, enum slot_state state)
         }
         fence_merge(d, &s->stale, &next);
         s->ready = s->unseen = s->users = (struct fence){0};
+        if (d->cfg->rehearse_unmapped && d->mode != MODE_ENFORCE && s->live && state != SLOT_EMPTY)
+            for (uint32_t p = 0; p < s->n_pages && !slot_unmap_page(d, s, p); p++) /* see plan/unmapped.h */
+                ;
     }
     s->state = (uint8_t)state;
 }

@@ -173,6 +173,20 @@ void op_from_other(struct device *d, const char *name, CUstream stream, const st
         add_operand(d, op, touch[i].ptr, i * 8, touch[i].mode & ENG_WRITE ? REC_RMW : REC_READ);
 }
 
+const char *op_name(const struct rt_op *op)
+{
+    switch (op->kind) {
+    case OP_KERNEL:
+        return op->func->name;
+    case OP_MEMSET:
+        return "memset";
+    case OP_COPY:
+        return op->copy.kind == ENG_HTOD ? "copy_htod" : op->copy.kind == ENG_DTOH ? "copy_dtoh" : "copy_dtod";
+    default:
+        return op->other_name;
+    }
+}
+
 bool op_repeatable(const struct rt_op *op)
 {
     return (op->kind == OP_KERNEL && !op->cooperative) || op->kind == OP_MEMSET ||

@@ -84,6 +84,8 @@ int op_pass_copy_drv(const struct drv *drv, const struct eng_copy *c);
 /* As a replay: without programmatic dependent launch, `args` in place of op->args. */
 int op_replay_drv(struct device *d, const struct rt_op *op, unsigned char *args);
 
+/* The kernel's name, or what the other kinds are called. */
+const char *op_name(const struct rt_op *op);
 /* The op may run again with the same arguments (kernels, memsets, device copies; not cooperative launches). */
 bool op_repeatable(const struct rt_op *op);
 /* A copy of op with memory of its own; `dst` may hold an earlier capture, whose memory is reused. 0 or -ENOMEM. */

@@ -1,4 +1,5 @@
 /* The steps of a plan: replay, drop, offload, release, fetch; and what the recorded iteration frees. */
+#include "policy/plan/unmapped.h"
 #include "policy/plan/verify.h"
 
 #include <errno.h>
@@ -151,6 +152,8 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
         }
     }
     int r = op_replay_drv(d, &op, redirected ? args : NULL);
+    if (r == CUDA_SUCCESS && unmapped_on(d))
+        r = d->ex->code = unmapped_look_drv(d, o->name, op.stream);
     if (r != CUDA_SUCCESS)
         return -EIO;
     d->st.replays++;

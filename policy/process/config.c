@@ -99,6 +99,13 @@ static int read_words(struct config *c, char *err, size_t err_bytes)
         }
         c->verify = (enum config_verify)i;
     }
+    if ((v = env("REMAT_REHEARSE"))) {
+        if (strcmp(v, "mapped") != 0 && strcmp(v, "unmapped") != 0) {
+            snprintf(err, err_bytes, "REMAT_REHEARSE='%s' is neither mapped nor unmapped", v);
+            return -EINVAL;
+        }
+        c->rehearse_unmapped = strcmp(v, "unmapped") == 0;
+    }
     if ((v = env("REMAT_MODE"))) {
         if (strcmp(v, "run") != 0 && strcmp(v, "trace") != 0) {
             snprintf(err, err_bytes, "REMAT_MODE='%s' is neither run nor trace", v);

@@ -12,6 +12,7 @@
  *   REMAT_LOG         see policy/process/log.h                          REMAT_DISABLE     1: the doors stay shut
  *   REMAT_GROUP       the group whose limit this is part of     REMAT_GROUP_LIMIT SIZE, or PCT of the device's memory
  *   REMAT_GUARANTEE   SIZE of it that is always to be had       REMAT_GROUP_DIR   see policy/share/ledger.h
+ *   REMAT_REHEARSE    mapped | unmapped
  *   REMAT_STATUS_DIR  see policy/process/status.h
  */
 #ifndef REMAT_POLICY_CONFIG_H
@@ -35,6 +36,7 @@ struct config {
     uint64_t guarantee_bytes;   /* where guarantee_given */
     bool guarantee_given;
     uint64_t host_swap_bytes; /* 0: the engine's default */
+    bool rehearse_unmapped;   /* until a plan is in force, evicted memory is unmapped (plan/unmapped.h) */
     bool trace_mode;          /* learn and record only: nothing is evicted but to hold the limit, if there is one */
     int trace_iterations;     /* at least 1: recorded before learning stops; the program itself runs to its end */
     /* absolute or relative paths as given; "" when not given */

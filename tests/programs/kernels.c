@@ -145,6 +145,23 @@ static void k_point(const simgpu_launch *l, void *const *params)
         list[k] = base + (uint64_t)k * stride;
 }
 
+/* an address in device memory that nobody can tell for one; another kernel goes there */
+enum { HIDE_BITS = 21 };
+static void k_hide(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    uint64_t p = P(1, uint64_t);
+    *(uint64_t *)PTR(0) = p << HIDE_BITS | p >> (64 - HIDE_BITS);
+}
+static void k_seek(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    uint64_t p = *(uint64_t *)PTR(1);
+    u32 *out = PTR(0), n = P(2, u32), *in = (u32 *)(uintptr_t)(p >> HIDE_BITS | p << (64 - HIDE_BITS));
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + 3);
+}
+
 /* a counter in device memory decides */
 static void k_count(const simgpu_launch *l, void *const *params)
 {
@@ -365,6 +382,8 @@ static const simgpu_kernel kernels[] = {
     ROW("tensor_far", 2, k_tensor_far, NULL, 8, 8),
     ROW("table_set", 2, k_table_set, NULL, 8, 4),
     ROW("table_use", 3, k_table_use, c_table, 8, 8, 4),
+    ROW("hide", 2, k_hide, NULL, 8, 8),
+    ROW("seek", 3, k_seek, NULL, 8, 8, 4),
     ROW("sum", 3, k_sum, NULL, 8, 8, 4),
 };
 __attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {SIMGPU_ABI, sizeof kernels / sizeof *kernels, kernels};

@@ -13,6 +13,7 @@
  *   map        inputs and outputs are given as tensor maps
  *   mapshape   so; from iteration 12 on one of them has another shape, and the launch changes its input
  *   farmap     tensor maps that were copied to device memory
+ *   seek       a kernel reads a tensor whose address lies in memory, scrambled: no argument shows it
  *   table      a kernel keeps a table in its module, others read it
  *   rare       an output that is written for certain data only
  */
@@ -22,7 +23,7 @@
 enum { LAYERS = 12, WORDS = 131072 };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word;
 static CUstream stream, other;
 static uint32_t *host_word;
@@ -117,6 +118,8 @@ static void layer(int i, int iter)
         mapped_layer(i, iter);
     else if (is("farmap") && i % 4 == 1)
         far_layer(i);
+    else if (is("seek") && i == 9)
+        LAUNCH(f_seek, stream, &act[i + 1], &seen, &n);
     else if (is("table") && i % 4 == 1) {
         uint32_t v = (uint32_t)i;
         LAUNCH(f_table_set, stream, &weight[i], &v);
@@ -188,6 +191,8 @@ static uint64_t train(int iter)
         layer(i, iter);
         if (i == 5 && (is("await") || is("value")))
             wait_for_later();
+        if (i == 1 && is("seek"))
+            LAUNCH(f_hide, stream, &seen, &act[1]);
         if (i == 5 && is("capture") && iter >= 2 && iter < 6)
             capture();
     }
@@ -237,6 +242,8 @@ int main(int argc, char **argv)
     f_tensor_far = kernel(m, "tensor_far");
     f_table_set = kernel(m, "table_set");
     f_table_use = kernel(m, "table_use");
+    f_hide = kernel(m, "hide");
+    f_seek = kernel(m, "seek");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
