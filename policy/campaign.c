@@ -151,6 +151,7 @@ static void put_in_force(struct device *d)
 
 static void start_planner(struct device *d)
 {
+    d->ex->rec.host_bytes_per_s = swap_bytes_per_s(d);
     int r = planner_start(d, &d->ex->rec, d->campaign->budget_bytes, d->campaign->with_copies);
     if (r) {
         log_say(SAY_WARN, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));

@@ -262,6 +262,8 @@ void swap_host_put(struct device *d, struct host_block *b);
 int swap_copy_out(struct device *d, struct slot *s);
 int swap_copy_in(struct device *d, struct slot *s);
 void swap_discard(struct device *d, struct slot *s); /* forget the host copy */
+/* Host bytes a second, measured on copies of before the plan: the slower direction. 0: none was long enough. */
+uint64_t swap_bytes_per_s(struct device *d);
 /* Evicts least recently used slots until `n` chunks are free or nothing can move. */
 void swap_evict_for(struct device *d, uint64_t n_chunks);
 

@@ -287,6 +287,7 @@ int learn_finish(struct device *d)
     ex->boundary_live_bytes = ex->rec.n_ops ? ex->rec.ops[0].live_bytes : 0;
     ex->rec.model = command_line();
     if (learn_wants_trace(d)) {
+        ex->rec.host_bytes_per_s = swap_bytes_per_s(d);
         int r = record_write(&ex->rec, d->cfg->trace_out, 1);
         if (r)
             log_say(SAY_WARN, "cannot write the trace %s: %s", d->cfg->trace_out, strerror(-r));

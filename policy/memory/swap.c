@@ -8,8 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How fast copies in one direction are: one at a time is measured, between two events. */
+struct meter {
+    CUevent from, to;
+    uint64_t bytes;    /* of the copy that is measured; 0: none */
+    bool begun;        /* `from` is recorded, `to` is not yet */
+    double all_bytes, all_ns;
+};
+
 struct swap {
     struct host_block *cached; /* blocks that hold nothing, any size */
+    struct meter out, in;
 };
 
 /* Pinned host memory is one thing for all devices of the process. */
@@ -44,6 +53,54 @@ int swap_init(struct device *d)
         return -ENOMEM;
     look_again(d);
     return 0;
+}
+
+/* ---- how fast copies are ---------------------------------------------------------------------------------------------- */
+
+static void meter_read(struct device *d, struct meter *m)
+{
+    float ms = 0;
+    if (!m->bytes || m->begun || d->drv->cuEventQuery(m->to) != CUDA_SUCCESS)
+        return;
+    if (d->drv->cuEventElapsedTime(&ms, m->from, m->to) == CUDA_SUCCESS && ms > 0) {
+        m->all_bytes += (double)m->bytes;
+        m->all_ns += ms * 1e6;
+    }
+    m->bytes = 0;
+}
+
+/* Before a copy is queued on stream t. Only while nothing is learnt or planned: a steady iteration makes no call for it. */
+static void meter_begin(struct device *d, struct meter *m, unsigned t, uint64_t bytes)
+{
+    enum { LEAST_BYTES = 64 << 10 }; /* of shorter ones the beginning is measured, not the copy */
+    if (d->mode != MODE_OBSERVE || bytes < LEAST_BYTES || !d->drv->cuEventElapsedTime)
+        return;
+    meter_read(d, m);
+    if (m->bytes || (!m->from && d->drv->cuEventCreate(&m->from, 0) != CUDA_SUCCESS) ||
+        (!m->to && d->drv->cuEventCreate(&m->to, 0) != CUDA_SUCCESS) || d->drv->cuEventRecord(m->from, d->stream[t]) != CUDA_SUCCESS)
+        return;
+    m->bytes = bytes;
+    m->begun = true;
+}
+
+static void meter_end(struct device *d, struct meter *m, unsigned t, bool queued)
+{
+    if (m->begun && (!queued || d->drv->cuEventRecord(m->to, d->stream[t]) != CUDA_SUCCESS))
+        m->bytes = 0;
+    m->begun = false;
+}
+
+uint64_t swap_bytes_per_s(struct device *d)
+{
+    struct meter *const meters[] = {&d->swap->out, &d->swap->in};
+    double least = 0;
+    for (int i = 0; i < 2; i++) {
+        meter_read(d, meters[i]);
+        double rate = meters[i]->all_ns > 0 ? meters[i]->all_bytes / meters[i]->all_ns * 1e9 : 0;
+        if (rate > 0 && (!least || rate < least))
+            least = rate;
+    }
+    return (uint64_t)least;
 }
 
 int swap_host_wait(struct device *d, struct host_block *b)
@@ -105,7 +162,13 @@ int swap_copy_out(struct device *d, struct slot *s)
     if (!b)
         return -ENOMEM;
     int r = fence_wait(d, STREAM_OUT, &b->busy), r2 = fence_wait(d, STREAM_OUT, &s->ready), r3 = fence_wait(d, STREAM_OUT, &s->users);
-    if (r || r2 || r3 || d->drv->cuMemcpyDtoHAsync_v2(b->p, s->va, s->bytes, d->stream[STREAM_OUT]) != CUDA_SUCCESS) {
+    bool queued = false;
+    if (!r && !r2 && !r3) {
+        meter_begin(d, &d->swap->out, STREAM_OUT, s->bytes);
+        queued = d->drv->cuMemcpyDtoHAsync_v2(b->p, s->va, s->bytes, d->stream[STREAM_OUT]) == CUDA_SUCCESS;
+        meter_end(d, &d->swap->out, STREAM_OUT, queued);
+    }
+    if (!queued) {
         swap_host_put(d, b);
         return -EIO;
     }
@@ -126,8 +189,13 @@ int swap_copy_in(struct device *d, struct slot *s)
     int r = mem_back(d, s);
     if (r)
         return r;
-    if ((r = fence_wait(d, STREAM_IN, &s->ready)) || (r = fence_wait(d, STREAM_IN, &b->busy)) ||
-        d->drv->cuMemcpyHtoDAsync_v2(s->va, b->p, s->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS) {
+    bool queued = false;
+    if (!(r = fence_wait(d, STREAM_IN, &s->ready)) && !(r = fence_wait(d, STREAM_IN, &b->busy))) {
+        meter_begin(d, &d->swap->in, STREAM_IN, s->bytes);
+        queued = d->drv->cuMemcpyHtoDAsync_v2(s->va, b->p, s->bytes, d->stream[STREAM_IN]) == CUDA_SUCCESS;
+        meter_end(d, &d->swap->in, STREAM_IN, queued);
+    }
+    if (!queued) {
         mem_unback(d, s, SLOT_HOST);
         return r ? r : -EIO;
     }

@@ -133,6 +133,15 @@ def copies_where_recomputing_fails(c, tmp):
         c.ok((r.stats.get("iterations_enforced", 0) > 0) == enforced, policy + ": a plan with copies", str(r.stats) + r.err[-300:])
 
 
+def bandwidth_is_measured(c, tmp):
+    """The planner is told how fast this machine's copies are."""
+    for want in (1e9, 40e9):
+        trace = os.path.join(tmp, "trace-%g.json" % want)
+        r = harness.run(["mlp", "--iters", "8"], ["--limit", "60M", "--policy", "plan", "--trace-out", trace], {"SIMGPU_HOST_BW": "%g" % want}, PATIENCE)
+        got = load(trace).get("meta", {}).get("host_bytes_per_s", 0)
+        c.ok(r.rc == 0 and 0.8 * want < got < 1.05 * want, "copies at %g bytes a second" % want, "%s %s" % (got, r.err[-300:]))
+
+
 def main():
     if not os.path.exists(LEAVE):
         print("no simulated GPU built")
@@ -145,6 +154,7 @@ def main():
         same_end(c, tmp)
         kept_file(c, tmp)
         copies_where_recomputing_fails(c, tmp)
+        bandwidth_is_measured(c, tmp)
     return c.end()
 
 

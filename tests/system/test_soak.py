@@ -23,6 +23,7 @@ PAIRS = {  # what is held: made, given back
     "modules": (("cuModuleLoad", "cuModuleLoadData"), ("cuModuleUnload",)),
 }
 # By how much the last quarter may exceed what came before. Swapping maps and unmaps all the time: no number of mappings is exact.
+PROGRAM = "gpt"
 ROOM = {"resident KiB": 1536, "address space KiB": 1024, "mappings": 24, "device mappings": 16}
 
 
@@ -32,7 +33,7 @@ def program_of(pid):
         try:
             with open("/proc/%d/stat" % p) as f:
                 name, rest = f.read().rsplit(")", 1)
-            if name.split("(", 1)[1] == "gpt_short" and (p == pid or int(rest.split()[1]) == pid):
+            if name.split("(", 1)[1] == PROGRAM and (p == pid or int(rest.split()[1]) == pid):
                 return p
         except (OSError, ValueError):
             pass
@@ -59,7 +60,7 @@ def sample(pid, device):
 
 
 def soak(c, policy, iterations):
-    args = ["gpt_short", "--iters", str(iterations), "--batch", "8", "--layers", "2", "--print-loss", "--checksum"]
+    args = [PROGRAM, "--iters", str(iterations), "--batch", "8", "--layers", "2", "--print-loss", "--checksum"]
     env = {"SIMGPU_GRANULARITY": "16384"}
     native = harness.run(args, env=env, timeout=3000)
     if not c.ok(native.rc == 0 and native.device, "natively", native.err[-300:]):
@@ -110,7 +111,7 @@ def soak(c, policy, iterations):
 
 
 def main():
-    if not os.path.exists(os.path.join(harness.B, "workloads", "gpt_short")):
+    if not os.path.exists(os.path.join(harness.B, "workloads", PROGRAM)):
         print("no simulated GPU built")
         return 77
     if os.environ.get("SAN"):
