@@ -195,6 +195,8 @@ void mem_slot_freed_on(struct device *d, struct slot *s, unsigned t);
 /* Puts memory behind an EMPTY / LOST / HOST slot, evicting others if it must. The content is undefined; s->ready says when it
  * may be touched. -ENOMEM: nothing more can move. */
 FENCE_MUST_USE int mem_back(struct device *d, struct slot *s);
+/* Memory can be put behind it later as well as now: others would have to go to the host first, and there is room for them. */
+bool mem_can_wait(struct device *d, const struct slot *s);
 /* Takes the memory away; the content is gone or elsewhere. `state`: what it is now. Its chunks carry its fences on. */
 void mem_unback(struct device *d, struct slot *s, enum slot_state state);
 /* At least `bytes` of physical room for something that is not ours (evicts, releases chunks). 0 or -ENOMEM. */
@@ -264,6 +266,10 @@ int swap_copy_in(struct device *d, struct slot *s);
 void swap_discard(struct device *d, struct slot *s); /* forget the host copy */
 /* Host bytes a second, measured on copies of before the plan: the slower direction. 0: none was long enough. */
 uint64_t swap_bytes_per_s(struct device *d);
+/* Whether it can be evicted: in memory, not pinned, not needed by the op at hand. */
+bool swap_may_go(const struct device *d, const struct slot *s);
+/* Pinned host memory that may still be taken. */
+uint64_t swap_room_bytes(const struct device *d);
 /* Evicts least recently used slots until `n` chunks are free or nothing can move. */
 void swap_evict_for(struct device *d, uint64_t n_chunks);
 

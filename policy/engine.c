@@ -241,7 +241,8 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
             return -ENOMEM;
     }
     s->mark = ++d->mark;
-    if (!planned && s->kind == SLOT_LARGE && mem_back(d, s)) {
+    /* What must first be moved out of the way moves when the memory is touched: some is allocated and never used. */
+    if (!planned && s->kind == SLOT_LARGE && !mem_can_wait(d, s) && mem_back(d, s)) {
         mem_slot_free(d, s);
         return -ENOMEM;
     }

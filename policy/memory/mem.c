@@ -625,6 +625,18 @@ static void chunk_take_for(struct device *d, int32_t c, const struct slot *s, ui
     d->chunks[c].page = page;
 }
 
+bool mem_can_wait(struct device *d, const struct slot *s)
+{
+    uint64_t have = d->n_free_chunks, most = mem_max_chunks(d), made = d->n_chunks - d->n_gone;
+    have += most > made ? most - made : 0;
+    if (have >= s->n_pages || d->share || swap_room_bytes(d) < (uint64_t)s->n_pages << d->shift)
+        return false;
+    for (uint32_t i = 0; i < d->n_slots && have < s->n_pages; i++)
+        if (swap_may_go(d, &d->slots[i]))
+            have += d->slots[i].n_pages;
+    return have >= s->n_pages;
+}
+
 int mem_back(struct device *d, struct slot *s)
 {
     if (s->state == SLOT_RESIDENT || s->kind != SLOT_LARGE)

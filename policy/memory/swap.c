@@ -233,13 +233,23 @@ int swap_in(struct device *d, struct slot *s)
     return r;
 }
 
+bool swap_may_go(const struct device *d, const struct slot *s)
+{
+    return s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && !s->pins && s->mark != d->mark;
+}
+
+uint64_t swap_room_bytes(const struct device *d)
+{
+    return d->host_limit_bytes > pinned.bytes ? d->host_limit_bytes - pinned.bytes : 0;
+}
+
 /* Least recently used first; memory that holds nothing yet before all others. */
 static struct slot *victim(struct device *d)
 {
     struct slot *best = NULL;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct slot *s = &d->slots[i];
-        if (s->kind != SLOT_LARGE || s->state != SLOT_RESIDENT || s->pins || s->mark == d->mark)
+        if (!swap_may_go(d, s))
             continue;
         if (!best || (!s->written && best->written) || (s->written == best->written && s->use_tick < best->use_tick))
             best = s;

@@ -142,6 +142,19 @@ def bandwidth_is_measured(c, tmp):
         c.ok(r.rc == 0 and 0.8 * want < got < 1.05 * want, "copies at %g bytes a second" % want, "%s %s" % (got, r.err[-300:]))
 
 
+# ---- memory that nobody touches ------------------------------------------------------------------------------------------
+
+def untouched(c):
+    """Allocations that no op touches take the place of nothing; one that is touched late gets its memory then."""
+    program = os.path.join(harness.B, "programs", "untouched")
+    for env, swaps in (({}, 0), ({"UNTOUCHED_LATE": "1"}, None)):
+        native = harness.run([program], env=dict(env, SIMGPU_GRANULARITY="65536"))
+        r = harness.run([program], ["--limit", "9M" if env else "7M", "--policy", "swap"], dict(env, SIMGPU_GRANULARITY="65536"))
+        c.ok(native.rc == r.rc == 0 and native.out == r.out, "untouched %s: output" % env, "%d %s" % (r.rc, r.err[-300:]))
+        if swaps is not None:
+            c.ok(r.stats.get("swaps_out") == swaps and r.stats.get("limit_bytes") == 7 << 20, "untouched: nothing is moved", str(r.stats))
+
+
 def main():
     if not os.path.exists(LEAVE):
         print("no simulated GPU built")
@@ -155,6 +168,7 @@ def main():
         kept_file(c, tmp)
         copies_where_recomputing_fails(c, tmp)
         bandwidth_is_measured(c, tmp)
+        untouched(c)
     return c.end()
 
 
