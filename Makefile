@@ -29,7 +29,9 @@ REMAT_SHARED ?= $(wildcard $(abspath ../shared))
 export REMAT_SHARED
 
 REMAT_VERSION := 0.1.0
-CPPDEFS := -DREMAT_VERSION='"$(REMAT_VERSION)"'
+# the file of maxima, remat.conf(5); fixed here, so that no variable moves it
+CONF    ?= /etc/remat.conf
+CPPDEFS := -DREMAT_VERSION='"$(REMAT_VERSION)"' -DREMAT_CONF='"$(CONF)"'
 
 .DEFAULT_GOAL := all
 # V=1 shows the commands
@@ -40,7 +42,7 @@ ALL_TARGETS :=
 
 # ---- what a fresh Debian machine needs ------------------------------------------------------------------
 DEB_PACKAGES := gcc make pkg-config libjansson-dev uthash-dev check coinor-libcbc-dev \
-                libsqlite3-dev python3 clang glpk-utils libzstd-dev libopenblas-serial-dev libiberty-dev libunwind8
+                libsqlite3-dev python3 clang glpk-utils libzstd-dev libopenblas-serial-dev libiberty-dev python3-yaml python3-prometheus-client libunwind8
 DEPS_STAMP := $(B)/.deps
 
 $(DEPS_STAMP):
@@ -83,8 +85,8 @@ TRACER_SRC  := $(filter-out tracer/effects/sim_module.c,$(call ROOMS,tracer))
 POLICY_SRC  := $(call ROOMS,policy)
 PRELOAD_SRC := $(call ROOMS,preload)
 OFFLINE_SRC := $(call ROOMS,offline)
-# what the command line tool shares with the library: how files are written, the ledgers of groups
-CLI_SRC     := $(OFFLINE_SRC) tracer/output.c policy/share/ledger.c policy/share/ledger_sums.c
+# what the command line tool shares with the library: how files are written, what the machine allows, the ledgers of groups
+CLI_SRC     := $(OFFLINE_SRC) tracer/output.c $(wildcard tracer/machine/*.c) policy/share/ledger.c policy/share/ledger_sums.c
 # the readers that the preloaded library shares with the command line tool
 SHARED_SRC  := $(wildcard offline/model/plan_file.c offline/model/json_read.c)
 

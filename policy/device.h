@@ -102,8 +102,9 @@ struct rt_op;
 struct device {
     const struct drv *drv;
     const struct config *cfg;
-    struct status_page *status;
+    struct status_device *status; /* NULL: nobody is told */
     bool ready;   /* set up */
+    bool barred;  /* could not be set up where a maximum holds: it allocates nothing */
     bool gone;    /* its context was destroyed: only what is told at exit is left */
     bool primary; /* the first device of the process: it records traces */
     CUmemoryPool current_pool; /* of allocations that name none; NULL: to be asked for */
@@ -117,6 +118,7 @@ struct device {
     CUdeviceptr base;
     uint64_t reserve_bytes, gran, limit_bytes, device_bytes;
     uint64_t plan_limit_bytes; /* what a plan may count on: limit_bytes, in a group perhaps less */
+    uint64_t ceiling_bytes; /* >= limit_bytes, which device_borrow() raises up to here: a soft limit is aimed at */
     unsigned shift;
     uint64_t next_page, n_va_pages;
     uint32_t *page_slot; /* id + 1 of the slot (or of the arena, with PAGE_ARENA) at each page; 0: none */
@@ -169,6 +171,8 @@ static inline unsigned long long rt_mib(uint64_t bytes) { return (unsigned long 
 
 /* What is going on, in a word (DESIGN: observe, probe, plan, rehearse, enforce, swap). */
 const char *device_mode_name(const struct device *d, enum rt_mode m);
+/* Nothing more can move: a soft limit gives way, for `bytes` and a little more. False: it is hard, or all is taken. */
+bool device_borrow(struct device *d, uint64_t bytes);
 /* What a driver's result code is called. */
 const char *rt_code_name(struct device *d, int code);
 

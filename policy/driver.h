@@ -12,6 +12,7 @@
 #include "preload/cuda_abi.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* DRV(name): the entry is declared with that very name in cuda_abi.h. */
 #define DRV_REQUIRED(DRV)                                                                                              \
@@ -31,13 +32,16 @@
 #define DRV_OPTIONAL(DRV)                                                                                              \
     DRV(cuLaunchKernelEx) DRV(cuFuncGetParamInfo) DRV(cuKernelGetParamInfo) DRV(cuFuncGetName) DRV(cuKernelGetName)    \
     DRV(cuModuleLoad) DRV(cuEventElapsedTime) DRV(cuGetErrorName) DRV(cuDriverGetVersion)                                   \
-    DRV(cuDeviceGetUuid) DRV(cuDeviceGetUuid_v2) DRV(cuDeviceGetMemPool)
+    DRV(cuDeviceGetUuid) DRV(cuDeviceGetUuid_v2) DRV(cuDeviceGetMemPool) DRV(cuDeviceGetPCIBusId)
 
 struct drv {
 #define DRV_FIELD(name) __typeof__(&name) name;
     DRV_REQUIRED(DRV_FIELD)
     DRV_OPTIONAL(DRV_FIELD)
 #undef DRV_FIELD
+    /* Not the driver's own: the memory limits that NVML knows for the cgroup at this path, on the device of this PCI address. hard
+     * UINT64_MAX, soft 0: none. 0, or a negative errno: nothing is known. NULL: there is nobody to ask. */
+    int (*nvml_limits)(const char *pci, const char *cgroup, uint64_t *soft_bytes, uint64_t *hard_bytes, uint64_t *used_bytes);
 };
 
 /* True when every DRV_REQUIRED entry is there; else *missing names the first that is not. */

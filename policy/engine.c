@@ -5,9 +5,11 @@
  *                                           -> run_plain_drv  everything else
  */
 #include "policy/campaign.h"
+#include "policy/engine_own.h"
 #include "policy/learn/learn.h"
 #include "policy/op/tensor_map.h"
 #include "policy/plan/exec.h"
+#include "policy/process/limits.h"
 #include "policy/process/planner.h"
 #include "policy/share/share.h"
 
@@ -17,24 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The process. Devices are set up by the first call that needs one, and stay. */
-enum {
-    MAX_DEVICES = 64,
-    LAUNCHES_BETWEEN = 256 /* two looks at whether the statistics are due; copies and allocations look as well */
-};
-static struct {
-    const struct drv *drv;
-    struct config cfg;
-    struct status_page *status;
-    struct device *dev[MAX_DEVICES]; /* in the order in which they were first used; [0] is the one that traces and reports */
-    unsigned n_dev;
-    bool blocking_streams; /* see stream_acts() */
-    bool finished;         /* eng_finish has been called: the driver may go any moment */
-} process;
+enum { LAUNCHES_BETWEEN = 256 /* two looks at whether the statistics are due; copies and allocations look as well */ };
+struct process process;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool active;
-
-int eng_query_attribute(struct device *d, void *data, CUpointer_attribute attr, CUdeviceptr ptr, const struct slot *s, CUresult *res);
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
@@ -48,23 +36,44 @@ const char *rt_code_name(struct device *d, int code)
 
 bool eng_active(void) { return atomic_load_explicit(&active, memory_order_relaxed); }
 
+void eng_loaded(void) { limits_at_load(); }
+bool eng_may_hold(void) { return limits_may_hold(); }
+
 int eng_start(const struct drv *drv)
 {
     char err[256];
     const char *missing = NULL;
     log_init(getenv("REMAT_LOG"));
+    process.started = true;
+    limits_start();
+    bool held = limits_hold();
+    const char *disable = getenv("REMAT_DISABLE");
+    if (disable && *disable && strcmp(disable, "0") != 0) {
+        if (!held)
+            return -ENOTSUP;
+        log_say(SAY_WARN, "REMAT_DISABLE counts for nothing here: a maximum holds (%s)", limits_holder());
+    }
     if (config_read(&process.cfg, err, sizeof err)) {
-        log_say(SAY_ERROR, "%s: remat stands aside", err);
-        return -EINVAL;
+        if (!held) {
+            log_say(SAY_ERROR, "%s: remat stands aside", err);
+            return -EINVAL;
+        }
+        log_say(SAY_ERROR, "%s: it is left out, since a maximum holds (%s)", err, limits_holder());
     }
     process.drv = drv;
     if (!drv_complete(drv, &missing)) {
         log_say(SAY_WARN, "the driver has no %s (CUDA 11.2 or newer is needed): remat stands aside", missing);
         return -ENOSYS;
     }
-    if (process.cfg.policy == POLICY_OFF && !process.cfg.trace_mode && !process.cfg.trace_out[0])
-        return -ENOTSUP;
+    if (process.cfg.policy == POLICY_OFF && !process.cfg.trace_mode && !process.cfg.trace_out[0]) {
+        if (!limits_bind())
+            return -ENOTSUP;
+        log_say(SAY_WARN, "--policy off is swap here: a maximum holds (%s)", limits_holder());
+        process.cfg.policy = POLICY_SWAP;
+    }
     process.status = status_open();
+    if (process.status)
+        snprintf(process.status->group, sizeof process.status->group, "%s", process.cfg.group);
     atomic_store(&active, true);
     return 0;
 }
@@ -91,15 +100,22 @@ static int set_up(struct device *d)
     if (d->drv->cuCtxGetCurrent(&d->ctx) != CUDA_SUCCESS || d->drv->cuDeviceTotalMem_v2(&total, d->dev) != CUDA_SUCCESS)
         return -EIO;
     d->device_bytes = total;
-    d->limit_bytes = config_limit_bytes(d->cfg, total);
-    if (!d->limit_bytes || d->limit_bytes > total)
-        d->limit_bytes = total;
+    struct limits l;
+    limits_decide(d->drv, d->cfg, d->dev, total, &l);
+    d->limit_bytes = d->cfg->group[0] ? l.ceiling_bytes : l.limit_bytes; /* in a group its ledger is what is aimed at */
+    d->ceiling_bytes = l.ceiling_bytes;
     int r = 0;
     if ((r = campaign_init(d)) || (r = learn_init(d)) || (r = foreign_init(d)) || (r = planner_init(d)) || (r = stats_init(d)) || (r = mem_init(d)) ||
         (r = stream_init(d)) || (r = swap_init(d)) || (r = share_init(d, neighbour_asked)))
         return r;
     d->plan_limit_bytes = d->limit_bytes;
+    if (d->cfg->group[0])
+        d->ceiling_bytes = d->limit_bytes;
     d->ready = true;
+    char pci[STATUS_PCI] = "";
+    if (d->drv->cuDeviceGetPCIBusId)
+        d->drv->cuDeviceGetPCIBusId(pci, sizeof pci, d->dev);
+    d->status = status_add_device(process.status, d->dev, pci);
     if (d->status) {
         status_store(&d->status->limit_bytes, d->limit_bytes);
         status_set_mode(d->status, device_mode_name(d, d->mode));
@@ -124,18 +140,37 @@ static struct device *here(void)
     d->dev = dev;
     d->primary = process.n_dev == 0;
     d->blocking_streams = process.blocking_streams;
-    d->status = d->primary ? process.status : NULL;
     process.dev[process.n_dev++] = d;
     int r = set_up(d);
     if (r) {
-        log_say(SAY_WARN, "setting up device %d failed (%s): remat stands aside there, the program runs as without it", (int)dev, strerror(-r));
+        d->barred = limits_bind();
+        if (d->barred)
+            log_say(SAY_ERROR, "setting up device %d failed (%s): a maximum holds (%s), so the program gets no memory there", (int)dev,
+                    strerror(-r), limits_holder());
+        else
+            log_say(SAY_WARN, "setting up device %d failed (%s): remat stands aside there, the program runs as without it", (int)dev,
+                    strerror(-r));
         return NULL;
     }
     return d;
 }
 
-/* The device whose managed memory holds the address, or NULL. The reservations never move: no lock is needed. */
-static struct device *holder_of(CUdeviceptr ptr)
+void engine_lock(void) { pthread_mutex_lock(&lock); }
+void engine_unlock(void) { pthread_mutex_unlock(&lock); }
+struct device *engine_here(void) { return here(); }
+
+/* After here() has answered NULL: the device could not be set up, and may give nothing because of that. */
+static bool barred_here(void)
+{
+    CUdevice dev;
+    if (process.drv->cuCtxGetDevice(&dev) == CUDA_SUCCESS)
+        for (unsigned i = 0; i < process.n_dev; i++)
+            if (process.dev[i]->dev == dev)
+                return process.dev[i]->barred;
+    return false;
+}
+
+struct device *engine_holder(CUdeviceptr ptr)
 {
     for (unsigned i = 0; i < process.n_dev; i++)
         if (process.dev[i]->ready && !process.dev[i]->gone && mem_in_reservation(process.dev[i], ptr))
@@ -265,14 +300,19 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream 
     pthread_mutex_lock(&lock);
     int r = CUDA_SUCCESS;
     struct device *d = here();
+    if (!d && barred_here())
+        r = CUDA_ERROR_OUT_OF_MEMORY;
     if (!d || d->capturing) {
         pthread_mutex_unlock(&lock);
-        return pool ? (int)process.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream)
+        return r ? r : pool ? (int)process.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream)
                     : (int)process.drv->cuMemAllocAsync(out, bytes, stream);
     }
     turn(d);
     struct slot *s;
-    if (alloc_slot(d, bytes, &s)) {
+    int rc = alloc_slot(d, bytes, &s);
+    while (rc && device_borrow(d, bytes))
+        rc = alloc_slot(d, bytes, &s);
+    if (rc) {
         say_no_room(d, bytes);
         r = CUDA_ERROR_OUT_OF_MEMORY;
     } else {
@@ -334,7 +374,7 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
 {
     int r = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    struct device *d = holder_of(ptr);
+    struct device *d = engine_holder(ptr);
     if (!d) {
         pthread_mutex_unlock(&lock);
         return free_foreign(ptr, stream);
@@ -353,7 +393,7 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
 
 int eng_free(CUdeviceptr ptr)
 {
-    if (!holder_of(ptr))
+    if (!engine_holder(ptr))
         return free_foreign(ptr, NULL);
     process.drv->cuCtxSynchronize(); /* as cuMemFree does */
     return eng_free_async(ptr, CU_STREAM_LEGACY);
@@ -460,12 +500,17 @@ int eng_foreign_reserve(size_t bytes)
     struct device *d = here();
     if (d) {
         d->mark++;
-        if (mem_make_foreign_room(d, bytes)) {
+        int rc = mem_make_foreign_room(d, bytes);
+        while (rc && device_borrow(d, bytes))
+            rc = mem_make_foreign_room(d, bytes);
+        if (rc) {
             say_no_room(d, bytes);
             r = CUDA_ERROR_OUT_OF_MEMORY;
         } else
             d->foreign_bytes += bytes;
         mem_note_peak(d);
+    } else if (barred_here()) {
+        r = CUDA_ERROR_OUT_OF_MEMORY;
     }
     pthread_mutex_unlock(&lock);
     return r;
@@ -601,7 +646,7 @@ int eng_memset(const struct eng_memset *m)
 
 static int pin_at_drv(CUdeviceptr ptr, const char *why)
 {
-    struct device *d = holder_of(ptr);
+    struct device *d = engine_holder(ptr);
     struct slot *s = d ? mem_lookup(d, ptr) : NULL;
     if (!s || s->pins)
         return CUDA_SUCCESS;
@@ -694,7 +739,7 @@ int eng_copy(const struct eng_copy *c)
 
 bool eng_is_device_pointer(CUdeviceptr ptr)
 {
-    if (holder_of(ptr))
+    if (engine_holder(ptr))
         return true;
     unsigned type = 0;
     return process.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ptr) == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
@@ -714,68 +759,6 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
     int r = eng_op(d, &op);
     pthread_mutex_unlock(&lock);
     return r;
-}
-
-/* ---- questions -------------------------------------------------------------------------------------------------------------- */
-
-int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
-{
-    pthread_mutex_lock(&lock);
-    struct device *d = here();
-    if (!d) {
-        pthread_mutex_unlock(&lock);
-        return process.drv->cuMemGetInfo_v2(free_bytes, total_bytes);
-    }
-    uint64_t used = ((uint64_t)(d->n_chunks - d->n_gone - d->n_free_chunks) << d->shift) + d->foreign_bytes;
-    uint64_t avail = d->limit_bytes > used ? d->limit_bytes - used : 0;
-    size_t real_free = 0, real_total = 0;
-    int r = d->drv->cuMemGetInfo_v2(&real_free, &real_total);
-    uint64_t could = real_free + ((uint64_t)d->n_free_chunks << d->shift);
-    if (avail > could)
-        avail = could;
-    uint64_t ceiling = share_ceiling(d); /* of a group others may hold the rest */
-    if (avail > (ceiling > used ? ceiling - used : 0))
-        avail = ceiling > used ? ceiling - used : 0;
-    /* evicted tensors still count as used for their owner: free + used must not pass the total */
-    uint64_t total = avail + d->live_bytes + d->foreign_bytes;
-    if (total < d->limit_bytes)
-        total = d->limit_bytes;
-    if (free_bytes)
-        *free_bytes = avail;
-    if (total_bytes)
-        *total_bytes = total;
-    pthread_mutex_unlock(&lock);
-    return r;
-}
-
-int eng_address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr, int *res)
-{
-    struct device *d = holder_of(ptr);
-    if (!d)
-        return 0;
-    pthread_mutex_lock(&lock);
-    struct slot *s = mem_lookup(d, ptr);
-    *res = s ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-    if (s && base)
-        *base = s->va;
-    if (s && bytes)
-        *bytes = s->bytes;
-    pthread_mutex_unlock(&lock);
-    return 1;
-}
-
-int eng_pointer_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr, int *res)
-{
-    struct device *d = holder_of(ptr);
-    if (!d)
-        return 0;
-    pthread_mutex_lock(&lock);
-    struct slot *s = mem_lookup(d, ptr);
-    CUresult r = CUDA_ERROR_INVALID_VALUE;
-    int answered = s && data ? eng_query_attribute(d, data, attr, ptr, s, &r) : 1;
-    pthread_mutex_unlock(&lock);
-    *res = r;
-    return answered;
 }
 
 /* ---- notes ------------------------------------------------------------------------------------------------------------------ */

@@ -20,6 +20,11 @@
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
+/* From the library's constructor: what the environment says now binds later. No allocation. */
+void eng_loaded(void);
+/* True where the system may have set maxima for this user: then REMAT_DISABLE is eng_start()'s to judge. One system call at most, no
+ * lock, no allocation: dlsym asks. */
+bool eng_may_hold(void);
 /* Reads the configuration (environment set by `remat run`, see policy/process/config.h) and keeps `d` (which must outlive the
  * process). Called once by the doors, after cuInit has succeeded for the first time. 0, or a negative errno: then the
  * doors pass everything through. */
@@ -123,6 +128,15 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
 /* ---- questions: answered as they would be without remat ---------------------------------------------------- */
 
 int eng_mem_info(size_t *free_bytes, size_t *total_bytes);
+/* A device's memory as this process may know it. In: what the machine says of total and free. */
+enum { ENG_DEVICE_UNKNOWN = -2 }; /* no context yet: any device, by what was asked for */
+struct eng_memory {
+    uint64_t total_bytes, free_bytes;
+    uint64_t held_bytes; /* out, where is_set_up: by the program, evicted tensors included */
+    bool is_set_up;
+};
+/* False: the machine's own answer stands. The engine need not be active. */
+bool eng_device_memory(int dev, struct eng_memory *m);
 /* 1: answered, result code in *res; 0: not managed, ask the driver. */
 int eng_address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr, int *res);
 int eng_pointer_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr, int *res);

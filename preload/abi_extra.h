@@ -43,8 +43,41 @@ struct nvml_memory_v2 {
     unsigned version;
     unsigned long long total, reserved, free, used;
 };
+struct nvml_process_v1 {
+    unsigned pid;
+    unsigned long long used;
+};
+struct nvml_process { /* _v2 and _v3 of the calls */
+    unsigned pid;
+    unsigned long long used;
+    unsigned gpu_instance, compute_instance;
+};
+struct nvml_process_detail {
+    unsigned pid;
+    unsigned long long used;
+    unsigned gpu_instance, compute_instance;
+    unsigned long long protected_used;
+};
+struct nvml_process_details {
+    unsigned version, mode, n;
+    struct nvml_process_detail *list;
+};
+struct nvml_limits { /* of a cgroup, known by its folder's path; CUDA 13.4 */
+    const char *cgroup;
+    unsigned long long soft, hard, used;
+};
 int nvmlDeviceGetMemoryInfo(nvmlDevice_t, struct nvml_memory *);
 int nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t, struct nvml_memory_v2 *);
+int nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t, unsigned *, struct nvml_process_v1 *);
+int nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t, unsigned *, struct nvml_process *);
+int nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned *, struct nvml_process *);
+int nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t, unsigned *, struct nvml_process_v1 *);
+int nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t, unsigned *, struct nvml_process *);
+int nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t, unsigned *, struct nvml_process *);
+int nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t, unsigned *, struct nvml_process_v1 *);
+int nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t, unsigned *, struct nvml_process *);
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t, unsigned *, struct nvml_process *);
+int nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t, struct nvml_process_details *);
 
 typedef struct ncclComm *ncclComm_t;
 int ncclAllReduce(const void *, void *, size_t, int type, int op, ncclComm_t, CUstream);

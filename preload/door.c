@@ -67,7 +67,8 @@ bool door_disabled(void)
     int k = atomic_load_explicit(&known, memory_order_relaxed);
     if (k == 0) {
         const char *v = getenv("REMAT_DISABLE");
-        k = v && *v && strcmp(v, "0") != 0 ? 2 : 1;
+        /* where the system sets maxima, the engine decides whether anybody may be left alone */
+        k = v && *v && strcmp(v, "0") != 0 && !eng_may_hold() ? 2 : 1;
         atomic_store_explicit(&known, k, memory_order_relaxed);
     }
     return k == 2;
@@ -234,6 +235,7 @@ static void fill_driver_table(void)
     DRV_REQUIRED(D)
     DRV_OPTIONAL(D)
 #undef D
+    driver.nvml_limits = door_nvml_limits;
 }
 
 void door_start(void)
@@ -295,6 +297,7 @@ __attribute__((constructor)) static void on_load(void)
 {
     const char *spec = getenv("REMAT_LOG");
     next_exit = (__typeof__(next_exit))door_real_dlsym(RTLD_NEXT, "_exit");
+    eng_loaded();
     if (log_init(spec))
         log_line(0, 1, "REMAT_LOG='%s': unknown words ignored; it takes error, warn, info or debug, and doors", spec);
     if (door_disabled())

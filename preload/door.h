@@ -100,6 +100,8 @@ void *door_driver_symbol(const char *name);
 void *door_real_dlsym(void *handle, const char *name);
 /* True when p lies in the library the provider's calls come from. */
 bool door_is_provider_address(enum door_provider p, const void *address);
+/* struct drv.nvml_limits (hook_nvml.c): opens NVML where it is installed. Called with the door shut. */
+int door_nvml_limits(const char *pci, const char *cgroup, uint64_t *soft_bytes, uint64_t *hard_bytes, uint64_t *used_bytes);
 /* REMAT_LOG=doors: this hook was handed out. */
 enum door_route { ROUTE_DLSYM, ROUTE_PROC_ADDRESS, DOOR_ROUTES };
 void door_note_given(enum hook_id id, enum door_route route);

@@ -1,84 +1,212 @@
-/* hook_nvml.c: NVML's memory queries answer with the limit: schedulers and libraries size themselves by them.
+/* hook_nvml.c: NVML's answers about memory agree with the limit: schedulers and libraries size themselves by them, and so does
+ * nvidia-smi when it runs under the limit.
  *
- * NVML knows devices by its own handles; the answer changes only when the handle is the device of the caller's current
- * context, told by their UUIDs.
+ * NVML knows devices by its own handles; which of CUDA's devices one is, is told by the UUID. A device that the process cannot see
+ * (CUDA_VISIBLE_DEVICES) keeps NVML's own answer; before cuInit any may be the one that will be used, so all have the limit.
+ * Left alone: the aperture that nvmlDeviceGetBAR1MemoryInfo tells of (a window of addresses, no memory), and what other processes
+ * use.
  */
 #include "preload/door.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
-typedef int nvml_get_uuid(nvmlDevice_t, char *, unsigned);
+enum { NVML_SUCCESS = 0, UUID_TEXT = 96, MAX_DEVICES = 64 };
 
-/* "GPU-8f7e6d5c-..." of the current context's device. */
-static bool current_uuid(char text[64])
+/* ---- which device ------------------------------------------------------------------------------------------------------- */
+
+static void uuid_text(const CUuuid *u, char text[UUID_TEXT])
 {
-    __typeof__(&cuCtxGetDevice) device = (__typeof__(device))door_driver_symbol("cuCtxGetDevice");
-    __typeof__(&cuDeviceGetUuid) uuid = (__typeof__(uuid))door_driver_symbol("cuDeviceGetUuid_v2");
-    CUdevice d;
-    CUuuid u;
-    if (!uuid)
-        uuid = (__typeof__(uuid))door_driver_symbol("cuDeviceGetUuid");
-    if (!device || !uuid || device(&d) != CUDA_SUCCESS || uuid(&u, d) != CUDA_SUCCESS)
-        return false;
     char *to = text + sprintf(text, "GPU-");
     for (int i = 0; i < 16; i++)
-        to += sprintf(to, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)u.bytes[i]);
-    return true;
+        to += sprintf(to, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)u->bytes[i]);
 }
 
-/* The limit's view of handle `d`; false: NVML's own answer stands. Called with the door shut. */
-static bool limited(nvmlDevice_t d, size_t *free_b, size_t *total_b)
+/* NVML's own function, by its name: not all that is used here has a door. */
+static void *nvml_symbol(const char *name)
+{
+    Dl_info info;
+    void *h = dladdr((void *)door_real.nvmlDeviceGetMemoryInfo, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    return h ? door_real_dlsym(h, name) : NULL;
+}
+
+/* The CUDA device that NVML calls `d`; ENG_DEVICE_UNKNOWN before cuInit; -1: none of this process's. Called with the door shut. */
+static int device_of(nvmlDevice_t d)
 {
     static _Atomic(void *) found;
-    nvml_get_uuid *get = (nvml_get_uuid *)atomic_load(&found);
+    typedef int get_uuid(nvmlDevice_t, char *, unsigned);
+    get_uuid *get = (get_uuid *)atomic_load(&found);
     if (!get) {
-        Dl_info info;
-        void *h = dladdr((void *)door_real.nvmlDeviceGetMemoryInfo, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
-                                                                           : NULL;
-        get = h ? (nvml_get_uuid *)door_real_dlsym(h, "nvmlDeviceGetUUID") : NULL;
+        get = (get_uuid *)nvml_symbol("nvmlDeviceGetUUID");
         atomic_store(&found, (void *)get);
     }
-    char theirs[96] = "", ours[64];
-    return get && get(d, theirs, sizeof theirs) == 0 && current_uuid(ours) && strcasecmp(theirs, ours) == 0 &&
-           eng_mem_info(free_b, total_b) == CUDA_SUCCESS;
+    __typeof__(&cuDeviceGetCount) count = (__typeof__(count))door_driver_symbol("cuDeviceGetCount");
+    __typeof__(&cuDeviceGetUuid) uuid = (__typeof__(uuid))door_driver_symbol("cuDeviceGetUuid_v2");
+    char theirs[UUID_TEXT] = "", ours[UUID_TEXT];
+    int n = 0;
+    if (!uuid)
+        uuid = (__typeof__(uuid))door_driver_symbol("cuDeviceGetUuid");
+    if (!count || !uuid || count(&n) != CUDA_SUCCESS)
+        return ENG_DEVICE_UNKNOWN;
+    if (!get || get(d, theirs, sizeof theirs) != NVML_SUCCESS)
+        return -1;
+    for (CUdevice dev = 0; dev < n && dev < MAX_DEVICES; dev++) {
+        CUuuid u;
+        if (uuid(&u, dev) != CUDA_SUCCESS)
+            continue;
+        uuid_text(&u, ours);
+        if (!strcasecmp(ours, theirs))
+            return dev;
+    }
+    return -1;
 }
 
-static bool limit_of(enum hook_id id, nvmlDevice_t d, size_t *free_b, size_t *total_b)
+/* What this process is told of the device's memory, where the machine tells `m`; false: as the machine tells it. */
+static bool within_limit(enum hook_id id, nvmlDevice_t d, struct eng_memory *m)
 {
-    int depth = door_enter(id, DOOR_OPEN);
-    if (depth < 0)
+    if (door_disabled() || door_depth > DOOR_OPEN)
         return false;
-    bool yes = limited(d, free_b, total_b);
-    door_leave(depth);
+    int depth = door_enter(id, DOOR_OPEN); /* -1: the engine has not been started, and is not by asking NVML */
+    int before = door_depth;
+    door_depth = DOOR_SHUT;
+    int dev = device_of(d);
+    bool yes = dev != -1 && eng_device_memory(dev, m);
+    door_depth = before;
+    if (depth >= 0)
+        door_leave(depth);
     return yes;
 }
 
+/* NVML's own call. It may come back to these doors: what it asks itself is answered by the machine. */
+#define NVML_REAL(r, call)                                                                                                    \
+    do {                                                                                                                      \
+        int real_depth_ = door_depth;                                                                                         \
+        door_depth = DOOR_SHUT;                                                                                               \
+        r = door_real.call;                                                                                                   \
+        door_depth = real_depth_;                                                                                             \
+    } while (0)
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+
 DOOR_PUBLIC int nvmlDeviceGetMemoryInfo(nvmlDevice_t d, struct nvml_memory *m)
 {
-    size_t free_b, total_b;
     door_resolve(DOOR_NVML);
-    int r = door_real.nvmlDeviceGetMemoryInfo(d, m);
-    if (!r && limit_of(HOOK_nvmlDeviceGetMemoryInfo, d, &free_b, &total_b))
-        *m = (struct nvml_memory){.total = total_b, .free = free_b, .used = total_b - free_b};
+    int r;
+    NVML_REAL(r, nvmlDeviceGetMemoryInfo(d, m));
+    if (r)
+        return r;
+    struct eng_memory e = {.total_bytes = m->total, .free_bytes = m->free};
+    if (within_limit(HOOK_nvmlDeviceGetMemoryInfo, d, &e))
+        *m = (struct nvml_memory){.total = e.total_bytes, .free = e.free_bytes, .used = e.total_bytes - e.free_bytes};
     return r;
 }
 DOOR_ALIAS(nvmlDeviceGetMemoryInfo)
 
 DOOR_PUBLIC int nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t d, struct nvml_memory_v2 *m)
 {
-    size_t free_b, total_b;
     door_resolve(DOOR_NVML);
-    int r = door_real.nvmlDeviceGetMemoryInfo_v2(d, m);
-    if (!r && limit_of(HOOK_nvmlDeviceGetMemoryInfo_v2, d, &free_b, &total_b)) {
+    int r;
+    NVML_REAL(r, nvmlDeviceGetMemoryInfo_v2(d, m));
+    if (r)
+        return r;
+    struct eng_memory e = {.total_bytes = m->total, .free_bytes = m->free};
+    if (within_limit(HOOK_nvmlDeviceGetMemoryInfo_v2, d, &e)) {
         /* what the driver keeps for itself is no part of the limit */
-        m->total = total_b;
+        m->total = e.total_bytes;
         m->reserved = 0;
-        m->free = free_b;
-        m->used = total_b - free_b;
+        m->free = e.free_bytes;
+        m->used = e.total_bytes - e.free_bytes;
     }
     return r;
 }
 DOOR_ALIAS(nvmlDeviceGetMemoryInfo_v2)
+
+/* ---- processes --------------------------------------------------------------------------------------------------------------- */
+
+/* What this process uses, as nvmlDeviceGetMemoryInfo tells it: the list must not say more than the whole. Evicted tensors count as
+ * used for their owner. False: NVML's own figure stands. */
+static bool own_use(enum hook_id id, nvmlDevice_t d, unsigned long long *bytes)
+{
+    struct nvml_memory m;
+    int r;
+    NVML_REAL(r, nvmlDeviceGetMemoryInfo(d, &m));
+    if (r != NVML_SUCCESS)
+        return false;
+    struct eng_memory e = {.total_bytes = m.total, .free_bytes = m.free};
+    if (!within_limit(id, d, &e) || !e.is_set_up)
+        return false;
+    *bytes = e.held_bytes;
+    return true;
+}
+
+#define NVML_LIST(sym, type)                                                                                                  \
+    DOOR_PUBLIC int sym(nvmlDevice_t d, unsigned *n, struct type *list)                                                       \
+    {                                                                                                                         \
+        unsigned long long used;                                                                                              \
+        door_resolve(DOOR_NVML);                                                                                              \
+        int r;                                                                                                                \
+        NVML_REAL(r, sym(d, n, list));                                                                                        \
+        for (unsigned i = 0; !r && list && n && i < *n; i++)                                                                  \
+            if (list[i].pid == (unsigned)getpid() && own_use(HOOK_##sym, d, &used))                                           \
+                list[i].used = used;                                                                                          \
+        return r;                                                                                                             \
+    }                                                                                                                         \
+    DOOR_ALIAS(sym)
+
+NVML_LIST(nvmlDeviceGetComputeRunningProcesses, nvml_process_v1)
+NVML_LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvml_process)
+NVML_LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvml_process)
+NVML_LIST(nvmlDeviceGetGraphicsRunningProcesses, nvml_process_v1)
+NVML_LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvml_process)
+NVML_LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvml_process)
+NVML_LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvml_process_v1)
+NVML_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvml_process)
+NVML_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvml_process)
+
+DOOR_PUBLIC int nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t d, struct nvml_process_details *m)
+{
+    unsigned long long used;
+    door_resolve(DOOR_NVML);
+    int r;
+    NVML_REAL(r, nvmlDeviceGetRunningProcessDetailList(d, m));
+    for (unsigned i = 0; !r && m && m->list && i < m->n; i++)
+        if (m->list[i].pid == (unsigned)getpid() && own_use(HOOK_nvmlDeviceGetRunningProcessDetailList, d, &used))
+            m->list[i].used = used;
+    return r;
+}
+DOOR_ALIAS(nvmlDeviceGetRunningProcessDetailList)
+
+/* ---- limits ------------------------------------------------------------------------------------------------------------------ */
+
+int door_nvml_limits(const char *pci, const char *cgroup, uint64_t *soft_bytes, uint64_t *hard_bytes, uint64_t *used_bytes)
+{
+    typedef int start_or_stop(void);
+    typedef int handle_of(const char *, nvmlDevice_t *);
+    typedef int limits_of(nvmlDevice_t, struct nvml_limits *);
+    void *h = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (!h)
+        return -ENOENT;
+    start_or_stop *start = (start_or_stop *)door_real_dlsym(h, "nvmlInit_v2");
+    start_or_stop *stop = (start_or_stop *)door_real_dlsym(h, "nvmlShutdown");
+    handle_of *handle = (handle_of *)door_real_dlsym(h, "nvmlDeviceGetHandleByPciBusId_v2");
+    limits_of *limits = (limits_of *)door_real_dlsym(h, "nvmlDeviceGetMemoryLimits_v1"); /* CUDA 13.4 */
+    int rc = -ENOSYS;
+    /* older ones know of no limits, and are not started; NVML counts its users, so the program's own use goes on */
+    if (start && stop && handle && limits && start() == NVML_SUCCESS) {
+        nvmlDevice_t d;
+        struct nvml_limits l = {.cgroup = cgroup};
+        if (handle(pci, &d) == NVML_SUCCESS && limits(d, &l) == NVML_SUCCESS) {
+            *soft_bytes = l.soft;
+            *hard_bytes = l.hard;
+            *used_bytes = l.used;
+            rc = 0;
+        }
+        stop();
+    }
+    dlclose(h);
+    return rc;
+}

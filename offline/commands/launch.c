@@ -4,7 +4,7 @@
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
 #include "offline/solvers/solver.h"
-#include "policy/process/size_text.h"
+#include "tracer/machine/size_text.h"
 #include "policy/share/ledger.h"
 #include "tracer/output.h"
 
@@ -291,11 +291,25 @@ static int set_bytes(const char *name, int64_t bytes)
     return set(name, text);
 }
 
+/* A run within a run: what the outer ones allow goes along beside the new limit, and the library holds to the least. */
+static int pass_outer_limit(void)
+{
+    const char *limit = getenv("REMAT_LIMIT"), *more = getenv("REMAT_LIMIT_MAX");
+    char all[512];
+    if (!getenv("REMAT_RUN_STARTED") || !limit || !*limit)
+        return 0;
+    bool is_there = more && *more;
+    if ((size_t)snprintf(all, sizeof all, "%s%s%s", is_there ? more : "", is_there ? "," : "", limit) >= sizeof all)
+        return launch_bad("too many runs within runs: their limits fill %zu characters", sizeof all);
+    return set("REMAT_LIMIT_MAX", all);
+}
+
 static int set_limit(const char *text)
 {
     int64_t parts;
-    if (!text)
-        return 0;
+    int rc = pass_outer_limit();
+    if (rc || !text)
+        return rc;
     size_t n = strlen(text);
     if (n && text[n - 1] == '%') {
         /* of the device's memory: the library knows it. 10000: steps of a hundredth of a percent */

@@ -143,8 +143,17 @@ static const char solve_more[] = "INSTANCE may be - for standard input. Solvers 
                                  "\n"
                                  "Exit status: 0 solved; 1 the solver failed; 2 bad input or usage; 3 infeasible.\n";
 
-static const struct option_row status_rows[] = {{"json", 0, NULL, NULL, NULL, "one JSON object"}, {0}};
-static const struct option_row doctor_rows[] = {{0}};
+static const struct option_row status_rows[] = {
+    {"json", 0, NULL, NULL, NULL, "one JSON object; with --watch one a line"},
+    {"prometheus", 0, NULL, NULL, NULL, "metrics in Prometheus' text format"},
+    {"watch", 0, NULL, NULL, NULL, "again and again, until interrupted"},
+    {"interval", 0, "SEC", NULL, "2", "seconds between two looks of --watch"},
+    {0}};
+static const char status_more[] =
+    "A row a process and device: who, its group, what remat does there, the limit, device memory now and at most, pinned host memory, "
+    "iterations and their rate. Your own processes; as root, everybody's.\n";
+
+static const struct option_row doctor_rows[] = {{"json", 0, NULL, NULL, NULL, "one JSON object"}, {0}};
 static const char doctor_more[] = "Exit status: 0 a program can be run under remat here; 1 something stands in the way.\n";
 
 static const struct option_command table[] = {
@@ -156,8 +165,8 @@ static const struct option_command table[] = {
     {"report", "TRACE [PLAN...] -o OUT.html", "a page that shows memory over time", report_rows, report_more, 0},
     {"export", "TRACE [PLAN] --format FORMAT -o OUT", "a trace for other tools", export_rows, export_more, 0},
     {"solve", "INSTANCE [OPTION]...", "solve an instance from the literature", solve_rows, solve_more, 0},
-    {"status", "[OPTION]...", "who shares this machine's GPUs", status_rows, "", 0},
-    {"doctor", "", "what works on this machine, and what to do about the rest", doctor_rows, doctor_more, 0},
+    {"status", "[OPTION]...", "who shares this machine's GPUs", status_rows, status_more, 0},
+    {"doctor", "[OPTION]...", "what works on this machine, and what to do about the rest", doctor_rows, doctor_more, 0},
 };
 
 const struct option_command *options_at(size_t i) { return i < sizeof table / sizeof *table ? &table[i] : NULL; }

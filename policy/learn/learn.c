@@ -323,7 +323,7 @@ void learn_count_iteration(struct device *d, unsigned t)
     d->whole_mode = d->mode;
     stats_boundary(d, t, true);
     if (d->status)
-        status_store(&d->status->iterations, d->st.iterations);
+        status_iteration(d->status, d->st.iterations);
 }
 
 bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)

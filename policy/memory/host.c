@@ -177,7 +177,10 @@ static uint64_t page_pinned(const char *path)
     bool lives = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     bool whole = pread(fd, &page, sizeof page, 0) == sizeof page && page.magic == STATUS_MAGIC;
     close(fd);
-    return lives && whole ? page.swapped_bytes : 0;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; lives && whole && i < page.n_devices && i < STATUS_DEVICES; i++)
+        sum += page.device[i].swapped_bytes;
+    return sum;
 }
 
 uint64_t host_others_bytes(void)

@@ -43,7 +43,7 @@ static void count_pinned(struct device *d, int64_t bytes)
     pinned.bytes += (uint64_t)bytes;
     pinned.told += bytes > 0 ? (uint64_t)bytes : 0;
     if (d->status)
-        status_store(&d->status->swapped_bytes, pinned.bytes);
+        status_store(&d->status->swapped_bytes, d->host_bytes);
 }
 
 int swap_init(struct device *d)

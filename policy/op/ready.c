@@ -64,6 +64,8 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
         if (s->state == SLOT_RESIDENT && fence_empty(&s->ready) && fence_empty(&s->unseen))
             continue;
         int r = ready_slot(d, s, op->t);
+        while (r == -ENOMEM && !d->broken && device_borrow(d, s->bytes))
+            r = ready_slot(d, s, op->t);
         if (!r && op->operands[i].mode != REC_READ)
             r = fence_wait(d, op->t, &s->unseen);
         if (r == -ENODATA) {

@@ -102,7 +102,7 @@ enum exec_end exec_end_iteration(struct device *d)
     d->st.iterations++;
     d->whole_mode = d->mode;
     if (d->status)
-        status_store(&d->status->iterations, d->st.iterations);
+        status_iteration(d->status, d->st.iterations);
     if (d->mode == MODE_ENFORCE) {
         d->st.iterations_enforced++;
         d->st.mem_calls_enforced = d->st.mem_calls - ex->mem_calls_before;

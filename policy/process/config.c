@@ -1,7 +1,7 @@
 /* config.c: see config.h. */
 #include "policy/process/config.h"
 
-#include "policy/process/size_text.h"
+#include "tracer/machine/size_text.h"
 
 #include <stdio.h>
 
@@ -123,7 +123,6 @@ static int read_numbers(struct config *c, char *err, size_t err_bytes)
         snprintf(err, err_bytes, "REMAT_HOST_SWAP='%s' is not a size; give bytes, 12G or 1536MiB", v);
         return -EINVAL;
     }
-    c->trace_iterations = 1;
     if ((v = env("REMAT_ITERATIONS"))) {
         char *end;
         errno = 0;
@@ -149,20 +148,9 @@ static void default_cache(struct config *c)
         c->cache_dir[0] = '\0';
 }
 
-int config_read(struct config *c, char *err, size_t err_bytes)
+static int read_texts(struct config *c, char *err, size_t err_bytes)
 {
-    memset(c, 0, sizeof *c);
-    strcpy(c->solver, "auto");
-    c->verify = VERIFY_SAMPLE;
-    int rc = read_limit(c, err, err_bytes);
-    if (!rc)
-        rc = read_group(c, err, err_bytes);
-    if (!rc)
-        rc = read_words(c, err, err_bytes);
-    if (!rc)
-        rc = read_numbers(c, err, err_bytes);
-    if (!rc)
-        rc = copy_text(c->solver, sizeof c->solver, "REMAT_SOLVER", err, err_bytes);
+    int rc = copy_text(c->solver, sizeof c->solver, "REMAT_SOLVER", err, err_bytes);
     if (!rc)
         rc = copy_text(c->plan_path, sizeof c->plan_path, "REMAT_PLAN", err, err_bytes);
     if (!rc)
@@ -173,7 +161,24 @@ int config_read(struct config *c, char *err, size_t err_bytes)
         rc = copy_text(c->remat_bin, sizeof c->remat_bin, "REMAT_BIN", err, err_bytes);
     if (!rc)
         rc = copy_text(c->cache_dir, sizeof c->cache_dir, "REMAT_CACHE", err, err_bytes);
-    if (!rc && !c->cache_dir[0])
+    return rc;
+}
+
+int config_read(struct config *c, char *err, size_t err_bytes)
+{
+    /* the first error is told; what comes after it is read all the same */
+    static int (*const parts[])(struct config *, char *, size_t) = {read_limit, read_group, read_words, read_numbers, read_texts};
+    char more[256];
+    int rc = 0;
+    memset(c, 0, sizeof *c);
+    strcpy(c->solver, "auto");
+    c->verify = VERIFY_SAMPLE;
+    c->trace_iterations = 1;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        int r = parts[i](c, rc ? more : err, rc ? sizeof more : err_bytes);
+        rc = rc ? rc : r;
+    }
+    if (!c->cache_dir[0])
         default_cache(c);
     return rc;
 }

@@ -13,7 +13,8 @@
  *   REMAT_GROUP       the group whose limit this is part of     REMAT_GROUP_LIMIT SIZE, or PCT of the device's memory
  *   REMAT_GUARANTEE   SIZE of it that is always to be had       REMAT_GROUP_DIR   see policy/share/ledger.h
  *   REMAT_REHEARSE    mapped | unmapped
- *   REMAT_STATUS_DIR  see policy/process/status.h
+ *   REMAT_STATUS_DIR  see policy/process/status.h              REMAT_LIMIT_MAX   limits of the `remat run`s around this one
+ *   REMAT_CONF_ALSO   see tracer/machine/conf.h                 REMAT_CGROUP      see tracer/machine/dmem.h
  */
 #ifndef REMAT_POLICY_CONFIG_H
 #define REMAT_POLICY_CONFIG_H
@@ -45,7 +46,8 @@ struct config {
     char group[64];  /* "" when not given */
 };
 
-/* Reads the process's environment. cache_dir defaults to $XDG_CACHE_HOME/remat, else $HOME/.cache/remat, else "". */
+/* Reads the process's environment; where it fails, what could not be read has its default. cache_dir defaults to
+ * $XDG_CACHE_HOME/remat, else $HOME/.cache/remat, else "". */
 int config_read(struct config *c, char *err, size_t err_bytes);
 
 /* The limit in bytes on a device of `device_bytes`; 0 when there is no limit. */

@@ -79,6 +79,17 @@ struct status_page *status_open(void)
     return NULL;
 }
 
+struct status_device *status_add_device(struct status_page *s, int ordinal, const char *pci)
+{
+    uint32_t n = s ? atomic_load(&s->n_devices) : STATUS_DEVICES;
+    if (n == STATUS_DEVICES)
+        return NULL;
+    s->device[n].ordinal = ordinal;
+    snprintf(s->device[n].pci, sizeof s->device[n].pci, "%s", pci);
+    atomic_store(&s->n_devices, n + 1);
+    return &s->device[n];
+}
+
 void status_close(struct status_page *s)
 {
     if (!s)

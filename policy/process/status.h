@@ -19,25 +19,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#define STATUS_MAGIC 0x31746174736d6572ull /* "remstat1" */
+#define STATUS_MAGIC 0x32746174736d6572ull /* "remstat2" */
+enum { STATUS_DEVICES = 16, STATUS_COMMAND = 200, STATUS_GROUP = 64, STATUS_PCI = 16 };
+
+/* What a process does on one device. */
+struct status_device {
+    int32_t ordinal; /* CUDA's number */
+    char pci[STATUS_PCI];
+    _Atomic uint64_t limit_bytes;       /* 0: no limit */
+    _Atomic uint64_t in_use_bytes;      /* physical device memory now */
+    _Atomic uint64_t peak_bytes;        /* its high-water mark */
+    _Atomic uint64_t mode_text;         /* up to 8 characters of eng_mode_name(), in memory order */
+    _Atomic uint64_t iterations;        /* seen so far */
+    _Atomic uint64_t swapped_bytes;     /* pinned on the host now */
+    _Atomic uint64_t iteration_ns;      /* wall time of one, a running mean; 0: not known yet */
+    _Atomic uint64_t last_iteration_ns; /* when the latest ended, CLOCK_MONOTONIC */
+};
 
 struct status_page {
     uint64_t magic; /* written last by status_open */
     int64_t pid;
     int64_t started_unix_s;
-    char command[200];                 /* what runs, arguments joined by spaces, NUL-terminated */
-    _Atomic uint64_t limit_bytes;      /* 0: no limit */
-    _Atomic uint64_t in_use_bytes;     /* physical device memory now */
-    _Atomic uint64_t peak_bytes;       /* its high-water mark */
-    _Atomic uint64_t mode_text;        /* up to 8 characters of eng_mode_name(), in memory order */
-    _Atomic uint64_t iterations;       /* seen so far */
-    _Atomic uint64_t swapped_bytes;    /* on the host now */
+    char command[STATUS_COMMAND]; /* what runs, arguments joined by spaces, NUL-terminated */
+    char group[STATUS_GROUP];     /* "" without one */
+    _Atomic uint32_t n_devices;   /* written after the device it counts */
+    struct status_device device[STATUS_DEVICES];
 };
 
 /* Publishes this process. NULL: no place. The page stays mapped until status_close(). */
 struct status_page *status_open(void);
+/* One more device; NULL where there is no page, or it is full. One thread at a time. */
+struct status_device *status_add_device(struct status_page *s, int ordinal, const char *pci);
 /* Unmaps and removes the file. NULL is fine. */
 void status_close(struct status_page *s);
 /* In a forked child: the page is the parent's; forget it without removing it. */
@@ -48,13 +63,27 @@ static inline void status_store(_Atomic uint64_t *field, uint64_t v)
     atomic_store_explicit(field, v, memory_order_relaxed);
 }
 
-static inline void status_set_mode(struct status_page *s, const char *name)
+static inline void status_set_mode(struct status_device *s, const char *name)
 {
     char text[8] = {0};
     uint64_t v;
     memcpy(text, name, strnlen(name, sizeof text));
     memcpy(&v, text, sizeof v);
     status_store(&s->mode_text, v);
+}
+
+/* The n-th iteration has ended. One clock reading, no system call. */
+static inline void status_iteration(struct status_device *s, uint64_t n)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    uint64_t last = atomic_load_explicit(&s->last_iteration_ns, memory_order_relaxed);
+    uint64_t mean = atomic_load_explicit(&s->iteration_ns, memory_order_relaxed);
+    if (last)
+        status_store(&s->iteration_ns, mean ? (3 * mean + (now - last)) / 4 : now - last);
+    status_store(&s->last_iteration_ns, now);
+    status_store(&s->iterations, n);
 }
 
 /* The i-th place to look (0, 1, ...): 1 and the path in `dir`, or 0 when there are no more. Both sides use this list. */

@@ -78,6 +78,9 @@ static size_t list_take(uint64_t key)
 
 /* ---- life ---------------------------------------------------------------------------------------------------------- */
 
+void eng_loaded(void) {}
+bool eng_may_hold(void) { return false; }
+
 int eng_start(const struct drv *d)
 {
     note(CALL_start);
@@ -271,6 +274,13 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
 }
 
 /* ---- questions and notes -------------------------------------------------------------------------------------------------- */
+
+bool eng_device_memory(int dev, struct eng_memory *m)
+{
+    (void)dev;
+    (void)m;
+    return false;
+}
 
 int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
 {

@@ -33,3 +33,14 @@ faults: $(DEPS_STAMP)
 soak: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
 	@B=$(ABS_B) SOAK_ITERATIONS=$${SOAK_ITERATIONS:-10000} SOAK_POLICIES=$${SOAK_POLICIES:-plan,swap} python3 tests/system/test_soak.py
+
+# remat with the file of maxima where a test may write it: its place is fixed when remat is built
+HELD := $(B)/held
+$(HELD)/limits.o: policy/process/limits.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(CPPDEFS) -UREMAT_CONF -DREMAT_CONF='"$(ABS_B)/held/remat.conf"' -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
+$(HELD)/libremat.so: $(filter-out $(B)/pic/policy/process/limits.o,$(LIB_OBJ)) $(HELD)/limits.o
+	$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,--exclude-libs,ALL -Wl,-z,defs $(LIB_VERSION_SCRIPT) $(LIB_STATIC) -lm -ldl -lpthread
+$(HELD)/remat: $(B)/remat $(HELD)/libremat.so
+	cp $< $@ && ln -sfn ../simgpu $(HELD)/simgpu
+ALL_TARGETS += $(HELD)/remat

@@ -1,7 +1,7 @@
 /* launch.c, config.c, size_text.h: what `remat run` makes of its options and of the user's environment. */
 #include "offline/commands/launch.h"
 #include "policy/process/config.h"
-#include "policy/process/size_text.h"
+#include "tracer/machine/size_text.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -42,8 +42,9 @@ START_TEST(comes_and_goes)
     ck_assert_int_eq(s->pid, getpid());
     ck_assert_uint_eq(s->magic, STATUS_MAGIC);
     ck_assert_int_gt((int)strlen(s->command), 0);
-    status_set_mode(s, "rehearse");
-    uint64_t mode = s->mode_text;
+    struct status_device *d = status_add_device(s, 3, "0000:3b:00.0");
+    status_set_mode(d, "rehearse");
+    uint64_t mode = d->mode_text;
     ck_assert_int_eq(memcmp(&mode, "rehearse", 8), 0);
     ck_assert_int_eq(entries(), 1);
     status_close(s);
@@ -105,8 +106,35 @@ START_TEST(forked_child_forgets)
     int status = -1;
     waitpid(watcher, &status, 0);
     ck_assert_int_eq(status, 0);
-    status_store(&s->in_use_bytes, 5);
-    ck_assert_uint_eq(s->in_use_bytes, 5);
+    struct status_device *d = status_add_device(s, 0, "");
+    status_store(&d->in_use_bytes, 5);
+    ck_assert_uint_eq(s->device[0].in_use_bytes, 5);
+    status_close(s);
+}
+END_TEST
+
+/* Devices up to the room there is, then none; the time of an iteration is a mean. */
+START_TEST(devices_and_iterations)
+{
+    struct status_page *s = status_open();
+    for (int i = 0; i < STATUS_DEVICES; i++) {
+        struct status_device *d = status_add_device(s, i, "0000:00:00.0 and more than fits");
+        ck_assert_ptr_nonnull(d);
+        ck_assert_uint_eq(strlen(d->pci), STATUS_PCI - 1);
+    }
+    ck_assert_ptr_null(status_add_device(s, 99, ""));
+    ck_assert_ptr_null(status_add_device(NULL, 0, ""));
+    ck_assert_uint_eq(s->n_devices, STATUS_DEVICES);
+    struct status_device *d = &s->device[0];
+    status_iteration(d, 1);
+    ck_assert_uint_eq(d->iteration_ns, 0); /* one alone has no length */
+    d->last_iteration_ns -= 1000000000u;
+    status_iteration(d, 2);
+    ck_assert(d->iteration_ns >= 1000000000u && d->iterations == 2);
+    uint64_t one = d->iteration_ns;
+    d->last_iteration_ns -= 5 * one;
+    status_iteration(d, 3);
+    ck_assert(d->iteration_ns >= 2 * one && d->iteration_ns < 4 * one + 4000000000u);
     status_close(s);
 }
 END_TEST
@@ -132,6 +160,7 @@ int main(void)
     tcase_add_test(t, comes_and_goes);
     tcase_add_test(t, killed_owner_with_living_child);
     tcase_add_test(t, forked_child_forgets);
+    tcase_add_test(t, devices_and_iterations);
     tcase_add_test(t, refuses_a_strange_folder);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -3,8 +3,8 @@
  * Pure functions, any thread. Errors: 0 or -EINVAL (not a size), -ERANGE (does not fit 64 bits).
  * Header-only because the command line tool and the library both read the same words.
  */
-#ifndef REMAT_POLICY_SIZE_TEXT_H
-#define REMAT_POLICY_SIZE_TEXT_H
+#ifndef REMAT_TRACER_SIZE_TEXT_H
+#define REMAT_TRACER_SIZE_TEXT_H
 
 #include <errno.h>
 #include <math.h>

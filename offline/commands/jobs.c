@@ -1,0 +1,262 @@
+/* jobs.c: see jobs.h. */
+#include "offline/commands/jobs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static void name_of(uid_t uid, char *to, size_t room)
+{
+    const struct passwd *p = getpwuid(uid);
+    if (p && *p->pw_name)
+        snprintf(to, room, "%s", p->pw_name);
+    else
+        snprintf(to, room, "%u", (unsigned)uid);
+}
+
+/* A command line may hold anything, and it goes to a terminal and into JSON: what is no valid UTF-8 becomes the characters that
+ * its bytes stand for in Latin-1, what is a control character a question mark. */
+static void clean(char *to, size_t room, const char *from, size_t n)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < n && from[i];) {
+        unsigned char c = (unsigned char)from[i];
+        size_t len = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+        for (size_t k = 1; k < len; k++)
+            if (i + k >= n || ((unsigned char)from[i + k] & 0xC0) != 0x80)
+                len = 0;
+        unsigned char second = len > 1 ? (unsigned char)from[i + 1] : 0;
+        if ((c == 0xE0 && second < 0xA0) || (c == 0xED && second >= 0xA0) || (c == 0xF0 && second < 0x90) || (c == 0xF4 && second >= 0x90))
+            len = 0;
+        if (c == 0xC2 && second < 0xA0)
+            len = 0; /* control characters again */
+        char one[4];
+        if (len == 1) {
+            one[0] = c < 0x20 || c == 0x7F ? '?' : (char)c;
+        } else if (len) {
+            memcpy(one, from + i, len);
+        } else if (c < 0xA0) {
+            one[0] = '?';
+        } else {
+            one[0] = (char)(0xC0 | c >> 6);
+            one[1] = (char)(0x80 | (c & 0x3F));
+        }
+        size_t put = len ? len : c < 0xA0 ? 1 : 2;
+        if (used + put >= room)
+            break;
+        memcpy(to + used, one, put);
+        used += put;
+        i += len ? len : 1;
+    }
+    to[used] = '\0';
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Of the last iterations; less where the next one is late. */
+static double rate_of(const struct status_device *d)
+{
+    uint64_t each = atomic_load(&d->iteration_ns), last = atomic_load(&d->last_iteration_ns), now = now_ns();
+    if (!each || !last || last > now)
+        return 0;
+    uint64_t since = now - last;
+    if (since > 2 * each)
+        each = since;
+    return 1e9 / (double)each;
+}
+
+static int add(struct jobs *j, const struct job *one)
+{
+    struct job *more = realloc(j->list, (j->n + 1) * sizeof *more);
+    if (!more)
+        return -ENOMEM;
+    j->list = more;
+    more[j->n++] = *one;
+    return 0;
+}
+
+static int add_page(struct jobs *j, const struct status_page *p, uid_t uid)
+{
+    struct job one = {.uid = uid, .pid = p->pid, .started_unix_s = p->started_unix_s, .device = -1};
+    char text[sizeof p->group];
+    memcpy(text, p->group, sizeof text);
+    name_of(uid, one.user, sizeof one.user);
+    clean(one.command, sizeof one.command, p->command, sizeof p->command);
+    clean(one.group, sizeof one.group, text, sizeof text);
+    uint32_t n = atomic_load(&p->n_devices);
+    if (!n)
+        return add(j, &one);
+    int rc = 0;
+    for (uint32_t i = 0; !rc && i < n && i < STATUS_DEVICES; i++) {
+        const struct status_device *d = &p->device[i];
+        uint64_t mode = atomic_load(&d->mode_text);
+        char mode_text[sizeof mode];
+        memcpy(mode_text, &mode, sizeof mode);
+        clean(one.mode, sizeof one.mode, mode_text, sizeof mode_text);
+        clean(one.pci, sizeof one.pci, d->pci, sizeof d->pci);
+        one.device = d->ordinal;
+        one.limit_bytes = atomic_load(&d->limit_bytes);
+        one.in_use_bytes = atomic_load(&d->in_use_bytes);
+        one.peak_bytes = atomic_load(&d->peak_bytes);
+        one.host_bytes = atomic_load(&d->swapped_bytes);
+        one.iterations = atomic_load(&d->iterations);
+        one.iterations_per_s = rate_of(d);
+        rc = add(j, &one);
+    }
+    return rc;
+}
+
+/* 1: a living process's page, in *page. 0: not one (a stale one of ours is removed). The lock is only asked for, so reading is enough. */
+static int read_page(int dir, const char *name, bool is_ours, struct status_page *page)
+{
+    int fd = openat(dir, name, (is_ours ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat st, now;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int alive = 0;
+    if (fd < 0)
+        return 0;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fcntl(fd, F_GETLK, &lock) == 0) {
+        alive = lock.l_type != F_UNLCK;
+        /* Unless a new process of that number has put its own page there meanwhile. */
+        if (!alive && is_ours && fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == st.st_ino)
+            unlinkat(dir, name, 0);
+    }
+    /* A page still being written has no magic yet; a foreign file never has. */
+    alive = alive && pread(fd, page, sizeof *page, 0) == (ssize_t)sizeof *page && page->magic == STATUS_MAGIC;
+    close(fd);
+    return alive;
+}
+
+/* All living pages of one folder. A folder that is not there, or is not `owner`'s, adds nothing. */
+static int read_folder(struct jobs *j, const char *path, uid_t owner)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+    DIR *d = fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == owner ? fdopendir(fd) : NULL;
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    int rc = 0;
+    for (struct dirent *e; !rc && (e = readdir(d));) {
+        /* ".<pid>" is a page on its way to its name, or what a process killed in that moment left */
+        const char *digits = e->d_name[0] == '.' ? e->d_name + 1 : e->d_name;
+        struct status_page page;
+        if (*digits && !digits[strspn(digits, "0123456789")] && read_page(dirfd(d), e->d_name, owner == getuid(), &page))
+            rc = add_page(j, &page, owner);
+    }
+    closedir(d);
+    return rc;
+}
+
+static int read_ledgers(struct jobs *j, const char *path, uid_t owner)
+{
+    struct stat st;
+    DIR *d = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == owner ? opendir(path) : NULL;
+    int rc = 0;
+    for (struct dirent *e; d && !rc && (e = readdir(d));) {
+        char file[PATH_MAX];
+        if (!strchr(e->d_name, '@') || (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) >= sizeof file)
+            continue;
+        struct job_group *more = realloc(j->groups, (j->n_groups + 1) * sizeof *more);
+        if (!more) {
+            rc = -ENOMEM;
+            break;
+        }
+        j->groups = more;
+        if (ledger_read(file, &more[j->n_groups].view) == 0 && more[j->n_groups].view.n) {
+            name_of(owner, more[j->n_groups].user, sizeof more->user);
+            j->n_groups++;
+        }
+    }
+    if (d)
+        closedir(d);
+    return rc;
+}
+
+/* Calls `each` with every folder PARENT/PREFIX<uid>SUFFIX but this user's own. */
+static int others(struct jobs *j, const char *parent, const char *prefix, const char *suffix,
+                  int (*each)(struct jobs *, const char *, uid_t))
+{
+    DIR *d = opendir(parent);
+    int rc = 0;
+    for (struct dirent *e; d && !rc && (e = readdir(d));) {
+        const char *digits = e->d_name + strlen(prefix);
+        char path[PATH_MAX];
+        if (strncmp(e->d_name, prefix, strlen(prefix)) || !*digits || digits[strspn(digits, "0123456789")])
+            continue;
+        unsigned long uid = strtoul(digits, NULL, 10);
+        if (uid != getuid() && (size_t)snprintf(path, sizeof path, "%s/%s%s", parent, e->d_name, suffix) < sizeof path)
+            rc = each(j, path, (uid_t)uid);
+    }
+    if (d)
+        closedir(d);
+    return rc;
+}
+
+static int by_user_and_pid(const void *a, const void *b)
+{
+    const struct job *x = a, *y = b;
+    int c = strcmp(x->user, y->user);
+    if (!c)
+        c = (x->pid > y->pid) - (x->pid < y->pid);
+    return c ? c : (x->device > y->device) - (x->device < y->device);
+}
+
+static int by_group(const void *a, const void *b)
+{
+    const struct job_group *x = a, *y = b;
+    int c = strcmp(x->user, y->user);
+    if (!c)
+        c = strcmp(x->view.group, y->view.group);
+    return c ? c : strcmp(x->view.device, y->view.device);
+}
+
+int jobs_read(struct jobs *j)
+{
+    char dir[PATH_MAX];
+    const char *pages = getenv("REMAT_STATUS_DIR"), *ledgers = getenv("REMAT_GROUP_DIR"), *run = getenv("XDG_RUNTIME_DIR");
+    int rc = 0;
+    memset(j, 0, sizeof *j);
+    for (int i = 0; !rc && status_dir(i, dir, sizeof dir); i++)
+        rc = read_folder(j, dir, getuid());
+    if (!rc && !(pages && *pages)) {
+        rc = others(j, "/dev/shm", "remat-", "", read_folder);
+        if (!rc)
+            rc = others(j, "/run/user", "", "/remat", read_folder);
+    }
+    if (!rc && ledgers && *ledgers) {
+        rc = read_ledgers(j, ledgers, getuid());
+    } else if (!rc) {
+        snprintf(dir, sizeof dir, "/dev/shm/remat-groups-%u", (unsigned)getuid());
+        rc = read_ledgers(j, dir, getuid());
+        if (!rc && run && (size_t)snprintf(dir, sizeof dir, "%s/remat-groups", run) < sizeof dir)
+            rc = read_ledgers(j, dir, getuid());
+        if (!rc)
+            rc = others(j, "/dev/shm", "remat-groups-", "", read_ledgers);
+        if (!rc)
+            rc = others(j, "/run/user", "", "/remat-groups", read_ledgers);
+    }
+    if (j->n)
+        qsort(j->list, j->n, sizeof *j->list, by_user_and_pid);
+    if (j->n_groups)
+        qsort(j->groups, j->n_groups, sizeof *j->groups, by_group);
+    return rc;
+}
+
+void jobs_free(struct jobs *j)
+{
+    free(j->list);
+    free(j->groups);
+    memset(j, 0, sizeof *j);
+}

@@ -1,0 +1,105 @@
+/* answers.c: how much memory there is, and what lies at an address: what the program is told, beside engine.c. */
+#include "policy/engine_own.h"
+#include "policy/process/limits.h"
+#include "policy/share/share.h"
+
+/* With the lock held: `real_free` bytes are free on the device. */
+static void view(struct device *d, uint64_t real_free, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    uint64_t used = ((uint64_t)(d->n_chunks - d->n_gone - d->n_free_chunks) << d->shift) + d->foreign_bytes;
+    uint64_t avail = d->limit_bytes > used ? d->limit_bytes - used : 0;
+    uint64_t could = real_free + ((uint64_t)d->n_free_chunks << d->shift);
+    if (avail > could)
+        avail = could;
+    uint64_t ceiling = share_ceiling(d); /* of a group others may hold the rest */
+    if (avail > (ceiling > used ? ceiling - used : 0))
+        avail = ceiling > used ? ceiling - used : 0;
+    /* evicted tensors still count as used for their owner: free + used must not pass the total */
+    uint64_t total = avail + d->live_bytes + d->foreign_bytes;
+    *free_bytes = avail;
+    *total_bytes = total < d->limit_bytes ? d->limit_bytes : total;
+}
+
+int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
+{
+    engine_lock();
+    struct device *d = engine_here();
+    if (!d) {
+        engine_unlock();
+        return process.drv->cuMemGetInfo_v2(free_bytes, total_bytes);
+    }
+    size_t real_free = 0, real_total = 0;
+    uint64_t free_b, total_b;
+    int r = d->drv->cuMemGetInfo_v2(&real_free, &real_total);
+    view(d, real_free, &free_b, &total_b);
+    if (free_bytes)
+        *free_bytes = free_b;
+    if (total_bytes)
+        *total_bytes = total_b;
+    engine_unlock();
+    return r;
+}
+
+bool eng_device_memory(int dev, struct eng_memory *m)
+{
+    static bool read; /* before eng_start: what it will read */
+    engine_lock();
+    bool stands_aside = process.started && !eng_active();
+    if (!process.started && !read) {
+        char err[256];
+        limits_start();
+        stands_aside = config_read(&process.cfg, err, sizeof err) && !limits_bind();
+        read = true;
+    }
+    stands_aside |= process.cfg.policy == POLICY_OFF && !limits_bind();
+    m->is_set_up = false;
+    if (!stands_aside && dev >= 0 && eng_active())
+        engine_here(); /* the caller's own device is set up by the question, as by cuMemGetInfo */
+    for (unsigned i = 0; !stands_aside && i < process.n_dev; i++) {
+        struct device *d = process.dev[i];
+        if (d->dev != dev || !d->ready || d->gone)
+            continue;
+        view(d, m->free_bytes, &m->free_bytes, &m->total_bytes);
+        m->held_bytes = d->live_bytes + d->foreign_bytes;
+        m->is_set_up = true;
+    }
+    if (!stands_aside && !m->is_set_up) {
+        uint64_t limit = limits_of_bytes(&process.cfg, m->total_bytes);
+        stands_aside = limit >= m->total_bytes;
+        m->total_bytes = limit;
+        if (m->free_bytes > limit)
+            m->free_bytes = limit;
+    }
+    engine_unlock();
+    return !stands_aside;
+}
+
+int eng_address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr, int *res)
+{
+    struct device *d = engine_holder(ptr);
+    if (!d)
+        return 0;
+    engine_lock();
+    struct slot *s = mem_lookup(d, ptr);
+    *res = s ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    if (s && base)
+        *base = s->va;
+    if (s && bytes)
+        *bytes = s->bytes;
+    engine_unlock();
+    return 1;
+}
+
+int eng_pointer_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr, int *res)
+{
+    struct device *d = engine_holder(ptr);
+    if (!d)
+        return 0;
+    engine_lock();
+    struct slot *s = mem_lookup(d, ptr);
+    CUresult r = CUDA_ERROR_INVALID_VALUE;
+    int answered = s && data ? eng_query_attribute(d, data, attr, ptr, s, &r) : 1;
+    engine_unlock();
+    *res = r;
+    return answered;
+}

@@ -1,0 +1,203 @@
+/* limits.c: see limits.h. */
+#include "policy/process/limits.h"
+
+#include "policy/device.h"
+#include "tracer/machine/conf.h"
+#include "tracer/machine/dmem.h"
+#include "tracer/machine/size_text.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { FILES = 2, TEXT = 512 };
+
+static struct {
+    struct conf conf[FILES]; /* the system's, and the one of REMAT_CONF_ALSO */
+    char at_load[64];        /* REMAT_LIMIT when the library was loaded */
+    char outer[TEXT];        /* REMAT_LIMIT_MAX then */
+} known;
+
+static void copy(char *to, size_t room, const char *name)
+{
+    const char *v = getenv(name);
+    if (v && strlen(v) < room)
+        strcpy(to, v);
+}
+
+void limits_at_load(void)
+{
+    copy(known.at_load, sizeof known.at_load, "REMAT_LIMIT");
+    copy(known.outer, sizeof known.outer, "REMAT_LIMIT_MAX");
+}
+
+static const char *also(void)
+{
+    const char *v = getenv("REMAT_CONF_ALSO");
+    return v && *v ? v : NULL;
+}
+
+bool limits_may_hold(void)
+{
+    return access(REMAT_CONF, F_OK) == 0 || also();
+}
+
+static void read_file(struct conf *c, const char *path)
+{
+    int rc = conf_read_own(path, c);
+    if (rc)
+        log_say(SAY_ERROR, "%s: cannot be read (%s): its maxima do not hold; it should be readable by everyone", path, strerror(-rc));
+    if (c->n_bad)
+        log_say(SAY_ERROR, "%s: the line is left out, the others hold (%u such)", c->bad, c->n_bad);
+}
+
+void limits_start(void)
+{
+    static bool done;
+    if (done)
+        return;
+    done = true;
+    read_file(&known.conf[0], REMAT_CONF);
+    if (also())
+        read_file(&known.conf[1], also());
+}
+
+bool limits_hold(void) { return conf_holds(&known.conf[0]) || conf_holds(&known.conf[1]); }
+
+bool limits_bind(void) { return limits_hold() || known.outer[0]; }
+
+const char *limits_holder(void)
+{
+    for (int i = 0; i < FILES; i++)
+        if (conf_holds(&known.conf[i]))
+            return known.conf[i].max[0].from;
+    return known.outer[0] ? "the limit of the remat run around this one" : "";
+}
+
+/* ---- the smallest of many -------------------------------------------------------------------------------------------- */
+
+struct least {
+    uint64_t bytes;
+    char from[TEXT];
+};
+
+static void lower(struct least *l, uint64_t bytes, const char *from)
+{
+    if (bytes >= l->bytes)
+        return;
+    l->bytes = bytes;
+    snprintf(l->from, sizeof l->from, "%s", from);
+}
+
+/* "12G,50%": each of them. */
+static void lower_by_list(struct least *l, const char *list, uint64_t device_bytes, const char *from)
+{
+    char one[64];
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        uint64_t bytes;
+        double pct;
+        if (n && n < sizeof one) {
+            memcpy(one, list, n);
+            one[n] = '\0';
+            if (!size_text_limit(one, &bytes, &pct))
+                lower(l, pct > 0 ? (uint64_t)((double)device_bytes * (pct / 100)) : bytes, from);
+        }
+        list += n + (list[n] == ',');
+    }
+}
+
+static void lower_by_conf(struct least *l, uint64_t device_bytes)
+{
+    for (int i = 0; i < FILES; i++) {
+        uint64_t bytes;
+        const struct conf_rule *r = conf_least(known.conf[i].max, known.conf[i].n_max, device_bytes, &bytes);
+        if (r)
+            lower(l, bytes, r->from);
+    }
+}
+
+/* What was asked for; 0: nothing. */
+static uint64_t asked_bytes(const struct config *c, uint64_t device_bytes)
+{
+    uint64_t asked = config_limit_bytes(c, device_bytes);
+    for (int i = 0; i < FILES && !asked; i++) {
+        uint64_t bytes;
+        if (conf_least(known.conf[i].limit, known.conf[i].n_limit, device_bytes, &bytes))
+            asked = bytes;
+    }
+    return asked;
+}
+
+static void lower_by_all(struct least *l, uint64_t device_bytes)
+{
+    lower_by_conf(l, device_bytes);
+    lower_by_list(l, known.outer, device_bytes, "the limit of the remat run around this one");
+    lower_by_list(l, known.at_load, device_bytes, "the limit that the process was started with");
+}
+
+uint64_t limits_of_bytes(const struct config *c, uint64_t device_bytes)
+{
+    struct least l = {.bytes = device_bytes};
+    uint64_t asked = asked_bytes(c, device_bytes);
+    lower_by_all(&l, device_bytes);
+    return asked && asked < l.bytes ? asked : l.bytes;
+}
+
+/* ---- the kernel and NVML ----------------------------------------------------------------------------------------------- */
+
+/* Both tell of the whole group of processes, this one's context included: what is left is what this process may still take. */
+static uint64_t lower_by_machine(struct least *l, const struct drv *drv, CUdevice dev)
+{
+    char folder[PATH_MAX], pci[32] = "";
+    struct dmem m = {.max_bytes = DMEM_NONE, .room_bytes = DMEM_NONE};
+    uint64_t soft = 0;
+    if (!drv->cuDeviceGetPCIBusId || drv->cuDeviceGetPCIBusId(pci, sizeof pci, dev) != CUDA_SUCCESS || dmem_folder(folder, sizeof folder))
+        return 0;
+    dmem_read(folder, pci, &m);
+    if (m.room_bytes != DMEM_NONE)
+        lower(l, m.room_bytes, m.from);
+    soft = m.soft_bytes;
+    if (m.max_bytes == DMEM_NONE && !soft && drv->nvml_limits) {
+        /* where the kernel has no such controller, the driver counts itself */
+        uint64_t hard, used, nvml_soft;
+        if (drv->nvml_limits(pci, folder, &nvml_soft, &hard, &used) == 0) {
+            if (hard != UINT64_MAX)
+                lower(l, hard > used ? hard - used : 0, "the memory limit that NVML tells of");
+            soft = nvml_soft;
+        }
+    }
+    return soft;
+}
+
+void limits_decide(const struct drv *drv, const struct config *c, CUdevice dev, uint64_t device_bytes, struct limits *out)
+{
+    struct least l = {.bytes = device_bytes, .from = "the device's memory"};
+    uint64_t asked = asked_bytes(c, device_bytes);
+    lower_by_all(&l, device_bytes);
+    uint64_t soft = lower_by_machine(&l, drv, dev);
+    if (asked > l.bytes && l.bytes < device_bytes)
+        log_say(SAY_WARN, "a limit of %llu MiB was asked for: %llu MiB it is, %s", (unsigned long long)(asked >> 20),
+                (unsigned long long)(l.bytes >> 20), l.from);
+    out->ceiling_bytes = asked && asked < l.bytes ? asked : l.bytes;
+    out->limit_bytes = !asked && soft && soft < out->ceiling_bytes ? soft : out->ceiling_bytes;
+    log_say(SAY_INFO, "device %d: limit %llu MiB%s%s", (int)dev, (unsigned long long)(out->limit_bytes >> 20),
+            out->limit_bytes < device_bytes && out->ceiling_bytes == l.bytes ? ", " : "",
+            out->limit_bytes < device_bytes && out->ceiling_bytes == l.bytes ? l.from : "");
+}
+
+bool device_borrow(struct device *d, uint64_t bytes)
+{
+    enum { STEPS = 16 }; /* not a byte at a time: each step is a line */
+    uint64_t room = d->ceiling_bytes - d->limit_bytes, step = d->ceiling_bytes / STEPS;
+    if (!room || bytes > d->ceiling_bytes)
+        return false;
+    bytes = (bytes > step ? bytes : step) + d->gran;
+    d->limit_bytes += bytes < room ? bytes : room;
+    d->plan_limit_bytes = d->limit_bytes;
+    log_say(SAY_WARN, "the soft limit gives way: %llu MiB are used from now on, of %llu MiB at most", rt_mib(d->limit_bytes),
+            rt_mib(d->ceiling_bytes));
+    if (d->status)
+        status_store(&d->status->limit_bytes, d->limit_bytes);
+    return true;
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Limits that hold: the file of maxima against every variable and nested run; a run within a run; what the kernel allows (cgroup dmem)
+as the default, its soft limit as the target. build/held is remat with the file of maxima at build/held/remat.conf."""
+import os
+import shutil
+import sys
+import tempfile
+
+import harness as h
+
+MIB = 1 << 20
+HELD = os.path.realpath(os.path.join(h.B, "held"))
+CONF = os.path.join(HELD, "remat.conf")
+NVML = os.path.join(h.B, "conformance", "libnvidia-ml.so.1")
+SMALL = [os.path.join(h.B, "programs", "nvml_view"), NVML]  # holds 24 MiB
+MLP = [os.path.join(h.B, "workloads", "mlp"), "--iters", "8", "--print-loss", "--checksum"]
+# what CUDA says of the device's memory, after the program has taken the limit out of its environment
+PYTHON = """import ctypes, os
+for name in [n for n in os.environ if n.startswith("REMAT_")]:
+    del os.environ[name]
+c, ctx, free, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+assert c.cuInit(0) == 0 and c.cuDevicePrimaryCtxRetain(ctypes.byref(ctx), 0) == 0 and c.cuCtxSetCurrent(ctx) == 0
+assert c.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
+print("total", total.value)
+"""
+PCI = "0000:01:00.0"
+check = h.Checks()
+
+
+def conf(text):
+    with open(CONF, "w") as f:
+        f.write(text)
+
+
+def limit_of(r):
+    return r.stats.get("limit_bytes", 0) / MIB
+
+
+def held(options, cmd, env=None):
+    h.REMAT = os.path.join(HELD, "remat")
+    try:
+        return h.run(cmd, options, dict({"SIMGPU_MEM": "512M"}, **(env or {})))
+    finally:
+        h.REMAT = os.path.join(h.B, "remat")
+
+
+def run(options, cmd, env=None):
+    return h.run(cmd, options, dict({"SIMGPU_MEM": "512M"}, **(env or {})))
+
+
+def maxima(native):
+    conf("# for everyone\nmax everyone 80M\n")
+    line = "80 MiB it is, %s:2, everyone" % CONF
+    remat = os.path.join(HELD, "remat")
+    for what, options, cmd, env, says in (
+            ("no limit asked for", [], SMALL, {}, ""),
+            ("--limit below it", ["--limit", "30M"], SMALL, {}, ""),
+            ("--limit above it", ["--limit", "100M"], SMALL, {}, line),
+            ("the variable unset", ["--limit", "100M"], ["/usr/bin/env", "-u", "REMAT_LIMIT"] + SMALL, {}, ""),
+            ("the variable raised", ["--limit", "70M"], ["/usr/bin/env", "REMAT_LIMIT=300M"] + SMALL, {}, line),
+            ("REMAT_DISABLE", [], SMALL, {"REMAT_DISABLE": "1"}, "REMAT_DISABLE counts for nothing here: a maximum holds (%s:2, everyone)" % CONF),
+            ("--policy off", ["--policy", "off"], SMALL, {}, "--policy off is swap here: a maximum holds"),
+            ("a variable that is nonsense", [], ["/usr/bin/env", "REMAT_LIMIT=lots"] + SMALL, {}, "it is left out, since a maximum holds"),
+            ("another file named", ["--limit", "100M"], SMALL, {"REMAT_CONF": "/dev/null", "REMAT_CONF_ALSO": "/dev/null"}, line),
+            ("a run within a run", [], [remat, "run", "--limit", "300M", "--"] + SMALL, {}, line),
+            ("off within a run", [], [remat, "run", "--policy", "off", "--"] + SMALL, {}, "--policy off is swap here")):
+        r = held(options, cmd, env)
+        want = 30 if what == "--limit below it" else 80
+        check.ok(r.rc == 0 and limit_of(r) == want, "%s: held at %d MiB" % (what, want), "%s %s %s" % (r.rc, r.stats, r.err))
+        check.ok(says in r.err and (says or not r.err), "%s: says so" % what, repr(r.err))
+    r = held(["--limit", "100M"], ["/usr/bin/env", "-i", "LD_PRELOAD=" + ":".join(filter(None, [h.RUNTIME, HELD + "/libremat.so"])),
+                                   "LD_LIBRARY_PATH=" + os.path.join(h.B, "simgpu"), "SIMGPU_MEM=512M", "ASAN_OPTIONS=detect_leaks=0",
+                                   sys.executable, "-c", PYTHON])
+    check.ok("total %d" % (80 * MIB) in r.out, "an empty environment", r.out + r.err)
+    r = held(["--limit", "100M"], [sys.executable, "-c", PYTHON])
+    check.ok("total %d" % (80 * MIB) in r.out, "taken out of the process's environment", r.out + r.err)
+
+    # it is a limit: training is the same, and the device never sees more
+    r = held(["--limit", "500M", "--policy", "off"], MLP)
+    check.ok(r.rc == 0 and r.losses == native.losses and r.checksum == native.checksum and r.peak <= 80 * MIB < native.peak,
+             "training within the maximum", "%d %d of %d %s" % (r.rc, r.peak, native.peak, r.err))
+    # where the device cannot be set up, there is no way past it
+    r = held([], MLP, {"SIMGPU_FAULTS": "cuMemGetAllocationGranularity:1"})
+    check.ok(r.rc not in (0, 125) and "so the program gets no memory there" in r.err and "OUT_OF_MEMORY" in r.err, "nothing where it cannot hold", r.err)
+
+    conf("max everyone 80M\nmax user %d none\n" % os.getuid())
+    r = held(["--policy", "off", "--limit", "300M"], MLP)
+    check.ok(r.rc == 0 and r.peak == native.peak, "one user is let off", "%s %s" % (r.peak, r.err))
+    conf("max group %d 25%%\nlimit everyone 60M\n" % os.getgid())
+    r = held([], SMALL)
+    check.ok(limit_of(r) == 60, "a default", str(r.stats))
+    r = held(["--limit", "90%"], SMALL)
+    check.ok(limit_of(r) == 128 and "group %d" % os.getgid() in r.err, "a maximum by group, in per cent", "%s %s" % (r.stats, r.err))
+    conf("max everyone 80M\nmax evryone 10M\n")
+    r = held([], SMALL)
+    check.ok(limit_of(r) == 80 and "%s:2:5: after max comes user NAME" % CONF in r.err, "a line that cannot be read", r.err)
+    os.unlink(CONF)
+    r = held(["--limit", "100M"], SMALL, {"REMAT_DISABLE": "1"})
+    check.ok(r.rc == 0 and not r.stats and not r.err, "without the file, off is off", "%s %s" % (r.stats, r.err))
+
+
+def second_file(tmp):
+    also = os.path.join(tmp, "also.conf")
+    conf("max everyone 80M\n")
+    for text, want in (("max everyone 60M\n", 60), ("max everyone 200M\nmax user %d none\n" % os.getuid(), 80)):
+        with open(also, "w") as f:
+            f.write(text)
+        r = held(["--limit", "300M"], SMALL, {"REMAT_CONF_ALSO": also})
+        check.ok(limit_of(r) == want, "the second file takes and does not give", "%s %s" % (r.stats, r.err))
+    os.unlink(CONF)
+
+
+def nested():
+    remat = h.REMAT
+    outer = "the limit of the remat run around this one"
+    for options, inner, want, says in ((["--limit", "80M"], ["--limit", "300M"], 80, "300 MiB was asked for: 80 MiB it is, " + outer),
+                                       (["--limit", "80M"], ["--limit", "60M"], 60, ""),
+                                       (["--limit", "80M"], [], 80, ""),
+                                       (["--limit", "10%"], ["--limit", "300M"], 51.2, outer),
+                                       (["--limit", "80M"], ["--policy", "off"], 80, "--policy off is swap here: a maximum holds (%s)" % outer),
+                                       ([], ["--limit", "300M"], 300, "")):
+        r = run(options, [remat, "run"] + inner + ["--"] + SMALL)
+        check.ok(r.rc == 0 and abs(limit_of(r) - want) < 0.1, "%s around %s" % (options, inner), "%s %s" % (r.stats, r.err))
+        check.ok(says in r.err and (says or not r.err), "%s around %s: says so" % (options, inner), repr(r.err))
+    r = run(["--limit", "200M"], [remat, "run", "--limit", "80M", "--", remat, "run", "--limit", "150M", "--"] + SMALL)
+    check.ok(limit_of(r) == 80, "three deep", "%s %s" % (r.stats, r.err))
+    r = run(["--limit", "80M"], [sys.executable, "-c", PYTHON])
+    check.ok("total %d" % (80 * MIB) in r.out, "the limit at the process's start binds it", r.out + r.err)
+
+
+def kernel(tmp, native):
+    group = os.path.join(tmp, "group")
+    os.makedirs(group)
+    env = {"REMAT_CGROUP": group}
+
+    def put(**files):
+        for name in os.listdir(group):
+            os.unlink(os.path.join(group, name))
+        for name, value in files.items():
+            with open(os.path.join(group, "dmem." + name), "w") as f:
+                f.write("nvidia/0000:02:00.0/vidmem 1048576\nnvidia/%s/vidmem %s\n" % (PCI, value if value == "max" else value * MIB))
+
+    put()
+    check.ok(limit_of(run([], SMALL, env)) == 512, "no dmem: the device")
+    put(max="max")
+    check.ok(limit_of(run([], SMALL, env)) == 512, "dmem.max is max: the device")
+    put(max=90, current=10)
+    check.ok(limit_of(run([], SMALL, env)) == 80, "what is left of dmem.max is the default")
+    r = run([], MLP, env)
+    check.ok(r.rc == 0 and r.checksum == native.checksum and r.peak <= 80 * MIB, "training within it", "%s %s" % (r.peak, r.err))
+    r = run(["--limit", "300M"], SMALL, env)
+    check.ok(limit_of(r) == 80 and "80 MiB it is, %s/dmem.max" % group in r.err, "--limit above it", "%s %s" % (r.stats, r.err))
+    check.ok(limit_of(run(["--limit", "50M"], SMALL, env)) == 50, "--limit below it")
+    put(max=300, min=70)
+    check.ok(limit_of(run([], SMALL, env)) == 70, "dmem.min is the target")
+    check.ok(limit_of(run(["--limit", "200M"], SMALL, env)) == 200, "--limit goes before the target")
+    # aimed at, not held: with too little host memory to swap, more is taken, up to dmem.max
+    for top, ends_well in ((300, True), (70, False)):
+        put(max=top, min=60)
+        r = run(["--host-swap", "8M"], MLP, env)
+        check.ok((r.rc == 0) == ends_well and r.peak <= top * MIB, "soft 60 of %d" % top, "%d peak %d %s" % (r.rc, r.peak, r.err))
+        if ends_well:
+            check.ok(r.checksum == native.checksum and "the soft limit gives way" in r.err and r.peak > 60 * MIB, "it gave way", r.err)
+
+
+def main():
+    if not os.path.exists(os.path.join(HELD, "libremat.so")):
+        print("no build/held: skipped")
+        return 77
+    native = run(None, MLP)
+    check.ok(native.rc == 0 and native.peak > 100 * MIB, "native", native.err)
+    tmp = tempfile.mkdtemp(prefix="remat-limits-")
+    try:
+        maxima(native)
+        second_file(tmp)
+        nested()
+        kernel(tmp, native)
+    finally:
+        shutil.rmtree(tmp)
+        if os.path.exists(CONF):
+            os.unlink(CONF)
+    return check.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

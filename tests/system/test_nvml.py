@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""NVML's answers agree with the limit inside the process: memory (both versions), process lists (all versions), before cuInit and after;
+what NVML knows of limits is the default limit. NVML is a stand-in (tests/conformance/fake_nvml.c)."""
+import os
+import sys
+
+import harness as h
+
+MIB = 1 << 20
+TOTAL = 512 * MIB
+NVML = os.path.join(h.B, "conformance", "libnvidia-ml.so.1")
+PROGRAM = os.path.join(h.B, "programs", "nvml_view")
+check = h.Checks()
+
+
+def view(options, env=None):
+    """Rows of numbers by the words before them."""
+    e = {"SIMGPU_MEM": str(TOTAL), "FAKE_NVML_TOTAL": str(TOTAL), "REMAT_LOG": "warn"}
+    e.update(env or {})
+    r = h.run([PROGRAM, NVML], options, e)
+    check.ok(r.rc == 0, "nvml_view %s" % options, "%d %s" % (r.rc, r.err))
+    rows, lists = {}, []
+    for line in r.out.splitlines():
+        words = line.split()
+        numbers = [int(w) for w in words if w.lstrip("-").isdigit()]
+        if words[0] == "processes":
+            lists.append(numbers)
+        else:
+            rows[" ".join(words[:2])] = numbers
+    return rows, lists, r
+
+
+def main():
+    if not os.path.exists(PROGRAM) or not os.path.exists(NVML):
+        print("no nvml_view: skipped")
+        return 77
+    # the machine's own answers, for comparison: six tenths are free
+    native = [TOTAL, TOTAL // 10 * 6, TOTAL - TOTAL // 10 * 6]
+    rows, lists, _ = view(None)
+    check.ok(rows["before v1"] == native and rows["held v1"] == native, "without remat", str(rows))
+    check.ok(lists == [[7, 0, 2, 11, 22]] * 10, "process lists without remat", str(lists))
+
+    rows, lists, _ = view(["--policy", "off", "--limit", "64M"])
+    check.ok(rows["held v1"] == native and rows["before v1"] == native, "--policy off: as without", str(rows))
+    rows, lists, _ = view(["--limit", "64M"], {"REMAT_DISABLE": "1"})
+    check.ok(rows["held v1"] == native and rows["before v1"] == native, "REMAT_DISABLE: as without", str(rows))
+
+    for policy in ("swap", "auto"):
+        rows, lists, _ = view(["--limit", "64M", "--policy", policy])
+        for when in ("before", "empty", "held"):
+            total, free, used = rows[when + " v1"]
+            check.ok(total == 64 * MIB and total == free + used, "%s: total is the limit" % when, str(rows[when + " v1"]))
+            check.ok(rows[when + " v2"] == [total, free, used, 0], "%s: v2 says what v1 says" % when, str(rows[when + " v2"]))
+        check.ok(rows["empty v1"][2] == 0 and rows["held v1"][2] == 24 * MIB, "used is what is held", str(rows))
+        check.ok(rows["held cuda"] == rows["held v1"][:2], "CUDA and NVML agree", str(rows))
+        check.ok(lists == [[7, 0, 2, 11, 24 * MIB]] * 10, "process lists: the own row is what is held, others stand", str(lists))
+        # before cuInit any device may be the one; afterwards only those of the process
+        check.ok(rows["before other"][0] == 64 * MIB and rows["held other"] == native, "another device", str(rows))
+
+    # more held than the limit: evicted tensors are still the program's; nothing adds up to more than the whole
+    rows, lists, _ = view(["--limit", "16M", "--policy", "swap"])
+    total, free, used = rows["held v1"]
+    check.ok(total == free + used and used >= 24 * MIB and rows["held cuda"] == [total, free], "evicted tensors count", str(rows))
+
+    # what NVML knows of limits is the default: hard, what is left of it; soft, where it is aimed at
+    lib = {"LD_LIBRARY_PATH": os.path.dirname(NVML) + ":" + os.path.join(h.B, "simgpu"), "REMAT_CGROUP": "/nonexistent"}
+    rows, _, r = view([], dict(lib, FAKE_NVML_HARD=str(100 * MIB), FAKE_NVML_USED=str(20 * MIB)))
+    check.ok(rows["empty v1"][0] == 80 * MIB and r.stats["limit_bytes"] == 80 * MIB, "hard limit less what others use", str(rows))
+    rows, _, r = view([], dict(lib, FAKE_NVML_HARD=str(100 * MIB), FAKE_NVML_SOFT=str(40 * MIB)))
+    check.ok(r.stats["limit_bytes"] == 40 * MIB, "the soft limit is the target", str(r.stats))
+    rows, _, r = view(["--limit", "30M"], dict(lib, FAKE_NVML_HARD=str(100 * MIB), FAKE_NVML_SOFT=str(40 * MIB)))
+    check.ok(r.stats["limit_bytes"] == 30 * MIB, "--limit below both", str(r.stats))
+    rows, _, r = view(["--limit", "200M"], dict(lib, FAKE_NVML_HARD=str(100 * MIB)))
+    check.ok(r.stats["limit_bytes"] == 100 * MIB and "100 MiB it is, the memory limit that NVML tells of" in r.err,
+             "--limit above the hard one", "%s %s" % (r.stats, r.err))
+    rows, _, r = view(["--limit", "64M"], lib)
+    check.ok(r.stats["limit_bytes"] == 64 * MIB and r.err == "", "no limits in NVML", r.err)
+    return check.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
