@@ -5,12 +5,15 @@ bit-identical. Guarantees are handed over, by a neighbour that trains and by one
 
   test_share.py                a slice
   test_share.py --seconds 120  kills for so long, one a second (make share)
+  test_share.py --only PART    refusals, guarantee_at_once, guarantee_at_the_end, guarantee_from_one_that_sleeps, growth, storm
 """
 import argparse
+import fcntl
 import glob
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import struct
@@ -49,17 +52,21 @@ class Device:
             return struct.unpack_from("<4Q", f.read(32))[3]
 
 
-def ledger(group):
-    """Rows of the group's ledger (policy/share/ledger.h): pid -> reserved bytes."""
+def ledger(group, field=0):
+    """Rows of the group's ledger (policy/share/ledger.h): pid -> bytes reserved, or another field after those."""
     rows = {}
     for path in glob.glob(os.path.join(ENV["REMAT_GROUP_DIR"], group + "@*")):
         with open(path, "rb") as f:
             data = f.read()
         for at in range(256, len(data), 128):
-            pid, _, _, _, reserved = struct.unpack_from("<qQQqQ", data, at)
-            if pid:
-                rows[pid] = reserved
+            row = struct.unpack_from("<qQQq4Q", data, at)
+            if row[0]:
+                rows[row[0]] = row[4 + field]
     return rows
+
+
+def wanted(group, pid):
+    return ledger(group, 2).get(pid, 0)
 
 
 # ---- programs ------------------------------------------------------------------------------------------------------------
@@ -68,15 +75,23 @@ class Job:
     """A workload in a group. `options` of remat run; what it printed is compared with `native` when it has ended."""
     n = 0
 
-    def __init__(self, device, group, limit, work, options=()):
+    def __init__(self, device, group, limit, work, options=(), stepped=False):
+        """`stepped`: it waits after every line that it prints, or after the next, until that is read here."""
         Job.n += 1
         self.name = os.path.join(tmp, "job%d" % Job.n)
         self.work = work
         self.out, self.err = open(self.name + ".out", "w+"), open(self.name + ".err", "w+")
         cmd = [os.path.join(harness.B, "workloads", work[0])] + work[1:] if work[0] in ("mlp", "cnn", "gpt") else work
+        self.pipe, into = None, self.out
+        if stepped: # packets of one line each, and room for one
+            ends = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
+            fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, 4096)
+            self.pipe, into = os.fdopen(ends[0], "rb", buffering=0), os.fdopen(ends[1], "wb", buffering=0)
         self.p = subprocess.Popen([harness.REMAT, "run", "--group", group, "--group-limit", str(limit), "--stats", self.name + ".json"] +
-                                  [str(o) for o in options] + ["--"] + cmd, env=dict(ENV, SIMGPU_SHARED=device.path), stdout=self.out,
+                                  [str(o) for o in options] + ["--"] + cmd, env=dict(ENV, SIMGPU_SHARED=device.path), stdout=into,
                                   stderr=self.err, stdin=subprocess.PIPE)
+        if stepped:
+            into.close()
 
     def text(self, f):
         f.flush()
@@ -86,18 +101,30 @@ class Job:
     def iterations(self):
         return len(re.findall(r"^iter \d+ loss", self.text(self.out), re.M))
 
+    def step(self, wait):
+        """The next line, if it comes soon. False: there will be none."""
+        if not select.select([self.pipe], [], [], wait)[0]:
+            return True
+        line = self.pipe.read(4096)
+        self.out.write(line.decode())
+        return line != b""
+
     def until(self, what, condition):
         end = time.monotonic() + WAIT
         while not condition():
             if self.p.poll() is not None or time.monotonic() > end:
                 return c.ok(False, what, "exit %s: %s" % (self.p.poll(), self.text(self.err)[-600:]))
-            time.sleep(0.02)
+            if not self.pipe or not self.step(0.02):
+                time.sleep(0.02)
         return True
 
     def finish(self, what):
         """Waits for its end and compares."""
+        end = time.monotonic() + WAIT
+        while self.pipe and time.monotonic() < end and self.step(0.5):
+            pass
         try:
-            self.p.wait(WAIT)
+            self.p.wait(max(1, end - time.monotonic()))
         except subprocess.TimeoutExpired:
             self.p.kill()
             self.p.wait()
@@ -172,8 +199,10 @@ def storm(kills, pause, times):
         return Job(device, "storm", limit, works[i], options[i])
 
     jobs, whole = [start(i) for i in range(4)], 0
+    next_kill = time.monotonic()
     for k in range(kills):
-        time.sleep(pause)
+        next_kill += pause
+        time.sleep(max(0, next_kill - time.monotonic()))
         for i in range(4):
             if jobs[i].p.poll() is not None: # came to its end unharmed
                 whole += jobs[i].finish("storm, job %d before kill %d" % (i, k))
@@ -193,29 +222,42 @@ def storm(kills, pause, times):
     big.until("storm: all of it for the next one", lambda: "filled" in big.text(big.out))
     c.ok(sum(ledger("storm").values()) >= limit * 9 // 10, "storm: nothing lost", str(ledger("storm")))
     big.p.stdin.close()
-    big.finish("storm: the next one")
-    c.ok("given back" not in big.text(big.err) and big.stats()["swaps_out"] == 0, "storm: without a neighbour nothing moves", str(big.stats()))
+    if big.finish("storm: the next one"):
+        c.ok("given back" not in big.text(big.err) and big.stats()["swaps_out"] == 0, "storm: without a neighbour nothing moves",
+             str(big.stats()))
     return whole
 
 
 # ---- handing over ------------------------------------------------------------------------------------------------------------
 
-def guarantee_from_one_that_trains():
-    """The neighbour follows a plan for all of the budget; it gives, plans anew, and both come out right."""
-    device, a, b = Device(), work("mlp", "--batch", 1024, "--iters", 60), work("mlp", "--batch", 256, "--iters", 40)
+def hand_over(what, first_limit, at_once, line):
+    """The first follows a plan for all it may have; it gives, plans anew, and both come out right."""
+    device, a, b = Device(), work("mlp", "--batch", 1024, "--iters", 50), work("mlp", "--batch", 512, "--iters", 40)
     limit = native_peak(a) * 80 // 100 // GRAN * GRAN
-    mine = min(native_peak(b) + 8 * GRAN, limit // 2)
-    first = Job(device, "hand", limit, a, ["--policy", "plan"])
-    if not first.until("hand over: a plan in force", lambda: "plan installed" in first.text(first.err) and first.iterations() >= 16):
+    mine = limit // 2
+    first = Job(device, what, limit, a, ["--policy", "plan", "--limit", limit * first_limit // 100], stepped=True)
+    if not first.until(what + ": a plan in force", lambda: "plan installed" in first.text(first.err) and first.iterations() >= 16):
         return
-    second = Job(device, "hand", limit, b, ["--guarantee", mine])
-    second.finish("hand over: the second")
-    first.finish("hand over: the first")
+    second = Job(device, what, limit, b, ["--guarantee", mine], stepped=True)
+    if not second.until(what + ": the second asks", lambda: "given back" in first.text(first.err) if at_once else wanted(what, second.p.pid)):
+        return
+    if not first.finish(what + ": the first") & second.finish(what + ": the second"):
+        return
     s, t = first.stats(), second.stats()
-    c.ok(s["gave_back_bytes"] > 0, "hand over: given back", str(s))
-    c.ok("a neighbour" in first.text(first.err), "hand over: the plan was made anew, or left", first.text(first.err)[-600:])
-    c.ok(t["peak_physical_bytes"] >= min(mine, native_peak(b)) * 9 // 10, "hand over: the second came to its share", "%s of %d" % (t, mine))
-    c.ok(device.peak() <= limit, "hand over: the device's high-water mark", "%d, limit %d" % (device.peak(), limit))
+    c.ok(s["gave_back_bytes"] > 0, what + ": given back", str(s))
+    c.ok(line in first.text(first.err), what + ": the plan was made anew, or left", first.text(first.err)[-600:])
+    c.ok(t["peak_physical_bytes"] >= mine * 9 // 10, what + ": the second came to its share", "%s of %d" % (t, mine))
+    c.ok(device.peak() <= limit, what + ": the device's high-water mark", "%d, limit %d" % (device.peak(), limit))
+
+
+def guarantee_at_once():
+    """Nothing is left for the second, which cannot go on: the first leaves its plan where it is, while it waits for its output."""
+    hand_over("at_once", 100, True, "a neighbour cannot go on without its share")
+
+
+def guarantee_at_the_end():
+    """The second can run with what is left, in less than it is entitled to: it comes to that at the end of the first's iteration."""
+    hand_over("at_the_end", 65, False, "a neighbour has asked for its share")
 
 
 def guarantee_from_one_that_sleeps():
@@ -229,7 +271,8 @@ def guarantee_from_one_that_sleeps():
     second.finish("asleep: the second")
     c.ok("as it was" not in first.text(first.out), "asleep: the first still slept")
     first.p.stdin.close()
-    first.finish("asleep: the first has all its values")
+    if not first.finish("asleep: the first has all its values"):
+        return
     c.ok("as it was" in first.text(first.out) and first.stats()["gave_back_bytes"] >= 4 * MIB, "asleep: given back", str(first.stats()))
     c.ok(device.peak() <= limit, "asleep: the device's high-water mark", "%d, limit %d" % (device.peak(), limit))
 
@@ -242,12 +285,13 @@ def growth():
     first = Job(device, "grow", limit, holder((limit - small) // MIB, MIB), ["--guarantee", limit - small])
     if not first.until("growth: filled", lambda: "filled" in first.text(first.out)):
         return
-    second = Job(device, "grow", limit, a)
+    second = Job(device, "grow", limit, a, stepped=True)
     if second.until("growth: a plan in force", lambda: "plan installed" in second.text(second.err) and second.iterations() >= 20):
         c.ok(ledger("grow").get(second.p.pid, limit) <= limit - (limit - small) // MIB * MIB, "growth: small at first", str(ledger("grow")))
     first.p.kill()
     first.p.wait()
-    second.finish("growth")
+    if not second.finish("growth"):
+        return
     c.ok(second.stats()["peak_physical_bytes"] >= small * 5 // 4, "growth: it grew", "%s, %d at first" % (second.stats(), small))
     c.ok("the group has more to give" in second.text(second.err), "growth: by a plan made anew", second.text(second.err)[-600:])
     c.ok(device.peak() <= limit, "growth: the device's high-water mark", "%d, limit %d" % (device.peak(), limit))
@@ -306,15 +350,18 @@ def timed(name, part):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int)
+    parser.add_argument("--only", help="a part, or storm")
     args = parser.parse_args()
     if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
         print("no simulated GPU built")
         return 77
     try:
-        for part in (refusals, guarantee_from_one_that_trains, guarantee_from_one_that_sleeps, growth):
-            timed(part.__name__, part)
-        whole = timed("storm", lambda: storm(args.seconds, 1.0, 4) if args.seconds else storm(8, 0.3, 1))
-        print("%d runs came to their end" % whole)
+        for part in (refusals, guarantee_at_once, guarantee_at_the_end, guarantee_from_one_that_sleeps, growth):
+            if args.only in (None, part.__name__):
+                timed(part.__name__, part)
+        if args.only in (None, "storm"):
+            whole = timed("storm", lambda: storm(args.seconds, 1.0, 2) if args.seconds else storm(8, 0.3, 1))
+            print("%d runs came to their end" % whole)
     finally:
         if not c.failed:
             shutil.rmtree(tmp, ignore_errors=True)
