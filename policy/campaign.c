@@ -469,3 +469,13 @@ int campaign_op_drv(struct device *d, struct rt_op *op)
         r = unmapped_look_drv(d, op_name(op), op->stream);
     return r;
 }
+
+bool campaign_launch_drv(struct device *d, const struct eng_kernel *k, int *r)
+{
+    if (d->mode != MODE_ENFORCE || d->ex->ended || d->ex->code || share_called(d) || unmapped_on(d))
+        return false;
+    enum steady s = steady_launch_drv(d, k, r);
+    if (s == STEADY_LEFT)
+        has_left(d);
+    return s == STEADY_RAN;
+}

@@ -21,6 +21,8 @@ int campaign_op_drv(struct device *d, struct rt_op *op);
 /* A neighbour of the group waits for memory that we hold beyond our share (share.h): gives it, at once where no plan is followed or where
  * it cannot go on without; else when the iteration ends. */
 void campaign_give(struct device *d);
+/* The launch is one that the plan in force knows to the byte: it has run, *r is its result. False: an op must be built of it. */
+bool campaign_launch_drv(struct device *d, const struct eng_kernel *k, int *r);
 /* Something that no plan and no probe can follow is about to happen (a capture, an address that leaves our sight). */
 void campaign_leave(struct device *d, const char *why);
 /* A plan is being followed: allocations and frees are its. */

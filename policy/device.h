@@ -128,6 +128,7 @@ struct device {
     uint32_t n_chunks, n_gone, n_free_chunks;
     int32_t free_head, free_tail;
     uint64_t own_bytes; /* pages of ours outside every slot */
+    uint64_t foreign_changes; /* times that addressable memory of the program's own came or went */
     uint64_t foreign_bytes, live_bytes, mark, tick, serial, op_count;
     uint64_t host_bytes, host_limit_bytes;
 
@@ -181,7 +182,7 @@ const char *rt_code_name(struct device *d, int code);
 int mem_init(struct device *d);
 /* The live slot that ptr points into (one past its end included), or NULL. A few instructions. */
 struct slot *mem_lookup(struct device *d, CUdeviceptr ptr);
-static inline bool mem_in_reservation(struct device *d, CUdeviceptr p) { return p - d->base < d->reserve_bytes; }
+static inline bool mem_in_reservation(const struct device *d, CUdeviceptr p) { return p - d->base < d->reserve_bytes; }
 /* The slot whose address range holds ptr, live or not. */
 struct slot *mem_range_of(struct device *d, CUdeviceptr ptr);
 

@@ -74,6 +74,8 @@ int eng_start(const struct drv *drv)
     process.status = status_open();
     if (process.status)
         snprintf(process.status->group, sizeof process.status->group, "%s", process.cfg.group);
+    if (!drv->cuDeviceGetCount || drv->cuDeviceGetCount(&process.n_visible) != CUDA_SUCCESS)
+        process.n_visible = 0;
     atomic_store(&active, true);
     return 0;
 }
@@ -123,15 +125,21 @@ static int set_up(struct device *d)
     return 0;
 }
 
-/* With the lock held: the device of the calling thread's context, set up; NULL where remat stands aside. */
+/* With the lock held: the device of the calling thread's context, set up; NULL where remat stands aside. A thread that has had a
+ * context on the only device there is is not asked about again: whatever context it has later is on that device. */
 static struct device *here(void)
 {
+    static __thread bool on_the_only_one;
     CUdevice dev;
+    if (on_the_only_one && process.dev[0]->ready && !process.dev[0]->gone)
+        return process.dev[0];
     if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
         return NULL; /* no context yet: a later call will have one */
     for (unsigned i = 0; i < process.n_dev; i++)
-        if (process.dev[i]->dev == dev)
+        if (process.dev[i]->dev == dev) {
+            on_the_only_one = process.n_visible == 1;
             return process.dev[i]->ready && !process.dev[i]->gone ? process.dev[i] : NULL;
+        }
     struct device *d = process.n_dev < MAX_DEVICES ? calloc(1, sizeof *d) : NULL;
     if (!d)
         return NULL;
@@ -595,9 +603,10 @@ int eng_launch(const struct eng_kernel *k)
     d->timing = (++d->st.launches & 63) == 0;
     uint64_t began = d->timing ? stats_now_ns() : 0;
     d->issue_ns = 0;
-    turn(d);
-    int r = op_from_kernel(d, k, &op);
-    if (r == 0)
+    int r = CUDA_SUCCESS;
+    if (campaign_launch_drv(d, k, &r))
+        d->op_count++;
+    else if (turn(d), !(r = op_from_kernel(d, k, &op)))
         r = eng_op(d, &op);
     else {
         log_once(SAY_WARN, "the parameters of a kernel cannot be read (%s): a driver of CUDA 12.4 or newer is needed; "
@@ -668,6 +677,29 @@ static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
     return r;
 }
 
+/* The first word at or after `i` that lies in the reservation; `words`: none does. Most words are told apart from addresses by their
+ * upper halves, eight at a time. */
+static size_t next_address(const struct device *d, const unsigned char *p, size_t i, size_t words)
+{
+    typedef uint32_t halves __attribute__((vector_size(16))); /* of two words: lower, upper, lower, upper */
+    uint32_t low = (uint32_t)(d->base >> 32), span = (uint32_t)((d->base + d->reserve_bytes - 1) >> 32) - low;
+    const halves from = {0, low, 0, low}, most = {0, span, 0, span}, upper = {0, ~0u, 0, ~0u};
+    for (; i + 8 <= words; i += 8) {
+        halves h[4];
+        memcpy(h, p + 8 * i, sizeof h);
+        halves hit = (halves)((h[0] - from <= most) | (h[1] - from <= most) | (h[2] - from <= most) | (h[3] - from <= most)) & upper;
+        if (hit[1] | hit[3])
+            break;
+    }
+    for (; i < words; i++) {
+        uint64_t word;
+        memcpy(&word, p + 8 * i, 8);
+        if (mem_in_reservation(d, word))
+            break;
+    }
+    return i;
+}
+
 /* Pointers may travel to the device in arrays: what they point at can be used by any later launch, unseen. Numbers may
  * look like addresses (two 32-bit ones side by side): in a long copy one word in DENSE must, or it is none. */
 static int scan_for_pointers(struct device *d, const struct eng_copy *c)
@@ -687,10 +719,10 @@ static int scan_for_pointers(struct device *d, const struct eng_copy *c)
         if (list)
             list->points = true;
     }
-    for (size_t i = 0; i < words; i++) {
+    for (size_t i = next_address(d, p, 0, words); i < words; i = next_address(d, p, i + 1, words)) {
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
-        const struct slot *s = mem_in_reservation(d, word) ? mem_lookup(d, word) : NULL;
+        const struct slot *s = mem_lookup(d, word);
         hits += s != NULL;
         starts += s && word == s->va;
     }
@@ -699,11 +731,9 @@ static int scan_for_pointers(struct device *d, const struct eng_copy *c)
     struct slot *list = slot_at(d, c->dst_dev);
     if (list)
         list->points = true;
-    for (size_t i = 0; i < words; i++) {
+    for (size_t i = next_address(d, p, 0, words); i < words; i = next_address(d, p, i + 1, words)) {
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
-        if (!mem_in_reservation(d, word))
-            continue;
         struct slot *s = mem_lookup(d, word);
         int r = s ? pin_reached_drv(d, s, "a pointer array") : CUDA_SUCCESS;
         if (r)

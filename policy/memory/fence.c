@@ -124,6 +124,8 @@ unsigned stream_index(struct device *d, CUstream s)
 {
     struct streams *st = d->streams;
     unsigned i = st->last;
+    if (st->handle[i] == s && !st->gone[i] && s != CU_STREAM_PER_THREAD && i < st->n)
+        return i; /* nearly always */
     if (i >= st->n || st->handle[i] != s || st->gone[i]) {
         for (i = STREAM_FIRST_PROGRAM; i < st->n; i++)
             if (st->handle[i] == s && !st->gone[i])
@@ -184,12 +186,22 @@ static void add_point(struct device *d, struct fence *f, uint64_t p)
         f->tails |= 1ull << u;
 }
 
-void fence_add(struct device *d, struct fence *f, unsigned u) { add_point(d, f, d->seq[u] << 6 | u); }
+void fence_add(struct device *d, struct fence *f, unsigned u)
+{
+    uint64_t p = d->seq[u] << 6 | u;
+    if (fence_only_on(f, u) && d->seq[u] > d->streams->done[u])
+        f->point[0] = p; /* nearly always */
+    else
+        add_point(d, f, p);
+}
 
 void fence_merge(struct device *d, struct fence *f, const struct fence *g)
 {
+    if (fence_empty(g))
+        return;
     for (int i = 0; i < FENCE_POINTS; i++)
-        add_point(d, f, g->point[i]);
+        if (g->point[i] && g->point[i] != f->point[i])
+            add_point(d, f, g->point[i]);
     f->tails |= g->tails;
 }
 
@@ -240,6 +252,8 @@ static int order(struct device *d, unsigned t, unsigned u, uint64_t q)
 int fence_wait(struct device *d, unsigned t, const struct fence *f)
 {
     int first = 0;
+    if (fence_only_on(f, t))
+        return 0;
     for (int i = 0; i < FENCE_POINTS; i++) {
         int r = f->point[i] ? order(d, t, point_stream(f->point[i]), point_seq(f->point[i])) : 0;
         if (r && !first)

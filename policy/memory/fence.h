@@ -54,6 +54,12 @@ static inline bool fence_empty(const struct fence *f)
 {
     return !(f->tails | f->point[0] | f->point[1] | f->point[2] | f->point[3]);
 }
+/* Who is in stream t already waits for nothing here. */
+static inline bool fence_only_on(const struct fence *f, unsigned t)
+{
+    uint64_t others = f->point[1] | f->point[2] | f->point[3] | f->tails;
+    return !others && (!f->point[0] || (f->point[0] & 63) == t);
+}
 void fence_add(struct device *d, struct fence *f, unsigned u);
 void fence_merge(struct device *d, struct fence *f, const struct fence *g);
 FENCE_MUST_USE int fence_wait(struct device *d, unsigned t, const struct fence *f);

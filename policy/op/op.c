@@ -198,6 +198,9 @@ static int launch_with(const struct drv *drv, const struct eng_kernel *k, bool r
 {
     unsigned n = 0;
     bool coop = false;
+    if (!k->n_attrs && !k->cooperative)
+        return drv->cuLaunchKernel(k->func, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2], k->shared_bytes,
+                                   k->stream, params, extra);
     for (unsigned i = 0; i < k->n_attrs && n < OP_MAX_ATTRS; i++) {
         CUlaunchAttributeID id = k->attrs[i].id;
         if (replay && (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION || id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT))
@@ -304,32 +307,47 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
     return r;
 }
 
+int op_issue_given_drv(struct device *d, const struct eng_kernel *k, unsigned t)
+{
+    uint64_t began = d->timing ? stats_now_ns() : 0;
+    int r = op_pass_drv(d->drv, k);
+    if (d->timing)
+        d->issue_ns += stats_now_ns() - began;
+    stream_issued(d, t);
+    return r;
+}
+
 int op_issue_drv(struct device *d, const struct rt_op *op) { return issue_drv(d, op, op->args, false); }
 int op_replay_drv(struct device *d, const struct rt_op *op, unsigned char *args) { return issue_drv(d, op, args ? args : op->args, true); }
 
+/* Room for n things of `size` bytes in *p; what stood there may go. False: no memory, and *p is as it was. */
+static bool room_for(void **p, size_t n, size_t size)
+{
+    void *q = realloc(*p, n * size);
+    if (q)
+        *p = q;
+    return q != NULL;
+}
+
 int op_capture(struct rt_op *dst, const struct rt_op *op)
 {
-    unsigned char *args = dst->args;
-    CUlaunchAttribute *attrs = (CUlaunchAttribute *)dst->attrs;
-    struct rt_operand *operands = dst->operands;
-    if (op->arg_bytes > dst->arg_bytes || !args)
-        args = realloc(args, op->arg_bytes + 16);
-    if (op->n_attrs > dst->n_attrs)
-        attrs = realloc(attrs, op->n_attrs * sizeof *attrs);
-    if (op->n_operands > dst->n_operands)
-        operands = realloc(operands, op->n_operands * sizeof *operands);
-    if (!args || (op->n_attrs && !attrs) || (op->n_operands && !operands))
-        return -ENOMEM;
-    *dst = *op;
+    void *args = dst->args, *attrs = (void *)dst->attrs, *operands = dst->operands;
+    bool ok = ((op->arg_bytes <= dst->arg_bytes && args) || room_for(&args, op->arg_bytes + 16, 1)) &&
+              (op->n_attrs <= dst->n_attrs || room_for(&attrs, op->n_attrs, sizeof *op->attrs)) &&
+              (op->n_operands <= dst->n_operands || room_for(&operands, op->n_operands, sizeof *op->operands));
+    if (ok)
+        *dst = *op;
     dst->args = args;
     dst->attrs = attrs;
     dst->operands = operands;
+    if (!ok)
+        return -ENOMEM;
     if (op->arg_bytes)
         memcpy(args, op->args, op->arg_bytes);
     if (op->n_attrs)
-        memcpy(attrs, op->attrs, op->n_attrs * sizeof *attrs);
+        memcpy(attrs, op->attrs, op->n_attrs * sizeof *op->attrs);
     if (op->n_operands)
-        memcpy(operands, op->operands, op->n_operands * sizeof *operands);
+        memcpy(operands, op->operands, op->n_operands * sizeof *op->operands);
     return 0;
 }
 

@@ -38,6 +38,7 @@ struct rt_operand {
     uint32_t offset; /* of the word, or the tensor map, in the arguments */
     uint8_t mode;    /* enum rec_mode; REC_UNKNOWN for kernels */
     uint64_t map;    /* the argument is a tensor map of this shape (tensor_map.h); 0: an address */
+    int32_t buf;     /* of the plan's record; valid in launches that steady.c knows */
     bool regular;    /* the word pointed at the same buffer in the iterations before, or in the recorded one */
 };
 
@@ -77,6 +78,8 @@ void op_from_other(struct device *d, const char *name, CUstream stream, const st
                    void *ctx, struct rt_op *op);
 
 int op_issue_drv(struct device *d, const struct rt_op *op);
+/* A launch just as the program gave it, on the stream of index t. */
+int op_issue_given_drv(struct device *d, const struct eng_kernel *k, unsigned t);
 /* The program's launch, as it came. */
 int op_pass_drv(const struct drv *drv, const struct eng_kernel *k);
 int op_pass_memset_drv(const struct drv *drv, const struct eng_memset *m);

@@ -104,6 +104,7 @@ void exec_clear(struct device *d)
     free(d->ex->ref_list);
     free(d->ex->used);
     free(d->ex->check_turn);
+    free(d->ex->steady);
     free(d->ex->remade);
     free(d->ex->elided);
     free(d->ex->keep);
@@ -308,7 +309,7 @@ int exec_load_plan(struct device *d, const char *path, bool own)
     for (size_t i = 0; i < d->ex->plan.n_keep; i++)
         if (d->ex->plan.keep[i] >= 0 && (uint32_t)d->ex->plan.keep[i] < r->n_bufs)
             d->ex->keep[d->ex->plan.keep[i]] = true;
-    if (verify_plan(d))
+    if (verify_plan(d) || steady_plan(d))
         return -ENOMEM;
     d->ex->have_plan = true;
     d->ex->proved = false;

@@ -22,14 +22,6 @@ static int pass_holds(struct device *d, unsigned t)
     return 0;
 }
 
-static bool only_holds_left(struct device *d)
-{
-    uint32_t i = d->ex->pos;
-    while (i < d->ex->rec.n_ops && d->ex->rec.ops[i].hold)
-        i++;
-    return i == d->ex->rec.n_ops;
-}
-
 /* ---- the program's events ------------------------------------------------------------------------------------------ */
 
 void exec_begin(struct device *d)
@@ -183,8 +175,7 @@ static bool may_bind_late(struct device *d, const struct rec_buf *x)
     return (uint32_t)x->alloc_ord < d->ex->alloc_k && d->ex->rec.allocs[x->alloc_ord].before_op == 0;
 }
 
-/* Does this word matter to the op? Where its arguments surprise, idle words want proof again: they stay operands for this launch. */
-static bool is_idle(const struct record *r, const struct rec_op *o, uint32_t offset)
+bool exec_word_is_idle(const struct record *r, const struct rec_op *o, uint32_t offset)
 {
     uint32_t a = o->idle, b = o->idle + o->n_idle;
     while (a < b) {
@@ -197,11 +188,12 @@ static bool is_idle(const struct record *r, const struct rec_op *o, uint32_t off
     return a < o->idle + o->n_idle && r->idle_words[a] == offset;
 }
 
+/* Where its arguments surprise, idle words want proof again: they stay operands for that launch. */
 static void leave_idle_out(struct device *d, struct rt_op *op, const struct rec_op *o)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < op->n_operands; i++)
-        if (!is_idle(&d->ex->rec, o, op->operands[i].offset))
+        if (!exec_word_is_idle(&d->ex->rec, o, op->operands[i].offset))
             op->operands[kept++] = op->operands[i];
     op->n_operands = kept;
 }
@@ -217,6 +209,7 @@ struct reading { /* what match() found */
     enum corresponds is;
     const char *why;
     bool bytes; /* bytes that are no pointers are others */
+    bool same;  /* all bytes but for pointers and idle words are those of the iteration before */
 };
 
 static bool in_struct(const struct rt_op *op, uint32_t offset)
@@ -253,7 +246,7 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
                 at += TENSOR_MAP_BYTES - 8;
                 continue;
             }
-            if (now != then && then && !recorded && mem_in_reservation(d, now) && !is_idle(&d->ex->rec, o, at) && !args_free_word(d, at))
+            if (now != then && then && !recorded && mem_in_reservation(d, now) && !exec_word_is_idle(&d->ex->rec, o, at) && !args_free_word(d, at))
                 n++;
         }
     return n;
@@ -266,9 +259,10 @@ static struct reading match(struct device *d, struct rt_op *op)
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     struct reading x = {.is = CORRESPONDS};
     if (op->sig != o->sig)
-        return (struct reading){CORRESPONDS_NOT, "another op", false};
+        return (struct reading){.is = CORRESPONDS_NOT, .why = "another op"};
     uint32_t byte = 0;
     enum args_change change = args_compare(d, op, &byte);
+    x.same = change == ARGS_SAME;
     if (change == ARGS_SURPRISE) {
         x.bytes = true;
         d->ex->proved = false; /* if it cannot be proved here, it may vary once that is rehearsed */
@@ -284,7 +278,7 @@ static struct reading match(struct device *d, struct rt_op *op)
         bool only_w = w && (!a || w->offset < a->offset), only_a = !only_w && (!w || a->offset < w->offset);
         if (a && !only_w)
             a->regular = false;
-        if (o->n_idle && is_idle(&d->ex->rec, o, only_a ? a->offset : w->offset)) {
+        if (o->n_idle && exec_word_is_idle(&d->ex->rec, o, only_a ? a->offset : w->offset)) {
             k += !only_a;
             i += !only_w;
             continue;
@@ -312,13 +306,13 @@ static struct reading match(struct device *d, struct rt_op *op)
             a->slot->plan_buf = b;
         }
         if (a->map != w->map)
-            return (struct reading){CORRESPONDS_NOT, "another tensor map", false};
+            return (struct reading){.is = CORRESPONDS_NOT, .why = "another tensor map"};
         a->regular = d->ex->bind[b] == (int32_t)a->slot->id;
         if (!a->regular) {
             if (!(o->why_opaque && w->mode == REC_READ) && !other_word(&x, op, w->offset, "another buffer"))
                 return x;
         } else if (w->mode == REC_WRITE && a->delta != w->delta)
-            return (struct reading){CORRESPONDS_NOT, "another place in a buffer", false};
+            return (struct reading){.is = CORRESPONDS_NOT, .why = "another place in a buffer"};
     }
     return x;
 }
@@ -332,7 +326,7 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
         uint32_t at = d->ex->rec.operands[k].offset;
         while (i < op->n_operands && op->operands[i].offset < at)
             i++;
-        if ((i < op->n_operands && op->operands[i].offset == at) || is_idle(&d->ex->rec, o, at))
+        if ((i < op->n_operands && op->operands[i].offset == at) || exec_word_is_idle(&d->ex->rec, o, at))
             continue;
         uint64_t word;
         unsigned what;
@@ -352,7 +346,7 @@ static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
     if (!less_is_harmless(d, op, o) || probe_again_drv(d, op, &idle, &n_idle, code))
         return -EAGAIN;
     for (uint32_t i = 0; i < n_idle; i++)
-        if (!is_idle(&d->ex->rec, o, idle[i]) && args_free_word(d, idle[i]))
+        if (!exec_word_is_idle(&d->ex->rec, o, idle[i]) && args_free_word(d, idle[i]))
             return 0; /* it is found again */
     if (bytes) {
         args_may_differ(d, op);
@@ -375,10 +369,32 @@ static void note_modes(struct device *d, struct rt_op *op, const struct rec_op *
     }
 }
 
-int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
+const char exec_step_failed[] = "a step of the plan could not be taken";
+
+const char *exec_make_ready(struct device *d, struct rt_op *op)
 {
     uint32_t lost = 0;
-    const char *why = pass_holds(d, op->t) ? "a step of the plan could not be taken" : NULL;
+    for (uint32_t i = 0; i < op->n_operands; i++) /* wholly overwritten: what it held is not needed */
+        if (op->operands[i].mode == REC_WRITE && op->operands[i].slot->state == SLOT_LOST)
+            op->operands[i].slot->state = SLOT_EMPTY;
+    int r = ready_op(d, op, &lost);
+    return r == -ENODATA ? "a tensor that the plan holds evicted" : r ? "memory was short" : NULL;
+}
+
+void exec_op_done(struct device *d)
+{
+    struct exec *ex = d->ex;
+    const struct rec_op *o = &ex->rec.ops[ex->pos];
+    for (uint32_t k = o->first; k < o->first + o->n; k++)
+        if (ex->out_ver[k] >= 0)
+            ex->res[ex->rec.operands[k].buf] = ex->cur[ex->rec.operands[k].buf] = ex->out_ver[k];
+    ex->pos++;
+    ex->ended = steady_only_holds_left(d);
+}
+
+int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
+{
+    const char *why = pass_holds(d, op->t) ? exec_step_failed : NULL;
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     struct reading x = {.is = CORRESPONDS};
     if (!why) {
@@ -387,18 +403,12 @@ int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
             x = match(d, op);
         why = x.is == CORRESPONDS_NOT ? x.why : NULL;
     }
-    if (!why && (exec_take_steps(d, d->ex->pos, op->t) || exec_set_aside(d, o, op->t)))
-        why = "a step of the plan could not be taken";
+    if (!why && (exec_take_steps(d, d->ex->pos, op->t) ||
+                 (steady_sets_aside(d, d->ex->pos) && exec_set_aside(d, d->ex->pos, op->t))))
+        why = exec_step_failed;
     if (!why) {
         note_modes(d, op, o);
-        for (uint32_t i = 0; i < op->n_operands; i++) /* wholly overwritten: what it held is not needed */
-            if (op->operands[i].mode == REC_WRITE && op->operands[i].slot->state == SLOT_LOST)
-                op->operands[i].slot->state = SLOT_EMPTY;
-        int r = ready_op(d, op, &lost);
-        if (r == -ENODATA)
-            why = "a tensor that the plan holds evicted";
-        else if (r)
-            why = "memory was short";
+        why = exec_make_ready(d, op);
     }
     int r = CUDA_SUCCESS;
     if (!why && x.is == WANTS_PROOF && prove_drv(d, op, o, x.bytes, &r))
@@ -411,11 +421,8 @@ int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
     if (x.is == CORRESPONDS)
         r = op_issue_drv(d, op);
     ready_done(d, op, false);
-    for (uint32_t k = o->first; k < o->first + o->n; k++)
-        if (d->ex->out_ver[k] >= 0)
-            d->ex->res[d->ex->rec.operands[k].buf] = d->ex->cur[d->ex->rec.operands[k].buf] = d->ex->out_ver[k];
-    d->ex->pos++;
-    d->ex->ended = only_holds_left(d);
+    steady_note(d, d->ex->pos, op, x.is == CORRESPONDS && x.same);
+    exec_op_done(d);
     return r;
 }
 

@@ -44,6 +44,7 @@ struct exec {
     CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes; 0 elsewhere */
     struct fence scratch_users; /* replays that used the scratch */
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */
+    struct steady_op *steady; /* [n_ops + 1] launches that can be told by their bytes (steady.c) */
     struct arg_watch *watch; /* [n_ops] which argument bytes must stay as they are (args.c) */
 
     /* the iteration in progress */
@@ -64,8 +65,8 @@ struct exec {
 
 /* The slot that stands for buffer b in this iteration; NULL while there is none. */
 static inline struct slot *exec_slot(struct device *d, int32_t b) { return d->ex->bind[b] >= 0 ? &d->slots[d->ex->bind[b]] : NULL; }
-/* steps.c: what the op is about to overwrite on stream t, and a replay will make again, is set aside, or hashed, to compare. */
-int exec_set_aside(struct device *d, const struct rec_op *o, unsigned t);
+/* steps.c: what op `at` is about to overwrite on stream t, and a replay will make again, is set aside, or hashed, to compare. */
+int exec_set_aside(struct device *d, uint32_t at, unsigned t);
 /* The plan's steps before op `at`, and the recorded iteration's frees there. */
 int exec_take_steps(struct device *d, uint32_t at, unsigned t);
 int exec_die(struct device *d, int32_t b, unsigned t); /* < 0: its value could not be set aside; it is still there */
@@ -80,6 +81,13 @@ void exec_clear(struct device *d);
 void exec_begin(struct device *d);
 /* The program's op under the plan. *left: the plan has been left before it (exec_diverge), and it has not been run. */
 int exec_op_drv(struct device *d, struct rt_op *op, bool *left);
+extern const char exec_step_failed[]; /* why the plan was left */
+/* What the captured or matched op touches is in memory and ordered before it; NULL, or why not. */
+const char *exec_make_ready(struct device *d, struct rt_op *op);
+/* The op at ex->pos has been issued. */
+void exec_op_done(struct device *d);
+/* Does this argument word matter to the op? */
+bool exec_word_is_idle(const struct record *r, const struct rec_op *o, uint32_t offset);
 /* The program allocates: its planned slot, or NULL. */
 struct slot *exec_alloc(struct device *d, uint64_t bytes);
 /* The program frees a slot that the plan knows. True: the plan keeps the memory; do not free it. */
@@ -111,6 +119,19 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
 /* For the op at d->ex->pos: bytes that differ from the iteration before may from now on; the word may hold anything. */
 void args_may_differ(struct device *d, const struct rt_op *op);
 int args_free_word(struct device *d, uint32_t offset);
+
+/* steady.c: a launch that is the same as an iteration ago, byte for byte. NO: nothing was done, it has to be looked at (exec_op_drv).
+ * LEFT: the plan has been left before it, and it has not been run. */
+enum steady { STEADY_NO, STEADY_RAN, STEADY_LEFT };
+enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int *r);
+/* A plan was loaded: nothing is known to be the same. */
+int steady_plan(struct device *d);
+/* Op `at` was captured. `same`: it corresponded, with the arguments it had an iteration before: can the next one be told by its bytes? */
+void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool same);
+/* No op of the program is left of the iteration. */
+bool steady_only_holds_left(const struct device *d);
+/* The op overwrites a buffer that has values to compare. */
+bool steady_sets_aside(const struct device *d, uint32_t op);
 
 /* rebuild.c: every value that the program holds is in memory or on the host. 0, or a negative errno: some are gone. */
 int rebuild_all(struct device *d, unsigned t);

@@ -27,8 +27,9 @@ static int set_aside_to_compare(struct device *d, int32_t b, struct slot *s, uns
     return r;
 }
 
-int exec_set_aside(struct device *d, const struct rec_op *o, unsigned t)
+int exec_set_aside(struct device *d, uint32_t at, unsigned t)
 {
+    const struct rec_op *o = &d->ex->rec.ops[at];
     int r = 0;
     for (uint32_t k = o->first; k < o->first + o->n && !r; k++) {
         int32_t b = d->ex->rec.operands[k].buf;

@@ -1,0 +1,161 @@
+/* The launches of a steady iteration: most come with the very bytes that they had an iteration ago. Then nothing has to be looked up:
+ * the same words point at the same slots, if these are bound to the same buffers of the plan.
+ *
+ * What makes the bytes alone enough, for the launch captured at ex->caps[op]:
+ *   every word of its arguments that points into the reservation is one of its operands, or idle;
+ *   no other memory of the program's own has come or gone since (device.foreign_changes);
+ *   each of its operands was the recorded one.
+ * About 150 instructions, ten more a parameter and thirty more an operand; no call but the driver's own where nothing waits. */
+#include "policy/op/tensor_map.h"
+#include "policy/plan/exec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct steady_op {
+    uint32_t op;       /* the first at or after this one that is not a hold; n_ops: none */
+    bool same;         /* the launch captured last can be told by its bytes */
+    bool quiet;        /* the plan has nothing to do just before it */
+    bool sets_aside;   /* it overwrites a buffer that has values to compare */
+    uint64_t foreign_changes;
+};
+
+int steady_plan(struct device *d)
+{
+    struct exec *ex = d->ex;
+    const struct record *r = &ex->rec;
+    free(ex->steady);
+    ex->steady = calloc(r->n_ops + 1, sizeof *ex->steady);
+    if (!ex->steady)
+        return -ENOMEM;
+    ex->steady[r->n_ops].op = r->n_ops;
+    for (uint32_t i = r->n_ops; i-- > 0;) {
+        struct steady_op *s = &ex->steady[i];
+        s->op = r->ops[i].hold ? ex->steady[i + 1].op : i;
+        s->quiet = ex->die_at[i] == ex->die_at[i + 1] && ex->step_at[i] == ex->step_at[i + 1] && ex->ref_at[i] == ex->ref_at[i + 1];
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
+            int32_t b = r->operands[k].buf;
+            for (int32_t v = ex->first_val[b]; v < ex->first_val[b + 1] && r->operands[k].mode != REC_READ; v++)
+                s->sets_aside |= ex->remade[v];
+        }
+    }
+    return 0;
+}
+
+bool steady_only_holds_left(const struct device *d) { return d->ex->steady[d->ex->pos].op == d->ex->rec.n_ops; }
+
+bool steady_sets_aside(const struct device *d, uint32_t op) { return d->ex->steady[op].sets_aside; }
+
+void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool same)
+{
+    const struct record *r = &d->ex->rec;
+    const struct rec_op *o = &r->ops[at];
+    struct rt_op *cap = &d->ex->caps[at];
+    struct steady_op *s = &d->ex->steady[at];
+    s->same = false;
+    if (!same || op->kind != OP_KERNEL || op->packed || !op->func->known || op->n_attrs || op->cooperative)
+        return;
+    uint32_t k = o->first, end = o->first + o->n;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        while (k < end && r->operands[k].offset < op->operands[i].offset)
+            k++;
+        if (k == end || r->operands[k].offset != op->operands[i].offset || !op->operands[i].regular)
+            return;
+        cap->operands[i].buf = r->operands[k].buf;
+    }
+    uint32_t n = 0;
+    for (k = o->first; k < end; k++)
+        n += !exec_word_is_idle(r, o, r->operands[k].offset);
+    if (n != op->n_operands)
+        return;
+    for (uint32_t i = 0, p = 0; p < op->func->n_params; p++) {
+        uint32_t to = op->func->offset[p] + op->func->size[p];
+        if (op->func->size[p] >= TENSOR_MAP_BYTES && tensor_map_any())
+            return; /* it may hold a map of what nobody holds now */
+        for (uint32_t w = (op->func->offset[p] + 7) & ~7u; w + 8 <= to; w += 8) {
+            uint64_t word;
+            memcpy(&word, op->args + w, 8);
+            while (i < op->n_operands && op->operands[i].offset < w)
+                i++;
+            if (mem_in_reservation(d, word) && !(i < op->n_operands && op->operands[i].offset == w) && !exec_word_is_idle(r, o, w))
+                return; /* it points at what nobody holds now: who holds it next is another operand */
+        }
+    }
+    s->foreign_changes = d->foreign_changes;
+    s->same = true;
+}
+
+static bool same_arguments(const struct eng_kernel *k, const struct rt_op *last)
+{
+    const struct func *f = last->func;
+    for (uint32_t i = 0; i < f->n_params; i++) {
+        const unsigned char *then = last->args + f->offset[i], *now = k->params[i];
+        if (f->size[i] == 8 ? memcmp(now, then, 8) : f->size[i] == 4 ? memcmp(now, then, 4) : memcmp(now, then, f->size[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool same_launch(struct device *d, const struct eng_kernel *k, const struct rt_op *last)
+{
+    return last->grid[0] == k->grid[0] && last->grid[1] == k->grid[1] && last->grid[2] == k->grid[2] && last->block[0] == k->block[0] &&
+           last->block[1] == k->block[1] && last->block[2] == k->block[2] && last->shared_bytes == k->shared_bytes && !k->n_attrs &&
+           !k->cooperative && !k->extra && func_of(d, k->func) == last->func && stream_index(d, k->stream) == last->t &&
+           same_arguments(k, last);
+}
+
+/* The slots still stand for the buffers that they stood for. */
+static bool same_bindings(const struct device *d, const struct rt_op *last)
+{
+    for (uint32_t i = 0; i < last->n_operands; i++) {
+        const struct rt_operand *a = &last->operands[i];
+        if (!a->slot->live || a->slot->plan_buf != a->buf || d->ex->bind[a->buf] != (int32_t)a->slot->id)
+            return false;
+    }
+    return true;
+}
+
+/* Every operand is in memory, and nothing but stream t itself is to be waited for. */
+static bool all_ready(const struct rt_op *op)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const struct slot *s = op->operands[i].slot;
+        if (s->state != SLOT_RESIDENT || !fence_only_on(&s->ready, op->t) ||
+            (op->operands[i].mode != REC_READ && !fence_only_on(&s->unseen, op->t)))
+            return false;
+    }
+    return true;
+}
+
+enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int *r)
+{
+    struct exec *ex = d->ex;
+    uint32_t at = ex->steady[ex->pos].op;
+    const struct steady_op *s = &ex->steady[at];
+    struct rt_op *op = &ex->caps[at];
+    if (!s->same || s->foreign_changes != d->foreign_changes || !same_launch(d, k, op) || !same_bindings(d, op))
+        return STEADY_NO;
+    /* From here on the plan goes on, or is left. */
+    const char *why = NULL;
+    while (ex->pos < at && !why) {
+        if (!ex->steady[ex->pos].quiet && exec_take_steps(d, ex->pos, op->t))
+            why = exec_step_failed;
+        else
+            ex->pos++;
+    }
+    if (!why && ((!s->quiet && exec_take_steps(d, at, op->t)) || (s->sets_aside && exec_set_aside(d, at, op->t))))
+        why = exec_step_failed;
+    if (!why && !all_ready(op))
+        why = exec_make_ready(d, op);
+    if (why) {
+        exec_diverge(d, why, op);
+        return STEADY_LEFT;
+    }
+    *r = op_issue_given_drv(d, k, op->t);
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        op->operands[i].serial = op->operands[i].slot->serial;
+    ready_done(d, op, false);
+    exec_op_done(d);
+    return STEADY_RAN;
+}
