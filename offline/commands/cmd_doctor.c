@@ -1,5 +1,5 @@
-/* cmd_doctor.c: `remat doctor`: what works on this machine, one line a finding. Exit status 0 when a program can be run
- * under remat here, 1 when something stands in the way.
+/* cmd_doctor.c: `remat doctor`: what works on this machine, one line a finding, or all as one JSON object. Exit status 0 when a
+ * program can be run under remat here, 1 when something stands in the way.
  *
  *   ok    fine      note  works, with this in mind      BAD  does not work; what to do
  */
@@ -7,32 +7,56 @@
 #include "offline/commands/options.h"
 #include "offline/commands/launch.h"
 #include "preload/cuda_abi.h"
+#include "tracer/machine/conf.h"
+#include "tracer/machine/dmem.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <jansson.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifndef REMAT_VERSION
+#define REMAT_VERSION "unknown"
+#endif
 
 enum verdict { OK, NOTE, BAD };
 
 static int bad_count;
+static json_t *findings; /* NULL: each is printed as it is found */
+
+/* A path need not be valid UTF-8: then what is not ASCII in it becomes a question mark. */
+static json_t *text_json(char *text)
+{
+    json_t *j = json_string(text);
+    if (j)
+        return j;
+    for (char *c = text; *c; c++)
+        if (*c & 0x80)
+            *c = '?';
+    return json_string(text);
+}
 
 static void say(enum verdict v, const char *what, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static void say(enum verdict v, const char *what, const char *fmt, ...)
 {
-    static const char *const word[] = {"ok", "note", "BAD"};
+    static const char *const word[] = {"ok", "note", "BAD"}, *const key[] = {"ok", "note", "bad"};
+    char text[PATH_MAX + 200];
     va_list ap;
-    printf("%-5s %-11s ", word[v], what);
     va_start(ap, fmt);
-    vprintf(fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    putchar('\n');
+    if (findings)
+        json_array_append_new(findings, json_pack("{s:s,s:s,s:o}", "verdict", key[v], "about", what, "finding", text_json(text)));
+    else
+        printf("%-5s %-11s %s\n", word[v], what, text);
     bad_count += v == BAD;
 }
 
@@ -177,6 +201,69 @@ static void check_host(void)
         say(OK, "ulimit -l", "unlimited");
 }
 
+/* ---- who limits what ------------------------------------------------------------------------------------------------------- */
+
+static void check_maxima_in(const char *path)
+{
+    struct conf c;
+    int rc = conf_read_own(path, &c);
+    if (rc)
+        say(BAD, "maxima", "%s: cannot be read (%s): its maxima do not hold for you", path, strerror(-rc));
+    if (c.n_bad)
+        say(BAD, "maxima", "%s (%u such lines; programs leave them out)", c.bad, c.n_bad);
+    for (unsigned i = 0; i < c.n_max; i++) {
+        char size[32] = "no maximum";
+        if (c.max[i].pct > 0)
+            snprintf(size, sizeof size, "%g%% of a device", c.max[i].pct);
+        else if (c.max[i].bytes)
+            cli_bytes((int64_t)c.max[i].bytes, size, sizeof size);
+        say(OK, "maxima", "%s for you (%s)", size, c.max[i].from);
+    }
+    struct stat st;
+    if (stat(path, &st) == 0 && (st.st_uid != 0 || (st.st_mode & 022)))
+        say(BAD, "maxima", "%s: others than root may write it, and lift what it sets: chown root, chmod 644", path);
+    if (!rc && !c.n_bad && !c.n_max)
+        say(OK, "maxima", "%s sets none for you", path);
+}
+
+static void check_maxima(void)
+{
+    const char *also = getenv("REMAT_CONF_ALSO");
+    check_maxima_in(REMAT_CONF);
+    if (also && *also)
+        check_maxima_in(also);
+}
+
+static void check_cgroup(void)
+{
+    char folder[PATH_MAX], path[PATH_MAX + 16], line[256];
+    if (dmem_folder(folder, sizeof folder)) {
+        say(NOTE, "cgroup", "no unified hierarchy (version 2): the kernel limits no device memory here");
+        return;
+    }
+    if (!dmem_present(folder)) {
+        say(NOTE, "cgroup", "%s has no dmem controller (Linux 6.14, and enabled above): limits hold for programs that load the library", folder);
+        return;
+    }
+    static const char *const files[] = {"dmem.max", "dmem.min", "dmem.current"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        FILE *f = fopen(path, "re");
+        bool any = false;
+        while (f && fgets(line, sizeof line, f)) {
+            line[strcspn(line, "\n")] = '\0';
+            if (*line) {
+                say(OK, "cgroup", "%s: %s", files[i], line);
+                any = true;
+            }
+        }
+        if (f)
+            fclose(f);
+        if (!any && i == 0)
+            say(NOTE, "cgroup", "%s names no device: the driver is older than CUDA 13.4's, or has registered none", path);
+    }
+}
+
 /* ---- PyTorch ------------------------------------------------------------------------------------------------------------------ */
 
 static const char probe[] =
@@ -232,17 +319,30 @@ static void check_pytorch(void)
 
 int cmd_doctor(int argc, char **argv)
 {
-    const struct option_bind binds[] = {{0}};
+    int json = 0;
+    const struct option_bind binds[] = {{"json", &json}, {0}};
     size_t n;
     int rc = options_parse(argc, argv, binds, NULL, 0, &n);
     if (rc)
         return rc > 0 ? CLI_OK : CLI_BAD;
+    findings = json ? json_array() : NULL;
     check_library();
     check_driver();
     check_simulator();
     check_pytorch();
     check_host();
-    if (bad_count)
+    check_maxima();
+    check_cgroup();
+    if (json) {
+        json_t *root = json_pack("{s:b,s:s,s:o}", "fit", bad_count == 0, "version", REMAT_VERSION, "findings", findings);
+        findings = NULL;
+        if (!root)
+            return cli_fail("doctor: out of memory");
+        json_dumpf(root, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER); /* a failure shows when standard output is closed */
+        putchar('\n');
+        json_decref(root);
+    } else if (bad_count) {
         printf("%d of these stand in the way\n", bad_count);
+    }
     return bad_count ? CLI_FAIL : CLI_OK;
 }

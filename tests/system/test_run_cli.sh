@@ -131,8 +131,29 @@ grep -q '^BAD *library' "$tmp/out" || fail "doctor does not name the missing lib
 grep -q '^ok *library' "$tmp/out" || fail "doctor does not find the library"
 grep -qvE '^(ok   |note |BAD  ) |stand in the way$' "$tmp/out" && fail "doctor's lines: $(cat "$tmp/out")"
 
+
+# the same as JSON, and what limits memory here: the file of maxima, the kernel
+doctor_json() { # CODE: python that looks at d, the object, and f, its findings
+    env -u LD_PRELOAD python3 -c 'import json,sys; d = json.load(open(sys.argv[1])); f = [(x["verdict"], x["about"], x["finding"]) for x in d["findings"]]
+assert d["fit"] == (not any(v == "bad" for v, _, _ in f)), d
+assert '"$1" "$tmp/out" || fail "doctor --json: $(cat "$tmp/out")"
+}
+"$remat" doctor --json >"$tmp/out"; [ $? = $rc ] || fail "doctor --json has another exit status"
+doctor_json 'any(a == "library" and v == "ok" for v, a, _ in f) and any(a == "maxima" for _, a, _ in f) and any(a == "cgroup" for _, a, _ in f), d'
+mkdir -p "$tmp/group"
+echo 'nvidia/0000:01:00.0/vidmem 4096' >"$tmp/group/dmem.max"
+printf 'max everyone 12G\nmax evryone 1G\n' >"$tmp/also.conf"; chmod 644 "$tmp/also.conf"
+REMAT_CGROUP=$tmp/group REMAT_CONF_ALSO=$tmp/also.conf "$remat" doctor --json >"$tmp/out"
+[ $? = 1 ] || fail "doctor is content with a line that is no rule"
+doctor_json '("ok", "cgroup", "dmem.max: nvidia/0000:01:00.0/vidmem 4096") in f and any(v == "bad" and ":2:5: after max comes" in t for v, _, t in f), d'
+doctor_json 'any(v == "ok" and t.startswith("12.00 GiB for you (") for v, _, t in f), d'
+echo 'max everyone 12G' >"$tmp/also.conf"; chmod 666 "$tmp/also.conf"
+REMAT_CONF_ALSO=$tmp/also.conf "$remat" doctor >"$tmp/out"
+grep -q '^BAD *maxima .*others than root may write it' "$tmp/out" || fail "doctor does not mind a file that anybody may write: $(cat "$tmp/out")"
+
 # ---- status -----------------------------------------------------------------------------------------------------------------------
 status() { "$remat" status "$@" >"$tmp/out" 2>"$tmp/err" || fail "status exits $?"; }
+export REMAT_GROUP_DIR=$tmp/groups
 status; grep -q 'no process' "$tmp/out" || fail "status sees processes where none are"
 mkdir -p "$REMAT_STATUS_DIR"
 cp "$remat" "$REMAT_STATUS_DIR/12345" # what a killed process leaves: a file that nobody locks
@@ -140,5 +161,5 @@ cp "$remat" "$REMAT_STATUS_DIR/notes" # and a file that is none of ours
 status --json
 [ -e "$REMAT_STATUS_DIR/12345" ] && fail "a stale page stays"
 [ -e "$REMAT_STATUS_DIR/notes" ] || fail "status removes what is not its own"
-env -u LD_PRELOAD python3 -c 'import json,sys; assert json.load(open(sys.argv[1])) == {"processes": []}' "$tmp/out" || fail "status --json: $(cat "$tmp/out")"
+env -u LD_PRELOAD python3 -c 'import json,sys; assert json.load(open(sys.argv[1])) == {"processes": [], "groups": []}' "$tmp/out" || fail "status --json: $(cat "$tmp/out")"
 exit $failed
