@@ -19,6 +19,8 @@ SHIMS = {
     "python": 'case "$1" in train.py) exec "$B/workloads/mlp" --iters 16 --batch 2048 --layers 12 ;; *) exec python3 "$@" ;; esac',
     "torchrun": 'n=1; while [ $# -gt 1 ]; do [ "$1" = --nproc-per-node ] && n=$2; shift; done\n'
                 'for r in $(seq 0 $((n - 1))); do RANK=$r python "$1" >"rank$r.out" & done; wait',
+    # what Slurm documents: TaskProlog's "export" lines are put into the environment of each task
+    "srun": 'eval "$(./task-prolog | grep "^export ")"; for r in 0 1; do SLURM_PROCID=$r "$@" >"task$r.out" & done; wait',
     "make": 'exec "$REAL_MAKE" -s -C "$TOP" B="$B" "$@" >/dev/null',
     "sudo": 'exec "$@"',
     "sqlite3": 'exec python3 -c "import sqlite3, sys\n'
@@ -94,6 +96,39 @@ def plain(fmt):
     return fmt.replace("\0", "%").replace("`", "'").strip()
 
 
+def check_pods():
+    """The pod's containers do what the page says: the volume is where it is mounted, and the commands run."""
+    try:
+        import yaml
+    except ImportError:
+        print("no python3-yaml: the pods are not looked at")
+        return
+    for page in pages():
+        for text in blocks(open(page, encoding="utf-8").read(), "yaml"):
+            pod = yaml.safe_load(text)
+            spec, volumes = pod["spec"], {v["name"] for v in pod["spec"]["volumes"]}
+            if pod["kind"] != "Pod" or pod["apiVersion"] != "v1" or not spec["containers"]:
+                fail("%s: not a pod" % page)
+            with tempfile.TemporaryDirectory() as tmp:
+                env = sandbox(tmp)
+                open(os.path.join(tmp, "train.py"), "w").close()
+                # the image of the init container: the tree, as it is installed
+                subprocess.run(["make", "-C", TOP, "-s", "B=" + B, "install", "PREFIX=/opt/remat", "DESTDIR=" + tmp], env=env, check=True,
+                               stdout=subprocess.DEVNULL)
+                os.symlink(os.path.join(B, "simgpu"), os.path.join(tmp, "opt", "remat", "bin", "simgpu")) # a driver for it
+                os.mkdir(os.path.join(tmp, "remat"))
+                for c in spec["initContainers"] + spec["containers"]:
+                    mounts = {m["mountPath"] for m in c["volumeMounts"] if m["name"] in volumes}
+                    if mounts != {"/remat"}:
+                        fail("%s: container %s mounts %s" % (page, c["name"], mounts))
+                    vars_ = {e["name"]: e["value"] for e in c.get("env", [])}
+                    words = [re.sub(r"\$\((\w+)\)", lambda m: vars_[m.group(1)], w) for w in c["command"]]
+                    words = [re.sub(r"(?<![\w.])(/opt/remat|/remat)(?=/)", lambda m: tmp + m.group(1), w) for w in words]
+                    run = subprocess.run(words, env=dict(env, **vars_), cwd=tmp, capture_output=True, text=True, timeout=280)
+                    if run.returncode:
+                        fail("%s: container %s: exit %d: %s" % (page, c["name"], run.returncode, run.stderr[-600:]))
+
+
 LITERAL = r'((?:\s*"(?:[^"\\]|\\.)*")+)'
 
 
@@ -132,6 +167,7 @@ def main():
     ran = run_blocks(info)
     if info == "sh":
         check_links()
+        check_pods()
         check_messages()
         if ran < 15:
             fail("only %d blocks ran" % ran)
