@@ -32,7 +32,7 @@ faults: $(DEPS_STAMP)
 	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) FAULTS_MOST=$${FAULTS_MOST:-25} python3 tests/system/test_faults.py
 soak: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
-	@B=$(ABS_B) SOAK_ITERATIONS=$${SOAK_ITERATIONS:-10000} SOAK_POLICIES=$${SOAK_POLICIES:-plan,swap} python3 tests/system/test_soak.py
+	@B=$(ABS_B) SOAK_ITERATIONS=$${SOAK_ITERATIONS:-10000} SOAK_POLICIES=$${SOAK_POLICIES:-plan,swap} SOAK_PROGRAM=$${SOAK_PROGRAM:-gpt} python3 tests/system/test_soak.py
 
 # remat with the file of maxima where a test may write it: its place is fixed when remat is built
 HELD := $(B)/held
