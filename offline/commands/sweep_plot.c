@@ -9,7 +9,7 @@
 #include "tracer/output.h"
 
 /* Pixels: the picture, the field inside the axes. */
-enum { WIDTH = 860, HEIGHT = 500, LEFT = 76, RIGHT = 690, TOP = 56, BOTTOM = 432 };
+enum { WIDTH = 880, HEIGHT = 500, LEFT = 76, RIGHT = 690, TOP = 56, BOTTOM = 432 };
 
 /* Told apart by colour-blind readers, on white as on near-black; dashes tell the second round apart. */
 static const char *const colors[] = {"#1f77d0", "#d9730d", "#2a9d5c", "#c2387f", "#8a63d2", "#b8860b", "#12a0b5", "#d64545"};
@@ -124,6 +124,22 @@ static void put_line(FILE *f, const struct sweep_plot *p, const struct axes *a, 
     }
 }
 
+/* Between two limits what is proved is the bound of the larger: a stair, not a slope. */
+static void put_stair(FILE *f, const struct sweep_plot *p, const struct axes *a, const size_t *order)
+{
+    char verb = 'M';
+    for (size_t i = 0, last = 0; i < p->n_limits; i++) {
+        if (isnan(p->bound[order[i]]))
+            continue;
+        const double x = at_x(a, (double)p->limit[order[i]]), y = at_y(a, p->bound[order[i]]);
+        if (verb == 'L')
+            fprintf(f, "L%.1f %.1f", at_x(a, (double)p->limit[order[last]]), y);
+        fprintf(f, "%c%.1f %.1f", verb, x, y);
+        verb = 'L';
+        last = i;
+    }
+}
+
 /* What is proved to be out of reach: the area under the bound. */
 static void put_bound(FILE *f, const struct sweep_plot *p, const struct axes *a, const size_t *order)
 {
@@ -135,12 +151,12 @@ static void put_bound(FILE *f, const struct sweep_plot *p, const struct axes *a,
         }
     if (first == p->n_limits)
         return;
-    fprintf(f, "<path class=\"bound\" d=\"M%.1f %d", at_x(a, (double)p->limit[order[first]]), BOTTOM);
-    for (size_t i = first; i <= last; i++)
-        if (!isnan(p->bound[order[i]]))
-            fprintf(f, "L%.1f %.1f", at_x(a, (double)p->limit[order[i]]), at_y(a, p->bound[order[i]]));
-    fprintf(f, "L%.1f %dZ\"/>\n", at_x(a, (double)p->limit[order[last]]), BOTTOM);
-    put_line(f, p, a, order, p->bound, "stroke-dasharray=\"2 3\" style=\"stroke-width:1.5\" stroke=\"#7d8590\"");
+    fputs("<path class=\"bound\" d=\"", f);
+    put_stair(f, p, a, order);
+    fprintf(f, "L%.1f %dL%.1f %dZ\"/>\n<path class=\"line\" stroke-dasharray=\"2 3\" style=\"stroke-width:1.5\" stroke=\"#7d8590\" d=\"",
+            at_x(a, (double)p->limit[order[last]]), BOTTOM, at_x(a, (double)p->limit[order[first]]), BOTTOM);
+    put_stair(f, p, a, order);
+    fputs("\"/>\n", f);
 }
 
 static void style_of(char *style, size_t len, size_t s)
