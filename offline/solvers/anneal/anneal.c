@@ -30,54 +30,11 @@ static int slots_reserve(struct anneal *a, int32_t n)
     return 0;
 }
 
-static int events_reserve(struct anneal_events *e, int32_t n)
-{
-    if (n <= e->cap)
-        return 0;
-    int32_t *at = realloc(e->at, 2 * (size_t)n * sizeof *at);
-    if (!at)
-        return -ENOMEM;
-    e->at = at;
-    e->cap = 2 * n;
-    return 0;
-}
-
-/* First event after slot s. Lists are short; the last few entries are the ones asked for. */
-static inline int32_t events_after(const struct anneal_events *e, int32_t s)
-{
-    const int32_t key = anneal_ev(s, ANNEAL_LATEST);
-    int32_t i = e->n;
-    if (i > 16) {
-        int32_t lo = 0;
-        while (lo < i) {
-            const int32_t mid = lo + (i - lo) / 2;
-            if (e->at[mid] > key)
-                i = mid;
-            else
-                lo = mid + 1;
-        }
-        return lo;
-    }
-    while (i > 0 && e->at[i - 1] > key)
-        i--;
-    return i;
-}
-
-static inline void events_insert(struct anneal_events *e, int32_t i, int32_t event)
-{
-    memmove(e->at + i + 1, e->at + i, (size_t)(e->n - i) * sizeof *e->at);
-    e->at[i] = event;
-    e->n++;
-}
-
-static inline void events_erase(struct anneal_events *e, int32_t i)
-{
-    e->n--;
-    memmove(e->at + i, e->at + i + 1, (size_t)(e->n - i) * sizeof *e->at);
-}
+/* First event after slot s. */
+static inline int32_t events_after(const struct event_list *e, int32_t s) { return event_list_after(e, anneal_ev(s, ANNEAL_LATEST)); }
 
 /* A use matters to the timing of stays only as the last before one or the first after one. */
-static inline int beside_fetch(const struct anneal_events *e, int32_t i)
+static inline int beside_fetch(const struct event_list *e, int32_t i)
 {
     return (i > 0 && anneal_ev_fetched(e->at[i - 1])) || (i + 1 < e->n && anneal_ev_fetched(e->at[i + 1]));
 }
@@ -98,7 +55,7 @@ static void profile_build(const struct anneal *a, double *diff)
     diff[0] = (double)m->base_bytes;
     for (int32_t c = 0; c < m->n_cells; c++) {
         const struct anneal_cell *cell = &m->cells[c];
-        const struct anneal_events *e = &a->ev[c];
+        const struct event_list *e = &a->ev[c];
         if (!cell->tracked)
             continue;
         const double bytes = (double)cell->bytes;
@@ -153,11 +110,11 @@ static int events_init(struct anneal *a)
     const struct anneal_model *m = a->m;
     for (int32_t c = 0; c < m->n_cells; c++) {
         const struct anneal_cell *cell = &m->cells[c];
-        struct anneal_events *e = &a->ev[c];
+        struct event_list *e = &a->ev[c];
         e->n = 0;
         if (!cell->tracked)
             continue;
-        if (events_reserve(e, cell->n_uses + 2))
+        if (event_list_reserve(e, cell->n_uses + 2))
             return -ENOMEM;
         e->at[e->n++] = anneal_ev(cell->final_op < 0 ? 0 : a->op_slot[cell->final_op], ANNEAL_MADE);
         for (int32_t k = 0; k < cell->n_uses; k++)
@@ -264,14 +221,14 @@ int anneal_add(struct anneal *a, int32_t u, int32_t s)
     const struct anneal_unit *unit = &m->units[u];
     const int32_t *cells = m->unit_cells;
     for (int32_t k = 0; k < unit->n_in; k++)
-        if (events_reserve(&a->ev[cells[unit->first_in + k]], a->ev[cells[unit->first_in + k]].n + 1))
+        if (event_list_reserve(&a->ev[cells[unit->first_in + k]], a->ev[cells[unit->first_in + k]].n + 1))
             return -ENOMEM;
     for (int32_t k = 0; k < unit->n_out; k++)
-        if (events_reserve(&a->ev[cells[unit->first_out + k]], a->ev[cells[unit->first_out + k]].n + 1))
+        if (event_list_reserve(&a->ev[cells[unit->first_out + k]], a->ev[cells[unit->first_out + k]].n + 1))
             return -ENOMEM;
     for (int32_t k = 0; k < unit->n_out; k++) {
         const int32_t c = cells[unit->first_out + k];
-        struct anneal_events *e = &a->ev[c];
+        struct event_list *e = &a->ev[c];
         const int32_t i = events_after(e, s);
         a->copies.dirty |= a->copies.of_cell[c];
         const double bytes = (double)m->cells[c].bytes;
@@ -279,15 +236,15 @@ int anneal_add(struct anneal *a, int32_t u, int32_t s)
             anneal_hold(a, EV_SLOT(e->at[i - 1]) + 1, s - 1, -bytes); /* the earlier copy need not last */
         else
             anneal_hold(a, s, s, bytes); /* nobody wants it, but it is written */
-        events_insert(e, i, anneal_ev(s, ANNEAL_MADE));
+        event_list_insert(e, i, anneal_ev(s, ANNEAL_MADE));
     }
     for (int32_t k = 0; k < unit->n_in; k++) {
         const int32_t c = cells[unit->first_in + k];
-        struct anneal_events *e = &a->ev[c];
+        struct event_list *e = &a->ev[c];
         const int32_t i = events_after(e, s);
         if (i == e->n || EV_MADE(e->at[i]))
             anneal_hold(a, EV_SLOT(e->at[i - 1]) + 1, s, (double)m->cells[c].bytes);
-        events_insert(e, i, anneal_ev(s, ANNEAL_USED));
+        event_list_insert(e, i, anneal_ev(s, ANNEAL_USED));
         a->copies.dirty |= a->copies.of_cell[c] && beside_fetch(e, i);
     }
     if (unit->scratch_bytes)
@@ -306,7 +263,7 @@ void anneal_remove(struct anneal *a, int32_t s)
     const int32_t *cells = m->unit_cells;
     for (int32_t k = 0; k < unit->n_out; k++) {
         const int32_t c = cells[unit->first_out + k];
-        struct anneal_events *e = &a->ev[c];
+        struct event_list *e = &a->ev[c];
         const int32_t i = events_after(e, s); /* our own event is i - 1 */
         a->copies.dirty |= a->copies.of_cell[c];
         const double bytes = (double)m->cells[c].bytes;
@@ -314,16 +271,16 @@ void anneal_remove(struct anneal *a, int32_t s)
             anneal_hold(a, EV_SLOT(e->at[i - 2]) + 1, s - 1, bytes);
         else
             anneal_hold(a, s, s, -bytes);
-        events_erase(e, i - 1);
+        event_list_erase(e, i - 1);
     }
     for (int32_t k = 0; k < unit->n_in; k++) {
         const int32_t c = cells[unit->first_in + k];
-        struct anneal_events *e = &a->ev[c];
+        struct event_list *e = &a->ev[c];
         const int32_t i = events_after(e, s);
         a->copies.dirty |= a->copies.of_cell[c] && beside_fetch(e, i - 1);
         if (i == e->n || EV_MADE(e->at[i]))
             anneal_hold(a, EV_SLOT(e->at[i - 2]) + 1, s, -(double)m->cells[c].bytes);
-        events_erase(e, i - 1);
+        event_list_erase(e, i - 1);
     }
     if (unit->scratch_bytes)
         anneal_hold(a, s, s, -(double)unit->scratch_bytes);

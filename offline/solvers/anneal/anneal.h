@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "offline/solvers/anneal/anneal_model.h"
+#include "offline/solvers/anneal/event_list.h"
 #include "offline/model/plan.h"
 #include "offline/solvers/anneal/segtree.h"
 
@@ -25,10 +26,6 @@
 
 /* When a cell is fetched from the host, used, or made: slot * 4 plus the kind. Rising. One event a slot and cell, but that
  * a fetch, which comes before what the slot runs, may share its slot while a mutation is under way. */
-struct anneal_events {
-    int32_t *at; /* owned */
-    int32_t n, cap;
-};
 enum { ANNEAL_FETCHED = 0, ANNEAL_USED = 1, ANNEAL_MADE = 2, ANNEAL_LATEST = 3 };
 static inline int32_t anneal_ev(int32_t slot, int32_t kind) { return 4 * slot + kind; }
 static inline int32_t anneal_ev_slot(int32_t ev) { return ev >> 2; }
@@ -63,7 +60,7 @@ struct anneal {
                           before each, more in small graphs, where a chain of replays needs its place at one spot */
     int32_t *slot;     /* [n_slots] ANNEAL_EMPTY, op index, or n_ops + unit */
     int32_t *op_slot;  /* [n_ops + 1]; the last is the end-of-iteration slot */
-    struct anneal_events *ev; /* [n_cells] */
+    struct event_list *ev; /* [n_cells] */
     int32_t *replays;  /* slots that hold replays, in no order */
     int32_t *replay_at; /* [n_slots] index into replays of the replay in this slot */
     int32_t n_replays;

@@ -30,7 +30,7 @@ static void push(struct writer *w, enum plan_kind kind, int32_t id)
 /* Is the copy in memory still to be used, or to be released once the host has it? */
 static int wanted(const struct writer *w, int32_t c)
 {
-    const struct anneal_events *e = &w->a->ev[c];
+    const struct event_list *e = &w->a->ev[c];
     return w->at[c] < e->n && (!anneal_ev_made(e->at[w->at[c]]) || anneal_ev_fetched(e->at[w->at[c]]));
 }
 
@@ -77,7 +77,7 @@ static void put_copies(struct writer *w, int32_t s, int32_t rank)
 /* Slot s has run: count cell c's event there, and let the cell go if that was the copy's last use. */
 static void pass(struct writer *w, int32_t c, int32_t s)
 {
-    const struct anneal_events *e = &w->a->ev[c];
+    const struct event_list *e = &w->a->ev[c];
     if (!w->a->m->cells[c].tracked)
         return;
     while (w->at[c] < e->n && anneal_ev_slot(e->at[w->at[c]]) <= s)

@@ -198,21 +198,21 @@ static void undo(struct anneal_search *s)
 /* First event of cell c after slot s: index into its list. */
 static inline int32_t next_event(const struct anneal *a, int32_t c, int32_t s)
 {
-    const struct anneal_events *e = &a->ev[c];
+    const struct event_list *e = &a->ev[c];
     int32_t i = e->n;
     while (i > 0 && anneal_ev_slot(e->at[i - 1]) > s)
         i--;
     return i;
 }
 
-static inline int is_use(const struct anneal_events *e, int32_t i) { return i < e->n && !anneal_ev_made(e->at[i]); }
+static inline int is_use(const struct event_list *e, int32_t i) { return i < e->n && !anneal_ev_made(e->at[i]); }
 
 /* A place for one more replay: just before a use of a cell that comes some time after the use before it. */
 static int choose_add(struct anneal_search *s, int32_t *unit, int32_t *slot)
 {
     const struct anneal *a = s->a;
     const int32_t c = s->cand[draw_below(s, s->n_cand)];
-    const struct anneal_events *e = &a->ev[c];
+    const struct event_list *e = &a->ev[c];
     if (e->n < 2)
         return 0;
     const int32_t k = 1 + draw_below(s, e->n - 1);
@@ -234,7 +234,7 @@ static void add_chain(struct anneal_search *s, int32_t u, int32_t slot, double d
         const int32_t c = m->unit_cells[unit->first_in + k], feeder = m->cells[c].unit;
         if (feeder < 0 || m->cells[c].bytes <= s->small_bytes)
             continue;
-        const struct anneal_events *e = &s->a->ev[c];
+        const struct event_list *e = &s->a->ev[c];
         const int32_t i = next_event(s->a, c, slot); /* ours is i - 1, so i >= 2 */
         const int32_t before = anneal_ev_slot(e->at[i - 2]);
         if (is_use(e, i) || before >= slot - 1 || draw_unit(s) >= deep)
@@ -266,7 +266,7 @@ static void take_chain(struct anneal_search *s, int32_t slot)
         return;
     for (int32_t k = 0; k < unit->n_in; k++) {
         const int32_t c = m->unit_cells[unit->first_in + k];
-        const struct anneal_events *e = &s->a->ev[c];
+        const struct event_list *e = &s->a->ev[c];
         const int32_t i = next_event(s->a, c, slot);
         if (i == 0 || is_use(e, i - 1) || is_use(e, i))
             continue;
@@ -285,7 +285,7 @@ static int32_t choose_shift(struct anneal_search *s, int32_t slot)
     int32_t first = s->a->n_slots;
     for (int32_t k = 0; k < unit->n_out; k++) {
         const int32_t c = m->unit_cells[unit->first_out + k];
-        const struct anneal_events *e = &s->a->ev[c];
+        const struct event_list *e = &s->a->ev[c];
         const int32_t i = next_event(s->a, c, slot);
         if (is_use(e, i) && anneal_ev_slot(e->at[i]) < first)
             first = anneal_ev_slot(e->at[i]);
@@ -309,7 +309,7 @@ static int add_copy(struct anneal_search *s)
 {
     const struct anneal *a = s->a;
     const int32_t c = s->copy_cand[draw_below(s, s->n_copy_cand)];
-    const struct anneal_events *e = &a->ev[c];
+    const struct event_list *e = &a->ev[c];
     if (e->n < 2)
         return 0;
     const int32_t k = 1 + draw_below(s, e->n - 1), use = anneal_ev_slot(e->at[k]), before = anneal_ev_slot(e->at[k - 1]);

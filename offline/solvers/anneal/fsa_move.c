@@ -108,7 +108,7 @@ static int add_chain(struct fsa_mover *m, int32_t v, int32_t k, int depth, doubl
         return 0;
     for (int q = r->c->dep_at[v]; depth > 0 && chance > 0 && q < r->c->dep_at[v + 1]; q++) {
         const int32_t d = r->c->dep[q];
-        const struct fsa_events *e = &r->ev[d];
+        const struct event_list *e = &r->ev[d];
         const int32_t i = fsa_after(e, s) - 1; /* the reading in s */
         if (i + 1 < e->n && !(e->at[i + 1] & 1))
             continue; /* in memory for a later reader as well */
@@ -125,7 +125,7 @@ static int add_chain(struct fsa_mover *m, int32_t v, int32_t k, int depth, doubl
 static void take_unread(struct fsa_mover *m, int32_t v, int depth)
 {
     struct fsa_row *r = m->row;
-    const struct fsa_events *e = &r->ev[v];
+    const struct event_list *e = &r->ev[v];
     if (r->c->user_at[v + 1] == r->c->user_at[v] || depth == 0)
         return;
     for (int32_t i = e->n - 1; i >= 0 && r->made[v] > 1; i--) {
@@ -145,7 +145,7 @@ static int move_op(struct fsa_mover *m, int32_t p)
 {
     struct fsa_row *r = m->row;
     const int32_t s = r->slot_at[p], v = r->slot[s];
-    const struct fsa_events *e = &r->ev[v];
+    const struct event_list *e = &r->ev[v];
     const int32_t i = fsa_after(e, s) - 1;
     int32_t lo = 0, hi = r->n_items;
     for (int q = r->c->dep_at[v]; q < r->c->dep_at[v + 1]; q++) {
@@ -179,7 +179,7 @@ static int add_replay(struct fsa_mover *m)
     if (!n_dep)
         return 0;
     const int32_t d = r->c->dep[r->c->dep_at[w] + fsa_draw_below(m, n_dep)];
-    const struct fsa_events *e = &r->ev[d];
+    const struct event_list *e = &r->ev[d];
     const int32_t from = fsa_rank(r, e->at[fsa_after(e, s) - 2] >> 1);
     if (p - from < 2)
         return 0;

@@ -9,55 +9,12 @@
 #define MADE(e) ((e) & 1)
 #define SLOT(e) ((e) >> 1)
 
-/* ---- lists of events ------------------------------------------------------------------------------------------------ */
+/* ---- events --------------------------------------------------------------------------------------------------------- */
 
-static int events_reserve(struct fsa_events *e, int32_t n)
-{
-    if (n <= e->cap)
-        return 0;
-    int32_t *at = realloc(e->at, 2 * (size_t)n * sizeof *at);
-    if (!at)
-        return -ENOMEM;
-    e->at = at;
-    e->cap = 2 * n;
-    return 0;
-}
-
-static inline void events_insert(struct fsa_events *e, int32_t i, int32_t event)
-{
-    memmove(e->at + i + 1, e->at + i, (size_t)(e->n - i) * sizeof *e->at);
-    e->at[i] = event;
-    e->n++;
-}
-
-static inline void events_erase(struct fsa_events *e, int32_t i)
-{
-    e->n--;
-    memmove(e->at + i, e->at + i + 1, (size_t)(e->n - i) * sizeof *e->at);
-}
-
-int32_t fsa_after(const struct fsa_events *e, int32_t s)
-{
-    const int32_t key = 2 * s + 1;
-    int32_t i = e->n;
-    if (i > 24) {
-        int32_t lo = 0;
-        while (lo < i) {
-            const int32_t mid = lo + (i - lo) / 2;
-            if (e->at[mid] > key)
-                i = mid;
-            else
-                lo = mid + 1;
-        }
-        return lo;
-    }
-    while (i > 0 && e->at[i - 1] > key)
-        i--;
-    return i;
-}
+int32_t fsa_after(const struct event_list *e, int32_t s) { return event_list_after(e, 2 * s + 1); }
 
 /* The event is the last of its life: nobody reads the result after it before it is made again. */
-static inline int last_of_life(const struct fsa_events *e, int32_t i) { return i + 1 == e->n || MADE(e->at[i + 1]); }
+static inline int last_of_life(const struct event_list *e, int32_t i) { return i + 1 == e->n || MADE(e->at[i + 1]); }
 
 /* ---- life ----------------------------------------------------------------------------------------------------------- */
 
@@ -126,7 +83,7 @@ static int profile_build(struct fsa_row *r)
     memset(r->use, 0, (size_t)r->n_items * sizeof *r->use);
     memset(r->ends, 0, (size_t)r->n_slots * sizeof *r->ends);
     for (int v = 0; v < r->c->n; v++) {
-        const struct fsa_events *e = &r->ev[v];
+        const struct event_list *e = &r->ev[v];
         const double bytes = (double)r->c->mem[v];
         if (e->n && !MADE(e->at[0]))
             return -EINVAL;
@@ -161,12 +118,12 @@ int fsa_load(struct fsa_row *r, const int32_t *order, int32_t n)
         if (!r->made[v]++)
             r->first[v] = s;
         r->cost += (double)c->cost[v];
-        if (events_reserve(&r->ev[v], r->ev[v].n + 1))
+        if (event_list_reserve(&r->ev[v], r->ev[v].n + 1))
             return -ENOMEM;
         r->ev[v].at[r->ev[v].n++] = 2 * s + 1;
         for (int q = c->dep_at[v]; q < c->dep_at[v + 1]; q++) {
-            struct fsa_events *e = &r->ev[c->dep[q]];
-            if (events_reserve(e, e->n + 1))
+            struct event_list *e = &r->ev[c->dep[q]];
+            if (event_list_reserve(e, e->n + 1))
                 return -ENOMEM;
             e->at[e->n++] = 2 * s;
         }
@@ -209,11 +166,11 @@ static void rank_shift(struct fsa_row *r, int32_t s, int by)
 int fsa_may_add(struct fsa_row *r, int32_t v, int32_t s)
 {
     const struct checkmate *c = r->c;
-    if (r->slot[s] >= 0 || r->n_items >= r->cap_items || events_reserve(&r->ev[v], r->ev[v].n + 1))
+    if (r->slot[s] >= 0 || r->n_items >= r->cap_items || event_list_reserve(&r->ev[v], r->ev[v].n + 1))
         return 0;
     for (int q = c->dep_at[v]; q < c->dep_at[v + 1]; q++) {
-        struct fsa_events *e = &r->ev[c->dep[q]];
-        if (!e->n || SLOT(e->at[0]) >= s || events_reserve(e, e->n + 1))
+        struct event_list *e = &r->ev[c->dep[q]];
+        if (!e->n || SLOT(e->at[0]) >= s || event_list_reserve(e, e->n + 1))
             return 0;
     }
     return 1;
@@ -235,7 +192,7 @@ void fsa_add(struct fsa_row *r, int32_t v, int32_t s)
     r->n_items++;
     rank_shift(r, s, 1);
     for (int q = c->dep_at[v]; q < c->dep_at[v + 1]; q++) {
-        struct fsa_events *e = &r->ev[c->dep[q]];
+        struct event_list *e = &r->ev[c->dep[q]];
         const int32_t i = fsa_after(e, s);
         if (last_of_life(e, i - 1)) { /* held this far only now */
             const int32_t was = SLOT(e->at[i - 1]);
@@ -244,9 +201,9 @@ void fsa_add(struct fsa_row *r, int32_t v, int32_t s)
             r->ends[was] -= bytes;
             r->ends[s] += bytes;
         }
-        events_insert(e, i, 2 * s);
+        event_list_insert(e, i, 2 * s);
     }
-    struct fsa_events *e = &r->ev[v];
+    struct event_list *e = &r->ev[v];
     const int32_t i = fsa_after(e, s);
     const double bytes = (double)c->mem[v];
     if (i < e->n && !MADE(e->at[i])) { /* who reads it later reads this one: the one before ends sooner */
@@ -259,7 +216,7 @@ void fsa_add(struct fsa_row *r, int32_t v, int32_t s)
         hold(r, p, p, bytes);
         r->ends[s] += bytes;
     }
-    events_insert(e, i, 2 * s + 1);
+    event_list_insert(e, i, 2 * s + 1);
     r->made[v]++;
     r->cost += (double)c->cost[v];
 }
@@ -267,7 +224,7 @@ void fsa_add(struct fsa_row *r, int32_t v, int32_t s)
 int fsa_may_remove(const struct fsa_row *r, int32_t s)
 {
     const int32_t v = r->slot[s];
-    const struct fsa_events *e = &r->ev[v];
+    const struct event_list *e = &r->ev[v];
     if (r->made[v] < 2)
         return 0;
     const int32_t i = fsa_after(e, s) - 1;
@@ -278,7 +235,7 @@ void fsa_remove(struct fsa_row *r, int32_t s)
 {
     const struct checkmate *c = r->c;
     const int32_t v = r->slot[s], p = fsa_rank(r, s);
-    struct fsa_events *e = &r->ev[v];
+    struct event_list *e = &r->ev[v];
     int32_t i = fsa_after(e, s) - 1;
     double bytes = (double)c->mem[v];
     if (!last_of_life(e, i)) {
@@ -291,7 +248,7 @@ void fsa_remove(struct fsa_row *r, int32_t s)
         hold(r, p, p, -bytes);
         r->ends[s] -= bytes;
     }
-    events_erase(e, i);
+    event_list_erase(e, i);
     for (int q = c->dep_at[v]; q < c->dep_at[v + 1]; q++) {
         e = &r->ev[c->dep[q]];
         i = fsa_after(e, s) - 1;
@@ -302,7 +259,7 @@ void fsa_remove(struct fsa_row *r, int32_t s)
             r->ends[was] += bytes;
             r->ends[s] -= bytes;
         }
-        events_erase(e, i);
+        event_list_erase(e, i);
     }
     r->excess -= over(r, r->use[p]);
     r->n_items--;

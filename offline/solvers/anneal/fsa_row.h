@@ -22,13 +22,8 @@
 
 #include <stdint.h>
 
+#include "offline/solvers/anneal/event_list.h"
 #include "offline/solvers/checkmate/checkmate.h"
-
-/* When a result is made or read: slot * 2 + 1 or slot * 2. Rising, one event a slot. */
-struct fsa_events {
-    int32_t *at; /* owned */
-    int32_t n, cap;
-};
 
 struct fsa_row {
     const struct checkmate *c; /* borrowed */
@@ -40,7 +35,7 @@ struct fsa_row {
     double *ends;       /* [n_slots] valid where an item stands */
     uint8_t *in_block;  /* [n_slots] items before the slot in its block of 64 slots */
     uint16_t *block;    /* [n_slots / 64] items before the block */
-    struct fsa_events *ev; /* [c->n] */
+    struct event_list *ev; /* [c->n] when a result is made or read: slot * 2 + 1 or slot * 2; one event a slot */
     int32_t *made;      /* [c->n] how often the node is computed */
     int32_t *first;     /* [c->n] its first slot as of the last fsa_load; kept only where that item stays */
     int32_t *spare;     /* [cap_items] workspace */
@@ -61,7 +56,7 @@ static inline int32_t fsa_rank(const struct fsa_row *r, int32_t s) { return r->b
 /* An empty slot between the items of ranks k - 1 and k; -1: none left. */
 int32_t fsa_gap(const struct fsa_row *r, int32_t k);
 /* First event of the list after slot s. */
-int32_t fsa_after(const struct fsa_events *e, int32_t s);
+int32_t fsa_after(const struct event_list *e, int32_t s);
 
 /* May v be computed in slot s: empty, room, inputs made before it. fsa_add must follow such an answer at once. */
 int fsa_may_add(struct fsa_row *r, int32_t v, int32_t s);

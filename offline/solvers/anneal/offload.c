@@ -56,7 +56,7 @@ void anneal_copies_free(struct anneal *a)
 /* Index of the first event of cell c after slot s. */
 static int32_t after(const struct anneal *a, int32_t c, int32_t s)
 {
-    const struct anneal_events *e = &a->ev[c];
+    const struct event_list *e = &a->ev[c];
     int32_t lo = 0, hi = e->n;
     while (lo < hi) {
         const int32_t mid = lo + (hi - lo) / 2;
@@ -72,7 +72,7 @@ static int32_t after(const struct anneal *a, int32_t c, int32_t s)
 static int32_t fetch_index(const struct anneal *a, int32_t c, int32_t fetch)
 {
     const int32_t i = after(a, c, fetch);
-    const struct anneal_events *e = &a->ev[c];
+    const struct event_list *e = &a->ev[c];
     int32_t at = i;
     while (at > 0 && anneal_ev_slot(e->at[at - 1]) == fetch)
         at--;
@@ -82,7 +82,7 @@ static int32_t fetch_index(const struct anneal *a, int32_t c, int32_t fetch)
 static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch)
 {
     struct anneal_copies *const cs = &a->copies;
-    struct anneal_events *const e = &a->ev[c];
+    struct event_list *const e = &a->ev[c];
     if (copies_reserve(cs, cs->n + 1))
         return -ENOMEM;
     if (e->n == e->cap) {
@@ -113,7 +113,7 @@ static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch)
 
 int anneal_copy_add(struct anneal *a, int32_t c, int32_t use)
 {
-    const struct anneal_events *e = &a->ev[c];
+    const struct event_list *e = &a->ev[c];
     const int32_t i = after(a, c, use) - 1;
     if (i < 1 || anneal_ev_slot(e->at[i]) != use || anneal_ev_made(e->at[i]) || anneal_ev_fetched(e->at[i - 1]) ||
         use - anneal_ev_slot(e->at[i - 1]) < 3)
@@ -146,7 +146,7 @@ void anneal_copy_remove(struct anneal *a, int32_t k)
 {
     struct anneal_copies *const cs = &a->copies;
     const struct anneal_copy x = cs->at[k];
-    struct anneal_events *const e = &a->ev[x.cell];
+    struct event_list *const e = &a->ev[x.cell];
     const double bytes = (double)a->m->cells[x.cell].bytes;
     const int32_t i = fetch_index(a, x.cell, x.fetch) + 1;
     anneal_hold(a, x.tail_lo, x.tail_hi, -bytes);
@@ -170,7 +170,7 @@ void anneal_copy_remove(struct anneal *a, int32_t k)
 static int32_t source(const struct anneal *a, int32_t c, int32_t i)
 {
     const struct anneal_cell *cell = &a->m->cells[c];
-    const struct anneal_events *e = &a->ev[c];
+    const struct event_list *e = &a->ev[c];
     if (!cell->fixed) {
         while (!anneal_ev_made(e->at[--i]))
             ;
@@ -240,7 +240,7 @@ static int32_t schedule(struct anneal *a)
     struct anneal_copies *const cs = &a->copies;
     for (int32_t k = 0; k < cs->n; k++) {
         const int32_t c = cs->at[k].cell, i = fetch_index(a, c, cs->at[k].fetch) + 1;
-        const struct anneal_events *e = &a->ev[c];
+        const struct event_list *e = &a->ev[c];
         if (i == e->n || anneal_ev_made(e->at[i]))
             return k; /* nobody uses what it fetches */
         cs->use[k] = anneal_ev_slot(e->at[i]);
