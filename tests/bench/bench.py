@@ -40,7 +40,7 @@ def runtime():
 def planners():
     """How the planner grows with the trace: user CPU seconds, memory, and how far the plan is from its bound."""
     out = {}
-    for n in (1000, 10000):
+    for n in (1000, 10000, 100000):
         trace = os.path.join(harness.B, "bench_blocks_%d.json" % n)
         with open(trace, "w") as f:
             json.dump(gen_blocks.trace(n), f)

@@ -8,6 +8,7 @@
  */
 #include "offline/solvers/checkmate/checkmate.h"
 
+#include "offline/solvers/frontier.h"
 #include "offline/solvers/solver.h"
 
 #include <errno.h>
@@ -33,8 +34,7 @@ struct search {
     int n, room;
     int32_t *hash;
     uint32_t mask;
-    struct { int64_t f; int32_t s; } *heap;
-    int heap_n, heap_room;
+    struct frontier open;
     int64_t cutoff;
     int err;
 };
@@ -62,50 +62,6 @@ static int64_t estimate(const struct search *s, int t, uint64_t set)
         owed |= more;
     }
     return h;
-}
-
-static void heap_push(struct search *s, int64_t f, int32_t x)
-{
-    if (s->heap_n == s->heap_room) {
-        int room = s->heap_room ? 2 * s->heap_room : 1024;
-        void *p = realloc(s->heap, (size_t)room * sizeof *s->heap);
-        if (!p) {
-            s->err = -ENOMEM;
-            return;
-        }
-        s->heap = p;
-        s->heap_room = room;
-    }
-    int i = s->heap_n++;
-    /* among equals the furthest along first, so that ties dive */
-    while (i) {
-        int up = (i - 1) / 2;
-        if (s->heap[up].f < f || (s->heap[up].f == f && s->st[s->heap[up].s].g >= s->st[x].g))
-            break;
-        s->heap[i] = s->heap[up];
-        i = up;
-    }
-    s->heap[i].f = f;
-    s->heap[i].s = x;
-}
-
-static int32_t heap_pop(struct search *s)
-{
-    int32_t top = s->heap[0].s;
-    int64_t f = s->heap[--s->heap_n].f;
-    int32_t x = s->heap[s->heap_n].s;
-    int i = 0, n = s->heap_n;
-    for (int d; (d = 2 * i + 1) < n; i = d) {
-        if (d + 1 < n && (s->heap[d + 1].f < s->heap[d].f ||
-                          (s->heap[d + 1].f == s->heap[d].f && s->st[s->heap[d + 1].s].g > s->st[s->heap[d].s].g)))
-            d++;
-        if (f < s->heap[d].f || (f == s->heap[d].f && s->st[x].g >= s->st[s->heap[d].s].g))
-            break;
-        s->heap[i] = s->heap[d];
-    }
-    s->heap[i].f = f;
-    s->heap[i].s = x;
-    return top;
 }
 
 static uint32_t hash_of(uint64_t set, int t, int k)
@@ -170,7 +126,7 @@ static void reach(struct search *s, uint64_t set, int t, int k, int64_t g, int32
     s->st[x] = (struct state){ set, g, parent, (int8_t)t, (int8_t)k, (int8_t)made, 0 };
     if ((uint32_t)s->n * 2 > s->mask && (s->err = rehash(s)))
         return;
-    heap_push(s, f, x);
+    s->err = frontier_push(&s->open, (struct frontier_entry){f, g, x});
 }
 
 /* Computes j from state x after letting go of just enough of `may`, every smallest way. */
@@ -265,11 +221,11 @@ int checkmate_search(const struct checkmate *c, double time_limit_s, struct chec
     int e = prepare(&s), settled = 0;
     if (!e)
         reach(&s, 0, 0, -1, 0, -1, -1);
-    while (!e && !s.err && s.heap_n && !settled) {
-        int64_t f = s.heap[0].f;
-        int32_t x = heap_pop(&s);
-        if ((double)f > a->bound)
-            a->bound = (double)f;
+    while (!e && !s.err && s.open.n && !settled) {
+        const struct frontier_entry top = frontier_pop(&s.open);
+        const int32_t x = top.state;
+        if ((double)top.f > a->bound)
+            a->bound = (double)top.f;
         if (s.st[x].closed)
             continue;
         s.st[x].closed = 1;
@@ -289,7 +245,7 @@ int checkmate_search(const struct checkmate *c, double time_limit_s, struct chec
         if (time_limit_s > 0 && (s.n & 255) == 0 && solver_now_s() > until)
             s.err = -ETIME;
     }
-    if (!e && !s.err && (settled || !s.heap_n)) {
+    if (!e && !s.err && (settled || !s.open.n)) {
         a->proved_optimal = a->found;
         a->proved_infeasible = !a->found;
         if (a->found)
@@ -301,6 +257,6 @@ int checkmate_search(const struct checkmate *c, double time_limit_s, struct chec
     free(s.ahead);
     free(s.st);
     free(s.hash);
-    free(s.heap);
+    frontier_free(&s.open);
     return e ? e : s.err;
 }

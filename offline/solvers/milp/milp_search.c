@@ -8,6 +8,7 @@
  */
 #include "offline/solvers/milp/milp_model.h"
 
+#include "offline/solvers/frontier.h"
 #include "offline/solvers/solver.h"
 
 #include <errno.h>
@@ -25,11 +26,6 @@ struct state {
     uint8_t closed;
 };
 
-struct entry {
-    int64_t f;
-    int32_t s;
-};
-
 struct search {
     const struct milp_model *m;
     int64_t room, cutoff;      /* bytes for values with bits */
@@ -37,8 +33,7 @@ struct search {
     int32_t n, st_room;
     int32_t *hash;
     uint32_t mask;
-    struct entry *heap;
-    int32_t heap_n, heap_room;
+    struct frontier open;
     int32_t *maker;            /* [bits] producer; -1 */
     double until_s;            /* solver_now_s clock */
     uint32_t ticks;
@@ -76,48 +71,6 @@ static int64_t estimate(const struct search *s, int32_t t, milp_set set)
         if (s->maker[milp_first(owed)] < t)
             return -1;
     return h;
-}
-
-static int before(const struct search *s, struct entry a, struct entry b)
-{
-    if (a.f != b.f)
-        return a.f < b.f;
-    return s->st[a.s].t > s->st[b.s].t; /* the furthest along first, so that ties dive */
-}
-
-static void heap_push(struct search *s, int64_t f, int32_t x)
-{
-    if (s->heap_n == s->heap_room) {
-        int32_t room = s->heap_room ? 2 * s->heap_room : 1024;
-        struct entry *p = realloc(s->heap, (size_t)room * sizeof *p);
-        if (!p) {
-            s->err = -ENOMEM;
-            return;
-        }
-        s->heap = p;
-        s->heap_room = room;
-    }
-    struct entry q = { f, x };
-    int32_t i = s->heap_n++;
-    for (; i && before(s, q, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        s->heap[i] = s->heap[(i - 1) / 2];
-    s->heap[i] = q;
-}
-
-static struct entry heap_pop(struct search *s)
-{
-    struct entry top = s->heap[0], q = s->heap[--s->heap_n];
-    int32_t i = 0;
-    for (int32_t d; (d = 2 * i + 1) < s->heap_n; i = d) {
-        if (d + 1 < s->heap_n && before(s, s->heap[d + 1], s->heap[d]))
-            d++;
-        if (!before(s, s->heap[d], q))
-            break;
-        s->heap[i] = s->heap[d];
-    }
-    if (s->heap_n)
-        s->heap[i] = q;
-    return top;
 }
 
 static uint32_t hash_of(milp_set set, int32_t t)
@@ -178,7 +131,7 @@ static void reach(struct search *s, struct state q)
     s->st[x] = q;
     if ((uint32_t)s->n * 2 > s->mask && (s->err = rehash(s)))
         return;
-    heap_push(s, q.g + h, x);
+    s->err = frontier_push(&s->open, (struct frontier_entry){q.g + h, q.t, x});
 }
 
 struct step {
@@ -275,9 +228,9 @@ int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_
         s.maker[v] = m->g->vals[m->val[v]].producer;
     if (!e && m->start_bytes <= limit_bytes)
         reach(&s, (struct state){ .set = m->start & m->useful[0], .parent = -1, .op = -1 });
-    while (!e && !s.err && s.heap_n && !f->found) {
-        struct entry top = heap_pop(&s);
-        struct state *q = &s.st[top.s];
+    while (!e && !s.err && s.open.n && !f->found) {
+        const struct frontier_entry top = frontier_pop(&s.open);
+        struct state *q = &s.st[top.state];
         if ((double)top.f > f->bound_ns)
             f->bound_ns = (double)top.f;
         if (q->closed)
@@ -286,9 +239,9 @@ int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_
         if (q->t == m->n_ops && !(m->wanted[m->n_ops] & ~q->set)) {
             f->found = f->proved_optimal = 1;
             f->replay_ns = q->g;
-            e = unwind(&s, top.s, out);
+            e = unwind(&s, top.state, out);
         } else {
-            expand(&s, top.s);
+            expand(&s, top.state);
         }
         if (solver_now_s() > until_s)
             s.err = -ETIME;
@@ -302,7 +255,7 @@ int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_
     f->states = s.n;
     free(s.st);
     free(s.hash);
-    free(s.heap);
+    frontier_free(&s.open);
     free(s.maker);
     return e ? e : f->found ? 0 : s.err;
 }
