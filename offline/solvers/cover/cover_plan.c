@@ -16,6 +16,7 @@ enum {
     SPARED = 1,       /* of these, after room was spared */
     SPARE_MOST = 20,  /* part of the limit that may be */
     NODES = 40,       /* of CBC's search in each */
+    FOR_BOUND = 3,    /* instants up to which one more is added for the bound's sake alone */
     CBC_SAFETY_S = 20,
     CBC_OPS = 8000,   /* beyond which only single instants are looked at */
     DIAL_LARGE = 4, TOP_LARGE = 1, /* beyond CBC_OPS: fewer instants, fewer budgets */
@@ -173,7 +174,7 @@ static int object(struct proposal *p, struct instants *in)
         in->spared++;
         return 0;
     }
-    return other >= 0 && in->n < COVER_INSTANTS_MAX ? add_instant(p->c, in, other) : -ENOSPC;
+    return other >= 0 && in->n < (at >= 0 ? FOR_BOUND : COVER_INSTANTS_MAX) ? add_instant(p->c, in, other) : -ENOSPC;
 }
 
 static int several_instants(struct proposal *p)

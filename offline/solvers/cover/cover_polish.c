@@ -10,7 +10,7 @@
 
 /* Runs over a good plan, and runs where the bound says that better may be elsewhere (fewer while
  * there is none at all): those start afresh in turn, and the last of them, where it still says so, longer and hotter. */
-enum { RUNS = 6, RUNS_FAR = 26, RUNS_FURTHER = 40, RUNS_NONE = 14, MOVES_MOST = 300000, MOVES_FAR = 60000, MOVES_LEAST = 20000, STARTS = DTR_N_H, LARGE_OPS = 20000,
+enum { RUNS = 6, RUNS_FAR = 26, RUNS_FURTHER = 40, RUNS_NONE = 14, MOVES_MOST = 300000, MOVES_FURTHER = 200000, MOVES_FAR = 60000, MOVES_LEAST = 20000, STARTS = DTR_N_H, LARGE_OPS = 20000,
        EXACT_OPS = 40 }; /* up to which schedules are searched exactly afterwards */
 static const double far_off = 0.02; /* of the plan's replays are not accounted for by the bound */
 
@@ -57,7 +57,7 @@ static int runs(struct cover *c, struct anneal_search *s, double bound_ns, const
         if ((k >= RUNS && !far) || (k >= RUNS_NONE && !s->best.n) || (c->deadline_s > 0 && solver_now_s() >= c->deadline_s))
             break;
         if (k >= RUNS_FAR && k % 4)
-            rc = run_fresh(s, FRESH_COOL + k % (FRESH - FRESH_COOL), moves(s, MOVES_MOST), c->deadline_s);
+            rc = run_fresh(s, FRESH_COOL + k % (FRESH - FRESH_COOL), moves(s, MOVES_FURTHER), c->deadline_s);
         else if (k >= RUNS && k % 2)
             rc = run_fresh(s, k / 2 % FRESH_COOL, moves(s, MOVES_FAR), c->deadline_s);
         else if (s->best.n)
