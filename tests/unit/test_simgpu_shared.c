@@ -32,10 +32,10 @@ static pid_t taker(uint64_t bytes)
             pause();
     }
     char ok = 0;
+    close(done[1]);
     ck_assert_int_eq(read(done[0], &ok, 1), 1);
     ck_assert_int_eq(ok, 'y');
     close(done[0]);
-    close(done[1]);
     return pid;
 }
 
