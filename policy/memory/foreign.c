@@ -57,6 +57,40 @@ static void bounds(struct device *d)
     d->foreign->high = d->foreign->n_ranges ? d->foreign->ranges[d->foreign->n_ranges - 1]->va + d->foreign->ranges[d->foreign->n_ranges - 1]->bytes : 0;
 }
 
+bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_range)
+{
+    struct foreign_row *r;
+    HASH_FIND(hh, d->foreign->rows, &key, sizeof key, r);
+    if (!r)
+        return false;
+    HASH_DEL(d->foreign->rows, r);
+    *bytes = r->bytes;
+    *is_range = r->slot != NULL;
+    if (r->slot) {
+        uint32_t i = 0;
+        while (i < d->foreign->n_ranges && d->foreign->ranges[i] != r->slot)
+            i++;
+        if (i < d->foreign->n_ranges) {
+            memmove(d->foreign->ranges + i, d->foreign->ranges + i + 1, (d->foreign->n_ranges - i - 1) * sizeof *d->foreign->ranges);
+            d->foreign->n_ranges--;
+        }
+        mem_slot_foreign_gone(d, r->slot);
+        bounds(d);
+    }
+    free(r);
+    return true;
+}
+
+static void forget(struct device *d, uint64_t key)
+{
+    uint64_t bytes;
+    bool is_range;
+    if (!foreign_detach(d, key, &bytes, &is_range))
+        return;
+    d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
+    share_settle(d);
+}
+
 void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range)
 {
     struct foreign_row *r = calloc(1, sizeof *r);
@@ -85,41 +119,6 @@ void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range)
     struct foreign_row *old;
     HASH_FIND(hh, d->foreign->rows, &key, sizeof key, old);
     if (old)
-        foreign_remove(d, key);
+        forget(d, key);
     HASH_ADD(hh, d->foreign->rows, key, sizeof r->key, r);
-}
-
-bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_range)
-{
-    struct foreign_row *r;
-    HASH_FIND(hh, d->foreign->rows, &key, sizeof key, r);
-    if (!r)
-        return false;
-    HASH_DEL(d->foreign->rows, r);
-    *bytes = r->bytes;
-    *is_range = r->slot != NULL;
-    if (r->slot) {
-        uint32_t i = 0;
-        while (i < d->foreign->n_ranges && d->foreign->ranges[i] != r->slot)
-            i++;
-        if (i < d->foreign->n_ranges) {
-            memmove(d->foreign->ranges + i, d->foreign->ranges + i + 1, (d->foreign->n_ranges - i - 1) * sizeof *d->foreign->ranges);
-            d->foreign->n_ranges--;
-        }
-        mem_slot_foreign_gone(d, r->slot);
-        bounds(d);
-    }
-    free(r);
-    return true;
-}
-
-bool foreign_remove(struct device *d, uint64_t key)
-{
-    uint64_t bytes;
-    bool is_range;
-    if (!foreign_detach(d, key, &bytes, &is_range))
-        return false;
-    d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
-    share_settle(d);
-    return true;
 }

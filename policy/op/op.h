@@ -101,7 +101,6 @@ static inline uint64_t foreign_counted(uint64_t bytes) { return (bytes + 511) & 
 int foreign_init(struct device *d);
 struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr);
 void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */
-bool foreign_remove(struct device *d, uint64_t key);
 /* Forgets the key; its bytes stay counted until the driver has really freed them. */
 bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_range);
 

@@ -2,7 +2,6 @@
  * iteration only: whoever takes it for the same is wrong. Saved activations are consumed in reverse. Prints a checksum every iteration.
  *
  *   scalar    a number of four bytes
- *   grid      the size of the grid, which tells how much is done
  *   stream    the stream, ordered by events
  */
 #include "tests/programs/program.h"
@@ -17,8 +16,8 @@ static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum;
 
 static bool is(const char *c) { return !strcmp(what, c); }
 
-static void launch(CUfunction f, CUstream s, unsigned grid, void **args) { MUST(cuLaunchKernel(f, grid, 1, 1, 128, 1, 1, 0, s, args, NULL)); }
-#define LAUNCH(f, ...) launch(f, stream, 64, (void *[]){__VA_ARGS__})
+static void launch(CUfunction f, CUstream s, void **args) { MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, s, args, NULL)); }
+#define LAUNCH(f, ...) launch(f, stream, (void *[]){__VA_ARGS__})
 
 static CUdeviceptr make(uint32_t words)
 {
@@ -40,11 +39,11 @@ static void forward(int l, int iter)
     if (is("stream") && l % 3 == 1 && turn % 2) {
         MUST(cuEventRecord(there, stream));
         MUST(cuStreamWaitEvent(other, there, 0));
-        launch(f_map, other, 64, args);
+        launch(f_map, other, args);
         MUST(cuEventRecord(back, other));
         MUST(cuStreamWaitEvent(stream, back, 0));
     } else
-        launch(f_map, stream, is("grid") && l == 5 ? 32 + 32 * (turn % 2) : 64, args);
+        launch(f_map, stream, args);
 }
 
 static uint64_t train(int iter)
