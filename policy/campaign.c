@@ -4,6 +4,7 @@
 #include "policy/learn/learn.h"
 #include "policy/plan/verify.h"
 #include "policy/plan/unmapped.h"
+#include "policy/process/nvtx.h"
 #include "policy/process/planner.h"
 #include "policy/share/share.h"
 
@@ -58,6 +59,7 @@ static void go(struct device *d, enum rt_mode to)
     d->mode = to;
     if (d->status)
         status_set_mode(d->status, device_mode_name(d, d->mode));
+    nvtx_mode(device_mode_name(d, d->mode));
 }
 
 int campaign_init(struct device *d)
@@ -285,6 +287,7 @@ static void follow(struct device *d)
 {
     go(d, d->ex->proved ? MODE_ENFORCE : MODE_REHEARSE);
     stats_boundary(d, d->ex->caps[0].t, d->mode == MODE_ENFORCE);
+    nvtx_iteration(d->st.iterations, device_mode_name(d, d->mode));
     if (d->mode == MODE_ENFORCE && verify_begin(d, d->ex->caps[0].t))
         d->ex->code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
 }

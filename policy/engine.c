@@ -10,6 +10,7 @@
 #include "policy/op/tensor_map.h"
 #include "policy/plan/exec.h"
 #include "policy/process/limits.h"
+#include "policy/process/nvtx.h"
 #include "policy/process/planner.h"
 #include "policy/share/share.h"
 
@@ -60,6 +61,7 @@ int eng_start(const struct drv *drv)
         }
         log_say(SAY_ERROR, "%s: it is left out, since a maximum holds (%s)", err, limits_holder());
     }
+    nvtx_wanted = process.cfg.nvtx;
     process.drv = drv;
     if (!drv_complete(drv, &missing)) {
         log_say(SAY_WARN, "the driver has no %s (CUDA 11.2 or newer is needed): remat stands aside", missing);

@@ -15,6 +15,7 @@ int cmd_run(int argc, char **argv)
         {"host-swap", &s.host_swap},
         {"verify", &s.verify},
         {"rehearse", &s.rehearse},
+        {"nvtx", &s.nvtx},
         {"stats", &s.stats},
         {"group", &s.group},
         {"group-limit", &s.group_limit},

@@ -471,6 +471,8 @@ static int set_all(const struct launch_settings *s)
         rc = set_word("verify", "REMAT_VERIFY", s->verify, verifies, "off, sample, always");
     if (!rc)
         rc = set_word("rehearse", "REMAT_REHEARSE", s->rehearse, rehearsals, "mapped, unmapped");
+    if (!rc && s->nvtx)
+        rc = set("REMAT_NVTX", "1");
     if (!rc)
         rc = set_host_swap(s->host_swap);
     if (!rc)

@@ -14,6 +14,7 @@ enum { LAUNCH_FAILED = 125, LAUNCH_NOT_RUNNABLE = 126, LAUNCH_NOT_FOUND = 127 };
 /* As given on the command line; NULL: not given. Borrowed. */
 struct launch_settings {
     const char *limit, *policy, *plan, *solver, *trace_out, *host_swap, *verify, *rehearse, *stats, *iterations, *group, *group_limit, *guarantee;
+    int nvtx;       /* a flag */
     bool trace;     /* record only */
     char **command; /* NULL-terminated */
 };

@@ -14,6 +14,7 @@ static const struct option_row run_rows[] = {
     {"host-swap", 0, "SIZE", NULL, "half of what the host has free, all runs together", "pinned host memory the fallback may use"},
     {"verify", 0, "WHEN", "off|sample|always", "sample", "compare rebuilt tensors with what they were"},
     {"rehearse", 0, "HOW", "mapped|unmapped", "mapped", "unmapped: until a plan is in force, a kernel that touches an evicted tensor unseen faults and is named (slow)"},
+    {"nvtx", 0, NULL, NULL, NULL, "make ranges for NVIDIA's profilers: modes, iterations, replays, swaps"},
     {"stats", 0, "FILE", NULL, NULL, "write statistics, a JSON object, however the program ends"},
     {"group", 0, "NAME", NULL, NULL, "share one limit with the other processes of this group"},
     {"group-limit", 0, "SIZE|PCT", NULL, "as its first member said", "device memory of the whole group, at any instant"},

@@ -8,6 +8,7 @@
 #include "policy/learn/learn.h"
 #include "policy/learn/probe.h"
 #include "policy/plan/exec.h"
+#include "policy/process/nvtx.h"
 #include "tracer/iter.h"
 #include "tracer/site.h"
 
@@ -322,6 +323,7 @@ void learn_count_iteration(struct device *d, unsigned t)
     d->st.iterations++;
     d->whole_mode = d->mode;
     stats_boundary(d, t, true);
+    nvtx_iteration(d->st.iterations, device_mode_name(d, d->mode));
     if (d->status)
         status_iteration(d->status, d->st.iterations);
 }

@@ -1,5 +1,6 @@
 /* Swap: the fallback that is always right. Content goes to pinned host memory on one stream and comes back on
  * another; both are ordered against the program's streams by events, so the host waits for nothing. */
+#include "policy/process/nvtx.h"
 #include "policy/memory/host.h"
 #include "policy/share/share.h"
 
@@ -161,6 +162,7 @@ int swap_copy_out(struct device *d, struct slot *s)
     struct host_block *b = swap_host_get(d, s->bytes);
     if (!b)
         return -ENOMEM;
+    nvtx_push("copies out", "to the host", s->bytes);
     int r = fence_wait(d, STREAM_OUT, &b->busy), r2 = fence_wait(d, STREAM_OUT, &s->ready), r3 = fence_wait(d, STREAM_OUT, &s->users);
     bool queued = false;
     if (!r && !r2 && !r3) {
@@ -170,8 +172,10 @@ int swap_copy_out(struct device *d, struct slot *s)
     }
     if (!queued) {
         swap_host_put(d, b);
+        nvtx_pop();
         return -EIO;
     }
+    nvtx_pop();
     stream_mark(d, STREAM_OUT);
     fence_add(d, &b->busy, STREAM_OUT);
     fence_add(d, &s->unseen, STREAM_OUT);
@@ -189,6 +193,7 @@ int swap_copy_in(struct device *d, struct slot *s)
     int r = mem_back(d, s);
     if (r)
         return r;
+    nvtx_push("copies in", "from the host", s->bytes);
     bool queued = false;
     if (!(r = fence_wait(d, STREAM_IN, &s->ready)) && !(r = fence_wait(d, STREAM_IN, &b->busy))) {
         meter_begin(d, &d->swap->in, STREAM_IN, s->bytes);
@@ -197,8 +202,10 @@ int swap_copy_in(struct device *d, struct slot *s)
     }
     if (!queued) {
         mem_unback(d, s, SLOT_HOST);
+        nvtx_pop();
         return r ? r : -EIO;
     }
+    nvtx_pop();
     stream_mark(d, STREAM_IN);
     fence_add(d, &b->busy, STREAM_IN);
     s->ready = (struct fence){0}; /* the copy came after them */

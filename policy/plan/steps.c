@@ -1,6 +1,7 @@
 /* The steps of a plan: replay, drop, offload, release, fetch; and what the recorded iteration frees. */
 #include "policy/plan/unmapped.h"
 #include "policy/plan/verify.h"
+#include "policy/process/nvtx.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -152,7 +153,9 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
             memcpy(args + w->offset, &word, 8);
         }
     }
+    nvtx_push("replay", o->name, 0);
     int r = op_replay_drv(d, &op, redirected ? args : NULL);
+    nvtx_pop();
     if (r == CUDA_SUCCESS && unmapped_on(d))
         r = d->ex->code = unmapped_look_drv(d, o->name, op.stream);
     if (r != CUDA_SUCCESS)

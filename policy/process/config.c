@@ -99,6 +99,13 @@ static int read_words(struct config *c, char *err, size_t err_bytes)
         }
         c->verify = (enum config_verify)i;
     }
+    if ((v = env("REMAT_NVTX"))) {
+        if (strcmp(v, "0") != 0 && strcmp(v, "1") != 0) {
+            snprintf(err, err_bytes, "REMAT_NVTX='%s' is neither 0 nor 1", v);
+            return -EINVAL;
+        }
+        c->nvtx = *v == '1';
+    }
     if ((v = env("REMAT_REHEARSE"))) {
         if (strcmp(v, "mapped") != 0 && strcmp(v, "unmapped") != 0) {
             snprintf(err, err_bytes, "REMAT_REHEARSE='%s' is neither mapped nor unmapped", v);

@@ -12,7 +12,7 @@
  *   REMAT_LOG         see policy/process/log.h                          REMAT_DISABLE     1: the doors stay shut
  *   REMAT_GROUP       the group whose limit this is part of     REMAT_GROUP_LIMIT SIZE, or PCT of the device's memory
  *   REMAT_GUARANTEE   SIZE of it that is always to be had       REMAT_GROUP_DIR   see policy/share/ledger.h
- *   REMAT_REHEARSE    mapped | unmapped
+ *   REMAT_REHEARSE    mapped | unmapped                         REMAT_NVTX        1: ranges for NVIDIA's profilers
  *   REMAT_STATUS_DIR  see policy/process/status.h              REMAT_LIMIT_MAX   limits of the `remat run`s around this one
  *   REMAT_CONF_ALSO   see tracer/machine/conf.h                 REMAT_CGROUP      see tracer/machine/dmem.h
  */
@@ -38,6 +38,7 @@ struct config {
     bool guarantee_given;
     uint64_t host_swap_bytes; /* 0: the engine's default */
     bool rehearse_unmapped;   /* until a plan is in force, evicted memory is unmapped (plan/unmapped.h) */
+    bool nvtx;                /* ranges for NVIDIA's profilers (nvtx.h) */
     bool trace_mode;          /* learn and record only: nothing is evicted but to hold the limit, if there is one */
     int trace_iterations;     /* at least 1: recorded before learning stops; the program itself runs to its end */
     /* absolute or relative paths as given; "" when not given */

@@ -1,7 +1,7 @@
 # Programs as strangers would write them, and their kernels as a module of the simulated GPU. Included by the root Makefile.
 
 PR_DIR  := $(B)/programs
-PR_PROG := $(patsubst tests/programs/%.c,$(PR_DIR)/%,$(filter-out tests/programs/kernels.c,$(wildcard tests/programs/*.c)))
+PR_PROG := $(patsubst tests/programs/%.c,$(PR_DIR)/%,$(filter-out tests/programs/kernels.c tests/programs/nvtx_record.c,$(wildcard tests/programs/*.c)))
 
 $(PR_PROG): $(PR_DIR)/%: tests/programs/%.c $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
@@ -15,8 +15,13 @@ $(PR_DIR)/kernels.so: tests/programs/kernels.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -O3 -fPIC -fvisibility=hidden -MMD -MP -shared $< -o $@
 
+# in place of NVIDIA's: writes the ranges down
+$(PR_DIR)/nvtx/libnvtx3interop.so.1: tests/programs/nvtx_record.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -fPIC -MMD -MP -shared $< -o $@
+
 ifneq ($(SIMGPU_SRC),)
-ALL_TARGETS += $(PR_PROG) $(PR_DIR)/random_api $(PR_DIR)/kernels.so
+ALL_TARGETS += $(PR_PROG) $(PR_DIR)/random_api $(PR_DIR)/kernels.so $(PR_DIR)/nvtx/libnvtx3interop.so.1
 endif
 
 # programs drawn from seeds, under the adversary
