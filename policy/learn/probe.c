@@ -391,6 +391,13 @@ static void note_rows(struct trial *t)
     }
 }
 
+/* The host may write it at any time. */
+static bool is_managed(struct device *d, const struct slot *s)
+{
+    unsigned what = 0;
+    return s->kind == SLOT_FOREIGN && d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_IS_MANAGED, s->va) == CUDA_SUCCESS && what;
+}
+
 /* Memory that the driver knows and we do not see: pinned or managed memory of the host, another device's, the program's own
  * mappings. What lies there may change at any time, and a launch that ran again might wait there for ever. */
 static bool reaches_elsewhere(struct device *d, const struct rt_op *op)
@@ -636,7 +643,7 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
         s->written |= t->u[i].changed;
         if (t->u[i].changed)
             find_addresses(d, s);
-        s->watched = true;
+        s->watched = !is_managed(d, s);
         s->watched_at = nth;
         memcpy(s->hash, t->u[i].after, sizeof s->hash);
     }

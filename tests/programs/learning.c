@@ -6,6 +6,7 @@
  *   part       a workspace around every op, of which it writes a part
  *   flag       a flag inside a struct makes one launch change its input, from iteration 12 on
  *   host       a word in pinned memory is an input, and changes
+ *   managed    so, in managed memory
  *   await      a kernel waits for a word that the program sets after its next call
  *   value      a stream waits for such a word (cuStreamWaitValue32)
  *   capture    a stream is captured in every iteration
@@ -106,6 +107,7 @@ static void far_layer(int i)
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3, mask = ~0u;
+    bool from_host = is("host") || is("managed");
     act[i + 1] = make(WORDS);
     if (is("stale") || is("flag"))
         bundle(act[i + 1], act[i], weight[i], is("flag") && iter >= 12 && i == 3);
@@ -131,9 +133,9 @@ static void layer(int i, int iter)
         uint32_t value = 5;
         LAUNCH(f_rare, stream, &act[i + 1], &act[i], &seen, &n, &value);
     } else {
-        k += is("host") && i == 2 ? 0 : (uint32_t)i;
-        LAUNCH(f_map, stream, &act[i + 1], is("host") && i == 2 ? &word : &act[i], is("host") && i == 2 ? &(uint32_t){1} : &n, &k, &mask);
-        if (is("host") && i == 2) { /* its first word came from the host */
+        k += from_host && i == 2 ? 0 : (uint32_t)i;
+        LAUNCH(f_map, stream, &act[i + 1], from_host && i == 2 ? &word : &act[i], from_host && i == 2 ? &(uint32_t){1} : &n, &k, &mask);
+        if (from_host && i == 2) { /* its first word came from the host */
             uint32_t from = 1, rest = WORDS - 1;
             CUdeviceptr to = act[i + 1] + 4 * from, in = act[i] + 4 * from;
             LAUNCH(f_map, stream, &to, &in, &rest, &k, &mask);
@@ -183,7 +185,7 @@ static uint64_t look(CUdeviceptr p)
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
-    if (is("host"))
+    if (is("host") || is("managed"))
         *host_word = (uint32_t)iter * 77;
     act[0] = make(WORDS);
     LAUNCH(f_map, stream, &act[0], &weight[0], &n, &k, &mask);
@@ -254,7 +256,11 @@ int main(int argc, char **argv)
     sum = make(64);
     seen = make(64);
     MUST(cuMemsetD32Async(seen, 0, 64, stream));
-    if (is("host") || is("await")) {
+    if (is("managed")) {
+        MUST(cuMemAllocManaged(&word, 64, CU_MEM_ATTACH_GLOBAL));
+        host_word = (uint32_t *)(uintptr_t)word;
+        *host_word = 0;
+    } else if (is("host") || is("await")) {
         MUST(cuMemHostAlloc((void **)&host_word, 64, CU_MEMHOSTALLOC_DEVICEMAP));
         *host_word = 0;
         MUST(cuMemHostGetDevicePointer_v2(&word, host_word, 0));

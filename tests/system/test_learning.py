@@ -17,6 +17,7 @@ CASES = [
     ("untouched", 10500000, 10, 50), # a workspace that is left alone
     ("part", 10500000, 10, 50),      # a workspace that is written in part
     ("host", 10500000, 10, 50),      # an input in the host's memory
+    ("managed", 10500000, 10, 40),   # one in managed memory
     ("rare", 10500000, 10, 50),      # an output that is written for certain data
     ("map", 10500000, 10, 50),        # buffers given as tensor maps, evicted and replayed like any other
     ("mapshape", 10500000, 4, 10),    # one of another shape, from some iteration on
