@@ -82,6 +82,8 @@ enum dclass dtype_class(enum dtype t)
     }
 }
 
+enum dclass dtype_class_any(enum dtype t) { return t == DT_C32 || t == DT_C64 ? DC_C : dtype_class(t); }
+
 float f16_to_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = h >> 10 & 31u, m = h & 0x3ffu, u;
@@ -205,6 +207,14 @@ void dtype_load(enum dtype t, enum dclass c, void *dst, const void *from, ptrdif
         }
         break;
     case DC_B: LOAD_ALL(uint8_t, NONZERO) break;
+    case DC_C:
+        for (size_t i = 0; i < n; i++) {
+            double *z = (double *)dst + 2 * i;
+            const char *at = src + (ptrdiff_t)i * stride;
+            dtype_load(t, DC_D, z, at, 0, 1);
+            z[1] = t == DT_C32 ? ((const float *)at)[1] : t == DT_C64 ? ((const double *)at)[1] : 0;
+        }
+        break;
     case DC_NONE: break;
     }
 }
@@ -220,6 +230,15 @@ void dtype_store(enum dtype t, enum dclass c, const void *src, void *to, ptrdiff
     case DC_D: STORE_ALL(double, FLOAT_INT) break;
     case DC_I: STORE_ALL(int64_t, AS_IS) break;
     case DC_B: STORE_ALL(uint8_t, AS_IS) break;
+    case DC_C:
+        for (size_t i = 0; i < n; i++) {
+            const double *z = (const double *)src + 2 * i;
+            char *at = dst + (ptrdiff_t)i * stride;
+            dtype_store(t, DC_D, z, at, 0, 1);
+            if (t == DT_C32) ((float *)at)[1] = (float)z[1];
+            else if (t == DT_C64) ((double *)at)[1] = z[1];
+        }
+        break;
     case DC_NONE: break;
     }
 }

@@ -15,7 +15,8 @@
 enum dtype { DT_NONE, DT_F32, DT_F64, DT_F16, DT_BF16, DT_I64, DT_I32, DT_I16, DT_I8, DT_U8, DT_BOOL, DT_U16, DT_U32, DT_U64,
              DT_C32, DT_C64, DT_RAW1, DT_RAW2, DT_RAW4, DT_RAW8, DT_RAW16 };
 
-enum dclass { DC_NONE, DC_F, DC_D, DC_I, DC_B };
+/* DC_C: complex numbers, two doubles each. */
+enum dclass { DC_NONE, DC_F, DC_D, DC_I, DC_B, DC_C };
 
 /* From the text of a C++ type: "float", "c10::BFloat16", "... OpaqueType<4u>"; DT_NONE where it is none of these. */
 enum dtype dtype_parse(const char *text);
@@ -45,7 +46,12 @@ static inline uint16_t f32_to_bf16(float f)
 float f16_to_f32(uint16_t h);
 uint16_t f32_to_f16(float f);
 
-/* n elements, stride_bytes apart in memory, to or from a dense array of class c (4, 8, 8 or 1 bytes each). */
+/* The class of elements that elementwise functors compute in: complex types too, which dtype_class() leaves out. */
+enum dclass dtype_class_any(enum dtype t);
+static inline size_t dclass_bytes(enum dclass c) { return c == DC_F ? 4 : c == DC_B ? 1 : c == DC_C ? 16 : 8; }
+
+/* n elements, stride_bytes apart in memory, to or from a dense array of class c (4, 8, 8, 1 or 16 bytes each). A complex number that
+   is stored as a real one loses its imaginary part. */
 void dtype_load(enum dtype t, enum dclass c, void *dst, const void *src, ptrdiff_t stride_bytes, size_t n);
 void dtype_store(enum dtype t, enum dclass c, const void *src, void *dst, ptrdiff_t stride_bytes, size_t n);
 /* Element i of a dense array. */

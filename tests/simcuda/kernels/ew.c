@@ -50,6 +50,9 @@ static enum dtype cap_type(const struct ew_bound *b, char c)
     }
 }
 
+static enum dtype complex_of(enum dtype t) { return t == DT_F64 ? DT_C64 : DT_C32; }
+static enum dtype real_of(enum dtype t) { return t == DT_C64 ? DT_F64 : t == DT_C32 ? DT_F32 : t; }
+
 static uint32_t up(uint32_t v, uint32_t to) { return (v + to - 1) / to * to; }
 
 /* Where the captured fields lie; a lambda with fields carries a pointer of its host side behind them. */
@@ -71,7 +74,7 @@ static void lay_out(struct ew_bound *b, bool is_lambda, uint32_t *bytes, uint32_
     *align = al;
 }
 
-static const struct ew_row *const tables[] = { ew_math_rows, ew_binary_rows, ew_activation_rows, ew_misc_rows };
+static const struct ew_row *const tables[] = { ew_math_rows, ew_binary_rows, ew_activation_rows, ew_misc_rows, ew_complex_rows };
 
 static int count_in(const char *types) { return (int)strlen(strchr(types, '=') + 1); }
 
@@ -101,16 +104,16 @@ static int fill_types(struct ew_bound *b, const struct kfunctor *f, int n_functo
     for (int i = 0; i < b->n_out; i++) {
         char c = outs[i];
         b->type[i] = c == 'T' ? b->main_t : c == 'A' ? compute_type(b->main_t) : c == 'B' ? DT_BOOL : c == 'L' ? DT_I64
-                   : c == 'i' ? DT_I32 : f->n_targs > 1 ? dtype_parse(f->targ[1]) : DT_NONE;
-        b->cls[i] = c == 'B' ? DC_B : c == 'L' || c == 'i' ? DC_I : dtype_class(b->main_t);
+                   : c == 'C' ? complex_of(b->main_t) : c == 'R' ? real_of(b->main_t) : c == 'i' ? DT_I32 : f->n_targs > 1 ? dtype_parse(f->targ[1]) : DT_NONE;
+        b->cls[i] = c == 'B' ? DC_B : c == 'L' || c == 'i' ? DC_I : c == 'C' ? DC_C : c == 'R' ? DC_D : dtype_class_any(b->main_t);
     }
     for (int i = 0; i < n_functor_in; i++) {
         char c = ins[i];
         b->type[b->n_out + i] = f->is_lambda ? in_t[i] : b->main_t;
-        b->cls[b->n_out + i] = c == 'B' ? DC_B : c == 'L' || c == 'i' ? DC_I : dtype_class(b->main_t);
+        b->cls[b->n_out + i] = c == 'B' ? DC_B : c == 'L' || c == 'i' ? DC_I : dtype_class_any(b->main_t);
     }
-    enum dclass c = dtype_class(b->main_t);
-    b->fn = c == DC_F ? b->row->f : c == DC_D ? b->row->d : c == DC_I ? b->row->i : NULL;
+    enum dclass c = dtype_class_any(b->main_t);
+    b->fn = c == DC_C ? b->row->c : c == DC_F ? b->row->f : c == DC_D ? b->row->d : c == DC_I ? b->row->i : NULL;
     return b->fn ? 0 : -ENOSYS;
 }
 
@@ -221,19 +224,19 @@ struct operands {
 
 static bool native(enum dtype t, enum dclass c)
 {
-    return (c == DC_F && t == DT_F32) || (c == DC_D && t == DT_F64) || (c == DC_I && t == DT_I64) || (c == DC_B && t == DT_BOOL);
+    return (c == DC_C && t == DT_C64) || (c == DC_F && t == DT_F32) || (c == DC_D && t == DT_F64) || (c == DC_I && t == DT_I64) || (c == DC_B && t == DT_BOOL);
 }
 
 /* What was read as another type than the functor's argument is first that argument. */
 static void narrow(enum dtype memory, enum dtype arg, enum dclass c, void *block, int n)
 {
     if (memory == arg || native(arg, c)) return;
-    uint64_t cell[BLOCK];
+    uint64_t cell[2 * BLOCK];
     dtype_store(arg, c, block, cell, (ptrdiff_t)dtype_bytes(arg), (size_t)n);
     dtype_load(arg, c, block, cell, (ptrdiff_t)dtype_bytes(arg), (size_t)n);
 }
 
-struct staging { _Alignas(64) uint64_t cell[EW_MAX_OUT + EW_MAX_IN + 1][BLOCK]; };
+struct staging { _Alignas(64) uint64_t cell[EW_MAX_OUT + EW_MAX_IN + 1][2 * BLOCK]; };
 
 /* One block of a functor's arguments in order, the scalar in its place. */
 static void call(const struct ew_bound *b, const struct ew_args *g, void *const *operand, void *scalar, int n)
@@ -315,7 +318,7 @@ static void run_strided(const struct ew_bound *b, const struct ew_args *g, const
             op[i] = st->cell[i];
             if (i < b->n_out) continue;
             enum dclass c = operand_class(b, i);
-            size_t cs = c == DC_F ? 4 : c == DC_B ? 1 : 8;
+            size_t cs = dclass_bytes(c);
             char *d = op[i];
             for (int s = 0; s < n_seg; s++) {
                 dtype_load(o->type[i], c, d, o->base[i] + seg[s].off[i] * unit[i], stride[i], (size_t)seg[s].n);
@@ -326,7 +329,7 @@ static void run_strided(const struct ew_bound *b, const struct ew_args *g, const
         call(b, g, op, scalar, n);
         for (int i = 0; i < b->n_out; i++) {
             enum dclass c = b->cls[i];
-            size_t cs = c == DC_F ? 4 : c == DC_B ? 1 : 8;
+            size_t cs = dclass_bytes(c);
             narrow(o->type[i], b->type[i], c, op[i], n);
             const char *s0 = op[i];
             for (int s = 0; s < n_seg; s++) {
@@ -345,6 +348,7 @@ static void read_caps(const struct ew_bound *b, const char *functor, struct ew_a
         enum dtype t = cap_type(&c, b->row->caps[i]);
         g->s[i] = dtype_get(t, functor + b->caps_at[i], 0);
         g->si[i] = dtype_geti(t, functor + b->caps_at[i], 0);
+        dtype_load(t, DC_C, g->z[i], functor + b->caps_at[i], 0, 1);
     }
 }
 

@@ -4,13 +4,15 @@
  * A functor is a row: the function it is written in (or its class), the types it takes and gives, the fields that it
  * captures, and a loop for each class of arithmetic. The driver (ew.c) deals with the templates around it (contiguous,
  * strided, casting, one operand a scalar) and stages what is not float, double, int64 or truth value in memory through
- * blocks of those types. Rows are in ew_math.c, ew_binary.c, ew_activation.c, ew_misc.c, one table each.
+ * blocks of those types. Rows are in ew_math.c, ew_binary.c, ew_activation.c, ew_misc.c, ew_complex.c, one table
+ * each.
  *
  * types: "outs=ins", a character an operand:
  *   T  the functor's element type (of its first T argument); computed in the class of that type
  *   A  only outs: the type that T computes in (float for f16 and bf16)
  *   B  truth value    L  int64    i  int32
  *   1  only outs: the second template argument of the enclosing function
+ *   C  only outs: complex numbers of T    R  only outs: the real type of T's parts
  * caps: the captured fields in order, with natural alignment:
  *   o  the type that T computes in    t  T    f float  d double  i int  l int64  b bool  p pointer
  *
@@ -30,6 +32,7 @@
 struct ew_args {
     double s[EW_MAX_CAPS];     /* captured field i as a number */
     int64_t si[EW_MAX_CAPS];   /* ... as an integer (or address) */
+    double z[EW_MAX_CAPS][2];  /* ... as a complex number */
     enum dtype t;              /* T in memory */
 };
 
@@ -39,10 +42,10 @@ struct ew_row {
     const char *fn;
     int ord_first, ord_last;   /* ordinals of the outermost and innermost lambda; 0: any */
     const char *types, *caps;
-    ew_fn *f, *d, *i;          /* loops on float, double, int64; NULL: this functor has none */
+    ew_fn *f, *d, *i, *c;      /* loops on float, double, int64, complex double; NULL: this functor has none */
 };
 
-extern const struct ew_row ew_math_rows[], ew_binary_rows[], ew_activation_rows[], ew_misc_rows[];
+extern const struct ew_row ew_math_rows[], ew_binary_rows[], ew_activation_rows[], ew_misc_rows[], ew_complex_rows[];
 
 /* The row of a functor by its function, ordinals (0: any) and number of arguments; NULL: none. */
 const struct ew_row *ew_find(const char *fn, int ord_first, int ord_last, int n_in);
@@ -74,9 +77,9 @@ const struct ew_row *ew_find(const char *fn, int ord_first, int ord_last, int n_
                                  EW_ONE(name##_d, double, uint8_t, decl, __VA_ARGS__)
 #define EW_I_B(name, decl, ...) EW_ONE(name##_i, int64_t, uint8_t, decl, __VA_ARGS__)
 
-#define ROW_FD(fn, o1, ol, types, caps, name) { fn, o1, ol, types, caps, name##_f, name##_d, NULL }
-#define ROW_I(fn, o1, ol, types, caps, name) { fn, o1, ol, types, caps, NULL, NULL, name##_i }
-#define ROW_FDI(fn, o1, ol, types, caps, name) { fn, o1, ol, types, caps, name##_f, name##_d, name##_i }
-#define EW_END { NULL, 0, 0, NULL, NULL, NULL, NULL, NULL }
+#define ROW_FD(fn, o1, ol, types, caps, name) { fn, o1, ol, types, caps, name##_f, name##_d, NULL, NULL }
+#define ROW_I(fn, o1, ol, types, caps, name) { fn, o1, ol, types, caps, NULL, NULL, name##_i, NULL }
+#define ROW_FDI(fn, o1, ol, types, caps, name) { fn, o1, ol, types, caps, name##_f, name##_d, name##_i, NULL }
+#define EW_END { NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL }
 
 #endif

@@ -135,14 +135,14 @@ FREXP(double, frexp_d)
 
 const struct ew_row ew_math_rows[] = {
     ROW_FDI("direct_copy_kernel_cuda", 3, 0, "T=T", "", copy),
-    { "converting_copy_kernel_cuda", 0, 0, "1=T", "", copy_f, copy_d, copy_i },
+    { "converting_copy_kernel_cuda", 0, 0, "1=T", "", copy_f, copy_d, copy_i, NULL },
     ROW_FDI("FillFunctor", 0, 0, "T=", "t", fill),
     ROW_FDI("AbsFunctor", 0, 0, "T=T", "", absv),
     ROW_FDI("neg_kernel_cuda", 2, 0, "T=T", "", neg),
     ROW_FDI("sign_kernel_cuda", 0, 0, "T=T", "", sign),
     ROW_FDI("signbit_kernel_cuda", 0, 0, "B=T", "", signbit_of),
     ROW_FDI("logical_not_kernel_cuda", 2, 0, "B=T", "", logical_not),
-    { "bitwise_not_kernel_cuda", 0, 0, "T=T", "", NULL, NULL, bitwise_not_i },
+    { "bitwise_not_kernel_cuda", 0, 0, "T=T", "", NULL, NULL, bitwise_not_i, NULL },
     ROW_FD("isneginf_kernel_impl", 0, 0, "B=T", "", isneginf),
     ROW_FD("isposinf_kernel_impl", 0, 0, "B=T", "", isposinf),
     ROW_FD("acos_kernel_cuda", 2, 0, "T=T", "", acos),
@@ -185,7 +185,7 @@ const struct ew_row ew_math_rows[] = {
     ROW_FDI("pow_tensor_scalar_kernel_impl", 0, 3, "T=T", "", powm2),
     ROW_FDI("pow_tensor_scalar_kernel_impl", 0, 4, "T=T", "t", pows),
     ROW_FDI("pow_scalar_tensor_impl", 0, 0, "T=T", "t", spow),
-    { "pow_tensor_tensor_kernel", 0, 0, "T=TT", "", pow_two_f, pow_two_d, pow_int_i },
+    { "pow_tensor_tensor_kernel", 0, 0, "T=TT", "", pow_two_f, pow_two_d, pow_int_i, NULL },
     ROW_FDI("compare_scalar_kernel", 0, 0, "B=T", "it", cmp_scalar),
     ROW_FD("div_floor_kernel_cuda", 2, 0, "T=T", "oo", divfloor_s),
     ROW_FD("div_trunc_kernel_cuda", 2, 0, "T=T", "o", divtrunc_s),
@@ -193,6 +193,6 @@ const struct ew_row ew_math_rows[] = {
     ROW_FD("batch_norm_calc_invstd", 0, 0, "A=T", "o", invstd),
     ROW_FD("logit_kernel_cuda", 0, 1, "T=T", "", logit),
     ROW_FD("logit_kernel_cuda", 0, 2, "T=T", "oo", logit_eps),
-    { "frexp_kernel_cuda", 0, 0, "Ti=T", "", frexp_f, frexp_d, NULL },
+    { "frexp_kernel_cuda", 0, 0, "Ti=T", "", frexp_f, frexp_d, NULL, NULL },
     EW_END
 };
