@@ -42,8 +42,8 @@ START_TEST(broken_files)
         char *text;
         size_t len;
 
-        if (e->d_name[0] == '.')
-            continue;
+        if (e->d_name[0] == '.' || !strstr(e->d_name, ".json"))
+            continue; /* a folder of good ones */
         if (!strncmp(e->d_name, "instance_", 9) && strstr(e->d_name, "format"))
             continue; /* the command picks the reader by format, and refuses these before any reads them */
         text = slurp(TEST_DIR "/corpus", e->d_name, &len);

@@ -185,3 +185,8 @@ row('interpolate_nearest_3d', lambda: lambda a: F.interpolate(a, scale_factor=2)
 row('interpolate_bilinear_channels_last', lambda: lambda a: F.interpolate(a, size=(9, 11), mode='bilinear'), T(2, 8, 5, 4, lay='channels_last'), dtypes=HALF, slack=4)
 row('interpolate_antialias', lambda: lambda a: (F.interpolate(a, size=(4, 5), mode='bilinear', antialias=True), F.interpolate(a, size=(4, 5), mode='bicubic', antialias=True)),
     T(2, 3, 11, 9), dtypes=(F32,), slack=8)
+row('max_pool3d', lambda: nn.MaxPool3d(3, 2, padding=1, dilation=1), T(2, 3, 7, 8, 9), dtypes=(F32, BF16))
+row('avg_pool3d', lambda: nn.AvgPool3d(3, 2, padding=1), T(2, 3, 7, 8, 9), dtypes=(F32,))
+row('avg_pool3d_wide', lambda: nn.AvgPool3d((2, 3, 8), 1, count_include_pad=False), T(2, 3, 7, 8, 9), dtypes=(F32,))
+row('adaptive_avg_pool3d', lambda: nn.AdaptiveAvgPool3d((3, 2, 4)), T(2, 3, 7, 8, 9), dtypes=(F32,))
+row('adaptive_avg_pool3d_even', lambda: nn.AdaptiveAvgPool3d(2), T(2, 3, 4, 6, 8), dtypes=(F32,))
