@@ -11,7 +11,6 @@
 #include "tests/simcuda/kernels/kern.h"
 
 #define MTA_CHUNK 65536
-#define MTA_BLOCKS 2240
 #define MTA_MAX_DEPTH 5
 
 enum mta_kind { MTA_LIST, MTA_SCALAR_LIST, MTA_FUSED };
@@ -19,6 +18,8 @@ enum mta_kind { MTA_LIST, MTA_SCALAR_LIST, MTA_FUSED };
 struct mta_layout {
     enum mta_kind kind;
     int depth, max;
+    int blocks;                /* of one launch at most */
+    int index_bytes;           /* a block's tensor: 2, or 1 in older versions, whose parameters had 4 KiB */
     enum dtype scalar_t;       /* of a scalar list */
 };
 
