@@ -22,6 +22,7 @@ enum {
     GROW_ITERATIONS = 8,    /* in force, before a plan is made anew because a group has more to give now; doubles each time */
     GROW_PART = 8,          /* and only for as much more as this part of what the plan has */
     TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
+    MOVES_MAX = 4,          /* static maps made anew for one record; then iterations that map memory are lived with */
     RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: it may be an evaluation */
 };
 
@@ -37,6 +38,7 @@ struct campaign {
     uint32_t left_in_a_row;
     uint64_t grow_at, grow_wait; /* device.st.iterations; iterations between two growths */
     uint64_t gave_nothing_at;    /* device.op_count at which a neighbour asked and nothing could move */
+    uint32_t moves;         /* static maps made anew for this record */
 };
 
 /* ---- modes ------------------------------------------------------------------------------------------------------ */
@@ -268,6 +270,7 @@ static void learnt(struct device *d)
         no_plan(d);
         return;
     }
+    d->campaign->moves = 0;
     uint64_t peak = exec_recorded_peak_pages(d, false) << d->shift;
     bool blocked;
     uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
@@ -359,6 +362,23 @@ static bool share_anew(struct device *d)
     return true;
 }
 
+/* The static map counted on chunks that something else has now: a tensor that was swapped while the plan was left, small memory that
+ * has grown. What the plan may use is the rest; if that is too little for it, another is made. */
+static void map_anew(struct device *d)
+{
+    if (d->campaign->moves++ == MOVES_MAX)
+        log_say(SAY_DEBUG, "the map of the plan was made anew %d times; now its iterations map memory", MOVES_MAX);
+    if (d->campaign->moves > MOVES_MAX)
+        return;
+    int lacking = install_plan(d);
+    log_say(SAY_DEBUG, "the map of the plan is made anew; it lacks %d chunks", lacking);
+    if (lacking < 0) {
+        log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
+        no_plan(d);
+    } else if (lacking && !d->cfg->plan_path[0])
+        plan_anew(d, "something else has come to hold memory that it counted on");
+}
+
 static void end_iteration(struct device *d)
 {
     enum exec_end end = exec_end_iteration(d);
@@ -366,7 +386,9 @@ static void end_iteration(struct device *d)
     if (end == EXEC_END_BANNED) { /* once more, without the op whose replay differed */
         install_drop(d);
         plan_now(d);
-    } else if (end == EXEC_END_UNPROVABLE) {
+    } else if (end == EXEC_END_MOVED)
+        map_anew(d);
+    else if (end == EXEC_END_UNPROVABLE) {
         log_say(SAY_WARN, "the plan could not be proved (its replays could not all be compared): memory is held by swapping");
         no_plan(d);
     } else if (end == EXEC_END_WHOLE && d->share && share_anew(d))

@@ -241,6 +241,8 @@ int stats_init(struct device *d);
 void stats_boundary(struct device *d, unsigned t, bool steady);
 /* The first steady iteration begins: times measured before it do not count. */
 void stats_steady_from_here(struct device *d);
+/* The iteration in progress is no measure of a steady one: a launch ran as a trial in it, or its plan was left. */
+void stats_not_steady(struct device *d);
 /* One object for all devices together: counts are added up. Nothing where the configuration names no file. */
 void stats_write(const struct config *cfg, struct device *const *devs, unsigned n);
 /* The same while the program runs, if it is time: for processes that end without a word. Files alone, no pipe or device. */

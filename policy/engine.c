@@ -278,7 +278,7 @@ static void say_no_room(struct device *d, uint64_t bytes)
 static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
 {
     struct slot *s = campaign_follows_plan(d) ? exec_alloc(d, bytes) : NULL;
-    bool planned = s && s->fixed_ord >= 0;
+    bool planned = s != NULL; /* it gets memory when it is first touched: a workspace may never be */
     if (!s) {
         /* What has never been touched needs no copy, so it would cost nothing to promise for ever: the sum is bounded by
          * what the device and the host together can hold. */

@@ -694,8 +694,10 @@ static int again_drv(struct trial *t, struct probe_result *out, int *code)
         memcpy(t->u[i].before, t->u[i].now, sizeof t->u[i].before);
     for (uint32_t i = 0; i < op->n_operands; i++)
         irregular += !op->operands[i].regular;
-    if (trial_save_all(t) || trial_settle(d, true))
+    if (trial_save_all(t) || trial_settle(d, true)) {
+        log_say(SAY_DEBUG, "%s: no room to set aside what it touches", op->func->name);
         return -EAGAIN;
+    }
     *code = op_issue_drv(d, op);
     if (*code != CUDA_SUCCESS || trial_settle(d, true) || trial_hash(t))
         return *code != CUDA_SUCCESS ? 0 : -EAGAIN;
@@ -709,8 +711,13 @@ static int again_drv(struct trial *t, struct probe_result *out, int *code)
                    op->operands[k].mode != REC_UNKNOWN;
         known &= may || !t->u[i].changed;
     }
-    if (known && irregular)
+    if (!known)
+        log_say(SAY_DEBUG, "%s changes what it did not change before", op->func->name);
+    if (known && irregular) {
         known = !words_try(t, out->idle, &out->n_idle) && out->n_idle >= irregular;
+        if (!known)
+            log_say(SAY_DEBUG, "%s: %u words are to be idle, %u were found to be", op->func->name, irregular, out->n_idle);
+    }
     return known || undo(t) ? (known ? 0 : -EIO) : -EAGAIN;
 }
 
@@ -719,7 +726,11 @@ int probe_again_drv(struct device *d, struct rt_op *op, uint32_t **idle, uint32_
     struct probe *p = d->probe;
     struct probe_result out = {.idle = p->idle};
     struct trial t;
-    if (trial_settle(d, true) || reaches_elsewhere(d, op) || trial_open(d, op, &t))
+    if (reaches_elsewhere(d, op)) {
+        log_say(SAY_DEBUG, "%s holds addresses of memory elsewhere: it does not run as a trial", op->func->name);
+        return -EAGAIN;
+    }
+    if (trial_settle(d, true) || trial_open(d, op, &t))
         return -EAGAIN;
     p->unbounded = true; /* one op */
     int r = again_drv(&t, &out, code);

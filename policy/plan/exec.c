@@ -40,8 +40,8 @@ void exec_begin(struct device *d)
         }
     }
     d->ex->pos = d->ex->alloc_k = 0;
-    d->ex->rebuilt_now = d->ex->compared_now = 0;
-    d->ex->ended = false;
+    d->ex->rebuilt_now = d->ex->compared_now = d->ex->found_varying = 0;
+    d->ex->ended = d->ex->tried = false;
     d->ex->swaps_before = d->st.swaps_in + d->st.swaps_out;
     d->ex->mem_calls_before = d->st.mem_calls;
 }
@@ -75,7 +75,7 @@ static void replan_without_banned(struct device *d)
 }
 
 /* A plan that cannot be proved in so many iterations never will be: its values do not fit beside each other on the host. */
-enum { REHEARSALS_MAX = 4 };
+enum { REHEARSALS_MAX = 4, REHEARSALS_FOR_WORDS = 3 };
 
 enum exec_end exec_end_iteration(struct device *d)
 {
@@ -111,12 +111,16 @@ enum exec_end exec_end_iteration(struct device *d)
         ex->bans = 0;
         end = EXEC_END_BANNED;
     } else if (d->mode == MODE_REHEARSE && !lost && ex->compared_now == ex->rebuilt_now) {
-        ex->proved = true;
+        /* words of structs that nobody fills vary a few at a time, and each costs a trial once the plan is in force */
+        ex->proved = !ex->found_varying || ++ex->rehearsals >= REHEARSALS_FOR_WORDS;
         stats_steady_from_here(d);
     } else if (d->mode == MODE_REHEARSE && ++ex->unproved_rounds == REHEARSALS_MAX)
         end = EXEC_END_UNPROVABLE;
-    if (remapped && end == EXEC_END_WHOLE)
+    if (remapped && end == EXEC_END_WHOLE) {
         install_repair(d);
+        if (d->mode == MODE_ENFORCE && !ex->lacks_chunks && !ex->tried)
+            end = EXEC_END_MOVED;
+    }
     return end;
 }
 
@@ -227,8 +231,23 @@ static bool other_word(struct reading *x, const struct rt_op *op, uint32_t offse
     return x->is != CORRESPONDS_NOT;
 }
 
-/* Words of structs that held something else than an address in the iteration before, and no null, and hold one of our addresses now:
- * entries that the program does not fill. One in use would have held an address then, or a null. Their number. */
+/* Bytes that have been the same until now are others: a flag, a count, or the padding of a functor, which holds anything. */
+static void other_bytes(struct device *d, struct reading *x, const struct rt_op *op)
+{
+    d->ex->proved = false; /* if it cannot be proved here, it may vary once that is rehearsed */
+    x->bytes = true;
+    x->why = "another argument";
+    x->is = op_repeatable(op) ? WANTS_PROOF : CORRESPONDS_NOT;
+}
+
+static bool is_address(struct device *d, uint64_t word)
+{
+    unsigned what;
+    return mem_in_reservation(d, word) || d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
+}
+
+/* Words of structs that held something else than an address in the iteration before, and no null, and hold an address now (of ours, of
+ * pinned memory): entries that the program does not fill. One in use would have held an address then, or a null. Their number. */
 static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const struct rec_op *o)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
@@ -246,10 +265,20 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
                 at += TENSOR_MAP_BYTES - 8;
                 continue;
             }
-            if (now != then && then && !recorded && mem_in_reservation(d, now) && !exec_word_is_idle(&d->ex->rec, o, at) && !args_free_word(d, at))
+            if (now != then && then && !recorded && !exec_word_is_idle(&d->ex->rec, o, at) && is_address(d, now) &&
+                (mem_in_reservation(d, then) || !is_address(d, then)) && !args_free_word(d, at))
                 n++;
         }
     return n;
+}
+
+/* An entry that was in use, or looked like it, is not now: the op leaves the buffer as it is, which must be there. No replay asks for
+ * what this op made of it, since the op is never replayed. */
+static bool stays_as_it_is(struct device *d, const struct rec_op *o, uint32_t k)
+{
+    const struct rec_operand *w = &d->ex->rec.operands[k];
+    const struct slot *s = exec_slot(d, w->buf);
+    return o->why_opaque && (w->mode == REC_READ || (w->mode != REC_WRITE && s && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST)));
 }
 
 /* Does the program's op correspond to the recorded one? Unknown buffers are bound on the way. operands[].regular: it is the
@@ -264,9 +293,8 @@ static struct reading match(struct device *d, struct rt_op *op)
     enum args_change change = args_compare(d, op, &byte);
     x.same = change == ARGS_SAME;
     if (change == ARGS_SURPRISE) {
-        x.bytes = true;
-        d->ex->proved = false; /* if it cannot be proved here, it may vary once that is rehearsed */
-        if (!other_word(&x, op, byte, "another argument"))
+        other_bytes(d, &x, op);
+        if (x.is == CORRESPONDS_NOT)
             return x;
     }
     if (o->n_idle && change != ARGS_SURPRISE)
@@ -284,8 +312,7 @@ static struct reading match(struct device *d, struct rt_op *op)
             continue;
         }
         if (only_w) {
-            k++;
-            if (!(o->why_opaque && w->mode == REC_READ) && !other_word(&x, op, w->offset, "a buffer less"))
+            if (!stays_as_it_is(d, o, k++) && !other_word(&x, op, w->offset, "a buffer less"))
                 return x;
             continue;
         }
@@ -329,10 +356,8 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
         if ((i < op->n_operands && op->operands[i].offset == at) || exec_word_is_idle(&d->ex->rec, o, at))
             continue;
         uint64_t word;
-        unsigned what;
         memcpy(&word, op->args + at, 8);
-        if (d->ex->rec.operands[k].map || !word || (!mem_in_reservation(d, word) && d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS) ||
-            args_free_word(d, at))
+        if (d->ex->rec.operands[k].map || !word || (!mem_in_reservation(d, word) && is_address(d, word)) || args_free_word(d, at))
             return false;
     }
     return true;
@@ -352,6 +377,8 @@ static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
         args_may_differ(d, op);
         d->ex->proved = true; /* only a plan that was proved is surprised by bytes */
     }
+    d->ex->tried = true;
+    stats_not_steady(d);
     log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle", op->func->name, n_idle);
     return 0;
 }
@@ -367,6 +394,31 @@ static void note_modes(struct device *d, struct rt_op *op, const struct rec_op *
         if (op->kind == OP_KERNEL && o->why_opaque && op->operands[i].mode == REC_READ)
             op->operands[i].mode = REC_UNKNOWN; /* nobody relies on what it was seen to do: a copy on the host may be old now */
     }
+}
+
+/* An entry that nobody filled may point at what the plan has dropped. For the trial it gets memory without its content: if that
+ * mattered, the trial finds out, what it did is undone, and the plan is left. */
+enum { LENT_MAX = 64 };
+struct lent {
+    struct slot *slot[LENT_MAX];
+    unsigned n;
+};
+
+static void lend(struct lent *l, struct rt_op *op)
+{
+    for (uint32_t i = 0; i < op->n_operands && l->n < LENT_MAX; i++) {
+        struct slot *s = op->operands[i].slot;
+        if (!op->operands[i].regular && s->state == SLOT_LOST) {
+            s->state = SLOT_EMPTY;
+            l->slot[l->n++] = s;
+        }
+    }
+}
+
+static void take_back(struct device *d, struct lent *l)
+{
+    while (l->n)
+        mem_unback(d, l->slot[--l->n], SLOT_LOST);
 }
 
 const char exec_step_failed[] = "a step of the plan could not be taken";
@@ -394,6 +446,7 @@ void exec_op_done(struct device *d)
 
 int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
 {
+    struct lent lent = {.n = 0};
     const char *why = pass_holds(d, op->t) ? exec_step_failed : NULL;
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     struct reading x = {.is = CORRESPONDS};
@@ -408,11 +461,14 @@ int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
         why = exec_step_failed;
     if (!why) {
         note_modes(d, op, o);
+        if (x.is == WANTS_PROOF)
+            lend(&lent, op);
         why = exec_make_ready(d, op);
     }
     int r = CUDA_SUCCESS;
     if (!why && x.is == WANTS_PROOF && prove_drv(d, op, o, x.bytes, &r))
         why = x.why;
+    take_back(d, &lent);
     if (why || op_capture(&d->ex->caps[d->ex->pos], op)) {
         exec_diverge(d, why ? why : "host memory was short", op);
         *left = true;
@@ -433,6 +489,7 @@ void exec_diverge(struct device *d, const char *why, const struct rt_op *op)
     log_say(SAY_INFO, "iteration %llu left the plan at op %u of %u (%s): %s", (unsigned long long)d->st.iterations, d->ex->pos,
             d->ex->rec.n_ops, op && op->kind == OP_KERNEL ? op->func->name : "no kernel", why);
     d->st.divergences++;
+    stats_not_steady(d);
     if (rebuild_all(d, op ? op->t : STREAM_FIRST_PROGRAM)) {
         log_say(SAY_ERROR, "a tensor could not be rebuilt after the program left the recorded iteration: it is stopped here");
         d->ex->code = CUDA_ERROR_UNKNOWN;

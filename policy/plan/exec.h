@@ -56,6 +56,9 @@ struct exec {
     uint32_t bans;
     uint32_t rebuilt_now, compared_now; /* in rehearsal: values that replays made, and those that were compared */
     uint32_t unproved_rounds;           /* rehearsals in which not all could be */
+    uint32_t found_varying, rehearsals; /* words of structs found to vary in this rehearsal; rehearsals of this plan */
+    bool tried;                         /* a launch ran as a trial in this iteration */
+    bool lacks_chunks;                  /* the static map does: steady iterations map memory */
     uint64_t swaps_before, mem_calls_before;
     uint64_t left_op;        /* d->op_count when the plan was last left */
     uint32_t left_at;        /* and at which of its ops */
@@ -96,7 +99,8 @@ bool exec_free(struct device *d, struct slot *s);
 enum exec_end {
     EXEC_END_WHOLE,
     EXEC_END_BANNED,     /* a replay differed in rehearsal: its op is banned, the plan must be made anew */
-    EXEC_END_UNPROVABLE  /* rehearsed again and again, and still not everything could be compared */
+    EXEC_END_UNPROVABLE, /* rehearsed again and again, and still not everything could be compared */
+    EXEC_END_MOVED       /* memory was mapped: something outside the plan holds chunks of the static map, it must be made anew */
 };
 enum exec_end exec_end_iteration(struct device *d);
 /* Leaves the plan: everything the program holds is made readable or swapped, nothing stays LOST. */

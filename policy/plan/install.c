@@ -450,5 +450,6 @@ int install_plan(struct device *d)
         return err;
     }
     d->ex->installed = true;
+    d->ex->lacks_chunks = lacking > 0;
     return lacking > INT32_MAX ? INT32_MAX : (int)lacking;
 }

@@ -59,6 +59,8 @@ void stats_boundary(struct device *d, unsigned t, bool steady)
     d->clock->ring[d->clock->at].steady = steady;
 }
 
+void stats_not_steady(struct device *d) { d->clock->ring[d->clock->at].steady = false; }
+
 void stats_steady_from_here(struct device *d)
 {
     for (unsigned i = 0; i < RING; i++)
