@@ -22,6 +22,7 @@ enum {
     GROW_ITERATIONS = 8,    /* in force, before a plan is made anew because a group has more to give now; doubles each time */
     GROW_PART = 8,          /* and only for as much more as this part of what the plan has */
     TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
+    LOOP_WITHIN = 4,        /* an iteration so many times longer than the last one is another */
     MOVES_MAX = 4,          /* static maps made anew for one record; then iterations that map memory are lived with */
     RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: it may be an evaluation */
 };
@@ -33,6 +34,7 @@ struct campaign {
     bool with_copies;       /* recompute alone cannot meet the limit: copies to the host take part */
     bool wait;              /* the planner has just been started */
     uint64_t quiet_until;   /* device.op_count before which nothing is learnt */
+    uint64_t quiet_period;  /* ops of the iteration that came to nothing last */
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
     uint64_t left_op;       /* device.op_count when the plan was last left */
     uint32_t left_in_a_row;
@@ -86,9 +88,13 @@ static bool wants_plan(const struct device *d)
 static void be_quiet(struct device *d)
 {
     uint64_t period = learn_period(d) ? learn_period(d) : d->ex->rec.n_ops ? d->ex->rec.n_ops : 1000;
-    d->campaign->quiet_until = d->op_count + d->campaign->backoff * period;
-    if (d->campaign->backoff < UINT32_MAX)
-        d->campaign->backoff *= 2;
+    struct campaign *c = d->campaign;
+    if (period > LOOP_WITHIN * c->quiet_period)
+        c->backoff = FIRST_BACKOFF; /* what was learnt before was a loop within this iteration: it says nothing of this one */
+    c->quiet_period = period;
+    c->quiet_until = d->op_count + c->backoff * period;
+    if (c->backoff < UINT32_MAX)
+        c->backoff *= 2;
 }
 
 static void observe_again(struct device *d)

@@ -45,7 +45,7 @@ struct host_block {
     void *p;
     size_t bytes;
     struct fence busy; /* copies of ours that use it */
-    struct host_block *next;
+    struct host_block *next, *next_all;
 };
 
 struct slot {
@@ -267,6 +267,8 @@ struct host_block *swap_host_get(struct device *d, uint64_t bytes);
 /* The host waits for the copies that use the block. */
 FENCE_MUST_USE int swap_host_wait(struct device *d, struct host_block *b);
 void swap_host_put(struct device *d, struct host_block *b);
+/* The address lies in such a block. Programs know none of them, but find our words in what they leave uninitialised on the stack. */
+bool swap_host_is_ours(const struct device *d, CUdeviceptr p);
 /* The copies themselves. Out: into slot->host, the slot stays RESIDENT. In: HOST -> RESIDENT, slot->host stays. */
 int swap_copy_out(struct device *d, struct slot *s);
 int swap_copy_in(struct device *d, struct slot *s);

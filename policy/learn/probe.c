@@ -411,7 +411,7 @@ static bool reaches_elsewhere(struct device *d, const struct rt_op *op)
             CUdeviceptr p;
             unsigned what = 0;
             memcpy(&p, op->args + at, sizeof p);
-            if (p < LOWEST || p >> 57 || mem_in_reservation(d, p))
+            if (p < LOWEST || p >> 57 || mem_in_reservation(d, p) || swap_host_is_ours(d, p))
                 continue;
             bool ours = foreign_lookup(d, p) != NULL;
             if (d->drv->cuPointerGetAttribute(&what, ours ? CU_POINTER_ATTRIBUTE_IS_MANAGED : CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p) == CUDA_SUCCESS && what)

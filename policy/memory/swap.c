@@ -19,6 +19,7 @@ struct meter {
 
 struct swap {
     struct host_block *cached; /* blocks that hold nothing, any size */
+    struct host_block *all;    /* through next_all */
     struct meter out, in;
 };
 
@@ -112,6 +113,23 @@ int swap_host_wait(struct device *d, struct host_block *b)
     return r;
 }
 
+static void forget(struct device *d, const struct host_block *b)
+{
+    for (struct host_block **at = &d->swap->all; *at; at = &(*at)->next_all)
+        if (*at == b) {
+            *at = b->next_all;
+            return;
+        }
+}
+
+bool swap_host_is_ours(const struct device *d, CUdeviceptr p)
+{
+    for (const struct host_block *b = d->swap->all; b; b = b->next_all)
+        if (p - (uintptr_t)b->p < b->bytes)
+            return true;
+    return false;
+}
+
 struct host_block *swap_host_get(struct device *d, uint64_t bytes)
 {
     bytes = mem_pages(d, bytes) << d->shift;
@@ -128,6 +146,7 @@ struct host_block *swap_host_get(struct device *d, uint64_t bytes)
             return NULL;
         d->swap->cached = b->next;
         count_pinned(d, -(int64_t)b->bytes);
+        forget(d, b);
         free(b);
     }
     if (pinned.bytes + bytes > d->host_limit_bytes)
@@ -138,6 +157,8 @@ struct host_block *swap_host_get(struct device *d, uint64_t bytes)
         return NULL;
     }
     b->bytes = bytes;
+    b->next_all = d->swap->all;
+    d->swap->all = b;
     count_pinned(d, (int64_t)bytes);
     return b;
 }

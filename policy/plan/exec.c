@@ -124,6 +124,13 @@ enum exec_end exec_end_iteration(struct device *d)
     return end;
 }
 
+/* The fixed slot at this place; NULL: none, or it is still used by the buffer that had it before, whose free has not come yet. */
+static struct slot *unused_slot(struct device *d, int32_t place)
+{
+    struct slot *s = place >= 0 && d->ex->alloc_slot[place] >= 0 ? &d->slots[d->ex->alloc_slot[place]] : NULL;
+    return s && (s->live || s->kept || s->plan_buf >= 0) ? NULL : s;
+}
+
 struct slot *exec_alloc(struct device *d, uint64_t bytes)
 {
     const struct record *r = &d->ex->rec;
@@ -132,9 +139,9 @@ struct slot *exec_alloc(struct device *d, uint64_t bytes)
         return NULL;
     uint32_t k = d->ex->alloc_k++;
     int32_t b = r->allocs[k].buf;
-    struct slot *s = d->ex->alloc_slot[k] >= 0 ? &d->slots[d->ex->alloc_slot[k]] : NULL;
-    if (s && (s->live || s->kept || s->plan_buf >= 0))
-        s = NULL; /* its last tenant is late */
+    struct slot *s = unused_slot(d, (int32_t)k);
+    if (!s)
+        s = unused_slot(d, d->ex->twin[k]);
     if (s)
         mem_slot_revive(d, s, bytes);
     else if (mem_slot_new(d, bytes, &s))
@@ -243,7 +250,7 @@ static void other_bytes(struct device *d, struct reading *x, const struct rt_op 
 static bool is_address(struct device *d, uint64_t word)
 {
     unsigned what;
-    return mem_in_reservation(d, word) || d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
+    return mem_in_reservation(d, word) || swap_host_is_ours(d, word) || d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
 }
 
 /* Words of structs that held something else than an address in the iteration before, and no null, and hold an address now (of ours, of
@@ -266,7 +273,7 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
                 continue;
             }
             if (now != then && then && !recorded && !exec_word_is_idle(&d->ex->rec, o, at) && is_address(d, now) &&
-                (mem_in_reservation(d, then) || !is_address(d, then)) && !args_free_word(d, at))
+                (mem_in_reservation(d, then) || swap_host_is_ours(d, then) || !is_address(d, then)) && !args_free_word(d, at))
                 n++;
         }
     return n;
@@ -318,8 +325,8 @@ static struct reading match(struct device *d, struct rt_op *op)
         }
         if (only_a) {
             i++;
-            /* a pointer that the recording did not have: harmless if it is only looked at */
-            if ((op->kind != OP_KERNEL || !o->why_opaque || probe_offset_changes(op->func, a->offset)) &&
+            /* a pointer that the recording did not have: harmless if it is only looked at, and there is something to look at */
+            if ((op->kind != OP_KERNEL || !o->why_opaque || a->slot->state == SLOT_LOST || probe_offset_changes(op->func, a->offset)) &&
                 !other_word(&x, op, a->offset, "a buffer more"))
                 return x;
             continue;
@@ -336,7 +343,7 @@ static struct reading match(struct device *d, struct rt_op *op)
             return (struct reading){.is = CORRESPONDS_NOT, .why = "another tensor map"};
         a->regular = d->ex->bind[b] == (int32_t)a->slot->id;
         if (!a->regular) {
-            if (!(o->why_opaque && w->mode == REC_READ) && !other_word(&x, op, w->offset, "another buffer"))
+            if (!(o->why_opaque && w->mode == REC_READ && a->slot->state != SLOT_LOST) && !other_word(&x, op, w->offset, "another buffer"))
                 return x;
         } else if (w->mode == REC_WRITE && a->delta != w->delta)
             return (struct reading){.is = CORRESPONDS_NOT, .why = "another place in a buffer"};
@@ -357,7 +364,7 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
             continue;
         uint64_t word;
         memcpy(&word, op->args + at, 8);
-        if (d->ex->rec.operands[k].map || !word || (!mem_in_reservation(d, word) && is_address(d, word)) || args_free_word(d, at))
+        if (d->ex->rec.operands[k].map || !word || (!mem_in_reservation(d, word) && !swap_host_is_ours(d, word) && is_address(d, word)) || args_free_word(d, at))
             return false;
     }
     return true;
@@ -368,7 +375,11 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
 static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o, bool bytes, int *code)
 {
     uint32_t *idle, n_idle;
-    if (!less_is_harmless(d, op, o) || probe_again_drv(d, op, &idle, &n_idle, code))
+    if (!less_is_harmless(d, op, o)) {
+        log_say(SAY_DEBUG, "%s: a recorded address is null now, or one that we do not see", op->func->name);
+        return -EAGAIN;
+    }
+    if (probe_again_drv(d, op, &idle, &n_idle, code))
         return -EAGAIN;
     for (uint32_t i = 0; i < n_idle; i++)
         if (!exec_word_is_idle(&d->ex->rec, o, idle[i]) && args_free_word(d, idle[i]))

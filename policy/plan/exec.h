@@ -39,8 +39,11 @@ struct exec {
     int8_t *check_turn;      /* [first_val[n_bufs]] in which of VERIFY_TURNS iterations it is compared (verify.c); -1 never */
     bool *remade;            /* [first_val[n_bufs]] some replay of the plan makes the value again */
     bool *elided;            /* [steps] a replay that only holds ask for: taken in rehearsal, so that it is proved, else left out */
-    int32_t *alloc_slot;     /* [n_allocs] fixed slot of each allocation, -1 none */
-    int32_t **home;          /* [n_allocs] chunk of each page by the static map, -1 none; NULL for small ones */
+    int32_t *alloc_slot;     /* [n_places] fixed slot of each allocation, -1 none; then of twins */
+    int32_t *twin;           /* [n_allocs] place of another slot, for every other iteration: the buffer that the iteration before made
+                                here is still held when this one is made; -1 none */
+    uint32_t n_places;       /* n_allocs and the twins */
+    int32_t **home;          /* [n_places] chunk of each page by the static map, -1 none; NULL for small ones */
     CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes; 0 elsewhere */
     struct fence scratch_users; /* replays that used the scratch */
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */

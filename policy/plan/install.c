@@ -19,7 +19,8 @@ struct colouring {
     struct life *lives;
     uint32_t n_lives, cap_lives, n_steps;
     int32_t *of_buf;     /* [n_bufs] head of its lives, -1 none */
-    int32_t *of_alloc;   /* [n_allocs] head, for fixed slots */
+    int32_t *of_alloc;   /* [n_places] head, for fixed slots */
+    int32_t *partner;    /* [n_allocs] buffer that the iteration before made there, and this one frees; -1 none */
     uint64_t *busy;      /* [chunks][words] bitmap over steps */
     uint32_t words, n_chunks;
 };
@@ -172,25 +173,37 @@ static int pair_survivors(struct device *d, struct colouring *c)
 {
     const struct record *r = &d->ex->rec;
     bool *used = calloc(r->n_bufs + 1, sizeof *used);
-    int err = used ? 0 : -ENOMEM;
+    for (uint32_t k = 0; k < r->n_allocs; k++) {
+        int32_t b = r->allocs[k].buf;
+        c->partner[k] = -1;
+        if (!used || b < 0 || r->bufs[b].small || r->bufs[b].dies >= 0)
+            continue;
+        for (uint32_t a = 0; a < r->n_bufs && c->partner[k] < 0; a++)
+            if (!used[a] && r->bufs[a].alloc_ord < 0 && r->bufs[a].dies >= 0 && r->bufs[a].bytes == r->bufs[b].bytes && !r->bufs[a].foreign) {
+                used[a] = true;
+                c->partner[k] = (int32_t)a;
+            }
+    }
+    free(used);
+    return used ? 0 : -ENOMEM;
+}
+
+/* The slot of an allocation has memory while its buffer has, and in the next iteration while the buffer lives on. Its twin likewise. */
+static int lives_of_slots(struct device *d, struct colouring *c)
+{
+    const struct record *r = &d->ex->rec;
+    int err = 0;
     for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
         int32_t b = r->allocs[k].buf;
         if (b < 0 || r->bufs[b].small)
             continue;
         for (int32_t l = c->of_buf[b]; l >= 0 && !err; l = c->lives[l].next)
             err = add_life(c, &c->of_alloc[k], c->lives[l].from, c->lives[l].to);
-        if (r->bufs[b].dies >= 0)
-            continue;
-        for (uint32_t a = 0; a < r->n_bufs && !err; a++)
-            if (!used[a] && r->bufs[a].alloc_ord < 0 && r->bufs[a].dies >= 0 && r->bufs[a].bytes == r->bufs[b].bytes &&
-                !r->bufs[a].foreign) {
-                used[a] = true;
-                for (int32_t l = c->of_buf[a]; l >= 0 && !err; l = c->lives[l].next)
-                    err = add_life(c, &c->of_alloc[k], c->lives[l].from, c->lives[l].to);
-                break;
-            }
+        for (int32_t l = c->partner[k] < 0 ? -1 : c->of_buf[c->partner[k]]; l >= 0 && !err; l = c->lives[l].next)
+            err = add_life(c, &c->of_alloc[k], c->lives[l].from, c->lives[l].to);
+        if (d->ex->twin[k] >= 0)
+            c->of_alloc[d->ex->twin[k]] = c->of_alloc[k];
     }
-    free(used);
     return err;
 }
 
@@ -198,15 +211,17 @@ static int pair_survivors(struct device *d, struct colouring *c)
 
 void install_drop(struct device *d)
 {
-    for (uint32_t k = 0; d->ex->alloc_slot && k < d->ex->rec.n_allocs; k++)
+    for (uint32_t k = 0; d->ex->alloc_slot && k < d->ex->n_places; k++)
         if (d->ex->alloc_slot[k] >= 0)
             mem_slot_unfix(d, &d->slots[d->ex->alloc_slot[k]]);
     free(d->ex->alloc_slot);
-    d->ex->alloc_slot = NULL;
-    for (uint32_t k = 0; d->ex->home && k < d->ex->rec.n_allocs; k++)
+    free(d->ex->twin);
+    d->ex->alloc_slot = d->ex->twin = NULL;
+    for (uint32_t k = 0; d->ex->home && k < d->ex->n_places; k++)
         free(d->ex->home[k]);
     free(d->ex->home);
     d->ex->home = NULL;
+    d->ex->n_places = 0;
     d->ex->installed = false;
 }
 
@@ -225,14 +240,27 @@ static int32_t share_small(struct device *d, uint32_t k)
     return -1;
 }
 
-static int take_slots(struct device *d)
+static int take_large(struct device *d, uint32_t place, uint64_t bytes)
+{
+    struct slot *s;
+    int err = mem_slot_fixed(d, bytes, (int)place, &s);
+    if (err)
+        return err;
+    d->ex->alloc_slot[place] = (int32_t)s->id;
+    d->ex->home[place] = malloc(s->n_pages * sizeof **d->ex->home);
+    return d->ex->home[place] ? 0 : -ENOMEM;
+}
+
+static int take_slots(struct device *d, const struct colouring *c)
 {
     const struct record *r = &d->ex->rec;
-    d->ex->alloc_slot = malloc((r->n_allocs + 1) * sizeof *d->ex->alloc_slot);
-    d->ex->home = calloc(r->n_allocs + 1, sizeof *d->ex->home);
-    int err = d->ex->alloc_slot && d->ex->home ? 0 : -ENOMEM;
-    for (uint32_t k = 0; d->ex->alloc_slot && k < r->n_allocs; k++)
-        d->ex->alloc_slot[k] = -1;
+    d->ex->alloc_slot = malloc((2 * r->n_allocs + 1) * sizeof *d->ex->alloc_slot);
+    d->ex->twin = malloc((r->n_allocs + 1) * sizeof *d->ex->twin);
+    d->ex->home = calloc(2 * r->n_allocs + 1, sizeof *d->ex->home);
+    int err = d->ex->alloc_slot && d->ex->twin && d->ex->home ? 0 : -ENOMEM;
+    d->ex->n_places = err ? 0 : r->n_allocs;
+    for (uint32_t k = 0; k < d->ex->n_places; k++)
+        d->ex->alloc_slot[k] = d->ex->twin[k] = -1;
     for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
         int32_t b = r->allocs[k].buf;
         if (b < 0 || r->bufs[b].pinned)
@@ -246,12 +274,12 @@ static int take_slots(struct device *d)
                 d->slots[d->ex->alloc_slot[k]].over_at = d->ex->last_ref[b];
             continue;
         }
-        err = mem_slot_fixed(d, r->allocs[k].bytes, (int)k, &s);
-        if (err)
-            break;
-        d->ex->alloc_slot[k] = (int32_t)s->id;
-        d->ex->home[k] = malloc(s->n_pages * sizeof **d->ex->home);
-        err = d->ex->home[k] ? 0 : -ENOMEM;
+        err = take_large(d, k, r->allocs[k].bytes);
+        if (!err && c->partner[k] >= 0 && r->allocs[k].before_op <= r->bufs[c->partner[k]].dies) {
+            d->ex->twin[k] = (int32_t)d->ex->n_places++;
+            d->ex->alloc_slot[d->ex->twin[k]] = -1;
+            err = take_large(d, (uint32_t)d->ex->twin[k], r->allocs[k].bytes);
+        }
     }
     return err;
 }
@@ -301,8 +329,8 @@ int install_scratch(struct device *d)
 
 void install_repair(struct device *d)
 {
-    for (uint32_t k = 0; k < d->ex->rec.n_allocs; k++) {
-        if (!d->ex->home || !d->ex->home[k])
+    for (uint32_t k = 0; k < d->ex->n_places; k++) {
+        if (!d->ex->home[k])
             continue;
         struct slot *s = &d->slots[d->ex->alloc_slot[k]];
         if (s->state == SLOT_RESIDENT)
@@ -358,13 +386,12 @@ static void take_persistent(struct device *d, struct colouring *c)
 
 static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacking)
 {
-    const struct record *r = &d->ex->rec;
-    struct order *order = calloc(r->n_allocs + 1, sizeof *order);
-    int32_t **other = calloc(r->n_allocs + 1, sizeof *other);
+    struct order *order = calloc(d->ex->n_places + 1, sizeof *order);
+    int32_t **other = calloc(d->ex->n_places + 1, sizeof *other);
     uint64_t *start = NULL;
     int err = order && other ? 0 : -ENOMEM;
     uint32_t n = 0;
-    for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
+    for (uint32_t k = 0; k < d->ex->n_places && !err; k++) {
         if (!d->ex->home[k])
             continue;
         int32_t h = c->of_alloc[k];
@@ -409,7 +436,7 @@ static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacki
         }
         install_repair(d);
     }
-    for (uint32_t k = 0; other && k < r->n_allocs; k++)
+    for (uint32_t k = 0; other && k < d->ex->n_places; k++)
         free(other[k]);
     free(other);
     free(order);
@@ -423,27 +450,31 @@ int install_plan(struct device *d)
     uint64_t lacking = 0;
     install_drop(d);
     c.of_buf = malloc((d->ex->rec.n_bufs + 1) * sizeof *c.of_buf);
-    c.of_alloc = malloc((d->ex->rec.n_allocs + 1) * sizeof *c.of_alloc);
-    int err = c.of_buf && c.of_alloc ? 0 : -ENOMEM;
+    c.of_alloc = malloc((2 * d->ex->rec.n_allocs + 1) * sizeof *c.of_alloc);
+    c.partner = malloc((d->ex->rec.n_allocs + 1) * sizeof *c.partner);
+    int err = c.of_buf && c.of_alloc && c.partner ? 0 : -ENOMEM;
     for (uint32_t b = 0; b < d->ex->rec.n_bufs && !err; b++)
         c.of_buf[b] = -1;
-    for (uint32_t k = 0; k < d->ex->rec.n_allocs && !err; k++)
+    for (uint32_t k = 0; k < 2 * d->ex->rec.n_allocs && !err; k++)
         c.of_alloc[k] = -1;
     if (!err)
         err = settle(d);
     if (!err)
-        err = take_slots(d);
+        err = pair_survivors(d, &c);
+    if (!err)
+        err = take_slots(d, &c);
     if (!err)
         err = settle(d); /* arenas may have grown: who is marked is in memory */
     if (!err)
         err = find_lives(d, &c);
     if (!err)
-        err = pair_survivors(d, &c);
+        err = lives_of_slots(d, &c);
     if (!err)
         err = colour_and_map(d, &c, &lacking);
     free(c.lives);
     free(c.of_buf);
     free(c.of_alloc);
+    free(c.partner);
     free(c.busy);
     if (err) {
         install_drop(d);

@@ -241,6 +241,16 @@ static void k_bundle(const simgpu_launch *l, void *const *params)
         first[i] += 1;
 }
 
+/* out = f(in) */
+static void k_functor(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32);
+    const struct functor *f = params[3];
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + f->k * f->kind);
+}
+
 /* out = f(in), with a workspace of which `used` words are written, from the second on */
 static void k_work(const simgpu_launch *l, void *const *params)
 {
@@ -374,6 +384,7 @@ static const simgpu_kernel kernels[] = {
     ROW("semaphore", 4, k_semaphore, NULL, 8, 8, 8, 4),
     ROW("maybe", 5, k_maybe, NULL, 8, 8, 8, 4, 4),
     ROW("bundle", 1, k_bundle, c_bundle, sizeof(struct bundle_args)),
+    ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
     ROW("await", 3, k_await, NULL, 8, 8, 4),
     ROW("rare", 5, k_rare, NULL, 8, 8, 8, 4, 4),

@@ -18,4 +18,10 @@ struct bundle_args {
     uint32_t words, n, flag, junk; /* flag: the first input is changed too */
 };
 
+/* A functor by value: bytes 1 to 3 are padding. */
+struct functor {
+    uint8_t kind;
+    uint32_t k;
+};
+
 #endif

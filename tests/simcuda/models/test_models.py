@@ -16,16 +16,16 @@ MODELS = {
     'gpt': ['gpt', '--optimizer', 'adamw'],
     'gpt-dropout-tied': ['gpt', '--optimizer', 'adamw-fused', '--dropout', '0.1', '--tied', '--clip', '1.0'],
     'gpt-fused': ['gpt-fused', '--optimizer', 'adamw-foreach', '--dropout', '0.1'],
-    'gpt-fused-bf16': ['gpt-fused', '--optimizer', 'adamw', '--dtype', 'bf16'],
+    'gpt-fused-bf16': ['gpt-fused', '--optimizer', 'adamw', '--dtype', 'bf16', '--batch', '64'],
     'bert': ['bert', '--optimizer', 'adam', '--dropout', '0.1'],
     'vit': ['vit', '--optimizer', 'adamw-fused'],
     'llama': ['llama', '--optimizer', 'adamw'],
-    'llama-bf16': ['llama', '--optimizer', 'rmsprop', '--dtype', 'bf16'],
+    'llama-bf16': ['llama', '--optimizer', 'rmsprop', '--dtype', 'bf16', '--batch', '64'],
     'resnet18': ['resnet18', '--optimizer', 'momentum'],
     'unet': ['unet', '--optimizer', 'adam'],
     'lstm': ['lstm', '--optimizer', 'sgd', '--clip', '0.25'],
     'mlp': ['mlp', '--optimizer', 'adagrad'],
-    'mlp-bf16': ['mlp', '--optimizer', 'adamw-for', '--dtype', 'bf16'],
+    'mlp-bf16': ['mlp', '--optimizer', 'adamw-for', '--dtype', 'bf16', '--batch', '4096'],
 }
 # A device that runs what may run late as late, and what may run early as early; and orders drawn by chance.
 UNKIND = {'chaos': {'SIMGPU_CHAOS': '7'}, 'adversary': {'SIMGPU_CHAOS': 'adversary'}}

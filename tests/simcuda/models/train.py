@@ -47,10 +47,10 @@ MODELS = {
     'bert': (lambda a: nets.BERT(dropout=a.dropout, **size(a)), 32, lambda b, g: masked_words(b, 64, g)),
     'vit': (lambda a: nets.ViT(dropout=a.dropout, **size(a)), 32, lambda b, g: images(b, 32, g)),
     'llama': (lambda a: nets.Llama(**size(a)), 32, lambda b, g: words(b, 64, g)),
-    'resnet18': (lambda a: nets.ResNet18(**size(a)), 24, lambda b, g: images(b, 32, g)),
+    'resnet18': (lambda a: nets.ResNet18(**size(a)), 12, lambda b, g: images(b, 48, g)),
     'unet': (lambda a: nets.UNet(**size(a)), 16, lambda b, g: noisy_images(b, 32, g)),
     'lstm': (lambda a: nets.LSTM(dropout=a.dropout, **size(a)), 256, lambda b, g: words(b, 12, g)),
-    'mlp': (lambda a: nets.MLP(**size(a)), 1024, lambda b, g: (torch.randn(b, 256, generator=g), torch.randint(0, 10, (b,), generator=g))),
+    'mlp': (lambda a: nets.MLP(**size(a)), 2048, lambda b, g: (torch.randn(b, 256, generator=g), torch.randint(0, 10, (b,), generator=g))),
 }
 
 OPTIMIZERS = {

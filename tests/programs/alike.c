@@ -1,0 +1,180 @@
+/* alike CASE [ITERATIONS]: a training loop whose iterations are alike but for one thing, which must not cost a plan its steadiness.
+ * Prints a checksum every iteration.
+ *
+ *   unused    a workspace around every op, of which no op is told
+ *   padding   a functor by value, a byte and a word, with whatever lies between them
+ *   dropped   entries of structs that nobody fills: null until iteration 12, then the address of a tensor that is long not needed
+ *   batch     a large batch that is still held when the next one is made
+ *   detour    an evaluation after iteration 12: what lives long is used in another order, and evicted
+ *   inner     a loop of two ops, many times in every iteration
+ */
+#include "tests/programs/list_args.h"
+#include "tests/programs/program.h"
+
+enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12 };
+
+static const char *what;
+static CUfunction f_map, f_join, f_bundle, f_functor, f_sum;
+static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter;
+static CUstream stream;
+static uint64_t rng = 1;
+
+#define LAUNCH(f, ...)                                                                                                 \
+    do {                                                                                                               \
+        void *args_[] = {__VA_ARGS__};                                                                                 \
+        MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, stream, args_, NULL));                                          \
+    } while (0)
+
+static bool is(const char *c) { return !strcmp(what, c); }
+
+static CUdeviceptr make(uint32_t words)
+{
+    CUdeviceptr p;
+    MUST(cuMemAllocAsync(&p, 4ull * words, stream));
+    return p;
+}
+
+static void drop(CUdeviceptr p) { MUST(cuMemFreeAsync(p, stream)); }
+
+static void layer(int i, int iter)
+{
+    uint32_t n = WORDS, k = 3 + (uint32_t)i, mask = ~0u;
+    CUdeviceptr space = is("unused") ? make(2 * WORDS) : 0;
+    act[i + 1] = make(WORDS);
+    if (is("padding")) {
+        struct functor f;
+        memset(&f, (int)next_random(&rng), sizeof f);
+        f.kind = 1;
+        f.k = k;
+        LAUNCH(f_functor, &act[i + 1], &act[i], &n, &f);
+    } else if (is("dropped")) {
+        struct bundle_args s = {.out = act[i + 1], .in = {act[i], weight[i]}, .words = WORDS, .n = 2};
+        if (iter >= CHANGES_AT && i >= 6)
+            s.in[5] = act[(i + iter) % 3];
+        LAUNCH(f_bundle, &s);
+    } else
+        LAUNCH(f_map, &act[i + 1], &act[i], &n, &k, &mask);
+    if (space)
+        drop(space);
+}
+
+static void inner(void)
+{
+    uint32_t n = 64, k = 1, mask = ~0u;
+    for (int i = 0; i < 40; i++) {
+        LAUNCH(f_map, &counter, &counter, &n, &k, &mask);
+        LAUNCH(f_join, &counter, &counter, &counter, &n, &n, &n);
+    }
+}
+
+static uint64_t look(CUdeviceptr p)
+{
+    uint64_t h;
+    uint32_t n = WORDS;
+    LAUNCH(f_sum, &sum, &p, &n);
+    MUST(cuMemcpyDtoHAsync_v2(&h, sum, 8, stream));
+    MUST(cuStreamSynchronize(stream));
+    return h;
+}
+
+/* The next batch is made while the one before is still held. */
+static void next_batch(int iter)
+{
+    static uint32_t host[WORDS];
+    CUdeviceptr before = batch;
+    for (uint32_t i = 0; i < WORDS; i++)
+        host[i] = (uint32_t)iter * 7 + i;
+    batch = make(WORDS);
+    MUST(cuMemcpyHtoDAsync_v2(batch, host, sizeof host, stream));
+    MUST(cuStreamSynchronize(stream));
+    if (before)
+        drop(before);
+}
+
+static uint64_t train(int iter)
+{
+    uint32_t n = WORDS, k = 1, mask = ~0u;
+    next_batch(is("batch") ? iter : 0);
+    act[0] = make(WORDS);
+    LAUNCH(f_join, &act[0], &batch, &weight[0], &n, &n, &n);
+    for (int i = 0; i < LAYERS; i++) {
+        layer(i, iter);
+        if (i % 4 == 1 && is("inner"))
+            inner();
+    }
+    CUdeviceptr g = make(WORDS);
+    LAUNCH(f_map, &g, &act[LAYERS], &n, &k, &mask);
+    for (int i = LAYERS; i >= 0; i--) {
+        CUdeviceptr next = make(WORDS);
+        LAUNCH(f_join, &next, &g, &act[i], &n, &n, &n);
+        drop(g);
+        drop(act[i]);
+        g = next;
+        if (i < LAYERS)
+            LAUNCH(f_map, &weight[i], &g, &n, &k, &mask);
+    }
+    uint64_t h = look(g);
+    drop(g);
+    return h;
+}
+
+/* Other tensors push out what lives long, and it comes back wherever there is room. */
+static uint64_t detour(void)
+{
+    enum { MANY = 20 };
+    CUdeviceptr p[MANY];
+    uint32_t n = WORDS, k = 9, mask = ~0u;
+    uint64_t h = 0;
+    for (int i = 0; i < MANY; i++) {
+        p[i] = make(WORDS);
+        LAUNCH(f_map, &p[i], i ? &p[i - 1] : &weight[3], &n, &k, &mask);
+    }
+    for (int i = LAYERS; i-- > 0;)
+        h = h * 31 + look(weight[i]);
+    for (int i = 0; i < MANY; i++) {
+        h = h * 31 + look(p[i]);
+        drop(p[i]);
+    }
+    return h;
+}
+
+static CUfunction kernel(CUmodule m, const char *name)
+{
+    CUfunction f;
+    MUST(cuModuleGetFunction(&f, m, name));
+    return f;
+}
+
+int main(int argc, char **argv)
+{
+    what = argc > 1 ? argv[1] : "unused";
+    int iterations = argc > 2 ? atoi(argv[2]) : 24;
+    primary_context();
+    char path[4096];
+    kernels_path(path, sizeof path);
+    CUmodule m;
+    MUST(cuModuleLoad(&m, path));
+    f_map = kernel(m, "map");
+    f_join = kernel(m, "join");
+    f_bundle = kernel(m, "bundle");
+    f_functor = kernel(m, "functor");
+    f_sum = kernel(m, "sum");
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < LAYERS; i++) {
+        weight[i] = make(WORDS);
+        MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
+    }
+    sum = make(64);
+    counter = make(64);
+    MUST(cuMemsetD32Async(counter, 0, 64, stream));
+    for (int iter = 0; iter < iterations; iter++) {
+        printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
+        if (is("detour") && iter == CHANGES_AT)
+            printf("evaluation %016llx\n", (unsigned long long)detour());
+    }
+    uint64_t h = 0;
+    for (int i = 0; i < LAYERS; i++)
+        h = h * 31 + look(weight[i]);
+    printf("checksum %016llx\n", (unsigned long long)h);
+    return 0;
+}

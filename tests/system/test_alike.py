@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Iterations that are alike but for one thing (tests/programs/alike.c) stay under their plan, make no memory call in the steady state, and
+give what they give without a limit."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+PROGRAM = os.path.join(harness.B, "programs", "alike")
+DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "REMAT_LOG": "debug"}
+LIMIT = 11200000
+# case, at least so many of 24 iterations enforced, the plan is left at most so often (the end of the program is once)
+CASES = [("unused", 16, 1), ("padding", 16, 1), ("dropped", 16, 1), ("batch", 16, 1), ("detour", 12, 2), ("inner", 12, 1)]
+
+
+def main():
+    if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
+        print("no simulated GPU built")
+        return 77
+    c = harness.Checks()
+    for case, enforced, left in CASES:
+        if sys.argv[1:] and case not in sys.argv[1:]:
+            continue
+        native = harness.run([PROGRAM, case], env=DEVICE, timeout=300)
+        c.ok(native.rc == 0, case + " native", native.err[-300:])
+        r = harness.run([PROGRAM, case], remat=["--limit", LIMIT, "--policy", "plan"], env=DEVICE, timeout=600)
+        s = r.stats
+        c.ok(r.rc == 0, case + ": exit", "%s %s" % (r.rc, r.err[-500:]))
+        c.ok(r.out == native.out, case + ": output")
+        c.ok(r.device and r.peak <= LIMIT, case + ": peak", str(r.device.get("peak_physical_bytes")))
+        c.ok(s.get("iterations_enforced", 0) >= enforced, case + ": enforced", "%s\n%s" % (s, r.err[-800:]))
+        c.ok(s.get("replays", 0) >= 20, case + ": replays", str(s.get("replays")))
+        c.ok(s.get("divergences", 99) <= left, case + ": left", "%s\n%s" % (s.get("divergences"), r.err[-800:]))
+        c.ok(s.get("driver_memory_calls_steady", 1) == 0, case + ": no memory call in a steady iteration", str(s))
+        c.ok(s.get("swaps_steady", 1) == 0, case + ": no swap in a steady iteration", str(s))
+    return c.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
