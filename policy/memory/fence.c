@@ -31,6 +31,14 @@ static inline uint64_t point_seq(uint64_t p) { return p >> 6; }
 
 /* ---- streams -------------------------------------------------------------------------------------------------- */
 
+static int broken(struct device *d, CUresult r)
+{
+    if (!d->broken)
+        log_say(SAY_ERROR, "the driver failed (%s) where work had to be ordered: the call at hand is refused", rt_code_name(d, (int)r));
+    d->broken = (int)r;
+    return -EIO;
+}
+
 void stream_own(struct device *d, unsigned t)
 {
     static uint64_t threads;
@@ -39,22 +47,30 @@ void stream_own(struct device *d, unsigned t)
         return;
     if (!my_thread)
         my_thread = ++threads;
-    if (st->holder)
-        d->drv->cuEventSynchronize(st->event[t]);
+    CUresult r = st->holder && st->event[t] ? d->drv->cuEventSynchronize(st->event[t]) : CUDA_SUCCESS;
+    if (r != CUDA_SUCCESS)
+        broken(d, r);
     st->holder = my_thread;
 }
 
 void stream_issued(struct device *d, unsigned t)
 {
     d->seq[t]++;
-    if (d->streams->handle[t] == CU_STREAM_PER_THREAD)
-        d->drv->cuEventRecord(d->streams->event[t], CU_STREAM_PER_THREAD);
+    if (d->streams->handle[t] != CU_STREAM_PER_THREAD || d->drv->cuEventRecord(d->streams->event[t], CU_STREAM_PER_THREAD) == CUDA_SUCCESS)
+        return;
+    CUresult r = d->drv->cuStreamSynchronize(CU_STREAM_PER_THREAD); /* by this thread, whose stream it is */
+    if (r != CUDA_SUCCESS)
+        broken(d, r);
 }
 
 void stream_acts(struct device *d, unsigned t)
 {
-    if (d->blocking_streams && d->streams->handle[t] == CU_STREAM_LEGACY && d->streams->event[t])
-        d->drv->cuEventRecord(d->streams->event[t], CU_STREAM_LEGACY);
+    struct streams *st = d->streams;
+    if (!d->blocking_streams || (st->event[t] && d->drv->cuEventRecord(st->event[t], st->handle[t]) == CUDA_SUCCESS))
+        return;
+    CUresult r = d->drv->cuCtxSynchronize(); /* the host has seen all of it: nothing is left to be ordered */
+    if (r != CUDA_SUCCESS)
+        broken(d, r);
 }
 
 static int stream_enter(struct device *d, unsigned i, CUstream s)
@@ -203,14 +219,6 @@ void fence_merge(struct device *d, struct fence *f, const struct fence *g)
         if (g->point[i] && g->point[i] != f->point[i])
             add_point(d, f, g->point[i]);
     f->tails |= g->tails;
-}
-
-static int broken(struct device *d, CUresult r)
-{
-    if (!d->broken)
-        log_say(SAY_ERROR, "the driver failed (%s) where work had to be ordered: the call at hand is refused", rt_code_name(d, (int)r));
-    d->broken = (int)r;
-    return -EIO;
 }
 
 /* The host waits for stream u up to its tail. What ends with it may be a free that the driver never saw: on a blocking stream that

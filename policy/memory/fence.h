@@ -75,9 +75,10 @@ unsigned stream_index(struct device *d, CUstream s);
 void stream_issued(struct device *d, unsigned t);
 /* The same for a copy on one of our own streams, with an event of its own: who waits for it waits for nothing later. */
 void stream_mark(struct device *d, unsigned u);
-/* The program makes an allocation or a free in stream t. In the legacy stream that is an action as any other: it waits for all
- * blocking streams, and they wait for it. Nothing of ours is queued there, so an event takes its place where there are such
- * streams. */
+/* The program makes an allocation or a free in stream t. Between the legacy stream and the blocking ones that is an action as any
+ * other: in the legacy stream it waits for all blocking streams, and they wait for it; in a blocking stream it waits for the legacy
+ * stream, and who waits for the blocking stream then (the host, an event) has waited for both. Nothing of ours is queued there, so an
+ * event takes its place where there are such streams; where the driver refuses that, the host waits for everything. */
 void stream_acts(struct device *d, unsigned t);
 /* What is queued on stream t by this thread now comes after all that was queued under its index (CU_STREAM_PER_THREAD). */
 void stream_own(struct device *d, unsigned t);

@@ -7,6 +7,8 @@
  *   first_touch    memory given to a tensor that nobody touches is taken back and filled by a copy, while its owner before
  *                  is still being read; one stream
  *   legacy_free    two blocking streams are ordered by a free on the legacy stream between them
+ *   blocking_acts  an allocation, then a free, on a blocking stream comes after the legacy stream's work, and the host waits for that
+ *                  blocking stream
  *   legacy_user    a blocking stream frees what the legacy stream still reads; the place goes back to the driver */
 #include "tests/programs/program.h"
 
@@ -151,6 +153,30 @@ static void legacy_free(void)
     }
 }
 
+static void blocking_acts(void)
+{
+    CUstream a = stream(1), b = stream(0);
+    warm_up(a);
+    CUdeviceptr x = alloc(a), out = alloc(a), t;
+    for (int r = 0; r < 2 * ROUNDS; r++) {
+        if (r % 2)
+            t = alloc(b);
+        fill(x, (uint32_t)r, a);
+        MUST(cuStreamSynchronize(a));
+        MUST(cuStreamSynchronize(b));
+        map(out, x, CU_STREAM_LEGACY);
+        if (r % 2)
+            MUST(cuMemFreeAsync(t, b));
+        else
+            t = alloc(b);
+        MUST(cuStreamSynchronize(b)); /* has waited for the map */
+        look("out", r, out, a);
+        if (r % 2 == 0)
+            MUST(cuMemFreeAsync(t, b));
+        MUST(cuCtxSynchronize());
+    }
+}
+
 static void legacy_user(void)
 {
     CUstream b = stream(0);
@@ -182,6 +208,7 @@ int main(int argc, char **argv)
         {"foreign_fresh", foreign_fresh},
         {"first_touch", first_touch},
         {"legacy_free", legacy_free},
+        {"blocking_acts", blocking_acts},
         {"legacy_user", legacy_user},
     };
     char path[4096];
@@ -196,6 +223,6 @@ int main(int argc, char **argv)
             cases[i].run();
             return 0;
         }
-    fprintf(stderr, "usage: order foreign_free | foreign_fresh | first_touch | legacy_free | legacy_user\n");
+    fprintf(stderr, "usage: order foreign_free | foreign_fresh | first_touch | legacy_free | blocking_acts | legacy_user\n");
     return 2;
 }

@@ -7,7 +7,8 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
-CASES = [("foreign_free", "1G"), ("foreign_fresh", "1G"), ("first_touch", "256K"), ("legacy_free", "1G"), ("legacy_user", "448K")]
+CASES = [("foreign_free", "1G"), ("foreign_fresh", "1G"), ("first_touch", "256K"), ("legacy_free", "1G"), ("blocking_acts", "1G"),
+         ("legacy_user", "448K")]
 
 
 def main():
