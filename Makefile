@@ -57,13 +57,14 @@ $(DEPS_STAMP):
 	       echo "  as root: apt-get install$$missing"; exit 1; fi; fi
 	@touch $@
 
-.PHONY: all deps help clean demo test bench check-gcc check-clang asan tsan fuzz dist-gpu lint
+.PHONY: all deps help clean demo test bench check-gcc check-clang asan tsan fuzz dist-gpu
 deps: $(DEPS_STAMP)
 
 help:
 	@echo 'make            build libremat.so, remat, the simulated GPU and the workloads'
 	@echo 'make demo       each workload native, under 50 % swap, under 50 % plan, as one table'
 	@echo 'make test       the whole suite'
+	@echo 'make check-gcc check-clang  everything that make test builds, with -Wall -Wextra -Werror under each compiler'
 	@echo 'make asan tsan  the suite under AddressSanitizer+UBSan, the threaded parts under ThreadSanitizer'
 	@echo 'make adversary  20,000 programs drawn from seeds, on a device that is as unkind as it may be (COUNT=n SEED=s)'
 	@echo 'make faults     every driver call failed in turn; make soak: 10,000 iterations, and nothing grows'
@@ -183,6 +184,10 @@ demo: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
 	@B=$(ABS_B) python3 tests/system/demo.py
 
+check-gcc:
+	@$(MAKE) --no-print-directory B=build/gcc CC=gcc build-tests
+check-clang:
+	@$(MAKE) --no-print-directory B=build/clang CC=clang build-tests
 asan:
 	@$(MAKE) --no-print-directory B=build/asan SAN=address test-sanitized
 tsan:
