@@ -75,7 +75,7 @@ static void replan_without_banned(struct device *d)
 }
 
 /* A plan that cannot be proved in so many iterations never will be: its values do not fit beside each other on the host. */
-enum { REHEARSALS_MAX = 4, REHEARSALS_FOR_WORDS = 3 };
+enum { REHEARSALS_MAX = 4, REHEARSALS_FOR_WORDS = 1 };
 
 enum exec_end exec_end_iteration(struct device *d)
 {
@@ -238,13 +238,13 @@ static bool other_word(struct reading *x, const struct rt_op *op, uint32_t offse
     return x->is != CORRESPONDS_NOT;
 }
 
-/* Bytes that have been the same until now are others: a flag, a count, or the padding of a functor, which holds anything. */
-static void other_bytes(struct device *d, struct reading *x, const struct rt_op *op)
+/* Bytes that have been the same until now are others: a flag, a count, or an entry of a struct that nobody fills. Only of the last
+ * sort can a trial tell anything: a flag that changed nothing this time may change something the next. */
+static void other_bytes(struct device *d, struct reading *x, const struct rt_op *op, uint32_t offset)
 {
     d->ex->proved = false; /* if it cannot be proved here, it may vary once that is rehearsed */
     x->bytes = true;
-    x->why = "another argument";
-    x->is = op_repeatable(op) ? WANTS_PROOF : CORRESPONDS_NOT;
+    other_word(x, op, offset, "another argument");
 }
 
 static bool is_address(struct device *d, uint64_t word)
@@ -300,7 +300,7 @@ static struct reading match(struct device *d, struct rt_op *op)
     enum args_change change = args_compare(d, op, &byte);
     x.same = change == ARGS_SAME;
     if (change == ARGS_SURPRISE) {
-        other_bytes(d, &x, op);
+        other_bytes(d, &x, op, byte);
         if (x.is == CORRESPONDS_NOT)
             return x;
     }
