@@ -96,8 +96,8 @@ void args_clear(struct device *d)
     d->ex->watch = NULL;
 }
 
-/* The bytes that differ may differ from now on: whole words of structs, whole small parameters. *words: how many more of structs. */
-static int cut(struct arg_watch *w, const struct func *f, const unsigned char *now, const unsigned char *then, uint32_t *words)
+/* The bytes that differ may differ from now on: whole words of structs, whole small parameters. */
+static int cut(struct arg_watch *w, const unsigned char *now, const unsigned char *then)
 {
     struct arg_watch out = {0};
     uint32_t v = 0;
@@ -111,8 +111,6 @@ static int cut(struct arg_watch *w, const struct func *f, const unsigned char *n
             if (!memcmp(now + at, then + at, next - at))
                 r = push(&out.constant, &out.n_constant, &out.cap_constant, at, next - at);
             else {
-                int param = func_param_at(f, at);
-                *words += param >= 0 && f->size[param] > 8;
                 for (; v < w->n_varying && w->varying[v].at < at && !r; v++)
                     r = push(&out.varying, &out.n_varying, &out.cap_varying, w->varying[v].at, w->varying[v].bytes);
                 if (!r)
@@ -146,7 +144,7 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
         *offset = s->at;
         while (op->args[*offset] == last->args[*offset])
             (*offset)++;
-        if (d->mode != MODE_REHEARSE || cut(w, op->func, op->args, last->args, &d->ex->found_varying))
+        if (d->mode != MODE_REHEARSE || cut(w, op->args, last->args))
             return ARGS_SURPRISE;
         return ARGS_VARIED;
     }
@@ -159,8 +157,7 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
 void args_may_differ(struct device *d, const struct rt_op *op)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
-    uint32_t words = 0;
-    if (last->args && cut(&d->ex->watch[d->ex->pos], op->func, op->args, last->args, &words))
+    if (last->args && cut(&d->ex->watch[d->ex->pos], op->args, last->args))
         log_once(SAY_DEBUG, "host memory is short: arguments that vary are not remembered");
 }
 

@@ -313,7 +313,7 @@ int exec_load_plan(struct device *d, const char *path, bool own)
         return -ENOMEM;
     d->ex->have_plan = true;
     d->ex->proved = false;
-    d->ex->unproved_rounds = d->ex->rehearsals = 0;
+    d->ex->unproved_rounds = 0;
     return 0;
 }
 

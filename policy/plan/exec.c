@@ -40,7 +40,7 @@ void exec_begin(struct device *d)
         }
     }
     d->ex->pos = d->ex->alloc_k = 0;
-    d->ex->rebuilt_now = d->ex->compared_now = d->ex->found_varying = 0;
+    d->ex->rebuilt_now = d->ex->compared_now = 0;
     d->ex->ended = d->ex->tried = false;
     d->ex->swaps_before = d->st.swaps_in + d->st.swaps_out;
     d->ex->mem_calls_before = d->st.mem_calls;
@@ -75,7 +75,7 @@ static void replan_without_banned(struct device *d)
 }
 
 /* A plan that cannot be proved in so many iterations never will be: its values do not fit beside each other on the host. */
-enum { REHEARSALS_MAX = 4, REHEARSALS_FOR_WORDS = 1 };
+enum { REHEARSALS_MAX = 4 };
 
 enum exec_end exec_end_iteration(struct device *d)
 {
@@ -111,8 +111,7 @@ enum exec_end exec_end_iteration(struct device *d)
         ex->bans = 0;
         end = EXEC_END_BANNED;
     } else if (d->mode == MODE_REHEARSE && !lost && ex->compared_now == ex->rebuilt_now) {
-        /* words of structs that nobody fills vary a few at a time, and each costs a trial once the plan is in force */
-        ex->proved = !ex->found_varying || ++ex->rehearsals >= REHEARSALS_FOR_WORDS;
+        ex->proved = true;
         stats_steady_from_here(d);
     } else if (d->mode == MODE_REHEARSE && ++ex->unproved_rounds == REHEARSALS_MAX)
         end = EXEC_END_UNPROVABLE;
@@ -238,15 +237,6 @@ static bool other_word(struct reading *x, const struct rt_op *op, uint32_t offse
     return x->is != CORRESPONDS_NOT;
 }
 
-/* Bytes that have been the same until now are others: a flag, a count, or an entry of a struct that nobody fills. Only of the last
- * sort can a trial tell anything: a flag that changed nothing this time may change something the next. */
-static void other_bytes(struct device *d, struct reading *x, const struct rt_op *op, uint32_t offset)
-{
-    d->ex->proved = false; /* if it cannot be proved here, it may vary once that is rehearsed */
-    x->bytes = true;
-    other_word(x, op, offset, "another argument");
-}
-
 static bool is_address(struct device *d, uint64_t word)
 {
     unsigned what;
@@ -300,8 +290,11 @@ static struct reading match(struct device *d, struct rt_op *op)
     enum args_change change = args_compare(d, op, &byte);
     x.same = change == ARGS_SAME;
     if (change == ARGS_SURPRISE) {
-        other_bytes(d, &x, op, byte);
-        if (x.is == CORRESPONDS_NOT)
+        /* a flag, a count, or an entry of a struct that nobody fills: only of the last sort can a trial tell anything, since a flag
+         * that changed nothing this time may change something the next */
+        x.bytes = true;
+        d->ex->proved = false; /* if it cannot be proved here, it may vary once that is rehearsed */
+        if (!other_word(&x, op, byte, "another argument"))
             return x;
     }
     if (o->n_idle && change != ARGS_SURPRISE)

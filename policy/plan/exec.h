@@ -59,7 +59,6 @@ struct exec {
     uint32_t bans;
     uint32_t rebuilt_now, compared_now; /* in rehearsal: values that replays made, and those that were compared */
     uint32_t unproved_rounds;           /* rehearsals in which not all could be */
-    uint32_t found_varying, rehearsals; /* words of structs found to vary in this rehearsal; rehearsals of this plan */
     bool tried;                         /* a launch ran as a trial in this iteration */
     bool lacks_chunks;                  /* the static map does: steady iterations map memory */
     uint64_t swaps_before, mem_calls_before;
