@@ -34,15 +34,12 @@ static CUdeviceptr make(const struct one *d, uint32_t words)
 static void set_up(int i)
 {
     struct one *d = &dev[i];
-    CUmodule m;
-    char path[4096];
-    kernels_path(path, sizeof path);
     MUST(cuDevicePrimaryCtxRetain(&d->ctx, i));
     on(i);
-    MUST(cuModuleLoad(&m, path));
-    MUST(cuModuleGetFunction(&d->map, m, "map"));
-    MUST(cuModuleGetFunction(&d->join, m, "join"));
-    MUST(cuModuleGetFunction(&d->sum, m, "sum"));
+    CUmodule m = load_kernels();
+    d->map = kernel(m, "map");
+    d->join = kernel(m, "join");
+    d->sum = kernel(m, "sum");
     MUST(cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING));
     for (int l = 0; l < LAYERS; l++) {
         d->weight[l] = make(d, WORDS);

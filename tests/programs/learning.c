@@ -217,22 +217,12 @@ static uint64_t train(int iter)
     return h;
 }
 
-static CUfunction kernel(CUmodule m, const char *name)
-{
-    CUfunction f;
-    MUST(cuModuleGetFunction(&f, m, name));
-    return f;
-}
-
 int main(int argc, char **argv)
 {
     what = argc > 1 ? argv[1] : "stale";
     int iterations = argc > 2 ? atoi(argv[2]) : 20;
     primary_context();
-    char path[4096];
-    kernels_path(path, sizeof path);
-    CUmodule m;
-    MUST(cuModuleLoad(&m, path));
+    CUmodule m = load_kernels();
     f_map = kernel(m, "map");
     f_join = kernel(m, "join");
     f_bundle = kernel(m, "bundle");

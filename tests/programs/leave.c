@@ -13,12 +13,10 @@ static CUfunction map, join, sum;
 
 static void load(void)
 {
-    char path[4096];
-    kernels_path(path, sizeof path);
-    MUST(cuModuleLoad(&module, path));
-    MUST(cuModuleGetFunction(&map, module, "map"));
-    MUST(cuModuleGetFunction(&join, module, "join"));
-    MUST(cuModuleGetFunction(&sum, module, "sum"));
+    module = load_kernels();
+    map = kernel(module, "map");
+    join = kernel(module, "join");
+    sum = kernel(module, "sum");
 }
 
 static void run_map(CUdeviceptr out, CUdeviceptr in)

@@ -211,13 +211,10 @@ int main(int argc, char **argv)
         {"blocking_acts", blocking_acts},
         {"legacy_user", legacy_user},
     };
-    char path[4096];
-    CUmodule m;
     primary_context();
-    kernels_path(path, sizeof path);
-    MUST(cuModuleLoad(&m, path));
-    MUST(cuModuleGetFunction(&f_map, m, "map"));
-    MUST(cuModuleGetFunction(&f_add, m, "add"));
+    CUmodule m = load_kernels();
+    f_map = kernel(m, "map");
+    f_add = kernel(m, "add");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
             cases[i].run();

@@ -38,6 +38,22 @@ static inline void kernels_path(char *path, size_t n)
     snprintf(slash ? slash + 1 : path, n - (size_t)(slash ? slash + 1 - path : 0), "kernels.so");
 }
 
+static inline CUmodule load_kernels(void)
+{
+    char path[4096];
+    CUmodule m;
+    kernels_path(path, sizeof path);
+    MUST(cuModuleLoad(&m, path));
+    return m;
+}
+
+static inline CUfunction kernel(CUmodule m, const char *name)
+{
+    CUfunction f;
+    MUST(cuModuleGetFunction(&f, m, name));
+    return f;
+}
+
 static inline CUcontext primary_context(void)
 {
     CUdevice dev;

@@ -539,11 +539,8 @@ int main(int argc, char **argv)
     printf("seed %llu features %x layers %d\n", (unsigned long long)seed, features, n_layers);
 
     context = primary_context();
-    char path[4096];
-    kernels_path(path, sizeof path);
-    CUmodule m;
-    MUST(cuModuleLoad(&m, path));
-#define X(name) MUST(cuModuleGetFunction(&f_##name, m, #name));
+    CUmodule m = load_kernels();
+#define X(name) f_##name = kernel(m, #name);
     KERNELS(X)
 #undef X
     if (with(F_PTDS))

@@ -77,13 +77,10 @@ int main(int argc, char **argv)
     what = argc > 1 ? argv[1] : "scalar";
     int iterations = argc > 2 ? atoi(argv[2]) : 40;
     primary_context();
-    char path[4096];
-    kernels_path(path, sizeof path);
-    CUmodule m;
-    MUST(cuModuleLoad(&m, path));
-    MUST(cuModuleGetFunction(&f_map, m, "map"));
-    MUST(cuModuleGetFunction(&f_join, m, "join"));
-    MUST(cuModuleGetFunction(&f_sum, m, "sum"));
+    CUmodule m = load_kernels();
+    f_map = kernel(m, "map");
+    f_join = kernel(m, "join");
+    f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     MUST(cuEventCreate(&there, CU_EVENT_DISABLE_TIMING));

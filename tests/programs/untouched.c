@@ -6,17 +6,15 @@ enum { WORDS = 1 << 20, ROUNDS = 20 };
 
 int main(void)
 {
-    char path[4096];
     CUmodule module;
     CUfunction map, sum;
     CUdeviceptr a, b, out8;
     uint32_t n = WORDS, k = 3, mask = 0xffffffffu;
     uint64_t v;
     primary_context();
-    kernels_path(path, sizeof path);
-    MUST(cuModuleLoad(&module, path));
-    MUST(cuModuleGetFunction(&map, module, "map"));
-    MUST(cuModuleGetFunction(&sum, module, "sum"));
+    module = load_kernels();
+    map = kernel(module, "map");
+    sum = kernel(module, "sum");
     MUST(cuMemAllocAsync(&a, 4ull * WORDS, NULL));
     MUST(cuMemAllocAsync(&out8, 8, NULL));
     MUST(cuMemsetD8Async(a, 1, 4ull * WORDS, NULL));

@@ -37,6 +37,15 @@ class Result:
         return [float(x) for x in re.findall(r"^iter \d+ time ([0-9.eE+-]+)", self.out, re.M)]
 
 
+def load(path):
+    """The JSON that a run left at path; {} where it left none."""
+    try:
+        with open(path) as f:
+            return json.load(f)
+    except (OSError, ValueError):
+        return {}
+
+
 def run(cmd, remat=None, env=None, timeout=300):
     """Runs cmd (a list; the first word names a workload or is a path) on the simulated GPU; `remat`: options of `remat run`."""
     if "/" not in cmd[0]:
@@ -52,13 +61,6 @@ def run(cmd, remat=None, env=None, timeout=300):
             cmd = [REMAT, "run", "--stats", sta] + [str(x) for x in remat] + ["--"] + cmd
         # a sanitizer makes everything some ten times slower: what is no hang here is none there
         p = subprocess.run(cmd, env=e, capture_output=True, text=True, timeout=timeout * (10 if RUNTIME else 1))
-
-        def load(path):
-            try:
-                with open(path) as f:
-                    return json.load(f)
-            except (OSError, ValueError):
-                return {}
         return Result(p.returncode, p.stdout, p.stderr, load(dev), load(sta))
 
 

@@ -25,14 +25,6 @@ def environment(tmp, **more):
     return e
 
 
-def load(path):
-    try:
-        with open(path) as f:
-            return json.load(f)
-    except (OSError, ValueError):
-        return {}
-
-
 def until(condition):
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -51,12 +43,12 @@ def ends_by_signal(c, tmp, how, number, code):
     with open(out, "w") as f:
         p = subprocess.Popen([harness.REMAT, "run", "--limit", "50M", "--policy", "plan", "--stats", sta, "--", LEAVE, how],
                              env=environment(tmp), stdout=f, stderr=subprocess.DEVNULL)
-    c.ok(until(lambda: "on\n" in open(out).read() and load(sta).get("iterations_enforced", 0) > 4), name + ": statistics while it runs")
-    seen = load(sta)
+    c.ok(until(lambda: "on\n" in open(out).read() and harness.load(sta).get("iterations_enforced", 0) > 4), name + ": statistics while it runs")
+    seen = harness.load(sta)
     p.send_signal(number)
     p.wait(PATIENCE)
     c.ok(p.returncode == code, name + ": exit", "%d, not %d" % (p.returncode, code))
-    s = load(sta)
+    s = harness.load(sta)
     for key in ("launches", "iterations", "iterations_enforced", "replays"):
         c.ok(s.get(key, 0) >= seen.get(key, 0) > 0, "%s: %s" % (name, key), "%s after %s" % (s, seen))
     c.ok(s.get("limit_bytes") == 50 << 20 and 0 < s.get("peak_physical_bytes", 0) <= 50 << 20, name + ": peak", str(s))
@@ -89,7 +81,7 @@ def kept_file(c, tmp):
     except OSError:
         pass
     out, err = p.communicate(timeout=PATIENCE)
-    c.ok(p.returncode == 0 and load(sta).get("launches"), "truncated and removed meanwhile", "%d %s" % (p.returncode, err))
+    c.ok(p.returncode == 0 and harness.load(sta).get("launches"), "truncated and removed meanwhile", "%d %s" % (p.returncode, err))
     fifo = os.path.join(tmp, "fifo")
     os.mkfifo(fifo)
     p = subprocess.Popen(run + [fifo, "--", LEAVE, "exit"], env=environment(tmp), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -100,12 +92,12 @@ def kept_file(c, tmp):
     link, target = os.path.join(tmp, "link.json"), os.path.join(tmp, "target.json")
     os.symlink(target, link)
     p = subprocess.run(run + [link, "--", LEAVE, "abort"], env=environment(tmp), capture_output=True, timeout=PATIENCE)
-    c.ok(os.path.islink(link) and load(target).get("limit_bytes"), "a symlink stays one", str(p))
+    c.ok(os.path.islink(link) and harness.load(target).get("limit_bytes"), "a symlink stays one", str(p))
     # two processes at once under one name, both killed
     one = os.path.join(tmp, "one.json")
     p = subprocess.run(run + [one, "--", "sh", "-c", "'%s' abort & '%s' abort & wait" % (LEAVE, LEAVE)], env=environment(tmp),
                        capture_output=True, text=True, timeout=PATIENCE)
-    c.ok(load(one).get("limit_bytes") and load(one + ".1").get("limit_bytes"), "two processes, two files", p.stderr[-300:])
+    c.ok(harness.load(one).get("limit_bytes") and harness.load(one + ".1").get("limit_bytes"), "two processes, two files", p.stderr[-300:])
 
 
 # ---- the planner ---------------------------------------------------------------------------------------------------------
@@ -138,7 +130,7 @@ def bandwidth_is_measured(c, tmp):
     for want in (1e9, 40e9):
         trace = os.path.join(tmp, "trace-%g.json" % want)
         r = harness.run(["mlp", "--iters", "8"], ["--limit", "60M", "--policy", "plan", "--trace-out", trace], {"SIMGPU_HOST_BW": "%g" % want}, PATIENCE)
-        got = load(trace).get("meta", {}).get("host_bytes_per_s", 0)
+        got = harness.load(trace).get("meta", {}).get("host_bytes_per_s", 0)
         c.ok(r.rc == 0 and 0.8 * want < got < 1.05 * want, "copies at %g bytes a second" % want, "%s %s" % (got, r.err[-300:]))
 
 

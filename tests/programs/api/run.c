@@ -34,12 +34,9 @@ struct run {
 
 void run_start(void)
 {
-    char path[4096];
-    CUmodule m;
     context = primary_context();
-    kernels_path(path, sizeof path);
-    MUST(cuModuleLoad(&m, path));
-#define X(name) MUST(cuModuleGetFunction(&f_##name, m, #name));
+    CUmodule m = load_kernels();
+#define X(name) f_##name = kernel(m, #name);
     KERNELS(X)
 #undef X
     CUmemPoolProps props;
