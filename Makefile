@@ -4,11 +4,26 @@
 # command line tool, every tests/test_*.c is one Check program, tests/test_*.sh and *.py are scripts
 # (exit 77: cannot run here). A folder with rules of its own keeps them in <folder>/<folder>.mk.
 #
-#   B    build directory            (default build)
+#   B    build directory            (default build; make refuses one in the environment that is an absolute path, see below)
 #   SAN  address | thread | fuzzer  (sanitizer; use with a B of its own)
 #   CC   gcc or clang
 
 B       ?= build
+B_FROM  := $(origin B)
+override B := $(patsubst %/,%,$(patsubst ./%,%,$(B)))
+# A build directory that is not the one that is asked for would leave `make build/remat` with nothing to do, and nobody would be told.
+ifneq ($(words $(B)),1)
+$(error B='$(B)' is no build directory: give one name without blanks, as in `make B=build`)
+endif
+ifneq ($(filter . .. preload tracer policy offline tests docs .ci .git $(abspath . .. preload tracer policy offline tests docs .ci .git),$(B)),)
+$(error B=$(B) holds more than what is built: give a directory of its own, as in `make B=build`)
+endif
+ifeq ($(B_FROM)$(filter /%,$(B)),environment$(B))
+$(error B=$(B) comes from the environment, where it is meant for scripts: `unset B`, or say `make B=$(B)`)
+endif
+ifneq ($(filter-out $(B)/%,$(foreach g,$(MAKECMDGOALS),$(if $(findstring /,$(g)),$(g:./%=%)))),)
+$(error $(firstword $(filter-out $(B)/%,$(foreach g,$(MAKECMDGOALS),$(if $(findstring /,$(g)),$(g:./%=%))))) is not in the build directory, which is $(B): ask for $(B)/..., or give another B)
+endif
 CC      ?= gcc
 OPT     ?= -O2
 WARN    := -Wall -Wextra -Werror
