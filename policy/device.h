@@ -6,7 +6,7 @@
  * Errors: 0 or a negative errno below the engine; functions whose name ends in _drv return the driver's code.
  *
  * Invariants, by file:
- *   mem.c    n_chunks * gran + foreign_bytes <= limit_bytes                      (physical bytes never pass the limit)
+ *   memory/  n_chunks * gran + foreign_bytes <= limit_bytes                      (physical bytes never pass the limit)
  *            and <= what the group's ledger counts as ours                       (share/share.h, in a group)
  *            a chunk has at most one owner; slot RESIDENT <=> it owns the chunks of all its pages
  *   swap.c   slot HOST <=> its content is in slot->host
@@ -177,7 +177,7 @@ bool device_borrow(struct device *d, uint64_t bytes);
 /* What a driver's result code is called. */
 const char *rt_code_name(struct device *d, int code);
 
-/* ---- memory (mem.c) --------------------------------------------------------------------------------------- */
+/* ---- memory (memory/: space.c, chunk.c, slot.c, arena.c) --------------------------------------------------- */
 
 int mem_init(struct device *d);
 /* The live slot that ptr points into (one past its end included), or NULL. A few instructions. */

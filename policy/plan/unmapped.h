@@ -1,6 +1,6 @@
 /* unmapped.h: `--rehearse unmapped`: until a plan is in force, what is evicted is unmapped as well, and every op is awaited.
  *
- * Otherwise an evicted tensor's address keeps an old mapping (memory/mem.c), and a kernel that reads it in a way which no argument
+ * Otherwise an evicted tensor's address keeps an old mapping (memory/slot.c), and a kernel that reads it in a way which no argument
  * shows gets another tensor's data. Here it faults, as the driver knows it: the context is lost. The kernel is named, and the program
  * gets the driver's own code from that launch on. Slow: for finding out, not for training.
  *

@@ -1,0 +1,141 @@
+/* Arenas: pages shared by what is small. */
+#include "policy/memory/mem_own.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+bool mem_is_small(struct device *d, uint64_t bytes) { return bytes < d->gran / 2; }
+
+uint64_t mem_arena_chunks(struct device *d) { return d->mem->n_arena_chunks; }
+
+static uint32_t arena_units(struct device *d) { return (uint32_t)(d->gran / UNIT_BYTES); }
+
+static int arena_map(struct device *d, struct arena *a)
+{
+    if (!d->n_free_chunks && mem_chunk_new(d) < 0)
+        swap_evict_for(d, 1);
+    if (!d->n_free_chunks)
+        return -ENOMEM;
+    int32_t c = d->free_head;
+    struct slot page = {.va = a->va, .n_pages = 1, .map = &(int32_t){-1}};
+    if (mem_map_page(d, &page, 0, c))
+        return -EIO;
+    chunk_list_take(d, c);
+    d->chunks[c].owner = CHUNK_ARENA;
+    a->chunk = c;
+    a->ready = d->chunks[c].ready;
+    d->chunks[c].ready = (struct fence){0};
+    d->mem->n_arena_chunks++;
+    return 0;
+}
+
+/* Another page for small allocations: one that was given back, or a new one. */
+static int arena_grow(struct device *d, uint32_t *which)
+{
+    uint32_t i = 0;
+    while (i < d->mem->n_arenas && d->mem->arenas[i].chunk >= 0)
+        i++;
+    if (i == d->mem->n_arenas) {
+        if (d->mem->n_arenas == MAX_ARENAS || d->next_page + 1 > d->n_va_pages)
+            return -ENOMEM;
+        struct arena *a = &d->mem->arenas[i];
+        a->unit_slot = calloc(arena_units(d), sizeof *a->unit_slot);
+        if (!a->unit_slot)
+            return -ENOMEM;
+        a->chunk = -1;
+        a->n_free = arena_units(d);
+        a->va = d->base + (d->next_page << d->shift);
+        d->page_slot[d->next_page++] = (d->mem->n_arenas++ + 1) | PAGE_ARENA;
+    }
+    *which = i;
+    return arena_map(d, &d->mem->arenas[i]);
+}
+
+void mem_arena_trim(struct device *d)
+{
+    for (uint32_t i = 0; i < d->mem->n_arenas; i++) {
+        struct arena *a = &d->mem->arenas[i];
+        if (a->chunk < 0 || a->n_free != arena_units(d))
+            continue;
+        if (fence_sync(d, &a->ready) || MEM_CALL(cuMemUnmap(a->va, d->gran)) != CUDA_SUCCESS)
+            continue;
+        d->chunks[a->chunk].ready = (struct fence){0};
+        chunk_list_add(d, a->chunk);
+        a->chunk = -1;
+        d->mem->n_arena_chunks--;
+    }
+}
+
+/* First fit. */
+static int arena_find(struct device *d, const struct arena *a, uint32_t n, uint32_t *first)
+{
+    if (a->chunk < 0 || a->n_free < n)
+        return 0;
+    uint32_t run = 0;
+    for (uint32_t u = 0; u < arena_units(d); u++) {
+        run = a->unit_slot[u] ? 0 : run + 1;
+        if (run == n) {
+            *first = u + 1 - n;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int arena_take(struct device *d, uint64_t bytes, struct slot **out)
+{
+    uint32_t n = (uint32_t)(bytes / UNIT_BYTES) + 1, first = 0, which = d->mem->n_arenas;
+    for (uint32_t k = 0; k < d->mem->n_arenas && which == d->mem->n_arenas; k++)
+        if (arena_find(d, &d->mem->arenas[(d->mem->arena_hint + k) % d->mem->n_arenas], n, &first))
+            which = (d->mem->arena_hint + k) % d->mem->n_arenas;
+    if (which == d->mem->n_arenas) {
+        int r = arena_grow(d, &which);
+        if (r)
+            return r;
+        first = 0;
+    }
+    struct slot *s;
+    if (d->mem->small_structs >= 0) {
+        s = &d->slots[d->mem->small_structs];
+        d->mem->small_structs = s->next_free;
+    } else if (!(s = slot_create(d, SLOT_SMALL)))
+        return -ENOMEM;
+    struct arena *a = &d->mem->arenas[which];
+    for (uint32_t u = first; u < first + n; u++)
+        a->unit_slot[u] = s->id + 1;
+    a->n_free -= n;
+    d->mem->arena_hint = which;
+    s->arena = which;
+    s->entry = first;
+    s->n_pages = n;
+    s->va = a->va + (uint64_t)first * UNIT_BYTES;
+    s->state = SLOT_RESIDENT;
+    s->ready = a->ready; /* whoever had the place before */
+    s->unseen = s->users = s->stale = (struct fence){0};
+    *out = s;
+    return 0;
+}
+
+void arena_give_back(struct device *d, struct slot *s)
+{
+    struct arena *a = &d->mem->arenas[s->arena];
+    for (uint32_t u = s->entry; u < s->entry + s->n_pages; u++)
+        a->unit_slot[u] = 0;
+    a->n_free += s->n_pages;
+    slot_fences(d, s, &a->ready);
+    s->next_free = d->mem->small_structs;
+    d->mem->small_structs = (int32_t)s->id;
+}
+
+CUdeviceptr mem_scratch(struct device *d, uint64_t bytes)
+{
+    struct slot *s;
+    if (!mem_is_small(d, bytes) || arena_take(d, bytes, &s))
+        return 0;
+    if (fence_sync(d, &s->ready)) {
+        arena_give_back(d, s);
+        return 0;
+    }
+    s->bytes = bytes; /* neither live nor in a free list: nobody finds it */
+    return s->va;
+}

@@ -1,0 +1,222 @@
+/* Physical memory: chunks of one granule each, made while the limit allows it, free or owned by a page of a slot; pages of our own. */
+#include "policy/memory/mem_own.h"
+#include "policy/share/share.h"
+
+#include <errno.h>
+#include <string.h>
+
+void chunk_list_add(struct device *d, int32_t c)
+{
+    struct chunk *k = &d->chunks[c];
+    k->owner = CHUNK_FREE;
+    k->next = -1;
+    k->prev = d->free_tail;
+    if (d->free_tail >= 0)
+        d->chunks[d->free_tail].next = c;
+    else
+        d->free_head = c;
+    d->free_tail = c;
+    d->n_free_chunks++;
+}
+
+void chunk_list_take(struct device *d, int32_t c)
+{
+    struct chunk *k = &d->chunks[c];
+    if (k->prev >= 0)
+        d->chunks[k->prev].next = k->next;
+    else
+        d->free_head = k->next;
+    if (k->next >= 0)
+        d->chunks[k->next].prev = k->prev;
+    else
+        d->free_tail = k->prev;
+    d->n_free_chunks--;
+}
+
+uint64_t mem_physical_bytes(struct device *d)
+{
+    return ((uint64_t)(d->n_chunks - d->n_gone) << d->shift) + d->foreign_bytes + d->own_bytes;
+}
+
+void mem_note_peak(struct device *d)
+{
+    uint64_t now = mem_physical_bytes(d);
+    if (now > d->st.peak_physical_bytes)
+        d->st.peak_physical_bytes = now;
+    if (d->live_bytes + d->foreign_bytes > d->st.native_peak_bytes)
+        d->st.native_peak_bytes = d->live_bytes + d->foreign_bytes;
+    if (d->status) {
+        status_store(&d->status->in_use_bytes, now);
+        status_store(&d->status->peak_bytes, d->st.peak_physical_bytes);
+    }
+}
+
+uint64_t mem_max_chunks(struct device *d)
+{
+    uint64_t others = d->foreign_bytes + d->own_bytes;
+    return d->plan_limit_bytes > others ? (d->plan_limit_bytes - others) >> d->shift : 0;
+}
+
+int32_t mem_chunk_new(struct device *d)
+{
+    if (mem_physical_bytes(d) + d->gran > d->limit_bytes)
+        return -1;
+    int32_t c = -1;
+    if (d->n_gone)
+        for (uint32_t i = 0; i < d->n_chunks && c < 0; i++)
+            if (d->chunks[i].owner == CHUNK_GONE)
+                c = (int32_t)i;
+    if (c < 0 && d->n_chunks == MAX_CHUNKS)
+        return -1;
+    CUmemAllocationProp prop;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = d->dev;
+    CUmemGenericAllocationHandle h;
+    if (share_cover(d, d->gran))
+        return -1;
+    if (MEM_CALL(cuMemCreate(&h, d->gran, &prop, 0)) != CUDA_SUCCESS) {
+        share_settle(d);
+        return -1;
+    }
+    if (c < 0)
+        c = (int32_t)d->n_chunks++;
+    else
+        d->n_gone--;
+    d->chunks[c].handle = h;
+    d->chunks[c].ready = (struct fence){0};
+    chunk_list_add(d, c);
+    mem_note_peak(d);
+    return c;
+}
+
+int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t c)
+{
+    if (s->map[page] == c)
+        return 0;
+    if (s->map[page] >= 0) {
+        int r = slot_unmap_page(d, s, page);
+        if (r)
+            return r;
+    }
+    CUdeviceptr va = s->va + ((uint64_t)page << d->shift);
+    CUresult r = MEM_CALL(cuMemMap(va, d->gran, 0, d->chunks[c].handle, 0));
+    if (r != CUDA_SUCCESS) {
+        log_say(SAY_DEBUG, "chunk %d cannot be mapped at page %u of slot %u: %s", c, page, s->id, rt_code_name(d, r));
+        return -EIO;
+    }
+    CUmemAccessDesc acc;
+    memset(&acc, 0, sizeof acc);
+    acc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    acc.location.id = d->dev;
+    acc.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    if (MEM_CALL(cuMemSetAccess(va, d->gran, &acc, 1)) != CUDA_SUCCESS) {
+        MEM_CALL(cuMemUnmap(va, d->gran));
+        return -EIO;
+    }
+    s->map[page] = c;
+    return 0;
+}
+
+/* A free chunk goes back to the driver. */
+static int chunk_release(struct device *d, int32_t c)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct slot *s = &d->slots[i];
+        if (s->kind != SLOT_LARGE)
+            continue;
+        for (uint32_t p = 0; p < s->n_pages; p++)
+            if (s->map[p] == c) {
+                int r = slot_unmap_page(d, s, p);
+                if (r)
+                    return r;
+            }
+    }
+    if (MEM_CALL(cuMemRelease(d->chunks[c].handle)) != CUDA_SUCCESS)
+        return -EIO;
+    chunk_list_take(d, c);
+    d->chunks[c].owner = CHUNK_GONE;
+    d->n_gone++;
+    share_settle(d);
+    return 0;
+}
+
+uint64_t mem_give(struct device *d, uint64_t bytes)
+{
+    uint64_t before = mem_physical_bytes(d), target = before > bytes ? before - bytes : 0;
+    d->mark++;
+    mem_arena_trim(d);
+    while (mem_physical_bytes(d) > target) {
+        if (!d->n_free_chunks)
+            swap_evict_for(d, 1);
+        if (!d->n_free_chunks || chunk_release(d, d->free_head))
+            break;
+    }
+    return before - mem_physical_bytes(d);
+}
+
+int mem_make_foreign_room(struct device *d, uint64_t bytes)
+{
+    if (bytes > d->limit_bytes)
+        return -ENOMEM;
+    while (mem_physical_bytes(d) + bytes > d->limit_bytes || share_cover(d, bytes)) {
+        if (!d->n_free_chunks)
+            swap_evict_for(d, 1);
+        if (!d->n_free_chunks && mem_physical_bytes(d) + bytes <= d->limit_bytes)
+            return share_wait(d, bytes);
+        if (!d->n_free_chunks)
+            return -ENOMEM;
+        int r = chunk_release(d, d->free_head);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+int mem_page_of_own(struct device *d, CUmemGenericAllocationHandle *out)
+{
+    CUmemAllocationProp prop;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = d->dev;
+    if (mem_physical_bytes(d) + d->gran > d->limit_bytes || share_cover(d, d->gran))
+        return -ENOMEM;
+    if (MEM_CALL(cuMemCreate(out, d->gran, &prop, 0)) != CUDA_SUCCESS) {
+        share_settle(d);
+        return -ENOMEM;
+    }
+    d->own_bytes += d->gran;
+    mem_note_peak(d);
+    return 0;
+}
+
+void mem_page_gone(struct device *d, CUmemGenericAllocationHandle h)
+{
+    MEM_CALL(cuMemRelease(h));
+    d->own_bytes -= d->gran;
+    share_settle(d);
+}
+
+int mem_page_map(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle h)
+{
+    CUmemAccessDesc acc;
+    memset(&acc, 0, sizeof acc);
+    acc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    acc.location.id = d->dev;
+    acc.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    uint64_t mapped = 0;
+    while (mapped < n && MEM_CALL(cuMemMap(va + (mapped << d->shift), d->gran, 0, h, 0)) == CUDA_SUCCESS)
+        mapped++;
+    if (mapped == n && MEM_CALL(cuMemSetAccess(va, n << d->shift, &acc, 1)) == CUDA_SUCCESS)
+        return 0;
+    mem_page_unmap(d, va, mapped);
+    return -ENOMEM;
+}
+
+void mem_page_unmap(struct device *d, CUdeviceptr va, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        MEM_CALL(cuMemUnmap(va + (i << d->shift), d->gran));
+}

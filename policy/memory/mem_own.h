@@ -1,0 +1,52 @@
+/* mem_own.h: what the files of device memory share: space.c, chunk.c, slot.c, arena.c, and no other. What the rest of the library asks
+ * of them is in device.h.
+ *
+ * One reservation is cut into slots, physical chunks are mapped under them, arenas hold what is small.
+ * A slot keeps the chunks that were last mapped at its pages even when it no longer owns them (a stale mapping), so
+ * that a slot which comes back and finds them free again needs no driver call. One chunk may be mapped at many
+ * addresses; only its owner's content counts, and the owner changes in stream order (chunk.ready). A stale
+ * mapping is removed only when its page needs another chunk or the chunk goes back to the driver, after the host has
+ * seen the end of everything that used the address (unmapping is not stream-ordered).
+ *
+ * Threads: under the engine's mutex. Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_POLICY_MEMORY_MEM_OWN_H
+#define REMAT_POLICY_MEMORY_MEM_OWN_H
+
+#include "policy/device.h"
+
+enum { MAX_SLOTS = 1 << 20, MAX_CHUNKS = 1 << 20, MAX_LIST_PAGES = 1 << 16, MAX_ARENAS = 1 << 16, UNIT_BYTES = 512 };
+
+/* One page shared by small allocations, in units of UNIT_BYTES; each has at least a byte of room past its end. */
+struct arena {
+    int32_t chunk;       /* -1: the page is empty and its chunk was given back */
+    uint32_t n_free;     /* units */
+    uint32_t *unit_slot; /* per unit: id + 1 of the slot that holds it, 0 free */
+    struct fence ready;  /* of what was freed in it */
+    CUdeviceptr va;
+};
+
+struct mem {
+    int32_t *free_slots; /* by number of pages: head of a list through next_free */
+    int32_t small_structs, foreign_free;
+    struct arena *arenas;
+    uint32_t n_arenas, n_arena_chunks, arena_hint;
+};
+
+/* chunk.c: the list of free chunks, oldest first. */
+void chunk_list_add(struct device *d, int32_t c);
+void chunk_list_take(struct device *d, int32_t c);
+
+/* slot.c */
+/* The struct alone, without an address; NULL when there are too many. */
+struct slot *slot_create(struct device *d, enum slot_kind kind);
+/* Takes the page's mapping away: the host waits for all that used the slot. */
+int slot_unmap_page(struct device *d, struct slot *s, uint32_t page);
+/* All that whoever gets the slot's memory next must come after. */
+void slot_fences(struct device *d, const struct slot *s, struct fence *into);
+
+/* arena.c: a SMALL slot, resident; not live yet. And its units are free again. */
+int arena_take(struct device *d, uint64_t bytes, struct slot **out);
+void arena_give_back(struct device *d, struct slot *s);
+
+#endif

@@ -1,0 +1,326 @@
+/* Slots: an address each, with the chunks that are mapped there; found by address, taken by size, backed and unbacked. */
+#include "policy/memory/mem_own.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct slot *slot_create(struct device *d, enum slot_kind kind)
+{
+    if (d->n_slots == MAX_SLOTS)
+        return NULL;
+    struct slot *s = &d->slots[d->n_slots];
+    s->id = d->n_slots++;
+    s->kind = (uint8_t)kind;
+    s->plan_buf = s->rec_buf = s->fixed_ord = s->next_free = -1;
+    return s;
+}
+
+static int slot_create_large(struct device *d, uint32_t n_pages, struct slot **out)
+{
+    if (d->next_page + n_pages + 1 > d->n_va_pages)
+        return -ENOMEM;
+    int32_t *map = malloc(n_pages * sizeof *map);
+    struct slot *s = map ? slot_create(d, SLOT_LARGE) : NULL;
+    if (!s) {
+        free(map);
+        return -ENOMEM;
+    }
+    s->map = map;
+    s->n_pages = n_pages;
+    s->va = d->base + (d->next_page << d->shift);
+    for (uint32_t p = 0; p < n_pages; p++)
+        map[p] = -1;
+    /* the gap after it is its own too: one past the end is still this slot */
+    for (uint32_t p = 0; p <= n_pages; p++)
+        d->page_slot[d->next_page + p] = s->id + 1;
+    d->next_page += n_pages + 1;
+    *out = s;
+    return 0;
+}
+
+struct slot *mem_slot_foreign(struct device *d, CUdeviceptr va, uint64_t bytes)
+{
+    struct slot *s;
+    if (d->mem->foreign_free >= 0) {
+        s = &d->slots[d->mem->foreign_free];
+        d->mem->foreign_free = s->next_free;
+    } else if (!(s = slot_create(d, SLOT_FOREIGN)))
+        return NULL;
+    s->va = va;
+    mem_slot_revive(d, s, bytes);
+    d->live_bytes -= bytes; /* counted as foreign_bytes */
+    s->state = SLOT_RESIDENT;
+    s->written = true;
+    s->ready = s->unseen = s->users = s->stale = (struct fence){0};
+    return s;
+}
+
+void mem_slot_foreign_gone(struct device *d, struct slot *s)
+{
+    s->live = false;
+    s->next_free = d->mem->foreign_free;
+    d->mem->foreign_free = (int32_t)s->id;
+}
+
+/* Whoever used the slot's address is done, as far as the host can see. */
+static int slot_quiesce(struct device *d, struct slot *s)
+{
+    struct fence all = s->stale;
+    fence_merge(d, &all, &s->ready);
+    fence_merge(d, &all, &s->unseen);
+    fence_merge(d, &all, &s->users);
+    int r = fence_sync(d, &all);
+    if (!r)
+        s->stale = (struct fence){0};
+    return r;
+}
+
+int slot_unmap_page(struct device *d, struct slot *s, uint32_t page)
+{
+    int r = slot_quiesce(d, s);
+    if (r)
+        return r;
+    if (MEM_CALL(cuMemUnmap(s->va + ((uint64_t)page << d->shift), d->gran)) != CUDA_SUCCESS)
+        return -EIO;
+    s->map[page] = -1;
+    return 0;
+}
+
+/* All that whoever gets the slot's memory next must come after. */
+void slot_fences(struct device *d, const struct slot *s, struct fence *into)
+{
+    fence_merge(d, into, &s->ready);
+    fence_merge(d, into, &s->unseen);
+    fence_merge(d, into, &s->users);
+}
+
+static bool slot_all_cached(struct device *d, const struct slot *s)
+{
+    for (uint32_t p = 0; p < s->n_pages; p++)
+        if (s->map[p] < 0 || d->chunks[s->map[p]].owner != CHUNK_FREE)
+            return false;
+    return true;
+}
+
+/* Prefer a slot whose old chunks are all still free: it comes back without a driver call. */
+static int slot_take_large(struct device *d, uint32_t n_pages, struct slot **out)
+{
+    if (n_pages >= MAX_LIST_PAGES)
+        return slot_create_large(d, n_pages, out);
+    int32_t *best = NULL;
+    unsigned seen = 0;
+    for (int32_t *at = &d->mem->free_slots[n_pages]; *at >= 0 && seen < 16; at = &d->slots[*at].next_free, seen++) {
+        best = at;
+        if (slot_all_cached(d, &d->slots[*at]))
+            break;
+    }
+    if (!best)
+        return slot_create_large(d, n_pages, out);
+    struct slot *s = &d->slots[*best];
+    *best = s->next_free;
+    *out = s;
+    return 0;
+}
+
+void mem_slot_revive(struct device *d, struct slot *s, uint64_t bytes)
+{
+    s->bytes = bytes;
+    s->serial = ++d->serial;
+    s->birth_op = d->op_count;
+    s->live = true;
+    s->written = false;
+    s->kept = false;
+    s->watched = s->points = false;
+    s->pins = 0;
+    s->pool = NULL;
+    s->plan_buf = s->rec_buf = -1;
+    /* a fixed slot in memory: its new tenant comes after the one before */
+    fence_merge(d, &s->ready, &s->unseen);
+    fence_merge(d, &s->ready, &s->users);
+    s->unseen = s->users = (struct fence){0};
+    d->live_bytes += bytes;
+}
+
+static int slot_take(struct device *d, uint64_t bytes, struct slot **out)
+{
+    uint64_t pages = mem_pages(d, bytes);
+    if (pages > d->n_va_pages)
+        return -ENOMEM;
+    return mem_is_small(d, bytes) ? arena_take(d, bytes, out) : slot_take_large(d, (uint32_t)pages, out);
+}
+
+int mem_slot_new(struct device *d, uint64_t bytes, struct slot **out)
+{
+    int r = slot_take(d, bytes, out);
+    if (!r) {
+        if ((*out)->kind == SLOT_LARGE)
+            (*out)->state = SLOT_EMPTY;
+        (*out)->fixed_ord = -1;
+        mem_slot_revive(d, *out, bytes);
+        mem_note_peak(d);
+    }
+    return r;
+}
+
+int mem_slot_fixed(struct device *d, uint64_t bytes, int ord, struct slot **out)
+{
+    int r = slot_take(d, bytes, out);
+    if (!r) {
+        (*out)->fixed_ord = ord;
+        (*out)->live = false;
+        (*out)->bytes = bytes;
+        if ((*out)->kind == SLOT_LARGE)
+            (*out)->state = SLOT_EMPTY;
+    }
+    return r;
+}
+
+static void slot_list(struct device *d, struct slot *s)
+{
+    s->fixed_ord = -1;
+    if (s->kind == SLOT_SMALL)
+        arena_give_back(d, s);
+    else if (s->n_pages < MAX_LIST_PAGES) {
+        s->next_free = d->mem->free_slots[s->n_pages];
+        d->mem->free_slots[s->n_pages] = (int32_t)s->id;
+    }
+}
+
+void mem_slot_unfix(struct device *d, struct slot *s)
+{
+    if (s->fixed_ord < 0)
+        return;
+    if (s->live) {
+        s->fixed_ord = -1;
+        return;
+    }
+    mem_unback(d, s, SLOT_EMPTY);
+    slot_list(d, s);
+}
+
+void mem_slot_freed_on(struct device *d, struct slot *s, unsigned t)
+{
+    stream_issued(d, t);
+    s->users = (struct fence){0};
+    fence_add(d, &s->users, t);
+}
+
+void mem_slot_free(struct device *d, struct slot *s)
+{
+    if (s->live)
+        d->live_bytes -= s->bytes;
+    s->live = s->kept = false;
+    swap_discard(d, s);
+    mem_unback(d, s, SLOT_EMPTY);
+    s->plan_buf = -1;
+    if (s->fixed_ord < 0)
+        slot_list(d, s);
+}
+
+struct slot *mem_range_of(struct device *d, CUdeviceptr ptr)
+{
+    uint64_t off = ptr - d->base;
+    if (off >= d->reserve_bytes)
+        return NULL;
+    uint32_t id = d->page_slot[off >> d->shift];
+    if (!id)
+        return NULL;
+    if (id & PAGE_ARENA) {
+        const struct arena *a = &d->mem->arenas[(id & ~PAGE_ARENA) - 1];
+        uint32_t held = a->unit_slot[(off & (d->gran - 1)) / UNIT_BYTES];
+        return held ? &d->slots[held - 1] : NULL;
+    }
+    return &d->slots[id - 1];
+}
+
+struct slot *mem_lookup(struct device *d, CUdeviceptr ptr)
+{
+    struct slot *s = mem_range_of(d, ptr);
+    return s && s->live && ptr - s->va <= s->bytes ? s : NULL;
+}
+
+static bool chunk_is_of(struct device *d, int32_t c, const struct slot *s, uint32_t page)
+{
+    return c >= 0 && d->chunks[c].owner == (int32_t)s->id && d->chunks[c].page == page;
+}
+
+static void chunk_take_for(struct device *d, int32_t c, const struct slot *s, uint32_t page)
+{
+    chunk_list_take(d, c);
+    d->chunks[c].owner = (int32_t)s->id;
+    d->chunks[c].page = page;
+}
+
+bool mem_can_wait(struct device *d, const struct slot *s)
+{
+    uint64_t have = d->n_free_chunks, most = mem_max_chunks(d), made = d->n_chunks - d->n_gone;
+    have += most > made ? most - made : 0;
+    if (have >= s->n_pages || d->share || swap_room_bytes(d) < (uint64_t)s->n_pages << d->shift)
+        return false;
+    for (uint32_t i = 0; i < d->n_slots && have < s->n_pages; i++)
+        if (swap_may_go(d, &d->slots[i]))
+            have += d->slots[i].n_pages;
+    return have >= s->n_pages;
+}
+
+int mem_back(struct device *d, struct slot *s)
+{
+    if (s->state == SLOT_RESIDENT || s->kind != SLOT_LARGE)
+        return 0;
+    uint32_t n = s->n_pages;
+    while (d->n_free_chunks < n && mem_chunk_new(d) >= 0)
+        ;
+    if (d->n_free_chunks < n)
+        mem_arena_trim(d);
+    if (d->n_free_chunks < n)
+        swap_evict_for(d, n);
+    if (d->n_free_chunks < n)
+        return -ENOMEM;
+    uint32_t missing = 0;
+    for (uint32_t p = 0; p < n; p++) {
+        int32_t c = s->map[p];
+        if (c >= 0 && d->chunks[c].owner == CHUNK_FREE)
+            chunk_take_for(d, c, s, p);
+        else
+            missing++;
+    }
+    for (uint32_t p = 0; p < n && missing; p++) {
+        if (chunk_is_of(d, s->map[p], s, p))
+            continue;
+        int32_t c = d->free_head;
+        int r = mem_map_page(d, s, p, c);
+        if (r) {
+            for (uint32_t q = 0; q < n; q++) /* give back what was taken: nothing is lost */
+                if (chunk_is_of(d, s->map[q], s, q))
+                    chunk_list_add(d, s->map[q]);
+            return r;
+        }
+        chunk_take_for(d, c, s, p);
+        missing--;
+    }
+    for (uint32_t p = 0; p < n; p++)
+        fence_merge(d, &s->ready, &d->chunks[s->map[p]].ready);
+    s->state = SLOT_RESIDENT;
+    return 0;
+}
+
+void mem_unback(struct device *d, struct slot *s, enum slot_state state)
+{
+    if (s->kind != SLOT_LARGE)
+        return;
+    if (s->state == SLOT_RESIDENT) {
+        struct fence next = {0};
+        slot_fences(d, s, &next);
+        for (uint32_t p = 0; p < s->n_pages; p++) {
+            d->chunks[s->map[p]].ready = next;
+            chunk_list_add(d, s->map[p]);
+        }
+        fence_merge(d, &s->stale, &next);
+        s->ready = s->unseen = s->users = (struct fence){0};
+        if (d->cfg->rehearse_unmapped && d->mode != MODE_ENFORCE && s->live && state != SLOT_EMPTY)
+            for (uint32_t p = 0; p < s->n_pages && !slot_unmap_page(d, s, p); p++) /* see plan/unmapped.h */
+                ;
+    }
+    s->state = (uint8_t)state;
+}
