@@ -1,7 +1,7 @@
 /* device.h: the state of one device, passed to everything below the engine; there is no other state than this struct
  * and what belongs to the process (configuration, log, functions' layouts).
  *
- * Threads: a device is guarded by the engine's mutex (engine.c takes it at every entry). Nothing here is used outside
+ * Threads: a device is guarded by the engine's mutex (whoever answers a door takes it, engine_own.h). Nothing here is used outside
  * policy/.
  * Errors: 0 or a negative errno below the engine; functions whose name ends in _drv return the driver's code.
  *

@@ -1,4 +1,4 @@
-/* engine_own.h: the process, for the files that answer the doors: engine.c, answers.c, and no other.
+/* engine_own.h: the process, for the files that answer the doors: life.c, engine.c, allocations.c, reach.c, answers.c, and no other.
  *
  * Threads: everything under engine_lock(), but for engine_holder(). Errors: none.
  */
@@ -6,6 +6,8 @@
 #define REMAT_POLICY_ENGINE_OWN_H
 
 #include "policy/device.h"
+
+#include <pthread.h>
 
 /* Devices are set up by the first call that needs one, and stay. */
 enum { MAX_DEVICES = 64 };
@@ -22,10 +24,25 @@ struct process {
 };
 extern struct process process;
 
-void engine_lock(void);
-void engine_unlock(void);
+extern pthread_mutex_t engine_mutex;
+static inline void engine_lock(void) { pthread_mutex_lock(&engine_mutex); }
+static inline void engine_unlock(void) { pthread_mutex_unlock(&engine_mutex); }
+
+/* life.c: for the first call on a device. 0, or a negative errno: remat stands aside there. */
+int engine_set_up(struct device *d);
 /* The device of the calling thread's context, set up; NULL where remat stands aside. */
 struct device *engine_here(void);
+/* After that: the device could not be set up, and may give nothing because of that. */
+bool engine_barred_here(void);
+/* Before an op is built: the campaign's turn. It may release the mutex for a while. */
+void engine_turn(struct device *d);
+/* The op runs, whatever the mode. */
+struct rt_op;
+int engine_op_drv(struct device *d, struct rt_op *op);
+/* An address of ours that nobody holds now: the driver, which knows the reservation, would only say so when it is too late. */
+bool engine_nobodys(struct device *d, CUdeviceptr p);
+/* reach.c: everything that is live stays in memory from now on. */
+int engine_pin_all_drv(struct device *d);
 /* The device whose managed memory holds the address, or NULL. The reservations never move: no lock is needed. */
 struct device *engine_holder(CUdeviceptr ptr);
 /* query.c: 1 where it is answered here. */

@@ -1,0 +1,177 @@
+/* Memory that is reached otherwise than through the arguments of a launch: it stays where it is. And copies, which may carry
+ * addresses to the device. */
+#include "policy/campaign.h"
+#include "policy/engine_own.h"
+#include "policy/op/tensor_map.h"
+#include "policy/plan/exec.h"
+
+#include <string.h>
+
+/* Reached unseen from now on. Where it cannot be brought into memory the call at hand must fail: whoever follows the address
+ * would read another tensor's memory. */
+static int pin_drv(struct device *d, struct slot *s, const char *why)
+{
+    if (campaign_follows_plan(d))
+        campaign_leave(d, why);
+    if (d->ex->code)
+        return d->ex->code;
+    if (!ready_pin(d, s))
+        return CUDA_SUCCESS;
+    if (d->broken)
+        return d->broken;
+    log_say(SAY_ERROR, "out of memory: %llu MiB must stay in memory from now on (%s), and no room can be made; limit %llu MiB; raise --limit",
+            rt_mib(s->bytes), why, rt_mib(d->limit_bytes));
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+int engine_pin_all_drv(struct device *d)
+{
+    int r = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < d->n_slots && !r; i++)
+        if (d->slots[i].live && !d->slots[i].pins && d->slots[i].kind != SLOT_FOREIGN)
+            r = pin_drv(d, &d->slots[i], "work whose addresses cannot be seen");
+    return r;
+}
+
+static int pin_at_drv(CUdeviceptr ptr, const char *why)
+{
+    struct device *d = engine_holder(ptr);
+    struct slot *s = d ? mem_lookup(d, ptr) : NULL;
+    if (!s || s->pins)
+        return CUDA_SUCCESS;
+    log_say(SAY_DEBUG, "a buffer of %llu bytes stays in memory: %s", (unsigned long long)s->bytes, why);
+    return pin_drv(d, s, why);
+}
+
+static struct slot *slot_at(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? mem_lookup(d, p) : foreign_lookup(d, p); }
+
+/* A copy takes its address along: it stays in memory. A plan that was made for that goes on. */
+static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
+{
+    if (s->pins)
+        return CUDA_SUCCESS;
+    bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) || s->kind != SLOT_LARGE;
+    int r = !planned ? pin_drv(d, s, "an address in a copy") : ready_pin(d, s) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    if (!r)
+        log_say(SAY_DEBUG, "a buffer of %llu bytes is reached through %s: it stays in memory", (unsigned long long)s->bytes, why);
+    return r;
+}
+
+/* The first word at or after `i` that lies in the reservation; `words`: none does. Most words are told apart from addresses by their
+ * upper halves, eight at a time. */
+static size_t next_address(const struct device *d, const unsigned char *p, size_t i, size_t words)
+{
+    typedef uint32_t halves __attribute__((vector_size(16))); /* of two words: lower, upper, lower, upper */
+    uint32_t low = (uint32_t)(d->base >> 32), span = (uint32_t)((d->base + d->reserve_bytes - 1) >> 32) - low;
+    const halves from = {0, low, 0, low}, most = {0, span, 0, span}, upper = {0, ~0u, 0, ~0u};
+    for (; i + 8 <= words; i += 8) {
+        halves h[4];
+        memcpy(h, p + 8 * i, sizeof h);
+        halves hit = (halves)((h[0] - from <= most) | (h[1] - from <= most) | (h[2] - from <= most) | (h[3] - from <= most)) & upper;
+        if (hit[1] | hit[3])
+            break;
+    }
+    for (; i < words; i++) {
+        uint64_t word;
+        memcpy(&word, p + 8 * i, 8);
+        if (mem_in_reservation(d, word))
+            break;
+    }
+    return i;
+}
+
+/* Pointers may travel to the device in arrays: what they point at can be used by any later launch, unseen. Numbers may
+ * look like addresses (two 32-bit ones side by side): in a long copy one word in DENSE must, or it is none. */
+static int scan_for_pointers(struct device *d, const struct eng_copy *c)
+{
+    enum { SCAN_MAX_BYTES = 1 << 20, SHORT_WORDS = 64, DENSE = 8 };
+    if (c->kind != ENG_HTOD || c->bytes > SCAN_MAX_BYTES || !c->src_host)
+        return CUDA_SUCCESS;
+    const unsigned char *p = c->src_host;
+    size_t words = c->bytes / 8, hits = 0, starts = 0;
+    for (size_t at = 0; tensor_map_any() && at + TENSOR_MAP_BYTES <= c->bytes; at += 8) {
+        uint64_t shape;
+        CUdeviceptr to = tensor_map_at(p + at, &shape);
+        struct slot *s = to && mem_in_reservation(d, to) ? mem_lookup(d, to) : NULL, *list = s ? slot_at(d, c->dst_dev) : NULL;
+        int r = s ? pin_reached_drv(d, s, "a tensor map in memory") : CUDA_SUCCESS;
+        if (r)
+            return r;
+        if (list)
+            list->points = true;
+    }
+    for (size_t i = next_address(d, p, 0, words); i < words; i = next_address(d, p, i + 1, words)) {
+        uint64_t word;
+        memcpy(&word, p + 8 * i, 8);
+        const struct slot *s = mem_lookup(d, word);
+        hits += s != NULL;
+        starts += s && word == s->va;
+    }
+    if (!hits || (words > SHORT_WORDS && hits * DENSE < words && starts < 2))
+        return CUDA_SUCCESS;
+    struct slot *list = slot_at(d, c->dst_dev);
+    if (list)
+        list->points = true;
+    for (size_t i = next_address(d, p, 0, words); i < words; i = next_address(d, p, i + 1, words)) {
+        uint64_t word;
+        memcpy(&word, p + 8 * i, 8);
+        struct slot *s = mem_lookup(d, word);
+        int r = s ? pin_reached_drv(d, s, "a pointer array") : CUDA_SUCCESS;
+        if (r)
+            return r;
+    }
+    return CUDA_SUCCESS;
+}
+
+int eng_copy(const struct eng_copy *c)
+{
+    struct rt_op op;
+    engine_lock();
+    struct device *d = engine_here();
+    if (!d) {
+        int r = op_pass_copy_drv(process.drv, c);
+        engine_unlock();
+        return r;
+    }
+    engine_turn(d);
+    int r = scan_for_pointers(d, c);
+    if (r) {
+        engine_unlock();
+        return r;
+    }
+    op_from_copy(d, c, &op);
+    r = (c->kind != ENG_DTOH && engine_nobodys(d, c->dst_dev)) || (c->kind != ENG_HTOD && engine_nobodys(d, c->src_dev)) ? CUDA_ERROR_INVALID_VALUE
+            : op.n_operands                                                                               ? engine_op_drv(d, &op)
+                                                                                                          : op_issue_drv(d, &op);
+    stats_keep(&process.cfg, process.dev, process.n_dev);
+    engine_unlock();
+    return r;
+}
+
+bool eng_is_device_pointer(CUdeviceptr ptr)
+{
+    if (engine_holder(ptr))
+        return true;
+    unsigned type = 0;
+    return process.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ptr) == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
+}
+
+int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
+{
+    (void)bytes; /* the whole allocation, whatever part of it is meant */
+    engine_lock();
+    int r = pin_at_drv(ptr, why);
+    engine_unlock();
+    return r;
+}
+
+int eng_note_tensor_map(const CUtensorMap *map, CUdeviceptr ptr, const CUtensorMap *shape)
+{
+    unsigned what = 0;
+    engine_lock();
+    int r = CUDA_SUCCESS;
+    if (!shape || tensor_map_note(map, ptr, shape) ||
+        (process.drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)map) == CUDA_SUCCESS && what))
+        r = pin_at_drv(ptr, "a tensor map that may be read where nobody sees it");
+    engine_unlock();
+    return r;
+}
