@@ -10,13 +10,36 @@
 
 enum { TOP_ROWS = 15 };
 
+struct unit {
+    const char *name;
+    double size;
+};
+
 struct page {
     FILE *f;
     const struct graph *g;
     const struct page_line *line;
     int n;
     unsigned char *use; /* [n_bufs] enum walk_use */
+    struct unit memory, time; /* one for all figures of a kind, by the largest; page.js chooses alike */
 };
+
+static struct unit unit_for(double most, const struct unit *table)
+{
+    while (most < table->size && table[1].name)
+        table++;
+    return *table;
+}
+
+static const char *figure(double v, struct unit u, int digits, char *to, size_t room)
+{
+    v /= u.size;
+    snprintf(to, room, "%.*f %s", v >= 100 ? digits - 2 : v >= 10 ? digits - 1 : digits, v, u.name);
+    return to;
+}
+
+static const char *mem(const struct page *p, int64_t bytes, char *to, size_t room) { return figure((double)bytes, p->memory, 2, to, room); }
+static const char *ms(const struct page *p, double ns, char *to, size_t room) { return figure(ns, p->time, 3, to, room); }
 
 static void put_text(FILE *f, const char *s)
 {
@@ -74,11 +97,42 @@ static void put_run(void *ctx, const struct walk_event *e)
     fputc(']', s->p->f);
 }
 
+/* back[k], where step k evicts a buffer: which run (op or replay) makes it anew; -1: none, it is copied back or not needed again. */
+static int find_back(const struct page *p, const struct page_line *l, int32_t *back)
+{
+    const struct graph *g = p->g;
+    int32_t *maker = malloc(((size_t)g->n_bufs + 1) * sizeof *maker), runs = 0;
+    if (!maker)
+        return -ENOMEM;
+    for (int32_t b = 0; b < g->n_bufs; b++)
+        maker[b] = -1;
+    for (size_t k = 0; k < l->plan.n_steps; k++)
+        runs += l->plan.steps[k].kind == PLAN_OP || l->plan.steps[k].kind == PLAN_REPLAY;
+    for (size_t k = l->plan.n_steps; k-- > 0;) {
+        const struct plan_step *st = &l->plan.steps[k];
+        back[k] = -1;
+        if (st->kind == PLAN_DROP || st->kind == PLAN_RELEASE)
+            back[k] = maker[st->id];
+        else if (st->kind == PLAN_FETCH)
+            maker[st->id] = -1;
+        if (st->kind != PLAN_OP && st->kind != PLAN_REPLAY)
+            continue;
+        const struct graph_operand *o = graph_operands(g, st->id);
+        runs--;
+        for (int32_t i = 0; st->kind == PLAN_REPLAY && i < graph_n_operands(&g->ops[st->id]); i++)
+            if (o[i].out >= 0 && o[i].role != GRAPH_SIDE)
+                maker[o[i].buf] = runs;
+    }
+    free(maker);
+    return 0;
+}
+
 static int data_line(struct page *p, const struct page_line *l)
 {
     struct stack s = {.p = p, .l = l};
     double *from = calloc(l->plan.n_steps + 1, sizeof *from), *to = calloc(l->plan.n_steps + 1, sizeof *to);
-    int rc = from && to ? 0 : -ENOMEM, runs = 0, any = 0;
+    int32_t *back = calloc(l->plan.n_steps + 1, sizeof *back);
+    int rc = from && to && back ? find_back(p, l, back) : -ENOMEM, runs = 0, any = 0;
     fputs("{\"name\":", p->f);
     put_string(p->f, l->name);
     fprintf(p->f, ",\"limit\":%lld,\"peak\":%lld,\"ns\":%lld,\"run\":[", (long long)l->plan.limit_bytes, (long long)l->r.peak_bytes,
@@ -89,7 +143,8 @@ static int data_line(struct page *p, const struct page_line *l)
     for (size_t k = 0; !rc && k < l->plan.n_steps; k++) {
         const struct plan_step *st = &l->plan.steps[k];
         if (st->kind == PLAN_DROP || st->kind == PLAN_RELEASE)
-            fprintf(p->f, "%s[%d,%.0f,%d]", any++ ? "," : "", st->id, l->clock_ns[k], runs);
+            fprintf(p->f, "%s[%d,%.0f,%d,%lld,%d,%d]", any++ ? "," : "", st->id, l->clock_ns[k], runs, (long long)p->g->bufs[st->id].bytes,
+                    p->g->bufs[st->id].born, back[k]);
         runs += st->kind == PLAN_OP || st->kind == PLAN_REPLAY;
     }
     fputs("],\"copies\":[", p->f);
@@ -102,6 +157,7 @@ static int data_line(struct page *p, const struct page_line *l)
     fputs("]}", p->f);
     free(from);
     free(to);
+    free(back);
     return rc;
 }
 
@@ -156,16 +212,16 @@ static void head(struct page *p)
         fputs(" on ", p->f);
         put_text(p->f, g->device);
     }
-    fprintf(p->f, ": %d ops, %d buffers, %.3f ms.", g->n_ops, g->n_bufs, (double)g->total_ns / 1e6);
+    fprintf(p->f, ": %d ops, %d buffers, %s.", g->n_ops, g->n_bufs, ms(p, (double)g->total_ns, a, sizeof a));
     if (g->floor_op >= 0) {
-        fprintf(p->f, " No plan without copies goes below %s, what op %d (", cli_bytes(g->floor_bytes, a, sizeof a), g->floor_op);
+        fprintf(p->f, " No plan without copies goes below %s, what op %d (", mem(p, g->floor_bytes, a, sizeof a), g->floor_op);
         put_text(p->f, g->ops[g->floor_op].name);
         fputs(") needs.", p->f);
     }
     fputs("</p>\n<div class=\"cards\">\n", p->f);
-    card(p->f, cli_bytes(native->r.peak_bytes, a, sizeof a), "peak memory, as the program is");
+    card(p->f, mem(p, native->r.peak_bytes, a, sizeof a), "peak memory, as the program is");
     if (p->n > 1) {
-        snprintf(text, sizeof text, "%s (&minus;%.0f&nbsp;%%)", cli_bytes(best->r.peak_bytes, b, sizeof b),
+        snprintf(text, sizeof text, "%s (&minus;%.0f&nbsp;%%)", mem(p, best->r.peak_bytes, b, sizeof b),
                  native->r.peak_bytes ? 100.0 * (1 - (double)best->r.peak_bytes / (double)native->r.peak_bytes) : 0.0);
         card(p->f, text, "peak memory under the plan");
         snprintf(text, sizeof text, "%+.1f&nbsp;%%", 100 * best->r.overhead);
@@ -199,7 +255,7 @@ static void chart(struct page *p)
 
 static void schedules(struct page *p)
 {
-    char a[32], b[32];
+    char a[32], b[32], c[32];
     fputs("<h2>Schedules</h2>\n<div class=\"box scroll\"><table><tr><th>schedule</th><th>solver</th><th>limit</th><th>peak</th><th>time</th>"
           "<th>overhead</th><th>replays</th><th>copies</th></tr>\n", p->f);
     for (int k = 0; k < p->n; k++) {
@@ -213,9 +269,9 @@ static void schedules(struct page *p)
         }
         fputs("</td><td>", p->f);
         put_text(p->f, k ? l->plan.solver : "");
-        fprintf(p->f, "</td><td>%s</td><td>%s</td><td>%.3f ms</td><td>%.2f %%</td><td>%lld</td><td>%lld</td></tr>\n",
-                l->plan.limit_bytes > 0 ? cli_bytes(l->plan.limit_bytes, a, sizeof a) : "", cli_bytes(l->r.peak_bytes, b, sizeof b),
-                (double)l->r.ns / 1e6, 100 * l->r.overhead, (long long)l->r.replays, (long long)l->r.offloads);
+        fprintf(p->f, "</td><td>%s</td><td>%s</td><td>%s</td><td>%.2f %%</td><td>%lld</td><td>%lld</td></tr>\n",
+                l->plan.limit_bytes > 0 ? mem(p, l->plan.limit_bytes, a, sizeof a) : "", mem(p, l->r.peak_bytes, b, sizeof b),
+                ms(p, (double)l->r.ns, c, sizeof c), 100 * l->r.overhead, (long long)l->r.replays, (long long)l->r.offloads);
     }
     fputs("</table></div>\n", p->f);
 }
@@ -231,6 +287,14 @@ static int by_key(const void *pa, const void *pb)
     return a->key != b->key ? (a->key < b->key ? 1 : -1) : (a->id > b->id) - (a->id < b->id);
 }
 
+static int by_count_and_key(const void *pa, const void *pb)
+{
+    const struct ranked *a = pa, *b = pb;
+    return a->count != b->count ? b->count - a->count : by_key(pa, pb);
+}
+
+static int at_op(const struct graph *g, int32_t b, int32_t op) { return g->bufs[b].born <= op && (g->bufs[b].dies < 0 || g->bufs[b].dies > op); }
+
 static void put_site(struct page *p, int32_t op)
 {
     const int32_t s = op >= 0 ? p->g->ops[op].site : -1;
@@ -238,9 +302,11 @@ static void put_site(struct page *p, int32_t op)
     struct walk_frame frame;
     /* Python's lines first, each on its own: they are what people know; then the others in one */
     for (const char *s2 = site; walk_frame_next(&s2, &frame);)
-        if (frame.file[0]) {
-            fputs("<em>", p->f);
+        if (frame.file[0] && !walk_frame_is_glue(&frame)) {
+            fputs("<em title=\"", p->f);
             put_text(p->f, frame.file);
+            fputs("\">", p->f);
+            put_text(p->f, walk_frame_short(&frame));
             fprintf(p->f, ":%d ", frame.line);
             put_text(p->f, frame.name);
             fputs("</em>", p->f);
@@ -279,18 +345,23 @@ static int tensors(struct page *p)
     static const char *const var[] = {"param", "state", "input", "grad", "activation", "workspace"};
     const struct graph *g = p->g;
     struct ranked *row = calloc((size_t)g->n_bufs + 1, sizeof *row);
+    int32_t top = 0;
     char text[32];
     if (!row)
         return -ENOMEM;
+    for (int32_t o = 1; o < g->n_ops; o++)
+        if (g->live_bytes[o] > g->live_bytes[top])
+            top = o;
     for (int32_t b = 0; b < g->n_bufs; b++)
-        row[b] = (struct ranked){g->bufs[b].bytes, b, 0};
-    qsort(row, (size_t)g->n_bufs, sizeof *row, by_key);
-    fprintf(p->f, "<h2>Largest tensors</h2>\n<div class=\"box scroll\"><table><tr><th>buffer</th><th>bytes</th><th class=\"l\">kind</th>"
-            "<th class=\"l\">made by</th><th class=\"l\">lives</th>%s</tr>\n", p->n > 1 ? "<th class=\"l\">under the plan</th>" : "");
+        row[b] = (struct ranked){g->bufs[b].bytes, b, at_op(g, b, top)};
+    qsort(row, (size_t)g->n_bufs, sizeof *row, by_count_and_key);
+    fprintf(p->f, "<h2>Largest tensors</h2>\n<p class=\"sub\">Of those in memory at the peak of the program as it is (op %d) first.</p>\n"
+            "<div class=\"box scroll\"><table><tr><th>buffer</th><th>size</th><th class=\"l\">kind</th>"
+            "<th class=\"l\">made by</th><th class=\"l\">lives</th>%s</tr>\n", top, p->n > 1 ? "<th class=\"l\">under the plan</th>" : "");
     for (int i = 0; i < TOP_ROWS && i < g->n_bufs; i++) {
         const struct graph_buf *b = &g->bufs[row[i].id];
         fprintf(p->f, "<tr><td>%d</td><td>%s</td><td class=\"l\"><i style=\"background:var(--%s)\"></i>%s</td><td class=\"w\">", row[i].id,
-                cli_bytes(b->bytes, text, sizeof text), var[p->use[row[i].id]], walk_use_name(p->use[row[i].id]));
+                mem(p, b->bytes, text, sizeof text), var[p->use[row[i].id]], walk_use_name(p->use[row[i].id]));
         if (b->born >= 0) {
             fprintf(p->f, "<button class=\"link\" data-op=\"%d\">op %d</button> ", b->born, b->born);
             put_text(p->f, g->ops[b->born].name);
@@ -322,6 +393,7 @@ static int replays(struct page *p, int k)
     const struct page_line *l = &p->line[k];
     struct ranked *row = calloc((size_t)g->n_ops + 1, sizeof *row);
     int32_t n = 0;
+    char text[32];
     if (!row)
         return -ENOMEM;
     for (int32_t o = 0; o < g->n_ops; o++)
@@ -337,13 +409,13 @@ static int replays(struct page *p, int k)
     if (n) {
         fputs("<h2>Run again under ", p->f);
         put_text(p->f, l->name);
-        fputs("</h2>\n<div class=\"box scroll\"><table><tr><th>op</th><th>times</th><th>ms</th><th>of the iteration</th><th class=\"l\">launched by"
+        fputs("</h2>\n<div class=\"box scroll\"><table><tr><th class=\"l\">op</th><th>times</th><th>time</th><th>of the iteration</th><th class=\"l\">launched by"
               "</th><th>replay</th></tr>\n", p->f);
     }
     for (int32_t i = 0; i < n && i < TOP_ROWS; i++) {
         fprintf(p->f, "<tr><td><button class=\"link\" data-op=\"%d\">op %d</button> ", row[i].id, row[i].id);
         put_text(p->f, g->ops[row[i].id].name);
-        fprintf(p->f, "</td><td>%d</td><td>%.3f</td><td>%.2f %%</td><td class=\"w\">", row[i].count, (double)row[i].key / 1e6,
+        fprintf(p->f, "</td><td>%d</td><td>%s</td><td>%.2f %%</td><td class=\"w\">", row[i].count, ms(p, (double)row[i].key, text, sizeof text),
                 g->total_ns ? 100.0 * (double)row[i].key / (double)g->total_ns : 0.0);
         put_site(p, row[i].id);
         fprintf(p->f, "</td><td><button class=\"link\" data-replay=\"%d,%d\">show</button></td></tr>\n", k, row[i].id);
@@ -360,10 +432,20 @@ static int replays(struct page *p, int k)
 
 int page_write(FILE *f, const struct graph *g, const struct page_line *lines, int n)
 {
-    struct page p = {f, g, lines, n, walk_uses(g)};
+    static const struct unit sizes[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {0}};
+    static const struct unit times[] = {{"s", 1e9}, {"ms", 1e6}, {"&micro;s", 1e3}, {"ns", 1}, {0}};
+    struct page p = {f, g, lines, n, walk_uses(g), {0}, {0}};
+    int64_t most = 0;
+    double longest = 0;
     int rc = p.use ? 0 : -ENOMEM;
     if (rc)
         return rc;
+    for (int k = 0; k < n; k++) {
+        most = lines[k].r.peak_bytes > most ? lines[k].r.peak_bytes : most;
+        longest = (double)lines[k].r.ns > longest ? (double)lines[k].r.ns : longest;
+    }
+    p.memory = unit_for((double)most, sizes);
+    p.time = unit_for(longest, times);
     fputs("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,"
           "initial-scale=1\"><title>remat: ", f);
     put_text(f, g->model[0] ? file_part(g->model) : "one iteration");

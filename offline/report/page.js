@@ -13,8 +13,8 @@ const most = Math.max(...D.lines.map((l) => l.peak), 1), long = Math.max(...D.li
 const pick = (v, table) => table.find((u) => v >= u[1]) || table[table.length - 1];
 const [UNIT, SIZE] = pick(most, [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 1024], ['B', 1]]);
 const [TUNIT, TICK] = pick(long, [['s', 1e9], ['ms', 1e6], ['µs', 1e3], ['ns', 1]]);
-const mem = (b) => { const v = b / SIZE; return (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2)) + ' ' + UNIT; };
-const time = (ns) => { const v = ns / TICK; return (v >= 100 ? v.toFixed(1) : v.toFixed(3)) + ' ' + TUNIT; };
+const mem = (b) => { const v = b / SIZE; return v.toFixed(v >= 100 ? 0 : v >= 10 ? 1 : 2) + ' ' + UNIT; };
+const time = (ns) => { const v = ns / TICK; return v.toFixed(v >= 100 ? 1 : v >= 10 ? 2 : 3) + ' ' + TUNIT; };
 
 /* Steps that run: i-th runs from t[i] - dur to t[i]. */
 for (const l of D.lines) {
@@ -100,6 +100,14 @@ function draw() {
   read();
 }
 
+/* Frames of a call site as the tables have them: Python's first, without the lines between modules; paths by their end. */
+const PYTHON = /^(.*\.py):(\d+)\s*(.*)$/;
+const ending = (file) => { const k = file.indexOf('site-packages/'); return k < 0 ? file.split('/').slice(-2).join('/') : file.slice(k + 14); };
+function frames(site) {
+  const all = site.split(' < ').map((f) => PYTHON.exec(f) || f);
+  const lines = all.filter((f) => f.index === 0 && !(/torch\/nn\/modules\/module\.py$/.test(f[1]) && f[3].includes('_call_impl')));
+  return [...lines.map((f) => `${ending(f[1])}:${f[2]} ${f[3]}`), ...all.filter((f) => typeof f === 'string')];
+}
 const who = (op) => `op ${op} ${D.ops[op][0]}`;
 function read() {
   const l = line(), out = $('read');
@@ -118,9 +126,12 @@ function read() {
     if (again.length) top.append('; run again at ', ...again.slice(0, 4).flatMap((i, k) => [k ? ', ' : '', h('button', { class: 'link', onclick: () => go(i) }, time(l.start[i]))]));
     if (cur) top.append(`; ${native.name}: ${mem(native.run[native.first.get(op)][3])}`);
   }
+  const gone = l.drops.filter((e) => e[2] === at), out_ = h('div', {}, ...gone.slice(0, 4).flatMap((e, k) => [k ? '; ' : 'evicted before it: ', `buffer ${e[0]}, ${mem(e[3])}, `,
+    ...e[4] < 0 ? ['from before the iteration'] : ['made by ', h('button', { class: 'link', onclick: () => go(l.first.get(e[4])) }, `op ${e[4]}`)],
+    ...e[5] < 0 ? [] : [', rebuilt at ', h('button', { class: 'link', onclick: () => go(e[5]) }, time(l.start[e[5]]))]]), gone.length > 4 ? `; and ${gone.length - 4} more` : '');
   const kinds = h('div', { class: 'kinds' }, ...USES.map((n, k) => r[4 + k] ? h('span', {}, `${n} ${mem(r[4 + k])}`) : ''));
-  const site = D.ops[op][3] >= 0 ? h('div', { class: 'kinds' }, 'from ' + D.sites[D.ops[op][3]]) : '';
-  out.replaceChildren(top, kinds, site);
+  const site = D.ops[op][3] >= 0 ? h('div', { class: 'kinds' }, 'from ' + frames(D.sites[D.ops[op][3]]).join(' \u2039 ')) : '';
+  out.replaceChildren(top, kinds, out_, site);
 }
 function go(i) {
   const l = line();
@@ -159,6 +170,9 @@ function start() {
   document.querySelectorAll('[data-op]').forEach((b) => { b.onclick = () => { const i = line().first.get(+b.dataset.op); if (i !== undefined) { go(i); box.focus(); } }; });
   document.querySelectorAll('[data-replay]').forEach((b) => { b.onclick = () => { const [n, op] = b.dataset.replay.split(','); cur = +n; document.querySelectorAll('#pick input')[cur].checked = true; legend(); draw();
     const i = line().run.findIndex((r) => r[0] && r[1] === +op); if (i >= 0) go(i); box.focus(); }; });
+  /* where a table is too wide, each row becomes a list of its cells, which need their headings */
+  document.querySelectorAll('table').forEach((t) => { const names = [...t.querySelectorAll('th')].map((e) => e.textContent);
+    t.querySelectorAll('tr').forEach((r) => [...r.querySelectorAll('td')].forEach((e, k) => { e.dataset.h = names[k]; })); t.className = 'cells'; });
   legend(); draw(); keys.p();
   let width = box.clientWidth;
   new ResizeObserver(() => { if (box.clientWidth !== width) { width = box.clientWidth; requestAnimationFrame(draw); } }).observe(box);
@@ -172,6 +186,8 @@ function legend() {
   if (l.run.some((r) => r[0])) list.push(item('tick', 'background:var(--replay)', 'an op runs again'));
   if (l.drops.length) list.push(item('tick', 'background:var(--evict)', 'a tensor is evicted'));
   if (l.copies.length) list.push(item('tick', 'background:var(--copy)', 'copy to the host (upper), back (lower)'));
+  list.push(item('up', 'border-color:var(--accent)', 'the op told of below'));
+  if (l.run.some((r) => r[0])) list.push(item('up dots', 'border-color:var(--replay)', 'its original'));
   $('legend').replaceChildren(...list);
 }
 start();

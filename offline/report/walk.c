@@ -116,15 +116,56 @@ static int updates(const struct graph *g, int32_t op)
     return 0;
 }
 
+/* The outermost frame of C in a call site: the library's own function that the program called. Its length in *n. */
+static const char *entry(const struct graph *g, int32_t op, size_t *n)
+{
+    const int32_t s = g->ops[op].site;
+    const char *at = s >= 0 && s < g->n_sites ? g->sites[s] : "", *last = "";
+    for (*n = 0; *at;) {
+        const size_t len = strcspn(at, "<");
+        const int python = memmem(at, len, ".py:", 4) != NULL;
+        if (python)
+            break;
+        last = at;
+        *n = len;
+        at += len + (at[len] == '<') * 2;
+    }
+    while (*n && last[*n - 1] == ' ')
+        --*n;
+    return last;
+}
+
+/* Ops `from` to `to` come out of one call: they were launched at different places below the same function. Where all were launched at one
+ * place, that is a function called again and again. */
+static int one_call(const struct graph *g, int32_t from, int32_t to)
+{
+    size_t n, m;
+    const char *a = entry(g, from, &n);
+    int differ = 0;
+    for (int32_t op = from + 1; op <= to; op++) {
+        const char *b = entry(g, op, &m);
+        if (!n || m != n || memcmp(a, b, n))
+            return 0;
+        differ |= strcmp(g->sites[g->ops[op].site], g->sites[g->ops[from].site]) != 0;
+    }
+    return differ;
+}
+
 unsigned char *walk_uses(const struct graph *g)
 {
     unsigned char *use = calloc((size_t)g->n_bufs + 1, 1), *seen = calloc((size_t)g->n_bufs + 1, 1);
+    int32_t *last = calloc((size_t)g->n_bufs + 1, sizeof *last); /* op that touches it last */
+    if (!last) {
+        free(use);
+        use = NULL;
+    }
     for (int32_t op = 0; use && seen && op < g->n_ops; op++) {
         const struct graph_operand *o = graph_operands(g, op);
         const int update = updates(g, op);
         for (int32_t i = 0; i < graph_n_operands(&g->ops[op]); i++) {
             unsigned char *s = &seen[o[i].buf];
             const int changes = o[i].role == GRAPH_RMW || o[i].role == GRAPH_WRITE;
+            last[o[i].buf] = op;
             *s |= (unsigned char)((update ? 0 : SEEN_EARLY) | (changes ? SEEN_CHANGED : 0));
             if (o[i].role == GRAPH_READ && update)
                 *s |= SEEN_READ_BY_UPDATE;
@@ -141,10 +182,12 @@ unsigned char *walk_uses(const struct graph *g)
         case GRAPH_PARAM: use[b] = x->born < 0 && seen[b] & SEEN_CHANGED && !(seen[b] & SEEN_EARLY) ? USE_STATE : USE_PARAM; break;
         default:
             use[b] = x->born >= 0 && seen[b] & SEEN_READ_BY_UPDATE                        ? USE_GRAD
-                     : x->born >= 0 && !x->survives && !(seen[b] & SEEN_READ_ELSEWHERE) ? USE_WORKSPACE
+                     : x->born < 0 || x->survives                                        ? USE_ACTIVATION
+                     : !(seen[b] & SEEN_READ_ELSEWHERE) || one_call(g, x->born, last[b]) ? USE_WORKSPACE
                                                                                         : USE_ACTIVATION;
         }
     }
+    free(last);
     free(seen);
     return seen ? use : (free(use), NULL);
 }
@@ -170,4 +213,19 @@ int walk_frame_next(const char **site, struct walk_frame *out)
         snprintf(out->name, sizeof out->name, "%.255s", text);
     }
     return 1;
+}
+
+const char *walk_frame_short(const struct walk_frame *f)
+{
+    const char *at = strstr(f->file, "site-packages/"), *slash = strrchr(f->file, '/');
+    if (at)
+        return at + strlen("site-packages/");
+    while (slash && slash > f->file && slash[-1] != '/')
+        slash--;
+    return slash ? slash : f->file;
+}
+
+int walk_frame_is_glue(const struct walk_frame *f)
+{
+    return strstr(f->file, "torch/nn/modules/module.py") && strstr(f->name, "_call_impl");
 }

@@ -32,7 +32,8 @@ int walk_plan(const struct graph *g, const struct plan *p, const double *clock_n
 int walk_copies(const struct graph *g, const struct plan *p, const double *clock_ns, double *from_ns, double *to_ns);
 
 /* What a buffer is for, as far as the record shows it: the kind the trace gives, but among buffers of one iteration told to
- * be activations, those that the update of a parameter reads are gradients and those that no other op reads are workspaces;
+ * be activations, those that the update of a parameter reads are gradients, and those that no other op reads are workspaces, as are those that
+ * only a run of ops touches which one call of a library launched (split matrix products, reductions in two steps);
  * and of the persistent ones those that forward and backward never touch are optimizer state. */
 enum walk_use { USE_PARAM, USE_STATE, USE_INPUT, USE_GRAD, USE_ACTIVATION, USE_WORKSPACE, USE_N };
 const char *walk_use_name(int use);
@@ -46,5 +47,9 @@ struct walk_frame {
     int line;
 };
 int walk_frame_next(const char **site, struct walk_frame *out);
+/* The end of the file's path: what lies in site-packages from there on, else the folder and the file. */
+const char *walk_frame_short(const struct walk_frame *f);
+/* A line of PyTorch's own that stands between a module and its caller, in every stack, and tells nothing. */
+int walk_frame_is_glue(const struct walk_frame *f);
 
 #endif
