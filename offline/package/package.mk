@@ -104,7 +104,8 @@ pkg-deb:
 	@$(MAKE) --no-print-directory B=$(B) PREFIX=/usr DESTDIR=$(abspath $(PKG)/deb/root) PKG_ZSH=share/zsh/vendor-completions pkg-install >/dev/null
 	@bash offline/package/deb.sh $(PKG)/deb $(REMAT_VERSION) $(B)
 
-# packing takes minutes, and tools that only packagers have: a target of its own. Exit 77 of a test: cannot run here
+# packing takes minutes, and tools that only packagers have, others' viewers are downloaded: a target of its own. Exit 77 of a test:
+# cannot run here
 test-packages: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
-	@B=$(ABS_B) CC=$(CC) bash tests/run_tests.sh $(wildcard tests/packages/test_*.sh)
+	@B=$(ABS_B) CC=$(CC) bash tests/run_tests.sh $(wildcard tests/packages/test_*.sh tests/packages/test_*.py)
