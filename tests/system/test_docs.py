@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""The documentation is true: every block of sh runs, links lead somewhere, and the table of messages has each warning of the
-library's in the library's words, and no other. Argument `packages`: the blocks marked so (make wheel and the like) instead."""
+"""The documentation is true: every command in it is in a block that is run, links lead somewhere, and the table of messages has each
+warning of the library's in the library's words, and no other. Argument `packages` or `pytorch`: the blocks marked so instead (make wheel and
+the like; what needs PyTorch, from make test-pytorch)."""
 import glob
+import json
 import os
 import re
 import shutil
@@ -17,8 +19,11 @@ failed = []
 # What stands in the examples for things that are not here. `python train.py` is a small workload on the simulated GPU.
 SHIMS = {
     "python": 'case "$1" in train.py) exec "$B/workloads/mlp" --iters 16 --batch 2048 --layers 12 ;; *) exec python3 "$@" ;; esac',
+    # what torchrun documents of the environment of each worker
     "torchrun": 'n=1; while [ $# -gt 1 ]; do [ "$1" = --nproc-per-node ] && n=$2; shift; done\n'
-                'for r in $(seq 0 $((n - 1))); do RANK=$r python "$1" >"rank$r.out" & done; wait',
+                'export WORLD_SIZE=$n LOCAL_WORLD_SIZE=$n GROUP_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none\n'
+                'for r in $(seq 0 $((n - 1))); do RANK=$r LOCAL_RANK=$r ROLE_RANK=$r python "$1" >"rank$r.out" & done; wait',
+    "nsys": 'while [ "$1" != remat ]; do shift; done; exec "$@"',
     # what Slurm documents: TaskProlog's "export" lines are put into the environment of each task
     "srun": 'eval "$(./task-prolog | grep "^export ")"; for r in 0 1; do SLURM_PROCID=$r "$@" >"task$r.out" & done; wait',
     "make": 'exec "$REAL_MAKE" -s -C "$TOP" B="$B" "$@" >/dev/null',
@@ -42,10 +47,17 @@ def blocks(text, info):
     return [m.group(1) for m in re.finditer(r"^```%s\n(.*?)^```$" % re.escape(info), text, re.S | re.M)]
 
 
+def pytorch():
+    return os.path.join(B, "pytorch", "bin", "python")
+
+
 def sandbox(tmp):
     shims = os.path.join(tmp, "bin")
     os.makedirs(shims)
-    for name, body in SHIMS.items():
+    bodies = dict(SHIMS)
+    if sys.argv[1:] == ["pytorch"]:
+        bodies.update(python='exec "%s" "$@"' % pytorch(), make='[ "$*" = pytorch ]') # it was made before this is run
+    for name, body in bodies.items():
         path = os.path.join(shims, name)
         with open(path, "w") as f:
             f.write("#!/bin/sh\n%s\n" % body)
@@ -71,6 +83,8 @@ def run_blocks(info):
             open(os.path.join(work, "train.py"), "w").close()
             for f in glob.glob(os.path.join(TOP, "docs", "example", "*")):
                 shutil.copy(f, work)
+            os.symlink(B, os.path.join(work, "build"))
+            os.symlink(os.path.join(TOP, "tests"), os.path.join(work, "tests"))
             for block in found: # one page is one session
                 run = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", block], cwd=work, env=env, capture_output=True, text=True,
                                      stdin=subprocess.DEVNULL, timeout=280)
@@ -80,6 +94,82 @@ def run_blocks(info):
                 elif "Traceback" in run.stderr:
                     fail("%s: %s" % (os.path.relpath(page, TOP), run.stderr[-600:]))
     return ran
+
+
+# What a block may be: run here, or by another target, or read by the function named.
+INFOS = {"sh", "sh packages", "sh pytorch", "sh dmem", "conf", "yaml"}
+COMMAND = re.compile(r"\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:remat|make|python3?|pip|sudo|nsys|torchrun|srun|apt|apt-get|sqlite3|\./\S+|build/\S+) ")
+
+
+def check_all_is_run():
+    """No command stands where nothing runs it: in a block without a mark, or indented."""
+    for page in pages():
+        name, inside = os.path.relpath(page, TOP), None
+        for n, line in enumerate(open(page, encoding="utf-8"), 1):
+            fence = re.match(r"```(.*)$", line)
+            if fence and inside is None:
+                inside = fence.group(1).strip()
+                if inside not in INFOS:
+                    fail("%s:%d: a block of '%s': one of %s is run or read" % (name, n, inside, ", ".join(sorted(INFOS))))
+            elif fence:
+                inside = None
+            elif inside is None and line.startswith("    ") and COMMAND.match(line):
+                fail("%s:%d: a command that nothing runs: %s" % (name, n, line.strip()))
+
+
+def check_conf():
+    """Files of maxima in the docs, and in the man page, have no line that is no rule."""
+    texts = [b for page in pages() for b in blocks(open(page, encoding="utf-8").read(), "conf")]
+    with open(os.path.join(TOP, "docs", "remat.conf.5"), encoding="utf-8") as f:
+        texts += re.findall(r"^\.RS\n(#.*?)^\.RE$", f.read(), re.S | re.M)
+    if len(texts) < 2:
+        fail("only %d examples of remat.conf" % len(texts))
+    for text in texts:
+        with tempfile.TemporaryDirectory() as tmp:
+            path = os.path.join(tmp, "remat.conf")
+            with open(path, "w") as f:
+                f.write(text)
+            os.chmod(path, 0o644)
+            run = subprocess.run([os.path.join(B, "remat"), "doctor", "--json"], env=dict(sandbox(tmp), REMAT_CONF_ALSO=path), capture_output=True,
+                                 text=True)
+            bad = [x["finding"] for x in json.loads(run.stdout)["findings"] if x["about"] == "maxima" and path in x["finding"] and x["verdict"] == "bad"]
+            bad = [x for x in bad if os.getuid() == 0 or "others than root" not in x]
+            if bad or path not in run.stdout:
+                fail("remat.conf: %s in:\n%s" % (bad, text))
+
+
+def check_dmem():
+    """The kernel's limit, with files that stand for the kernel's: the program stays within what is left."""
+    ran = 0
+    for page in pages():
+        for text in blocks(open(page, encoding="utf-8").read(), "sh dmem"):
+            with tempfile.TemporaryDirectory() as tmp:
+                env, top = sandbox(tmp), os.path.join(tmp, "cgroup")
+                os.mkdir(top)
+                open(os.path.join(tmp, "train.py"), "w").close()
+                with open(os.path.join(top, "dmem.capacity"), "w") as f:
+                    f.write("nvidia/0000:01:00.0/vidmem 8589934592\n")
+                stats = os.path.join(tmp, "stats.json")
+                text = text.replace("/sys/fs/cgroup", top).replace("0000:3b:00.0", "0000:01:00.0").replace("remat run --", "remat run --stats %s --" % stats)
+                text = text.replace("12884901888", str(300 << 20)).replace("8589934592", str(100 << 20)) # the example's device is a larger one
+                run = subprocess.run(["bash", "-eu", "-c", text], cwd=tmp, env=dict(env, REMAT_CGROUP=os.path.join(top, "job")), capture_output=True,
+                                     text=True, timeout=280)
+                got = json.load(open(stats)) if os.path.exists(stats) else {}
+                if run.returncode or got.get("limit_bytes") != 100 << 20:
+                    fail("the kernel's limit: exit %d, %s: %s" % (run.returncode, got, run.stderr[-600:]))
+                ran += 1
+    if not ran:
+        fail("no example of the kernel's limit")
+
+
+def check_questions():
+    """The five questions of operators are answered by name, and each has the test of that name."""
+    with open(os.path.join(TOP, "docs", "sharing.md"), encoding="utf-8") as f:
+        asked = [re.sub(r"\W+", "_", q.lower()).strip("_") for q in re.findall(r"^\| \*\*(.*?\?)\*\* \|", f.read(), re.M)]
+    with open(os.path.join(HERE, "test_isolation.py"), encoding="utf-8") as f:
+        answered = re.search(r"for question in \((.*?)\):", f.read()).group(1).split(", ")
+    if len(asked) != 5 or asked != answered:
+        fail("docs/sharing.md asks %s, tests/system/test_isolation.py answers %s" % (asked, answered))
 
 
 def check_links():
@@ -163,10 +253,17 @@ def main():
     if os.environ.get("SAN"):
         print("the docs are tried in ordinary builds")
         return 77
+    if sys.argv[1:] == ["pytorch"] and not os.path.exists(pytorch()):
+        print("no PyTorch: make pytorch")
+        return 77
     info = "sh" if len(sys.argv) < 2 else "sh " + sys.argv[1]
     ran = run_blocks(info)
     if info == "sh":
+        check_all_is_run()
         check_links()
+        check_conf()
+        check_dmem()
+        check_questions()
         check_pods()
         check_messages()
         if ran < 15:

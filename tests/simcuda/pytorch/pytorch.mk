@@ -18,6 +18,7 @@ test-ops: pytorch
 	@REMAT_SIMGPU=1 $(B)/remat run --policy off -- $(B)/pytorch/bin/python tests/simcuda/ops/run.py
 test-pytorch: test-ops
 	@B=$(ABS_B) REMAT_TORCH_PYTHON=$(ABS_B)/pytorch/bin/python python3 tests/system/test_sweep_export.py
+	@B=$(ABS_B) python3 tests/system/test_docs.py pytorch
 	@B=$(ABS_B) python3 tests/simcuda/scripts/run.py
 	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py
 demo-pytorch: pytorch
