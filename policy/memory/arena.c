@@ -1,5 +1,6 @@
 /* Arenas: pages shared by what is small. */
 #include "policy/memory/mem_own.h"
+#include "policy/memory/runs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +11,21 @@ uint64_t mem_arena_chunks(struct device *d) { return d->mem->n_arena_chunks; }
 
 static uint32_t arena_units(struct device *d) { return (uint32_t)(d->gran / UNIT_BYTES); }
 
-static int arena_map(struct device *d, struct arena *a)
+/* What is known of a page's free units, for arena_take(): none where there is no memory behind it. */
+static void arena_changed(struct mem *m, uint32_t which)
 {
+    const struct arena *a = &m->arenas[which];
+    uint32_t i = MAX_ARENAS + which, most = a->chunk >= 0 ? runs_longest(a->runs) : 0;
+    while (i && m->longest[i] != most) {
+        m->longest[i] = most;
+        i /= 2;
+        most = m->longest[2 * i] > m->longest[2 * i + 1] ? m->longest[2 * i] : m->longest[2 * i + 1];
+    }
+}
+
+static int arena_map(struct device *d, uint32_t which)
+{
+    struct arena *a = &d->mem->arenas[which];
     if (!d->n_free_chunks && mem_chunk_new(d) < 0)
         swap_evict_for(d, 1);
     if (!d->n_free_chunks)
@@ -26,6 +40,7 @@ static int arena_map(struct device *d, struct arena *a)
     a->ready = d->chunks[c].ready;
     d->chunks[c].ready = (struct fence){0};
     d->mem->n_arena_chunks++;
+    arena_changed(d->mem, which);
     return 0;
 }
 
@@ -40,71 +55,63 @@ static int arena_grow(struct device *d, uint32_t *which)
             return -ENOMEM;
         struct arena *a = &d->mem->arenas[i];
         a->unit_slot = calloc(arena_units(d), sizeof *a->unit_slot);
-        if (!a->unit_slot)
+        a->runs = runs_new(arena_units(d));
+        if (!a->unit_slot || !a->runs) {
+            free(a->unit_slot);
+            free(a->runs);
             return -ENOMEM;
+        }
         a->chunk = -1;
-        a->n_free = arena_units(d);
         a->va = d->base + (d->next_page << d->shift);
         d->page_slot[d->next_page++] = (d->mem->n_arenas++ + 1) | PAGE_ARENA;
     }
     *which = i;
-    return arena_map(d, &d->mem->arenas[i]);
+    return arena_map(d, i);
 }
 
 void mem_arena_trim(struct device *d)
 {
     for (uint32_t i = 0; i < d->mem->n_arenas; i++) {
         struct arena *a = &d->mem->arenas[i];
-        if (a->chunk < 0 || a->n_free != arena_units(d))
+        if (a->chunk < 0 || runs_longest(a->runs) != arena_units(d))
             continue;
         if (fence_sync(d, &a->ready) || MEM_CALL(cuMemUnmap(a->va, d->gran)) != CUDA_SUCCESS)
             continue;
         d->chunks[a->chunk].ready = (struct fence){0};
         chunk_list_add(d, a->chunk);
         a->chunk = -1;
+        arena_changed(d->mem, i);
         d->mem->n_arena_chunks--;
     }
 }
 
-/* First fit. */
-static int arena_find(struct device *d, const struct arena *a, uint32_t n, uint32_t *first)
-{
-    if (a->chunk < 0 || a->n_free < n)
-        return 0;
-    uint32_t run = 0;
-    for (uint32_t u = 0; u < arena_units(d); u++) {
-        run = a->unit_slot[u] ? 0 : run + 1;
-        if (run == n) {
-            *first = u + 1 - n;
-            return 1;
-        }
-    }
-    return 0;
-}
-
+/* The first page of those where so many units lie side by side, and the first such place there: what is small stays together, so that
+ * pages become empty. */
 int arena_take(struct device *d, uint64_t bytes, struct slot **out)
 {
-    uint32_t n = (uint32_t)(bytes / UNIT_BYTES) + 1, first = 0, which = d->mem->n_arenas;
-    for (uint32_t k = 0; k < d->mem->n_arenas && which == d->mem->n_arenas; k++)
-        if (arena_find(d, &d->mem->arenas[(d->mem->arena_hint + k) % d->mem->n_arenas], n, &first))
-            which = (d->mem->arena_hint + k) % d->mem->n_arenas;
-    if (which == d->mem->n_arenas) {
+    struct mem *m = d->mem;
+    uint32_t n = (uint32_t)(bytes / UNIT_BYTES) + 1, which = 1;
+    if (m->longest[1] < n) {
         int r = arena_grow(d, &which);
         if (r)
             return r;
-        first = 0;
+    } else {
+        while (which < MAX_ARENAS)
+            which = m->longest[2 * which] >= n ? 2 * which : 2 * which + 1;
+        which -= MAX_ARENAS;
     }
     struct slot *s;
-    if (d->mem->small_structs >= 0) {
-        s = &d->slots[d->mem->small_structs];
-        d->mem->small_structs = s->next_free;
+    if (m->small_structs >= 0) {
+        s = &d->slots[m->small_structs];
+        m->small_structs = s->next_free;
     } else if (!(s = slot_create(d, SLOT_SMALL)))
         return -ENOMEM;
-    struct arena *a = &d->mem->arenas[which];
+    struct arena *a = &m->arenas[which];
+    uint32_t first = runs_find(a->runs, n);
     for (uint32_t u = first; u < first + n; u++)
         a->unit_slot[u] = s->id + 1;
-    a->n_free -= n;
-    d->mem->arena_hint = which;
+    runs_set(a->runs, first, n, false);
+    arena_changed(m, which);
     s->arena = which;
     s->entry = first;
     s->n_pages = n;
@@ -121,7 +128,8 @@ void arena_give_back(struct device *d, struct slot *s)
     struct arena *a = &d->mem->arenas[s->arena];
     for (uint32_t u = s->entry; u < s->entry + s->n_pages; u++)
         a->unit_slot[u] = 0;
-    a->n_free += s->n_pages;
+    runs_set(a->runs, s->entry, s->n_pages, true);
+    arena_changed(d->mem, s->arena);
     slot_fences(d, s, &a->ready);
     s->next_free = d->mem->small_structs;
     d->mem->small_structs = (int32_t)s->id;

@@ -20,7 +20,7 @@ enum { MAX_SLOTS = 1 << 20, MAX_CHUNKS = 1 << 20, MAX_LIST_PAGES = 1 << 16, MAX_
 /* One page shared by small allocations, in units of UNIT_BYTES; each has at least a byte of room past its end. */
 struct arena {
     int32_t chunk;       /* -1: the page is empty and its chunk was given back */
-    uint32_t n_free;     /* units */
+    struct runs *runs;   /* which units are free */
     uint32_t *unit_slot; /* per unit: id + 1 of the slot that holds it, 0 free */
     struct fence ready;  /* of what was freed in it */
     CUdeviceptr va;
@@ -30,7 +30,8 @@ struct mem {
     int32_t *free_slots; /* by number of pages: head of a list through next_free */
     int32_t small_structs, foreign_free;
     struct arena *arenas;
-    uint32_t n_arenas, n_arena_chunks, arena_hint;
+    uint32_t n_arenas, n_arena_chunks;
+    uint32_t *longest; /* run of free units in each arena, leaves of a tree at MAX_ARENAS + i; longest[i] = max of its children */
 };
 
 /* chunk.c: the list of free chunks, oldest first. */

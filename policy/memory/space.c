@@ -47,8 +47,9 @@ int mem_init(struct device *d)
     d->slots = table((size_t)MAX_SLOTS * sizeof *d->slots);
     d->chunks = table((size_t)MAX_CHUNKS * sizeof *d->chunks);
     d->mem->arenas = table((size_t)MAX_ARENAS * sizeof *d->mem->arenas);
+    d->mem->longest = table(2ull * MAX_ARENAS * sizeof *d->mem->longest);
     d->mem->free_slots = malloc(MAX_LIST_PAGES * sizeof *d->mem->free_slots);
-    if (!d->page_slot || !d->slots || !d->chunks || !d->mem->arenas || !d->mem->free_slots)
+    if (!d->page_slot || !d->slots || !d->chunks || !d->mem->arenas || !d->mem->longest || !d->mem->free_slots)
         return -ENOMEM;
     for (int i = 0; i < MAX_LIST_PAGES; i++)
         d->mem->free_slots[i] = -1;
