@@ -403,11 +403,9 @@ static bool is_managed(struct device *d, const struct slot *s)
 static bool reaches_elsewhere(struct device *d, const struct rt_op *op)
 {
     enum { LOWEST = 1 << 16 };
-    const struct func *f = op->func;
-    if (op->packed || !f->known)
-        return false;
-    for (uint32_t i = 0; i < f->n_params; i++)
-        for (uint32_t at = (f->offset[i] + 7) & ~7u; f->size[i] >= 8 && at + 8 <= f->offset[i] + f->size[i]; at += 8) {
+    for (uint32_t i = 0; i < op_pieces(op); i++) {
+        uint32_t to, from = op_piece(op, i, &to);
+        for (uint32_t at = (from + 7) & ~7u; at + 8 <= to; at += 8) {
             CUdeviceptr p;
             unsigned what = 0;
             memcpy(&p, op->args + at, sizeof p);
@@ -417,6 +415,7 @@ static bool reaches_elsewhere(struct device *d, const struct rt_op *op)
             if (d->drv->cuPointerGetAttribute(&what, ours ? CU_POINTER_ATTRIBUTE_IS_MANAGED : CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p) == CUDA_SUCCESS && what)
                 return true;
         }
+    }
     return false;
 }
 
@@ -683,7 +682,7 @@ static int undo(struct trial *t)
     return trial_settle(t->d, true);
 }
 
-static int again_drv(struct trial *t, struct probe_result *out, int *code)
+static int again_drv(struct trial *t, struct probe_result *out, bool repeats, int *code)
 {
     struct device *d = t->d;
     struct rt_op *op = t->op;
@@ -718,10 +717,15 @@ static int again_drv(struct trial *t, struct probe_result *out, int *code)
         if (!known)
             log_say(SAY_DEBUG, "%s: %u words are to be idle, %u were found to be", op->func->name, irregular, out->n_idle);
     }
+    if (known && repeats) {
+        known = !trial_again(t, NULL, POISON_FIRST) && trial_equal(t);
+        if (!known)
+            log_say(SAY_DEBUG, "%s does not repeat with these arguments", op->func->name);
+    }
     return known || undo(t) ? (known ? 0 : -EIO) : -EAGAIN;
 }
 
-int probe_again_drv(struct device *d, struct rt_op *op, uint32_t **idle, uint32_t *n_idle, int *code)
+int probe_again_drv(struct device *d, struct rt_op *op, bool repeats, uint32_t **idle, uint32_t *n_idle, int *code)
 {
     struct probe *p = d->probe;
     struct probe_result out = {.idle = p->idle};
@@ -733,7 +737,7 @@ int probe_again_drv(struct device *d, struct rt_op *op, uint32_t **idle, uint32_
     if (trial_settle(d, true) || trial_open(d, op, &t))
         return -EAGAIN;
     p->unbounded = true; /* one op */
-    int r = again_drv(&t, &out, code);
+    int r = again_drv(&t, &out, repeats, code);
     p->unbounded = false;
     trial_close(&t);
     words_end(d);

@@ -49,10 +49,10 @@ void probe_end(struct device *d);
  * its index in the iteration. Everything it touches is resident. */
 int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_result *out);
 /* A launch under a plan whose arguments are not the recorded ones: runs it for the program, and again with decoys in the words that
- * are not `regular`. operands[].mode: as recorded. 0: it changed nothing that it was not known to change, and these words are idle:
- * their offsets in (*idle)[*n_idle], and they are operands no more; *code is the driver's. -EAGAIN: not so; all that it touches is as
+ * are not `regular`. operands[].mode: as recorded. 0: it changed nothing that it was not known to change, with `repeats` the same again
+ * when it ran again, and these words are idle: their offsets in (*idle)[*n_idle], and they are operands no more; *code is the driver's. -EAGAIN: not so; all that it touches is as
  * it was before. */
-int probe_again_drv(struct device *d, struct rt_op *op, uint32_t **idle, uint32_t *n_idle, int *code);
+int probe_again_drv(struct device *d, struct rt_op *op, bool repeats, uint32_t **idle, uint32_t *n_idle, int *code);
 /* The bytes of the buffer that are defined by now, into out[65]: their number; -1: all of them. */
 int probe_defined(struct device *d, const struct slot *s, struct rec_range *out);
 /* At the end: looks at all watched buffers once more; the index since which an unannounced write happened, or -1. */

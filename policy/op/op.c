@@ -64,6 +64,7 @@ static int read_arguments(const struct eng_kernel *k, struct rt_op *op)
             memset(arg_block + n, 0, fn->arg_bytes - n);
         op->arg_bytes = (uint32_t)n;
         op->packed = true;
+        op->sig = mix(op->sig, n);
         return 0;
     }
     if (!fn->known)

@@ -69,6 +69,16 @@ int func_param_at(const struct func *f, uint32_t offset);
 void func_note_kernel(CUkernel k);
 void func_forget_all(void); /* handles may be reused from now on */
 
+/* A launch's arguments in pieces, none of whose words reaches into the next: its parameters, or all of them where the layout is
+ * unknown. op_piece() gives where piece i begins, and in *to where it ends. */
+static inline uint32_t op_pieces(const struct rt_op *op) { return op->func->known ? op->func->n_params : 1; }
+static inline uint32_t op_piece(const struct rt_op *op, uint32_t i, uint32_t *to)
+{
+    uint32_t from = op->func->known ? op->func->offset[i] : 0, end = op->func->known ? from + op->func->size[i] : op->arg_bytes;
+    *to = end < op->arg_bytes ? end : op->arg_bytes;
+    return from;
+}
+
 /* Fills `op` from the program's call; arguments and operands lie in buffers of op.c's own, valid until the next build.
  * -ENOTSUP: the parameters cannot be read. */
 int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op);

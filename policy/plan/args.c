@@ -1,9 +1,13 @@
 /* Which bytes of a launch's arguments must stay as they were for the recorded iteration to say what the launch does.
  *
  * Words that point into memory we know, and tensor maps of it, are operands: match() compares the buffers. Words that were proved idle may hold anything.
- * Everything else is compared byte by byte with the iteration before: seeds, step counts and learning rates are found to vary in
- * rehearsal, and may from then on; a byte that has been the same so far and is another one now may be a flag, or say how many entries
- * of a list are in use, and what the kernel does with it was never measured. The plan is left then, and rehearsed again.
+ * Everything else is compared byte by byte with the iteration before. A byte that is another one now may be a flag, or say how many entries
+ * of a list are in use: what the kernel does with it was never measured, in the rehearsal as little as later. So the launch runs as a
+ * trial (prove_drv in exec.c); where it does something else than it did, the plan is left.
+ *
+ * Seeds, step counts and learning rates change in every iteration, and a trial costs several runs. A word that has changed in
+ * FREE_AFTER iterations in a row, each time with a trial that found what was recorded, is taken for a number: from then on only every
+ * change whose count is a power of two is tried. One that stays the same for an iteration begins again: flags do.
  *
  * Hot path: a comparison of a few spans with memcmp; lists are made and cut at an iteration's first difference only. */
 #include "policy/op/tensor_map.h"
@@ -13,11 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FREE_AFTER = 8 };
+
 struct span {
     uint32_t at, bytes;
+    uint32_t row; /* of varying ones: iterations in a row in which it changed */
 };
 struct arg_watch { /* of one op */
-    struct span *constant, *varying; /* rising */
+    struct span *constant, *varying; /* constant: rising; varying: one word each, in the order in which they changed */
     uint32_t n_constant, n_varying, cap_constant, cap_varying;
 };
 
@@ -37,17 +44,31 @@ static int push(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at, uin
         *list = s;
         *cap = c;
     }
-    (*list)[(*n)++] = (struct span){at, bytes};
+    (*list)[(*n)++] = (struct span){.at = at, .bytes = bytes};
+    return 0;
+}
+
+/* A word that has changed once. Neighbours stay apart: each has its own count. */
+static int add_varying(struct arg_watch *w, uint32_t at, uint32_t bytes)
+{
+    if (w->n_varying == w->cap_varying) {
+        uint32_t c = w->cap_varying ? w->cap_varying * 2 : 4;
+        struct span *s = realloc(w->varying, c * sizeof *s);
+        if (!s)
+            return -ENOMEM;
+        w->varying = s;
+        w->cap_varying = c;
+    }
+    w->varying[w->n_varying++] = (struct span){.at = at, .bytes = bytes, .row = 1};
     return 0;
 }
 
 /* All bytes of all parameters but the words that are operands or idle. */
 static int watch_op(struct arg_watch *w, const struct record *r, const struct rec_op *o, const struct rt_op *op)
 {
-    const struct func *f = op->func;
     uint32_t k = o->first, end = o->first + o->n, i = o->idle, idle_end = o->idle + o->n_idle;
-    for (uint32_t p = 0; p < f->n_params; p++) {
-        uint32_t at = f->offset[p], to = f->offset[p] + f->size[p];
+    for (uint32_t p = 0; p < op_pieces(op); p++) {
+        uint32_t to, at = op_piece(op, p, &to);
         while (at < to) {
             while (k < end && r->operands[k].offset < at)
                 k++;
@@ -78,7 +99,7 @@ int args_index(struct device *d)
         return -ENOMEM;
     for (uint32_t i = 0; i < r->n_ops; i++) {
         const struct rt_op *op = &d->ex->caps[i];
-        if (r->ops[i].hold || op->kind != OP_KERNEL || op->packed || !op->func->known || !op->args)
+        if (r->ops[i].hold || op->kind != OP_KERNEL || !op->args)
             continue;
         if (watch_op(&d->ex->watch[i], r, &r->ops[i], op))
             return -ENOMEM;
@@ -96,11 +117,49 @@ void args_clear(struct device *d)
     d->ex->watch = NULL;
 }
 
-/* The bytes that differ may differ from now on: whole words of structs, whole small parameters. */
+static bool free_to_vary(const struct span *v)
+{
+    uint32_t nth = v->row + 1;
+    return v->row >= FREE_AFTER && (nth & (nth - 1));
+}
+
+static uint32_t first_difference(const struct span *s, const unsigned char *now, const unsigned char *then)
+{
+    uint32_t at = s->at;
+    while (now[at] == then[at])
+        at++;
+    return at;
+}
+
+enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t *offset)
+{
+    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    enum args_change change = ARGS_SAME;
+    if (op->kind != OP_KERNEL || !last->args)
+        return ARGS_SAME;
+    for (uint32_t i = 0; i < w->n_varying; i++) {
+        struct span *v = &w->varying[i];
+        if (!memcmp(op->args + v->at, last->args + v->at, v->bytes)) {
+            v->row = 0;
+            continue;
+        }
+        if (change != ARGS_SURPRISE)
+            change = free_to_vary(v) ? ARGS_VARIED : ARGS_SURPRISE;
+        *offset = first_difference(v, op->args, last->args);
+    }
+    for (uint32_t i = 0; i < w->n_constant; i++)
+        if (memcmp(op->args + w->constant[i].at, last->args + w->constant[i].at, w->constant[i].bytes)) {
+            *offset = first_difference(&w->constant[i], op->args, last->args);
+            return ARGS_SURPRISE;
+        }
+    return change;
+}
+
+/* Words of `w` that differ leave the constant ones: whole words of structs, whole small parameters. */
 static int cut(struct arg_watch *w, const unsigned char *now, const unsigned char *then)
 {
     struct arg_watch out = {0};
-    uint32_t v = 0;
     int r = 0;
     for (uint32_t i = 0; i < w->n_constant && !r; i++) {
         struct span s = w->constant[i];
@@ -110,54 +169,31 @@ static int cut(struct arg_watch *w, const unsigned char *now, const unsigned cha
                 next = s.at + s.bytes;
             if (!memcmp(now + at, then + at, next - at))
                 r = push(&out.constant, &out.n_constant, &out.cap_constant, at, next - at);
-            else {
-                for (; v < w->n_varying && w->varying[v].at < at && !r; v++)
-                    r = push(&out.varying, &out.n_varying, &out.cap_varying, w->varying[v].at, w->varying[v].bytes);
-                if (!r)
-                    r = push(&out.varying, &out.n_varying, &out.cap_varying, at, next - at);
-            }
+            else
+                r = add_varying(w, at, next - at);
         }
     }
-    for (; v < w->n_varying && !r; v++)
-        r = push(&out.varying, &out.n_varying, &out.cap_varying, w->varying[v].at, w->varying[v].bytes);
     if (r) {
         free(out.constant);
-        free(out.varying);
         return r;
     }
     free(w->constant);
-    free(w->varying);
-    *w = out;
+    w->constant = out.constant;
+    w->n_constant = out.n_constant;
+    w->cap_constant = out.cap_constant;
     return 0;
 }
 
-enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t *offset)
+void args_accept(struct device *d, const struct rt_op *op)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
     struct arg_watch *w = &d->ex->watch[d->ex->pos];
-    if (op->kind != OP_KERNEL || op->packed || !last->args || last->packed || last->func != op->func)
-        return ARGS_SAME;
-    for (uint32_t i = 0; i < w->n_constant; i++) {
-        const struct span *s = &w->constant[i];
-        if (!memcmp(op->args + s->at, last->args + s->at, s->bytes))
-            continue;
-        *offset = s->at;
-        while (op->args[*offset] == last->args[*offset])
-            (*offset)++;
-        if (d->mode != MODE_REHEARSE || cut(w, op->args, last->args))
-            return ARGS_SURPRISE;
-        return ARGS_VARIED;
-    }
+    if (op->kind != OP_KERNEL || !last->args)
+        return;
     for (uint32_t i = 0; i < w->n_varying; i++)
-        if (memcmp(op->args + w->varying[i].at, last->args + w->varying[i].at, w->varying[i].bytes))
-            return ARGS_VARIED;
-    return ARGS_SAME;
-}
-
-void args_may_differ(struct device *d, const struct rt_op *op)
-{
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
-    if (last->args && cut(&d->ex->watch[d->ex->pos], op->args, last->args))
+        if (memcmp(op->args + w->varying[i].at, last->args + w->varying[i].at, w->varying[i].bytes) && w->varying[i].row < UINT32_MAX - 1)
+            w->varying[i].row++;
+    if (cut(w, op->args, last->args))
         log_once(SAY_DEBUG, "host memory is short: arguments that vary are not remembered");
 }
 
@@ -195,5 +231,11 @@ int args_free_word(struct device *d, uint32_t offset)
     int r = record_more_idle(&d->ex->rec, d->ex->pos, offset);
     if (!r)
         r = without(&w->constant, &w->n_constant, &w->cap_constant, offset);
-    return r ? r : without(&w->varying, &w->n_varying, &w->cap_varying, offset);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < w->n_varying && !r; i++)
+        if (w->varying[i].at >= offset + 8 || w->varying[i].at + w->varying[i].bytes <= offset)
+            w->varying[kept++] = w->varying[i];
+    if (!r)
+        w->n_varying = kept;
+    return r;
 }

@@ -211,14 +211,13 @@ static void leave_idle_out(struct device *d, struct rt_op *op, const struct rec_
 /* How a launch corresponds to the recorded one. */
 enum corresponds {
     CORRESPONDS,
-    WANTS_PROOF, /* but for words and bytes of structs that nobody may have filled: it runs as a trial (probe_again_drv) */
+    WANTS_PROOF, /* but for bytes that are others now, or words of structs that nobody may have filled: it runs as a trial (probe_again_drv) */
     CORRESPONDS_NOT
 };
 
 struct reading { /* what match() found */
     enum corresponds is;
     const char *why;
-    bool bytes; /* bytes that are no pointers are others */
     bool same;  /* all bytes but for pointers and idle words are those of the iteration before */
 };
 
@@ -289,13 +288,10 @@ static struct reading match(struct device *d, struct rt_op *op)
     uint32_t byte = 0;
     enum args_change change = args_compare(d, op, &byte);
     x.same = change == ARGS_SAME;
-    if (change == ARGS_SURPRISE) {
-        /* a flag, a count, or an entry of a struct that nobody fills: only of the last sort can a trial tell anything, since a flag
-         * that changed nothing this time may change something the next */
-        x.bytes = true;
-        d->ex->proved = false; /* if it cannot be proved here, it may vary once that is rehearsed */
-        if (!other_word(&x, op, byte, "another argument"))
-            return x;
+    if (change == ARGS_SURPRISE) { /* a number, a flag, a count, an entry of a struct that nobody fills: a trial says whether the op does what it did */
+        x.is = WANTS_PROOF;
+        x.why = "another argument";
+        log_say(SAY_DEBUG, "%s: argument byte %u is another one", op->func->name, byte);
     }
     if (o->n_idle && change != ARGS_SURPRISE)
         leave_idle_out(d, op, o);
@@ -364,23 +360,19 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
 }
 
 /* Runs the launch as a trial: its effects must be the recorded ones, and the words that point elsewhere idle. Then these may hold
- * anything from now on, and the bytes that differ may differ. 0; -EAGAIN: it was not run, or what it did was undone. */
-static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o, bool bytes, int *code)
+ * anything from now on. 0; -EAGAIN: it was not run, or what it did was undone. */
+static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o, int *code)
 {
     uint32_t *idle, n_idle;
     if (!less_is_harmless(d, op, o)) {
         log_say(SAY_DEBUG, "%s: a recorded address is null now, or one that we do not see", op->func->name);
         return -EAGAIN;
     }
-    if (probe_again_drv(d, op, &idle, &n_idle, code))
+    if (probe_again_drv(d, op, !o->why_opaque, &idle, &n_idle, code))
         return -EAGAIN;
     for (uint32_t i = 0; i < n_idle; i++)
         if (!exec_word_is_idle(&d->ex->rec, o, idle[i]) && args_free_word(d, idle[i]))
             return 0; /* it is found again */
-    if (bytes) {
-        args_may_differ(d, op);
-        d->ex->proved = true; /* only a plan that was proved is surprised by bytes */
-    }
     d->ex->tried = true;
     stats_not_steady(d);
     log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle", op->func->name, n_idle);
@@ -470,9 +462,11 @@ int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
         why = exec_make_ready(d, op);
     }
     int r = CUDA_SUCCESS;
-    if (!why && x.is == WANTS_PROOF && prove_drv(d, op, o, x.bytes, &r))
+    if (!why && x.is == WANTS_PROOF && prove_drv(d, op, o, &r))
         why = x.why;
     take_back(d, &lent);
+    if (!why && !x.same)
+        args_accept(d, op);
     if (why || op_capture(&d->ex->caps[d->ex->pos], op)) {
         exec_diverge(d, why ? why : "host memory was short", op);
         *left = true;

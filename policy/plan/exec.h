@@ -116,14 +116,15 @@ void exec_resume(struct device *d);
 /* Runs op `op_index` again on stream t, with the arguments it had in this iteration. -ENODATA: an input is missing. */
 int exec_replay(struct device *d, uint32_t op_index, unsigned t);
 
-/* args.c: the launch at hand against the one of the iteration before, at the same place. VARIED: only in bytes that are known to
- * vary, or found to in rehearsal. SURPRISE: what the kernel does with these was never measured; *offset is the first that differs. */
+/* args.c: the launch at hand against the one of the iteration before, at the same place. VARIED: only in numbers that have changed in
+ * every iteration for long. SURPRISE: what the kernel does with these bytes was never measured; *offset: one that differs. */
 enum args_change { ARGS_SAME, ARGS_VARIED, ARGS_SURPRISE };
 int args_index(struct device *d);
 void args_clear(struct device *d);
 enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t *offset);
-/* For the op at d->ex->pos: bytes that differ from the iteration before may from now on; the word may hold anything. */
-void args_may_differ(struct device *d, const struct rt_op *op);
+/* The op at d->ex->pos did what was recorded, with the bytes that it has now; before it is captured. */
+void args_accept(struct device *d, const struct rt_op *op);
+/* The word may hold anything from now on. */
 int args_free_word(struct device *d, uint32_t offset);
 
 /* steady.c: a launch that is the same as an iteration ago, byte for byte. NO: nothing was done, it has to be looked at (exec_op_drv).
