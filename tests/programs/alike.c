@@ -1,4 +1,4 @@
-/* alike CASE [ITERATIONS]: a training loop whose iterations are alike but for one thing, which must not cost a plan its steadiness.
+/* alike CASE [ITERATIONS [WHEN]]: a training loop whose iterations are alike but for one thing, which must not cost a plan its steadiness.
  * Prints a checksum every iteration.
  *
  *   unused    a workspace around every op, of which no op is told
@@ -7,6 +7,9 @@
  *   batch     a large batch that is still held when the next one is made
  *   detour    an evaluation after iteration 12: what lives long is used in another order, and evicted
  *   inner     a loop of two ops, many times in every iteration
+ *   number    a number among the arguments, another one in every iteration
+ *   flag      a flag among the arguments, set in iteration WHEN alone: what is only read otherwise is written then
+ *   packed    the same flag, in arguments that are handed over as one buffer
  */
 #include "tests/programs/list_args.h"
 #include "tests/programs/program.h"
@@ -14,7 +17,8 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12 };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_functor, f_sum;
+static int flag_at = -1;
+static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_sum;
 static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter;
 static CUstream stream;
 static uint64_t rng = 1;
@@ -36,6 +40,23 @@ static CUdeviceptr make(uint32_t words)
 
 static void drop(CUdeviceptr p) { MUST(cuMemFreeAsync(p, stream)); }
 
+/* act[i + 1] from act[i]; with the flag, act[i - 1] changes too. */
+static void flagged(int i, int iter)
+{
+    uint32_t n = WORDS, flag = iter == flag_at;
+    if (is("flag")) {
+        LAUNCH(f_maybe, &act[i + 1], &act[i], &act[i - 1], &n, &flag);
+        return;
+    }
+    struct {
+        CUdeviceptr out, in, kept;
+        uint32_t n, flag;
+    } args = {act[i + 1], act[i], act[i - 1], n, flag};
+    size_t bytes = sizeof args;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &args, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+    MUST(cuLaunchKernel(f_maybe, 64, 1, 1, 128, 1, 1, 0, stream, NULL, extra));
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3 + (uint32_t)i, mask = ~0u;
@@ -52,8 +73,12 @@ static void layer(int i, int iter)
         if (iter >= CHANGES_AT && i >= 6)
             s.in[5] = act[(i + iter) % 3];
         LAUNCH(f_bundle, &s);
-    } else
+    } else if (flag_at >= 0 && i % 3 == 2)
+        flagged(i, iter);
+    else {
+        k += is("number") ? (uint32_t)iter * 64 : 0;
         LAUNCH(f_map, &act[i + 1], &act[i], &n, &k, &mask);
+    }
     if (space)
         drop(space);
 }
@@ -142,9 +167,12 @@ int main(int argc, char **argv)
 {
     what = argc > 1 ? argv[1] : "unused";
     int iterations = argc > 2 ? atoi(argv[2]) : 24;
+    if (argc > 3)
+        flag_at = atoi(argv[3]);
     primary_context();
     CUmodule m = load_kernels();
     f_map = kernel(m, "map");
+    f_maybe = kernel(m, "maybe");
     f_join = kernel(m, "join");
     f_bundle = kernel(m, "bundle");
     f_functor = kernel(m, "functor");

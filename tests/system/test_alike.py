@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Iterations that are alike but for one thing (tests/programs/alike.c) stay under their plan, make no memory call in the steady state, and
-give what they give without a limit."""
+give what they give without a limit. A flag that is set in one iteration, whichever it is, changes no result."""
 import os
 import sys
 
@@ -11,7 +11,8 @@ PROGRAM = os.path.join(harness.B, "programs", "alike")
 DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "REMAT_LOG": "debug"}
 LIMIT = 11200000
 # case, at least so many of 24 iterations enforced, the plan is left at most so often (the end of the program is once)
-CASES = [("unused", 16, 1), ("padding", 16, 1), ("dropped", 16, 1), ("batch", 16, 1), ("detour", 12, 2), ("inner", 12, 1)]
+CASES = [("unused", 16, 1), ("padding", 16, 1), ("dropped", 16, 1), ("batch", 16, 1), ("detour", 12, 2), ("inner", 12, 1), ("number", 16, 1)]
+FLAG_AT = range(2, 16)  # recording, rehearsal, and the iterations after them are among these
 
 
 def main():
@@ -34,6 +35,17 @@ def main():
         c.ok(s.get("divergences", 99) <= left, case + ": left", "%s\n%s" % (s.get("divergences"), r.err[-800:]))
         c.ok(s.get("driver_memory_calls_steady", 1) == 0, case + ": no memory call in a steady iteration", str(s))
         c.ok(s.get("swaps_steady", 1) == 0, case + ": no swap in a steady iteration", str(s))
+    for case in ("flag", "packed"):
+        if sys.argv[1:] and case not in sys.argv[1:]:
+            continue
+        for when in FLAG_AT:
+            program = [PROGRAM, case, "17", str(when)]
+            native = harness.run(program, env=DEVICE, timeout=300)
+            r = harness.run(program, remat=["--limit", LIMIT, "--policy", "plan"], env=DEVICE, timeout=600)
+            name = "%s set in iteration %d" % (case, when)
+            c.ok(native.rc == 0 and r.rc == 0, name + ": exit", "%s %s" % (r.rc, r.err[-500:]))
+            c.ok(r.out == native.out, name + ": output")
+            c.ok(r.stats.get("iterations_enforced", 0) >= 5, name + ": enforced", str(r.stats))
     return c.end()
 
 
