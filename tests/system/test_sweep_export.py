@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -147,6 +148,52 @@ def one_trace(trace):
             expect(run.returncode == 2 and len(run.stderr.strip().splitlines()) == 1, "%s: %s" % (bad, run.stderr))
 
 
+def documented(tmp):
+    """docs/report.md: the tables and columns it tells of are those of the file; each of its five queries answers what the trace says."""
+    page = open(os.path.join(HERE, "..", "..", "docs", "report.md"), encoding="utf-8").read()
+    trace, plan = TRACES[0], TRACES[0].replace("gpt.json", "gpt.plan.json")
+    out = os.path.join(tmp, "doc.db")
+    expect(remat("export", trace, plan, "--format", "sqlite", "-o", out).returncode == 0, "sqlite")
+    db = sqlite3.connect(out)
+    told = {t: re.findall(r"`(\w+)`", columns) for t, columns in re.findall(r"^\| `(\w+)` \| [^|]* \| (.*) \|$", page, re.M)}
+    there = {t: [r[1] for r in db.execute("PRAGMA table_info(%s)" % t)] for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    expect(told == there, "the schema of docs/report.md is %s, the file's %s" % (told, there))
+    queries = re.findall(r'^sqlite3 -header gpt.db "(.*?)"$', page, re.S | re.M)
+    expect(len(queries) == 5, "%d example queries" % len(queries))
+    kinds, again, held, phases, lines = (db.execute(q).fetchall() for q in queries)
+    with open(trace) as f:
+        tr = json.load(f)
+    with open(plan) as f:
+        steps = json.load(f)["steps"]
+    ops = tr["ops"]
+    peak = json.loads(remat("plan", trace, "--limit", "100%", "--solver", "none", "--json").stdout)["baseline_peak_bytes"]
+    expect(abs(sum(k[2] for k in kinds) * 2 ** 20 - peak) < 1 and kinds[0][0] == "activations", "the first query: %s of %d" % (kinds, peak))
+    ms, times = {}, {}
+    for s in steps:
+        if "replay" in s:
+            o = ops[s["replay"]]
+            ms[o["name"]] = ms.get(o["name"], 0) + o["ns"] / 1e6
+            times[o["name"]] = times.get(o["name"], 0) + 1
+    best = sorted(ms.values(), reverse=True)[:5]
+    expect([round(a[2], 6) for a in again] == [round(b, 6) for b in best] and all(times[a[0]] == a[1] for a in again), "the second: %s" % again)
+    gaps, before = [], {}
+    for o in ops:
+        for b in sorted(set(o["reads"] + o["writes"] + o["rmw"] + o["side"])):
+            if b in before:
+                gaps.append(tr["buffers"][b]["bytes"] * (o["id"] - before[b]))
+            before[b] = o["id"]
+    expect([a[1] * a[2] for a in held] == sorted(gaps, reverse=True)[:5], "the third: %s" % held)
+    want = {p: (len([o for o in ops if o["phase"] == p]), round(sum(o["ns"] for o in ops if o["phase"] == p) / 1e6, 6)) for p in {o["phase"] for o in ops}}
+    expect({p: (n, round(t, 6)) for p, n, t in phases} == want, "the fourth: %s" % phases)
+    made = {}
+    for b in tr["buffers"]:
+        if b["born"] >= 0:
+            site = tr["sites"][ops[b["born"]]["site"]] if "site" in ops[b["born"]] else None
+            made[site] = made.get(site, 0) + b["bytes"] / 2 ** 20
+    expect([round(x[1], 6) for x in lines] == [round(v, 6) for v in sorted(made.values(), reverse=True)[:5]], "the fifth: %s" % lines)
+    db.close()
+
+
 def main():
     if not os.path.exists(REMAT):
         print("no remat: skipped")
@@ -155,6 +202,7 @@ def main():
         drawn = os.path.join(tmp, "t.json")
         with open(drawn, "w") as f:
             json.dump(gen_graph.graph(random.Random(5), 40), f)
+        documented(tmp)
         for trace in [drawn] + [t for t in TRACES if os.path.exists(t)]:
             one_trace(trace)
     print("export: all well")
