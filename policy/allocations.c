@@ -14,10 +14,10 @@
 static void say_no_room(struct device *d, uint64_t bytes)
 {
     log_say(SAY_ERROR,
-            "out of memory: an allocation of %llu MiB does not fit: limit %llu MiB, %llu MiB held by the program, %llu MiB of "
-            "them cannot move; swapping may use %llu MiB of host memory (--host-swap); raise --limit",
-            rt_mib(bytes), rt_mib(d->limit_bytes), rt_mib(d->live_bytes + d->foreign_bytes),
-            rt_mib(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)), rt_mib(d->host_limit_bytes));
+            "out of memory: an allocation of %s does not fit: limit %s, %s held by the program, %s of "
+            "them cannot move; swapping may use %s of host memory (--host-swap); raise --limit",
+            rt_size(bytes).text, rt_size(d->limit_bytes).text, rt_size(d->live_bytes + d->foreign_bytes).text,
+            rt_size(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)).text, rt_size(d->host_limit_bytes).text);
     share_say_short(d);
 }
 

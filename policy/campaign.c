@@ -122,7 +122,7 @@ static void give(struct device *d, uint64_t bytes)
         given += mem_give(d, bytes - given);
     d->st.gave_back_bytes += given;
     d->campaign->gave_nothing_at = given ? 0 : d->op_count;
-    log_say(SAY_INFO, "%llu MiB given back to the group, of %llu MiB that are owed", rt_mib(given), rt_mib(bytes));
+    log_say(SAY_INFO, "%s given back to the group, of %s that are owed", rt_size(given).text, rt_size(bytes).text);
     share_owed(d, &blocked); /* whether some of it is left */
 }
 
@@ -153,9 +153,9 @@ static void put_in_force(struct device *d)
 {
     const struct plan *p = &d->ex->plan;
     d->campaign->tries = 0;
-    log_say(SAY_INFO, "plan installed: %zu steps, %.1f%% more device time expected, peak %llu MiB", p->n_steps,
+    log_say(SAY_INFO, "plan installed: %zu steps, %.1f%% more device time expected, peak %s", p->n_steps,
             p->baseline_ns ? 100.0 * (double)(p->planned_ns - p->baseline_ns) / (double)p->baseline_ns : 0.0,
-            rt_mib((uint64_t)p->peak_bytes));
+            rt_size((uint64_t)p->peak_bytes).text);
     go(d, MODE_FALLBACK);
 }
 
@@ -189,11 +189,11 @@ static void take_plan(struct device *d, const char *path)
     }
     uint64_t grown = mem_arena_chunks(d) - arenas, short_by = ((uint64_t)lacking + grown) << d->shift;
     if (lacking)
-        log_say(SAY_DEBUG, "plan of %llu MiB lacks %d chunks", rt_mib(c->budget_bytes), lacking);
+        log_say(SAY_DEBUG, "plan of %s lacks %d chunks", rt_size(c->budget_bytes).text, lacking);
     if (users && (uint64_t)d->ex->plan.peak_bytes > c->budget_bytes) {
-        log_say(SAY_WARN, "%s needs %llu MiB where %llu MiB can be planned with (limit %llu MiB): it is not used; raise --limit, or make "
-                "a plan for less; memory is held by swapping", path, rt_mib((uint64_t)d->ex->plan.peak_bytes), rt_mib(c->budget_bytes),
-                rt_mib(d->limit_bytes));
+        log_say(SAY_WARN, "%s needs %s where %s can be planned with (limit %s): it is not used; raise --limit, or make "
+                "a plan for less; memory is held by swapping", path, rt_size((uint64_t)d->ex->plan.peak_bytes).text, rt_size(c->budget_bytes).text,
+                rt_size(d->limit_bytes).text);
         no_plan(d);
         return;
     }

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
 
 /* ---- memory ----------------------------------------------------------------------------------------------- */
@@ -165,7 +166,17 @@ struct device {
 
 #define PAGE_ARENA 0x80000000u
 
-static inline unsigned long long rt_mib(uint64_t bytes) { return (unsigned long long)(bytes >> 20); }
+/* A size as messages have it: whole MiB, but KiB where that would hide something. `rt_size(bytes).text` lasts as long as the call it is in. */
+struct rt_said {
+    char text[24];
+};
+static inline struct rt_said rt_size(uint64_t bytes)
+{
+    struct rt_said s;
+    bool whole = bytes >= 16u << 20 || (bytes && !(bytes & 0xfffff));
+    snprintf(s.text, sizeof s.text, "%llu %s", (unsigned long long)(whole ? bytes >> 20 : (bytes + 1023) >> 10), whole ? "MiB" : "KiB");
+    return s;
+}
 
 /* A driver call of memory management on the device `d`, counted for driver_memory_calls_steady. */
 #define MEM_CALL(call) (d->st.mem_calls++, d->drv->call)

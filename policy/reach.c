@@ -19,8 +19,8 @@ static int pin_drv(struct device *d, struct slot *s, const char *why)
         return CUDA_SUCCESS;
     if (d->broken)
         return d->broken;
-    log_say(SAY_ERROR, "out of memory: %llu MiB must stay in memory from now on (%s), and no room can be made; limit %llu MiB; raise --limit",
-            rt_mib(s->bytes), why, rt_mib(d->limit_bytes));
+    log_say(SAY_ERROR, "out of memory: %s must stay in memory from now on (%s), and no room can be made; limit %s; raise --limit",
+            rt_size(s->bytes).text, why, rt_size(d->limit_bytes).text);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

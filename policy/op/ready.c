@@ -48,9 +48,9 @@ static void say_out_of_memory(struct device *d, const struct rt_op *op)
         if (!again)
             need += op->operands[i].slot->bytes;
     }
-    log_say(SAY_ERROR, "out of memory: %s needs %llu MiB at once; the limit is %llu MiB, of which %llu MiB cannot move; raise --limit",
-            op->kind == OP_KERNEL ? op->func->name : "a copy", rt_mib(need), rt_mib(d->limit_bytes),
-            rt_mib(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)));
+    log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; raise --limit",
+            op->kind == OP_KERNEL ? op->func->name : "a copy", rt_size(need).text, rt_size(d->limit_bytes).text,
+            rt_size(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)).text);
     share_say_short(d);
 }
 

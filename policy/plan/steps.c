@@ -23,8 +23,8 @@ static int set_aside_to_compare(struct device *d, int32_t b, struct slot *s, uns
         return verify_before(d, b, d->ex->res[b], s, t);
     int r = must_save(d, b, d->ex->res[b]) ? saved_put(d, b, d->ex->res[b], s) : 0;
     if (r)
-        log_once(SAY_WARN, "a value of %llu MiB could not be set aside for comparison (%s): it is not dropped, the plan waits; more host "
-                 "memory (--host-swap) helps", rt_mib(s->bytes), strerror(-r));
+        log_once(SAY_WARN, "a value of %s could not be set aside for comparison (%s): it is not dropped, the plan waits; more host "
+                 "memory (--host-swap) helps", rt_size(s->bytes).text, strerror(-r));
     return r;
 }
 

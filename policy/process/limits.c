@@ -177,11 +177,11 @@ void limits_decide(const struct drv *drv, const struct config *c, CUdevice dev, 
     lower_by_all(&l, device_bytes);
     uint64_t soft = lower_by_machine(&l, drv, dev);
     if (asked > l.bytes && l.bytes < device_bytes)
-        log_say(SAY_WARN, "a limit of %llu MiB was asked for: %llu MiB it is, %s", (unsigned long long)(asked >> 20),
-                (unsigned long long)(l.bytes >> 20), l.from);
+        log_say(SAY_WARN, "a limit of %s was asked for: %s it is, %s", rt_size(asked).text,
+                rt_size(l.bytes).text, l.from);
     out->ceiling_bytes = asked && asked < l.bytes ? asked : l.bytes;
     out->limit_bytes = !asked && soft && soft < out->ceiling_bytes ? soft : out->ceiling_bytes;
-    log_say(SAY_INFO, "device %d: limit %llu MiB%s%s", (int)dev, (unsigned long long)(out->limit_bytes >> 20),
+    log_say(SAY_INFO, "device %d: limit %s%s%s", (int)dev, rt_size(out->limit_bytes).text,
             out->limit_bytes < device_bytes && out->ceiling_bytes == l.bytes ? ", " : "",
             out->limit_bytes < device_bytes && out->ceiling_bytes == l.bytes ? l.from : "");
 }
@@ -195,8 +195,8 @@ bool device_borrow(struct device *d, uint64_t bytes)
     bytes = (bytes > step ? bytes : step) + d->gran;
     d->limit_bytes += bytes < room ? bytes : room;
     d->plan_limit_bytes = d->limit_bytes;
-    log_say(SAY_WARN, "the soft limit gives way: %llu MiB are used from now on, of %llu MiB at most", rt_mib(d->limit_bytes),
-            rt_mib(d->ceiling_bytes));
+    log_say(SAY_WARN, "the soft limit gives way: %s are used from now on, of %s at most", rt_size(d->limit_bytes).text,
+            rt_size(d->ceiling_bytes).text);
     if (d->status)
         status_store(&d->status->limit_bytes, d->limit_bytes);
     return true;

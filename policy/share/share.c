@@ -219,7 +219,7 @@ void share_say_short(struct device *d)
 {
     struct ledger *l = d->share ? d->share->l : NULL;
     if (l)
-        log_say(SAY_ERROR, "group %s: of its %llu MiB this process has %llu MiB, is entitled to %llu MiB, and could have %llu MiB more now; raise "
-                "--group-limit or --guarantee", d->cfg->group, rt_mib(ledger_limit(l)), rt_mib(ledger_reserved(l)), rt_mib(ledger_entitled(l)),
-                rt_mib(ledger_available(l)));
+        log_say(SAY_ERROR, "group %s: of its %s this process has %s, is entitled to %s, and could have %s more now; raise "
+                "--group-limit or --guarantee", d->cfg->group, rt_size(ledger_limit(l)).text, rt_size(ledger_reserved(l)).text, rt_size(ledger_entitled(l)).text,
+                rt_size(ledger_available(l)).text);
 }
