@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum how { HOW_DESCRIPTOR, HOW_BESIDE, HOW_COLLECT, HOW_AS_IT_IS };
-enum { NUMBERS = 9999, LINKS = 40 };
+enum { NUMBERS = 9999, LINKS = 40, LOCK_TRIES = 2000 };
 
 static int fault(char *err, size_t err_len, const char *name, int e)
 {
@@ -316,11 +316,11 @@ static int place_numbered(struct output *o, bool stays_open)
     int rc = -EEXIST;
     snprintf(folder, sizeof folder, "%.*s", n ? (int)n : 1, n ? o->path : ".");
     pthread_mutex_lock(&own.lock);
-    /* between looking and renaming nobody else may rename: on this machine the lock sees to that */
+    /* between looking and renaming nobody else may rename: on this machine the lock sees to that. Not waited for without end: somebody
+     * may lock the folder for reasons of his own (flock . remat run ...), or have been stopped while he had it. */
     const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir >= 0)
-        while (flock(dir, LOCK_EX) && errno == EINTR)
-            ;
+    for (int i = 0; dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) && i < LOCK_TRIES; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     for (int i = 0; rc == -EEXIST && i <= NUMBERS; i++) {
         const int len = i ? snprintf(to, sizeof to, "%s.%d", o->path, i) : snprintf(to, sizeof to, "%s", o->path);
         if ((size_t)len >= sizeof to)

@@ -69,6 +69,21 @@ def wanted(group, pid):
     return ledger(group, 2).get(pid, 0)
 
 
+def locks():
+    """Every lock of the kernel's on a file of ours: (pid of its taker, path)."""
+    files = {}
+    for folder, _, names in os.walk(tmp):
+        for path in [folder] + [os.path.join(folder, n) for n in names]:
+            try:
+                st = os.stat(path)
+                files["%02x:%02x:%d" % (os.major(st.st_dev), os.minor(st.st_dev), st.st_ino)] = path
+            except OSError:
+                pass
+    with open("/proc/locks") as f:
+        rows = [line.split() for line in f]
+    return [(int(r[-4]), files[r[-3]]) for r in rows if r[-3] in files]
+
+
 # ---- programs ------------------------------------------------------------------------------------------------------------
 
 class Job:
@@ -211,10 +226,14 @@ def storm(kills, pause, times):
         jobs[i].p.send_signal(signal.SIGKILL)
         time.sleep(rng.random() * pause / 2) # its parent does not look at once
         jobs[i].p.wait()
+        left = [path for pid, path in locks() if pid == jobs[i].p.pid]
+        c.ok(not left, "storm: no lock outlives a process", str(left))
         jobs[i] = start(i)
+    c.ok({j.p.pid for j in jobs} & {pid for pid, _ in locks()}, "storm: the locks of the living are seen", str(locks()))
     for i in range(4):
         whole += jobs[i].finish("storm, job %d at the end" % i)
     c.ok(whole >= 4, "storm: whole runs", str(whole))
+    c.ok(not locks(), "storm: no lock is left at the end", str(locks()))
     c.ok(device.peak() <= limit, "storm: the device's high-water mark", "%d, limit %d" % (device.peak(), limit))
     c.ok(device.peak() >= limit * 9 // 10, "storm: the budget was used", "%d, limit %d" % (device.peak(), limit))
     # nothing was lost: whoever comes now may have all of it

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/remat-ledger-XXXXXX";
@@ -176,6 +177,42 @@ START_TEST(the_dead_keep_nothing)
     waitpid(a, NULL, 0);
     kill(child, SIGKILL);
     member_kill(&b, true);
+}
+END_TEST
+
+/* Killed while it holds the file against others who join; a child that it forked lives on with all that it inherited. */
+START_TEST(killed_while_joining)
+{
+    struct member b = member_new("joining", 100, LEDGER_NO_GUARANTEE);
+    char path[128];
+    int ready[2];
+    snprintf(path, sizeof path, "%s/joining@01020300000000000000000000000000", dir);
+    ck_assert(!pipe(ready));
+    pid_t a = fork();
+    if (a == 0) {
+        struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd < 0 || fcntl(fd, F_SETLK, &l))
+            _exit(1);
+        pid_t child = fork();
+        if (child && write(ready[1], &child, sizeof child) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    pid_t child = 0;
+    ck_assert_int_eq(read(ready[0], &child, sizeof child), (int)sizeof child);
+    kill(a, SIGKILL);
+    siginfo_t info;
+    ck_assert_int_eq(waitid(P_PID, (id_t)a, &info, WEXITED | WNOWAIT), 0); /* not reaped */
+    time_t before = time(NULL);
+    struct member c = member_new("joining", 100, LEDGER_NO_GUARANTEE);
+    ck_assert_int_lt(time(NULL) - before, 5); /* it did not wait for the dead one's lock */
+    ck_assert_uint_eq(tell(&c, 'r', 100), 0);
+    waitpid(a, NULL, 0);
+    kill(child, SIGKILL);
+    member_kill(&b, true);
+    member_kill(&c, true);
 }
 END_TEST
 
@@ -437,6 +474,7 @@ int main(void)
     tcase_set_timeout(t, 300);
     tcase_add_test(t, one_budget);
     tcase_add_test(t, the_dead_keep_nothing);
+    tcase_add_test(t, killed_while_joining);
     tcase_add_test(t, without_descriptors_alive);
     tcase_add_test(t, guarantees);
     tcase_add_test(t, refusals);

@@ -20,6 +20,7 @@ test-pytorch: test-ops
 	@B=$(ABS_B) REMAT_TORCH_PYTHON=$(ABS_B)/pytorch/bin/python python3 tests/system/test_sweep_export.py
 	@B=$(ABS_B) python3 tests/system/test_docs.py pytorch
 	@B=$(ABS_B) python3 tests/simcuda/scripts/run.py
+	@B=$(ABS_B) python3 tests/simcuda/models/test_group.py
 	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py
 demo-pytorch: pytorch
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
