@@ -61,9 +61,9 @@ def samples(text):
     return seen
 
 
-def start(tmp, env, options, uid=None):
+def start(tmp, env, options, uid=None, size=("--batch", "64", "--layers", "4")):
     """A training run that goes on until it is killed."""
-    cmd = [h.REMAT, "run"] + options + ["--", os.path.join(h.B, "workloads", "mlp"), "--iters", "1000000", "--batch", "64", "--layers", "4"]
+    cmd = [h.REMAT, "run"] + options + ["--", os.path.join(h.B, "workloads", "mlp"), "--iters", "1000000"] + list(size)
     return subprocess.Popen(cmd, env=env, stdout=subprocess.DEVNULL, stderr=open(os.path.join(tmp, "err"), "w"), user=uid)
 
 
@@ -109,6 +109,26 @@ def one_job(tmp, env):
         job.wait()
     check.ok(json.loads(status("--json", env=env).stdout) == {"processes": [], "groups": []}, "nothing is left of it")
     check.ok("no process" in status(env=env).stdout, "and the table says so")
+
+
+def on_the_host(tmp, env):
+    """What is swapped out is shown, in all three forms: of a job that stands still, so that they agree."""
+    job = start(tmp, env, ["--limit", "60M", "--policy", "swap"], size=())
+    try:
+        def process():
+            return (json.loads(status("--json", env=env).stdout)["processes"] or [{}])[0]
+        got = wait_for(lambda: process().get("swapped_bytes"))
+        if not check.ok(bool(got), "bytes on the host", open(os.path.join(tmp, "err")).read()):
+            return
+        job.send_signal(signal.SIGSTOP)
+        p = process()
+        check.ok(p["peak_bytes"] <= 60 * MIB and p["swapped_bytes"] >= 8 * MIB, "as much as does not fit, or more", str(p))
+        s = samples(status("--prometheus", env=env).stdout)
+        check.ok([v for (n, _), v in s.items() if n == "remat_host_bytes"] == [p["swapped_bytes"]], "Prometheus says the same", str(s))
+        check.ok(" %.2f MiB " % (p["swapped_bytes"] / MIB) in status(env=env).stdout, "the table says the same", status(env=env).stdout)
+    finally:
+        job.kill()
+        job.wait()
 
 
 def two_devices(tmp, env):
@@ -180,6 +200,7 @@ def main():
     try:
         mistakes(env)
         one_job(tmp, env)
+        on_the_host(tmp, env)
         two_devices(tmp, env)
         other_users(tmp, env)
     finally:
