@@ -78,6 +78,11 @@ static int plan_infeasible(const struct graph *g, const char *solver, const stru
                               "limit to at least that%s",
                        (long long)o->limit_bytes, a, (long long)floor, b, op, plan_op_name(g, op),
                        !o->offload && g->floor_offload_bytes < floor ? ", or allow --offload" : "");
+    if (r->proved_infeasible)
+        return cli_infeasible("plan: no plan%s fits in %lld bytes (%s), which solver %s has proved, although the floor is lower (%lld "
+                              "bytes, %s, set by op %d, %s): raise the limit%s",
+                              o->offload ? "" : " without copies to the host", (long long)o->limit_bytes, a, solver, (long long)floor, b,
+                              op, plan_op_name(g, op), o->offload ? "" : ", or allow --offload");
     return cli_infeasible("plan: solver %s found no plan within %lld bytes (%s)%s%s; the floor is %lld bytes (%s), set by op %d (%s): "
                    "raise the limit or try another solver",
                    solver, (long long)o->limit_bytes, a, r->message[0] ? ": " : "", r->message, (long long)floor, b, op,

@@ -41,6 +41,24 @@ static void sched_number_gaps(struct sched *s)
     s->gap_at[g->n_vals] = at;
 }
 
+/* Chains of the gaps that a last call may be for, each in rising order. */
+static void sched_chain_last_calls(struct sched *s)
+{
+    const struct graph *g = s->g;
+    struct sched_priv *p = s->p;
+
+    memset(p->last_first, 0xff, ((size_t)g->n_ops + 1) * sizeof(*p->last_first));
+    for (int32_t k = s->n_gaps - 1; k >= 0; k--) {
+        const struct sched_gap *gap = &s->gaps[k];
+        const int32_t until = g->vals[gap->val].rebuild_until;
+
+        if (gap->tail || gap->from < 0 || until <= gap->from || until >= gap->to || until >= g->n_ops)
+            continue;
+        p->last_next[k] = p->last_first[until];
+        p->last_first[until] = k;
+    }
+}
+
 struct sched *sched_new(const struct graph *g)
 {
     struct sched *s = calloc(1, sizeof(*s));
@@ -81,10 +99,15 @@ struct sched *sched_new(const struct graph *g)
     p->end_first = calloc(no, sizeof(*p->end_first));
     p->gap_next = calloc((size_t)gaps + 1, sizeof(*p->gap_next));
     p->start_ns = calloc(no, sizeof(*p->start_ns));
+    p->last_first = calloc(no, sizeof(*p->last_first));
+    p->last_next = calloc((size_t)gaps + 1, sizeof(*p->last_next));
+    p->lasts = calloc(nv, sizeof(*p->lasts));
     if (!s->gaps || !s->gap_at || !s->sim || !p->res || !p->host || !p->cur || !p->pin || !p->want || !p->pos || !p->dead ||
-        !p->keep || !p->need || !p->hneed || !p->pending || !p->fetch_first || !p->end_first || !p->gap_next || !p->start_ns)
+        !p->keep || !p->need || !p->hneed || !p->pending || !p->fetch_first || !p->end_first || !p->gap_next || !p->start_ns ||
+        !p->last_first || !p->last_next || !p->lasts)
         goto fail;
     sched_number_gaps(s);
+    sched_chain_last_calls(s);
     for (v = 0; v < g->n_ops; v++)
         p->start_ns[v + 1] = p->start_ns[v] + g->ops[v].ns;
     return s;
@@ -116,6 +139,9 @@ void sched_free(struct sched *s)
     free(p->end_first);
     free(p->gap_next);
     free(p->start_ns);
+    free(p->last_first);
+    free(p->last_next);
+    free(p->lasts);
     free(p->rev);
     free(p->flags);
     free(p);
@@ -479,6 +505,62 @@ static int sched_obey(struct sched *s, int32_t i)
     return rc;
 }
 
+/* Does v, which is in memory, stay there until op t, as far as the decisions say? */
+static int sched_stays_until(const struct sched *s, int32_t v, int32_t t)
+{
+    const struct sched_gap *gap = sched_open_gap(s, v);
+
+    if (s->g->vals[v].over < t || sched_choice_of(s, gap) == SCHED_SHUN)
+        return 0;
+    while (!gap->tail && gap->to < t)
+        if (sched_choice_of(s, ++gap) != SCHED_KEEP)
+            return 0;
+    return 1;
+}
+
+/* Can v be had right before op t without what op i is about to change? From what is in memory now and stays. */
+static int sched_lasts(struct sched *s, int32_t v, int32_t i, int32_t t, int depth)
+{
+    struct sched_priv *p = s->p;
+    const struct graph_val *x = &s->g->vals[v];
+
+    if (p->res[x->buf] == v && sched_stays_until(s, v, t))
+        return 1;
+    if (graph_val_fixed(x) || x->producer >= i || depth >= SCHED_MAX_DEPTH)
+        return 0;
+    if (p->lasts[v] == p->question || p->lasts[v] == -p->question)
+        return p->lasts[v] > 0;
+    const struct graph_op *o = &s->g->ops[x->producer];
+    const struct graph_operand *u = graph_operands(s->g, x->producer);
+    int lasts = 1;
+    for (int32_t k = 0; k < o->n_reads + o->n_rmw && lasts; k++)
+        lasts = sched_lasts(s, u[k].in, i, t, depth + 1);
+    p->lasts[v] = lasts ? p->question : -p->question;
+    return lasts;
+}
+
+/* Last call: op i changes what replays start from (a weight, say). A value that is wanted later, is not in memory and could
+ * not be rebuilt any more comes back now and stays, such as a gradient that was given up while memory was shortest. */
+static int sched_last_call(struct sched *s, int32_t i)
+{
+    struct sched_priv *p = s->p;
+    int rc = 0;
+
+    for (int32_t k = p->last_first[i]; k >= 0 && !rc; k = p->last_next[k]) {
+        const struct sched_gap *gap = &s->gaps[k];
+
+        if (p->res[s->g->vals[gap->val].buf] == gap->val || gap->forced || sched_open_gap(s, gap->val) != gap ||
+            p->host[s->g->vals[gap->val].buf] == gap->val)
+            continue;
+        p->question++;
+        if (sched_lasts(s, gap->val, i, gap->to, 0))
+            continue;
+        rc = sched_need(s, gap->val);
+        rc = rc == -EDEADLK ? 0 : rc; /* where it is used says that it is missing */
+    }
+    return rc;
+}
+
 static int sched_run_op(struct sched *s, int32_t i)
 {
     struct sched_priv *p = s->p;
@@ -493,6 +575,8 @@ static int sched_run_op(struct sched *s, int32_t i)
     if (p->act < p->act_end && p->act->op <= i && (rc = sched_obey(s, i)))
         return rc;
     p->retries = 64;
+    if (p->last_first[i] >= 0 && (rc = sched_last_call(s, i)))
+        return rc;
     if ((rc = sched_gather(s, u, n_in)) || (rc = plan_push(p->out, PLAN_OP, i)))
         return rc;
     for (k = 0; k < n_in; k++) {
@@ -524,6 +608,8 @@ static int sched_start(struct sched *s)
     memset(p->pin, 0, (size_t)g->n_bufs * sizeof(*p->pin));
     memset(p->want, 0, (size_t)g->n_vals * sizeof(*p->want));
     memset(p->pos, 0, (size_t)g->n_vals * sizeof(*p->pos));
+    memset(p->lasts, 0, (size_t)g->n_vals * sizeof(*p->lasts));
+    p->question = 0;
     memset(p->dead, 0, (size_t)g->n_bufs);
     memset(p->keep, 0, (size_t)g->n_bufs);
     p->pending_head = p->pending_tail = 0;

@@ -8,7 +8,8 @@
  *
  * sched_realize walks the program's ops in order. Before op i it rebuilds, recursively and version-correctly,
  * whatever op i consumes and is missing; a buffer that the program freed is rebuilt in its own place and
- * dropped again. What nothing can rebuild is kept, whatever the decision says. The result is deterministic.
+ * dropped again. What nothing can rebuild is kept, whatever the decision says. A value that is missing comes back
+ * earlier than it is used where an op on the way there changes what it is rebuilt from. The result is deterministic.
  *
  * Threads: a struct sched belongs to one thread.
  * Errors: 0 or negative errno: -ENOMEM; -EDEADLK where the decisions cannot be met (two versions of one buffer

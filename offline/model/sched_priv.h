@@ -38,6 +38,12 @@ struct sched_priv {
     int64_t *start_ns;         /* [n_ops + 1]: when op i starts with no eviction */
     uint8_t any_offload;
 
+    /* last calls: gaps that end after the last op before which replays alone bring their value back */
+    int32_t *last_first;       /* [n_ops + 1]: the first of them by that op; -1: none */
+    int32_t *last_next;        /* [n_gaps] */
+    int32_t *lasts;            /* [n_vals]: what was found out about the question at hand: its number, yes; minus that, no */
+    int32_t question;
+
     /* polishing */
     uint8_t *need, *hneed;     /* [n_bufs] */
     struct plan_step *rev;     /* steps of the new plan, last first */

@@ -28,7 +28,7 @@ static int64_t optimum(const struct graph *g, int64_t limit_bytes)
     struct plan p = {0};
     int rc = milp_model_new(g, &m);
     if (!rc)
-        rc = milp_search(&m, limit_bytes, 0, solver_now_s() + 1, &p, &f);
+        rc = milp_search(&m, limit_bytes, 0, &(struct milp_effort){.until_s = solver_now_s() + 1}, &p, &f);
     milp_model_free(&m);
     plan_free(&p);
     return rc ? -2 : f.found ? f.replay_ns : -1;
@@ -223,7 +223,7 @@ START_TEST(test_no_plan_below_a_bound)
             struct sim_result r;
             if (limit <= 0)
                 continue;
-            const int rc = cover_plan(c, limit, limit, 0, &mine, &r, &b);
+            const int rc = cover_plan(c, &(struct cover_ask){.limit_bytes = limit, .bound_bytes = limit}, &mine, &r, &b);
             ck_assert(rc == 0 || rc == -ENOSPC);
             if (!rc) {
                 ck_assert_double_le(b.ns, (double)(r.ns - g->total_ns));

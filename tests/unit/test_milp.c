@@ -147,7 +147,7 @@ START_TEST(search_equals_the_exhaustive_search)
                 break;
             struct plan p = { 0 };
             struct milp_found f;
-            ck_assert_int_eq(milp_search(&m, limit, 0, solver_now_s() + 60, &p, &f), 0);
+            ck_assert_int_eq(milp_search(&m, limit, 0, &(struct milp_effort){.until_s = solver_now_s() + 60}, &p, &f), 0);
             if (want < 0) {
                 ck_assert_msg(f.proved_infeasible && !f.found, "seed %d limit %d: found %d where none is", (int)seed,
                               (int)limit, (int)f.replay_ns);
@@ -172,6 +172,42 @@ START_TEST(search_equals_the_exhaustive_search)
 }
 END_TEST
 
+/* Small values without weight: never a bound over the optimum, never "impossible" where a plan exists; a search of few steps says
+ * that it was broken off. */
+START_TEST(what_is_proved_without_small_values_is_true)
+{
+    int below = 0, impossible = 0, tight = 0, broken = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct graph *g = rand_graph(seed + 700, 4 + (int)(seed % 9));
+        const int64_t limit = g->floor_bytes + (g->baseline_peak_bytes - g->floor_bytes) * (int64_t)(seed % 4) / 8;
+        struct milp_model m, rough;
+        struct plan p = {0};
+        struct milp_found exact, f;
+        ck_assert_int_eq(milp_model_new(g, &m), 0);
+        ck_assert_int_eq(milp_model_new(g, &rough), 0);
+        milp_model_relax(&rough, 1 + g->baseline_peak_bytes / 8);
+        const struct milp_effort free_of_clocks = {.work_most = 300000}, few = {.work_most = 3};
+        if (limit > 0 && !milp_search(&m, limit, 0, &free_of_clocks, &p, &exact) &&
+            !milp_search(&rough, limit, 0, &free_of_clocks, &p, &f)) {
+            ck_assert_msg(!f.proved_infeasible || !exact.found, "seed %d: impossible, and a plan exists", (int)seed);
+            ck_assert_msg(!exact.found || f.bound_ns <= (double)exact.replay_ns, "seed %d: %f proved, %lld is the optimum", (int)seed,
+                          f.bound_ns, (long long)exact.replay_ns);
+            below += exact.found && f.bound_ns < (double)exact.replay_ns;
+            tight += exact.found && exact.replay_ns && f.bound_ns == (double)exact.replay_ns;
+            impossible += f.proved_infeasible;
+            broken += milp_search(&m, limit, 0, &few, &p, &f) == -E2BIG;
+            ck_assert(!exact.found || f.bound_ns <= (double)exact.replay_ns);
+        }
+        plan_free(&p);
+        milp_model_free(&m);
+        milp_model_free(&rough);
+        graph_free(g);
+    }
+    ck_assert_msg(below > 0 && tight > 0 && impossible > 10 && broken > 100, "%d below, %d tight, %d impossible, %d broken off",
+                  below, tight, impossible, broken);
+}
+END_TEST
+
 START_TEST(stages_are_never_better_than_the_search_and_mostly_equal)
 {
     int both = 0, equal = 0;
@@ -185,7 +221,7 @@ START_TEST(stages_are_never_better_than_the_search_and_mostly_equal)
         struct milp_found a, b;
         struct sim_result r;
         if (limit > 0) {
-            ck_assert_int_eq(milp_search(&m, limit, 0, solver_now_s() + 60, &p, &a), 0);
+            ck_assert_int_eq(milp_search(&m, limit, 0, &(struct milp_effort){.until_s = solver_now_s() + 60}, &p, &a), 0);
             ck_assert_int_eq(milp_stages(&m, limit, 0, solver_now_s() + 60, 100000, &q, &b), 0);
             ck_assert_msg(!b.found || a.found, "seed %d: a staged plan where none exists", (int)seed);
             if (b.found) {
@@ -219,7 +255,7 @@ START_TEST(solver_proves_small_traces_and_says_when_it_cannot)
         ck_assert_int_eq(milp_model_new(g, &m), 0);
         if (o.limit_bytes > 0) {
             int rc = solver_run(&solver_milp, g, &o, &p, &rep);
-            ck_assert_int_eq(milp_search(&m, o.limit_bytes, 0, solver_now_s() + 60, &q, &f), 0);
+            ck_assert_int_eq(milp_search(&m, o.limit_bytes, 0, &(struct milp_effort){.until_s = solver_now_s() + 60}, &q, &f), 0);
             ck_assert_msg(rc == (f.found ? 0 : -ENOSPC), "seed %d: %d %s", (int)seed, rc, rep.message);
             if (f.found) {
                 ck_assert(rep.proved_optimal);
@@ -415,6 +451,7 @@ int main(void)
     TCase *t = tcase_create("milp");
     tcase_set_timeout(t, 300);
     tcase_add_test(t, search_equals_the_exhaustive_search);
+    tcase_add_test(t, what_is_proved_without_small_values_is_true);
     tcase_add_test(t, stages_are_never_better_than_the_search_and_mostly_equal);
     tcase_add_test(t, solver_proves_small_traces_and_says_when_it_cannot);
     tcase_add_test(t, time_limit_is_kept_on_a_large_trace);

@@ -345,7 +345,7 @@ START_TEST(chains_come_close_to_the_optimum)
             struct milp_found f;
             struct solver_report rep;
             struct solver_opts o = { .limit_bytes = limit, .time_limit_s = 0.3, .seed = seed };
-            ck_assert_int_eq(milp_search(&m, limit, 0, solver_now_s() + 60, &q, &f), 0);
+            ck_assert_int_eq(milp_search(&m, limit, 0, &(struct milp_effort){.until_s = solver_now_s() + 60}, &q, &f), 0);
             int rc = solver_run(&solver_mincut, g, &o, &p, &rep);
             if (!rc) {
                 ck_assert(f.found);

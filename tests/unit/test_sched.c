@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "offline/model/sched.h"
+#include "offline/solvers/mincut/mincut.h"
 #include "tests/unit/rand_graph.h"
 
 #define ROUNDS 3000
@@ -217,6 +218,61 @@ START_TEST(fill_uses_the_room)
 }
 END_TEST
 
+/* A gradient (op 1) is given up over op 2 and used by op 5, and what it is made from hangs on a weight that op 3 changes: it comes back
+ * before op 3, but when it is used where what it is made from stays in memory as long (ask 1), not where that leaves before (ask 2). */
+START_TEST(a_value_comes_back_before_its_source_changes)
+{
+    enum { WEIGHT, A, GRAD, LARGE, STATE, N_BUFS };
+    for (int ask = 0; ask < 3; ask++) {
+        const int held = ask > 0;
+        struct graph_build *b = graph_build_new();
+        struct graph_fault fault;
+        struct graph *g = NULL;
+        struct plan p = {0};
+        struct sim_result r;
+        graph_build_buf(b, 10, -1, -1, GRAPH_PARAM);
+        graph_build_buf(b, 20, 0, held ? 6 : 2, GRAPH_ACTIVATION);
+        graph_build_buf(b, 50, 1, 6, GRAPH_GRAD);
+        graph_build_buf(b, 100, 2, 3, GRAPH_ACTIVATION);
+        graph_build_buf(b, 5, -1, -1, GRAPH_STATE);
+        for (int i = 0; i < 6; i++)
+            graph_build_op(b, "k", GRAPH_BWD, 1);
+        graph_build_operand(b, 0, GRAPH_READ, WEIGHT);
+        graph_build_operand(b, 0, GRAPH_WRITE, A);
+        graph_build_operand(b, 1, GRAPH_READ, A);
+        graph_build_operand(b, 1, GRAPH_WRITE, GRAD);
+        graph_build_operand(b, 2, GRAPH_WRITE, LARGE);
+        graph_build_operand(b, 3, GRAPH_RMW, WEIGHT);
+        graph_build_operand(b, 4, GRAPH_READ, held ? A : WEIGHT);
+        graph_build_operand(b, 4, GRAPH_RMW, STATE);
+        graph_build_operand(b, 5, GRAPH_READ, GRAD);
+        graph_build_operand(b, 5, GRAPH_RMW, STATE);
+        ck_assert_int_eq(graph_seal(b, &g, &fault), 0);
+        graph_build_free(b);
+        struct sched *s = sched_new(g);
+        uint8_t *choice = calloc((size_t)s->n_gaps + 1, 1);
+        mincut_unforce(s);
+        sched_default(s, choice);
+        choice[s->gap_at[g->bufs[GRAD].first_val + 1]] = SCHED_DROP;
+        if (ask == 1) /* the tail of what op 0 makes */
+            choice[s->gap_at[g->bufs[A].first_val + 2] - 1] = SCHED_KEEP;
+        ck_assert_int_eq(sched_realize(s, choice, &p, &r), 0);
+        ck_assert_msg(r.ok, "%s", r.error);
+        ck_assert_int_eq(r.replays, held ? 1 : 2);
+        ck_assert_int_eq(r.peak_bytes, 10 + 5 + 100 + (held ? 20 : 0));
+        int32_t next = 0;
+        for (size_t k = 0; k < p.n_steps; k++) {
+            next += p.steps[k].kind == PLAN_OP;
+            ck_assert(p.steps[k].kind != PLAN_REPLAY || next == (ask == 1 ? 5 : 3));
+        }
+        free(choice);
+        plan_free(&p);
+        sched_free(s);
+        graph_free(g);
+    }
+}
+END_TEST
+
 /* A value at the end of a chain of 200,000 that were all dropped: an error, not an overflow of the stack. */
 START_TEST(a_long_chain_is_refused)
 {
@@ -264,6 +320,7 @@ int main(void)
     tcase_add_test(t, tighten_refuses_what_is_not_a_plan);
     tcase_add_test(t, a_dropped_gap_costs_one_replay);
     tcase_add_test(t, fill_uses_the_room);
+    tcase_add_test(t, a_value_comes_back_before_its_source_changes);
     tcase_add_test(t, a_long_chain_is_refused);
     suite_add_tcase(s, t);
     r = srunner_create(s);

@@ -41,18 +41,29 @@ struct cover_bound {
 };
 int cover_bound(struct cover *c, int64_t limit_bytes, struct cover_bound *b);
 
+/* What is asked of cover_plan. */
+struct cover_ask {
+    int64_t limit_bytes;
+    int64_t bound_bytes; /* the limit that is to be bounded: limit_bytes or a little more */
+    double beaten_ns;    /* the caller has a plan with so much of replays; 0: none */
+    int thorough;        /* where the plan is far from the bound, go on looking */
+};
+
 /* The plan for a limit. 0: *out is filled, judged and within the limit, r is its judgement; -ENOSPC: none found.
- * b->ns and b->impossible are what is known in the end, for limits up to bound_bytes (limit_bytes or more).
- * beaten_ns: the caller has a plan with so much of replays (0: none); -ECANCELED as soon as no plan for this limit can be
- * cheaper, which is found out before the annealer starts. What *out holds is then of no use, b is. */
-int cover_plan(struct cover *c, int64_t limit_bytes, int64_t bound_bytes, double beaten_ns, struct plan *out,
-               struct sim_result *r, struct cover_bound *b);
+ * b->ns and b->impossible are what is known in the end, for limits up to bound_bytes. -ECANCELED as soon as no plan for this
+ * limit can be cheaper than the one the caller has, which is found out before the annealer starts. What *out holds is then
+ * of no use, b is. */
+int cover_plan(struct cover *c, const struct cover_ask *ask, struct plan *out, struct sim_result *r, struct cover_bound *b);
+
+/* For graphs of few ops: what a search proves for which small values need no memory, that nothing keeps the limit or what replays
+ * cost at least; has_ns: a plan with so much of replays is known (0: none), and more need not be proved. */
+int cover_prove(struct cover *c, int64_t limit_bytes, double has_ns, struct cover_bound *b);
 
 /* What online policies (dtr.h) come to under the limit, if that is better than *p: done in no time. */
 int cover_online(struct cover *c, int64_t limit_bytes, struct plan *p, struct sim_result *r);
 
 /* Anneal from the plan (or, if it has no steps, from the program as it is and from what online policies do) for a counted
- * number of mutations and keep what is better. r: judgement of *p, ok only if within the limit. */
-int cover_polish(struct cover *c, int64_t limit_bytes, double bound_ns, struct plan *p, struct sim_result *r);
+ * number of mutations and keep what is better; thorough: many more of them where the bound is far. r: judgement of *p, ok only if within the limit. */
+int cover_polish(struct cover *c, int64_t limit_bytes, double bound_ns, int thorough, struct plan *p, struct sim_result *r);
 
 #endif

@@ -41,7 +41,7 @@ struct cover_milp {
                                       them; NULL: none. A program with spare room proves nothing */
     int relaxed;                   /* the linear program */
     int max_nodes;                 /* of CBC's search; work is counted so that a slow machine finds the same */
-    double time_limit_s;           /* a safety net for the search, not the rule; 0: none */
+    double time_limit_s;           /* what the user's leaves; 0: none */
 };
 
 struct cover_milp_result {

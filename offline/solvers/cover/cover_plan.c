@@ -17,13 +17,15 @@ enum {
     SPARE_MOST = 20,  /* part of the limit that may be */
     NODES = 40,       /* of CBC's search in each */
     FOR_BOUND = 3,    /* instants up to which one more is added for the bound's sake alone */
-    CBC_SAFETY_S = 20,
     CBC_OPS = 8000,   /* beyond which only single instants are looked at */
     DIAL_LARGE = 4, TOP_LARGE = 1, /* beyond CBC_OPS: fewer instants, fewer budgets */
     DIAL = 24,        /* budgets tried at a single instant, each ... */
     DIAL_STEP = 200,  /* ... this part of the limit below the one before */
     EXACT_OPS = 40,   /* up to which all schedules are searched */
-    EXACT_SAFETY_S = 2
+    EXACT_WORK = 20000000, /* steps of that search */
+    ROUGH_OPS = 64,   /* up to which the same is done as if small values needed no memory ... */
+    ROUGH_WORK = 20000000,
+    ROUGH_PART = 50   /* ... small: less than this part of the limit */
 };
 static const double SOLVED = 0.01;      /* CBC's search ended this near its bound */
 static const double near_enough = 2e-4; /* of the iteration's time: nothing left worth a search */
@@ -46,6 +48,9 @@ static int settled(const struct proposal *p)
 }
 
 static int late(const struct cover *c) { return c->deadline_s > 0 && solver_now_s() >= c->deadline_s; }
+
+/* What the user's time limit leaves; 0: there is none. */
+static double left_s(const struct cover *c) { return c->deadline_s > 0 ? fmax(c->deadline_s - solver_now_s(), 0.01) : 0; }
 
 /* The plan of the last trial, filled, if it is better. */
 static int offer(struct proposal *p)
@@ -183,7 +188,7 @@ static int several_instants(struct proposal *p)
     int rc = p->b->n_top ? add_instant(p->c, &in, p->b->top[0]) : -ENOSPC;
     for (int round = 0; round < ROUNDS && in.spared <= SPARED && !rc && !settled(p) && !late(p->c); round++) {
         const struct cover_milp q = {.g = p->c->g, .cuts = in.cut, .n_cuts = in.n, .limit_bytes = p->bound_bytes,
-                                     .spare_bytes = in.spare, .max_nodes = NODES, .time_limit_s = CBC_SAFETY_S};
+                                     .spare_bytes = in.spare, .max_nodes = NODES, .time_limit_s = left_s(p->c)};
         struct cover_milp_result x;
         rc = cover_milp_solve(&q, &x);
         if (rc)
@@ -220,7 +225,8 @@ static int exactly_within(struct proposal *p, const struct milp_model *m, int64_
     const int proves = max_bytes == p->bound_bytes;
     const int64_t cutoff_ns = p->r->ok ? p->r->ns - g->total_ns : 0;
     plan_reset(&p->t.plan);
-    int rc = milp_search(m, max_bytes, cutoff_ns, solver_now_s() + EXACT_SAFETY_S, &p->t.plan, &f);
+    const struct milp_effort effort = {.until_s = p->c->deadline_s, .work_most = EXACT_WORK};
+    int rc = milp_search(m, max_bytes, cutoff_ns, &effort, &p->t.plan, &f);
     if (proves) {
         p->b->ns = fmax(p->b->ns, f.bound_ns);
         p->b->impossible |= !rc && f.proved_infeasible && !p->r->ok;
@@ -243,6 +249,34 @@ static int exactly_within(struct proposal *p, const struct milp_model *m, int64_
     return rc;
 }
 
+/* Traces of a few more ops: the same search as if small values needed no memory. It proves a bound, or that there is no plan, and
+ * now and then its plan keeps within the limit all the same. */
+static int roughly(struct proposal *p)
+{
+    const struct graph *g = p->c->g;
+    const struct milp_effort effort = {.until_s = p->c->deadline_s, .work_most = ROUGH_WORK};
+    struct milp_model m = {0};
+    struct milp_found f = {0};
+    struct sim_result r;
+    const int64_t cutoff_ns = p->r->ok ? p->r->ns - g->total_ns : 0;
+    int rc = milp_model_new(g, &m);
+    if (!rc) {
+        milp_model_relax(&m, p->limit_bytes / ROUGH_PART);
+        plan_reset(&p->t.plan);
+        rc = milp_search(&m, p->bound_bytes, cutoff_ns, &effort, &p->t.plan, &f);
+        p->b->ns = fmax(p->b->ns, f.bound_ns);
+        p->b->impossible |= !rc && f.proved_infeasible;
+    }
+    if (!rc && f.found)
+        rc = sim_run(g, &p->t.plan, p->limit_bytes, &r);
+    if (!rc && f.found && r.ok && r.peak_bytes <= p->limit_bytes && (!p->r->ok || r.ns < p->r->ns)) {
+        *p->r = r;
+        rc = plan_copy(p->best, &p->t.plan);
+    }
+    milp_model_free(&m);
+    return rc == -E2BIG || rc == -ETIME ? 0 : rc;
+}
+
 static int exactly(struct proposal *p)
 {
     struct milp_model m = {0};
@@ -255,13 +289,24 @@ static int exactly(struct proposal *p)
     return rc == -E2BIG || rc == -ETIME ? 0 : rc;
 }
 
-int cover_plan(struct cover *c, int64_t limit_bytes, int64_t bound_bytes, double beaten_ns, struct plan *out,
-               struct sim_result *r, struct cover_bound *b)
+int cover_prove(struct cover *c, int64_t limit_bytes, double has_ns, struct cover_bound *b)
 {
-    struct proposal p = {.c = c, .limit_bytes = limit_bytes, .bound_bytes = bound_bytes, .best = out, .r = r, .b = b};
+    struct plan none = {0};
+    struct sim_result r = {.ok = has_ns > 0, .ns = c->g->total_ns + (int64_t)has_ns};
+    struct proposal p = {.c = c, .limit_bytes = limit_bytes, .bound_bytes = limit_bytes, .best = &none, .r = &r, .b = b};
+    const int rc = c->g->n_ops <= ROUGH_OPS && !(has_ns > 0 && b->ns >= has_ns) ? roughly(&p) : 0;
+    plan_free(&p.t.plan);
+    plan_free(&none);
+    return rc;
+}
+
+int cover_plan(struct cover *c, const struct cover_ask *ask, struct plan *out, struct sim_result *r, struct cover_bound *b)
+{
+    const int64_t limit_bytes = ask->limit_bytes;
+    struct proposal p = {.c = c, .limit_bytes = limit_bytes, .bound_bytes = ask->bound_bytes, .best = out, .r = r, .b = b};
     memset(r, 0, sizeof *r);
     plan_reset(out);
-    int rc = cover_bound(c, bound_bytes, b);
+    int rc = cover_bound(c, ask->bound_bytes, b);
     if (rc || b->impossible)
         return rc ? rc : -ENOSPC;
     rc = mincut_try_init(&p.t, c->g, c->s, limit_bytes);
@@ -280,9 +325,11 @@ int cover_plan(struct cover *c, int64_t limit_bytes, int64_t bound_bytes, double
         rc = cover_online(c, limit_bytes, out, r);
     if (!rc && !settled(&p) && c->g->n_ops <= CBC_OPS)
         rc = several_instants(&p);
-    const int beaten = !rc && beaten_ns > 0 && b->ns >= beaten_ns;
+    if (!rc && !settled(&p) && c->g->n_ops > EXACT_OPS && c->g->n_ops <= ROUGH_OPS && !late(c))
+        rc = roughly(&p);
+    const int beaten = !rc && ask->beaten_ns > 0 && b->ns >= ask->beaten_ns;
     if (!rc && !beaten && !b->impossible && !settled(&p) && !late(c))
-        rc = cover_polish(c, limit_bytes, b->ns, out, r);
+        rc = cover_polish(c, limit_bytes, b->ns, ask->thorough, out, r);
     if (!rc && !beaten && !b->impossible && c->g->n_ops <= EXACT_OPS && !(r->ok && (double)(r->ns - c->g->total_ns) <= b->ns) && !late(c))
         rc = exactly(&p);
     mincut_try_free(&p.t);

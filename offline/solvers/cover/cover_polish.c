@@ -9,8 +9,10 @@
 #include "offline/solvers/solver.h"
 
 /* Runs over a good plan, and runs where the bound says that better may be elsewhere (fewer while
- * there is none at all): those start afresh in turn, and the last of them, where it still says so, longer and hotter. */
-enum { RUNS = 6, RUNS_FAR = 26, RUNS_FURTHER = 40, RUNS_NONE = 14, MOVES_MOST = 300000, MOVES_FURTHER = 200000, MOVES_FAR = 60000, MOVES_LEAST = 20000, STARTS = DTR_N_H, LARGE_OPS = 20000,
+ * there is none at all): those start afresh in turn, and, where the caller asks for thoroughness and the bound still says so,
+ * longer and hotter, each fifth from the best. */
+enum { RUNS = 6, RUNS_FAR = 26, RUNS_FURTHER = 110, RUNS_NONE = 14, AGAIN = 5, MOVES_MOST = 300000, MOVES_FURTHER = 200000,
+       MOVES_FAR = 60000, MOVES_LEAST = 20000, STARTS = DTR_N_H, LARGE_OPS = 20000,
        EXACT_OPS = 40 }; /* up to which schedules are searched exactly afterwards */
 static const double far_off = 0.02; /* of the plan's replays are not accounted for by the bound */
 
@@ -19,7 +21,7 @@ static const double warmth[RUNS] = {0.03, 0.1, 0.02, 0.3, 0.05, 0.01};
 static const struct {
     double hot, cold, price_share, soft_share;
 } fresh[] = {{0.15, 0.002, 0.5, 0}, {0.3, 0.003, 0.3, 0.5}, {0.05, 0.001, 0.5, 0}, {0.8, 0.006, 0.3, 0},
-             {1.5, 0.006, 0, 0},    {3, 0.01, 0, 0},        {0.8, 0.006, 0, 0},    {0.3, 0.003, 0.3, 0.5}};
+             {1.5, 0.006, 0, 0},    {0.8, 0.006, 0, 0}};
 enum { FRESH_COOL = 4, FRESH = sizeof fresh / sizeof *fresh };
 
 static int64_t moves(const struct anneal_search *s, int64_t most)
@@ -47,16 +49,16 @@ static int run_fresh(struct anneal_search *s, int i, int64_t mutations, double d
 }
 
 /* The runs in turn, until the best is at the bound. */
-static int runs(struct cover *c, struct anneal_search *s, double bound_ns, const struct anneal_seq *rows, int n)
+static int runs(struct cover *c, struct anneal_search *s, double bound_ns, int thorough, const struct anneal_seq *rows, int n)
 {
     const double enough = bound_ns + 1e-4 * (double)c->g->total_ns;
     int rc = 0;
-    const int most = c->g->n_ops > EXACT_OPS ? RUNS_FURTHER : RUNS_FAR;
+    const int most = thorough && c->g->n_ops > EXACT_OPS ? RUNS_FURTHER : RUNS_FAR;
     for (int k = 0; k < most && !rc && !(s->best.n && s->best_ns <= enough); k++) {
         const int far = !s->best.n || s->best_ns - bound_ns > far_off * s->best_ns;
         if ((k >= RUNS && !far) || (k >= RUNS_NONE && !s->best.n) || (c->deadline_s > 0 && solver_now_s() >= c->deadline_s))
             break;
-        if (k >= RUNS_FAR && k % 4)
+        if (k >= RUNS_FAR && k % AGAIN)
             rc = run_fresh(s, FRESH_COOL + k % (FRESH - FRESH_COOL), moves(s, MOVES_FURTHER), c->deadline_s);
         else if (k >= RUNS && k % 2)
             rc = run_fresh(s, k / 2 % FRESH_COOL, moves(s, MOVES_FAR), c->deadline_s);
@@ -79,7 +81,7 @@ static int seeds(struct cover *c, struct anneal_search *s, int64_t limit_bytes, 
     return rc;
 }
 
-static int search(struct cover *c, struct anneal_search *s, int64_t limit_bytes, double bound_ns, const struct plan *p)
+static int search(struct cover *c, struct anneal_search *s, int64_t limit_bytes, double bound_ns, int thorough, const struct plan *p)
 {
     struct anneal_seq rows[STARTS + 1] = {0};
     int n = 0, rc = 0;
@@ -91,7 +93,7 @@ static int search(struct cover *c, struct anneal_search *s, int64_t limit_bytes,
     if (!rc && !s->best.n)
         rc = seeds(c, s, limit_bytes, rows, &n);
     if (!rc)
-        rc = runs(c, s, bound_ns, rows, n);
+        rc = runs(c, s, bound_ns, thorough, rows, n);
     for (int k = 0; k <= STARTS; k++)
         anneal_seq_free(&rows[k]);
     return rc;
@@ -135,14 +137,14 @@ int cover_online(struct cover *c, int64_t limit_bytes, struct plan *p, struct si
     return rc;
 }
 
-int cover_polish(struct cover *c, int64_t limit_bytes, double bound_ns, struct plan *p, struct sim_result *r)
+int cover_polish(struct cover *c, int64_t limit_bytes, double bound_ns, int thorough, struct plan *p, struct sim_result *r)
 {
     if (c->g->n_ops > LARGE_OPS)
         return 0;
     if (!c->model && !(c->model = anneal_model_new(c->g, 0)))
         return -ENOMEM;
     struct anneal_search *s = anneal_search_new(c->model, limit_bytes, 1, 0);
-    int rc = s ? search(c, s, limit_bytes, bound_ns, p) : -ENOMEM;
+    int rc = s ? search(c, s, limit_bytes, bound_ns, thorough, p) : -ENOMEM;
     if (!rc && s->best.n)
         rc = take(c, s, limit_bytes, p, r);
     anneal_search_free(s);

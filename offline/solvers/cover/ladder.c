@@ -7,7 +7,7 @@
 
 #include "offline/solvers/solver.h"
 
-enum { STEPS = 200, STEPS_SMALL = 1000, SMALL_OPS = 40, STEPS_LARGE = 50, LARGE_OPS = 8000, SLACK = 1, SLACK_FROM = 1 << 20 };
+enum { STEPS = 200, STEPS_SMALL = 1000, SMALL_OPS = 40, STEPS_LARGE = 50, LARGE_OPS = 8000, THOROUGH = 20, SLACK = 1, SLACK_FROM = 1 << 20 };
 
 struct ladder *ladder_new(const struct graph *g)
 {
@@ -63,12 +63,20 @@ static int bounded(struct ladder *l, int32_t i)
 
 static int late(const struct ladder *l) { return l->c->deadline_s > 0 && solver_now_s() >= l->c->deadline_s; }
 
+/* Every tenth of the rungs of a usual graph, which stand at twentieths of the peak, is worth more time: rungs above have its plan, too. */
+static int is_thorough(const struct ladder *l, int32_t i)
+{
+    return i == l->n_steps || l->n_steps <= THOROUGH || (i + 1) % (l->n_steps / THOROUGH) == 0;
+}
+
 static int solve(struct ladder *l, struct cover *c, int32_t i, double beaten_ns)
 {
     struct ladder_rung *x = &l->rung[i];
     if (x->solved)
         return 0;
-    x->rc = cover_plan(c, limit_of(l, i), bound_limit_of(l, i), beaten_ns, &x->plan, &x->r, &x->b);
+    const struct cover_ask ask = {.limit_bytes = limit_of(l, i), .bound_bytes = bound_limit_of(l, i), .beaten_ns = beaten_ns,
+                                  .thorough = is_thorough(l, i)};
+    x->rc = cover_plan(c, &ask, &x->plan, &x->r, &x->b);
     x->bounded = 1;
     if (x->rc == -ECANCELED) /* not the rung's plan: it is solved when a limit asks that has none better */
         return 0;
@@ -185,7 +193,11 @@ int ladder_plan(struct ladder *l, int64_t limit_bytes, double deadline_s, struct
         return rc;
     /* the bound of a rung holds at the limit only if it stands there */
     for (int32_t i = 0; i <= l->n_steps; i++)
-        if (l->rung[i].bounded && bound_limit_of(l, i) >= limit_bytes && l->rung[i].b.ns > b->ns)
-            b->ns = l->rung[i].b.ns;
-    return c.best < 0 ? -ENOSPC : plan_copy(out, &l->rung[c.best].plan);
+        if (l->rung[i].bounded && bound_limit_of(l, i) >= limit_bytes) {
+            b->ns = l->rung[i].b.ns > b->ns ? l->rung[i].b.ns : b->ns;
+            b->impossible |= l->rung[i].b.impossible;
+        }
+    if (!b->impossible)
+        rc = cover_prove(l->c, limit_bytes, replay_ns(l, &c), b);
+    return rc ? rc : c.best < 0 ? -ENOSPC : plan_copy(out, &l->rung[c.best].plan);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -293,11 +294,24 @@ static void write_all(int fd, const void *data, size_t n)
     }
 }
 
+/* Without a time limit a search that never ended would keep the caller for good: CBC gets many times what the largest program here
+ * takes, of its own time on the processor, so that other people's work does not count. */
+enum { CPU_MOST_S = 300 };
+
+static void guard(void)
+{
+    const struct rlimit no_core = {0, 0}, cpu = {CPU_MOST_S, CPU_MOST_S};
+    setrlimit(RLIMIT_CORE, &no_core);
+    setrlimit(RLIMIT_CPU, &cpu);
+}
+
 static void child(const struct milp *m, const struct milp_opts *o, double seconds, int plain, int fd)
 {
     struct milp_result r = { .status = MILP_UNKNOWN, .bound = -MILP_NONE };
     int null = open("/dev/null", O_RDWR);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (seconds <= 0)
+        guard();
     if (null >= 0) {
         dup2(null, 0);
         dup2(null, 1);

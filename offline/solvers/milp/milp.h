@@ -46,7 +46,7 @@ struct milp_result {
 void milp_result_free(struct milp_result *r);
 
 struct milp_opts {
-    double time_limit_s;  /* wall clock, kept to the second; 0: none */
+    double time_limit_s;  /* wall clock, kept to the second; 0: none, and the same comes out on every machine */
     int relaxed;          /* drop the integrality */
     const double *start;  /* n_cols values, of which the integer columns are a feasible start; NULL */
     double cost_step;     /* every integral solution's value is a multiple of this; 0: not known */

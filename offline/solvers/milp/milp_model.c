@@ -119,6 +119,13 @@ int milp_model_new(const struct graph *g, struct milp_model *m)
     return e;
 }
 
+void milp_model_relax(struct milp_model *m, int64_t small_bytes)
+{
+    for (int v = 0; v < m->n; v++)
+        if (m->bytes[v] < small_bytes)
+            m->bytes[v] = 0;
+}
+
 void milp_model_free(struct milp_model *m)
 {
     free(m->op);

@@ -71,11 +71,22 @@ struct milp_found {
     int64_t states;      /* looked at */
 };
 
+/* Values of fewer bytes than that are taken to need no memory: what is then proved (a bound, that no plan exists) holds for the
+ * trace itself, since each of its plans keeps within the limit of this model too; a plan that is found need not. Sets of
+ * a few large values are few, so this is what proves things about traces of more ops. */
+void milp_model_relax(struct milp_model *m, int64_t small_bytes);
+
+/* How long a search may go on. Steps are counted, so that with a bound on them alone the same comes out on every machine. */
+struct milp_effort {
+    double until_s;    /* solver_now_s clock; 0: no end */
+    int64_t work_most; /* steps (ways of making room tried, states looked at); 0: any number */
+};
+
 /* The fastest drop-and-replay plan of all, by best-first search over (next op, values in memory). cutoff_ns > 0: only
- * plans with less replay time are of interest. -E2BIG: too many states; -ETIME: too little time; the bound is
+ * plans with less replay time are of interest. -E2BIG: too many states or steps; -ETIME: too little time; the bound is
  * valid in either case. */
-int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_ns, double until_s, struct plan *out,
-                struct milp_found *f);
+int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_ns, const struct milp_effort *effort,
+                struct plan *out, struct milp_found *f);
 
 /* The fastest plan in which what is replayed before an op runs in program order, each op at most once (Checkmate's
  * frontier-advancing form, over versions), through CBC. f->bound_ns is a bound for that form only. -E2BIG: more than

@@ -35,8 +35,8 @@ struct search {
     uint32_t mask;
     struct frontier open;
     int32_t *maker;            /* [bits] producer; -1 */
-    double until_s;            /* solver_now_s clock */
-    uint32_t ticks;
+    double until_s;            /* solver_now_s clock; 0: no end */
+    int64_t work, work_most;   /* steps taken; how many may be, 0: any number */
     int err;
 };
 
@@ -140,13 +140,21 @@ struct step {
     milp_set need;   /* may not leave */
 };
 
+/* The clock is looked at only where somebody set a time. */
+static void tick(struct search *s)
+{
+    if (!s->err && ++s->work > s->work_most && s->work_most > 0)
+        s->err = -E2BIG;
+    if (!s->err && !(s->work & 4095) && s->until_s > 0 && solver_now_s() > s->until_s)
+        s->err = -ETIME;
+}
+
 /* Runs the step with `stay` in memory, after letting go of just enough of `may`, every smallest way. */
 static void leave(struct search *s, const struct step *q, milp_set stay, milp_set may, milp_set gone, int64_t over)
 {
     const struct milp_model *m = s->m;
     /* one step alone may have exponentially many ways */
-    if (!(++s->ticks & 4095) && solver_now_s() > s->until_s)
-        s->err = -ETIME;
+    tick(s);
     if (s->err)
         return;
     if (over <= 0) {
@@ -216,11 +224,11 @@ static int unwind(const struct search *s, int32_t x, struct plan *out)
     return e;
 }
 
-int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_ns, double until_s, struct plan *out,
-                struct milp_found *f)
+int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_ns, const struct milp_effort *effort,
+                struct plan *out, struct milp_found *f)
 {
     struct search s = { .m = m, .room = limit_bytes - m->always_bytes, .cutoff = cutoff_ns > 0 ? cutoff_ns : INT64_MAX,
-                        .until_s = until_s };
+                        .until_s = effort->until_s, .work_most = effort->work_most };
     memset(f, 0, sizeof *f);
     s.maker = malloc(((size_t)m->n + 1) * sizeof *s.maker);
     int e = s.maker ? rehash(&s) : -ENOMEM;
@@ -243,8 +251,7 @@ int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_
         } else {
             expand(&s, top.state);
         }
-        if (solver_now_s() > until_s)
-            s.err = -ETIME;
+        tick(&s);
     }
     if (!e && !s.err && !f->found) {
         if (cutoff_ns > 0)

@@ -62,7 +62,8 @@ static int search(struct run *r, const struct milp_model *m, double until_s)
 {
     struct milp_found f;
     /* against rounding in the cutoff's favour: what costs just as much need not be found again */
-    int e = milp_search(m, r->opts->limit_bytes, r->best_ns > 0 ? r->best_ns : 0, until_s, &r->cand, &f);
+    const struct milp_effort effort = {.until_s = until_s};
+    int e = milp_search(m, r->opts->limit_bytes, r->best_ns > 0 ? r->best_ns : 0, &effort, &r->cand, &f);
     if (f.bound_ns > r->bound_ns)
         r->bound_ns = f.bound_ns;
     if (e == -ETIME || e == -E2BIG)
