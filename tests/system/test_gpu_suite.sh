@@ -8,12 +8,13 @@ command -v python3 >/dev/null || { echo "no python3"; exit 77; }
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 passed=0 failed=0
-# a preloaded library comes before the sanitizer's runtime, which wants to be first
+# a preloaded library comes before the sanitizer's runtime, which wants to be first; clang's is part of the program
 runtime=
-case ${CC:-gcc}-${SAN:-} in
-gcc-address) runtime=$(gcc -print-file-name=libasan.so) ;;
-gcc-thread) runtime=$(gcc -print-file-name=libtsan.so) ;;
+case ${SAN:-} in
+address) runtime=$(${CC:-gcc} -print-file-name=libasan.so) ;;
+thread) runtime=$(${CC:-gcc} -print-file-name=libtsan.so) ;;
 esac
+${CC:-gcc} --version | grep -qi clang && runtime=
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPYCACHEPREFIX="$tmp/pyc"
 
 # check NAME COMMAND...: one test; its output is shown when it fails.
