@@ -65,9 +65,10 @@ struct slot {
     int32_t plan_buf;    /* buffer of the installed plan bound to it in this iteration; -1 */
     int32_t rec_buf;     /* buffer of the recording in progress; -1 */
     int32_t fixed_ord;   /* belongs to the plan's allocation of this ordinal; -1: free to reuse */
-    int32_t next_free;   /* list of free slots with as many pages */
+    int32_t next_free, next_back; /* list of free slots with as many pages, both ways */
     uint8_t kind, state;
     bool live;           /* the program holds it */
+    bool idle;           /* LARGE: in the list of free slots */
     bool kept;           /* freed by the program, in memory because a plan needs it */
     bool written;        /* something may have written it since it was allocated */
     bool watched;        /* its hash is known (probe.c) */
@@ -129,7 +130,7 @@ struct device {
     uint32_t n_chunks, n_gone, n_free_chunks;
     int32_t free_head, free_tail;
     uint64_t own_bytes; /* pages of ours outside every slot */
-    uint64_t foreign_changes; /* times that addressable memory of the program's own came or went */
+    uint64_t address_changes; /* times that an address came to mean something else: memory of the program's own, slots of other sizes */
     uint64_t foreign_bytes, live_bytes, mark, tick, serial, op_count;
     uint64_t host_bytes, host_limit_bytes;
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs each test given, one line each, output only of what fails. Exit 77 means: cannot run here.
-# Env: B (build directory), SAN (sanitizer of this build), REMAT_SHARED, TEST_TIMEOUT (seconds, default 900).
+# Env: B (build directory), SAN (sanitizer of this build), REMAT_SHARED, TEST_TIMEOUT (seconds, default 900), TEST_SLOWER (how many times
+# as long as in an ordinary build a run of a program or a solver may take; default 10 under a sanitizer, else 1).
 set -u
 B=${B:-$PWD/build}
 export B SAN=${SAN:-} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:handle_segv=0:use_sigaltstack=0:allow_user_segv_handler=1}

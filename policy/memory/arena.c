@@ -51,19 +51,20 @@ static int arena_grow(struct device *d, uint32_t *which)
     while (i < d->mem->n_arenas && d->mem->arenas[i].chunk >= 0)
         i++;
     if (i == d->mem->n_arenas) {
-        if (d->mem->n_arenas == MAX_ARENAS || d->next_page + 1 > d->n_va_pages)
+        if (d->mem->n_arenas == MAX_ARENAS)
             return -ENOMEM;
         struct arena *a = &d->mem->arenas[i];
         a->unit_slot = calloc(arena_units(d), sizeof *a->unit_slot);
         a->runs = runs_new(arena_units(d));
-        if (!a->unit_slot || !a->runs) {
+        uint64_t page;
+        if (!a->unit_slot || !a->runs || slot_space(d, 1, &page)) {
             free(a->unit_slot);
             free(a->runs);
             return -ENOMEM;
         }
         a->chunk = -1;
-        a->va = d->base + (d->next_page << d->shift);
-        d->page_slot[d->next_page++] = (d->mem->n_arenas++ + 1) | PAGE_ARENA;
+        a->va = d->base + (page << d->shift);
+        d->page_slot[page] = (d->mem->n_arenas++ + 1) | PAGE_ARENA;
     }
     *which = i;
     return arena_map(d, i);

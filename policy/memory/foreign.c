@@ -52,7 +52,7 @@ struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr)
 
 static void bounds(struct device *d)
 {
-    d->foreign_changes++;
+    d->address_changes++;
     d->foreign->low = d->foreign->n_ranges ? d->foreign->ranges[0]->va : ~0ull;
     d->foreign->high = d->foreign->n_ranges ? d->foreign->ranges[d->foreign->n_ranges - 1]->va + d->foreign->ranges[d->foreign->n_ranges - 1]->bytes : 0;
 }

@@ -26,13 +26,25 @@ struct arena {
     CUdeviceptr va;
 };
 
+struct gap { /* pages of address space that nobody has */
+    uint64_t first, n;
+};
+
 struct mem {
-    int32_t *free_slots; /* by number of pages: head of a list through next_free */
-    int32_t small_structs, foreign_free;
+    int32_t *free_slots; /* by number of pages: head of a list through next_free, next_back */
+    uint64_t idle_pages; /* of the slots in these lists */
+    int32_t small_structs, large_structs, foreign_free;
+    struct gap *gaps;
+    uint32_t n_gaps, cap_gaps;
     struct arena *arenas;
     uint32_t n_arenas, n_arena_chunks;
     uint32_t *longest; /* run of free units in each arena, leaves of a tree at MAX_ARENAS + i; longest[i] = max of its children */
 };
+
+/* space.c: n pages in a row that nobody has. -ENOMEM: there are none. */
+int space_take(struct device *d, uint64_t n, uint64_t *first);
+/* They are nobody's again. -ENOMEM: that could not be noted, and they are still the caller's. */
+int space_give(struct device *d, uint64_t first, uint64_t n);
 
 /* chunk.c: the list of free chunks, oldest first. */
 void chunk_list_add(struct device *d, int32_t c);
@@ -41,6 +53,8 @@ void chunk_list_take(struct device *d, int32_t c);
 /* slot.c */
 /* The struct alone, without an address; NULL when there are too many. */
 struct slot *slot_create(struct device *d, enum slot_kind kind);
+/* Pages of address space for a slot or an arena; slots that nobody has used for long give theirs up. */
+int slot_space(struct device *d, uint64_t n, uint64_t *first);
 /* Takes the page's mapping away: the host waits for all that used the slot. */
 int slot_unmap_page(struct device *d, struct slot *s, uint32_t page);
 /* All that whoever gets the slot's memory next must come after. */

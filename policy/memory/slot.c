@@ -16,25 +16,146 @@ struct slot *slot_create(struct device *d, enum slot_kind kind)
     return s;
 }
 
+/* Whoever used the slot's address is done, as far as the host can see. */
+static int slot_quiesce(struct device *d, struct slot *s)
+{
+    struct fence all = s->stale;
+    fence_merge(d, &all, &s->ready);
+    fence_merge(d, &all, &s->unseen);
+    fence_merge(d, &all, &s->users);
+    int r = fence_sync(d, &all);
+    if (!r)
+        s->stale = (struct fence){0};
+    return r;
+}
+
+int slot_unmap_page(struct device *d, struct slot *s, uint32_t page)
+{
+    int r = slot_quiesce(d, s);
+    if (r)
+        return r;
+    if (MEM_CALL(cuMemUnmap(s->va + ((uint64_t)page << d->shift), d->gran)) != CUDA_SUCCESS)
+        return -EIO;
+    s->map[page] = -1;
+    return 0;
+}
+
+/* Those of so many pages; the first list is of all that are larger than any list's. */
+static int32_t *list_of(struct device *d, uint32_t n_pages) { return &d->mem->free_slots[n_pages < MAX_LIST_PAGES ? n_pages : 0]; }
+
+static void list_add(struct device *d, struct slot *s)
+{
+    int32_t *head = list_of(d, s->n_pages);
+    s->next_free = *head;
+    s->next_back = -1;
+    if (*head >= 0)
+        d->slots[*head].next_back = (int32_t)s->id;
+    *head = (int32_t)s->id;
+    s->idle = true;
+    d->mem->idle_pages += s->n_pages;
+}
+
+static void list_take(struct device *d, struct slot *s)
+{
+    if (s->next_back >= 0)
+        d->slots[s->next_back].next_free = s->next_free;
+    else
+        *list_of(d, s->n_pages) = s->next_free;
+    if (s->next_free >= 0)
+        d->slots[s->next_free].next_back = s->next_back;
+    s->idle = false;
+    d->mem->idle_pages -= s->n_pages;
+}
+
+/* A slot that is in no list gives its address up; what is still mapped there goes first. Where that fails it is lost, but harmless. */
+static void slot_dissolve(struct device *d, struct slot *s)
+{
+    for (uint32_t p = 0; p < s->n_pages; p++)
+        if (s->map[p] >= 0 && slot_unmap_page(d, s, p))
+            return;
+    if (space_give(d, (s->va - d->base) >> d->shift, s->n_pages + 1ull))
+        return;
+    free(s->map);
+    s->map = NULL;
+    s->n_pages = 0;
+    s->va = 0;
+    s->next_free = d->mem->large_structs;
+    d->mem->large_structs = (int32_t)s->id;
+    d->address_changes++;
+}
+
+static int older(const void *a, const void *b)
+{
+    const struct slot *x = *(struct slot *const *)a, *y = *(struct slot *const *)b;
+    return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+/* Slots of sizes that do not come back: those whose last buffer is the longest ago, until the free ones have `most` pages left. */
+static void dissolve_idle(struct device *d, uint64_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        n += d->slots[i].idle;
+    struct slot **idle = malloc((n + 1) * sizeof(struct slot *));
+    if (!idle)
+        return;
+    n = 0;
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slots[i].idle)
+            idle[n++] = &d->slots[i];
+    qsort(idle, n, sizeof(struct slot *), older);
+    for (uint32_t i = 0; i < n && d->mem->idle_pages > most; i++) {
+        list_take(d, idle[i]);
+        slot_dissolve(d, idle[i]);
+    }
+    free(idle);
+}
+
+/* Free slots may have four times the device's memory in addresses, or a quarter of what was reserved: more than a program with the same
+ * sizes in every iteration ever has. */
+static uint64_t idle_most(const struct device *d)
+{
+    uint64_t most = d->device_bytes >> d->shift << 2, quarter = d->n_va_pages / 4;
+    return most < quarter ? most : quarter;
+}
+
+int slot_space(struct device *d, uint64_t n, uint64_t *first)
+{
+    if (d->mem->idle_pages > idle_most(d))
+        dissolve_idle(d, idle_most(d) / 2);
+    if (!space_take(d, n, first))
+        return 0;
+    dissolve_idle(d, 0);
+    return space_take(d, n, first);
+}
+
 static int slot_create_large(struct device *d, uint32_t n_pages, struct slot **out)
 {
-    if (d->next_page + n_pages + 1 > d->n_va_pages)
+    uint64_t first;
+    if (slot_space(d, n_pages + 1ull, &first))
         return -ENOMEM;
     int32_t *map = malloc(n_pages * sizeof *map);
-    struct slot *s = map ? slot_create(d, SLOT_LARGE) : NULL;
+    struct slot *s = NULL;
+    if (map && d->mem->large_structs >= 0) {
+        s = &d->slots[d->mem->large_structs];
+        d->mem->large_structs = s->next_free;
+    } else if (map)
+        s = slot_create(d, SLOT_LARGE);
     if (!s) {
         free(map);
+        space_give(d, first, n_pages + 1ull);
         return -ENOMEM;
     }
     s->map = map;
     s->n_pages = n_pages;
-    s->va = d->base + (d->next_page << d->shift);
+    s->va = d->base + (first << d->shift);
+    s->state = SLOT_EMPTY;
+    s->ready = s->unseen = s->users = s->stale = (struct fence){0}; /* nothing is left of its earlier address */
     for (uint32_t p = 0; p < n_pages; p++)
         map[p] = -1;
     /* the gap after it is its own too: one past the end is still this slot */
     for (uint32_t p = 0; p <= n_pages; p++)
-        d->page_slot[d->next_page + p] = s->id + 1;
-    d->next_page += n_pages + 1;
+        d->page_slot[first + p] = s->id + 1;
     *out = s;
     return 0;
 }
@@ -63,30 +184,6 @@ void mem_slot_foreign_gone(struct device *d, struct slot *s)
     d->mem->foreign_free = (int32_t)s->id;
 }
 
-/* Whoever used the slot's address is done, as far as the host can see. */
-static int slot_quiesce(struct device *d, struct slot *s)
-{
-    struct fence all = s->stale;
-    fence_merge(d, &all, &s->ready);
-    fence_merge(d, &all, &s->unseen);
-    fence_merge(d, &all, &s->users);
-    int r = fence_sync(d, &all);
-    if (!r)
-        s->stale = (struct fence){0};
-    return r;
-}
-
-int slot_unmap_page(struct device *d, struct slot *s, uint32_t page)
-{
-    int r = slot_quiesce(d, s);
-    if (r)
-        return r;
-    if (MEM_CALL(cuMemUnmap(s->va + ((uint64_t)page << d->shift), d->gran)) != CUDA_SUCCESS)
-        return -EIO;
-    s->map[page] = -1;
-    return 0;
-}
-
 /* All that whoever gets the slot's memory next must come after. */
 void slot_fences(struct device *d, const struct slot *s, struct fence *into)
 {
@@ -106,20 +203,19 @@ static bool slot_all_cached(struct device *d, const struct slot *s)
 /* Prefer a slot whose old chunks are all still free: it comes back without a driver call. */
 static int slot_take_large(struct device *d, uint32_t n_pages, struct slot **out)
 {
-    if (n_pages >= MAX_LIST_PAGES)
-        return slot_create_large(d, n_pages, out);
-    int32_t *best = NULL;
+    struct slot *best = NULL;
     unsigned seen = 0;
-    for (int32_t *at = &d->mem->free_slots[n_pages]; *at >= 0 && seen < 16; at = &d->slots[*at].next_free, seen++) {
-        best = at;
-        if (slot_all_cached(d, &d->slots[*at]))
+    for (int32_t at = *list_of(d, n_pages); at >= 0 && seen < 16; at = d->slots[at].next_free, seen++) {
+        if (d->slots[at].n_pages != n_pages)
+            continue;
+        best = &d->slots[at];
+        if (slot_all_cached(d, best))
             break;
     }
     if (!best)
         return slot_create_large(d, n_pages, out);
-    struct slot *s = &d->slots[*best];
-    *best = s->next_free;
-    *out = s;
+    list_take(d, best);
+    *out = best;
     return 0;
 }
 
@@ -181,10 +277,8 @@ static void slot_list(struct device *d, struct slot *s)
     s->fixed_ord = -1;
     if (s->kind == SLOT_SMALL)
         arena_give_back(d, s);
-    else if (s->n_pages < MAX_LIST_PAGES) {
-        s->next_free = d->mem->free_slots[s->n_pages];
-        d->mem->free_slots[s->n_pages] = (int32_t)s->id;
-    }
+    else
+        list_add(d, s);
 }
 
 void mem_slot_unfix(struct device *d, struct slot *s)

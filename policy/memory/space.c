@@ -1,4 +1,8 @@
-/* Address space: one reservation for everything that is managed, made once; and the tables that speak of it. */
+/* Address space: one reservation for everything that is managed, made once; and the tables that speak of it.
+ *
+ * Pages below device.next_page are of slots, of arenas, or in a list of gaps, in order of address, no two of which touch each other or
+ * the end. Pages are taken and given back when slots of new sizes are made and old ones dissolved (slot.c): never in a steady state.
+ */
 #include "policy/memory/mem_own.h"
 
 #include <errno.h>
@@ -17,7 +21,7 @@ int mem_init(struct device *d)
     d->mem = calloc(1, sizeof *d->mem);
     if (!d->mem)
         return -ENOMEM;
-    d->mem->small_structs = d->mem->foreign_free = -1;
+    d->mem->small_structs = d->mem->large_structs = d->mem->foreign_free = -1;
     CUmemAllocationProp prop;
     size_t gran = 0;
     memset(&prop, 0, sizeof prop);
@@ -55,5 +59,59 @@ int mem_init(struct device *d)
         d->mem->free_slots[i] = -1;
     d->free_head = d->free_tail = -1;
     d->mark = 1;
+    return 0;
+}
+
+int space_take(struct device *d, uint64_t n, uint64_t *first)
+{
+    struct mem *m = d->mem;
+    for (uint32_t i = 0; i < m->n_gaps; i++) {
+        struct gap *g = &m->gaps[i];
+        if (g->n < n)
+            continue;
+        *first = g->first;
+        g->first += n;
+        g->n -= n;
+        if (!g->n)
+            memmove(g, g + 1, (--m->n_gaps - i) * sizeof *g);
+        return 0;
+    }
+    if (d->next_page + n > d->n_va_pages)
+        return -ENOMEM;
+    *first = d->next_page;
+    d->next_page += n;
+    return 0;
+}
+
+int space_give(struct device *d, uint64_t first, uint64_t n)
+{
+    struct mem *m = d->mem;
+    uint32_t i = 0;
+    while (i < m->n_gaps && m->gaps[i].first < first)
+        i++;
+    bool after = i && m->gaps[i - 1].first + m->gaps[i - 1].n == first, before = i < m->n_gaps && first + n == m->gaps[i].first;
+    if (after && before) {
+        m->gaps[i - 1].n += n + m->gaps[i].n;
+        memmove(m->gaps + i, m->gaps + i + 1, (--m->n_gaps - i) * sizeof *m->gaps);
+    } else if (after)
+        m->gaps[i - 1].n += n;
+    else if (before) {
+        m->gaps[i].first = first;
+        m->gaps[i].n += n;
+    } else {
+        if (m->n_gaps == m->cap_gaps) {
+            uint32_t cap = m->cap_gaps ? m->cap_gaps * 2 : 64;
+            struct gap *p = realloc(m->gaps, cap * sizeof *p);
+            if (!p)
+                return -ENOMEM;
+            m->gaps = p;
+            m->cap_gaps = cap;
+        }
+        memmove(m->gaps + i + 1, m->gaps + i, (m->n_gaps++ - i) * sizeof *m->gaps);
+        m->gaps[i] = (struct gap){first, n};
+    }
+    memset(d->page_slot + first, 0, n * sizeof *d->page_slot);
+    if (m->gaps[m->n_gaps - 1].first + m->gaps[m->n_gaps - 1].n == d->next_page)
+        d->next_page = m->gaps[--m->n_gaps].first;
     return 0;
 }

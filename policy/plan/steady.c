@@ -3,7 +3,7 @@
  *
  * What makes the bytes alone enough, for the launch captured at ex->caps[op]:
  *   every word of its arguments that points into the reservation is one of its operands, or idle;
- *   no other memory of the program's own has come or gone since (device.foreign_changes);
+ *   no other memory of the program's own has come or gone since, and no slot has got another address (device.address_changes);
  *   each of its operands was the recorded one.
  * About 150 instructions, ten more a parameter and thirty more an operand; no call but the driver's own where nothing waits. */
 #include "policy/op/tensor_map.h"
@@ -18,7 +18,7 @@ struct steady_op {
     bool same;         /* the launch captured last can be told by its bytes */
     bool quiet;        /* the plan has nothing to do just before it */
     bool sets_aside;   /* it overwrites a buffer that has values to compare */
-    uint64_t foreign_changes;
+    uint64_t address_changes;
 };
 
 int steady_plan(struct device *d)
@@ -82,7 +82,7 @@ void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool sam
                 return; /* it points at what nobody holds now: who holds it next is another operand */
         }
     }
-    s->foreign_changes = d->foreign_changes;
+    s->address_changes = d->address_changes;
     s->same = true;
 }
 
@@ -134,7 +134,7 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
     uint32_t at = ex->steady[ex->pos].op;
     const struct steady_op *s = &ex->steady[at];
     struct rt_op *op = &ex->caps[at];
-    if (!s->same || s->foreign_changes != d->foreign_changes || !same_launch(d, k, op) || !same_bindings(d, op))
+    if (!s->same || s->address_changes != d->address_changes || !same_launch(d, k, op) || !same_bindings(d, op))
         return STEADY_NO;
     /* From here on the plan goes on, or is left. */
     const char *why = NULL;

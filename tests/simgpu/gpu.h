@@ -83,6 +83,7 @@ extern pthread_mutex_t gpu_mutex;
 
 typedef struct {
     uint64_t mem_bytes, granularity_bytes;
+    uint64_t va_bytes;            /* the largest reservation; 0: as the address space allows */
     double flops_per_s, bytes_per_s, host_bytes_per_s;
     uint64_t launch_ns;
     int n_devices;                /* SIMGPU_DEVICES; mem_bytes is of each */

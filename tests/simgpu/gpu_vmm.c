@@ -25,7 +25,7 @@ static CUresult reserve(CUdeviceptr *out, size_t bytes, size_t alignment, CUdevi
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), g = gpu_cfg.granularity_bytes;
     if (!out || !bytes || bytes % page || hint % page || flags || (alignment & (alignment - 1)))
         return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > gpu_window_bytes)
+    if (bytes > gpu_window_bytes || (gpu_cfg.va_bytes && bytes > gpu_cfg.va_bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_range *r = calloc(1, sizeof *r);
     if (!r)

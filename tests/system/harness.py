@@ -14,6 +14,9 @@ RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}.get(os.environ.get("
 if RUNTIME:
     RUNTIME = subprocess.run([os.environ.get("CC", "gcc"), "-print-file-name=" + RUNTIME], capture_output=True, text=True).stdout.strip()
 
+# A sanitizer makes everything some ten times slower: what is no hang here is none there, and a solver gets as much longer.
+SLOWER = float(os.environ.get("TEST_SLOWER") or (10 if RUNTIME else 1))
+
 
 class Result:
     def __init__(self, rc, out, err, device, stats):
@@ -59,8 +62,7 @@ def run(cmd, remat=None, env=None, timeout=300):
         e.update(env or {})
         if remat is not None:
             cmd = [REMAT, "run", "--stats", sta] + [str(x) for x in remat] + ["--"] + cmd
-        # a sanitizer makes everything some ten times slower: what is no hang here is none there
-        p = subprocess.run(cmd, env=e, capture_output=True, text=True, timeout=timeout * (10 if RUNTIME else 1))
+        p = subprocess.run(cmd, env=e, capture_output=True, text=True, timeout=timeout * SLOWER)
         return Result(p.returncode, p.stdout, p.stderr, load(dev), load(sta))
 
 

@@ -9,6 +9,9 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import harness  # noqa: E402
+
 SHARED = os.environ.get("REMAT_SHARED", "")
 REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")), "remat")
 JUDGE = os.path.join(SHARED, "verify_plan.py")
@@ -31,7 +34,7 @@ def main():
             ns = {}
             for solver in SOLVERS:
                 out = os.path.join(tmp, "p.json")
-                cmd = [REMAT, "plan", trace, "--limit", limit, "--solver", solver, "--json", "-o", out]
+                cmd = [REMAT, "plan", trace, "--limit", limit, "--solver", solver, "--time-limit", str(60 * harness.SLOWER), "--json", "-o", out]
                 run = subprocess.run(cmd, capture_output=True, text=True)
                 said = json.loads(run.stdout)
                 if run.returncode == 3 and not said["feasible"] and solver.startswith("chen"):
