@@ -1,6 +1,7 @@
 /* remat sweep TRACE: the whole trade-off, limits times solvers, as one table. */
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,7 +176,9 @@ static int sweep_run(struct sweep *s)
 {
     struct plan p = {0};
     int bad = CLI_OK;
-    sweep_head(s);
+    const bool rows = !s->plot || strcmp(s->plot, "-"); /* a drawing on standard output stands alone */
+    if (rows)
+        sweep_head(s);
     for (size_t l = 0; l < s->n_limits && bad == CLI_OK; l++)
         for (size_t k = 0; k < s->n_solvers && bad == CLI_OK; k++) {
             struct solver_report r;
@@ -189,7 +192,8 @@ static int sweep_run(struct sweep *s)
                 bad = cli_fail("sweep: solver %s at %lld bytes: %s", s->solver[k]->name, (long long)s->limit[l],
                                r.message[0] ? r.message : strerror(-rc));
             else {
-                sweep_row(s, s->limit[l], s->solver[k], rc, &r);
+                if (rows)
+                    sweep_row(s, s->limit[l], s->solver[k], rc, &r);
                 sweep_note(s, l, k, rc, &r);
             }
         }
@@ -247,6 +251,8 @@ int cmd_sweep(int argc, char **argv)
         return cli_bad("sweep: give a trace (remat sweep --help)");
     if (q.csv && q.json)
         return cli_bad("sweep: --csv or --json, not both");
+    if ((q.csv || q.json) && q.plot && !strcmp(q.plot, "-"))
+        return cli_bad("sweep: %s and --plot - both want standard output", q.csv ? "--csv" : "--json");
     if (graph_load(q.trace, &g, err, sizeof err))
         return cli_bad("%s", err);
     struct sweep s = {.g = g};

@@ -90,7 +90,7 @@ static const struct option_row sweep_rows[] = {
     {"offload", 0, NULL, NULL, NULL, "allow copies to the host"},
     {"csv", 0, NULL, NULL, NULL, "print comma-separated values"},
     {"json", 0, NULL, NULL, NULL, "print one JSON object"},
-    {"plot", 0, "OUT.svg", NULL, NULL, "draw memory against overhead, a line a solver, the proved bound under them"},
+    {"plot", 0, "OUT.svg", NULL, NULL, "draw memory against overhead, a line a solver, the proved bound under them (- for standard output, instead of the table)"},
     {0}};
 
 static const char sweep_more[] = "TRACE may be - for standard input. A row a limit and solver; \"no plan\" and \"no time\" are rows "

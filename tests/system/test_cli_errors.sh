@@ -92,6 +92,23 @@ for c in $("$remat" --help | sed -n 's/^  remat \([a-z]*\) .*/\1/p'); do
   "$remat" --generate man $c >"$tmp/page" && grep -q '^.SH NAME' "$tmp/page" || fail "man page of $c"
 done
 "$remat" --help | grep -q '^  remat doctor' || fail "--help"
+# every option with values to choose from, or a number that stands when it is left out, tells its default in help and man page, or that it
+# must be given; what has none is in the list
+none=" run:limit run:plan run:trace-out run:stats run:group trace:stats plan:output sweep:plot solve:output "
+for c in $("$remat" --help | sed -n 's/^  remat \([a-z]*\) .*/\1/p'); do
+  "$remat" $c --help | awk '/^  (-., )?--/ {if (row) print row; row = $0; next} /^   / && row {row = row " " $0; next} row {print row; row = ""}' >"$tmp/rows"
+  while IFS= read -r row; do
+    name=$(grep -oE -- '--[a-z-]+' <<<"$row" | head -n 1); name=${name#--}
+    grep -qE -- '^  (-., )?--[a-z-]+ [A-Z]' <<<"$row" || continue # takes no argument
+    told=$((${told:-0} + 1))
+    grep -qE '\((default:|required)|; required\)|\(required\)' <<<"$row" || [[ $none == *" $c:$name "* ]] || fail "no default told: remat $c: $row"
+  done <"$tmp/rows"
+  defaults=$("$remat" $c --help | tr -d '\n' | grep -o '(default:' | wc -l)
+  [ "$("$remat" --generate man $c | grep -o 'default' | wc -l)" -ge "$defaults" ] || fail "man page of $c: defaults"
+done
+[ "${told:-0}" -ge 25 ] || fail "only ${told:-0} options with an argument"
+# and what is told is so
+[ "$("$remat" plan "$t" --limit 80% --json | grep -o '"solver": "[a-z]*"')" = '"solver": "auto"' ] || fail "plan's default solver"
 
 echo "$done refusals checked"
 [ $done -gt 100 ] && exit $failed

@@ -28,7 +28,11 @@ full plan t.json --limit 100% --solver none -o /dev/full
 full check t.json p.json
 full sweep t.json --limits 100% --solvers none
 full sweep t.json --limits 100% --solvers none --csv
+full sweep t.json --limits 100% --solvers none --plot -
+full sweep t.json --limits 100% --solvers none --plot /dev/full
 full solve "$golden/chain.json"
+full solve "$golden/chain.json" -o -
+full solve "$golden/chain.json" -o /dev/full
 full status
 full status --json
 full report t.json -o -
@@ -55,6 +59,12 @@ write link '[ -L link ] && [ "$(head -c 3 target)" != old ] && echo old >target'
 mkfifo pipe
 cat pipe >got & "$remat" plan t.json --limit 100% --solver none -o pipe >out; wait $!
 [ -p pipe ] && cmp -s got p.json || fail "a pipe as output"
+for c in "sweep t.json --limits 100% --solvers none --plot" "solve $golden/chain.json -o"; do # the other commands that write
+    # shellcheck disable=SC2086
+    echo old >target; "$remat" $c link >out 2>err && [ -L link ] && [ "$(cat target)" != old ] || fail "$c link: $(cat err)"
+    # shellcheck disable=SC2086
+    [ ! -c null ] || { "$remat" $c null >out 2>err && [ -c null ]; } || fail "$c null: $(cat err)"
+done
 # the input itself
 cp t.json same.json; cp p.json same-plan.json
 "$remat" plan same.json --limit 100% --solver none -o same.json >out && cmp -s same.json p.json || fail "output over the input"
@@ -73,6 +83,9 @@ ls -A | grep -q '\.remat-' && fail "left behind: $(ls -A)"
 "$remat" report - -o - <t.json | grep -q '</html>' || fail "report - -o -"
 "$remat" export - --format sqlite -o - <t.json | head -c 15 | grep -q 'SQLite format 3' || fail "export sqlite -o -"
 "$remat" sweep - --limits 100% --solvers none --csv <t.json | grep -q ',none,1,' || fail "sweep -"
+"$remat" sweep - --limits 100% --solvers none --plot - <t.json | head -c 4 | grep -q '<svg' || fail "sweep --plot -"
+"$remat" sweep t.json --limits 100% --solvers none --json --plot - >out 2>err; [ $? = 2 ] && [ ! -s out ] && grep -q 'both want' err || fail "--json --plot -: $(cat err)"
+"$remat" solve "$golden/chain.json" -o - | python3 -c 'import json, sys; json.load(sys.stdin)["steps"]' || fail "solve -o -"
 "$remat" solve - --json <"$golden/chain.json" | grep -q '"feasible": true' || fail "solve -"
 echo '{' | "$remat" plan - --limit 80% 2>err; [ $? = 2 ] && grep -q 'standard input:' err || fail "no name for standard input: $(cat err)"
 "$remat" check - - <t.json >out 2>err; [ $? = 2 ] && grep -q 'standard input' err || fail "standard input twice: $(cat err)"
