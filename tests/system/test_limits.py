@@ -2,7 +2,9 @@
 """Limits that hold: the file of maxima against every variable and nested run; a run within a run; what the kernel allows (cgroup dmem)
 as the default, its soft limit as the target. build/held is remat with the file of maxima at build/held/remat.conf."""
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -99,6 +101,54 @@ def maxima(native):
     check.ok(r.rc == 0 and not r.stats and not r.err, "without the file, off is off", "%s %s" % (r.stats, r.err))
 
 
+def another_user(tmp):
+    """Rules for a user and for groups hold for who is in them: seen as that user, with a group of his own and supplementary ones."""
+    uid, gid, more = 61234, 61235, [61236, 61237]
+    remat = os.path.join(HELD, "remat")
+    if os.getuid() != 0 or subprocess.run([remat, "--version"], user=uid, capture_output=True, cwd="/").returncode:
+        return # not root, or a tree that others may not read
+    env = dict(os.environ, REMAT_SIMGPU="1", SIMGPU_MEM="512M", LD_LIBRARY_PATH=os.path.join(h.B, "simgpu"), HOME="/nonexistent",
+               REMAT_STATUS_DIR=os.path.join(tmp, "none"), **({"LD_PRELOAD": h.RUNTIME} if h.RUNTIME else {}))
+
+    def total():
+        p = subprocess.run([remat, "run", "--limit", "300M", "--"] + SMALL, env=env, user=uid, group=gid, extra_groups=more, cwd="/",
+                           capture_output=True, text=True, timeout=120)
+        seen = re.search(r"^held cuda (\d+) ", p.stdout, re.M)
+        return int(seen.group(1)) // MIB if seen else 0, p.stderr
+    for text, want in (("max everyone 80M\n", 80), ("max everyone 80M\nmax user %d 90M\n" % uid, 90), ("max user 0 40M\n", 300),
+                       ("max group %d 70M\n" % gid, 70), ("max group %d 60M\nmax group %d 50M\nmax group 0 10M\n" % (gid, more[1]), 50),
+                       ("max group %d 60M\nmax user %d none\n" % (gid, uid), 300)):
+        conf(text)
+        os.chmod(CONF, 0o644)
+        got, err = total()
+        check.ok(got == want, "another user, %r: %d MiB" % (text, want), "%d %s" % (got, err))
+    os.chmod(CONF, 0o600)
+    got, err = total()
+    check.ok(got == 300 and "it should be readable by everyone" in err, "a closed file is told of", "%d %s" % (got, err))
+    os.unlink(CONF)
+
+
+def without_the_library(tmp):
+    """What the docs say a preload cannot hold, and what they say of /etc/ld.so.preload: it holds even who empties his environment."""
+    conf("max everyone 80M\n")
+    library, env = os.path.join(HELD, "libremat.so"), {"LD_LIBRARY_PATH": os.path.join(h.B, "simgpu"), "SIMGPU_MEM": "512M", "REMAT_STATUS_DIR": tmp}
+    bare = ["/usr/bin/env", "-i"] + ["%s=%s" % e for e in env.items()] + [sys.executable, "-c", PYTHON]
+    r = held(["--limit", "100M"], bare)
+    check.ok("total %d" % (512 * MIB) in r.out, "who drops the library is not held, as the docs say", r.out + r.err)
+    preload, script = os.path.join(tmp, "ld.so.preload"), os.path.join(tmp, "in")
+    with open(preload, "w") as f:
+        f.write(library + "\n")
+    with open(script, "w") as f: # in a mount namespace of its own: the machine's file is not touched
+        f.write('touch /etc/ld.so.preload 2>/dev/null; mount --bind "%s" /etc/ld.so.preload || exit 77\nexec "$@"\n' % preload)
+    there = os.path.exists("/etc/ld.so.preload")
+    p = subprocess.run(["unshare", "--mount", "sh", script] + bare, capture_output=True, text=True, timeout=120) if os.getuid() == 0 and not h.RUNTIME else None
+    if not there and os.path.exists("/etc/ld.so.preload") and os.path.getsize("/etc/ld.so.preload") == 0:
+        os.unlink("/etc/ld.so.preload")
+    if p and p.returncode not in (1, 77): # 1: no namespaces here
+        check.ok("total %d" % (80 * MIB) in p.stdout, "named in /etc/ld.so.preload it holds all the same", p.stdout + p.stderr)
+    os.unlink(CONF)
+
+
 def second_file(tmp):
     also = os.path.join(tmp, "also.conf")
     conf("max everyone 80M\n")
@@ -172,6 +222,9 @@ def main():
     tmp = tempfile.mkdtemp(prefix="remat-limits-")
     try:
         maxima(native)
+        os.chmod(tmp, 0o755)
+        another_user(tmp)
+        without_the_library(tmp)
         second_file(tmp)
         nested()
         kernel(tmp, native)

@@ -10,6 +10,14 @@ MIB = 1 << 20
 TOTAL = 512 * MIB
 NVML = os.path.join(h.B, "conformance", "libnvidia-ml.so.1")
 PROGRAM = os.path.join(h.B, "programs", "nvml_view")
+BINDINGS = """import ctypes, sys
+class Memory(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_ulonglong) for n in ("total", "free", "used")]
+lib, m, handle = ctypes.CDLL(sys.argv[1]), Memory(), ctypes.c_void_p()
+for f in (lib.nvmlDeviceGetMemoryInfo, getattr(lib, "nvmlDeviceGetMemoryInfo")):
+    assert f(ctypes.c_void_p(1), ctypes.byref(m)) == 0
+    print(m.total, m.free, m.used)
+"""
 check = h.Checks()
 
 
@@ -56,6 +64,10 @@ def main():
         check.ok(lists == [[7, 0, 2, 11, 24 * MIB]] * 10, "process lists: the own row is what is held, others stand", str(lists))
         # before cuInit any device may be the one; afterwards only those of the process
         check.ok(rows["before other"][0] == 64 * MIB and rows["held other"] == native, "another device", str(rows))
+
+    # as Python's bindings and nvidia-smi ask: the library opened by name, the functions looked up in it
+    r = h.run([sys.executable, "-c", BINDINGS, NVML], ["--limit", "64M"], {"SIMGPU_MEM": str(TOTAL), "FAKE_NVML_TOTAL": str(TOTAL)})
+    check.ok(r.rc == 0 and r.out.split() == [str(64 * MIB), str(64 * MIB), "0"] * 2, "Python's bindings", r.out + r.err)
 
     # more held than the limit: evicted tensors are still the program's; nothing adds up to more than the whole
     rows, lists, _ = view(["--limit", "16M", "--policy", "swap"])
