@@ -60,17 +60,27 @@ DEB_PACKAGES := gcc make pkg-config libjansson-dev uthash-dev check coinor-libcb
                 libsqlite3-dev python3 clang glpk-utils libzstd-dev libopenblas-serial-dev libiberty-dev python3-yaml python3-prometheus-client libunwind8
 DEPS_STAMP := $(B)/.deps
 
-$(DEPS_STAMP):
+# what only tests use: a browser for the report, shells for the completion, troff for the man pages. Without them these tests are skipped
+TEST_PACKAGES := chromium fish zsh groff-base sqlite3
+TEST_STAMP := $(B)/.test-deps
+
+# PACKAGES, and what follows when they are missing and cannot be installed
+define INSTALL
 	@mkdir -p $(B)
-	@missing=; for p in $(DEB_PACKAGES); do \
+	@missing=; for p in $(1); do \
 	  dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
 	if [ -n "$$missing" ]; then \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "installing:$$missing"; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
-	  else echo "remat needs these Debian packages:$$missing"; \
-	       echo "  as root: apt-get install$$missing"; exit 1; fi; fi
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null || $(3); \
+	  else echo "$(2):$$missing"; \
+	       echo "  as root: apt-get install$$missing"; $(3); fi; fi
 	@touch $@
+endef
+$(DEPS_STAMP):
+	$(call INSTALL,$(DEB_PACKAGES),remat needs these Debian packages,exit 1)
+$(TEST_STAMP): $(DEPS_STAMP)
+	$(call INSTALL,$(TEST_PACKAGES),tests that need these Debian packages are skipped,true)
 
 .PHONY: all deps help clean demo test bench check-gcc check-clang asan tsan fuzz dist-gpu
 deps: $(DEPS_STAMP)
@@ -185,7 +195,7 @@ all: $(DEPS_STAMP)
 build-all: $(ALL_TARGETS)
 build-tests: build-all $(TEST_BIN)
 
-test: $(DEPS_STAMP)
+test: $(DEPS_STAMP) $(TEST_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-tests
 	@B=$(ABS_B) CC=$(CC) bash tests/run_tests.sh $(TEST_BIN) $(TEST_SCRIPT)
 

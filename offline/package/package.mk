@@ -106,6 +106,6 @@ pkg-deb:
 
 # packing takes minutes, and tools that only packagers have, others' viewers are downloaded: a target of its own. Exit 77 of a test:
 # cannot run here
-test-packages: $(DEPS_STAMP)
+test-packages: $(DEPS_STAMP) $(TEST_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
 	@B=$(ABS_B) CC=$(CC) bash tests/run_tests.sh $(wildcard tests/packages/test_*.sh tests/packages/test_*.py)

@@ -55,6 +55,8 @@ def sandbox(tmp):
     shims = os.path.join(tmp, "bin")
     os.makedirs(shims)
     bodies = dict(SHIMS)
+    if shutil.which("sqlite3"):
+        del bodies["sqlite3"]
     if sys.argv[1:] == ["pytorch"]:
         bodies.update(python='exec "%s" "$@"' % pytorch(), make='[ "$*" = pytorch ]') # it was made before this is run
     for name, body in bodies.items():
