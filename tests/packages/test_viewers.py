@@ -20,6 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.normpath(os.path.join(HERE, "..", ".."))
 sys.path.insert(0, os.path.join(TOP, "tests", "system"))
 import browser  # noqa: E402
+import gen_graph  # noqa: E402
 import harness  # noqa: E402
 
 B = os.path.abspath(harness.B)
@@ -142,12 +143,20 @@ def main():
             trace, plan = os.path.join(EXAMPLE, "gpt.json"), os.path.join(tmp, "plan.json")
             with open(trace) as f:
                 tr = json.load(f)
-            for more in (["--limit", "100%", "--solver", "none"], ["--limit", "50%", "--solver", "mincut", "--time-limit", "2"],
-                         ["--limit", "40%", "--offload", "--time-limit", "2"]):
+            for more in (["--limit", "100%", "--solver", "none"], ["--limit", "50%", "--solver", "mincut"],
+                         ["--limit", "60%", "--solver", "dtr"]):
                 run = subprocess.run([harness.REMAT, "plan", trace, "--json", "-o", plan] + more, capture_output=True, text=True)
                 if not c.ok(run.returncode == 0, "plan %s" % more, run.stderr):
                     continue
                 made = json.loads(run.stdout)
+                if more[-1] == "dtr": # and copies
+                    with open(plan) as f:
+                        copied, n = gen_graph.copies(tr, json.load(f))
+                    with open(plan, "w") as f:
+                        json.dump(copied, f)
+                    judged = json.loads(subprocess.run([harness.REMAT, "check", trace, plan], capture_output=True, text=True).stdout)
+                    c.ok(judged["ok"] and judged["offloads"] == n > 1, "a plan with copies", str(judged))
+                    made.update(judged)
                 perfetto(b, page, [trace, plan], made, tr)
                 memory_viz(torch, tmp, [trace, plan], made["peak_bytes"])
         finally:

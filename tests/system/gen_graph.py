@@ -183,5 +183,28 @@ def plan(tr, rng, chaos=0.02):
             "keep": sorted(w.keep), "steps": w.steps}
 
 
+def copies(tr, plan, most=6):
+    """A plan of the order as it is, with the largest tensors copied out while nothing touches them: copies without a search, which takes time
+    or luck. Only what no step of the plan names and no replay touches."""
+    named = {v for s in plan["steps"] for k, v in s.items() if k not in ("op", "replay")}
+    touched = {s["replay"] for s in plan["steps"] if "replay" in s}
+    uses = {}
+    for o in tr["ops"]:
+        for b in set(o["reads"] + o["writes"] + o["rmw"] + o["side"]):
+            uses.setdefault(b, []).append(o["id"])
+    gaps = sorted(((tr["buffers"][b]["bytes"], b, u, v) for b, at in uses.items() if tr["buffers"][b]["born"] >= 0 and b not in named and
+                   not touched & set(at) for u, v in zip(at, at[1:]) if v - u > 4), reverse=True)
+    after, before, taken = {}, {}, set()
+    for _, b, u, v in gaps:
+        if b not in taken and len(taken) < most:
+            taken.add(b)
+            after.setdefault(u + 1, []).extend([{"offload": b}, {"release": b}])
+            before.setdefault(v, []).append({"fetch": b})
+    steps = []
+    for s in plan["steps"]:
+        steps += before.get(s.get("op"), []) + [s] + after.get(s.get("op"), [])
+    return dict(plan, steps=steps), len(taken)
+
+
 if __name__ == "__main__":
     json.dump(graph(random.Random(int(sys.argv[1])), int(sys.argv[2]) if len(sys.argv) > 2 else None), sys.stdout)

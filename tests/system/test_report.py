@@ -193,10 +193,28 @@ def check_data(trace, plans, path):
         expect([r[1] for r in line["run"] if not r[0]] == list(range(len(tr["ops"]))), "ops of schedule %d" % k)
         ends = [r[2] for r in line["run"]]
         expect(ends == sorted(ends) and ends[-1] <= line["ns"] + 1, "times of schedule %d" % k)
+        runs = [(s, *next(iter(s.items()))) for s in (json.load(open(plans[k - 1]))["steps"] if k else [])]
+        at, drops = 0, iter(line["drops"])
+        for i, (_, kind, what) in enumerate(runs):
+            at += kind in ("op", "replay")
+            if kind not in ("drop", "release"):
+                continue
+            back, j = -1, at # what makes it anew: the next replay that writes it, unless it is copied back before
+            for _, later, w in runs[i + 1:]:
+                op = tr["ops"][w] if later == "replay" else None
+                if later == "fetch" and w == what or op and what in op["writes"] + op["rmw"]:
+                    back = j if op else -1
+                    break
+                j += later in ("op", "replay")
+            d = next(drops)
+            expect([d[0], d[2], d[3], d[4], d[5]] == [what, at, tr["buffers"][what]["bytes"], tr["buffers"][what]["born"], back],
+                   "schedule %d: eviction %s, rebuilt by run %d" % (k, d, back))
+        expect(next(drops, None) is None, "evictions of schedule %d" % k)
         if judged:
             expect((line["peak"], line["ns"]) == (judged["peak_bytes"], judged["ns"]), "schedule %d is not as judged" % k)
             expect(len([r for r in line["run"] if r[0]]) == judged["replays"], "replays of schedule %d" % k)
-            expect(len([c for c in line["copies"] if c[3]]) == judged["offloads"], "copies of schedule %d" % k)
+            expect(len([c for c in line["copies"] if c[3]]) == len([w for _, kind, w in runs if kind == "offload" and
+                   tr["buffers"][w]["bytes"]]), "copies of schedule %d" % k)
     return data
 
 
@@ -241,13 +259,19 @@ def main():
         for op in tr["ops"]:
             op["site"] = 0
         json.dump(tr, open(drawn, "w"))
-        base = json.loads(remat("plan", drawn, "--limit", "100%", "--solver", "none", "--json").stdout)
-        limit = (base["floor_bytes"] + 2 * base["baseline_peak_bytes"]) // 3
-        run = remat("plan", drawn, "--limit", str(limit), "--time-limit", "8" if os.environ.get("SAN") else "1", "--offload", "-o", plan)
+        expect(remat("plan", drawn, "--limit", "100%", "--solver", "none", "-o", plan).returncode == 0, "plan")
+        copied, n = gen_graph.copies(tr, json.load(open(plan)))
+        expect(n > 3, "only %d tensors to copy" % n)
+        with open(plan, "w") as f:
+            json.dump(copied, f)
+        mixed = os.path.join(tmp, "mixed.json") # drops, replays and copies by chance
+        with open(mixed, "w") as f:
+            json.dump(gen_graph.plan(tr, random.Random(57), 0), f)
+        run = remat("report", drawn, plan, mixed, "-o", page)
         expect(run.returncode == 0, run.stderr)
-        run = remat("report", drawn, plan, "-o", page)
-        expect(run.returncode == 0, run.stderr)
-        check_data(drawn, [plan], page)
+        data = check_data(drawn, [plan, mixed], page)
+        expect([bool(x["copies"]) for x in data["lines"]] == [False, True, True] and any(r[0] for r in data["lines"][2]["run"]) and
+               any(d[5] >= 0 for d in data["lines"][2]["drops"]), "drops, replays, copies")
         text = open(page).read()
         expect(text.count("<th>buffer</th>") == 1 and "in memory at the peak" in text, "the largest tensors")
         expect("p&lt;1&gt;&amp;&quot;.json" in text and "p<1>" not in text and "<i>model" not in text, "a name is not escaped")
