@@ -3,7 +3,8 @@
 instance alone (judge_instance.py). Published figures have one decimal; ours count as reached when they are no larger in that
 decimal.
 
-Rows: (file, --reorder, percent at most; None: any schedule within the budget). A row is tried with a short limit first, with
+Rows: (file, --reorder, percent at most; None: any schedule within the budget). In the given order every schedule is one of
+Checkmate's stages. A row is tried with a short limit first, with
 the full one (10 s, 30 s with --reorder) only if that was not enough, and with many times as much where even that was cut
 short by what else the machine had to do: a slow machine takes longer but decides nothing. `--all` (make moccasin) prints every file of the set both ways at full limits. Without the set, instances made here
 stand in for it."""
@@ -22,7 +23,7 @@ REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")
 ANCHORS = os.path.join(os.environ.get("REMAT_SHARED", ""), "anchors")
 ROWS = [
     ("RL1_90", 0, 0.8), ("RL1_80", 0, 2.3), ("RL1_70", 0, None), ("RL2_90", 0, 0.9), ("RL2_80", 0, 4.9),
-    ("CM1_90", 0, 0.0), ("CM1_80", 0, 0.1), ("RL2_70", 0, None),
+    ("CM1_90", 0, 0.0), ("CM1_80", 0, 0.1), ("RL2_70", 0, None),  # this one takes the way over a bent schedule
     ("RL1_90", 1, 0.0), ("RL1_80", 1, 0.3), ("RL1_70", 1, 2.2), ("RL2_90", 1, 0.0), ("RL2_80", 1, 0.0), ("RL2_70", 1, 2.6),
     ("CM1_90", 1, 0.1), ("CM1_80", 1, 0.1), ("CM1_70", 1, 3.0),
 ]
@@ -65,7 +66,7 @@ def row(name, reorder, at_most):
     full = 30 if reorder else 10
     for seconds in (2, full, 4 * full, 10 * full):
         inst, said = solve(path, seconds=seconds, extra=extra)
-        if said["feasible"] and (at_most is None or percent(inst, said) < at_most + 0.05):
+        if said["feasible"] and (reorder or said["staged"]) and (at_most is None or percent(inst, said) < at_most + 0.05):
             return "%-8s %-9s %.2f %% in %g s, %.1f s of CPU" % (name, "--reorder" if reorder else "", percent(inst, said),
                                                               seconds, said["cpu_seconds"])
         if said["cpu_seconds"] >= 0.8 * full:

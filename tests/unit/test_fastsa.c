@@ -83,9 +83,22 @@ START_TEST(profile_steps_are_exact)
 }
 END_TEST
 
+/* Counted from the order alone: a computation that is not its node's first, and after it a node of no larger number. */
+static int32_t bends_of(const int32_t *order, int32_t n)
+{
+    int32_t bends = 0;
+    for (int32_t k = 0; k + 1 < n; k++) {
+        int again = 0;
+        for (int32_t i = 0; i < k; i++)
+            again |= order[i] == order[k];
+        bends += again && order[k + 1] <= order[k];
+    }
+    return bends;
+}
+
 START_TEST(row_follows_every_move_and_back)
 {
-    int made[3] = {0};
+    int made[3] = {0}, bent = 0;
     for (int freedom = FSA_FREE; freedom <= FSA_STAGES; freedom++)
         for (int round = 0; round < 30; round++) {
             struct checkmate c;
@@ -114,6 +127,11 @@ START_TEST(row_follows_every_move_and_back)
                 ck_assert(r->cost == (double)cost && fsa_peak(r) + (double)c.fixed == (double)peak);
                 if (freedom == FSA_STAGES)
                     ck_assert(checkmate_staged(&c, after, len));
+                if (freedom != FSA_FREE) {
+                    ck_assert_int_eq(r->bends, bends_of(after, len));
+                    ck_assert(checkmate_staged(&c, after, len) == !r->bends);
+                    bent += r->bends > 0;
+                }
                 if (k % 50 == 49)
                     ck_assert_int_eq(fsa_spread(r), 0);
             }
@@ -122,6 +140,7 @@ START_TEST(row_follows_every_move_and_back)
             fsa_free(r);
             checkmate_free(&c);
         }
+    ck_assert_int_gt(bent, 100);
     ck_assert_msg(made[FSA_FREE] > 1000 && made[FSA_FIRSTS] > 1000 && made[FSA_STAGES] > 1000, "%d %d %d moves", made[0], made[1], made[2]);
 }
 END_TEST

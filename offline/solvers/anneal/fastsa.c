@@ -13,7 +13,8 @@ enum { LOOK_EVERY = 1024, SPREAD_EVERY = 16384, DOUBLINGS = 4 };
 static const double RUN_SHARE = 0.3; /* of the time allowed */
 /* Parts of the time allowed by which a staged schedule must be found at first, one of any order after that, and a staged one
  * in the second attempt. */
-static const double STAGED_SHARE = 0.15, FREE_SHARE = 0.75, STAGED_AGAIN_SHARE = 0.35;
+static const double BEND_LEAST = 1e-4, BEND_MOST = 0.05; /* a bend, in parts of the cost without replays */
+static const double STAGED_SHARE = 0.15, FREE_SHARE = 0.75, STRAIGHT_SHARE = 0.6;
 
 struct fastsa {
     const struct checkmate *c;
@@ -23,6 +24,7 @@ struct fastsa {
     double give_up_s;   /* stop then if nothing was found */
     int64_t give_up_moves; /* or after so many moves more; 0: no limit */
     double ideal;       /* every node once */
+    double bend;        /* what a bend of the row costs; 0: bends do not count, else the best has none */
     double enough;      /* stop at a schedule that costs no more */
     int64_t moves, moves_max;
     int runs;
@@ -45,7 +47,7 @@ static inline double energy(const struct fastsa *s, const struct recipe *how, do
 {
     const struct fsa_row *r = s->row;
     if (!how->paper)
-        return r->cost + weight * r->excess;
+        return r->cost + weight * r->excess + s->bend * r->bends;
     return r->excess > 0 ? r->cost * (fsa_peak(r) / r->budget) : r->cost;
 }
 
@@ -62,9 +64,11 @@ static int stop(const struct fastsa *s)
     return over(s) || solver_now_s() >= s->give_up_s || (s->give_up_moves && s->moves >= s->give_up_moves);
 }
 
+static int whole(const struct fastsa *s) { return s->row->excess <= 0 && !(s->bend > 0 && s->row->bends); }
+
 static void note_best(struct fastsa *s)
 {
-    if (s->row->excess > 0 || s->row->cost >= s->best_cost)
+    if (!whole(s) || s->row->cost >= s->best_cost)
         return;
     s->best_cost = s->row->cost;
     s->n_best = fsa_save(s->row, s->best);
@@ -95,6 +99,8 @@ static int run(struct fastsa *s, const struct recipe *how, int64_t length, doubl
             if (rc)
                 return rc;
             weight = fmin(fmax(weight * (r->excess > 0 ? up : down), 0.001 * unit), how->weight_max * unit);
+            if (s->bend > 0)
+                s->bend = fmin(fmax(s->bend * (r->bends ? up : down), BEND_LEAST * s->ideal), BEND_MOST * s->ideal);
             now = energy(s, how, weight);
         }
         if (!fsa_mutate(&s->mover))
@@ -102,7 +108,7 @@ static int run(struct fastsa *s, const struct recipe *how, int64_t length, doubl
         const double then = energy(s, how, weight);
         if (then <= now || fsa_draw(&s->mover) < exp((now - then) / heat)) {
             now = then;
-            if (r->excess <= 0 && r->cost < s->best_cost) {
+            if (r->cost < s->best_cost && whole(s)) {
                 note_best(s);
                 if (s->best_cost <= s->enough)
                     return 0;
@@ -215,6 +221,24 @@ static int any_firsts(struct fastsa *s, const int32_t *given, int32_t *order, in
     return rc == -ENOSPC ? 0 : rc;
 }
 
+/* Stages out of a schedule whose first computations stand in order: its bends are worn away. To the deadline once there is one; given
+ * up at give_up_s if there is none by then. */
+static int straighten(struct fastsa *s, const int32_t *order, int32_t n, double give_up_s)
+{
+    static const struct recipe how = {0, 1e-3, 1e-5, 0.3, 30, 0.8};
+    int rc = open_row(s, room(n + 2 * (int64_t)s->c->n + 64), FSA_FIRSTS);
+    s->give_up_s = give_up_s;
+    for (int k = 0; !rc && !found(s) && !stop(s); k++) {
+        s->bend = BEND_LEAST * s->ideal * (k % 3 ? 10 : 1);
+        rc = fsa_load(s->row, order, n);
+        if (!rc)
+            rc = run(s, &how, run_length(s) << (k / 3 < DOUBLINGS ? k / 3 : DOUBLINGS), give_up_s);
+    }
+    s->give_up_s = INFINITY;
+    s->bend = 0;
+    return rc;
+}
+
 /* Stages where that comes to something soon. If not, first a schedule of the weaker kind is made, so that there is one; then
  * stages are tried once more; then what there is is made cheaper. */
 static int search_given(struct fastsa *s, const int32_t *given)
@@ -227,8 +251,14 @@ static int search_given(struct fastsa *s, const int32_t *given)
     order = malloc((size_t)cap * sizeof *order);
     rc = order ? any_firsts(s, given, order, cap, &n) : -ENOMEM;
     if (!rc && !over(s))
-        rc = search_staged(s, given, n ? share_s(s, STAGED_AGAIN_SHARE) : INFINITY, 0);
-    if (!rc && n && !found(s)) {
+        rc = n ? straighten(s, order, n, share_s(s, STRAIGHT_SHARE)) : search_staged(s, given, INFINITY, 0);
+    if (!rc && n && found(s) && !over(s)) { /* cheaper ones, in the same manner */
+        free(order);
+        order = take_best(s, &n);
+        rc = open_row(s, room(n + 2 * (int64_t)s->c->n + 64), FSA_STAGES);
+        if (!rc)
+            rc = search(s, order, n);
+    } else if (!rc && n && !found(s)) {
         rc = open_row(s, room(n + 2 * (int64_t)s->c->n + 64), FSA_FIRSTS);
         if (!rc)
             rc = search(s, order, n);

@@ -17,8 +17,10 @@
  * allowed, and cools faster where that is short, so that a busy machine gets fewer runs but whole ones.
  *
  * In the given order (reorder 0) schedules are Checkmate's: stages, rising within (FSA_STAGES). Where none of those is soon
- * found, first computations stay in order and replays may stand anywhere (FSA_FIRSTS; `staged` is 0 then): a schedule of
- * any order gives one, op by op (fastsa_first.h).
+ * found, first computations stay in order and replays may stand anywhere (FSA_FIRSTS): a schedule of any order gives one, op by op
+ * (fastsa_first.h). It is then straightened: annealed at a price on every bend, a replay that a node of no larger number follows,
+ * which rises until none is left; a row without bends is one of Checkmate's stages. If that fails in its part of the time, the
+ * answer keeps its bends (`staged` is 0).
  *
  * Threads: one; several may solve at once. Errors: 0 or a negative errno.
  */

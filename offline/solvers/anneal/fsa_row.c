@@ -75,6 +75,15 @@ static inline void hold(struct fsa_row *r, int32_t lo, int32_t hi, double bytes)
         r->excess += fsa_profile_add(r->use + lo, hi - lo + 1, bytes, r->budget);
 }
 
+/* The items of ranks k and k + 1 make a bend. */
+static inline int bend(const struct fsa_row *r, int32_t k)
+{
+    if (k < 0 || k + 1 >= r->n_items)
+        return 0;
+    const int32_t s = r->slot_at[k], v = r->slot[s];
+    return r->first[v] != s && r->slot[r->slot_at[k + 1]] <= v;
+}
+
 static inline double over(const struct fsa_row *r, double use) { return use > r->budget ? use - r->budget : 0; }
 
 /* Memory by rank out of the events; 0, or -EINVAL if somebody reads what was not made. */
@@ -134,6 +143,9 @@ int fsa_load(struct fsa_row *r, const int32_t *order, int32_t n)
         r->in_block[s] = (uint8_t)(k - r->block[s / 64]);
         k += r->slot[s] >= 0;
     }
+    r->bends = 0;
+    for (int32_t k = 0; k < n; k++)
+        r->bends += bend(r, k);
     return profile_build(r);
 }
 
@@ -182,6 +194,7 @@ void fsa_add(struct fsa_row *r, int32_t v, int32_t s)
     const int32_t p = fsa_rank(r, s);
     const size_t after = (size_t)(r->n_items - p);
     const double through = p ? r->use[p - 1] - r->ends[r->slot_at[p - 1]] : 0; /* held over the new item for later */
+    r->bends -= bend(r, p - 1);
     memmove(r->use + p + 1, r->use + p, after * sizeof *r->use);
     memmove(r->slot_at + p + 1, r->slot_at + p, after * sizeof *r->slot_at);
     r->use[p] = through;
@@ -190,6 +203,7 @@ void fsa_add(struct fsa_row *r, int32_t v, int32_t s)
     r->slot[s] = v;
     r->ends[s] = 0;
     r->n_items++;
+    r->bends += bend(r, p - 1) + bend(r, p);
     rank_shift(r, s, 1);
     for (int q = c->dep_at[v]; q < c->dep_at[v + 1]; q++) {
         struct event_list *e = &r->ev[c->dep[q]];
@@ -262,11 +276,13 @@ void fsa_remove(struct fsa_row *r, int32_t s)
         event_list_erase(e, i);
     }
     r->excess -= over(r, r->use[p]);
+    r->bends -= bend(r, p - 1) + bend(r, p);
     r->n_items--;
     const size_t after = (size_t)(r->n_items - p);
     memmove(r->use + p, r->use + p + 1, after * sizeof *r->use);
     memmove(r->slot_at + p, r->slot_at + p + 1, after * sizeof *r->slot_at);
     r->slot[s] = -1;
+    r->bends += bend(r, p - 1);
     rank_shift(r, s, -1);
     r->made[v]--;
     r->cost -= (double)c->cost[v];

@@ -10,6 +10,8 @@
  *   use[rank]    bytes in memory while the item runs: its inputs, its result, and what is held for later
  *   ends[slot]   bytes that leave memory right after the item in that slot
  *   excess       sum over the items of max(0, use - budget)
+ *   bends        replays that a node of the same or a smaller number follows: 0 if between first computations (as of the
+ *                last fsa_load) everything rises, as Checkmate's stages do
  *
  * FastSA keeps this profile in a range-add/range-max tree over 2^20 slots. Schedules here have hundreds of items, few
  * thousand at most: a plain array over the items takes a range addition in a few vector steps, yields sum and maximum at
@@ -40,6 +42,7 @@ struct fsa_row {
     int32_t *first;     /* [c->n] its first slot as of the last fsa_load; kept only where that item stays */
     int32_t *spare;     /* [cap_items] workspace */
     double cost, excess;
+    int32_t bends;
 };
 
 struct fsa_row *fsa_new(const struct checkmate *c, int32_t cap_items); /* cap_items <= FSA_ITEMS_MAX; NULL: no memory */
