@@ -15,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from runs import DEVICE, build_dir
 
+TOP = os.path.normpath(os.path.join(HERE, '..', '..', '..'))
 CORPUS = os.path.join(HERE, '..', '..', 'corpus', 'pytorch')
 MODELS = {
     'gpt': ['gpt', '--optimizer', 'adamw', '--dropout', '0.1', '--tied'],
@@ -52,7 +53,7 @@ def record(name):
         print(f'{name}: exit {p.returncode}\n{p.stdout[-1500:]}')
         return 1
     with open(out, 'rb') as f:
-        raw = f.read()
+        raw = f.read().replace((b + '/pytorch/lib/').encode(), b'').replace((TOP + '/').encode(), b'') # where it was recorded is nobody's business
     trace = json.loads(raw)
     share, names = opaque_share(trace)
     packed = lzma.compress(raw, preset=9)
