@@ -219,7 +219,7 @@ static uint64_t limit_of(const struct ledger_ask *ask, uint64_t device_bytes)
 /* With the file held: would this member be let in, and with which limit? */
 static int admit(struct ledger *l, const struct ledger_ask *ask, uint64_t *limit, char *err, size_t err_bytes)
 {
-    char a[32], b[32];
+    char a[32], b[32], c[32];
     unsigned living = 0;
     uint64_t promised = 0;
     ledger_reap(l);
@@ -239,8 +239,8 @@ static int admit(struct ledger *l, const struct ledger_ask *ask, uint64_t *limit
     if (living == LEDGER_ROWS)
         return say(-ENOSPC, err, err_bytes, "group %s is full: it has %u members, and takes no more", ask->group, living);
     if (ask->guarantee != LEDGER_NO_GUARANTEE && (ask->guarantee > *limit || promised > *limit - ask->guarantee))
-        return say(-EDQUOT, err, err_bytes, "--guarantee %s cannot be promised: %llu MiB of group %s's limit of %s are guaranteed to others",
-                   size_text(ask->guarantee, a, sizeof a), (unsigned long long)(promised >> 20), ask->group,
+        return say(-EDQUOT, err, err_bytes, "--guarantee %s cannot be promised: %s of group %s's limit of %s are guaranteed to others",
+                   size_text(ask->guarantee, a, sizeof a), size_text(promised, c, sizeof c), ask->group,
                    size_text(*limit, b, sizeof b));
     return 0;
 }
@@ -270,9 +270,10 @@ static int check(const struct ledger_ask *ask, char *err, size_t err_bytes)
     if (!ledger_name_ok(ask->group))
         return say(-EINVAL, err, err_bytes, "'%s' is no name for a group: 1 to %d of A-Z a-z 0-9 . _ - and no dot in front",
                    ask->group ? ask->group : "", LEDGER_NAME_MAX);
+    char a[32], b[32];
     if (ask->device_bytes && ask->limit_bytes > ask->device_bytes)
-        return say(-EINVAL, err, err_bytes, "--group-limit of %llu MiB is more than the device has (%llu MiB)",
-                   (unsigned long long)(ask->limit_bytes >> 20), (unsigned long long)(ask->device_bytes >> 20));
+        return say(-EINVAL, err, err_bytes, "--group-limit of %s is more than the device has (%s)", size_text(ask->limit_bytes, a, sizeof a),
+                   size_text(ask->device_bytes, b, sizeof b));
     return 0;
 }
 

@@ -328,7 +328,7 @@ def refusals():
             (["--group", "", "--group-limit", "1G"], "'' is no name for a group"),
             (["--group", "taken", "--group-limit", "64M"], "group taken has a limit of 32M, fixed by its first member: --group-limit 64M differs"),
             (["--group", "taken", "--group-limit", "50%"], "group taken has a limit of 32M"),
-            (["--group", "taken", "--guarantee", "16M"], "--guarantee 16M cannot be promised: 20 MiB of group taken's limit of 32M"),
+            (["--group", "taken", "--guarantee", "16M"], "--guarantee 16M cannot be promised: 20M of group taken's limit of 32M"),
             (["--group", "new"], "group new has no member yet: its first one must give --group-limit"),
             (["--group", "new", "--group-limit", "0"], "--group-limit 0 is neither a size"),
             (["--group", "new", "--group-limit", "101%"], "--group-limit 101% is neither a size"),

@@ -155,26 +155,29 @@ def other_users(tmp, env):
         return
     uid = 61234
     folder = "/dev/shm/remat-%d" % uid
-    env = {k: v for k, v in env.items() if k != "REMAT_STATUS_DIR"}
+    env = {k: v for k, v in env.items() if k not in ("REMAT_STATUS_DIR", "REMAT_GROUP_DIR")}
     probe = subprocess.run([h.REMAT, "--version"], user=uid, capture_output=True, cwd="/")
     if os.path.exists(folder) or probe.returncode:
         return # somebody's, or a tree that others may not read
-    job = start(tmp, dict(env, HOME="/nonexistent"), ["--limit", "200M"], uid)
+    job = start(tmp, dict(env, HOME="/nonexistent"), ["--limit", "200M", "--group", "theirs", "--group-limit", "300M"], uid)
     try:
         def mine():
             return [p for p in json.loads(status("--json", env=env).stdout)["processes"] if p["pid"] == job.pid]
         got = wait_for(mine)
         if check.ok(bool(got), "root sees another user's job", open(os.path.join(tmp, "err")).read()):
             check.ok(got[0]["user"] == str(uid), "and whose it is", str(got))
+            groups = [(g["user"], g["group"], [m["pid"] for m in g["members"]]) for g in json.loads(status("--json", env=env).stdout)["groups"]]
+            check.ok((str(uid), "theirs", [job.pid]) in groups, "and its group", str(groups))
         else:
             return
         p = subprocess.run([h.REMAT, "status", "--json"], capture_output=True, text=True, env=env, user=uid + 1)
-        check.ok(p.returncode == 0 and str(job.pid) not in p.stdout, "a third user does not", p.stdout + p.stderr)
+        check.ok(p.returncode == 0 and str(job.pid) not in p.stdout and "theirs" not in p.stdout, "a third user does not", p.stdout + p.stderr)
     finally:
         job.kill()
         job.wait()
         mine()
         shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree("/dev/shm/remat-groups-%d" % uid, ignore_errors=True)
 
 
 def mistakes(env):
