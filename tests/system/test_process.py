@@ -129,7 +129,7 @@ def bandwidth_is_measured(c, tmp):
     """The planner is told how fast this machine's copies are."""
     for want in (1e9, 40e9):
         trace = os.path.join(tmp, "trace-%g.json" % want)
-        r = harness.run(["mlp", "--iters", "8"], ["--limit", "60M", "--policy", "plan", "--trace-out", trace], {"SIMGPU_HOST_BW": "%g" % want}, PATIENCE)
+        r = harness.run(["mlp", "--iters", "8", "--batch", "4096"], ["--limit", "15M", "--policy", "plan", "--trace-out", trace], {"SIMGPU_HOST_BW": "%g" % want}, PATIENCE)
         got = harness.load(trace).get("meta", {}).get("host_bytes_per_s", 0)
         c.ok(r.rc == 0 and 0.8 * want < got < 1.05 * want, "copies at %g bytes a second" % want, "%s %s" % (got, r.err[-300:]))
 
