@@ -7,11 +7,13 @@ import dataclasses
 import json
 import os
 import re
+import statistics
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEVICE = {'SIMGPU_FLOPS': '2e12', 'SIMGPU_BW': '150e9', 'SIMGPU_HOST_BW': '2.5e9', 'SIMGPU_GRANULARITY': '256K'}
 MIB = 1 << 20
+STEADY = 9  # so many iterations at the end are steady ones, if any are
 
 
 @dataclasses.dataclass
@@ -24,7 +26,8 @@ class Result:
     held_bytes: int
     seconds: list      # wall time of each iteration, with --times
     peak_bytes: int    # the device's high-water mark
-    device_ns: int
+    device_ns: int     # in all
+    steady_ns: float   # device time of an iteration: the median of the last ones, with --times
     stats: dict        # what remat said with --stats
 
     def same_as(self, other):
@@ -69,9 +72,11 @@ def run(name, train, remat=('--policy', 'off'), env=None, timeout=600):
     text = open(files['log'], errors='replace').read()
     device = read_json(files['device'])
     found = lambda what: re.findall(what, text, re.M)
+    between = [int(x) for x in (found(r'^device_ns (.*)') or [''])[0].split()]
     return Result(name, code, files['log'], found(r'^loss \d+ (\S+)'), (found(r'^checksum (\S+)') or [''])[0],
                   int((found(r'^held (\d+)') or [0])[0]), [float(s) for s in found(r'^loss .* ([\d.]+) s$')],
-                  int(device.get('peak_physical_bytes', 0)), int(device.get('device_ns', 0)), read_json(files['stats']))
+                  int(device.get('peak_physical_bytes', 0)), int(device.get('device_ns', 0)),
+                  statistics.median(between[-STEADY:]) if between else 0.0, read_json(files['stats']))
 
 
 def run_all(jobs, workers=None):

@@ -87,7 +87,7 @@ def arguments():
     p.add_argument('--accumulate', type=int, default=1, help='backward passes for one step')
     p.add_argument('--checkpoint', action='store_true', help='torch.utils.checkpoint around each block')
     p.add_argument('--device', default='cuda')
-    p.add_argument('--times', action='store_true', help='print the seconds of each iteration too')
+    p.add_argument('--times', action='store_true', help='print the seconds of each iteration, and device time between their beginnings (events)')
     return p.parse_args()
 
 
@@ -122,8 +122,12 @@ def main():
     half = {'bf16': torch.bfloat16, 'f16': torch.float16}.get(a.dtype)
     average = torch.optim.swa_utils.AveragedModel(net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.99)) if a.ema else None
     gen = torch.Generator().manual_seed(5)
+    marks = [] if a.times and a.device == 'cuda' else None
     for i in range(a.iterations):
         began = time.perf_counter()
+        if marks is not None:
+            marks.append(torch.cuda.Event(enable_timing=True))
+            marks[-1].record()
         optimizer.zero_grad()
         total = 0.0
         for _ in range(a.accumulate):
@@ -140,6 +144,9 @@ def main():
         if average:
             average.update_parameters(net)
         print('loss', i, total.hex(), f'{total:.6f}', *([f'{time.perf_counter() - began:.3f} s'] if a.times else []), flush=True)
+    if marks:
+        torch.cuda.synchronize()
+        print('device_ns', *[round(1e6 * x.elapsed_time(y)) for x, y in zip(marks, marks[1:])])
     print('held', held_bytes(net, optimizer))
     print('checksum', checksum(net, *([average] if average else [])), flush=True)
 

@@ -11,17 +11,22 @@ PYTORCH_VERSION := $(if $(filter command line environment,$(origin VERSION)),$(V
 pytorch: $(DEPS_STAMP)
 	@bash tests/simcuda/pytorch/install.sh $(ABS_B)/pytorch "$(PYTORCH_VERSION)" "$(if $(PYTORCH_DIR),$(abspath $(PYTORCH_DIR)))"
 
-# The operators against CPU PyTorch first: nothing is asked of remat before the kernels are known to be right.
-.PHONY: test-pytorch demo-pytorch test-ops
+# The operators against CPU PyTorch first: nothing is asked of remat before the kernels are known to be right. test-pytorch asks each model
+# for each limit and order of execution once (about ten minutes on two quiet cores), test-pytorch-all for all of them together, and
+# against torch.utils.checkpoint.
+.PHONY: test-ops test-pytorch-scripts test-pytorch test-pytorch-all demo-pytorch
 test-ops: pytorch
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
 	@REMAT_SIMGPU=1 $(B)/remat run --policy off -- $(B)/pytorch/bin/python tests/simcuda/ops/run.py
-test-pytorch: test-ops
+test-pytorch-scripts: test-ops
 	@B=$(ABS_B) REMAT_TORCH_PYTHON=$(ABS_B)/pytorch/bin/python python3 tests/system/test_sweep_export.py
 	@B=$(ABS_B) python3 tests/system/test_docs.py pytorch
 	@B=$(ABS_B) python3 tests/simcuda/scripts/run.py
 	@B=$(ABS_B) python3 tests/simcuda/models/test_group.py
+test-pytorch: test-pytorch-scripts
 	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py
+test-pytorch-all: test-pytorch-scripts
+	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py --all
 demo-pytorch: pytorch
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
 	@B=$(ABS_B) python3 tests/simcuda/models/demo.py
