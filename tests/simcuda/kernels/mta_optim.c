@@ -199,14 +199,26 @@ static double norm_share(int mode, double acc, double v)
     }
 }
 
-/* (lists, functor, share *, offset of each tensor's shares *) */
+/* Older versions number the kinds of norms from the sum of absolute values on. */
+static int norm_mode(const struct kern *k, long number, unsigned last)
+{
+    return (int)number + (k->k->n_params == last + 1 && k->k->bytes[last] == sizeof(int32_t));
+}
+
+/* Where a tensor's shares begin. Older versions give each tensor as many places as the longest one needs, and say that number in
+   place of the addresses of offsets. */
+static int64_t first_share(const struct kern *k, const void *last, int tensor)
+{
+    return k->k->bytes[3] == sizeof(int32_t) ? (int64_t)tensor * *(const int32_t *)last : (*(const int64_t *const *)last)[tensor];
+}
+
+/* (lists, functor, share *, offset of each tensor's shares * or places of each tensor) */
 static void norm_run(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     const struct bound *b = k->priv;
     size_t es[MTA_MAX_DEPTH] = { dtype_bytes(b->t) };
     double cell[BLOCK];
     void *share = A(void *, 2);
-    const int64_t *offset = A(const int64_t *, 3);
     int first = mta_first_tensor(&b->m, p[0]);
     for (unsigned bl = 0; bl < l->grid.x; bl++) {
         struct mta_chunk ch = mta_chunk(&b->m, p[0], bl, es);
@@ -217,7 +229,7 @@ static void norm_run(const struct catalogue_launch *l, void *const *p, const str
             for (size_t i = 0; i < n; i++)
                 acc = b->mode == 4 ? (cell[i] != cell[i] || cell[i] > acc ? cell[i] : acc) : norm_share(b->mode, acc, cell[i]);
         }
-        dtype_set(b->out_t, share, offset[first + ch.tensor] + ch.chunk, acc);
+        dtype_set(b->out_t, share, first_share(k, p[3], first + ch.tensor) + ch.chunk, acc);
     }
 }
 
@@ -253,7 +265,7 @@ static int optim_bind(struct kern *k)
         } else if (i == 1) b->has_momentum = m.depth == 3;
         else if (i == 3) {
             kname_number(f.targ[1], &v);
-            b->mode = (int)v;
+            b->mode = norm_mode(k, v, 3);
             b->out_t = compute_type(dtype_parse(f.targ[2]));
         } else if (i == 4) {
             b->mode = 4;
@@ -276,25 +288,34 @@ static void optim_cost(const struct catalogue_launch *l, void *const *p, const s
     *bytes = n * dtype_bytes(b->t) * (uint64_t)(norm ? 1 : 2 * b->m.depth - 1);
 }
 
-/* (share *, addresses by value, offset of each tensor's shares *, first tensor of this launch): one block a tensor. The
-   fourth template argument says whether the root is taken. */
-static void norm_cleanup_run(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+/* One block a tensor adds the shares [from, to) of it. The fourth template argument says whether the root is taken. */
+static void norm_of_shares(void *const *p, const struct kern *k, unsigned tensor, int64_t from, int64_t to)
 {
     bool max = !strcmp(k->name.base, "lpmax_cleanup");
     enum dtype out = max ? k->t[0] : k->t[2], in = max ? k->t[0] : compute_type(out);
-    int mode = max ? 4 : (int)k->v[1];
+    int mode = max ? 4 : norm_mode(k, k->v[1], 2);
     void *const *addr = p[1];
-    const int64_t *offset = A(const int64_t *, 2);
-    int first = A(int, 3);
-    for (unsigned t = 0; t < l->grid.x; t++) {
-        double acc = max ? -INFINITY : 0;
-        for (int64_t i = offset[first + (int)t]; i < offset[first + (int)t + 1]; i++) {
-            double v = dtype_get(in, A(const void *, 0), i);
-            acc = mode >= 3 ? (v != v || v > acc ? v : acc) : acc + v;
-        }
-        if (mode == 2 && k->v[3]) acc = sqrt(in == DT_F32 ? (float)acc : acc);
-        dtype_set(out, addr[t], 0, acc);
+    double acc = max ? -INFINITY : 0;
+    for (int64_t i = from; i < to; i++) {
+        double v = dtype_get(in, A(const void *, 0), i);
+        acc = mode >= 3 ? (v != v || v > acc ? v : acc) : acc + v;
     }
+    if (mode == 2 && k->v[3]) acc = sqrt(in == DT_F32 ? (float)acc : acc);
+    dtype_set(out, addr[tensor], 0, acc);
+}
+
+/* (share *, addresses by value, offset of each tensor's shares *, first tensor of this launch) */
+static void norm_cleanup_run(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    const int64_t *offset = A(const int64_t *, 2) + A(int, 3);
+    for (unsigned t = 0; t < l->grid.x; t++) norm_of_shares(p, k, t, offset[t], offset[t + 1]);
+}
+
+/* (share * of the first tensor of this launch, addresses by value, places of each tensor): older versions */
+static void norm_cleanup_places_run(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    int64_t places = A(int32_t, 2);
+    for (unsigned t = 0; t < l->grid.x; t++) norm_of_shares(p, k, t, t * places, (t + 1) * places);
 }
 
 const struct kern_row mta_optim_rows[] = {
@@ -304,5 +325,7 @@ const struct kern_row mta_optim_rows[] = {
     { "multi_tensor_apply_kernel", NULL, norm_run, optim_cost, optim_bind },
     { "lpnorm_cleanup", "p*pi", norm_cleanup_run, NULL, NULL },
     { "lpmax_cleanup", "p*pi", norm_cleanup_run, NULL, NULL },
+    { "lpnorm_cleanup", "p*i", norm_cleanup_places_run, NULL, NULL },
+    { "lpmax_cleanup", "p*i", norm_cleanup_places_run, NULL, NULL },
     KERN_END
 };
