@@ -40,6 +40,9 @@ int main(int argc, char **argv)
         options_help(stdout, options_find(argv[2]));
         return cli_finish(CLI_OK);
     }
+    if (!strcmp(name, "help") && argc > 2)
+        return cli_bad("help: no command \"%s\"%s (remat --help lists them)", argv[2],
+                       options_hint(argv[2], options_commands(words, sizeof words), hint, sizeof hint));
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         options_overview(stdout);
         return cli_finish(argc > 1 ? CLI_OK : CLI_BAD);
@@ -52,6 +55,8 @@ int main(int argc, char **argv)
                 return cli_bad("%s: this build has no such command", name);
             return cli_finish(table[i].run(argc - 1, argv + 1));
         }
+    if (*name == '-')
+        return cli_bad("no option \"%s\"%s (remat --help)", name, options_hint(name, "--help|--version|-V|-h", hint, sizeof hint));
     options_hint(name, options_commands(words, sizeof words), hint, sizeof hint);
     return cli_bad("no command \"%s\"%s (remat --help lists them)", name, hint);
 }

@@ -141,6 +141,8 @@ static int plan_parse(const struct json_doc *doc, struct plan *out, char *err, s
 
     if (!json_is_object(doc->root))
         return json_fault(doc, NULL, 0, err, err_len, "a plan is a JSON object");
+    if (json_is_object(json_object_get(doc->root, "meta")) && json_is_array(json_object_get(doc->root, "ops")))
+        return json_fault(doc, NULL, 0, err, err_len, "is a trace, where a plan (remat plan -o) is wanted");
     if ((rc = json_get_string(doc, doc->root, NULL, 0, "format", 1, &format, err, err_len)))
         return rc;
     if (strcmp(format, "plan-1")) {

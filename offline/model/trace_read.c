@@ -216,6 +216,9 @@ static int trace_parse(struct trace_in *in, struct graph **out)
     if (!json_is_object(doc->root))
         return json_fault(doc, NULL, 0, in->err, in->err_len, "a trace is a JSON object");
     meta = json_object_get(doc->root, "meta");
+    format = json_string_value(json_object_get(doc->root, "format"));
+    if (!meta && format)
+        return json_fault(doc, NULL, 0, in->err, in->err_len, "is \"%.40s\", where a trace (opgraph-1) is wanted", format);
     if (!json_is_object(meta))
         return json_fault(doc, meta_path, 1, in->err, in->err_len, meta ? "must be an object" : "missing");
     if ((rc = json_get_string(doc, meta, meta_path, 1, "format", 1, &format, in->err, in->err_len)))

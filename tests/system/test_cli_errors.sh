@@ -44,6 +44,12 @@ done
 t=$golden/mlp.json
 refuse 'no command "plam"; did you mean "plan"?' plam "$t"
 refuse 'no command "frobnicate" (' frobnicate
+refuse 'help: no command "plam"; did you mean "plan"?' help plam
+refuse 'no option "--verison"; did you mean "--version"?' --verison
+refuse 'is a trace, where a plan' check "$t" "$t"
+refuse 'is a trace, where a plan' report "$t" "$t" -o "$tmp/x"
+refuse 'is "plan-1", where a trace' plan "$golden/mlp.plan.json" --limit 50%
+refuse 'is "rotor-chain-v1", where a trace' report "$golden/chain.json" -o "$tmp/x"
 refuse 'did you mean "--solver"?' plan "$t" --limit 50% --slover none
 refuse 'did you mean "--time-limit"?' plan "$t" --limit 50% --time-limt=3
 refuse 'did you mean "mincut"?' plan "$t" --limit 50% --solver min-cut
