@@ -3,6 +3,7 @@
 on the console, light and dark, wide and narrow (480 px), is legible, and answers the keyboard and the pointer."""
 import html.parser
 import json
+import lzma
 import os
 import random
 import re
@@ -152,6 +153,31 @@ def use(b, size, dark):
     expect(all(u.startswith(("file:", "data:")) for u in b.fetched), what + "fetched: %s" % b.fetched)
 
 
+def of_pytorch(b, tmp):
+    """PyTorch's own kernel names and lines: the tensors of the peak are told by the lines of the model, and nothing is too wide for 480 px."""
+    trace, plan, page = (os.path.join(tmp, n) for n in ("gpt.json", "gpt.plan.json", "gpt.html"))
+    with lzma.open(os.path.join(HERE, "..", "corpus", "pytorch", "gpt.json.xz")) as packed, open(trace, "wb") as f:
+        f.write(packed.read())
+    run = remat("plan", trace, "--limit", "80%", "--solver", "dtr", "-o", plan)
+    expect(run.returncode == 0, run.stderr)
+    expect(remat("report", trace, plan, "-o", page).returncode == 0, "report of PyTorch's GPT")
+    data = check_data(trace, [plan], page)
+    for size, dark in ((480, False), (1280, True)):
+        b.look(size, dark=dark)
+        b.open("file://" + page)
+        rows = b.ask("[...document.querySelectorAll('h2')].find((e) => e.textContent === 'Largest tensors').parentElement.querySelectorAll('table:last-of-type td.w').length")
+        told = b.ask("[...document.querySelectorAll('table')].pop().innerText")
+        expect(rows >= 15 and len(re.findall(r"models/nets\.py:\d+ \w+\.forward", told)) > 10 and "_call_impl" not in told, "lines of the model: %s" % told[:600])
+        expect(not b.ask(ILLEGIBLE) and (size > 600 or not b.ask(CUT)), "%d px: %s %s" % (size, b.ask(ILLEGIBLE), b.ask(CUT)))
+        b.ask("document.getElementById('chart').focus()")
+        b.press("Home", "r")
+        expect(re.search(r"from \S+\.py:\d+ ", b.ask(READ)), "the line of a replayed op: %s" % b.ask(READ))
+        expect(not b.console, "the console says: %s" % b.console)
+    top = max(data["lines"][0]["run"], key=lambda r: r[3])[4:]
+    uses = data["uses"]
+    expect(top[uses.index("activations")] > sum(top) / 2 and all(top[uses.index(k)] > 0 for k in ("parameters", "workspaces")), "kinds at GPT's peak: %s" % top)
+
+
 def in_browser(example, drawn, tmp):
     b = browser.Browser(os.path.join(tmp, "profile"))
     try:
@@ -159,6 +185,7 @@ def in_browser(example, drawn, tmp):
             b.look(size, dark=dark)
             b.open("file://" + example)
             use(b, size, dark)
+        of_pytorch(b, tmp)
         # a page drawn from a trace that tries to break careless scripts
         b.open("file://" + drawn)
         expect(not b.console, "the console says: %s" % b.console)
