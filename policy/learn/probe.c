@@ -682,7 +682,24 @@ static int undo(struct trial *t)
     return trial_settle(t->d, true);
 }
 
-static int again_drv(struct trial *t, struct probe_result *out, bool repeats, int *code)
+/* The run with other arguments, after which memory is as the program's own run left it. */
+static int try_other(struct trial *t, struct again *again)
+{
+    unsigned char *args = malloc(t->op->arg_bytes + 16);
+    if (!args)
+        return -ENOMEM;
+    memcpy(args, again->other, t->op->arg_bytes);
+    int r = trial_again(t, args, POISON_FIRST);
+    again->other_is_same = !r && trial_equal(t);
+    free(args);
+    if (again->other_is_same)
+        return 0;
+    if (!r)
+        r = trial_again(t, NULL, POISON_FIRST);
+    return r ? trial_mend(t) : trial_equal(t) ? 0 : -EAGAIN;
+}
+
+static int again_drv(struct trial *t, struct probe_result *out, struct again *again, int *code)
 {
     struct device *d = t->d;
     struct rt_op *op = t->op;
@@ -717,15 +734,20 @@ static int again_drv(struct trial *t, struct probe_result *out, bool repeats, in
         if (!known)
             log_say(SAY_DEBUG, "%s: %u words are to be idle, %u were found to be", op->func->name, irregular, out->n_idle);
     }
-    if (known && repeats) {
-        known = !trial_again(t, NULL, POISON_FIRST) && trial_equal(t);
+    if (known && (again->repeats || again->other)) {
+        int r = trial_again(t, NULL, POISON_FIRST);
+        bool repeats = !r && trial_equal(t); /* where it need not: any run of it is as good as another */
+        known = r ? !again->repeats && !trial_mend(t) : repeats || !again->repeats;
         if (!known)
             log_say(SAY_DEBUG, "%s does not repeat with these arguments", op->func->name);
+        if (repeats && again->other)
+            known = !try_other(t, again);
+        again->other = repeats ? again->other : NULL;
     }
     return known || undo(t) ? (known ? 0 : -EIO) : -EAGAIN;
 }
 
-int probe_again_drv(struct device *d, struct rt_op *op, bool repeats, uint32_t **idle, uint32_t *n_idle, int *code)
+int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int *code)
 {
     struct probe *p = d->probe;
     struct probe_result out = {.idle = p->idle};
@@ -737,7 +759,7 @@ int probe_again_drv(struct device *d, struct rt_op *op, bool repeats, uint32_t *
     if (trial_settle(d, true) || trial_open(d, op, &t))
         return -EAGAIN;
     p->unbounded = true; /* one op */
-    int r = again_drv(&t, &out, repeats, code);
+    int r = again_drv(&t, &out, again, code);
     p->unbounded = false;
     trial_close(&t);
     words_end(d);
@@ -747,8 +769,8 @@ int probe_again_drv(struct device *d, struct rt_op *op, bool repeats, uint32_t *
         *code = CUDA_ERROR_UNKNOWN;
         r = 0;
     }
-    *idle = out.idle;
-    *n_idle = out.n_idle;
+    again->idle = out.idle;
+    again->n_idle = out.n_idle;
     return r;
 }
 

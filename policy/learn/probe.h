@@ -48,11 +48,16 @@ void probe_end(struct device *d);
 /* Runs the op for the program, and again as often as it takes; sets operands[].mode, and leaves out operands that are none. `nth`:
  * its index in the iteration. Everything it touches is resident. */
 int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_result *out);
-/* A launch under a plan whose arguments are not the recorded ones: runs it for the program, and again with decoys in the words that
- * are not `regular`. operands[].mode: as recorded. 0: it changed nothing that it was not known to change, with `repeats` the same again
- * when it ran again, and these words are idle: their offsets in (*idle)[*n_idle], and they are operands no more; *code is the driver's. -EAGAIN: not so; all that it touches is as
- * it was before. */
-int probe_again_drv(struct device *d, struct rt_op *op, bool repeats, uint32_t **idle, uint32_t *n_idle, int *code);
+/* A launch under a plan whose arguments are not the recorded ones. */
+struct again {
+    bool repeats;               /* in: it must give the same when it runs again */
+    const unsigned char *other; /* in: arguments to try it with once more; NULL: none. out: NULL: it was not tried */
+    uint32_t *idle, n_idle;     /* out: offsets of the words that turned out idle; they are operands no more */
+    bool other_is_same;         /* out: with these arguments everything was the same */
+};
+/* Runs it for the program, and again with decoys in the words that are not `regular`. operands[].mode: as recorded. 0: it changed
+ * nothing that it was not known to change; *code is the driver's. -EAGAIN: not so; all that it touches is as it was before. */
+int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int *code);
 /* The bytes of the buffer that are defined by now, into out[65]: their number; -1: all of them. */
 int probe_defined(struct device *d, const struct slot *s, struct rec_range *out);
 /* At the end: looks at all watched buffers once more; the index since which an unannounced write happened, or -1. */

@@ -6,8 +6,10 @@
  * trial (prove_drv in exec.c); where it does something else than it did, the plan is left.
  *
  * Seeds, step counts and learning rates change in every iteration, and a trial costs several runs. A word that has changed in
- * FREE_AFTER iterations in a row, each time with a trial that found what was recorded, is taken for a number: from then on only every
- * change whose count is a power of two is tried. One that stays the same for an iteration begins again: flags do.
+ * NUMBER_AFTER iterations in a row, each time with a trial that found what was recorded, is taken for a number. One that stays the same
+ * for an iteration begins again: flags do. Structs also hold bytes that nobody fills. Where such a word was another one, the trial runs
+ * once more with what it held the iteration before; a word that was seen not to matter PADDING_AFTER times is taken for padding.
+ * What is taken for a number or for padding is tried again whenever the count of its changes is a power of two, from TRIED_AGAIN on.
  *
  * Hot path: a comparison of a few spans with memcmp; lists are made and cut at an iteration's first difference only. */
 #include "policy/op/tensor_map.h"
@@ -17,12 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE_AFTER = 8 };
+enum { NUMBER_AFTER = 8, PADDING_AFTER = 3, TRIED_AGAIN = 32 };
 
 struct span {
     uint32_t at, bytes;
-    uint32_t row; /* of varying ones: iterations in a row in which it changed */
+    uint32_t row;  /* of varying ones: iterations in a row in which it changed; of padding all of them */
+    uint32_t idle; /* of varying ones: times that it was seen not to matter; MATTERS */
 };
+static const uint32_t MATTERS = UINT32_MAX;
 struct arg_watch { /* of one op */
     struct span *constant, *varying; /* constant: rising; varying: one word each, in the order in which they changed */
     uint32_t n_constant, n_varying, cap_constant, cap_varying;
@@ -59,7 +63,7 @@ static int add_varying(struct arg_watch *w, uint32_t at, uint32_t bytes)
         w->varying = s;
         w->cap_varying = c;
     }
-    w->varying[w->n_varying++] = (struct span){.at = at, .bytes = bytes, .row = 1};
+    w->varying[w->n_varying++] = (struct span){.at = at, .bytes = bytes};
     return 0;
 }
 
@@ -117,10 +121,12 @@ void args_clear(struct device *d)
     d->ex->watch = NULL;
 }
 
+static bool is_padding(const struct span *v) { return v->idle >= PADDING_AFTER && v->idle != MATTERS; }
+
 static bool free_to_vary(const struct span *v)
 {
     uint32_t nth = v->row + 1;
-    return v->row >= FREE_AFTER && (nth & (nth - 1));
+    return (v->row >= NUMBER_AFTER || is_padding(v)) && (nth < TRIED_AGAIN || (nth & (nth - 1)));
 }
 
 static uint32_t first_difference(const struct span *s, const unsigned char *now, const unsigned char *then)
@@ -141,7 +147,7 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
     for (uint32_t i = 0; i < w->n_varying; i++) {
         struct span *v = &w->varying[i];
         if (!memcmp(op->args + v->at, last->args + v->at, v->bytes)) {
-            v->row = 0;
+            v->row = is_padding(v) ? v->row : 0;
             continue;
         }
         if (change != ARGS_SURPRISE)
@@ -184,17 +190,51 @@ static int cut(struct arg_watch *w, const unsigned char *now, const unsigned cha
     return 0;
 }
 
-void args_accept(struct device *d, const struct rt_op *op)
+/* A word of a struct, and what it held then is no address: the op can run with it. */
+static bool may_be_put_back(struct device *d, const struct rt_op *op, const struct span *v, const unsigned char *then)
+{
+    uint64_t word = 0;
+    int i = func_param_at(op->func, v->at);
+    memcpy(&word, then + v->at, v->bytes);
+    return i >= 0 && op->func->size[i] > 8 && (v->bytes < 8 || !exec_is_address(d, word));
+}
+
+bool args_before(struct device *d, const struct rt_op *op, unsigned char *out)
+{
+    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    bool any = false;
+    if (op->kind != OP_KERNEL || !last->args || cut(w, op->args, last->args))
+        return false;
+    memcpy(out, op->args, op->arg_bytes);
+    for (uint32_t i = 0; i < w->n_varying; i++) {
+        const struct span *v = &w->varying[i];
+        if (memcmp(op->args + v->at, last->args + v->at, v->bytes) && v->idle != MATTERS && may_be_put_back(d, op, v, last->args)) {
+            memcpy(out + v->at, last->args + v->at, v->bytes);
+            any = true;
+        }
+    }
+    return any;
+}
+
+void args_accept(struct device *d, const struct rt_op *op, enum args_mattered mattered)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
     struct arg_watch *w = &d->ex->watch[d->ex->pos];
     if (op->kind != OP_KERNEL || !last->args)
         return;
-    for (uint32_t i = 0; i < w->n_varying; i++)
-        if (memcmp(op->args + w->varying[i].at, last->args + w->varying[i].at, w->varying[i].bytes) && w->varying[i].row < UINT32_MAX - 1)
-            w->varying[i].row++;
     if (cut(w, op->args, last->args))
         log_once(SAY_DEBUG, "host memory is short: arguments that vary are not remembered");
+    for (uint32_t i = 0; i < w->n_varying; i++) {
+        struct span *v = &w->varying[i];
+        if (!memcmp(op->args + v->at, last->args + v->at, v->bytes))
+            continue;
+        if (v->row < UINT32_MAX - 1)
+            v->row++;
+        if (mattered == ARGS_UNTRIED || v->idle == MATTERS || !may_be_put_back(d, op, v, last->args))
+            continue;
+        v->idle = mattered == ARGS_MATTERED ? MATTERS : v->idle < UINT32_MAX - 1 ? v->idle + 1 : v->idle;
+    }
 }
 
 static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at)

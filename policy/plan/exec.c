@@ -218,6 +218,7 @@ enum corresponds {
 struct reading { /* what match() found */
     enum corresponds is;
     const char *why;
+    bool whole; /* every recorded operand is there, and no other */
     bool same;  /* all bytes but for pointers and idle words are those of the iteration before */
 };
 
@@ -231,12 +232,13 @@ static bool in_struct(const struct rt_op *op, uint32_t offset)
 static bool other_word(struct reading *x, const struct rt_op *op, uint32_t offset, const char *why)
 {
     x->why = why;
+    x->whole = false;
     x->is = in_struct(op, offset) && op_repeatable(op) ? WANTS_PROOF : CORRESPONDS_NOT;
     log_say(SAY_DEBUG, "%s: argument byte %u: %s", op->kind == OP_KERNEL ? op->func->name : "no kernel", offset, why);
     return x->is != CORRESPONDS_NOT;
 }
 
-static bool is_address(struct device *d, uint64_t word)
+bool exec_is_address(struct device *d, uint64_t word)
 {
     unsigned what;
     return mem_in_reservation(d, word) || swap_host_is_ours(d, word) || d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
@@ -261,8 +263,8 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
                 at += TENSOR_MAP_BYTES - 8;
                 continue;
             }
-            if (now != then && then && !recorded && !exec_word_is_idle(&d->ex->rec, o, at) && is_address(d, now) &&
-                (mem_in_reservation(d, then) || swap_host_is_ours(d, then) || !is_address(d, then)) && !args_free_word(d, at))
+            if (now != then && then && !recorded && !exec_word_is_idle(&d->ex->rec, o, at) && exec_is_address(d, now) &&
+                (mem_in_reservation(d, then) || swap_host_is_ours(d, then) || !exec_is_address(d, then)) && !args_free_word(d, at))
                 n++;
         }
     return n;
@@ -282,7 +284,7 @@ static bool stays_as_it_is(struct device *d, const struct rec_op *o, uint32_t k)
 static struct reading match(struct device *d, struct rt_op *op)
 {
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
-    struct reading x = {.is = CORRESPONDS};
+    struct reading x = {.is = CORRESPONDS, .whole = true};
     if (op->sig != o->sig)
         return (struct reading){.is = CORRESPONDS_NOT, .why = "another op"};
     uint32_t byte = 0;
@@ -307,6 +309,7 @@ static struct reading match(struct device *d, struct rt_op *op)
             i += !only_w;
             continue;
         }
+        x.whole &= !only_w && !only_a;
         if (only_w) {
             if (!stays_as_it_is(d, o, k++) && !other_word(&x, op, w->offset, "a buffer less"))
                 return x;
@@ -353,7 +356,7 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
             continue;
         uint64_t word;
         memcpy(&word, op->args + at, 8);
-        if (d->ex->rec.operands[k].map || !word || (!mem_in_reservation(d, word) && !swap_host_is_ours(d, word) && is_address(d, word)) || args_free_word(d, at))
+        if (d->ex->rec.operands[k].map || !word || (!mem_in_reservation(d, word) && !swap_host_is_ours(d, word) && exec_is_address(d, word)) || args_free_word(d, at))
             return false;
     }
     return true;
@@ -361,21 +364,26 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
 
 /* Runs the launch as a trial: its effects must be the recorded ones, and the words that point elsewhere idle. Then these may hold
  * anything from now on. 0; -EAGAIN: it was not run, or what it did was undone. */
-static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o, int *code)
+static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o, bool whole, enum args_mattered *mattered, int *code)
 {
-    uint32_t *idle, n_idle;
+    static unsigned char before[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
+    struct again again = {.repeats = !o->why_opaque};
     if (!less_is_harmless(d, op, o)) {
         log_say(SAY_DEBUG, "%s: a recorded address is null now, or one that we do not see", op->func->name);
         return -EAGAIN;
     }
-    if (probe_again_drv(d, op, !o->why_opaque, &idle, &n_idle, code))
+    if (whole && args_before(d, op, before))
+        again.other = before;
+    if (probe_again_drv(d, op, &again, code))
         return -EAGAIN;
-    for (uint32_t i = 0; i < n_idle; i++)
-        if (!exec_word_is_idle(&d->ex->rec, o, idle[i]) && args_free_word(d, idle[i]))
+    *mattered = !again.other ? ARGS_UNTRIED : again.other_is_same ? ARGS_IDLE : ARGS_MATTERED;
+    for (uint32_t i = 0; i < again.n_idle; i++)
+        if (!exec_word_is_idle(&d->ex->rec, o, again.idle[i]) && args_free_word(d, again.idle[i]))
             return 0; /* it is found again */
     d->ex->tried = true;
     stats_not_steady(d);
-    log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle", op->func->name, n_idle);
+    log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,
+            *mattered == ARGS_IDLE ? ", and so is what changed" : "");
     return 0;
 }
 
@@ -443,6 +451,7 @@ void exec_op_done(struct device *d)
 int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
 {
     struct lent lent = {.n = 0};
+    enum args_mattered mattered = ARGS_UNTRIED;
     const char *why = pass_holds(d, op->t) ? exec_step_failed : NULL;
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     struct reading x = {.is = CORRESPONDS};
@@ -462,11 +471,11 @@ int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
         why = exec_make_ready(d, op);
     }
     int r = CUDA_SUCCESS;
-    if (!why && x.is == WANTS_PROOF && prove_drv(d, op, o, &r))
+    if (!why && x.is == WANTS_PROOF && prove_drv(d, op, o, x.whole, &mattered, &r))
         why = x.why;
     take_back(d, &lent);
     if (!why && !x.same)
-        args_accept(d, op);
+        args_accept(d, op, mattered);
     if (why || op_capture(&d->ex->caps[d->ex->pos], op)) {
         exec_diverge(d, why ? why : "host memory was short", op);
         *left = true;

@@ -91,6 +91,8 @@ extern const char exec_step_failed[]; /* why the plan was left */
 const char *exec_make_ready(struct device *d, struct rt_op *op);
 /* The op at ex->pos has been issued. */
 void exec_op_done(struct device *d);
+/* Something that the driver knows lies there, or we do. */
+bool exec_is_address(struct device *d, uint64_t word);
 /* Does this argument word matter to the op? */
 bool exec_word_is_idle(const struct record *r, const struct rec_op *o, uint32_t offset);
 /* The program allocates: its planned slot, or NULL. */
@@ -122,8 +124,11 @@ enum args_change { ARGS_SAME, ARGS_VARIED, ARGS_SURPRISE };
 int args_index(struct device *d);
 void args_clear(struct device *d);
 enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t *offset);
+/* The op's arguments with the words that may be padding as they were an iteration ago, into out[arg_bytes]; false: there are none. */
+bool args_before(struct device *d, const struct rt_op *op, unsigned char *out);
 /* The op at d->ex->pos did what was recorded, with the bytes that it has now; before it is captured. */
-void args_accept(struct device *d, const struct rt_op *op);
+enum args_mattered { ARGS_UNTRIED, ARGS_MATTERED, ARGS_IDLE }; /* whether those words made a difference */
+void args_accept(struct device *d, const struct rt_op *op, enum args_mattered mattered);
 /* The word may hold anything from now on. */
 int args_free_word(struct device *d, uint32_t offset);
 
