@@ -682,6 +682,16 @@ static int undo(struct trial *t)
     return trial_settle(t->d, true);
 }
 
+/* What changed did not matter, so what is known of the other words still holds. */
+static void drop_idle(struct rt_op *op)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (!op->operands[i].idle)
+            op->operands[kept++] = op->operands[i];
+    op->n_operands = kept;
+}
+
 /* The run with other arguments, after which memory is as the program's own run left it. */
 static int try_other(struct trial *t, struct again *again)
 {
@@ -703,13 +713,10 @@ static int again_drv(struct trial *t, struct probe_result *out, struct again *ag
 {
     struct device *d = t->d;
     struct rt_op *op = t->op;
-    uint32_t irregular = 0;
     if (trial_hash(t))
         return -EAGAIN;
     for (uint32_t i = 0; i < t->n; i++)
         memcpy(t->u[i].before, t->u[i].now, sizeof t->u[i].before);
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        irregular += !op->operands[i].regular;
     if (trial_save_all(t) || trial_settle(d, true)) {
         log_say(SAY_DEBUG, "%s: no room to set aside what it touches", op->func->name);
         return -EAGAIN;
@@ -729,11 +736,6 @@ static int again_drv(struct trial *t, struct probe_result *out, struct again *ag
     }
     if (!known)
         log_say(SAY_DEBUG, "%s changes what it did not change before", op->func->name);
-    if (known && irregular) {
-        known = !words_try(t, out->idle, &out->n_idle) && out->n_idle >= irregular;
-        if (!known)
-            log_say(SAY_DEBUG, "%s: %u words are to be idle, %u were found to be", op->func->name, irregular, out->n_idle);
-    }
     if (known && (again->repeats || again->other)) {
         int r = trial_again(t, NULL, POISON_FIRST);
         bool repeats = !r && trial_equal(t); /* where it need not: any run of it is as good as another */
@@ -743,6 +745,16 @@ static int again_drv(struct trial *t, struct probe_result *out, struct again *ag
         if (repeats && again->other)
             known = !try_other(t, again);
         again->other = repeats ? again->other : NULL;
+    }
+    if (known && again->other_is_same)
+        drop_idle(op);
+    uint32_t irregular = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        irregular += !op->operands[i].regular;
+    if (known && irregular) {
+        known = !words_try(t, out->idle, &out->n_idle) && out->n_idle >= irregular;
+        if (!known)
+            log_say(SAY_DEBUG, "%s: %u words are to be idle, %u were found to be", op->func->name, irregular, out->n_idle);
     }
     return known || undo(t) ? (known ? 0 : -EIO) : -EAGAIN;
 }

@@ -152,7 +152,11 @@ static int doubt_zeros(struct search *s, uint32_t n)
     for (uint32_t k = 0; k < t->n && !r; k++)
         if (asked[k] && !memcmp(t->u[k].before, h + 2 * m++, 2 * sizeof *h))
             for (uint32_t i = 0; i < n; i++)
-                s->w[i].idle &= t->op->operands[s->w[i].operand].slot != t->u[k].slot;
+                if (s->w[i].idle && t->op->operands[s->w[i].operand].slot == t->u[k].slot) {
+                    s->w[i].idle = false;
+                    log_say(SAY_DEBUG, "%s: the buffer of argument byte %u holds zeros: no test can tell whether the word is idle", t->op->func->name,
+                            t->op->operands[s->w[i].operand].offset);
+                }
     free(h);
     free(asked);
     return r;
@@ -201,7 +205,9 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
     bool lists = false; /* many regular words in one struct? */
     for (uint32_t i = regular; i < n && !r; i++)
         lists |= i + FEW < n && s.w[i + FEW].param == s.w[i].param;
-    if (!r && (regular || lists) && !trial_save_all(t) && !decoy_for(t->d, most)) {
+    if (!r && (regular || lists) && !trial_save_all(t) && decoy_for(t->d, most))
+        log_say(SAY_DEBUG, "%s: no addresses or no page for a decoy of %llu bytes", op->func->name, (unsigned long long)most);
+    else if (!r && (regular || lists) && !trial_save_all(t)) {
         search(&s, 0, regular, false);
         for (uint32_t i = regular, j; i < n; i = j) {
             uint32_t idle_here = 0;

@@ -8,7 +8,8 @@
  * Seeds, step counts and learning rates change in every iteration, and a trial costs several runs. A word that has changed in
  * NUMBER_AFTER iterations in a row, each time with a trial that found what was recorded, is taken for a number. One that stays the same
  * for an iteration begins again: flags do. Structs also hold bytes that nobody fills. Where such a word was another one, the trial runs
- * once more with what it held the iteration before; a word that was seen not to matter PADDING_AFTER times is taken for padding.
+ * once more with what it held the iteration before; a word that was seen not to matter PADDING_AFTER times is taken for padding. In a
+ * struct with many such words, the unused end of a list, once is enough: what nobody fills there is another in every iteration.
  * What is taken for a number or for padding is tried again whenever the count of its changes is a power of two, from TRIED_AGAIN on.
  *
  * Hot path: a comparison of a few spans with memcmp; lists are made and cut at an iteration's first difference only. */
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_AFTER = 8, PADDING_AFTER = 3, TRIED_AGAIN = 32 };
+enum { NUMBER_AFTER = 8, PADDING_AFTER = 3, TRIED_AGAIN = 32, MANY = 8 };
 
 struct span {
     uint32_t at, bytes;
@@ -217,6 +218,31 @@ bool args_before(struct device *d, const struct rt_op *op, unsigned char *out)
     return any;
 }
 
+/* Words of this struct that are known to be idle, or seen not to matter. */
+static uint32_t idle_words_of(const struct device *d, const struct rt_op *op, int param)
+{
+    const struct record *r = &d->ex->rec;
+    const struct rec_op *o = &r->ops[d->ex->pos];
+    const struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    uint32_t n = 0;
+    for (uint32_t i = o->idle; i < o->idle + o->n_idle; i++)
+        n += func_param_at(op->func, r->idle_words[i]) == param;
+    for (uint32_t i = 0; i < w->n_varying; i++)
+        n += w->varying[i].idle && w->varying[i].idle != MATTERS && func_param_at(op->func, w->varying[i].at) == param;
+    return n;
+}
+
+/* The words that were seen not to matter, in structs that have many of them, are idle like any other. */
+static void free_lists(struct device *d, const struct rt_op *op)
+{
+    const struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    for (uint32_t i = w->n_varying; i-- > 0;) {
+        struct span v = w->varying[i];
+        if (v.idle && v.idle != MATTERS && v.bytes == 8 && idle_words_of(d, op, func_param_at(op->func, v.at)) >= MANY && args_free_word(d, v.at))
+            return; /* it is found again */
+    }
+}
+
 void args_accept(struct device *d, const struct rt_op *op, enum args_mattered mattered)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
@@ -235,6 +261,8 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
             continue;
         v->idle = mattered == ARGS_MATTERED ? MATTERS : v->idle < UINT32_MAX - 1 ? v->idle + 1 : v->idle;
     }
+    if (mattered == ARGS_IDLE)
+        free_lists(d, op);
 }
 
 static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at)

@@ -305,6 +305,8 @@ static struct reading match(struct device *d, struct rt_op *op)
         if (a && !only_w)
             a->regular = false;
         if (o->n_idle && exec_word_is_idle(&d->ex->rec, o, only_a ? a->offset : w->offset)) {
+            if (a && !only_w)
+                a->idle = true;
             k += !only_a;
             i += !only_w;
             continue;
@@ -419,6 +421,16 @@ static void lend(struct lent *l, struct rt_op *op)
     }
 }
 
+/* With nothing but zeros behind it no test could tell whether a word is idle (words.c). */
+static int fill_lent(struct device *d, const struct lent *l, const struct rt_op *op)
+{
+    enum { ANYTHING = 0x3c };
+    for (unsigned i = 0; i < l->n; i++)
+        if (d->drv->cuMemsetD8Async(l->slot[i]->va, ANYTHING, l->slot[i]->bytes, op->stream) != CUDA_SUCCESS)
+            return -EIO;
+    return 0;
+}
+
 static void take_back(struct device *d, struct lent *l)
 {
     while (l->n)
@@ -471,6 +483,8 @@ int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
         why = exec_make_ready(d, op);
     }
     int r = CUDA_SUCCESS;
+    if (!why && x.is == WANTS_PROOF && fill_lent(d, &lent, op))
+        why = exec_step_failed;
     if (!why && x.is == WANTS_PROOF && prove_drv(d, op, o, x.whole, &mattered, &r))
         why = x.why;
     take_back(d, &lent);
