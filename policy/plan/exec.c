@@ -41,7 +41,8 @@ void exec_begin(struct device *d)
     }
     d->ex->pos = d->ex->alloc_k = 0;
     d->ex->rebuilt_now = d->ex->compared_now = 0;
-    d->ex->ended = d->ex->tried = false;
+    d->ex->ended = false;
+    d->ex->tried = 0;
     d->ex->swaps_before = d->st.swaps_in + d->st.swaps_out;
     d->ex->mem_calls_before = d->st.mem_calls;
 }
@@ -93,6 +94,8 @@ enum exec_end exec_end_iteration(struct device *d)
         ex->code = CUDA_ERROR_UNKNOWN;
     d->st.iterations++;
     d->whole_mode = d->mode;
+    if (ex->tried)
+        log_say(SAY_DEBUG, "iteration %llu: %u launches ran as trials", (unsigned long long)d->st.iterations, ex->tried);
     if (d->status)
         status_iteration(d->status, d->st.iterations);
     if (d->mode == MODE_ENFORCE) {
@@ -345,21 +348,36 @@ static struct reading match(struct device *d, struct rt_op *op)
     return x;
 }
 
-/* The words that were recorded and hold no address now: nothing that the driver knows lies there, so they are idle. A null
- * pointer may mean something. */
+/* Another word of the launch stands for the recorded buffer b. */
+static bool stands_elsewhere(struct device *d, const struct rt_op *op, int32_t b)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].regular && d->ex->bind[b] == (int32_t)op->operands[i].slot->id)
+            return true;
+    return false;
+}
+
+/* The words that were recorded and hold no address now: nothing that the driver knows lies there, so they are idle. A null pointer
+ * may mean something: the trial has to say that the op does what it did, without a buffer that it only read, or has by another word. */
 static bool less_is_harmless(struct device *d, const struct rt_op *op, const struct rec_op *o)
 {
     uint32_t i = 0;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        uint32_t at = d->ex->rec.operands[k].offset;
-        while (i < op->n_operands && op->operands[i].offset < at)
+        const struct rec_operand *w = &d->ex->rec.operands[k];
+        while (i < op->n_operands && op->operands[i].offset < w->offset)
             i++;
-        if ((i < op->n_operands && op->operands[i].offset == at) || exec_word_is_idle(&d->ex->rec, o, at))
+        if ((i < op->n_operands && op->operands[i].offset == w->offset) || exec_word_is_idle(&d->ex->rec, o, w->offset))
             continue;
         uint64_t word;
-        memcpy(&word, op->args + at, 8);
-        if (d->ex->rec.operands[k].map || !word || (!mem_in_reservation(d, word) && !swap_host_is_ours(d, word) && exec_is_address(d, word)) || args_free_word(d, at))
+        memcpy(&word, op->args + w->offset, 8);
+        if (!word && !w->map && (w->mode == REC_READ || stands_elsewhere(d, op, w->buf)))
+            continue;
+        bool hidden = !mem_in_reservation(d, word) && !swap_host_is_ours(d, word) && exec_is_address(d, word);
+        if (w->map || !word || hidden || args_free_word(d, w->offset)) {
+            log_say(SAY_DEBUG, "%s: the recorded address at argument byte %u is %s now", op->func->name, w->offset,
+                    word ? "one that we do not see" : "null");
             return false;
+        }
     }
     return true;
 }
@@ -370,10 +388,8 @@ static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
 {
     static unsigned char before[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
     struct again again = {.repeats = !o->why_opaque};
-    if (!less_is_harmless(d, op, o)) {
-        log_say(SAY_DEBUG, "%s: a recorded address is null now, or one that we do not see", op->func->name);
+    if (!less_is_harmless(d, op, o))
         return -EAGAIN;
-    }
     if (whole && args_before(d, op, before))
         again.other = before;
     if (probe_again_drv(d, op, &again, code))
@@ -382,7 +398,7 @@ static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
     for (uint32_t i = 0; i < again.n_idle; i++)
         if (!exec_word_is_idle(&d->ex->rec, o, again.idle[i]) && args_free_word(d, again.idle[i]))
             return 0; /* it is found again */
-    d->ex->tried = true;
+    d->ex->tried++;
     stats_not_steady(d);
     log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,
             *mattered == ARGS_IDLE ? ", and so is what changed" : "");

@@ -59,7 +59,7 @@ struct exec {
     uint32_t bans;
     uint32_t rebuilt_now, compared_now; /* in rehearsal: values that replays made, and those that were compared */
     uint32_t unproved_rounds;           /* rehearsals in which not all could be */
-    bool tried;                         /* a launch ran as a trial in this iteration */
+    uint32_t tried;                     /* launches that ran as trials in this iteration */
     bool lacks_chunks;                  /* the static map does: steady iterations map memory */
     uint64_t swaps_before, mem_calls_before;
     uint64_t left_op;        /* d->op_count when the plan was last left */
