@@ -13,7 +13,8 @@ any number of kernels, and some launch none. Under that assignment
   confused      a buffer stands for two tensors, or two buffers for one.
 
 Tensors under `small` bytes (running statistics, scales, step counters) share pages and are never evicted: what
-happens to them is counted apart and spoils nothing. Buffers of no known size are an operator's own workspace.
+happens to them is counted apart and spoils nothing. Buffers of no known size are an operator's own workspace, and so is one of
+a known size that no other operator touches.
 
 Standard library only. Errors: ValueError with a sentence that says what is wrong with which file.
 """
@@ -124,6 +125,38 @@ def _assign(touched, truth):
     return where
 
 
+def _resplit(where, ops, size_of, born, truth):
+    """Operators that follow each other and have operands of one size alone (an attention and its gradient) leave open where the
+    one ends. It ends where the fewest buffers are more than it has tensors of their size and birth."""
+    tensors = truth["tensors"]
+
+    def excess(part, op):
+        have, may = {}, {}
+        for b in {b for o in part for k in ("reads", "writes", "rmw", "side") for b in o.get(k, []) if size_of[b] is not None}:
+            kind = size_of[b], born[b] < 0
+            have[kind] = have.get(kind, 0) + 1
+        for i in set(op["reads"] + op["writes"] + op["rmw"]):
+            kind = tensors[i]["bytes"], tensors[i]["persistent"]
+            may[kind] = may.get(kind, 0) + 1
+        return sum(max(0, n - may.get(kind, 0)) for kind, n in have.items())
+
+    launching = [j for j, op in enumerate(truth["ops"]) if _launches(op)]
+    for j, after in zip(launching, launching[1:]):
+        both = [k for k in range(len(ops)) if where[k] in (j, after)]
+        sizes = [{tensors[i]["bytes"] for i in truth["ops"][x]["reads"] + truth["ops"][x]["writes"]} for x in (j, after)]
+        if len(both) < 2 or not sizes[0] & sizes[1]:
+            continue
+        now = sum(where[k] == j for k in both)
+
+        def cost(at):
+            return (excess([ops[k] for k in both[:at]], truth["ops"][j]) + excess([ops[k] for k in both[at:]], truth["ops"][after]),
+                    abs(at - now))
+        at = min(range(1, len(both)), key=cost)
+        for i, k in enumerate(both):
+            where[k] = j if i < at else after
+    return where
+
+
 class _Identity:
     """Which buffer stands for which tensor. Where several operands of one operator have one size, a tensor has
     several candidates until a later operator tells them apart."""
@@ -174,7 +207,11 @@ def compare(trace, truth):
     born = {b["id"]: b["born"] for b in trace["buffers"]}
     touched = [_touched(o, size_of) for o in trace["ops"]]
     ops, touched = _rotate(trace["ops"], touched, truth, least)
-    where = _assign(touched, truth)
+    where = _resplit(_assign(touched, truth), ops, size_of, born, truth)
+    seen = {}  # buffer: the operators that touch it
+    for k, o in enumerate(ops):
+        for b in {b for kind in ("reads", "writes", "rmw", "side") for b in o.get(kind, [])}:
+            seen.setdefault(b, set()).add(where[k])
 
     cases = {c: {"operators": 0, "kernels": 0, "exact": True, "conservative": [], "missing": [], "extra": [],
                  "confused": [], "small": 0, "opaque": []} for c in truth["cases"]}
@@ -233,8 +270,8 @@ def compare(trace, truth):
         allowed = set().union(*(who.buffers(t) for t in op["reads"] + op["writes"] + op["rmw"]))
         may_write = set().union(*(who.buffers(t) for t in op["writes"] + op["rmw"]))
         for b in dict.fromkeys([*reads, *writes, *rmw]):
-            if size_of[b] < least:
-                continue
+            if size_of[b] < least or (b not in allowed and born[b] >= 0 and seen[b] == {j}):
+                continue  # nobody else ever sees the operator's own copy of what went in
             if b not in allowed:
                 case["extra"].append(f"{name}: buffer {b} of {size_of[b]} bytes is no operand")
             elif b not in may_write and (b in writes or b in rmw):

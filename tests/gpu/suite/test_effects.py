@@ -66,6 +66,40 @@ class Effects(unittest.TestCase):
             b["bytes"] = -(-x["bytes"] // (2 * MIB)) * 2 * MIB
         self.assertTrue(self.check(trace, t)["all_exact"])
 
+    def attention(self):
+        """q, k, v, what comes out, its gradient, theirs: all of one size; and a trace in which the gradient's operator first copies."""
+        names = ["q", "k", "v", "out", "grad", "dq", "dk", "dv", "x"]
+        tensors = [{"bytes": (9 if n != "x" else 13) * MIB, "persistent": n in "q k v grad x", "case": "sdpa" if n != "x" else "sgd",
+                    "shape": [9], "dtype": "torch.float32"} for n in names]
+
+        def op(name, reads, writes, rmw=(), case="sdpa"):
+            return {"op": f"aten.{name}.default", "case": case, "reads": reads, "writes": writes, "rmw": list(rmw)}
+        t = {"format": "effects-1", "cases": ["sdpa", "sgd"], "tensors": tensors,
+             "ops": [op("attention", [0, 1, 2], [3]), op("detach", [3], []), op("attention_backward", [0, 1, 2, 3, 4], [5, 6, 7]),
+                     op("mul_", [], [], [8], "sgd")]}
+        kernels = [([0, 1, 2], [3], []), ([4], [9], []), ([0, 1, 2, 3, 9], [5, 6], []), ([5], [7], []), ([], [], [8])]
+        ops = [{"name": "k", "phase": "fwd", "id": i, "reads": r, "writes": w, "rmw": m} for i, (r, w, m) in enumerate(kernels)]
+        born = {3: 0, 9: 1, 5: 2, 6: 2, 7: 3}
+        return t, {"meta": {"granularity_bytes": 2 * MIB}, "ops": ops, "buffers": [
+            {"id": i, "bytes": (tensors[i]["bytes"] if i < 9 else 9 * MIB), "born": born.get(i, -1)} for i in range(10)]}
+
+    def test_an_operator_and_its_gradient_of_one_size_are_told_apart(self):
+        t, trace = self.attention()
+        r = self.check(trace, t)
+        self.assertTrue(r["all_exact"], r)
+        self.assertEqual(r["cases"]["sdpa"]["kernels"], 4)
+
+    def test_a_copy_of_its_own_is_no_operand_but_a_buffer_that_others_see_is(self):
+        for others, exact in ((False, True), (True, False)):
+            trace = perfect(truth())
+            trace["ops"].insert(0, {"name": "copy", "phase": "fwd", "id": 0, "reads": [0], "writes": [11], "rmw": []})
+            trace["ops"][1]["reads"] = [11, 1]
+            trace["buffers"].append({"id": 11, "bytes": 3 * MIB, "born": 0})
+            if others:
+                trace["ops"][-1]["reads"] = trace["ops"][-1]["reads"] + [11]
+            r = self.check(trace)
+            self.assertEqual(r["all_exact"], exact, r)
+
     def test_a_lost_read_is_missing(self):
         trace = perfect(truth())
         trace["ops"][0]["reads"] = [0]
