@@ -15,6 +15,7 @@
 
 enum {
     MAX_TRIES = 5,          /* plans whose static map lacks chunks, before the best of them is taken */
+    PATIENCE_MOST = 8,      /* times its usual seconds, for a planner that found nothing in them */
     PLAN_WAIT_MS = 60000,   /* for the planner, with the mutex released: it limits its own time, but not that of a busy machine */
     POLL_OPS = 64,          /* ops between two looks at a planner that nobody waits for */
     FIRST_BACKOFF = 32,     /* iterations */
@@ -32,6 +33,7 @@ struct campaign {
     uint64_t budget_bytes;
     char best_path[640];
     bool with_copies;       /* recompute alone cannot meet the limit: copies to the host take part */
+    unsigned patience;      /* times the planner's usual seconds */
     bool wait;              /* the planner has just been started */
     uint64_t quiet_until;   /* device.op_count before which nothing is learnt */
     uint64_t quiet_period;  /* ops of the iteration that came to nothing last */
@@ -162,7 +164,7 @@ static void put_in_force(struct device *d)
 static void start_planner(struct device *d)
 {
     d->ex->rec.host_bytes_per_s = swap_bytes_per_s(d);
-    int r = planner_start(d, &d->ex->rec, d->campaign->budget_bytes, d->campaign->with_copies);
+    int r = planner_start(d, &d->ex->rec, d->campaign->budget_bytes, d->campaign->with_copies, d->campaign->patience);
     if (r) {
         log_say(SAY_WARN, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));
         no_plan(d);
@@ -226,6 +228,13 @@ static void take_answer(struct device *d)
             c->with_copies = true;
             c->budget_bytes = budget_now(d);
             start_planner(d);
+        } else if (c->patience < PATIENCE_MOST) {
+            /* On a busy machine the usual seconds may end before one schedule is whole. A limit that cannot be met is told at once
+             * however many there are. */
+            c->patience = PATIENCE_MOST;
+            c->with_copies = false;
+            c->budget_bytes = budget_now(d);
+            start_planner(d);
         } else {
             planner_say_why(d);
             no_plan(d);
@@ -247,6 +256,7 @@ static void plan_now(struct device *d)
     go(d, MODE_PLAN);
     d->campaign->tries = 0;
     d->campaign->with_copies = false;
+    d->campaign->patience = 1;
     if (install_scratch(d)) { /* before the budget: it stays */
         log_say(SAY_WARN, "no memory to set in-place state aside: memory is held by swapping");
         no_plan(d);

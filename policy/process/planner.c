@@ -114,7 +114,7 @@ static char **clean_environment(void)
     return e;
 }
 
-int planner_start(struct device *d, const struct record *rec, uint64_t limit_bytes, bool offload)
+int planner_start(struct device *d, const struct record *rec, uint64_t limit_bytes, bool offload, unsigned patience)
 {
     if (d->planner->child > 0)
         return -EBUSY;
@@ -128,7 +128,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     unlink(d->planner->plan_path);
     char limit[32], seconds[32];
     const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "auto";
-    unsigned s = 1 + rec->n_ops / 500;
+    unsigned s = (1 + rec->n_ops / 500) * patience;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
     snprintf(seconds, sizeof seconds, "%u", s > 20 ? 20 : s);
     const char *argv[] = {d->cfg->remat_bin, "plan",    d->planner->trace_path, "--limit",      limit, "--solver", solver,

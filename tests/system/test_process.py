@@ -125,6 +125,28 @@ def copies_where_recomputing_fails(c, tmp):
         c.ok((r.stats.get("iterations_enforced", 0) > 0) == enforced, policy + ": a plan with copies", str(r.stats) + r.err[-300:])
 
 
+HASTY = """#!/bin/sh
+echo "$*" >>'%(log)s'
+case "$*" in *--time-limit\ 8*) exec '%(remat)s' "$@" ;; esac
+echo 'plan: no schedule within the limit after 0 mutations' >&2
+exit 3
+"""
+
+
+def planner_that_had_no_time(c, tmp):
+    """A machine so busy that the planner's usual seconds end before one schedule is whole: it is asked again, with more of them."""
+    log, planner = os.path.join(tmp, "asked-in-haste"), os.path.join(tmp, "hasty")
+    with open(planner, "w") as f:
+        f.write(HASTY % {"log": log, "remat": harness.REMAT})
+    os.chmod(planner, 0o755)
+    r = harness.run(["/usr/bin/env", "REMAT_BIN=" + planner, os.path.join(harness.B, "workloads", "mlp"), "--iters", "14", "--batch", "256",
+                     "--layers", "4", "--print-loss"], ["--limit", 700000, "--policy", "plan"], {"SIMGPU_GRANULARITY": "16384"}, PATIENCE)
+    with open(log) as f:
+        asked = [("--offload" in line, "--time-limit 8" in line) for line in f]
+    c.ok(r.rc == 0 and asked[:3] == [(False, False), (True, False), (False, True)], "in haste: asked again with patience", str(asked) + r.err[-300:])
+    c.ok(r.stats.get("iterations_enforced", 0) > 0, "in haste: a plan in the end", str(r.stats) + r.err[-300:])
+
+
 def bandwidth_is_measured(c, tmp):
     """The planner is told how fast this machine's copies are."""
     for want in (1e9, 40e9):
@@ -159,6 +181,7 @@ def main():
         same_end(c, tmp)
         kept_file(c, tmp)
         copies_where_recomputing_fails(c, tmp)
+        planner_that_had_no_time(c, tmp)
         bandwidth_is_measured(c, tmp)
         untouched(c)
     return c.end()
