@@ -260,10 +260,11 @@ share: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
 	B=$(ABS_B) python3 tests/system/test_share.py --seconds 120
 
-# every trace at steps of half a percent: hours on one core, so not part of `make test`, which has a slice
+# every trace swept at steps of half a percent, and `remat plan` alone at every fifth of them: hours on one core, so not part of `make
+# test`, which has a slice
 .PHONY: monotone
 monotone: $(B)/remat
-	B=$(abspath $(B)) MONOTONE_STEP=0.5 python3 tests/system/test_monotone.py
+	B=$(abspath $(B)) MONOTONE_STEP=0.5 MONOTONE_ALONE=2.5 python3 tests/system/test_monotone.py
 
 # every solver's plans on every trace against the bounds, likewise
 .PHONY: bounds

@@ -153,7 +153,7 @@ static double safely(double bound) { return bound > 0 ? bound * (1 - 1e-5) - 1 :
 
 static int ask(struct columns *c, struct cover_milp_result *r)
 {
-    struct milp_opts o = {.time_limit_s = c->q->time_limit_s, .relaxed = c->q->relaxed, .max_nodes = c->q->max_nodes, .ratio_gap = 1e-3};
+    struct milp_opts o = {.time_limit_s = c->q->time_limit_s, .relaxed = c->q->relaxed || milp_n_cols(c->m) > COVER_COLS_WHOLE, .max_nodes = c->q->max_nodes, .ratio_gap = 1e-3};
     struct milp_result x;
     int rc = milp_solve(c->m, &o, &x);
     if (!rc) {

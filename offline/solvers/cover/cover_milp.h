@@ -30,7 +30,9 @@
 
 #include "offline/solvers/cover/cover_cut.h"
 
-enum { COVER_SMALL = 20000, COVER_COLS_MAX = 40000, COVER_INSTANTS_MAX = 32 };
+/* Whole numbers may take CBC minutes where a program has more than COVER_COLS_WHOLE columns, and nothing stops it early without a
+ * look at the clock: of such a program the linear one is solved, and its values are rounded. */
+enum { COVER_SMALL = 20000, COVER_COLS_MAX = 40000, COVER_COLS_WHOLE = 1300, COVER_INSTANTS_MAX = 32 };
 
 struct cover_milp {
     const struct graph *g;
