@@ -219,10 +219,18 @@ static void check_maxima_in(const char *path)
             cli_bytes((int64_t)c.max[i].bytes, size, sizeof size);
         say(OK, "maxima", "%s for you (%s)", size, c.max[i].from);
     }
+    for (unsigned i = 0; i < c.n_total; i++) {
+        char size[32] = "no maximum";
+        if (c.total[i].pct > 0)
+            snprintf(size, sizeof size, "%g%% of a device", c.total[i].pct);
+        else if (c.total[i].bytes)
+            cli_bytes((int64_t)c.total[i].bytes, size, sizeof size);
+        say(OK, "maxima", "%s for all your programs together (%s)", size, c.total[i].from);
+    }
     struct stat st;
     if (stat(path, &st) == 0 && (st.st_uid != 0 || (st.st_mode & 022)))
         say(BAD, "maxima", "%s: others than root may write it, and lift what it sets: chown root, chmod 644", path);
-    if (!rc && !c.n_bad && !c.n_max)
+    if (!rc && !c.n_bad && !c.n_max && !c.n_total)
         say(OK, "maxima", "%s sets none for you", path);
 }
 

@@ -62,7 +62,7 @@ void limits_start(void)
         read_file(&known.conf[1], also());
 }
 
-bool limits_hold(void) { return conf_holds(&known.conf[0]) || conf_holds(&known.conf[1]); }
+bool limits_hold(void) { return conf_holds(&known.conf[0]) != NULL || conf_holds(&known.conf[1]) != NULL; }
 
 bool limits_bind(void) { return limits_hold() || known.outer[0]; }
 
@@ -70,7 +70,7 @@ const char *limits_holder(void)
 {
     for (int i = 0; i < FILES; i++)
         if (conf_holds(&known.conf[i]))
-            return known.conf[i].max[0].from;
+            return conf_holds(&known.conf[i])->from;
     return known.outer[0] ? "the limit of the remat run around this one" : "";
 }
 
@@ -114,7 +114,18 @@ static void lower_by_conf(struct least *l, uint64_t device_bytes)
         const struct conf_rule *r = conf_least(known.conf[i].max, known.conf[i].n_max, device_bytes, &bytes);
         if (r)
             lower(l, bytes, r->from);
+        if ((r = conf_least(known.conf[i].total, known.conf[i].n_total, device_bytes, &bytes)))
+            lower(l, bytes, r->from);
     }
+}
+
+uint64_t limits_total_bytes(uint64_t device_bytes)
+{
+    uint64_t least = 0, bytes;
+    for (int i = 0; i < FILES; i++)
+        if (conf_least(known.conf[i].total, known.conf[i].n_total, device_bytes, &bytes) && (!least || bytes < least))
+            least = bytes;
+    return least;
 }
 
 /* What was asked for; 0: nothing. */

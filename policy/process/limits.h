@@ -2,7 +2,7 @@
  *
  * What was asked for:       --limit (REMAT_LIMIT), else a `limit` rule of remat.conf, else the soft limit of the cgroup or of NVML, else
  *                           all there is.
- * What it cannot go above:  the `max` rules of remat.conf; the limits of the `remat run`s around this one (REMAT_LIMIT_MAX); what was
+ * What it cannot go above:  the `max` and `total` rules of remat.conf; the limits of the `remat run`s around this one (REMAT_LIMIT_MAX); what was
  *                           asked for when the library was loaded (a program may change its environment later); what is left
  *                           below the cgroup's dmem.max and NVML's hard limit; the device.
  * A soft limit is aimed at, not held: where nothing more can move, the process takes more, up to what it cannot go above.
@@ -38,6 +38,8 @@ struct limits {
 };
 /* The limits on device `dev`; one line on stderr where more was asked for than there is. */
 void limits_decide(const struct drv *drv, const struct config *c, CUdevice dev, uint64_t device_bytes, struct limits *out);
+/* What all of this user's processes may have of a device together, by the `total` rules; 0: no such rule. share.c keeps it. */
+uint64_t limits_total_bytes(uint64_t device_bytes);
 /* Without a line, without a driver, without the kernel's and NVML's word: for questions asked before there is a context. */
 uint64_t limits_of_bytes(const struct config *c, uint64_t device_bytes);
 

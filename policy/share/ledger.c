@@ -19,6 +19,10 @@ _Static_assert(offsetof(struct ledger_page, rows) == 256, "header of a file that
 
 enum { JOIN_WAIT_MS = 10000 };
 
+#ifndef REMAT_TOTAL_DIR
+#define REMAT_TOTAL_DIR "/dev/shm"
+#endif
+
 static int say(int rc, char *err, size_t err_bytes, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 static int say(int rc, char *err, size_t err_bytes, const char *fmt, ...)
 {
@@ -161,6 +165,14 @@ int ledger_dir(char *dir, size_t room, char *err, size_t err_bytes)
                "REMAT_GROUP_DIR", (unsigned)getuid());
 }
 
+/* No variable moves it. */
+static int system_dir(char *dir, size_t room, char *err, size_t err_bytes)
+{
+    snprintf(dir, room, "%s/remat-groups-%u", REMAT_TOTAL_DIR, (unsigned)getuid());
+    return dir_is_ours(dir) ? 0 : say(-EACCES, err, err_bytes, "a total holds (remat.conf), and %s, where it is kept, is not yours and closed to "
+                                      "others", dir);
+}
+
 static const char *size_text(uint64_t bytes, char *to, size_t room)
 {
     static const char units[] = "BKMGT";
@@ -229,7 +241,7 @@ static int admit(struct ledger *l, const struct ledger_ask *ask, uint64_t *limit
             living++;
             promised += g == LEDGER_NO_GUARANTEE ? 0 : g;
         }
-    *limit = living ? atomic_load(&l->page->limit) : ask->limit_bytes;
+    *limit = living && !ask->system ? atomic_load(&l->page->limit) : ask->limit_bytes;
     if (!*limit)
         return say(-ENOENT, err, err_bytes, "group %s has no member yet: its first one must give --group-limit", ask->group);
     if (ask->limit_bytes && ask->limit_bytes != *limit)
@@ -267,7 +279,7 @@ static int take_row(struct ledger *l, const struct ledger_ask *ask)
 
 static int check(const struct ledger_ask *ask, char *err, size_t err_bytes)
 {
-    if (!ledger_name_ok(ask->group))
+    if (!ask->system && !ledger_name_ok(ask->group))
         return say(-EINVAL, err, err_bytes, "'%s' is no name for a group: 1 to %d of A-Z a-z 0-9 . _ - and no dot in front",
                    ask->group ? ask->group : "", LEDGER_NAME_MAX);
     char a[32], b[32];
@@ -286,7 +298,7 @@ int ledger_join(const struct ledger_ask *wish, struct ledger **out, char *err, s
     uint64_t limit = 0;
     *out = NULL;
     int r = check(ask, err, err_bytes);
-    if (r || (r = ledger_dir(dir, sizeof dir, err, err_bytes)))
+    if (r || (r = ask->system ? system_dir(dir, sizeof dir, err, err_bytes) : ledger_dir(dir, sizeof dir, err, err_bytes)))
         return r;
     for (int i = 0; i < 16; i++)
         snprintf(hex + 2 * i, 3, "%02x", ask->device[i]);

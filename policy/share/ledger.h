@@ -28,6 +28,7 @@
  * Do not open a member's ledger a second time in the same process: closing either descriptor drops the lock.
  *
  * The limit is the first member's and stays while anybody is in; the file stays for ever and says nothing when nobody is.
+ * A system ledger (remat.conf's `total`) lies in REMAT_TOTAL_DIR/remat-groups-<uid>, whatever the environment says.
  * Folder: $REMAT_GROUP_DIR, else /dev/shm/remat-groups-<uid>, else $XDG_RUNTIME_DIR/remat-groups; file GROUP@DEVICE, with the
  * device's UUID in 32 hexadecimal digits.
  *
@@ -77,6 +78,7 @@ struct ledger_ask {
     uint64_t limit_bytes;  /* of the group; 0: whatever it has, or limit_pct says it */
     double limit_pct;      /* of the device's memory; 0: not given so */
     uint64_t guarantee;    /* LEDGER_NO_GUARANTEE: none */
+    bool system;           /* the machine's total for a user: its folder is fixed, its limit is whatever the file of maxima says now */
 };
 
 /* True when the name is 1 to LEDGER_NAME_MAX of A-Z a-z 0-9 . _ - and does not begin with a dot. */

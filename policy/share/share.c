@@ -1,6 +1,8 @@
 /* share.c: see share.h. */
 #include "policy/share/share.h"
 
+#include "policy/process/limits.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -74,11 +76,27 @@ static void device_id(struct device *d, uint8_t id[16])
         id[15] = (uint8_t)(d->dev + 1);
 }
 
+static int join(struct share *s, const struct ledger_ask *ask, const char *name, void (*called)(void), char *err, size_t err_bytes)
+{
+    struct share_in *in = &s->in[s->n];
+    int r = ledger_join(ask, &in->l, err, err_bytes);
+    if (r)
+        return r;
+    in->page = ledger_page(in->l);
+    in->name = name;
+    in->seen = atomic_load(&in->page->asked);
+    s->n++;
+    if (start_helper(in->page, called))
+        log_say(SAY_WARN, "no thread can be made: memory is given back to group %s at this program's driver calls only", name);
+    return 0;
+}
+
 int share_init(struct device *d, void (*called)(void))
 {
     const struct config *c = d->cfg;
     char err[512];
-    if (!c->group[0])
+    const uint64_t total = limits_total_bytes(d->device_bytes);
+    if (!c->group[0] && !total)
         return 0;
     struct share *s = d->share = calloc(1, sizeof *s);
     if (!s)
@@ -89,96 +107,121 @@ int share_init(struct device *d, void (*called)(void))
                              .limit_pct = c->group_limit_pct,
                              .guarantee = c->guarantee_given ? c->guarantee_bytes : LEDGER_NO_GUARANTEE};
     device_id(d, ask.device);
-    if (ledger_join(&ask, &s->l, err, sizeof err)) {
+    struct ledger_ask all = {.group = ".total", .device_bytes = d->device_bytes, .limit_bytes = total, .guarantee = LEDGER_NO_GUARANTEE, .system = true};
+    memcpy(all.device, ask.device, sizeof all.device);
+    int r = c->group[0] ? join(s, &ask, c->group, called, err, sizeof err) : 0;
+    if (!r && total)
+        r = join(s, &all, "of all your programs (remat.conf)", called, err, sizeof err);
+    if (r) { /* nothing is reserved yet: a ledger that it did join is left at its end */
+        s->n = 0;
         log_say(SAY_ERROR, "%s: this process gets no memory on device %d", err, (int)d->dev);
         return 0;
     }
-    s->page = ledger_page(s->l);
-    s->seen = atomic_load(&s->page->asked);
-    if (d->limit_bytes > ledger_limit(s->l))
-        d->limit_bytes = ledger_limit(s->l);
-    if (start_helper(s->page, called))
-        log_say(SAY_WARN, "no thread can be made: memory is given back to group %s at this program's driver calls only", c->group);
+    for (unsigned i = 0; i < s->n; i++)
+        if (d->limit_bytes > ledger_limit(s->in[i].l))
+            d->limit_bytes = ledger_limit(s->in[i].l);
     return 0;
 }
 
 void share_after_fork_child(struct device *d)
 {
-    if (d->share)
-        ledger_after_fork_child(d->share->l);
+    for (unsigned i = 0; d->share && i < SHARE_LEDGERS; i++)
+        ledger_after_fork_child(d->share->in[i].l);
     d->share = NULL;
 }
 
 /* ---- ours ------------------------------------------------------------------------------------------------------------ */
 
 /* Below what we are entitled to, and refused: the neighbours are asked for all of it, once, not for every chunk. */
-static void ask_for_ours(struct device *d, bool blocked)
+static void ask_for_ours(struct device *d, struct share_in *in, bool blocked)
 {
-    struct share *s = d->share;
-    uint64_t ours = ledger_entitled(s->l);
-    s->short_op = d->op_count;
+    uint64_t ours = ledger_entitled(in->l);
+    in->short_op = d->op_count;
     if (ours > d->limit_bytes)
         ours = d->limit_bytes;
     ours = whole(d, ours);
-    if (ledger_reserved(s->l) + d->gran > ours)
+    if (ledger_reserved(in->l) + d->gran > ours)
         return;
-    s->wanted = ours;
-    ledger_want(s->l, ours, blocked);
+    in->wanted = ours;
+    ledger_want(in->l, ours, blocked);
+}
+
+static void content(struct share_in *in)
+{
+    if (!in->wanted)
+        return;
+    in->wanted = 0;
+    ledger_want(in->l, 0, false);
+}
+
+/* Reserved in each ledger or in none; NULL: it is, else the one that is full. */
+static struct share_in *cover(struct device *d, uint64_t bytes)
+{
+    struct share *s = d->share;
+    uint64_t need = mem_physical_bytes(d) + bytes, have = ledger_reserved(s->in[0].l);
+    for (unsigned i = 0; need > have && i < s->n; i++)
+        if (ledger_reserve(s->in[i].l, need - have)) {
+            for (unsigned k = 0; k < i; k++)
+                ledger_release(s->in[k].l, need - have);
+            return &s->in[i];
+        }
+    for (unsigned i = 0; i < s->n; i++) {
+        struct share_in *in = &s->in[i];
+        if (in->wanted && (ledger_reserved(in->l) >= in->wanted || d->op_count - in->short_op > CONTENT_OPS))
+            content(in);
+    }
+    return NULL;
 }
 
 int share_cover(struct device *d, uint64_t bytes)
 {
-    struct share *s = d->share;
-    if (!s)
+    if (!d->share)
         return 0;
-    if (!s->l)
+    if (!d->share->n)
         return -ENOMEM;
-    uint64_t need = mem_physical_bytes(d) + bytes, have = ledger_reserved(s->l);
-    if (need <= have || !ledger_reserve(s->l, need - have)) {
-        if (s->wanted && (ledger_reserved(s->l) >= s->wanted || d->op_count - s->short_op > CONTENT_OPS))
-            share_content(d);
-        return 0;
-    }
-    ask_for_ours(d, false);
-    return -ENOMEM;
+    struct share_in *full = cover(d, bytes);
+    if (full)
+        ask_for_ours(d, full, false);
+    return full ? -ENOMEM : 0;
 }
 
 void share_settle(struct device *d)
 {
-    if (!d->share || !d->share->l)
-        return;
-    uint64_t there = mem_physical_bytes(d), have = ledger_reserved(d->share->l);
-    if (have > there)
-        ledger_release(d->share->l, have - there);
+    struct share *s = d->share;
+    for (unsigned i = 0; s && i < s->n; i++) {
+        uint64_t there = mem_physical_bytes(d), have = ledger_reserved(s->in[i].l);
+        if (have > there)
+            ledger_release(s->in[i].l, have - there);
+    }
 }
 
 void share_content(struct device *d)
 {
-    struct share *s = d->share;
-    if (!s || !s->l || !s->wanted)
-        return;
-    s->wanted = 0;
-    ledger_want(s->l, 0, false);
+    for (unsigned i = 0; d->share && i < d->share->n; i++)
+        content(&d->share->in[i]);
 }
 
 int share_wait(struct device *d, uint64_t bytes)
 {
     struct share *s = d->share;
-    if (!s || !s->l)
+    if (!s || !s->n)
         return -ENOMEM;
     uint64_t began = stats_now_ns();
-    int r;
+    struct share_in *full;
     for (;;) {
-        uint32_t freed = atomic_load(&s->page->freed);
-        r = share_cover(d, bytes);
-        if (!r || mem_physical_bytes(d) + bytes > ledger_entitled(s->l) || stats_now_ns() - began > WAIT_MS * 1000000ull)
+        uint32_t freed[SHARE_LEDGERS] = {0};
+        for (unsigned i = 0; i < s->n; i++)
+            freed[i] = atomic_load(&s->in[i].page->freed);
+        full = cover(d, bytes);
+        if (!full || mem_physical_bytes(d) + bytes > ledger_entitled(full->l) || stats_now_ns() - began > WAIT_MS * 1000000ull)
             break;
-        ask_for_ours(d, true);
-        ledger_sleep(s->page, false, freed, LOOK_MS);
+        ask_for_ours(d, full, true);
+        ledger_sleep(full->page, false, freed[full - s->in], LOOK_MS);
     }
-    if (s->wanted)
-        ledger_want(s->l, s->wanted, false);
-    return r;
+    for (unsigned i = 0; i < s->n; i++)
+        if (s->in[i].wanted)
+            ledger_want(s->in[i].l, s->in[i].wanted, false);
+    return full ? -ENOMEM : 0;
 }
 
 /* ---- theirs ----------------------------------------------------------------------------------------------------------- */
@@ -186,13 +229,19 @@ int share_wait(struct device *d, uint64_t bytes)
 uint64_t share_owed(struct device *d, bool *blocked)
 {
     struct share *s = d->share;
+    uint64_t most = 0;
     *blocked = false;
-    if (!s || !s->l)
+    if (!s || !s->n)
         return 0;
-    s->seen = atomic_load(&s->page->asked);
-    uint64_t owed = ledger_owed(s->l, blocked);
-    s->owes = owed != 0;
-    return owed ? (owed + d->gran - 1) >> d->shift << d->shift : 0;
+    for (unsigned i = 0; i < s->n; i++) {
+        bool one = false;
+        s->in[i].seen = atomic_load(&s->in[i].page->asked);
+        uint64_t owed = ledger_owed(s->in[i].l, &one);
+        most = owed > most ? owed : most; /* what is given in one is given in the other */
+        *blocked |= one;
+    }
+    s->owes = most != 0;
+    return most ? (most + d->gran - 1) >> d->shift << d->shift : 0;
 }
 
 /* ---- how much to count on ------------------------------------------------------------------------------------------------ */
@@ -200,16 +249,18 @@ uint64_t share_owed(struct device *d, bool *blocked)
 uint64_t share_ceiling(struct device *d)
 {
     struct share *s = d->share;
-    if (!s || !s->l)
-        return d->limit_bytes;
-    uint64_t could = ledger_reserved(s->l) + ledger_available(s->l);
-    return whole(d, could < d->limit_bytes ? could : d->limit_bytes);
+    uint64_t least = d->limit_bytes;
+    for (unsigned i = 0; s && i < s->n; i++) {
+        uint64_t could = ledger_reserved(s->in[i].l) + ledger_available(s->in[i].l);
+        least = could < least ? could : least;
+    }
+    return s && s->n ? whole(d, least) : least;
 }
 
 void share_limit_for_plan(struct device *d, uint64_t most_bytes)
 {
     d->plan_limit_bytes = d->limit_bytes;
-    if (!d->share || !d->share->l)
+    if (!d->share || !d->share->n)
         return;
     uint64_t ceiling = share_ceiling(d), there = mem_physical_bytes(d);
     d->plan_limit_bytes = ceiling < most_bytes ? ceiling : most_bytes > there ? most_bytes : there;
@@ -217,9 +268,10 @@ void share_limit_for_plan(struct device *d, uint64_t most_bytes)
 
 void share_say_short(struct device *d)
 {
-    struct ledger *l = d->share ? d->share->l : NULL;
-    if (l)
-        log_say(SAY_ERROR, "group %s: of its %s this process has %s, is entitled to %s, and could have %s more now; raise "
-                "--group-limit or --guarantee", d->cfg->group, rt_size(ledger_limit(l)).text, rt_size(ledger_reserved(l)).text, rt_size(ledger_entitled(l)).text,
+    for (unsigned i = 0; d->share && i < d->share->n; i++) {
+        struct ledger *l = d->share->in[i].l;
+        log_say(SAY_ERROR, "group %s: of its %s this process has %s, is entitled to %s, and could have %s more now; raise --group-limit or --guarantee",
+                d->share->in[i].name, rt_size(ledger_limit(l)).text, rt_size(ledger_reserved(l)).text, rt_size(ledger_entitled(l)).text,
                 rt_size(ledger_available(l)).text);
+    }
 }

@@ -5,6 +5,9 @@
  *
  * A process that could not join its group gets no memory at all: run without its group's limit it would be over it.
  *
+ * Where the machine sets a total for the user (remat.conf), the process is in that ledger too, as in a second group: what it holds is
+ * reserved in both, what is asked for in either is given.
+ *
  * Threads: under the engine's mutex; each member has one helper thread, which sleeps until a neighbour asks and then calls
  * back, for a program that is not in any driver call just then. Errors: 0 or a negative errno.
  */
@@ -14,12 +17,19 @@
 #include "policy/device.h"
 #include "policy/share/ledger.h"
 
-struct share {
-    struct ledger *l;              /* NULL: it could not join */
+enum { SHARE_LEDGERS = 2 }; /* the user's group, the machine's total */
+
+struct share_in {
+    struct ledger *l;
     const struct ledger_page *page;
+    const char *name;              /* for messages */
     uint32_t seen;                 /* asks that were looked at */
-    bool owes;                     /* and something is still to be given */
     uint64_t wanted, short_op;     /* what was asked for; device.op_count when memory was last refused */
+};
+struct share {
+    unsigned n;                    /* ledgers it is in, with the same bytes reserved in each; 0: it could not join */
+    bool owes;                     /* something is still to be given */
+    struct share_in in[SHARE_LEDGERS];
 };
 
 /* Joins the group of the configuration, where there is one; d->limit_bytes is the process's own so far, and at most the group's
@@ -38,10 +48,11 @@ int share_wait(struct device *d, uint64_t bytes);
 /* Nobody waits for memory here any more. */
 void share_content(struct device *d);
 
-/* A neighbour has asked, and we have not answered in full: about two loads. */
+/* A neighbour has asked, and we have not answered in full: about three loads. */
 static inline bool share_called(const struct device *d)
 {
-    return d->share && d->share->l && (d->share->owes || ledger_asked(d->share->page, d->share->seen));
+    const struct share *s = d->share;
+    return s && s->n && (s->owes || ledger_asked(s->in[0].page, s->in[0].seen) || (s->n > 1 && ledger_asked(s->in[1].page, s->in[1].seen)));
 }
 /* What is to be given now, in whole chunks; *blocked: somebody cannot go on without. 0: nothing (more). */
 uint64_t share_owed(struct device *d, bool *blocked);

@@ -42,9 +42,11 @@ soak: $(DEPS_STAMP)
 # remat with the file of maxima where a test may write it: its place is fixed when remat is built
 HELD := $(B)/held
 $(HELD)/limits.o: policy/process/limits.c | $(DEPS_STAMP)
+$(HELD)/ledger.o: policy/share/ledger.c | $(DEPS_STAMP)
+$(HELD)/limits.o $(HELD)/ledger.o:
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(CPPDEFS) -UREMAT_CONF -DREMAT_CONF='"$(ABS_B)/held/remat.conf"' -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
-$(HELD)/libremat.so: $(filter-out $(B)/pic/policy/process/limits.o,$(LIB_OBJ)) $(HELD)/limits.o
+	$(CC) $(CFLAGS) $(CPPDEFS) -UREMAT_CONF -DREMAT_CONF='"$(ABS_B)/held/remat.conf"' -DREMAT_TOTAL_DIR='"$(ABS_B)/held"' -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
+$(HELD)/libremat.so: $(filter-out $(B)/pic/policy/process/limits.o $(B)/pic/policy/share/ledger.o,$(LIB_OBJ)) $(HELD)/limits.o $(HELD)/ledger.o
 	$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,--exclude-libs,ALL -Wl,-z,defs $(LIB_VERSION_SCRIPT) $(LIB_STATIC) -lm -ldl -lpthread
 $(HELD)/remat: $(B)/remat $(HELD)/libremat.so
 	cp $< $@ && ln -sfn ../simgpu $(HELD)/simgpu

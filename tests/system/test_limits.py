@@ -4,6 +4,7 @@ as the default, its soft limit as the target. build/held is remat with the file 
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -128,6 +129,39 @@ def another_user(tmp):
     os.unlink(CONF)
 
 
+def totals(tmp, native):
+    """`total`: what all of a user's programs may have together. Two jobs that would take 70 % each, on one device that they share: both come to
+    their end, together within it, whatever they call themselves; one alone may have all of it."""
+    total = 150
+    conf("total everyone %dM\n" % total)
+    r = held(["--limit", "70%"], SMALL)
+    check.ok(limit_of(r) == total and "%d MiB it is, %s:1, everyone" % (total, CONF) in r.err, "one job: the total is its limit", "%s %s" % (r.stats, r.err))
+    r = held(["--policy", "off"], MLP, {"REMAT_DISABLE": "1"})
+    check.ok(r.rc == 0 and r.checksum == native.checksum and native.peak <= r.peak <= total * MIB and "a maximum holds (%s:1, everyone)" % CONF in r.err,
+             "alone it may have all, and off is not off", "%s %s" % (r.peak, r.err))
+    for n, ways in enumerate(([[], []], [["--group", "a", "--group-limit", "400M"], []], [["--group", "a", "--group-limit", "400M"], ["--group", "b", "--group-limit", "400M"]])):
+        device, jobs = os.path.join(tmp, "device%d" % n), []
+        for i, more in enumerate(ways):
+            env = dict(os.environ, REMAT_SIMGPU="1", SIMGPU_MEM="512M", SIMGPU_SHARED=device, XDG_CACHE_HOME=tmp, REMAT_GROUP_DIR=os.path.join(tmp, "g%d%d" % (n, i)),
+                       REMAT_STATUS_DIR=os.path.join(tmp, "status"), LD_LIBRARY_PATH=os.path.join(h.B, "simgpu"), **({"LD_PRELOAD": h.RUNTIME} if h.RUNTIME else {}))
+            os.makedirs(env["REMAT_GROUP_DIR"], exist_ok=True)
+            cmd = [os.path.join(HELD, "remat"), "run", "--limit", "70%"] + more + ["--"] + MLP
+            jobs.append(subprocess.Popen(cmd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        for i, job in enumerate(jobs):
+            out, err = job.communicate(timeout=900)
+            check.ok(job.returncode == 0 and "checksum %s" % native.checksum in re.sub(r" +", " ", out), "two jobs %s: %d" % (ways, i), "%d %s" % (job.returncode, err[-600:]))
+        with open(device, "rb") as f: # tests/simgpu/gpu_shared.c has the layout
+            peak = struct.unpack_from("<4Q", f.read(32))[3]
+        check.ok(total * MIB * 9 // 10 <= peak <= total * MIB, "two jobs %s: together within the total" % ways, "%d of %d MiB" % (peak // MIB, total))
+    # what the machine cannot keep, it does not give: its folder taken by a file
+    shutil.rmtree(os.path.join(HELD, "remat-groups-%d" % os.getuid()))
+    open(os.path.join(HELD, "remat-groups-%d" % os.getuid()), "w").close()
+    r = held([], SMALL)
+    os.unlink(os.path.join(HELD, "remat-groups-%d" % os.getuid()))
+    check.ok(r.rc != 0 and "is not yours and closed to others: this process gets no memory on device 0" in r.err, "no folder for the total, no memory", r.err)
+    os.unlink(CONF)
+
+
 def without_the_library(tmp):
     """What the docs say a preload cannot hold, and what they say of /etc/ld.so.preload: it holds even who empties his environment."""
     conf("max everyone 80M\n")
@@ -224,6 +258,7 @@ def main():
         maxima(native)
         os.chmod(tmp, 0o755)
         another_user(tmp)
+        totals(tmp, native)
         without_the_library(tmp)
         second_file(tmp)
         nested()

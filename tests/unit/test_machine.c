@@ -67,6 +67,22 @@ START_TEST(the_most_particular_rule)
 }
 END_TEST
 
+/* What all of a user's programs may have together: ranked by itself, and a rule that holds. */
+START_TEST(totals)
+{
+    uint64_t b = 0;
+    read_text("total everyone 50%\ntotal user alice 12G\nmax everyone 20G\n");
+    ck_assert_uint_eq(c.n_total, 1);
+    ck_assert_uint_eq(c.n_max, 1);
+    ck_assert_ptr_nonnull(strstr(conf_least(c.total, c.n_total, DEVICE, &b)->from, "/conf:2, user alice"));
+    ck_assert_uint_eq(b, 12ull * GIB);
+    read_text("total group 50 8G\n");
+    ck_assert_ptr_nonnull(strstr(conf_holds(&c)->from, "/conf:1, group 50"));
+    read_text("total user alice none\nmax user alice none\n");
+    ck_assert_ptr_null(conf_holds(&c));
+}
+END_TEST
+
 START_TEST(both_words)
 {
     uint64_t b = 0;
@@ -82,7 +98,7 @@ END_TEST
 static const struct {
     const char *text, *says;
 } bad_lines[] = {
-    {"maximum everyone 1G\n", ":1:1: 'maximum' is neither max nor limit"},
+    {"maximum everyone 1G\n", ":1:1: 'maximum' is neither max, total nor limit"},
     {"max everyone 1G\n  mx user alice 1G\n", ":2:3: 'mx' is neither"},
     {"max\n", ":1:1: after max comes user NAME, group NAME or everyone"},
     {"max alice 1G\n", ":1:5: after max comes"},
@@ -212,6 +228,7 @@ int main(void)
     Suite *s = suite_create("machine");
     TCase *t = tcase_create("conf");
     tcase_add_test(t, the_most_particular_rule);
+    tcase_add_test(t, totals);
     tcase_add_test(t, both_words);
     tcase_add_loop_test(t, bad_lines_are_named, 0, sizeof bad_lines / sizeof bad_lines[0]);
     tcase_add_test(t, the_others_hold);

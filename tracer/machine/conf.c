@@ -20,7 +20,7 @@ struct reading {
     const struct conf_who *who;
     struct conf *out;
     unsigned line;
-    int max_rank, limit_rank; /* of the rules kept so far */
+    int max_rank, limit_rank, total_rank; /* of the rules kept so far */
 };
 
 static void bad(struct reading *r, size_t column, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -79,12 +79,12 @@ static int rank_of(const struct conf_who *who, const char *kind, const char *nam
     return RANK_EVERYONE;
 }
 
-static void keep(struct reading *r, bool is_max, int rank, struct conf_rule *rule)
+static void keep(struct reading *r, char word, int rank, struct conf_rule *rule)
 {
     struct conf *c = r->out;
-    struct conf_rule *list = is_max ? c->max : c->limit;
-    unsigned *n = is_max ? &c->n_max : &c->n_limit;
-    int *kept = is_max ? &r->max_rank : &r->limit_rank;
+    struct conf_rule *list = word == 'm' ? c->max : word == 'l' ? c->limit : c->total;
+    unsigned *n = word == 'm' ? &c->n_max : word == 'l' ? &c->n_limit : &c->n_total;
+    int *kept = word == 'm' ? &r->max_rank : word == 'l' ? &r->limit_rank : &r->total_rank;
     if (rank > *kept)
         return;
     if (rank < *kept) {
@@ -122,9 +122,8 @@ static void read_line(struct reading *r, char *line)
     size_t n = split(line, w, at);
     if (!n)
         return;
-    bool is_max = !strcmp(w[0], "max");
-    if (!is_max && strcmp(w[0], "limit") != 0) {
-        bad(r, at[0], "'%.40s' is neither max nor limit", w[0]);
+    if (strcmp(w[0], "max") != 0 && strcmp(w[0], "limit") != 0 && strcmp(w[0], "total") != 0) {
+        bad(r, at[0], "'%.40s' is neither max, total nor limit", w[0]);
         return;
     }
     bool named = n > 1 && (!strcmp(w[1], "user") || !strcmp(w[1], "group"));
@@ -150,12 +149,12 @@ static void read_line(struct reading *r, char *line)
     if (rank == RANK_NOT_ME)
         return;
     snprintf(rule.from, sizeof rule.from, "%.100s:%u, %s%s%.30s", r->path, r->line, w[1], named ? " " : "", named ? w[2] : "");
-    keep(r, is_max, rank, &rule);
+    keep(r, w[0][0], rank, &rule);
 }
 
 int conf_read(const char *path, const struct conf_who *who, struct conf *out)
 {
-    struct reading r = {.path = path, .who = who, .out = out, .max_rank = RANKS, .limit_rank = RANKS};
+    struct reading r = {.path = path, .who = who, .out = out, .max_rank = RANKS, .limit_rank = RANKS, .total_rank = RANKS};
     char line[LINE_BYTES];
     memset(out, 0, sizeof *out);
     FILE *f = fopen(path, "re");
@@ -203,12 +202,18 @@ int conf_read_own(const char *path, struct conf *out)
     return rc;
 }
 
-bool conf_holds(const struct conf *c)
+static const struct conf_rule *first(const struct conf_rule *rules, unsigned n)
 {
-    for (unsigned i = 0; i < c->n_max; i++)
-        if (c->max[i].bytes || c->max[i].pct > 0)
-            return true;
-    return false;
+    for (unsigned i = 0; i < n; i++)
+        if (rules[i].bytes || rules[i].pct > 0)
+            return &rules[i];
+    return NULL;
+}
+
+const struct conf_rule *conf_holds(const struct conf *c)
+{
+    const struct conf_rule *r = first(c->max, c->n_max);
+    return r ? r : first(c->total, c->n_total);
 }
 
 const struct conf_rule *conf_least(const struct conf_rule *rules, unsigned n, uint64_t device_bytes, uint64_t *bytes)
