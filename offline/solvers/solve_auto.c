@@ -19,7 +19,7 @@
 #include "offline/model/sim.h"
 #include "offline/solvers/cover/ladder.h"
 
-enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 8, AUTO_SEEDS = 9 };
+enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16, AUTO_SEEDS = 9 };
 #define AUTO_COVER_SHARE 0.12 /* of the time: plans without copies seldom win here */
 
 /* In the order of how much they tend to find for their time. Shares are of the whole time limit. */
