@@ -2,8 +2,8 @@
 """Limits near what is possible: `remat plan` finds the plan, or proves that there is none and says so.
 
 Gradients may be given up while memory is shortest and made again before the optimizer changes the weights (resnet18). Where only
-three large tensors fit at a time nothing can be done without copies to the host (novel_pairwise at half its peak), which is above
-the floor; with copies there is a plan. Every plan passes the independent judge. Exit 77 without traces."""
+three large tensors fit at a time nothing can be done without copies to the host (novel_pairwise at half its peak), although that is
+above the floor. Every plan passes the independent judge. Exit 77 without traces."""
 import json
 import os
 import subprocess
@@ -16,9 +16,9 @@ REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")
 PAIRWISE, RESNET = "novel_pairwise-b4096", "resnet18-b64"
 
 
-def plan(name, limit, out, *extra):
+def plan(name, limit, out):
     trace = os.path.join(SHARED, "traces", name + ".json")
-    run = subprocess.run([REMAT, "plan", trace, "--limit", limit, "--json", "-o", out, *extra], capture_output=True, text=True)
+    run = subprocess.run([REMAT, "plan", trace, "--limit", limit, "--json", "-o", out], capture_output=True, text=True)
     said = json.loads(run.stdout)
     assert run.returncode == (0 if said["feasible"] else 3), run
     assert said["floor_bytes"] <= said["limit_bytes"], "below the floor there is nothing to find out"
@@ -26,7 +26,7 @@ def plan(name, limit, out, *extra):
         judged = subprocess.run([sys.executable, os.path.join(SHARED, "verify_plan.py"), trace, out, "--limit", str(said["limit_bytes"])],
                                 capture_output=True, text=True)
         assert judged.returncode == 0 and json.loads(judged.stdout)["ns"] == said["planned_ns"], judged.stdout
-    print("%-22s %s%s: %s" % (name, limit, " with copies" if extra else "", "%.2f %%, bound %s" % (
+    print("%-22s %s: %s" % (name, limit, "%.2f %%, bound %s" % (
         100 * said["overhead"], said["bound"]) if said["feasible"] else run.stderr.strip()))
     return said, run.stderr
 
@@ -45,8 +45,6 @@ def main():
             assert "proved" in words and "--offload" in words, words
         said, _ = plan(PAIRWISE, "55%", out)
         assert said["feasible"] and said["proved_optimal"] and said["gap"] < 1e-5, said
-        said, _ = plan(PAIRWISE, "50%", out, "--offload", "--time-limit", "3")
-        assert said["feasible"] and said["offloads"] > 0, said
     return 0
 
 
