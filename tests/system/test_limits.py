@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 import harness as h
+import test_share
 
 MIB = 1 << 20
 HELD = os.path.realpath(os.path.join(h.B, "held"))
@@ -153,6 +154,15 @@ def totals(tmp, native):
         with open(device, "rb") as f: # tests/simgpu/gpu_shared.c has the layout
             peak = struct.unpack_from("<4Q", f.read(32))[3]
         check.ok(total * MIB * 9 // 10 <= peak <= total * MIB, "two jobs %s: together within the total" % ways, "%d of %d MiB" % (peak // MIB, total))
+    # one in a group holds all of the total, and sleeps; another outside the group comes to its part all the same, and nothing is lost
+    env = dict(env, SIMGPU_SHARED=os.path.join(tmp, "handed"), SIMGPU_GRANULARITY="65536")
+    first = subprocess.Popen([os.path.join(HELD, "remat"), "run", "--group", "a", "--group-limit", "400M", "--", sys.executable, "-c", test_share.HOLDER, "148", str(MIB)],
+                             env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    check.ok(first.stdout.readline() == "filled\n", "one holds all of the total")
+    second = subprocess.run([os.path.join(HELD, "remat"), "run", "--"] + SMALL, env=env, capture_output=True, text=True, timeout=300)
+    check.ok(second.returncode == 0, "another comes to its part", "%d %s" % (second.returncode, second.stderr))
+    out, err = first.communicate("")
+    check.ok(first.returncode == 0 and out == "as it was\n", "who gave has all its values", "%s %s" % (out, err[-600:]))
     # what the machine cannot keep, it does not give: its folder taken by a file
     shutil.rmtree(os.path.join(HELD, "remat-groups-%d" % os.getuid()))
     open(os.path.join(HELD, "remat-groups-%d" % os.getuid()), "w").close()
@@ -265,6 +275,7 @@ def main():
         kernel(tmp, native)
     finally:
         shutil.rmtree(tmp)
+        shutil.rmtree(test_share.tmp, ignore_errors=True)
         if os.path.exists(CONF):
             os.unlink(CONF)
     return check.end()
