@@ -75,6 +75,7 @@ dist-gpu-folder: $(CLI_OBJ) $(GPU_FACTS)
 test-gpu-small: pytorch
 	@$(MAKE) --no-print-directory B=$(B) dist-gpu
 	@rm -rf $(B)/gpu-small && cp -r $(GPU_DIST) $(B)/gpu-small && ln -s ../simgpu ../simcuda $(B)/gpu-small/
+	@cp $(FACT_DIR)/kernels.simgpu.so $(B)/gpu-small/facts/
 	@SIMGPU_GRANULARITY=64K OMP_NUM_THREADS=1 bash $(B)/gpu-small/run.sh --selftest --dist $(B)/gpu-small --simgpu $(ABS_B)/simgpu \
 	  --python $(ABS_B)/pytorch/bin/python --tiny --scale 8 --budget 1500 --iters 8 --variants native,remat,remat50,checkpoint,'swap 75','plan 50' \
 	  --out $(B)/gpu-small/result.json

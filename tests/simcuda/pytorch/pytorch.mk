@@ -2,6 +2,7 @@
 # Makefile. Gigabytes are downloaded, so nothing here belongs to `make all` or `make test`.
 #
 #   VERSION      of PyTorch (a list of packages tests/simcuda/pytorch/VERSION.txt says what belongs to it)
+#   PYTORCH_MODELS which models test-pytorch trains, with commas (all of models/test_models.py)
 #   PYTORCH_DIR  an environment elsewhere, made there if need be and linked to: several checkouts can share one
 
 PYTORCH_DIR ?=
@@ -24,7 +25,7 @@ test-pytorch-scripts: test-ops
 	@B=$(ABS_B) python3 tests/simcuda/scripts/run.py
 	@B=$(ABS_B) python3 tests/simcuda/models/test_group.py
 test-pytorch: test-pytorch-scripts
-	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py
+	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py $(if $(PYTORCH_MODELS),--only $(PYTORCH_MODELS))
 test-pytorch-all: test-pytorch-scripts
 	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py --all
 demo-pytorch: pytorch
