@@ -143,7 +143,7 @@ def main():
         scaler.update()
         if average:
             average.update_parameters(net)
-        print('loss', i, total.hex(), f'{total:.6f}', *([f'{time.perf_counter() - began:.3f} s'] if a.times else []), flush=True)
+        print('loss', i, total.hex(), f'{total:.6f}', *([f'{time.perf_counter() - began:.6f} s'] if a.times else []), flush=True)
     if marks:
         torch.cuda.synchronize()
         print('device_ns', *[round(1e6 * x.elapsed_time(y)) for x, y in zip(marks, marks[1:])])
