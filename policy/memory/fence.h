@@ -61,6 +61,14 @@ static inline bool fence_only_on(const struct fence *f, unsigned t)
     return !others && (!f->point[0] || (f->point[0] & 63) == t);
 }
 void fence_add(struct device *d, struct fence *f, unsigned u);
+/* The same, where the latest sequence number of stream u is at hand. */
+static inline void fence_add_latest(struct device *d, struct fence *f, unsigned u, uint64_t seq)
+{
+    if (fence_only_on(f, u))
+        f->point[0] = seq << 6 | u; /* nearly always */
+    else
+        fence_add(d, f, u);
+}
 void fence_merge(struct device *d, struct fence *f, const struct fence *g);
 FENCE_MUST_USE int fence_wait(struct device *d, unsigned t, const struct fence *f);
 FENCE_MUST_USE int fence_sync(struct device *d, const struct fence *f);

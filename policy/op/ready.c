@@ -83,12 +83,13 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
 
 void ready_done(struct device *d, struct rt_op *op, bool may_write)
 {
-    uint64_t tick = ++d->tick;
-    for (uint32_t i = 0; i < op->n_operands; i++) {
-        struct slot *s = op->operands[i].slot;
-        fence_add(d, &s->users, op->t);
+    const unsigned t = op->t;
+    const uint64_t tick = ++d->tick, seq = d->seq[t];
+    for (const struct rt_operand *a = op->operands, *end = a + op->n_operands; a < end; a++) {
+        struct slot *s = a->slot;
+        fence_add_latest(d, &s->users, t, seq);
         s->use_tick = tick;
-        if (may_write || op->operands[i].mode != REC_READ) {
+        if (may_write || a->mode != REC_READ) {
             s->written = true;
             if (s->host && s->state == SLOT_RESIDENT)
                 swap_discard(d, s);

@@ -97,34 +97,47 @@ static bool same_arguments(const struct eng_kernel *k, const struct rt_op *last)
     return true;
 }
 
+/* Grid, block and shared bytes lie side by side in both: compared as one. */
+enum { SHAPE_BYTES = 7 * sizeof(unsigned) };
+#define SHAPE_IS_WHOLE(type)                                                                                                    \
+    _Static_assert(offsetof(type, block) == offsetof(type, grid) + 3 * sizeof(unsigned) &&                                      \
+                       offsetof(type, shared_bytes) == offsetof(type, grid) + 6 * sizeof(unsigned), "see same_launch()")
+SHAPE_IS_WHOLE(struct eng_kernel);
+SHAPE_IS_WHOLE(struct rt_op);
+
 static bool same_launch(struct device *d, const struct eng_kernel *k, const struct rt_op *last)
 {
-    return last->grid[0] == k->grid[0] && last->grid[1] == k->grid[1] && last->grid[2] == k->grid[2] && last->block[0] == k->block[0] &&
-           last->block[1] == k->block[1] && last->block[2] == k->block[2] && last->shared_bytes == k->shared_bytes && !k->n_attrs &&
-           !k->cooperative && !k->extra && func_of(d, k->func) == last->func && stream_index(d, k->stream) == last->t &&
-           same_arguments(k, last);
-}
-
-/* The slots still stand for the buffers that they stood for. */
-static bool same_bindings(const struct device *d, const struct rt_op *last)
-{
-    for (uint32_t i = 0; i < last->n_operands; i++) {
-        const struct rt_operand *a = &last->operands[i];
-        if (!a->slot->live || a->slot->plan_buf != a->buf || d->ex->bind[a->buf] != (int32_t)a->slot->id)
-            return false;
-    }
-    return true;
+    return !memcmp(last->grid, k->grid, SHAPE_BYTES) && !k->n_attrs && !k->cooperative && !k->extra && func_of(d, k->func) == last->func &&
+           stream_index(d, k->stream) == last->t && same_arguments(k, last);
 }
 
 /* Every operand is in memory, and nothing but stream t itself is to be waited for. */
+static bool is_ready(const struct rt_operand *a, unsigned t)
+{
+    const struct slot *s = a->slot;
+    return s->state == SLOT_RESIDENT && fence_only_on(&s->ready, t) && (a->mode == REC_READ || fence_only_on(&s->unseen, t));
+}
+
 static bool all_ready(const struct rt_op *op)
 {
-    for (uint32_t i = 0; i < op->n_operands; i++) {
-        const struct slot *s = op->operands[i].slot;
-        if (s->state != SLOT_RESIDENT || !fence_only_on(&s->ready, op->t) ||
-            (op->operands[i].mode != REC_READ && !fence_only_on(&s->unseen, op->t)))
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (!is_ready(&op->operands[i], op->t))
             return false;
+    return true;
+}
+
+/* The slots still stand for the buffers that they stood for. *ready, where it was true: as all_ready(). */
+static bool same_bindings(const struct device *d, const struct rt_op *last, bool *ready)
+{
+    const int32_t *bind = d->ex->bind;
+    const unsigned t = last->t;
+    bool all = *ready;
+    for (const struct rt_operand *a = last->operands, *end = a + last->n_operands; a < end; a++) {
+        if (!a->slot->live || a->slot->plan_buf != a->buf || bind[a->buf] != (int32_t)a->slot->id)
+            return false;
+        all = all && is_ready(a, t);
     }
+    *ready = all;
     return true;
 }
 
@@ -134,7 +147,8 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
     uint32_t at = ex->steady[ex->pos].op;
     const struct steady_op *s = &ex->steady[at];
     struct rt_op *op = &ex->caps[at];
-    if (!s->same || s->address_changes != d->address_changes || !same_launch(d, k, op) || !same_bindings(d, op))
+    bool ready = ex->pos == at && s->quiet && !s->sets_aside; /* what the plan does first may change what is ready */
+    if (!s->same || s->address_changes != d->address_changes || !same_launch(d, k, op) || !same_bindings(d, op, &ready))
         return STEADY_NO;
     /* From here on the plan goes on, or is left. */
     const char *why = NULL;
@@ -146,15 +160,13 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
     }
     if (!why && ((!s->quiet && exec_take_steps(d, at, op->t)) || (s->sets_aside && exec_set_aside(d, at, op->t))))
         why = exec_step_failed;
-    if (!why && !all_ready(op))
+    if (!why && !ready && !all_ready(op))
         why = exec_make_ready(d, op);
     if (why) {
         exec_diverge(d, why, op);
         return STEADY_LEFT;
     }
     *r = op_issue_given_drv(d, k, op->t);
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        op->operands[i].serial = op->operands[i].slot->serial;
     ready_done(d, op, false);
     exec_op_done(d);
     return STEADY_RAN;

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -306,6 +307,9 @@ CUresult gpu_phys_map(CUdeviceptr va, uint64_t bytes, gpu_phys *p, uint64_t offs
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (!r && pkey >= 0 && pkey_mprotect(want, bytes, prot, pkey))
         r = CUDA_ERROR_OUT_OF_MEMORY;
+    if (r) /* not the program's doing: the host has no room, or a sanitizer does not let it have this address */
+        fprintf(stderr, "simgpu: %llu bytes cannot be mapped at %llx (the device's addresses: %llx to %llx): %s\n", (unsigned long long)bytes,
+                (unsigned long long)va, (unsigned long long)gpu_window_base, (unsigned long long)(gpu_window_base + gpu_window_bytes), strerror(errno));
     if (!r && bytes >= HUGE_BYTES && va % HUGE_BYTES == at % HUGE_BYTES)
         madvise(want, bytes, MADV_HUGEPAGE); /* a wish: fewer page faults */
     if (guarded) {

@@ -63,7 +63,7 @@ def sample(pid, device):
 def soak(c, policy, iterations):
     args = [PROGRAM, "--iters", str(iterations), "--batch", BATCH, "--layers", "2", "--print-loss", "--checksum"]
     env = {"SIMGPU_GRANULARITY": "16384"}
-    native = harness.run(args, env=env, timeout=3000)
+    native = harness.run(args, env=env, timeout=6 * 3600)
     if not c.ok(native.rc == 0 and native.device, "natively", native.err[-300:]):
         return
     with tempfile.TemporaryDirectory(prefix="remat-soak-") as tmp:
@@ -77,7 +77,7 @@ def soak(c, policy, iterations):
         samples, began = [], time.time()
         with open(out, "w") as f:
             p = subprocess.Popen(cmd, env=e, stdout=f, stderr=subprocess.PIPE, text=True)
-            while p.poll() is None and time.time() - began < 6000:
+            while p.poll() is None and time.time() - began < 12 * 3600:
                 time.sleep(0.1 if iterations < 5000 else 1)
                 with open(out) as g:
                     done = g.read().count("\n")
