@@ -400,7 +400,7 @@ static bool is_managed(struct device *d, const struct slot *s)
 
 /* Memory that the driver knows and we do not see: pinned or managed memory of the host, another device's, the program's own
  * mappings. What lies there may change at any time, and a launch that ran again might wait there for ever. */
-static bool reaches_elsewhere(struct device *d, const struct rt_op *op)
+static bool reaches_elsewhere(struct device *d, const struct rt_op *op, const struct again *but)
 {
     enum { LOWEST = 1 << 16 };
     for (uint32_t i = 0; i < op_pieces(op); i++) {
@@ -408,8 +408,11 @@ static bool reaches_elsewhere(struct device *d, const struct rt_op *op)
         for (uint32_t at = (from + 7) & ~7u; at + 8 <= to; at += 8) {
             CUdeviceptr p;
             unsigned what = 0;
+            bool hidden = false;
+            for (uint32_t k = 0; but && k < but->n_hidden && !hidden; k++)
+                hidden = but->hidden[k] == at;
             memcpy(&p, op->args + at, sizeof p);
-            if (p < LOWEST || p >> 57 || mem_in_reservation(d, p) || swap_host_is_ours(d, p))
+            if (hidden || p < LOWEST || p >> 57 || mem_in_reservation(d, p) || swap_host_is_ours(d, p))
                 continue;
             bool ours = foreign_lookup(d, p) != NULL;
             if (d->drv->cuPointerGetAttribute(&what, ours ? CU_POINTER_ATTRIBUTE_IS_MANAGED : CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p) == CUDA_SUCCESS && what)
@@ -662,7 +665,7 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
     struct trial t;
     d->drv->cuEventRecord(p->begin, d->stream[STREAM_IN]);
     p->in_trial = true;
-    out->reaches_host = reaches_elsewhere(d, op);
+    out->reaches_host = reaches_elsewhere(d, op, NULL);
     r = trial_open(d, op, &t) ? CUDA_ERROR_OUT_OF_MEMORY : kernel_drv(&t, nth, out);
     p->in_trial = false;
     if (!p->stuck) {
@@ -699,6 +702,9 @@ static int try_other(struct trial *t, struct again *again)
     if (!args)
         return -ENOMEM;
     memcpy(args, again->other, t->op->arg_bytes);
+    for (uint32_t i = 0; i < again->n_hidden; i++)
+        if (!memcmp(args + again->hidden[i], t->op->args + again->hidden[i], 8))
+            memcpy(args + again->hidden[i], t->args + again->hidden[i], 8);
     int r = trial_again(t, args, POISON_FIRST);
     again->other_is_same = !r && trial_equal(t);
     free(args);
@@ -707,6 +713,42 @@ static int try_other(struct trial *t, struct again *again)
     if (!r)
         r = trial_again(t, NULL, POISON_FIRST);
     return r ? trial_mend(t) : trial_equal(t) ? 0 : -EAGAIN;
+}
+
+/* Decoys for words that point at memory we do not see, into args. */
+static int hide(struct trial *t, const struct again *again, unsigned char *args)
+{
+    struct device *d = t->d;
+    uint64_t most = 0, range[2];
+    for (uint32_t i = 0; i < t->op->n_operands; i++) /* so that the decoy stays where it is when words are tested */
+        most = t->op->operands[i].slot->bytes > most ? t->op->operands[i].slot->bytes : most;
+    memcpy(args, t->op->args, t->op->arg_bytes);
+    for (int pass = 0; pass < 2; pass++) {
+        CUdeviceptr p, decoy = pass ? words_decoy(d, most) : 0;
+        for (uint32_t i = 0; i < again->n_hidden; i++) {
+            memcpy(&p, t->op->args + again->hidden[i], 8);
+            if (d->drv->cuPointerGetAttribute(&range[0], CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p) != CUDA_SUCCESS ||
+                d->drv->cuPointerGetAttribute(&range[1], CU_POINTER_ATTRIBUTE_RANGE_SIZE, p) != CUDA_SUCCESS || p < range[0])
+                return -ENOENT;
+            most = range[1] > most ? range[1] : most;
+            p = decoy + (p - range[0]);
+            memcpy(args + again->hidden[i], &p, 8);
+        }
+        if (pass && !decoy)
+            return -ENOMEM;
+    }
+    t->args = args;
+    return 0;
+}
+
+/* The program's own run must come to its end: what it did cannot be told before, or taken back. */
+static int settle_at_last(struct device *d)
+{
+    enum { PATIENT = 60 };
+    int r = -ETIMEDOUT;
+    for (int i = 0; i < PATIENT && r == -ETIMEDOUT; i++)
+        r = trial_settle(d, true);
+    return r;
 }
 
 static int again_drv(struct trial *t, struct probe_result *out, struct again *again, int *code)
@@ -722,8 +764,8 @@ static int again_drv(struct trial *t, struct probe_result *out, struct again *ag
         return -EAGAIN;
     }
     *code = op_issue_drv(d, op);
-    if (*code != CUDA_SUCCESS || trial_settle(d, true) || trial_hash(t))
-        return *code != CUDA_SUCCESS ? 0 : -EAGAIN;
+    if (*code != CUDA_SUCCESS || settle_at_last(d) || trial_hash(t))
+        return *code != CUDA_SUCCESS ? 0 : -EIO;
     bool known = true;
     for (uint32_t i = 0; i < t->n; i++) {
         bool may = false;
@@ -736,10 +778,11 @@ static int again_drv(struct trial *t, struct probe_result *out, struct again *ag
     }
     if (!known)
         log_say(SAY_DEBUG, "%s changes what it did not change before", op->func->name);
-    if (known && (again->repeats || again->other)) {
+    if (known && (again->repeats || again->other || again->n_hidden)) {
         int r = trial_again(t, NULL, POISON_FIRST);
+        bool must = again->repeats || again->n_hidden;
         bool repeats = !r && trial_equal(t); /* where it need not: any run of it is as good as another */
-        known = r ? !again->repeats && !trial_mend(t) : repeats || !again->repeats;
+        known = r ? !must && !trial_mend(t) : repeats || !must;
         if (!known)
             log_say(SAY_DEBUG, "%s does not repeat with these arguments", op->func->name);
         if (repeats && again->other)
@@ -764,15 +807,17 @@ int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int
     struct probe *p = d->probe;
     struct probe_result out = {.idle = p->idle};
     struct trial t;
-    if (reaches_elsewhere(d, op)) {
+    if (reaches_elsewhere(d, op, again)) {
         log_say(SAY_DEBUG, "%s holds addresses of memory elsewhere: it does not run as a trial", op->func->name);
         return -EAGAIN;
     }
     if (trial_settle(d, true) || trial_open(d, op, &t))
         return -EAGAIN;
     p->unbounded = true; /* one op */
-    int r = again_drv(&t, &out, again, code);
+    unsigned char *args = again->n_hidden ? malloc(op->arg_bytes + 16) : NULL;
+    int r = again->n_hidden && (!args || hide(&t, again, args)) ? -EAGAIN : again_drv(&t, &out, again, code);
     p->unbounded = false;
+    free(args);
     trial_close(&t);
     words_end(d);
     aside_clear(d, true);

@@ -52,6 +52,8 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
 struct again {
     bool repeats;               /* in: it must give the same when it runs again */
     const unsigned char *other; /* in: arguments to try it with once more; NULL: none. out: NULL: it was not tried */
+    const uint32_t *hidden;     /* in: offsets of words of structs that point at memory we do not see and that nobody may have filled: */
+    uint32_t n_hidden;          /*     they must not matter, and the runs that are not the program's have decoys there */
     uint32_t *idle, n_idle;     /* out: offsets of the words that turned out idle; they are operands no more */
     bool other_is_same;         /* out: with these arguments everything was the same */
 };

@@ -116,7 +116,7 @@ static int run_again(struct trial *t, unsigned char *args, unsigned char poison)
             return r;
     }
     int r = trial_settle(d, true);
-    if (!r && op_replay_drv(d, t->op, args) != CUDA_SUCCESS)
+    if (!r && op_replay_drv(d, t->op, args ? args : (unsigned char *)t->args) != CUDA_SUCCESS)
         r = -EIO;
     if (!r)
         r = trial_settle(d, true);

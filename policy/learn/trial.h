@@ -47,6 +47,7 @@ struct trial {
     uint64_t *h;               /* [2 * n] */
     struct blank *left;        /* [n] blank bytes after the op, where `partial` */
     bool *partial;             /* [n] */
+    const unsigned char *args; /* of the runs that are not the program's; NULL: its own */
     bool spoiled;              /* the latest run failed half-way: memory is neither as before the op nor as after it */
 };
 
@@ -57,7 +58,7 @@ int trial_open(struct device *d, struct rt_op *op, struct trial *t);
 void trial_close(struct trial *t);
 /* Hashes all buffers into now[]. */
 int trial_hash(struct trial *t);
-/* One more run from the old state, with `args` in place of the op's own (NULL: its own); blank bytes hold `poison`. */
+/* One more run from the old state, with `args` in place of the op's own (NULL: t->args); blank bytes hold `poison`. */
 int trial_again(struct trial *t, unsigned char *args, unsigned char poison);
 /* After a run that failed: once more from the old state, a few times if need be, so that memory is as the program's own run left it.
  * -EIO: it is not, and the program must be told. */
@@ -77,6 +78,8 @@ bool probe_is_new(const struct device *d, const struct slot *s);
 /* words.c: takes the argument words that do not matter out of op->operands, their offsets into idle[] (room for
  * OP_MAX_OPERANDS). The op repeats bit for bit. 0, or a negative errno: then memory is not as it was. */
 int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle);
+/* A decoy of at least so many bytes, all zeros; 0: there is none. Later ones of no more bytes lie at the same place. */
+CUdeviceptr words_decoy(struct device *d, uint64_t bytes);
 void words_end(struct device *d); /* gives the decoy's addresses back; one page stays */
 
 #endif

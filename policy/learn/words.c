@@ -80,6 +80,8 @@ static int decoy_zero(struct device *d)
     return d->drv->cuMemsetD8Async(d->decoy->va, 0, d->gran, d->stream[STREAM_IN]) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
+CUdeviceptr words_decoy(struct device *d, uint64_t bytes) { return decoy_for(d, bytes) || decoy_zero(d) ? 0 : d->decoy->va; }
+
 /* ---- one test ------------------------------------------------------------------------------------------------------- */
 
 /* The words [from, to) do not matter together. */
@@ -90,7 +92,7 @@ static bool idle_together(struct search *s, uint32_t from, uint32_t to)
     if (s->failed || s->runs == RUNS_MOST || !probe_time_left(d))
         return false;
     s->runs++;
-    memcpy(s->args, t->op->args, t->op->arg_bytes);
+    memcpy(s->args, t->args ? t->args : t->op->args, t->op->arg_bytes);
     for (uint32_t i = from; i < to; i++) {
         const struct rt_operand *w = &t->op->operands[s->w[i].operand];
         CUdeviceptr p = d->decoy->va + w->delta;

@@ -200,6 +200,17 @@ static bool may_be_put_back(struct device *d, const struct rt_op *op, const stru
     return i >= 0 && op->func->size[i] > 8 && (v->bytes < 8 || !exec_is_address(d, word));
 }
 
+/* It held an address of memory that we do not see, and may have been used: a count that is put back would send the op to what stands
+ * there now. */
+static bool was_elsewhere(struct device *d, const struct span *v, const unsigned char *then)
+{
+    uint64_t word;
+    if (v->bytes < 8)
+        return false;
+    memcpy(&word, then + v->at, 8);
+    return word && !mem_in_reservation(d, word) && !swap_host_is_ours(d, word) && exec_is_address(d, word);
+}
+
 bool args_before(struct device *d, const struct rt_op *op, unsigned char *out)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
@@ -210,7 +221,11 @@ bool args_before(struct device *d, const struct rt_op *op, unsigned char *out)
     memcpy(out, op->args, op->arg_bytes);
     for (uint32_t i = 0; i < w->n_varying; i++) {
         const struct span *v = &w->varying[i];
-        if (memcmp(op->args + v->at, last->args + v->at, v->bytes) && v->idle != MATTERS && may_be_put_back(d, op, v, last->args)) {
+        if (!memcmp(op->args + v->at, last->args + v->at, v->bytes))
+            continue;
+        if (was_elsewhere(d, v, last->args))
+            return false;
+        if (v->idle != MATTERS && may_be_put_back(d, op, v, last->args)) {
             memcpy(out + v->at, last->args + v->at, v->bytes);
             any = true;
         }

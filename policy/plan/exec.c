@@ -273,6 +273,28 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
     return n;
 }
 
+/* Words of structs that are known to be idle, or were null in the iteration before, and point now at memory that we do not see: their
+ * offsets. An entry that the program fills may be among them: the trial has to tell. */
+enum { HIDDEN_MOST = 256 };
+
+static uint32_t hidden_words(struct device *d, const struct rt_op *op, const struct rec_op *o, uint32_t *out)
+{
+    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < op_pieces(op) && op->func->known && !op->packed && last->args; i++) {
+        uint32_t to, at = op_piece(op, i, &to);
+        for (at = (at + 7) & ~7u; op->func->size[i] > 8 && at + 8 <= to && n < HIDDEN_MOST; at += 8) {
+            uint64_t now, then;
+            memcpy(&now, op->args + at, 8);
+            memcpy(&then, last->args + at, 8);
+            if ((!then || exec_word_is_idle(&d->ex->rec, o, at)) && now && !mem_in_reservation(d, now) && !foreign_lookup(d, now) &&
+                !swap_host_is_ours(d, now) && exec_is_address(d, now))
+                out[n++] = at;
+        }
+    }
+    return n;
+}
+
 /* An entry that was in use, or looked like it, is not now: the op leaves the buffer as it is, which must be there. No replay asks for
  * what this op made of it, since the op is never replayed. */
 static bool stays_as_it_is(struct device *d, const struct rec_op *o, uint32_t k)
@@ -387,7 +409,8 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
 static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o, bool whole, enum args_mattered *mattered, int *code)
 {
     static unsigned char before[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
-    struct again again = {.repeats = !o->why_opaque};
+    uint32_t hidden[HIDDEN_MOST];
+    struct again again = {.repeats = !o->why_opaque, .hidden = hidden, .n_hidden = hidden_words(d, op, o, hidden)};
     if (!less_is_harmless(d, op, o))
         return -EAGAIN;
     if (whole && args_before(d, op, before))
@@ -398,6 +421,9 @@ static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
     for (uint32_t i = 0; i < again.n_idle; i++)
         if (!exec_word_is_idle(&d->ex->rec, o, again.idle[i]) && args_free_word(d, again.idle[i]))
             return 0; /* it is found again */
+    for (uint32_t i = 0; i < again.n_hidden; i++)
+        if (!exec_word_is_idle(&d->ex->rec, o, hidden[i]) && args_free_word(d, hidden[i]))
+            return 0;
     d->ex->tried++;
     stats_not_steady(d);
     log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,

@@ -4,6 +4,8 @@
  *   unused    a workspace around every op, of which no op is told
  *   padding   a functor by value, a byte and a word, with whatever lies between them
  *   dropped   entries of structs that nobody fills: null until iteration 12, then the address of a tensor that is long not needed
+ *   pinned    the same, then the address of pinned memory of the host
+ *   hosted    in iteration WHEN alone such an entry is filled and used: pinned memory of the host is read
  *   batch     a large batch that is still held when the next one is made
  *   detour    an evaluation after iteration 12: what lives long is used in another order, and evicted
  *   inner     a loop of two ops, many times in every iteration
@@ -19,7 +21,7 @@ enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12 };
 static const char *what;
 static int flag_at = -1;
 static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_sum;
-static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter;
+static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter, pinned;
 static CUstream stream;
 static uint64_t rng = 1;
 
@@ -68,12 +70,14 @@ static void layer(int i, int iter)
         f.kind = 1;
         f.k = k;
         LAUNCH(f_functor, &act[i + 1], &act[i], &n, &f);
-    } else if (is("dropped")) {
+    } else if (is("dropped") || is("pinned") || is("hosted")) {
         struct bundle_args s = {.out = act[i + 1], .in = {act[i], weight[i]}, .words = WORDS, .n = 2};
-        if (iter >= CHANGES_AT && i >= 6)
-            s.in[5] = act[(i + iter) % 3];
+        if (is("hosted") && iter == flag_at && i >= 6)
+            s.in[s.n++] = pinned;
+        if (!is("hosted") && iter >= CHANGES_AT && i >= 6)
+            s.in[5] = is("pinned") ? pinned + 64 : act[(i + iter) % 3];
         LAUNCH(f_bundle, &s);
-    } else if (flag_at >= 0 && i % 3 == 2)
+    } else if ((is("flag") || is("packed")) && i % 3 == 2)
         flagged(i, iter);
     else {
         k += is("number") ? (uint32_t)iter * 64 : 0;
@@ -184,6 +188,10 @@ int main(int argc, char **argv)
     }
     sum = make(64);
     counter = make(64);
+    void *host;
+    MUST(cuMemAllocHost_v2(&host, 1 << 20));
+    memset(host, 7, 1 << 20);
+    pinned = (CUdeviceptr)(uintptr_t)host;
     MUST(cuMemsetD32Async(counter, 0, 64, stream));
     for (int iter = 0; iter < iterations; iter++) {
         printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
