@@ -814,6 +814,7 @@ int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int
     if (trial_settle(d, true) || trial_open(d, op, &t))
         return -EAGAIN;
     p->unbounded = true; /* one op */
+    t.planned = true;
     unsigned char *args = again->n_hidden ? malloc(op->arg_bytes + 16) : NULL;
     int r = again->n_hidden && (!args || hide(&t, again, args)) ? -EAGAIN : again_drv(&t, &out, again, code);
     p->unbounded = false;

@@ -48,6 +48,7 @@ struct trial {
     struct blank *left;        /* [n] blank bytes after the op, where `partial` */
     bool *partial;             /* [n] */
     const unsigned char *args; /* of the runs that are not the program's; NULL: its own */
+    bool planned;              /* under a plan: words that are the recorded operands are not asked about again */
     bool spoiled;              /* the latest run failed half-way: memory is neither as before the op nor as after it */
 };
 

@@ -194,7 +194,7 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
     s.args = malloc(op->arg_bytes + 16);
     int r = s.w && s.args ? 0 : -ENOMEM;
     n = 0;
-    for (int pass = 0; pass < 2 && !r; pass++) { /* those that were others one iteration ago first */
+    for (int pass = 0; pass < (t->planned ? 1 : 2) && !r; pass++) { /* those that were others one iteration ago first */
         regular = n;
         for (uint32_t k = 0; k < op->n_operands; k++) {
             if (!is_candidate(t, k, &param) || op->operands[k].regular != (pass == 1))
@@ -204,6 +204,8 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
                 most = op->operands[k].slot->bytes;
         }
     }
+    if (t->planned)
+        regular = n;
     bool lists = false; /* many regular words in one struct? */
     for (uint32_t i = regular; i < n && !r; i++)
         lists |= i + FEW < n && s.w[i + FEW].param == s.w[i].param;
