@@ -130,6 +130,11 @@ static bool free_to_vary(const struct span *v)
     return (v->row >= NUMBER_AFTER || is_padding(v)) && (nth < TRIED_AGAIN || (nth & (nth - 1)));
 }
 
+static bool differs(const struct span *v, const struct rt_op *op, const struct rt_op *last)
+{
+    return memcmp(op->args + v->at, last->args + v->at, v->bytes) != 0;
+}
+
 static uint32_t first_difference(const struct span *s, const unsigned char *now, const unsigned char *then)
 {
     uint32_t at = s->at;
@@ -147,7 +152,7 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
         return ARGS_SAME;
     for (uint32_t i = 0; i < w->n_varying; i++) {
         struct span *v = &w->varying[i];
-        if (!memcmp(op->args + v->at, last->args + v->at, v->bytes)) {
+        if (!differs(v, op, last)) {
             v->row = is_padding(v) ? v->row : 0;
             continue;
         }
@@ -191,13 +196,14 @@ static int cut(struct arg_watch *w, const unsigned char *now, const unsigned cha
     return 0;
 }
 
-/* A word of a struct, and what it held then is no address: the op can run with it. */
+/* A word of a struct, and what it held then is no address: the op can run with it. One that changed in the iteration before too, and was
+ * not seen to be idle, is more likely a number: beside it nothing could be told of the others. */
 static bool may_be_put_back(struct device *d, const struct rt_op *op, const struct span *v, const unsigned char *then)
 {
     uint64_t word = 0;
     int i = func_param_at(op->func, v->at);
     memcpy(&word, then + v->at, v->bytes);
-    return i >= 0 && op->func->size[i] > 8 && (v->bytes < 8 || !exec_is_address(d, word));
+    return i >= 0 && op->func->size[i] > 8 && v->idle != MATTERS && (!v->row || v->idle) && (v->bytes < 8 || !exec_is_address(d, word));
 }
 
 /* It held an address of memory that we do not see, and may have been used: a count that is put back would send the op to what stands
@@ -221,11 +227,11 @@ bool args_before(struct device *d, const struct rt_op *op, unsigned char *out)
     memcpy(out, op->args, op->arg_bytes);
     for (uint32_t i = 0; i < w->n_varying; i++) {
         const struct span *v = &w->varying[i];
-        if (!memcmp(op->args + v->at, last->args + v->at, v->bytes))
+        if (!differs(v, op, last))
             continue;
         if (was_elsewhere(d, v, last->args))
             return false;
-        if (v->idle != MATTERS && may_be_put_back(d, op, v, last->args)) {
+        if (may_be_put_back(d, op, v, last->args)) {
             memcpy(out + v->at, last->args + v->at, v->bytes);
             any = true;
         }
@@ -266,15 +272,21 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
         return;
     if (cut(w, op->args, last->args))
         log_once(SAY_DEBUG, "host memory is short: arguments that vary are not remembered");
+    uint32_t n = 0; /* of the words that were put back; where they made a difference, one alone is known to */
+    for (uint32_t i = 0; i < w->n_varying && mattered == ARGS_MATTERED; i++)
+        n += differs(&w->varying[i], op, last) && may_be_put_back(d, op, &w->varying[i], last->args);
     for (uint32_t i = 0; i < w->n_varying; i++) {
         struct span *v = &w->varying[i];
-        if (!memcmp(op->args + v->at, last->args + v->at, v->bytes))
+        if (!differs(v, op, last))
             continue;
+        if (mattered != ARGS_UNTRIED && may_be_put_back(d, op, v, last->args)) {
+            if (mattered == ARGS_IDLE)
+                v->idle += v->idle < UINT32_MAX - 1;
+            else
+                v->idle = n == 1 ? MATTERS : 0;
+        }
         if (v->row < UINT32_MAX - 1)
             v->row++;
-        if (mattered == ARGS_UNTRIED || v->idle == MATTERS || !may_be_put_back(d, op, v, last->args))
-            continue;
-        v->idle = mattered == ARGS_MATTERED ? MATTERS : v->idle < UINT32_MAX - 1 ? v->idle + 1 : v->idle;
     }
     if (mattered == ARGS_IDLE)
         free_lists(d, op);
