@@ -91,8 +91,8 @@ struct stats { /* counters only, then sums of time: stats_write() adds devices u
     uint64_t peak_physical_bytes, native_peak_bytes, iterations, iterations_enforced, launches, replays, evictions;
     uint64_t swaps_out, swaps_in, divergences, verify_checked, verify_failed;
     uint64_t mem_calls, mem_calls_enforced, swaps_enforced, hook_ns, hook_launches;
-    uint64_t bytes_out, bytes_in, iter_ns_count, gave_back_bytes;
-    double iter_ns_sum;
+    uint64_t bytes_out, bytes_in, iter_ns_count, tried_ns_count, gave_back_bytes, launches_tried;
+    double iter_ns_sum, tried_ns_sum; /* iterations under a plan: steady ones, and those with launches that ran as trials */
 };
 enum { STATS_COUNTERS = offsetof(struct stats, iter_ns_sum) / sizeof(uint64_t) };
 
@@ -253,8 +253,10 @@ int stats_init(struct device *d);
 void stats_boundary(struct device *d, unsigned t, bool steady);
 /* The first steady iteration begins: times measured before it do not count. */
 void stats_steady_from_here(struct device *d);
-/* The iteration in progress is no measure of a steady one: a launch ran as a trial in it, or its plan was left. */
+/* The iteration in progress is no measure of a steady one: its plan was left. */
 void stats_not_steady(struct device *d);
+/* Nor is it if a launch ran as a trial in it; it is told where there is no other. */
+void stats_tried(struct device *d);
 /* One object for all devices together: counts are added up. Nothing where the configuration names no file. */
 void stats_write(const struct config *cfg, struct device *const *devs, unsigned n);
 /* The same while the program runs, if it is time: for processes that end without a word. Files alone, no pipe or device. */

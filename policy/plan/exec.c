@@ -425,7 +425,7 @@ static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
         if (!exec_word_is_idle(&d->ex->rec, o, hidden[i]) && args_free_word(d, hidden[i]))
             return 0;
     d->ex->tried++;
-    stats_not_steady(d);
+    stats_tried(d);
     log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,
             *mattered == ARGS_IDLE ? ", and so is what changed" : "");
     return 0;

@@ -21,7 +21,7 @@ static const uint64_t LEAST_NS = 1000000, MOST_NS = 100000000; /* between two wr
 struct stats_clock {
     struct {
         CUevent event;
-        bool used, steady;
+        bool used, steady, tried;
     } ring[RING];
     unsigned at;
 };
@@ -45,10 +45,11 @@ void stats_boundary(struct device *d, unsigned t, bool steady)
     /* the boundary two back has long passed: its iteration can be measured without waiting */
     unsigned a = (d->clock->at + 1) % RING, b = (d->clock->at + 2) % RING;
     float ms;
-    if (d->clock->ring[a].used && d->clock->ring[b].used && d->clock->ring[a].steady && d->drv->cuEventElapsedTime &&
+    if (d->clock->ring[a].used && d->clock->ring[b].used && (d->clock->ring[a].steady || d->clock->ring[a].tried) && d->drv->cuEventElapsedTime &&
         d->drv->cuEventElapsedTime(&ms, d->clock->ring[a].event, d->clock->ring[b].event) == CUDA_SUCCESS) {
-        d->st.iter_ns_sum += ms * 1e6;
-        d->st.iter_ns_count++;
+        bool tried = d->clock->ring[a].tried;
+        *(tried ? &d->st.tried_ns_sum : &d->st.iter_ns_sum) += ms * 1e6;
+        ++*(tried ? &d->st.tried_ns_count : &d->st.iter_ns_count);
     }
     d->clock->at = (d->clock->at + 1) % RING;
     if (!d->clock->ring[d->clock->at].event && d->drv->cuEventCreate(&d->clock->ring[d->clock->at].event, 0) != CUDA_SUCCESS) {
@@ -57,16 +58,24 @@ void stats_boundary(struct device *d, unsigned t, bool steady)
     }
     d->clock->ring[d->clock->at].used = d->drv->cuEventRecord(d->clock->ring[d->clock->at].event, d->stream[t]) == CUDA_SUCCESS;
     d->clock->ring[d->clock->at].steady = steady;
+    d->clock->ring[d->clock->at].tried = false;
 }
 
-void stats_not_steady(struct device *d) { d->clock->ring[d->clock->at].steady = false; }
+void stats_not_steady(struct device *d) { d->clock->ring[d->clock->at].steady = d->clock->ring[d->clock->at].tried = false; }
+
+void stats_tried(struct device *d)
+{
+    d->st.launches_tried++;
+    d->clock->ring[d->clock->at].tried |= d->clock->ring[d->clock->at].steady;
+    d->clock->ring[d->clock->at].steady = false;
+}
 
 void stats_steady_from_here(struct device *d)
 {
     for (unsigned i = 0; i < RING; i++)
         d->clock->ring[i].used = false;
-    d->st.iter_ns_sum = 0;
-    d->st.iter_ns_count = 0;
+    d->st.iter_ns_sum = d->st.tried_ns_sum = 0;
+    d->st.iter_ns_count = d->st.tried_ns_count = 0;
     d->st.hook_ns = d->st.hook_launches = 0;
 }
 
@@ -81,6 +90,11 @@ static size_t make_text(struct device *const *devs, unsigned n, char to[TEXT_BYT
         for (size_t k = 0; k < STATS_COUNTERS; k++)
             ((uint64_t *)&t)[k] += ((const uint64_t *)s)[k];
         t.iter_ns_sum += s->iter_ns_sum;
+        t.tried_ns_sum += s->tried_ns_sum;
+    }
+    if (!t.iter_ns_count) { /* none without a trial: what there was, rather than nothing */
+        t.iter_ns_sum = t.tried_ns_sum;
+        t.iter_ns_count = t.tried_ns_count;
     }
     const uint64_t launches = t.hook_launches ? t.hook_launches : 1;
     /* in thousandths: how a fraction is printed is a matter of the program's locale */
@@ -107,6 +121,7 @@ static size_t make_text(struct device *const *devs, unsigned n, char to[TEXT_BYT
         {"swaps_steady", t.swaps_enforced},
         {"driver_memory_calls", t.mem_calls},
         {"gave_back_bytes", t.gave_back_bytes},
+        {"launches_tried", t.launches_tried},
     };
     size_t at = (size_t)snprintf(to, TEXT_BYTES, "{\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
