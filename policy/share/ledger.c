@@ -202,7 +202,8 @@ static int open_held(struct ledger *l, const char *path, bool make, char *err, s
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (r)
         return say(r, err, err_bytes, "%s: somebody else is joining and does not come to an end (%s)", path, strerror(-r));
-    if (fstat(l->fd, &st) || (st.st_size < (off_t)sizeof *l->page && (!make || ftruncate(l->fd, sizeof *l->page))))
+    /* an empty one has just been made by somebody who has not come to hold it yet */
+    if (fstat(l->fd, &st) || (st.st_size < (off_t)sizeof *l->page && ((!make && st.st_size) || ftruncate(l->fd, sizeof *l->page))))
         return say(-EIO, err, err_bytes, "%s is cut short, or there is no room for it", path);
     l->page = mmap(NULL, sizeof *l->page, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
     if (l->page == MAP_FAILED)

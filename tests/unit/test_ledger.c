@@ -310,6 +310,14 @@ START_TEST(refusals)
     ck_assert_int_eq(ledger_join(&a, &l, err, sizeof err), -EINVAL);
     struct ledger_view v;
     ck_assert_int_eq(ledger_read(path, &v), -EINVAL);
+    snprintf(path, sizeof path, "%s/begun@01020300000000000000000000000000", dir); /* as whoever makes it leaves it for an instant */
+    f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fclose(f);
+    a = ask_for("begun", 100, LEDGER_NO_GUARANTEE);
+    ck_assert_int_eq(ledger_may_join(&a, err, sizeof err), 0);
+    ck_assert_int_eq(truncate(path, 100), 0);
+    ck_assert_int_eq(ledger_may_join(&a, err, sizeof err), -EIO);
     setenv("REMAT_GROUP_DIR", "/proc/nowhere", 1);
     ck_assert_int_lt(ledger_may_join(&a, err, sizeof err), 0);
     ck_assert_ptr_nonnull(strstr(err, "/proc/nowhere"));
