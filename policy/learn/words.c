@@ -209,9 +209,12 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
     bool lists = false; /* many regular words in one struct? */
     for (uint32_t i = regular; i < n && !r; i++)
         lists |= i + FEW < n && s.w[i + FEW].param == s.w[i].param;
-    if (!r && (regular || lists) && !trial_save_all(t) && decoy_for(t->d, most))
+    bool can = !r && (regular || lists) && !trial_save_all(t);
+    if (can && decoy_for(t->d, most)) {
+        can = false;
         log_say(SAY_DEBUG, "%s: no addresses or no page for a decoy of %llu bytes", op->func->name, (unsigned long long)most);
-    else if (!r && (regular || lists) && !trial_save_all(t)) {
+    }
+    if (can) {
         search(&s, 0, regular, false);
         for (uint32_t i = regular, j; i < n; i = j) {
             uint32_t idle_here = 0;

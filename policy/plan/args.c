@@ -33,6 +33,21 @@ struct arg_watch { /* of one op */
     uint32_t n_constant, n_varying, cap_constant, cap_varying;
 };
 
+/* One more entry, of zeros; NULL: no memory. */
+static struct span *append(struct span **list, uint32_t *n, uint32_t *cap)
+{
+    if (*n == *cap) {
+        uint32_t c = *cap ? *cap * 2 : 4;
+        struct span *s = realloc(*list, c * sizeof *s);
+        if (!s)
+            return NULL;
+        *list = s;
+        *cap = c;
+    }
+    (*list)[*n] = (struct span){0};
+    return &(*list)[(*n)++];
+}
+
 static int push(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at, uint32_t bytes)
 {
     if (!bytes)
@@ -41,30 +56,22 @@ static int push(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at, uin
         (*list)[*n - 1].bytes += bytes;
         return 0;
     }
-    if (*n == *cap) {
-        uint32_t c = *cap ? *cap * 2 : 4;
-        struct span *s = realloc(*list, c * sizeof *s);
-        if (!s)
-            return -ENOMEM;
-        *list = s;
-        *cap = c;
-    }
-    (*list)[(*n)++] = (struct span){.at = at, .bytes = bytes};
+    struct span *s = append(list, n, cap);
+    if (!s)
+        return -ENOMEM;
+    s->at = at;
+    s->bytes = bytes;
     return 0;
 }
 
 /* A word that has changed once. Neighbours stay apart: each has its own count. */
 static int add_varying(struct arg_watch *w, uint32_t at, uint32_t bytes)
 {
-    if (w->n_varying == w->cap_varying) {
-        uint32_t c = w->cap_varying ? w->cap_varying * 2 : 4;
-        struct span *s = realloc(w->varying, c * sizeof *s);
-        if (!s)
-            return -ENOMEM;
-        w->varying = s;
-        w->cap_varying = c;
-    }
-    w->varying[w->n_varying++] = (struct span){.at = at, .bytes = bytes};
+    struct span *s = append(&w->varying, &w->n_varying, &w->cap_varying);
+    if (!s)
+        return -ENOMEM;
+    s->at = at;
+    s->bytes = bytes;
     return 0;
 }
 
@@ -214,7 +221,7 @@ static bool was_elsewhere(struct device *d, const struct span *v, const unsigned
     if (v->bytes < 8)
         return false;
     memcpy(&word, then + v->at, 8);
-    return word && !mem_in_reservation(d, word) && !swap_host_is_ours(d, word) && exec_is_address(d, word);
+    return exec_is_elsewhere(d, word);
 }
 
 bool args_before(struct device *d, const struct rt_op *op, unsigned char *out)

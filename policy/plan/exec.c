@@ -241,10 +241,16 @@ static bool other_word(struct reading *x, const struct rt_op *op, uint32_t offse
     return x->is != CORRESPONDS_NOT;
 }
 
-bool exec_is_address(struct device *d, uint64_t word)
+bool exec_is_elsewhere(struct device *d, uint64_t word)
 {
     unsigned what;
-    return mem_in_reservation(d, word) || swap_host_is_ours(d, word) || d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
+    return word && !mem_in_reservation(d, word) && !swap_host_is_ours(d, word) &&
+           d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
+}
+
+bool exec_is_address(struct device *d, uint64_t word)
+{
+    return mem_in_reservation(d, word) || swap_host_is_ours(d, word) || exec_is_elsewhere(d, word);
 }
 
 /* Words of structs that held something else than an address in the iteration before, and no null, and hold an address now (of ours, of
@@ -267,7 +273,7 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
                 continue;
             }
             if (now != then && then && !recorded && !exec_word_is_idle(&d->ex->rec, o, at) && exec_is_address(d, now) &&
-                (mem_in_reservation(d, then) || swap_host_is_ours(d, then) || !exec_is_address(d, then)) && !args_free_word(d, at))
+                !exec_is_elsewhere(d, then) && !args_free_word(d, at))
                 n++;
         }
     return n;
@@ -287,8 +293,7 @@ static uint32_t hidden_words(struct device *d, const struct rt_op *op, const str
             uint64_t now, then;
             memcpy(&now, op->args + at, 8);
             memcpy(&then, last->args + at, 8);
-            if ((!then || exec_word_is_idle(&d->ex->rec, o, at)) && now && !mem_in_reservation(d, now) && !foreign_lookup(d, now) &&
-                !swap_host_is_ours(d, now) && exec_is_address(d, now))
+            if ((!then || exec_word_is_idle(&d->ex->rec, o, at)) && !foreign_lookup(d, now) && exec_is_elsewhere(d, now))
                 out[n++] = at;
         }
     }
@@ -394,8 +399,7 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
         memcpy(&word, op->args + w->offset, 8);
         if (!word && !w->map && (w->mode == REC_READ || stands_elsewhere(d, op, w->buf)))
             continue;
-        bool hidden = !mem_in_reservation(d, word) && !swap_host_is_ours(d, word) && exec_is_address(d, word);
-        if (w->map || !word || hidden || args_free_word(d, w->offset)) {
+        if (w->map || !word || exec_is_elsewhere(d, word) || args_free_word(d, w->offset)) {
             log_say(SAY_DEBUG, "%s: the recorded address at argument byte %u is %s now", op->func->name, w->offset,
                     word ? "one that we do not see" : "null");
             return false;

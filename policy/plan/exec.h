@@ -91,7 +91,9 @@ extern const char exec_step_failed[]; /* why the plan was left */
 const char *exec_make_ready(struct device *d, struct rt_op *op);
 /* The op at ex->pos has been issued. */
 void exec_op_done(struct device *d);
-/* Something that the driver knows lies there, or we do. */
+/* Memory that the driver knows and we do not see lies there. */
+bool exec_is_elsewhere(struct device *d, uint64_t word);
+/* That, or memory of ours. */
 bool exec_is_address(struct device *d, uint64_t word);
 /* Does this argument word matter to the op? */
 bool exec_word_is_idle(const struct record *r, const struct rec_op *o, uint32_t offset);
