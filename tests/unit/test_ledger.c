@@ -150,6 +150,16 @@ START_TEST(one_budget)
 }
 END_TEST
 
+/* In a child of the test: forks one of its own, tells its number, and both wait to be killed. */
+static void live_on_with_a_child(int to)
+{
+    pid_t child = fork();
+    if (child && write(to, &child, sizeof child) < 0)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
 /* The killed one is not reaped by its parent, and has a child that lives on and holds all it inherited. */
 START_TEST(the_dead_keep_nothing)
 {
@@ -161,11 +171,7 @@ START_TEST(the_dead_keep_nothing)
         struct ledger *l = join("dead", 100, LEDGER_NO_GUARANTEE);
         if (!l || ledger_reserve(l, 90))
             _exit(1);
-        pid_t child = fork();
-        if (child && write(ready[1], &child, sizeof child) < 0)
-            _exit(1);
-        for (;;)
-            pause();
+        live_on_with_a_child(ready[1]);
     }
     pid_t child = 0;
     ck_assert_int_eq(read(ready[0], &child, sizeof child), (int)sizeof child);
@@ -194,11 +200,7 @@ START_TEST(killed_while_joining)
         int fd = open(path, O_RDWR | O_CLOEXEC);
         if (fd < 0 || fcntl(fd, F_SETLK, &l))
             _exit(1);
-        pid_t child = fork();
-        if (child && write(ready[1], &child, sizeof child) < 0)
-            _exit(1);
-        for (;;)
-            pause();
+        live_on_with_a_child(ready[1]);
     }
     pid_t child = 0;
     ck_assert_int_eq(read(ready[0], &child, sizeof child), (int)sizeof child);
