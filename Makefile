@@ -111,8 +111,8 @@ TRACER_SRC  := $(filter-out tracer/effects/sim_module.c,$(call ROOMS,tracer))
 POLICY_SRC  := $(call ROOMS,policy)
 PRELOAD_SRC := $(call ROOMS,preload)
 OFFLINE_SRC := $(call ROOMS,offline)
-# what the command line tool shares with the library: how files are written, what the machine allows, the ledgers of groups
-CLI_SRC     := $(OFFLINE_SRC) tracer/output.c $(wildcard tracer/machine/*.c) policy/share/ledger.c policy/share/ledger_sums.c
+# what the command line tool shares with the library: how files are written, how kernels are called, what the machine allows, the ledgers of groups
+CLI_SRC     := $(OFFLINE_SRC) tracer/output.c tracer/plain.c $(wildcard tracer/machine/*.c) policy/share/ledger.c policy/share/ledger_sums.c
 # the readers that the preloaded library shares with the command line tool
 SHARED_SRC  := $(wildcard offline/model/plan_file.c offline/model/json_read.c)
 
@@ -130,7 +130,7 @@ $(B)/obj/%.o: %.c | $(DEPS_STAMP)
 
 # ---- libremat.so: third-party parts static and hidden, NEEDED only libc, libm, libdl, libpthread ----------
 LIB_OBJ := $(call PIC_OBJ,$(TRACER_SRC) $(POLICY_SRC) $(PRELOAD_SRC) $(SHARED_SRC))
-LIB_STATIC := -Wl,--defsym=stdin=remat_no_stdin -Wl,-Bstatic -ljansson -Wl,-Bdynamic -static-libgcc
+LIB_STATIC := -Wl,--defsym=stdin=remat_no_stdin -Wl,-Bstatic -ljansson -liberty -Wl,-Bdynamic -static-libgcc
 ifneq ($(PRELOAD_SRC),)
 $(B)/libremat.so: $(LIB_OBJ) $(LIB_EXTRA_OBJ)
 	echo "  LD   $@"
@@ -147,7 +147,7 @@ CLI_OBJ := $(call HOST_OBJ,$(CLI_SRC))
 CBC_LIBS = $(shell pkg-config --libs cbc 2>/dev/null)
 $(B)/remat: $(CLI_OBJ)
 	echo "  LD   $@"
-	$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) -ljansson $(CBC_LIBS) -lsqlite3 $(OFFLINE_LIBS) -lm -ldl -lpthread
+	$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) -ljansson -liberty $(CBC_LIBS) -lsqlite3 $(OFFLINE_LIBS) -lm -ldl -lpthread
 ifneq ($(wildcard offline/commands/main.c),)
 ALL_TARGETS += $(B)/remat
 endif
@@ -179,7 +179,7 @@ $(B)/tests/test_simgpu_%: tests/unit/test_simgpu_%.c $(B)/simgpu/libcuda.so.1 | 
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(CHECK_LIBS) $(SIM_LINK) -lm -ldl -lpthread
 define LINK_UNIT
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--whole-archive $(B)/obj/unit.a -Wl,--no-whole-archive $(CHECK_LIBS) -ljansson $(CBC_LIBS) -lsqlite3 \
+	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--whole-archive $(B)/obj/unit.a -Wl,--no-whole-archive $(CHECK_LIBS) -ljansson -liberty $(CBC_LIBS) -lsqlite3 \
 	  $(OFFLINE_LIBS) -lm -ldl -lpthread
 endef
 # it plays an interpreter whose names are looked up
@@ -241,7 +241,7 @@ FUZZ_SRC := $(filter-out offline/commands/% offline/report/%,$(CLI_SRC)) offline
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz_readers.h $(FUZZ_SRC) | $(DEPS_STAMP)
 	mkdir -p $(@D)
 	clang $(CSTD) -O1 -g $(CPPDEFS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $< $(FUZZ_SRC) -o $@ \
-	  -ljansson $(CBC_LIBS) -lsqlite3 -lm -lpthread
+	  -ljansson -liberty $(CBC_LIBS) -lsqlite3 -lm -lpthread
 fuzz: $(DEPS_STAMP)
 	$(MAKE) --no-print-directory $(FUZZ_BIN)
 	for f in $(FUZZ_BIN); do n=$$(basename $$f); mkdir -p $(B)/fuzz/corpus-$$n; \

@@ -9,6 +9,7 @@
 #include "policy/op/tensor_map.h"
 #include "policy/process/limits.h"
 #include "policy/process/planner.h"
+#include "tracer/plain.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +115,7 @@ int eng_launch(const struct eng_kernel *k)
         r = engine_op_drv(d, &op);
     else {
         log_once(SAY_WARN, "the parameters of a kernel cannot be read (%s): a driver of CUDA 12.4 or newer is needed; "
-                               "nothing is evicted from now on", func_of(d, k->func) ? func_of(d, k->func)->name : "?");
+                               "nothing is evicted from now on", func_of(d, k->func) ? PLAIN_IN_LINE(func_of(d, k->func)->name) : "?");
         campaign_leave(d, "a kernel whose parameters cannot be read");
         r = engine_pin_all_drv(d);
         if (!r)

@@ -8,13 +8,14 @@
 #include "offline/commands/options.h"
 #include "offline/model/sim.h"
 #include "offline/solvers/solver.h"
+#include "tracer/plain.h"
 
 struct plan_request {
     const char *trace, *limit, *solver, *time_limit, *seed, *out;
     int offload, json;
 };
 
-static const char *plan_op_name(const struct graph *g, int32_t op) { return op >= 0 ? g->ops[op].name : "the start"; }
+#define PLAN_OP_NAME(g, op) ((op) >= 0 ? PLAIN((g)->ops[op].name) : "the start")
 
 /* The least overhead that is proved. Rounded down to what is printed, so that nobody reads more into it. */
 static double plan_bound(const struct graph *g, const struct solver_report *r)
@@ -76,17 +77,17 @@ static int plan_infeasible(const struct graph *g, const char *solver, const stru
     if (o->limit_bytes < floor)
         return cli_infeasible("plan: no plan fits in %lld bytes (%s): the floor is %lld bytes (%s), set by op %d (%s); raise the "
                               "limit to at least that%s",
-                       (long long)o->limit_bytes, a, (long long)floor, b, op, plan_op_name(g, op),
+                       (long long)o->limit_bytes, a, (long long)floor, b, op, PLAN_OP_NAME(g, op),
                        !o->offload && g->floor_offload_bytes < floor ? ", or allow --offload" : "");
     if (r->proved_infeasible)
         return cli_infeasible("plan: no plan%s fits in %lld bytes (%s), which solver %s has proved, although the floor is lower (%lld "
                               "bytes, %s, set by op %d, %s): raise the limit%s",
                               o->offload ? "" : " without copies to the host", (long long)o->limit_bytes, a, solver, (long long)floor, b,
-                              op, plan_op_name(g, op), o->offload ? "" : ", or allow --offload");
+                              op, PLAN_OP_NAME(g, op), o->offload ? "" : ", or allow --offload");
     return cli_infeasible("plan: solver %s found no plan within %lld bytes (%s)%s%s; the floor is %lld bytes (%s), set by op %d (%s): "
                    "raise the limit or try another solver",
                    solver, (long long)o->limit_bytes, a, r->message[0] ? ": " : "", r->message, (long long)floor, b, op,
-                   plan_op_name(g, op));
+                   PLAN_OP_NAME(g, op));
 }
 
 static int plan_options(const struct plan_request *q, const struct graph *g, struct solver_opts *o)

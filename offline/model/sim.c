@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tracer/plain.h"
+
 /* The rules are verify_plan.py's, in its order: the same plan must fail at the same step for the same reason, and the
  * clocks must add up in the same order to be equal to the last bit. */
 
@@ -47,6 +49,9 @@ void sim_ws_free(struct sim_ws *w)
         free(w->b);
     free(w);
 }
+
+/* leaves room for the rest of the message */
+#define SIM_NAME(o) plain_name((o)->name, (char[128]){0}, 128)
 
 static void sim_say(struct sim_result *r, int64_t step, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
@@ -125,11 +130,11 @@ static int sim_exec(struct sim_ws *w, int replay, int32_t v, int64_t k, int64_t 
         const struct sim_buf *b = &w->b[u[i].buf];
 
         if (b->res < 0) {
-            sim_say(r, k, "%s %d %s reads buffer %d, which is not resident", what, v, o->name, u[i].buf);
+            sim_say(r, k, "%s %d %s reads buffer %d, which is not resident", what, v, SIM_NAME(o), u[i].buf);
             return -1;
         }
         if (b->res != sim_version(g, u[i].in)) {
-            sim_say(r, k, "%s %d %s needs buffer %d at version %d, resident is %d", what, v, o->name, u[i].buf,
+            sim_say(r, k, "%s %d %s needs buffer %d at version %d, resident is %d", what, v, SIM_NAME(o), u[i].buf,
                     sim_version(g, u[i].in), b->res);
             return -1;
         }

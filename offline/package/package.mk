@@ -37,7 +37,7 @@ $(PKG)/remat.fish: $(B)/remat
 # the command that brings the libraries it needs: DT_RPATH, so that they find each other through it too
 $(PKG)/remat: $(CLI_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/remat' -o $@ $(CLI_OBJ) -ljansson $(CBC_LIBS) -lsqlite3 \
+	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/remat' -o $@ $(CLI_OBJ) -ljansson -liberty $(CBC_LIBS) -lsqlite3 \
 	  $(OFFLINE_LIBS) -lm -ldl -lpthread
 
 .PHONY: install uninstall deb tarball wheel test-packages pkg-parts pkg-install pkg-portable

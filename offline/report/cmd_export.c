@@ -48,12 +48,16 @@ static void put_slice(struct export *x, size_t k)
     const int replay = st->kind == PLAN_REPLAY;
     fprintf(x->f, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, \"cat\": \"%s\", \"name\": ", TRACK_COMPUTE,
             start / 1e3, (double)o->ns / 1e3, replay ? "replay" : graph_phase_name(o->phase));
-    export_string(x->f, o->name);
+    export_string(x->f, PLAIN(o->name));
     fprintf(x->f, ", \"args\": {\"op\": %d, \"flops\": %lld, \"bytes\": %lld, \"phase\": \"%s\"", st->id, (long long)o->flops,
             (long long)o->bytes, graph_phase_name(o->phase));
+    fputs(", \"symbol\": ", x->f);
+    export_string(x->f, o->name);
     if (o->site >= 0 && o->site < x->g->n_sites) {
+        char *site = walk_site_plain(x->g->sites[o->site]);
         fputs(", \"site\": ", x->f);
-        export_string(x->f, x->g->sites[o->site]);
+        export_string(x->f, site ? site : x->g->sites[o->site]);
+        free(site);
     }
     fprintf(x->f, "}},\n{\"ph\": \"C\", \"pid\": 1, \"ts\": %.3f, \"name\": \"memory\", \"args\": {\"bytes\": %lld}}", start / 1e3,
             (long long)x->use_bytes[k]);
@@ -111,7 +115,7 @@ static int export_dot(struct export *x)
     for (int32_t o = 0; o < g->n_ops; o++) {
         fprintf(x->f, "  op%d [fillcolor=\"%s\", label=", o, colour[g->ops[o].phase % 3]);
         char label[256];
-        snprintf(label, sizeof label, "%d %.200s %.1f us", o, g->ops[o].name, (double)g->ops[o].ns / 1e3);
+        snprintf(label, sizeof label, "%d %.200s %.1f us", o, PLAIN(g->ops[o].name), (double)g->ops[o].ns / 1e3);
         export_string(x->f, label);
         fprintf(x->f, "];\n");
     }
@@ -187,14 +191,14 @@ static void sqlite_fill(struct export *x, struct table *t, const unsigned char *
         table_row(t, (struct cell[]){ci(b), ci(g->bufs[b].bytes), ci(g->bufs[b].born), ci(g->bufs[b].dies),
                                      cs(graph_kind_name(g->bufs[b].kind)), cs(walk_use_name(use[b]))}, 6);
     table_close(t);
-    table_open(t, "CREATE TABLE ops (id INTEGER PRIMARY KEY, name TEXT, phase TEXT, ns INTEGER, flops INTEGER, bytes INTEGER, "
+    table_open(t, "CREATE TABLE ops (id INTEGER PRIMARY KEY, name TEXT, symbol TEXT, phase TEXT, ns INTEGER, flops INTEGER, bytes INTEGER, "
                   "heavy INTEGER, random INTEGER, opaque INTEGER, live_bytes INTEGER, site TEXT)",
-               "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+               "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (int32_t o = 0; o < g->n_ops; o++) {
         const struct graph_op *op = &g->ops[o];
-        table_row(t, (struct cell[]){ci(o), cs(op->name), cs(graph_phase_name(op->phase)), ci(op->ns), ci(op->flops), ci(op->bytes),
+        table_row(t, (struct cell[]){ci(o), cs(PLAIN(op->name)), cs(op->name), cs(graph_phase_name(op->phase)), ci(op->ns), ci(op->flops), ci(op->bytes),
                                      ci(op->heavy), ci(op->random), ci(op->opaque), ci(g->live_bytes[o]),
-                                     cs(op->site >= 0 && op->site < g->n_sites ? g->sites[op->site] : NULL)}, 11);
+                                     cs(op->site >= 0 && op->site < g->n_sites ? g->sites[op->site] : NULL)}, 12);
     }
     table_close(t);
     table_open(t, "CREATE TABLE operands (op INTEGER, buffer INTEGER, role TEXT, version_in INTEGER, version_out INTEGER)",

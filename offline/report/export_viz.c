@@ -116,7 +116,7 @@ static void tree_frames(struct tree_out *t, const struct graph *g, int32_t op)
     tree_begin(t, 1);
     if (op >= 0) {
         snprintf(text, sizeof text, "op %d", op);
-        tree_frame(t, text, 0, g->ops[op].name);
+        tree_frame(t, text, 0, PLAIN(g->ops[op].name));
     }
     while (walk_frame_next(&site, &frame))
         tree_frame(t, frame.file[0] ? frame.file : "??", frame.line, frame.name);

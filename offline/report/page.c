@@ -170,13 +170,15 @@ static int data(struct page *p)
     fputs("],\"ops\":[", p->f);
     for (int32_t o = 0; o < p->g->n_ops; o++) {
         fputs(o ? ",[" : "[", p->f);
-        put_string(p->f, p->g->ops[o].name);
+        put_string(p->f, PLAIN(p->g->ops[o].name));
         fprintf(p->f, ",%d,%lld,%d]", p->g->ops[o].phase, (long long)p->g->ops[o].ns, p->g->ops[o].site);
     }
     fputs("],\"sites\":[", p->f);
     for (int32_t s = 0; s < p->g->n_sites; s++) {
+        char *site = walk_site_plain(p->g->sites[s]);
         fputs(s ? "," : "", p->f);
-        put_string(p->f, p->g->sites[s]);
+        put_string(p->f, site ? site : p->g->sites[s]);
+        free(site);
     }
     fputs("],\"lines\":[", p->f);
     for (int k = 0; !rc && k < p->n; k++) {
@@ -215,7 +217,7 @@ static void head(struct page *p)
     fprintf(p->f, ": %d ops, %d buffers, %s.", g->n_ops, g->n_bufs, ms(p, (double)g->total_ns, a, sizeof a));
     if (g->floor_op >= 0) {
         fprintf(p->f, " No plan without copies goes below %s, what op %d (", mem(p, g->floor_bytes, a, sizeof a), g->floor_op);
-        put_text(p->f, g->ops[g->floor_op].name);
+        put_text(p->f, PLAIN(g->ops[g->floor_op].name));
         fputs(") needs.", p->f);
     }
     fputs("</p>\n<div class=\"cards\">\n", p->f);
@@ -364,7 +366,7 @@ static int tensors(struct page *p)
                 mem(p, b->bytes, text, sizeof text), var[p->use[row[i].id]], walk_use_name(p->use[row[i].id]));
         if (b->born >= 0) {
             fprintf(p->f, "<button class=\"link\" data-op=\"%d\">op %d</button> ", b->born, b->born);
-            put_text(p->f, g->ops[b->born].name);
+            put_text(p->f, PLAIN(g->ops[b->born].name));
             put_site(p, b->born);
         } else {
             fputs("before the iteration", p->f);
@@ -413,8 +415,8 @@ static int replays(struct page *p, int k)
               "</th><th>replay</th></tr>\n", p->f);
     }
     for (int32_t i = 0; i < n && i < TOP_ROWS; i++) {
-        fprintf(p->f, "<tr><td><button class=\"link\" data-op=\"%d\">op %d</button> ", row[i].id, row[i].id);
-        put_text(p->f, g->ops[row[i].id].name);
+        fprintf(p->f, "<tr><td class=\"w\"><button class=\"link\" data-op=\"%d\">op %d</button> ", row[i].id, row[i].id);
+        put_text(p->f, PLAIN(g->ops[row[i].id].name));
         fprintf(p->f, "</td><td>%d</td><td>%s</td><td>%.2f %%</td><td class=\"w\">", row[i].count, ms(p, (double)row[i].key, text, sizeof text),
                 g->total_ns ? 100.0 * (double)row[i].key / (double)g->total_ns : 0.0);
         put_site(p, row[i].id);

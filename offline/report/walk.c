@@ -196,7 +196,7 @@ unsigned char *walk_uses(const struct graph *g)
 
 int walk_frame_next(const char **site, struct walk_frame *out)
 {
-    char text[sizeof out->file + sizeof out->name];
+    char text[PLAIN_SYMBOL_BYTES];
     if (!*site || !**site)
         return 0;
     const char *end = strstr(*site, " < ");
@@ -210,9 +210,29 @@ int walk_frame_next(const char **site, struct walk_frame *out)
         out->line = (int)strtol(colon + 4, &rest, 10);
         snprintf(out->name, sizeof out->name, "%.255s", rest + strspn(rest, " "));
     } else {
-        snprintf(out->name, sizeof out->name, "%.255s", text);
+        plain_name(text, out->name, sizeof out->name);
     }
     return 1;
+}
+
+char *walk_site_plain(const char *site)
+{
+    char *to = NULL;
+    size_t n = 0;
+    struct walk_frame frame;
+    FILE *f = open_memstream(&to, &n);
+    if (!f)
+        return NULL;
+    for (int any = 0; walk_frame_next(&site, &frame); any = 1) {
+        fputs(any ? " < " : "", f);
+        if (frame.file[0])
+            fprintf(f, "%s:%d ", frame.file, frame.line);
+        fputs(frame.name, f);
+    }
+    if (!fclose(f))
+        return to;
+    free(to);
+    return NULL;
 }
 
 const char *walk_frame_short(const struct walk_frame *f)

@@ -11,6 +11,7 @@
 
 #include "offline/model/graph.h"
 #include "offline/model/plan.h"
+#include "tracer/plain.h"
 
 enum walk_kind { WALK_ALLOC, WALK_FREE, WALK_RUN };
 
@@ -41,12 +42,15 @@ const char *walk_use_name(int use);
 unsigned char *walk_uses(const struct graph *g);
 
 /* A call site is frames, innermost first, separated by " < "; a frame of Python is "path.py:LINE function", any other one a
- * symbol or "library+0xoffset". Splits the next frame off *site: its file ("" if none), line (0) and name. Returns 0 at the end. */
+ * symbol or "library+0xoffset". Splits the next frame off *site: its file ("" if none), line (0) and name, a symbol of C++ as people
+ * write it. Returns 0 at the end. */
 struct walk_frame {
-    char file[512], name[256];
+    char file[512], name[PLAIN_BYTES];
     int line;
 };
 int walk_frame_next(const char **site, struct walk_frame *out);
+/* The whole site with its frames written so, to be freed by the caller; NULL: no memory. */
+char *walk_site_plain(const char *site);
 /* The end of the file's path: what lies in site-packages from there on, else the folder and the file. */
 const char *walk_frame_short(const struct walk_frame *f);
 /* A line of PyTorch's own that stands between a module and its caller, in every stack, and tells nothing. */

@@ -2,6 +2,7 @@
  * what. In a steady iteration this is a few loads an operand. */
 #include "policy/op/ready.h"
 #include "policy/share/share.h"
+#include "tracer/plain.h"
 
 #include <errno.h>
 
@@ -49,7 +50,7 @@ static void say_out_of_memory(struct device *d, const struct rt_op *op)
             need += op->operands[i].slot->bytes;
     }
     log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; raise --limit",
-            op->kind == OP_KERNEL ? op->func->name : "a copy", rt_size(need).text, rt_size(d->limit_bytes).text,
+            op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "a copy", rt_size(need).text, rt_size(d->limit_bytes).text,
             rt_size(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)).text);
     share_say_short(d);
 }

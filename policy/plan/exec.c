@@ -6,6 +6,7 @@
 #include "policy/op/tensor_map.h"
 #include "policy/learn/probe.h"
 #include "policy/plan/verify.h"
+#include "tracer/plain.h"
 
 #include <errno.h>
 #include <string.h>
@@ -554,7 +555,7 @@ void exec_diverge(struct device *d, const char *why, const struct rt_op *op)
     d->ex->left_at = d->ex->pos;
     d->ex->left_op = d->op_count;
     log_say(SAY_INFO, "iteration %llu left the plan at op %u of %u (%s): %s", (unsigned long long)d->st.iterations, d->ex->pos,
-            d->ex->rec.n_ops, op && op->kind == OP_KERNEL ? op->func->name : "no kernel", why);
+            d->ex->rec.n_ops, op && op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "no kernel", why);
     d->st.divergences++;
     stats_not_steady(d);
     if (rebuild_all(d, op ? op->t : STREAM_FIRST_PROGRAM)) {

@@ -2,6 +2,7 @@
 #include "policy/plan/unmapped.h"
 #include "policy/plan/verify.h"
 #include "policy/process/nvtx.h"
+#include "tracer/plain.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -93,7 +94,7 @@ static int check_rebuilt(struct device *d, uint32_t op, const struct rec_operand
         d->st.verify_failed++;
         log_say(d->mode == MODE_REHEARSE ? SAY_INFO : SAY_ERROR,
                 "the replay of op %u (%s) differed from the original; its value is restored and it will not be replayed again",
-                op, d->ex->rec.ops[op].name);
+                op, PLAIN_IN_LINE(d->ex->rec.ops[op].name));
         if (!d->ex->op_banned[op]) {
             d->ex->op_banned[op] = 1;
             d->ex->bans++;

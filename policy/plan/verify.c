@@ -1,6 +1,7 @@
 /* The comparing that goes on for as long as a plan is in force. */
 #include "policy/plan/verify.h"
 #include "policy/learn/hashing.h"
+#include "tracer/plain.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -89,7 +90,7 @@ static void look(struct device *d, struct table *tb)
         d->ex->code = CUDA_ERROR_UNKNOWN;
         log_say(SAY_ERROR, "the replay of op %u (%s) made another value than the program had: results can no longer be trusted, the program is "
                 "stopped here. Please report this kernel; --policy swap does without replays", c->op,
-                c->op < d->ex->rec.n_ops ? d->ex->rec.ops[c->op].name : "?");
+                c->op < d->ex->rec.n_ops ? PLAIN_IN_LINE(d->ex->rec.ops[c->op].name) : "?");
     }
     tb->n_checks = tb->n_rows = 0;
     tb->under_way = false;

@@ -1,5 +1,6 @@
 #include "policy/process/nvtx.h"
 #include "policy/process/log.h"
+#include "tracer/plain.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ void nvtx_push_now(const char *verb, const char *name, uint64_t bytes)
     char text[160];
     if (!ready())
         return;
-    int n = snprintf(text, sizeof text, "remat %s %.100s", verb, name);
+    int n = snprintf(text, sizeof text, "remat %s %s", verb, plain_name(name, (char[100]){0}, 100));
     if (bytes && n > 0 && (size_t)n < sizeof text)
         snprintf(text + n, sizeof text - (size_t)n, " (%.1f MiB)", (double)bytes / 1048576.0);
     push(text);

@@ -52,7 +52,7 @@ dist-gpu: $(DEPS_STAMP)
 dist-gpu-folder: $(CLI_OBJ) $(GPU_FACTS)
 	@rm -rf $(GPU_DIST)
 	@mkdir -p $(GPU_DIST)/lib $(GPU_DIST)/facts $(GPU_DIST)/workloads
-	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -o $(GPU_DIST)/remat $(CLI_OBJ) -ljansson $(CBC_LIBS) \
+	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -o $(GPU_DIST)/remat $(CLI_OBJ) -ljansson -liberty $(CBC_LIBS) \
 	  -lsqlite3 $(OFFLINE_LIBS) -lm -ldl -lpthread
 	@# of the LAPACKs that may be installed the plain one: the fast ones are thirty times its size
 	@LD_LIBRARY_PATH=$(subst $(eval) ,:,$(wildcard /usr/lib/*/lapack /usr/lib/*/blas)) ldd $(GPU_DIST)/remat | awk '$$2 == "=>" && $$3 ~ /^\// && $$1 !~ /$(GPU_GLIBC)/ {print $$3}' | \
