@@ -53,7 +53,7 @@ struct exec {
     /* the iteration in progress */
     uint32_t pos, alloc_k;
     bool ended;              /* the last op has run; the next allocation or op begins another iteration */
-    int32_t *bind;           /* [n_bufs] slot id, -1 not yet */
+    int32_t *bind;           /* [n_bufs] slot id, -1 not yet; bind[b] == id <=> slots[id].plan_buf == b */
     int32_t *res, *cur;      /* [n_bufs] version in memory or on the host, -1 none; the program's version, -1 freed */
     struct saved_value *saved; /* rehearsal and verification: what rebuilt values must equal */
     uint32_t bans;

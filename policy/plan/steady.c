@@ -126,14 +126,16 @@ static bool all_ready(const struct rt_op *op)
     return true;
 }
 
-/* The slots still stand for the buffers that they stood for. *ready, where it was true: as all_ready(). */
+/* The slots still stand for the buffers that they stood for: bind[] says so alone, since a slot's plan_buf is b exactly where bind[b] is
+ * the slot (exec.h), and a buffer that the program has given back too early for the plan keeps its slot until the plan is done with it:
+ * nobody else has that address. *ready, where it was true: as all_ready(). */
 static bool same_bindings(const struct device *d, const struct rt_op *last, bool *ready)
 {
     const int32_t *bind = d->ex->bind;
     const unsigned t = last->t;
     bool all = *ready;
     for (const struct rt_operand *a = last->operands, *end = a + last->n_operands; a < end; a++) {
-        if (!a->slot->live || a->slot->plan_buf != a->buf || bind[a->buf] != (int32_t)a->slot->id)
+        if (bind[a->buf] != (int32_t)a->slot->id)
             return false;
         all = all && is_ready(a, t);
     }

@@ -277,6 +277,18 @@ static void c_bundle(const simgpu_launch *l, void *const *params, uint64_t *flop
     *bytes = 4ull * a->words * (a->n + 1);
 }
 
+/* out = f(in). Where a word in memory says so, `more` is filled as well, or counts as well; otherwise it is never followed */
+static void k_glance(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *more = PTR(2), *says = PTR(3), n = P(4, u32), put = P(5, u32);
+    for (u32 i = 0; i < n; i++) {
+        out[i] = mix(in[i] + 11) + (*says && !put ? mix(more[i]) : 0);
+        if (*says && put)
+            more[i] = in[i] + 5;
+    }
+}
+
 /* waits until a word is no longer 0, takes it back to 0, adds it to out */
 static void k_await(const simgpu_launch *l, void *const *params)
 {
@@ -386,6 +398,7 @@ static const simgpu_kernel kernels[] = {
     ROW("bundle", 1, k_bundle, c_bundle, sizeof(struct bundle_args)),
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
+    ROW("glance", 6, k_glance, NULL, 8, 8, 8, 8, 4, 4),
     ROW("await", 3, k_await, NULL, 8, 8, 4),
     ROW("rare", 5, k_rare, NULL, 8, 8, 8, 4, 4),
     ROW("drift", 5, k_drift, c_map, 8, 8, 4, 4, 4),

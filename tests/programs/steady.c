@@ -1,18 +1,26 @@
-/* steady CASE [ITERATIONS]: a training loop in which one launch is the same as an iteration ago but for what CASE says, in every second
- * iteration only: whoever takes it for the same is wrong. Saved activations are consumed in reverse. Prints a checksum every iteration.
+/* steady CASE [ITERATIONS]: a training loop in which one launch is the same as an iteration ago but for what CASE says: whoever takes it
+ * for the same is wrong. Saved activations are consumed in reverse. Prints a checksum every iteration.
  *
- *   scalar    a number of four bytes
- *   stream    the stream, ordered by events
+ *   scalar    a number of four bytes, in every second iteration
+ *   stream    the stream, ordered by events, in every second iteration
+ *   anew      a buffer that every layer reads, and that each iteration fills first: in one iteration it is given back before that,
+ *             and another one is made, which may have the same address
+ *   stray     two kernels get an address that nobody holds and do not follow it, for long; then the program holds memory again which may
+ *             lie there, and a word in memory tells one to fill it, the other to read it
+ * In the latter two the iteration of the change is the 24th; whether the address came back is said on stderr.
  */
 #include "tests/programs/program.h"
 
-enum { LAYERS = 12, WORDS = 131072 };
+enum { LAYERS = 12, WORDS = 131072, ODD_WORDS = WORDS + 16384 /* a size of its own */, CHANGE_AT = 24 };
 
 static const char *what;
-static CUfunction f_map, f_join, f_sum;
+static CUfunction f_map, f_join, f_sum, f_glance;
 static CUstream stream, other;
 static CUevent there, back;
 static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum;
+static CUdeviceptr odd;        /* anew: the buffer that is made anew; stray: where the stray address points */
+static CUdeviceptr pad, says;  /* stray: held instead of it; the word */
+static uint32_t said;
 
 static bool is(const char *c) { return !strcmp(what, c); }
 
@@ -30,13 +38,17 @@ static void drop(CUdeviceptr p) { MUST(cuMemFreeAsync(p, stream)); }
 
 static void forward(int l, int iter)
 {
-    uint32_t n = WORDS, k = 3 + (uint32_t)l, mask = ~0u;
+    uint32_t n = WORDS, k = 3 + (uint32_t)l, mask = ~0u, yes = 1, no = 0;
     void *args[] = {&act[l + 1], &act[l], &n, &k, &mask};
     unsigned turn = (unsigned)iter / 2;
     act[l + 1] = make(WORDS);
     if (is("scalar"))
         k += turn;
-    if (is("stream") && l % 3 == 1 && turn % 2) {
+    if (is("anew"))
+        LAUNCH(f_join, &act[l + 1], &act[l], &odd, &n, &n, &n);
+    else if (is("stray") && (l == 5 || l == 8))
+        LAUNCH(f_glance, &act[l + 1], &act[l], &odd, &says, &n, l == 5 ? &yes : &no);
+    else if (is("stream") && l % 3 == 1 && turn % 2) {
         MUST(cuEventRecord(there, stream));
         MUST(cuStreamWaitEvent(other, there, 0));
         launch(f_map, other, args);
@@ -46,10 +58,39 @@ static void forward(int l, int iter)
         launch(f_map, stream, args);
 }
 
+/* Gives `a` back for another one of its size. */
+static void change(CUdeviceptr *a)
+{
+    CUdeviceptr before = *a;
+    *a = make(ODD_WORDS);
+    fprintf(stderr, "the %s address\n", *a == before ? "same" : "another");
+}
+
+static void begin(int iter)
+{
+    uint32_t n = WORDS, k = 7, mask = ~0u;
+    if (is("anew")) {
+        if (iter == CHANGE_AT) {
+            drop(odd);
+            change(&odd);
+        }
+        LAUNCH(f_map, &odd, &weight[0], &n, &k, &mask);
+    }
+    if (is("stray")) {
+        if (iter == CHANGE_AT) {
+            drop(pad);
+            change(&odd);
+        }
+        said = iter >= CHANGE_AT;
+        MUST(cuMemcpyHtoDAsync_v2(says, &said, 4, stream));
+    }
+}
+
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
     uint64_t h;
+    begin(iter);
     act[0] = make(WORDS);
     LAUNCH(f_map, &act[0], &weight[0], &n, &k, &mask);
     for (int l = 0; l < LAYERS; l++)
@@ -81,6 +122,7 @@ int main(int argc, char **argv)
     f_map = kernel(m, "map");
     f_join = kernel(m, "join");
     f_sum = kernel(m, "sum");
+    f_glance = kernel(m, "glance");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     MUST(cuEventCreate(&there, CU_EVENT_DISABLE_TIMING));
@@ -90,6 +132,12 @@ int main(int argc, char **argv)
         MUST(cuMemsetD32Async(weight[l], 3 + (unsigned)l, WORDS, stream));
     }
     sum = make(64);
+    says = make(64);
+    odd = make(ODD_WORDS);
+    if (is("stray")) { /* its address is kept, it is not */
+        pad = make(ODD_WORDS);
+        drop(odd);
+    }
     MUST(cuCtxSynchronize());
     for (int iter = 0; iter < iterations; iter++)
         printf("iter %d sum %016llx\n", iter, (unsigned long long)train(iter));
