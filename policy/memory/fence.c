@@ -136,12 +136,10 @@ static unsigned new_index(struct device *d, CUstream s)
     return i;
 }
 
-unsigned stream_index(struct device *d, CUstream s)
+static __attribute__((noinline)) unsigned other_index(struct device *d, CUstream s)
 {
     struct streams *st = d->streams;
     unsigned i = st->last;
-    if (st->handle[i] == s && !st->gone[i] && s != CU_STREAM_PER_THREAD && i < st->n)
-        return i; /* nearly always */
     if (i >= st->n || st->handle[i] != s || st->gone[i]) {
         for (i = STREAM_FIRST_PROGRAM; i < st->n; i++)
             if (st->handle[i] == s && !st->gone[i])
@@ -152,6 +150,15 @@ unsigned stream_index(struct device *d, CUstream s)
     }
     stream_own(d, i);
     return i;
+}
+
+unsigned stream_index(struct device *d, CUstream s)
+{
+    const struct streams *st = d->streams;
+    unsigned i = st->last;
+    if (st->handle[i] == s && !st->gone[i] && s != CU_STREAM_PER_THREAD && i < st->n)
+        return i; /* nearly always */
+    return other_index(d, s);
 }
 
 void stream_mark(struct device *d, unsigned u)
@@ -211,10 +218,8 @@ void fence_add(struct device *d, struct fence *f, unsigned u)
         add_point(d, f, p);
 }
 
-void fence_merge(struct device *d, struct fence *f, const struct fence *g)
+void fence_merge_all(struct device *d, struct fence *f, const struct fence *g)
 {
-    if (fence_empty(g))
-        return;
     for (int i = 0; i < FENCE_POINTS; i++)
         if (g->point[i] && g->point[i] != f->point[i])
             add_point(d, f, g->point[i]);
@@ -257,11 +262,9 @@ static int order(struct device *d, unsigned t, unsigned u, uint64_t q)
     return 0;
 }
 
-int fence_wait(struct device *d, unsigned t, const struct fence *f)
+int fence_wait_all(struct device *d, unsigned t, const struct fence *f)
 {
     int first = 0;
-    if (fence_only_on(f, t))
-        return 0;
     for (int i = 0; i < FENCE_POINTS; i++) {
         int r = f->point[i] ? order(d, t, point_stream(f->point[i]), point_seq(f->point[i])) : 0;
         if (r && !first)

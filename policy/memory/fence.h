@@ -69,8 +69,20 @@ static inline void fence_add_latest(struct device *d, struct fence *f, unsigned 
     else
         fence_add(d, f, u);
 }
-void fence_merge(struct device *d, struct fence *f, const struct fence *g);
-FENCE_MUST_USE int fence_wait(struct device *d, unsigned t, const struct fence *f);
+void fence_merge_all(struct device *d, struct fence *f, const struct fence *g);
+static inline void fence_merge(struct device *d, struct fence *f, const struct fence *g)
+{
+    uint64_t p = g->point[0];
+    if (p && !(g->point[1] | g->point[2] | g->point[3] | g->tails) && fence_only_on(f, p & 63))
+        f->point[0] = p > f->point[0] ? p : f->point[0]; /* nearly always: points of one stream compare by their sequence */
+    else if (!fence_empty(g))
+        fence_merge_all(d, f, g);
+}
+FENCE_MUST_USE int fence_wait_all(struct device *d, unsigned t, const struct fence *f);
+FENCE_MUST_USE static inline int fence_wait(struct device *d, unsigned t, const struct fence *f)
+{
+    return fence_only_on(f, t) ? 0 : fence_wait_all(d, t, f);
+}
 FENCE_MUST_USE int fence_sync(struct device *d, const struct fence *f);
 
 /* ---- streams -------------------------------------------------------------------------------------------------- */

@@ -81,11 +81,10 @@ static void func_fill(struct device *d, struct func *fn)
     }
 }
 
-struct func *func_of(struct device *d, CUfunction f)
+static struct func **front_of(CUfunction f) { return &front[((uintptr_t)f >> 4) % FRONT]; }
+
+static __attribute__((noinline)) struct func *ask(struct device *d, CUfunction f)
 {
-    struct func **slot = &front[((uintptr_t)f >> 4) % FRONT];
-    if (*slot && (*slot)->handle == f && (*slot)->generation == generation)
-        return *slot;
     struct func_row *r;
     HASH_FIND_PTR(table, &f, r);
     if (!r) {
@@ -113,7 +112,13 @@ struct func *func_of(struct device *d, CUfunction f)
         } else
             r->func = fn;
     }
-    return *slot = r->func;
+    return *front_of(f) = r->func;
+}
+
+struct func *func_of(struct device *d, CUfunction f)
+{
+    struct func *fn = *front_of(f);
+    return fn && fn->handle == f && fn->generation == generation ? fn : ask(d, f); /* nearly always the former */
 }
 
 int func_param_at(const struct func *f, uint32_t offset)

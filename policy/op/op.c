@@ -194,14 +194,19 @@ bool op_repeatable(const struct rt_op *op)
            (op->kind == OP_COPY && op->copy.kind == ENG_DTOD);
 }
 
+static inline int launch_plainly(const struct drv *drv, const struct eng_kernel *k, void **params, void **extra)
+{
+    return drv->cuLaunchKernel(k->func, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2], k->shared_bytes,
+                               k->stream, params, extra);
+}
+
 /* One launch call: the plain one where it says all there is to say. */
 static int launch_with(const struct drv *drv, const struct eng_kernel *k, bool replay, void **params, void **extra)
 {
     unsigned n = 0;
     bool coop = false;
     if (!k->n_attrs && !k->cooperative)
-        return drv->cuLaunchKernel(k->func, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2], k->shared_bytes,
-                                   k->stream, params, extra);
+        return launch_plainly(drv, k, params, extra);
     for (unsigned i = 0; i < k->n_attrs && n < OP_MAX_ATTRS; i++) {
         CUlaunchAttributeID id = k->attrs[i].id;
         if (replay && (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION || id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT))
@@ -215,8 +220,7 @@ static int launch_with(const struct drv *drv, const struct eng_kernel *k, bool r
         attr_block[n++].value.cooperative = 1;
     }
     if (!n || !drv->cuLaunchKernelEx)
-        return drv->cuLaunchKernel(k->func, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2],
-                                      k->shared_bytes, k->stream, params, extra);
+        return launch_plainly(drv, k, params, extra);
     CUlaunchConfig cfg;
     memset(&cfg, 0, sizeof cfg);
     cfg.gridDimX = k->grid[0];
@@ -311,7 +315,7 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
 int op_issue_given_drv(struct device *d, const struct eng_kernel *k, unsigned t)
 {
     uint64_t began = d->timing ? stats_now_ns() : 0;
-    int r = op_pass_drv(d->drv, k);
+    int r = launch_plainly(d->drv, k, k->params, k->extra);
     if (d->timing)
         d->issue_ns += stats_now_ns() - began;
     stream_issued(d, t);

@@ -89,7 +89,7 @@ void op_from_other(struct device *d, const char *name, CUstream stream, const st
                    void *ctx, struct rt_op *op);
 
 int op_issue_drv(struct device *d, const struct rt_op *op);
-/* A launch just as the program gave it, on the stream of index t. */
+/* A launch just as the program gave it, on the stream of index t; it has no attributes and is not cooperative. */
 int op_issue_given_drv(struct device *d, const struct eng_kernel *k, unsigned t);
 /* The program's launch, as it came. */
 int op_pass_drv(const struct drv *drv, const struct eng_kernel *k);

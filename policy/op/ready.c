@@ -62,7 +62,7 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
         op->operands[i].slot->mark = mark;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct slot *s = op->operands[i].slot;
-        if (s->state == SLOT_RESIDENT && fence_empty(&s->ready) && fence_empty(&s->unseen))
+        if (ready_operand(&op->operands[i], op->t))
             continue;
         int r = ready_slot(d, s, op->t);
         while (r == -ENOMEM && !d->broken && device_borrow(d, s->bytes))

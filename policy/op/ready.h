@@ -7,6 +7,12 @@
 
 #include "policy/op/op.h"
 
+/* The operand is in memory, and an op on stream t has nothing but that stream itself to come after. */
+static inline bool ready_operand(const struct rt_operand *a, unsigned t)
+{
+    const struct slot *s = a->slot;
+    return s->state == SLOT_RESIDENT && fence_only_on(&s->ready, t) && (a->mode == REC_READ || fence_only_on(&s->unseen, t));
+}
 /* Makes everything the op touches resident and ordered before it. 0; -ENOMEM with the culprit said on stderr; -ENODATA
  * when something is LOST (its index in *lost). */
 int ready_op(struct device *d, struct rt_op *op, uint32_t *lost);

@@ -5,6 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The values that each op makes, side by side: the launch path walks these alone. */
+static int list_made(struct exec *ex)
+{
+    const struct record *r = &ex->rec;
+    uint32_t n = 0;
+    ex->made_at = malloc((r->n_ops + 1) * sizeof *ex->made_at);
+    ex->made = malloc((r->n_operands + 1) * sizeof *ex->made);
+    if (!ex->made_at || !ex->made)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < r->n_ops; i++) {
+        ex->made_at[i] = n;
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++)
+            if (ex->out_ver[k] >= 0)
+                ex->made[n++] = (struct exec_value){r->operands[k].buf, ex->out_ver[k]};
+    }
+    ex->made_at[r->n_ops] = n;
+    return 0;
+}
+
 int exec_index(struct device *d)
 {
     const struct record *r = &d->ex->rec;
@@ -77,7 +96,8 @@ int exec_index(struct device *d)
     for (uint32_t b = 0; b < nb; b++)
         if (r->bufs[b].dies < 0)
             d->ex->used[d->ex->first_val[b + 1] - 1] = true;
-    return args_index(d);
+    int e = list_made(d->ex);
+    return e ? e : args_index(d);
 }
 
 void exec_clear(struct device *d)
@@ -93,6 +113,8 @@ void exec_clear(struct device *d)
     record_clear(&d->ex->rec);
     free(d->ex->step_at);
     free(d->ex->steps);
+    free(d->ex->made_at);
+    free(d->ex->made);
     free(d->ex->in_ver);
     free(d->ex->out_ver);
     free(d->ex->first_val);

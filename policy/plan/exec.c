@@ -499,10 +499,8 @@ const char *exec_make_ready(struct device *d, struct rt_op *op)
 void exec_op_done(struct device *d)
 {
     struct exec *ex = d->ex;
-    const struct rec_op *o = &ex->rec.ops[ex->pos];
-    for (uint32_t k = o->first; k < o->first + o->n; k++)
-        if (ex->out_ver[k] >= 0)
-            ex->res[ex->rec.operands[k].buf] = ex->cur[ex->rec.operands[k].buf] = ex->out_ver[k];
+    for (const struct exec_value *v = ex->made + ex->made_at[ex->pos], *end = ex->made + ex->made_at[ex->pos + 1]; v < end; v++)
+        ex->res[v->buf] = ex->cur[v->buf] = v->version;
     ex->pos++;
     ex->ended = steady_only_holds_left(d);
 }

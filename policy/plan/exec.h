@@ -14,6 +14,10 @@ struct saved_value { /* a value set aside on the host */
     struct saved_value *next;
 };
 
+struct exec_value {
+    int32_t buf, version;
+};
+
 struct exec {
     struct record rec;
     struct rt_op *caps;      /* [n_ops] this iteration's calls, as they were made */
@@ -27,6 +31,8 @@ struct exec {
     uint32_t *step_at;       /* [n_ops + 2] steps before op i are step_at[i] .. step_at[i + 1] */
     struct plan_step *steps; /* without the program's own ops */
     int32_t *in_ver, *out_ver; /* per rec operand; -1 where none */
+    uint32_t *made_at;       /* [n_ops + 1] into made */
+    struct exec_value *made; /* the values that op i makes are made_at[i] .. made_at[i + 1] */
     int32_t *first_val;      /* [n_bufs + 1] (buf, version) -> index into producer */
     int32_t *producer;       /* op that makes the value; -1: older than the iteration */
     uint32_t *die_at;        /* [n_ops + 2] into die_list */

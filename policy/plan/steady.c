@@ -111,17 +111,10 @@ static bool same_launch(struct device *d, const struct eng_kernel *k, const stru
            stream_index(d, k->stream) == last->t && same_arguments(k, last);
 }
 
-/* Every operand is in memory, and nothing but stream t itself is to be waited for. */
-static bool is_ready(const struct rt_operand *a, unsigned t)
-{
-    const struct slot *s = a->slot;
-    return s->state == SLOT_RESIDENT && fence_only_on(&s->ready, t) && (a->mode == REC_READ || fence_only_on(&s->unseen, t));
-}
-
 static bool all_ready(const struct rt_op *op)
 {
     for (uint32_t i = 0; i < op->n_operands; i++)
-        if (!is_ready(&op->operands[i], op->t))
+        if (!ready_operand(&op->operands[i], op->t))
             return false;
     return true;
 }
@@ -137,7 +130,7 @@ static bool same_bindings(const struct device *d, const struct rt_op *last, bool
     for (const struct rt_operand *a = last->operands, *end = a + last->n_operands; a < end; a++) {
         if (bind[a->buf] != (int32_t)a->slot->id)
             return false;
-        all = all && is_ready(a, t);
+        all = all && ready_operand(a, t);
     }
     *ready = all;
     return true;

@@ -3,11 +3,13 @@
  *
  *   scalar    a number of four bytes, in every second iteration
  *   stream    the stream, ordered by events, in every second iteration
+ *   ahead     nothing differs; a weight is changed on another stream that comes after the forward pass only, beside the backward op that
+ *             was launched before: if something was rebuilt for that op, from this weight, the change must wait for it
  *   anew      a buffer that every layer reads, and that each iteration fills first: in one iteration it is given back before that,
  *             and another one is made, which may have the same address
  *   stray     two kernels get an address that nobody holds and do not follow it, for long; then the program holds memory again which may
  *             lie there, and a word in memory tells one to fill it, the other to read it
- * In the latter two the iteration of the change is the 24th; whether the address came back is said on stderr.
+ * In the last two the iteration of the change is the 24th; whether the address came back is said on stderr.
  */
 #include "tests/programs/program.h"
 
@@ -44,7 +46,9 @@ static void forward(int l, int iter)
     act[l + 1] = make(WORDS);
     if (is("scalar"))
         k += turn;
-    if (is("anew"))
+    if (is("ahead"))
+        LAUNCH(f_join, &act[l + 1], &act[l], &weight[l], &n, &n, &n);
+    else if (is("anew"))
         LAUNCH(f_join, &act[l + 1], &act[l], &odd, &n, &n, &n);
     else if (is("stray") && (l == 5 || l == 8))
         LAUNCH(f_glance, &act[l + 1], &act[l], &odd, &says, &n, l == 5 ? &yes : &no);
@@ -95,6 +99,10 @@ static uint64_t train(int iter)
     LAUNCH(f_map, &act[0], &weight[0], &n, &k, &mask);
     for (int l = 0; l < LAYERS; l++)
         forward(l, iter);
+    if (is("ahead")) {
+        MUST(cuEventRecord(there, stream));
+        MUST(cuStreamWaitEvent(other, there, 0));
+    }
     CUdeviceptr g = make(WORDS);
     LAUNCH(f_map, &g, &act[LAYERS], &n, &k, &mask);
     for (int l = LAYERS; l >= 0; l--) {
@@ -103,8 +111,14 @@ static uint64_t train(int iter)
         drop(g);
         drop(act[l]);
         g = next;
-        if (l < LAYERS)
+        if (is("ahead") && l > 0)
+            launch(f_map, other, (void *[]){&weight[l - 1], &weight[l - 1], &n, &k, &mask});
+        else if (l < LAYERS && !is("ahead"))
             LAUNCH(f_map, &weight[l], &g, &n, &k, &mask);
+    }
+    if (is("ahead")) {
+        MUST(cuEventRecord(back, other));
+        MUST(cuStreamWaitEvent(stream, back, 0));
     }
     LAUNCH(f_sum, &sum, &g, &n);
     MUST(cuMemcpyDtoHAsync_v2(&h, sum, 8, stream));

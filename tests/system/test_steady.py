@@ -13,6 +13,7 @@ CHANGE_AT = 24
 CASES = [
     ("scalar", "9M", ADVERSARY, False),
     ("stream", "9M", ADVERSARY, False),
+    ("ahead", "10M", ("adversary:1", "adversary:6"), False),  # a writer comes after what a replay reads
     ("anew", "9M", (None,), True),    # the slots no longer stand for what they stood for
     ("stray", "10M", (None,), True),  # an address that nobody held is somebody's: an operand more
 ]
