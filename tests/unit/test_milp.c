@@ -10,9 +10,12 @@
 #include <check.h>
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* ---- the oracle: Dijkstra's states without any of the solvers' economies --------------------------------- */
 
@@ -445,6 +448,38 @@ START_TEST(cbc_wrapper_solves_bounds_and_refuses)
 }
 END_TEST
 
+/* The copy of this process that solves finds a lock held that nobody will give back: it sleeps for ever. */
+static int *copies_to_hang;
+
+static void hang(void)
+{
+    if (copies_to_hang && *copies_to_hang > 0) {
+        --*copies_to_hang;
+        for (;;)
+            pause();
+    }
+}
+
+START_TEST(a_child_that_sleeps_for_ever_is_replaced)
+{
+    copies_to_hang = mmap(NULL, sizeof *copies_to_hang, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(copies_to_hang, MAP_FAILED);
+    *copies_to_hang = 1;
+    ck_assert_int_eq(pthread_atfork(NULL, NULL, hang), 0);
+    struct milp *m = milp_new();
+    int x = milp_col(m, 0, 10, -1, 1);
+    milp_row(m, -MILP_NONE, 3.5);
+    milp_term(m, x, 1);
+    struct milp_result r;
+    ck_assert_int_eq(milp_solve(m, &(struct milp_opts){ 0 }, &r), 0);
+    ck_assert_int_eq(*copies_to_hang, 0);
+    ck_assert(r.status == MILP_OPTIMAL && r.x);
+    ck_assert_double_eq_tol(r.x[x], 3, 1e-6);
+    milp_result_free(&r);
+    milp_free(m);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("milp");
@@ -459,6 +494,7 @@ int main(void)
     tcase_add_test(t, published_instances_have_their_optimum);
     tcase_add_test(t, broken_instances_are_refused_with_a_reason);
     tcase_add_test(t, cbc_wrapper_solves_bounds_and_refuses);
+    tcase_add_test(t, a_child_that_sleeps_for_ever_is_replaced);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

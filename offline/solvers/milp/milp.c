@@ -5,6 +5,8 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,18 +334,44 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* 0: all n bytes came; -EIO: the child ended first; -ETIME. until 0: no end. */
-static int read_all(int fd, void *data, size_t n, double until)
+/* The process that solves. A copy of one with several threads may find a lock held for ever by a thread that was not copied (the
+ * allocators of sanitizers, libraries): it sleeps then, and would be waited for without end. */
+struct apart {
+    pid_t pid;
+    int fd;
+    double until;     /* 0: no end */
+    int64_t cpu_ns;   /* that it had used when it was last looked at */
+    int idle_seconds; /* since when it has used none */
+};
+enum { STUCK_AFTER_S = 10, STARTED_AGAIN = 3 };
+
+static bool is_stuck(struct apart *a)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (clock_getcpuclockid(a->pid, &clock) || clock_gettime(clock, &t))
+        return false; /* it has ended: the pipe says so */
+    int64_t ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    a->idle_seconds = ns == a->cpu_ns ? a->idle_seconds + 1 : 0;
+    a->cpu_ns = ns;
+    return a->idle_seconds >= STUCK_AFTER_S;
+}
+
+/* 0: all n bytes came; -EIO: the child ended first; -ETIME; -EAGAIN: it is stuck. */
+static int read_all(struct apart *a, void *data, size_t n)
 {
     char *p = data;
     while (n) {
-        struct pollfd q = { fd, POLLIN, 0 };
-        double left = until > 0 ? until - now_s() : 3600;
+        struct pollfd q = { a->fd, POLLIN, 0 };
+        double left = a->until > 0 ? a->until - now_s() : 1;
         if (left <= 0)
             return -ETIME;
-        if (poll(&q, 1, (int)(left * 1000) + 1) <= 0)
+        if (poll(&q, 1, left < 1 ? (int)(left * 1000) + 1 : 1000) <= 0) {
+            if (is_stuck(a))
+                return -EAGAIN;
             continue;
-        ssize_t k = read(fd, p, n);
+        }
+        ssize_t k = read(a->fd, p, n);
         if (k == 0 || (k < 0 && errno != EINTR))
             return -EIO;
         if (k > 0) {
@@ -354,8 +382,8 @@ static int read_all(int fd, void *data, size_t n, double until)
     return 0;
 }
 
-/* -EIO: CBC broke down. */
-static int solve_apart(const struct milp *m, const struct milp_opts *o, double until, int plain, struct milp_result *r)
+/* -EIO: CBC broke down; -EAGAIN: it never got to work. */
+static int solve_once(const struct milp *m, const struct milp_opts *o, double until, int plain, struct milp_result *r)
 {
     int fd[2];
     /* CBC looks at the clock between steps, some of which are long: it gets less than there is */
@@ -369,12 +397,13 @@ static int solve_apart(const struct milp *m, const struct milp_opts *o, double u
     }
     int e = pid < 0 ? -errno : 0;
     close(fd[1]);
+    struct apart from = { .pid = pid, .fd = fd[0], .until = until };
     struct answer a;
     if (!e)
-        e = read_all(fd[0], &a, sizeof a, until);
+        e = read_all(&from, &a, sizeof a);
     if (!e && a.has_x) {
         r->x = malloc(((size_t)m->n_cols + 1) * sizeof *r->x);
-        e = r->x ? read_all(fd[0], r->x, (size_t)m->n_cols * sizeof *r->x, until) : -ENOMEM;
+        e = r->x ? read_all(&from, r->x, (size_t)m->n_cols * sizeof *r->x) : -ENOMEM;
     }
     close(fd[0]);
     if (pid > 0) {
@@ -393,6 +422,14 @@ static int solve_apart(const struct milp *m, const struct milp_opts *o, double u
     return a.err;
 }
 
+static int solve_apart(const struct milp *m, const struct milp_opts *o, double until, int plain, struct milp_result *r)
+{
+    int e = -EAGAIN;
+    for (int i = 0; i < STARTED_AGAIN && e == -EAGAIN; i++)
+        e = solve_once(m, o, until, plain, r);
+    return e;
+}
+
 int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r)
 {
     double until = o->time_limit_s > 0 ? now_s() + o->time_limit_s : 0;
@@ -409,5 +446,5 @@ int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r)
         if (until > 0 && until - now_s() < 0.2 * o->time_limit_s)
             break;
     }
-    return e == -ETIME ? 0 : e;
+    return e == -ETIME || e == -EAGAIN ? 0 : e;
 }

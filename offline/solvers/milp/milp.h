@@ -1,7 +1,7 @@
 /* milp.h: a mixed-integer linear program, built row by row and solved by CBC without a word on the terminal.
  *
  * CBC runs in a child process: it may break down or overrun its time without taking the caller along, and what it
- * prints goes nowhere.
+ * prints goes nowhere. A child that gets no work done, since it inherited a lock that another thread held, is replaced.
  *
  * Threads: none inside; one program belongs to one caller. Errors: 0 or a negative errno; builders remember the first error and milp_solve returns it.
  */
