@@ -486,12 +486,12 @@ static int decide_drv(struct device *d, struct rt_op *op)
         follow(d);
     }
     if (campaign_follows_plan(d)) {
-        bool left = false;
+        enum exec_left left;
         int r = exec_op_drv(d, op, &left);
-        if (!left)
+        if (left == EXEC_STAYED)
             return r;
         has_left(d);
-        return d->ex->code ? d->ex->code : outside_drv(d, op);
+        return left == EXEC_LEFT_AFTER ? r : d->ex->code ? d->ex->code : outside_drv(d, op);
     }
     if (d->mode == MODE_PROBE) {
         enum learn_step step;

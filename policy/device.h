@@ -74,6 +74,7 @@ struct slot {
     bool watched;        /* its hash is known (probe.c) */
     bool points;         /* addresses of managed memory lie in it */
     uint64_t hash[2];
+    uint64_t looked_tick, looked_hash[2]; /* of its content, as long as use_tick is that tick (plan/proof.c) */
     int32_t over_at;     /* SMALL, fixed: op after which its present tenant is over for good (install.c) */
     int32_t watched_at;  /* the probed op that left this hash */
 };
@@ -91,7 +92,7 @@ struct stats { /* counters only, then sums of time: stats_write() adds devices u
     uint64_t peak_physical_bytes, native_peak_bytes, iterations, iterations_enforced, launches, replays, evictions;
     uint64_t swaps_out, swaps_in, divergences, verify_checked, verify_failed;
     uint64_t mem_calls, mem_calls_enforced, swaps_enforced, hook_ns, hook_launches;
-    uint64_t bytes_out, bytes_in, iter_ns_count, tried_ns_count, gave_back_bytes, launches_tried;
+    uint64_t bytes_out, bytes_in, iter_ns_count, tried_ns_count, gave_back_bytes, launches_tried, launches_looked_at;
     double iter_ns_sum, tried_ns_sum; /* iterations under a plan: steady ones, and those with launches that ran as trials */
 };
 enum { STATS_COUNTERS = offsetof(struct stats, iter_ns_sum) / sizeof(uint64_t) };

@@ -10,8 +10,15 @@
 
 enum { ROWS = 512, BLOCK = 256, GRID_MAX = 1056 };
 
+/* On the device as here, one after the other: rows of what is hashed before, rows of what is hashed after, two sums each. */
+enum { AROUND_BYTES = 2 * sizeof(struct hash_row) + 4 * sizeof(uint64_t) };
+
 struct hashing {
     CUfunction one, list;
+    CUdeviceptr around_at;
+    uint32_t around_most, n_before, n_around; /* around_most: ranges that there is room for */
+    bool around_tried;
+    uint64_t around[HASHING_AROUND_MOST * AROUND_BYTES / sizeof(uint64_t)];
     CUdeviceptr table, out;
     uint32_t n_rows; /* that table and out have room for */
     struct hash_row rows[ROWS];
@@ -83,6 +90,65 @@ int hashing_now(struct device *d, const struct hash_range *r, uint32_t n, uint64
             return -EIO;
         done += part;
     }
+    return 0;
+}
+
+uint32_t hashing_around_most(struct device *d)
+{
+    struct hashing *h = d->hashing;
+    if (!h || !h->usable || h->around_tried)
+        return h ? h->around_most : 0;
+    h->around_tried = true;
+    uint32_t n = HASHING_AROUND_MOST;
+    while (n && !mem_is_small(d, n * (uint64_t)AROUND_BYTES)) /* pages may be small */
+        n /= 2;
+    h->around_at = n ? mem_scratch(d, n * (uint64_t)AROUND_BYTES) : 0;
+    h->around_most = h->around_at ? n : 0;
+    return h->around_most;
+}
+
+/* Rows first .. first + n of those on the device. */
+static int queue_rows(struct device *d, CUstream stream, uint32_t first, uint32_t n)
+{
+    const struct hash_row *rows = (const struct hash_row *)d->hashing->around + first;
+    CUdeviceptr at = d->hashing->around_at + first * sizeof *rows;
+    uint64_t all_bytes = 0, most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        all_bytes += rows[i].bytes;
+        most = rows[i].bytes > most ? rows[i].bytes : most;
+    }
+    void *params[] = {&at, &all_bytes};
+    return !n || d->drv->cuLaunchKernel(d->hashing->list, grid_of(most), n, 1, BLOCK, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS ? 0 : -EIO;
+}
+
+int hashing_before(struct device *d, CUstream stream, const struct hash_range *r, uint32_t n_before, uint32_t n)
+{
+    struct hashing *h = d->hashing;
+    struct hash_row *rows = (struct hash_row *)h->around;
+    CUdeviceptr sums = h->around_at + 2 * n * sizeof *rows;
+    h->n_before = n_before;
+    h->n_around = n;
+    memset(h->around, 0, n * (size_t)AROUND_BYTES);
+    for (uint32_t i = 0; i < n; i++) {
+        rows[i] = (struct hash_row){.ptr = r[i].ptr, .bytes = r[i].bytes, .out = sums + i * 16};
+        rows[n + i] = (struct hash_row){.ptr = r[i].ptr, .bytes = r[i].bytes, .out = sums + (n + i) * 16};
+    }
+    if (n && d->drv->cuMemcpyHtoDAsync_v2(h->around_at, h->around, n * (size_t)AROUND_BYTES, stream) != CUDA_SUCCESS)
+        return -EIO;
+    return queue_rows(d, stream, 0, n_before);
+}
+
+int hashing_after(struct device *d, CUstream stream) { return queue_rows(d, stream, d->hashing->n_around, d->hashing->n_around); }
+
+int hashing_around(struct device *d, uint64_t *before, uint64_t *after)
+{
+    struct hashing *h = d->hashing;
+    uint64_t sums[4 * HASHING_AROUND_MOST];
+    uint32_t n = h->n_around;
+    if (n && d->drv->cuMemcpyDtoH_v2(sums, h->around_at + 2 * n * sizeof(struct hash_row), n * 32ull) != CUDA_SUCCESS)
+        return -EIO;
+    memcpy(before, sums, h->n_before * 16ull);
+    memcpy(after, sums + 2 * n, n * 16ull);
     return 0;
 }
 

@@ -20,6 +20,14 @@ int hashing_init(struct device *d);
 /* Hashes n ranges into out[2 * n], on a stream of our own; the host waits for that stream, and for no other: the caller has seen to
  * it that nobody writes the ranges meanwhile. */
 int hashing_now(struct device *d, const struct hash_range *r, uint32_t n, uint64_t *out);
+/* Hashes around something on `stream`: of the first n_before ranges before it, of all n after it, all else idle. hashing_before() and
+ * hashing_after() queue, and the host waits for nothing; hashing_around() takes the results, when all that has ended. One at a time, of
+ * at most hashing_around_most() ranges (0: this device cannot). */
+#define HASHING_AROUND_MOST 128
+uint32_t hashing_around_most(struct device *d);
+int hashing_before(struct device *d, CUstream stream, const struct hash_range *r, uint32_t n_before, uint32_t n);
+int hashing_after(struct device *d, CUstream stream);
+int hashing_around(struct device *d, uint64_t *before, uint64_t *after);
 /* Queues the hashes of n ranges on `stream`, in its order; the host does not wait. They are added to out[2 * n] on the device,
  * which the caller has set to zero (in the same order). One launch a range. */
 int hashing_queue(struct device *d, CUstream stream, const struct hash_range *r, uint32_t n, CUdeviceptr out);

@@ -228,6 +228,7 @@ void mem_slot_revive(struct device *d, struct slot *s, uint64_t bytes)
     s->written = false;
     s->kept = false;
     s->watched = s->points = false;
+    s->looked_tick = 0;
     s->pins = 0;
     s->pool = NULL;
     s->plan_buf = s->rec_buf = -1;

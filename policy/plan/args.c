@@ -2,15 +2,19 @@
  *
  * Words that point into memory we know, and tensor maps of it, are operands: match() compares the buffers. Words that were proved idle may hold anything.
  * Everything else is compared byte by byte with the iteration before. A byte that is another one now may be a flag, or say how many entries
- * of a list are in use: what the kernel does with it was never measured, in the rehearsal as little as later. So the launch runs as a
- * trial (prove_drv in exec.c); where it does something else than it did, the plan is left.
+ * of a list are in use: what the kernel does with it was never measured, in the rehearsal as little as later. So it is measured
+ * (proof.h: a trial, or a look); where it does something else than it did, the plan is left.
  *
  * Seeds, step counts and learning rates change in every iteration, and a trial costs several runs. A word that has changed in
  * NUMBER_AFTER iterations in a row, each time with a trial that found what was recorded, is taken for a number. One that stays the same
  * for an iteration begins again: flags do. Structs also hold bytes that nobody fills. Where such a word was another one, the trial runs
  * once more with what it held the iteration before; a word that was seen not to matter PADDING_AFTER times is taken for padding. In a
  * struct with many such words, the unused end of a list, once is enough: what nobody fills there is another in every iteration.
+ * A word may hold a number, or padding, beside a flag: it is free in those bytes only that have changed when it was proved.
  * What is taken for a number or for padding is tried again whenever the count of its changes is a power of two, from TRIED_AGAIN on.
+ *
+ * Launches that are mostly looked at (proof.h) are tried rarely: then with what all words that have changed since the trial before held
+ * before that.
  *
  * Hot path: a comparison of a few spans with memcmp; lists are made and cut at an iteration's first difference only. */
 #include "policy/op/tensor_map.h"
@@ -26,11 +30,15 @@ struct span {
     uint32_t at, bytes;
     uint32_t row;  /* of varying ones: iterations in a row in which it changed; of padding all of them */
     uint32_t idle; /* of varying ones: times that it was seen not to matter; MATTERS */
+    uint8_t seen, idle_bytes; /* bit i: byte i has changed; has been another one where the word was seen not to matter */
+    bool spare;               /* one of many idle words of its struct */
+    bool was_other;
+    unsigned char was[8]; /* of varying ones of ops that are looked at, if was_other: what it held before it changed last */
 };
 static const uint32_t MATTERS = UINT32_MAX;
 struct arg_watch { /* of one op */
     struct span *constant, *varying; /* constant: rising; varying: one word each, in the order in which they changed */
-    uint32_t n_constant, n_varying, cap_constant, cap_varying;
+    uint32_t n_constant, n_varying, cap_constant, cap_varying, surprises;
 };
 
 /* One more entry, of zeros; NULL: no memory. */
@@ -129,12 +137,25 @@ void args_clear(struct device *d)
     d->ex->watch = NULL;
 }
 
-static bool is_padding(const struct span *v) { return v->idle >= PADDING_AFTER && v->idle != MATTERS; }
+static bool is_padding(const struct span *v) { return v->spare || (v->idle >= PADDING_AFTER && v->idle != MATTERS); }
 
-static bool free_to_vary(const struct span *v)
+/* Bit i: byte i is another one. */
+static uint8_t other_bytes(const unsigned char *a, const unsigned char *b, uint32_t n)
+{
+    uint8_t out = 0;
+    for (uint32_t i = 0; i < n; i++)
+        out |= (uint8_t)((a[i] != b[i]) << i);
+    return out;
+}
+
+/* Only in bytes that have changed before: beside a number, or beside bytes that nobody fills, there may be a flag in the same word. */
+static bool free_to_vary(const struct span *v, uint8_t other)
 {
     uint32_t nth = v->row + 1;
-    return (v->row >= NUMBER_AFTER || is_padding(v)) && (nth < TRIED_AGAIN || (nth & (nth - 1)));
+    bool again = nth >= TRIED_AGAIN && !(nth & (nth - 1));
+    if (is_padding(v) && !(other & ~v->idle_bytes) && (v->spare || !again))
+        return true;
+    return v->row >= NUMBER_AFTER && !(other & ~v->seen) && !again;
 }
 
 static bool differs(const struct span *v, const struct rt_op *op, const struct rt_op *last)
@@ -164,7 +185,7 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
             continue;
         }
         if (change != ARGS_SURPRISE)
-            change = free_to_vary(v) ? ARGS_VARIED : ARGS_SURPRISE;
+            change = free_to_vary(v, other_bytes(op->args + v->at, last->args + v->at, v->bytes)) ? ARGS_VARIED : ARGS_SURPRISE;
         *offset = first_difference(v, op->args, last->args);
     }
     for (uint32_t i = 0; i < w->n_constant; i++)
@@ -174,6 +195,8 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
         }
     return change;
 }
+
+uint32_t args_surprised(struct device *d) { return ++d->ex->watch[d->ex->pos].surprises; }
 
 /* Words of `w` that differ leave the constant ones: whole words of structs, whole small parameters. */
 static int cut(struct arg_watch *w, const unsigned char *now, const unsigned char *then)
@@ -203,14 +226,24 @@ static int cut(struct arg_watch *w, const unsigned char *now, const unsigned cha
     return 0;
 }
 
-/* A word of a struct, and what it held then is no address: the op can run with it. One that changed in the iteration before too, and was
+/* What the op can run with in place of a word of a struct that may be padding: what the word held an iteration ago, or before it changed
+ * last. NULL: the op must not, or it would be the same. No address is put back. A word that changed in the iteration before too, and was
  * not seen to be idle, is more likely a number: beside it nothing could be told of the others. */
-static bool may_be_put_back(struct device *d, const struct rt_op *op, const struct span *v, const unsigned char *then)
+static const unsigned char *to_put_back(struct device *d, const struct rt_op *op, const struct span *v)
 {
-    uint64_t word = 0;
+    const unsigned char *then = d->ex->caps[d->ex->pos].args + v->at;
     int i = func_param_at(op->func, v->at);
-    memcpy(&word, then + v->at, v->bytes);
-    return i >= 0 && op->func->size[i] > 8 && v->idle != MATTERS && (!v->row || v->idle) && (v->bytes < 8 || !exec_is_address(d, word));
+    uint64_t word = 0;
+    if (i < 0 || op->func->size[i] <= 8 || v->idle == MATTERS)
+        return NULL;
+    if (!memcmp(then, op->args + v->at, v->bytes)) {
+        then = v->was;
+        if (!v->was_other || !memcmp(then, op->args + v->at, v->bytes))
+            return NULL;
+    } else if (v->row && !v->idle)
+        return NULL;
+    memcpy(&word, then, v->bytes);
+    return v->bytes == 8 && exec_is_address(d, word) ? NULL : then;
 }
 
 /* It held an address of memory that we do not see, and may have been used: a count that is put back would send the op to what stands
@@ -234,12 +267,11 @@ bool args_before(struct device *d, const struct rt_op *op, unsigned char *out)
     memcpy(out, op->args, op->arg_bytes);
     for (uint32_t i = 0; i < w->n_varying; i++) {
         const struct span *v = &w->varying[i];
-        if (!differs(v, op, last))
-            continue;
-        if (was_elsewhere(d, v, last->args))
+        if (differs(v, op, last) && was_elsewhere(d, v, last->args))
             return false;
-        if (may_be_put_back(d, op, v, last->args)) {
-            memcpy(out + v->at, last->args + v->at, v->bytes);
+        const unsigned char *then = to_put_back(d, op, v);
+        if (then) {
+            memcpy(out + v->at, then, v->bytes);
             any = true;
         }
     }
@@ -260,17 +292,6 @@ static uint32_t idle_words_of(const struct device *d, const struct rt_op *op, in
     return n;
 }
 
-/* The words that were seen not to matter, in structs that have many of them, are idle like any other. */
-static void free_lists(struct device *d, const struct rt_op *op)
-{
-    const struct arg_watch *w = &d->ex->watch[d->ex->pos];
-    for (uint32_t i = w->n_varying; i-- > 0;) {
-        struct span v = w->varying[i];
-        if (v.idle && v.idle != MATTERS && v.bytes == 8 && idle_words_of(d, op, func_param_at(op->func, v.at)) >= MANY && args_free_word(d, v.at))
-            return; /* it is found again */
-    }
-}
-
 void args_accept(struct device *d, const struct rt_op *op, enum args_mattered mattered)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
@@ -281,22 +302,35 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
         log_once(SAY_DEBUG, "host memory is short: arguments that vary are not remembered");
     uint32_t n = 0; /* of the words that were put back; where they made a difference, one alone is known to */
     for (uint32_t i = 0; i < w->n_varying && mattered == ARGS_MATTERED; i++)
-        n += differs(&w->varying[i], op, last) && may_be_put_back(d, op, &w->varying[i], last->args);
+        n += to_put_back(d, op, &w->varying[i]) != NULL;
     for (uint32_t i = 0; i < w->n_varying; i++) {
         struct span *v = &w->varying[i];
+        const unsigned char *then = mattered != ARGS_UNTRIED ? to_put_back(d, op, v) : NULL;
+        if (then && mattered == ARGS_IDLE) {
+            v->idle += v->idle < UINT32_MAX - 1;
+            v->idle_bytes |= other_bytes(op->args + v->at, then, v->bytes);
+        } else if (then) {
+            v->idle = n == 1 ? MATTERS : 0;
+            v->idle_bytes = 0;
+            v->spare = false;
+        }
+        if (mattered == ARGS_MATTERED)
+            v->was_other = false;
         if (!differs(v, op, last))
             continue;
-        if (mattered != ARGS_UNTRIED && may_be_put_back(d, op, v, last->args)) {
-            if (mattered == ARGS_IDLE)
-                v->idle += v->idle < UINT32_MAX - 1;
-            else
-                v->idle = n == 1 ? MATTERS : 0;
+        if (w->surprises) {
+            memcpy(v->was, last->args + v->at, v->bytes);
+            v->was_other = true;
         }
+        v->seen |= other_bytes(op->args + v->at, last->args + v->at, v->bytes);
         if (v->row < UINT32_MAX - 1)
             v->row++;
     }
-    if (mattered == ARGS_IDLE)
-        free_lists(d, op);
+    for (uint32_t i = 0; i < w->n_varying && mattered == ARGS_IDLE; i++) {
+        struct span *v = &w->varying[i];
+        if (v->idle && v->idle != MATTERS && !v->spare && idle_words_of(d, op, func_param_at(op->func, v->at)) >= MANY)
+            v->spare = true;
+    }
 }
 
 static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at)

@@ -3,8 +3,9 @@
  *
  * A launch is decided in exec_op_drv(): match, steps, ready, capture, issue.
  */
-#include "policy/op/tensor_map.h"
 #include "policy/learn/probe.h"
+#include "policy/op/tensor_map.h"
+#include "policy/plan/proof.h"
 #include "policy/plan/verify.h"
 #include "tracer/plain.h"
 
@@ -212,20 +213,6 @@ static void leave_idle_out(struct device *d, struct rt_op *op, const struct rec_
     op->n_operands = kept;
 }
 
-/* How a launch corresponds to the recorded one. */
-enum corresponds {
-    CORRESPONDS,
-    WANTS_PROOF, /* but for bytes that are others now, or words of structs that nobody may have filled: it runs as a trial (probe_again_drv) */
-    CORRESPONDS_NOT
-};
-
-struct reading { /* what match() found */
-    enum corresponds is;
-    const char *why;
-    bool whole; /* every recorded operand is there, and no other */
-    bool same;  /* all bytes but for pointers and idle words are those of the iteration before */
-};
-
 static bool in_struct(const struct rt_op *op, uint32_t offset)
 {
     int i = op->kind == OP_KERNEL ? func_param_at(op->func, offset) : -1;
@@ -280,27 +267,6 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
     return n;
 }
 
-/* Words of structs that are known to be idle, or were null in the iteration before, and point now at memory that we do not see: their
- * offsets. An entry that the program fills may be among them: the trial has to tell. */
-enum { HIDDEN_MOST = 256 };
-
-static uint32_t hidden_words(struct device *d, const struct rt_op *op, const struct rec_op *o, uint32_t *out)
-{
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < op_pieces(op) && op->func->known && !op->packed && last->args; i++) {
-        uint32_t to, at = op_piece(op, i, &to);
-        for (at = (at + 7) & ~7u; op->func->size[i] > 8 && at + 8 <= to && n < HIDDEN_MOST; at += 8) {
-            uint64_t now, then;
-            memcpy(&now, op->args + at, 8);
-            memcpy(&then, last->args + at, 8);
-            if ((!then || exec_word_is_idle(&d->ex->rec, o, at)) && !foreign_lookup(d, now) && exec_is_elsewhere(d, now))
-                out[n++] = at;
-        }
-    }
-    return n;
-}
-
 /* An entry that was in use, or looked like it, is not now: the op leaves the buffer as it is, which must be there. No replay asks for
  * what this op made of it, since the op is never replayed. */
 static bool stays_as_it_is(struct device *d, const struct rec_op *o, uint32_t k)
@@ -344,8 +310,11 @@ static struct reading match(struct device *d, struct rt_op *op)
         }
         x.whole &= !only_w && !only_a;
         if (only_w) {
-            if (!stays_as_it_is(d, o, k++) && !other_word(&x, op, w->offset, "a buffer less"))
-                return x;
+            if (!stays_as_it_is(d, o, k++)) {
+                x.absent = true;
+                if (!other_word(&x, op, w->offset, "a buffer less"))
+                    return x;
+            }
             continue;
         }
         if (only_a) {
@@ -368,72 +337,13 @@ static struct reading match(struct device *d, struct rt_op *op)
             return (struct reading){.is = CORRESPONDS_NOT, .why = "another tensor map"};
         a->regular = d->ex->bind[b] == (int32_t)a->slot->id;
         if (!a->regular) {
+            x.absent |= !stays_as_it_is(d, o, k - 1);
             if (!(o->why_opaque && w->mode == REC_READ && a->slot->state != SLOT_LOST) && !other_word(&x, op, w->offset, "another buffer"))
                 return x;
         } else if (w->mode == REC_WRITE && a->delta != w->delta)
             return (struct reading){.is = CORRESPONDS_NOT, .why = "another place in a buffer"};
     }
     return x;
-}
-
-/* Another word of the launch stands for the recorded buffer b. */
-static bool stands_elsewhere(struct device *d, const struct rt_op *op, int32_t b)
-{
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        if (op->operands[i].regular && d->ex->bind[b] == (int32_t)op->operands[i].slot->id)
-            return true;
-    return false;
-}
-
-/* The words that were recorded and hold no address now: nothing that the driver knows lies there, so they are idle. A null pointer
- * may mean something: the trial has to say that the op does what it did, without a buffer that it only read, or has by another word. */
-static bool less_is_harmless(struct device *d, const struct rt_op *op, const struct rec_op *o)
-{
-    uint32_t i = 0;
-    for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &d->ex->rec.operands[k];
-        while (i < op->n_operands && op->operands[i].offset < w->offset)
-            i++;
-        if ((i < op->n_operands && op->operands[i].offset == w->offset) || exec_word_is_idle(&d->ex->rec, o, w->offset))
-            continue;
-        uint64_t word;
-        memcpy(&word, op->args + w->offset, 8);
-        if (!word && !w->map && (w->mode == REC_READ || stands_elsewhere(d, op, w->buf)))
-            continue;
-        if (w->map || !word || exec_is_elsewhere(d, word) || args_free_word(d, w->offset)) {
-            log_say(SAY_DEBUG, "%s: the recorded address at argument byte %u is %s now", op->func->name, w->offset,
-                    word ? "one that we do not see" : "null");
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Runs the launch as a trial: its effects must be the recorded ones, and the words that point elsewhere idle. Then these may hold
- * anything from now on. 0; -EAGAIN: it was not run, or what it did was undone. */
-static int prove_drv(struct device *d, struct rt_op *op, const struct rec_op *o, bool whole, enum args_mattered *mattered, int *code)
-{
-    static unsigned char before[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
-    uint32_t hidden[HIDDEN_MOST];
-    struct again again = {.repeats = !o->why_opaque, .hidden = hidden, .n_hidden = hidden_words(d, op, o, hidden)};
-    if (!less_is_harmless(d, op, o))
-        return -EAGAIN;
-    if (whole && args_before(d, op, before))
-        again.other = before;
-    if (probe_again_drv(d, op, &again, code))
-        return -EAGAIN;
-    *mattered = !again.other ? ARGS_UNTRIED : again.other_is_same ? ARGS_IDLE : ARGS_MATTERED;
-    for (uint32_t i = 0; i < again.n_idle; i++)
-        if (!exec_word_is_idle(&d->ex->rec, o, again.idle[i]) && args_free_word(d, again.idle[i]))
-            return 0; /* it is found again */
-    for (uint32_t i = 0; i < again.n_hidden; i++)
-        if (!exec_word_is_idle(&d->ex->rec, o, hidden[i]) && args_free_word(d, hidden[i]))
-            return 0;
-    d->ex->tried++;
-    stats_tried(d);
-    log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,
-            *mattered == ARGS_IDLE ? ", and so is what changed" : "");
-    return 0;
 }
 
 /* Recorded modes for the operands at hand, so that ready_done knows what was written. */
@@ -447,41 +357,6 @@ static void note_modes(struct device *d, struct rt_op *op, const struct rec_op *
         if (op->kind == OP_KERNEL && o->why_opaque && op->operands[i].mode == REC_READ)
             op->operands[i].mode = REC_UNKNOWN; /* nobody relies on what it was seen to do: a copy on the host may be old now */
     }
-}
-
-/* An entry that nobody filled may point at what the plan has dropped. For the trial it gets memory without its content: if that
- * mattered, the trial finds out, what it did is undone, and the plan is left. */
-enum { LENT_MAX = 64 };
-struct lent {
-    struct slot *slot[LENT_MAX];
-    unsigned n;
-};
-
-static void lend(struct lent *l, struct rt_op *op)
-{
-    for (uint32_t i = 0; i < op->n_operands && l->n < LENT_MAX; i++) {
-        struct slot *s = op->operands[i].slot;
-        if (!op->operands[i].regular && s->state == SLOT_LOST) {
-            s->state = SLOT_EMPTY;
-            l->slot[l->n++] = s;
-        }
-    }
-}
-
-/* With nothing but zeros behind it no test could tell whether a word is idle (words.c). */
-static int fill_lent(struct device *d, const struct lent *l, const struct rt_op *op)
-{
-    enum { ANYTHING = 0x3c };
-    for (unsigned i = 0; i < l->n; i++)
-        if (d->drv->cuMemsetD8Async(l->slot[i]->va, ANYTHING, l->slot[i]->bytes, op->stream) != CUDA_SUCCESS)
-            return -EIO;
-    return 0;
-}
-
-static void take_back(struct device *d, struct lent *l)
-{
-    while (l->n)
-        mem_unback(d, l->slot[--l->n], SLOT_LOST);
 }
 
 const char exec_step_failed[] = "a step of the plan could not be taken";
@@ -505,46 +380,60 @@ void exec_op_done(struct device *d)
     ex->ended = steady_only_holds_left(d);
 }
 
-int exec_op_drv(struct device *d, struct rt_op *op, bool *left)
+int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
 {
-    struct lent lent = {.n = 0};
+    struct proof proof = {0};
     enum args_mattered mattered = ARGS_UNTRIED;
-    const char *why = pass_holds(d, op->t) ? exec_step_failed : NULL;
+    const char *why = pass_holds(d, op->t) ? exec_step_failed : NULL, *why_after = NULL;
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     struct reading x = {.is = CORRESPONDS};
+    int r = CUDA_SUCCESS;
+    *left = EXEC_STAYED;
     if (!why) {
         x = match(d, op);
         if (x.is == WANTS_PROOF && free_stale_words(d, op, o))
             x = match(d, op);
         why = x.is == CORRESPONDS_NOT ? x.why : NULL;
     }
+    const bool proves = x.is == WANTS_PROOF;
     if (!why && (exec_take_steps(d, d->ex->pos, op->t) ||
                  (steady_sets_aside(d, d->ex->pos) && exec_set_aside(d, d->ex->pos, op->t))))
         why = exec_step_failed;
     if (!why) {
         note_modes(d, op, o);
-        if (x.is == WANTS_PROOF)
-            lend(&lent, op);
+        if (proves)
+            proof_open(d, op, &x, &proof);
         why = exec_make_ready(d, op);
     }
-    int r = CUDA_SUCCESS;
-    if (!why && x.is == WANTS_PROOF && fill_lent(d, &lent, op))
-        why = exec_step_failed;
-    if (!why && x.is == WANTS_PROOF && prove_drv(d, op, o, x.whole, &mattered, &r))
-        why = x.why;
-    take_back(d, &lent);
-    if (!why && !x.same)
+    if (!why && proves) {
+        enum proof_says says = proof_run_drv(d, op, &proof, &mattered, &r);
+        why = says == PROOF_NOT_RUN ? x.why : NULL;
+        why_after = says == PROOF_OTHER ? "it did something else than it had done" : NULL;
+        if (!why)
+            ready_done(d, op, says == PROOF_OTHER);
+    }
+    proof_close(d, &proof);
+    if (!why && !why_after && !x.same)
         args_accept(d, op, mattered);
-    if (why || op_capture(&d->ex->caps[d->ex->pos], op)) {
-        exec_diverge(d, why ? why : "host memory was short", op);
-        *left = true;
+    if (!why && !why_after && op_capture(&d->ex->caps[d->ex->pos], op))
+        *(proves ? &why_after : &why) = "host memory was short";
+    if (why) {
+        exec_diverge(d, why, op);
+        *left = EXEC_LEFT_BEFORE;
         return d->ex->code;
     }
-    if (x.is == CORRESPONDS)
+    if (!proves) {
         r = op_issue_drv(d, op);
-    ready_done(d, op, false);
-    steady_note(d, d->ex->pos, op, x.is == CORRESPONDS && x.same);
+        ready_done(d, op, false);
+    }
+    if (!why_after)
+        steady_note(d, d->ex->pos, op, !proves && x.same);
     exec_op_done(d);
+    if (why_after) {
+        exec_diverge(d, why_after, op);
+        *left = EXEC_LEFT_AFTER;
+        return d->ex->code ? d->ex->code : r;
+    }
     return r;
 }
 

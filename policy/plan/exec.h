@@ -90,8 +90,10 @@ int exec_load_plan(struct device *d, const char *path, bool own);
 void exec_clear(struct device *d);
 /* A new iteration begins with the next op. */
 void exec_begin(struct device *d);
-/* The program's op under the plan. *left: the plan has been left before it (exec_diverge), and it has not been run. */
-int exec_op_drv(struct device *d, struct rt_op *op, bool *left);
+/* The program's op under the plan, which is left (exec_diverge) before the op, not run then, or after it, where that did something
+ * else than was recorded. */
+enum exec_left { EXEC_STAYED, EXEC_LEFT_BEFORE, EXEC_LEFT_AFTER };
+int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left);
 extern const char exec_step_failed[]; /* why the plan was left */
 /* What the captured or matched op touches is in memory and ordered before it; NULL, or why not. */
 const char *exec_make_ready(struct device *d, struct rt_op *op);
@@ -137,6 +139,8 @@ bool args_before(struct device *d, const struct rt_op *op, unsigned char *out);
 /* The op at d->ex->pos did what was recorded, with the bytes that it has now; before it is captured. */
 enum args_mattered { ARGS_UNTRIED, ARGS_MATTERED, ARGS_IDLE }; /* whether those words made a difference */
 void args_accept(struct device *d, const struct rt_op *op, enum args_mattered mattered);
+/* How often the op at d->ex->pos has surprised under this plan, this time included. */
+uint32_t args_surprised(struct device *d);
 /* The word may hold anything from now on. */
 int args_free_word(struct device *d, uint32_t offset);
 
@@ -155,6 +159,8 @@ bool steady_sets_aside(const struct device *d, uint32_t op);
 
 /* rebuild.c: every value that the program holds is in memory or on the host. 0, or a negative errno: some are gone. */
 int rebuild_all(struct device *d, unsigned t);
+/* Something that the program holds is neither in memory nor on the host. */
+bool rebuild_owes(struct device *d);
 
 /* install.c: slots for all allocations, chunks by interval colouring, mapped. The number of chunks that the static map
  * lacks (0: a steady iteration makes no memory call), or a negative errno. */

@@ -107,14 +107,28 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
     return r;
 }
 
+/* The program holds a value of b that is not there. */
+static bool owed(struct device *d, int32_t b)
+{
+    const struct slot *s = exec_slot(d, b);
+    return s && s->live && d->ex->cur[b] >= 0 && s->state != SLOT_EMPTY && !holds(d, b, d->ex->cur[b]);
+}
+
+bool rebuild_owes(struct device *d)
+{
+    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++)
+        if (owed(d, (int32_t)b))
+            return true;
+    return false;
+}
+
 int rebuild_all(struct device *d, unsigned t)
 {
     int first = 0;
     for (int round = 0; round < MAX_ROUNDS; round++) {
         bool missing = false;
         for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
-            struct slot *s = exec_slot(d, (int32_t)b);
-            if (!s || !s->live || d->ex->cur[b] < 0 || s->state == SLOT_EMPTY || holds(d, (int32_t)b, d->ex->cur[b]))
+            if (!owed(d, (int32_t)b))
                 continue;
             missing = true;
             int r = make_value(d, (int32_t)b, d->ex->cur[b], t, 0);

@@ -122,6 +122,7 @@ static size_t make_text(struct device *const *devs, unsigned n, char to[TEXT_BYT
         {"driver_memory_calls", t.mem_calls},
         {"gave_back_bytes", t.gave_back_bytes},
         {"launches_tried", t.launches_tried},
+        {"launches_looked_at", t.launches_looked_at},
     };
     size_t at = (size_t)snprintf(to, TEXT_BYTES, "{\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -12,6 +12,10 @@
  *   number    a number among the arguments, another one in every iteration
  *   flag      a flag among the arguments, set in iteration WHEN alone: what is only read otherwise is written then
  *   packed    the same flag, in arguments that are handed over as one buffer
+ *   update    after the backward pass a state is made anew from a tensor, by a launch whose struct holds bytes that nobody fills, other ones
+ *             in most iterations; in iteration WHEN a flag in it changes the tensor too, which is read again at the end
+ *   midway    the same in the middle of the forward pass, from an activation that others may have to be rebuilt from
+ *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
  */
 #include "tests/programs/list_args.h"
 #include "tests/programs/program.h"
@@ -20,8 +24,8 @@ enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12 };
 
 static const char *what;
 static int flag_at = -1;
-static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_sum;
-static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter, pinned;
+static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_tally, f_sum;
+static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter, pinned, state;
 static CUstream stream;
 static uint64_t rng = 1;
 
@@ -59,6 +63,20 @@ static void flagged(int i, int iter)
     MUST(cuLaunchKernel(f_maybe, 64, 1, 1, 128, 1, 1, 0, stream, NULL, extra));
 }
 
+/* The state from a tensor, which is changed too in iteration flag_at. */
+static void update(CUdeviceptr from, int iter)
+{
+    struct bundle_args s = {.out = state, .in = {from}, .words = WORDS, .n = 1, .flag = iter == flag_at};
+    uint32_t left_over = iter % 3 ? (uint32_t)next_random(&rng) : 0;
+    s.junk = is("beside") ? (uint32_t)iter : left_over;
+    if (is("beside")) {
+        LAUNCH(f_tally, &s);
+        return;
+    }
+    s.in[4 + left_over % 5] = left_over % 4096 + 1;
+    LAUNCH(f_bundle, &s);
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3 + (uint32_t)i, mask = ~0u;
@@ -83,6 +101,8 @@ static void layer(int i, int iter)
         k += is("number") ? (uint32_t)iter * 64 : 0;
         LAUNCH(f_map, &act[i + 1], &act[i], &n, &k, &mask);
     }
+    if ((is("midway") || is("beside")) && i == LAYERS - 1)
+        update(act[3], iter);
     if (space)
         drop(space);
 }
@@ -120,6 +140,26 @@ static void next_batch(int iter)
         drop(before);
 }
 
+/* A tensor that the state is made from, many others, and the tensor again. */
+static void second_pass(int iter)
+{
+    uint32_t n = WORDS, k = 11, mask = ~0u;
+    CUdeviceptr from = make(WORDS);
+    LAUNCH(f_map, &from, &weight[0], &n, &k, &mask);
+    update(from, iter);
+    for (int i = 0; i <= LAYERS; i++) {
+        act[i] = make(WORDS);
+        LAUNCH(f_map, &act[i], i ? &act[i - 1] : &weight[1], &n, &k, &mask);
+    }
+    for (int i = LAYERS; i > 0; i--) {
+        LAUNCH(f_join, &act[i - 1], &act[i], &act[i - 1], &n, &n, &n);
+        drop(act[i]);
+    }
+    LAUNCH(f_join, &weight[0], &from, &act[0], &n, &n, &n);
+    drop(act[0]);
+    drop(from);
+}
+
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
@@ -144,6 +184,8 @@ static uint64_t train(int iter)
     }
     uint64_t h = look(g);
     drop(g);
+    if (is("update"))
+        second_pass(iter);
     return h;
 }
 
@@ -180,6 +222,7 @@ int main(int argc, char **argv)
     f_join = kernel(m, "join");
     f_bundle = kernel(m, "bundle");
     f_functor = kernel(m, "functor");
+    f_tally = kernel(m, "tally");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < LAYERS; i++) {
@@ -187,6 +230,8 @@ int main(int argc, char **argv)
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
     }
     sum = make(64);
+    state = make(WORDS);
+    MUST(cuMemsetD32Async(state, 1, WORDS, stream));
     counter = make(64);
     void *host;
     MUST(cuMemAllocHost_v2(&host, 1 << 20));
@@ -201,6 +246,7 @@ int main(int argc, char **argv)
     uint64_t h = 0;
     for (int i = 0; i < LAYERS; i++)
         h = h * 31 + look(weight[i]);
+    h = h * 31 + look(state);
     printf("checksum %016llx\n", (unsigned long long)h);
     return 0;
 }

@@ -241,6 +241,15 @@ static void k_bundle(const simgpu_launch *l, void *const *params)
         first[i] += 1;
 }
 
+/* The same with a number: `junk` is none here. */
+static void k_tally(const simgpu_launch *l, void *const *params)
+{
+    const struct bundle_args *a = params[0];
+    k_bundle(l, params);
+    for (u32 i = 0; i < a->words; i++)
+        ((u32 *)(uintptr_t)a->out)[i] += a->junk;
+}
+
 /* out = f(in) */
 static void k_functor(const simgpu_launch *l, void *const *params)
 {
@@ -396,6 +405,7 @@ static const simgpu_kernel kernels[] = {
     ROW("semaphore", 4, k_semaphore, NULL, 8, 8, 8, 4),
     ROW("maybe", 5, k_maybe, NULL, 8, 8, 8, 4, 4),
     ROW("bundle", 1, k_bundle, c_bundle, sizeof(struct bundle_args)),
+    ROW("tally", 1, k_tally, c_bundle, sizeof(struct bundle_args)),
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
     ROW("glance", 6, k_glance, NULL, 8, 8, 8, 8, 4, 4),

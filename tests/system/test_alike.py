@@ -10,10 +10,13 @@ import harness  # noqa: E402
 PROGRAM = os.path.join(harness.B, "programs", "alike")
 DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "REMAT_LOG": "debug"}
 LIMIT = 11200000
+# where copies would cost nothing beside so much computing, a plan would have no replays
+SLOW_COPIES = {"update": {"SIMGPU_HOST_BW": "5e8"}}
 # case, at least so many of 24 iterations enforced, the plan is left at most so often (the end of the program is once)
-CASES = [("unused", 16, 1), ("padding", 16, 1), ("dropped", 16, 1), ("pinned", 16, 1), ("batch", 16, 1), ("detour", 12, 2), ("inner", 12, 1), ("number", 16, 1)]
+CASES = [("unused", 16, 1), ("padding", 16, 1), ("dropped", 16, 1), ("pinned", 16, 1), ("batch", 16, 1), ("detour", 12, 2), ("inner", 12, 1), ("number", 16, 1),
+         ("update", 16, 1), ("midway", 16, 1)]
 # recording, rehearsal, and the iterations after them are among these
-FLAG_AT = {"flag": range(2, 8), "packed": (3, 4, 11), "hosted": (2, 4, 11)}
+FLAG_AT = {"flag": range(2, 8), "packed": (3, 4, 11), "hosted": (2, 4, 11), "update": (3, 4, 9, 12), "midway": (3, 4, 9, 12), "beside": (4, 15)}
 
 
 def main():
@@ -24,9 +27,10 @@ def main():
     for case, enforced, left in CASES:
         if sys.argv[1:] and case not in sys.argv[1:]:
             continue
-        native = harness.run([PROGRAM, case], env=DEVICE, timeout=300)
+        device = dict(DEVICE, **SLOW_COPIES.get(case, {}))
+        native = harness.run([PROGRAM, case], env=device, timeout=300)
         c.ok(native.rc == 0, case + " native", native.err[-300:])
-        r = harness.run([PROGRAM, case], remat=["--limit", LIMIT, "--policy", "plan"], env=DEVICE, timeout=600)
+        r = harness.run([PROGRAM, case], remat=["--limit", LIMIT, "--policy", "plan"], env=device, timeout=600)
         s = r.stats
         c.ok(r.rc == 0, case + ": exit", "%s %s" % (r.rc, r.err[-500:]))
         c.ok(r.out == native.out, case + ": output")
@@ -36,13 +40,16 @@ def main():
         c.ok(s.get("divergences", 99) <= left, case + ": left", "%s\n%s" % (s.get("divergences"), r.err[-800:]))
         c.ok(s.get("driver_memory_calls_steady", 1) == 0, case + ": no memory call in a steady iteration", str(s))
         c.ok(s.get("swaps_steady", 1) == 0, case + ": no swap in a steady iteration", str(s))
+        if case == "update":
+            c.ok(s.get("launches_looked_at", 0) >= 8, "update: launches are looked at", str(s))
     for case, iterations in FLAG_AT.items():
         if sys.argv[1:] and case not in sys.argv[1:]:
             continue
+        device = dict(DEVICE, **SLOW_COPIES.get(case, {}))
         for when in iterations:
-            program = [PROGRAM, case, "17", str(when)]
-            native = harness.run(program, env=DEVICE, timeout=300)
-            r = harness.run(program, remat=["--limit", LIMIT, "--policy", "plan"], env=DEVICE, timeout=600)
+            program = [PROGRAM, case, "20", str(when)]
+            native = harness.run(program, env=device, timeout=300)
+            r = harness.run(program, remat=["--limit", LIMIT, "--policy", "plan"], env=device, timeout=600)
             name = "%s set in iteration %d" % (case, when)
             c.ok(native.rc == 0 and r.rc == 0, name + ": exit", "%s %s" % (r.rc, r.err[-500:]))
             c.ok(r.out == native.out, name + ": output")

@@ -1,0 +1,222 @@
+#include "policy/plan/proof.h"
+#include "policy/learn/probe.h"
+#include "policy/learn/trial.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- a trial ------------------------------------------------------------------------------------------------------- */
+
+/* Words of structs that are known to be idle, or were null in the iteration before, and point now at memory that we do not see: their
+ * offsets. An entry that the program fills may be among them: the trial has to tell. */
+enum { HIDDEN_MOST = 256 };
+
+static uint32_t hidden_words(struct device *d, const struct rt_op *op, const struct rec_op *o, uint32_t *out)
+{
+    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < op_pieces(op) && op->func->known && !op->packed && last->args; i++) {
+        uint32_t to, at = op_piece(op, i, &to);
+        for (at = (at + 7) & ~7u; op->func->size[i] > 8 && at + 8 <= to && n < HIDDEN_MOST; at += 8) {
+            uint64_t now, then;
+            memcpy(&now, op->args + at, 8);
+            memcpy(&then, last->args + at, 8);
+            if ((!then || exec_word_is_idle(&d->ex->rec, o, at)) && !foreign_lookup(d, now) && exec_is_elsewhere(d, now))
+                out[n++] = at;
+        }
+    }
+    return n;
+}
+
+/* Another word of the launch stands for the recorded buffer b. */
+static bool stands_elsewhere(struct device *d, const struct rt_op *op, int32_t b)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].regular && d->ex->bind[b] == (int32_t)op->operands[i].slot->id)
+            return true;
+    return false;
+}
+
+/* The words that were recorded and hold no address now: nothing that the driver knows lies there, so they are idle. A null pointer
+ * may mean something: the trial has to say that the op does what it did, without a buffer that it only read, or has by another word. */
+static bool less_is_harmless(struct device *d, const struct rt_op *op, const struct rec_op *o)
+{
+    uint32_t i = 0;
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        const struct rec_operand *w = &d->ex->rec.operands[k];
+        while (i < op->n_operands && op->operands[i].offset < w->offset)
+            i++;
+        if ((i < op->n_operands && op->operands[i].offset == w->offset) || exec_word_is_idle(&d->ex->rec, o, w->offset))
+            continue;
+        uint64_t word;
+        memcpy(&word, op->args + w->offset, 8);
+        if (!word && !w->map && (w->mode == REC_READ || stands_elsewhere(d, op, w->buf)))
+            continue;
+        if (w->map || !word || exec_is_elsewhere(d, word) || args_free_word(d, w->offset)) {
+            log_say(SAY_DEBUG, "%s: the recorded address at argument byte %u is %s now", op->func->name, w->offset,
+                    word ? "one that we do not see" : "null");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Runs the launch as a trial: its effects must be the recorded ones, and the words that point elsewhere idle. Then these may hold
+ * anything from now on. 0; -EAGAIN: it was not run, or what it did was undone. */
+static int trial_drv(struct device *d, struct rt_op *op, const struct rec_op *o, bool whole, enum args_mattered *mattered, int *code)
+{
+    static unsigned char before[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
+    uint32_t hidden[HIDDEN_MOST];
+    struct again again = {.repeats = !o->why_opaque, .hidden = hidden, .n_hidden = hidden_words(d, op, o, hidden)};
+    if (!less_is_harmless(d, op, o))
+        return -EAGAIN;
+    if (whole && args_before(d, op, before))
+        again.other = before;
+    if (probe_again_drv(d, op, &again, code))
+        return -EAGAIN;
+    *mattered = !again.other ? ARGS_UNTRIED : again.other_is_same ? ARGS_IDLE : ARGS_MATTERED;
+    for (uint32_t i = 0; i < again.n_idle; i++)
+        if (!exec_word_is_idle(&d->ex->rec, o, again.idle[i]) && args_free_word(d, again.idle[i]))
+            return 0; /* it is found again */
+    for (uint32_t i = 0; i < again.n_hidden; i++)
+        if (!exec_word_is_idle(&d->ex->rec, o, hidden[i]) && args_free_word(d, hidden[i]))
+            return 0;
+    d->ex->tried++;
+    stats_tried(d);
+    log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,
+            *mattered == ARGS_IDLE ? ", and so is what changed" : "");
+    return 0;
+}
+
+/* ---- a look -------------------------------------------------------------------------------------------------------- */
+
+/* Trials of what could be looked at come at powers of this. */
+enum { TRIED_AT = 4 };
+
+static bool is_trials_turn(uint32_t nth)
+{
+    while (nth > 1 && nth % TRIED_AT == 0)
+        nth /= TRIED_AT;
+    return nth == 1;
+}
+
+static bool may_change(const struct rt_op *op, const struct slot *s)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].slot == s && op->operands[i].regular && op->operands[i].mode != REC_READ && op->operands[i].mode != REC_UNKNOWN)
+            return true;
+    return false;
+}
+
+/* What the program holds and the op is not known to change. What the program has freed may hold anything: natively another's data may be
+ * there by now. False: too many. */
+static bool watch(struct device *d, const struct rt_op *op, struct proof *p)
+{
+    uint64_t mark = ++d->mark;
+    const uint32_t most = hashing_around_most(d);
+    for (uint32_t i = 0; i < op->n_operands && most; i++) {
+        struct slot *s = op->operands[i].slot;
+        if (s->mark == mark || !s->live || may_change(op, s))
+            continue;
+        if (p->n_watched == most)
+            return false;
+        s->mark = mark;
+        p->watched[p->n_watched++] = s;
+    }
+    return most > 0;
+}
+
+/* Nothing that the launch may spoil is needed to leave the plan after it. */
+static bool may_look(struct device *d, const struct rt_op *op, const struct reading *x, struct proof *p)
+{
+    if (!d->ex->rec.ops[d->ex->pos].why_opaque || x->absent || rebuild_owes(d))
+        return false;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (!op->operands[i].regular && op->operands[i].slot->state == SLOT_LOST && op->operands[i].slot->live)
+            return false;
+    return watch(d, op, p);
+}
+
+/* Nobody has used the slot since it was looked at last. If somebody has changed it all the same, the look finds a difference, and the
+ * plan is left: too careful, never wrong. */
+static bool is_known(const struct slot *s) { return s->looked_tick && s->looked_tick == s->use_tick; }
+
+/* Those of unknown content first. Their number. */
+static unsigned unknown_first(struct proof *p)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < p->n_watched; i++)
+        if (!is_known(p->watched[i])) {
+            struct slot *s = p->watched[i];
+            p->watched[i] = p->watched[n];
+            p->watched[n++] = s;
+        }
+    return n;
+}
+
+static enum proof_says look_drv(struct device *d, struct rt_op *op, struct proof *p, int *code)
+{
+    struct hash_range ranges[WATCHED_MAX];
+    uint64_t before[2 * WATCHED_MAX], after[2 * WATCHED_MAX];
+    unsigned n_before = unknown_first(p), n = p->n_watched;
+    for (unsigned i = 0; i < n; i++) {
+        ranges[i] = (struct hash_range){p->watched[i]->va, p->watched[i]->bytes};
+        memcpy(before + 2 * i, p->watched[i]->looked_hash, sizeof p->watched[i]->looked_hash);
+    }
+    if (trial_settle(d, true) || hashing_before(d, op->stream, ranges, n_before, n))
+        return PROOF_NOT_RUN;
+    *code = op_issue_drv(d, op);
+    int r = hashing_after(d, op->stream);
+    stream_issued(d, op->t);
+    d->st.launches_looked_at++;
+    /* One that waits for a later call cannot be looked at any longer; nothing of it has to be undone. */
+    if (r || trial_settle(d, true) || hashing_around(d, before, after) || memcmp(before, after, n * 2 * sizeof *before))
+        return *code == CUDA_SUCCESS ? PROOF_OTHER : PROOF_HOLDS;
+    for (unsigned i = 0; i < n; i++)
+        memcpy(p->watched[i]->looked_hash, after + 2 * i, sizeof p->watched[i]->looked_hash);
+    p->looked = true;
+    return PROOF_HOLDS;
+}
+
+/* ---- both ---------------------------------------------------------------------------------------------------------- */
+
+void proof_open(struct device *d, struct rt_op *op, const struct reading *x, struct proof *p)
+{
+    p->whole = x->whole;
+    p->may_look = may_look(d, op, x, p);
+    for (uint32_t i = 0; i < op->n_operands && p->n_lent < LENT_MAX; i++) {
+        struct slot *s = op->operands[i].slot;
+        if (!op->operands[i].regular && s->state == SLOT_LOST) {
+            s->state = SLOT_EMPTY;
+            p->lent[p->n_lent++] = s;
+        }
+    }
+}
+
+/* With nothing but zeros behind it no test could tell whether a word is idle (words.c). */
+static int fill_lent(struct device *d, const struct proof *p, const struct rt_op *op)
+{
+    enum { ANYTHING = 0x3c };
+    for (unsigned i = 0; i < p->n_lent; i++)
+        if (d->drv->cuMemsetD8Async(p->lent[i]->va, ANYTHING, p->lent[i]->bytes, op->stream) != CUDA_SUCCESS)
+            return -EIO;
+    return 0;
+}
+
+enum proof_says proof_run_drv(struct device *d, struct rt_op *op, struct proof *p, enum args_mattered *mattered, int *code)
+{
+    *mattered = ARGS_UNTRIED;
+    if (fill_lent(d, p, op))
+        return PROOF_NOT_RUN;
+    if ((!p->may_look || is_trials_turn(args_surprised(d))) && !trial_drv(d, op, &d->ex->rec.ops[d->ex->pos], p->whole, mattered, code))
+        return PROOF_HOLDS;
+    return p->may_look ? look_drv(d, op, p, code) : PROOF_NOT_RUN;
+}
+
+void proof_close(struct device *d, struct proof *p)
+{
+    for (unsigned i = 0; i < p->n_watched && p->looked; i++)
+        p->watched[i]->looked_tick = p->watched[i]->use_tick;
+    while (p->n_lent)
+        mem_unback(d, p->lent[--p->n_lent], SLOT_LOST);
+}

@@ -1,0 +1,59 @@
+/* proof.h: a launch under a plan whose argument bytes are not those of the iteration before (args.c), or whose words of structs point
+ * elsewhere than was recorded. What the kernel does with them was never measured, so it is measured now, before the plan relies on it.
+ *
+ *   trial    The launch runs with all that it touches set aside, and again as often as it takes (probe_again_drv): it must change what
+ *            it changed before, repeat, and not care for words that point elsewhere. What did not matter is remembered. Where it fails,
+ *            all is put back and the plan is left before the launch.
+ *   look     The launch runs once; what it was not known to change is hashed before and after. Enough where no replay ever asks for
+ *            what the op makes (why_opaque) and nothing that the program holds is dropped: then leaving the plan needs no value
+ *            that the launch may have spoilt, so it may be left after the launch as well as before it.
+ *
+ * An update of parameters and optimizer states (PyTorch's `foreach` launches hand over lists whose ends nobody fills) is looked at, for
+ * the price of hashing the gradients twice; a trial of it would set aside every state. Trials of it come at the 1st, 4th, 16th ..
+ * surprise, to learn which bytes are padding.
+ *
+ * Threads: under the engine's mutex. Used by exec.c only.
+ */
+#ifndef REMAT_POLICY_PROOF_H
+#define REMAT_POLICY_PROOF_H
+
+#include "policy/learn/hashing.h"
+#include "policy/plan/exec.h"
+
+/* How a launch corresponds to the recorded one. */
+enum corresponds {
+    CORRESPONDS,
+    WANTS_PROOF, /* but for bytes that are others now, or words of structs that nobody may have filled */
+    CORRESPONDS_NOT
+};
+
+struct reading { /* what match() in exec.c found */
+    enum corresponds is;
+    const char *why;
+    bool whole;  /* every recorded operand is there, and no other */
+    bool same;   /* all bytes but for pointers and idle words are those of the iteration before */
+    bool absent; /* a buffer that the op was recorded to change may not be changed by it now */
+};
+
+/* An entry that nobody filled may point at what the plan has dropped. For the proof it gets memory without its content. */
+enum { LENT_MAX = 64, WATCHED_MAX = HASHING_AROUND_MOST };
+struct proof {
+    bool may_look, whole, looked;
+    struct slot *lent[LENT_MAX], *watched[WATCHED_MAX]; /* watched: the op is not known to change them */
+    unsigned n_lent, n_watched;
+};
+
+enum proof_says {
+    PROOF_HOLDS,   /* it has run, and done what was recorded; *code is the driver's */
+    PROOF_NOT_RUN, /* it has not, or what it did was undone */
+    PROOF_OTHER    /* it has run, and may have done something else: the plan must be left after it */
+};
+
+/* Before the op's operands are made ready; their modes are as recorded. */
+void proof_open(struct device *d, struct rt_op *op, const struct reading *x, struct proof *p);
+/* After that. *mattered: whether words that may be padding made a difference. */
+enum proof_says proof_run_drv(struct device *d, struct rt_op *op, struct proof *p, enum args_mattered *mattered, int *code);
+/* What was lent is taken back; where the op has run, after its uses are known (ready_done). */
+void proof_close(struct device *d, struct proof *p);
+
+#endif
