@@ -5,9 +5,9 @@
  * it. A time limit, if one is given, is kept, at the price of that promise where it strikes.
  *
  * With copies the program has no answer, and two threads share the time. One anneals, exactly as the solver `anneal` would.
- * The other takes the plan of the ladder and those of the other solvers, each with a slice of the time, since any of them may
- * know the graph's shape better than chance does, and then anneals from them. The cheapest plan of all wins; each
- * was judged by the simulator. */
+ * The other runs the other solvers, each with a slice of the time, since any of them may know the graph's shape better than
+ * chance does, and then anneals from their plans; then the plan of the ladder is looked at. What is left of the time both anneal on
+ * from the best they have. The cheapest plan of all wins; each was judged by the simulator. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -19,8 +19,8 @@
 #include "offline/model/sim.h"
 #include "offline/solvers/cover/ladder.h"
 
-enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16, AUTO_SEEDS = 9 };
-#define AUTO_COVER_SHARE 0.12 /* of the time: plans without copies seldom win here */
+enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16, AUTO_SEEDS = 8 };
+#define AUTO_COVER_SHARE 0.12 /* of the time */
 
 /* In the order of how much they tend to find for their time. Shares are of the whole time limit. */
 static const struct {
@@ -98,10 +98,6 @@ static void auto_others(struct auto_side *a)
     const struct plan *seed_at[AUTO_SEEDS];
     struct solver_report r;
     int n_seeds = 0;
-    if (!auto_climb(a->g, &a->opts, solver_now_s() + AUTO_COVER_SHARE * a->opts.time_limit_s, &seeds[0], &r)) {
-        auto_take(a, &seeds[0], &r);
-        seed_at[n_seeds++] = &seeds[0];
-    }
     for (size_t k = 0; k < sizeof auto_stages / sizeof *auto_stages; k++) {
         const struct solver *s = solver_find(auto_stages[k].name);
         struct solver_opts o = a->opts;
@@ -123,6 +119,11 @@ static void auto_others(struct auto_side *a)
     memset(&r, 0, sizeof r);
     const struct solver_opts *o = &a->opts;
     auto_judge(a, anneal_solve(a->g, o, a->deadline_s, AUTO_PATIENCE, seed_at, n_seeds, 1, &last, &r), &last, &r);
+    /* last, since plans without copies seldom win here, and annealing that starts from them seldom leaves them */
+    if (!auto_climb(a->g, o, solver_now_s() + AUTO_COVER_SHARE * o->time_limit_s, &last, &r))
+        auto_take(a, &last, &r);
+    if (!a->rc)
+        a->rc = anneal_go_on(a->g, o, a->deadline_s, AUTO_PATIENCE, &a->plan, &a->rep);
     for (int k = 0; k < AUTO_SEEDS; k++)
         plan_free(&seeds[k]);
     plan_free(&last);
@@ -147,6 +148,8 @@ static int auto_both(const struct graph *g, const struct solver_opts *opts, doub
     if (opts->progress)
         cli_progress("auto: %.0f s at most", opts->time_limit_s);
     auto_judge(&own, anneal_solve(g, opts, deadline_s, AUTO_PATIENCE, NULL, 0, 0, &p, &r), &p, &r);
+    if (!own.rc)
+        own.rc = anneal_go_on(g, opts, deadline_s, AUTO_PATIENCE, &own.plan, &own.rep);
     if (alone)
         auto_others(&other);
     else

@@ -15,4 +15,7 @@
 int anneal_solve(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience,
                  const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep);
 
+/* Anneal on from a plan, with other dice; *plan and *rep change where a cheaper one is found. */
+int anneal_go_on(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience, struct plan *plan, struct solver_report *rep);
+
 #endif

@@ -118,6 +118,22 @@ int anneal_solve(const struct graph *g, const struct solver_opts *opts, double d
     return rc;
 }
 
+int anneal_go_on(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience, struct plan *plan, struct solver_report *rep)
+{
+    struct solver_opts o = *opts;
+    struct plan next = {0};
+    struct solver_report r = {0};
+    const struct plan *const from[] = {plan};
+    struct anneal_model *m = anneal_model_new(g, opts->offload);
+    o.seed += 0x9e3779b9; /* not the dice that found it */
+    int rc = m ? attempt(m, &o, 1, deadline_s, patience, from, 1, 0, &next, &r) : -ENOMEM;
+    if (!rc && r.planned_ns < rep->planned_ns && !(rc = plan_copy(plan, &next)))
+        *rep = r;
+    plan_free(&next);
+    anneal_model_free(m);
+    return rc == -ENOSPC ? 0 : rc;
+}
+
 static int solve_anneal(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
 {
     const double limit_s = opts->time_limit_s > 0 ? opts->time_limit_s : ANNEAL_DEFAULT_S;
