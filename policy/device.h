@@ -255,6 +255,8 @@ void stats_boundary(struct device *d, unsigned t, bool steady);
 /* The first steady iteration begins: times measured before it do not count. */
 void stats_steady_from_here(struct device *d);
 /* The iteration in progress is no measure of a steady one: its plan was left. */
+/* How long the longest of the latest iterations took the host; 0: not known yet. */
+uint64_t stats_wall_ns(const struct device *d);
 void stats_not_steady(struct device *d);
 /* Nor is it if a launch ran as a trial in it; it is told where there is no other. */
 void stats_tried(struct device *d);

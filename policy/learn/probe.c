@@ -23,12 +23,14 @@ struct probe {
     struct {                   /* every so many ops an event, so that it is known what an iteration takes */
         CUevent at;
         uint64_t op;           /* 0: not recorded */
+        uint64_t host_ns;
     } clock[CLOCKS];
     CUstream clock_stream;
     uint64_t begin_serial;
     struct blank_row **rows;   /* [n_rows] by slot id; NULL */
     uint32_t n_rows;
     uint64_t own_ns, expected_ns, extra_ns;
+    uint64_t host_ns;          /* that an iteration takes the host, before it is learnt; 0: unknown */
     bool tried, usable, in_trial, stuck, unbounded;
     struct {                   /* hashes of buffers full of the second poison */
         uint64_t bytes, hash[2];
@@ -84,24 +86,48 @@ void probe_clock(struct device *d, CUstream stream)
     CUevent *e = &d->probe->clock[k].at;
     d->probe->clock_stream = stream;
     bool made = *e || d->drv->cuEventCreate(e, 0) == CUDA_SUCCESS;
+    d->probe->clock[k].host_ns = stats_now_ns();
     d->probe->clock[k].op = made && d->drv->cuEventRecord(*e, stream) == CUDA_SUCCESS ? d->op_count : 0;
+}
+
+/* The clock about a period of ops ago, and how many exactly; 0: there is none. */
+static uint64_t clock_before(const struct device *d, uint64_t period, uint32_t *best)
+{
+    const struct probe *p = d->probe;
+    uint64_t part = 0;
+    for (uint32_t i = 0; i < CLOCKS; i++) {
+        uint64_t ops = p->clock[i].op ? d->op_count - p->clock[i].op : 0;
+        if (ops * 4 >= period && (!part || (ops <= period && ops > part) || (part > period && ops < part))) {
+            part = ops;
+            *best = i;
+        }
+    }
+    return part;
 }
 
 /* The time of the latest ops, scaled to a period; 0: unknown. */
 static uint64_t iteration_ns(struct device *d, uint64_t period)
 {
     struct probe *p = d->probe;
-    uint64_t best = 0, part = 0;
-    for (uint32_t i = 0; i < CLOCKS; i++) {
-        uint64_t ops = p->clock[i].op ? d->op_count - p->clock[i].op : 0;
-        if (ops * 4 >= period && (!part || (ops <= period && ops > part) || (part > period && ops < part))) {
-            part = ops;
-            best = i;
-        }
-    }
+    uint32_t best = 0;
+    uint64_t part = clock_before(d, period, &best);
     if (!part || d->drv->cuEventRecord(p->now, p->clock_stream) != CUDA_SUCCESS || d->drv->cuEventSynchronize(p->now) != CUDA_SUCCESS)
         return 0;
     return elapsed_ns(d, p->clock[best].at, p->now) / part * period;
+}
+
+/* What the host took for them. */
+static uint64_t host_ns(const struct device *d, uint64_t period)
+{
+    uint32_t best = 0;
+    uint64_t part = clock_before(d, period, &best);
+    return part ? (stats_now_ns() - d->probe->clock[best].host_ns) / part * period : 0;
+}
+
+uint64_t probe_iteration_wall_ns(const struct device *d)
+{
+    uint64_t seen = stats_wall_ns(d), pace = d->probe ? d->probe->host_ns : 0;
+    return seen > pace ? seen : pace;
 }
 
 /* ---- the iteration ---------------------------------------------------------------------------------------------- */
@@ -122,6 +148,7 @@ void probe_begin(struct device *d, uint64_t period)
     p->begin_serial = d->serial;
     p->own_ns = p->extra_ns = 0;
     p->stuck = false;
+    p->host_ns = host_ns(d, period);
     p->expected_ns = trial_settle(d, true) ? 0 : iteration_ns(d, period);
 }
 

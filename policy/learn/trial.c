@@ -6,8 +6,10 @@
 #include <string.h>
 #include <time.h>
 
-/* With something under way that may wait for a later call, the ops after it get only a moment each: they may be behind it. */
-static const uint64_t PATIENCE_NS = 2000000000, MOMENT_NS = 50000000;
+/* With something under way that may wait for a later call, the ops after it get only a moment each: they may be behind it. Else the
+ * host waits as long as what it has queued may take: it runs ahead by an iteration, or a few. */
+static const uint64_t PATIENCE_NS = 2000000000, PATIENCE_MOST_NS = 60000000000, MOMENT_NS = 50000000;
+enum { ITERATIONS_AHEAD = 4 };
 
 /* A stream asked again and again with nothing in between; soon with pauses. */
 static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
@@ -30,7 +32,8 @@ static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
 
 int trial_settle(struct device *d, bool patient)
 {
-    uint64_t until = stats_now_ns() + (patient ? PATIENCE_NS : MOMENT_NS);
+    uint64_t wait = PATIENCE_NS + ITERATIONS_AHEAD * probe_iteration_wall_ns(d);
+    uint64_t until = stats_now_ns() + (!patient ? MOMENT_NS : wait < PATIENCE_MOST_NS ? wait : PATIENCE_MOST_NS);
     for (unsigned t = 0; t < stream_count(d); t++) {
         int r = wait_stream(d, t, until);
         if (r)

@@ -52,7 +52,8 @@ struct trial {
     bool spoiled;              /* the latest run failed half-way: memory is neither as before the op nor as after it */
 };
 
-/* The device is idle as far as the streams we know go. -ETIMEDOUT: it is not, after a while (`patient`) or a moment; -EIO. */
+/* The device is idle as far as the streams we know go. -ETIMEDOUT: it is not, after a while (`patient`) or a moment; -EIO. The while is
+ * longer than what a program may have queued: a few iterations of it. */
 int trial_settle(struct device *d, bool patient);
 
 int trial_open(struct device *d, struct rt_op *op, struct trial *t);
@@ -69,6 +70,8 @@ bool trial_equal(const struct trial *t);
 /* Every buffer's old content is known, so that a run with other arguments can do no harm. */
 int trial_save_all(struct trial *t);
 
+/* How long an iteration takes the host, as far as is known; 0: it is not. */
+uint64_t probe_iteration_wall_ns(const struct device *d);
 /* What is left of the time that learning may take (ten times the iteration's own), ns. */
 uint64_t probe_time_left(struct device *d);
 /* The row of a buffer that was allocated in the probed iteration, made if need be; NULL: no memory. */

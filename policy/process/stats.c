@@ -24,6 +24,7 @@ struct stats_clock {
         bool used, steady, tried;
     } ring[RING];
     unsigned at;
+    uint64_t boundary_ns, wall_ns[RING]; /* of the host, at the latest boundary; of the latest iterations */
 };
 
 /* The file while the process runs; there is one for all devices. */
@@ -52,6 +53,9 @@ void stats_boundary(struct device *d, unsigned t, bool steady)
         ++*(tried ? &d->st.tried_ns_count : &d->st.iter_ns_count);
     }
     d->clock->at = (d->clock->at + 1) % RING;
+    uint64_t now = stats_now_ns();
+    d->clock->wall_ns[d->clock->at] = d->clock->boundary_ns ? now - d->clock->boundary_ns : 0;
+    d->clock->boundary_ns = now;
     if (!d->clock->ring[d->clock->at].event && d->drv->cuEventCreate(&d->clock->ring[d->clock->at].event, 0) != CUDA_SUCCESS) {
         d->clock->ring[d->clock->at].used = false;
         return;
@@ -59,6 +63,14 @@ void stats_boundary(struct device *d, unsigned t, bool steady)
     d->clock->ring[d->clock->at].used = d->drv->cuEventRecord(d->clock->ring[d->clock->at].event, d->stream[t]) == CUDA_SUCCESS;
     d->clock->ring[d->clock->at].steady = steady;
     d->clock->ring[d->clock->at].tried = false;
+}
+
+uint64_t stats_wall_ns(const struct device *d)
+{
+    uint64_t most = 0;
+    for (unsigned i = 0; i < RING && d->clock; i++)
+        most = d->clock->wall_ns[i] > most ? d->clock->wall_ns[i] : most;
+    return most;
 }
 
 void stats_not_steady(struct device *d) { d->clock->ring[d->clock->at].steady = d->clock->ring[d->clock->at].tried = false; }

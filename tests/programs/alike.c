@@ -14,11 +14,14 @@
  *   packed    the same flag, in arguments that are handed over as one buffer
  *   update    after the backward pass a state is made anew from a tensor, by a launch whose struct holds bytes that nobody fills, other ones
  *             in most iterations; in iteration WHEN a flag in it changes the tensor too, which is read again at the end
+ *   ahead     the same behind two and a half seconds of other work, which the host does not wait for
  *   midway    the same in the middle of the forward pass, from an activation that others may have to be rebuilt from
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
  */
 #include "tests/programs/list_args.h"
 #include "tests/programs/program.h"
+
+#include <unistd.h>
 
 enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12 };
 
@@ -140,12 +143,21 @@ static void next_batch(int iter)
         drop(before);
 }
 
+static void work_for_long(void *data)
+{
+    (void)data;
+    const char *us = getenv("ALIKE_WORK_US");
+    usleep(us ? (unsigned)atoi(us) : 2500000);
+}
+
 /* A tensor that the state is made from, many others, and the tensor again. */
 static void second_pass(int iter)
 {
     uint32_t n = WORDS, k = 11, mask = ~0u;
     CUdeviceptr from = make(WORDS);
     LAUNCH(f_map, &from, &weight[0], &n, &k, &mask);
+    if (is("ahead"))
+        MUST(cuLaunchHostFunc(stream, work_for_long, NULL));
     update(from, iter);
     for (int i = 0; i <= LAYERS; i++) {
         act[i] = make(WORDS);
@@ -184,7 +196,7 @@ static uint64_t train(int iter)
     }
     uint64_t h = look(g);
     drop(g);
-    if (is("update"))
+    if (is("update") || is("ahead"))
         second_pass(iter);
     return h;
 }

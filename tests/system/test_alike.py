@@ -11,10 +11,11 @@ PROGRAM = os.path.join(harness.B, "programs", "alike")
 DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "REMAT_LOG": "debug"}
 LIMIT = 11200000
 # where copies would cost nothing beside so much computing, a plan would have no replays
-SLOW_COPIES = {"update": {"SIMGPU_HOST_BW": "5e8"}}
+SLOW_COPIES = {case: {"SIMGPU_HOST_BW": "5e8"} for case in ("update", "ahead")}
+ITERATIONS = {"ahead": ["7"]}
 # case, at least so many of 24 iterations enforced, the plan is left at most so often (the end of the program is once)
 CASES = [("unused", 16, 1), ("padding", 16, 1), ("dropped", 16, 1), ("pinned", 16, 1), ("batch", 16, 1), ("detour", 12, 2), ("inner", 12, 1), ("number", 16, 1),
-         ("update", 16, 1), ("midway", 16, 1)]
+         ("update", 16, 1), ("midway", 16, 1), ("ahead", 2, 1)]
 # recording, rehearsal, and the iterations after them are among these
 FLAG_AT = {"flag": range(2, 8), "packed": (3, 4, 11), "hosted": (2, 4, 11), "update": (3, 4, 9, 12), "midway": (3, 4, 9, 12), "beside": (4, 15)}
 
@@ -28,9 +29,9 @@ def main():
         if sys.argv[1:] and case not in sys.argv[1:]:
             continue
         device = dict(DEVICE, **SLOW_COPIES.get(case, {}))
-        native = harness.run([PROGRAM, case], env=device, timeout=300)
+        native = harness.run([PROGRAM, case] + ITERATIONS.get(case, []), env=dict(device, ALIKE_WORK_US="0"), timeout=300)
         c.ok(native.rc == 0, case + " native", native.err[-300:])
-        r = harness.run([PROGRAM, case], remat=["--limit", LIMIT, "--policy", "plan"], env=device, timeout=600)
+        r = harness.run([PROGRAM, case] + ITERATIONS.get(case, []), remat=["--limit", LIMIT, "--policy", "plan"], env=device, timeout=600)
         s = r.stats
         c.ok(r.rc == 0, case + ": exit", "%s %s" % (r.rc, r.err[-500:]))
         c.ok(r.out == native.out, case + ": output")
