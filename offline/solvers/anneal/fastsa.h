@@ -11,7 +11,9 @@
  * which feels every item above the budget; w rises while the schedule is too large and falls while it fits, so that the
  * search walks along the boundary (a subgradient step on the budget's multiplier). Runs start afresh or from the best
  * schedule, cooler; each turn through the recipes doubles their length. In place of the paper's first stage on grouped
- * ops, a move may build a chain of replays at once; in place of its log-add-exp tree, the sum of excesses.
+ * ops, a move may build a chain of replays at once; in place of its log-add-exp tree, the sum of excesses. Measured, in any order, 20 s of
+ * CPU time (Xeon, 2.5 GHz), the paper's objective without chains against what is here: RL1 at 70 % no schedule against 2.14 %, at
+ * 80 % 1.28 % against 0.00 (in 5 s), RL2 at 70 % 1.16 % against 0.57. (The paper's own first stage was not built.)
  *
  * Lengths are counted in moves and everything is drawn from the seed; a run also takes no more than a share of the time
  * allowed, and cools faster where that is short, so that a busy machine gets fewer runs but whole ones.
