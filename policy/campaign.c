@@ -189,7 +189,8 @@ static void take_plan(struct device *d, const char *path)
         no_plan(d);
         return;
     }
-    uint64_t grown = mem_arena_chunks(d) - arenas, short_by = ((uint64_t)lacking + grown) << d->shift;
+    /* What the arenas took for the plan's small buffers is lacking already where the plan used all that it was given. */
+    uint64_t grown = mem_arena_chunks(d) - arenas, short_by = ((uint64_t)lacking > grown ? (uint64_t)lacking : grown) << d->shift;
     if (lacking)
         log_say(SAY_DEBUG, "plan of %s lacks %d chunks", rt_size(c->budget_bytes).text, lacking);
     if (users && (uint64_t)d->ex->plan.peak_bytes > c->budget_bytes) {

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-#define SOLVERS "auto|chain|chain-float|mincut|anneal|milp|chen-sqrt|chen-greedy|revolve|dtr|none"
+#define SOLVERS "auto|best|chain|chain-float|mincut|anneal|milp|chen-sqrt|chen-greedy|revolve|dtr|none"
 
 static const struct option_row run_rows[] = {
     {"limit", 0, "SIZE|PCT", NULL, NULL, "device memory the program may use, at any instant"},
     {"policy", 0, "POLICY", "auto|plan|dtr|swap|off", "auto", "how the limit is kept; see below"},
     {"plan", 0, "FILE", NULL, NULL, "a plan-1 file to follow instead of planning"},
-    {"solver", 0, "NAME", SOLVERS, "auto", "solver that makes the plan"},
+    {"solver", 0, "NAME", SOLVERS, "best", "solver that makes the plan"},
     {"trace-out", 0, "FILE", NULL, NULL, "write the recorded iteration, an opgraph-1 file"},
     {"host-swap", 0, "SIZE", NULL, "half of what the host has free, all runs together", "pinned host memory the fallback may use"},
     {"verify", 0, "WHEN", "off|sample|always", "sample", "compare rebuilt tensors with what they were"},

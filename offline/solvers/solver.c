@@ -10,6 +10,7 @@
 /* Table order is the order of help texts and sweeps. A solver whose file is not in the build has address zero. */
 #define SOLVER_TABLE(X)                                                                                               \
     X("auto", solver_auto)                                                                                            \
+    X("best", solver_best)                                                                                            \
     X("chain", solver_chain)                                                                                          \
     X("chain-float", solver_chain_float)                                                                              \
     X("mincut", solver_mincut)                                                                                        \

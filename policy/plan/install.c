@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLOUR_TURNS = 400 };
-static const uint64_t COLOUR_NS = 300000000;
+/* Turns are counted, not timed: the same plan gets the same map however busy the machine is. */
+enum { COLOUR_TURNS = 400, COLOUR_WORK = 40000000 /* slots times chunks looked at: some tenths of a second */ };
 
 struct life { /* a buffer is in memory in [from, to), counted in steps of the plan */
     uint32_t from, to;
@@ -413,8 +413,8 @@ static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacki
         memcpy(start, c->busy, (size_t)c->n_chunks * c->words * sizeof *start);
         qsort(order, n, sizeof *order, by_key);
         *lacking = colour(d, c, order, n, d->ex->home, start);
-        uint64_t began = stats_now_ns(), rng = 0x9e3779b97f4a7c15ull;
-        for (int turn = 0; *lacking && turn < COLOUR_TURNS && stats_now_ns() - began < COLOUR_NS; turn++) {
+        uint64_t most = COLOUR_WORK / ((uint64_t)n * c->n_chunks + 1), rng = 0x9e3779b97f4a7c15ull;
+        for (int turn = 0; *lacking && turn < COLOUR_TURNS && (uint64_t)turn <= most; turn++) {
             /* other orders: buffers with several lives first, then births blurred by chance */
             for (uint32_t i = 0; i < n; i++) {
                 int32_t h = c->of_alloc[order[i].alloc];

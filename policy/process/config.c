@@ -178,7 +178,7 @@ int config_read(struct config *c, char *err, size_t err_bytes)
     char more[256];
     int rc = 0;
     memset(c, 0, sizeof *c);
-    strcpy(c->solver, "auto");
+    strcpy(c->solver, "best");
     c->verify = VERIFY_SAMPLE;
     c->trace_iterations = 1;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {

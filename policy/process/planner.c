@@ -127,7 +127,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
         return r;
     unlink(d->planner->plan_path);
     char limit[32], seconds[32];
-    const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "auto";
+    const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "best";
     unsigned s = (1 + rec->n_ops / 500) * patience;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
     snprintf(seconds, sizeof seconds, "%u", s > 20 ? 20 : s);

@@ -18,10 +18,11 @@ SHARED = os.environ.get("REMAT_SHARED", "")
 REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")), "remat")
 JUDGE = os.path.join(SHARED, "verify_plan.py")
 SOLVERS = ["anneal", "dtr", "mincut", "chain", "chen-sqrt", "chen-greedy"]
+BEST_ROUNDS = 6  # it takes its time
 
 
 def plan(trace, limit, solver, out, offload):
-    cmd = [REMAT, "plan", trace, "--limit", str(limit), "--solver", solver, "--time-limit", "2" if solver == "auto" else "0.4", "--json", "-o", out]
+    cmd = [REMAT, "plan", trace, "--limit", str(limit), "--solver", solver, "--time-limit", {"auto": "2", "best": "5"}.get(solver, "0.4"), "--json", "-o", out]
     run = subprocess.run(cmd + (["--offload"] if offload else []), capture_output=True, text=True)
     try:
         return run.returncode, json.loads(run.stdout) if run.stdout.strip() else {}, run.stderr.strip()
@@ -61,7 +62,7 @@ def main():
                 continue
             limit = max(floor, int(floor + (peak - floor) * rng.choice([0.1, 0.3, 0.6, 0.9])), 1)
             cost = {}
-            for solver in SOLVERS + ["auto"]:
+            for solver in SOLVERS + ["auto"] + (["best"] if seed < first + BEST_ROUNDS and not offload else []):
                 if os.path.exists(ppath):
                     os.unlink(ppath)
                 rc, r, err = plan(tpath, limit, solver, ppath, offload)
@@ -82,6 +83,9 @@ def main():
             slack = 1.05 if cost and min(cost.values()) > 1.5 * sum(o["ns"] for o in tr["ops"]) else 1
             if cost and ("auto" not in cost or cost["auto"] > slack * min(cost.values())):
                 print("seed %d limit %d offload %d: auto is dearer: %s" % (seed, limit, offload, cost))
+                return 1
+            if cost.get("best", 0) > cost.get("auto", float("inf")):
+                print("seed %d limit %d: best is dearer than auto: %s" % (seed, limit, cost))
                 return 1
             tight += limit < peak and "auto" in cost
     print("%d plans hold, %d of auto under a limit that binds, %d infeasible limits refused" % (plans, tight, refused))
