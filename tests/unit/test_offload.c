@@ -137,6 +137,30 @@ START_TEST(copies_beat_replays)
 END_TEST
 
 /* A small copy engine and nothing to recompute: the computation has to wait, and does. */
+/* Annealing on from a plan without copies comes to one with copies, and tells its figures; from the best plan it comes to no other. */
+START_TEST(going_on_from_a_plan)
+{
+    struct graph *g = tide(12, 40, 1 << 20, 0.8e6);
+    struct solver_opts o = {.limit_bytes = g->baseline_peak_bytes - 6 * (1 << 20), .seed = 1};
+    struct plan p = {0};
+    struct solver_report r = {0};
+    struct sim_result judged;
+    ck_assert_int_eq(anneal_solve(g, &o, solver_now_s() + 20, 2, NULL, 0, 0, &p, &r), 0);
+    ck_assert_int_gt(r.planned_ns, g->total_ns);
+    o.offload = 1;
+    for (int again = 0; again < 2; again++) {
+        ck_assert_int_eq(anneal_go_on(g, &o, solver_now_s() + 20, 2, &p, &r), 0);
+        ck_assert_int_eq(r.planned_ns, g->total_ns);
+        ck_assert_int_ge(r.offloads, 6);
+        ck_assert_int_eq(sim_run(g, &p, o.limit_bytes, &judged), 0);
+        ck_assert_msg(judged.ok, "%s", judged.error);
+        ck_assert_int_eq(judged.ns, r.planned_ns);
+    }
+    plan_free(&p);
+    graph_free(g);
+}
+END_TEST
+
 START_TEST(waits_when_nothing_else_fits)
 {
     struct graph_build *b = graph_build_new();
@@ -179,6 +203,7 @@ int main(void)
     tcase_add_test(c, too_late_is_refused);
     tcase_add_test(c, engines_serve_one_after_another);
     tcase_add_test(c, copies_beat_replays);
+    tcase_add_test(c, going_on_from_a_plan);
     tcase_add_test(c, waits_when_nothing_else_fits);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
