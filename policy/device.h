@@ -222,6 +222,9 @@ int mem_make_foreign_room(struct device *d, uint64_t bytes);
 /* Gives `bytes` back to the driver, as far as anything can move: what is free first, then least recently used by swap. Returns
  * what has been given. No plan may be installed. */
 uint64_t mem_give(struct device *d, uint64_t bytes);
+/* At least `bytes` back to the driver, which needs them for something of its own; a plan may be in force: what it lacks then it swaps. What
+ * the op at hand touches stays. What has been given: 0 where nothing can move. */
+uint64_t mem_give_driver(struct device *d, uint64_t bytes);
 uint64_t mem_physical_bytes(struct device *d);
 void mem_note_peak(struct device *d);
 /* Small scratch memory of our own, 256-byte aligned, resident for ever. 0 on failure. */

@@ -142,17 +142,26 @@ static int chunk_release(struct device *d, int32_t c)
     return 0;
 }
 
-uint64_t mem_give(struct device *d, uint64_t bytes)
+uint64_t mem_give_driver(struct device *d, uint64_t bytes)
 {
     uint64_t before = mem_physical_bytes(d), target = before > bytes ? before - bytes : 0;
-    d->mark++;
-    mem_arena_trim(d);
     while (mem_physical_bytes(d) > target) {
         if (!d->n_free_chunks)
             swap_evict_for(d, 1);
         if (!d->n_free_chunks || chunk_release(d, d->free_head))
             break;
     }
+    return before - mem_physical_bytes(d);
+}
+
+uint64_t mem_give(struct device *d, uint64_t bytes)
+{
+    uint64_t before = mem_physical_bytes(d);
+    d->mark++;
+    mem_arena_trim(d);
+    uint64_t given = before - mem_physical_bytes(d);
+    if (given < bytes)
+        mem_give_driver(d, bytes - given);
     return before - mem_physical_bytes(d);
 }
 

@@ -288,6 +288,23 @@ int op_pass_copy_drv(const struct drv *drv, const struct eng_copy *c)
     return r == CUDA_SUCCESS && c->sync && !plain ? (int)drv->cuStreamSynchronize(c->stream) : r;
 }
 
+/* The driver may load a kernel when it is first launched, which takes device memory. Where there is none left the launch has had no
+ * effect: memory of ours goes back to the driver, ever more of it, and the launch is made again. */
+static int launch_again_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
+{
+    int r = CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t all = 0, mark = ++d->mark;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        op->operands[i].slot->mark = mark;
+    for (uint64_t bytes = d->gran, given; r == CUDA_ERROR_OUT_OF_MEMORY && (given = mem_give_driver(d, bytes)); bytes *= 2) {
+        all += given;
+        r = launch_drv(d, op, args, replay);
+    }
+    log_once(SAY_INFO, "the driver had no memory to launch %s: %s went back to it%s", op->func->name, rt_size(all).text,
+             r ? ", which was not enough" : "");
+    return r;
+}
+
 static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
     int r;
@@ -295,6 +312,8 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
     switch (op->kind) {
     case OP_KERNEL:
         r = launch_drv(d, op, args, replay);
+        if (r == CUDA_ERROR_OUT_OF_MEMORY)
+            r = launch_again_drv(d, op, args, replay);
         break;
     case OP_MEMSET:
         r = op_pass_memset_drv(d->drv, &op->set);

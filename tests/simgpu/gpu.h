@@ -86,6 +86,7 @@ typedef struct {
     uint64_t va_bytes;            /* the largest reservation; 0: as the address space allows */
     double flops_per_s, bytes_per_s, host_bytes_per_s;
     uint64_t launch_ns;
+    uint64_t lazy_bytes; /* device memory that a kernel takes when it is first launched */
     int n_devices;                /* SIMGPU_DEVICES; mem_bytes is of each */
     uint64_t chaos_seed;
     bool chaos, adversary;        /* SIMGPU_CHAOS: either of its forms; =adversary[:SEED] */
@@ -446,6 +447,7 @@ struct CUfunc_st {
     size_t *offsets;     /* n_params */
     size_t param_total;  /* bytes of an `extra` buffer */
     int max_dynamic_shared, carveout;
+    int loaded_on; /* device + 1 where its lazy loading took memory; 0: not loaded */
     CUkernel kernel;     /* NULL when the module was not loaded as a library */
 };
 struct CUkern_st {

@@ -140,6 +140,13 @@ static CUresult launch(CUfunction h, const shape *s, CUstream stream, void **par
     }
     gpu_lock();
     CUstream to = gpu_stream_resolve(stream, per_thread);
+    if (gpu_cfg.lazy_bytes && !f->loaded_on && !(e = gpu_phys_charge(gpu_ctx_current()->device, gpu_cfg.lazy_bytes)))
+        f->loaded_on = gpu_ctx_current()->device + 1;
+    if (e) {
+        gpu_unlock();
+        free(op);
+        return e;
+    }
     if (!to || (s->after && gpu_handle_kind(s->after) != GPU_EVENT))
         e = CUDA_ERROR_INVALID_HANDLE;
     else if (!(e = gpu_capture_allows_work(to))) {

@@ -47,8 +47,11 @@ static size_t parameter_alignment(size_t bytes)
 static void unload(CUmodule m)
 {
     if (m->functions)
-        for (unsigned i = 0; i < m->n; i++)
+        for (unsigned i = 0; i < m->n; i++) {
+            if (m->functions[i].loaded_on)
+                gpu_phys_uncharge(m->functions[i].loaded_on - 1, gpu_cfg.lazy_bytes);
             gpu_handle_drop(&m->functions[i]);
+        }
     if (m->dl)
         dlclose(m->dl);
     if (m->fd >= 0)
