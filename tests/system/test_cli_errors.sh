@@ -89,7 +89,7 @@ for s in $("$remat" plan --help | tr -d '\n' | sed -n 's/.*who makes the plan: \
   "$remat" plan "$t" --limit 200% --solver $s --time-limit 0.1 >/dev/null 2>"$tmp/err" || [ $? -eq 3 ] || fail "--solver $s: $(cat "$tmp/err")"
   solvers=$((${solvers:-0} + 1))
 done
-[ "${solvers:-0}" -eq 11 ] || fail "${solvers:-0} solvers in plan --help"
+[ "${solvers:-0}" -eq 12 ] || fail "${solvers:-0} solvers in plan --help"
 for c in -V --version; do "$remat" $c | grep -qE '^remat [0-9]+\.[0-9]+' || fail "$c"; done
 for c in $("$remat" --help | sed -n 's/^  remat \([a-z]*\) .*/\1/p'); do
   "$remat" $c --help >"$tmp/out" && grep -q "^usage: remat $c" "$tmp/out" || fail "$c --help"

@@ -57,7 +57,7 @@ if command -v zsh >/dev/null; then
                  source $file' - "$p/share/zsh/site-functions/_remat" "$@"
     }
     zsh_says remat pl | grep -q '^plan:compute' || fail "zsh: commands: $(zsh_says remat pl)"
-    zsh_says remat plan --x | grep -qF -- '--solver=[who makes the plan]:NAME:(auto chain' || fail "zsh: $(zsh_says remat plan --x)"
+    zsh_says remat plan --x | grep -qF -- '--solver=[who makes the plan]:NAME:(auto best chain' || fail "zsh: $(zsh_says remat plan --x)"
     # shellcheck disable=SC2016
     if zsh -fc 'zmodload zsh/zpty' 2>/dev/null; then # and for real, in a terminal
         got=$(HOME=$tmp TERM=dumb zsh -fc 'zmodload zsh/zpty; zpty s zsh -fi; 
