@@ -29,6 +29,7 @@ struct table {
 struct verify {
     struct table table[TABLES];
     uint32_t now; /* the table that is being filled */
+    uint32_t n_rows; /* that a table has room for: fewer where pages are small */
     uint64_t turn;
     bool usable, open; /* open: an iteration is being checked */
 };
@@ -40,11 +41,14 @@ static int set_up(struct device *d)
     if (!v)
         return -ENOMEM;
     d->verify = v;
-    size_t bytes = ROWS * ROW_WORDS * sizeof(uint64_t);
+    v->n_rows = ROWS;
+    while (v->n_rows > 1 && !mem_is_small(d, v->n_rows * ROW_WORDS * sizeof(uint64_t)))
+        v->n_rows /= 2;
+    size_t bytes = v->n_rows * ROW_WORDS * sizeof(uint64_t);
     if (hashing_init(d) || d->drv->cuMemHostAlloc(&host, TABLES * bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
         return -ENOMEM;
     for (unsigned i = 0; i < TABLES; i++) {
-        v->table[i].host = (uint64_t *)host + i * ROWS * ROW_WORDS;
+        v->table[i].host = (uint64_t *)host + i * v->n_rows * ROW_WORDS;
         v->table[i].at = mem_scratch(d, bytes);
         if (!v->table[i].at || d->drv->cuEventCreate(&v->table[i].done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
             return -ENOMEM;
@@ -117,7 +121,7 @@ int verify_begin(struct device *d, unsigned t)
     int r = fence_wait(d, t, &tb->users);
     if (r)
         return r;
-    if (d->drv->cuMemsetD8Async(tb->at, 0, ROWS * ROW_WORDS * sizeof(uint64_t), d->stream[t]) != CUDA_SUCCESS)
+    if (d->drv->cuMemsetD8Async(tb->at, 0, v->n_rows * ROW_WORDS * sizeof(uint64_t), d->stream[t]) != CUDA_SUCCESS)
         return -EIO;
     stream_issued(d, t);
     tb->users = (struct fence){0};
@@ -168,7 +172,7 @@ int verify_before(struct device *d, int32_t b, int32_t version, struct slot *s, 
     struct rec_range whole;
     uint32_t n = 0;
     const struct rec_range *ranges = w ? record_comparable(&d->ex->rec, w, &n, &whole) : NULL;
-    if (!n || n > RANGES_MAX || tb->n_rows + n > ROWS || tb->n_checks == ROWS)
+    if (!n || n > RANGES_MAX || tb->n_rows + n > v->n_rows || tb->n_checks == ROWS)
         return 0;
     struct check *c = &tb->checks[tb->n_checks++];
     *c = (struct check){.buf = b, .version = version, .op = (uint32_t)op, .first = tb->n_rows, .n = n};
