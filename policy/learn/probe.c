@@ -778,6 +778,46 @@ static int settle_at_last(struct device *d)
     return r;
 }
 
+/* The op is known to change it. */
+static bool may_change(const struct rt_op *op, const struct slot *s)
+{
+    for (uint32_t k = 0; k < op->n_operands; k++)
+        if (op->operands[k].slot == s && op->operands[k].regular && op->operands[k].mode != REC_READ && op->operands[k].mode != REC_UNKNOWN)
+            return true;
+    return false;
+}
+
+/* What it held was never written: no run depends on it, and nobody misses it. */
+static bool is_made(const struct rt_op *op, const struct slot *s)
+{
+    for (uint32_t k = 0; k < op->n_operands; k++)
+        if (op->operands[k].slot == s && !(op->operands[k].regular && op->operands[k].mode == REC_WRITE))
+            return false;
+    return true;
+}
+
+static int set_aside(struct trial *t, const struct again *again)
+{
+    for (uint32_t i = 0; i < t->n && again->light; i++) {
+        t->u[i].made = is_made(t->op, t->u[i].slot);
+        t->u[i].spared = t->u[i].made || !may_change(t->op, t->u[i].slot);
+    }
+    return trial_save_all(t);
+}
+
+/* The same launch once more: it must leave what it left. Where it does not, either is as good as the other. */
+static int light_drv(struct trial *t, const struct again *again, bool known)
+{
+    if (!known)
+        return -ECANCELED;
+    if (!again->repeats)
+        return 0;
+    int r = trial_again(t, NULL, POISON_FIRST);
+    if (r)
+        return trial_mend(t) ? -EIO : -ECANCELED;
+    return trial_equal(t) ? 0 : -ECANCELED;
+}
+
 static int again_drv(struct trial *t, struct probe_result *out, struct again *again, int *code)
 {
     struct device *d = t->d;
@@ -786,7 +826,7 @@ static int again_drv(struct trial *t, struct probe_result *out, struct again *ag
         return -EAGAIN;
     for (uint32_t i = 0; i < t->n; i++)
         memcpy(t->u[i].before, t->u[i].now, sizeof t->u[i].before);
-    if (trial_save_all(t) || trial_settle(d, true)) {
+    if (set_aside(t, again) || trial_settle(d, true)) {
         log_say(SAY_DEBUG, "%s: no room to set aside what it touches", op->func->name);
         return -EAGAIN;
     }
@@ -795,16 +835,14 @@ static int again_drv(struct trial *t, struct probe_result *out, struct again *ag
         return *code != CUDA_SUCCESS ? 0 : -EIO;
     bool known = true;
     for (uint32_t i = 0; i < t->n; i++) {
-        bool may = false;
         memcpy(t->u[i].after, t->u[i].now, sizeof t->u[i].after);
         t->u[i].changed = !same(t->u[i].before, t->u[i].after);
-        for (uint32_t k = 0; k < op->n_operands; k++)
-            may |= op->operands[k].slot == t->u[i].slot && op->operands[k].regular && op->operands[k].mode != REC_READ &&
-                   op->operands[k].mode != REC_UNKNOWN;
-        known &= may || !t->u[i].changed;
+        known &= !t->u[i].changed || may_change(op, t->u[i].slot);
     }
     if (!known)
         log_say(SAY_DEBUG, "%s changes what it did not change before", op->func->name);
+    if (again->light)
+        return light_drv(t, again, known);
     if (known && (again->repeats || again->other || again->n_hidden)) {
         int r = trial_again(t, NULL, POISON_FIRST);
         bool must = again->repeats || again->n_hidden;

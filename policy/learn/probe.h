@@ -51,6 +51,8 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
 /* A launch under a plan whose arguments are not the recorded ones. */
 struct again {
     bool repeats;               /* in: it must give the same when it runs again */
+    bool light;                 /* in: what it is not known to change is not set aside, since nobody needs it to leave the plan after the
+                                   launch; neither `other` nor `hidden`, and every operand is `regular` */
     const unsigned char *other; /* in: arguments to try it with once more; NULL: none. out: NULL: it was not tried */
     const uint32_t *hidden;     /* in: offsets of words of structs that point at memory we do not see and that nobody may have filled: */
     uint32_t n_hidden;          /*     they must not matter, and the runs that are not the program's have decoys there */
@@ -58,7 +60,8 @@ struct again {
     bool other_is_same;         /* out: with these arguments everything was the same */
 };
 /* Runs it for the program, and again with decoys in the words that are not `regular`. operands[].mode: as recorded. 0: it changed
- * nothing that it was not known to change; *code is the driver's. -EAGAIN: not so; all that it touches is as it was before. */
+ * nothing that it was not known to change; *code is the driver's. -EAGAIN: not so; all that it touches is as it was before. -ECANCELED
+ * (light): not so, and all is as its own run, or an equal one, left it. */
 int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int *code);
 /* The bytes of the buffer that are defined by now, into out[65]: their number; -1: all of them. */
 int probe_defined(struct device *d, const struct slot *s, struct rec_range *out);

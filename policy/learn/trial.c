@@ -112,7 +112,7 @@ static int run_again(struct trial *t, unsigned char *args, unsigned char poison)
         if (u->keep)
             continue;
         /* unchanged and not set aside: at most its blank bytes were filled anew, and are again */
-        int r = dirty && u->saved ? aside_back(d, &u->old, u->slot) : dirty && !u->row ? -EIO : 0;
+        int r = dirty && u->saved ? aside_back(d, &u->old, u->slot) : dirty && !u->row && !u->made ? -EIO : 0;
         if (!r && u->row && !u->row->scattered)
             r = fill(d, u->slot, &u->row->b, poison);
         if (r)
@@ -154,7 +154,7 @@ int trial_save_all(struct trial *t)
 {
     for (uint32_t i = 0; i < t->n; i++) {
         struct touched *u = &t->u[i];
-        if (u->saved || u->blank)
+        if (u->saved || u->blank || u->spared)
             continue;
         if (u->changed) /* its old content is gone */
             return -ENOMEM;

@@ -35,6 +35,8 @@ struct touched {
     bool blank;            /* nothing had written any of it */
     bool changed;          /* by the program's run */
     bool keep;             /* the next run finds it as the last one left it */
+    bool spared;           /* its old content is not set aside */
+    bool made;             /* it had none: every run makes all of it that is ever looked at */
     bool old_life;         /* older than the iteration */
 };
 

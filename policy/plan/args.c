@@ -13,8 +13,7 @@
  * A word may hold a number, or padding, beside a flag: it is free in those bytes only that have changed when it was proved.
  * What is taken for a number or for padding is tried again whenever the count of its changes is a power of two, from TRIED_AGAIN on.
  *
- * Launches that are mostly looked at (proof.h) are tried rarely: then with what all words that have changed since the trial before held
- * before that.
+ * Whole trials are rare (proof.h): they run with what all words that have changed since the one before held before that.
  *
  * Hot path: a comparison of a few spans with memcmp; lists are made and cut at an iteration's first difference only. */
 #include "policy/op/tensor_map.h"
@@ -33,7 +32,7 @@ struct span {
     uint8_t seen, idle_bytes; /* bit i: byte i has changed; has been another one where the word was seen not to matter */
     bool spare;               /* one of many idle words of its struct */
     bool was_other;
-    unsigned char was[8]; /* of varying ones of ops that are looked at, if was_other: what it held before it changed last */
+    unsigned char was[8]; /* of varying ones, if was_other: what it held before it changed last */
 };
 static const uint32_t MATTERS = UINT32_MAX;
 struct arg_watch { /* of one op */

@@ -159,8 +159,8 @@ bool steady_sets_aside(const struct device *d, uint32_t op);
 
 /* rebuild.c: every value that the program holds is in memory or on the host. 0, or a negative errno: some are gone. */
 int rebuild_all(struct device *d, unsigned t);
-/* Something that the program holds is neither in memory nor on the host. */
-bool rebuild_owes(struct device *d);
+/* [n_bufs] whether rebuild_all() would begin from what is in the buffer now. For free(); NULL: no memory. */
+uint8_t *rebuild_sources(struct device *d);
 
 /* install.c: slots for all allocations, chunks by interval colouring, mapped. The number of chunks that the static map
  * lacks (0: a steady iteration makes no memory call), or a negative errno. */

@@ -3,6 +3,7 @@
 #include "policy/learn/trial.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- a trial ------------------------------------------------------------------------------------------------------- */
@@ -61,6 +62,24 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
     return true;
 }
 
+static void count_trial(struct device *d)
+{
+    d->ex->tried++;
+    stats_tried(d);
+}
+
+/* 0; -EAGAIN: it was not run; -ECANCELED: it has run, and done something else. */
+static int light_drv(struct device *d, struct rt_op *op, const struct rec_op *o, int *code)
+{
+    struct again again = {.repeats = true, .light = true};
+    if (!less_is_harmless(d, op, o))
+        return -EAGAIN;
+    int r = probe_again_drv(d, op, &again, code);
+    if (!r)
+        count_trial(d);
+    return r;
+}
+
 /* Runs the launch as a trial: its effects must be the recorded ones, and the words that point elsewhere idle. Then these may hold
  * anything from now on. 0; -EAGAIN: it was not run, or what it did was undone. */
 static int trial_drv(struct device *d, struct rt_op *op, const struct rec_op *o, bool whole, enum args_mattered *mattered, int *code)
@@ -81,8 +100,7 @@ static int trial_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
     for (uint32_t i = 0; i < again.n_hidden; i++)
         if (!exec_word_is_idle(&d->ex->rec, o, hidden[i]) && args_free_word(d, hidden[i]))
             return 0;
-    d->ex->tried++;
-    stats_tried(d);
+    count_trial(d);
     log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,
             *mattered == ARGS_IDLE ? ", and so is what changed" : "");
     return 0;
@@ -90,15 +108,11 @@ static int trial_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
 
 /* ---- a look -------------------------------------------------------------------------------------------------------- */
 
-/* Trials of what could be looked at come at powers of this. */
-enum { TRIED_AT = 4 };
+/* Whole trials of what needs none come at powers of two. What may be repeated has them at its first surprises too: its structs are small,
+ * and what is padding in them is known soon. */
+enum { TRIED_FIRST = 6 };
 
-static bool is_trials_turn(uint32_t nth)
-{
-    while (nth > 1 && nth % TRIED_AT == 0)
-        nth /= TRIED_AT;
-    return nth == 1;
-}
+static bool is_trials_turn(uint32_t nth, bool look) { return nth <= (look ? 1 : TRIED_FIRST) ? !look : !(nth & (nth - 1)); }
 
 static bool may_change(const struct rt_op *op, const struct slot *s)
 {
@@ -127,14 +141,25 @@ static bool watch(struct device *d, const struct rt_op *op, struct proof *p)
 }
 
 /* Nothing that the launch may spoil is needed to leave the plan after it. */
-static bool may_look(struct device *d, const struct rt_op *op, const struct reading *x, struct proof *p)
+static bool may_be_left_after(struct device *d, const struct rt_op *op)
 {
-    if (!d->ex->rec.ops[d->ex->pos].why_opaque || x->absent || rebuild_owes(d))
-        return false;
+    uint8_t *source = rebuild_sources(d);
+    bool may = source != NULL;
+    for (uint32_t i = 0; i < op->n_operands && may; i++) {
+        const struct slot *s = op->operands[i].slot;
+        may = may_change(op, s) || s->plan_buf < 0 || !source[s->plan_buf];
+        may &= op->operands[i].regular || s->state != SLOT_LOST || !s->live;
+    }
+    free(source);
+    return may;
+}
+
+static bool all_regular(const struct rt_op *op)
+{
     for (uint32_t i = 0; i < op->n_operands; i++)
-        if (!op->operands[i].regular && op->operands[i].slot->state == SLOT_LOST && op->operands[i].slot->live)
+        if (!op->operands[i].regular)
             return false;
-    return watch(d, op, p);
+    return true;
 }
 
 /* Nobody has used the slot since it was looked at last. If somebody has changed it all the same, the look finds a difference, and the
@@ -182,8 +207,13 @@ static enum proof_says look_drv(struct device *d, struct rt_op *op, struct proof
 
 void proof_open(struct device *d, struct rt_op *op, const struct reading *x, struct proof *p)
 {
+    const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
+    uint32_t hidden[HIDDEN_MOST];
     p->whole = x->whole;
-    p->may_look = may_look(d, op, x, p);
+    if (!x->absent && may_be_left_after(d, op)) {
+        p->may_look = o->why_opaque && watch(d, op, p);
+        p->may_be_light = !o->why_opaque && all_regular(op) && !hidden_words(d, op, o, hidden);
+    }
     for (uint32_t i = 0; i < op->n_operands && p->n_lent < LENT_MAX; i++) {
         struct slot *s = op->operands[i].slot;
         if (!op->operands[i].regular && s->state == SLOT_LOST) {
@@ -208,8 +238,14 @@ enum proof_says proof_run_drv(struct device *d, struct rt_op *op, struct proof *
     *mattered = ARGS_UNTRIED;
     if (fill_lent(d, p, op))
         return PROOF_NOT_RUN;
-    if ((!p->may_look || is_trials_turn(args_surprised(d))) && !trial_drv(d, op, &d->ex->rec.ops[d->ex->pos], p->whole, mattered, code))
+    const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
+    bool whole = is_trials_turn(args_surprised(d), p->may_look) || !(p->may_look || p->may_be_light);
+    if (whole && !trial_drv(d, op, o, p->whole, mattered, code))
         return PROOF_HOLDS;
+    if (p->may_be_light) {
+        int r = light_drv(d, op, o, code);
+        return !r ? PROOF_HOLDS : r == -ECANCELED ? PROOF_OTHER : PROOF_NOT_RUN;
+    }
     return p->may_look ? look_drv(d, op, p, code) : PROOF_NOT_RUN;
 }
 

@@ -4,13 +4,16 @@
  *   trial    The launch runs with all that it touches set aside, and again as often as it takes (probe_again_drv): it must change what
  *            it changed before, repeat, and not care for words that point elsewhere. What did not matter is remembered. Where it fails,
  *            all is put back and the plan is left before the launch.
- *   look     The launch runs once; what it was not known to change is hashed before and after. Enough where no replay ever asks for
- *            what the op makes (why_opaque) and nothing that the program holds is dropped: then leaving the plan needs no value
- *            that the launch may have spoilt, so it may be left after the launch as well as before it.
+ *   light    The launch runs, and again with the same arguments; only what it changes in place is set aside. What it was not known to
+ *            change is hashed before and after.
+ *   look     The launch runs once; the same hashes. For an op that no replay ever repeats (why_opaque).
+ *
+ * After a light trial or a look that fails the plan is left, after the launch: what the program holds is as natively. What the plan has
+ * dropped is rebuilt then; so neither may be taken where that would begin from a buffer that the launch may have spoilt.
  *
  * An update of parameters and optimizer states (PyTorch's `foreach` launches hand over lists whose ends nobody fills) is looked at, for
- * the price of hashing the gradients twice; a trial of it would set aside every state. Trials of it come at the 1st, 4th, 16th ..
- * surprise, to learn which bytes are padding.
+ * the price of hashing the gradients twice; a trial of it would set aside every state. Whole trials of it come at the 2nd, 4th, 8th ..
+ * surprise, to learn which bytes are padding; of an op that may be repeated, at its first few surprises as well.
  *
  * Threads: under the engine's mutex. Used by exec.c only.
  */
@@ -38,7 +41,7 @@ struct reading { /* what match() in exec.c found */
 /* An entry that nobody filled may point at what the plan has dropped. For the proof it gets memory without its content. */
 enum { LENT_MAX = 64, WATCHED_MAX = HASHING_AROUND_MOST };
 struct proof {
-    bool may_look, whole, looked;
+    bool may_look, may_be_light, whole, looked;
     struct slot *lent[LENT_MAX], *watched[WATCHED_MAX]; /* watched: the op is not known to change them */
     unsigned n_lent, n_watched;
 };

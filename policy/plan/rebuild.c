@@ -4,6 +4,7 @@
 #include "policy/plan/exec.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 enum { MAX_DEPTH = 4000, MAX_ROUNDS = 16 };
 
@@ -114,12 +115,38 @@ static bool owed(struct device *d, int32_t b)
     return s && s->live && d->ex->cur[b] >= 0 && s->state != SLOT_EMPTY && !holds(d, b, d->ex->cur[b]);
 }
 
-bool rebuild_owes(struct device *d)
+/* What making (b, v) again begins from. */
+static void mark_sources(struct device *d, int32_t b, int32_t v, uint8_t *seen, uint8_t *source)
 {
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++)
+    if (v < 0 || seen[d->ex->first_val[b] + v])
+        return;
+    seen[d->ex->first_val[b] + v] = 1;
+    if (holds(d, b, v)) {
+        source[b] = 1;
+        return;
+    }
+    int32_t op = d->ex->producer[d->ex->first_val[b] + v];
+    if (op < 0 || saved_find(d, b, v))
+        return;
+    const struct rec_op *o = &d->ex->rec.ops[op];
+    for (uint32_t k = o->first; k < o->first + o->n; k++)
+        if (d->ex->rec.operands[k].mode == REC_READ || d->ex->rec.operands[k].mode == REC_RMW)
+            mark_sources(d, d->ex->rec.operands[k].buf, d->ex->in_ver[k], seen, source);
+}
+
+uint8_t *rebuild_sources(struct device *d)
+{
+    uint8_t *source = calloc(d->ex->rec.n_bufs + 1, 1);
+    uint8_t *seen = calloc((size_t)d->ex->first_val[d->ex->rec.n_bufs] + 1, 1);
+    for (uint32_t b = 0; b < d->ex->rec.n_bufs && source && seen; b++)
         if (owed(d, (int32_t)b))
-            return true;
-    return false;
+            mark_sources(d, (int32_t)b, d->ex->cur[b], seen, source);
+    if (!seen) {
+        free(source);
+        source = NULL;
+    }
+    free(seen);
+    return source;
 }
 
 int rebuild_all(struct device *d, unsigned t)

@@ -12,6 +12,7 @@
  *   number    a number among the arguments, another one in every iteration
  *   flag      a flag among the arguments, set in iteration WHEN alone: what is only read otherwise is written then
  *   packed    the same flag, in arguments that are handed over as one buffer
+ *   often     beside the flag a number that is another one in two of three iterations: each time the launch is tried again
  *   update    after the backward pass a state is made anew from a tensor, by a launch whose struct holds bytes that nobody fills, other ones
  *             in most iterations; in iteration WHEN a flag in it changes the tensor too, which is read again at the end
  *   ahead     the same behind two and a half seconds of other work, which the host does not wait for
@@ -66,6 +67,14 @@ static void flagged(int i, int iter)
     MUST(cuLaunchKernel(f_maybe, 64, 1, 1, 128, 1, 1, 0, stream, NULL, extra));
 }
 
+/* act[i + 1] from act[i], which changes too in iteration flag_at. */
+static void counted(int i, int iter)
+{
+    struct bundle_args s = {.out = act[i + 1], .in = {act[i], act[i - 1]}, .words = WORDS, .n = 2, .flag = iter == flag_at};
+    s.junk = iter % 3 ? (uint32_t)iter : 7;
+    LAUNCH(f_tally, &s);
+}
+
 /* The state from a tensor, which is changed too in iteration flag_at. */
 static void update(CUdeviceptr from, int iter)
 {
@@ -100,6 +109,8 @@ static void layer(int i, int iter)
         LAUNCH(f_bundle, &s);
     } else if ((is("flag") || is("packed")) && i % 3 == 2)
         flagged(i, iter);
+    else if (is("often") && i % 3 == 2)
+        counted(i, iter);
     else {
         k += is("number") ? (uint32_t)iter * 64 : 0;
         LAUNCH(f_map, &act[i + 1], &act[i], &n, &k, &mask);
