@@ -778,8 +778,7 @@ static int settle_at_last(struct device *d)
     return r;
 }
 
-/* The op is known to change it. */
-static bool may_change(const struct rt_op *op, const struct slot *s)
+bool probe_may_change(const struct rt_op *op, const struct slot *s)
 {
     for (uint32_t k = 0; k < op->n_operands; k++)
         if (op->operands[k].slot == s && op->operands[k].regular && op->operands[k].mode != REC_READ && op->operands[k].mode != REC_UNKNOWN)
@@ -800,7 +799,7 @@ static int set_aside(struct trial *t, const struct again *again)
 {
     for (uint32_t i = 0; i < t->n && again->light; i++) {
         t->u[i].made = is_made(t->op, t->u[i].slot);
-        t->u[i].spared = t->u[i].made || !may_change(t->op, t->u[i].slot);
+        t->u[i].spared = t->u[i].made || !probe_may_change(t->op, t->u[i].slot);
     }
     return trial_save_all(t);
 }
@@ -815,6 +814,9 @@ static int light_drv(struct trial *t, const struct again *again, bool known)
     int r = trial_again(t, NULL, POISON_FIRST);
     if (r)
         return trial_mend(t) ? -EIO : -ECANCELED;
+    for (uint32_t i = 0; i < t->n; i++) /* the program's own run had left it alone: this one has spoilt it */
+        if (t->u[i].spared && !t->u[i].made && !same(t->u[i].now, t->u[i].before))
+            return -EIO;
     return trial_equal(t) ? 0 : -ECANCELED;
 }
 
@@ -837,7 +839,7 @@ static int again_drv(struct trial *t, struct probe_result *out, struct again *ag
     for (uint32_t i = 0; i < t->n; i++) {
         memcpy(t->u[i].after, t->u[i].now, sizeof t->u[i].after);
         t->u[i].changed = !same(t->u[i].before, t->u[i].after);
-        known &= !t->u[i].changed || may_change(op, t->u[i].slot);
+        known &= !t->u[i].changed || probe_may_change(op, t->u[i].slot);
     }
     if (!known)
         log_say(SAY_DEBUG, "%s changes what it did not change before", op->func->name);

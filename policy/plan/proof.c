@@ -114,14 +114,6 @@ enum { TRIED_FIRST = 6 };
 
 static bool is_trials_turn(uint32_t nth, bool look) { return nth <= (look ? 1 : TRIED_FIRST) ? !look : !(nth & (nth - 1)); }
 
-static bool may_change(const struct rt_op *op, const struct slot *s)
-{
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        if (op->operands[i].slot == s && op->operands[i].regular && op->operands[i].mode != REC_READ && op->operands[i].mode != REC_UNKNOWN)
-            return true;
-    return false;
-}
-
 /* What the program holds and the op is not known to change. What the program has freed may hold anything: natively another's data may be
  * there by now. False: too many. */
 static bool watch(struct device *d, const struct rt_op *op, struct proof *p)
@@ -130,7 +122,7 @@ static bool watch(struct device *d, const struct rt_op *op, struct proof *p)
     const uint32_t most = hashing_around_most(d);
     for (uint32_t i = 0; i < op->n_operands && most; i++) {
         struct slot *s = op->operands[i].slot;
-        if (s->mark == mark || !s->live || may_change(op, s))
+        if (s->mark == mark || !s->live || probe_may_change(op, s))
             continue;
         if (p->n_watched == most)
             return false;
@@ -147,7 +139,7 @@ static bool may_be_left_after(struct device *d, const struct rt_op *op)
     bool may = source != NULL;
     for (uint32_t i = 0; i < op->n_operands && may; i++) {
         const struct slot *s = op->operands[i].slot;
-        may = may_change(op, s) || s->plan_buf < 0 || !source[s->plan_buf];
+        may = probe_may_change(op, s) || s->plan_buf < 0 || !source[s->plan_buf];
         may &= op->operands[i].regular || s->state != SLOT_LOST || !s->live;
     }
     free(source);
