@@ -230,6 +230,10 @@ void mem_note_peak(struct device *d);
 /* Small scratch memory of our own, 256-byte aligned, resident for ever. 0 on failure. */
 CUdeviceptr mem_scratch(struct device *d, uint64_t bytes);
 bool mem_is_small(struct device *d, uint64_t bytes);
+/* What is useful and not needed may have scratch of its own: on pages of a device's usual size it lies beside small tensors; where pages
+ * are tiny it takes some, which must be nothing beside the limit. */
+enum { PAGE_USUAL_BYTES = 1 << 16, PAGES_MANY = 256 };
+static inline bool mem_pages_are_many(const struct device *d) { return d->gran >= PAGE_USUAL_BYTES || d->limit_bytes / d->gran >= PAGES_MANY; }
 static inline uint64_t mem_pages(struct device *d, uint64_t bytes) { return bytes ? (bytes + d->gran - 1) >> d->shift : 1; }
 /* Maps `chunk` at page p of slot s; the page's stale mapping goes first (the host waits for its users). */
 int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t chunk);

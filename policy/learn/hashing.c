@@ -99,7 +99,7 @@ uint32_t hashing_around_most(struct device *d)
     if (!h || !h->usable || h->around_tried)
         return h ? h->around_most : 0;
     h->around_tried = true;
-    uint32_t n = HASHING_AROUND_MOST;
+    uint32_t n = mem_pages_are_many(d) ? HASHING_AROUND_MOST : 0;
     while (n && !mem_is_small(d, n * (uint64_t)AROUND_BYTES)) /* pages may be small */
         n /= 2;
     h->around_at = n ? mem_scratch(d, n * (uint64_t)AROUND_BYTES) : 0;

@@ -41,6 +41,8 @@ static int set_up(struct device *d)
     if (!v)
         return -ENOMEM;
     d->verify = v;
+    if (!mem_pages_are_many(d))
+        return -ENOMEM;
     v->n_rows = ROWS;
     while (v->n_rows > 1 && !mem_is_small(d, v->n_rows * ROW_WORDS * sizeof(uint64_t)))
         v->n_rows /= 2;

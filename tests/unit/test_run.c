@@ -150,7 +150,7 @@ START_TEST(config_defaults)
     ck_assert_int_eq(config_read(&c, err, sizeof err), 0);
     ck_assert(c.limit_bytes == 0 && c.limit_pct == 0 && c.policy == POLICY_AUTO && c.verify == VERIFY_SAMPLE);
     ck_assert(!c.trace_mode && c.trace_iterations == 1 && c.host_swap_bytes == 0 && !*c.plan_path);
-    ck_assert_str_eq(c.solver, "auto");
+    ck_assert_str_eq(c.solver, "best");
     ck_assert_str_eq(c.cache_dir, "/home/x/.cache/remat");
     ck_assert_uint_eq(config_limit_bytes(&c, 100), 0);
 }
