@@ -15,6 +15,8 @@ struct hash_range {
     uint64_t bytes;
 };
 
+static inline bool hashing_same(const uint64_t *a, const uint64_t *b) { return a[0] == b[0] && a[1] == b[1]; }
+
 /* Loads the device code and takes its scratch memory; cheap after the first time. -ENOTSUP: this device cannot. */
 int hashing_init(struct device *d);
 /* Hashes n ranges into out[2 * n], on a stream of our own; the host waits for that stream, and for no other: the caller has seen to

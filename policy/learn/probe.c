@@ -68,6 +68,8 @@ static uint64_t trial_ns(struct device *d)
     return elapsed_ns(d, d->probe->begin, d->probe->now);
 }
 
+void probe_unbounded(struct device *d, bool on) { d->probe->unbounded = on; }
+
 uint64_t probe_time_left(struct device *d)
 {
     struct probe *p = d->probe;
@@ -223,8 +225,6 @@ bool probe_offset_changes(const struct func *f, uint32_t offset)
 
 /* ---- one op ------------------------------------------------------------------------------------------------- */
 
-static bool same(const uint64_t *a, const uint64_t *b) { return a[0] == b[0] && a[1] == b[1]; }
-
 static void set_mode(struct rt_op *op, const struct slot *s, enum rec_mode m)
 {
     for (uint32_t i = 0; i < op->n_operands; i++)
@@ -238,7 +238,7 @@ static bool holds_second_poison(struct device *d, const struct touched *u)
     struct probe *p = d->probe;
     for (uint32_t i = 0; i < FILLS; i++)
         if (p->fills[i].bytes == u->slot->bytes)
-            return same(p->fills[i].hash, u->now);
+            return hashing_same(p->fills[i].hash, u->now);
     uint64_t h[2];
     struct hash_range r = {u->slot->va, u->slot->bytes};
     if (d->drv->cuMemsetD8Async(r.ptr, POISON_SECOND, r.bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS || hashing_now(d, &r, 1, h))
@@ -246,7 +246,7 @@ static bool holds_second_poison(struct device *d, const struct touched *u)
     uint32_t k = p->next_fill++ % FILLS;
     p->fills[k].bytes = r.bytes;
     memcpy(p->fills[k].hash, h, sizeof h);
-    return same(h, u->now);
+    return hashing_same(h, u->now);
 }
 
 static unsigned char *content(struct device *d, const struct slot *s)
@@ -283,10 +283,10 @@ static const char *two_poisons(struct trial *t)
     }
     bool differs = false;
     for (uint32_t i = 0; i < t->n; i++)
-        differs |= !same(t->u[i].now, t->u[i].after);
+        differs |= !hashing_same(t->u[i].now, t->u[i].after);
     for (uint32_t i = 0; i < t->n && !why; i++) {
         struct touched *u = &t->u[i];
-        if (same(u->now, u->after) || (u->blank && !u->changed && holds_second_poison(d, u)))
+        if (hashing_same(u->now, u->after) || (u->blank && !u->changed && holds_second_poison(d, u)))
             continue;
         if (u->row && u->row->scattered)
             why = "works on a buffer that is written in scattered parts";
@@ -349,7 +349,7 @@ static int try_side(struct trial *t)
     int r = trial_again(t, NULL, POISON_FIRST);
     bool side = !r;
     for (uint32_t i = 0; i < t->n; i++) {
-        if (!t->u[i].keep && !same(t->u[i].now, t->u[i].after))
+        if (!t->u[i].keep && !hashing_same(t->u[i].now, t->u[i].after))
             side = false;
         t->u[i].keep = false;
     }
@@ -425,9 +425,7 @@ static bool is_managed(struct device *d, const struct slot *s)
     return s->kind == SLOT_FOREIGN && d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_IS_MANAGED, s->va) == CUDA_SUCCESS && what;
 }
 
-/* Memory that the driver knows and we do not see: pinned or managed memory of the host, another device's, the program's own
- * mappings. What lies there may change at any time, and a launch that ran again might wait there for ever. */
-static bool reaches_elsewhere(struct device *d, const struct rt_op *op, const struct again *but)
+bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const struct again *but)
 {
     enum { LOWEST = 1 << 16 };
     for (uint32_t i = 0; i < op_pieces(op); i++) {
@@ -596,7 +594,7 @@ static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
         bool want = false;
         uint32_t places = 0;
         memcpy(u->before, u->now, sizeof u->before);
-        if (s->watched && !same(s->hash, u->before)) {
+        if (s->watched && !hashing_same(s->hash, u->before)) {
             s->pins++; /* something writes it behind our back: it stays where it is */
             if (out->unannounced < 0 || s->watched_at < out->unannounced)
                 out->unannounced = s->watched_at;
@@ -656,7 +654,7 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
         return unseen_drv(d, op, out, true);
     for (uint32_t i = 0; i < t->n; i++) {
         memcpy(t->u[i].after, t->u[i].now, sizeof t->u[i].after);
-        t->u[i].changed = !same(t->u[i].before, t->u[i].after);
+        t->u[i].changed = !hashing_same(t->u[i].before, t->u[i].after);
     }
     out->why_opaque = classify(t, out);
     if (trial_mend(t))
@@ -692,7 +690,7 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
     struct trial t;
     d->drv->cuEventRecord(p->begin, d->stream[STREAM_IN]);
     p->in_trial = true;
-    out->reaches_host = reaches_elsewhere(d, op, NULL);
+    out->reaches_host = probe_reaches_elsewhere(d, op, NULL);
     r = trial_open(d, op, &t) ? CUDA_ERROR_OUT_OF_MEMORY : kernel_drv(&t, nth, out);
     p->in_trial = false;
     if (!p->stuck) {
@@ -701,201 +699,6 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
     }
     trial_close(&t);
     aside_clear(d, false);
-    return r;
-}
-
-static int undo(struct trial *t)
-{
-    for (uint32_t i = 0; i < t->n; i++)
-        if (!same(t->u[i].now, t->u[i].before) && aside_back(t->d, &t->u[i].old, t->u[i].slot))
-            return -EIO;
-    return trial_settle(t->d, true);
-}
-
-/* What changed did not matter, so what is known of the other words still holds. */
-static void drop_idle(struct rt_op *op)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        if (!op->operands[i].idle)
-            op->operands[kept++] = op->operands[i];
-    op->n_operands = kept;
-}
-
-/* The run with other arguments, after which memory is as the program's own run left it. */
-static int try_other(struct trial *t, struct again *again)
-{
-    unsigned char *args = malloc(t->op->arg_bytes + 16);
-    if (!args)
-        return -ENOMEM;
-    memcpy(args, again->other, t->op->arg_bytes);
-    for (uint32_t i = 0; i < again->n_hidden; i++)
-        if (!memcmp(args + again->hidden[i], t->op->args + again->hidden[i], 8))
-            memcpy(args + again->hidden[i], t->args + again->hidden[i], 8);
-    int r = trial_again(t, args, POISON_FIRST);
-    again->other_is_same = !r && trial_equal(t);
-    free(args);
-    if (again->other_is_same)
-        return 0;
-    if (!r)
-        r = trial_again(t, NULL, POISON_FIRST);
-    return r ? trial_mend(t) : trial_equal(t) ? 0 : -EAGAIN;
-}
-
-/* Decoys for words that point at memory we do not see, into args. */
-static int hide(struct trial *t, const struct again *again, unsigned char *args)
-{
-    struct device *d = t->d;
-    uint64_t most = 0, range[2];
-    for (uint32_t i = 0; i < t->op->n_operands; i++) /* so that the decoy stays where it is when words are tested */
-        most = t->op->operands[i].slot->bytes > most ? t->op->operands[i].slot->bytes : most;
-    memcpy(args, t->op->args, t->op->arg_bytes);
-    for (int pass = 0; pass < 2; pass++) {
-        CUdeviceptr p, decoy = pass ? words_decoy(d, most) : 0;
-        for (uint32_t i = 0; i < again->n_hidden; i++) {
-            memcpy(&p, t->op->args + again->hidden[i], 8);
-            if (d->drv->cuPointerGetAttribute(&range[0], CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p) != CUDA_SUCCESS ||
-                d->drv->cuPointerGetAttribute(&range[1], CU_POINTER_ATTRIBUTE_RANGE_SIZE, p) != CUDA_SUCCESS || p < range[0])
-                return -ENOENT;
-            most = range[1] > most ? range[1] : most;
-            p = decoy + (p - range[0]);
-            memcpy(args + again->hidden[i], &p, 8);
-        }
-        if (pass && !decoy)
-            return -ENOMEM;
-    }
-    t->args = args;
-    return 0;
-}
-
-/* The program's own run must come to its end: what it did cannot be told before, or taken back. */
-static int settle_at_last(struct device *d)
-{
-    enum { PATIENT = 60 };
-    int r = -ETIMEDOUT;
-    for (int i = 0; i < PATIENT && r == -ETIMEDOUT; i++)
-        r = trial_settle(d, true);
-    return r;
-}
-
-bool probe_may_change(const struct rt_op *op, const struct slot *s)
-{
-    for (uint32_t k = 0; k < op->n_operands; k++)
-        if (op->operands[k].slot == s && op->operands[k].regular && op->operands[k].mode != REC_READ && op->operands[k].mode != REC_UNKNOWN)
-            return true;
-    return false;
-}
-
-/* What it held was never written: no run depends on it, and nobody misses it. */
-static bool is_made(const struct rt_op *op, const struct slot *s)
-{
-    for (uint32_t k = 0; k < op->n_operands; k++)
-        if (op->operands[k].slot == s && !(op->operands[k].regular && op->operands[k].mode == REC_WRITE))
-            return false;
-    return true;
-}
-
-static int set_aside(struct trial *t, const struct again *again)
-{
-    for (uint32_t i = 0; i < t->n && again->light; i++) {
-        t->u[i].made = is_made(t->op, t->u[i].slot);
-        t->u[i].spared = t->u[i].made || !probe_may_change(t->op, t->u[i].slot);
-    }
-    return trial_save_all(t);
-}
-
-/* The same launch once more: it must leave what it left. Where it does not, either is as good as the other. */
-static int light_drv(struct trial *t, const struct again *again, bool known)
-{
-    if (!known)
-        return -ECANCELED;
-    if (!again->repeats)
-        return 0;
-    int r = trial_again(t, NULL, POISON_FIRST);
-    if (r)
-        return trial_mend(t) ? -EIO : -ECANCELED;
-    for (uint32_t i = 0; i < t->n; i++) /* the program's own run had left it alone: this one has spoilt it */
-        if (t->u[i].spared && !t->u[i].made && !same(t->u[i].now, t->u[i].before))
-            return -EIO;
-    return trial_equal(t) ? 0 : -ECANCELED;
-}
-
-static int again_drv(struct trial *t, struct probe_result *out, struct again *again, int *code)
-{
-    struct device *d = t->d;
-    struct rt_op *op = t->op;
-    if (trial_hash(t))
-        return -EAGAIN;
-    for (uint32_t i = 0; i < t->n; i++)
-        memcpy(t->u[i].before, t->u[i].now, sizeof t->u[i].before);
-    if (set_aside(t, again) || trial_settle(d, true)) {
-        log_say(SAY_DEBUG, "%s: no room to set aside what it touches", op->func->name);
-        return -EAGAIN;
-    }
-    *code = op_issue_drv(d, op);
-    if (*code != CUDA_SUCCESS || settle_at_last(d) || trial_hash(t))
-        return *code != CUDA_SUCCESS ? 0 : -EIO;
-    bool known = true;
-    for (uint32_t i = 0; i < t->n; i++) {
-        memcpy(t->u[i].after, t->u[i].now, sizeof t->u[i].after);
-        t->u[i].changed = !same(t->u[i].before, t->u[i].after);
-        known &= !t->u[i].changed || probe_may_change(op, t->u[i].slot);
-    }
-    if (!known)
-        log_say(SAY_DEBUG, "%s changes what it did not change before", op->func->name);
-    if (again->light)
-        return light_drv(t, again, known);
-    if (known && (again->repeats || again->other || again->n_hidden)) {
-        int r = trial_again(t, NULL, POISON_FIRST);
-        bool must = again->repeats || again->n_hidden;
-        bool repeats = !r && trial_equal(t); /* where it need not: any run of it is as good as another */
-        known = r ? !must && !trial_mend(t) : repeats || !must;
-        if (!known)
-            log_say(SAY_DEBUG, "%s does not repeat with these arguments", op->func->name);
-        if (repeats && again->other)
-            known = !try_other(t, again);
-        again->other = repeats ? again->other : NULL;
-    }
-    if (known && again->other_is_same)
-        drop_idle(op);
-    uint32_t irregular = 0;
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        irregular += !op->operands[i].regular;
-    if (known && irregular) {
-        known = !words_try(t, out->idle, &out->n_idle) && out->n_idle >= irregular;
-        if (!known)
-            log_say(SAY_DEBUG, "%s: %u words are to be idle, %u were found to be", op->func->name, irregular, out->n_idle);
-    }
-    return known || undo(t) ? (known ? 0 : -EIO) : -EAGAIN;
-}
-
-int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int *code)
-{
-    struct probe *p = d->probe;
-    struct probe_result out = {.idle = p->idle};
-    struct trial t;
-    if (reaches_elsewhere(d, op, again)) {
-        log_say(SAY_DEBUG, "%s holds addresses of memory elsewhere: it does not run as a trial", op->func->name);
-        return -EAGAIN;
-    }
-    if (trial_settle(d, true) || trial_open(d, op, &t))
-        return -EAGAIN;
-    p->unbounded = true; /* one op */
-    t.planned = true;
-    unsigned char *args = again->n_hidden ? malloc(op->arg_bytes + 16) : NULL;
-    int r = again->n_hidden && (!args || hide(&t, again, args)) ? -EAGAIN : again_drv(&t, &out, again, code);
-    p->unbounded = false;
-    free(args);
-    trial_close(&t);
-    words_end(d);
-    aside_clear(d, true);
-    if (r == -EIO) {
-        log_say(SAY_ERROR, "what a launch had changed could not be put back: the program is stopped here");
-        *code = CUDA_ERROR_UNKNOWN;
-        r = 0;
-    }
-    again->idle = out.idle;
-    again->n_idle = out.n_idle;
     return r;
 }
 
@@ -916,7 +719,7 @@ int32_t probe_census(struct device *d)
         uint64_t h[2];
         if (!s->live || !s->watched || (s->kind == SLOT_LARGE && s->state != SLOT_RESIDENT))
             continue;
-        if (!hashing_now(d, &range, 1, h) && !same(h, s->hash)) {
+        if (!hashing_now(d, &range, 1, h) && !hashing_same(h, s->hash)) {
             s->pins++;
             if (found < 0 || s->watched_at < found)
                 found = s->watched_at;

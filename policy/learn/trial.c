@@ -108,7 +108,7 @@ static int run_again(struct trial *t, unsigned char *args, unsigned char poison)
     for (uint32_t i = 0; i < t->n; i++) {
         struct touched *u = &t->u[i];
         /* after a run that failed now[] says nothing */
-        bool dirty = memcmp(u->now, u->before, sizeof u->now) != 0 || (t->spoiled && u->saved);
+        bool dirty = !hashing_same(u->now, u->before) || (t->spoiled && u->saved);
         if (u->keep)
             continue;
         /* unchanged and not set aside: at most its blank bytes were filled anew, and are again */
@@ -145,7 +145,7 @@ int trial_mend(struct trial *t)
 bool trial_equal(const struct trial *t)
 {
     for (uint32_t i = 0; i < t->n; i++)
-        if (memcmp(t->u[i].now, t->u[i].after, sizeof t->u[i].now))
+        if (!hashing_same(t->u[i].now, t->u[i].after))
             return false;
     return true;
 }

@@ -7,7 +7,8 @@
  * Nothing waits without bound: an op may wait for a call that the program has not made yet (a flag in memory, another stream).
  * trial_settle() says -ETIMEDOUT then, and the op is left alone.
  *
- * Used by probe.c and words.c only (and trial_settle() by plan/unmapped.c). Threads: under the engine's mutex. Errors: 0 or a negative errno.
+ * Used by probe.c, again.c and words.c only (and trial_settle() by plan/unmapped.c). Threads: under the engine's mutex. Errors: 0 or a
+ * negative errno.
  */
 #ifndef REMAT_POLICY_TRIAL_H
 #define REMAT_POLICY_TRIAL_H
@@ -25,6 +26,8 @@ struct blank_row { /* of one buffer that is not wholly defined */
     bool scattered;  /* in too many pieces to be listed: b means nothing */
     struct blank b;
 };
+
+struct again; /* probe.h */
 
 struct touched {
     struct slot *slot;
@@ -76,6 +79,12 @@ int trial_save_all(struct trial *t);
 uint64_t probe_iteration_wall_ns(const struct device *d);
 /* What is left of the time that learning may take (ten times the iteration's own), ns. */
 uint64_t probe_time_left(struct device *d);
+/* As much of it as is asked for, from now on: for one op of a plan in force. Or no more. */
+void probe_unbounded(struct device *d, bool on);
+/* Its arguments hold addresses of memory that the driver knows and we do not see, in other words than those hidden in `but` (NULL: none
+ * are): pinned or managed memory of the host, another device's, the program's own mappings. What lies there may change at any time, and
+ * a launch that ran again might wait there for ever. */
+bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const struct again *but);
 /* The row of a buffer that was allocated in the probed iteration, made if need be; NULL: no memory. */
 struct blank_row *probe_blank(struct device *d, const struct slot *s, bool make);
 /* It was allocated in the probed iteration. */

@@ -152,7 +152,7 @@ static int doubt_zeros(struct search *s, uint32_t n)
         r = -EIO;
     m = 0;
     for (uint32_t k = 0; k < t->n && !r; k++)
-        if (asked[k] && !memcmp(t->u[k].before, h + 2 * m++, 2 * sizeof *h))
+        if (asked[k] && hashing_same(t->u[k].before, h + 2 * m++))
             for (uint32_t i = 0; i < n; i++)
                 if (s->w[i].idle && t->op->operands[s->w[i].operand].slot == t->u[k].slot) {
                     s->w[i].idle = false;

@@ -1,0 +1,199 @@
+/* A launch under a plan, run for the program and again from the state before it: does it do what it was recorded to do? */
+#include "policy/learn/probe.h"
+#include "policy/learn/trial.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int undo(struct trial *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (!hashing_same(t->u[i].now, t->u[i].before) && aside_back(t->d, &t->u[i].old, t->u[i].slot))
+            return -EIO;
+    return trial_settle(t->d, true);
+}
+
+/* What changed did not matter, so what is known of the other words still holds. */
+static void drop_idle(struct rt_op *op)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (!op->operands[i].idle)
+            op->operands[kept++] = op->operands[i];
+    op->n_operands = kept;
+}
+
+/* The run with other arguments, after which memory is as the program's own run left it. */
+static int try_other(struct trial *t, struct again *again)
+{
+    unsigned char *args = malloc(t->op->arg_bytes + 16);
+    if (!args)
+        return -ENOMEM;
+    memcpy(args, again->other, t->op->arg_bytes);
+    for (uint32_t i = 0; i < again->n_hidden; i++)
+        if (!memcmp(args + again->hidden[i], t->op->args + again->hidden[i], 8))
+            memcpy(args + again->hidden[i], t->args + again->hidden[i], 8);
+    int r = trial_again(t, args, POISON_FIRST);
+    again->other_is_same = !r && trial_equal(t);
+    free(args);
+    if (again->other_is_same)
+        return 0;
+    if (!r)
+        r = trial_again(t, NULL, POISON_FIRST);
+    return r ? trial_mend(t) : trial_equal(t) ? 0 : -EAGAIN;
+}
+
+/* Decoys for words that point at memory we do not see, into args. */
+static int hide(struct trial *t, const struct again *again, unsigned char *args)
+{
+    struct device *d = t->d;
+    uint64_t most = 0, range[2];
+    for (uint32_t i = 0; i < t->op->n_operands; i++) /* so that the decoy stays where it is when words are tested */
+        most = t->op->operands[i].slot->bytes > most ? t->op->operands[i].slot->bytes : most;
+    memcpy(args, t->op->args, t->op->arg_bytes);
+    for (int pass = 0; pass < 2; pass++) {
+        CUdeviceptr p, decoy = pass ? words_decoy(d, most) : 0;
+        for (uint32_t i = 0; i < again->n_hidden; i++) {
+            memcpy(&p, t->op->args + again->hidden[i], 8);
+            if (d->drv->cuPointerGetAttribute(&range[0], CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p) != CUDA_SUCCESS ||
+                d->drv->cuPointerGetAttribute(&range[1], CU_POINTER_ATTRIBUTE_RANGE_SIZE, p) != CUDA_SUCCESS || p < range[0])
+                return -ENOENT;
+            most = range[1] > most ? range[1] : most;
+            p = decoy + (p - range[0]);
+            memcpy(args + again->hidden[i], &p, 8);
+        }
+        if (pass && !decoy)
+            return -ENOMEM;
+    }
+    t->args = args;
+    return 0;
+}
+
+/* The program's own run must come to its end: what it did cannot be told before, or taken back. */
+static int settle_at_last(struct device *d)
+{
+    enum { PATIENT = 60 };
+    int r = -ETIMEDOUT;
+    for (int i = 0; i < PATIENT && r == -ETIMEDOUT; i++)
+        r = trial_settle(d, true);
+    return r;
+}
+
+bool probe_may_change(const struct rt_op *op, const struct slot *s)
+{
+    for (uint32_t k = 0; k < op->n_operands; k++)
+        if (op->operands[k].slot == s && op->operands[k].regular && op->operands[k].mode != REC_READ && op->operands[k].mode != REC_UNKNOWN)
+            return true;
+    return false;
+}
+
+/* What it held was never written: no run depends on it, and nobody misses it. */
+static bool is_made(const struct rt_op *op, const struct slot *s)
+{
+    for (uint32_t k = 0; k < op->n_operands; k++)
+        if (op->operands[k].slot == s && !(op->operands[k].regular && op->operands[k].mode == REC_WRITE))
+            return false;
+    return true;
+}
+
+static int set_aside(struct trial *t, const struct again *again)
+{
+    for (uint32_t i = 0; i < t->n && again->light; i++) {
+        t->u[i].made = is_made(t->op, t->u[i].slot);
+        t->u[i].spared = t->u[i].made || !probe_may_change(t->op, t->u[i].slot);
+    }
+    return trial_save_all(t);
+}
+
+/* The same launch once more: it must leave what it left. Where it does not, either is as good as the other. */
+static int light_drv(struct trial *t, bool known)
+{
+    if (!known)
+        return -ECANCELED;
+    int r = trial_again(t, NULL, POISON_FIRST);
+    if (r)
+        return trial_mend(t) ? -EIO : -ECANCELED;
+    for (uint32_t i = 0; i < t->n; i++) /* the program's own run had left it alone: this one has spoilt it */
+        if (t->u[i].spared && !t->u[i].made && !hashing_same(t->u[i].now, t->u[i].before))
+            return -EIO;
+    return trial_equal(t) ? 0 : -ECANCELED;
+}
+
+static int again_drv(struct trial *t, struct again *again, int *code)
+{
+    struct device *d = t->d;
+    struct rt_op *op = t->op;
+    if (trial_hash(t))
+        return -EAGAIN;
+    for (uint32_t i = 0; i < t->n; i++)
+        memcpy(t->u[i].before, t->u[i].now, sizeof t->u[i].before);
+    if (set_aside(t, again) || trial_settle(d, true)) {
+        log_say(SAY_DEBUG, "%s: no room to set aside what it touches", op->func->name);
+        return -EAGAIN;
+    }
+    *code = op_issue_drv(d, op);
+    if (*code != CUDA_SUCCESS || settle_at_last(d) || trial_hash(t))
+        return *code != CUDA_SUCCESS ? 0 : -EIO;
+    bool known = true;
+    for (uint32_t i = 0; i < t->n; i++) {
+        memcpy(t->u[i].after, t->u[i].now, sizeof t->u[i].after);
+        t->u[i].changed = !hashing_same(t->u[i].before, t->u[i].after);
+        known &= !t->u[i].changed || probe_may_change(op, t->u[i].slot);
+    }
+    if (!known)
+        log_say(SAY_DEBUG, "%s changes what it did not change before", op->func->name);
+    if (again->light)
+        return light_drv(t, known);
+    if (known && (again->repeats || again->other || again->n_hidden)) {
+        int r = trial_again(t, NULL, POISON_FIRST);
+        bool must = again->repeats || again->n_hidden;
+        bool repeats = !r && trial_equal(t); /* where it need not: any run of it is as good as another */
+        known = r ? !must && !trial_mend(t) : repeats || !must;
+        if (!known)
+            log_say(SAY_DEBUG, "%s does not repeat with these arguments", op->func->name);
+        if (repeats && again->other)
+            known = !try_other(t, again);
+        again->other = repeats ? again->other : NULL;
+    }
+    if (known && again->other_is_same)
+        drop_idle(op);
+    uint32_t irregular = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        irregular += !op->operands[i].regular;
+    if (known && irregular) {
+        known = !words_try(t, again->idle, &again->n_idle) && again->n_idle >= irregular;
+        if (!known)
+            log_say(SAY_DEBUG, "%s: %u words are to be idle, %u were found to be", op->func->name, irregular, again->n_idle);
+    }
+    return known || undo(t) ? (known ? 0 : -EIO) : -EAGAIN;
+}
+
+int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int *code)
+{
+    static uint32_t idle[OP_MAX_OPERANDS];
+    struct trial t;
+    again->idle = idle;
+    again->n_idle = 0;
+    if (probe_reaches_elsewhere(d, op, again)) {
+        log_say(SAY_DEBUG, "%s holds addresses of memory elsewhere: it does not run as a trial", op->func->name);
+        return -EAGAIN;
+    }
+    if (trial_settle(d, true) || trial_open(d, op, &t))
+        return -EAGAIN;
+    probe_unbounded(d, true); /* one op */
+    t.planned = true;
+    unsigned char *args = again->n_hidden ? malloc(op->arg_bytes + 16) : NULL;
+    int r = again->n_hidden && (!args || hide(&t, again, args)) ? -EAGAIN : again_drv(&t, again, code);
+    probe_unbounded(d, false);
+    free(args);
+    trial_close(&t);
+    words_end(d);
+    aside_clear(d, true);
+    if (r == -EIO) {
+        log_say(SAY_ERROR, "what a launch had changed could not be put back: the program is stopped here");
+        *code = CUDA_ERROR_UNKNOWN;
+        r = 0;
+    }
+    return r;
+}
