@@ -230,6 +230,8 @@ void mem_note_peak(struct device *d);
 /* Small scratch memory of our own, 256-byte aligned, resident for ever. 0 on failure. */
 CUdeviceptr mem_scratch(struct device *d, uint64_t bytes);
 bool mem_is_small(struct device *d, uint64_t bytes);
+/* As many of `n` things as are small together, halved for as long as it takes (pages may be small), but one at least if n is. */
+uint32_t mem_most_small(struct device *d, uint32_t n, uint64_t bytes_each);
 /* What is useful and not needed may have scratch of its own: on pages of a device's usual size it lies beside small tensors; where pages
  * are tiny it takes some, which must be nothing beside the limit. */
 enum { PAGE_USUAL_BYTES = 1 << 16, PAGES_MANY = 256 };
@@ -261,9 +263,9 @@ int stats_init(struct device *d);
 void stats_boundary(struct device *d, unsigned t, bool steady);
 /* The first steady iteration begins: times measured before it do not count. */
 void stats_steady_from_here(struct device *d);
-/* The iteration in progress is no measure of a steady one: its plan was left. */
 /* How long the longest of the latest iterations took the host; 0: not known yet. */
 uint64_t stats_wall_ns(const struct device *d);
+/* The iteration in progress is no measure of a steady one: its plan was left. */
 void stats_not_steady(struct device *d);
 /* Nor is it if a launch ran as a trial in it; it is told where there is no other. */
 void stats_tried(struct device *d);

@@ -56,9 +56,7 @@ int hashing_init(struct device *d)
     struct hashing *h = d->hashing = calloc(1, sizeof *h);
     if (!h)
         return -ENOMEM;
-    h->n_rows = ROWS;
-    while (h->n_rows > 1 && !mem_is_small(d, h->n_rows * sizeof *h->rows))
-        h->n_rows /= 2; /* pages may be small */
+    h->n_rows = mem_most_small(d, ROWS, sizeof *h->rows);
     h->usable = !load(d, h) && (h->table = mem_scratch(d, h->n_rows * sizeof *h->rows)) && (h->out = mem_scratch(d, h->n_rows * 16ull));
     return h->usable ? 0 : -ENOTSUP;
 }
@@ -69,22 +67,29 @@ static unsigned grid_of(uint64_t bytes)
     return (unsigned)(grid < 1 ? 1 : grid > GRID_MAX ? GRID_MAX : grid);
 }
 
+/* The kernel over n rows, which lie at `at` on the device. */
+static int queue_rows(struct device *d, CUstream stream, CUdeviceptr at, const struct hash_row *rows, uint32_t n)
+{
+    uint64_t all_bytes = 0, most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        all_bytes += rows[i].bytes;
+        most = rows[i].bytes > most ? rows[i].bytes : most;
+    }
+    void *params[] = {&at, &all_bytes};
+    return !n || d->drv->cuLaunchKernel(d->hashing->list, grid_of(most), n, 1, BLOCK, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS ? 0 : -EIO;
+}
+
 int hashing_now(struct device *d, const struct hash_range *r, uint32_t n, uint64_t *out)
 {
     struct hashing *h = d->hashing;
     CUstream s = d->stream[STREAM_IN];
     for (uint32_t done = 0; done < n;) {
         uint32_t part = n - done < h->n_rows ? n - done : h->n_rows;
-        uint64_t all_bytes = 0, most = 0;
-        for (uint32_t i = 0; i < part; i++) {
+        for (uint32_t i = 0; i < part; i++)
             h->rows[i] = (struct hash_row){.ptr = r[done + i].ptr, .bytes = r[done + i].bytes, .out = h->out + i * 16};
-            all_bytes += r[done + i].bytes;
-            most = r[done + i].bytes > most ? r[done + i].bytes : most;
-        }
-        void *params[] = {&h->table, &all_bytes};
         if (d->drv->cuMemsetD8Async(h->out, 0, part * 16ull, s) != CUDA_SUCCESS ||
             d->drv->cuMemcpyHtoDAsync_v2(h->table, h->rows, part * sizeof *h->rows, s) != CUDA_SUCCESS ||
-            d->drv->cuLaunchKernel(h->list, grid_of(most), part, 1, BLOCK, 1, 1, 0, s, params, NULL) != CUDA_SUCCESS ||
+            queue_rows(d, s, h->table, h->rows, part) ||
             d->drv->cuMemcpyDtoHAsync_v2(out + 2 * done, h->out, part * 16ull, s) != CUDA_SUCCESS ||
             d->drv->cuStreamSynchronize(s) != CUDA_SUCCESS)
             return -EIO;
@@ -99,26 +104,10 @@ uint32_t hashing_around_most(struct device *d)
     if (!h || !h->usable || h->around_tried)
         return h ? h->around_most : 0;
     h->around_tried = true;
-    uint32_t n = mem_pages_are_many(d) ? HASHING_AROUND_MOST : 0;
-    while (n && !mem_is_small(d, n * (uint64_t)AROUND_BYTES)) /* pages may be small */
-        n /= 2;
+    uint32_t n = mem_pages_are_many(d) ? mem_most_small(d, HASHING_AROUND_MOST, AROUND_BYTES) : 0;
     h->around_at = n ? mem_scratch(d, n * (uint64_t)AROUND_BYTES) : 0;
     h->around_most = h->around_at ? n : 0;
     return h->around_most;
-}
-
-/* Rows first .. first + n of those on the device. */
-static int queue_rows(struct device *d, CUstream stream, uint32_t first, uint32_t n)
-{
-    const struct hash_row *rows = (const struct hash_row *)d->hashing->around + first;
-    CUdeviceptr at = d->hashing->around_at + first * sizeof *rows;
-    uint64_t all_bytes = 0, most = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        all_bytes += rows[i].bytes;
-        most = rows[i].bytes > most ? rows[i].bytes : most;
-    }
-    void *params[] = {&at, &all_bytes};
-    return !n || d->drv->cuLaunchKernel(d->hashing->list, grid_of(most), n, 1, BLOCK, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
 int hashing_before(struct device *d, CUstream stream, const struct hash_range *r, uint32_t n_before, uint32_t n)
@@ -135,10 +124,15 @@ int hashing_before(struct device *d, CUstream stream, const struct hash_range *r
     }
     if (n && d->drv->cuMemcpyHtoDAsync_v2(h->around_at, h->around, n * (size_t)AROUND_BYTES, stream) != CUDA_SUCCESS)
         return -EIO;
-    return queue_rows(d, stream, 0, n_before);
+    return queue_rows(d, stream, h->around_at, rows, n_before);
 }
 
-int hashing_after(struct device *d, CUstream stream) { return queue_rows(d, stream, d->hashing->n_around, d->hashing->n_around); }
+int hashing_after(struct device *d, CUstream stream)
+{
+    const struct hashing *h = d->hashing;
+    const struct hash_row *rows = (const struct hash_row *)h->around;
+    return queue_rows(d, stream, h->around_at + h->n_around * sizeof *rows, rows + h->n_around, h->n_around);
+}
 
 int hashing_around(struct device *d, uint64_t *before, uint64_t *after)
 {

@@ -7,6 +7,13 @@
 
 bool mem_is_small(struct device *d, uint64_t bytes) { return bytes < d->gran / 2; }
 
+uint32_t mem_most_small(struct device *d, uint32_t n, uint64_t bytes_each)
+{
+    while (n > 1 && !mem_is_small(d, n * bytes_each))
+        n /= 2;
+    return n;
+}
+
 uint64_t mem_arena_chunks(struct device *d) { return d->mem->n_arena_chunks; }
 
 static uint32_t arena_units(struct device *d) { return (uint32_t)(d->gran / UNIT_BYTES); }

@@ -11,22 +11,23 @@
 /* Words of structs that are known to be idle, or were null in the iteration before, and point now at memory that we do not see: their
  * offsets. An entry that the program fills may be among them: the trial has to tell. */
 enum { HIDDEN_MOST = 256 };
+struct hidden {
+    uint32_t offset[HIDDEN_MOST], n;
+};
 
-static uint32_t hidden_words(struct device *d, const struct rt_op *op, const struct rec_op *o, uint32_t *out)
+static void find_hidden(struct device *d, const struct rt_op *op, const struct rec_op *o, struct hidden *out)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
-    uint32_t n = 0;
     for (uint32_t i = 0; i < op_pieces(op) && op->func->known && !op->packed && last->args; i++) {
         uint32_t to, at = op_piece(op, i, &to);
-        for (at = (at + 7) & ~7u; op->func->size[i] > 8 && at + 8 <= to && n < HIDDEN_MOST; at += 8) {
+        for (at = (at + 7) & ~7u; op->func->size[i] > 8 && at + 8 <= to && out->n < HIDDEN_MOST; at += 8) {
             uint64_t now, then;
             memcpy(&now, op->args + at, 8);
             memcpy(&then, last->args + at, 8);
             if ((!then || exec_word_is_idle(&d->ex->rec, o, at)) && !foreign_lookup(d, now) && exec_is_elsewhere(d, now))
-                out[n++] = at;
+                out->offset[out->n++] = at;
         }
     }
-    return n;
 }
 
 /* Another word of the launch stands for the recorded buffer b. */
@@ -71,7 +72,7 @@ static void count_trial(struct device *d)
 /* 0; -EAGAIN: it was not run; -ECANCELED: it has run, and done something else. */
 static int light_drv(struct device *d, struct rt_op *op, const struct rec_op *o, int *code)
 {
-    struct again again = {.repeats = true, .light = true};
+    struct again again = {.light = true};
     if (!less_is_harmless(d, op, o))
         return -EAGAIN;
     int r = probe_again_drv(d, op, &again, code);
@@ -82,11 +83,11 @@ static int light_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
 
 /* Runs the launch as a trial: its effects must be the recorded ones, and the words that point elsewhere idle. Then these may hold
  * anything from now on. 0; -EAGAIN: it was not run, or what it did was undone. */
-static int trial_drv(struct device *d, struct rt_op *op, const struct rec_op *o, bool whole, enum args_mattered *mattered, int *code)
+static int trial_drv(struct device *d, struct rt_op *op, bool whole, const struct hidden *hidden, enum args_mattered *mattered, int *code)
 {
     static unsigned char before[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
-    uint32_t hidden[HIDDEN_MOST];
-    struct again again = {.repeats = !o->why_opaque, .hidden = hidden, .n_hidden = hidden_words(d, op, o, hidden)};
+    const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
+    struct again again = {.repeats = !o->why_opaque, .hidden = hidden->offset, .n_hidden = hidden->n};
     if (!less_is_harmless(d, op, o))
         return -EAGAIN;
     if (whole && args_before(d, op, before))
@@ -97,8 +98,8 @@ static int trial_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
     for (uint32_t i = 0; i < again.n_idle; i++)
         if (!exec_word_is_idle(&d->ex->rec, o, again.idle[i]) && args_free_word(d, again.idle[i]))
             return 0; /* it is found again */
-    for (uint32_t i = 0; i < again.n_hidden; i++)
-        if (!exec_word_is_idle(&d->ex->rec, o, hidden[i]) && args_free_word(d, hidden[i]))
+    for (uint32_t i = 0; i < hidden->n; i++)
+        if (!exec_word_is_idle(&d->ex->rec, o, hidden->offset[i]) && args_free_word(d, hidden->offset[i]))
             return 0;
     count_trial(d);
     log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,
@@ -112,7 +113,12 @@ static int trial_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
  * and what is padding in them is known soon. */
 enum { TRIED_FIRST = 6 };
 
-static bool is_trials_turn(uint32_t nth, bool look) { return nth <= (look ? 1 : TRIED_FIRST) ? !look : !(nth & (nth - 1)); }
+static bool is_trials_turn(uint32_t nth, bool look)
+{
+    if (!look && nth <= TRIED_FIRST)
+        return true;
+    return nth > 1 && !(nth & (nth - 1));
+}
 
 /* What the program holds and the op is not known to change. What the program has freed may hold anything: natively another's data may be
  * there by now. False: too many. */
@@ -200,11 +206,10 @@ static enum proof_says look_drv(struct device *d, struct rt_op *op, struct proof
 void proof_open(struct device *d, struct rt_op *op, const struct reading *x, struct proof *p)
 {
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
-    uint32_t hidden[HIDDEN_MOST];
     p->whole = x->whole;
     if (!x->absent && may_be_left_after(d, op)) {
         p->may_look = o->why_opaque && watch(d, op, p);
-        p->may_be_light = !o->why_opaque && all_regular(op) && !hidden_words(d, op, o, hidden);
+        p->may_be_light = !o->why_opaque && all_regular(op);
     }
     for (uint32_t i = 0; i < op->n_operands && p->n_lent < LENT_MAX; i++) {
         struct slot *s = op->operands[i].slot;
@@ -231,10 +236,14 @@ enum proof_says proof_run_drv(struct device *d, struct rt_op *op, struct proof *
     if (fill_lent(d, p, op))
         return PROOF_NOT_RUN;
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
-    bool whole = is_trials_turn(args_surprised(d), p->may_look) || !(p->may_look || p->may_be_light);
-    if (whole && !trial_drv(d, op, o, p->whole, mattered, code))
+    struct hidden hidden = {0};
+    bool turn = is_trials_turn(args_surprised(d), p->may_look);
+    if (turn || !p->may_look) /* a look does not ask for them */
+        find_hidden(d, op, o, &hidden);
+    bool light = p->may_be_light && !hidden.n; /* which has no decoys for them */
+    if ((turn || !(p->may_look || light)) && !trial_drv(d, op, p->whole, &hidden, mattered, code))
         return PROOF_HOLDS;
-    if (p->may_be_light) {
+    if (light) {
         int r = light_drv(d, op, o, code);
         return !r ? PROOF_HOLDS : r == -ECANCELED ? PROOF_OTHER : PROOF_NOT_RUN;
     }

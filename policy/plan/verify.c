@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Two tables take turns: one is being filled while the other's results travel. A row: the hash before, the hash after. */
 enum { TABLES = 2, ROWS = 256, ROW_WORDS = 4, RANGES_MAX = 64 };
@@ -43,9 +42,7 @@ static int set_up(struct device *d)
     d->verify = v;
     if (!mem_pages_are_many(d))
         return -ENOMEM;
-    v->n_rows = ROWS;
-    while (v->n_rows > 1 && !mem_is_small(d, v->n_rows * ROW_WORDS * sizeof(uint64_t)))
-        v->n_rows /= 2;
+    v->n_rows = mem_most_small(d, ROWS, ROW_WORDS * sizeof(uint64_t));
     size_t bytes = v->n_rows * ROW_WORDS * sizeof(uint64_t);
     if (hashing_init(d) || d->drv->cuMemHostAlloc(&host, TABLES * bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
         return -ENOMEM;
@@ -88,7 +85,7 @@ static void look(struct device *d, struct table *tb)
             continue;
         bool same = true;
         for (uint32_t r = c->first; r < c->first + c->n; r++)
-            same &= !memcmp(&tb->host[r * ROW_WORDS], &tb->host[r * ROW_WORDS + 2], 2 * sizeof *tb->host);
+            same &= hashing_same(&tb->host[r * ROW_WORDS], &tb->host[r * ROW_WORDS + 2]);
         d->st.verify_checked++;
         if (same)
             continue;
