@@ -250,6 +250,35 @@ START_TEST(test_no_plan_below_a_bound)
 }
 END_TEST
 
+/* One rung in the middle holds a plan, and by ill luck no other: whoever has that much memory gets it. Odd rungs are those that leaps of
+ * two steps pass by. */
+START_TEST(test_ladder_leaps_over_nothing)
+{
+    struct graph *g = ladder_net(30, 100, 7);
+    struct ladder *l = ladder_new(g);
+    const int32_t lucky = (l->n_steps / 2) | 1, top = lucky + 8;
+    const int64_t step = g->baseline_peak_bytes;
+    struct plan p = {0};
+    struct cover_bound b;
+    ck_assert_int_eq(ladder_plan(l, step * (lucky + 1) / l->n_steps, 0, &p, &b), 0);
+    ck_assert_msg(l->rung[lucky].solved && l->rung[lucky].plan.n_steps, "the plan is not that of its rung");
+    const size_t n = p.n_steps;
+    plan_free(&p);
+    for (int32_t i = 0; i <= l->n_steps; i++)
+        if (i != lucky) {
+            plan_free(&l->rung[i].plan);
+            l->rung[i] = (struct ladder_rung){.solved = 1, .bounded = 1, .rc = -ENOSPC};
+        }
+    for (int32_t i = lucky; i <= top; i++) {
+        ck_assert_msg(!ladder_plan(l, step * (i + 1) / l->n_steps, 0, &p, &b), "%d rungs above it: a hole", i - lucky);
+        ck_assert_uint_eq(p.n_steps, n);
+        plan_free(&p);
+    }
+    ladder_free(l);
+    graph_free(g);
+}
+END_TEST
+
 /* More memory never costs more; asked for in any order, in one ladder or in many. */
 START_TEST(test_ladder_is_monotone)
 {
@@ -299,7 +328,8 @@ int main(void)
                  {"chain", test_bound_of_a_chain},
                  {"fixed", test_what_nothing_rebuilds_is_held},
                  {"plans", test_no_plan_below_a_bound},
-                 {"ladder", test_ladder_is_monotone}};
+                 {"ladder", test_ladder_is_monotone},
+                 {"leaps", test_ladder_leaps_over_nothing}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         TCase *t = tcase_create(cases[i].name);
         tcase_set_timeout(t, 600);

@@ -154,31 +154,43 @@ static int beyond(const struct ladder *l, const struct choice *c, const struct l
 
 static int is_rung(const struct ladder *l, int32_t i) { return i >= 0 && limit_of(l, i) >= l->c->g->floor_bytes; }
 
-/* From the rung at the limit down; then the floor, which stands between two rungs. The first rung is solved alone: mostly the
- * bound says then that it is enough. */
-static int walk(struct ladder *l, int64_t limit_bytes, struct choice *c)
+/* The next rung below i: the one beneath it, or while no plan is at hand the next whole multiple of `step`. */
+static int32_t below(int32_t i, int32_t step) { return i ? (i - 1) / step * step : -1; }
+
+/* From rung i down, two at a time but for the first: mostly the bound says after that one that it is enough. `leaps`: by ever larger steps,
+ * until a plan is at hand. 1: nothing further down can be better, or the time is over. */
+static int descend(struct ladder *l, int32_t i, int leaps, struct choice *c)
 {
-    const int64_t floor = l->c->g->floor_bytes;
-    int32_t i = l->n_steps - 1, step = 1, first = 1;
-    int rc = 0;
-    while (i >= 0 && limit_of(l, i) > limit_bytes)
-        i--;
-    while (is_rung(l, i)) {
-        rc = bounded(l, i);
+    int32_t step = 1;
+    for (int first = 1; is_rung(l, i) && !(leaps && c->best >= 0); first = 0) {
+        int rc = bounded(l, i);
         if (rc || beyond(l, c, &l->rung[i]))
-            return rc;
-        const int32_t next = c->best >= 0 ? i - 1 : i ? (i - 1) / step * step : -1;
+            return rc ? rc : 1;
+        const int32_t next = below(i, step);
         const int pair = !first && is_rung(l, next);
         rc = solve_both(l, i, pair ? next : -1, c);
         if (rc || late(l))
-            return rc;
-        step = c->best >= 0 ? 1 : 2 * step;
-        i = pair ? next : i;
-        i = i ? (i - 1) / step * step : -1;
-        first = 0;
+            return rc ? rc : 1;
+        step = leaps ? 2 * step : 1;
+        i = below(pair ? next : i, step);
     }
+    return 0;
+}
+
+/* Leaps first, so that some plan is at hand soon; then every rung from the limit down, those that were leapt over among them: a smaller
+ * limit would have found what they hold. In the end the floor, which stands between two rungs. */
+static int walk(struct ladder *l, int64_t limit_bytes, struct choice *c)
+{
+    int32_t i = l->n_steps - 1;
+    while (i >= 0 && limit_of(l, i) > limit_bytes)
+        i--;
+    int rc = descend(l, i, 1, c);
+    if (rc >= 0 && !late(l))
+        rc = descend(l, i, 0, c);
+    if (rc)
+        return rc < 0 ? rc : 0;
     rc = bounded(l, l->n_steps);
-    return rc || floor > limit_bytes || beyond(l, c, &l->rung[l->n_steps]) ? rc : solve_both(l, l->n_steps, -1, c);
+    return rc || l->c->g->floor_bytes > limit_bytes || beyond(l, c, &l->rung[l->n_steps]) ? rc : solve_both(l, l->n_steps, -1, c);
 }
 
 int ladder_plan(struct ladder *l, int64_t limit_bytes, double deadline_s, struct plan *out, struct cover_bound *b)

@@ -8,8 +8,9 @@
  * Not every rung needs to be solved for that. From the rung at the limit down, the plans can only get dearer than what
  * cover_bound proves for their rung, and no plan below a rung beats the rung's bound either; so the walk ends where the
  * bound reaches the best plan at hand. What cover_plan proves before it anneals counts too: it leaves a rung there if that
- * cannot beat the plan at hand. Where not even one plan is at hand the walk goes on down to the floor, at
- * whole multiples of ever larger steps, or to where the bound says that nothing can fit.
+ * cannot beat the plan at hand. Where not even one plan is at hand the walk leaps down to the floor first, at
+ * whole multiples of ever larger steps, or to where the bound says that nothing can fit; then it looks at the rungs between, since each
+ * of them may by chance hold the plan that its neighbours do not.
  *
  * Threads: one ladder belongs to one thread; while it walks, rungs are solved two at a time. Errors: 0 or a negative errno; NULL: no memory.
  */
