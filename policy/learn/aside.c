@@ -10,6 +10,7 @@ static const uint64_t HOST_BYTES_PER_US = 10000, ALIGN = 512;
 struct aside_room {
     CUdeviceptr va;
     uint64_t reserved, mapped, used; /* bytes */
+    uint64_t kept;                   /* of them in use for good */
     CUmemGenericAllocationHandle *handles;
     uint32_t n_handles, cap_handles;
 };
@@ -84,13 +85,19 @@ void aside_drop(struct device *d, struct aside *a)
     *a = (struct aside){0};
 }
 
+void aside_keep(struct device *d)
+{
+    if (d->aside)
+        d->aside->kept = d->aside->used;
+}
+
 void aside_clear(struct device *d, bool all)
 {
     struct aside_room *r = d->aside;
     if (!r)
         return;
-    r->used = 0;
-    if (!all && mem_physical_bytes(d) <= d->limit_bytes - d->limit_bytes / 8)
+    r->used = r->kept;
+    if (r->kept || (!all && mem_physical_bytes(d) <= d->limit_bytes - d->limit_bytes / 8))
         return;
     mem_page_unmap(d, r->va, r->n_handles);
     for (uint32_t i = 0; i < r->n_handles; i++)

@@ -1,10 +1,13 @@
 /* aside.h: what a buffer held, set aside while an op is tried again and again: on the device where there is room that nobody
  * needs (nothing is evicted for it), else on the host within its cap.
  *
- * Time is bounded: aside_open() says how much of it the caller may still spend, and a copy to the host that would take longer is
- * refused. Memory is bounded by the limit and the host's cap.
+ * Time is bounded: the caller says how much of it may still be spent, and a copy to the host that would take longer is refused.
+ * Memory is bounded by the limit and the host's cap.
  *
- * Threads: under the engine's mutex, all streams of the device idle. Errors: 0 or a negative errno.
+ * Order: all streams of the device are idle when the first of an op's buffers is set aside, and trial_close() comes back when the last
+ * copy has ended. So no copy uses a page that holds nothing, and unmapping one needs no wait.
+ *
+ * Threads: under the engine's mutex. Errors: 0 or a negative errno.
  */
 #ifndef REMAT_POLICY_ASIDE_H
 #define REMAT_POLICY_ASIDE_H
@@ -20,9 +23,11 @@ struct aside {
 int aside_take(struct device *d, struct slot *s, uint64_t left_ns, struct aside *out);
 /* Queues the copy back on STREAM_IN. */
 int aside_back(struct device *d, const struct aside *a, struct slot *s);
+/* The copies cannot be seen to end: nobody else gets what is set aside now, ever. */
+void aside_keep(struct device *d);
 /* Ends what one op has set aside (they end together). */
 void aside_drop(struct device *d, struct aside *a);
-/* The room on the device may be used from its start again; it is given up where memory presses, or `all`. */
+/* After the trial is closed: nothing is set aside any more, and the pages go back where memory presses, or `all`. */
 void aside_clear(struct device *d, bool all);
 
 #endif

@@ -74,16 +74,24 @@ int trial_open(struct device *d, struct rt_op *op, struct trial *t)
         u->blank = u->row && !u->row->scattered && blank_is_all(&u->row->b, s->bytes);
         u->old_life = !u->row && !probe_is_new(d, s);
         /* memory that holds nothing yet may have been taken away and given back meanwhile */
-        if (u->blank && fill(d, s, &u->row->b, POISON_FIRST))
+        if (u->blank && fill(d, s, &u->row->b, POISON_FIRST)) {
+            trial_close(t);
             return -EIO;
+        }
     }
     return 0;
 }
 
+/* What was queued before something failed may be under way yet: a copy to the host must not end in a block that swap has by then, nor a
+ * fill or a copy back in a buffer that the program goes on with, nor any of them at a page that was unmapped. Our own stream was idle
+ * when the trial began and waits for nothing but its own work, so this takes no longer than that does. */
 void trial_close(struct trial *t)
 {
-    for (uint32_t i = 0; i < t->n; i++)
+    bool ended = !t->n || !wait_stream(t->d, STREAM_IN, stats_now_ns() + PATIENCE_MOST_NS);
+    for (uint32_t i = 0; i < t->n && ended; i++)
         aside_drop(t->d, &t->u[i].old);
+    if (!ended)
+        aside_keep(t->d);
     free(t->u);
     free(t->ranges);
     free(t->h);

@@ -61,7 +61,9 @@ struct trial {
  * longer than what a program may have queued: a few iterations of it. */
 int trial_settle(struct device *d, bool patient);
 
+/* Where it fails there is nothing to close. */
 int trial_open(struct device *d, struct rt_op *op, struct trial *t);
+/* The host waits for what the trial has queued on our own stream: nothing of it is under way afterwards. */
 void trial_close(struct trial *t);
 /* Hashes all buffers into now[]. */
 int trial_hash(struct trial *t);

@@ -5,6 +5,8 @@
  *   untouched  a workspace around every op, that the op leaves alone
  *   part       a workspace around every op, of which it writes a part
  *   flag       a flag inside a struct makes one launch change its input, from iteration 12 on
+ *   freed      a number changes, from iteration 12 on; memory of the program's own was given back just before. What the launch touches can be
+ *              set aside there in part: the rest of it is large, and of the program's own
  *   host       a word in pinned memory is an input, and changes
  *   managed    so, in managed memory
  *   await      a kernel waits for a word that the program sets after its next call
@@ -21,11 +23,11 @@
 #include "tests/programs/list_args.h"
 #include "tests/programs/program.h"
 
-enum { LAYERS = 12, WORDS = 131072 };
+enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
 static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_sum;
-static CUdeviceptr weight[LAYERS], sum, seen, word;
+static CUdeviceptr weight[LAYERS], sum, seen, word, large;
 static CUstream stream, other;
 static uint32_t *host_word;
 static uint64_t rng = 1;
@@ -86,7 +88,7 @@ static CUtensorMap tensor_map(CUdeviceptr p, uint32_t words)
 /* act[i + 1] from act[i], neither of which an argument shows as an address */
 static void mapped_layer(int i, int iter)
 {
-    uint32_t k = 3, words = is("mapshape") && iter >= 12 && i == 3 ? WORDS / 2 : WORDS;
+    uint32_t k = 3, words = is("mapshape") && iter >= CHANGE_AT && i == 3 ? WORDS / 2 : WORDS;
     CUtensorMap out = tensor_map(act[i + 1], WORDS), in = tensor_map(act[i], words);
     if (i % 2) /* the other way to make one */
         MUST(cuTensorMapReplaceAddress(&out, (void *)(uintptr_t)act[i + 1]));
@@ -110,7 +112,7 @@ static void layer(int i, int iter)
     bool from_host = is("host") || is("managed");
     act[i + 1] = make(WORDS);
     if (is("stale") || is("flag"))
-        bundle(act[i + 1], act[i], weight[i], is("flag") && iter >= 12 && i == 3);
+        bundle(act[i + 1], act[i], weight[i], is("flag") && iter >= CHANGE_AT && i == 3);
     else if (is("untouched") || is("part")) {
         uint32_t used = is("part") ? 1000 + (uint32_t)i : 0;
         CUdeviceptr space = make(WORDS);
@@ -129,6 +131,9 @@ static void layer(int i, int iter)
     } else if (is("drift")) {
         uint32_t own = (uint32_t)i, often = 500;
         LAUNCH(f_drift, stream, &act[i + 1], &act[i], &n, &own, &often);
+    } else if (is("freed") && (i == 3 || i == 6)) {
+        uint32_t used = iter >= CHANGE_AT ? WORDS / 2 : WORDS;
+        LAUNCH(f_join, stream, &act[i + 1], &act[i], &large, &n, &used, &n);
     } else if (is("rare")) {
         uint32_t value = 5;
         LAUNCH(f_rare, stream, &act[i + 1], &act[i], &seen, &n, &value);
@@ -182,9 +187,24 @@ static uint64_t look(CUdeviceptr p)
     return h;
 }
 
+/* Memory of the program's own: some is there for good; what some leaves that a plan was made beside is nobody's. */
+static void own_memory(int iter)
+{
+    static CUdeviceptr beside;
+    size_t pitch;
+    if (iter == 0) {
+        MUST(cuMemAllocPitch_v2(&large, &pitch, 4 * WORDS, LARGE_WORDS / WORDS, 4));
+        MUST(cuMemAllocPitch_v2(&beside, &pitch, 4 * WORDS, 2, 4));
+        MUST(cuMemsetD32Async(large, 9, LARGE_WORDS, stream));
+    } else if (iter == CHANGE_AT - 1)
+        MUST(cuMemFree_v2(beside));
+}
+
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
+    if (is("freed"))
+        own_memory(iter);
     if (is("host") || is("managed"))
         *host_word = (uint32_t)iter * 77;
     act[0] = make(WORDS);
@@ -264,6 +284,7 @@ int main(int argc, char **argv)
     uint64_t h = 0;
     for (int i = 0; i < LAYERS; i++)
         h = h * 31 + look(weight[i]);
+    MUST(cuCtxSynchronize()); /* whoever has queued something: it must be right */
     uint32_t counts[64];
     MUST(cuMemcpyDtoH_v2(counts, seen, sizeof counts));
     for (int i = 0; i < 64; i++)
