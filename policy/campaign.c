@@ -1,6 +1,5 @@
 /* The way to a plan in force: which mode follows which, when to learn, when to plan, when to give up. */
 #include "policy/campaign.h"
-#include "policy/learn/aside.h"
 #include "policy/learn/learn.h"
 #include "policy/plan/verify.h"
 #include "policy/plan/unmapped.h"
@@ -116,12 +115,7 @@ static void no_plan(struct device *d)
 static void give(struct device *d, uint64_t bytes)
 {
     bool blocked;
-    uint64_t before = mem_physical_bytes(d);
-    if (d->aside && d->drv->cuCtxSynchronize() == CUDA_SUCCESS)
-        aside_clear(d, true);
-    uint64_t given = before - mem_physical_bytes(d);
-    if (given < bytes)
-        given += mem_give(d, bytes - given);
+    uint64_t given = mem_give(d, bytes);
     d->st.gave_back_bytes += given;
     d->campaign->gave_nothing_at = given ? 0 : d->op_count;
     log_say(SAY_INFO, "%s given back to the group, of %s that are owed", rt_size(given).text, rt_size(bytes).text);

@@ -243,7 +243,7 @@ int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t chunk)
 uint64_t mem_max_chunks(struct device *d);
 uint64_t mem_arena_chunks(struct device *d);
 void mem_arena_trim(struct device *d); /* empty arena pages give their chunks back */
-int32_t mem_chunk_new(struct device *d); /* creates one more chunk, free; -1: limit reached or the driver refused */
+int32_t mem_chunk_new(struct device *d); /* creates one more chunk, free; -1: limit reached or the driver refused, and learning holds nothing to spare */
 
 /* Pages of our own outside every slot, counted as physical. One more: 0, or -ENOMEM where the limit or the driver does not allow it;
  * nothing is evicted. It is mapped `n` times in a row at va, which the caller has reserved; nobody uses what is unmapped. */

@@ -91,17 +91,24 @@ void aside_keep(struct device *d)
         d->aside->kept = d->aside->used;
 }
 
-void aside_clear(struct device *d, bool all)
+bool aside_give(struct device *d)
 {
     struct aside_room *r = d->aside;
-    if (!r)
+    if (!r || r->used + d->gran > r->mapped)
+        return false;
+    r->mapped -= d->gran;
+    mem_page_unmap(d, r->va + r->mapped, 1);
+    mem_page_gone(d, r->handles[--r->n_handles]);
+    return true;
+}
+
+void aside_clear(struct device *d, bool all)
+{
+    if (!d->aside)
         return;
-    r->used = r->kept;
-    if (r->kept || (!all && mem_physical_bytes(d) <= d->limit_bytes - d->limit_bytes / 8))
+    d->aside->used = d->aside->kept;
+    if (!all && mem_physical_bytes(d) <= d->limit_bytes - d->limit_bytes / 8)
         return;
-    mem_page_unmap(d, r->va, r->n_handles);
-    for (uint32_t i = 0; i < r->n_handles; i++)
-        mem_page_gone(d, r->handles[i]);
-    r->n_handles = 0;
-    r->mapped = 0;
+    while (aside_give(d))
+        ;
 }

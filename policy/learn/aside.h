@@ -4,6 +4,9 @@
  * Time is bounded: the caller says how much of it may still be spent, and a copy to the host that would take longer is refused.
  * Memory is bounded by the limit and the host's cap.
  *
+ * The pages stay from one op to the next, and hold nothing in between. So they never stand in anybody's way: whoever finds the limit
+ * reached (memory/chunk.c) takes them by aside_give() before anything is evicted or refused.
+ *
  * Order: all streams of the device are idle when the first of an op's buffers is set aside, and trial_close() comes back when the last
  * copy has ended. So no copy uses a page that holds nothing, and unmapping one needs no wait.
  *
@@ -27,6 +30,8 @@ int aside_back(struct device *d, const struct aside *a, struct slot *s);
 void aside_keep(struct device *d);
 /* Ends what one op has set aside (they end together). */
 void aside_drop(struct device *d, struct aside *a);
+/* One page that holds nothing goes back to the driver. False: there is none. */
+bool aside_give(struct device *d);
 /* After the trial is closed: nothing is set aside any more, and the pages go back where memory presses, or `all`. */
 void aside_clear(struct device *d, bool all);
 

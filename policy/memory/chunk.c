@@ -1,4 +1,5 @@
 /* Physical memory: chunks of one granule each, made while the limit allows it, free or owned by a page of a slot; pages of our own. */
+#include "policy/learn/aside.h"
 #include "policy/memory/mem_own.h"
 #include "policy/share/share.h"
 
@@ -57,7 +58,7 @@ uint64_t mem_max_chunks(struct device *d)
     return d->plan_limit_bytes > others ? (d->plan_limit_bytes - others) >> d->shift : 0;
 }
 
-int32_t mem_chunk_new(struct device *d)
+static int32_t chunk_make(struct device *d)
 {
     if (mem_physical_bytes(d) + d->gran > d->limit_bytes)
         return -1;
@@ -88,6 +89,14 @@ int32_t mem_chunk_new(struct device *d)
     d->chunks[c].ready = (struct fence){0};
     chunk_list_add(d, c);
     mem_note_peak(d);
+    return c;
+}
+
+int32_t mem_chunk_new(struct device *d)
+{
+    int32_t c;
+    while ((c = chunk_make(d)) < 0 && aside_give(d))
+        ;
     return c;
 }
 
@@ -146,6 +155,8 @@ uint64_t mem_give_driver(struct device *d, uint64_t bytes)
 {
     uint64_t before = mem_physical_bytes(d), target = before > bytes ? before - bytes : 0;
     while (mem_physical_bytes(d) > target) {
+        if (aside_give(d))
+            continue;
         if (!d->n_free_chunks)
             swap_evict_for(d, 1);
         if (!d->n_free_chunks || chunk_release(d, d->free_head))
@@ -170,6 +181,8 @@ int mem_make_foreign_room(struct device *d, uint64_t bytes)
     if (bytes > d->limit_bytes)
         return -ENOMEM;
     while (mem_physical_bytes(d) + bytes > d->limit_bytes || share_cover(d, bytes)) {
+        if (aside_give(d))
+            continue;
         if (!d->n_free_chunks)
             swap_evict_for(d, 1);
         if (!d->n_free_chunks && mem_physical_bytes(d) + bytes <= d->limit_bytes)

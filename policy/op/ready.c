@@ -1,7 +1,6 @@
 /* Before an op is launched, everything it touches is in memory and ordered before it; afterwards it is known who used
  * what. In a steady iteration this is a few loads an operand. */
 #include "policy/op/ready.h"
-#include "policy/learn/aside.h"
 #include "policy/share/share.h"
 #include "tracer/plain.h"
 
@@ -66,10 +65,6 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
         if (ready_operand(&op->operands[i], op->t))
             continue;
         int r = ready_slot(d, s, op->t);
-        if (r == -ENOMEM && !d->broken) { /* pages that only learning holds; nothing is set aside between two ops */
-            aside_clear(d, true);
-            r = ready_slot(d, s, op->t);
-        }
         while (r == -ENOMEM && !d->broken && device_borrow(d, s->bytes))
             r = ready_slot(d, s, op->t);
         if (!r && op->operands[i].mode != REC_READ)

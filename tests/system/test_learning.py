@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What learning must see, or say that it cannot: each case of tests/programs/learning.c gives under a limit what it gives without, and
-where a plan is possible it is enforced with replays."""
+where a plan is possible it is enforced with replays. What learning holds gives way: tests/programs/room.c."""
 import os
 import re
 import sys
@@ -32,6 +32,22 @@ CASES = [
     # an illegal address once: pages on the device were unmapped before such a copy had ended
     ("freed", 16500000, 4, 10, "--host-swap", "3900K"),
 ]
+# Neither a launch nor memory of the program's own is refused for what learning holds: each step fits alone, beside nothing else.
+ROOM_LIMIT = 6553600
+ROOM_CASES = ("launch", "create", "alloc")
+
+
+def room(c, only):
+    program = os.path.join(harness.B, "programs", "room")
+    for case in ROOM_CASES:
+        if only and case not in only:
+            continue
+        native = harness.run([program, case], env=DEVICE, timeout=120)
+        r = harness.run([program, case], remat=["--limit", ROOM_LIMIT, "--policy", "plan"], env=DEVICE, timeout=240)
+        c.ok(native.rc == 0 and r.rc == 0, "room %s: exit" % case, "%s %s %s" % (native.rc, r.rc, r.err[-500:]))
+        c.ok(r.out == native.out, "room %s: output" % case)
+        c.ok(r.device and r.peak <= ROOM_LIMIT, "room %s: peak" % case, str(r.device.get("peak_physical_bytes")))
+        c.ok("learning took" in r.err, "room %s: an iteration was learnt" % case, r.err[-500:])
 
 
 def main():
@@ -61,6 +77,7 @@ def main():
             c.ok(m and int(m.group(1)) <= 10.5 * max(int(m.group(2)), int(m.group(3))), case + ": at most ten times the iteration", str(m and m.group(0)))
         if more: # else it shows nothing
             c.ok("no room to set aside" in r.err, case + ": not all of a launch could be set aside")
+    room(c, only)
     return c.end()
 
 
