@@ -81,12 +81,13 @@ struct slot {
 
 struct chunk {
     CUmemGenericAllocationHandle handle;
-    int32_t owner;       /* slot id, -1 free, CHUNK_ARENA, CHUNK_GONE */
+    int32_t owner;       /* slot id, -1 free, CHUNK_ARENA, CHUNK_GONE, CHUNK_LENT */
     uint32_t page;       /* of its owner: another page of the same slot may have a stale mapping of it */
     int32_t prev, next;  /* free list */
     struct fence ready;  /* of its earlier owners: goes to the next one */
+    CUdeviceptr at;      /* an address where it is mapped; 0: none is known */
 };
-enum { CHUNK_FREE = -1, CHUNK_ARENA = -2, CHUNK_GONE = -3 };
+enum { CHUNK_FREE = -1, CHUNK_ARENA = -2, CHUNK_GONE = -3, CHUNK_LENT = -4 };
 
 struct stats { /* counters only, then sums of time: stats_write() adds devices up field by field */
     uint64_t peak_physical_bytes, native_peak_bytes, iterations, iterations_enforced, launches, replays, evictions;
@@ -244,6 +245,10 @@ uint64_t mem_max_chunks(struct device *d);
 uint64_t mem_arena_chunks(struct device *d);
 void mem_arena_trim(struct device *d); /* empty arena pages give their chunks back */
 int32_t mem_chunk_new(struct device *d); /* creates one more chunk, free; -1: limit reached or the driver refused, and learning holds nothing to spare */
+/* A free chunk that is mapped somewhere (its `at`), for as long as nobody else runs: it needs no driver call. -1: there is none. Its
+ * address is that of a slot without memory, so a stale pointer may point there: what lies there is checked before it is believed. */
+int32_t mem_chunk_borrow(struct device *d);
+void mem_chunk_returned(struct device *d, int32_t c);
 
 /* Pages of our own outside every slot, counted as physical. One more: 0, or -ENOMEM where the limit or the driver does not allow it;
  * nothing is evicted. It is mapped `n` times in a row at va, which the caller has reserved; nobody uses what is unmapped. */

@@ -6,12 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Memory is as it was before the op, or -EIO. A run with other arguments may have spoilt even what was set aside: no hash, no belief. */
 static int undo(struct trial *t)
 {
     for (uint32_t i = 0; i < t->n; i++)
         if (!hashing_same(t->u[i].now, t->u[i].before) && aside_back(t->d, &t->u[i].old, t->u[i].slot))
             return -EIO;
-    return trial_settle(t->d, true);
+    if (trial_settle(t->d, true) || trial_hash(t))
+        return -EIO;
+    for (uint32_t i = 0; i < t->n; i++)
+        if (!hashing_same(t->u[i].now, t->u[i].before))
+            return -EIO;
+    return 0;
 }
 
 /* What changed did not matter, so what is known of the other words still holds. */
@@ -106,18 +112,61 @@ static int set_aside(struct trial *t, const struct again *again)
     return trial_save_all(t);
 }
 
-/* The same launch once more: it must leave what it left. Where it does not, either is as good as the other. */
+static bool is_asked(const struct rt_op *op, const struct slot *s)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].slot == s && !op->operands[i].regular)
+            return true;
+    return false;
+}
+
+/* The runs that are not the program's have decoys in the words that are not the recorded operands. -ENODATA: one of their buffers holds
+ * zeros, as a decoy does: nothing could be told. */
+static int hide_irregular(struct trial *t)
+{
+    static unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
+    const struct rt_op *op = t->op;
+    uint64_t most = 0, zeros[2];
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (!op->operands[i].regular && op->operands[i].slot->bytes > most)
+            most = op->operands[i].slot->bytes;
+    if (!most)
+        return 0;
+    const CUdeviceptr decoy = words_decoy(t->d, most);
+    if (!decoy)
+        return -ENOMEM;
+    memcpy(args, op->args, op->arg_bytes);
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const CUdeviceptr p = decoy + op->operands[i].delta;
+        if (!op->operands[i].regular)
+            memcpy(args + op->operands[i].offset, &p, sizeof p);
+    }
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct hash_range range = {decoy, t->u[i].slot->bytes};
+        if (is_asked(op, t->u[i].slot) && (hashing_now(t->d, &range, 1, zeros) || hashing_same(zeros, t->u[i].before)))
+            return -ENODATA;
+    }
+    t->args = args;
+    return 0;
+}
+
+/* The launch once more, with decoys: it must leave what it left. Where it does not, it may need what is behind those words now; memory
+ * is as its own run left it then, or as an equal one did. */
 static int light_drv(struct trial *t, bool known)
 {
     if (!known)
         return -ECANCELED;
     int r = trial_again(t, NULL, POISON_FIRST);
-    if (r)
-        return trial_mend(t) ? -EIO : -ECANCELED;
-    for (uint32_t i = 0; i < t->n; i++) /* the program's own run had left it alone: this one has spoilt it */
+    const bool same = !r && trial_equal(t), decoys = t->args != NULL;
+    for (uint32_t i = 0; i < t->n && !r; i++) /* the program's own run had left it alone: this one has spoilt it */
         if (t->u[i].spared && !t->u[i].made && !hashing_same(t->u[i].now, t->u[i].before))
             return -EIO;
-    return trial_equal(t) ? 0 : -ECANCELED;
+    t->args = NULL;
+    if (same)
+        drop_idle(t->op);
+    else if (!r && decoys)
+        r = trial_again(t, NULL, POISON_FIRST);
+    return r && trial_mend(t) ? -EIO : same ? 0 : -ECANCELED;
 }
 
 static int again_drv(struct trial *t, struct again *again, int *code)
@@ -128,7 +177,7 @@ static int again_drv(struct trial *t, struct again *again, int *code)
         return -EAGAIN;
     for (uint32_t i = 0; i < t->n; i++)
         memcpy(t->u[i].before, t->u[i].now, sizeof t->u[i].before);
-    if (set_aside(t, again) || trial_settle(d, true)) {
+    if ((again->light && hide_irregular(t)) || set_aside(t, again) || trial_settle(d, true)) {
         log_say(SAY_DEBUG, "%s: no room to set aside what it touches", op->func->name);
         return -EAGAIN;
     }
@@ -188,7 +237,6 @@ int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int
     probe_unbounded(d, false);
     free(args);
     trial_close(&t);
-    words_end(d);
     aside_clear(d, true);
     if (r == -EIO) {
         log_say(SAY_ERROR, "what a launch had changed could not be put back: the program is stopped here");

@@ -7,17 +7,27 @@
 /* What a copy to the host is expected to take before one has been timed; and how many bytes an iteration may move at least. */
 static const uint64_t HOST_BYTES_PER_US = 10000, ALIGN = 512;
 
+struct piece {
+    CUdeviceptr at;
+    uint64_t bytes;
+};
+
 struct aside_room {
     CUdeviceptr va;
     uint64_t reserved, mapped, used; /* bytes */
     uint64_t kept;                   /* of them in use for good */
     CUmemGenericAllocationHandle *handles;
     uint32_t n_handles, cap_handles;
+    struct piece *pieces; /* in borrowed chunks */
+    uint32_t n_pieces, cap_pieces;
+    int32_t borrowed;     /* the chunks, the latest first; -1: none */
+    uint64_t chunk_used;  /* bytes of the latest */
 };
 
 static struct aside_room *room_of(struct device *d)
 {
     if (!d->aside && (d->aside = calloc(1, sizeof *d->aside))) {
+        d->aside->borrowed = -1;
         uint64_t want = (d->limit_bytes + d->gran - 1) >> d->shift << d->shift;
         if (d->drv->cuMemAddressReserve(&d->aside->va, want, d->gran, 0, 0) == CUDA_SUCCESS)
             d->aside->reserved = want;
@@ -49,11 +59,97 @@ static int room_grow(struct device *d, struct aside_room *r)
     return 0;
 }
 
+/* ---- in chunks that are free ------------------------------------------------------------------------------------------ */
+
+/* The next piece of so many bytes at most: what the chunk at hand has left, or a part of another one. 0 or a negative errno. */
+static int piece_room(struct device *d, struct aside_room *r, uint64_t bytes, struct piece *out)
+{
+    if (r->borrowed < 0 || r->chunk_used == d->gran) {
+        int32_t c = mem_chunk_borrow(d);
+        if (c < 0)
+            return -ENOMEM;
+        d->chunks[c].next = r->borrowed;
+        r->borrowed = c;
+        r->chunk_used = 0;
+        if (fence_wait(d, STREAM_IN, &d->chunks[c].ready))
+            return -EIO;
+    }
+    const uint64_t left = d->gran - r->chunk_used;
+    *out = (struct piece){.at = d->chunks[r->borrowed].at + r->chunk_used, .bytes = bytes < left ? bytes : left};
+    r->chunk_used += (out->bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return 0;
+}
+
+static int piece_add(struct aside_room *r, struct piece p)
+{
+    if (r->n_pieces == r->cap_pieces) {
+        uint32_t cap = r->cap_pieces ? r->cap_pieces * 2 : 64;
+        struct piece *more = realloc(r->pieces, cap * sizeof *more);
+        if (!more)
+            return -ENOMEM;
+        r->pieces = more;
+        r->cap_pieces = cap;
+    }
+    r->pieces[r->n_pieces++] = p;
+    return 0;
+}
+
+/* The whole of the slot, or nothing: then its part of the chunks lies idle until they go back. */
+static int take_pieces(struct device *d, struct aside_room *r, const struct slot *s, struct aside *out)
+{
+    const uint32_t first = r->n_pieces;
+    if (s->bytes > d->gran - r->chunk_used + d->n_free_chunks * d->gran)
+        return -ENOMEM;
+    for (uint64_t done = 0; done < s->bytes; done += r->pieces[r->n_pieces - 1].bytes) {
+        struct piece p;
+        int e = piece_room(d, r, s->bytes - done, &p);
+        if (!e)
+            e = piece_add(r, p);
+        if (e) {
+            r->n_pieces = first;
+            return e;
+        }
+    }
+    for (uint64_t i = first, done = 0; i < r->n_pieces; done += r->pieces[i++].bytes)
+        if (d->drv->cuMemcpyDtoDAsync_v2(r->pieces[i].at, s->va + done, r->pieces[i].bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
+            return -EIO;
+    *out = (struct aside){.first = first, .pieces = r->n_pieces - first};
+    return 0;
+}
+
+static int pieces_back(struct device *d, const struct aside *a, const struct slot *s)
+{
+    uint64_t done = 0;
+    for (const struct piece *p = d->aside->pieces + a->first, *end = p + a->pieces; p < end; done += p++->bytes)
+        if (d->drv->cuMemcpyDtoDAsync_v2(s->va + done, p->at, p->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
+            return -EIO;
+    return 0;
+}
+
+static void give_chunks_back(struct device *d, struct aside_room *r)
+{
+    r->n_pieces = 0;
+    if (r->borrowed < 0)
+        return;
+    stream_mark(d, STREAM_IN);
+    while (r->borrowed >= 0) {
+        const int32_t c = r->borrowed;
+        r->borrowed = d->chunks[c].next;
+        fence_add(d, &d->chunks[c].ready, STREAM_IN);
+        mem_chunk_returned(d, c);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- */
+
 int aside_take(struct device *d, struct slot *s, uint64_t left_ns, struct aside *out)
 {
     struct aside_room *r = room_of(d);
     uint64_t need = (s->bytes + ALIGN - 1) / ALIGN * ALIGN;
     *out = (struct aside){0};
+    const int in_chunks = r ? take_pieces(d, r, s, out) : -ENOMEM;
+    if (in_chunks != -ENOMEM)
+        return in_chunks;
     while (r && r->used + need > r->mapped && !room_grow(d, r))
         ;
     if (r && r->used + need <= r->mapped) {
@@ -73,6 +169,8 @@ int aside_take(struct device *d, struct slot *s, uint64_t left_ns, struct aside 
 
 int aside_back(struct device *d, const struct aside *a, struct slot *s)
 {
+    if (a->pieces)
+        return pieces_back(d, a, s);
     CUresult r = a->dev    ? d->drv->cuMemcpyDtoDAsync_v2(s->va, a->dev, s->bytes, d->stream[STREAM_IN])
                  : a->host ? d->drv->cuMemcpyHtoDAsync_v2(s->va, a->host->p, s->bytes, d->stream[STREAM_IN])
                            : CUDA_ERROR_INVALID_VALUE;
@@ -82,13 +180,18 @@ int aside_back(struct device *d, const struct aside *a, struct slot *s)
 void aside_drop(struct device *d, struct aside *a)
 {
     swap_host_put(d, a->host);
+    if (a->pieces)
+        give_chunks_back(d, d->aside);
     *a = (struct aside){0};
 }
 
 void aside_keep(struct device *d)
 {
-    if (d->aside)
-        d->aside->kept = d->aside->used;
+    if (!d->aside)
+        return;
+    d->aside->kept = d->aside->used;
+    d->aside->borrowed = -1;
+    d->aside->n_pieces = 0;
 }
 
 bool aside_give(struct device *d)
@@ -107,6 +210,7 @@ void aside_clear(struct device *d, bool all)
     if (!d->aside)
         return;
     d->aside->used = d->aside->kept;
+    give_chunks_back(d, d->aside);
     if (!all && mem_physical_bytes(d) <= d->limit_bytes - d->limit_bytes / 8)
         return;
     while (aside_give(d))

@@ -1,5 +1,6 @@
 /* aside.h: what a buffer held, set aside while an op is tried again and again: on the device where there is room that nobody
- * needs (nothing is evicted for it), else on the host within its cap.
+ * needs (nothing is evicted for it), else on the host within its cap. Free chunks come first: under a plan all that the limit allows is
+ * made, and much of it is free most of the time. A buffer lies there in pieces of a chunk at most.
  *
  * Time is bounded: the caller says how much of it may still be spent, and a copy to the host that would take longer is refused.
  * Memory is bounded by the limit and the host's cap.
@@ -19,6 +20,7 @@
 
 struct aside {
     CUdeviceptr dev;         /* where it lies on the device; 0: not there */
+    uint32_t first, pieces;  /* or in chunks: so many of the room's pieces; 0: not there */
     struct host_block *host; /* or on the host */
 };
 

@@ -25,7 +25,7 @@ int hashing_now(struct device *d, const struct hash_range *r, uint32_t n, uint64
 /* Hashes around something on `stream`: of the first n_before ranges before it, of all n after it, all else idle. hashing_before() and
  * hashing_after() queue, and the host waits for nothing; hashing_around() takes the results, when all that has ended. One at a time, of
  * at most hashing_around_most() ranges (0: this device cannot). */
-#define HASHING_AROUND_MOST 128
+#define HASHING_AROUND_MOST 512
 uint32_t hashing_around_most(struct device *d);
 int hashing_before(struct device *d, CUstream stream, const struct hash_range *r, uint32_t n_before, uint32_t n);
 int hashing_after(struct device *d, CUstream stream);

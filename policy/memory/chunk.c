@@ -34,6 +34,20 @@ void chunk_list_take(struct device *d, int32_t c)
     d->n_free_chunks--;
 }
 
+int32_t mem_chunk_borrow(struct device *d)
+{
+    int32_t c = d->free_head;
+    while (c >= 0 && !d->chunks[c].at)
+        c = d->chunks[c].next;
+    if (c >= 0) {
+        chunk_list_take(d, c);
+        d->chunks[c].owner = CHUNK_LENT;
+    }
+    return c;
+}
+
+void mem_chunk_returned(struct device *d, int32_t c) { chunk_list_add(d, c); }
+
 uint64_t mem_physical_bytes(struct device *d)
 {
     return ((uint64_t)(d->n_chunks - d->n_gone) << d->shift) + d->foreign_bytes + d->own_bytes;
@@ -87,6 +101,7 @@ static int32_t chunk_make(struct device *d)
         d->n_gone--;
     d->chunks[c].handle = h;
     d->chunks[c].ready = (struct fence){0};
+    d->chunks[c].at = 0;
     chunk_list_add(d, c);
     mem_note_peak(d);
     return c;
@@ -125,6 +140,7 @@ int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t c)
         return -EIO;
     }
     s->map[page] = c;
+    d->chunks[c].at = va;
     return 0;
 }
 

@@ -36,6 +36,8 @@ int slot_unmap_page(struct device *d, struct slot *s, uint32_t page)
         return r;
     if (MEM_CALL(cuMemUnmap(s->va + ((uint64_t)page << d->shift), d->gran)) != CUDA_SUCCESS)
         return -EIO;
+    struct chunk *c = &d->chunks[s->map[page]];
+    c->at = c->at == s->va + ((uint64_t)page << d->shift) ? 0 : c->at;
     s->map[page] = -1;
     return 0;
 }

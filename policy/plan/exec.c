@@ -382,12 +382,13 @@ void exec_op_done(struct device *d)
 
 int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
 {
-    struct proof proof = {0};
+    struct proof proof;
     enum args_mattered mattered = ARGS_UNTRIED;
     const char *why = pass_holds(d, op->t) ? exec_step_failed : NULL, *why_after = NULL;
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     struct reading x = {.is = CORRESPONDS};
     int r = CUDA_SUCCESS;
+    proof_none(&proof);
     *left = EXEC_STAYED;
     if (!why) {
         x = match(d, op);

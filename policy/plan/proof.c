@@ -152,10 +152,11 @@ static bool may_be_left_after(struct device *d, const struct rt_op *op)
     return may;
 }
 
-static bool all_regular(const struct rt_op *op)
+/* Every operand is the recorded one, or in a word that was idle so far. */
+static bool all_regular_or_idle(const struct rt_op *op)
 {
     for (uint32_t i = 0; i < op->n_operands; i++)
-        if (!op->operands[i].regular)
+        if (!op->operands[i].regular && !op->operands[i].idle)
             return false;
     return true;
 }
@@ -209,7 +210,7 @@ void proof_open(struct device *d, struct rt_op *op, const struct reading *x, str
     p->whole = x->whole;
     if (!x->absent && may_be_left_after(d, op)) {
         p->may_look = o->why_opaque && watch(d, op, p);
-        p->may_be_light = !o->why_opaque && all_regular(op);
+        p->may_be_light = !o->why_opaque && all_regular_or_idle(op);
     }
     for (uint32_t i = 0; i < op->n_operands && p->n_lent < LENT_MAX; i++) {
         struct slot *s = op->operands[i].slot;
@@ -241,11 +242,14 @@ enum proof_says proof_run_drv(struct device *d, struct rt_op *op, struct proof *
     if (turn || !p->may_look) /* a look does not ask for them */
         find_hidden(d, op, o, &hidden);
     bool light = p->may_be_light && !hidden.n; /* which has no decoys for them */
-    if ((turn || !(p->may_look || light)) && !trial_drv(d, op, p->whole, &hidden, mattered, code))
+    bool whole = turn || !(p->may_look || light);
+    if (whole && !trial_drv(d, op, p->whole, &hidden, mattered, code))
         return PROOF_HOLDS;
     if (light) {
         int r = light_drv(d, op, o, code);
-        return !r ? PROOF_HOLDS : r == -ECANCELED ? PROOF_OTHER : PROOF_NOT_RUN;
+        if (r != -EAGAIN)
+            return r ? PROOF_OTHER : PROOF_HOLDS;
+        return !whole && !trial_drv(d, op, p->whole, &hidden, mattered, code) ? PROOF_HOLDS : PROOF_NOT_RUN;
     }
     return p->may_look ? look_drv(d, op, p, code) : PROOF_NOT_RUN;
 }
