@@ -85,7 +85,9 @@ void mem_arena_trim(struct device *d)
             continue;
         if (fence_sync(d, &a->ready) || MEM_CALL(cuMemUnmap(a->va, d->gran)) != CUDA_SUCCESS)
             continue;
-        d->chunks[a->chunk].ready = (struct fence){0};
+        struct chunk *c = &d->chunks[a->chunk];
+        c->at = c->at == a->va ? 0 : c->at;
+        c->ready = (struct fence){0};
         chunk_list_add(d, a->chunk);
         a->chunk = -1;
         arena_changed(d->mem, i);
