@@ -13,6 +13,9 @@
  *   flag      a flag among the arguments, set in iteration WHEN alone: what is only read otherwise is written then
  *   packed    the same flag, in arguments that are handed over as one buffer
  *   often     beside the flag a number that is another one in two of three iterations: each time the launch is tried again
+ *   grown     beside a number that is another one in two of three iterations, the struct has an entry that nobody fills: in two of three
+ *             iterations a tensor stands there. From iteration WHEN on it is read, and it changes before the layer's output is used again
+ *   zeroed    the same with a tensor that holds zeros from iteration WHEN on, until it changes
  *   update    after the backward pass a state is made anew from a tensor, by a launch whose struct holds bytes that nobody fills, other ones
  *             in most iterations; in iteration WHEN a flag in it changes the tensor too, which is read again at the end
  *   ahead     the same behind two and a half seconds of other work, which the host does not wait for
@@ -75,6 +78,16 @@ static void counted(int i, int iter)
     LAUNCH(f_tally, &s);
 }
 
+/* act[i + 1] from act[i], and from iteration flag_at on from a tensor too that the backward pass changes. Its entry is stale before. */
+static void grown(int i, int iter)
+{
+    struct bundle_args s = {.out = act[i + 1], .in = {act[i]}, .words = WORDS, .n = iter < flag_at ? 1 : 2};
+    if (iter % 3 || iter >= flag_at)
+        s.in[1] = is("zeroed") ? state : weight[LAYERS - 1];
+    s.junk = (uint32_t)(iter - (iter % 3 == 2));
+    LAUNCH(f_tally, &s);
+}
+
 /* The state from a tensor, which is changed too in iteration flag_at. */
 static void update(CUdeviceptr from, int iter)
 {
@@ -111,6 +124,8 @@ static void layer(int i, int iter)
         flagged(i, iter);
     else if (is("often") && i % 3 == 2)
         counted(i, iter);
+    else if ((is("grown") || is("zeroed")) && i % 3 == 2)
+        grown(i, iter);
     else {
         k += is("number") ? (uint32_t)iter * 64 : 0;
         LAUNCH(f_map, &act[i + 1], &act[i], &n, &k, &mask);
@@ -154,6 +169,16 @@ static void next_batch(int iter)
         drop(before);
 }
 
+/* The state from the host: zeros from iteration flag_at on. */
+static void next_state(int iter)
+{
+    static uint32_t host[WORDS];
+    for (uint32_t i = 0; i < WORDS; i++)
+        host[i] = iter < flag_at ? i : 0;
+    MUST(cuMemcpyHtoDAsync_v2(state, host, sizeof host, stream));
+    MUST(cuStreamSynchronize(stream));
+}
+
 static void work_for_long(void *data)
 {
     (void)data;
@@ -187,6 +212,8 @@ static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
     next_batch(is("batch") ? iter : 0);
+    if (is("zeroed"))
+        next_state(iter);
     act[0] = make(WORDS);
     LAUNCH(f_join, &act[0], &batch, &weight[0], &n, &n, &n);
     for (int i = 0; i < LAYERS; i++) {
@@ -196,6 +223,8 @@ static uint64_t train(int iter)
     }
     CUdeviceptr g = make(WORDS);
     LAUNCH(f_map, &g, &act[LAYERS], &n, &k, &mask);
+    if (is("zeroed"))
+        LAUNCH(f_map, &state, &g, &n, &k, &mask);
     for (int i = LAYERS; i >= 0; i--) {
         CUdeviceptr next = make(WORDS);
         LAUNCH(f_join, &next, &g, &act[i], &n, &n, &n);
