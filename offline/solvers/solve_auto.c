@@ -23,7 +23,9 @@
 
 enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16, AUTO_SEEDS = 8 };
 #define AUTO_COVER_SHARE 0.12 /* of the time */
-#define BEST_AUTO_SHARE 0.4   /* of the time: the rest anneals */
+#define BEST_AUTO_SHARE 0.5   /* of the time: the rest anneals */
+#define BEST_NEAR 0.02        /* of the iteration: a plan so near its bound is annealed for as long as it took to make */
+#define BEST_ANNEAL_SHARE 0.15 /* or for this part of the time, if that is more */
 
 /* In the order of how much they tend to find for their time. Shares are of the whole time limit. */
 static const struct {
@@ -205,7 +207,8 @@ static int solve_best(const struct graph *g, const struct solver_opts *opts, str
     struct solver_opts o = *opts;
     struct plan p = {0};
     struct solver_report r = {0};
-    const double whole_s = o.time_limit_s > 0 ? o.time_limit_s : AUTO_DEFAULT_S, deadline_s = solver_now_s() + whole_s;
+    const double whole_s = o.time_limit_s > 0 ? o.time_limit_s : AUTO_DEFAULT_S, began_s = solver_now_s();
+    double deadline_s = began_s + whole_s;
     if (o.offload)
         return solve_auto(g, &o, out, rep);
     o.time_limit_s = whole_s * BEST_AUTO_SHARE;
@@ -213,6 +216,9 @@ static int solve_best(const struct graph *g, const struct solver_opts *opts, str
     if (rep->proved_optimal || rep->proved_infeasible || (rc && rc != -ENOSPC && rc != -ETIME))
         return rc;
     const struct plan *seed = out;
+    const double now_s = solver_now_s(), took_s = now_s - began_s, least_s = whole_s * BEST_ANNEAL_SHARE;
+    if (!rc && (double)rep->planned_ns - rep->bound_ns <= BEST_NEAR * (double)g->total_ns)
+        deadline_s = fmin(deadline_s, now_s + fmax(took_s, least_s));
     if (!anneal_solve(g, opts, deadline_s, AUTO_PATIENCE, &seed, !rc, 1, &p, &r) && (rc || r.planned_ns < rep->planned_ns)) {
         const double bound_ns = rep->bound_ns;
         rc = plan_copy(out, &p);

@@ -24,7 +24,7 @@
 
 struct solver_opts {
     int64_t limit_bytes;    /* > 0 */
-    double time_limit_s;    /* wall clock; 0: the solver's default */
+    double time_limit_s;    /* of solver_now_s(); 0: the solver's default */
     uint64_t seed;
     int offload;            /* host copies allowed */
     int slots;              /* memory slots of the chain programs; 0: chosen by the solver */
@@ -69,7 +69,10 @@ int solver_known(const char *name);                 /* the name exists, whether 
 int solver_run(const struct solver *s, const struct graph *g, const struct solver_opts *opts, struct plan *out,
                struct solver_report *rep);
 
-double solver_now_s(void); /* monotonic clock in seconds */
+/* Monotonic clock in seconds: the wall's. Where REMAT_PLAN_CLOCK=busy is in the environment, as a program that runs sets it for its
+ * planner, the clock goes slower on a machine that does not let this process run, down to an eighth: time limits bound what is
+ * thought then, and a busy machine gets the same plans, later. */
+double solver_now_s(void);
 
 /* ---- literature instances: remat solve ------------------------------------------------------------------ */
 

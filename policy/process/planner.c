@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-enum { NAME = 512 };
+enum { NAME = 512, SECONDS_MOST = 40 };
 
 struct planner {
     pid_t child; /* 0: none runs */
@@ -105,12 +105,14 @@ static char **clean_environment(void)
     size_t n = 0, k = 0;
     while (environ[n])
         n++;
-    char **e = calloc(n + 2, sizeof *e);
+    char **e = calloc(n + 3, sizeof *e);
     for (size_t i = 0; e && i < n; i++)
         if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "REMAT_", 6))
             e[k++] = environ[i];
-    if (e)
-        e[k] = "REMAT_DISABLE=1";
+    if (e) {
+        e[k++] = "REMAT_DISABLE=1";
+        e[k] = "REMAT_PLAN_CLOCK=busy"; /* the program may keep every core busy meanwhile: solver.h */
+    }
     return e;
 }
 
@@ -128,9 +130,9 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     unlink(d->planner->plan_path);
     char limit[32], seconds[32];
     const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "best";
-    unsigned s = (1 + rec->n_ops / 500) * patience;
+    unsigned s = (1 + rec->n_ops / 100) * patience;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
-    snprintf(seconds, sizeof seconds, "%u", s > 20 ? 20 : s);
+    snprintf(seconds, sizeof seconds, "%u", s > SECONDS_MOST ? SECONDS_MOST : s);
     const char *argv[] = {d->cfg->remat_bin, "plan",    d->planner->trace_path, "--limit",      limit, "--solver", solver,
                     "--time-limit",   seconds,   "-o",       d->planner->plan_path, offload ? "--offload" : NULL, NULL};
     posix_spawn_file_actions_t fa;
