@@ -69,6 +69,20 @@ static void unbind_all(struct device *d)
     }
 }
 
+/* Without a value that the program holds it cannot go on. */
+static void rebuild_or_stop(struct device *d, unsigned t)
+{
+    int r = rebuild_all(d, t);
+    if (!r)
+        return;
+    if (r == -ENOMEM)
+        log_say(SAY_ERROR, "memory was too short to rebuild a tensor after the program left the recorded iteration: it is stopped here; raise "
+                "--limit or --host-swap");
+    else
+        log_say(SAY_ERROR, "a tensor could not be rebuilt after the program left the recorded iteration: it is stopped here");
+    d->ex->code = CUDA_ERROR_UNKNOWN;
+}
+
 static void replan_without_banned(struct device *d)
 {
     for (uint32_t i = 0; i < d->ex->rec.n_ops; i++)
@@ -92,8 +106,8 @@ enum exec_end exec_end_iteration(struct device *d)
         struct slot *s = exec_slot(d, (int32_t)b);
         lost = s && s->live && s->state == SLOT_LOST;
     }
-    if (lost && rebuild_all(d, t))
-        ex->code = CUDA_ERROR_UNKNOWN;
+    if (lost)
+        rebuild_or_stop(d, t);
     d->st.iterations++;
     d->whole_mode = d->mode;
     if (ex->tried)
@@ -446,10 +460,7 @@ void exec_diverge(struct device *d, const char *why, const struct rt_op *op)
             d->ex->rec.n_ops, op && op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "no kernel", why);
     d->st.divergences++;
     stats_not_steady(d);
-    if (rebuild_all(d, op ? op->t : STREAM_FIRST_PROGRAM)) {
-        log_say(SAY_ERROR, "a tensor could not be rebuilt after the program left the recorded iteration: it is stopped here");
-        d->ex->code = CUDA_ERROR_UNKNOWN;
-    }
+    rebuild_or_stop(d, op ? op->t : STREAM_FIRST_PROGRAM);
     verify_clear(d);
     saved_clear(d);
     unbind_all(d);

@@ -181,6 +181,8 @@ static inline bool exec_matters(struct device *d, int32_t b, int32_t v)
 /* saved.c */
 int saved_put(struct device *d, int32_t buf, int32_t version, struct slot *s);
 struct saved_value *saved_find(struct device *d, int32_t buf, int32_t version);
+/* The value is taken out; its block, which the caller owns now; NULL: it was not set aside. */
+struct host_block *saved_take(struct device *d, int32_t buf, int32_t version);
 void saved_clear(struct device *d);
 int saved_restore(struct device *d, const struct saved_value *v, struct slot *s);
 

@@ -149,9 +149,28 @@ uint8_t *rebuild_sources(struct device *d)
     return source;
 }
 
+/* What the plan dropped and set aside to compare is what the program holds: it is on the host as if it had been swapped out. That takes no
+ * memory on either side, where a copy back would, and the block would still be needed beside it. */
+static void give_saved_back(struct device *d)
+{
+    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+        struct slot *s = exec_slot(d, (int32_t)b);
+        if (!owed(d, (int32_t)b) || s->state != SLOT_LOST)
+            continue;
+        struct host_block *h = saved_take(d, (int32_t)b, d->ex->cur[b]);
+        if (!h)
+            continue;
+        swap_discard(d, s);
+        s->host = h;
+        s->state = SLOT_HOST;
+        d->ex->res[b] = d->ex->cur[b];
+    }
+}
+
 int rebuild_all(struct device *d, unsigned t)
 {
     int first = 0;
+    give_saved_back(d);
     for (int round = 0; round < MAX_ROUNDS; round++) {
         bool missing = false;
         for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {

@@ -12,6 +12,20 @@ struct saved_value *saved_find(struct device *d, int32_t b, int32_t v)
     return s;
 }
 
+struct host_block *saved_take(struct device *d, int32_t b, int32_t v)
+{
+    for (struct saved_value **at = &d->ex->saved; *at; at = &(*at)->next) {
+        struct saved_value *s = *at;
+        if (s->buf != b || s->version != v)
+            continue;
+        struct host_block *h = s->block;
+        *at = s->next;
+        free(s);
+        return h;
+    }
+    return NULL;
+}
+
 int saved_put(struct device *d, int32_t b, int32_t v, struct slot *s)
 {
     if (saved_find(d, b, v))
