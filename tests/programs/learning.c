@@ -7,6 +7,7 @@
  *   flag       a flag inside a struct makes one launch change its input, from iteration 12 on
  *   freed      a number changes, from iteration 12 on; memory of the program's own was given back just before. What the launch touches can be
  *              set aside there in part: the rest of it is large, and of the program's own
+ *   emptied    many small tensors between the layers, gone again before the next one: pages of theirs are empty, and given back
  *   host       a word in pinned memory is an input, and changes
  *   managed    so, in managed memory
  *   await      a kernel waits for a word that the program sets after its next call
@@ -200,6 +201,21 @@ static void own_memory(int iter)
         MUST(cuMemFree_v2(beside));
 }
 
+/* Small tensors come and go; each is written, so that none is blank. */
+static void crowd(int i)
+{
+    enum { MANY = 60, SMALL = 6000 };
+    CUdeviceptr p[MANY];
+    uint32_t n = SMALL, k = (uint32_t)i, mask = ~0u;
+    for (int j = 0; j < MANY; j++) {
+        p[j] = make(SMALL);
+        if (j % 20 == 0)
+            LAUNCH(f_map, stream, &p[j], &act[i], &n, &k, &mask);
+    }
+    for (int j = 0; j < MANY; j++)
+        drop(p[j]);
+}
+
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
@@ -211,6 +227,8 @@ static uint64_t train(int iter)
     LAUNCH(f_map, stream, &act[0], &weight[0], &n, &k, &mask);
     for (int i = 0; i < LAYERS; i++) {
         layer(i, iter);
+        if (is("emptied") && i % 3 == 0)
+            crowd(i);
         if (i == 5 && (is("await") || is("value")))
             wait_for_later();
         if (i == 1 && is("seek"))
