@@ -246,6 +246,18 @@ static void take_answer(struct device *d)
     planner_tidy(d);
 }
 
+/* Structs among the arguments may hold words that nobody fills. */
+static bool words_may_want_proof(const struct device *d)
+{
+    for (uint32_t i = 0; i < d->ex->n_caps; i++) {
+        const struct rt_op *op = &d->ex->caps[i];
+        for (uint32_t p = 0; op->func && op->kind == OP_KERNEL && op->func->known && p < op->func->n_params; p++)
+            if (op->func->size[p] > 8)
+                return true;
+    }
+    return false;
+}
+
 static void plan_now(struct device *d)
 {
     go(d, MODE_PLAN);
@@ -257,6 +269,8 @@ static void plan_now(struct device *d)
         no_plan(d);
         return;
     }
+    if (words_may_want_proof(d))
+        words_prepare(d); /* likewise */
     share_limit_for_plan(d, could_use(d));
     d->campaign->budget_bytes = budget_now(d);
     d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;

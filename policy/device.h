@@ -50,22 +50,10 @@ struct host_block {
 };
 
 struct slot {
-    CUdeviceptr va;
-    uint64_t bytes;      /* of the current allocation */
-    uint64_t serial;     /* of the current allocation; unique in the process */
-    struct fence ready, unseen, users, stale; /* see fence.h */
-    uint64_t use_tick;   /* device.tick of its latest use */
-    uint64_t birth_op;   /* device.op_count when it was allocated */
-    uint64_t mark;       /* == device.mark: needed by the op at hand, not to be evicted */
-    struct host_block *host;
-    int32_t *map;        /* LARGE: chunk mapped at each page, -1 none; may be stale when not RESIDENT */
-    CUmemoryPool pool;   /* as the program asked */
+    /* what a launch of a steady iteration looks at: the first line of the cache for what it reads, the next two for the rest */
+    _Alignas(64) struct fence ready; /* see fence.h */
     uint32_t id, n_pages, pins;
-    uint32_t arena, entry; /* SMALL: which page, first unit; n_pages counts units */
     int32_t plan_buf;    /* buffer of the installed plan bound to it in this iteration; -1 */
-    int32_t rec_buf;     /* buffer of the recording in progress; -1 */
-    int32_t fixed_ord;   /* belongs to the plan's allocation of this ordinal; -1: free to reuse */
-    int32_t next_free, next_back; /* list of free slots with as many pages, both ways */
     uint8_t kind, state;
     bool live;           /* the program holds it */
     bool idle;           /* LARGE: in the list of free slots */
@@ -73,6 +61,23 @@ struct slot {
     bool written;        /* something may have written it since it was allocated */
     bool watched;        /* its hash is known (probe.c) */
     bool points;         /* addresses of managed memory lie in it */
+    struct fence users;
+    uint64_t use_tick;   /* device.tick of its latest use */
+    uint64_t mark;       /* == device.mark: needed by the op at hand, not to be evicted */
+    struct host_block *host;
+    struct fence unseen;
+    int32_t *map;        /* LARGE: chunk mapped at each page, -1 none; may be stale when not RESIDENT */
+    CUdeviceptr va;
+    uint64_t bytes;      /* of the current allocation */
+
+    struct fence stale;
+    uint64_t serial;     /* of the current allocation; unique in the process */
+    uint64_t birth_op;   /* device.op_count when it was allocated */
+    CUmemoryPool pool;   /* as the program asked */
+    uint32_t arena, entry; /* SMALL: which page, first unit; n_pages counts units */
+    int32_t rec_buf;     /* buffer of the recording in progress; -1 */
+    int32_t fixed_ord;   /* belongs to the plan's allocation of this ordinal; -1: free to reuse */
+    int32_t next_free, next_back; /* list of free slots with as many pages, both ways */
     uint64_t hash[2];
     uint64_t looked_tick, looked_hash[2]; /* of its content, as long as use_tick is that tick (plan/proof.c) */
     int32_t over_at;     /* SMALL, fixed: op after which its present tenant is over for good (install.c) */
@@ -286,6 +291,13 @@ static inline uint64_t stats_now_ns(void)
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+/* Round a launch that goes to the driver, while a launch of the program is timed: the driver's own time is none of ours. */
+static inline uint64_t stats_driver_begins(const struct device *d) { return d->timing ? stats_now_ns() : 0; }
+static inline void stats_driver_ended(struct device *d, uint64_t began)
+{
+    if (d->timing)
+        d->issue_ns += stats_now_ns() - began;
 }
 
 /* ---- swap (swap.c) ---------------------------------------------------------------------------------------- */

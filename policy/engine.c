@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TIMED_EACH = 61 /* launches; a prime, so that in the course of iterations each has its turn */ };
 enum { LAUNCHES_BETWEEN = 256 /* two looks at whether the statistics are due; copies and allocations look as well */ };
 
 /* With the lock held: the device of the calling thread's context, set up; NULL where remat stands aside. A thread that has had a
@@ -105,7 +106,7 @@ int eng_launch(const struct eng_kernel *k)
         engine_unlock();
         return r;
     }
-    d->timing = (++d->st.launches & 63) == 0;
+    d->timing = ++d->st.launches % TIMED_EACH == 0;
     uint64_t began = d->timing ? stats_now_ns() : 0;
     d->issue_ns = 0;
     int r = CUDA_SUCCESS;

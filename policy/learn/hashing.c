@@ -151,7 +151,10 @@ int hashing_queue(struct device *d, CUstream stream, const struct hash_range *r,
     for (uint32_t i = 0; i < n; i++) {
         CUdeviceptr to = out + i * 16ull;
         void *params[] = {(void *)&r[i].ptr, (void *)&r[i].bytes, &to};
-        if (d->drv->cuLaunchKernel(d->hashing->one, grid_of(r[i].bytes), 1, 1, BLOCK, 1, 1, 0, stream, params, NULL) != CUDA_SUCCESS)
+        uint64_t began = stats_driver_begins(d);
+        CUresult e = d->drv->cuLaunchKernel(d->hashing->one, grid_of(r[i].bytes), 1, 1, BLOCK, 1, 1, 0, stream, params, NULL);
+        stats_driver_ended(d, began);
+        if (e != CUDA_SUCCESS)
             return -EIO;
     }
     return 0;

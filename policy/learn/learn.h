@@ -36,4 +36,7 @@ int learn_finish(struct device *d);
 void learn_alloc(struct device *d, struct slot *s);
 void learn_free(struct device *d, struct slot *s);
 
+/* Before a plan takes all memory: a page for decoys (words.c). */
+void words_prepare(struct device *d);
+
 #endif

@@ -10,6 +10,7 @@
  * place in the iteration. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed
  * at the same buffer one iteration ago stays an operand, unless it is one of many in its struct (the tail of a list).
  */
+#include "policy/learn/learn.h"
 #include "policy/learn/trial.h"
 
 #include <errno.h>
@@ -53,23 +54,45 @@ void words_end(struct device *d)
     y->mapped = y->reserved = 0;
 }
 
-/* A range of at least so many bytes. The page stays when the range goes: under a plan no memory may be free when a word wants proof. */
+/* The page stays when a range of it goes: under a plan no memory may be free when a word wants proof. */
+static int decoy_page(struct device *d)
+{
+    struct decoy *y = d->decoy;
+    if (!y && !(y = d->decoy = calloc(1, sizeof *y)))
+        return -ENOMEM;
+    if (!y->made && (mem_make_foreign_room(d, d->gran) || mem_page_of_own(d, &y->page)))
+        return -ENOMEM;
+    y->made = true;
+    return 0;
+}
+
+void words_prepare(struct device *d)
+{
+    if (decoy_page(d))
+        log_say(SAY_DEBUG, "no page for a decoy: words that want proof may have none");
+}
+
+/* A range of at least so many bytes. */
 static int decoy_for(struct device *d, uint64_t bytes)
 {
     bytes = mem_pages(d, bytes + 1) << d->shift;
     struct decoy *y = d->decoy;
     if (y && y->mapped >= bytes)
         return 0;
-    if (!y && !(y = d->decoy = calloc(1, sizeof *y)))
-        return -ENOMEM;
+    int r = decoy_page(d);
+    if (r) {
+        log_say(SAY_DEBUG, "no page for a decoy");
+        return r;
+    }
+    y = d->decoy;
     words_end(d);
-    if (!y->made && (mem_make_foreign_room(d, d->gran) || mem_page_of_own(d, &y->page)))
+    CUresult e = d->drv->cuMemAddressReserve(&y->va, bytes, d->gran, 0, 0);
+    if (e != CUDA_SUCCESS) {
+        log_say(SAY_DEBUG, "no addresses for a decoy of %llu bytes: %s", (unsigned long long)bytes, rt_code_name(d, (int)e));
         return -ENOMEM;
-    y->made = true;
-    if (d->drv->cuMemAddressReserve(&y->va, bytes, d->gran, 0, 0) != CUDA_SUCCESS)
-        return -ENOMEM;
+    }
     y->reserved = bytes;
-    int r = mem_page_map(d, y->va, bytes >> d->shift, y->page);
+    r = mem_page_map(d, y->va, bytes >> d->shift, y->page);
     if (!r)
         y->mapped = bytes;
     return r;

@@ -171,6 +171,14 @@ void stream_mark(struct device *d, unsigned u)
     st->marked[u][q % MARKS] = *e && d->drv->cuEventRecord(*e, st->handle[u]) == CUDA_SUCCESS ? q : 0;
 }
 
+void stream_look(struct device *d)
+{
+    struct streams *st = d->streams;
+    for (unsigned u = 0; u < STREAM_FIRST_PROGRAM && !d->capturing; u++) /* a capture may forbid to ask */
+        if (st->done[u] < d->seq[u] && d->drv->cuStreamQuery(st->handle[u]) == CUDA_SUCCESS)
+            st->done[u] = d->seq[u];
+}
+
 /* Destroying a stream does not wait for its work, and must not begin to: an event stands for its tail instead. */
 void stream_forget(struct device *d, CUstream s)
 {
@@ -209,9 +217,28 @@ static void add_point(struct device *d, struct fence *f, uint64_t p)
         f->tails |= 1ull << u;
 }
 
+void fence_trim(struct device *d, struct fence *f)
+{
+    const uint64_t *done = d->streams->done;
+    int n = 0;
+    for (int i = 0; i < FENCE_POINTS; i++) {
+        uint64_t p = f->point[i];
+        f->point[i] = 0;
+        if (p && point_seq(p) > done[point_stream(p)])
+            f->point[n++] = p;
+    }
+    for (uint64_t m = f->tails; m; m &= m - 1) {
+        unsigned u = (unsigned)__builtin_ctzll(m);
+        if (d->seq[u] <= done[u])
+            f->tails &= ~(1ull << u);
+    }
+}
+
 void fence_add(struct device *d, struct fence *f, unsigned u)
 {
     uint64_t p = d->seq[u] << 6 | u;
+    if (!fence_only_on(f, u))
+        fence_trim(d, f);
     if (fence_only_on(f, u) && d->seq[u] > d->streams->done[u])
         f->point[0] = p; /* nearly always */
     else

@@ -84,6 +84,8 @@ FENCE_MUST_USE static inline int fence_wait(struct device *d, unsigned t, const 
     return fence_only_on(f, t) ? 0 : fence_wait_all(d, t, f);
 }
 FENCE_MUST_USE int fence_sync(struct device *d, const struct fence *f);
+/* Drops the points whose end the host has seen: nobody has to wait for them any more. */
+void fence_trim(struct device *d, struct fence *f);
 
 /* ---- streams -------------------------------------------------------------------------------------------------- */
 
@@ -95,6 +97,9 @@ unsigned stream_index(struct device *d, CUstream s);
 void stream_issued(struct device *d, unsigned t);
 /* The same for a copy on one of our own streams, with an event of its own: who waits for it waits for nothing later. */
 void stream_mark(struct device *d, unsigned u);
+/* Looks, without waiting, whether our own streams have done all that was queued on them. Copies of long ago would otherwise stay in the
+ * fences of all memory that they touched, and every launch would look them up. */
+void stream_look(struct device *d);
 /* The program makes an allocation or a free in stream t. Between the legacy stream and the blocking ones that is an action as any
  * other: in the legacy stream it waits for all blocking streams, and they wait for it; in a blocking stream it waits for the legacy
  * stream, and who waits for the blocking stream then (the host, an event) has waited for both. Nothing of ours is queued there, so an

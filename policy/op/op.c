@@ -308,7 +308,7 @@ static int launch_again_drv(struct device *d, const struct rt_op *op, unsigned c
 static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
     int r;
-    uint64_t began = d->timing ? stats_now_ns() : 0;
+    uint64_t began = stats_driver_begins(d);
     switch (op->kind) {
     case OP_KERNEL:
         r = launch_drv(d, op, args, replay);
@@ -325,18 +325,16 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
         r = op->other_issue(op->other_ctx);
         break;
     }
-    if (d->timing)
-        d->issue_ns += stats_now_ns() - began;
+    stats_driver_ended(d, began);
     stream_issued(d, op->t);
     return r;
 }
 
 int op_issue_given_drv(struct device *d, const struct eng_kernel *k, unsigned t)
 {
-    uint64_t began = d->timing ? stats_now_ns() : 0;
+    uint64_t began = stats_driver_begins(d);
     int r = launch_plainly(d->drv, k, k->params, k->extra);
-    if (d->timing)
-        d->issue_ns += stats_now_ns() - began;
+    stats_driver_ended(d, began);
     stream_issued(d, t);
     return r;
 }

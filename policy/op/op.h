@@ -53,14 +53,13 @@ struct rt_op {
     const CUlaunchAttribute *attrs;
     bool cooperative, packed; /* packed: the layout is unknown, arguments go as one buffer */
     unsigned char *args;
-    uint32_t arg_bytes;
+    struct rt_operand *operands;
+    uint32_t n_operands, arg_bytes;
     struct eng_memset set;
     struct eng_copy copy;
     const char *other_name;
     int (*other_issue)(void *);
     void *other_ctx;
-    struct rt_operand *operands;
-    uint32_t n_operands;
 };
 
 /* The layout of a function's parameters, from the driver, remembered. NULL: no memory. */

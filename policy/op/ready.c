@@ -64,6 +64,8 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
         struct slot *s = op->operands[i].slot;
         if (ready_operand(&op->operands[i], op->t))
             continue;
+        fence_trim(d, &s->ready);
+        fence_trim(d, &s->unseen);
         int r = ready_slot(d, s, op->t);
         while (r == -ENOMEM && !d->broken && device_borrow(d, s->bytes))
             r = ready_slot(d, s, op->t);

@@ -102,6 +102,7 @@ enum exec_end exec_end_iteration(struct device *d)
     if (!r)
         r = exec_take_steps(d, ex->rec.n_ops, t);
     bool lost = r != 0;
+    stream_look(d);
     for (uint32_t b = 0; b < ex->rec.n_bufs && !lost; b++) {
         struct slot *s = exec_slot(d, (int32_t)b);
         lost = s && s->live && s->state == SLOT_LOST;

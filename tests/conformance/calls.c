@@ -137,11 +137,14 @@ static void stream_work(CUstream s, CUmemoryPool pool)
                        .WidthInBytes = 40, .Height = 8};
     CALL(cuMemcpy2D_v2, &c);
     CALL(cuMemcpy2DUnaligned_v2, &c);
+    CALL(cuStreamSynchronize, NULL); /* copies within the device are awaited by nobody, and s may be ordered behind no other stream */
     CALL(cuMemcpy2DAsync_v2, &c, s);
+    CALL(cuStreamSynchronize, s);
     CUDA_MEMCPY3D c3 = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p, .srcPitch = 64, .srcHeight = 8,
                         .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = q, .dstPitch = 64, .dstHeight = 8,
                         .WidthInBytes = 30, .Height = 4, .Depth = 3};
     CALL(cuMemcpy3D_v2, &c3);
+    CALL(cuStreamSynchronize, NULL);
     CALL(cuMemcpy3DAsync_v2, &c3, s);
     CALL(cuStreamSynchronize, s);
     CALL(cuMemcpyDtoH_v2, back, p, N);

@@ -394,8 +394,8 @@ static void look(struct witness *w)
 
 static void work(struct witness *w, int me, unsigned seed)
 {
-    w->releases++;
     w->mapped[me] = 0;
+    w->releases++; /* in between, as below: who has seen the old sum sees this too, or the old process */
     w->pid[me] = getpid();
     struct ledger *l = join("many", LIMIT, me == 0 ? 300 : LEDGER_NO_GUARANTEE);
     if (!l)
