@@ -259,7 +259,11 @@ def hand_over(what, first_limit, at_once, line, attempts=1):
     if not first.until(what + ": a plan in force", lambda: "plan installed" in first.text(first.err) and first.iterations() >= 16):
         return
     second = Job(device, what, limit, b, ["--guarantee", mine], stepped=True)
-    if not second.until(what + ": the second asks", lambda: "given back" in first.text(first.err) if at_once else wanted(what, second.p.pid)):
+
+    def asked(): # or has it already: that may take a few milliseconds
+        return wanted(what, second.p.pid) or ledger(what).get(second.p.pid, 0) >= mine * 9 // 10
+
+    if not second.until(what + ": the second asks", lambda: "given back" in first.text(first.err) if at_once else asked()):
         return
     if not first.finish(what + ": the first") & second.finish(what + ": the second"):
         return
