@@ -38,11 +38,19 @@ int mem_init(struct device *d)
     while (want < d->device_bytes * 64)
         want <<= 1;
     for (d->base = 0; want >= d->device_bytes * 2 && !d->base; want >>= 1) {
-        CUdeviceptr p = 0;
-        if (d->drv->cuMemAddressReserve(&p, want, gran, 0, 0) == CUDA_SUCCESS) {
-            d->base = p;
-            d->reserve_bytes = want;
+        CUdeviceptr p = 0, rest = 0;
+        if (d->drv->cuMemAddressReserve(&p, want, gran, 0, 0) != CUDA_SUCCESS)
+            continue;
+        /* Others need addresses too, the program and what learns: half as much is to be left for them. */
+        bool least = want / 2 < d->device_bytes * 2;
+        if (!least && d->drv->cuMemAddressReserve(&rest, want / 2, gran, 0, 0) != CUDA_SUCCESS) {
+            d->drv->cuMemAddressFree(p, want);
+            continue;
         }
+        if (rest)
+            d->drv->cuMemAddressFree(rest, want / 2);
+        d->base = p;
+        d->reserve_bytes = want;
     }
     if (!d->base)
         return -ENOMEM;

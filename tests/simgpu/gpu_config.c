@@ -104,6 +104,7 @@ CUresult gpu_config_read(void)
     if ((r = read_size("SIMGPU_MEM", &gpu_cfg.mem_bytes)) ||
         (r = read_size("SIMGPU_GRANULARITY", &gpu_cfg.granularity_bytes)) ||
         (r = read_size("SIMGPU_VA", &gpu_cfg.va_bytes)) ||
+        (r = read_size("SIMGPU_WINDOW", &gpu_cfg.window_bytes)) ||
         (r = read_size("SIMGPU_LAZY", &gpu_cfg.lazy_bytes)) ||
         (r = read_number("SIMGPU_FLOPS", &gpu_cfg.flops_per_s, false)) ||
         (r = read_number("SIMGPU_BW", &gpu_cfg.bytes_per_s, false)) ||

@@ -369,6 +369,8 @@ CUresult gpu_phys_init(void)
         uintptr_t base = gpu_round_up((uintptr_t)p, 1ull << 30);
         gpu_window_base = base;
         gpu_window_bytes = (uintptr_t)p + bytes - base;
+        if (gpu_cfg.window_bytes && gpu_cfg.window_bytes < gpu_window_bytes)
+            gpu_window_bytes = gpu_cfg.window_bytes;
         break;
     }
     if (!gpu_window_bytes)

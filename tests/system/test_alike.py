@@ -45,6 +45,9 @@ def main():
         c.ok(s.get("swaps_steady", 1) == 0, case + ": no swap in a steady iteration", str(s))
         if case == "update":
             c.ok(s.get("launches_looked_at", 0) >= 8, "update: launches are looked at", str(s))
+    if not sys.argv[1:]: # what one reservation could take whole: the addresses of decoys are left
+        r = harness.run([PROGRAM, "dropped"], remat=["--limit", LIMIT, "--policy", "plan"], env=dict(DEVICE, SIMGPU_WINDOW="512G"), timeout=600)
+        c.ok(r.rc == 0 and r.stats.get("iterations_enforced", 0) >= 16, "few addresses", "%s\n%s" % (r.stats, r.err[-800:]))
     for case, iterations in FLAG_AT.items():
         if sys.argv[1:] and case not in sys.argv[1:]:
             continue
