@@ -171,7 +171,7 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
     }
     uint32_t lost = 0;
     if (ready_op(d, op, &lost))
-        return d->broken ? d->broken : CUDA_ERROR_OUT_OF_MEMORY;
+        return ready_refused_drv(d, op);
     struct probe_result res;
     uint64_t live = d->live_bytes;
     mark_regular(d, op);

@@ -39,9 +39,11 @@ int ready_pin(struct device *d, struct slot *s)
     return r;
 }
 
-static void say_out_of_memory(struct device *d, const struct rt_op *op)
+int ready_refused_drv(struct device *d, const struct rt_op *op)
 {
     uint64_t need = 0;
+    if (d->broken)
+        return d->broken;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         bool again = false;
         for (uint32_t j = 0; j < i; j++)
@@ -53,6 +55,7 @@ static void say_out_of_memory(struct device *d, const struct rt_op *op)
             op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "a copy", rt_size(need).text, rt_size(d->limit_bytes).text,
             rt_size(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)).text);
     share_say_short(d);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
@@ -75,11 +78,8 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
             *lost = i;
             return r;
         }
-        if (r) {
-            if (!d->broken)
-                say_out_of_memory(d, op);
+        if (r)
             return r;
-        }
     }
     return 0;
 }
@@ -107,7 +107,7 @@ int run_plain_drv(struct device *d, struct rt_op *op)
     if (r == -ENODATA)
         return CUDA_ERROR_UNKNOWN;
     if (r)
-        return d->broken ? d->broken : CUDA_ERROR_OUT_OF_MEMORY;
+        return ready_refused_drv(d, op);
     r = op_issue_drv(d, op);
     ready_done(d, op, true);
     return r;

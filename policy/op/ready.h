@@ -13,9 +13,11 @@ static inline bool ready_operand(const struct rt_operand *a, unsigned t)
     const struct slot *s = a->slot;
     return s->state == SLOT_RESIDENT && fence_only_on(&s->ready, t) && (a->mode == REC_READ || fence_only_on(&s->unseen, t));
 }
-/* Makes everything the op touches resident and ordered before it. 0; -ENOMEM with the culprit said on stderr; -ENODATA
- * when something is LOST (its index in *lost). */
+/* Makes everything the op touches resident and ordered before it. 0; -ENOMEM; -ENODATA when something is LOST (its index in *lost). */
 int ready_op(struct device *d, struct rt_op *op, uint32_t *lost);
+/* It could not be, and there is no other way to run the op: the culprit is said on stderr. The driver's code for the program. A plan
+ * that is left for want of memory says nothing of the kind: the op may well run then. */
+int ready_refused_drv(struct device *d, const struct rt_op *op);
 FENCE_MUST_USE int ready_slot(struct device *d, struct slot *s, unsigned t);
 /* The slot is reached in ways that no argument shows from now on: it is brought into memory, the host waits until anybody may
  * touch it, and it never leaves again. 0; -ENOMEM or another negative errno: then it is not pinned, and the call that asked for
