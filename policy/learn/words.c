@@ -60,17 +60,15 @@ static int decoy_page(struct device *d)
     struct decoy *y = d->decoy;
     if (!y && !(y = d->decoy = calloc(1, sizeof *y)))
         return -ENOMEM;
-    if (!y->made && (mem_make_foreign_room(d, d->gran) || mem_page_of_own(d, &y->page)))
+    if (!y->made && (mem_make_foreign_room(d, d->gran) || mem_page_of_own(d, &y->page))) {
+        log_say(SAY_DEBUG, "no page for a decoy: words that want proof have none");
         return -ENOMEM;
+    }
     y->made = true;
     return 0;
 }
 
-void words_prepare(struct device *d)
-{
-    if (decoy_page(d))
-        log_say(SAY_DEBUG, "no page for a decoy: words that want proof may have none");
-}
+void words_prepare(struct device *d) { (void)decoy_page(d); }
 
 /* A range of at least so many bytes. */
 static int decoy_for(struct device *d, uint64_t bytes)
@@ -80,10 +78,8 @@ static int decoy_for(struct device *d, uint64_t bytes)
     if (y && y->mapped >= bytes)
         return 0;
     int r = decoy_page(d);
-    if (r) {
-        log_say(SAY_DEBUG, "no page for a decoy");
+    if (r)
         return r;
-    }
     y = d->decoy;
     words_end(d);
     CUresult e = d->drv->cuMemAddressReserve(&y->va, bytes, d->gran, 0, 0);
@@ -232,12 +228,7 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
     bool lists = false; /* many regular words in one struct? */
     for (uint32_t i = regular; i < n && !r; i++)
         lists |= i + FEW < n && s.w[i + FEW].param == s.w[i].param;
-    bool can = !r && (regular || lists) && !trial_save_all(t);
-    if (can && decoy_for(t->d, most)) {
-        can = false;
-        log_say(SAY_DEBUG, "%s: no addresses or no page for a decoy of %llu bytes", op->func->name, (unsigned long long)most);
-    }
-    if (can) {
+    if (!r && (regular || lists) && !trial_save_all(t) && !decoy_for(t->d, most)) {
         search(&s, 0, regular, false);
         for (uint32_t i = regular, j; i < n; i = j) {
             uint32_t idle_here = 0;
