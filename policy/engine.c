@@ -108,6 +108,7 @@ int eng_launch(const struct eng_kernel *k)
     }
     d->timing = ++d->st.launches % TIMED_EACH == 0;
     uint64_t began = d->timing ? stats_now_ns() : 0;
+    const uint64_t measured = d->st.launches_tried + d->st.launches_looked_at;
     d->issue_ns = 0;
     int r = CUDA_SUCCESS;
     if (campaign_launch_drv(d, k, &r))
@@ -127,12 +128,12 @@ int eng_launch(const struct eng_kernel *k)
                 d->slots[i].watched = false;
             }
     }
-    if (d->timing) {
+    if (d->timing && measured == d->st.launches_tried + d->st.launches_looked_at) { /* those wait for the device */
         uint64_t all = stats_now_ns() - began;
         d->st.hook_ns += all > d->issue_ns ? all - d->issue_ns : 0;
         d->st.hook_launches++;
-        d->timing = false;
     }
+    d->timing = false;
     if (d->st.launches % LAUNCHES_BETWEEN == 0)
         stats_keep(&process.cfg, process.dev, process.n_dev);
     engine_unlock();
