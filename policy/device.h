@@ -105,6 +105,14 @@ enum { STATS_COUNTERS = offsetof(struct stats, iter_ns_sum) / sizeof(uint64_t) }
 
 enum rt_mode { MODE_OBSERVE, MODE_PROBE, MODE_PLAN, MODE_REHEARSE, MODE_ENFORCE, MODE_FALLBACK };
 
+/* Memory that is ours and lies outside the reservation, besides what swapping has on the host. No program knows of it; but its words come
+ * from stacks that we have used too, and what it never filled may point there. */
+enum own_kind { OWN_DECOY, OWN_ASIDE, OWN_VERIFY, OWN_KINDS };
+struct own_range {
+    CUdeviceptr at;
+    uint64_t bytes;
+};
+
 struct func;
 struct rt_op;
 
@@ -137,6 +145,7 @@ struct device {
     uint32_t n_chunks, n_gone, n_free_chunks;
     int32_t free_head, free_tail;
     uint64_t own_bytes; /* pages of ours outside every slot */
+    struct own_range own[OWN_KINDS];
     uint64_t address_changes; /* times that an address came to mean something else: memory of the program's own, slots of other sizes */
     uint64_t foreign_bytes, live_bytes, mark, tick, serial, op_count;
     uint64_t host_bytes, host_limit_bytes;
@@ -312,6 +321,14 @@ FENCE_MUST_USE int swap_host_wait(struct device *d, struct host_block *b);
 void swap_host_put(struct device *d, struct host_block *b);
 /* The address lies in such a block. Programs know none of them, but find our words in what they leave uninitialised on the stack. */
 bool swap_host_is_ours(const struct device *d, CUdeviceptr p);
+/* It points at memory of ours outside the reservation. */
+static inline bool device_is_own(const struct device *d, CUdeviceptr p)
+{
+    for (int i = 0; i < OWN_KINDS; i++)
+        if (p - d->own[i].at < d->own[i].bytes)
+            return true;
+    return swap_host_is_ours(d, p);
+}
 /* The copies themselves. Out: into slot->host, the slot stays RESIDENT. In: HOST -> RESIDENT, slot->host stays. */
 int swap_copy_out(struct device *d, struct slot *s);
 int swap_copy_in(struct device *d, struct slot *s);

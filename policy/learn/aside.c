@@ -31,6 +31,7 @@ static struct aside_room *room_of(struct device *d)
         uint64_t want = (d->limit_bytes + d->gran - 1) >> d->shift << d->shift;
         if (d->drv->cuMemAddressReserve(&d->aside->va, want, d->gran, 0, 0) == CUDA_SUCCESS)
             d->aside->reserved = want;
+        d->own[OWN_ASIDE] = (struct own_range){d->aside->va, d->aside->reserved};
     }
     return d->aside;
 }

@@ -437,7 +437,7 @@ bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const str
             for (uint32_t k = 0; but && k < but->n_hidden && !hidden; k++)
                 hidden = but->hidden[k] == at;
             memcpy(&p, op->args + at, sizeof p);
-            if (hidden || p < LOWEST || p >> 57 || mem_in_reservation(d, p) || swap_host_is_ours(d, p))
+            if (hidden || p < LOWEST || p >> 57 || mem_in_reservation(d, p) || device_is_own(d, p))
                 continue;
             bool ours = foreign_lookup(d, p) != NULL;
             if (d->drv->cuPointerGetAttribute(&what, ours ? CU_POINTER_ATTRIBUTE_IS_MANAGED : CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p) == CUDA_SUCCESS && what)

@@ -52,6 +52,7 @@ void words_end(struct device *d)
     if (y->reserved)
         d->drv->cuMemAddressFree(y->va, y->reserved);
     y->mapped = y->reserved = 0;
+    d->own[OWN_DECOY] = (struct own_range){0};
 }
 
 /* The page stays when a range of it goes: under a plan no memory may be free when a word wants proof. */
@@ -88,6 +89,7 @@ static int decoy_for(struct device *d, uint64_t bytes)
         return -ENOMEM;
     }
     y->reserved = bytes;
+    d->own[OWN_DECOY] = (struct own_range){y->va, bytes};
     r = mem_page_map(d, y->va, bytes >> d->shift, y->page);
     if (!r)
         y->mapped = bytes;

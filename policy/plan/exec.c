@@ -247,13 +247,13 @@ static bool other_word(struct reading *x, const struct rt_op *op, uint32_t offse
 bool exec_is_elsewhere(struct device *d, uint64_t word)
 {
     unsigned what;
-    return word && !mem_in_reservation(d, word) && !swap_host_is_ours(d, word) &&
+    return word && !mem_in_reservation(d, word) && !device_is_own(d, word) &&
            d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
 }
 
 bool exec_is_address(struct device *d, uint64_t word)
 {
-    return mem_in_reservation(d, word) || swap_host_is_ours(d, word) || exec_is_elsewhere(d, word);
+    return mem_in_reservation(d, word) || device_is_own(d, word) || exec_is_elsewhere(d, word);
 }
 
 /* Words of structs that held something else than an address in the iteration before, and no null, and hold an address now (of ours, of

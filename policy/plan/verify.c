@@ -46,6 +46,7 @@ static int set_up(struct device *d)
     size_t bytes = v->n_rows * ROW_WORDS * sizeof(uint64_t);
     if (hashing_init(d) || d->drv->cuMemHostAlloc(&host, TABLES * bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
         return -ENOMEM;
+    d->own[OWN_VERIFY] = (struct own_range){(CUdeviceptr)(uintptr_t)host, TABLES * bytes};
     for (unsigned i = 0; i < TABLES; i++) {
         v->table[i].host = (uint64_t *)host + i * v->n_rows * ROW_WORDS;
         v->table[i].at = mem_scratch(d, bytes);
