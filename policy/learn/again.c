@@ -103,13 +103,39 @@ static bool is_made(const struct rt_op *op, const struct slot *s)
     return true;
 }
 
-static int set_aside(struct trial *t, const struct again *again)
+static bool is_regular(const struct rt_op *op, const struct slot *s)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].slot == s && op->operands[i].regular)
+            return true;
+    return false;
+}
+
+/* A light trial's second run may have other arguments only where what they make it change can be put back: a flag among them may do
+ * something now that it did not do an iteration ago. Where there is no room for that on the device, it has the program's own. */
+static void set_aside_for_other(struct trial *t, struct again *again)
+{
+    for (uint32_t i = 0; i < t->n && again->other; i++) {
+        struct touched *u = &t->u[i];
+        if (!u->spared || u->made || !is_regular(t->op, u->slot))
+            continue;
+        if (aside_take(t->d, u->slot, 0, &u->old))
+            again->other = NULL;
+        else
+            u->saved = true;
+    }
+}
+
+static int set_aside(struct trial *t, struct again *again)
 {
     for (uint32_t i = 0; i < t->n && again->light; i++) {
         t->u[i].made = is_made(t->op, t->u[i].slot);
         t->u[i].spared = t->u[i].made || !probe_may_change(t->op, t->u[i].slot);
     }
-    return trial_save_all(t);
+    int r = trial_save_all(t);
+    if (!r && again->light)
+        set_aside_for_other(t, again);
+    return r;
 }
 
 static bool is_asked(const struct rt_op *op, const struct slot *s)
@@ -150,17 +176,39 @@ static int hide_irregular(struct trial *t)
     return 0;
 }
 
-/* The launch once more, with decoys: it must leave what it left. Where it does not, it may need what is behind those words now; memory
- * is as its own run left it then, or as an equal one did. */
-static int light_drv(struct trial *t, bool known)
+/* The program's own run had left it alone, and it was not set aside: this one has spoilt it. */
+static bool is_spoilt(const struct trial *t)
 {
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->u[i].spared && !t->u[i].made && !t->u[i].saved && !hashing_same(t->u[i].now, t->u[i].before))
+            return true;
+    return false;
+}
+
+/* The launch once more, with other arguments or decoys: it must leave what it left. Where it does not, it may need what is behind those
+ * words now; memory is as its own run left it then, or as an equal one did. */
+static int light_drv(struct trial *t, bool known, struct again *again)
+{
+    static unsigned char other[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
     if (!known)
         return -ECANCELED;
-    int r = trial_again(t, NULL, POISON_FIRST);
-    const bool same = !r && trial_equal(t), decoys = t->args != NULL;
-    for (uint32_t i = 0; i < t->n && !r; i++) /* the program's own run had left it alone: this one has spoilt it */
-        if (t->u[i].spared && !t->u[i].made && !hashing_same(t->u[i].now, t->u[i].before))
+    int r = 0;
+    if (again->other) {
+        memcpy(other, again->other, t->op->arg_bytes);
+        for (uint32_t i = 0; i < t->op->n_operands && t->args; i++)
+            if (!t->op->operands[i].regular)
+                memcpy(other + t->op->operands[i].offset, t->args + t->op->operands[i].offset, 8);
+        r = trial_again(t, other, POISON_FIRST);
+        if (!r && is_spoilt(t))
             return -EIO;
+        again->other_is_same = !r && trial_equal(t);
+    }
+    if (!r && !again->other_is_same) {
+        r = trial_again(t, NULL, POISON_FIRST);
+        if (!r && is_spoilt(t))
+            return -EIO;
+    }
+    const bool same = !r && trial_equal(t), decoys = t->args != NULL;
     t->args = NULL;
     if (same)
         drop_idle(t->op);
@@ -193,7 +241,7 @@ static int again_drv(struct trial *t, struct again *again, int *code)
     if (!known)
         log_say(SAY_DEBUG, "%s changes what it did not change before", op->func->name);
     if (again->light)
-        return light_drv(t, known);
+        return light_drv(t, known, again);
     if (known && (again->repeats || again->other || again->n_hidden)) {
         int r = trial_again(t, NULL, POISON_FIRST);
         bool must = again->repeats || again->n_hidden;

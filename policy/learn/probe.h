@@ -52,7 +52,8 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
 struct again {
     bool repeats;               /* in: it must give the same when it runs again */
     bool light;                 /* in: so, and what it is not known to change is not set aside, since nobody needs it to leave the plan
-                                   after the launch; neither `other` nor `hidden`; the words that are not `regular` were idle so far,
+                                   after the launch; not with `hidden`, and `other` only if it does what
+                                   was recorded; the words that are not `regular` were idle so far,
                                    and the second run has decoys there: operands no more, if that makes no difference */
     const unsigned char *other; /* in: arguments to try it with once more; NULL: none. out: NULL: it was not tried */
     const uint32_t *hidden;     /* in: offsets of words of structs that point at memory we do not see and that nobody may have filled: */

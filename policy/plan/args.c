@@ -7,13 +7,19 @@
  *
  * Seeds, step counts and learning rates change in every iteration, and a trial costs several runs. A word that has changed in
  * NUMBER_AFTER iterations in a row, each time with a trial that found what was recorded, is taken for a number. One that stays the same
- * for an iteration begins again: flags do. Structs also hold bytes that nobody fills. Where such a word was another one, the trial runs
+ * for an iteration begins again, flags do; or is tried once more, where it was a number already. Structs also hold bytes that nobody fills. Where such a word was another one, the trial runs
  * once more with what it held the iteration before; a word that was seen not to matter PADDING_AFTER times is taken for padding. In a
  * struct with many such words, the unused end of a list, once is enough: what nobody fills there is another in every iteration.
- * A word may hold a number, or padding, beside a flag: it is free in those bytes only that have changed when it was proved.
+ * A word may hold a number, or padding, beside a flag, and what a flag does may hang on data: one trial says nothing of the next. So a
+ * word is free in those bytes only that have changed PADDING_AFTER times themselves, each time with a trial.
  * What is taken for a number or for padding is tried again whenever the count of its changes is a power of two, from TRIED_AGAIN on.
  *
- * Whole trials are rare (proof.h): they run with what all words that have changed since the one before held before that.
+ * Layers repeat: the same kernel comes in the same shape, with the same bytes but for addresses and padding, at many places of an
+ * iteration. What the trials at such places say of a word counts together; a place that has tried the word itself needs no more of them
+ * than one alone would, one that has not twice as many. A word that made a difference at any of them is tried at each.
+ *
+ * Whole trials are rare (proof.h): they run with what all words that have changed since the one before held before that. A light one,
+ * which could not take back what such a mixture does, runs with the bytes of the iteration before.
  *
  * Hot path: a comparison of a few spans with memcmp; lists are made and cut at an iteration's first difference only. */
 #include "policy/op/tensor_map.h"
@@ -23,13 +29,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_AFTER = 8, PADDING_AFTER = 3, TRIED_AGAIN = 32, MANY = 8 };
+enum { NUMBER_AFTER = 8, PADDING_AFTER = 3, TRIED_AGAIN = 32, MANY = 8, ALIKE_MOST = 64 /* places asked */ };
 
 struct span {
     uint32_t at, bytes;
     uint32_t row;  /* of varying ones: iterations in a row in which it changed; of padding all of them */
     uint32_t idle; /* of varying ones: times that it was seen not to matter; MATTERS */
-    uint8_t seen, idle_bytes; /* bit i: byte i has changed; has been another one where the word was seen not to matter */
+    uint32_t lent; /* so many of these at other places */
+    uint8_t lent_bytes; /* bit i: that byte i does not matter is known from there */
+    uint8_t changed[8], idle_byte[8]; /* times that byte i has changed; that it was another one where the word was seen not to matter */
     bool spare;               /* one of many idle words of its struct */
     bool was_other;
     unsigned char was[8]; /* of varying ones, if was_other: what it held before it changed last */
@@ -38,6 +46,8 @@ static const uint32_t MATTERS = UINT32_MAX;
 struct arg_watch { /* of one op */
     struct span *constant, *varying; /* constant: rising; varying: one word each, in the order in which they changed */
     uint32_t n_constant, n_varying, cap_constant, cap_varying, surprises;
+    bool all_back;           /* the latest trial put back what changed in earlier iterations too (args_before) */
+    uint32_t alike, n_alike; /* places of the same kernel and shape: exec.alike from there on, this one among them */
 };
 
 /* One more entry, of zeros; NULL: no memory. */
@@ -110,12 +120,36 @@ static int watch_op(struct arg_watch *w, const struct record *r, const struct re
     return 0;
 }
 
+static int by_signature(const void *a, const void *b, void *ops)
+{
+    const struct rec_op *o = ops;
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return o[x].sig != o[y].sig ? (o[x].sig < o[y].sig ? -1 : 1) : x < y ? -1 : x > y;
+}
+
+static void find_alike(struct device *d)
+{
+    struct exec *ex = d->ex;
+    const uint32_t n = ex->rec.n_ops;
+    for (uint32_t i = 0; i < n; i++)
+        ex->alike[i] = i;
+    qsort_r(ex->alike, n, sizeof *ex->alike, by_signature, ex->rec.ops);
+    for (uint32_t i = 0, j; i < n; i = j) {
+        for (j = i; j < n && ex->rec.ops[ex->alike[j]].sig == ex->rec.ops[ex->alike[i]].sig; j++)
+            ex->watch[ex->alike[j]].alike = i;
+        for (uint32_t k = i; k < j; k++)
+            ex->watch[ex->alike[k]].n_alike = j - i;
+    }
+}
+
 int args_index(struct device *d)
 {
     const struct record *r = &d->ex->rec;
     d->ex->watch = calloc(r->n_ops + 1, sizeof *d->ex->watch);
-    if (!d->ex->watch)
+    d->ex->alike = malloc((r->n_ops + 1) * sizeof *d->ex->alike);
+    if (!d->ex->watch || !d->ex->alike)
         return -ENOMEM;
+    find_alike(d);
     for (uint32_t i = 0; i < r->n_ops; i++) {
         const struct rt_op *op = &d->ex->caps[i];
         if (r->ops[i].hold || op->kind != OP_KERNEL || !op->args)
@@ -133,7 +167,9 @@ void args_clear(struct device *d)
         free(d->ex->watch[i].varying);
     }
     free(d->ex->watch);
+    free(d->ex->alike);
     d->ex->watch = NULL;
+    d->ex->alike = NULL;
 }
 
 static bool is_padding(const struct span *v) { return v->spare || (v->idle >= PADDING_AFTER && v->idle != MATTERS); }
@@ -147,14 +183,29 @@ static uint8_t other_bytes(const unsigned char *a, const unsigned char *b, uint3
     return out;
 }
 
+static void count_bytes(uint8_t times[8], uint8_t which)
+{
+    for (int i = 0; i < 8; i++)
+        times[i] += which >> i & 1 && times[i] < UINT8_MAX;
+}
+
+/* Bit i: byte i was counted so often, at least. */
+static uint8_t counted(const uint8_t times[8], uint8_t least)
+{
+    uint8_t out = 0;
+    for (int i = 0; i < 8; i++)
+        out |= (uint8_t)((times[i] >= least) << i);
+    return out;
+}
+
 /* Only in bytes that have changed before: beside a number, or beside bytes that nobody fills, there may be a flag in the same word. */
 static bool free_to_vary(const struct span *v, uint8_t other)
 {
     uint32_t nth = v->row + 1;
     bool again = nth >= TRIED_AGAIN && !(nth & (nth - 1));
-    if (is_padding(v) && !(other & ~v->idle_bytes) && (v->spare || !again))
+    if (is_padding(v) && !(other & ~(counted(v->idle_byte, v->spare ? 1 : PADDING_AFTER) | v->lent_bytes)) && (v->spare || !again))
         return true;
-    return v->row >= NUMBER_AFTER && !(other & ~v->seen) && !again;
+    return v->row >= NUMBER_AFTER && !(other & ~counted(v->changed, PADDING_AFTER)) && !again;
 }
 
 static bool differs(const struct span *v, const struct rt_op *op, const struct rt_op *last)
@@ -180,7 +231,7 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
     for (uint32_t i = 0; i < w->n_varying; i++) {
         struct span *v = &w->varying[i];
         if (!differs(v, op, last)) {
-            v->row = is_padding(v) ? v->row : 0;
+            v->row = is_padding(v) ? v->row : v->row >= NUMBER_AFTER ? NUMBER_AFTER - 1 : 0;
             continue;
         }
         if (change != ARGS_SURPRISE)
@@ -194,8 +245,6 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
         }
     return change;
 }
-
-uint32_t args_surprised(struct device *d) { return ++d->ex->watch[d->ex->pos].surprises; }
 
 /* Words of `w` that differ leave the constant ones: whole words of structs, whole small parameters. */
 static int cut(struct arg_watch *w, const unsigned char *now, const unsigned char *then)
@@ -225,10 +274,105 @@ static int cut(struct arg_watch *w, const unsigned char *now, const unsigned cha
     return 0;
 }
 
+/* ---- places alike ---------------------------------------------------------------------------------------------------- */
+
+static const struct span *varying_at(const struct arg_watch *w, uint32_t at)
+{
+    for (uint32_t i = 0; i < w->n_varying; i++)
+        if (w->varying[i].at == at)
+            return &w->varying[i];
+    return NULL;
+}
+
+/* Bit i: byte i did not matter where it was another one. */
+static uint8_t seen_idle(const struct span *v) { return v && v->idle && v->idle != MATTERS ? counted(v->idle_byte, 1) | v->lent_bytes : 0; }
+
+/* The word is an operand of the recorded op, or lies in a tensor map that is; or is idle there. */
+static bool is_address(const struct record *r, const struct rec_op *o, uint32_t at)
+{
+    for (uint32_t k = o->first; k < o->first + o->n && r->operands[k].offset <= at; k++)
+        if (at < r->operands[k].offset + (r->operands[k].map ? TENSOR_MAP_BYTES : 8))
+            return true;
+    return exec_word_is_idle(r, o, at);
+}
+
+/* The launch at hand and the latest one at place `other` differ in nothing but addresses, and bytes that did not matter at one of the two. */
+static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
+{
+    const struct record *r = &d->ex->rec;
+    const struct rt_op *last = &d->ex->caps[other];
+    const struct arg_watch *w = &d->ex->watch[d->ex->pos], *theirs = &d->ex->watch[other];
+    if (last->kind != OP_KERNEL || !last->args || last->func != op->func || last->packed || last->arg_bytes != op->arg_bytes)
+        return false;
+    for (uint32_t p = 0; p < op_pieces(op); p++) {
+        uint32_t to, at = op_piece(op, p, &to);
+        for (uint32_t next; at < to; at = next) {
+            next = (at & ~7u) + 8 < to ? (at & ~7u) + 8 : to;
+            const uint8_t others = other_bytes(op->args + at, last->args + at, next - at);
+            if (others && (others & ~(seen_idle(varying_at(w, at)) | seen_idle(varying_at(theirs, at)))) &&
+                !(is_address(r, &r->ops[d->ex->pos], at) && is_address(r, &r->ops[other], at)))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Adds what other places have seen of the word. False: it mattered at one of them. */
+static bool ask_others(struct device *d, const bool *asked, struct span *v)
+{
+    const struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    uint32_t times = 0;
+    uint32_t bytes[8] = {0};
+    for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
+        const uint32_t other = d->ex->alike[w->alike + i];
+        const struct span *x = asked[i] ? varying_at(&d->ex->watch[other], v->at) : NULL;
+        if (!x || other == d->ex->pos || x->bytes != v->bytes)
+            continue;
+        if (x->idle == MATTERS)
+            return false;
+        times += x->idle - x->lent;
+        for (int b = 0; b < 8; b++)
+            bytes[b] += x->idle_byte[b];
+    }
+    const uint32_t own = v->idle - v->lent;
+    if (own + times < (own ? PADDING_AFTER : 2 * PADDING_AFTER))
+        return true;
+    v->lent = own < PADDING_AFTER ? PADDING_AFTER - own : 0;
+    v->idle = own + v->lent;
+    for (int b = 0; b < 8; b++)
+        v->lent_bytes |= (uint8_t)((bytes[b] + v->idle_byte[b] >= (v->idle_byte[b] ? PADDING_AFTER : 2 * PADDING_AFTER)) << b);
+    return true;
+}
+
+bool args_known_alike(struct device *d, const struct rt_op *op)
+{
+    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    bool agrees[ALIKE_MOST], any = false;
+    if (w->n_alike < 2 || cut(w, op->args, last->args))
+        return false;
+    for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
+        const uint32_t other = d->ex->alike[w->alike + i];
+        agrees[i] = other != d->ex->pos && agree(d, op, other);
+        any |= agrees[i];
+    }
+    for (uint32_t i = 0; i < w->n_varying && any; i++) {
+        struct span *v = &w->varying[i];
+        const uint8_t other = other_bytes(op->args + v->at, last->args + v->at, v->bytes);
+        if (!other || free_to_vary(v, other))
+            continue;
+        if (v->idle == MATTERS || !ask_others(d, agrees, v) || !free_to_vary(v, other))
+            return false;
+    }
+    return any;
+}
+
+uint32_t args_surprised(struct device *d) { return ++d->ex->watch[d->ex->pos].surprises; }
+
 /* What the op can run with in place of a word of a struct that may be padding: what the word held an iteration ago, or before it changed
  * last. NULL: the op must not, or it would be the same. No address is put back. A word that changed in the iteration before too, and was
  * not seen to be idle, is more likely a number: beside it nothing could be told of the others. */
-static const unsigned char *to_put_back(struct device *d, const struct rt_op *op, const struct span *v)
+static const unsigned char *to_put_back(struct device *d, const struct rt_op *op, const struct span *v, bool all)
 {
     const unsigned char *then = d->ex->caps[d->ex->pos].args + v->at;
     int i = func_param_at(op->func, v->at);
@@ -237,7 +381,7 @@ static const unsigned char *to_put_back(struct device *d, const struct rt_op *op
         return NULL;
     if (!memcmp(then, op->args + v->at, v->bytes)) {
         then = v->was;
-        if (!v->was_other || !memcmp(then, op->args + v->at, v->bytes))
+        if (!all || !v->was_other || !memcmp(then, op->args + v->at, v->bytes))
             return NULL;
     } else if (v->row && !v->idle)
         return NULL;
@@ -256,7 +400,7 @@ static bool was_elsewhere(struct device *d, const struct span *v, const unsigned
     return exec_is_elsewhere(d, word);
 }
 
-bool args_before(struct device *d, const struct rt_op *op, unsigned char *out)
+bool args_before(struct device *d, const struct rt_op *op, bool all, unsigned char *out)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
     struct arg_watch *w = &d->ex->watch[d->ex->pos];
@@ -264,11 +408,12 @@ bool args_before(struct device *d, const struct rt_op *op, unsigned char *out)
     if (op->kind != OP_KERNEL || !last->args || cut(w, op->args, last->args))
         return false;
     memcpy(out, op->args, op->arg_bytes);
+    w->all_back = all;
     for (uint32_t i = 0; i < w->n_varying; i++) {
         const struct span *v = &w->varying[i];
         if (differs(v, op, last) && was_elsewhere(d, v, last->args))
             return false;
-        const unsigned char *then = to_put_back(d, op, v);
+        const unsigned char *then = to_put_back(d, op, v, all);
         if (then) {
             memcpy(out + v->at, then, v->bytes);
             any = true;
@@ -301,16 +446,18 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
         log_once(SAY_DEBUG, "host memory is short: arguments that vary are not remembered");
     uint32_t n = 0; /* of the words that were put back; where they made a difference, one alone is known to */
     for (uint32_t i = 0; i < w->n_varying && mattered == ARGS_MATTERED; i++)
-        n += to_put_back(d, op, &w->varying[i]) != NULL;
+        n += to_put_back(d, op, &w->varying[i], w->all_back) != NULL;
     for (uint32_t i = 0; i < w->n_varying; i++) {
         struct span *v = &w->varying[i];
-        const unsigned char *then = mattered != ARGS_UNTRIED ? to_put_back(d, op, v) : NULL;
+        const unsigned char *then = mattered != ARGS_UNTRIED ? to_put_back(d, op, v, w->all_back) : NULL;
         if (then && mattered == ARGS_IDLE) {
             v->idle += v->idle < UINT32_MAX - 1;
-            v->idle_bytes |= other_bytes(op->args + v->at, then, v->bytes);
+            count_bytes(v->idle_byte, other_bytes(op->args + v->at, then, v->bytes));
         } else if (then) {
             v->idle = n == 1 ? MATTERS : 0;
-            v->idle_bytes = 0;
+            v->lent = 0;
+            memset(v->idle_byte, 0, sizeof v->idle_byte);
+            v->lent_bytes = 0;
             v->spare = false;
         }
         if (mattered == ARGS_MATTERED)
@@ -321,7 +468,7 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
             memcpy(v->was, last->args + v->at, v->bytes);
             v->was_other = true;
         }
-        v->seen |= other_bytes(op->args + v->at, last->args + v->at, v->bytes);
+        count_bytes(v->changed, other_bytes(op->args + v->at, last->args + v->at, v->bytes));
         if (v->row < UINT32_MAX - 1)
             v->row++;
     }

@@ -302,6 +302,8 @@ static struct reading match(struct device *d, struct rt_op *op)
     uint32_t byte = 0;
     enum args_change change = args_compare(d, op, &byte);
     x.same = change == ARGS_SAME;
+    if (change == ARGS_SURPRISE && args_known_alike(d, op))
+        change = ARGS_VARIED;
     if (change == ARGS_SURPRISE) { /* a number, a flag, a count, an entry of a struct that nobody fills: a trial says whether the op does what it did */
         x.is = WANTS_PROOF;
         x.why = "another argument";

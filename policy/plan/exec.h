@@ -55,6 +55,7 @@ struct exec {
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */
     struct steady_op *steady; /* [n_ops + 1] launches that can be told by their bytes (steady.c) */
     struct arg_watch *watch; /* [n_ops] which argument bytes must stay as they are (args.c) */
+    uint32_t *alike;         /* [n_ops] all of them, those of the same kernel and shape beside each other (args.c) */
 
     /* the iteration in progress */
     uint32_t pos, alloc_k;
@@ -134,8 +135,11 @@ enum args_change { ARGS_SAME, ARGS_VARIED, ARGS_SURPRISE };
 int args_index(struct device *d);
 void args_clear(struct device *d);
 enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t *offset);
-/* The op's arguments with the words that may be padding as they were an iteration ago, into out[arg_bytes]; false: there are none. */
-bool args_before(struct device *d, const struct rt_op *op, unsigned char *out);
+/* The same, where bytes were a SURPRISE: true: places of the iteration that are alike know them to be padding. */
+bool args_known_alike(struct device *d, const struct rt_op *op);
+/* The op's arguments with the words that may be padding as they were an iteration ago, into out[arg_bytes]; all: those, too, that have
+ * changed in earlier ones, as they were before that. False: there are none. */
+bool args_before(struct device *d, const struct rt_op *op, bool all, unsigned char *out);
 /* The op at d->ex->pos did what was recorded, with the bytes that it has now; before it is captured. */
 enum args_mattered { ARGS_UNTRIED, ARGS_MATTERED, ARGS_IDLE }; /* whether those words made a difference */
 void args_accept(struct device *d, const struct rt_op *op, enum args_mattered mattered);

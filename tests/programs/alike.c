@@ -20,6 +20,14 @@
  *             in most iterations; in iteration WHEN a flag in it changes the tensor too, which is read again at the end
  *   ahead     the same behind two and a half seconds of other work, which the host does not wait for
  *   midway    the same in the middle of the forward pass, from an activation that others may have to be rebuilt from
+ *   late      all layers are launches of one kernel in one shape, with bytes that nobody fills beside a flag: the same ones until iteration
+ *             8, then other ones in every iteration at a layer more each time. In iteration WHEN the flag is set at layer 9; or, where WHEN
+ *             is odd, the bytes that nobody fills elsewhere are filled at layer 10, where they say that the input changes
+ *   swings    beside bytes that nobody fills, which are other ones in every iteration, a flag is set in iterations WHEN and WHEN + 2. The
+ *             kernel looks at a tensor before it does as the flag says; that says so in the second of them, or, where WHEN is odd, in
+ *             the iteration between them, when the flag is not set
+ *   residue   an entry that nobody fills points at pinned memory of the host, and from iteration 8 on at such memory that the driver knows and
+ *             this program does not: what others have left on the stack. Beside it are bytes that nobody fills, other ones in every iteration after that
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
  */
 #include "tests/programs/list_args.h"
@@ -88,6 +96,63 @@ static void grown(int i, int iter)
     LAUNCH(f_tally, &s);
 }
 
+/* act[i + 1] from act[i], which changes too at one layer in iteration flag_at. */
+static void late(int i, int iter)
+{
+    struct bundle_args s = {.out = act[i + 1], .in = {act[i]}, .words = WORDS, .n = 1};
+    s.junk = iter >= 8 + i ? (uint32_t)next_random(&rng) : 5;
+    if (i == 9)
+        s.flag = iter == flag_at && flag_at % 2 == 0;
+    if (i == 10) {
+        s.flag = BUNDLE_ASKS;
+        s.junk = iter == flag_at && flag_at % 2;
+    }
+    LAUNCH(f_bundle, &s);
+}
+
+/* act[i + 1] from act[i] and the state, of which next_state() says whether act[i] changes too where the flag is set. */
+static void swings(int i, int iter)
+{
+    struct bundle_args s = {.out = act[i + 1], .in = {act[i], state}, .words = WORDS, .n = 2};
+    s.junk = (uint32_t)next_random(&rng);
+    s.flag = iter == flag_at || iter == flag_at + 2 ? BUNDLE_LOOKS : 0;
+    LAUNCH(f_bundle, &s);
+}
+
+/* Little memory of the host that is pinned, and not by us: tables, no copies of tensors. 0: there is none. */
+static CUdeviceptr pinned_by_others(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    unsigned long long from, to;
+    char line[512];
+    CUdeviceptr found = 0;
+    while (maps && !found && fgets(line, sizeof line, maps)) {
+        unsigned type = 0;
+        size_t bytes = 0;
+        if (sscanf(line, "%llx-%llx rw", &from, &to) != 2)
+            continue;
+        for (unsigned long long p = from; p < to && p < from + (4 << 20) && !found; p += 4096)
+            if (p - pinned >= 1 << 20 && cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p) == CUDA_SUCCESS && type == CU_MEMORYTYPE_HOST &&
+                cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, p) == CUDA_SUCCESS && bytes < 1 << 16)
+                found = p;
+    }
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+static void residue(int i, int iter)
+{
+    enum { LEFT_AT = 8 };
+    static CUdeviceptr left;
+    struct bundle_args s = {.out = act[i + 1], .in = {act[i]}, .words = WORDS, .n = 1};
+    if (iter == LEFT_AT && !left)
+        left = pinned_by_others();
+    s.in[5] = left ? left : pinned + 64;
+    s.junk = iter > LEFT_AT ? (uint32_t)next_random(&rng) : 0;
+    LAUNCH(f_bundle, &s);
+}
+
 /* The state from a tensor, which is changed too in iteration flag_at. */
 static void update(CUdeviceptr from, int iter)
 {
@@ -124,6 +189,12 @@ static void layer(int i, int iter)
         flagged(i, iter);
     else if (is("often") && i % 3 == 2)
         counted(i, iter);
+    else if (is("swings") && i == 10)
+        swings(i, iter);
+    else if (is("residue") && i > 8)
+        residue(i, iter);
+    else if (is("late"))
+        late(i, iter);
     else if ((is("grown") || is("zeroed")) && i % 3 == 2)
         grown(i, iter);
     else {
@@ -169,12 +240,13 @@ static void next_batch(int iter)
         drop(before);
 }
 
-/* The state from the host: zeros from iteration flag_at on. */
+/* The state from the host: zeros from iteration flag_at on; or with a first word that says something in one iteration (swings). */
 static void next_state(int iter)
 {
     static uint32_t host[WORDS];
     for (uint32_t i = 0; i < WORDS; i++)
-        host[i] = iter < flag_at ? i : 0;
+        host[i] = is("swings") || iter < flag_at ? i : 0;
+    host[0] = is("swings") && iter == flag_at + (flag_at % 2 ? 1 : 2);
     MUST(cuMemcpyHtoDAsync_v2(state, host, sizeof host, stream));
     MUST(cuStreamSynchronize(stream));
 }
@@ -212,7 +284,7 @@ static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
     next_batch(is("batch") ? iter : 0);
-    if (is("zeroed"))
+    if (is("zeroed") || is("swings"))
         next_state(iter);
     act[0] = make(WORDS);
     LAUNCH(f_join, &act[0], &batch, &weight[0], &n, &n, &n);

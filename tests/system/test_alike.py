@@ -15,9 +15,9 @@ SLOW_COPIES = {case: {"SIMGPU_HOST_BW": "5e8"} for case in ("update", "ahead")}
 ITERATIONS = {"ahead": ["7"]}
 # case, at least so many of 24 iterations enforced, the plan is left at most so often (the end of the program is once)
 CASES = [("unused", 16, 1), ("padding", 16, 1), ("dropped", 16, 1), ("pinned", 16, 1), ("batch", 16, 1), ("detour", 12, 2), ("inner", 12, 1), ("number", 16, 1),
-         ("update", 16, 1), ("midway", 16, 1), ("ahead", 2, 1), ("often", 16, 1)]
+         ("update", 16, 1), ("midway", 16, 1), ("ahead", 2, 1), ("often", 16, 1), ("late", 16, 1), ("residue", 16, 1)]
 # recording, rehearsal, and the iterations after them are among these
-FLAG_AT = {"flag": range(2, 8), "packed": (3, 4, 11), "hosted": (2, 4, 11), "update": (3, 4, 9, 12), "midway": (3, 4, 9, 12), "beside": (4, 15), "often": (4, 12, 13, 14, 16),
+FLAG_AT = {"flag": range(2, 8), "packed": (3, 4, 11), "hosted": (2, 4, 11), "update": (3, 4, 9, 12), "midway": (3, 4, 9, 12), "beside": (4, 15), "often": (4, 12, 13, 14, 16), "late": (4, 17, 18, 19), "swings": (3, 12, 13),
            # a launch begins to read through an entry that is known to be idle: a replay would read what is there by then
            "grown": (12, 13, 14, 17), "zeroed": (12, 13, 17)}
 
@@ -46,6 +46,10 @@ def main():
         c.ok(s.get("swaps_steady", 1) == 0, case + ": no swap in a steady iteration", str(s))
         if case == "update":
             c.ok(s.get("launches_looked_at", 0) >= 8, "update: launches are looked at", str(s))
+        if case == "residue": # a trial is not refused for memory that is remat's own
+            c.ok(s.get("launches_tried", 0) >= 2, "residue: launches are tried", str(s))
+        if case == "late": # twelve places that were alike; each alone would want three trials
+            c.ok(0 < s.get("launches_tried", 0) <= 12, "late: what some layers have shown serves the others", str(s))
     if not sys.argv[1:]: # what one reservation could take whole: the addresses of decoys are left
         r = harness.run([PROGRAM, "dropped"], remat=["--limit", LIMIT, "--policy", "plan"], env=dict(DEVICE, SIMGPU_WINDOW="512G"), timeout=600)
         c.ok(r.rc == 0 and r.stats.get("iterations_enforced", 0) >= 16, "few addresses", "%s\n%s" % (r.stats, r.err[-800:]))
