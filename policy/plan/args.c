@@ -9,14 +9,16 @@
  * NUMBER_AFTER iterations in a row, each time with a trial that found what was recorded, is taken for a number. One that stays the same
  * for an iteration begins again, flags do; or is tried once more, where it was a number already. Structs also hold bytes that nobody fills. Where such a word was another one, the trial runs
  * once more with what it held the iteration before; a word that was seen not to matter PADDING_AFTER times is taken for padding. In a
- * struct with many such words, the unused end of a list, once is enough: what nobody fills there is another in every iteration.
+ * struct with many such words, the unused end of a list, once is enough where most bytes are others: what nobody fills there is another
+ * in every iteration.
  * A word may hold a number, or padding, beside a flag, and what a flag does may hang on data: one trial says nothing of the next. So a
  * word is free in those bytes only that have changed PADDING_AFTER times themselves, each time with a trial.
  * What is taken for a number or for padding is tried again whenever the count of its changes is a power of two, from TRIED_AGAIN on.
  *
  * Layers repeat: the same kernel comes in the same shape, with the same bytes but for addresses and padding, at many places of an
  * iteration. What the trials at such places say of a word counts together; a place that has tried the word itself needs no more of them
- * than one alone would, one that has not twice as many. A word that made a difference at any of them is tried at each.
+ * than one alone would, one that has not twice as many. A word that made a difference at any of them is tried at each. So is one of
+ * which only a byte or two are others at a time.
  *
  * Whole trials are rare (proof.h): they run with what all words that have changed since the one before held before that. A light one,
  * which could not take back what such a mixture does, runs with the bytes of the iteration before.
@@ -198,12 +200,22 @@ static uint8_t counted(const uint8_t times[8], uint8_t least)
     return out;
 }
 
+/* In each half of the word that has changed, most bytes have: what a stack holds. Of a flag, a count or a mode the lowest alone would be
+ * another one, and what a flag does may hang on data: another place, or a single trial, says nothing of it. */
+static bool like_litter(uint8_t other)
+{
+    enum { MOST = 3 };
+    const int low = __builtin_popcount(other & 0x0f), high = __builtin_popcount(other & 0xf0);
+    return (!low || low >= MOST) && (!high || high >= MOST);
+}
+
 /* Only in bytes that have changed before: beside a number, or beside bytes that nobody fills, there may be a flag in the same word. */
 static bool free_to_vary(const struct span *v, uint8_t other)
 {
     uint32_t nth = v->row + 1;
     bool again = nth >= TRIED_AGAIN && !(nth & (nth - 1));
-    if (is_padding(v) && !(other & ~(counted(v->idle_byte, v->spare ? 1 : PADDING_AFTER) | v->lent_bytes)) && (v->spare || !again))
+    const uint8_t least = v->spare && like_litter(other) ? 1 : PADDING_AFTER;
+    if (is_padding(v) && !(other & ~(counted(v->idle_byte, least) | v->lent_bytes)) && (v->spare || !again))
         return true;
     return v->row >= NUMBER_AFTER && !(other & ~counted(v->changed, PADDING_AFTER)) && !again;
 }
@@ -361,7 +373,7 @@ bool args_known_alike(struct device *d, const struct rt_op *op)
         const uint8_t other = other_bytes(op->args + v->at, last->args + v->at, v->bytes);
         if (!other || free_to_vary(v, other))
             continue;
-        if (v->idle == MATTERS || !ask_others(d, agrees, v) || !free_to_vary(v, other))
+        if (v->idle == MATTERS || !like_litter(other) || !ask_others(d, agrees, v) || !free_to_vary(v, other))
             return false;
     }
     return any;

@@ -26,6 +26,8 @@
  *   swings    beside bytes that nobody fills, which are other ones in every iteration, a flag is set in iterations WHEN and WHEN + 2. The
  *             kernel looks at a tensor before it does as the flag says; that says so in the second of them, or, where WHEN is odd, in
  *             the iteration between them, when the flag is not set
+ *   crowd     as swings, among many entries that nobody fills and that are others in every iteration
+ *   swarm     the flag of swings is set at all layers in iteration WHEN, and at one of them alone the tensor says so
  *   residue   an entry that nobody fills points at pinned memory of the host, and from iteration 8 on at such memory that the driver knows and
  *             this program does not: what others have left on the stack. Beside it are bytes that nobody fills, other ones in every iteration after that
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
@@ -116,6 +118,15 @@ static void swings(int i, int iter)
     struct bundle_args s = {.out = act[i + 1], .in = {act[i], state}, .words = WORDS, .n = 2};
     s.junk = (uint32_t)next_random(&rng);
     s.flag = iter == flag_at || iter == flag_at + 2 ? BUNDLE_LOOKS : 0;
+    for (int k = 2; k < BUNDLE_MAX && is("crowd"); k++)
+        s.in[k] = next_random(&rng) | 1ull << 63;
+    LAUNCH(f_bundle, &s);
+}
+
+static void swarm(int i, int iter)
+{
+    struct bundle_args s = {.out = act[i + 1], .in = {act[i], i == 10 ? batch : state}, .words = WORDS, .n = 2};
+    s.flag = iter == flag_at ? BUNDLE_LOOKS : 0;
     LAUNCH(f_bundle, &s);
 }
 
@@ -189,8 +200,10 @@ static void layer(int i, int iter)
         flagged(i, iter);
     else if (is("often") && i % 3 == 2)
         counted(i, iter);
-    else if (is("swings") && i == 10)
+    else if ((is("swings") || is("crowd")) && i == 10)
         swings(i, iter);
+    else if (is("swarm"))
+        swarm(i, iter);
     else if (is("residue") && i > 8)
         residue(i, iter);
     else if (is("late"))
@@ -245,8 +258,8 @@ static void next_state(int iter)
 {
     static uint32_t host[WORDS];
     for (uint32_t i = 0; i < WORDS; i++)
-        host[i] = is("swings") || iter < flag_at ? i : 0;
-    host[0] = is("swings") && iter == flag_at + (flag_at % 2 ? 1 : 2);
+        host[i] = !is("zeroed") || iter < flag_at ? i : 0;
+    host[0] = !is("zeroed") && !is("swarm") && iter == flag_at + (flag_at % 2 ? 1 : 2);
     MUST(cuMemcpyHtoDAsync_v2(state, host, sizeof host, stream));
     MUST(cuStreamSynchronize(stream));
 }
@@ -283,8 +296,8 @@ static void second_pass(int iter)
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
-    next_batch(is("batch") ? iter : 0);
-    if (is("zeroed") || is("swings"))
+    next_batch(is("batch") ? iter : 1);
+    if (is("zeroed") || is("swings") || is("crowd") || is("swarm"))
         next_state(iter);
     act[0] = make(WORDS);
     LAUNCH(f_join, &act[0], &batch, &weight[0], &n, &n, &n);
