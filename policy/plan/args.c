@@ -7,7 +7,7 @@
  *
  * Seeds, step counts and learning rates change in every iteration, and a trial costs several runs. A word that has changed in
  * NUMBER_AFTER iterations in a row, each time with a trial that found what was recorded, is taken for a number. One that stays the same
- * for an iteration begins again, flags do; or is tried once more, where it was a number already. Structs also hold bytes that nobody fills. Where such a word was another one, the trial runs
+ * for an iteration begins again, flags do; or is tried once more, where it was taken for a number and most of its bytes have changed. Structs also hold bytes that nobody fills. Where such a word was another one, the trial runs
  * once more with what it held the iteration before; a word that was seen not to matter PADDING_AFTER times is taken for padding. In a
  * struct with many such words, the unused end of a list, once is enough where most bytes are others: what nobody fills there is another
  * in every iteration.
@@ -243,7 +243,7 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
     for (uint32_t i = 0; i < w->n_varying; i++) {
         struct span *v = &w->varying[i];
         if (!differs(v, op, last)) {
-            v->row = is_padding(v) ? v->row : v->row >= NUMBER_AFTER ? NUMBER_AFTER - 1 : 0;
+            v->row = is_padding(v) ? v->row : v->row >= NUMBER_AFTER && like_litter(counted(v->changed, 1)) ? NUMBER_AFTER - 1 : 0;
             continue;
         }
         if (change != ARGS_SURPRISE)
