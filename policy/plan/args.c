@@ -7,10 +7,10 @@
  *
  * Seeds, step counts and learning rates change in every iteration, and a trial costs several runs. A word that has changed in
  * NUMBER_AFTER iterations in a row, each time with a trial that found what was recorded, is taken for a number. One that stays the same
- * for an iteration begins again, flags do; or is tried once more, where it was taken for a number and most of its bytes have changed. Structs also hold bytes that nobody fills. Where such a word was another one, the trial runs
- * once more with what it held the iteration before; a word that was seen not to matter PADDING_AFTER times is taken for padding. In a
- * struct with many such words, the unused end of a list, once is enough where most bytes are others: what nobody fills there is another
- * in every iteration.
+ * for an iteration begins again, flags do; or is tried once more, where it was taken for a number and most of its bytes have changed.
+ * Structs also hold bytes that nobody fills. Where such a word was another one, the trial runs once more with what it held the iteration
+ * before; a word that was seen not to matter PADDING_AFTER times is taken for padding. In a struct with many such words, the unused end
+ * of a list, once is enough where most bytes are others: what nobody fills there is another in every iteration.
  * A word may hold a number, or padding, beside a flag, and what a flag does may hang on data: one trial says nothing of the next. So a
  * word is free in those bytes only that have changed PADDING_AFTER times themselves, each time with a trial.
  * What is taken for a number or for padding is tried again whenever the count of its changes is a power of two, from TRIED_AGAIN on.
@@ -296,8 +296,11 @@ static const struct span *varying_at(const struct arg_watch *w, uint32_t at)
     return NULL;
 }
 
-/* Bit i: byte i did not matter where it was another one. */
-static uint8_t seen_idle(const struct span *v) { return v && v->idle && v->idle != MATTERS ? counted(v->idle_byte, 1) | v->lent_bytes : 0; }
+/* Bit i: byte i did not matter so often, at least, where it was another one. */
+static uint8_t seen_idle(const struct span *v, uint8_t least)
+{
+    return v && v->idle && v->idle != MATTERS ? counted(v->idle_byte, least) | v->lent_bytes : 0;
+}
 
 /* The word is an operand of the recorded op, or lies in a tensor map that is; or is idle there. */
 static bool is_address(const struct record *r, const struct rec_op *o, uint32_t at)
@@ -321,7 +324,8 @@ static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
         for (uint32_t next; at < to; at = next) {
             next = (at & ~7u) + 8 < to ? (at & ~7u) + 8 : to;
             const uint8_t others = other_bytes(op->args + at, last->args + at, next - at);
-            if (others && (others & ~(seen_idle(varying_at(w, at)) | seen_idle(varying_at(theirs, at)))) &&
+            const uint8_t least = like_litter(others) ? 1 : PADDING_AFTER;
+            if (others && (others & ~(seen_idle(varying_at(w, at), least) | seen_idle(varying_at(theirs, at), least))) &&
                 !(is_address(r, &r->ops[d->ex->pos], at) && is_address(r, &r->ops[other], at)))
                 return false;
         }
@@ -329,8 +333,9 @@ static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
     return true;
 }
 
-/* Adds what other places have seen of the word. False: it mattered at one of them. */
-static bool ask_others(struct device *d, const bool *asked, struct span *v)
+/* Adds what other places have seen of the word, in the bytes that are others now: beside them may be a flag, which none of them can vouch
+ * for. False: the word mattered at one of them. */
+static bool ask_others(struct device *d, const bool *asked, struct span *v, uint8_t other_now)
 {
     const struct arg_watch *w = &d->ex->watch[d->ex->pos];
     uint32_t times = 0;
@@ -352,7 +357,7 @@ static bool ask_others(struct device *d, const bool *asked, struct span *v)
     v->lent = own < PADDING_AFTER ? PADDING_AFTER - own : 0;
     v->idle = own + v->lent;
     for (int b = 0; b < 8; b++)
-        v->lent_bytes |= (uint8_t)((bytes[b] + v->idle_byte[b] >= (v->idle_byte[b] ? PADDING_AFTER : 2 * PADDING_AFTER)) << b);
+        v->lent_bytes |= (uint8_t)((bytes[b] + v->idle_byte[b] >= (v->idle_byte[b] ? PADDING_AFTER : 2 * PADDING_AFTER)) << b) & other_now;
     return true;
 }
 
@@ -373,7 +378,7 @@ bool args_known_alike(struct device *d, const struct rt_op *op)
         const uint8_t other = other_bytes(op->args + v->at, last->args + v->at, v->bytes);
         if (!other || free_to_vary(v, other))
             continue;
-        if (v->idle == MATTERS || !like_litter(other) || !ask_others(d, agrees, v) || !free_to_vary(v, other))
+        if (v->idle == MATTERS || !like_litter(other) || !ask_others(d, agrees, v, other) || !free_to_vary(v, other))
             return false;
     }
     return any;

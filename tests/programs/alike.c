@@ -28,6 +28,8 @@
  *             the iteration between them, when the flag is not set
  *   crowd     as swings, among many entries that nobody fills and that are others in every iteration
  *   swarm     the flag of swings is set at all layers in iteration WHEN, and at one of them alone the tensor says so
+ *   hearsay   as swarm; the other layers have had the flag in iterations 9, 11 and 13 for nothing, beside bytes that nobody fills, which are
+ *             other ones in every iteration after 8, and at that layer after 14
  *   residue   an entry that nobody fills points at pinned memory of the host, and from iteration 8 on at such memory that the driver knows and
  *             this program does not: what others have left on the stack. Beside it are bytes that nobody fills, other ones in every iteration after that
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
@@ -127,6 +129,10 @@ static void swarm(int i, int iter)
 {
     struct bundle_args s = {.out = act[i + 1], .in = {act[i], i == 10 ? batch : state}, .words = WORDS, .n = 2};
     s.flag = iter == flag_at ? BUNDLE_LOOKS : 0;
+    if (is("hearsay") && i != 10 && (iter == 9 || iter == 11 || iter == 13))
+        s.flag = BUNDLE_LOOKS;
+    if (is("hearsay") && iter > (i == 10 ? 14 : 8))
+        s.junk = (uint32_t)next_random(&rng) | 0x01010101;
     LAUNCH(f_bundle, &s);
 }
 
@@ -202,7 +208,7 @@ static void layer(int i, int iter)
         counted(i, iter);
     else if ((is("swings") || is("crowd")) && i == 10)
         swings(i, iter);
-    else if (is("swarm"))
+    else if (is("swarm") || is("hearsay"))
         swarm(i, iter);
     else if (is("residue") && i > 8)
         residue(i, iter);
@@ -259,7 +265,7 @@ static void next_state(int iter)
     static uint32_t host[WORDS];
     for (uint32_t i = 0; i < WORDS; i++)
         host[i] = !is("zeroed") || iter < flag_at ? i : 0;
-    host[0] = !is("zeroed") && !is("swarm") && iter == flag_at + (flag_at % 2 ? 1 : 2);
+    host[0] = (is("swings") || is("crowd")) && iter == flag_at + (flag_at % 2 ? 1 : 2);
     MUST(cuMemcpyHtoDAsync_v2(state, host, sizeof host, stream));
     MUST(cuStreamSynchronize(stream));
 }
@@ -297,7 +303,7 @@ static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
     next_batch(is("batch") ? iter : 1);
-    if (is("zeroed") || is("swings") || is("crowd") || is("swarm"))
+    if (is("zeroed") || is("swings") || is("crowd") || is("swarm") || is("hearsay"))
         next_state(iter);
     act[0] = make(WORDS);
     LAUNCH(f_join, &act[0], &batch, &weight[0], &n, &n, &n);
