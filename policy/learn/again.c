@@ -103,10 +103,10 @@ static bool is_made(const struct rt_op *op, const struct slot *s)
     return true;
 }
 
-static bool is_regular(const struct rt_op *op, const struct slot *s)
+static bool is_touched(const struct rt_op *op, const struct slot *s, bool regular)
 {
     for (uint32_t i = 0; i < op->n_operands; i++)
-        if (op->operands[i].slot == s && op->operands[i].regular)
+        if (op->operands[i].slot == s && op->operands[i].regular == regular)
             return true;
     return false;
 }
@@ -117,7 +117,7 @@ static void set_aside_for_other(struct trial *t, struct again *again)
 {
     for (uint32_t i = 0; i < t->n && again->other; i++) {
         struct touched *u = &t->u[i];
-        if (!u->spared || u->made || !is_regular(t->op, u->slot))
+        if (!u->spared || u->made || !is_touched(t->op, u->slot, true))
             continue;
         if (aside_take(t->d, u->slot, 0, &u->old))
             again->other = NULL;
@@ -136,14 +136,6 @@ static int set_aside(struct trial *t, struct again *again)
     if (!r && again->light)
         set_aside_for_other(t, again);
     return r;
-}
-
-static bool is_asked(const struct rt_op *op, const struct slot *s)
-{
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        if (op->operands[i].slot == s && !op->operands[i].regular)
-            return true;
-    return false;
 }
 
 /* The runs that are not the program's have decoys in the words that are not the recorded operands. -ENODATA: one of their buffers holds
@@ -169,7 +161,7 @@ static int hide_irregular(struct trial *t)
     }
     for (uint32_t i = 0; i < t->n; i++) {
         const struct hash_range range = {decoy, t->u[i].slot->bytes};
-        if (is_asked(op, t->u[i].slot) && (hashing_now(t->d, &range, 1, zeros) || hashing_same(zeros, t->u[i].before)))
+        if (is_touched(op, t->u[i].slot, false) && (hashing_now(t->d, &range, 1, zeros) || hashing_same(zeros, t->u[i].before)))
             return -ENODATA;
     }
     t->args = args;

@@ -343,7 +343,7 @@ static bool ask_others(struct device *d, const bool *asked, struct span *v, uint
     for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
         const uint32_t other = d->ex->alike[w->alike + i];
         const struct span *x = asked[i] ? varying_at(&d->ex->watch[other], v->at) : NULL;
-        if (!x || other == d->ex->pos || x->bytes != v->bytes)
+        if (!x || x->bytes != v->bytes)
             continue;
         if (x->idle == MATTERS)
             return false;

@@ -4,8 +4,8 @@
  *   trial    The launch runs with all that it touches set aside, and again as often as it takes (probe_again_drv): it must change what
  *            it changed before, repeat, and not care for words that point elsewhere. What did not matter is remembered. Where it fails,
  *            all is put back and the plan is left before the launch.
- *   light    The launch runs, and again with the same arguments, but for decoys in words that were idle so far and point at something
- *            now; only what it changes in place is set aside. What it was not known to change is hashed before and after.
+ *   light    The launch runs, and again with the bytes of the iteration before where these may be padding, and with decoys in words that
+ *            were idle so far and point at something now; what it changes in place, or may with those bytes, is set aside. What it was not known to change is hashed before and after.
  *   look     The launch runs once; the same hashes. For an op that no replay ever repeats (why_opaque).
  *
  * After a light trial or a look that fails the plan is left, after the launch: what the program holds is as natively. What the plan has
