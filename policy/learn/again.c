@@ -160,8 +160,7 @@ static int hide_irregular(struct trial *t)
             memcpy(args + op->operands[i].offset, &p, sizeof p);
     }
     for (uint32_t i = 0; i < t->n; i++) {
-        const struct hash_range range = {decoy, t->u[i].slot->bytes};
-        if (is_touched(op, t->u[i].slot, false) && (hashing_now(t->d, &range, 1, zeros) || hashing_same(zeros, t->u[i].before)))
+        if (is_touched(op, t->u[i].slot, false) && (words_zeros(t->d, t->u[i].slot->bytes, zeros) || hashing_same(zeros, t->u[i].before)))
             return -ENODATA;
     }
     t->args = args;

@@ -97,6 +97,8 @@ bool probe_is_new(const struct device *d, const struct slot *s);
 int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle);
 /* A decoy of at least so many bytes, all zeros; 0: there is none. Later ones of no more bytes lie at the same place. */
 CUdeviceptr words_decoy(struct device *d, uint64_t bytes);
+/* The hash of so many zeros, at most as many as the decoy has. */
+int words_zeros(struct device *d, uint64_t bytes, uint64_t hash[2]);
 void words_end(struct device *d); /* gives the decoy's addresses back, when an iteration has been learnt; one page stays. Under a plan they stay: the next
                                      trial makes no memory call for them */
 

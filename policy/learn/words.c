@@ -20,11 +20,17 @@
 /* Runs for one op at most; and as many idle words of one struct that are the same in every iteration are still taken for operands */
 enum { RUNS_MOST = 96, FEW = 8 };
 
+enum { SIZES = 32 };
+
 struct decoy {
     CUdeviceptr va;
     uint64_t reserved, mapped; /* bytes */
     CUmemGenericAllocationHandle page;
     bool made;
+    struct {
+        uint64_t bytes, hash[2];
+    } zeros[SIZES]; /* hashes of so many zeros, the latest sizes that were asked for; bytes 0: none */
+    uint32_t next_size;
 };
 
 struct word {
@@ -103,6 +109,24 @@ static int decoy_zero(struct device *d)
 
 CUdeviceptr words_decoy(struct device *d, uint64_t bytes) { return decoy_for(d, bytes) || decoy_zero(d) ? 0 : d->decoy->va; }
 
+int words_zeros(struct device *d, uint64_t bytes, uint64_t hash[2])
+{
+    struct decoy *y = d->decoy;
+    uint32_t k = 0;
+    while (k < SIZES && y->zeros[k].bytes != bytes)
+        k++;
+    if (k == SIZES) {
+        const struct hash_range range = {y->va, bytes};
+        k = y->next_size++ % SIZES;
+        y->zeros[k].bytes = 0;
+        if (decoy_zero(d) || hashing_now(d, &range, 1, y->zeros[k].hash))
+            return -EIO;
+        y->zeros[k].bytes = bytes;
+    }
+    memcpy(hash, y->zeros[k].hash, sizeof y->zeros[k].hash);
+    return 0;
+}
+
 /* ---- one test ------------------------------------------------------------------------------------------------------- */
 
 /* The words [from, to) do not matter together. */
@@ -159,30 +183,21 @@ static bool is_candidate(const struct trial *t, uint32_t k, uint32_t *param)
 static int doubt_zeros(struct search *s, uint32_t n)
 {
     struct trial *t = s->t;
-    uint32_t m = 0;
-    uint64_t *h = calloc(t->n + 1, 2 * sizeof *h);
-    bool *asked = calloc(t->n + 1, sizeof *asked);
-    int r = h && asked ? 0 : -ENOMEM;
-    for (uint32_t k = 0; k < t->n && !r; k++)
-        for (uint32_t i = 0; i < n && !asked[k]; i++)
-            asked[k] = s->w[i].idle && t->op->operands[s->w[i].operand].slot == t->u[k].slot;
-    for (uint32_t k = 0; k < t->n && !r; k++)
-        if (asked[k])
-            t->ranges[m++] = (struct hash_range){t->d->decoy->va, t->u[k].slot->bytes};
-    if (!r && m && (decoy_zero(t->d) || hashing_now(t->d, t->ranges, m, h)))
-        r = -EIO;
-    m = 0;
-    for (uint32_t k = 0; k < t->n && !r; k++)
-        if (asked[k] && hashing_same(t->u[k].before, h + 2 * m++))
-            for (uint32_t i = 0; i < n; i++)
-                if (s->w[i].idle && t->op->operands[s->w[i].operand].slot == t->u[k].slot) {
-                    s->w[i].idle = false;
-                    log_say(SAY_DEBUG, "%s: the buffer of argument byte %u holds zeros: no test can tell whether the word is idle", t->op->func->name,
-                            t->op->operands[s->w[i].operand].offset);
-                }
-    free(h);
-    free(asked);
-    return r;
+    for (uint32_t k = 0; k < t->n; k++) {
+        uint64_t zeros[2] = {0};
+        for (uint32_t i = 0, asked = 0; i < n; i++) {
+            const struct rt_operand *w = &t->op->operands[s->w[i].operand];
+            if (!s->w[i].idle || w->slot != t->u[k].slot)
+                continue;
+            if (!asked++ && words_zeros(t->d, w->slot->bytes, zeros))
+                return -EIO;
+            if (!hashing_same(t->u[k].before, zeros))
+                continue;
+            s->w[i].idle = false;
+            log_say(SAY_DEBUG, "%s: the buffer of argument byte %u holds zeros: no test can tell whether the word is idle", t->op->func->name, w->offset);
+        }
+    }
+    return 0;
 }
 
 static void take_out(struct search *s, uint32_t n, uint32_t *idle, uint32_t *n_idle)
