@@ -209,12 +209,33 @@ static bool like_litter(uint8_t other)
     return (!low || low >= MOST) && (!high || high >= MOST);
 }
 
-/* Only in bytes that have changed before: beside a number, or beside bytes that nobody fills, there may be a flag in the same word. */
-static bool free_to_vary(const struct span *v, uint8_t other)
+/* It has the upper half of an address on this process's stack, heap, or in its libraries, which no kernel can follow. Compared whole:
+ * beside a flag, padding may hold the rest of one. */
+static bool is_host_address(const struct device *d, const unsigned char *word)
 {
+    uint64_t w;
+    memcpy(&w, word, sizeof w);
+    const uint64_t high = w >> 32;
+    return high && (high == (uintptr_t)&w >> 32 || high == (uintptr_t)d >> 32 || high == (uintptr_t)&qsort_r >> 32);
+}
+
+/* The word was, or is, what stacks hold. Of an address only two bytes of the upper half are not zero; both must be others now, as where it
+ * comes after a number. */
+static bool is_litter(const struct device *d, const unsigned char *now, const unsigned char *then, uint32_t bytes)
+{
+    const uint8_t other = other_bytes(now, then, bytes);
+    return like_litter(other) || (bytes == 8 && like_litter(other & 0x0f) && (other & 0x30) == 0x30 &&
+                                  (is_host_address(d, now) || is_host_address(d, then)));
+}
+
+/* Only in bytes that have changed before: beside a number, or beside bytes that nobody fills, there may be a flag in the same word. */
+static bool free_to_vary(const struct device *d, const struct span *v, const struct rt_op *op, const struct rt_op *last)
+{
+    const unsigned char *now = op->args + v->at, *then = last->args + v->at;
+    const uint8_t other = other_bytes(now, then, v->bytes);
     uint32_t nth = v->row + 1;
     bool again = nth >= TRIED_AGAIN && !(nth & (nth - 1));
-    const uint8_t least = v->spare && like_litter(other) ? 1 : PADDING_AFTER;
+    const uint8_t least = v->spare && is_litter(d, now, then, v->bytes) ? 1 : PADDING_AFTER;
     if (is_padding(v) && !(other & ~(counted(v->idle_byte, least) | v->lent_bytes)) && (v->spare || !again))
         return true;
     return v->row >= NUMBER_AFTER && !(other & ~counted(v->changed, PADDING_AFTER)) && !again;
@@ -247,7 +268,7 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
             continue;
         }
         if (change != ARGS_SURPRISE)
-            change = free_to_vary(v, other_bytes(op->args + v->at, last->args + v->at, v->bytes)) ? ARGS_VARIED : ARGS_SURPRISE;
+            change = free_to_vary(d, v, op, last) ? ARGS_VARIED : ARGS_SURPRISE;
         *offset = first_difference(v, op->args, last->args);
     }
     for (uint32_t i = 0; i < w->n_constant; i++)
@@ -324,7 +345,7 @@ static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
         for (uint32_t next; at < to; at = next) {
             next = (at & ~7u) + 8 < to ? (at & ~7u) + 8 : to;
             const uint8_t others = other_bytes(op->args + at, last->args + at, next - at);
-            const uint8_t least = like_litter(others) ? 1 : PADDING_AFTER;
+            const uint8_t least = is_litter(d, op->args + at, last->args + at, next - at) ? 1 : PADDING_AFTER;
             if (others && (others & ~(seen_idle(varying_at(w, at), least) | seen_idle(varying_at(theirs, at), least))) &&
                 !(is_address(r, &r->ops[d->ex->pos], at) && is_address(r, &r->ops[other], at)))
                 return false;
@@ -376,9 +397,10 @@ bool args_known_alike(struct device *d, const struct rt_op *op)
     for (uint32_t i = 0; i < w->n_varying && any; i++) {
         struct span *v = &w->varying[i];
         const uint8_t other = other_bytes(op->args + v->at, last->args + v->at, v->bytes);
-        if (!other || free_to_vary(v, other))
+        if (!other || free_to_vary(d, v, op, last))
             continue;
-        if (v->idle == MATTERS || !like_litter(other) || !ask_others(d, agrees, v, other) || !free_to_vary(v, other))
+        if (v->idle == MATTERS || !is_litter(d, op->args + v->at, last->args + v->at, v->bytes) || !ask_others(d, agrees, v, other) ||
+            !free_to_vary(d, v, op, last))
             return false;
     }
     return any;

@@ -27,6 +27,8 @@
  *             kernel looks at a tensor before it does as the flag says; that says so in the second of them, or, where WHEN is odd, in
  *             the iteration between them, when the flag is not set
  *   crowd     as swings, among many entries that nobody fills and that are others in every iteration
+ *   upper     as crowd; the flag is a byte in the upper half of its word. Where it is set, its padding holds what an address
+ *             has left there; not that of a library, though: with the flag it would be one
  *   swarm     the flag of swings is set at all layers in iteration WHEN, and at one of them alone the tensor says so
  *   hearsay   as swarm; the other layers have had the flag in iterations 9, 11 and 13 for nothing, beside bytes that nobody fills, which are
  *             other ones in every iteration after 8, and at that layer after 14
@@ -118,9 +120,15 @@ static void late(int i, int iter)
 static void swings(int i, int iter)
 {
     struct bundle_args s = {.out = act[i + 1], .in = {act[i], state}, .words = WORDS, .n = 2};
+    const uint32_t flag = iter == flag_at || iter == flag_at + 2 ? BUNDLE_LOOKS : 0;
     s.junk = (uint32_t)next_random(&rng);
-    s.flag = iter == flag_at || iter == flag_at + 2 ? BUNDLE_LOOKS : 0;
-    for (int k = 2; k < BUNDLE_MAX && is("crowd"); k++)
+    if (is("upper")) {
+        s.rest = (uint32_t)next_random(&rng) | 0x01010101;
+        s.mode = (uint8_t)flag;
+        s.pad[0] = flag && ((uintptr_t)&qsort >> 32 & 0xff) != flag ? (uint8_t)((uintptr_t)&s >> 40) : 0;
+    } else
+        s.flag = flag;
+    for (int k = 2; k < BUNDLE_MAX && !is("swings"); k++)
         s.in[k] = next_random(&rng) | 1ull << 63;
     LAUNCH(f_bundle, &s);
 }
@@ -206,7 +214,7 @@ static void layer(int i, int iter)
         flagged(i, iter);
     else if (is("often") && i % 3 == 2)
         counted(i, iter);
-    else if ((is("swings") || is("crowd")) && i == 10)
+    else if ((is("swings") || is("crowd") || is("upper")) && i == 10)
         swings(i, iter);
     else if (is("swarm") || is("hearsay"))
         swarm(i, iter);
@@ -265,7 +273,7 @@ static void next_state(int iter)
     static uint32_t host[WORDS];
     for (uint32_t i = 0; i < WORDS; i++)
         host[i] = !is("zeroed") || iter < flag_at ? i : 0;
-    host[0] = (is("swings") || is("crowd")) && iter == flag_at + (flag_at % 2 ? 1 : 2);
+    host[0] = (is("swings") || is("crowd") || is("upper")) && iter == flag_at + (flag_at % 2 ? 1 : 2);
     MUST(cuMemcpyHtoDAsync_v2(state, host, sizeof host, stream));
     MUST(cuStreamSynchronize(stream));
 }
@@ -303,7 +311,7 @@ static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
     next_batch(is("batch") ? iter : 1);
-    if (is("zeroed") || is("swings") || is("crowd") || is("swarm") || is("hearsay"))
+    if (is("zeroed") || is("swings") || is("crowd") || is("upper") || is("swarm") || is("hearsay"))
         next_state(iter);
     act[0] = make(WORDS);
     LAUNCH(f_join, &act[0], &batch, &weight[0], &n, &n, &n);

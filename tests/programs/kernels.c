@@ -237,7 +237,8 @@ static void k_bundle(const simgpu_launch *l, void *const *params)
             x = mix(x + ((u32 *)(uintptr_t)a->in[k])[i]);
         out[i] = x;
     }
-    const u32 changes = a->flag == BUNDLE_ASKS ? a->junk : a->flag == BUNDLE_LOOKS ? *(u32 *)(uintptr_t)a->in[1] : a->flag;
+    const u32 flag = a->flag ? a->flag : a->mode;
+    const u32 changes = flag == BUNDLE_ASKS ? a->junk : flag == BUNDLE_LOOKS ? *(u32 *)(uintptr_t)a->in[1] : flag;
     for (u32 i = 0; i < a->words && changes; i++)
         first[i] += 1;
 }

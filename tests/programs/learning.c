@@ -72,6 +72,7 @@ static void bundle(CUdeviceptr out, CUdeviceptr a, CUdeviceptr b, uint32_t flag)
     s.n = 2;
     s.flag = flag;
     s.junk = next_random(&rng);
+    s.rest = s.mode = 0;
     LAUNCH(f_bundle, stream, &s);
     past[n_past++ % 64] = a;
     past[n_past++ % 64] = out;

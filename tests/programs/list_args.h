@@ -17,6 +17,8 @@ struct bundle_args {
     uint64_t out, in[BUNDLE_MAX]; /* entries past n are stale */
     uint32_t words, n, flag, junk; /* flag: the first input is changed too; BUNDLE_ASKS: if junk, which is none then, says so;
                                       BUNDLE_LOOKS: if the second input does */
+    uint32_t rest;                 /* nobody fills it */
+    uint8_t mode, pad[3];          /* mode: as flag, where that is 0 */
 };
 
 /* A functor by value: bytes 1 to 3 are padding. */
