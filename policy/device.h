@@ -79,7 +79,7 @@ struct slot {
     int32_t fixed_ord;   /* belongs to the plan's allocation of this ordinal; -1: free to reuse */
     int32_t next_free, next_back; /* list of free slots with as many pages, both ways */
     uint64_t hash[2];
-    uint64_t looked_tick, looked_hash[2]; /* of its content, as long as use_tick is that tick (plan/proof.c) */
+    uint64_t looked_tick, looked_hash[2]; /* of its content, as long as use_tick is that tick (plan/proof.h) */
     int32_t over_at;     /* SMALL, fixed: op after which its present tenant is over for good (install.c) */
     int32_t watched_at;  /* the probed op that left this hash */
 };

@@ -212,10 +212,8 @@ static int again_drv(struct trial *t, struct again *again, int *code)
 {
     struct device *d = t->d;
     struct rt_op *op = t->op;
-    if (trial_hash(t))
+    if (trial_hash_before(t, again->light))
         return -EAGAIN;
-    for (uint32_t i = 0; i < t->n; i++)
-        memcpy(t->u[i].before, t->u[i].now, sizeof t->u[i].before);
     if ((again->light && hide_irregular(t)) || set_aside(t, again) || trial_settle(d, true)) {
         log_say(SAY_DEBUG, "%s: no room to set aside what it touches", op->func->name);
         return -EAGAIN;
@@ -275,6 +273,10 @@ int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int
     int r = again->n_hidden && (!args || hide(&t, again, args)) ? -EAGAIN : again_drv(&t, again, code);
     probe_unbounded(d, false);
     free(args);
+    for (uint32_t i = 0; i < t.n; i++) { /* the caller says when that counts: after the op's uses are noted */
+        t.u[i].slot->looked_tick = 0;
+        memcpy(t.u[i].slot->looked_hash, t.u[i].now, sizeof t.u[i].now);
+    }
     trial_close(&t);
     aside_clear(d, true);
     if (r == -EIO) {

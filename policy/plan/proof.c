@@ -131,15 +131,15 @@ static bool is_trials_turn(uint32_t nth, bool look)
     return nth > 1 && !(nth & (nth - 1));
 }
 
-/* What the program holds and the op is not known to change. What the program has freed may hold anything: natively another's data may be
- * there by now. False: too many. */
-static bool watch(struct device *d, const struct rt_op *op, struct proof *p)
+/* What the program holds and, for a look, the op is not known to change. What the program has freed may hold anything: natively
+ * another's data may be there by now. False: too many. */
+static bool watch(struct device *d, const struct rt_op *op, struct proof *p, bool look)
 {
     uint64_t mark = ++d->mark;
-    const uint32_t most = hashing_around_most(d);
+    const uint32_t most = look ? hashing_around_most(d) : WATCHED_MAX;
     for (uint32_t i = 0; i < op->n_operands && most; i++) {
         struct slot *s = op->operands[i].slot;
-        if (s->mark == mark || !s->live || probe_may_change(op, s))
+        if (s->mark == mark || !s->live || (look ? probe_may_change(op, s) : s->state == SLOT_LOST))
             continue;
         if (p->n_watched == most)
             return false;
@@ -172,16 +172,12 @@ static bool all_regular_or_idle(const struct rt_op *op)
     return true;
 }
 
-/* Nobody has used the slot since it was looked at last. If somebody has changed it all the same, the look finds a difference, and the
- * plan is left: too careful, never wrong. */
-static bool is_known(const struct slot *s) { return s->looked_tick && s->looked_tick == s->use_tick; }
-
 /* Those of unknown content first. Their number. */
 static unsigned unknown_first(struct proof *p)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < p->n_watched; i++)
-        if (!is_known(p->watched[i])) {
+        if (!trial_is_known(p->watched[i])) {
             struct slot *s = p->watched[i];
             p->watched[i] = p->watched[n];
             p->watched[n++] = s;
@@ -209,7 +205,6 @@ static enum proof_says look_drv(struct device *d, struct rt_op *op, struct proof
         return *code == CUDA_SUCCESS ? PROOF_OTHER : PROOF_HOLDS;
     for (unsigned i = 0; i < n; i++)
         memcpy(p->watched[i]->looked_hash, after + 2 * i, sizeof p->watched[i]->looked_hash);
-    p->looked = true;
     return PROOF_HOLDS;
 }
 
@@ -220,8 +215,10 @@ void proof_open(struct device *d, struct rt_op *op, const struct reading *x, str
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     p->whole = x->whole;
     if (!x->absent && may_be_left_after(d, op)) {
-        p->may_look = o->why_opaque && watch(d, op, p);
+        p->may_look = o->why_opaque && watch(d, op, p, true);
         p->may_be_light = !o->why_opaque && all_regular_or_idle(op);
+        if (p->may_be_light)
+            (void)watch(d, op, p, false);
     }
     for (uint32_t i = 0; i < op->n_operands && p->n_lent < LENT_MAX; i++) {
         struct slot *s = op->operands[i].slot;
@@ -242,7 +239,7 @@ static int fill_lent(struct device *d, const struct proof *p, const struct rt_op
     return 0;
 }
 
-enum proof_says proof_run_drv(struct device *d, struct rt_op *op, struct proof *p, enum args_mattered *mattered, int *code)
+static enum proof_says run_drv(struct device *d, struct rt_op *op, struct proof *p, enum args_mattered *mattered, int *code)
 {
     *mattered = ARGS_UNTRIED;
     if (fill_lent(d, p, op))
@@ -265,10 +262,17 @@ enum proof_says proof_run_drv(struct device *d, struct rt_op *op, struct proof *
     return p->may_look ? look_drv(d, op, p, code) : PROOF_NOT_RUN;
 }
 
+enum proof_says proof_run_drv(struct device *d, struct rt_op *op, struct proof *p, enum args_mattered *mattered, int *code)
+{
+    enum proof_says says = run_drv(d, op, p, mattered, code);
+    p->looked = says == PROOF_HOLDS && *code == CUDA_SUCCESS;
+    return says;
+}
+
 void proof_close(struct device *d, struct proof *p)
 {
     for (unsigned i = 0; i < p->n_watched && p->looked; i++)
-        p->watched[i]->looked_tick = p->watched[i]->use_tick;
+        p->watched[i]->looked_tick = p->watched[i]->use_tick; /* its hash is that of what it holds now */
     while (p->n_lent)
         mem_unback(d, p->lent[--p->n_lent], SLOT_LOST);
 }

@@ -42,7 +42,7 @@ struct reading { /* what match() in exec.c found */
 enum { LENT_MAX = 64, WATCHED_MAX = HASHING_AROUND_MOST };
 struct proof {
     bool may_look, may_be_light, whole, looked;
-    struct slot *lent[LENT_MAX], *watched[WATCHED_MAX]; /* watched: the op is not known to change them */
+    struct slot *lent[LENT_MAX], *watched[WATCHED_MAX]; /* watched: of a look, what the op is not known to change; else all that it touches */
     unsigned n_lent, n_watched;
 };
 static inline void proof_none(struct proof *p)
