@@ -12,7 +12,8 @@
  * before; a word that was seen not to matter PADDING_AFTER times is taken for padding. In a struct with many such words, the unused end
  * of a list, once is enough where most bytes are others: what nobody fills there is another in every iteration.
  * A word may hold a number, or padding, beside a flag, and what a flag does may hang on data: one trial says nothing of the next. So a
- * word is free in those bytes only that have changed PADDING_AFTER times themselves, each time with a trial.
+ * word is free in those bytes only that have changed PADDING_AFTER times themselves, each time with a trial; or where it is a number that
+ * grows by the same in every iteration (a random generator's offset), and so it did now.
  * What is taken for a number or for padding is tried again whenever the count of its changes is a power of two, from TRIED_AGAIN on.
  *
  * Layers repeat: the same kernel comes in the same shape, with the same bytes but for addresses and padding, at many places of an
@@ -41,6 +42,8 @@ struct span {
     uint8_t lent_bytes; /* bit i: that byte i does not matter is known from there */
     uint8_t changed[8], idle_byte[8]; /* times that byte i has changed; that it was another one where the word was seen not to matter */
     bool spare;               /* one of many idle words of its struct */
+    uint32_t steady_for;      /* of varying ones: times in a row that it grew by `step` */
+    uint64_t step;
     bool was_other;
     unsigned char was[8]; /* of varying ones, if was_other: what it held before it changed last */
 };
@@ -228,7 +231,16 @@ static bool is_litter(const struct device *d, const unsigned char *now, const un
                                   (is_host_address(d, now) || is_host_address(d, then)));
 }
 
-/* Only in bytes that have changed before: beside a number, or beside bytes that nobody fills, there may be a flag in the same word. */
+static uint64_t grown_by(const unsigned char *now, const unsigned char *then, uint32_t bytes)
+{
+    uint64_t a = 0, b = 0;
+    memcpy(&a, now, bytes);
+    memcpy(&b, then, bytes);
+    return a - b;
+}
+
+/* Only in bytes that have changed before: beside a number, or beside bytes that nobody fills, there may be a flag in the same word. But a
+ * number that grows by the same each time comes to a byte that it had not reached. */
 static bool free_to_vary(const struct device *d, const struct span *v, const struct rt_op *op, const struct rt_op *last)
 {
     const unsigned char *now = op->args + v->at, *then = last->args + v->at;
@@ -238,7 +250,9 @@ static bool free_to_vary(const struct device *d, const struct span *v, const str
     const uint8_t least = v->spare && is_litter(d, now, then, v->bytes) ? 1 : PADDING_AFTER;
     if (is_padding(v) && !(other & ~(counted(v->idle_byte, least) | v->lent_bytes)) && (v->spare || !again))
         return true;
-    return v->row >= NUMBER_AFTER && !(other & ~counted(v->changed, PADDING_AFTER)) && !again;
+    if (v->row < NUMBER_AFTER || again)
+        return false;
+    return !(other & ~counted(v->changed, PADDING_AFTER)) || (v->steady_for >= NUMBER_AFTER && grown_by(now, then, v->bytes) == v->step);
 }
 
 static bool differs(const struct span *v, const struct rt_op *op, const struct rt_op *last)
@@ -264,6 +278,7 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
     for (uint32_t i = 0; i < w->n_varying; i++) {
         struct span *v = &w->varying[i];
         if (!differs(v, op, last)) {
+            v->steady_for = 0;
             v->row = is_padding(v) ? v->row : v->row >= NUMBER_AFTER && like_litter(counted(v->changed, 1)) ? NUMBER_AFTER - 1 : 0;
             continue;
         }
@@ -508,6 +523,9 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
             v->was_other = true;
         }
         count_bytes(v->changed, other_bytes(op->args + v->at, last->args + v->at, v->bytes));
+        const uint64_t step = grown_by(op->args + v->at, last->args + v->at, v->bytes);
+        v->steady_for = step == v->step ? v->steady_for + (v->steady_for < NUMBER_AFTER) : 1;
+        v->step = step;
         if (v->row < UINT32_MAX - 1)
             v->row++;
     }

@@ -46,6 +46,8 @@ def main():
         c.ok(s.get("swaps_steady", 1) == 0, case + ": no swap in a steady iteration", str(s))
         if case == "update":
             c.ok(s.get("launches_looked_at", 0) >= 8, "update: launches are looked at", str(s))
+        if case == "number": # twelve layers; when it carries into another byte nothing is tried again
+            c.ok(0 < s.get("launches_tried", 0) <= 12 * 8, "number: believed after eight trials", str(s))
         if case == "residue": # a trial is not refused for memory that is remat's own
             c.ok(s.get("launches_tried", 0) >= 2, "residue: launches are tried", str(s))
         if case == "late": # twelve places that were alike; each alone would want three trials
