@@ -252,7 +252,7 @@ static bool words_may_want_proof(const struct device *d)
     for (uint32_t i = 0; i < d->ex->n_caps; i++) {
         const struct rt_op *op = &d->ex->caps[i];
         for (uint32_t p = 0; op->func && op->kind == OP_KERNEL && op->func->known && p < op->func->n_params; p++)
-            if (op->func->size[p] > 8)
+            if (func_is_struct(op->func, p))
                 return true;
     }
     return false;

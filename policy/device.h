@@ -321,9 +321,11 @@ FENCE_MUST_USE int swap_host_wait(struct device *d, struct host_block *b);
 void swap_host_put(struct device *d, struct host_block *b);
 /* The address lies in such a block. Programs know none of them, but find our words in what they leave uninitialised on the stack. */
 bool swap_host_is_ours(const struct device *d, CUdeviceptr p);
-/* It points at memory of ours outside the reservation. */
-static inline bool device_is_own(const struct device *d, CUdeviceptr p)
+/* It points at memory that the library manages or has for itself: the reservation, our own ranges, host blocks of ours. */
+static inline bool device_is_ours(const struct device *d, CUdeviceptr p)
 {
+    if (mem_in_reservation(d, p))
+        return true;
     for (int i = 0; i < OWN_KINDS; i++)
         if (p - d->own[i].at < d->own[i].bytes)
             return true;

@@ -437,7 +437,7 @@ bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const str
             for (uint32_t k = 0; but && k < but->n_hidden && !hidden; k++)
                 hidden = but->hidden[k] == at;
             memcpy(&p, op->args + at, sizeof p);
-            if (hidden || p < LOWEST || p >> 57 || mem_in_reservation(d, p) || device_is_own(d, p))
+            if (hidden || p < LOWEST || p >> 57 || device_is_ours(d, p))
                 continue;
             bool ours = foreign_lookup(d, p) != NULL;
             if (d->drv->cuPointerGetAttribute(&what, ours ? CU_POINTER_ATTRIBUTE_IS_MANAGED : CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p) == CUDA_SUCCESS && what)
@@ -458,7 +458,7 @@ static void add_dangling(struct device *d, const struct rt_op *op, struct probe_
 {
     const struct func *f = op->func;
     for (uint32_t i = 0; i < f->n_params && f->known && !op->packed; i++)
-        for (uint32_t at = (f->offset[i] + 7) & ~7u; f->size[i] > 8 && at + 8 <= f->offset[i] + f->size[i]; at += 8) {
+        for (uint32_t at = (f->offset[i] + 7) & ~7u; func_is_struct(f, i) && at + 8 <= f->offset[i] + f->size[i]; at += 8) {
             CUdeviceptr p;
             memcpy(&p, op->args + at, sizeof p);
             if (mem_in_reservation(d, p) && !mem_lookup(d, p) && out->n_idle < OP_MAX_OPERANDS)

@@ -176,7 +176,7 @@ static bool is_candidate(const struct trial *t, uint32_t k, uint32_t *param)
     const struct rt_operand *w = &t->op->operands[k];
     int i = func_param_at(t->op->func, w->offset);
     *param = (uint32_t)i;
-    return i >= 0 && t->op->func->size[i] > 8 && !w->slot->points && !w->map;
+    return i >= 0 && func_is_struct(t->op->func, (uint32_t)i) && !w->slot->points && !w->map;
 }
 
 /* Buffers of zeros look like the decoy: their words are used for all we know. */

@@ -66,6 +66,8 @@ struct rt_op {
 struct func *func_of(struct device *d, CUfunction f);
 /* The parameter that holds the argument byte at `offset`, -1: none, or the layout is unknown. */
 int func_param_at(const struct func *f, uint32_t offset);
+/* Parameter i is a struct passed by value, as far as its size tells: parts of it may be filled by nobody. */
+static inline bool func_is_struct(const struct func *f, uint32_t i) { return f->size[i] > 8; }
 void func_note_kernel(CUkernel k);
 void func_forget_all(void); /* handles may be reused from now on */
 

@@ -431,7 +431,7 @@ static const unsigned char *to_put_back(struct device *d, const struct rt_op *op
     const unsigned char *then = d->ex->caps[d->ex->pos].args + v->at;
     int i = func_param_at(op->func, v->at);
     uint64_t word = 0;
-    if (i < 0 || op->func->size[i] <= 8 || v->idle == MATTERS)
+    if (i < 0 || !func_is_struct(op->func, (uint32_t)i) || v->idle == MATTERS)
         return NULL;
     if (!memcmp(then, op->args + v->at, v->bytes)) {
         then = v->was;

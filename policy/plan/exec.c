@@ -231,7 +231,7 @@ static void leave_idle_out(struct device *d, struct rt_op *op, const struct rec_
 static bool in_struct(const struct rt_op *op, uint32_t offset)
 {
     int i = op->kind == OP_KERNEL ? func_param_at(op->func, offset) : -1;
-    return i >= 0 && op->func->size[i] > 8;
+    return i >= 0 && func_is_struct(op->func, (uint32_t)i);
 }
 
 /* A word points elsewhere than was recorded: it may be the stale entry of a struct. */
@@ -247,13 +247,13 @@ static bool other_word(struct reading *x, const struct rt_op *op, uint32_t offse
 bool exec_is_elsewhere(struct device *d, uint64_t word)
 {
     unsigned what;
-    return word && !mem_in_reservation(d, word) && !device_is_own(d, word) &&
+    return word && !device_is_ours(d, word) &&
            d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
 }
 
 bool exec_is_address(struct device *d, uint64_t word)
 {
-    return mem_in_reservation(d, word) || device_is_own(d, word) || exec_is_elsewhere(d, word);
+    return device_is_ours(d, word) || exec_is_elsewhere(d, word);
 }
 
 /* Words of structs that held something else than an address in the iteration before, and no null, and hold an address now (of ours, of
@@ -264,7 +264,7 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
     const struct func *f = op->func;
     uint32_t n = 0, k = o->first;
     for (uint32_t i = 0; op->kind == OP_KERNEL && f->known && !op->packed && last->args && last->func == f && i < f->n_params; i++)
-        for (uint32_t at = (f->offset[i] + 7) & ~7u; f->size[i] > 8 && at + 8 <= f->offset[i] + f->size[i]; at += 8) {
+        for (uint32_t at = (f->offset[i] + 7) & ~7u; func_is_struct(f, i) && at + 8 <= f->offset[i] + f->size[i]; at += 8) {
             uint64_t now, then;
             memcpy(&now, op->args + at, 8);
             memcpy(&then, last->args + at, 8);

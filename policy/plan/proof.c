@@ -20,7 +20,7 @@ static void find_hidden(struct device *d, const struct rt_op *op, const struct r
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
     for (uint32_t i = 0; i < op_pieces(op) && op->func->known && !op->packed && last->args; i++) {
         uint32_t to, at = op_piece(op, i, &to);
-        for (at = (at + 7) & ~7u; op->func->size[i] > 8 && at + 8 <= to && out->n < HIDDEN_MOST; at += 8) {
+        for (at = (at + 7) & ~7u; func_is_struct(op->func, i) && at + 8 <= to && out->n < HIDDEN_MOST; at += 8) {
             uint64_t now, then;
             memcpy(&now, op->args + at, 8);
             memcpy(&then, last->args + at, 8);
