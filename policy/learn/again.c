@@ -242,7 +242,7 @@ static int again_drv(struct trial *t, struct again *again, int *code)
             known = !try_other(t, again);
         again->other = repeats ? again->other : NULL;
     }
-    if (known && again->other_is_same)
+    if (known && again->other_is_same && !again->doubt)
         drop_idle(op);
     uint32_t irregular = 0;
     for (uint32_t i = 0; i < op->n_operands; i++)

@@ -56,6 +56,7 @@ struct again {
                                    was recorded; the words that are not `regular` were idle so far,
                                    and the second run has decoys there: operands no more, if that makes no difference */
     const unsigned char *other; /* in: arguments to try it with once more; NULL: none. out: NULL: it was not tried */
+    bool doubt;                 /* in: words that were idle may be in use; that changed bytes do not matter says nothing of them */
     const uint32_t *hidden;     /* in: offsets of words of structs that point at memory we do not see and that nobody may have filled: */
     uint32_t n_hidden;          /*     they must not matter, and the runs that are not the program's have decoys there */
     uint32_t *idle, n_idle;     /* out: offsets of the words that turned out idle; they are operands no more */

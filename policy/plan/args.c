@@ -51,6 +51,7 @@ static const uint32_t MATTERS = UINT32_MAX;
 struct arg_watch { /* of one op */
     struct span *constant, *varying; /* constant: rising; varying: one word each, in the order in which they changed */
     uint32_t n_constant, n_varying, cap_constant, cap_varying, surprises;
+    bool in_doubt;           /* its idle words may be in use since a look (exec.h) */
     bool all_back;           /* the latest trial put back what changed in earlier iterations too (args_before) */
     uint32_t alike, n_alike; /* places of the same kernel and shape: exec.alike from there on, this one among them */
 };
@@ -422,6 +423,10 @@ bool args_known_alike(struct device *d, const struct rt_op *op)
 }
 
 uint32_t args_surprised(struct device *d) { return ++d->ex->watch[d->ex->pos].surprises; }
+
+void args_doubt_idle(struct device *d, bool doubt) { d->ex->watch[d->ex->pos].in_doubt = doubt; }
+
+bool args_idle_in_doubt(const struct device *d) { return d->ex->watch[d->ex->pos].in_doubt; }
 
 /* What the op can run with in place of a word of a struct that may be padding: what the word held an iteration ago, or before it changed
  * last. NULL: the op must not, or it would be the same. No address is put back. A word that changed in the iteration before too, and was

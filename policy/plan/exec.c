@@ -309,7 +309,8 @@ static struct reading match(struct device *d, struct rt_op *op)
         x.why = "another argument";
         log_say(SAY_DEBUG, "%s: argument byte %u is another one", op->func->name, byte);
     }
-    if (o->n_idle && change != ARGS_SURPRISE)
+    const bool doubt = args_idle_in_doubt(d);
+    if (o->n_idle && change != ARGS_SURPRISE && !doubt)
         leave_idle_out(d, op, o);
     uint32_t k = o->first, end = o->first + o->n, i = 0;
     while (k < end || i < op->n_operands) {
@@ -321,6 +322,10 @@ static struct reading match(struct device *d, struct rt_op *op)
         if (o->n_idle && exec_word_is_idle(&d->ex->rec, o, only_a ? a->offset : w->offset)) {
             if (a && !only_w)
                 a->idle = true;
+            if (a && !only_w && doubt && a->slot->state == SLOT_LOST) {
+                x.is = WANTS_PROOF;
+                x.why = "an entry that may be in use now points at a tensor that the plan holds evicted";
+            }
             k += !only_a;
             i += !only_w;
             continue;

@@ -145,6 +145,10 @@ enum args_mattered { ARGS_UNTRIED, ARGS_MATTERED, ARGS_IDLE }; /* whether those 
 void args_accept(struct device *d, const struct rt_op *op, enum args_mattered mattered);
 /* How often the op at d->ex->pos has surprised under this plan, this time included. */
 uint32_t args_surprised(struct device *d);
+/* The op at d->ex->pos ran with other bytes, and it was looked at only: a count among them may have brought an idle word into use. Until
+ * a trial with decoys says that it has not, such words are operands, and what they point at must be there. */
+void args_doubt_idle(struct device *d, bool doubt);
+bool args_idle_in_doubt(const struct device *d);
 /* The word may hold anything from now on. */
 int args_free_word(struct device *d, uint32_t offset);
 

@@ -98,7 +98,7 @@ static int light_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
 static int trial_drv(struct device *d, struct rt_op *op, bool whole, const struct hidden *hidden, enum args_mattered *mattered, int *code)
 {
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
-    struct again again = {.repeats = !o->why_opaque, .hidden = hidden->offset, .n_hidden = hidden->n};
+    struct again again = {.repeats = !o->why_opaque, .hidden = hidden->offset, .n_hidden = hidden->n, .doubt = args_idle_in_doubt(d)};
     if (!less_is_harmless(d, op, o))
         return -EAGAIN;
     if (whole && args_before(d, op, true, other_args))
@@ -112,6 +112,7 @@ static int trial_drv(struct device *d, struct rt_op *op, bool whole, const struc
     for (uint32_t i = 0; i < hidden->n; i++)
         if (!exec_word_is_idle(&d->ex->rec, o, hidden->offset[i]) && args_free_word(d, hidden->offset[i]))
             return 0;
+    args_doubt_idle(d, false);
     count_trial(d);
     log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,
             *mattered == ARGS_IDLE ? ", and so is what changed" : "");
@@ -205,6 +206,7 @@ static enum proof_says look_drv(struct device *d, struct rt_op *op, struct proof
         return *code == CUDA_SUCCESS ? PROOF_OTHER : PROOF_HOLDS;
     for (unsigned i = 0; i < n; i++)
         memcpy(p->watched[i]->looked_hash, after + 2 * i, sizeof p->watched[i]->looked_hash);
+    args_doubt_idle(d, true);
     return PROOF_HOLDS;
 }
 

@@ -34,6 +34,8 @@
  *             other ones in every iteration after 8, and at that layer after 14
  *   residue   an entry that nobody fills points at pinned memory of the host, and from iteration 8 on at such memory that the driver knows and
  *             this program does not: what others have left on the stack. Beside it are bytes that nobody fills, other ones in every iteration after that
+ *   widened   an update that is looked at only, of a list of one; in iteration WHEN its second entry comes into use, which was known to be idle,
+ *             for a tensor that stays; from then on for one that a plan may hold evicted
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
  */
 #include "tests/programs/list_args.h"
@@ -178,17 +180,25 @@ static void residue(int i, int iter)
     LAUNCH(f_bundle, &s);
 }
 
+static CUdeviceptr early; /* a tensor that is made first and read last */
+
 /* The state from a tensor, which is changed too in iteration flag_at. */
 static void update(CUdeviceptr from, int iter)
 {
     struct bundle_args s = {.out = state, .in = {from}, .words = WORDS, .n = 1, .flag = iter == flag_at};
-    uint32_t left_over = iter % 3 ? (uint32_t)next_random(&rng) : 0;
+    uint32_t left_over = iter % 3 && !is("widened") ? (uint32_t)next_random(&rng) : 0;
     s.junk = is("beside") ? (uint32_t)iter : left_over;
     if (is("beside")) {
         LAUNCH(f_tally, &s);
         return;
     }
     s.in[4 + left_over % 5] = left_over % 4096 + 1;
+    if (is("widened")) {
+        s.flag = 0;
+        s.junk = (uint32_t)(iter > 7) + (iter > 8);
+        s.n = iter >= flag_at && flag_at > 0 ? 2 : 1;
+        s.in[1] = s.n == 1 || iter == flag_at ? weight[next_random(&rng) % LAYERS] : early;
+    }
     LAUNCH(f_bundle, &s);
 }
 
@@ -305,6 +315,10 @@ static void second_pass(int iter)
     LAUNCH(f_join, &weight[0], &from, &act[0], &n, &n, &n);
     drop(act[0]);
     drop(from);
+    if (is("widened")) {
+        LAUNCH(f_join, &weight[1], &early, &weight[1], &n, &n, &n);
+        drop(early);
+    }
 }
 
 static uint64_t train(int iter)
@@ -313,6 +327,10 @@ static uint64_t train(int iter)
     next_batch(is("batch") ? iter : 1);
     if (is("zeroed") || is("swings") || is("crowd") || is("upper") || is("swarm") || is("hearsay"))
         next_state(iter);
+    if (is("widened")) {
+        early = make(WORDS);
+        LAUNCH(f_map, &early, &batch, &n, &k, &mask);
+    }
     act[0] = make(WORDS);
     LAUNCH(f_join, &act[0], &batch, &weight[0], &n, &n, &n);
     for (int i = 0; i < LAYERS; i++) {
@@ -335,7 +353,7 @@ static uint64_t train(int iter)
     }
     uint64_t h = look(g);
     drop(g);
-    if (is("update") || is("ahead"))
+    if (is("update") || is("ahead") || is("widened"))
         second_pass(iter);
     return h;
 }
