@@ -34,7 +34,7 @@ MODELS = {
     'gpt-fused': Model('gpt-fused --optimizer adamw-foreach --dropout 0.1 --batch 16', STILL),
     'gpt-fused-bf16': Model('gpt-fused --optimizer adamw --dtype bf16 --batch 32', STILL),
     'bert': Model('bert --optimizer adam --dropout 0.1 --batch 16', STILL),
-    'bert-bf16': Model('bert --optimizer nesterov --dtype bf16 --batch 32', MADE + ('no swap', 'price')),
+    'bert-bf16': Model('bert --optimizer nesterov --dtype bf16 --batch 32', FOLLOWED),
     'vit': Model('vit --optimizer adamw-fused --batch 16', FOLLOWED),
     'vit-bf16': Model('vit --optimizer adamw-foreach --dtype bf16 --batch 32', STILL),
     'llama': Model('llama --optimizer adamw --batch 16', STILL),
