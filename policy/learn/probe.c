@@ -587,13 +587,12 @@ static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
 {
     struct device *d = t->d;
     const struct rt_op *op = t->op;
-    int r = trial_hash(t);
+    int r = trial_hash_before(t, false);
     for (uint32_t k = 0; k < t->n && !r; k++) {
         struct touched *u = &t->u[k];
         struct slot *s = u->slot;
         bool want = false;
         uint32_t places = 0;
-        memcpy(u->before, u->now, sizeof u->before);
         if (s->watched && !hashing_same(s->hash, u->before)) {
             s->pins++; /* something writes it behind our back: it stays where it is */
             if (out->unannounced < 0 || s->watched_at < out->unannounced)

@@ -5,7 +5,8 @@
  *            it changed before, repeat, and not care for words that point elsewhere. What did not matter is remembered. Where it fails,
  *            all is put back and the plan is left before the launch.
  *   light    The launch runs, and again with the bytes of the iteration before where these may be padding, and with decoys in words that
- *            were idle so far and point at something now; what it changes in place, or may with those bytes, is set aside. What it was not known to change is hashed before and after.
+ *            were idle so far and point at something now; what it changes in place, or may with those bytes, is set aside. What it was
+ *            not known to change is hashed before and after.
  *   look     The launch runs once; the same hashes. For an op that no replay ever repeats (why_opaque). It cannot tell whether a word that
  *            was idle has come into use for reading: such words are operands again until a trial says that they are idle.
  *

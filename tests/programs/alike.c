@@ -59,6 +59,7 @@ static uint64_t rng = 1;
     } while (0)
 
 static bool is(const char *c) { return !strcmp(what, c); }
+static bool one_layer_swings(void) { return is("swings") || is("crowd") || is("upper"); }
 
 static CUdeviceptr make(uint32_t words)
 {
@@ -224,7 +225,7 @@ static void layer(int i, int iter)
         flagged(i, iter);
     else if (is("often") && i % 3 == 2)
         counted(i, iter);
-    else if ((is("swings") || is("crowd") || is("upper")) && i == 10)
+    else if (one_layer_swings() && i == 10)
         swings(i, iter);
     else if (is("swarm") || is("hearsay"))
         swarm(i, iter);
@@ -283,7 +284,7 @@ static void next_state(int iter)
     static uint32_t host[WORDS];
     for (uint32_t i = 0; i < WORDS; i++)
         host[i] = !is("zeroed") || iter < flag_at ? i : 0;
-    host[0] = (is("swings") || is("crowd") || is("upper")) && iter == flag_at + (flag_at % 2 ? 1 : 2);
+    host[0] = one_layer_swings() && iter == flag_at + (flag_at % 2 ? 1 : 2);
     MUST(cuMemcpyHtoDAsync_v2(state, host, sizeof host, stream));
     MUST(cuStreamSynchronize(stream));
 }
@@ -325,7 +326,7 @@ static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
     next_batch(is("batch") ? iter : 1);
-    if (is("zeroed") || is("swings") || is("crowd") || is("upper") || is("swarm") || is("hearsay"))
+    if (is("zeroed") || one_layer_swings() || is("swarm") || is("hearsay"))
         next_state(iter);
     if (is("widened")) {
         early = make(WORDS);
