@@ -2,6 +2,12 @@
  *
  * Pages below device.next_page are of slots, of arenas, or in a list of gaps, in order of address, no two of which touch each other or
  * the end. Pages are taken and given back when slots of new sizes are made and old ones dissolved (slot.c): never in a steady state.
+ *
+ * Danger: structs passed by value hold numbers of four bytes with bytes beside them that nobody fills, often the upper half of an address
+ * that the stack held there. Such a word is an address of ours where a slot lies at that lower half; and a decoy in its place, or another's
+ * buffer, would change the number: a stride or a count that sends the op anywhere. No argument's bytes tell the two apart. So no slot
+ * lies where the lower half of its address is what a number may be: neither of a signed one that is not negative, nor of one from
+ * NEGATIVE on. Slots too large for that, or a device with too few addresses, have what there is.
  */
 #include "policy/memory/mem_own.h"
 
@@ -70,26 +76,72 @@ int mem_init(struct device *d)
     return 0;
 }
 
-int space_take(struct device *d, uint64_t n, uint64_t *first)
+static const uint64_t HALF = 1ull << 32, NOT_NEGATIVE = 1ull << 31, NEGATIVE = 0xf0000000;
+
+/* The first page from `first` on where n pages lie at no number. */
+static uint64_t beyond_numbers(const struct device *d, uint64_t first, uint64_t n)
+{
+    const uint64_t bytes = n << d->shift, low = (d->base + (first << d->shift)) % HALF;
+    if (bytes > NEGATIVE - NOT_NEGATIVE)
+        return first;
+    if (low < NOT_NEGATIVE)
+        return first + ((NOT_NEGATIVE - low) >> d->shift);
+    return low + bytes <= NEGATIVE ? first : first + ((HALF - low + NOT_NEGATIVE) >> d->shift);
+}
+
+static int gap_insert(struct mem *m, uint32_t i, struct gap g)
+{
+    if (m->n_gaps == m->cap_gaps) {
+        uint32_t cap = m->cap_gaps ? m->cap_gaps * 2 : 64;
+        struct gap *p = realloc(m->gaps, cap * sizeof *p);
+        if (!p)
+            return -ENOMEM;
+        m->gaps = p;
+        m->cap_gaps = cap;
+    }
+    memmove(m->gaps + i + 1, m->gaps + i, (m->n_gaps++ - i) * sizeof *m->gaps);
+    m->gaps[i] = g;
+    return 0;
+}
+
+static void gap_remove(struct mem *m, uint32_t i) { memmove(m->gaps + i, m->gaps + i + 1, (--m->n_gaps - i) * sizeof *m->gaps); }
+
+/* [at, at + n) of gap i; what is left on both sides stays in the list. */
+static int gap_cut(struct mem *m, uint32_t i, uint64_t at, uint64_t n)
+{
+    struct gap *g = &m->gaps[i];
+    const struct gap before = {g->first, at - g->first}, after = {at + n, g->first + g->n - (at + n)};
+    if (before.n && after.n) {
+        int r = gap_insert(m, i + 1, after);
+        if (!r)
+            m->gaps[i] = before;
+        return r;
+    }
+    if (before.n || after.n)
+        *g = before.n ? before : after;
+    else
+        gap_remove(m, i);
+    return 0;
+}
+
+static int take(struct device *d, uint64_t n, bool anywhere, uint64_t *first)
 {
     struct mem *m = d->mem;
     for (uint32_t i = 0; i < m->n_gaps; i++) {
-        struct gap *g = &m->gaps[i];
-        if (g->n < n)
-            continue;
-        *first = g->first;
-        g->first += n;
-        g->n -= n;
-        if (!g->n)
-            memmove(g, g + 1, (--m->n_gaps - i) * sizeof *g);
-        return 0;
+        const struct gap *g = &m->gaps[i];
+        *first = anywhere ? g->first : beyond_numbers(d, g->first, n);
+        if (*first + n <= g->first + g->n)
+            return gap_cut(m, i, *first, n);
     }
-    if (d->next_page + n > d->n_va_pages)
+    *first = anywhere ? d->next_page : beyond_numbers(d, d->next_page, n);
+    if (*first + n > d->n_va_pages ||
+        (*first > d->next_page && gap_insert(m, m->n_gaps, (struct gap){d->next_page, *first - d->next_page})))
         return -ENOMEM;
-    *first = d->next_page;
-    d->next_page += n;
+    d->next_page = *first + n;
     return 0;
 }
+
+int space_take(struct device *d, uint64_t n, uint64_t *first) { return take(d, n, false, first) ? take(d, n, true, first) : 0; }
 
 int space_give(struct device *d, uint64_t first, uint64_t n)
 {
@@ -100,24 +152,14 @@ int space_give(struct device *d, uint64_t first, uint64_t n)
     bool after = i && m->gaps[i - 1].first + m->gaps[i - 1].n == first, before = i < m->n_gaps && first + n == m->gaps[i].first;
     if (after && before) {
         m->gaps[i - 1].n += n + m->gaps[i].n;
-        memmove(m->gaps + i, m->gaps + i + 1, (--m->n_gaps - i) * sizeof *m->gaps);
+        gap_remove(m, i);
     } else if (after)
         m->gaps[i - 1].n += n;
     else if (before) {
         m->gaps[i].first = first;
         m->gaps[i].n += n;
-    } else {
-        if (m->n_gaps == m->cap_gaps) {
-            uint32_t cap = m->cap_gaps ? m->cap_gaps * 2 : 64;
-            struct gap *p = realloc(m->gaps, cap * sizeof *p);
-            if (!p)
-                return -ENOMEM;
-            m->gaps = p;
-            m->cap_gaps = cap;
-        }
-        memmove(m->gaps + i + 1, m->gaps + i, (m->n_gaps++ - i) * sizeof *m->gaps);
-        m->gaps[i] = (struct gap){first, n};
-    }
+    } else if (gap_insert(m, i, (struct gap){first, n}))
+        return -ENOMEM;
     memset(d->page_slot + first, 0, n * sizeof *d->page_slot);
     if (m->gaps[m->n_gaps - 1].first + m->gaps[m->n_gaps - 1].n == d->next_page)
         d->next_page = m->gaps[--m->n_gaps].first;

@@ -36,6 +36,8 @@
  *             this program does not: what others have left on the stack. Beside it are bytes that nobody fills, other ones in every iteration after that
  *   widened   an update that is looked at only, of a list of one; in iteration WHEN its second entry comes into use, which was known to be idle,
  *             for a tensor that stays; from then on for one that a plan may hold evicted
+ *   halves    beside a number in a struct are bytes that nobody fills, at times what the upper half of a tensor's address has left there. The
+ *             number is, if it can be, the lower half of that address; in iteration WHEN it is another one, and the input is changed too
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
  */
 #include "tests/programs/list_args.h"
@@ -47,7 +49,7 @@ enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12 };
 
 static const char *what;
 static int flag_at = -1;
-static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_tally, f_sum;
+static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_number, f_tally, f_sum;
 static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter, pinned, state;
 static CUstream stream;
 static uint64_t rng = 1;
@@ -181,6 +183,16 @@ static void residue(int i, int iter)
     LAUNCH(f_bundle, &s);
 }
 
+/* Numbers are not negative here. In the halves of one word, number and rest are an address of weight[LAYERS - 1] where those of tensors allow it. */
+static void halves(int i, int iter)
+{
+    const uint32_t low = (uint32_t)weight[LAYERS - 1] + 4, other = (uint32_t)next_random(&rng);
+    struct count_args s = {.out = act[i + 1], .in = act[i], .base = low >> 31 ? 4 : low, .words = WORDS};
+    s.number = s.base + (iter == flag_at ? 16 : 0);
+    s.rest = i == 2 || (i == 5 ? iter >= 8 : iter % 2) ? (uint32_t)(weight[LAYERS - 1] >> 32) : other;
+    LAUNCH(f_number, &s);
+}
+
 static CUdeviceptr early; /* a tensor that is made first and read last */
 
 /* The state from a tensor, which is changed too in iteration flag_at. */
@@ -223,6 +235,8 @@ static void layer(int i, int iter)
         LAUNCH(f_bundle, &s);
     } else if ((is("flag") || is("packed")) && i % 3 == 2)
         flagged(i, iter);
+    else if (is("halves") && i % 3 == 2)
+        halves(i, iter);
     else if (is("often") && i % 3 == 2)
         counted(i, iter);
     else if (one_layer_swings() && i == 10)
@@ -392,6 +406,7 @@ int main(int argc, char **argv)
     f_join = kernel(m, "join");
     f_bundle = kernel(m, "bundle");
     f_functor = kernel(m, "functor");
+    f_number = kernel(m, "number");
     f_tally = kernel(m, "tally");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

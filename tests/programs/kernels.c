@@ -252,6 +252,18 @@ static void k_tally(const simgpu_launch *l, void *const *params)
         ((u32 *)(uintptr_t)a->out)[i] += a->junk;
 }
 
+/* out = f(in), which changes too where a number says so */
+static void k_number(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const struct count_args *a = params[0];
+    u32 *in = (u32 *)(uintptr_t)a->in;
+    for (u32 i = 0; i < a->words; i++) {
+        ((u32 *)(uintptr_t)a->out)[i] = mix(in[i]);
+        in[i] += a->number != a->base;
+    }
+}
+
 /* out = f(in) */
 static void k_functor(const simgpu_launch *l, void *const *params)
 {
@@ -408,6 +420,7 @@ static const simgpu_kernel kernels[] = {
     ROW("maybe", 5, k_maybe, NULL, 8, 8, 8, 4, 4),
     ROW("bundle", 1, k_bundle, c_bundle, sizeof(struct bundle_args)),
     ROW("tally", 1, k_tally, c_bundle, sizeof(struct bundle_args)),
+    ROW("number", 1, k_number, NULL, sizeof(struct count_args)),
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
     ROW("glance", 6, k_glance, NULL, 8, 8, 8, 8, 4, 4),

@@ -21,6 +21,12 @@ struct bundle_args {
     uint8_t mode, pad[3];          /* mode: as flag, where that is 0 */
 };
 
+/* Where number is not base the input is changed too. Nobody fills rest. */
+struct count_args {
+    uint64_t out, in;
+    uint32_t number, rest, base, words;
+};
+
 /* A functor by value: bytes 1 to 3 are padding. */
 struct functor {
     uint8_t kind;

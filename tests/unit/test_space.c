@@ -1,0 +1,129 @@
+/* space.c against a row of flags: what is taken is nobody else's, lies where no number does as long as there is such a place, and is
+ * all there again in the end. */
+#include "policy/memory/mem_own.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHIFT = 21, TAKEN_MOST = 400 };
+static const uint64_t HALF = 1ull << 32;
+
+struct taken {
+    uint64_t first, n;
+};
+static struct device d;
+static bool *used;
+static struct taken taken[TAKEN_MOST];
+static uint32_t n_taken;
+
+static uint64_t seed = 1;
+static uint64_t draw(uint64_t below)
+{
+    seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+    return (seed >> 33) % below;
+}
+
+static void begin(CUdeviceptr base, uint64_t pages)
+{
+    memset(&d, 0, sizeof d);
+    d.base = base;
+    d.shift = SHIFT;
+    d.gran = 1ull << SHIFT;
+    d.n_va_pages = pages;
+    d.reserve_bytes = pages << SHIFT;
+    d.page_slot = calloc(pages, sizeof *d.page_slot);
+    d.mem = calloc(1, sizeof *d.mem);
+    used = calloc(pages, sizeof *used);
+    n_taken = 0;
+}
+
+static void end(void)
+{
+    while (n_taken) {
+        n_taken--;
+        ck_assert_int_eq(space_give(&d, taken[n_taken].first, taken[n_taken].n), 0);
+    }
+    ck_assert_uint_eq(d.next_page, 0);
+    ck_assert_uint_eq(d.mem->n_gaps, 0);
+    free(d.mem->gaps);
+    free(d.mem);
+    free(d.page_slot);
+    free(used);
+}
+
+/* A signed number of four bytes that is not negative, or hardly, in the lower half of a word is no address of the range. */
+static bool is_at_no_number(uint64_t first, uint64_t n)
+{
+    const uint64_t low = (d.base + (first << SHIFT)) % HALF, last = (d.base + ((first + n) << SHIFT) - 1) % HALF;
+    return low >= 0x80000000 && last >= low && last < 0xf0000000;
+}
+
+static bool take_one(uint64_t n)
+{
+    uint64_t first;
+    if (n_taken == TAKEN_MOST || space_take(&d, n, &first))
+        return false;
+    ck_assert_uint_le(first + n, d.n_va_pages);
+    for (uint64_t i = first; i < first + n; i++) {
+        ck_assert(!used[i]);
+        used[i] = true;
+    }
+    taken[n_taken++] = (struct taken){first, n};
+    return true;
+}
+
+static void give_one(void)
+{
+    const uint32_t k = (uint32_t)draw(n_taken);
+    memset(used + taken[k].first, 0, taken[k].n * sizeof *used);
+    ck_assert_int_eq(space_give(&d, taken[k].first, taken[k].n), 0);
+    taken[k] = taken[--n_taken];
+}
+
+START_TEST(numbers_are_no_addresses)
+{
+    static const CUdeviceptr bases[] = {0x157a00000000, 0x7f1240200000, 0x7f12a0000000, 0x7f12f0000000, 0x7f12ffe00000};
+    begin(bases[_i], 64 * (HALF >> SHIFT));
+    for (int i = 0; i < 20000; i++) {
+        if (n_taken && (n_taken > 300 || draw(2))) {
+            give_one();
+            continue;
+        }
+        const uint64_t n = 1 + draw(draw(8) ? 40 : 896);
+        ck_assert(take_one(n));
+        ck_assert(is_at_no_number(taken[n_taken - 1].first, n));
+    }
+    end();
+}
+END_TEST
+
+/* Larger ones, and all that a small reservation has left, lie anywhere; none is refused that there is room for. */
+START_TEST(all_is_taken_in_the_end)
+{
+    begin(0x7f1200000000, 2 * (HALF >> SHIFT));
+    ck_assert(take_one(1 + (HALF >> SHIFT)));
+    uint64_t pages = 1 + (HALF >> SHIFT);
+    while (take_one(7))
+        pages += 7;
+    while (take_one(1))
+        pages++;
+    ck_assert_uint_eq(pages, d.n_va_pages);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("space");
+    TCase *c = tcase_create("all");
+    tcase_add_loop_test(c, numbers_are_no_addresses, 0, 5);
+    tcase_add_test(c, all_is_taken_in_the_end);
+    tcase_set_timeout(c, 120);
+    suite_add_tcase(s, c);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
