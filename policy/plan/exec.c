@@ -117,8 +117,11 @@ enum exec_end exec_end_iteration(struct device *d)
         status_iteration(d->status, d->st.iterations);
     if (d->mode == MODE_ENFORCE) {
         d->st.iterations_enforced++;
-        d->st.mem_calls_enforced = d->st.mem_calls - ex->mem_calls_before;
-        d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->swaps_before;
+        d->st.iterations_steady += !ex->tried;
+        if (!ex->tried || !d->st.iterations_steady) { /* none without a trial: what there was, rather than nothing */
+            d->st.mem_calls_enforced = d->st.mem_calls - ex->mem_calls_before;
+            d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->swaps_before;
+        }
     }
     if (verify_end(d))
         ex->code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;

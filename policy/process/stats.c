@@ -87,7 +87,7 @@ void stats_steady_from_here(struct device *d)
     for (unsigned i = 0; i < RING; i++)
         d->clock->ring[i].used = false;
     d->st.iter_ns_sum = d->st.tried_ns_sum = 0;
-    d->st.iter_ns_count = d->st.tried_ns_count = 0;
+    d->st.iter_ns_count = d->st.tried_ns_count = d->st.iterations_steady = 0;
     d->st.hook_ns = d->st.hook_launches = 0;
 }
 
