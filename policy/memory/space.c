@@ -6,8 +6,8 @@
  * Danger: structs passed by value hold numbers of four bytes with bytes beside them that nobody fills, often the upper half of an address
  * that the stack held there. Such a word is an address of ours where a slot lies at that lower half; and a decoy in its place, or another's
  * buffer, would change the number: a stride or a count that sends the op anywhere. No argument's bytes tell the two apart. So no slot
- * lies where the lower half of its address is what a number may be: neither of a signed one that is not negative, nor of one from
- * NEGATIVE on. Slots too large for that, or a device with too few addresses, have what there is.
+ * lies where the lower half of its address is what a number may be (mem_may_be_number). Slots too large for that, or a device with too
+ * few addresses, have what there is.
  */
 #include "policy/memory/mem_own.h"
 
@@ -76,17 +76,17 @@ int mem_init(struct device *d)
     return 0;
 }
 
-static const uint64_t HALF = 1ull << 32, NOT_NEGATIVE = 1ull << 31, NEGATIVE = 0xf0000000;
+static const uint64_t HALF = 1ull << 32;
 
 /* The first page from `first` on where n pages lie at no number. */
 static uint64_t beyond_numbers(const struct device *d, uint64_t first, uint64_t n)
 {
     const uint64_t bytes = n << d->shift, low = (d->base + (first << d->shift)) % HALF;
-    if (bytes > NEGATIVE - NOT_NEGATIVE)
+    if (bytes > MEM_NUMBERS_FROM - MEM_NUMBERS_TO)
         return first;
-    if (low < NOT_NEGATIVE)
-        return first + ((NOT_NEGATIVE - low) >> d->shift);
-    return low + bytes <= NEGATIVE ? first : first + ((HALF - low + NOT_NEGATIVE) >> d->shift);
+    if (low < MEM_NUMBERS_TO)
+        return first + ((MEM_NUMBERS_TO - low) >> d->shift);
+    return low + bytes <= MEM_NUMBERS_FROM ? first : first + ((HALF - low + MEM_NUMBERS_TO) >> d->shift);
 }
 
 static int gap_insert(struct mem *m, uint32_t i, struct gap g)

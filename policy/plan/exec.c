@@ -259,9 +259,17 @@ bool exec_is_address(struct device *d, uint64_t word)
     return device_is_ours(d, word) || exec_is_elsewhere(d, word);
 }
 
-/* Words of structs that held something else than an address in the iteration before, and no null, and hold an address now (of ours, of
- * pinned memory): entries that the program does not fill. One in use would have held an address then, or a null. Where the lower half is
- * what it was, it may be a number, beside the upper half of an address that nobody fills in: such a word is watched on. Their number. */
+/* An address (of ours, of pinned memory) where there was none. Where the lower half may be a number, or is what it was, the upper one may be
+ * what the stack has left beside it, and the number say what the op does: such a word is watched on. */
+static bool became_address(struct device *d, uint64_t then, uint64_t now)
+{
+    if ((uint32_t)now == (uint32_t)then || !exec_is_address(d, now) || exec_is_elsewhere(d, then))
+        return false;
+    return !device_is_ours(d, now) || !mem_may_be_number(now);
+}
+
+/* Words of structs that held something else than an address in the iteration before, and no null, and hold an address now: entries that
+ * the program does not fill. One in use would have held an address then, or a null. Their number. */
 static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const struct rec_op *o)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
@@ -279,8 +287,7 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
                 at += TENSOR_MAP_BYTES - 8;
                 continue;
             }
-            if ((uint32_t)now != (uint32_t)then && then && !recorded && !exec_word_is_idle(&d->ex->rec, o, at) && exec_is_address(d, now) &&
-                !exec_is_elsewhere(d, then) && !args_free_word(d, at))
+            if (then && !recorded && !exec_word_is_idle(&d->ex->rec, o, at) && became_address(d, then, now) && !args_free_word(d, at))
                 n++;
         }
     return n;
