@@ -8,6 +8,7 @@ What a plan is worth is printed for every model as a table, and asserted of thos
 import argparse
 import dataclasses
 import os
+import re
 import statistics
 import sys
 
@@ -72,8 +73,14 @@ def limit_of(native, percent):
     return max(native.peak_bytes * percent // 100, int(native.held_bytes * 1.1))
 
 
+def what_it_said(log):
+    """What remat and Python said last: the log itself may lie on a machine that is gone."""
+    lines = [x.strip() for x in open(log, errors='replace') if x.startswith('remat[') or re.match(r'[\w.]+(Error|Exception)\b', x)]
+    return ' / '.join(lines[-4:])[:600] or 'nothing'
+
+
 def came_out_the_same(report, r, native, limit=None):
-    report.that(r.code == 0, r.name, f'ended with {r.code}; see {r.log}')
+    report.that(r.code == 0, r.name, f'ended with {r.code}; it said: {what_it_said(r.log)}; see {r.log}')
     report.that(r.same_as(native), f'{r.name}: losses and checksum as native',
                 f'{sum(a == b for a, b in zip(r.losses, native.losses))} of {len(native.losses)} losses are the same; see {r.log}')
     if limit:
