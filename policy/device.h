@@ -211,8 +211,9 @@ const char *rt_code_name(struct device *d, int code);
 int mem_init(struct device *d);
 /* The live slot that ptr points into (one past its end included), or NULL. A few instructions. */
 struct slot *mem_lookup(struct device *d, CUdeviceptr ptr);
-/* What the lower half of an address is where it may be a number of four bytes, not negative or hardly: no slot lies there (space.c). */
-static const uint64_t MEM_NUMBERS_TO = 1ull << 31, MEM_NUMBERS_FROM = 0xf0000000;
+/* What the lower half of an address is where it may be a number of four bytes: an integer, unless it is far from zero, or a float, unless it
+ * is negative and next to nothing. No slot lies there that is not very large (space.c). */
+static const uint64_t MEM_NUMBERS_TO = 0x81000000, MEM_NUMBERS_FROM = 0xb0000000;
 static inline bool mem_may_be_number(CUdeviceptr p) { return (uint32_t)p < MEM_NUMBERS_TO || (uint32_t)p >= MEM_NUMBERS_FROM; }
 static inline bool mem_in_reservation(const struct device *d, CUdeviceptr p) { return p - d->base < d->reserve_bytes; }
 /* The slot whose address range holds ptr, live or not. */

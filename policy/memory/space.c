@@ -6,8 +6,8 @@
  * Danger: structs passed by value hold numbers of four bytes with bytes beside them that nobody fills, often the upper half of an address
  * that the stack held there. Such a word is an address of ours where a slot lies at that lower half; and a decoy in its place, or another's
  * buffer, would change the number: a stride or a count that sends the op anywhere. No argument's bytes tell the two apart. So no slot
- * lies where the lower half of its address is what a number may be (mem_may_be_number). Slots too large for that, or a device with too
- * few addresses, have what there is.
+ * lies where the lower half of its address is what a number may be (mem_may_be_number); slots too large for that lie at no integer that
+ * is not far below zero; and larger ones, or those of a device with too few addresses, have what there is.
  */
 #include "policy/memory/mem_own.h"
 
@@ -78,15 +78,17 @@ int mem_init(struct device *d)
 
 static const uint64_t HALF = 1ull << 32;
 
-/* The first page from `first` on where n pages lie at no number. */
-static uint64_t beyond_numbers(const struct device *d, uint64_t first, uint64_t n)
+/* Of the lower halves of addresses: what a slot may have, the best first; its addresses are neighbours. */
+static const struct lower_halves {
+    uint64_t from, to;
+} LOWER_HALVES[] = {{MEM_NUMBERS_TO, MEM_NUMBERS_FROM}, {1ull << 31, 0xf0000000}, {0, UINT64_MAX}};
+
+/* The first page from `first` on where n pages may lie. */
+static uint64_t next_place(const struct device *d, uint64_t first, uint64_t n, const struct lower_halves *h)
 {
     const uint64_t bytes = n << d->shift, low = (d->base + (first << d->shift)) % HALF;
-    if (bytes > MEM_NUMBERS_FROM - MEM_NUMBERS_TO)
-        return first;
-    if (low < MEM_NUMBERS_TO)
-        return first + ((MEM_NUMBERS_TO - low) >> d->shift);
-    return low + bytes <= MEM_NUMBERS_FROM ? first : first + ((HALF - low + MEM_NUMBERS_TO) >> d->shift);
+    const uint64_t skip = low < h->from ? h->from - low : low + bytes <= h->to ? 0 : HALF - low + h->from;
+    return first + ((skip + (1ull << d->shift) - 1) >> d->shift);
 }
 
 static int gap_insert(struct mem *m, uint32_t i, struct gap g)
@@ -124,16 +126,16 @@ static int gap_cut(struct mem *m, uint32_t i, uint64_t at, uint64_t n)
     return 0;
 }
 
-static int take(struct device *d, uint64_t n, bool anywhere, uint64_t *first)
+static int take(struct device *d, uint64_t n, const struct lower_halves *h, uint64_t *first)
 {
     struct mem *m = d->mem;
     for (uint32_t i = 0; i < m->n_gaps; i++) {
         const struct gap *g = &m->gaps[i];
-        *first = anywhere ? g->first : beyond_numbers(d, g->first, n);
+        *first = next_place(d, g->first, n, h);
         if (*first + n <= g->first + g->n)
             return gap_cut(m, i, *first, n);
     }
-    *first = anywhere ? d->next_page : beyond_numbers(d, d->next_page, n);
+    *first = next_place(d, d->next_page, n, h);
     if (*first + n > d->n_va_pages ||
         (*first > d->next_page && gap_insert(m, m->n_gaps, (struct gap){d->next_page, *first - d->next_page})))
         return -ENOMEM;
@@ -141,7 +143,13 @@ static int take(struct device *d, uint64_t n, bool anywhere, uint64_t *first)
     return 0;
 }
 
-int space_take(struct device *d, uint64_t n, uint64_t *first) { return take(d, n, false, first) ? take(d, n, true, first) : 0; }
+int space_take(struct device *d, uint64_t n, uint64_t *first)
+{
+    for (size_t i = 0; i < sizeof LOWER_HALVES / sizeof *LOWER_HALVES; i++)
+        if (n << d->shift <= LOWER_HALVES[i].to - LOWER_HALVES[i].from && !take(d, n, &LOWER_HALVES[i], first))
+            return 0;
+    return -ENOMEM;
+}
 
 int space_give(struct device *d, uint64_t first, uint64_t n)
 {

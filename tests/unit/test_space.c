@@ -52,11 +52,16 @@ static void end(void)
     free(used);
 }
 
-/* A signed number of four bytes that is not negative, or hardly, in the lower half of a word is no address of the range. */
+/* What lies in the lower half of a word is no address of the range, if it is an integer that is not far below zero; nor, of a range of
+ * 752 MiB at most, if it is a float of any use. */
 static bool is_at_no_number(uint64_t first, uint64_t n)
 {
     const uint64_t low = (d.base + (first << SHIFT)) % HALF, last = (d.base + ((first + n) << SHIFT) - 1) % HALF;
-    return low >= 0x80000000 && last >= low && last < 0xf0000000;
+    const float minus_zero = -0.0f, little = -1e-9f;
+    uint32_t zero_bits, little_bits;
+    memcpy(&zero_bits, &minus_zero, 4);
+    memcpy(&little_bits, &little, 4);
+    return low > INT32_MAX && last >= low && last < (uint32_t)-(1 << 28) && (n > 376 || (low > zero_bits && last < little_bits));
 }
 
 static bool take_one(uint64_t n)
