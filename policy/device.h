@@ -98,7 +98,7 @@ struct stats { /* counters only, then sums of time: stats_write() adds devices u
     uint64_t peak_physical_bytes, native_peak_bytes, iterations, iterations_enforced, launches, replays, evictions;
     uint64_t swaps_out, swaps_in, divergences, verify_checked, verify_failed;
     uint64_t mem_calls, mem_calls_enforced, swaps_enforced, hook_ns, hook_launches;
-    uint64_t iterations_steady; /* enforced, without a trial */
+    uint64_t iterations_steady; /* enforced, without a trial, since the plan was proved */
     uint64_t bytes_out, bytes_in, iter_ns_count, tried_ns_count, gave_back_bytes, launches_tried, launches_looked_at;
     double iter_ns_sum, tried_ns_sum; /* iterations under a plan: steady ones, and those with launches that ran as trials */
 };
