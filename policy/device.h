@@ -138,7 +138,7 @@ struct device {
     uint64_t plan_limit_bytes; /* what a plan may count on: limit_bytes, in a group perhaps less */
     uint64_t ceiling_bytes; /* >= limit_bytes, which device_borrow() raises up to here: a soft limit is aimed at */
     unsigned shift;
-    uint64_t next_page, n_va_pages;
+    uint64_t next_page, n_va_pages, top_page; /* top_page: from there on nothing has ever lain */
     uint32_t *page_slot; /* id + 1 of the slot (or of the arena, with PAGE_ARENA) at each page; 0: none */
     struct slot *slots;
     uint32_t n_slots;

@@ -44,7 +44,7 @@ struct rec_op {
     uint64_t live_bytes; /* managed bytes the program held when it was launched */
     bool hold;           /* no op of the program: see record_insert_holds */
     bool random;         /* draws random numbers, going by its name */
-    uint32_t idle, n_idle; /* of record.idle_words: argument words that do not matter to this op, whatever they hold */
+    uint32_t idle, n_idle; /* of record.idle_words: what does not matter to this op, whatever it holds */
 };
 
 struct rec_buf {
@@ -68,7 +68,7 @@ struct record {
     struct rec_buf *bufs;
     struct rec_alloc *allocs;
     struct rec_range *ranges;
-    uint32_t *idle_words; /* offsets in the arguments, rising within an op */
+    uint32_t *idle_words; /* offsets in the arguments, rising within an op: what follows it in its word of eight bytes is idle */
     char **sites;         /* call sites (site.h), each once; owned */
     uint32_t n_ops, n_operands, n_bufs, n_allocs, n_ranges, n_idle_words, n_sites;
     uint32_t cap_ops, cap_operands, cap_bufs, cap_allocs, cap_ranges, cap_idle_words, cap_sites;

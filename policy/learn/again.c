@@ -38,8 +38,8 @@ static int try_other(struct trial *t, struct again *again)
         return -ENOMEM;
     memcpy(args, again->other, t->op->arg_bytes);
     for (uint32_t i = 0; i < again->n_hidden; i++)
-        if (!memcmp(args + again->hidden[i], t->op->args + again->hidden[i], 8))
-            memcpy(args + again->hidden[i], t->args + again->hidden[i], 8);
+        if (!memcmp(args + again->hidden[i] + 4, t->op->args + again->hidden[i] + 4, 4)) /* a decoy's lower half is that of the address */
+            memcpy(args + again->hidden[i] + 4, t->args + again->hidden[i] + 4, 4);
     int r = trial_again(t, args, POISON_FIRST);
     again->other_is_same = !r && trial_equal(t);
     free(args);
@@ -54,23 +54,19 @@ static int try_other(struct trial *t, struct again *again)
 static int hide(struct trial *t, const struct again *again, unsigned char *args)
 {
     struct device *d = t->d;
-    uint64_t most = 0, range[2];
-    for (uint32_t i = 0; i < t->op->n_operands; i++) /* so that the decoy stays where it is when words are tested */
-        most = t->op->operands[i].slot->bytes > most ? t->op->operands[i].slot->bytes : most;
+    uint64_t range[2];
     memcpy(args, t->op->args, t->op->arg_bytes);
-    for (int pass = 0; pass < 2; pass++) {
-        CUdeviceptr p, decoy = pass ? words_decoy(d, most) : 0;
-        for (uint32_t i = 0; i < again->n_hidden; i++) {
-            memcpy(&p, t->op->args + again->hidden[i], 8);
-            if (d->drv->cuPointerGetAttribute(&range[0], CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p) != CUDA_SUCCESS ||
-                d->drv->cuPointerGetAttribute(&range[1], CU_POINTER_ATTRIBUTE_RANGE_SIZE, p) != CUDA_SUCCESS || p < range[0])
-                return -ENOENT;
-            most = range[1] > most ? range[1] : most;
-            p = decoy + (p - range[0]);
-            memcpy(args + again->hidden[i], &p, 8);
-        }
-        if (pass && !decoy)
+    for (uint32_t i = 0; i < again->n_hidden; i++) {
+        CUdeviceptr p;
+        memcpy(&p, t->op->args + again->hidden[i], 8);
+        if (d->drv->cuPointerGetAttribute(&range[0], CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p) != CUDA_SUCCESS ||
+            d->drv->cuPointerGetAttribute(&range[1], CU_POINTER_ATTRIBUTE_RANGE_SIZE, p) != CUDA_SUCCESS || p < range[0])
+            return -ENOENT;
+        const CUdeviceptr decoy = words_decoy(d, range[0], range[1]);
+        if (!decoy)
             return -ENOMEM;
+        p = decoy + (p - range[0]);
+        memcpy(args + again->hidden[i], &p, 8);
     }
     t->args = args;
     return 0;
@@ -144,26 +140,28 @@ static int hide_irregular(struct trial *t)
 {
     static unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
     const struct rt_op *op = t->op;
-    uint64_t most = 0, zeros[2];
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        if (!op->operands[i].regular && op->operands[i].slot->bytes > most)
-            most = op->operands[i].slot->bytes;
-    if (!most)
-        return 0;
-    const CUdeviceptr decoy = words_decoy(t->d, most);
-    if (!decoy)
-        return -ENOMEM;
+    uint64_t zeros[2];
+    bool any = false;
     memcpy(args, op->args, op->arg_bytes);
     for (uint32_t i = 0; i < op->n_operands; i++) {
-        const CUdeviceptr p = decoy + op->operands[i].delta;
-        if (!op->operands[i].regular)
-            memcpy(args + op->operands[i].offset, &p, sizeof p);
+        const struct rt_operand *w = &op->operands[i];
+        if (w->regular)
+            continue;
+        CUdeviceptr p = words_decoy(t->d, w->slot->va, w->slot->bytes);
+        if (!p)
+            return -ENOMEM;
+        p += w->delta;
+        memcpy(args + w->offset, &p, sizeof p);
+        any = true;
     }
-    for (uint32_t i = 0; i < t->n; i++) {
-        if (is_touched(op, t->u[i].slot, false) && (words_zeros(t->d, t->u[i].slot->bytes, zeros) || hashing_same(zeros, t->u[i].before)))
+    for (uint32_t i = 0; i < t->n && any; i++) {
+        const struct slot *s = t->u[i].slot;
+        if (is_touched(op, s, false) &&
+            (words_zeros(t->d, words_decoy(t->d, s->va, s->bytes), s->bytes, zeros) || hashing_same(zeros, t->u[i].before)))
             return -ENODATA;
     }
-    t->args = args;
+    if (any)
+        t->args = args;
     return 0;
 }
 
@@ -187,8 +185,8 @@ static int light_drv(struct trial *t, bool known, struct again *again)
     if (again->other) {
         memcpy(other, again->other, t->op->arg_bytes);
         for (uint32_t i = 0; i < t->op->n_operands && t->args; i++)
-            if (!t->op->operands[i].regular)
-                memcpy(other + t->op->operands[i].offset, t->args + t->op->operands[i].offset, 8);
+            if (!t->op->operands[i].regular) /* the lower half is that of the address, or was put back */
+                memcpy(other + t->op->operands[i].offset + 4, t->args + t->op->operands[i].offset + 4, 4);
         r = trial_again(t, other, POISON_FIRST);
         if (!r && is_spoilt(t))
             return -EIO;

@@ -453,7 +453,8 @@ static int by_offset(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Words that point where memory was, but is no more, are stale: a launch that used them would be an error in the program. */
+/* Words that point where memory was, but is no more, are stale: a launch that used them would be an error in the program. A number beside
+ * bytes that nobody fills may look like one. */
 static void add_dangling(struct device *d, const struct rt_op *op, struct probe_result *out)
 {
     const struct func *f = op->func;
@@ -461,8 +462,8 @@ static void add_dangling(struct device *d, const struct rt_op *op, struct probe_
         for (uint32_t at = (f->offset[i] + 7) & ~7u; func_is_struct(f, i) && at + 8 <= f->offset[i] + f->size[i]; at += 8) {
             CUdeviceptr p;
             memcpy(&p, op->args + at, sizeof p);
-            if (mem_in_reservation(d, p) && !mem_lookup(d, p) && out->n_idle < OP_MAX_OPERANDS)
-                out->idle[out->n_idle++] = at;
+            if (p - d->base < d->top_page << d->shift && !mem_lookup(d, p) && out->n_idle < OP_MAX_OPERANDS)
+                out->idle[out->n_idle++] = words_idle_part(at, p);
         }
     qsort(out->idle, out->n_idle, sizeof *out->idle, by_offset);
 }

@@ -34,7 +34,7 @@ struct probe_result {
     uint64_t ns;            /* device time of the program's own run */
     int32_t unannounced;    /* op (of this probe) since which a touched buffer was changed by nobody known; -1 none */
     bool reaches_host;      /* its arguments hold addresses of memory that we do not see */
-    uint32_t *idle, n_idle; /* offsets of argument words that do not matter; they are operands no more. Valid until the next op */
+    uint32_t *idle, n_idle; /* what does not matter (words_idle_part); operands no more. Valid until the next op */
 };
 
 /* Loads the device code and takes its scratch memory. 0, or a negative errno: learning is impossible here. */
@@ -59,7 +59,7 @@ struct again {
     bool doubt;                 /* in: words that were idle may be in use; that changed bytes do not matter says nothing of them */
     const uint32_t *hidden;     /* in: offsets of words of structs that point at memory we do not see and that nobody may have filled: */
     uint32_t n_hidden;          /*     they must not matter, and the runs that are not the program's have decoys there */
-    uint32_t *idle, n_idle;     /* out: offsets of the words that turned out idle; they are operands no more */
+    uint32_t *idle, n_idle;     /* out: what turned out idle (words_idle_part); operands no more */
     bool other_is_same;         /* out: with these arguments everything was the same */
 };
 /* Runs it for the program, and again with decoys in the words that are not `regular`. operands[].mode: as recorded. 0: it changed

@@ -97,13 +97,23 @@ struct blank_row *probe_blank(struct device *d, const struct slot *s, bool make)
 /* It was allocated in the probed iteration. */
 bool probe_is_new(const struct device *d, const struct slot *s);
 
-/* words.c: takes the argument words that do not matter out of op->operands, their offsets into idle[] (room for
+/* words.c: takes the argument words that do not matter out of op->operands, what of them is idle (words_idle_part) into idle[] (room for
  * OP_MAX_OPERANDS). The op repeats bit for bit. 0, or a negative errno: then memory is not as it was. */
 int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle);
-/* A decoy of at least so many bytes, all zeros; 0: there is none. Later ones of no more bytes lie at the same place. */
-CUdeviceptr words_decoy(struct device *d, uint64_t bytes);
-/* The hash of so many zeros, at most as many as the decoy has. */
-int words_zeros(struct device *d, uint64_t bytes, uint64_t hash[2]);
+/* The decoy of [at, at + bytes]: all zeros, and its lower 32 bits are those of `at`. 0: there is none. Decoys lie as far from each other as
+ * what they stand for, modulo 2^32, and may be in one place. */
+CUdeviceptr words_decoy(struct device *d, CUdeviceptr at, uint64_t bytes);
+/* The hash of a range of so many zeros, of which words_decoy made one. */
+int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t hash[2]);
+/* Where what is idle begins, of the word `word` at `offset` that a decoy was put in place of, or that points nowhere: a decoy has the lower
+ * half of what it stands for, of which nothing was shown. Where it may be a number, or a few small ones of a byte each, the upper half alone is
+ * idle. Else it may begin with small ones, beside the rest of an address that the stack held: its first two bytes are watched. Those
+ * of most addresses are always zero. */
+static inline uint32_t words_idle_part(uint32_t offset, CUdeviceptr word)
+{
+    enum { BYTES = 0xf0f0f0 };
+    return offset + (mem_may_be_number(word) || !(word & BYTES) ? 4 : 2);
+}
 void words_end(struct device *d); /* gives the decoy's addresses back, when an iteration has been learnt; one page stays. Under a plan they stay: the next
                                      trial makes no memory call for them */
 

@@ -3,8 +3,10 @@
  * Parameters that are structs passed by value carry entries which the program never filled: they hold pointers of calls long past,
  * others in every iteration. Such a word is found by putting a decoy in its place, a range of addresses as long as the buffer, with
  * nothing behind it but one page of zeros mapped again and again, and running the op once more: if every result is the same, the op
- * neither read nor wrote through the word. Zeros are harmless where the buffer held an index or a count; where it held zeros itself
- * they prove nothing, and the word counts as used.
+ * neither read nor wrote through the word. Danger: the word may be a number of four bytes, beside what the stack has left there, the upper
+ * half of an address. Any other number could send the op anywhere: so a decoy has the lower half of the address that it stands for, and
+ * what of that may be numbers is watched on (words_idle_part). Zeros are harmless where the buffer held an index or a count; where it
+ * held zeros itself they prove nothing, and the word counts as used.
  *
  * Words are tested in groups, halves of those that matter after that. What proves that a word is idle holds for this launch at its
  * place in the iteration. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed
@@ -23,8 +25,9 @@ enum { RUNS_MOST = 96, FEW = 8 };
 enum { SIZES = 32 };
 
 struct decoy {
-    CUdeviceptr va;
-    uint64_t reserved, mapped; /* bytes */
+    CUdeviceptr reserved, va; /* 0: no addresses. va: the first multiple of 2^32 there */
+    uint64_t reserved_bytes, pages; /* pages: from va on */
+    uint64_t *mapped;         /* bit i: page i is */
     CUmemGenericAllocationHandle page;
     bool made;
     struct {
@@ -35,6 +38,7 @@ struct decoy {
 
 struct word {
     uint32_t operand, param;
+    CUdeviceptr decoy; /* what stands for it */
     bool idle;
 };
 
@@ -49,19 +53,37 @@ struct search {
 
 /* ---- the decoy ------------------------------------------------------------------------------------------------------ */
 
+static const uint64_t HALF = 1ull << 32;
+
+static bool is_mapped(const struct decoy *y, uint64_t page) { return y->mapped[page / 64] >> page % 64 & 1; }
+
+/* The end of the run of pages from `page` on, before `end`, that are mapped as that one is. */
+static uint64_t run_end(const struct decoy *y, uint64_t page, uint64_t end)
+{
+    const bool mapped = is_mapped(y, page);
+    while (page < end && is_mapped(y, page) == mapped)
+        page++;
+    return page;
+}
+
 void words_end(struct device *d)
 {
     struct decoy *y = d->decoy;
-    if (!y)
+    if (!y || !y->reserved)
         return;
-    mem_page_unmap(d, y->va, y->mapped >> d->shift);
-    if (y->reserved)
-        d->drv->cuMemAddressFree(y->va, y->reserved);
-    y->mapped = y->reserved = 0;
+    for (uint64_t page = 0, end; page < y->pages; page = end) {
+        end = run_end(y, page, y->pages);
+        if (is_mapped(y, page))
+            mem_page_unmap(d, y->va + (page << d->shift), end - page);
+    }
+    free(y->mapped);
+    y->mapped = NULL;
+    d->drv->cuMemAddressFree(y->reserved, y->reserved_bytes);
+    y->reserved = 0;
     d->own[OWN_DECOY] = (struct own_range){0};
 }
 
-/* The page stays when a range of it goes: under a plan no memory may be free when a word wants proof. */
+/* The page stays when the addresses go: under a plan no memory may be free when a word wants proof. */
 static int decoy_page(struct device *d)
 {
     struct decoy *y = d->decoy;
@@ -77,49 +99,85 @@ static int decoy_page(struct device *d)
 
 void words_prepare(struct device *d) { (void)decoy_page(d); }
 
-/* A range of at least so many bytes. */
-static int decoy_for(struct device *d, uint64_t bytes)
+/* Addresses for decoys: every lower half, and as many after it as the device has bytes, less where the driver has fewer. */
+static int decoy_addresses(struct device *d)
 {
-    bytes = mem_pages(d, bytes + 1) << d->shift;
     struct decoy *y = d->decoy;
-    if (y && y->mapped >= bytes)
-        return 0;
-    int r = decoy_page(d);
-    if (r)
-        return r;
-    y = d->decoy;
-    words_end(d);
-    CUresult e = d->drv->cuMemAddressReserve(&y->va, bytes, d->gran, 0, 0);
+    CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t after = (d->device_bytes + d->gran - 1) & ~(d->gran - 1);
+    for (; after >= d->gran && e != CUDA_SUCCESS; after = after / 2 & ~(d->gran - 1)) {
+        y->reserved_bytes = 2 * HALF + after; /* the first multiple of HALF in it lies anywhere in its first HALF bytes */
+        y->pages = (HALF + after) >> d->shift;
+        e = d->drv->cuMemAddressReserve(&y->reserved, y->reserved_bytes, d->gran, 0, 0);
+    }
     if (e != CUDA_SUCCESS) {
-        log_say(SAY_DEBUG, "no addresses for a decoy of %llu bytes: %s", (unsigned long long)bytes, rt_code_name(d, (int)e));
+        log_say(SAY_DEBUG, "no addresses for decoys: %s", rt_code_name(d, (int)e));
+        y->reserved = 0;
         return -ENOMEM;
     }
-    y->reserved = bytes;
-    d->own[OWN_DECOY] = (struct own_range){y->va, bytes};
-    r = mem_page_map(d, y->va, bytes >> d->shift, y->page);
-    if (!r)
-        y->mapped = bytes;
-    return r;
+    y->va = (y->reserved + HALF - 1) & ~(HALF - 1);
+    y->mapped = calloc(y->pages / 64 + 1, sizeof *y->mapped);
+    if (!y->mapped) {
+        d->drv->cuMemAddressFree(y->reserved, y->reserved_bytes);
+        y->reserved = 0;
+        return -ENOMEM;
+    }
+    d->own[OWN_DECOY] = (struct own_range){y->reserved, y->reserved_bytes};
+    return 0;
 }
 
-static int decoy_zero(struct device *d)
+static int map_run(struct device *d, uint64_t from, uint64_t to)
 {
-    return d->drv->cuMemsetD8Async(d->decoy->va, 0, d->gran, d->stream[STREAM_IN]) == CUDA_SUCCESS ? 0 : -EIO;
+    struct decoy *y = d->decoy;
+    if (mem_page_map(d, y->va + (from << d->shift), to - from, y->page))
+        return -ENOMEM;
+    for (uint64_t page = from; page < to; page++)
+        y->mapped[page / 64] |= 1ull << page % 64;
+    return 0;
 }
 
-CUdeviceptr words_decoy(struct device *d, uint64_t bytes) { return decoy_for(d, bytes) || decoy_zero(d) ? 0 : d->decoy->va; }
+static int decoy_zero(struct device *d, CUdeviceptr at)
+{
+    at &= ~(d->gran - 1);
+    return d->drv->cuMemsetD8Async(at, 0, d->gran, d->stream[STREAM_IN]) == CUDA_SUCCESS ? 0 : -EIO;
+}
 
-int words_zeros(struct device *d, uint64_t bytes, uint64_t hash[2])
+/* As words_decoy(), of unknown content. */
+static CUdeviceptr decoy_of(struct device *d, CUdeviceptr at, uint64_t bytes)
+{
+    if (decoy_page(d) || (!d->decoy->reserved && decoy_addresses(d)))
+        return 0;
+    struct decoy *y = d->decoy;
+    const uint64_t low = at % HALF, end = ((low + bytes) >> d->shift) + 1; /* one past its end is an address of it too */
+    if (bytes > y->pages << d->shift || end > y->pages)
+        return 0;
+    for (uint64_t page = low >> d->shift, next; page < end; page = next) {
+        next = run_end(y, page, end);
+        if (!is_mapped(y, page) && map_run(d, page, next))
+            return 0;
+    }
+    return y->va + low;
+}
+
+CUdeviceptr words_decoy(struct device *d, CUdeviceptr at, uint64_t bytes)
+{
+    const CUdeviceptr decoy = decoy_of(d, at, bytes);
+    return decoy && !decoy_zero(d, decoy) ? decoy : 0;
+}
+
+int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t hash[2])
 {
     struct decoy *y = d->decoy;
     uint32_t k = 0;
+    if (!decoy)
+        return -EIO;
     while (k < SIZES && y->zeros[k].bytes != bytes)
         k++;
     if (k == SIZES) {
-        const struct hash_range range = {y->va, bytes};
+        const struct hash_range range = {decoy, bytes};
         k = y->next_size++ % SIZES;
         y->zeros[k].bytes = 0;
-        if (decoy_zero(d) || hashing_now(d, &range, 1, y->zeros[k].hash))
+        if (decoy_zero(d, decoy) || hashing_now(d, &range, 1, y->zeros[k].hash))
             return -EIO;
         y->zeros[k].bytes = bytes;
     }
@@ -139,11 +197,10 @@ static bool idle_together(struct search *s, uint32_t from, uint32_t to)
     s->runs++;
     memcpy(s->args, t->args ? t->args : t->op->args, t->op->arg_bytes);
     for (uint32_t i = from; i < to; i++) {
-        const struct rt_operand *w = &t->op->operands[s->w[i].operand];
-        CUdeviceptr p = d->decoy->va + w->delta;
-        memcpy(s->args + w->offset, &p, sizeof p);
+        const struct word *w = &s->w[i];
+        memcpy(s->args + t->op->operands[w->operand].offset, &w->decoy, sizeof w->decoy);
     }
-    s->failed = decoy_zero(d);
+    s->failed = decoy_zero(d, s->w[from].decoy);
     if (!s->failed)
         s->failed = trial_again(t, s->args, POISON_FIRST);
     s->clean = !s->failed && trial_equal(t);
@@ -189,7 +246,7 @@ static int doubt_zeros(struct search *s, uint32_t n)
             const struct rt_operand *w = &t->op->operands[s->w[i].operand];
             if (!s->w[i].idle || w->slot != t->u[k].slot)
                 continue;
-            if (!asked++ && words_zeros(t->d, w->slot->bytes, zeros))
+            if (!asked++ && words_zeros(t->d, s->w[i].decoy - w->delta, w->slot->bytes, zeros))
                 return -EIO;
             if (!hashing_same(t->u[k].before, zeros))
                 continue;
@@ -209,11 +266,23 @@ static void take_out(struct search *s, uint32_t n, uint32_t *idle, uint32_t *n_i
         for (next = 0; next < n && !out; next++)
             out = s->w[next].operand == k && s->w[next].idle;
         if (out)
-            idle[(*n_idle)++] = op->operands[k].offset;
+            idle[(*n_idle)++] = words_idle_part(op->operands[k].offset, op->operands[k].slot->va + op->operands[k].delta);
         else
             op->operands[kept++] = op->operands[k];
     }
     op->n_operands = kept;
+}
+
+static bool have_decoys(struct device *d, const struct rt_op *op, struct word *w, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rt_operand *o = &op->operands[w[i].operand];
+        w[i].decoy = decoy_of(d, o->slot->va, o->slot->bytes);
+        if (!w[i].decoy)
+            return false;
+        w[i].decoy += o->delta;
+    }
+    return true;
 }
 
 int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
@@ -221,7 +290,6 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
     struct rt_op *op = t->op;
     struct search s = {.t = t};
     uint32_t n = 0, regular = 0, param;
-    uint64_t most = 0;
     for (uint32_t k = 0; k < op->n_operands; k++)
         n += is_candidate(t, k, &param);
     if (!n || op->packed || !op->func->known)
@@ -236,8 +304,6 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
             if (!is_candidate(t, k, &param) || op->operands[k].regular != (pass == 1))
                 continue;
             s.w[n++] = (struct word){.operand = k, .param = param};
-            if (op->operands[k].slot->bytes > most)
-                most = op->operands[k].slot->bytes;
         }
     }
     if (t->planned)
@@ -245,7 +311,7 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
     bool lists = false; /* many regular words in one struct? */
     for (uint32_t i = regular; i < n && !r; i++)
         lists |= i + FEW < n && s.w[i + FEW].param == s.w[i].param;
-    if (!r && (regular || lists) && !trial_save_all(t) && !decoy_for(t->d, most)) {
+    if (!r && (regular || lists) && !trial_save_all(t) && have_decoys(t->d, op, s.w, n)) {
         search(&s, 0, regular, false);
         for (uint32_t i = regular, j; i < n; i = j) {
             uint32_t idle_here = 0;

@@ -140,6 +140,7 @@ static int take(struct device *d, uint64_t n, const struct lower_halves *h, uint
         (*first > d->next_page && gap_insert(m, m->n_gaps, (struct gap){d->next_page, *first - d->next_page})))
         return -ENOMEM;
     d->next_page = *first + n;
+    d->top_page = d->next_page > d->top_page ? d->next_page : d->top_page;
     return 0;
 }
 

@@ -22,7 +22,8 @@
  * which only a byte or two are others at a time.
  *
  * Whole trials are rare (proof.h): they run with what all words that have changed since the one before held before that. A light one,
- * which could not take back what such a mixture does, runs with the bytes of the iteration before.
+ * which could not take back what such a mixture does, runs with the bytes of the iteration before. A count or a place that is put back
+ * sends the op where it was then: never beside other entries than it stood with (to_put_back, args_may_use_others).
  *
  * Hot path: a comparison of a few spans with memcmp; lists are made and cut at an iteration's first difference only. */
 #include "policy/op/tensor_map.h"
@@ -53,6 +54,9 @@ struct arg_watch { /* of one op */
     uint32_t n_constant, n_varying, cap_constant, cap_varying, surprises;
     bool in_doubt;           /* its idle words may be in use since a look (exec.h) */
     bool all_back;           /* the latest trial put back what changed in earlier iterations too (args_before) */
+    bool litter_back;        /* and of the iteration before nothing but what stacks leave */
+    bool whole_back;         /* and all that differs from the iteration before */
+    bool loose, loose_now;   /* the launch in the iteration before, or the one at hand, may have used words that are no operands (exec.h) */
     uint32_t alike, n_alike; /* places of the same kernel and shape: exec.alike from there on, this one among them */
 };
 
@@ -98,7 +102,7 @@ static int add_varying(struct arg_watch *w, uint32_t at, uint32_t bytes)
     return 0;
 }
 
-/* All bytes of all parameters but the words that are operands or idle. */
+/* All bytes of all parameters but words that are operands, and what of a word is idle. */
 static int watch_op(struct arg_watch *w, const struct record *r, const struct rec_op *o, const struct rt_op *op)
 {
     uint32_t k = o->first, end = o->first + o->n, i = o->idle, idle_end = o->idle + o->n_idle;
@@ -114,9 +118,9 @@ static int watch_op(struct arg_watch *w, const struct record *r, const struct re
                 word = r->operands[k].offset;
                 bytes = r->operands[k].map ? TENSOR_MAP_BYTES : 8;
             }
-            if (i < idle_end && r->idle_words[i] < word) {
+            if (i < idle_end && (r->idle_words[i] & ~7u) <= word) { /* a word that was an operand may be idle */
                 word = r->idle_words[i];
-                bytes = 8;
+                bytes = 8 - word % 8;
             }
             if (push(&w->constant, &w->n_constant, &w->cap_constant, at, word - at))
                 return -ENOMEM;
@@ -339,13 +343,16 @@ static uint8_t seen_idle(const struct span *v, uint8_t least)
     return v && v->idle && v->idle != MATTERS ? counted(v->idle_byte, least) | v->lent_bytes : 0;
 }
 
-/* The word is an operand of the recorded op, or lies in a tensor map that is; or is idle there. */
-static bool is_address(const struct record *r, const struct rec_op *o, uint32_t at)
+/* Bit i: byte i of the word is idle there; or belongs to an operand of the recorded op, an address or a tensor map. */
+static uint8_t not_watched(const struct record *r, const struct rec_op *o, uint32_t at)
 {
+    for (uint32_t i = o->idle; i < o->idle + o->n_idle; i++)
+        if ((r->idle_words[i] & ~7u) == at)
+            return (uint8_t)(0xff << r->idle_words[i] % 8);
     for (uint32_t k = o->first; k < o->first + o->n && r->operands[k].offset <= at; k++)
         if (at < r->operands[k].offset + (r->operands[k].map ? TENSOR_MAP_BYTES : 8))
-            return true;
-    return exec_word_is_idle(r, o, at);
+            return 0xff;
+    return 0;
 }
 
 /* The launch at hand and the latest one at place `other` differ in nothing but addresses, and bytes that did not matter at one of the two. */
@@ -362,8 +369,8 @@ static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
             next = (at & ~7u) + 8 < to ? (at & ~7u) + 8 : to;
             const uint8_t others = other_bytes(op->args + at, last->args + at, next - at);
             const uint8_t least = is_litter(d, op->args + at, last->args + at, next - at) ? 1 : PADDING_AFTER;
-            if (others && (others & ~(seen_idle(varying_at(w, at), least) | seen_idle(varying_at(theirs, at), least))) &&
-                !(is_address(r, &r->ops[d->ex->pos], at) && is_address(r, &r->ops[other], at)))
+            if (others && (others & ~(seen_idle(varying_at(w, at), least) | seen_idle(varying_at(theirs, at), least) |
+                                      (not_watched(r, &r->ops[d->ex->pos], at) & not_watched(r, &r->ops[other], at)))))
                 return false;
         }
     }
@@ -426,12 +433,14 @@ uint32_t args_surprised(struct device *d) { return ++d->ex->watch[d->ex->pos].su
 
 void args_doubt_idle(struct device *d, bool doubt) { d->ex->watch[d->ex->pos].in_doubt = doubt; }
 
+void args_may_use_others(struct device *d, bool may) { d->ex->watch[d->ex->pos].loose_now = may; }
+
 bool args_idle_in_doubt(const struct device *d) { return d->ex->watch[d->ex->pos].in_doubt; }
 
 /* What the op can run with in place of a word of a struct that may be padding: what the word held an iteration ago, or before it changed
  * last. NULL: the op must not, or it would be the same. No address is put back. A word that changed in the iteration before too, and was
  * not seen to be idle, is more likely a number: beside it nothing could be told of the others. */
-static const unsigned char *to_put_back(struct device *d, const struct rt_op *op, const struct span *v, bool all)
+static const unsigned char *may_put_back(struct device *d, const struct rt_op *op, const struct span *v, bool all)
 {
     const unsigned char *then = d->ex->caps[d->ex->pos].args + v->at;
     int i = func_param_at(op->func, v->at);
@@ -446,6 +455,47 @@ static const unsigned char *to_put_back(struct device *d, const struct rt_op *op
         return NULL;
     memcpy(&word, then, v->bytes);
     return v->bytes == 8 && exec_is_address(d, word) ? NULL : then;
+}
+
+/* The same, in the latest trial. A count or a place that is put back alone, or beside another address than it stood with, sends the op
+ * where it has never been. So the bytes of the iteration before are put back all together; else, and of older ones, what stacks leave. */
+static const unsigned char *to_put_back(struct device *d, const struct rt_op *op, const struct span *v)
+{
+    const struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    const unsigned char *then = may_put_back(d, op, v, w->all_back);
+    const bool any = !w->litter_back && differs(v, op, &d->ex->caps[d->ex->pos]);
+    uint64_t word;
+    if (then && !any && exec_word_is_idle(&d->ex->rec, &d->ex->rec.ops[d->ex->pos], v->at & ~7u)) {
+        memcpy(&word, op->args + (v->at & ~7u), 8);
+        if (exec_is_address(d, word))
+            return NULL; /* a part of an entry, which may have come into use */
+    }
+    return then && !any && !is_litter(d, op->args + v->at, then, v->bytes) ? NULL : then;
+}
+
+/* With the bytes of the iteration before the launch would be that one: all that differ can be put back but for addresses that were no operands,
+ * and the operands are at the places in their buffers where they were. */
+static bool is_like_before(struct device *d, const struct rt_op *op)
+{
+    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    const struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < w->n_varying; i++) {
+        const struct span *v = &w->varying[i];
+        uint64_t word = 0;
+        memcpy(&word, last->args + v->at, v->bytes);
+        if (differs(v, op, last) && !may_put_back(d, op, v, false) && !(v->bytes == 8 && exec_is_address(d, word)))
+            return false;
+    }
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        if (!op->operands[i].regular)
+            continue;
+        while (k < last->n_operands && last->operands[k].offset < op->operands[i].offset)
+            k++;
+        if (k == last->n_operands || last->operands[k].offset != op->operands[i].offset || last->operands[k].delta != op->operands[i].delta)
+            return false;
+    }
+    return true;
 }
 
 /* It held an address of memory that we do not see, and may have been used: a count that is put back would send the op to what stands
@@ -464,22 +514,29 @@ bool args_before(struct device *d, const struct rt_op *op, bool all, unsigned ch
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
     struct arg_watch *w = &d->ex->watch[d->ex->pos];
     bool any = false;
-    if (op->kind != OP_KERNEL || !last->args || cut(w, op->args, last->args))
+    w->whole_back = false;
+    if (op->kind != OP_KERNEL || !last->args || w->loose || cut(w, op->args, last->args))
         return false;
     memcpy(out, op->args, op->arg_bytes);
+    bool whole = true;
+    w->litter_back = !is_like_before(d, op);
     w->all_back = all;
     for (uint32_t i = 0; i < w->n_varying; i++) {
         const struct span *v = &w->varying[i];
         if (differs(v, op, last) && was_elsewhere(d, v, last->args))
             return false;
-        const unsigned char *then = to_put_back(d, op, v, all);
+        const unsigned char *then = to_put_back(d, op, v);
+        whole &= then || !differs(v, op, last);
         if (then) {
             memcpy(out + v->at, then, v->bytes);
             any = true;
         }
     }
+    w->whole_back = whole;
     return any;
 }
+
+bool args_were_all_put_back(const struct device *d) { return d->ex->watch[d->ex->pos].whole_back; }
 
 /* Words of this struct that are known to be idle, or seen not to matter. */
 static uint32_t idle_words_of(const struct device *d, const struct rt_op *op, int param)
@@ -505,10 +562,10 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
         log_once(SAY_DEBUG, "host memory is short: arguments that vary are not remembered");
     uint32_t n = 0; /* of the words that were put back; where they made a difference, one alone is known to */
     for (uint32_t i = 0; i < w->n_varying && mattered == ARGS_MATTERED; i++)
-        n += to_put_back(d, op, &w->varying[i], w->all_back) != NULL;
+        n += to_put_back(d, op, &w->varying[i]) != NULL;
     for (uint32_t i = 0; i < w->n_varying; i++) {
         struct span *v = &w->varying[i];
-        const unsigned char *then = mattered != ARGS_UNTRIED ? to_put_back(d, op, v, w->all_back) : NULL;
+        const unsigned char *then = mattered != ARGS_UNTRIED ? to_put_back(d, op, v) : NULL;
         if (then && mattered == ARGS_IDLE) {
             v->idle += v->idle < UINT32_MAX - 1;
             count_bytes(v->idle_byte, other_bytes(op->args + v->at, then, v->bytes));
@@ -523,7 +580,7 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
             v->was_other = false;
         if (!differs(v, op, last))
             continue;
-        if (w->surprises) {
+        if (w->surprises && !w->loose) {
             memcpy(v->was, last->args + v->at, v->bytes);
             v->was_other = true;
         }
@@ -539,9 +596,10 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
         if (v->idle && v->idle != MATTERS && !v->spare && idle_words_of(d, op, func_param_at(op->func, v->at)) >= MANY)
             v->spare = true;
     }
+    w->loose = w->loose_now;
 }
 
-static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at)
+static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at, uint32_t bytes)
 {
     struct span *out = NULL;
     uint32_t m = 0, c = 0;
@@ -549,14 +607,14 @@ static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at)
     for (uint32_t i = 0; i < *n && !r; i++) {
         struct span s = (*list)[i];
         uint32_t end = s.at + s.bytes;
-        if (s.at >= at + 8 || end <= at) {
+        if (s.at >= at + bytes || end <= at) {
             r = push(&out, &m, &c, s.at, s.bytes);
             continue;
         }
         if (s.at < at)
             r = push(&out, &m, &c, s.at, at - s.at);
-        if (!r && end > at + 8)
-            r = push(&out, &m, &c, at + 8, end - at - 8);
+        if (!r && end > at + bytes)
+            r = push(&out, &m, &c, at + bytes, end - at - bytes);
     }
     if (r) {
         free(out);
@@ -572,14 +630,21 @@ static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at)
 int args_free_word(struct device *d, uint32_t offset)
 {
     struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    const uint32_t word = offset & ~7u, end = word + 8;
     int r = record_more_idle(&d->ex->rec, d->ex->pos, offset);
     if (!r)
-        r = without(&w->constant, &w->n_constant, &w->cap_constant, offset);
+        r = without(&w->constant, &w->n_constant, &w->cap_constant, offset, end - offset);
+    if (r)
+        return r;
+    bool watched = offset == word; /* what of the word is to be */
+    for (uint32_t i = 0; i < w->n_constant; i++)
+        watched |= w->constant[i].at <= word && w->constant[i].at + w->constant[i].bytes > word;
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < w->n_varying && !r; i++)
-        if (w->varying[i].at >= offset + 8 || w->varying[i].at + w->varying[i].bytes <= offset)
+    for (uint32_t i = 0; i < w->n_varying; i++)
+        if (w->varying[i].at >= end || w->varying[i].at + w->varying[i].bytes <= offset) {
+            watched |= w->varying[i].at == word;
             w->varying[kept++] = w->varying[i];
-    if (!r)
-        w->n_varying = kept;
-    return r;
+        }
+    w->n_varying = kept;
+    return watched ? 0 : add_varying(w, word, offset - word);
 }

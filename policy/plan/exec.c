@@ -4,6 +4,7 @@
  * A launch is decided in exec_op_drv(): match, steps, ready, capture, issue.
  */
 #include "policy/learn/probe.h"
+#include "policy/learn/trial.h"
 #include "policy/op/tensor_map.h"
 #include "policy/plan/proof.h"
 #include "policy/plan/verify.h"
@@ -45,6 +46,7 @@ void exec_begin(struct device *d)
     d->ex->rebuilt_now = d->ex->compared_now = 0;
     d->ex->ended = false;
     d->ex->tried = 0;
+    d->ex->proof_calls = 0;
     d->ex->swaps_before = d->st.swaps_in + d->st.swaps_out;
     d->ex->mem_calls_before = d->st.mem_calls;
 }
@@ -140,7 +142,7 @@ enum exec_end exec_end_iteration(struct device *d)
         end = EXEC_END_UNPROVABLE;
     if (remapped && end == EXEC_END_WHOLE) {
         install_repair(d);
-        if (d->mode == MODE_ENFORCE && !ex->lacks_chunks && !ex->tried)
+        if (d->mode == MODE_ENFORCE && !ex->lacks_chunks && !ex->proof_calls)
             end = EXEC_END_MOVED;
     }
     return end;
@@ -218,7 +220,7 @@ bool exec_word_is_idle(const struct record *r, const struct rec_op *o, uint32_t 
         else
             b = m;
     }
-    return a < o->idle + o->n_idle && r->idle_words[a] == offset;
+    return a < o->idle + o->n_idle && (r->idle_words[a] & ~7u) == offset;
 }
 
 /* Where its arguments surprise, idle words want proof again: they stay operands for that launch. */
@@ -259,17 +261,10 @@ bool exec_is_address(struct device *d, uint64_t word)
     return device_is_ours(d, word) || exec_is_elsewhere(d, word);
 }
 
-/* An address (of ours, of pinned memory) where there was none. Where the lower half may be a number, or is what it was, the upper one may be
- * what the stack has left beside it, and the number say what the op does: such a word is watched on. */
-static bool became_address(struct device *d, uint64_t then, uint64_t now)
-{
-    if ((uint32_t)now == (uint32_t)then || !exec_is_address(d, now) || exec_is_elsewhere(d, then))
-        return false;
-    return !device_is_ours(d, now) || !mem_may_be_number(now);
-}
-
-/* Words of structs that held something else than an address in the iteration before, and no null, and hold an address now: entries that
- * the program does not fill. One in use would have held an address then, or a null. Their number. */
+/* Words of structs that held something else than an address in the iteration before, and no null, and hold an address now (of ours, of
+ * pinned memory): entries that the program does not fill. One in use would have held an address then, or a null. What may be a number, or
+ * is what it was, may lie beside what the stack has left, and say what the op does: it is watched on (words_idle_part). The number of these
+ * words. */
 static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const struct rec_op *o)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
@@ -287,8 +282,9 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
                 at += TENSOR_MAP_BYTES - 8;
                 continue;
             }
-            if (then && !recorded && !exec_word_is_idle(&d->ex->rec, o, at) && became_address(d, then, now) && !args_free_word(d, at))
-                n++;
+            if (!then || recorded || exec_word_is_idle(&d->ex->rec, o, at) || !exec_is_address(d, now) || exec_is_elsewhere(d, then))
+                continue;
+            n += !args_free_word(d, (uint32_t)now == (uint32_t)then ? at + 4 : words_idle_part(at, now));
         }
     return n;
 }
@@ -300,6 +296,24 @@ static bool stays_as_it_is(struct device *d, const struct rec_op *o, uint32_t k)
     const struct rec_operand *w = &d->ex->rec.operands[k];
     const struct slot *s = exec_slot(d, w->buf);
     return o->why_opaque && (w->mode == REC_READ || (w->mode != REC_WRITE && s && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST)));
+}
+
+/* A word of a struct that was recorded as an address is another one than in the iteration before where it may be numbers (words_idle_part):
+ * nothing else compares the bytes of an operand. a: the operand there is now, or NULL. The same place in another allocation is no number. */
+static bool number_may_change(struct device *d, const struct rt_op *op, const struct rec_operand *w, const struct rt_operand *a)
+{
+    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    const struct slot *s = exec_slot(d, w->buf);
+    const CUdeviceptr recorded = s ? s->va + w->delta : 0, now = a ? a->slot->va + a->delta : recorded;
+    uint32_t part = s ? words_idle_part(0, recorded) : 0;
+    part = a && words_idle_part(0, now) > part ? words_idle_part(0, now) : part;
+    if (op->kind != OP_KERNEL || w->map || !last->args || !memcmp(op->args + w->offset, last->args + w->offset, part) || !in_struct(op, w->offset))
+        return false;
+    uint32_t i = 0;
+    while (i < last->n_operands && last->operands[i].offset < w->offset)
+        i++;
+    const struct rt_operand *before = i < last->n_operands && last->operands[i].offset == w->offset ? &last->operands[i] : NULL;
+    return (s && mem_may_be_number(recorded)) || (a && mem_may_be_number(now)) || !a || !before || before->delta != a->delta;
 }
 
 /* Does the program's op correspond to the recorded one? Unknown buffers are bound on the way. operands[].regular: it is the
@@ -342,6 +356,10 @@ static struct reading match(struct device *d, struct rt_op *op)
             continue;
         }
         x.whole &= !only_w && !only_a;
+        if (!only_a && number_may_change(d, op, w, only_w ? NULL : a)) {
+            x.is = WANTS_PROOF;
+            x.why = "another place in a buffer, or another number";
+        }
         if (only_w) {
             if (!stays_as_it_is(d, o, k++)) {
                 x.absent = true;
@@ -433,6 +451,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     if (!why && (exec_take_steps(d, d->ex->pos, op->t) ||
                  (steady_sets_aside(d, d->ex->pos) && exec_set_aside(d, d->ex->pos, op->t))))
         why = exec_step_failed;
+    const uint64_t calls_before = d->st.mem_calls;
     if (!why) {
         note_modes(d, op, o);
         if (proves)
@@ -447,7 +466,9 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
             ready_done(d, op, says == PROOF_OTHER);
     }
     proof_close(d, &proof);
-    if (!why && !why_after && !x.same)
+    if (proves)
+        d->ex->proof_calls += d->st.mem_calls - calls_before;
+    if (!why && !why_after && (proves || !x.same))
         args_accept(d, op, mattered);
     if (!why && !why_after && op_capture(&d->ex->caps[d->ex->pos], op))
         *(proves ? &why_after : &why) = "host memory was short";

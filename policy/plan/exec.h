@@ -67,6 +67,7 @@ struct exec {
     uint32_t rebuilt_now, compared_now; /* in rehearsal: values that replays made, and those that were compared */
     uint32_t unproved_rounds;           /* rehearsals in which not all could be */
     uint32_t tried;                     /* launches that ran as trials in this iteration */
+    uint64_t proof_calls;               /* driver calls of memory management for launches that wanted proof, in this iteration */
     bool lacks_chunks;                  /* the static map does: steady iterations map memory */
     uint64_t swaps_before, mem_calls_before;
     uint64_t left_op;        /* d->op_count when the plan was last left */
@@ -104,7 +105,7 @@ void exec_op_done(struct device *d);
 bool exec_is_elsewhere(struct device *d, uint64_t word);
 /* That, or memory of ours. */
 bool exec_is_address(struct device *d, uint64_t word);
-/* Does this argument word matter to the op? */
+/* The argument word is no operand: what it points at does not matter to the op. Its first bytes may be numbers, which do. */
 bool exec_word_is_idle(const struct record *r, const struct rec_op *o, uint32_t offset);
 /* The program allocates: its planned slot, or NULL. */
 struct slot *exec_alloc(struct device *d, uint64_t bytes);
@@ -140,6 +141,8 @@ bool args_known_alike(struct device *d, const struct rt_op *op);
 /* The op's arguments with the words that may be padding as they were an iteration ago, into out[arg_bytes]; all: those, too, that have
  * changed in earlier ones, as they were before that. False: there are none. */
 bool args_before(struct device *d, const struct rt_op *op, bool all, unsigned char *out);
+/* In out all is as it was an iteration ago, but for addresses that are operands and for idle words. */
+bool args_were_all_put_back(const struct device *d);
 /* The op at d->ex->pos did what was recorded, with the bytes that it has now; before it is captured. */
 enum args_mattered { ARGS_UNTRIED, ARGS_MATTERED, ARGS_IDLE }; /* whether those words made a difference */
 void args_accept(struct device *d, const struct rt_op *op, enum args_mattered mattered);
@@ -149,7 +152,10 @@ uint32_t args_surprised(struct device *d);
  * a trial with decoys says that it has not, such words are operands, and what they point at must be there. */
 void args_doubt_idle(struct device *d, bool doubt);
 bool args_idle_in_doubt(const struct device *d);
-/* The word may hold anything from now on. */
+/* The launch that is accepted next may have used words that are no recorded operands: its bytes, a count among them, are never put back.
+ * Another launch has anything in those words. */
+void args_may_use_others(struct device *d, bool may);
+/* The word may hold anything from this offset on; what is before it is watched (words_idle_part). */
 int args_free_word(struct device *d, uint32_t offset);
 
 /* steady.c: a launch that is the same as an iteration ago, byte for byte. NO: nothing was done, it has to be looked at (exec_op_drv).

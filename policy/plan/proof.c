@@ -39,8 +39,9 @@ static bool stands_elsewhere(struct device *d, const struct rt_op *op, int32_t b
     return false;
 }
 
-/* The words that were recorded and hold no address now: nothing that the driver knows lies there, so they are idle. A null pointer
- * may mean something: the trial has to say that the op does what it did, without a buffer that it only read, or has by another word. */
+/* The words that were recorded and hold no address now: nothing that the driver knows lies there, so they are idle, but for what may be
+ * numbers (words_idle_part). A null pointer may mean something: the trial has to say that the op does what it did, without a buffer that
+ * it only read, or has by another word. */
 static bool less_is_harmless(struct device *d, const struct rt_op *op, const struct rec_op *o)
 {
     uint32_t i = 0;
@@ -54,7 +55,9 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
         memcpy(&word, op->args + w->offset, 8);
         if (!word && !w->map && (w->mode == REC_READ || stands_elsewhere(d, op, w->buf)))
             continue;
-        if (w->map || !word || exec_is_elsewhere(d, word) || args_free_word(d, w->offset)) {
+        const struct slot *s = exec_slot(d, w->buf);
+        const uint32_t part = s ? words_idle_part(w->offset, s->va + w->delta) : w->offset + 4;
+        if (w->map || !word || exec_is_elsewhere(d, word) || args_free_word(d, part)) {
             log_say(SAY_DEBUG, "%s: the recorded address at argument byte %u is %s now", op->func->name, w->offset,
                     word ? "one that we do not see" : "null");
             return false;
@@ -63,10 +66,18 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
     return true;
 }
 
+static void free_words(struct device *d, const struct rec_op *o, const uint32_t *at, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!exec_word_is_idle(&d->ex->rec, o, at[i] & ~7u) && args_free_word(d, at[i]))
+            return; /* they are found again */
+}
+
 static unsigned char other_args[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
 
 static void count_trial(struct device *d)
 {
+    args_may_use_others(d, false);
     d->ex->tried++;
     stats_tried(d);
 }
@@ -103,15 +114,17 @@ static int trial_drv(struct device *d, struct rt_op *op, bool whole, const struc
         return -EAGAIN;
     if (whole && args_before(d, op, true, other_args))
         again.other = other_args;
+    again.doubt |= !args_were_all_put_back(d); /* a count that was not put back may have brought an idle word into use */
     if (probe_again_drv(d, op, &again, code))
         return -EAGAIN;
     *mattered = what_mattered(&again);
-    for (uint32_t i = 0; i < again.n_idle; i++)
-        if (!exec_word_is_idle(&d->ex->rec, o, again.idle[i]) && args_free_word(d, again.idle[i]))
-            return 0; /* it is found again */
-    for (uint32_t i = 0; i < hidden->n; i++)
-        if (!exec_word_is_idle(&d->ex->rec, o, hidden->offset[i]) && args_free_word(d, hidden->offset[i]))
-            return 0;
+    free_words(d, o, again.idle, again.n_idle);
+    for (uint32_t i = 0; i < hidden->n; i++) {
+        uint64_t word;
+        memcpy(&word, op->args + hidden->offset[i], 8);
+        const uint32_t part = words_idle_part(hidden->offset[i], word);
+        free_words(d, o, &part, 1);
+    }
     args_doubt_idle(d, false);
     count_trial(d);
     log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,
@@ -207,6 +220,10 @@ static enum proof_says look_drv(struct device *d, struct rt_op *op, struct proof
     for (unsigned i = 0; i < n; i++)
         memcpy(p->watched[i]->looked_hash, after + 2 * i, sizeof p->watched[i]->looked_hash);
     args_doubt_idle(d, true);
+    bool others = false;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        others |= !op->operands[i].regular;
+    args_may_use_others(d, others);
     return PROOF_HOLDS;
 }
 

@@ -38,6 +38,9 @@
  *             for a tensor that stays; from then on for one that a plan may hold evicted
  *   halves    beside a number in a struct are bytes that nobody fills, at times what the upper half of a tensor's address has left there. The
  *             number is, if it can be, the lower half of that address; in iteration WHEN it is another one, and the input is changed too
+ *   dangling  as halves; in every iteration the word is an address where no tensor lies, near those where some do
+ *   fields    as halves; the number is a byte, and the rest of the word what is left of the tensor's address
+ *   wide      as halves; the number is the bits of a float, and of the lower half of an address of a tensor too large to lie at no float
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
  */
 #include "tests/programs/list_args.h"
@@ -45,12 +48,12 @@
 
 #include <unistd.h>
 
-enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12 };
+enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12, WIDE_WORDS = 200 << 20 };
 
 static const char *what;
 static int flag_at = -1;
 static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_number, f_tally, f_sum;
-static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter, pinned, state;
+static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter, pinned, state, wide;
 static CUstream stream;
 static uint64_t rng = 1;
 
@@ -188,8 +191,20 @@ static void halves(int i, int iter)
 {
     const uint32_t low = (uint32_t)weight[LAYERS - 1] + 4, other = (uint32_t)next_random(&rng);
     struct count_args s = {.out = act[i + 1], .in = act[i], .base = low >> 31 ? 4 : low, .words = WORDS};
-    s.number = s.base + (iter == flag_at ? 16 : 0);
     s.rest = i == 2 || (i == 5 ? iter >= 8 : iter % 2) ? (uint32_t)(weight[LAYERS - 1] >> 32) : other;
+    if (is("dangling")) {
+        s.base = 4;
+        s.rest = (uint32_t)(weight[LAYERS - 1] >> 32) + 1;
+    } else if (is("fields")) {
+        s.base = (uint32_t)weight[LAYERS - 1];
+        s.rest = s.rest == other && i != 8 ? other : (uint32_t)(weight[LAYERS - 1] >> 32);
+    } else if (is("wide")) {
+        const uint32_t bits = 0xb0800000; /* of a float below zero */
+        s.rest = s.rest == other ? other : (uint32_t)((wide + (uint32_t)(bits - (uint32_t)wide)) >> 32);
+        s.base = bits;
+        s.more_mib = 4 << 10; /* learning an iteration may hash the tensor as often as that allows */
+    }
+    s.number = s.base + (iter == flag_at ? is("fields") ? 1 : 16 : 0);
     LAUNCH(f_number, &s);
 }
 
@@ -235,7 +250,7 @@ static void layer(int i, int iter)
         LAUNCH(f_bundle, &s);
     } else if ((is("flag") || is("packed")) && i % 3 == 2)
         flagged(i, iter);
-    else if (is("halves") && i % 3 == 2)
+    else if ((is("halves") || is("dangling") || is("fields") || is("wide")) && i % 3 == 2)
         halves(i, iter);
     else if (is("often") && i % 3 == 2)
         counted(i, iter);
@@ -268,15 +283,7 @@ static void inner(void)
     }
 }
 
-static uint64_t look(CUdeviceptr p)
-{
-    uint64_t h;
-    uint32_t n = WORDS;
-    LAUNCH(f_sum, &sum, &p, &n);
-    MUST(cuMemcpyDtoHAsync_v2(&h, sum, 8, stream));
-    MUST(cuStreamSynchronize(stream));
-    return h;
-}
+static uint64_t look(CUdeviceptr p) { return checksum(f_sum, stream, sum, p, WORDS); }
 
 /* The next batch is made while the one before is still held. */
 static void next_batch(int iter)
@@ -413,6 +420,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < LAYERS; i++) {
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
+    }
+    if (is("wide")) {
+        wide = make(WIDE_WORDS);
+        MUST(cuMemsetD32Async(wide, 3, WIDE_WORDS, stream));
     }
     sum = make(64);
     state = make(WORDS);

@@ -2,7 +2,9 @@
  * sizes count words, unless they say otherwise. */
 #include "tests/simgpu/simgpu.h"
 #include "tests/programs/list_args.h"
+#include "tests/programs/role_args.h"
 
+#include <stdbool.h>
 #include <unistd.h>
 
 typedef uint32_t u32;
@@ -292,6 +294,49 @@ static void c_work(const simgpu_launch *l, void *const *params, uint64_t *flops,
     *bytes = 8ull * P(3, u32);
 }
 
+/* out = f(in, the list, all numbers); and what role_args.h says */
+static void k_roles(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const struct role_args *a = params[0];
+    u32 x = 0, *out = (u32 *)(uintptr_t)a->out, *in = (u32 *)(uintptr_t)a->in, *list[ROLE_LIST];
+    bool changes_in = false, changes_first = false;
+    for (u32 k = 0; k < ROLE_WORDS; k++) {
+        const u32 low = (u32)a->w[k], high = (u32)(a->w[k] >> 32), base = role_base(a->layout, k);
+        const enum role role = role_of(a->layout, k);
+        x = mix(x + (role == ROLE_LOWER || role == ROLE_WHOLE ? low : role == ROLE_UPPER ? high : 0));
+        changes_in |= (role == ROLE_MODE_LOW && low != base) || (role == ROLE_MODE_HIGH && high != base);
+        changes_first |= role == ROLE_FLAG && (a->w[k] >> 8 * role_byte(a->layout, k) & 0xff);
+    }
+    for (u32 j = 0; j < a->n; j++)
+        list[j] = (u32 *)(uintptr_t)a->list[j];
+    for (u32 i = 0; i < a->words; i++) {
+        u32 y = in[i] + x;
+        for (u32 j = 0; j < a->n; j++)
+            y += mix(list[j][i]);
+        out[i] = mix(y);
+        in[i] += changes_in;
+        if (changes_first)
+            (a->n ? list[0] : in)[i] ^= 5;
+    }
+}
+
+static void c_roles(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    const struct role_args *a = params[0];
+    *flops = 0;
+    *bytes = 4ull * a->words * (a->n + 2);
+}
+
+static void c_number(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    const struct count_args *a = params[0];
+    *flops = 0;
+    *bytes = 8ull * a->words + (a->more_mib << 20);
+}
+
 static void c_bundle(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
@@ -420,7 +465,8 @@ static const simgpu_kernel kernels[] = {
     ROW("maybe", 5, k_maybe, NULL, 8, 8, 8, 4, 4),
     ROW("bundle", 1, k_bundle, c_bundle, sizeof(struct bundle_args)),
     ROW("tally", 1, k_tally, c_bundle, sizeof(struct bundle_args)),
-    ROW("number", 1, k_number, NULL, sizeof(struct count_args)),
+    ROW("roles", 1, k_roles, c_roles, sizeof(struct role_args)),
+    ROW("number", 1, k_number, c_number, sizeof(struct count_args)),
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
     ROW("glance", 6, k_glance, NULL, 8, 8, 8, 8, 4, 4),

@@ -65,4 +65,15 @@ static inline CUcontext primary_context(void)
     return ctx;
 }
 
+/* What the kernel "sum" makes of so many words at p; sum: 8 bytes on the device. Waits for the stream. */
+static inline uint64_t checksum(CUfunction f_sum, CUstream stream, CUdeviceptr sum, CUdeviceptr p, uint32_t words)
+{
+    uint64_t h;
+    void *args[] = {&sum, &p, &words};
+    MUST(cuLaunchKernel(f_sum, 64, 1, 1, 128, 1, 1, 0, stream, args, NULL));
+    MUST(cuMemcpyDtoHAsync_v2(&h, sum, 8, stream));
+    MUST(cuStreamSynchronize(stream));
+    return h;
+}
+
 #endif

@@ -31,6 +31,7 @@ SEED  ?= 1
 adversary: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) SAN=$(SAN) build-all
 	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) python3 tests/system/adversary.py --count $(COUNT) --seed $(SEED)
+	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) python3 tests/system/test_args.py --count $$(($(COUNT) / 20 + 1)) --seed $(SEED)
 # every driver call failed in turn (FAULTS_MOST=0: every single one), and many iterations
 faults: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) SAN=$(SAN) build-all
