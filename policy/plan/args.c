@@ -1,4 +1,5 @@
 /* Which bytes of a launch's arguments must stay as they were for the recorded iteration to say what the launch does.
+ * Where a plan relies on that: launches that may do anything (proof.h, none) are not asked about.
  *
  * Words that point into memory we know, and tensor maps of it, are operands: match() compares the buffers. Words that were proved idle may hold anything.
  * Everything else is compared byte by byte with the iteration before. A byte that is another one now may be a flag, or say how many entries
@@ -52,6 +53,7 @@ static const uint32_t MATTERS = UINT32_MAX;
 struct arg_watch { /* of one op */
     struct span *constant, *varying; /* constant: rising; varying: one word each, in the order in which they changed */
     uint32_t n_constant, n_varying, cap_constant, cap_varying, surprises;
+    bool unproved;           /* the launch in the iteration before ran unproved (exec.h) */
     bool in_doubt;           /* its idle words may be in use since a look (exec.h) */
     bool all_back;           /* the latest trial put back what changed in earlier iterations too (args_before) */
     bool litter_back;        /* and of the iteration before nothing but what stacks leave */
@@ -361,7 +363,7 @@ static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
     const struct record *r = &d->ex->rec;
     const struct rt_op *last = &d->ex->caps[other];
     const struct arg_watch *w = &d->ex->watch[d->ex->pos], *theirs = &d->ex->watch[other];
-    if (last->kind != OP_KERNEL || !last->args || last->func != op->func || last->packed || last->arg_bytes != op->arg_bytes)
+    if (theirs->unproved || last->kind != OP_KERNEL || !last->args || last->func != op->func || last->packed || last->arg_bytes != op->arg_bytes)
         return false;
     for (uint32_t p = 0; p < op_pieces(op); p++) {
         uint32_t to, at = op_piece(op, p, &to);
@@ -434,6 +436,17 @@ uint32_t args_surprised(struct device *d) { return ++d->ex->watch[d->ex->pos].su
 void args_doubt_idle(struct device *d, bool doubt) { d->ex->watch[d->ex->pos].in_doubt = doubt; }
 
 void args_may_use_others(struct device *d, bool may) { d->ex->watch[d->ex->pos].loose_now = may; }
+
+void args_unproved(struct device *d, const struct rt_op *op)
+{
+    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    w->unproved = w->in_doubt = true;
+    w->loose = false;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        w->loose |= !op->operands[i].regular;
+}
+
+bool args_are_unproved(const struct device *d, uint32_t at) { return d->ex->watch[at].unproved; }
 
 bool args_idle_in_doubt(const struct device *d) { return d->ex->watch[d->ex->pos].in_doubt; }
 
@@ -597,6 +610,7 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
             v->spare = true;
     }
     w->loose = w->loose_now;
+    w->unproved = false;
 }
 
 static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at, uint32_t bytes)

@@ -36,6 +36,7 @@ int exec_index(struct device *d)
     d->ex->last_ref = calloc(nb + 1, sizeof *d->ex->last_ref);
     d->ex->keep = calloc(nb + 1, sizeof *d->ex->keep);
     d->ex->rebuilt = calloc(nb + 1, sizeof *d->ex->rebuilt);
+    d->ex->relied = calloc(nb + 1, sizeof *d->ex->relied);
     d->ex->bind = calloc(nb + 1, sizeof *d->ex->bind);
     d->ex->res = calloc(nb + 1, sizeof *d->ex->res);
     d->ex->cur = calloc(nb + 1, sizeof *d->ex->cur);
@@ -43,7 +44,7 @@ int exec_index(struct device *d)
     d->ex->side_scratch = calloc(r->n_operands + 1, sizeof *d->ex->side_scratch);
     int32_t *ver = calloc(nb + 1, sizeof *ver);
     if (!d->ex->in_ver || !d->ex->out_ver || !d->ex->first_val || !d->ex->die_at || !d->ex->die_list || !d->ex->last_ref || !d->ex->keep || !d->ex->rebuilt ||
-        !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->side_scratch || !ver) {
+        !d->ex->relied || !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->side_scratch || !ver) {
         free(ver);
         return -ENOMEM;
     }
@@ -131,6 +132,7 @@ void exec_clear(struct device *d)
     free(d->ex->elided);
     free(d->ex->keep);
     free(d->ex->rebuilt);
+    free(d->ex->relied);
     free(d->ex->op_banned);
     free(d->ex->op_of_trace);
     free(d->ex->side_scratch);
@@ -295,6 +297,8 @@ int exec_load_plan(struct device *d, const char *path, bool own)
     memset(d->ex->remade, 0, (size_t)d->ex->first_val[r->n_bufs] * sizeof *d->ex->remade);
     memset(d->ex->rebuilt, 0, r->n_bufs * sizeof *d->ex->rebuilt);
     for (uint32_t b = 0; b < r->n_bufs; b++)
+        d->ex->relied[b] = -1;
+    for (uint32_t b = 0; b < r->n_bufs; b++)
         d->ex->last_ref[b] = r->bufs[b].dies < 0 ? (int32_t)r->n_ops : r->bufs[b].dies;
     uint32_t at = 0, n = 0;
     for (size_t i = 0; i < d->ex->plan.n_steps; i++) {
@@ -315,13 +319,17 @@ int exec_load_plan(struct device *d, const char *path, bool own)
                 return -EINVAL;
             for (uint32_t k = r->ops[s.id].first; k < r->ops[s.id].first + r->ops[s.id].n; k++) {
                 refer(d, r->operands[k].buf, (int32_t)at);
+                d->ex->relied[r->operands[k].buf] = (int32_t)at;
                 if (r->operands[k].mode == REC_WRITE || r->operands[k].mode == REC_RMW) {
                     d->ex->rebuilt[r->operands[k].buf] = true;
                     d->ex->remade[d->ex->first_val[r->operands[k].buf] + d->ex->out_ver[k]] = true;
                 }
             }
-        } else
+        } else {
             refer(d, s.id, (int32_t)at);
+            if (s.kind != PLAN_DROP) /* what is dropped is made again by a later step, or never needed */
+                d->ex->relied[s.id] = (int32_t)at;
+        }
     }
     d->ex->step_at[r->n_ops + 1] = n;
     if (at != r->n_ops)

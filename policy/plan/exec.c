@@ -326,16 +326,19 @@ static struct reading match(struct device *d, struct rt_op *op)
         return (struct reading){.is = CORRESPONDS_NOT, .why = "another op"};
     uint32_t byte = 0;
     enum args_change change = args_compare(d, op, &byte);
-    x.same = change == ARGS_SAME;
-    if (change == ARGS_SURPRISE && args_known_alike(d, op))
+    if (args_are_unproved(d, d->ex->pos))
+        change = ARGS_SURPRISE;
+    else if (change == ARGS_SURPRISE && args_known_alike(d, op))
         change = ARGS_VARIED;
+    x.same = change == ARGS_SAME;
     if (change == ARGS_SURPRISE) { /* a number, a flag, a count, an entry of a struct that nobody fills: a trial says whether the op does what it did */
         x.is = WANTS_PROOF;
         x.why = "another argument";
         log_say(SAY_DEBUG, "%s: argument byte %u is another one", op->func->name, byte);
     }
     const bool doubt = args_idle_in_doubt(d);
-    if (o->n_idle && change != ARGS_SURPRISE && !doubt)
+    x.all = !o->n_idle || change == ARGS_SURPRISE || doubt;
+    if (!x.all)
         leave_idle_out(d, op, o);
     uint32_t k = o->first, end = o->first + o->n, i = 0;
     while (k < end || i < op->n_operands) {
@@ -410,6 +413,12 @@ static void note_modes(struct device *d, struct rt_op *op, const struct rec_op *
     }
 }
 
+static void may_do_anything(struct rt_op *op)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        op->operands[i].mode = REC_UNKNOWN;
+}
+
 const char exec_step_failed[] = "a step of the plan could not be taken";
 
 const char *exec_make_ready(struct device *d, struct rt_op *op)
@@ -452,13 +461,20 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
                  (steady_sets_aside(d, d->ex->pos) && exec_set_aside(d, d->ex->pos, op->t))))
         why = exec_step_failed;
     const uint64_t calls_before = d->st.mem_calls;
+    const bool unproved = !why && proves && proof_is_needless(d, op, &x);
     if (!why) {
         note_modes(d, op, o);
-        if (proves)
+        if (unproved)
+            may_do_anything(op);
+        else if (proves)
             proof_open(d, op, &x, &proof);
         why = exec_make_ready(d, op);
     }
-    if (!why && proves) {
+    if (!why && unproved) {
+        r = op_issue_drv(d, op);
+        ready_done(d, op, true);
+        args_unproved(d, op);
+    } else if (!why && proves) {
         enum proof_says says = proof_run_drv(d, op, &proof, &mattered, &r);
         why = says == PROOF_NOT_RUN ? x.why : NULL;
         why_after = says == PROOF_OTHER ? "it did something else than it had done" : NULL;
@@ -468,7 +484,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     proof_close(d, &proof);
     if (proves)
         d->ex->proof_calls += d->st.mem_calls - calls_before;
-    if (!why && !why_after && (proves || !x.same))
+    if (!why && !why_after && !unproved && (proves || !x.same))
         args_accept(d, op, mattered);
     if (!why && !why_after && op_capture(&d->ex->caps[d->ex->pos], op))
         *(proves ? &why_after : &why) = "host memory was short";

@@ -41,6 +41,7 @@ struct exec {
     int32_t *ref_list;
     int32_t *last_ref;       /* [n_bufs] last position (op index) at which anything refers to it; n_ops: survives */
     bool *keep, *rebuilt;    /* [n_bufs] in the plan's keep list; rebuilt by some replay */
+    int32_t *relied;         /* [n_bufs] last position of a step that begins from what is in the buffer, or makes it again; -1: none */
     bool *used;              /* [first_val[n_bufs]] some op, hold or the next iteration reads the value */
     int8_t *check_turn;      /* [first_val[n_bufs]] in which of VERIFY_TURNS iterations it is compared (verify.c); -1 never */
     bool *remade;            /* [first_val[n_bufs]] some replay of the plan makes the value again */
@@ -152,6 +153,10 @@ uint32_t args_surprised(struct device *d);
  * a trial with decoys says that it has not, such words are operands, and what they point at must be there. */
 void args_doubt_idle(struct device *d, bool doubt);
 bool args_idle_in_doubt(const struct device *d);
+/* The op at d->ex->pos ran with other bytes, and nothing says what it did: no replay may have them, and the next launch there wants proof even
+ * where it has the same ones. args_accept() ends that. */
+void args_unproved(struct device *d, const struct rt_op *op);
+bool args_are_unproved(const struct device *d, uint32_t at);
 /* The launch that is accepted next may have used words that are no recorded operands: its bytes, a count among them, are never put back.
  * Another launch has anything in those words. */
 void args_may_use_others(struct device *d, bool may);

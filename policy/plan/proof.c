@@ -227,7 +227,32 @@ static enum proof_says look_drv(struct device *d, struct rt_op *op, struct proof
     return PROOF_HOLDS;
 }
 
-/* ---- both ---------------------------------------------------------------------------------------------------------- */
+/* ---- none ---------------------------------------------------------------------------------------------------------- */
+
+/* What the program holds of the operand's buffer is in it, and no step from here on begins from that or makes it again: neither do those
+ * that leaving the plan would take (what is evicted then some later step makes again). */
+static bool nobody_relies_on(struct device *d, const struct rt_operand *w)
+{
+    const struct slot *s = w->slot;
+    const int32_t b = s->plan_buf;
+    if (s->state == SLOT_LOST || s->points || w->map || (!w->regular && s->state != SLOT_RESIDENT))
+        return false;
+    if (b < 0)
+        return true;
+    const bool old = s->live && s->state != SLOT_EMPTY && d->ex->cur[b] >= 0 && d->ex->res[b] != d->ex->cur[b];
+    return !old && d->ex->relied[b] <= (int32_t)d->ex->pos;
+}
+
+/* No step replays the op either: its own buffers would be relied on. */
+bool proof_is_needless(struct device *d, const struct rt_op *op, const struct reading *x)
+{
+    bool none = d->mode == MODE_ENFORCE && op->kind == OP_KERNEL && op->func->known && !op->packed && x->all && !x->absent;
+    for (uint32_t i = 0; i < op->n_operands && none; i++)
+        none = nobody_relies_on(d, &op->operands[i]);
+    return none && op->n_operands;
+}
+
+/* ---- all ----------------------------------------------------------------------------------------------------------- */
 
 void proof_open(struct device *d, struct rt_op *op, const struct reading *x, struct proof *p)
 {

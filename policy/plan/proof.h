@@ -1,6 +1,10 @@
 /* proof.h: a launch under a plan whose argument bytes are not those of the iteration before (args.c), or whose words of structs point
  * elsewhere than was recorded. What the kernel does with them was never measured, so it is measured now, before the plan relies on it.
  *
+ *   none     Most launches are replayed by no step of a plan, and much of what they touch is no longer needed by any: those of the backward
+ *            pass and of the optimizer. Whatever such a launch does to memory that its arguments point at, it does as natively, if what it may
+ *            read is there; and no later step begins from it (proof_is_needless). It runs as it is. Nothing is learnt of it: its
+ *            bytes are never replayed, and the next launch there asks again, even with the same ones.
  *   trial    The launch runs with all that it touches set aside, and again as often as it takes (probe_again_drv): it must change what
  *            it changed before, repeat, and not care for words that point elsewhere. What did not matter is remembered. Where it fails,
  *            all is put back and the plan is left before the launch.
@@ -37,6 +41,7 @@ struct reading { /* what match() in exec.c found */
     const char *why;
     bool whole;  /* every recorded operand is there, and no other */
     bool same;   /* all bytes but for pointers and idle words are those of the iteration before */
+    bool all;    /* op->operands has every word that points at memory we know, idle ones among them */
     bool absent; /* a buffer that the op was recorded to change may not be changed by it now */
 };
 
@@ -59,6 +64,9 @@ enum proof_says {
     PROOF_OTHER    /* it has run, and may have done something else: the plan must be left after it */
 };
 
+/* The launch may run unproved: what its addresses point at no later step of the plan begins from, or makes again, and all that it may read
+ * is in memory, as the program left it. To be asked after the plan's steps before the op, before its operands are made ready. */
+bool proof_is_needless(struct device *d, const struct rt_op *op, const struct reading *x);
 /* Before the op's operands are made ready; their modes are as recorded. */
 void proof_open(struct device *d, struct rt_op *op, const struct reading *x, struct proof *p);
 /* After that. *mattered: whether words that may be padding made a difference. */

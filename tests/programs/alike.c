@@ -41,6 +41,8 @@
  *   dangling  as halves; in every iteration the word is an address where no tensor lies, near those where some do
  *   fields    as halves; the number is a byte, and the rest of the word what is left of the tensor's address
  *   wide      as halves; the number is the bits of a float, and of the lower half of an address of a tensor too large to lie at no float
+ *   optional  after the forward pass, a launch whose struct has room for one more output and a flag for it, set from iteration WHEN on: at
+ *             first for a tensor that is made anew soon, then for activations that others may have to be rebuilt from
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
  */
 #include "tests/programs/list_args.h"
@@ -230,6 +232,18 @@ static void update(CUdeviceptr from, int iter)
     LAUNCH(f_bundle, &s);
 }
 
+/* The state from the last activation; from iteration flag_at on something else is changed too. Its entry is stale before. */
+static void optional(int iter)
+{
+    struct bundle_args s = {.out = state, .in = {act[LAYERS]}, .words = WORDS, .n = 1};
+    s.in[BUNDLE_OPTIONAL] = weight[3];
+    if (flag_at > 0 && iter >= flag_at)
+        s.flag = BUNDLE_OTHER;
+    if (flag_at > 0 && iter > flag_at)
+        s.in[BUNDLE_OPTIONAL] = act[1 + iter * 7 % (LAYERS - 1)];
+    LAUNCH(f_bundle, &s);
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3 + (uint32_t)i, mask = ~0u;
@@ -270,6 +284,8 @@ static void layer(int i, int iter)
     }
     if ((is("midway") || is("beside")) && i == LAYERS - 1)
         update(act[3], iter);
+    if (is("optional") && i == LAYERS - 1)
+        optional(iter);
     if (space)
         drop(space);
 }

@@ -241,8 +241,9 @@ static void k_bundle(const simgpu_launch *l, void *const *params)
     }
     const u32 flag = a->flag ? a->flag : a->mode;
     const u32 changes = flag == BUNDLE_ASKS ? a->junk : flag == BUNDLE_LOOKS ? *(u32 *)(uintptr_t)a->in[1] : flag;
+    u32 *changed = flag == BUNDLE_OTHER ? (u32 *)(uintptr_t)a->in[BUNDLE_OPTIONAL] : first;
     for (u32 i = 0; i < a->words && changes; i++)
-        first[i] += 1;
+        changed[i] += 1;
 }
 
 /* The same with a number: `junk` is none here. */
