@@ -482,7 +482,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
             ready_done(d, op, says == PROOF_OTHER);
     }
     proof_close(d, &proof);
-    if (proves)
+    if (proves && !unproved)
         d->ex->proof_calls += d->st.mem_calls - calls_before;
     if (!why && !why_after && !unproved && (proves || !x.same))
         args_accept(d, op, mattered);
