@@ -223,14 +223,35 @@ bool exec_word_is_idle(const struct record *r, const struct rec_op *o, uint32_t 
     return a < o->idle + o->n_idle && (r->idle_words[a] & ~7u) == offset;
 }
 
-/* Where its arguments surprise, idle words want proof again: they stay operands for that launch. */
+static struct {
+    struct rt_operand operands[OP_MAX_OPERANDS];
+    uint32_t n;
+} left_out; /* of the op at hand: the idle words that point at memory we know */
+
+/* Where an op wants proof, idle words do so too, since what is another one now may have brought them into use: they stay operands then. */
 static void leave_idle_out(struct device *d, struct rt_op *op, const struct rec_op *o)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < op->n_operands; i++)
-        if (!exec_word_is_idle(&d->ex->rec, o, op->operands[i].offset))
+        if (exec_word_is_idle(&d->ex->rec, o, op->operands[i].offset))
+            left_out.operands[left_out.n++] = op->operands[i];
+        else
             op->operands[kept++] = op->operands[i];
     op->n_operands = kept;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const uint32_t x = ((const struct rt_operand *)a)->offset, y = ((const struct rt_operand *)b)->offset;
+    return (x > y) - (x < y);
+}
+
+static void take_idle_back(struct rt_op *op)
+{
+    memcpy(op->operands + op->n_operands, left_out.operands, left_out.n * sizeof *op->operands);
+    op->n_operands += left_out.n;
+    left_out.n = 0;
+    qsort(op->operands, op->n_operands, sizeof *op->operands, by_offset);
 }
 
 static bool in_struct(const struct rt_op *op, uint32_t offset)
@@ -316,29 +337,32 @@ static bool number_may_change(struct device *d, const struct rt_op *op, const st
     return (s && mem_may_be_number(recorded)) || (a && mem_may_be_number(now)) || !a || !before || before->delta != a->delta;
 }
 
+static enum args_change args_now(struct device *d, const struct rt_op *op, uint32_t *byte)
+{
+    const enum args_change change = args_compare(d, op, byte);
+    if (args_are_unproved(d, d->ex->pos))
+        return ARGS_SURPRISE;
+    return change == ARGS_SURPRISE && args_known_alike(d, op) ? ARGS_VARIED : change;
+}
+
 /* Does the program's op correspond to the recorded one? Unknown buffers are bound on the way. operands[].regular: it is the
- * operand that was recorded. */
-static struct reading match(struct device *d, struct rt_op *op)
+ * operand that was recorded. before: what was found without idle words, which are among the operands now; else NULL. */
+static struct reading match(struct device *d, struct rt_op *op, const struct reading *before)
 {
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     struct reading x = {.is = CORRESPONDS, .whole = true};
     if (op->sig != o->sig)
         return (struct reading){.is = CORRESPONDS_NOT, .why = "another op"};
     uint32_t byte = 0;
-    enum args_change change = args_compare(d, op, &byte);
-    if (args_are_unproved(d, d->ex->pos))
-        change = ARGS_SURPRISE;
-    else if (change == ARGS_SURPRISE && args_known_alike(d, op))
-        change = ARGS_VARIED;
-    x.same = change == ARGS_SAME;
+    const enum args_change change = before ? ARGS_VARIED : args_now(d, op, &byte);
+    x.same = before ? before->same : change == ARGS_SAME;
     if (change == ARGS_SURPRISE) { /* a number, a flag, a count, an entry of a struct that nobody fills: a trial says whether the op does what it did */
         x.is = WANTS_PROOF;
         x.why = "another argument";
         log_say(SAY_DEBUG, "%s: argument byte %u is another one", op->func->name, byte);
     }
     const bool doubt = args_idle_in_doubt(d);
-    x.all = !o->n_idle || change == ARGS_SURPRISE || doubt;
-    if (!x.all)
+    if (o->n_idle && change != ARGS_SURPRISE && !doubt && !before)
         leave_idle_out(d, op, o);
     uint32_t k = o->first, end = o->first + o->n, i = 0;
     while (k < end || i < op->n_operands) {
@@ -451,9 +475,14 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     proof_none(&proof);
     *left = EXEC_STAYED;
     if (!why) {
-        x = match(d, op);
+        left_out.n = 0;
+        x = match(d, op, NULL);
         if (x.is == WANTS_PROOF && free_stale_words(d, op, o))
-            x = match(d, op);
+            x = match(d, op, NULL);
+        if (x.is == WANTS_PROOF && left_out.n) {
+            take_idle_back(op);
+            x = match(d, op, &x);
+        }
         why = x.is == CORRESPONDS_NOT ? x.why : NULL;
     }
     const bool proves = x.is == WANTS_PROOF;

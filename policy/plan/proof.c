@@ -246,7 +246,7 @@ static bool nobody_relies_on(struct device *d, const struct rt_operand *w)
 /* No step replays the op either: its own buffers would be relied on. */
 bool proof_is_needless(struct device *d, const struct rt_op *op, const struct reading *x)
 {
-    bool none = d->mode == MODE_ENFORCE && op->kind == OP_KERNEL && op->func->known && !op->packed && x->all && !x->absent;
+    bool none = d->mode == MODE_ENFORCE && op->kind == OP_KERNEL && op->func->known && !op->packed && !x->absent;
     for (uint32_t i = 0; i < op->n_operands && none; i++)
         none = nobody_relies_on(d, &op->operands[i]);
     return none && op->n_operands;

@@ -41,7 +41,6 @@ struct reading { /* what match() in exec.c found */
     const char *why;
     bool whole;  /* every recorded operand is there, and no other */
     bool same;   /* all bytes but for pointers and idle words are those of the iteration before */
-    bool all;    /* op->operands has every word that points at memory we know, idle ones among them */
     bool absent; /* a buffer that the op was recorded to change may not be changed by it now */
 };
 

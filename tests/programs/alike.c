@@ -40,6 +40,7 @@
  *             number is, if it can be, the lower half of that address; in iteration WHEN it is another one, and the input is changed too
  *   dangling  as halves; in every iteration the word is an address where no tensor lies, near those where some do
  *   fields    as halves; the number is a byte, and the rest of the word what is left of the tensor's address
+ *   counted   as fields; and the number says that one more entry is in use, for a tensor that is changed. It is stale before
  *   wide      as halves; the number is the bits of a float, and of the lower half of an address of a tensor too large to lie at no float
  *   optional  after the forward pass, a launch whose struct has room for one more output and a flag for it, set from iteration WHEN on: at
  *             first for a tensor that is made anew soon, then for activations that others may have to be rebuilt from
@@ -197,7 +198,7 @@ static void halves(int i, int iter)
     if (is("dangling")) {
         s.base = 4;
         s.rest = (uint32_t)(weight[LAYERS - 1] >> 32) + 1;
-    } else if (is("fields")) {
+    } else if (is("fields") || is("counted")) {
         s.base = (uint32_t)weight[LAYERS - 1];
         s.rest = s.rest == other && i != 8 ? other : (uint32_t)(weight[LAYERS - 1] >> 32);
     } else if (is("wide")) {
@@ -206,7 +207,9 @@ static void halves(int i, int iter)
         s.base = bits;
         s.more_mib = 4 << 10; /* learning an iteration may hash the tensor as often as that allows */
     }
-    s.number = s.base + (iter == flag_at ? is("fields") ? 1 : 16 : 0);
+    if (is("counted"))
+        s.other = iter == flag_at ? act[i - 1] : iter % 3 ? weight[3] : 0;
+    s.number = s.base + (iter == flag_at ? is("fields") || is("counted") ? 1 : 16 : 0);
     LAUNCH(f_number, &s);
 }
 
@@ -264,7 +267,7 @@ static void layer(int i, int iter)
         LAUNCH(f_bundle, &s);
     } else if ((is("flag") || is("packed")) && i % 3 == 2)
         flagged(i, iter);
-    else if ((is("halves") || is("dangling") || is("fields") || is("wide")) && i % 3 == 2)
+    else if ((is("halves") || is("dangling") || is("fields") || is("counted") || is("wide")) && i % 3 == 2)
         halves(i, iter);
     else if (is("often") && i % 3 == 2)
         counted(i, iter);

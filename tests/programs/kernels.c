@@ -260,11 +260,11 @@ static void k_number(const simgpu_launch *l, void *const *params)
 {
     (void)l;
     const struct count_args *a = params[0];
-    u32 *in = (u32 *)(uintptr_t)a->in;
-    for (u32 i = 0; i < a->words; i++) {
+    u32 *in = (u32 *)(uintptr_t)a->in, *changed = a->other ? (u32 *)(uintptr_t)a->other : in;
+    for (u32 i = 0; i < a->words; i++)
         ((u32 *)(uintptr_t)a->out)[i] = mix(in[i]);
-        in[i] += a->number != a->base;
-    }
+    for (u32 i = 0; i < a->words && a->number != a->base; i++)
+        changed[i]++;
 }
 
 /* out = f(in) */

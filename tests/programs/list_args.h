@@ -21,11 +21,12 @@ struct bundle_args {
     uint8_t mode, pad[3];          /* mode: as flag, where that is 0 */
 };
 
-/* Where number is not base the input is changed too. Nobody fills rest. It takes the time of moving so many MiB more. */
+/* Where number is not base the input is changed too, or `other` if it is not null. Nobody fills rest. It takes the time of moving so many
+ * MiB more. */
 struct count_args {
     uint64_t out, in;
     uint32_t number, rest, base, words;
-    uint64_t more_mib;
+    uint64_t more_mib, other;
 };
 
 /* A functor by value: bytes 1 to 3 are padding. */
