@@ -76,12 +76,17 @@ struct slot {
     CUmemoryPool pool;   /* as the program asked */
     uint32_t arena, entry; /* SMALL: which page, first unit; n_pages counts units */
     int32_t rec_buf;     /* buffer of the recording in progress; -1 */
-    int32_t fixed_ord;   /* belongs to the plan's allocation of this ordinal; -1: free to reuse */
+    int32_t fixed_ord;   /* belongs to the plan's allocation of this ordinal; or enum slot_ord */
     int32_t next_free, next_back; /* list of free slots with as many pages, both ways */
     uint64_t hash[2];
     uint64_t looked_tick, looked_hash[2]; /* of its content, as long as use_tick is that tick (plan/proof.h) */
     int32_t over_at;     /* SMALL, fixed: op after which its present tenant is over for good (install.c) */
     int32_t watched_at;  /* the probed op that left this hash */
+};
+
+enum slot_ord {
+    ORD_NONE = -1, /* to none: free to reuse once the program has freed it */
+    ORD_OWED = -2  /* to none, and freed by the program while the plan needed it: whoever is done with it frees it */
 };
 
 struct chunk {

@@ -12,7 +12,8 @@ struct slot *slot_create(struct device *d, enum slot_kind kind)
     struct slot *s = &d->slots[d->n_slots];
     s->id = d->n_slots++;
     s->kind = (uint8_t)kind;
-    s->plan_buf = s->rec_buf = s->fixed_ord = s->next_free = -1;
+    s->plan_buf = s->rec_buf = s->next_free = -1;
+    s->fixed_ord = ORD_NONE;
     return s;
 }
 
@@ -255,7 +256,7 @@ int mem_slot_new(struct device *d, uint64_t bytes, struct slot **out)
     if (!r) {
         if ((*out)->kind == SLOT_LARGE)
             (*out)->state = SLOT_EMPTY;
-        (*out)->fixed_ord = -1;
+        (*out)->fixed_ord = ORD_NONE;
         mem_slot_revive(d, *out, bytes);
         mem_note_peak(d);
     }
@@ -277,7 +278,7 @@ int mem_slot_fixed(struct device *d, uint64_t bytes, int ord, struct slot **out)
 
 static void slot_list(struct device *d, struct slot *s)
 {
-    s->fixed_ord = -1;
+    s->fixed_ord = ORD_NONE;
     if (s->kind == SLOT_SMALL)
         arena_give_back(d, s);
     else
@@ -289,7 +290,7 @@ void mem_slot_unfix(struct device *d, struct slot *s)
     if (s->fixed_ord < 0)
         return;
     if (s->live) {
-        s->fixed_ord = -1;
+        s->fixed_ord = ORD_NONE;
         return;
     }
     mem_unback(d, s, SLOT_EMPTY);

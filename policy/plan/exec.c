@@ -64,8 +64,8 @@ static void unbind_all(struct device *d)
         swap_discard(d, s); /* freed by the program, kept for the plan: no longer */
         mem_unback(d, s, SLOT_EMPTY);
         s->kept = false;
-        if (s->fixed_ord == -2) {
-            s->fixed_ord = -1;
+        if (s->fixed_ord == ORD_OWED) {
+            s->fixed_ord = ORD_NONE;
             mem_slot_free(d, s);
         }
     }
@@ -186,15 +186,15 @@ bool exec_free(struct device *d, struct slot *s)
     if (d->ex->last_ref[b] < (int32_t)d->ex->pos || (d->ex->last_ref[b] == (int32_t)d->ex->pos && !d->ex->keep[b] && !d->ex->rebuilt[b])) {
         d->ex->bind[b] = -1;
         d->ex->cur[b] = d->ex->res[b] = -1;
-        if (s->fixed_ord == -2)
-            s->fixed_ord = -1;
+        if (s->fixed_ord == ORD_OWED)
+            s->fixed_ord = ORD_NONE;
         return false;
     }
     /* the plan still needs it: its memory, its content, or at least its address */
     d->live_bytes -= s->bytes;
     s->live = false;
-    if (s->fixed_ord == -1)
-        s->fixed_ord = -2;
+    if (s->fixed_ord == ORD_NONE)
+        s->fixed_ord = ORD_OWED;
     bool now = d->ex->rec.bufs[b].dies >= 0 && d->ex->rec.bufs[b].dies <= (int32_t)d->ex->pos;
     s->kept = true;
     if (now && exec_die(d, b, d->ex->caps[d->ex->pos ? d->ex->pos - 1 : 0].t))

@@ -251,8 +251,8 @@ static void let_go(struct device *d, int32_t b)
     s->plan_buf = -1;
     d->ex->bind[b] = -1;
     d->ex->res[b] = d->ex->cur[b] = -1;
-    if (s->fixed_ord == -2) {
-        s->fixed_ord = -1;
+    if (s->fixed_ord == ORD_OWED) {
+        s->fixed_ord = ORD_NONE;
         mem_slot_free(d, s);
     }
 }
