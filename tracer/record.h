@@ -77,6 +77,9 @@ struct record {
     uint64_t host_bytes_per_s; /* 0: unknown */
 };
 
+/* The argument word that an entry of idle_words is of. */
+static inline uint32_t rec_idle_word(uint32_t entry) { return entry & ~7u; }
+
 void record_clear(struct record *r);
 /* Appenders return the new index, or a negative errno. Strings are copied. */
 int record_op(struct record *r, uint64_t sig, const char *name, const char *why_opaque, uint64_t live_bytes);

@@ -81,6 +81,20 @@ static inline uint32_t op_piece(const struct rt_op *op, uint32_t i, uint32_t *to
     return from;
 }
 
+/* The operand in the argument word at `offset`; NULL: none is. */
+static inline const struct rt_operand *op_operand_at(const struct rt_op *op, uint32_t offset)
+{
+    uint32_t a = 0, b = op->n_operands;
+    while (a < b) {
+        const uint32_t m = (a + b) / 2;
+        if (op->operands[m].offset < offset)
+            a = m + 1;
+        else
+            b = m;
+    }
+    return a < op->n_operands && op->operands[a].offset == offset ? &op->operands[a] : NULL;
+}
+
 /* Fills `op` from the program's call; arguments and operands lie in buffers of op.c's own, valid until the next build.
  * -ENOTSUP: the parameters cannot be read. */
 int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op);

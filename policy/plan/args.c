@@ -120,7 +120,7 @@ static int watch_op(struct arg_watch *w, const struct record *r, const struct re
                 word = r->operands[k].offset;
                 bytes = r->operands[k].map ? TENSOR_MAP_BYTES : 8;
             }
-            if (i < idle_end && (r->idle_words[i] & ~7u) <= word) { /* a word that was an operand may be idle */
+            if (i < idle_end && rec_idle_word(r->idle_words[i]) <= word) { /* a word that was an operand may be idle */
                 word = r->idle_words[i];
                 bytes = 8 - word % 8;
             }
@@ -348,9 +348,9 @@ static uint8_t seen_idle(const struct span *v, uint8_t least)
 /* Bit i: byte i of the word is idle there; or belongs to an operand of the recorded op, an address or a tensor map. */
 static uint8_t not_watched(const struct record *r, const struct rec_op *o, uint32_t at)
 {
-    for (uint32_t i = o->idle; i < o->idle + o->n_idle; i++)
-        if ((r->idle_words[i] & ~7u) == at)
-            return (uint8_t)(0xff << r->idle_words[i] % 8);
+    const uint32_t idle = exec_idle_from(r, o, at);
+    if (idle < at + 8)
+        return (uint8_t)(0xff << idle % 8);
     for (uint32_t k = o->first; k < o->first + o->n && r->operands[k].offset <= at; k++)
         if (at < r->operands[k].offset + (r->operands[k].map ? TENSOR_MAP_BYTES : 8))
             return 0xff;
@@ -492,7 +492,6 @@ static bool is_like_before(struct device *d, const struct rt_op *op)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
     const struct arg_watch *w = &d->ex->watch[d->ex->pos];
-    uint32_t k = 0;
     for (uint32_t i = 0; i < w->n_varying; i++) {
         const struct span *v = &w->varying[i];
         uint64_t word = 0;
@@ -501,11 +500,8 @@ static bool is_like_before(struct device *d, const struct rt_op *op)
             return false;
     }
     for (uint32_t i = 0; i < op->n_operands; i++) {
-        if (!op->operands[i].regular)
-            continue;
-        while (k < last->n_operands && last->operands[k].offset < op->operands[i].offset)
-            k++;
-        if (k == last->n_operands || last->operands[k].offset != op->operands[i].offset || last->operands[k].delta != op->operands[i].delta)
+        const struct rt_operand *a = &op->operands[i], *before = op_operand_at(last, a->offset);
+        if (a->regular && (!before || before->delta != a->delta))
             return false;
     }
     return true;
@@ -644,7 +640,7 @@ static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at, 
 int args_free_word(struct device *d, uint32_t offset)
 {
     struct arg_watch *w = &d->ex->watch[d->ex->pos];
-    const uint32_t word = offset & ~7u, end = word + 8;
+    const uint32_t word = rec_idle_word(offset), end = word + 8;
     int r = record_more_idle(&d->ex->rec, d->ex->pos, offset);
     if (!r)
         r = without(&w->constant, &w->n_constant, &w->cap_constant, offset, end - offset);

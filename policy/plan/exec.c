@@ -210,17 +210,17 @@ static bool may_bind_late(struct device *d, const struct rec_buf *x)
     return (uint32_t)x->alloc_ord < d->ex->alloc_k && d->ex->rec.allocs[x->alloc_ord].before_op == 0;
 }
 
-bool exec_word_is_idle(const struct record *r, const struct rec_op *o, uint32_t offset)
+uint32_t exec_idle_from(const struct record *r, const struct rec_op *o, uint32_t word)
 {
     uint32_t a = o->idle, b = o->idle + o->n_idle;
     while (a < b) {
         uint32_t m = (a + b) / 2;
-        if (r->idle_words[m] < offset)
+        if (r->idle_words[m] < word)
             a = m + 1;
         else
             b = m;
     }
-    return a < o->idle + o->n_idle && (r->idle_words[a] & ~7u) == offset;
+    return a < o->idle + o->n_idle && rec_idle_word(r->idle_words[a]) == word ? r->idle_words[a] : word + 8;
 }
 
 static struct {
@@ -324,16 +324,15 @@ static bool stays_as_it_is(struct device *d, const struct rec_op *o, uint32_t k)
 static bool number_may_change(struct device *d, const struct rt_op *op, const struct rec_operand *w, const struct rt_operand *a)
 {
     const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    if (op->kind != OP_KERNEL || w->map || !last->args)
+        return false;
     const struct slot *s = exec_slot(d, w->buf);
     const CUdeviceptr recorded = s ? s->va + w->delta : 0, now = a ? a->slot->va + a->delta : recorded;
-    uint32_t part = s ? words_idle_part(0, recorded) : 0;
-    part = a && words_idle_part(0, now) > part ? words_idle_part(0, now) : part;
-    if (op->kind != OP_KERNEL || w->map || !last->args || !memcmp(op->args + w->offset, last->args + w->offset, part) || !in_struct(op, w->offset))
+    const uint32_t then_part = s ? words_idle_part(0, recorded) : 0, now_part = a ? words_idle_part(0, now) : 0;
+    const uint32_t part = now_part > then_part ? now_part : then_part;
+    if (!memcmp(op->args + w->offset, last->args + w->offset, part) || !in_struct(op, w->offset))
         return false;
-    uint32_t i = 0;
-    while (i < last->n_operands && last->operands[i].offset < w->offset)
-        i++;
-    const struct rt_operand *before = i < last->n_operands && last->operands[i].offset == w->offset ? &last->operands[i] : NULL;
+    const struct rt_operand *before = op_operand_at(last, w->offset);
     return (s && mem_may_be_number(recorded)) || (a && mem_may_be_number(now)) || !a || !before || before->delta != a->delta;
 }
 

@@ -106,8 +106,10 @@ void exec_op_done(struct device *d);
 bool exec_is_elsewhere(struct device *d, uint64_t word);
 /* That, or memory of ours. */
 bool exec_is_address(struct device *d, uint64_t word);
+/* Where what is idle of the argument word (its offset, a multiple of 8) begins; word + 8: nothing is. */
+uint32_t exec_idle_from(const struct record *r, const struct rec_op *o, uint32_t word);
 /* The argument word is no operand: what it points at does not matter to the op. Its first bytes may be numbers, which do. */
-bool exec_word_is_idle(const struct record *r, const struct rec_op *o, uint32_t offset);
+static inline bool exec_word_is_idle(const struct record *r, const struct rec_op *o, uint32_t word) { return exec_idle_from(r, o, word) < word + 8; }
 /* The program allocates: its planned slot, or NULL. */
 struct slot *exec_alloc(struct device *d, uint64_t bytes);
 /* The program frees a slot that the plan knows. True: the plan keeps the memory; do not free it. */

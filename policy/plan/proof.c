@@ -69,7 +69,7 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
 static void free_words(struct device *d, const struct rec_op *o, const uint32_t *at, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!exec_word_is_idle(&d->ex->rec, o, at[i] & ~7u) && args_free_word(d, at[i]))
+        if (!exec_word_is_idle(&d->ex->rec, o, rec_idle_word(at[i])) && args_free_word(d, at[i]))
             return; /* they are found again */
 }
 
