@@ -19,6 +19,7 @@ enum {
     POLL_OPS = 64,          /* ops between two looks at a planner that nobody waits for */
     FIRST_BACKOFF = 32,     /* iterations */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
+    LEFT_TWICE = 2,         /* then the plan is taken up only where an iteration like the recorded one has gone before */
     GROW_ITERATIONS = 8,    /* in force, before a plan is made anew because a group has more to give now; doubles each time */
     GROW_PART = 8,          /* and only for as much more as this part of what the plan has */
     TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
@@ -39,6 +40,7 @@ struct campaign {
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
     uint64_t left_op;       /* device.op_count when the plan was last left */
     uint32_t left_in_a_row;
+    uint64_t last_sig;      /* of the last op outside a plan */
     uint64_t grow_at, grow_wait; /* device.st.iterations; iterations between two growths */
     uint64_t gave_nothing_at;    /* device.op_count at which a neighbour asked and nothing could move */
     uint32_t moves;         /* static maps made anew for this record */
@@ -472,6 +474,9 @@ static bool may_learn(const struct device *d)
 static int outside_drv(struct device *d, struct rt_op *op)
 {
     int r = run_plain_drv(d, op);
+    if (op_reads_for_host(op))
+        return r;
+    d->campaign->last_sig = op->sig;
     bool wanted = wants_plan(d) || learn_wants_trace(d);
     if (!learn_watch(d, op, wanted) || !may_learn(d))
         return r;
@@ -486,11 +491,18 @@ static int outside_drv(struct device *d, struct rt_op *op)
     return r;
 }
 
+/* The batches of an evaluation begin like an iteration, each of them. */
+static bool may_take_up(struct device *d, const struct rt_op *op)
+{
+    const struct campaign *c = d->campaign;
+    return exec_may_resume(d, op) && (c->left_in_a_row < LEFT_TWICE || c->last_sig == exec_last_sig(d));
+}
+
 static int decide_drv(struct device *d, struct rt_op *op)
 {
     if (d->ex->code)
         return d->ex->code;
-    if (d->mode == MODE_FALLBACK && exec_may_resume(d, op)) {
+    if (d->mode == MODE_FALLBACK && may_take_up(d, op)) {
         exec_resume(d);
         follow(d);
     }

@@ -153,7 +153,8 @@ struct device {
     uint64_t own_bytes; /* pages of ours outside every slot */
     struct own_range own[OWN_KINDS];
     uint64_t address_changes; /* times that an address came to mean something else: memory of the program's own, slots of other sizes */
-    uint64_t foreign_bytes, live_bytes, mark, tick, serial, op_count;
+    uint64_t foreign_bytes, live_bytes, mark, tick, serial;
+    uint64_t op_count; /* ops of the program so far, but for copies to the host (op_reads_for_host) */
     uint64_t host_bytes, host_limit_bytes;
 
     /* streams */

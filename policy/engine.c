@@ -92,7 +92,7 @@ void engine_turn(struct device *d)
 int engine_op_drv(struct device *d, struct rt_op *op)
 {
     int r = campaign_op_drv(d, op);
-    d->op_count++;
+    d->op_count += !op_reads_for_host(op);
     return r;
 }
 

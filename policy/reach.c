@@ -132,7 +132,8 @@ int eng_copy(const struct eng_copy *c)
         engine_unlock();
         return r;
     }
-    engine_turn(d);
+    if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
+        engine_turn(d);
     int r = scan_for_pointers(d, c);
     if (r) {
         engine_unlock();

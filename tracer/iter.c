@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 20, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3 };
+enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 20, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3, DRIFT_PART = 256, DRIFT_OPS = 64 };
 
 struct seen_op {
     uint64_t sig, live_bytes;
@@ -24,6 +24,7 @@ struct iter {
     uint64_t n_ops, cap_ops, n_operands, cap_operands, first_op;
     struct anchor *anchors;
     uint64_t period, run; /* the candidate, and how many ops in a row correspond under it */
+    uint64_t swing;       /* bytes between the least and the most that the program held in the last `period` ops; 0: not looked at */
     uint64_t n_moves;     /* of the last min(run, period) ops, those that move */
 };
 
@@ -49,7 +50,7 @@ void iter_free(struct iter *it)
 
 void iter_reset(struct iter *it, uint64_t first_op)
 {
-    it->n_ops = it->n_operands = it->period = it->run = it->n_moves = 0;
+    it->n_ops = it->n_operands = it->period = it->run = it->n_moves = it->swing = 0;
     it->first_op = first_op;
     memset(it->anchors, 0, ANCHORS * sizeof *it->anchors);
 }
@@ -129,6 +130,27 @@ static int moves(const struct iter *it, uint64_t early, uint64_t late)
     return 0;
 }
 
+bool iter_holds_as_much(uint64_t then, uint64_t now, uint64_t swing)
+{
+    return (now > then ? now - then : then - now) <= swing / DRIFT_PART;
+}
+
+static bool holds_as_much(struct iter *it, uint64_t early, uint64_t late)
+{
+    if (it->ops[early].live_bytes == it->ops[late].live_bytes)
+        return true;
+    if (it->period < DRIFT_OPS) /* the steps of a recurrent layer hold more each time, if only by a little */
+        return false;
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint64_t k = early; k < late && !it->swing; k++) {
+        least = it->ops[k].live_bytes < least ? it->ops[k].live_bytes : least;
+        most = it->ops[k].live_bytes > most ? it->ops[k].live_bytes : most;
+    }
+    if (!it->swing)
+        it->swing = most - least;
+    return iter_holds_as_much(it->ops[early].live_bytes, it->ops[late].live_bytes, it->swing);
+}
+
 int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes,
                   int from_host)
 {
@@ -155,14 +177,14 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
             it->n_moves -= (uint64_t)ops[at - it->period].moves;
     } else {
         it->period = 0;
-        it->run = it->n_moves = 0;
+        it->run = it->n_moves = it->swing = 0;
         if (p >= MIN_PERIOD && p <= at && correspond(it, at - p, at)) {
             it->period = p;
             for (; it->run < p && p + it->run <= at && correspond(it, at - p - it->run, at - it->run); it->run++)
                 it->n_moves += (uint64_t)(ops[at - it->run].moves = moves(it, at - p - it->run, at - it->run));
         }
     }
-    if (it->period && it->run >= it->period && live_bytes == ops[at - it->period].live_bytes && it->n_moves * WALK_PART < it->period)
+    if (it->period && it->run >= it->period && it->n_moves * WALK_PART < it->period && holds_as_much(it, at - it->period, at))
         return (int64_t)it->period;
     return 0;
 }
@@ -191,12 +213,12 @@ uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead)
     return it->ops[it->n_ops - p + ahead % p].sig;
 }
 
-const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t p, uint64_t back, uint64_t ahead, uint32_t offset, bool *known)
+const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t p, uint64_t back, uint32_t offset, bool *known)
 {
-    *known = it->n_ops + ahead % p >= back * p;
+    *known = it->n_ops >= back * p;
     if (!*known)
         return NULL;
-    const struct seen_op *o = &it->ops[it->n_ops + ahead % p - back * p];
+    const struct seen_op *o = &it->ops[it->n_ops - back * p];
     for (uint32_t i = 0; i < o->n; i++)
         if (it->operands[o->first + i].offset == offset)
             return &it->operands[o->first + i];

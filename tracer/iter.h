@@ -4,7 +4,8 @@
  * born since the earlier op, or one born as many ops after the other as the ops are apart: weights repeat, activations
  * are new, a batch fetched ahead is as old as the last one was. The second rule tells the layers of one network from
  * its iterations. The distance p between corresponding ops is the period once p of them in a row correspond and the
- * program holds as much memory as it did p ops ago (a forward pass through equal layers holds more each time). A loop within an
+ * program holds as much memory as it did p ops ago (a forward pass through equal layers holds more each time; a list that grows by a loss
+ * in every iteration, next to nothing). A loop within an
  * iteration goes through a batch image by image: ops and buffers repeat, but the addresses within the buffers move on. Where they
  * do in a third of the ops, it is no iteration (a program that takes its batches from one large buffer moves in an op or two).
  *
@@ -30,7 +31,11 @@ void iter_free(struct iter *it);
 /* Forgets all ops; op numbers start from `first_op` (what birth_op counts). */
 void iter_reset(struct iter *it, uint64_t first_op);
 
-/* One more op; `from_host`: it brings data in. Returns the period in ops when it is certain, 0 while it is not, or a negative errno. */
+/* The program held `then` bytes and holds `now`: the same, but for very little of what an iteration's `swing` is, from the least to the most
+ * that is held in it. */
+bool iter_holds_as_much(uint64_t then, uint64_t now, uint64_t swing);
+
+/* One more op (copies to the host are none: they come and go); `from_host`: it brings data in. Returns the period in ops when it is certain, 0 while it is not, or a negative errno. */
 int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes,
                   int from_host);
 
@@ -40,8 +45,8 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
 uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
 /* Signature of the op that should follow after `ahead` more ops, if the period p holds. */
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead);
-/* The same op's operand at this offset `back` (1, 2, ..) periods before; NULL: it had none. Its birth_op and those of the coming
- * iteration are back * p apart where a new buffer takes the place of an old one. *known: the op has been seen then. */
-const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t p, uint64_t back, uint64_t ahead, uint32_t offset, bool *known);
+/* The operand at this offset that the op to be fed next had `back` (1, 2, ..) periods before; NULL: it had none. Its birth_op and this one's
+ * are back * p apart where a new buffer takes the place of an old one. *known: the op has been seen then. */
+const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t p, uint64_t back, uint32_t offset, bool *known);
 
 #endif

@@ -43,6 +43,7 @@ struct rec_op {
     uint64_t ns;
     uint64_t live_bytes; /* managed bytes the program held when it was launched */
     bool hold;           /* no op of the program: see record_insert_holds */
+    bool to_host;        /* a copy to the host, which may be missing in another iteration */
     bool random;         /* draws random numbers, going by its name */
     uint32_t idle, n_idle; /* of record.idle_words: what does not matter to this op, whatever it holds */
 };

@@ -25,7 +25,7 @@ struct learn {
     struct iter *finder;
     uint64_t period, until;   /* ops in an iteration; ops left of the current one before probing begins */
     uint64_t *expected;       /* [period] signatures */
-    uint64_t probed;          /* ops of the probed iteration so far */
+    uint64_t probed;          /* ops of the probed iteration so far, but for copies to the host: no iteration is told by these */
     int32_t suspect;          /* an unannounced write happened since this op, -1 none */
     int recorded_iterations;
     bool reset_pending, counted_before;
@@ -89,12 +89,30 @@ int learn_begin(struct device *d)
     return 0;
 }
 
-void learn_abandon(struct device *d, const char *why)
+static void give_up(struct device *d, const char *why)
 {
     log_say(SAY_INFO, "learning starts over: %s", why);
     probe_end(d);
     exec_clear(d);
+    d->learn->period = d->learn->until = 0;
+}
+
+void learn_abandon(struct device *d, const char *why)
+{
+    give_up(d, why);
     learn_reset(d);
+}
+
+static int64_t feed(struct device *d, const struct rt_op *op)
+{
+    static struct iter_operand operands[OP_MAX_OPERANDS];
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        operands[i] = (struct iter_operand){.serial = op->operands[i].slot->serial,
+                                            .birth_op = op->operands[i].slot->birth_op,
+                                            .delta = op->operands[i].delta,
+                                            .offset = op->operands[i].offset};
+    bool from_host = op->kind == OP_COPY && op->copy.kind == ENG_HTOD;
+    return iter_feed(d->learn->finder, op->sig, operands, op->n_operands, d->live_bytes, from_host);
 }
 
 /* The record's buffer for a slot; allocations of this iteration are known by -2 - ordinal until they are touched. */
@@ -111,6 +129,20 @@ static int32_t buf_of(struct device *d, struct slot *s)
     return s->rec_buf = b;
 }
 
+static int room_for_capture(struct device *d)
+{
+    struct exec *ex = d->ex;
+    if (ex->rec.n_ops < ex->n_caps)
+        return 0;
+    struct rt_op *more = realloc(ex->caps, (size_t)ex->n_caps * 2 * sizeof *more);
+    if (!more)
+        return -ENOMEM;
+    memset(more + ex->n_caps, 0, ex->n_caps * sizeof *more);
+    ex->caps = more;
+    ex->n_caps *= 2;
+    return 0;
+}
+
 /* Which words point at the buffer they pointed at one and two iterations ago, or at the one that took its place. */
 static void mark_regular(struct device *d, struct rt_op *op)
 {
@@ -120,7 +152,7 @@ static void mark_regular(struct device *d, struct rt_op *op)
         w->regular = true;
         for (uint64_t back = 1; back <= 2; back++) {
             bool known;
-            const struct iter_operand *then = iter_expected_operand(l->finder, l->period, back, l->probed, w->offset, &known);
+            const struct iter_operand *then = iter_expected_operand(l->finder, l->period, back, w->offset, &known);
             w->regular &= !known || (then && (then->serial == w->serial || then->birth_op + back * l->period == w->slot->birth_op));
         }
     }
@@ -129,10 +161,13 @@ static void mark_regular(struct device *d, struct rt_op *op)
 static int probe_record(struct device *d, const struct rt_op *op, const struct probe_result *res, uint64_t live)
 {
     struct rec_range defined[BLANK_MAX + 1];
+    if (room_for_capture(d))
+        return -ENOMEM;
     int i = record_op(&d->ex->rec, op->sig, op_name(op), res->why_opaque, live);
     if (i < 0)
         return i;
     d->ex->rec.ops[i].ns = res->ns;
+    d->ex->rec.ops[i].to_host = op_reads_for_host(op);
     if (record_site(&d->ex->rec, site_here()))
         return -ENOMEM;
     uint64_t side_bytes = 0;
@@ -163,19 +198,30 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
 
 int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
 {
+    const bool counts = !op_reads_for_host(op);
     *step = LEARN_ON;
-    if (op->sig != d->learn->expected[d->learn->probed]) {
-        learn_abandon(d, "the iteration was not like the one before");
+    if (counts && op->sig != d->learn->expected[d->learn->probed]) {
+        /* A loop within the iteration (a gradient summed over a few batches) was taken for it. What has been seen is kept: this very op may
+         * be the one that shows the iteration. */
+        give_up(d, "the iteration was not like the one before");
         *step = LEARN_NOT_RUN;
         return CUDA_SUCCESS;
     }
     uint32_t lost = 0;
     if (ready_op(d, op, &lost))
         return ready_refused_drv(d, op);
+    if (!counts && !d->learn->probed) { /* it follows the iteration before: this one begins with an op that comes every time */
+        int r = op_issue_drv(d, op);
+        ready_done(d, op, false);
+        return r;
+    }
     struct probe_result res;
     uint64_t live = d->live_bytes;
-    mark_regular(d, op);
-    int r = probe_op_drv(d, op, (int32_t)d->learn->probed, &res);
+    if (counts) {
+        mark_regular(d, op);
+        feed(d, op);
+    }
+    int r = probe_op_drv(d, op, (int32_t)d->ex->rec.n_ops, &res);
     ready_done(d, op, false);
     if (r != CUDA_SUCCESS) {
         learn_abandon(d, "a launch failed");
@@ -188,7 +234,7 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
         learn_abandon(d, "host memory is exhausted");
         *step = LEARN_STOPPED;
     } else
-        d->learn->probed++;
+        d->learn->probed += counts;
     return r;
 }
 
@@ -265,6 +311,17 @@ static int hold_buffers(struct device *d)
     return 0;
 }
 
+static void note_live(struct exec *ex)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint32_t i = 0; i < ex->rec.n_ops; i++) {
+        least = ex->rec.ops[i].live_bytes < least ? ex->rec.ops[i].live_bytes : least;
+        most = ex->rec.ops[i].live_bytes > most ? ex->rec.ops[i].live_bytes : most;
+    }
+    ex->boundary_live_bytes = ex->rec.n_ops ? ex->rec.ops[0].live_bytes : 0;
+    ex->swing_bytes = most > least ? most - least : 0;
+}
+
 int learn_finish(struct device *d)
 {
     struct exec *ex = d->ex;
@@ -285,7 +342,7 @@ int learn_finish(struct device *d)
         if (ex->rec.ops[i].why_opaque)
             log_say(SAY_DEBUG, "op %u (%s) is never replayed: %s", i, ex->rec.ops[i].name, ex->rec.ops[i].why_opaque);
     d->st.iterations++;
-    ex->boundary_live_bytes = ex->rec.n_ops ? ex->rec.ops[0].live_bytes : 0;
+    note_live(ex);
     ex->rec.model = command_line();
     if (learn_wants_trace(d)) {
         ex->rec.host_bytes_per_s = swap_bytes_per_s(d);
@@ -330,17 +387,10 @@ void learn_count_iteration(struct device *d, unsigned t)
 
 bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
 {
-    static struct iter_operand operands[OP_MAX_OPERANDS];
     if (d->learn->reset_pending)
         iter_reset(d->learn->finder, d->op_count);
     d->learn->reset_pending = false;
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        operands[i] = (struct iter_operand){.serial = op->operands[i].slot->serial,
-                                            .birth_op = op->operands[i].slot->birth_op,
-                                            .delta = op->operands[i].delta,
-                                            .offset = op->operands[i].offset};
-    bool from_host = op->kind == OP_COPY && op->copy.kind == ENG_HTOD;
-    int64_t p = iter_feed(d->learn->finder, op->sig, operands, op->n_operands, d->live_bytes, from_host);
+    int64_t p = feed(d, op);
     bool counting = !wanted;
     if (wanted)
         probe_clock(d, op->stream);

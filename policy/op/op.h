@@ -115,6 +115,8 @@ int op_replay_drv(struct device *d, const struct rt_op *op, unsigned char *args)
 
 /* The kernel's name, or what the other kinds are called. */
 const char *op_name(const struct rt_op *op);
+/* A copy to the host changes nothing on the device: it may come in one iteration and not in the next (a loss that is printed now and then). */
+static inline bool op_reads_for_host(const struct rt_op *op) { return op->kind == OP_COPY && op->copy.kind == ENG_DTOH; }
 /* The op may run again with the same arguments (kernels, memsets, device copies; not cooperative launches). */
 bool op_repeatable(const struct rt_op *op);
 /* A copy of op with memory of its own; `dst` may hold an earlier capture, whose memory is reused. 0 or -ENOMEM. */

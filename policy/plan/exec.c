@@ -8,15 +8,16 @@
 #include "policy/op/tensor_map.h"
 #include "policy/plan/proof.h"
 #include "policy/plan/verify.h"
+#include "tracer/iter.h"
 #include "tracer/plain.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Holds are passed when the op after them comes (or the iteration ends). */
-static int pass_holds(struct device *d, unsigned t)
+/* Holds, and copies to the host that do not come this time, are passed when the op after them comes (or the iteration ends). */
+static int pass_until(struct device *d, uint32_t at, unsigned t)
 {
-    while (d->ex->pos < d->ex->rec.n_ops && d->ex->rec.ops[d->ex->pos].hold) {
+    while (d->ex->pos < at) {
         int r = exec_take_steps(d, d->ex->pos, t);
         if (r)
             return r;
@@ -100,7 +101,7 @@ enum exec_end exec_end_iteration(struct device *d)
 {
     struct exec *ex = d->ex;
     unsigned t = ex->caps[0].t;
-    int r = pass_holds(d, t);
+    int r = pass_until(d, ex->rec.n_ops, t);
     if (!r)
         r = exec_take_steps(d, ex->rec.n_ops, t);
     bool lost = r != 0;
@@ -111,6 +112,7 @@ enum exec_end exec_end_iteration(struct device *d)
     }
     if (lost)
         rebuild_or_stop(d, t);
+    ex->boundary_live_bytes = ex->began_live_bytes; /* of a whole iteration: an evaluation may begin like one, and holds gradients */
     d->st.iterations++;
     d->whole_mode = d->mode;
     if (ex->tried)
@@ -459,15 +461,52 @@ void exec_op_done(struct device *d)
     struct exec *ex = d->ex;
     for (const struct exec_value *v = ex->made + ex->made_at[ex->pos], *end = ex->made + ex->made_at[ex->pos + 1]; v < end; v++)
         ex->res[v->buf] = ex->cur[v->buf] = v->version;
-    ex->pos++;
-    ex->ended = steady_only_holds_left(d);
+    if (!ex->pos++)
+        ex->began_live_bytes = d->live_bytes;
+    ex->ended = steady_next(d) == ex->rec.n_ops;
+}
+
+/* Where a copy to the host stands in the record, if it is the next one there or one of those that follow each other; n_ops: nowhere. */
+static uint32_t recorded_read(const struct device *d, const struct rt_op *op)
+{
+    const struct record *r = &d->ex->rec;
+    for (uint32_t i = d->ex->pos; i < r->n_ops && exec_is_optional(&r->ops[i]); i++)
+        if (r->ops[i].to_host && r->ops[i].sig == op->sig && op->n_operands && r->operands[r->ops[i].first].buf == op->operands[0].slot->plan_buf)
+            return i;
+    return r->n_ops;
+}
+
+/* A copy to the host, recorded or not: it asks for nothing but that what it reads is there, as the program left it. */
+static int read_drv(struct device *d, struct rt_op *op, enum exec_left *left)
+{
+    const uint32_t at = recorded_read(d, op), n_ops = d->ex->rec.n_ops;
+    const char *why = at < n_ops && (pass_until(d, at, op->t) || exec_take_steps(d, at, op->t)) ? exec_step_failed : NULL;
+    for (uint32_t i = 0; i < op->n_operands && !why; i++)
+        if (op->operands[i].slot->plan_buf >= 0 && rebuild_owed(d, op->operands[i].slot->plan_buf))
+            why = "a copy to the host asks for what the plan holds evicted";
+    if (!why)
+        why = exec_make_ready(d, op);
+    if (why) {
+        exec_diverge(d, why, op);
+        d->ex->left_op = UINT64_MAX; /* the next op has the number of this one */
+        *left = EXEC_LEFT_BEFORE;
+        return d->ex->code;
+    }
+    *left = EXEC_STAYED;
+    int r = op_issue_drv(d, op);
+    ready_done(d, op, false);
+    if (at < n_ops)
+        exec_op_done(d);
+    return r;
 }
 
 int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
 {
     struct proof proof;
     enum args_mattered mattered = ARGS_UNTRIED;
-    const char *why = pass_holds(d, op->t) ? exec_step_failed : NULL, *why_after = NULL;
+    if (op_reads_for_host(op))
+        return read_drv(d, op, left);
+    const char *why = pass_until(d, steady_next(d), op->t) ? exec_step_failed : NULL, *why_after = NULL;
     const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
     struct reading x = {.is = CORRESPONDS};
     int r = CUDA_SUCCESS;
@@ -558,13 +597,22 @@ void exec_resume(struct device *d)
         d->ex->alloc_k++;
 }
 
+uint64_t exec_last_sig(const struct device *d)
+{
+    const struct record *r = &d->ex->rec;
+    for (uint32_t i = r->n_ops; i-- > 0;)
+        if (!exec_is_optional(&r->ops[i]))
+            return r->ops[i].sig;
+    return 0;
+}
+
 bool exec_may_resume(struct device *d, const struct rt_op *op)
 {
     if (!d->ex->have_plan || !d->ex->installed || d->ex->code || op->sig != d->ex->rec.ops[0].sig)
         return false;
     if (d->ex->left_op == d->op_count && d->ex->left_at == 0)
         return false; /* this very op was not it */
-    if (d->live_bytes != d->ex->boundary_live_bytes)
+    if (!iter_holds_as_much(d->ex->boundary_live_bytes, d->live_bytes, d->ex->swing_bytes))
         return false;
     uint32_t i = 0; /* and it works on the same long-lived buffers */
     for (uint32_t k = d->ex->rec.ops[0].first; k < d->ex->rec.ops[0].first + d->ex->rec.ops[0].n; k++) {

@@ -24,7 +24,8 @@ struct exec {
     uint32_t n_caps;
     uint32_t *op_of_trace;   /* [n_trace_ops] op here of each op of the trace that users get: holds are not in it */
     uint32_t n_trace_ops;
-    uint64_t boundary_live_bytes; /* held by the program when op 0 is launched */
+    uint64_t boundary_live_bytes; /* held by the program when op 0 of the last whole iteration was launched */
+    uint64_t swing_bytes;    /* from the least to the most that it holds in the recorded iteration */
 
     struct plan plan;
     bool have_plan, installed, proved; /* proved: a whole iteration was rehearsed without a difference */
@@ -60,6 +61,7 @@ struct exec {
 
     /* the iteration in progress */
     uint32_t pos, alloc_k;
+    uint64_t began_live_bytes; /* held by the program when op 0 was launched */
     bool ended;              /* the last op has run; the next allocation or op begins another iteration */
     int32_t *bind;           /* [n_bufs] slot id, -1 not yet; bind[b] == id <=> slots[id].plan_buf == b */
     int32_t *res, *cur;      /* [n_bufs] version in memory or on the host, -1 none; the program's version, -1 freed */
@@ -126,6 +128,8 @@ enum exec_end exec_end_iteration(struct device *d);
 void exec_diverge(struct device *d, const char *why, const struct rt_op *op);
 /* Out of the plan: does this op begin an iteration that the plan knows? */
 bool exec_may_resume(struct device *d, const struct rt_op *op);
+/* Signature of the last op that comes in every iteration; 0: there is none. */
+uint64_t exec_last_sig(const struct device *d);
 /* Plain peak of the recorded iteration, in chunks: of what a plan may move, or of what it may not. */
 uint64_t exec_recorded_peak_pages(struct device *d, bool pinned);
 /* That op (not yet run) begins an iteration under the plan; what it allocated is bound when it is seen. */
@@ -173,13 +177,17 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
 int steady_plan(struct device *d);
 /* Op `at` was captured. `same`: it corresponded, with the arguments it had an iteration before: can the next one be told by its bytes? */
 void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool same);
-/* No op of the program is left of the iteration. */
-bool steady_only_holds_left(const struct device *d);
+/* The op may be missing in an iteration. */
+static inline bool exec_is_optional(const struct rec_op *o) { return o->hold || o->to_host; }
+/* The next op that must come, n_ops: none is left of the iteration. */
+uint32_t steady_next(const struct device *d);
 /* The op overwrites a buffer that has values to compare. */
 bool steady_sets_aside(const struct device *d, uint32_t op);
 
 /* rebuild.c: every value that the program holds is in memory or on the host. 0, or a negative errno: some are gone. */
 int rebuild_all(struct device *d, unsigned t);
+/* The program holds a value of b that is not there. */
+bool rebuild_owed(struct device *d, int32_t b);
 /* [n_bufs] whether rebuild_all() would begin from what is in the buffer now. For free(); NULL: no memory. */
 uint8_t *rebuild_sources(struct device *d);
 

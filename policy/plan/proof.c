@@ -239,14 +239,13 @@ static bool nobody_relies_on(struct device *d, const struct rt_operand *w)
         return false;
     if (b < 0)
         return true;
-    const bool old = s->live && s->state != SLOT_EMPTY && d->ex->cur[b] >= 0 && d->ex->res[b] != d->ex->cur[b];
-    return !old && d->ex->relied[b] <= (int32_t)d->ex->pos;
+    return !rebuild_owed(d, b) && d->ex->relied[b] <= (int32_t)d->ex->pos;
 }
 
 /* No step replays the op either: its own buffers would be relied on. */
 bool proof_is_needless(struct device *d, const struct rt_op *op, const struct reading *x)
 {
-    bool none = d->mode == MODE_ENFORCE && op->kind == OP_KERNEL && op->func->known && !op->packed && !x->absent;
+    bool none = op->kind == OP_KERNEL && op->func->known && !op->packed && !x->absent;
     for (uint32_t i = 0; i < op->n_operands && none; i++)
         none = nobody_relies_on(d, &op->operands[i]);
     return none && op->n_operands;

@@ -108,8 +108,7 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
     return r;
 }
 
-/* The program holds a value of b that is not there. */
-static bool owed(struct device *d, int32_t b)
+bool rebuild_owed(struct device *d, int32_t b)
 {
     const struct slot *s = exec_slot(d, b);
     return s && s->live && d->ex->cur[b] >= 0 && s->state != SLOT_EMPTY && !holds(d, b, d->ex->cur[b]);
@@ -139,7 +138,7 @@ uint8_t *rebuild_sources(struct device *d)
     uint8_t *source = calloc(d->ex->rec.n_bufs + 1, 1);
     uint8_t *seen = calloc((size_t)d->ex->first_val[d->ex->rec.n_bufs] + 1, 1);
     for (uint32_t b = 0; b < d->ex->rec.n_bufs && source && seen; b++)
-        if (owed(d, (int32_t)b))
+        if (rebuild_owed(d, (int32_t)b))
             mark_sources(d, (int32_t)b, d->ex->cur[b], seen, source);
     if (!seen) {
         free(source);
@@ -155,7 +154,7 @@ static void give_saved_back(struct device *d)
 {
     for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
         struct slot *s = exec_slot(d, (int32_t)b);
-        if (!owed(d, (int32_t)b) || s->state != SLOT_LOST)
+        if (!rebuild_owed(d, (int32_t)b) || s->state != SLOT_LOST)
             continue;
         struct host_block *h = saved_take(d, (int32_t)b, d->ex->cur[b]);
         if (!h)
@@ -174,7 +173,7 @@ int rebuild_all(struct device *d, unsigned t)
     for (int round = 0; round < MAX_ROUNDS; round++) {
         bool missing = false;
         for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
-            if (!owed(d, (int32_t)b))
+            if (!rebuild_owed(d, (int32_t)b))
                 continue;
             missing = true;
             int r = make_value(d, (int32_t)b, d->ex->cur[b], t, 0);

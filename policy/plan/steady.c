@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct steady_op {
-    uint32_t op;       /* the first at or after this one that is not a hold; n_ops: none */
+    uint32_t op;       /* the first at or after this one that must come; n_ops: none */
     bool same;         /* the launch captured last can be told by its bytes */
     bool quiet;        /* the plan has nothing to do just before it */
     bool sets_aside;   /* it overwrites a buffer that has values to compare */
@@ -32,7 +32,7 @@ int steady_plan(struct device *d)
     ex->steady[r->n_ops].op = r->n_ops;
     for (uint32_t i = r->n_ops; i-- > 0;) {
         struct steady_op *s = &ex->steady[i];
-        s->op = r->ops[i].hold ? ex->steady[i + 1].op : i;
+        s->op = exec_is_optional(&r->ops[i]) ? ex->steady[i + 1].op : i;
         s->quiet = ex->die_at[i] == ex->die_at[i + 1] && ex->step_at[i] == ex->step_at[i + 1] && ex->ref_at[i] == ex->ref_at[i + 1];
         for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
             int32_t b = r->operands[k].buf;
@@ -43,7 +43,7 @@ int steady_plan(struct device *d)
     return 0;
 }
 
-bool steady_only_holds_left(const struct device *d) { return d->ex->steady[d->ex->pos].op == d->ex->rec.n_ops; }
+uint32_t steady_next(const struct device *d) { return d->ex->steady[d->ex->pos].op; }
 
 bool steady_sets_aside(const struct device *d, uint32_t op) { return d->ex->steady[op].sets_aside; }
 

@@ -18,6 +18,13 @@ CASES = [
     ("cnn", ["--early-break", "3"], 8),
     ("cnn", ["--vary-batch"], 4),
     ("mlp", ["--accumulate", "2"], 10),
+    # what is read back now and then, a list that grows, a loop of batches within the iteration
+    ("gpt", ["--loss-every", "3"], 10),
+    ("cnn", ["--loss-every", "4", "--eval-every", "5"], 8),
+    ("mlp", ["--keep-losses", "--loss-every", "5"], 10),
+    ("cnn", ["--eval-every", "5", "--eval-batches", "12"], 9),
+    ("cnn", ["--accumulate", "4"], 10),
+    ("mlp", ["--accumulate", "4", "--keep-losses"], 10),
     ("gpt", ["--late-free"], 10),
     ("mlp", ["--late-free"], 10),
     ("cnn", ["--streams", "2"], 10),

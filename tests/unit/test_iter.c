@@ -6,6 +6,7 @@
 
 enum { WEIGHTS = 1000 };
 static uint64_t next_serial, n_fed;
+static uint64_t base; /* bytes held when a step begins */
 static struct iter *it;
 
 static void setup(void)
@@ -14,6 +15,7 @@ static void setup(void)
     iter_reset(it, 0);
     next_serial = 100000;
     n_fed = 0;
+    base = 1000;
 }
 static void teardown(void) { iter_free(it); }
 
@@ -33,7 +35,7 @@ static int64_t op(uint64_t sig, uint64_t w, uint64_t live)
 static int64_t train_step(int layers, int *at)
 {
     int64_t found = 0;
-    uint64_t live = 1000;
+    uint64_t live = base;
     int n = 0;
     for (int l = 0; l < layers; l++)
         for (int k = 0; k < 3; k++, n++) {
@@ -137,6 +139,53 @@ START_TEST(growing_memory_is_no_iteration)
 }
 END_TEST
 
+START_TEST(a_list_that_grows_may)
+{
+    int at;
+    int64_t p = 0;
+    for (int step = 0; step < 4 && !p; step++, base++) /* a byte, of the 300 that a step needs */
+        p = train_step(30, &at);
+    ck_assert_int_eq(p, 30 * 6);
+}
+END_TEST
+
+START_TEST(a_list_that_grows_fast_may_not)
+{
+    int at;
+    for (int step = 0; step < 6; step++, base += 10)
+        ck_assert_int_eq(train_step(30, &at), 0);
+}
+END_TEST
+
+START_TEST(nor_in_a_short_loop)
+{
+    /* a recurrent layer: much comes and goes within a step, and a little of it stays */
+    for (int t = 0; t < 300; t++)
+        for (int k = 0; k < 5; k++)
+            ck_assert_int_eq(op(40 + (uint64_t)k, WEIGHTS, (uint64_t)(1000 + t + (k == 2 ? 100000 : 0))), 0);
+}
+END_TEST
+
+/* Batches whose gradients are summed before a step look like iterations until the step comes: its first op shows the whole. */
+START_TEST(batches_summed_before_a_step)
+{
+    const int64_t batch_ops = 24, step_ops = 20, whole = 4 * batch_ops + step_ops;
+    int64_t p = 0;
+    for (int step = 0; step < 2; step++) {
+        for (int batch = 0; batch < 4; batch++)
+            for (int64_t k = 0; k < batch_ops; k++) {
+                p = op(100 + (uint64_t)k, k % 3 ? 0 : WEIGHTS + (uint64_t)k, 1000 + 10 * (uint64_t)k);
+                ck_assert(!p || p == batch_ops);
+            }
+        for (int64_t k = 0; k < step_ops; k++) {
+            p = op(200 + (uint64_t)k, WEIGHTS + (uint64_t)k, 1000);
+            ck_assert_int_eq(p, step && k == step_ops - 1 ? whole : p == whole ? whole : 0);
+        }
+    }
+    ck_assert_int_eq(p, whole);
+}
+END_TEST
+
 START_TEST(recovers_after_an_odd_step)
 {
     int at;
@@ -163,6 +212,10 @@ int main(void)
     tcase_add_test(t, growing_memory_is_no_iteration);
     tcase_add_test(t, a_loop_through_a_batch_is_no_iteration);
     tcase_add_test(t, iterations_around_loops);
+    tcase_add_test(t, a_list_that_grows_may);
+    tcase_add_test(t, a_list_that_grows_fast_may_not);
+    tcase_add_test(t, nor_in_a_short_loop);
+    tcase_add_test(t, batches_summed_before_a_step);
     tcase_add_test(t, recovers_after_an_odd_step);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

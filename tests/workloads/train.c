@@ -16,12 +16,12 @@ enum {
 };
 
 static struct {
-    int iters, batch, layers, eval_every, early_break, accumulate, streams;
+    int iters, batch, layers, eval_every, eval_batches, loss_every, early_break, accumulate, streams;
     uint64_t seed;
-    bool print_loss, checksum, vary_batch, late_free, iter_time;
+    bool print_loss, keep_losses, checksum, vary_batch, late_free, iter_time;
     size_t oom_bytes;
     dev_options dev;
-} opt = {.iters = 16, .accumulate = 1, .streams = 1, .seed = 1, .early_break = -1};
+} opt = {.iters = 16, .accumulate = 1, .streams = 1, .seed = 1, .loss_every = 1, .eval_batches = 1, .early_break = -1};
 
 static struct {
     const workload *w;
@@ -30,6 +30,8 @@ static struct {
     model m;
     float *loss;                        /* pinned */
     int steps;                          /* of the optimizer */
+    tensor **kept;                      /* with --keep-losses: [iters * accumulate], as far as they are made */
+    int n_kept;
 } train;
 
 /* ---- options ----------------------------------------------------------------------------------------- */
@@ -43,9 +45,12 @@ static void usage(FILE *f, const workload *w)
         "  --layers N         depth (%d)\n"
         "  --seed N           of parameters, data and dropout (1)\n"
         "  --print-loss       read every loss back and print it, as a hex float\n"
+        "  --loss-every N     .. but only after every N-th iteration\n"
+        "  --keep-losses      keep every loss on the device, and print them all at the end\n"
         "  --checksum         print a hash of all parameters, statistics and optimizer state at the end\n"
         "  --iter-time        print the device time of every iteration\n"
         "  --eval-every N     an evaluation pass after every N-th iteration\n"
+        "  --eval-batches N   .. of so many batches (1)\n"
         "  --early-break N    leave iteration N (from 0) in the middle of its backward pass\n"
         "  --accumulate K     K batches per optimizer step\n"
         "  --vary-batch       every fourth batch is smaller\n"
@@ -81,12 +86,14 @@ static unsigned long long number(const char *name, const char *text, unsigned lo
 
 static void parse(int argc, char **argv, const workload *w)
 {
-    enum { ITERS, BATCH, LAYERS, SEED, PRINT_LOSS, CHECKSUM, ITER_TIME, EVAL, BREAK, ACCUMULATE, VARY, STREAMS,
+    enum { ITERS, BATCH, LAYERS, SEED, PRINT_LOSS, LOSS_EVERY, KEEP, CHECKSUM, ITER_TIME, EVAL, EVAL_BATCHES, BREAK, ACCUMULATE, VARY, STREAMS,
         LATE, OOM, ROUTE, HANDLES, EXTRA, HELP };
     static const struct option options[] = {
         {"iters", 1, NULL, ITERS}, {"batch", 1, NULL, BATCH}, {"layers", 1, NULL, LAYERS},
-        {"seed", 1, NULL, SEED}, {"print-loss", 0, NULL, PRINT_LOSS}, {"checksum", 0, NULL, CHECKSUM},
-        {"iter-time", 0, NULL, ITER_TIME}, {"eval-every", 1, NULL, EVAL}, {"early-break", 1, NULL, BREAK},
+        {"seed", 1, NULL, SEED}, {"print-loss", 0, NULL, PRINT_LOSS},
+        {"loss-every", 1, NULL, LOSS_EVERY}, {"keep-losses", 0, NULL, KEEP}, {"checksum", 0, NULL, CHECKSUM},
+        {"iter-time", 0, NULL, ITER_TIME}, {"eval-every", 1, NULL, EVAL},
+        {"eval-batches", 1, NULL, EVAL_BATCHES}, {"early-break", 1, NULL, BREAK},
         {"accumulate", 1, NULL, ACCUMULATE}, {"vary-batch", 0, NULL, VARY}, {"streams", 1, NULL, STREAMS},
         {"late-free", 0, NULL, LATE}, {"oom", 1, NULL, OOM}, {"route", 1, NULL, ROUTE},
         {"use-kernel-handles", 0, NULL, HANDLES}, {"extra", 0, NULL, EXTRA}, {"help", 0, NULL, HELP},
@@ -103,9 +110,12 @@ static void parse(int argc, char **argv, const workload *w)
         case LAYERS: opt.layers = (int)number(name, optarg, 1, 1000); break;
         case SEED: opt.seed = number(name, optarg, 0, ~0ull); break;
         case PRINT_LOSS: opt.print_loss = true; break;
+        case LOSS_EVERY: opt.loss_every = (int)number(name, optarg, 1, 1000000); break;
+        case KEEP: opt.keep_losses = true; break;
         case CHECKSUM: opt.checksum = true; break;
         case ITER_TIME: opt.iter_time = true; break;
         case EVAL: opt.eval_every = (int)number(name, optarg, 1, 1000000); break;
+        case EVAL_BATCHES: opt.eval_batches = (int)number(name, optarg, 1, 1000); break;
         case BREAK: opt.early_break = (int)number(name, optarg, 0, 1000000); break;
         case ACCUMULATE: opt.accumulate = (int)number(name, optarg, 1, 1000); break;
         case VARY: opt.vary_batch = true; break;
@@ -240,7 +250,7 @@ static void iterate(int iter)
 {
     uint64_t total = (uint64_t)opt.iters * (uint64_t)opt.accumulate;
     float sum = 0.0f;
-    bool broken = iter == opt.early_break, last = iter == opt.iters - 1;
+    bool broken = iter == opt.early_break, last = iter == opt.iters - 1, read = opt.print_loss && (iter + 1) % opt.loss_every == 0;
 
     dev_late_free(opt.late_free && iter % 2);
     for (int k = 0; k < opt.accumulate; k++) {
@@ -253,7 +263,9 @@ static void iterate(int iter)
         nn_backward(loss, 1.0f / (float)opt.accumulate, broken ? 0.5 : 1.0);
         nn_end();
         drop_batch(&b);
-        if (opt.print_loss || last)
+        if (opt.keep_losses)
+            train.kept[train.n_kept++] = tensor_ref(value);
+        if (read || last)
             sum += read_loss(value) / (float)opt.accumulate;
         tensor_drop(value);
     }
@@ -262,7 +274,7 @@ static void iterate(int iter)
     if (!broken)
         step_optimizer();
     nn_zero_grad(&train.m);
-    if (opt.print_loss)
+    if (read)
         printf("iter %d loss %a\n", iter, (double)sum);
     else if (last)
         printf("final loss %a\n", (double)sum);
@@ -307,6 +319,15 @@ static uint64_t hash_tensor(uint64_t h, const tensor *t)
     return h;
 }
 
+static void print_kept(void)
+{
+    for (int i = 0; i < train.n_kept; i++) {
+        printf("iter %d loss %a of batch %d\n", i / opt.accumulate, (double)read_loss(train.kept[i]), i % opt.accumulate);
+        tensor_drop(train.kept[i]);
+    }
+    free(train.kept);
+}
+
 static void print_checksum(void)
 {
     uint64_t h = 0xCBF29CE484222325u;
@@ -329,12 +350,14 @@ int train_main(int argc, char **argv, const workload *w)
     train.m.seed = opt.seed;
     nn_random_seed(opt.seed);
     w->build(&train.m, opt.layers);
+    if (opt.keep_losses && !(train.kept = calloc((size_t)opt.iters * (size_t)opt.accumulate, sizeof *train.kept)))
+        abort();
     for (int iter = 0; iter < opt.iters; iter++) {
         if (opt.iter_time)
             dev_time_stamp();
         iterate(iter);
-        if (opt.eval_every && (iter + 1) % opt.eval_every == 0)
-            evaluate(iter);
+        for (int n = 0; opt.eval_every && (iter + 1) % opt.eval_every == 0 && n < opt.eval_batches; n++)
+            evaluate(iter + n * opt.iters);
         if (opt.oom_bytes && iter == 2)
             provoke_refusal();
         fflush(stdout);
@@ -346,6 +369,7 @@ int train_main(int argc, char **argv, const workload *w)
     }
     dev_late_free(false);
     dev_synchronize();
+    print_kept();
     if (opt.checksum)
         print_checksum();
     nn_model_free(&train.m);

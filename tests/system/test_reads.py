@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Copies to the host come in one iteration and not in the next (tests/programs/reads.c): what they read is what it is natively, and an
+iteration that only lacks some of them, or has others of what lies in memory, is no other iteration.
+Usage: test_reads.py [--count N] [--seed FIRST]"""
+import argparse
+import concurrent.futures
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+PROGRAM = os.path.join(harness.B, "programs", "reads")
+DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8"}
+ORDERS = ({}, {"SIMGPU_CHAOS": "adversary"}, {"SIMGPU_CHAOS": "3"})
+ITERATIONS = 30
+
+
+def one(seed):
+    """(what differs or None, statistics)"""
+    env = dict(DEVICE, **ORDERS[seed % len(ORDERS)])
+    cmd = [PROGRAM, str(seed), str(ITERATIONS)]
+    native = harness.run(cmd, env=env)
+    if native.rc or not native.device:
+        return "natively: exit %s %s" % (native.rc, native.err[-200:]), {}
+    limit = native.peak * (70, 55)[seed % 2] // 100
+    r = harness.run(cmd, remat=["--limit", limit, "--policy", "plan"], env=env)
+    if r.rc:
+        return "exit %s %s" % (r.rc, r.err[-400:]), r.stats
+    if r.out != native.out:
+        lines = zip(r.out.splitlines(), native.out.splitlines())
+        return "other results: " + next(("%s, natively %s" % (a, b) for a, b in lines if a != b), "fewer lines"), r.stats
+    return None if r.peak <= limit else "%s bytes at a limit of %s" % (r.peak, limit), r.stats
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--count", type=int, default=24)
+    p.add_argument("--seed", type=int, default=1)
+    a = p.parse_args()
+    if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
+        print("no simulated GPU built")
+        return 77
+    c = harness.Checks()
+    whole = replays = left = 0
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for seed, (differs, stats) in zip(range(a.seed, a.seed + a.count), pool.map(one, range(a.seed, a.seed + a.count))):
+            c.ok(not differs, "seed %d" % seed, differs)
+            whole += stats.get("iterations_enforced", 0)
+            replays += stats.get("replays", 0)
+            left += stats.get("divergences", 0)
+    print("%d iterations under a plan, %d replays, the plan was left %d times" % (whole, replays, left))
+    # what nobody follows, and nobody leaves, tests nothing
+    c.ok(whole >= 8 * a.count and replays >= 20 * a.count, "iterations are enforced", "%d, replays %d" % (whole, replays))
+    c.ok(left >= a.count // 2, "reads ask for what is evicted", str(left))
+    return c.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
