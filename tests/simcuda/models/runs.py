@@ -47,8 +47,8 @@ def read_json(path):
         return {}
 
 
-def run(name, train, remat=('--policy', 'off'), env=None, timeout=600):
-    """One run; train: arguments of train.py, remat: arguments of `remat run`."""
+def run(name, train, remat=('--policy', 'off'), env=None, timeout=600, script='train.py'):
+    """One run; train: arguments of the script, remat: arguments of `remat run`."""
     b = build_dir()
     out = os.path.join(b, 'pytorch-test', re.sub(r'[^\w.-]+', '_', name))
     os.makedirs(os.path.dirname(out), exist_ok=True)
@@ -59,7 +59,7 @@ def run(name, train, remat=('--policy', 'off'), env=None, timeout=600):
     command = [os.path.join(b, 'remat'), 'run', *remat]
     if tuple(remat) != ('--policy', 'off'):
         command += ['--stats', files['stats']]
-    command += ['--', os.path.join(b, 'pytorch', 'bin', 'python'), os.path.join(HERE, 'train.py'), *train]
+    command += ['--', os.path.join(b, 'pytorch', 'bin', 'python'), os.path.join(HERE, script), *train]
     full = dict(os.environ, REMAT_SIMGPU='1', SIMGPU_STATS=files['device'], **DEVICE)
     full.update(env or {})
     with open(files['log'], 'w') as log:

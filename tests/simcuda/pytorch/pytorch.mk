@@ -3,6 +3,7 @@
 #
 #   VERSION      of PyTorch (a list of packages tests/simcuda/pytorch/VERSION.txt says what belongs to it)
 #   PYTORCH_MODELS which models test-pytorch trains, with commas (all of models/test_models.py)
+#   DRAWN        scripts drawn from seeds that test-pytorch trains (4)
 #   PYTORCH_DIR  an environment elsewhere, made there if need be and linked to: several checkouts can share one
 
 PYTORCH_DIR ?=
@@ -15,6 +16,7 @@ pytorch: $(DEPS_STAMP)
 # The operators against CPU PyTorch first: nothing is asked of remat before the kernels are known to be right. test-pytorch asks each model
 # for each limit and order of execution once (about ten minutes on two quiet cores), test-pytorch-all for all of them together, and
 # against torch.utils.checkpoint.
+DRAWN ?= 4
 .PHONY: test-ops test-pytorch-scripts test-pytorch test-pytorch-all demo-pytorch
 test-ops: pytorch
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
@@ -25,8 +27,10 @@ test-pytorch-scripts: test-ops
 	@B=$(ABS_B) python3 tests/simcuda/scripts/run.py
 	@B=$(ABS_B) python3 tests/simcuda/models/test_group.py
 test-pytorch: test-pytorch-scripts
+	@B=$(ABS_B) python3 tests/simcuda/models/test_drawn.py --count $(DRAWN)
 	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py $(if $(PYTORCH_MODELS),--only $(PYTORCH_MODELS))
 test-pytorch-all: test-pytorch-scripts
+	@B=$(ABS_B) python3 tests/simcuda/models/test_drawn.py --count 24 --setting plan,tight,swap,auto
 	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py --all
 demo-pytorch: pytorch
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
