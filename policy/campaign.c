@@ -18,6 +18,7 @@ enum {
     PLAN_WAIT_MS = 60000,   /* for the planner, with the mutex released: it limits its own time, but not that of a busy machine */
     POLL_OPS = 64,          /* ops between two looks at a planner that nobody waits for */
     FIRST_BACKOFF = 32,     /* iterations */
+    STARTS_MOST = 12,       /* of learning in a row, each given up since the iteration went another way */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
     LEFT_TWICE = 2,         /* then the plan is taken up only where an iteration like the recorded one has gone before */
     GROW_ITERATIONS = 8,    /* in force, before a plan is made anew because a group has more to give now; doubles each time */
@@ -40,6 +41,7 @@ struct campaign {
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
     uint64_t left_op;       /* device.op_count when the plan was last left */
     uint32_t left_in_a_row;
+    uint32_t starts;        /* of learning that came to nothing, in a row */
     uint64_t last_sig;      /* of the last op outside a plan */
     uint64_t grow_at, grow_wait; /* device.st.iterations; iterations between two growths */
     uint64_t gave_nothing_at;    /* device.op_count at which a neighbour asked and nothing could move */
@@ -88,9 +90,8 @@ static bool wants_plan(const struct device *d)
 }
 
 /* Nothing is learnt for a while, and for twice as long the next time. */
-static void be_quiet(struct device *d)
+static void be_quiet_after(struct device *d, uint64_t period)
 {
-    uint64_t period = learn_period(d) ? learn_period(d) : d->ex->rec.n_ops ? d->ex->rec.n_ops : 1000;
     struct campaign *c = d->campaign;
     if (period > LOOP_WITHIN * c->quiet_period)
         c->backoff = FIRST_BACKOFF; /* what was learnt before was a loop within this iteration: it says nothing of this one */
@@ -98,6 +99,11 @@ static void be_quiet(struct device *d)
     c->quiet_until = d->op_count + c->backoff * period;
     if (c->backoff < UINT32_MAX)
         c->backoff *= 2;
+}
+
+static void be_quiet(struct device *d)
+{
+    be_quiet_after(d, learn_period(d) ? learn_period(d) : d->ex->rec.n_ops ? d->ex->rec.n_ops : 1000);
 }
 
 static void observe_again(struct device *d)
@@ -298,6 +304,7 @@ static void learnt(struct device *d)
         return;
     }
     d->campaign->moves = 0;
+    d->campaign->starts = 0;
     uint64_t peak = exec_recorded_peak_pages(d, false) << d->shift;
     bool blocked;
     uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
@@ -516,9 +523,14 @@ static int decide_drv(struct device *d, struct rt_op *op)
     }
     if (d->mode == MODE_PROBE) {
         enum learn_step step;
+        const uint64_t period = learn_period(d);
         int r = learn_op_drv(d, op, &step);
         if (step != LEARN_ON)
             go(d, MODE_OBSERVE);
+        if (step == LEARN_NOT_RUN && ++d->campaign->starts == STARTS_MOST) {
+            d->campaign->starts = 0;
+            be_quiet_after(d, period);
+        }
         return step == LEARN_NOT_RUN ? outside_drv(d, op) : r;
     }
     return outside_drv(d, op);

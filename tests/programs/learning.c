@@ -19,6 +19,7 @@
  *   farmap     tensor maps that were copied to device memory
  *   seek       a kernel reads a tensor whose address lies in memory, scrambled: no argument shows it
  *   table      a kernel keeps a table in its module, others read it
+ *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   rare       an output that is written for certain data only
  */
 #include "tests/programs/list_args.h"
@@ -256,6 +257,13 @@ static uint64_t train(int iter)
     return h;
 }
 
+static void work_on(CUdeviceptr w, uint32_t k)
+{
+    uint32_t n = WORDS, mask = 0xffffffffu;
+    void *args[] = {&w, &w, &n, &k, &mask};
+    MUST(cuLaunchKernel(f_map, 32, 1, 1, 128, 1, 1, 0, stream, args, NULL));
+}
+
 int main(int argc, char **argv)
 {
     what = argc > 1 ? argv[1] : "stale";
@@ -298,8 +306,11 @@ int main(int argc, char **argv)
         MUST(cuMemsetD32Async(word, 0, 64, stream));
     }
     MUST(cuCtxSynchronize());
-    for (int iter = 0; iter < iterations; iter++)
+    for (int iter = 0; iter < iterations; iter++) {
         printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
+        for (uint32_t i = is("restless") && iter % 2 ? 5 + next_random(&rng) % 40 : 0; i > 0; i--)
+            work_on(weight[i % LAYERS], i);
+    }
     uint64_t h = 0;
     for (int i = 0; i < LAYERS; i++)
         h = h * 31 + look(weight[i]);

@@ -36,6 +36,9 @@ CASES = [
 # Stopped once, "a tensor could not be rebuilt": a plan is left in the middle of its rehearsal, and the host memory is full of what was
 # set aside to compare. Case, limit, host memory.
 SHORT_CASES = (("untouched", 10500000, "5M"), ("untouched", 9500000, "6M"), ("stale", 11700000, "5M"))
+# Passes in twos, and what follows them is never the same: learning starts over, but not for ever.
+RESTLESS = ("restless", "46", 10500000)
+STARTS_MOST = 14
 # Neither a launch nor memory of the program's own is refused for what learning holds: each step fits alone, beside nothing else.
 ROOM_LIMIT = 6553600
 ROOM_CASES = ("launch", "create", "alloc")
@@ -67,6 +70,18 @@ def left_while_rehearsed(c, only):
         c.ok(r.stats.get("divergences", 0) >= 2 and "iteration 3 left the plan" in r.err, name + ": the plan was left while it was rehearsed", r.err[-500:])
 
 
+def restless(c, only):
+    case, iterations, limit = RESTLESS
+    if only and case not in only:
+        return
+    native = harness.run([PROGRAM, case, iterations], env=DEVICE, timeout=120)
+    r = harness.run([PROGRAM, case, iterations], remat=["--limit", limit, "--policy", "plan"], env=dict(DEVICE, REMAT_LOG="info"), timeout=240)
+    c.ok(r.rc == 0 and native.rc == 0 and r.out == native.out, case + ": as native", r.err[-500:])
+    starts = r.err.count("learning starts over") or r.err.count("an iteration is")
+    print("%s: %d times an iteration was to be learnt" % (case, starts))
+    c.ok(2 <= starts <= STARTS_MOST, case + ": learning starts over, and stops", "%d\n%s" % (starts, r.err[-800:]))
+
+
 def main():
     if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
         print("no simulated GPU built")
@@ -95,6 +110,7 @@ def main():
         if more: # else it shows nothing
             c.ok("no room to set aside" in r.err, case + ": not all of a launch could be set aside")
     left_while_rehearsed(c, only)
+    restless(c, only)
     room(c, only)
     return c.end()
 
