@@ -66,6 +66,16 @@ def run(cmd, remat=None, env=None, timeout=300):
         return Result(p.returncode, p.stdout, p.stderr, load(dev), load(sta))
 
 
+def other_than(native, r, limit):
+    """How a run under remat differs from the native one, or None; beside that, it must have kept its limit (bytes)."""
+    if r.rc:
+        return "exit %s %s" % (r.rc, r.err[-400:])
+    if r.out != native.out:
+        lines = zip(r.out.splitlines(), native.out.splitlines())
+        return "other results: " + next(("%s, natively %s" % (a, b) for a, b in lines if a != b), "fewer lines")
+    return None if r.peak <= limit else "%s bytes at a limit of %s" % (r.peak, limit)
+
+
 class Checks:
     """Counts what held and what did not."""
 

@@ -27,13 +27,7 @@ def one(seed):
         r = harness.run(cmd, remat=["--limit", limit, "--policy", "plan"], env=DEVICE, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         return "it hangs", 0, 0
-    followed = r.stats.get("iterations_enforced", 0), r.stats.get("replays", 0)
-    if r.rc:
-        return "exit %s %s" % (r.rc, r.err[-400:]), *followed
-    if r.out != native.out:
-        lines = zip(r.out.splitlines(), native.out.splitlines())
-        return "other results: " + next(("%s, natively %s" % (a, b) for a, b in lines if a != b), "fewer lines"), *followed
-    return None if r.peak <= limit else "%s bytes at a limit of %s" % (r.peak, limit), *followed
+    return harness.other_than(native, r, limit), r.stats.get("iterations_enforced", 0), r.stats.get("replays", 0)
 
 
 def main():

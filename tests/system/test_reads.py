@@ -25,12 +25,7 @@ def one(seed):
         return "natively: exit %s %s" % (native.rc, native.err[-200:]), {}
     limit = native.peak * (70, 55)[seed % 2] // 100
     r = harness.run(cmd, remat=["--limit", limit, "--policy", "plan"], env=env)
-    if r.rc:
-        return "exit %s %s" % (r.rc, r.err[-400:]), r.stats
-    if r.out != native.out:
-        lines = zip(r.out.splitlines(), native.out.splitlines())
-        return "other results: " + next(("%s, natively %s" % (a, b) for a, b in lines if a != b), "fewer lines"), r.stats
-    return None if r.peak <= limit else "%s bytes at a limit of %s" % (r.peak, limit), r.stats
+    return harness.other_than(native, r, limit), r.stats
 
 
 def main():
