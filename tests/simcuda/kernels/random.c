@@ -232,6 +232,52 @@ static void dropout(const struct catalogue_launch *l, void *const *p, const stru
     }
 }
 
+/* Bernoulli draws with a probability for each element: kernelPointwiseApply2<lambda of bernoulli_tensor_cuda_kernel<T, P>, ..>(info<T> y,
+ * info<const P> p, n, seed). A thread's four elements get the first four numbers of its subsequence, in each of its rounds the same ones. */
+enum { POINTWISE_STEP = 4 };
+
+static int bernoulli_bind(struct kern *k)
+{
+    struct kfunctor f;
+    if (k->name.n_args < 7 || kname_functor(k->name.arg[0], &f) || strcmp(f.fn, "bernoulli_tensor_cuda_kernel") || f.n_targs != 2 ||
+        k->v[6] != POINTWISE_STEP)
+        return -ENOSYS;
+    struct bound *b = calloc(1, sizeof *b);
+    if (!b) return -ENOMEM;
+    b->t = dtype_parse(f.targ[0]);
+    b->acc = dtype_parse(f.targ[1]);
+    k->priv = b;
+    if (b->t != DT_NONE && b->acc != DT_NONE) return 0;
+    free(b);
+    k->priv = NULL;
+    return -ENOSYS;
+}
+
+static void bernoulli(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    const struct bound *b = k->priv;
+    struct tinfo y = tinfo_read(p[0], k->k->bytes[0]), x = tinfo_read(p[1], k->k->bytes[1]);
+    uint64_t n = k->k->bytes[2] == 8 ? A(uint64_t, 2) : A(uint32_t, 2), threads = (uint64_t)l->grid.x * l->block.x;
+    struct philox_seed seed = philox_unpack(p[3]);
+    for (uint64_t th = 0; th < threads && th * POINTWISE_STEP < n; th++) {
+        uint32_t r[4];
+        philox(seed.seed, th, seed.offset / 4, r);
+        for (uint64_t first = th * POINTWISE_STEP; first < n; first += threads * POINTWISE_STEP)
+            for (uint64_t i = first; i < n && i < first + POINTWISE_STEP; i++)
+                dtype_set(b->t, y.data, tinfo_offset(&y, (int64_t)i),
+                          philox_uniform(r[i - first]) <= dtype_get(b->acc, x.data, tinfo_offset(&x, (int64_t)i)));
+    }
+}
+
+static void bernoulli_cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    const struct bound *b = k->priv;
+    uint64_t n = k->k->bytes[2] == 8 ? A(uint64_t, 2) : A(uint32_t, 2);
+    *flops = 20 * n;
+    *bytes = n * (dtype_bytes(b->t) + dtype_bytes(b->acc));
+}
+
 static void cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
@@ -246,5 +292,6 @@ const struct kern_row random_rows[] = {
     { "distribution_elementwise_grid_stride_kernel", "p***", run, cost, bind },
     { "fused_dropout_kernel_vec", "*****" "*", dropout, cost, NULL },
     { "fused_dropout_kernel", "*****" "*", dropout, cost, NULL },
+    { "kernelPointwiseApply2", "****", bernoulli, bernoulli_cost, bernoulli_bind },
     KERN_END
 };

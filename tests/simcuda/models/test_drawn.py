@@ -36,10 +36,11 @@ def one(seed, settings, iterations):
         limit = limit_of(native, percent)
         for _ in range(3):
             r = drawn(name, ('--policy', policy, '--limit', str(limit)))
-            need = re.search(r'needs (\d+) MiB at once; the limit', open(r.log, errors='replace').read())
+            need = re.search(r'(?:needs|an allocation of) (\d+) ([KM])iB (?:at once|does not fit)', open(r.log, errors='replace').read())
             if not need or r.code == 0:
                 break
-            limit = max(limit, (int(need[1]) + 1) * MIB * 21 // 20) + 2 * MIB  # one of its launches touches more than that
+            # one of its launches touches more than that, or one of its tensors is larger
+            limit = max(limit, (int(need[1]) + 1) * (MIB if need[2] == 'M' else MIB >> 10) * 21 // 20) + 2 * MIB
         s = r.stats
         enforced += s.get('iterations_enforced', 0) if name == 'plan' else 0
         lines.append(f'  {name} {limit / MIB:.1f} MiB: enforced {s.get("iterations_enforced")} of {s.get("iterations")}, replays {s.get("replays")}, '
