@@ -76,6 +76,19 @@ def other_than(native, r, limit):
     return None if r.peak <= limit else "%s bytes at a limit of %s" % (r.peak, limit)
 
 
+def plan_against_native(cmd, percent, env, timeout=300):
+    """cmd natively, then under a plan at so many per cent of its peak: how that differs (other_than), and remat's statistics."""
+    native = run(cmd, env=env, timeout=timeout)
+    if native.rc or not native.device:
+        return "natively: exit %s %s" % (native.rc, native.err[-200:]), {}
+    limit = native.peak * percent // 100
+    try:
+        r = run(cmd, remat=["--limit", limit, "--policy", "plan"], env=env, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return "it hangs", {}
+    return other_than(native, r, limit), r.stats
+
+
 class Checks:
     """Counts what held and what did not."""
 

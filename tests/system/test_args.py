@@ -4,7 +4,6 @@ Under a plan each gives what it gives natively, within the limit. Usage: test_ar
 import argparse
 import concurrent.futures
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -13,21 +12,12 @@ import harness  # noqa: E402
 PROGRAM = os.path.join(harness.B, "programs", "random_args")
 DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8"}
 PERCENT = (75, 65)
-PATIENCE = 300
 
 
 def one(seed):
     """What differs, or None; iterations enforced; replays."""
-    cmd = [PROGRAM, str(seed)]
-    native = harness.run(cmd, env=DEVICE, timeout=PATIENCE)
-    if native.rc or not native.device:
-        return "natively: exit %s %s" % (native.rc, native.err[-200:]), 0, 0
-    limit = native.peak * PERCENT[seed % len(PERCENT)] // 100
-    try:
-        r = harness.run(cmd, remat=["--limit", limit, "--policy", "plan"], env=DEVICE, timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        return "it hangs", 0, 0
-    return harness.other_than(native, r, limit), r.stats.get("iterations_enforced", 0), r.stats.get("replays", 0)
+    differs, stats = harness.plan_against_native([PROGRAM, str(seed)], PERCENT[seed % len(PERCENT)], DEVICE)
+    return differs, stats.get("iterations_enforced", 0), stats.get("replays", 0)
 
 
 def main():

@@ -13,19 +13,13 @@ import harness  # noqa: E402
 PROGRAM = os.path.join(harness.B, "programs", "reads")
 DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8"}
 ORDERS = ({}, {"SIMGPU_CHAOS": "adversary"}, {"SIMGPU_CHAOS": "3"})
+PERCENT = (70, 55)
 ITERATIONS = 30
 
 
 def one(seed):
     """(what differs or None, statistics)"""
-    env = dict(DEVICE, **ORDERS[seed % len(ORDERS)])
-    cmd = [PROGRAM, str(seed), str(ITERATIONS)]
-    native = harness.run(cmd, env=env)
-    if native.rc or not native.device:
-        return "natively: exit %s %s" % (native.rc, native.err[-200:]), {}
-    limit = native.peak * (70, 55)[seed % 2] // 100
-    r = harness.run(cmd, remat=["--limit", limit, "--policy", "plan"], env=env)
-    return harness.other_than(native, r, limit), r.stats
+    return harness.plan_against_native([PROGRAM, str(seed), str(ITERATIONS)], PERCENT[seed % len(PERCENT)], dict(DEVICE, **ORDERS[seed % len(ORDERS)]))
 
 
 def main():

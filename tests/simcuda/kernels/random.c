@@ -242,15 +242,14 @@ static int bernoulli_bind(struct kern *k)
     if (k->name.n_args < 7 || kname_functor(k->name.arg[0], &f) || strcmp(f.fn, "bernoulli_tensor_cuda_kernel") || f.n_targs != 2 ||
         k->v[6] != POINTWISE_STEP)
         return -ENOSYS;
+    const enum dtype t = dtype_parse(f.targ[0]), p = dtype_parse(f.targ[1]);
+    if (t == DT_NONE || p == DT_NONE) return -ENOSYS;
     struct bound *b = calloc(1, sizeof *b);
     if (!b) return -ENOMEM;
-    b->t = dtype_parse(f.targ[0]);
-    b->acc = dtype_parse(f.targ[1]);
+    b->t = t;
+    b->acc = p;
     k->priv = b;
-    if (b->t != DT_NONE && b->acc != DT_NONE) return 0;
-    free(b);
-    k->priv = NULL;
-    return -ENOSYS;
+    return 0;
 }
 
 static void bernoulli(const struct catalogue_launch *l, void *const *p, const struct kern *k)
