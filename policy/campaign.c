@@ -20,7 +20,7 @@ enum {
     FIRST_BACKOFF = 32,     /* iterations */
     STARTS_MOST = 12,       /* of learning in a row, each given up since the iteration went another way */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
-    LEFT_TWICE = 2,         /* then the plan is taken up only where an iteration like the recorded one has gone before */
+    LEFT_SUSPECT = 2,       /* then the plan is taken up only where an iteration like the recorded one has gone before */
     GROW_ITERATIONS = 8,    /* in force, before a plan is made anew because a group has more to give now; doubles each time */
     GROW_PART = 8,          /* and only for as much more as this part of what the plan has */
     TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
@@ -40,7 +40,7 @@ struct campaign {
     uint64_t quiet_period;  /* ops of the iteration that came to nothing last */
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
     uint64_t left_op;       /* device.op_count when the plan was last left */
-    uint32_t left_in_a_row;
+    uint32_t left_in_a_row; /* times without one whole iteration in between */
     uint32_t starts;        /* of learning that came to nothing, in a row */
     uint64_t last_sig;      /* of the last op outside a plan */
     uint64_t grow_at, grow_wait; /* device.st.iterations; iterations between two growths */
@@ -502,7 +502,7 @@ static int outside_drv(struct device *d, struct rt_op *op)
 static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
-    return exec_may_resume(d, op) && (c->left_in_a_row < LEFT_TWICE || c->last_sig == exec_last_sig(d));
+    return exec_may_resume(d, op) && (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == exec_last_sig(d));
 }
 
 static int decide_drv(struct device *d, struct rt_op *op)

@@ -35,7 +35,8 @@ void iter_reset(struct iter *it, uint64_t first_op);
  * that is held in it. */
 bool iter_holds_as_much(uint64_t then, uint64_t now, uint64_t swing);
 
-/* One more op (copies to the host are none: they come and go); `from_host`: it brings data in. Returns the period in ops when it is certain, 0 while it is not, or a negative errno. */
+/* One more op (copies to the host are none: they come and go); `from_host`: it brings data in. Returns the period in ops when it is
+ * certain, 0 while it is not, or a negative errno. */
 int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes,
                   int from_host);
 

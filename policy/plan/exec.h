@@ -75,7 +75,6 @@ struct exec {
     uint64_t swaps_before, mem_calls_before;
     uint64_t left_op;        /* d->op_count when the plan was last left */
     uint32_t left_at;        /* and at which of its ops */
-    uint32_t left_in_a_row;  /* times without one whole iteration in between */
     int code;                /* CUDA result to hand to the program when a value is gone; 0 */
 };
 
