@@ -1,4 +1,5 @@
 """Running workloads on the simulated GPU, natively and under remat, and looking at what came of it."""
+import argparse
 import json
 import os
 import re
@@ -87,6 +88,15 @@ def plan_against_native(cmd, percent, env, timeout=300):
     except subprocess.TimeoutExpired:
         return "it hangs", {}
     return other_than(native, r, limit), r.stats
+
+
+def seeds_asked_for(count):
+    """The seeds of --seed FIRST and --count N (`count` where it is not given)."""
+    p = argparse.ArgumentParser()
+    p.add_argument("--count", type=int, default=count)
+    p.add_argument("--seed", type=int, default=1)
+    a = p.parse_args()
+    return range(a.seed, a.seed + a.count)
 
 
 class Checks:

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Launches that take structs by value, drawn from seeds (tests/programs/random_args.c): numbers, modes and flags beside what stacks leave.
 Under a plan each gives what it gives natively, within the limit. Usage: test_args.py [--count N] [--seed FIRST]"""
-import argparse
 import concurrent.futures
 import os
 import sys
@@ -21,22 +20,19 @@ def one(seed):
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--count", type=int, default=40)
-    p.add_argument("--seed", type=int, default=1)
-    a = p.parse_args()
+    seeds = harness.seeds_asked_for(40)
     if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
     total = replayed = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for seed, (what, enforced, replays) in zip(range(a.seed, a.seed + a.count), pool.map(one, range(a.seed, a.seed + a.count))):
+        for seed, (what, enforced, replays) in zip(seeds, pool.map(one, seeds)):
             c.ok(what is None, "seed %d" % seed, str(what))
             total += enforced
             replayed += replays
-    print("%d iterations enforced in %d programs, %d replays" % (total, a.count, replayed))
-    c.ok(total >= 6 * a.count, "enforced", str(total))
+    print("%d iterations enforced in %d programs, %d replays" % (total, len(seeds), replayed))
+    c.ok(total >= 6 * len(seeds), "enforced", str(total))
     return c.end()
 
 

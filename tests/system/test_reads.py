@@ -2,7 +2,6 @@
 """Copies to the host come in one iteration and not in the next (tests/programs/reads.c): what they read is what it is natively, and an
 iteration that only lacks some of them, or has others of what lies in memory, is no other iteration.
 Usage: test_reads.py [--count N] [--seed FIRST]"""
-import argparse
 import concurrent.futures
 import os
 import sys
@@ -23,25 +22,22 @@ def one(seed):
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--count", type=int, default=24)
-    p.add_argument("--seed", type=int, default=1)
-    a = p.parse_args()
+    seeds = harness.seeds_asked_for(24)
     if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
     whole = replays = left = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for seed, (differs, stats) in zip(range(a.seed, a.seed + a.count), pool.map(one, range(a.seed, a.seed + a.count))):
+        for seed, (differs, stats) in zip(seeds, pool.map(one, seeds)):
             c.ok(not differs, "seed %d" % seed, differs)
             whole += stats.get("iterations_enforced", 0)
             replays += stats.get("replays", 0)
             left += stats.get("divergences", 0)
     print("%d iterations under a plan, %d replays, the plan was left %d times" % (whole, replays, left))
     # what nobody follows, and nobody leaves, tests nothing
-    c.ok(whole >= 8 * a.count and replays >= 20 * a.count, "iterations are enforced", "%d, replays %d" % (whole, replays))
-    c.ok(left >= a.count // 2, "reads ask for what is evicted", str(left))
+    c.ok(whole >= 8 * len(seeds) and replays >= 20 * len(seeds), "iterations are enforced", "%d, replays %d" % (whole, replays))
+    c.ok(left >= len(seeds) // 2, "reads ask for what is evicted", str(left))
     return c.end()
 
 
