@@ -284,6 +284,13 @@ bool exec_is_address(struct device *d, uint64_t word)
     return device_is_ours(d, word) || exec_is_elsewhere(d, word);
 }
 
+/* An address that the program may have had of us, or that the driver knows. In the part of our reservation where nothing has ever lain
+ * there are none: a word with an address there is something else, a flag beside what an address of the process has left, say. */
+static bool may_have_been_had(struct device *d, uint64_t word)
+{
+    return exec_is_address(d, word) && (!mem_in_reservation(d, word) || word - d->base < d->top_page << d->shift);
+}
+
 /* Words of structs that held something else than an address in the iteration before, and no null, and hold an address now (of ours, of
  * pinned memory): entries that the program does not fill. One in use would have held an address then, or a null. What may be a number, or
  * is what it was, may lie beside what the stack has left, and say what the op does: it is watched on (words_idle_part). The number of these
@@ -305,7 +312,7 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
                 at += TENSOR_MAP_BYTES - 8;
                 continue;
             }
-            if (!then || recorded || exec_word_is_idle(&d->ex->rec, o, at) || !exec_is_address(d, now) || exec_is_elsewhere(d, then))
+            if (!then || recorded || exec_word_is_idle(&d->ex->rec, o, at) || !may_have_been_had(d, now) || exec_is_elsewhere(d, then))
                 continue;
             n += !args_free_word(d, (uint32_t)now == (uint32_t)then ? at + 4 : words_idle_part(at, now));
         }

@@ -29,6 +29,7 @@
  *   crowd     as swings, among many entries that nobody fills and that are others in every iteration
  *   upper     as crowd; the flag is a byte in the upper half of its word. Where it is set, its padding holds what an address
  *             has left there; not that of a library, though: with the flag it would be one
+ *   beyond    as upper; with the flag the word is an address where a tensor could lie, and none ever did
  *   swarm     the flag of swings is set at all layers in iteration WHEN, and at one of them alone the tensor says so
  *   hearsay   as swarm; the other layers have had the flag in iterations 9, 11 and 13 for nothing, beside bytes that nobody fills, which are
  *             other ones in every iteration after 8, and at that layer after 14
@@ -67,7 +68,7 @@ static uint64_t rng = 1;
     } while (0)
 
 static bool is(const char *c) { return !strcmp(what, c); }
-static bool one_layer_swings(void) { return is("swings") || is("crowd") || is("upper"); }
+static bool one_layer_swings(void) { return is("swings") || is("crowd") || is("upper") || is("beyond"); }
 
 static CUdeviceptr make(uint32_t words)
 {
@@ -133,10 +134,13 @@ static void swings(int i, int iter)
     struct bundle_args s = {.out = act[i + 1], .in = {act[i], state}, .words = WORDS, .n = 2};
     const uint32_t flag = iter == flag_at || iter == flag_at + 2 ? BUNDLE_LOOKS : 0;
     s.junk = (uint32_t)next_random(&rng);
-    if (is("upper")) {
+    if (is("upper") || is("beyond")) {
         s.rest = (uint32_t)next_random(&rng) | 0x01010101;
         s.mode = (uint8_t)flag;
-        s.pad[0] = flag && ((uintptr_t)&qsort >> 32 & 0xff) != flag ? (uint8_t)((uintptr_t)&s >> 40) : 0;
+        if (is("beyond"))
+            s.pad[0] = flag ? (uint8_t)((state >> 40) + 1) : 0;
+        else
+            s.pad[0] = flag && ((uintptr_t)&qsort >> 32 & 0xff) != flag ? (uint8_t)((uintptr_t)&s >> 40) : 0;
     } else
         s.flag = flag;
     for (int k = 2; k < BUNDLE_MAX && !is("swings"); k++)
