@@ -271,6 +271,79 @@ static int adopt(struct device *d, struct plan *p)
     return err;
 }
 
+/* A copy to the host that begins before the last kernel that touches the buffer is old after it (note_modes): it begins after that one, and
+ * once more where the plan would take an older copy for good. Walked backwards. */
+struct copies {
+    bool *after; /* [n_operands] one begins after the op of this operand */
+    bool *skip;  /* [n_steps] this one does not begin here */
+    bool *open;  /* [n_bufs] it is released further on, and no copy of what is in it has begun since */
+    bool *moved; /* [n_bufs] one that is begun here has been put further on */
+};
+
+static void end_copies(struct copies *c, int32_t b, bool open)
+{
+    c->open[b] = open;
+    c->moved[b] = false;
+}
+
+static void find_copies(const struct exec *ex, const struct plan *p, struct copies *c)
+{
+    const struct record *r = &ex->rec;
+    for (size_t i = p->n_steps; i-- > 0;) {
+        const struct plan_step s = p->steps[i];
+        const bool is_op = s.kind == PLAN_OP || s.kind == PLAN_REPLAY;
+        if (s.id < 0 || (uint32_t)s.id >= (is_op ? r->n_ops : r->n_bufs))
+            continue; /* exec_load_plan says so */
+        if (!is_op) {
+            c->skip[i] = s.kind == PLAN_OFFLOAD && c->moved[s.id];
+            end_copies(c, s.id, s.kind == PLAN_RELEASE);
+            continue;
+        }
+        const struct rec_op *o = &r->ops[s.id];
+        for (uint32_t k = o->first; k < o->first + o->n; k++) {
+            const int32_t b = r->operands[k].buf;
+            if (s.kind == PLAN_REPLAY && r->operands[k].mode != REC_READ)
+                end_copies(c, b, false);
+            else if (s.kind == PLAN_OP && !o->hold && ex->caps[s.id].kind == OP_KERNEL && c->open[b]) {
+                c->after[k] = c->moved[b] = true;
+                c->open[b] = false;
+            }
+        }
+    }
+}
+
+static int copy_after_kernels(struct device *d, struct plan *p)
+{
+    const struct record *r = &d->ex->rec;
+    struct plan q = {0};
+    int err = plan_copy(&q, p);
+    struct copies c = {.after = calloc(r->n_operands + 1, 1), .skip = calloc(p->n_steps + 1, 1), .open = calloc(r->n_bufs + 1, 1),
+                       .moved = calloc(r->n_bufs + 1, 1)};
+    q.n_steps = 0;
+    if (!c.after || !c.skip || !c.open || !c.moved)
+        err = -ENOMEM;
+    if (!err)
+        find_copies(d->ex, p, &c);
+    for (size_t i = 0; i < p->n_steps && !err; i++) {
+        const struct plan_step s = p->steps[i];
+        if (!c.skip[i])
+            err = plan_push(&q, (enum plan_kind)s.kind, s.id);
+        if (s.kind != PLAN_OP || s.id < 0 || (uint32_t)s.id >= r->n_ops)
+            continue;
+        for (uint32_t k = r->ops[s.id].first; k < r->ops[s.id].first + r->ops[s.id].n && !err; k++)
+            if (c.after[k])
+                err = plan_push(&q, PLAN_OFFLOAD, r->operands[k].buf);
+    }
+    free(c.after);
+    free(c.skip);
+    free(c.open);
+    free(c.moved);
+    plan_free(err ? &q : p);
+    if (!err)
+        *p = q;
+    return err;
+}
+
 int exec_load_plan(struct device *d, const char *path, bool own)
 {
     const struct record *r = &d->ex->rec;
@@ -285,6 +358,8 @@ int exec_load_plan(struct device *d, const char *path, bool own)
                 d->ex->n_trace_ops, r->n_bufs);
         return -EINVAL;
     }
+    if (copy_after_kernels(d, &d->ex->plan))
+        return -ENOMEM;
     free(d->ex->step_at);
     free(d->ex->steps);
     free(d->ex->elided);

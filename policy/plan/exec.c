@@ -432,7 +432,9 @@ static struct reading match(struct device *d, struct rt_op *op, const struct rea
     return x;
 }
 
-/* Recorded modes for the operands at hand, so that ready_done knows what was written. */
+/* Recorded modes for the operands at hand, so that ready_done knows what was written. What a kernel was not seen to change it may change
+ * another time (an output that is written for certain data only): a copy on the host is old after every launch, and a release makes
+ * another. */
 static void note_modes(struct device *d, struct rt_op *op, const struct rec_op *o)
 {
     uint32_t k = o->first, end = o->first + o->n;
@@ -440,8 +442,8 @@ static void note_modes(struct device *d, struct rt_op *op, const struct rec_op *
         while (k < end && d->ex->rec.operands[k].offset < op->operands[i].offset)
             k++;
         op->operands[i].mode = k < end && d->ex->rec.operands[k].offset == op->operands[i].offset ? d->ex->rec.operands[k].mode : REC_UNKNOWN;
-        if (op->kind == OP_KERNEL && o->why_opaque && op->operands[i].mode == REC_READ)
-            op->operands[i].mode = REC_UNKNOWN; /* nobody relies on what it was seen to do: a copy on the host may be old now */
+        if (op->kind == OP_KERNEL && op->operands[i].mode == REC_READ)
+            op->operands[i].mode = REC_UNKNOWN;
     }
 }
 

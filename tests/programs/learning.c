@@ -21,6 +21,7 @@
  *   table      a kernel keeps a table in its module, others read it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   rare       an output that is written for certain data only
+ *   late       a large tensor that a kernel writes for certain data only, beside its output: from iteration 12 on
  */
 #include "tests/programs/list_args.h"
 #include "tests/programs/program.h"
@@ -28,8 +29,8 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_sum;
-static CUdeviceptr weight[LAYERS], sum, seen, word, large;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_glance, f_sum;
+static CUdeviceptr weight[LAYERS], sum, seen, word, large, late;
 static CUstream stream, other;
 static uint32_t *host_word;
 static uint64_t rng = 1;
@@ -137,6 +138,9 @@ static void layer(int i, int iter)
     } else if (is("freed") && (i == 3 || i == 6)) {
         uint32_t used = iter >= CHANGE_AT ? WORDS / 2 : WORDS;
         LAUNCH(f_join, stream, &act[i + 1], &act[i], &large, &n, &used, &n);
+    } else if (is("late") && i == 3) {
+        uint32_t put = 1;
+        LAUNCH(f_glance, stream, &act[i + 1], &act[i], &late, &word, &n, &put);
     } else if (is("rare")) {
         uint32_t value = 5;
         LAUNCH(f_rare, stream, &act[i + 1], &act[i], &seen, &n, &value);
@@ -225,6 +229,10 @@ static uint64_t train(int iter)
         own_memory(iter);
     if (is("host") || is("managed"))
         *host_word = (uint32_t)iter * 77;
+    if (is("late")) {
+        const uint32_t says = iter >= CHANGE_AT;
+        MUST(cuMemcpyHtoDAsync_v2(word, &says, sizeof says, stream));
+    }
     act[0] = make(WORDS);
     LAUNCH(f_map, stream, &act[0], &weight[0], &n, &k, &mask);
     for (int i = 0; i < LAYERS; i++) {
@@ -252,6 +260,8 @@ static uint64_t train(int iter)
         if (i < LAYERS)
             LAUNCH(f_map, stream, &weight[i], &g, &n, &k, &mask);
     }
+    if (is("late"))
+        LAUNCH(f_join, stream, &g, &g, &late, &n, &n, &n);
     uint64_t h = look(g);
     drop(g);
     return h;
@@ -283,12 +293,17 @@ int main(int argc, char **argv)
     f_table_use = kernel(m, "table_use");
     f_hide = kernel(m, "hide");
     f_seek = kernel(m, "seek");
+    f_glance = kernel(m, "glance");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < LAYERS; i++) {
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
+    }
+    if (is("late")) {
+        late = make(WORDS);
+        MUST(cuMemsetD32Async(late, 1, WORDS, stream));
     }
     sum = make(64);
     seen = make(64);
