@@ -181,6 +181,8 @@ struct device {
     struct share *share; /* of a group's budget; NULL: this process is in none */
     struct verify *verify;
 
+    CUdeviceptr read_scratch;    /* where replays read small operands from, one replay after another; 0: none */
+    uint64_t read_scratch_bytes;
     struct slot *scratch_region; /* where large side operands of replays go, one replay after another; NULL none */
     bool capturing;
     uint64_t issue_ns; /* of the driver's own launch call, when timing */

@@ -52,7 +52,7 @@ struct exec {
                                 here is still held when this one is made; -1 none */
     uint32_t n_places;       /* n_allocs and the twins */
     int32_t **home;          /* [n_places] chunk of each page by the static map, -1 none; NULL for small ones */
-    CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes; 0 elsewhere */
+    CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes, or one that is read from a copy; 0 elsewhere */
     struct fence scratch_users; /* replays that used the scratch */
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */
     struct steady_op *steady; /* [n_ops + 1] launches that can be told by their bytes (steady.c) */

@@ -284,6 +284,42 @@ static int take_slots(struct device *d, const struct colouring *c)
     return err;
 }
 
+/* What a kernel was not seen to change it may change another time: words that are counted up for certain data only would count the replay as
+ * well. So its small operands are read from copies, in one area that all replays share, one after another; in large ones a replay
+ * does again what the launch has done. */
+static int read_scratch(struct device *d)
+{
+    const struct record *r = &d->ex->rec;
+    uint64_t most = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < r->n_ops; i++) {
+            const uint32_t first = r->ops[i].first;
+            uint64_t at = 0;
+            for (uint32_t k = first; k < first + r->ops[i].n && !r->ops[i].why_opaque && d->ex->caps[i].kind == OP_KERNEL; k++) {
+                const struct rec_operand *w = &r->operands[k];
+                const uint64_t bytes = (r->bufs[w->buf].bytes + 511) & ~511ull;
+                uint32_t same = first; /* two words of one buffer stay so */
+                while (same < k && r->operands[same].buf != w->buf)
+                    same++;
+                if (w->mode != REC_READ || w->map || !mem_is_small(d, at + bytes))
+                    continue;
+                if (pass)
+                    d->ex->side_scratch[k] = same < k ? d->ex->side_scratch[same] : d->read_scratch + at;
+                at += same < k ? 0 : bytes;
+            }
+            most = at > most ? at : most;
+        }
+        if (pass || most <= d->read_scratch_bytes)
+            continue;
+        const CUdeviceptr area = mem_scratch(d, most); /* a smaller one before it stays: replays under way may use it */
+        if (!area)
+            return -ENOMEM;
+        d->read_scratch = area;
+        d->read_scratch_bytes = most;
+    }
+    return 0;
+}
+
 /* Side operands of replays go to scratch: small ones each to their own, large ones (workspaces) to one region that all
  * replays share, one after another. */
 int install_scratch(struct device *d)
@@ -322,7 +358,7 @@ int install_scratch(struct device *d)
         s->written = true;
         d->scratch_region = region = s; /* a smaller one before it stays: captured replays may still point there */
     }
-    return 0;
+    return read_scratch(d);
 }
 
 /* ---- mapping ---------------------------------------------------------------------------------------------------- */

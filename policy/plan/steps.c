@@ -105,6 +105,24 @@ static int check_rebuilt(struct device *d, uint32_t op, const struct rec_operand
 
 static bool must_compare(struct device *d) { return d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS || d->ex->saved; }
 
+/* Operand k of a replay of `op` goes to scratch, which starts as the buffer is: it may be a semaphore or an index. */
+static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsigned char *args)
+{
+    const struct rec_operand *w = &d->ex->rec.operands[k];
+    const struct slot *s = exec_slot(d, w->buf);
+    const CUdeviceptr scratch = d->ex->side_scratch[k];
+    CUdeviceptr word;
+    memcpy(&word, op->args + w->offset, 8);
+    if (word - s->va > s->bytes)
+        return 0; /* null now, or idle */
+    if (!scratch || fence_wait(d, op->t, &d->ex->scratch_users) ||
+        d->drv->cuMemcpyDtoDAsync_v2(scratch, s->va, s->bytes, op->stream) != CUDA_SUCCESS)
+        return -EIO;
+    word = scratch + (word - s->va);
+    memcpy(args + w->offset, &word, 8);
+    return 0;
+}
+
 int exec_replay(struct device *d, uint32_t i, unsigned t)
 {
     const struct rec_op *o = &d->ex->rec.ops[i];
@@ -143,17 +161,12 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
             return r;
         if (makes && s->host)
             swap_discard(d, s);
-        if (w->mode == REC_SIDE && op.kind == OP_KERNEL) {
+        if ((w->mode == REC_SIDE || d->ex->side_scratch[k]) && op.kind == OP_KERNEL) {
             if (!redirected)
                 memcpy(args, op.args, op.arg_bytes);
             redirected = true;
-            /* the scratch starts as the buffer is: it may be a semaphore or an index */
-            CUdeviceptr scratch = d->ex->side_scratch[k], word;
-            if (!scratch || fence_wait(d, t, &d->ex->scratch_users) || d->drv->cuMemcpyDtoDAsync_v2(scratch, s->va, s->bytes, op.stream) != CUDA_SUCCESS)
-                return -EIO;
-            memcpy(&word, op.args + w->offset, 8);
-            word = scratch + (word - s->va);
-            memcpy(args + w->offset, &word, 8);
+            if ((r = redirect(d, &op, k, args)))
+                return r;
         }
     }
     nvtx_push("replay", o->name, 0);

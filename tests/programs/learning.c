@@ -21,6 +21,7 @@
  *   table      a kernel keeps a table in its module, others read it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   rare       an output that is written for certain data only
+ *   seldom     words of a small tensor that a kernel counts up for certain data only, beside its output: from iteration 12 on
  *   late       a large tensor that a kernel writes for certain data only, beside its output: from iteration 12 on
  */
 #include "tests/programs/list_args.h"
@@ -141,8 +142,10 @@ static void layer(int i, int iter)
     } else if (is("late") && i == 3) {
         uint32_t put = 1;
         LAUNCH(f_glance, stream, &act[i + 1], &act[i], &late, &word, &n, &put);
-    } else if (is("rare")) {
+    } else if (is("rare") || (is("seldom") && i == 3)) {
         uint32_t value = 5;
+        if (is("seldom"))
+            MUST(cuMemsetD32Async(act[i], iter >= CHANGE_AT ? value : value + 1, 64, stream));
         LAUNCH(f_rare, stream, &act[i + 1], &act[i], &seen, &n, &value);
     } else {
         k += from_host && i == 2 ? 0 : (uint32_t)i;

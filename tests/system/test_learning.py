@@ -20,6 +20,7 @@ CASES = [
     ("host", 10500000, 10, 50),      # an input in the host's memory
     ("managed", 10500000, 10, 40),   # one in managed memory
     ("rare", 10500000, 10, 50),      # an output that is written for certain data
+    ("seldom", 10500000, 10, 50),    # words that are counted up for certain data: every replay counted as well once
     ("late", 8000000, 10, 0),        # so, where the limit takes copies to the host: one was taken for good once, wrong results
     ("map", 10500000, 10, 50),        # buffers given as tensor maps, evicted and replayed like any other
     ("mapshape", 10500000, 4, 10),    # one of another shape, from some iteration on
