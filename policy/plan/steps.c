@@ -123,6 +123,17 @@ static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsign
     return 0;
 }
 
+/* What a replay of op i reads from where it lies may be changed by it, for certain data: it is looked at now and then. */
+static int look_at_inputs(struct device *d, uint32_t i, unsigned t, bool after)
+{
+    const struct rec_op *o = &d->ex->rec.ops[i];
+    int r = 0;
+    for (uint32_t k = o->first; k < o->first + o->n && !r && d->ex->caps[i].kind == OP_KERNEL; k++)
+        if (d->ex->rec.operands[k].mode == REC_READ && !d->ex->side_scratch[k])
+            r = verify_input(d, i, k, exec_slot(d, d->ex->rec.operands[k].buf), t, after);
+    return r;
+}
+
 int exec_replay(struct device *d, uint32_t i, unsigned t)
 {
     const struct rec_op *o = &d->ex->rec.ops[i];
@@ -169,6 +180,9 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
                 return r;
         }
     }
+    int e = look_at_inputs(d, i, t, false);
+    if (e)
+        return e;
     nvtx_push("replay", o->name, 0);
     int r = op_replay_drv(d, &op, redirected ? args : NULL);
     nvtx_pop();
@@ -192,12 +206,14 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
     }
     if (redirected)
         fence_add(d, &d->ex->scratch_users, t);
+    if ((e = look_at_inputs(d, i, t, true)))
+        return e;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &d->ex->rec.operands[k];
         if ((w->mode != REC_WRITE && w->mode != REC_RMW) || !exec_matters(d, w->buf, d->ex->out_ver[k]))
             continue;
         struct slot *s = exec_slot(d, w->buf);
-        int e = must_compare(d) ? check_rebuilt(d, i, w, d->ex->out_ver[k], s) : verify_after(d, i, k, s, t);
+        e = must_compare(d) ? check_rebuilt(d, i, w, d->ex->out_ver[k], s) : verify_after(d, i, k, s, t);
         if (e)
             return e;
     }

@@ -9,7 +9,8 @@
 /* Two tables take turns: one is being filled while the other's results travel. A row: the hash before, the hash after. */
 enum { TABLES = 2, ROWS = 256, ROW_WORDS = 4, RANGES_MAX = 64 };
 
-struct check { /* of one value: rows first .. first + n */
+enum { OF_INPUT = -1 };
+struct check { /* of one value, or (version OF_INPUT) of what a replay reads, around it: rows first .. first + n */
     int32_t buf, version;
     uint32_t op, first, n;
     bool after;
@@ -92,9 +93,13 @@ static void look(struct device *d, struct table *tb)
             continue;
         d->st.verify_failed++;
         d->ex->code = CUDA_ERROR_UNKNOWN;
-        log_say(SAY_ERROR, "the replay of op %u (%s) made another value than the program had: results can no longer be trusted, the program is "
-                "stopped here. Please report this kernel; --policy swap does without replays", c->op,
-                c->op < d->ex->rec.n_ops ? PLAIN_IN_LINE(d->ex->rec.ops[c->op].name) : "?");
+        const char *name = c->op < d->ex->rec.n_ops ? PLAIN_IN_LINE(d->ex->rec.ops[c->op].name) : "?";
+        if (c->version == OF_INPUT)
+            log_say(SAY_ERROR, "the replay of op %u (%s) changed what it had only read: results can no longer be trusted, the program is "
+                    "stopped here. Please report this kernel; --policy swap does without replays", c->op, name);
+        else
+            log_say(SAY_ERROR, "the replay of op %u (%s) made another value than the program had: results can no longer be trusted, the program is "
+                    "stopped here. Please report this kernel; --policy swap does without replays", c->op, name);
     }
     tb->n_checks = tb->n_rows = 0;
     tb->under_way = false;
@@ -198,6 +203,28 @@ int verify_after(struct device *d, uint32_t op, uint32_t k, struct slot *s, unsi
         return queue(d, tb, c, ranges, c->n < n ? c->n : n, s, t, 2);
     }
     return 0;
+}
+
+int verify_input(struct device *d, uint32_t op, uint32_t k, struct slot *s, unsigned t, bool after)
+{
+    struct verify *v = d->verify;
+    const struct rec_range whole = {0, s->bytes};
+    if (!v || !v->open || op % (VERIFY_INPUT_TURNS / 2) * 2 != v->turn % VERIFY_INPUT_TURNS || s->kind != SLOT_LARGE)
+        return 0;
+    struct table *tb = &v->table[v->now];
+    const int32_t b = d->ex->rec.operands[k].buf;
+    for (uint32_t i = 0; i < tb->n_checks; i++) {
+        struct check *c = &tb->checks[i];
+        if (c->buf != b || c->version != OF_INPUT || c->op != op || c->after)
+            continue;
+        c->after = after; /* two words of one buffer: one check */
+        return after ? queue(d, tb, c, &whole, 1, s, t, 2) : 0;
+    }
+    if (after || tb->n_rows == v->n_rows || tb->n_checks == ROWS)
+        return 0;
+    struct check *c = &tb->checks[tb->n_checks++];
+    *c = (struct check){.buf = b, .version = OF_INPUT, .op = op, .first = tb->n_rows++, .n = 1};
+    return queue(d, tb, c, &whole, 1, s, t, 0);
 }
 
 int verify_end(struct device *d)

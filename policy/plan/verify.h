@@ -16,7 +16,7 @@
 
 #include "policy/plan/exec.h"
 
-enum { VERIFY_TURNS = 16 };
+enum { VERIFY_TURNS = 16, VERIFY_INPUT_TURNS = 128 };
 
 /* A plan was loaded: takes scratch memory, once (where that fails nothing is compared, and one line says so; not before there is a plan:
  * under the tightest limits swapping needs every page), and notes which values its replays make. */
@@ -27,6 +27,9 @@ FENCE_MUST_USE int verify_begin(struct device *d, unsigned t);
 FENCE_MUST_USE int verify_before(struct device *d, int32_t b, int32_t v, struct slot *s, unsigned t);
 /* Operand k of a replay of `op` on stream t has just been made again. */
 FENCE_MUST_USE int verify_after(struct device *d, uint32_t op, uint32_t k, struct slot *s, unsigned t);
+/* Operand k of a replay of `op` on stream t, which only reads it as far as is known, before the replay and after it. Of all replays,
+ * each is looked at so once in VERIFY_INPUT_TURNS iterations: inputs are larger than outputs, and more. */
+FENCE_MUST_USE int verify_input(struct device *d, uint32_t op, uint32_t k, struct slot *s, unsigned t, bool after);
 /* The iteration has ended: its results are on their way to the host. */
 FENCE_MUST_USE int verify_end(struct device *d);
 void verify_clear(struct device *d);

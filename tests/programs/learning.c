@@ -22,6 +22,7 @@
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   rare       an output that is written for certain data only
  *   seldom     words of a small tensor that a kernel counts up for certain data only, beside its output: from iteration 12 on
+ *   grown      so, of a large tensor
  *   late       a large tensor that a kernel writes for certain data only, beside its output: from iteration 12 on
  */
 #include "tests/programs/list_args.h"
@@ -142,11 +143,11 @@ static void layer(int i, int iter)
     } else if (is("late") && i == 3) {
         uint32_t put = 1;
         LAUNCH(f_glance, stream, &act[i + 1], &act[i], &late, &word, &n, &put);
-    } else if (is("rare") || (is("seldom") && i == 3)) {
+    } else if (is("rare") || ((is("seldom") || is("grown")) && i == 3)) {
         uint32_t value = 5;
-        if (is("seldom"))
+        if (!is("rare"))
             MUST(cuMemsetD32Async(act[i], iter >= CHANGE_AT ? value : value + 1, 64, stream));
-        LAUNCH(f_rare, stream, &act[i + 1], &act[i], &seen, &n, &value);
+        LAUNCH(f_rare, stream, &act[i + 1], &act[i], is("grown") ? &late : &seen, &n, &value);
     } else {
         k += from_host && i == 2 ? 0 : (uint32_t)i;
         LAUNCH(f_map, stream, &act[i + 1], from_host && i == 2 ? &word : &act[i], from_host && i == 2 ? &(uint32_t){1} : &n, &k, &mask);
@@ -304,7 +305,7 @@ int main(int argc, char **argv)
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
     }
-    if (is("late")) {
+    if (is("late") || is("grown")) {
         late = make(WORDS);
         MUST(cuMemsetD32Async(late, 1, WORDS, stream));
     }
@@ -329,7 +330,7 @@ int main(int argc, char **argv)
         for (uint32_t i = is("restless") && iter % 2 ? 5 + next_random(&rng) % 40 : 0; i > 0; i--)
             work_on(weight[i % LAYERS], i);
     }
-    uint64_t h = 0;
+    uint64_t h = is("grown") ? look(late) : 0;
     for (int i = 0; i < LAYERS; i++)
         h = h * 31 + look(weight[i]);
     MUST(cuCtxSynchronize()); /* whoever has queued something: it must be right */
