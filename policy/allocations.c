@@ -49,6 +49,15 @@ static CUmemoryPool current_pool(struct device *d)
     return d->current_pool;
 }
 
+static void free_slot(struct device *d, struct slot *s)
+{
+    bool kept = campaign_follows_plan(d) && exec_free(d, s);
+    if (kept)
+        return;
+    learn_free(d, s);
+    mem_slot_free(d, s);
+}
+
 int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     if (!out || !bytes)
@@ -77,19 +86,13 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream 
         stream_acts(d, stream_index(d, stream));
         learn_alloc(d, s);
         mem_note_peak(d);
-        *out = s->va;
+        if (d->n_reached && s->kind == SLOT_LARGE && (r = engine_reached_drv(d, s)))
+            free_slot(d, s);
+        else
+            *out = s->va;
     }
     engine_unlock();
     return r;
-}
-
-static void free_slot(struct device *d, struct slot *s)
-{
-    bool kept = campaign_follows_plan(d) && exec_free(d, s);
-    if (kept)
-        return;
-    learn_free(d, s);
-    mem_slot_free(d, s);
 }
 
 static void uncount(struct device *d, uint64_t bytes)

@@ -154,6 +154,8 @@ struct device {
     struct own_range own[OWN_KINDS];
     uint64_t address_changes; /* times that an address came to mean something else: memory of the program's own, slots of other sizes */
     uint64_t foreign_bytes, live_bytes, mark, tick, serial;
+    struct reached *reached; /* words in memory that point at managed memory (reach.c) */
+    uint32_t n_reached, cap_reached;
     uint64_t op_count; /* ops of the program so far, but for copies to the host (op_reads_for_host) */
     uint64_t host_bytes, host_limit_bytes;
 

@@ -109,9 +109,16 @@ struct eng_copy {
     bool sync; /* the non-Async call */
 };
 int eng_copy(const struct eng_copy *c);
+/* Before a call by which the driver keeps the host until `stream` has come to it: a copy that is synchronous, or that goes to host memory
+ * which is not pinned (dst_host; NULL: it does not go to the host). The host waits here, with the mutex free: what the stream waits for
+ * may be another thread's next call. */
+void eng_before_host_copy(CUstream stream, const void *dst_host, bool sync);
 /* cuMemcpy, cuMemcpyAsync (unified addresses): tells whether ptr is device memory. Managed and counted ranges are known
  * without asking the driver. */
 bool eng_is_device_pointer(CUdeviceptr ptr);
+/* These bytes of host memory are about to be written at dst by a call that is no eng_copy(): addresses among them keep what they point at
+ * in memory. As for eng_pin(), a refusal is the door's answer. */
+int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes);
 
 /* Any other call that touches device memory (2D/3D copies, stream memory operations, graph launches, host functions,
  * collectives). The engine makes what it touches resident, calls issue(ctx), and records an op that is never

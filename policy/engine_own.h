@@ -43,6 +43,8 @@ int engine_op_drv(struct device *d, struct rt_op *op);
 bool engine_nobodys(struct device *d, CUdeviceptr p);
 /* reach.c: everything that is live stays in memory from now on. */
 int engine_pin_all_drv(struct device *d);
+/* reach.c: memory just allocated stays in memory where an address that was copied to the device earlier points into it. */
+int engine_reached_drv(struct device *d, struct slot *s);
 /* The device whose managed memory holds the address, or NULL. The reservations never move: no lock is needed. */
 struct device *engine_holder(CUdeviceptr ptr);
 /* query.c: 1 where it is answered here. */

@@ -5,6 +5,7 @@
 #include "policy/op/tensor_map.h"
 #include "policy/plan/exec.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Reached unseen from now on. Where it cannot be brought into memory the call at hand must fail: whoever follows the address
@@ -80,51 +81,135 @@ static size_t next_address(const struct device *d, const unsigned char *p, size_
     return i;
 }
 
-/* Pointers may travel to the device in arrays: what they point at can be used by any later launch, unseen. Numbers may
- * look like addresses (two 32-bit ones side by side): in a long copy one word in DENSE must, or it is none. */
-static int scan_for_pointers(struct device *d, const struct eng_copy *c)
+/* ---- addresses that lie in memory -------------------------------------------------------------------------------------- */
+
+/* A word that was copied to `at` and pointed into managed memory. It outlives what it points at: a program may free that, be given the
+ * same address again and find no need to copy it once more. */
+struct reached {
+    CUdeviceptr at, to;
+    const struct slot *list; /* where it lies; NULL: in memory that nobody tells us of */
+    uint64_t serial;         /* of the list then */
+};
+
+static bool reached_stands(const struct reached *r) { return !r->list || (r->list->live && r->list->serial == r->serial); }
+
+/* What lay in these bytes is overwritten; words of memory that is gone go as well. */
+static void reached_forget(struct device *d, CUdeviceptr at, uint64_t bytes)
 {
-    enum { SCAN_MAX_BYTES = 1 << 20, SHORT_WORDS = 64, DENSE = 8 };
-    if (c->kind != ENG_HTOD || c->bytes > SCAN_MAX_BYTES || !c->src_host)
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->n_reached; i++)
+        if (d->reached[i].at - at >= bytes && reached_stands(&d->reached[i]))
+            d->reached[n++] = d->reached[i];
+    d->n_reached = n;
+}
+
+static int reached_note(struct device *d, CUdeviceptr at, CUdeviceptr to, const struct slot *list)
+{
+    if (d->n_reached == d->cap_reached) {
+        uint32_t cap = d->cap_reached ? 2 * d->cap_reached : 64;
+        struct reached *p = realloc(d->reached, cap * sizeof *p);
+        if (!p)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        d->reached = p;
+        d->cap_reached = cap;
+    }
+    d->reached[d->n_reached++] = (struct reached){at, to, list, list ? list->serial : 0};
+    return CUDA_SUCCESS;
+}
+
+int engine_reached_drv(struct device *d, struct slot *s)
+{
+    for (uint32_t i = 0; i < d->n_reached; i++)
+        if (d->reached[i].to - s->va < s->bytes && reached_stands(&d->reached[i]))
+            return pin_reached_drv(d, s, "an address that was copied when other memory lay there");
+    return CUDA_SUCCESS;
+}
+
+/* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. Where a slot
+ * begins, and what no two numbers of 32 bits make (mem_may_be_number), is an address wherever it stands. The rest may be such numbers: in
+ * a long copy one word in DENSE must look like an address, or none of those is. */
+static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src, size_t bytes)
+{
+    enum { UNKNOWN_MAX_BYTES = 1 << 20, SHORT_WORDS = 64, DENSE = 8 };
+    const unsigned char *p = src;
+    struct slot *list = slot_at(d, dst);
+    if (list && bytes > list->va + list->bytes - dst)
+        bytes = list->va + list->bytes - dst; /* the driver refuses such a copy, and reads nothing of it */
+    if (!p || (!list && bytes > UNKNOWN_MAX_BYTES))
         return CUDA_SUCCESS;
-    const unsigned char *p = c->src_host;
-    size_t words = c->bytes / 8, hits = 0, starts = 0;
-    for (size_t at = 0; tensor_map_any() && at + TENSOR_MAP_BYTES <= c->bytes; at += 8) {
+    if (d->n_reached)
+        reached_forget(d, dst, bytes);
+    size_t words = bytes / 8, hits = 0;
+    for (size_t at = 0; tensor_map_any() && at + TENSOR_MAP_BYTES <= bytes; at += 8) {
         uint64_t shape;
         CUdeviceptr to = tensor_map_at(p + at, &shape);
-        struct slot *s = to && mem_in_reservation(d, to) ? mem_lookup(d, to) : NULL, *list = s ? slot_at(d, c->dst_dev) : NULL;
+        struct slot *s = to && mem_in_reservation(d, to) ? mem_lookup(d, to) : NULL;
         int r = s ? pin_reached_drv(d, s, "a tensor map in memory") : CUDA_SUCCESS;
         if (r)
             return r;
-        if (list)
+        if (s && list)
             list->points = true;
     }
     for (size_t i = next_address(d, p, 0, words); i < words; i = next_address(d, p, i + 1, words)) {
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
-        const struct slot *s = mem_lookup(d, word);
-        hits += s != NULL;
-        starts += s && word == s->va;
+        hits += mem_lookup(d, word) != NULL;
     }
-    if (!hits || (words > SHORT_WORDS && hits * DENSE < words && starts < 2))
+    if (!hits)
         return CUDA_SUCCESS;
-    struct slot *list = slot_at(d, c->dst_dev);
-    if (list)
-        list->points = true;
+    bool all = words <= SHORT_WORDS || hits * DENSE >= words;
     for (size_t i = next_address(d, p, 0, words); i < words; i = next_address(d, p, i + 1, words)) {
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
         struct slot *s = mem_lookup(d, word);
-        int r = s ? pin_reached_drv(d, s, "a pointer array") : CUDA_SUCCESS;
+        if (!s || (!all && word != s->va && mem_may_be_number(word)))
+            continue;
+        if (list)
+            list->points = true;
+        int r = reached_note(d, dst + 8 * i, word, list);
+        if (!r)
+            r = pin_reached_drv(d, s, "a pointer array");
         if (r)
             return r;
     }
     return CUDA_SUCCESS;
 }
 
+int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes)
+{
+    engine_lock();
+    struct device *d = engine_here();
+    int r = d ? scan_for_pointers(d, dst, src, bytes) : CUDA_SUCCESS;
+    engine_unlock();
+    return r;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------------------------------------- */
+
+/* The driver knows no memory there. */
+static bool pageable(const void *p)
+{
+    unsigned type = 0;
+    return process.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)p) != CUDA_SUCCESS;
+}
+
+void eng_before_host_copy(CUstream stream, const void *dst_host, bool sync)
+{
+    if (!sync && !(dst_host && pageable(dst_host)))
+        return;
+    engine_lock();
+    struct device *d = engine_here();
+    bool may_wait = d && !d->capturing; /* a capture forbids it */
+    engine_unlock();
+    if (may_wait)
+        process.drv->cuStreamSynchronize(stream); /* where it fails the copy says so */
+}
+
 int eng_copy(const struct eng_copy *c)
 {
     struct rt_op op;
+    if (c->kind != ENG_DTOD)
+        eng_before_host_copy(c->stream, c->kind == ENG_DTOH ? c->dst_host : NULL, c->sync);
     engine_lock();
     struct device *d = engine_here();
     if (!d) {
@@ -134,7 +219,7 @@ int eng_copy(const struct eng_copy *c)
     }
     if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
         engine_turn(d);
-    int r = scan_for_pointers(d, c);
+    int r = c->kind == ENG_HTOD ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes) : CUDA_SUCCESS;
     if (r) {
         engine_unlock();
         return r;

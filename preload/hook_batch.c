@@ -48,6 +48,9 @@ static int batch_1d(const CUdeviceptr *d, const CUdeviceptr *from, const size_t 
                     int (*issue)(void *), void *call)
 {
     struct touch_list l;
+    for (size_t i = 0; d && from && n && i < count; i++)
+        if (n[i] && eng_is_device_pointer(d[i]) && !eng_is_device_pointer(from[i]))
+            DOOR_TRY(eng_note_host_data(d[i], (const void *)(uintptr_t)from[i], n[i]));
     if (!d || !from || !n || !list_open(&l, count))
         return issue(call);
     for (size_t i = 0; i < count; i++) {

@@ -54,6 +54,7 @@ static int on_write64(__typeof__(&cuStreamWriteValue64) real, CUstream nul, CUst
                       unsigned flags)
 {
     struct call_word64 call = {real, s, p, v, flags};
+    DOOR_TRY(eng_note_host_data(p, &v, sizeof v));
     return word_op("cuStreamWriteValue64", door_stream(s, nul), p, 8, ENG_WRITE, issue_word64, &call);
 }
 
@@ -89,6 +90,8 @@ static int on_batch_mem_op(__typeof__(&cuStreamBatchMemOp) real, CUstream nul, C
         if (!p)
             continue;
         DOOR_TRY(eng_pin(p, 8, "cuStreamBatchMemOp"));
+        if (ops[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
+            DOOR_TRY(eng_note_host_data(p, &ops[i].writeValue.value64, sizeof ops[i].writeValue.value64));
         if (used < sizeof touch / sizeof touch[0])
             touch[used++] = (struct eng_touch){p, 8, ENG_READ | ENG_WRITE};
     }

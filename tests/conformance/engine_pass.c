@@ -265,6 +265,17 @@ bool eng_is_device_pointer(CUdeviceptr ptr)
            type == CU_MEMORYTYPE_DEVICE;
 }
 
+void eng_before_host_copy(CUstream stream, const void *dst_host, bool sync)
+{
+    (void)stream, (void)dst_host, (void)sync;
+}
+
+int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes)
+{
+    (void)dst, (void)src, (void)bytes;
+    return 0;
+}
+
 int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n_touch, int (*issue)(void *),
               void *ctx)
 {

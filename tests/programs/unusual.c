@@ -1,0 +1,508 @@
+/* unusual CASE: programs that a driver serves and that a library in front of it easily gets wrong. Prints what they compute and which
+ * codes they get; natively all of it is as the program says.
+ *
+ *   wait_copy      one thread copies to the host behind a stream that waits for a word, another thread writes the word
+ *   wait_pageable  the same with an asynchronous copy to memory that is not pinned
+ *   wait_box       the same with a two-dimensional copy
+ *   contexts       a second context of the device comes and goes while the first one is at work
+ *   legacies       two contexts of a device, each with a legacy stream of its own
+ *   no_context     a thread that has given its context back gets the driver's error
+ *   other_stream   memory is asked for in a stream of the device that is not the current one
+ *   other_copy     memory of a device is copied while another device is the current one
+ *   one_pointer    an address among many numbers is copied to the device, and followed there
+ *   box_pointer    an address that a two-dimensional copy takes along
+ *   batch_pointer  an address that a batch of copies takes along
+ *   late_pointer   an address that a host function writes into the memory from which it is copied
+ *   word_pointer   an address that a stream writes as a word
+ *   same_pointer   an address that is copied once, and lies in the device while its memory is freed and allocated again
+ *   pool_most      a pool that is made with a maximum
+ *   pool_peaks     what two pools say of their peaks
+ *   capture_free   memory is freed inside a capture that did not allocate it */
+#include "tests/programs/program.h"
+
+#include <pthread.h>
+
+enum { ROUNDS = 4, WORDS = 16384, BYTES = 4 * WORDS, CROWD = 12 };
+
+static CUcontext ctx;
+static CUfunction f_map, f_gather;
+static uint32_t host[WORDS];
+
+static const char *name(CUresult r)
+{
+    const char *n = "?";
+    cuGetErrorName(r, &n);
+    return n;
+}
+
+static CUstream stream(unsigned flags)
+{
+    CUstream s;
+    MUST(cuStreamCreate(&s, flags));
+    return s;
+}
+
+static CUdeviceptr alloc(CUstream s)
+{
+    CUdeviceptr p;
+    MUST(cuMemAllocAsync(&p, BYTES, s));
+    return p;
+}
+
+static void fill(CUdeviceptr p, uint32_t v, CUstream s) { MUST(cuMemsetD32Async(p, v, WORDS, s)); }
+
+static void map(CUdeviceptr out, CUdeviceptr in, CUstream s)
+{
+    uint32_t n = WORDS, k = 1, all = 0xffffffffu;
+    MUST(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, s, (void *[]){&out, &in, &n, &k, &all}, NULL));
+}
+
+/* out = what lies where the words at `list` point to */
+static void gather(CUdeviceptr out, CUdeviceptr list, uint32_t count, CUstream s)
+{
+    uint32_t n = WORDS;
+    MUST(cuLaunchKernel(f_gather, 8, 1, 1, 64, 1, 1, 0, s, (void *[]){&out, &list, &count, &n, &n}, NULL));
+}
+
+static uint64_t hash(void)
+{
+    uint64_t h = 1469598103934665603ull;
+    for (int i = 0; i < WORDS; i++)
+        h = (h ^ host[i]) * 1099511628211ull;
+    return h;
+}
+
+static void look(const char *what, CUdeviceptr p, CUstream s)
+{
+    MUST(cuMemcpyDtoHAsync_v2(host, p, BYTES, s));
+    MUST(cuStreamSynchronize(s));
+    printf("%s %016llx\n", what, (unsigned long long)hash());
+}
+
+/* Enough other memory is used for the rest to have been used least recently; it stays. */
+static void crowd(CUdeviceptr *more, CUstream s)
+{
+    for (int i = 0; i < CROWD; i++) {
+        if (!more[i])
+            more[i] = alloc(s);
+        fill(more[i], 1000u + (uint32_t)i, s);
+    }
+    MUST(cuStreamSynchronize(s));
+}
+
+/* ---- waits that another thread ends ------------------------------------------------------------------------------------ */
+
+static CUdeviceptr word;
+
+static void *write_word(void *arg)
+{
+    CUstream s = arg;
+    MUST(cuCtxSetCurrent(ctx));
+    usleep(300000); /* the other one waits by now */
+    MUST(cuStreamWriteValue32(s, word, 1, 0));
+    MUST(cuStreamSynchronize(s));
+    return NULL;
+}
+
+static void wait_with(void (*copy)(CUdeviceptr p, CUstream s))
+{
+    pthread_t other;
+    CUstream a = stream(1), b = stream(1);
+    CUdeviceptr p = alloc(a), q = alloc(a);
+    MUST(cuMemAlloc_v2(&word, 4));
+    MUST(cuMemsetD32_v2(word, 0, 1));
+    fill(p, 5, a);
+    map(q, p, a);
+    MUST(cuCtxSynchronize());
+    fill(p, 9, a);
+    MUST(cuStreamWaitValue32(a, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    map(q, p, a);
+    if (pthread_create(&other, NULL, write_word, b))
+        exit(3);
+    copy(q, a);
+    pthread_join(other, NULL);
+    printf("%016llx\n", (unsigned long long)hash());
+}
+
+static void copy_plain(CUdeviceptr p, CUstream s)
+{
+    CUevent e; /* the legacy stream comes after a stream that does not block it */
+    MUST(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventRecord(e, s));
+    MUST(cuStreamWaitEvent(CU_STREAM_LEGACY, e, 0));
+    MUST(cuMemcpyDtoH_v2(host, p, BYTES));
+}
+static void copy_pageable(CUdeviceptr p, CUstream s) { MUST(cuMemcpyDtoHAsync_v2(host, p, BYTES, s)); }
+static void copy_box(CUdeviceptr p, CUstream s)
+{
+    CUDA_MEMCPY2D c;
+    memset(&c, 0, sizeof c);
+    c.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    c.srcDevice = p;
+    c.srcPitch = BYTES / 64;
+    c.dstMemoryType = CU_MEMORYTYPE_HOST;
+    c.dstHost = host;
+    c.dstPitch = BYTES / 64;
+    c.WidthInBytes = BYTES / 64;
+    c.Height = 64;
+    MUST(cuMemcpy2DAsync_v2(&c, s));
+}
+
+static void wait_copy(void) { wait_with(copy_plain); }
+static void wait_pageable(void) { wait_with(copy_pageable); }
+static void wait_box(void) { wait_with(copy_box); }
+
+/* ---- contexts ------------------------------------------------------------------------------------------------------------ */
+
+static void contexts(void)
+{
+    CUcontext first, second;
+    CUdeviceptr more[CROWD] = {0};
+    MUST(cuDevicePrimaryCtxRelease_v2(0)); /* none but the program's own */
+    MUST(cuCtxCreate_v2(&first, 0, 0));
+    CUmodule m = load_kernels();
+    f_map = kernel(m, "map");
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), out = alloc(s);
+    fill(p, 17, s);
+    crowd(more, s);
+    MUST(cuCtxCreate_v2(&second, 0, 0));
+    MUST(cuCtxDestroy_v2(second));
+    MUST(cuCtxSetCurrent(first));
+    map(out, p, s);
+    look("out", out, s);
+    look("in", p, s);
+    crowd(more, s);
+    look("out", out, s);
+}
+
+static void legacies(void)
+{
+    CUcontext second;
+    CUdeviceptr more[CROWD] = {0};
+    CUdeviceptr p = alloc(NULL), q = alloc(NULL), out = alloc(NULL);
+    fill(p, 3, NULL);
+    MUST(cuCtxSynchronize());
+    MUST(cuCtxCreate_v2(&second, 0, 0));
+    CUmodule m = load_kernels();
+    CUfunction here = f_map, there = kernel(m, "map");
+    for (int r = 0; r < ROUNDS; r++) {
+        MUST(cuCtxSetCurrent(ctx));
+        f_map = here;
+        fill(p, (uint32_t)r, NULL);
+        map(q, p, NULL);
+        MUST(cuCtxSynchronize());
+        MUST(cuCtxSetCurrent(second));
+        f_map = there;
+        crowd(more, NULL);
+        map(out, q, NULL);
+        MUST(cuCtxSynchronize());
+        MUST(cuCtxSetCurrent(ctx));
+        f_map = here;
+        map(q, q, NULL);   /* queued in one context, */
+        CUdeviceptr t = alloc(NULL);
+        fill(t, 7, NULL);
+        map(q, t, NULL);
+        MUST(cuMemFreeAsync(t, NULL));
+        MUST(cuCtxSetCurrent(second)); /* while the other one makes room */
+        f_map = there;
+        crowd(more, NULL);
+        MUST(cuCtxSetCurrent(ctx));
+        look("q", q, NULL);
+        look("out", out, NULL);
+    }
+}
+
+static void no_context(void)
+{
+    CUdeviceptr p = alloc(NULL), q = 0;
+    fill(p, 1, NULL);
+    MUST(cuCtxSynchronize());
+    MUST(cuCtxSetCurrent(NULL));
+    size_t a, b;
+    printf("alloc %s\n", name(cuMemAllocAsync(&q, BYTES, NULL)));
+    printf("alloc %s\n", name(cuMemAlloc_v2(&q, BYTES)));
+    printf("fill %s\n", name(cuMemsetD32Async(p, 1, WORDS, NULL)));
+    printf("copy %s\n", name(cuMemcpyDtoH_v2(host, p, BYTES)));
+    printf("info %s\n", name(cuMemGetInfo_v2(&a, &b)));
+    printf("free %s\n", name(cuMemFreeAsync(p, NULL)));
+    MUST(cuCtxSetCurrent(ctx));
+    look("p", p, NULL);
+    printf("free %s\n", name(cuMemFreeAsync(p, NULL)));
+}
+
+/* ---- devices ------------------------------------------------------------------------------------------------------------- */
+
+static void ordinal(const char *what, CUdeviceptr p)
+{
+    int dev = -1;
+    MUST(cuPointerGetAttribute(&dev, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+    printf("%s on device %d\n", what, dev);
+}
+
+static CUcontext second_device(void)
+{
+    int n = 0;
+    CUcontext other;
+    MUST(cuDeviceGetCount(&n));
+    if (n < 2)
+        exit(77);
+    MUST(cuDevicePrimaryCtxRetain(&other, 1));
+    return other;
+}
+
+static void other_stream(void)
+{
+    CUcontext other = second_device();
+    CUmemoryPool pool;
+    CUdeviceptr p, q;
+    MUST(cuCtxSetCurrent(other));
+    CUstream s = stream(1);
+    MUST(cuDeviceGetDefaultMemPool(&pool, 1));
+    MUST(cuCtxSetCurrent(ctx));
+    ordinal("here", alloc(NULL));
+    MUST(cuMemAllocAsync(&p, BYTES, s));
+    ordinal("in its stream", p);
+    MUST(cuMemAllocFromPoolAsync(&q, BYTES, pool, NULL));
+    ordinal("of its pool", q);
+    MUST(cuCtxSetCurrent(other));
+    fill(p, 4, s);
+    look("p", p, s);
+    MUST(cuCtxSynchronize());
+    MUST(cuMemFreeAsync(p, s));
+    MUST(cuMemFreeAsync(q, s));
+    MUST(cuCtxSynchronize());
+}
+
+static void other_copy(void)
+{
+    CUcontext other = second_device();
+    CUdeviceptr more[CROWD] = {0};
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), q;
+    MUST(cuCtxSetCurrent(other));
+    CUstream t = stream(1);
+    q = alloc(t);
+    fill(q, 1, t);
+    MUST(cuCtxSynchronize());
+    for (int r = 0; r < ROUNDS; r++) {
+        MUST(cuCtxSetCurrent(ctx));
+        fill(p, 11 + (uint32_t)r, s);
+        crowd(more, s);
+        MUST(cuCtxSetCurrent(other));
+        look("p", p, t);
+        MUST(cuMemcpyPeerAsync(q, other, p, ctx, BYTES, t));
+        look("q", q, t);
+        MUST(cuCtxSetCurrent(ctx));
+        crowd(more, s);
+        MUST(cuCtxSetCurrent(other));
+        for (int i = 0; i < WORDS; i++)
+            host[i] = (uint32_t)(i * r);
+        MUST(cuMemcpyHtoDAsync_v2(p, host, BYTES, t));
+        MUST(cuCtxSynchronize());
+        MUST(cuCtxSetCurrent(ctx));
+        look("p", p, s);
+    }
+}
+
+/* ---- addresses that travel ------------------------------------------------------------------------------------------------ */
+
+static void write_address(void *at) { ((CUdeviceptr *)at)[0] = ((CUdeviceptr *)at)[1]; }
+
+static void pointers(void (*put)(CUdeviceptr list, CUdeviceptr p, CUstream s))
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUstream s = stream(1);
+    CUdeviceptr list, p = alloc(s), out = alloc(s);
+    MUST(cuMemAllocAsync(&list, 4096, s));
+    MUST(cuMemsetD8Async(list, 0, 4096, s));
+    fill(p, 21, s);
+    MUST(cuStreamSynchronize(s));
+    put(list, p, s);
+    for (int r = 0; r < ROUNDS; r++) {
+        crowd(more, s);
+        gather(out, list, 1, s);
+        look("out", out, s);
+    }
+}
+
+static void put_one(CUdeviceptr list, CUdeviceptr p, CUstream s)
+{
+    uint64_t numbers[256];
+    for (int i = 0; i < 256; i++)
+        numbers[i] = 3 * (uint64_t)i;
+    numbers[0] = p;
+    MUST(cuMemcpyHtoDAsync_v2(list, numbers, sizeof numbers, s));
+    MUST(cuStreamSynchronize(s));
+}
+static void put_box(CUdeviceptr list, CUdeviceptr p, CUstream s)
+{
+    uint64_t from[4] = {p, 0, 0, 0};
+    CUDA_MEMCPY2D c;
+    memset(&c, 0, sizeof c);
+    c.srcMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = from;
+    c.srcPitch = 16;
+    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    c.dstDevice = list;
+    c.dstPitch = 64;
+    c.WidthInBytes = 16;
+    c.Height = 2;
+    MUST(cuMemcpy2DAsync_v2(&c, s));
+    MUST(cuStreamSynchronize(s));
+}
+static void put_batch(CUdeviceptr list, CUdeviceptr p, CUstream s)
+{
+    CUdeviceptr to = list, from = (CUdeviceptr)(uintptr_t)&p;
+    size_t n = 8, at = 0, failed = 0;
+    CUmemcpyAttributes attr;
+    memset(&attr, 0, sizeof attr);
+    attr.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    MUST(cuMemcpyBatchAsync(&to, &from, &n, 1, &attr, &at, 1, &failed, s));
+    MUST(cuStreamSynchronize(s));
+}
+static void put_late(CUdeviceptr list, CUdeviceptr p, CUstream s)
+{
+    CUdeviceptr *at;
+    MUST(cuMemHostAlloc((void **)&at, 4096, 0));
+    at[0] = 0;
+    at[1] = p;
+    MUST(cuLaunchHostFunc(s, write_address, at));
+    MUST(cuMemcpyHtoDAsync_v2(list, at, 8, s));
+    MUST(cuStreamSynchronize(s));
+}
+static void put_word(CUdeviceptr list, CUdeviceptr p, CUstream s)
+{
+    MUST(cuStreamWriteValue64(s, list, p, 0));
+    MUST(cuStreamSynchronize(s));
+}
+
+static void one_pointer(void) { pointers(put_one); }
+static void box_pointer(void) { pointers(put_box); }
+static void batch_pointer(void) { pointers(put_batch); }
+static void late_pointer(void) { pointers(put_late); }
+static void word_pointer(void) { pointers(put_word); }
+
+static void same_pointer(void)
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUstream s = stream(1);
+    CUdeviceptr list, was = 0, out = alloc(s);
+    int copied = 0;
+    MUST(cuMemAllocAsync(&list, 4096, s));
+    for (int r = 0; r < ROUNDS; r++) {
+        CUdeviceptr p = alloc(s);
+        if (p != was) {
+            MUST(cuMemcpyHtoDAsync_v2(list, &p, 8, s));
+            MUST(cuStreamSynchronize(s));
+            copied++;
+        }
+        was = p;
+        fill(p, 31 + (uint32_t)r, s);
+        crowd(more, s);
+        gather(out, list, 1, s);
+        look("out", out, s);
+        MUST(cuMemFreeAsync(p, s));
+        MUST(cuStreamSynchronize(s));
+    }
+    fprintf(stderr, "copied %d times\n", copied);
+}
+
+/* ---- pools -------------------------------------------------------------------------------------------------------------------- */
+
+static CUmemoryPool pool_of(size_t most)
+{
+    CUmemPoolProps props;
+    CUmemoryPool pool;
+    memset(&props, 0, sizeof props);
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    props.maxSize = most;
+    MUST(cuMemPoolCreate(&pool, &props));
+    return pool;
+}
+
+static void pool_most(void)
+{
+    CUdeviceptr p = 0, q = 0, r = 0;
+    CUmemoryPool pool = pool_of(4 << 20);
+    CUstream s = stream(1);
+    printf("within %s\n", name(cuMemAllocFromPoolAsync(&p, 3 << 20, pool, s)));
+    printf("beyond %s\n", name(cuMemAllocFromPoolAsync(&q, 2 << 20, pool, s)));
+    printf("within %s\n", name(cuMemAllocFromPoolAsync(&r, 1 << 20, pool, s)));
+    printf("free %s\n", name(cuMemFreeAsync(p, s)));
+    printf("free %s\n", name(cuMemFreeAsync(r, s)));
+    MUST(cuStreamSynchronize(s));
+    printf("within %s\n", name(cuMemAllocFromPoolAsync(&p, 4 << 20, pool, s)));
+    fill(p, 1, s);
+    MUST(cuMemFreeAsync(p, s));
+    MUST(cuStreamSynchronize(s));
+    MUST(cuMemPoolDestroy(pool));
+}
+
+static void peak(const char *what, CUmemoryPool pool)
+{
+    uint64_t high = 0, now = 0;
+    MUST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &high));
+    MUST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &now));
+    printf("%s: used %llu, at most %llu\n", what, (unsigned long long)now, (unsigned long long)high);
+}
+
+static void pool_peaks(void)
+{
+    CUdeviceptr p, q;
+    uint64_t zero = 0;
+    CUmemoryPool one = pool_of(0), two = pool_of(0);
+    CUstream s = stream(1);
+    MUST(cuMemAllocFromPoolAsync(&p, 3 << 20, one, s));
+    MUST(cuMemAllocFromPoolAsync(&q, 1 << 20, two, s));
+    peak("one", one);
+    peak("two", two);
+    MUST(cuMemFreeAsync(p, s));
+    MUST(cuStreamSynchronize(s));
+    peak("one", one);
+    MUST(cuMemPoolSetAttribute(one, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
+    peak("one", one);
+    MUST(cuMemFreeAsync(q, s));
+    MUST(cuStreamSynchronize(s));
+    peak("two", two);
+}
+
+/* ---- captures ------------------------------------------------------------------------------------------------------------------ */
+
+static void capture_free(void)
+{
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), out = alloc(s);
+    CUgraph g = NULL;
+    fill(p, 6, s);
+    MUST(cuStreamSynchronize(s));
+    MUST(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    map(out, p, s);
+    printf("free %s\n", name(cuMemFreeAsync(p, s)));
+    printf("end %s\n", name(cuStreamEndCapture(s, &g)));
+    look("p", p, s);
+    printf("free %s\n", name(cuMemFreeAsync(p, s)));
+}
+
+int main(int argc, char **argv)
+{
+#define CASE(f) {#f, f}
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = {CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(contexts), CASE(legacies), CASE(no_context), CASE(other_stream),
+                 CASE(other_copy), CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer), CASE(late_pointer), CASE(word_pointer),
+                 CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free)};
+    ctx = primary_context();
+    CUmodule m = load_kernels();
+    f_map = kernel(m, "map");
+    f_gather = kernel(m, "gather");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
+            cases[i].run();
+            return 0;
+        }
+    fprintf(stderr, "usage: unusual CASE\n");
+    return 2;
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Programs that a driver serves and that a library in front of it easily gets wrong (tests/programs/unusual.c): each case natively, and
+under remat with and without a limit that makes it evict."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+# case, a limit that is felt
+CASES = [("wait_copy", "640K"), ("wait_pageable", "640K"), ("wait_box", "640K"),
+         ("one_pointer", "640K"), ("box_pointer", "640K"), ("batch_pointer", "640K"), ("word_pointer", "640K"), ("same_pointer", "640K")]
+EVICTS = ("_pointer",)
+
+
+def main():
+    program = os.path.join(harness.B, "programs", "unusual")
+    if not os.path.exists(program):
+        print("no simulated GPU built")
+        return 77
+    c = harness.Checks()
+    for name, limit in CASES:
+        env = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_DEVICES": "2" if name.startswith("other") else "1"}
+        native = harness.run([program, name], env=env)
+        c.ok(native.rc == 0 and native.out, name + " natively", native.err[-300:])
+        for policy, size in (("swap", limit), ("auto", limit), ("swap", "1G")):
+            what = "%s at %s, %s" % (name, size, policy)
+            try:
+                r = harness.run([program, name], remat=["--limit", size, "--policy", policy], env=env, timeout=60)
+            except subprocess.TimeoutExpired:
+                c.ok(False, what, "it hangs")
+                continue
+            c.ok(r.rc == 0 and r.out == native.out, what, "exit %d\n%snatively\n%s%s" % (r.rc, r.out, native.out, r.err[-300:]))
+            if name.endswith(EVICTS) and size == limit:
+                c.ok(r.stats.get("swaps_in", 0) > 0, what + ": it does evict", str(r.stats))
+    return c.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
