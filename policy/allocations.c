@@ -7,6 +7,7 @@
 #include "policy/share/share.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- managed memory ------------------------------------------------------------------------------------------------ */
@@ -28,7 +29,8 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
     if (!s) {
         /* What has never been touched needs no copy, so it would cost nothing to promise for ever: the sum is bounded by
          * what the device and the host together can hold. */
-        if (d->live_bytes + bytes > d->limit_bytes + d->host_limit_bytes || mem_slot_new(d, bytes, &s))
+        uint64_t most = d->limit_bytes + d->host_limit_bytes;
+        if (bytes > most || d->live_bytes > most - bytes || mem_slot_new(d, bytes, &s))
             return -ENOMEM;
     }
     s->mark = ++d->mark;
@@ -49,8 +51,95 @@ static CUmemoryPool current_pool(struct device *d)
     return d->current_pool;
 }
 
+static bool is_named(CUstream s) { return s != CU_STREAM_LEGACY && s != CU_STREAM_PER_THREAD; }
+
+/* What the driver says of a stream that takes no part: the default streams are some context's, others may be gone. */
+static int refused_for(const struct device *d, CUstream stream)
+{
+    CUdevice dev;
+    CUcontext ctx;
+    if (!is_named(stream))
+        return (int)process.drv->cuCtxGetDevice(&dev);
+    return !process.drv->cuStreamGetCtx || stream_is_known(d, stream) ? CUDA_SUCCESS : (int)process.drv->cuStreamGetCtx(stream, &ctx);
+}
+
+/* The default stream of the context that was current bears the name of another one here: the host waits for it. False: it could not. */
+static bool wait_elsewhere(struct device *d, struct engine_visit v, CUstream stream)
+{
+    bool back = process.drv->cuCtxSetCurrent(v.before) == CUDA_SUCCESS;
+    CUresult r = process.drv->cuStreamSynchronize(stream);
+    process.drv->cuCtxSetCurrent(d->ctx);
+    return back && r == CUDA_SUCCESS;
+}
+
+static bool is_captured(struct device *d, CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return d->capturing && process.drv->cuStreamIsCapturing &&
+           (process.drv->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+/* ---- what is held from which pool ------------------------------------------------------------------------------------ */
+
+static struct pool {
+    CUmemoryPool handle; /* NULL: the driver could not say which */
+    uint64_t used_bytes, most_bytes /* 0: no maximum */, high_bytes[2] /* used, reserved: since they were last reset */;
+} *pools;
+static uint32_t n_pools, cap_pools;
+
+/* NULL: no memory; such a pool says nothing of itself. */
+static struct pool *pool_of(CUmemoryPool handle)
+{
+    for (uint32_t i = 0; i < n_pools; i++)
+        if (pools[i].handle == handle)
+            return &pools[i];
+    if (n_pools == cap_pools) {
+        uint32_t cap = cap_pools ? 2 * cap_pools : 8;
+        struct pool *p = realloc(pools, cap * sizeof *p);
+        if (!p)
+            return NULL;
+        pools = p;
+        cap_pools = cap;
+    }
+    pools[n_pools] = (struct pool){.handle = handle};
+    return &pools[n_pools++];
+}
+
+static void pool_gone(CUmemoryPool handle)
+{
+    for (uint32_t i = 0; i < n_pools; i++)
+        if (pools[i].handle == handle) {
+            pools[i] = pools[--n_pools];
+            return;
+        }
+}
+
+static bool pool_has_room(CUmemoryPool handle, uint64_t bytes)
+{
+    const struct pool *p = handle ? pool_of(handle) : NULL;
+    return !p || !p->most_bytes || (bytes <= p->most_bytes && p->used_bytes <= p->most_bytes - bytes);
+}
+
+static void pool_take(CUmemoryPool handle, uint64_t bytes)
+{
+    struct pool *p = pool_of(handle);
+    if (!p)
+        return;
+    p->used_bytes += bytes;
+    for (int i = 0; i < 2; i++)
+        p->high_bytes[i] = p->used_bytes > p->high_bytes[i] ? p->used_bytes : p->high_bytes[i];
+}
+
+static void pool_give(CUmemoryPool handle, uint64_t bytes)
+{
+    struct pool *p = pool_of(handle);
+    if (p)
+        p->used_bytes -= bytes < p->used_bytes ? bytes : p->used_bytes;
+}
+
 static void free_slot(struct device *d, struct slot *s)
 {
+    pool_give(s->pool, s->bytes);
     bool kept = campaign_follows_plan(d) && exec_free(d, s);
     if (kept)
         return;
@@ -58,32 +147,76 @@ static void free_slot(struct device *d, struct slot *s)
     mem_slot_free(d, s);
 }
 
-int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream)
+bool eng_has_devices(void) { return process.n_visible != 1; }
+
+/* The device that memory of this pool, or without one in this stream, is allocated on: not always the current one. */
+static struct device *device_for(int pool_dev, CUstream stream)
+{
+    CUdevice here = -1, of = pool_dev;
+    CUcontext before = NULL, ctx = NULL;
+    if (process.n_visible == 1 || (pool_dev < 0 && !is_named(stream)))
+        return engine_here();
+    bool known = is_named(stream) && process.drv->cuStreamGetCtx && process.drv->cuStreamGetCtx(stream, &ctx) == CUDA_SUCCESS &&
+                 process.drv->cuCtxGetCurrent(&before) == CUDA_SUCCESS;
+    if (process.drv->cuCtxGetDevice(&here) == CUDA_SUCCESS && here == pool_dev)
+        return engine_here();
+    if (known && ctx != before && process.drv->cuCtxSetCurrent(ctx) == CUDA_SUCCESS) {
+        CUdevice streams = -1;
+        struct device *d = process.drv->cuCtxGetDevice(&streams) == CUDA_SUCCESS && (of < 0 || of == streams) ? engine_here() : NULL;
+        process.drv->cuCtxSetCurrent(before);
+        if (d || of < 0)
+            return d;
+    } else if (of < 0)
+        return engine_here();
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->dev == of && process.dev[i]->ready && !process.dev[i]->gone)
+            return process.dev[i];
+    return NULL;
+}
+
+int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_dev, CUstream stream)
 {
     if (!out || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
     engine_lock();
     int r = CUDA_SUCCESS;
-    struct device *d = engine_here();
+    struct device *d = device_for(pool_dev, stream);
     if (!d && engine_barred_here())
         r = CUDA_ERROR_OUT_OF_MEMORY;
+    if (d && (r = refused_for(d, stream))) {
+        engine_unlock();
+        return r;
+    }
     if (!d || d->capturing) {
         engine_unlock();
         return r ? r : pool ? (int)process.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream)
                     : (int)process.drv->cuMemAllocAsync(out, bytes, stream);
     }
-    engine_turn(d);
+    const unsigned t = is_named(stream) ? stream_index(d, stream) : 0; /* where it is new its event is of the program's context, as it is */
+    struct engine_visit v = engine_visit(d);
+    if (!v.away)
+        engine_turn(d);
     struct slot *s;
-    int rc = alloc_slot(d, bytes, &s);
-    while (rc && device_borrow(d, bytes))
+    CUmemoryPool from = pool ? pool : current_pool(d);
+    bool room = pool_has_room(from, bytes);
+    int rc = room ? alloc_slot(d, bytes, &s) : -ENOMEM;
+    while (rc && room && device_borrow(d, bytes))
         rc = alloc_slot(d, bytes, &s);
-    if (rc) {
+    if (!room)
+        r = CUDA_ERROR_OUT_OF_MEMORY; /* of the pool's own maximum */
+    else if (rc) {
         say_no_room(d, bytes);
         r = CUDA_ERROR_OUT_OF_MEMORY;
     } else {
         stats_keep(&process.cfg, process.dev, process.n_dev);
-        s->pool = pool ? pool : current_pool(d);
-        stream_acts(d, stream_index(d, stream));
+        s->pool = from;
+        pool_take(from, bytes);
+        if (is_named(stream))
+            stream_acts(d, t);
+        else if (!v.away)
+            stream_acts(d, stream_index(d, stream));
+        else
+            wait_elsewhere(d, v, stream);
         learn_alloc(d, s);
         mem_note_peak(d);
         if (d->n_reached && s->kind == SLOT_LARGE && (r = engine_reached_drv(d, s)))
@@ -91,6 +224,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream 
         else
             *out = s->va;
     }
+    engine_return(v);
     engine_unlock();
     return r;
 }
@@ -139,13 +273,29 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
         return free_foreign(ptr, stream);
     }
     struct slot *s = mem_lookup(d, ptr);
+    if ((r = refused_for(d, stream))) {
+        engine_unlock();
+        return r;
+    }
+    if (is_captured(d, stream)) { /* it frees what the capture has allocated, and nothing else: the driver says so */
+        engine_unlock();
+        return (int)process.drv->cuMemFreeAsync(ptr, stream);
+    }
+    const unsigned t = is_named(stream) ? stream_index(d, stream) : 0;
+    struct engine_visit v = engine_visit(d);
     if (!s || s->va != ptr)
         r = CUDA_ERROR_INVALID_VALUE;
     else {
-        stream_acts(d, stream_index(d, stream));
-        mem_slot_freed_on(d, s, stream_index(d, stream));
+        /* all uses come before the free in its stream, by the program's promise */
+        if (is_named(stream) || !v.away) {
+            const unsigned u = is_named(stream) ? t : stream_index(d, stream);
+            stream_acts(d, u);
+            mem_slot_freed_on(d, s, u);
+        } else if (wait_elsewhere(d, v, stream))
+            s->users = (struct fence){0};
         free_slot(d, s);
     }
+    engine_return(v);
     engine_unlock();
     return r;
 }
@@ -160,51 +310,31 @@ int eng_free(CUdeviceptr ptr)
 
 /* ---- pools ------------------------------------------------------------------------------------------------------------ */
 
-static uint64_t pool_used(struct device *d, CUmemoryPool pool)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slots[i].live && d->slots[i].kind != SLOT_FOREIGN && (!pool || !d->slots[i].pool || d->slots[i].pool == pool))
-            sum += d->slots[i].bytes;
-    return sum;
-}
-
 int eng_pool_get(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *res)
 {
     uint64_t v;
-    engine_lock();
-    struct device *d = engine_here();
-    if (!d) {
-        engine_unlock();
-        return 0;
-    }
-    uint64_t used = pool_used(d, pool);
     switch (attr) {
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-        v = used;
-        break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        v = d->pool_high > used ? d->pool_high : used;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
         break;
     default:
-        engine_unlock();
         return 0;
     }
+    engine_lock();
+    struct pool *p = engine_here() ? pool_of(pool) : NULL;
+    bool high = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+    v = p ? high ? p->high_bytes[attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] : p->used_bytes : 0;
     engine_unlock();
-    if (!value)
-        *res = CUDA_ERROR_INVALID_VALUE;
-    else {
+    if (!p)
+        return 0;
+    *res = value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (value)
         memcpy(value, &v, sizeof v);
-        *res = CUDA_SUCCESS;
-    }
     return 1;
 }
 
 int eng_pool_set(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *res)
 {
-    (void)pool;
     if (attr != CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH && attr != CU_MEMPOOL_ATTR_USED_MEM_HIGH)
         return 0;
     uint64_t v = 1;
@@ -213,12 +343,21 @@ int eng_pool_set(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *
     *res = v ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* only zero resets it */
     if (!v) {
         engine_lock();
-        struct device *d = engine_here();
-        if (d)
-            d->pool_high = d->live_bytes;
+        struct pool *p = engine_here() ? pool_of(pool) : NULL;
+        if (p)
+            p->high_bytes[attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] = p->used_bytes;
         engine_unlock();
     }
     return 1;
+}
+
+void eng_pool_made(CUmemoryPool pool, size_t most_bytes)
+{
+    engine_lock();
+    struct pool *p = pool_of(pool);
+    if (p)
+        p->most_bytes = most_bytes;
+    engine_unlock();
 }
 
 int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res)
@@ -238,6 +377,7 @@ void eng_pool_destroyed(CUmemoryPool pool)
             if (process.dev[k]->slots[i].pool == pool)
                 process.dev[k]->slots[i].pool = NULL;
     }
+    pool_gone(pool);
     engine_unlock();
 }
 

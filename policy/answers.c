@@ -74,13 +74,20 @@ bool eng_device_memory(int dev, struct eng_memory *m)
     return !stands_aside;
 }
 
+/* One past its end is the slot's for who takes part of it, not for who asks. */
+static struct slot *slot_of(struct device *d, CUdeviceptr ptr)
+{
+    struct slot *s = mem_lookup(d, ptr);
+    return s && ptr - s->va < s->bytes ? s : NULL;
+}
+
 int eng_address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr, int *res)
 {
     struct device *d = engine_holder(ptr);
     if (!d)
         return 0;
     engine_lock();
-    struct slot *s = mem_lookup(d, ptr);
+    struct slot *s = slot_of(d, ptr);
     *res = s ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
     if (s && base)
         *base = s->va;
@@ -96,7 +103,7 @@ int eng_pointer_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr,
     if (!d)
         return 0;
     engine_lock();
-    struct slot *s = mem_lookup(d, ptr);
+    struct slot *s = slot_of(d, ptr);
     CUresult r = CUDA_ERROR_INVALID_VALUE;
     int answered = s && data ? eng_query_attribute(d, data, attr, ptr, s, &r) : 1;
     engine_unlock();

@@ -46,6 +46,7 @@ struct campaign {
     uint64_t grow_at, grow_wait; /* device.st.iterations; iterations between two growths */
     uint64_t gave_nothing_at;    /* device.op_count at which a neighbour asked and nothing could move */
     uint32_t moves;         /* static maps made anew for this record */
+    bool stopped;           /* see campaign_stop() */
 };
 
 /* ---- modes ------------------------------------------------------------------------------------------------------ */
@@ -444,6 +445,17 @@ void campaign_leave(struct device *d, const char *why)
     }
 }
 
+void campaign_stop(struct device *d, const char *why)
+{
+    if (d->campaign->stopped)
+        return;
+    campaign_leave(d, why);
+    if (d->mode != MODE_OBSERVE)
+        observe_again(d);
+    d->campaign->stopped = true;
+    log_say(SAY_INFO, "no plan is made any more (%s): memory is held by swapping", why);
+}
+
 /* ---- events -------------------------------------------------------------------------------------------------------- */
 
 void campaign_turn(struct device *d)
@@ -481,7 +493,7 @@ static bool may_learn(const struct device *d)
 static int outside_drv(struct device *d, struct rt_op *op)
 {
     int r = run_plain_drv(d, op);
-    if (op_reads_for_host(op))
+    if (op_reads_for_host(op) || d->campaign->stopped)
         return r;
     d->campaign->last_sig = op->sig;
     bool wanted = wants_plan(d) || learn_wants_trace(d);

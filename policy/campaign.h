@@ -25,6 +25,8 @@ void campaign_give(struct device *d);
 bool campaign_launch_drv(struct device *d, const struct eng_kernel *k, int *r);
 /* Something that no plan and no probe can follow is about to happen (a capture, an address that leaves our sight). */
 void campaign_leave(struct device *d, const char *why);
+/* The same, and for good: nothing is learnt or planned any more, memory is held by swapping. */
+void campaign_stop(struct device *d, const char *why);
 /* A plan is being followed: allocations and frees are its. */
 static inline bool campaign_follows_plan(const struct device *d) { return d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE; }
 

@@ -131,7 +131,6 @@ struct device {
     bool gone;    /* its context was destroyed: only what is told at exit is left */
     bool primary; /* the first device of the process: it records traces */
     CUmemoryPool current_pool; /* of allocations that name none; NULL: to be asked for */
-    uint64_t pool_high; /* bytes held by the program at most, since it last reset that */
     CUdevice dev;
     CUcontext ctx;
     enum rt_mode mode;
@@ -221,6 +220,8 @@ const char *rt_code_name(struct device *d, int code);
 int mem_init(struct device *d);
 /* The live slot that ptr points into (one past its end included), or NULL. A few instructions. */
 struct slot *mem_lookup(struct device *d, CUdeviceptr ptr);
+/* Bytes from the slot's start that have memory behind them, or will: what the driver can do there without a fault. */
+uint64_t mem_slot_room(const struct device *d, const struct slot *s);
 /* What the lower half of an address is where it may be a number of four bytes: an integer, unless it is far from zero, or a float, unless it
  * is negative and next to nothing. No slot lies there that is not very large (space.c). */
 static const uint64_t MEM_NUMBERS_TO = 0x81000000, MEM_NUMBERS_FROM = 0xb0000000;

@@ -6,11 +6,14 @@
  */
 #include "policy/campaign.h"
 #include "policy/engine_own.h"
+#include "policy/op/ready.h"
+#include "policy/plan/exec.h"
 #include "policy/op/tensor_map.h"
 #include "policy/process/limits.h"
 #include "policy/process/planner.h"
 #include "tracer/plain.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,9 +77,56 @@ struct device *engine_holder(CUdeviceptr ptr)
     return NULL;
 }
 
+struct engine_visit engine_visit(struct device *d)
+{
+    struct engine_visit v = {NULL, false};
+    v.away = process.drv->cuCtxGetCurrent(&v.before) == CUDA_SUCCESS && v.before != d->ctx && process.drv->cuCtxSetCurrent(d->ctx) == CUDA_SUCCESS;
+    return v;
+}
+
+void engine_return(struct engine_visit v)
+{
+    if (v.away)
+        process.drv->cuCtxSetCurrent(v.before);
+}
+
+bool engine_elsewhere(struct device *d)
+{
+    CUcontext here = NULL;
+    return process.contexts && (process.drv->cuCtxGetCurrent(&here) != CUDA_SUCCESS || here != d->ctx);
+}
+
+/* An op from another context of the device. What it touches is brought into memory in the device's own context, and the host waits for
+ * that; then for the op. So nothing has to be ordered between the two, whose legacy streams share a name. Slow, and right. */
+static int op_elsewhere_drv(struct device *d, struct rt_op *op)
+{
+    bool managed = false;
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        managed |= op->operands[i].slot->kind != SLOT_FOREIGN;
+    if (!managed || d->capturing) /* while there is a capture nothing moves */
+        return op_issue_drv(d, op);
+    struct engine_visit v = engine_visit(d);
+    campaign_stop(d, "the program works in several contexts of one device");
+    int r = d->ex->code ? d->ex->code : ready_op(d, op, &lost);
+    if (r < 0)
+        r = r == -ENODATA ? CUDA_ERROR_UNKNOWN : ready_refused_drv(d, op);
+    if (!r)
+        r = (int)process.drv->cuCtxSynchronize();
+    engine_return(v);
+    if (r)
+        return r;
+    r = op_issue_drv(d, op);
+    CUresult waited = process.drv->cuStreamSynchronize(op->stream);
+    ready_done(d, op, true);
+    return r ? r : (int)waited;
+}
+
 /* The planner is waited for with the mutex released: other threads of the program go on, without a plan. */
 void engine_turn(struct device *d)
 {
+    if (engine_elsewhere(d))
+        return;
     campaign_turn(d);
     for (int ms; (ms = campaign_wait_ms(d)) > 0;) {
         uint64_t op_count = d->op_count;
@@ -91,7 +141,7 @@ void engine_turn(struct device *d)
 /* engine_turn() has been called before the op was built: it may release the mutex, and ops are built in one place. */
 int engine_op_drv(struct device *d, struct rt_op *op)
 {
-    int r = campaign_op_drv(d, op);
+    int r = engine_elsewhere(d) ? op_elsewhere_drv(d, op) : campaign_op_drv(d, op);
     d->op_count += !op_reads_for_host(op);
     return r;
 }
@@ -111,10 +161,12 @@ int eng_launch(const struct eng_kernel *k)
     const uint64_t measured = d->st.launches_tried + d->st.launches_looked_at;
     d->issue_ns = 0;
     int r = CUDA_SUCCESS;
-    if (campaign_launch_drv(d, k, &r))
+    if ((k->params || k->extra) && !engine_elsewhere(d) && campaign_launch_drv(d, k, &r))
         d->op_count++;
     else if (engine_turn(d), !(r = op_from_kernel(d, k, &op)))
         r = engine_op_drv(d, &op);
+    else if (r == -EINVAL)
+        r = op_pass_drv(d->drv, k);
     else {
         log_once(SAY_WARN, "the parameters of a kernel cannot be read (%s): a driver of CUDA 12.4 or newer is needed; "
                                "nothing is evicted from now on", func_of(d, k->func) ? PLAIN_IN_LINE(func_of(d, k->func)->name) : "?");
@@ -140,22 +192,41 @@ int eng_launch(const struct eng_kernel *k)
     return r;
 }
 
-/* An address of ours that nobody holds now: the driver, which knows the reservation, would only say so when it is too late. */
-bool engine_nobodys(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) && !mem_lookup(d, p); }
+bool engine_nobodys(struct device *d, CUdeviceptr p, uint64_t bytes)
+{
+    if (!mem_in_reservation(d, p))
+        return false;
+    const struct slot *s = mem_lookup(d, p);
+    uint64_t room = s ? mem_slot_room(d, s) : 0;
+    return !s || p - s->va > room || bytes > room - (p - s->va);
+}
+
+/* From the first to the last byte that is filled; more than there is memory where it is more than can be counted. */
+static uint64_t filled_bytes(const struct eng_memset *m)
+{
+    uint64_t row, rows, all;
+    if (!m->width || !m->height)
+        return 0;
+    if (__builtin_mul_overflow(m->width, (uint64_t)m->elem_bytes, &row) || __builtin_mul_overflow(m->height - 1, m->pitch_bytes, &rows) ||
+        __builtin_add_overflow(row, rows, &all))
+        return UINT64_MAX;
+    return all;
+}
 
 int eng_memset(const struct eng_memset *m)
 {
     struct rt_op op;
     engine_lock();
     struct device *d = engine_here();
-    if (!d) {
-        int r = op_pass_memset_drv(process.drv, m);
+    int r = engine_keep_others_drv(d, m->dst, true);
+    if (!d || r) {
+        r = r ? r : op_pass_memset_drv(process.drv, m);
         engine_unlock();
         return r;
     }
     engine_turn(d);
     op_from_memset(d, m, &op);
-    int r = engine_nobodys(d, m->dst) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
+    r = engine_nobodys(d, m->dst, filled_bytes(m)) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
     engine_unlock();
     return r;
 }
@@ -165,13 +236,16 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
     struct rt_op op;
     engine_lock();
     struct device *d = engine_here();
-    if (!d) {
+    int r = CUDA_SUCCESS;
+    for (unsigned i = 0; i < n_touch && !r; i++)
+        r = engine_keep_others_drv(d, touch[i].ptr, touch[i].mode & ENG_WRITE);
+    if (!d || r) {
         engine_unlock();
-        return issue(ctx);
+        return r ? r : issue(ctx);
     }
     engine_turn(d);
     op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op);
-    int r = engine_op_drv(d, &op);
+    r = engine_op_drv(d, &op);
     engine_unlock();
     return r;
 }
@@ -237,11 +311,27 @@ void eng_capture_ends(CUstream stream)
     engine_unlock();
 }
 
-void eng_context_gone(CUdevice dev)
+void eng_note_context(void)
+{
+    engine_lock();
+    process.contexts = true;
+    engine_unlock();
+}
+
+void eng_context_ends(CUcontext ctx)
 {
     engine_lock();
     for (unsigned i = 0; i < process.n_dev; i++)
-        if (process.dev[i]->dev == dev)
+        if (process.dev[i]->ready && !process.dev[i]->gone && process.dev[i]->ctx != ctx)
+            stream_context_ends(process.dev[i], ctx);
+    engine_unlock();
+}
+
+void eng_context_gone(CUcontext ctx)
+{
+    engine_lock();
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->ctx == ctx)
             process.dev[i]->gone = true; /* its memory and streams went with it; what the program still calls goes to the driver */
     engine_unlock();
 }

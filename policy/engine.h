@@ -44,8 +44,10 @@ void eng_after_fork_child(void);
 
 /* ---- stream-ordered memory: managed ------------------------------------------------------------------------ */
 
-/* cuMemAllocAsync (pool NULL) and cuMemAllocFromPoolAsync. */
-int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream);
+/* cuMemAllocAsync (pool NULL) and cuMemAllocFromPoolAsync. `pool_dev`: the device that the pool lies on, -1: unknown, or none is named;
+ * it matters where eng_has_devices() is true. */
+int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_dev, CUstream stream);
+bool eng_has_devices(void);
 /* cuMemFreeAsync. Memory that is not managed goes to the driver. */
 int eng_free_async(CUdeviceptr ptr, CUstream stream);
 
@@ -54,6 +56,8 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream);
 int eng_pool_get(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *res);
 int eng_pool_set(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *res);
 int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res);
+/* A pool of the program's own; most_bytes: what it may hold, 0: no maximum. */
+void eng_pool_made(CUmemoryPool pool, size_t most_bytes);
 void eng_pool_destroyed(CUmemoryPool pool);
 /* The program chose other pools for allocations that name none. */
 void eng_pool_chosen(void);
@@ -170,8 +174,12 @@ void eng_stream_destroyed(CUstream stream);
  * As for eng_pin(), a refusal is the door's answer. */
 int eng_capture_begins(CUstream stream);
 void eng_capture_ends(CUstream stream);
-/* The device's context is going away (primary context reset or last release, context destroy): forget its memory. */
-void eng_context_gone(CUdevice dev);
+/* The program makes a context of its own: there may be several on a device from now on. */
+void eng_note_context(void);
+/* This context is about to be destroyed, and has been destroyed (primary context reset or last release, context destroy). The memory of
+ * a device goes with the context that it was set up in. */
+void eng_context_ends(CUcontext ctx);
+void eng_context_gone(CUcontext ctx);
 
 /* Conformance and doctor: a name for the state the engine is in ("observe", "probe", "plan", "rehearse", "enforce",
  * "swap", "off"). */

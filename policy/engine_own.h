@@ -20,6 +20,7 @@ struct process {
     int n_visible;         /* devices that the driver shows */
     bool started;          /* eng_start() has been called */
     bool blocking_streams; /* see stream_acts() */
+    bool contexts;         /* the program has made contexts of its own: one that is current may not be its device's (engine_elsewhere) */
     bool finished;         /* eng_finish has been called: the driver may go any moment */
 };
 extern struct process process;
@@ -39,8 +40,21 @@ void engine_turn(struct device *d);
 /* The op runs, whatever the mode. */
 struct rt_op;
 int engine_op_drv(struct device *d, struct rt_op *op);
-/* An address of ours that nobody holds now: the driver, which knows the reservation, would only say so when it is too late. */
-bool engine_nobodys(struct device *d, CUdeviceptr p);
+/* Addresses of ours that nobody holds now, or that reach beyond what is held: the driver, which knows the reservation, would only say so
+ * when it is too late. */
+bool engine_nobodys(struct device *d, CUdeviceptr p, uint64_t bytes);
+/* The context that is current is not the one in which the device was set up: our streams and events are not of it, and its legacy stream
+ * is another one. */
+bool engine_elsewhere(struct device *d);
+/* The device's own context is current until engine_return(). */
+struct engine_visit {
+    CUcontext before;
+    bool away;
+};
+struct engine_visit engine_visit(struct device *d);
+void engine_return(struct engine_visit v);
+/* reach.c: where another device holds this memory it stays in memory from now on: what is queued here is not in its fences. */
+int engine_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes);
 /* reach.c: everything that is live stays in memory from now on. */
 int engine_pin_all_drv(struct device *d);
 /* reach.c: memory just allocated stays in memory where an address that was copied to the device earlier points into it. */

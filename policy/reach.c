@@ -28,9 +28,11 @@ static int pin_drv(struct device *d, struct slot *s, const char *why)
 int engine_pin_all_drv(struct device *d)
 {
     int r = CUDA_SUCCESS;
+    struct engine_visit v = engine_visit(d);
     for (uint32_t i = 0; i < d->n_slots && !r; i++)
         if (d->slots[i].live && !d->slots[i].pins && d->slots[i].kind != SLOT_FOREIGN)
             r = pin_drv(d, &d->slots[i], "work whose addresses cannot be seen");
+    engine_return(v);
     return r;
 }
 
@@ -41,7 +43,24 @@ static int pin_at_drv(CUdeviceptr ptr, const char *why)
     if (!s || s->pins)
         return CUDA_SUCCESS;
     log_say(SAY_DEBUG, "a buffer of %llu bytes stays in memory: %s", (unsigned long long)s->bytes, why);
-    return pin_drv(d, s, why);
+    struct engine_visit v = engine_visit(d);
+    int r = pin_drv(d, s, why);
+    engine_return(v);
+    return r;
+}
+
+int engine_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes)
+{
+    struct device *of = engine_holder(ptr);
+    if (!of || of == d)
+        return CUDA_SUCCESS;
+    int r = pin_at_drv(ptr, "it is used from another device's context");
+    struct slot *s = r ? NULL : mem_lookup(of, ptr);
+    if (s && writes) {
+        s->written = true;
+        s->watched = false;
+    }
+    return r;
 }
 
 static struct slot *slot_at(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? mem_lookup(d, p) : foreign_lookup(d, p); }
@@ -52,7 +71,9 @@ static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
     if (s->pins)
         return CUDA_SUCCESS;
     bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) || s->kind != SLOT_LARGE;
+    struct engine_visit v = engine_visit(d);
     int r = !planned ? pin_drv(d, s, "an address in a copy") : ready_pin(d, s) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    engine_return(v);
     if (!r)
         log_say(SAY_DEBUG, "a buffer of %llu bytes is reached through %s: it stays in memory", (unsigned long long)s->bytes, why);
     return r;
@@ -125,6 +146,15 @@ int engine_reached_drv(struct device *d, struct slot *s)
     return CUDA_SUCCESS;
 }
 
+/* Device memory may be given where the call is named for host memory. */
+static bool host_reads(const void *p)
+{
+    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)p;
+    unsigned type = 0, managed[2] = {0, 0};
+    return process.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE ||
+           (process.drv->cuPointerGetAttribute(managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) == CUDA_SUCCESS && managed[0]);
+}
+
 /* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. Where a slot
  * begins, and what no two numbers of 32 bits make (mem_may_be_number), is an address wherever it stands. The rest may be such numbers: in
  * a long copy one word in DENSE must look like an address, or none of those is. */
@@ -135,7 +165,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
     struct slot *list = slot_at(d, dst);
     if (list && bytes > list->va + list->bytes - dst)
         bytes = list->va + list->bytes - dst; /* the driver refuses such a copy, and reads nothing of it */
-    if (!p || (!list && bytes > UNKNOWN_MAX_BYTES))
+    if (!p || (!list && bytes > UNKNOWN_MAX_BYTES) || !host_reads(src))
         return CUDA_SUCCESS;
     if (d->n_reached)
         reached_forget(d, dst, bytes);
@@ -205,29 +235,46 @@ void eng_before_host_copy(CUstream stream, const void *dst_host, bool sync)
         process.drv->cuStreamSynchronize(stream); /* where it fails the copy says so */
 }
 
-int eng_copy(const struct eng_copy *c)
+/* What the driver takes for device memory whatever the call is named. */
+static struct eng_copy by_address(const struct eng_copy *c)
+{
+    struct eng_copy to = *c;
+    CUdeviceptr other = (CUdeviceptr)(uintptr_t)(c->kind == ENG_DTOH ? c->dst_host : c->src_host);
+    if (c->kind == ENG_DTOD || !engine_holder(other))
+        return to;
+    to.kind = ENG_DTOD;
+    *(c->kind == ENG_DTOH ? &to.dst_dev : &to.src_dev) = other;
+    return to;
+}
+
+int eng_copy(const struct eng_copy *given)
 {
     struct rt_op op;
+    const struct eng_copy told = by_address(given), *c = &told;
     if (c->kind != ENG_DTOD)
         eng_before_host_copy(c->stream, c->kind == ENG_DTOH ? c->dst_host : NULL, c->sync);
     engine_lock();
     struct device *d = engine_here();
-    if (!d) {
-        int r = op_pass_copy_drv(process.drv, c);
+    int r = c->kind == ENG_DTOH ? CUDA_SUCCESS : engine_keep_others_drv(d, c->dst_dev, true);
+    if (!r && c->kind != ENG_HTOD)
+        r = engine_keep_others_drv(d, c->src_dev, false);
+    if (!d || r) {
+        r = r ? r : op_pass_copy_drv(process.drv, c);
         engine_unlock();
         return r;
     }
     if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
         engine_turn(d);
-    int r = c->kind == ENG_HTOD ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes) : CUDA_SUCCESS;
+    r = c->kind == ENG_HTOD ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes) : CUDA_SUCCESS;
     if (r) {
         engine_unlock();
         return r;
     }
     op_from_copy(d, c, &op);
-    r = (c->kind != ENG_DTOH && engine_nobodys(d, c->dst_dev)) || (c->kind != ENG_HTOD && engine_nobodys(d, c->src_dev)) ? CUDA_ERROR_INVALID_VALUE
-            : op.n_operands                                                                               ? engine_op_drv(d, &op)
-                                                                                                          : op_issue_drv(d, &op);
+    if ((c->kind != ENG_DTOH && engine_nobodys(d, c->dst_dev, c->bytes)) || (c->kind != ENG_HTOD && engine_nobodys(d, c->src_dev, c->bytes)))
+        r = CUDA_ERROR_INVALID_VALUE;
+    else
+        r = op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
     stats_keep(&process.cfg, process.dev, process.n_dev);
     engine_unlock();
     return r;

@@ -52,35 +52,48 @@ static bool primary_is_active(CUdevice d)
     return !state || state(d, &flags, &active) != CUDA_SUCCESS || active;
 }
 
-static void gone(CUdevice d)
+/* Its handle, while it is active: taken and given back. */
+static CUcontext primary_of(CUdevice d)
 {
-    if (door_depth != DOOR_OPEN || !eng_active())
+    __typeof__(&cuDevicePrimaryCtxRetain) retain = (__typeof__(retain))door_driver_symbol("cuDevicePrimaryCtxRetain");
+    CUcontext c = NULL;
+    if (door_depth != DOOR_OPEN || !eng_active() || !retain || !primary_is_active(d) || retain(&c, d) != CUDA_SUCCESS)
+        return NULL;
+    door_real.cuDevicePrimaryCtxRelease_v2(d);
+    return c;
+}
+
+static void gone(CUcontext c)
+{
+    if (!c || door_depth != DOOR_OPEN || !eng_active())
         return;
     door_depth = DOOR_SHUT;
-    eng_context_gone(d);
+    eng_context_gone(c);
     door_depth = DOOR_OPEN;
 }
 
 /* A release ends the context only when it was the last one. */
-static CUresult released(CUresult r, CUdevice d)
+static void released(CUcontext c, CUdevice d)
 {
-    if (r == CUDA_SUCCESS && !primary_is_active(d))
-        gone(d);
-    return r;
+    if (!primary_is_active(d))
+        gone(c);
 }
 
-static CUresult was_reset(CUresult r, CUdevice d)
+static void was_reset(CUcontext c, CUdevice d)
 {
-    if (r == CUDA_SUCCESS)
-        gone(d);
-    return r;
+    (void)d;
+    gone(c);
 }
 
 #define CONTEXT_CALL(sym, after)                                                                                       \
     DOOR_PUBLIC CUresult sym(CUdevice d)                                                                               \
     {                                                                                                                  \
         enter_any(HOOK_##sym);                                                                                         \
-        return after(door_real.sym(d), d);                                                                             \
+        CUcontext c = primary_of(d);                                                                                   \
+        CUresult r = door_real.sym(d);                                                                                 \
+        if (r == CUDA_SUCCESS)                                                                                         \
+            after(c, d);                                                                                               \
+        return r;                                                                                                      \
     }                                                                                                                  \
     DOOR_ALIAS(sym)
 
@@ -89,29 +102,45 @@ CONTEXT_CALL(cuDevicePrimaryCtxRelease_v2, released)
 CONTEXT_CALL(cuDevicePrimaryCtxReset, was_reset)
 CONTEXT_CALL(cuDevicePrimaryCtxReset_v2, was_reset)
 
-/* The device of a context that need not be current. */
-static bool device_of(CUcontext c, CUdevice *d)
-{
-    __typeof__(&cuCtxPushCurrent_v2) push = (__typeof__(push))door_driver_symbol("cuCtxPushCurrent_v2");
-    __typeof__(&cuCtxPopCurrent_v2) pop = (__typeof__(pop))door_driver_symbol("cuCtxPopCurrent_v2");
-    __typeof__(&cuCtxGetDevice) get = (__typeof__(get))door_driver_symbol("cuCtxGetDevice");
-    CUcontext top;
-    if (!push || !pop || !get || push(c) != CUDA_SUCCESS)
-        return false;
-    bool ok = get(d) == CUDA_SUCCESS;
-    pop(&top);
-    return ok;
-}
-
 DOOR_PUBLIC CUresult cuCtxDestroy_v2(CUcontext c)
 {
     enter_any(HOOK_cuCtxDestroy_v2);
-    CUdevice d = 0;
-    bool known = door_depth == DOOR_OPEN && eng_active() && device_of(c, &d);
+    if (c && door_depth == DOOR_OPEN && eng_active()) {
+        door_depth = DOOR_SHUT;
+        eng_context_ends(c);
+        door_depth = DOOR_OPEN;
+    }
     CUresult r = door_real.cuCtxDestroy_v2(c);
-    /* A context of the program's own beside a living primary one takes nothing of ours along. */
-    if (r == CUDA_SUCCESS && known && !primary_is_active(d))
-        gone(d);
+    if (r == CUDA_SUCCESS)
+        gone(c); /* a context beside the one that a device was set up in takes nothing of ours along */
     return r;
 }
 DOOR_ALIAS(cuCtxDestroy_v2)
+
+static CUresult made(CUresult r)
+{
+    if (r == CUDA_SUCCESS && door_depth == DOOR_OPEN)
+        eng_note_context();
+    return r;
+}
+
+DOOR_PUBLIC CUresult cuCtxCreate_v2(CUcontext *c, unsigned flags, CUdevice d)
+{
+    enter_any(HOOK_cuCtxCreate_v2);
+    return made(door_real.cuCtxCreate_v2(c, flags, d));
+}
+DOOR_ALIAS(cuCtxCreate_v2)
+
+DOOR_PUBLIC CUresult cuCtxCreate_v3(CUcontext *c, CUexecAffinityParam *list, int n, unsigned flags, CUdevice d)
+{
+    enter_any(HOOK_cuCtxCreate_v3);
+    return made(door_real.cuCtxCreate_v3(c, list, n, flags, d));
+}
+DOOR_ALIAS(cuCtxCreate_v3)
+
+DOOR_PUBLIC CUresult cuCtxCreate_v4(CUcontext *c, CUctxCreateParams *params, unsigned flags, CUdevice d)
+{
+    enter_any(HOOK_cuCtxCreate_v4);
+    return made(door_real.cuCtxCreate_v4(c, params, flags, d));
+}
+DOOR_ALIAS(cuCtxCreate_v4)

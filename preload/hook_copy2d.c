@@ -95,6 +95,11 @@ static struct box whole(struct box b)
 {
     struct side *const sides[] = {&b.dst, &b.src};
     for (int i = 0; i < 2; i++) {
+        const CUdeviceptr host = (CUdeviceptr)(uintptr_t)sides[i]->host;
+        if (sides[i]->type == CU_MEMORYTYPE_HOST && eng_is_device_pointer(host)) { /* the driver goes by the address */
+            sides[i]->type = CU_MEMORYTYPE_DEVICE;
+            sides[i]->ptr = host;
+        }
         sides[i]->pitch = sides[i]->pitch ? sides[i]->pitch : sides[i]->x_bytes + b.width_bytes;
         sides[i]->rows = sides[i]->rows ? sides[i]->rows : b.height;
     }

@@ -26,7 +26,7 @@ static int on_alloc_async(__typeof__(&cuMemAllocAsync) real, CUstream nul, CUdev
         struct call_alloc_async call = {real, p, n, s};
         return alloc_from_driver(use, p, n, issue_alloc_async, &call);
     }
-    return eng_alloc_async(p, n, NULL, door_stream(s, nul));
+    return eng_alloc_async(p, n, NULL, -1, door_stream(s, nul));
 }
 
 static int on_alloc_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, CUstream nul, CUdeviceptr *p, size_t n,
@@ -37,7 +37,7 @@ static int on_alloc_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, CUstrea
         struct call_alloc_from_pool call = {real, p, n, pool, s};
         return alloc_from_driver(use, p, n, issue_alloc_from_pool, &call);
     }
-    return eng_alloc_async(p, n, pool, door_stream(s, nul));
+    return eng_alloc_async(p, n, pool, eng_has_devices() ? pools_device(pool) : -1, door_stream(s, nul));
 }
 
 static int on_free_async(__typeof__(&cuMemFreeAsync) real, CUstream nul, CUdeviceptr p, CUstream s)
@@ -54,9 +54,10 @@ static int on_pool_create(__typeof__(&cuMemPoolCreate) real, CUmemoryPool *pool,
     if (r)
         return r;
     enum pool_use use = pools_use_of_props(props);
-    if (use == POOL_ENGINE)
+    if (use == POOL_ENGINE) {
         pools_created(*pool, props->location.id);
-    else
+        eng_pool_made(*pool, props->maxSize);
+    } else
         pools_mark(*pool, use);
     return r;
 }

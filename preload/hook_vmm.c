@@ -46,9 +46,13 @@ static int on_unmap(__typeof__(&cuMemUnmap) real, CUdeviceptr p, size_t n)
 
 static int on_retain(__typeof__(&cuMemRetainAllocationHandle) real, CUmemGenericAllocationHandle *h, void *p)
 {
-    /* A handle of managed memory's physical blocks outlives whatever is done to its address. */
-    DOOR_TRY(eng_pin((CUdeviceptr)(uintptr_t)p, 0, "cuMemRetainAllocationHandle"));
-    int r = real(h, p);
+    int r;
+    CUdeviceptr base;
+    size_t n;
+    /* stream-ordered memory has no handle that a program could hold */
+    if (eng_address_range(&base, &n, (CUdeviceptr)(uintptr_t)p, &r))
+        return CUDA_ERROR_INVALID_VALUE;
+    r = real(h, p);
     if (!r)
         vmm_retained(*h);
     return r;

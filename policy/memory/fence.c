@@ -114,7 +114,7 @@ static unsigned new_index(struct device *d, CUstream s)
 {
     struct streams *st = d->streams;
     unsigned i = STREAM_FIRST_PROGRAM;
-    while (i < st->n && !(st->gone[i] && d->drv->cuEventQuery(st->event[i]) == CUDA_SUCCESS))
+    while (i < st->n && !(st->gone[i] && (!st->event[i] || d->drv->cuEventQuery(st->event[i]) == CUDA_SUCCESS)))
         i++;
     if (i < st->n)
         index_reused(d, i);
@@ -123,9 +123,9 @@ static unsigned new_index(struct device *d, CUstream s)
     else { /* the last index is shared: whatever was queued under it must be done before it means another stream */
         i = RT_MAX_STREAMS - 1;
         stream_own(d, i);
-        if (st->gone[i])
+        if (st->gone[i] && st->event[i])
             d->drv->cuEventSynchronize(st->event[i]);
-        else
+        else if (!st->gone[i])
             d->drv->cuStreamSynchronize(st->handle[i]);
         index_reused(d, i);
     }
@@ -161,6 +161,15 @@ unsigned stream_index(struct device *d, CUstream s)
     return other_index(d, s);
 }
 
+bool stream_is_known(const struct device *d, CUstream s)
+{
+    const struct streams *st = d->streams;
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n; i++)
+        if (st->handle[i] == s && !st->gone[i])
+            return true;
+    return false;
+}
+
 void stream_mark(struct device *d, unsigned u)
 {
     struct streams *st = d->streams;
@@ -190,6 +199,21 @@ void stream_forget(struct device *d, CUstream s)
             d->drv->cuStreamSynchronize(s);
             st->done[i] = d->seq[i];
         }
+        st->gone[i] = true;
+    }
+}
+
+void stream_context_ends(struct device *d, CUcontext ctx)
+{
+    struct streams *st = d->streams;
+    CUcontext of;
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n && d->drv->cuStreamGetCtx; i++) {
+        CUstream s = st->handle[i];
+        if (st->gone[i] || s == CU_STREAM_LEGACY || s == CU_STREAM_PER_THREAD || d->drv->cuStreamGetCtx(s, &of) != CUDA_SUCCESS || of != ctx)
+            continue;
+        d->drv->cuStreamSynchronize(s);
+        st->done[i] = d->seq[i];
+        st->event[i] = NULL; /* if it is of that context it goes with it; if not, it is small */
         st->gone[i] = true;
     }
 }

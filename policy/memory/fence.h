@@ -93,6 +93,8 @@ int stream_init(struct device *d);
 /* Index of a stream handle; new ones are entered. Never fails: past RT_MAX_STREAMS - 1 streams all others share the last
  * index, and are synchronised when they change. */
 unsigned stream_index(struct device *d, CUstream s);
+/* The handle has an index, and has not been destroyed since. */
+bool stream_is_known(const struct device *d, CUstream s);
 /* Something was queued on stream t: it has a sequence number now, so fence_add(t) means it. */
 void stream_issued(struct device *d, unsigned t);
 /* The same for a copy on one of our own streams, with an event of its own: who waits for it waits for nothing later. */
@@ -112,5 +114,7 @@ int stream_query_drv(struct device *d, unsigned t);
 unsigned stream_count(const struct device *d);
 /* The handle is about to be destroyed and may come back as another stream. */
 void stream_forget(struct device *d, CUstream s);
+/* A context is about to be destroyed, with its streams and events: the host has seen the end of what was queued there. */
+void stream_context_ends(struct device *d, CUcontext ctx);
 
 #endif

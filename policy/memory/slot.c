@@ -338,6 +338,11 @@ struct slot *mem_lookup(struct device *d, CUdeviceptr ptr)
     return s && s->live && ptr - s->va <= s->bytes ? s : NULL;
 }
 
+uint64_t mem_slot_room(const struct device *d, const struct slot *s)
+{
+    return s->kind == SLOT_LARGE ? (uint64_t)s->n_pages << d->shift : s->kind == SLOT_SMALL ? (uint64_t)s->n_pages * UNIT_BYTES : s->bytes;
+}
+
 static bool chunk_is_of(struct device *d, int32_t c, const struct slot *s, uint32_t page)
 {
     return c >= 0 && d->chunks[c].owner == (int32_t)s->id && d->chunks[c].page == page;

@@ -69,6 +69,9 @@ static int read_arguments(const struct eng_kernel *k, struct rt_op *op)
     }
     if (!fn->known)
         return -ENOTSUP;
+    for (uint32_t i = 0; i < fn->n_params; i++)
+        if (!k->params || !k->params[i])
+            return -EINVAL;
     op->arg_bytes = fn->arg_bytes;
     for (uint32_t i = 0; i < fn->n_params; i++)
         memcpy(arg_block + fn->offset[i], k->params[i], fn->size[i]);
@@ -105,6 +108,8 @@ static void scan_words(struct device *d, struct rt_op *op, uint32_t from, uint32
 
 int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op)
 {
+    if (!k->func)
+        return -EINVAL;
     op_start(d, op, OP_KERNEL, k->stream);
     op->func = func_of(d, k->func);
     if (!op->func)

@@ -96,7 +96,7 @@ static inline const struct rt_operand *op_operand_at(const struct rt_op *op, uin
 }
 
 /* Fills `op` from the program's call; arguments and operands lie in buffers of op.c's own, valid until the next build.
- * -ENOTSUP: the parameters cannot be read. */
+ * -ENOTSUP: the parameters cannot be read; -EINVAL: there are none, which the driver will say. */
 int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op);
 void op_from_memset(struct device *d, const struct eng_memset *m, struct rt_op *op);
 void op_from_copy(struct device *d, const struct eng_copy *c, struct rt_op *op);
@@ -125,7 +125,7 @@ void op_capture_free(struct rt_op *op);
 
 /* Memory of the program's own (foreign.c): the live range that ptr lies in, or NULL. */
 /* What an allocation of the program's own takes on the device: drivers hand out whole units. */
-static inline uint64_t foreign_counted(uint64_t bytes) { return (bytes + 511) & ~511ull; }
+static inline uint64_t foreign_counted(uint64_t bytes) { return bytes > ~511ull ? ~511ull : (bytes + 511) & ~511ull; }
 int foreign_init(struct device *d);
 struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr);
 void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */

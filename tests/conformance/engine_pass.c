@@ -120,8 +120,11 @@ const char *eng_mode_name(void)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
-int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream)
+bool eng_has_devices(void) { return false; }
+
+int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_dev, CUstream stream)
 {
+    (void)pool_dev;
     note(CALL_alloc_async);
     return (int)(pool ? drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream) : drv->cuMemAllocAsync(out, bytes, stream));
 }
@@ -152,6 +155,8 @@ int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res)
     (void)pool, (void)keep_bytes, (void)res;
     return 0;
 }
+
+void eng_pool_made(CUmemoryPool pool, size_t most_bytes) { (void)pool, (void)most_bytes; }
 
 void eng_pool_chosen(void) { note(CALL_pool_chosen); }
 
@@ -358,8 +363,12 @@ void eng_capture_ends(CUstream stream)
     (void)stream;
 }
 
-void eng_context_gone(CUdevice dev)
+void eng_note_context(void) {}
+
+void eng_context_ends(CUcontext ctx) { (void)ctx; }
+
+void eng_context_gone(CUcontext ctx)
 {
     note(CALL_context_gone);
-    (void)dev;
+    (void)ctx;
 }

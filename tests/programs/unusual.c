@@ -12,12 +12,17 @@
  *   one_pointer    an address among many numbers is copied to the device, and followed there
  *   box_pointer    an address that a two-dimensional copy takes along
  *   batch_pointer  an address that a batch of copies takes along
- *   late_pointer   an address that a host function writes into the memory from which it is copied
  *   word_pointer   an address that a stream writes as a word
  *   same_pointer   an address that is copied once, and lies in the device while its memory is freed and allocated again
  *   pool_most      a pool that is made with a maximum
  *   pool_peaks     what two pools say of their peaks
- *   capture_free   memory is freed inside a capture that did not allocate it */
+ *   capture_free   memory is freed inside a capture that did not allocate it
+ *   wrong_way      copies that are named for one direction and given addresses for another
+ *   no_arguments   a launch without the arguments that its kernel has
+ *   bad_stream     memory is asked for and given back in a stream that is gone
+ *   huge           sizes that no device has
+ *   past_end       the first byte behind an allocation, and copies that reach far beyond it
+ *   attributes     what little is known of memory that is not in memory */
 #include "tests/programs/program.h"
 
 #include <pthread.h>
@@ -307,8 +312,6 @@ static void other_copy(void)
 
 /* ---- addresses that travel ------------------------------------------------------------------------------------------------ */
 
-static void write_address(void *at) { ((CUdeviceptr *)at)[0] = ((CUdeviceptr *)at)[1]; }
-
 static void pointers(void (*put)(CUdeviceptr list, CUdeviceptr p, CUstream s))
 {
     CUdeviceptr more[CROWD] = {0};
@@ -361,16 +364,6 @@ static void put_batch(CUdeviceptr list, CUdeviceptr p, CUstream s)
     MUST(cuMemcpyBatchAsync(&to, &from, &n, 1, &attr, &at, 1, &failed, s));
     MUST(cuStreamSynchronize(s));
 }
-static void put_late(CUdeviceptr list, CUdeviceptr p, CUstream s)
-{
-    CUdeviceptr *at;
-    MUST(cuMemHostAlloc((void **)&at, 4096, 0));
-    at[0] = 0;
-    at[1] = p;
-    MUST(cuLaunchHostFunc(s, write_address, at));
-    MUST(cuMemcpyHtoDAsync_v2(list, at, 8, s));
-    MUST(cuStreamSynchronize(s));
-}
 static void put_word(CUdeviceptr list, CUdeviceptr p, CUstream s)
 {
     MUST(cuStreamWriteValue64(s, list, p, 0));
@@ -380,7 +373,6 @@ static void put_word(CUdeviceptr list, CUdeviceptr p, CUstream s)
 static void one_pointer(void) { pointers(put_one); }
 static void box_pointer(void) { pointers(put_box); }
 static void batch_pointer(void) { pointers(put_batch); }
-static void late_pointer(void) { pointers(put_late); }
 static void word_pointer(void) { pointers(put_word); }
 
 static void same_pointer(void)
@@ -485,6 +477,107 @@ static void capture_free(void)
     printf("free %s\n", name(cuMemFreeAsync(p, s)));
 }
 
+/* ---- calls that are wrong, or look it ----------------------------------------------------------------------------------------- */
+
+static void wrong_way(void)
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), q = alloc(s), r = alloc(s), t = alloc(s);
+    CUDA_MEMCPY2D c;
+    memset(&c, 0, sizeof c);
+    fill(p, 41, s);
+    map(p, p, s);
+    fill(q, 0, s);
+    fill(r, 0, s);
+    fill(t, 0, s);
+    crowd(more, s);
+    printf("to the device %s\n", name(cuMemcpyHtoDAsync_v2(q, (void *)(uintptr_t)p, BYTES, s)));
+    crowd(more, s);
+    look("q", q, s);
+    crowd(more, s);
+    printf("to the host %s\n", name(cuMemcpyDtoHAsync_v2((void *)(uintptr_t)r, q, BYTES, s)));
+    crowd(more, s);
+    look("r", r, s);
+    c.srcMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = (void *)(uintptr_t)r;
+    c.srcPitch = c.dstPitch = c.WidthInBytes = BYTES / 64;
+    c.dstMemoryType = CU_MEMORYTYPE_HOST;
+    c.dstHost = (void *)(uintptr_t)t;
+    c.Height = 64;
+    crowd(more, s);
+    printf("a box %s\n", name(cuMemcpy2DAsync_v2(&c, s)));
+    crowd(more, s);
+    look("t", t, s);
+}
+
+static void no_arguments(void)
+{
+    printf("launch %s\n", name(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL)));
+    printf("launch %s\n", name(cuLaunchKernel(NULL, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL)));
+    CUdeviceptr p = alloc(NULL);
+    fill(p, 1, NULL);
+    look("p", p, NULL);
+}
+
+static void bad_stream(void)
+{
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), q = 0;
+    MUST(cuStreamDestroy_v2(s));
+    printf("alloc %s\n", name(cuMemAllocAsync(&q, BYTES, s)));
+    printf("free %s\n", name(cuMemFreeAsync(p, s)));
+    fill(p, 2, NULL);
+    look("p", p, NULL);
+    printf("free %s\n", name(cuMemFreeAsync(p, NULL)));
+}
+
+static void huge(void)
+{
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 512, SIZE_MAX - (4 << 20), (size_t)1 << 63, (size_t)1 << 48};
+    CUdeviceptr p = alloc(NULL), q;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        printf("alloc %s\n", name(cuMemAllocAsync(&q, sizes[i], NULL)));
+        printf("alloc %s\n", name(cuMemAlloc_v2(&q, sizes[i])));
+    }
+    fill(p, 8, NULL);
+    look("p", p, NULL);
+}
+
+static void past_end(void)
+{
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), base;
+    size_t n;
+    static char big[64 * BYTES];
+    unsigned type;
+    fill(p, 8, s);
+    printf("range %s\n", name(cuMemGetAddressRange_v2(&base, &n, p + BYTES)));
+    printf("attribute %s\n", name(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + BYTES)));
+    printf("to the host %s\n", name(cuMemcpyDtoHAsync_v2(big, p, sizeof big, s)));
+    printf("to the device %s\n", name(cuMemcpyHtoDAsync_v2(p, big, sizeof big, s)));
+    printf("fill %s\n", name(cuMemsetD8Async(p, 1, sizeof big, s)));
+    printf("fill %s\n", name(cuMemsetD2D8Async(p, BYTES, 1, 64, 64, s)));
+    look("p", p, s);
+}
+
+static void attributes(void)
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUmemGenericAllocationHandle h;
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s);
+    unsigned long long handles = 9;
+    unsigned flags = 9;
+    fill(p, 8, s);
+    crowd(more, s);
+    printf("handles %s", name(cuPointerGetAttribute(&handles, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, p)));
+    printf(" %llu\n", handles);
+    printf("access %s", name(cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, p)));
+    printf(" %u\n", flags);
+    printf("retain %s\n", name(cuMemRetainAllocationHandle(&h, (void *)(uintptr_t)p)));
+}
+
 int main(int argc, char **argv)
 {
 #define CASE(f) {#f, f}
@@ -492,8 +585,9 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(contexts), CASE(legacies), CASE(no_context), CASE(other_stream),
-                 CASE(other_copy), CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer), CASE(late_pointer), CASE(word_pointer),
-                 CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free)};
+                 CASE(other_copy), CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer), CASE(word_pointer),
+                 CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free), CASE(wrong_way),
+                 CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(attributes)};
     ctx = primary_context();
     CUmodule m = load_kernels();
     f_map = kernel(m, "map");
