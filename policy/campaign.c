@@ -460,6 +460,8 @@ void campaign_stop(struct device *d, const char *why)
 
 void campaign_turn(struct device *d)
 {
+    if (d->capturing)
+        return;
     if (campaign_follows_plan(d) && d->ex->ended)
         end_iteration(d);
     else if (d->mode == MODE_PROBE && learn_complete(d))
@@ -550,6 +552,8 @@ static int decide_drv(struct device *d, struct rt_op *op)
 
 int campaign_op_drv(struct device *d, struct rt_op *op)
 {
+    if (d->capturing) /* trials and steps of a plan would become a part of the graph */
+        return d->ex->code ? d->ex->code : run_plain_drv(d, op);
     int r = decide_drv(d, op);
     if (unmapped_on(d) && r == CUDA_SUCCESS)
         r = unmapped_look_drv(d, op_name(op), op->stream);

@@ -277,9 +277,50 @@ void eng_note_stream(unsigned flags)
     engine_unlock();
 }
 
+/* Captures under way, by the stream that began them: where it ends another device's context may be current, and a stream that is destroyed
+ * takes its capture along. */
+static struct capture {
+    CUstream stream;
+    struct device *d;
+} *captures;
+static uint32_t n_captures, cap_captures;
+
+static int capture_add(CUstream stream, struct device *d)
+{
+    if (n_captures == cap_captures) {
+        uint32_t cap = cap_captures ? 2 * cap_captures : 8;
+        struct capture *p = realloc(captures, cap * sizeof *p);
+        if (!p)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        captures = p;
+        cap_captures = cap;
+    }
+    captures[n_captures++] = (struct capture){stream, d};
+    d->capturing = true;
+    return CUDA_SUCCESS;
+}
+
+/* One that this stream began. */
+static bool capture_remove(CUstream stream)
+{
+    for (uint32_t i = n_captures; i-- > 0;) {
+        if (captures[i].stream != stream)
+            continue;
+        struct device *d = captures[i].d;
+        captures[i] = captures[--n_captures];
+        d->capturing = false;
+        for (uint32_t k = 0; k < n_captures; k++)
+            d->capturing |= captures[k].d == d;
+        return true;
+    }
+    return false;
+}
+
 void eng_stream_destroyed(CUstream stream)
 {
     engine_lock();
+    while (stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && capture_remove(stream))
+        ;
     for (unsigned i = 0; i < process.n_dev; i++)
         if (process.dev[i]->ready && !process.dev[i]->gone)
             stream_forget(process.dev[i], stream);
@@ -288,14 +329,14 @@ void eng_stream_destroyed(CUstream stream)
 
 int eng_capture_begins(CUstream stream)
 {
-    (void)stream;
     int r = CUDA_SUCCESS;
     engine_lock();
     struct device *d = engine_here();
     if (d) {
         campaign_leave(d, "a stream capture");
         r = engine_pin_all_drv(d);
-        d->capturing = !r;
+        if (!r)
+            r = capture_add(stream, d);
     }
     engine_unlock();
     return r;
@@ -303,11 +344,8 @@ int eng_capture_begins(CUstream stream)
 
 void eng_capture_ends(CUstream stream)
 {
-    (void)stream;
     engine_lock();
-    struct device *d = engine_here();
-    if (d)
-        d->capturing = false;
+    capture_remove(stream);
     engine_unlock();
 }
 

@@ -11,57 +11,39 @@ static int on_graph_launch(__typeof__(&cuGraphLaunch) real, CUstream nul, CUgrap
     return eng_other("cuGraphLaunch", door_stream(s, nul), NULL, 0, issue_graph_launch, &call);
 }
 
-/* ---- capture: the engine is told before the first begins, and when the last has ended or never began ------------------- */
-
-static atomic_int captures;
-
-static void ends(CUstream s)
-{
-    if (atomic_fetch_sub(&captures, 1) == 1)
-        eng_capture_ends(s);
-}
-
-/* Refused where what is live cannot be kept in memory for the graph. */
-static int begins(CUstream s)
-{
-    atomic_fetch_add(&captures, 1);
-    int r = eng_capture_begins(s);
-    if (r)
-        ends(s);
-    return r;
-}
+/* ---- capture: the engine is told before one begins, and when it has ended or never began --------------------------------- */
 
 static int began(int r, CUstream s)
 {
     if (r)
-        ends(s);
+        eng_capture_ends(s);
     return r;
 }
 
 int door_pin_everything(void)
 {
-    int r = begins(CU_STREAM_LEGACY);
+    int r = eng_capture_begins(CU_STREAM_LEGACY);
     if (!r)
-        ends(CU_STREAM_LEGACY);
+        eng_capture_ends(CU_STREAM_LEGACY);
     return r;
 }
 
 static int on_begin_capture_old(__typeof__(&cuStreamBeginCapture) real, CUstream nul, CUstream s)
 {
-    DOOR_TRY(begins(door_stream(s, nul)));
+    DOOR_TRY(eng_capture_begins(door_stream(s, nul)));
     return began(real(s), door_stream(s, nul));
 }
 
 static int on_begin_capture(__typeof__(&cuStreamBeginCapture_v2) real, CUstream nul, CUstream s, CUstreamCaptureMode mode)
 {
-    DOOR_TRY(begins(door_stream(s, nul)));
+    DOOR_TRY(eng_capture_begins(door_stream(s, nul)));
     return began(real(s, mode), door_stream(s, nul));
 }
 
 static int on_begin_capture_to(__typeof__(&cuStreamBeginCaptureToGraph) real, CUstream nul, CUstream s, CUgraph g,
                                const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode)
 {
-    DOOR_TRY(begins(door_stream(s, nul)));
+    DOOR_TRY(eng_capture_begins(door_stream(s, nul)));
     return began(real(s, g, deps, edges, n, mode), door_stream(s, nul));
 }
 
@@ -82,7 +64,7 @@ static int on_end_capture(__typeof__(&cuStreamEndCapture) real, CUstream nul, CU
 {
     int r = real(s, g);
     if (has_ended(r))
-        ends(door_stream(s, nul));
+        eng_capture_ends(door_stream(s, nul));
     return r;
 }
 

@@ -45,16 +45,18 @@ static int read_arguments(const struct eng_kernel *k, struct rt_op *op)
 {
     const struct func *fn = op->func;
     op->args = arg_block;
+    if (k->params && k->extra)
+        return -EINVAL;
     if (k->extra) {
         const void *buf = NULL;
         size_t n = 0;
         for (void **e = k->extra; *e != CU_LAUNCH_PARAM_END; e += 2) {
             if (*e == CU_LAUNCH_PARAM_BUFFER_POINTER)
                 buf = e[1];
-            else if (*e == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            else if (*e == CU_LAUNCH_PARAM_BUFFER_SIZE && e[1])
                 n = *(const size_t *)e[1];
             else
-                break;
+                return -EINVAL;
         }
         if (n > OP_MAX_ARG_BYTES || (n && !buf))
             return -ENOTSUP;

@@ -96,7 +96,8 @@ static inline const struct rt_operand *op_operand_at(const struct rt_op *op, uin
 }
 
 /* Fills `op` from the program's call; arguments and operands lie in buffers of op.c's own, valid until the next build.
- * -ENOTSUP: the parameters cannot be read; -EINVAL: there are none, which the driver will say. */
+ * -ENOTSUP: the parameters cannot be read; -EINVAL: there are none, or they are given in a way
+ * that the driver refuses. */
 int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op);
 void op_from_memset(struct device *d, const struct eng_memset *m, struct rt_op *op);
 void op_from_copy(struct device *d, const struct eng_copy *c, struct rt_op *op);

@@ -17,6 +17,9 @@
  *   pool_most      a pool that is made with a maximum
  *   pool_peaks     what two pools say of their peaks
  *   capture_free   memory is freed inside a capture that did not allocate it
+ *   capture_lost   a stream is destroyed while it is being captured; two captures of two devices end the other way round
+ *   capture_loop   a loop that goes on while a stream is being captured, long enough to be taken for a program's
+ *   capture_thread the stream of a thread is captured, then used by it and by another thread
  *   wrong_way      copies that are named for one direction and given addresses for another
  *   no_arguments   a launch without the arguments that its kernel has
  *   bad_stream     memory is asked for and given back in a stream that is gone
@@ -477,6 +480,107 @@ static void capture_free(void)
     printf("free %s\n", name(cuMemFreeAsync(p, s)));
 }
 
+static void capture_lost(void)
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUstream s = stream(1), t = stream(1);
+    MUST(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    MUST(cuStreamDestroy_v2(s));
+    crowd(more, t); /* no capture is under way: this is evicted as ever */
+    look("first", more[0], t);
+    look("last", more[CROWD - 1], t);
+}
+
+static void run_graph(CUgraph g, CUstream s)
+{
+    CUgraphExec e;
+    MUST(cuGraphInstantiateWithFlags(&e, g, 0));
+    for (int i = 0; i < ROUNDS; i++)
+        MUST(cuGraphLaunch(e, s));
+    MUST(cuStreamSynchronize(s));
+    MUST(cuGraphExecDestroy(e));
+    MUST(cuGraphDestroy(g));
+}
+
+static void capture_loop(void)
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUgraph g;
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), q = alloc(s);
+    fill(p, 3, s);
+    crowd(more, s);
+    fill(q, 4, s);
+    look("p", p, s);
+    for (int i = 0; i < CROWD; i++)
+        MUST(cuMemFreeAsync(more[i], s));
+    MUST(cuStreamSynchronize(s));
+    MUST(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    for (int i = 0; i < 40; i++) {
+        map(q, p, s);
+        fill(q, 1, s);
+        map(q, p, s);
+        map(p, q, s);
+    }
+    MUST(cuStreamEndCapture(s, &g));
+    run_graph(g, s);
+    look("p", p, s);
+    look("q", q, s);
+}
+
+static void *thread_works(void *arg)
+{
+    CUdeviceptr *p = arg;
+    MUST(cuCtxSetCurrent(ctx));
+    map(p[1], p[0], CU_STREAM_PER_THREAD);
+    look("other thread", p[1], CU_STREAM_PER_THREAD);
+    return NULL;
+}
+
+static void capture_thread(void)
+{
+    CUdeviceptr more[CROWD] = {0}, p[2] = {alloc(NULL), alloc(NULL)};
+    CUgraph g;
+    pthread_t other;
+    fill(p[0], 3, CU_STREAM_PER_THREAD);
+    fill(p[1], 4, CU_STREAM_PER_THREAD);
+    MUST(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    MUST(cuStreamBeginCapture_v2(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED));
+    map(p[1], p[0], CU_STREAM_PER_THREAD);
+    map(p[0], p[1], CU_STREAM_PER_THREAD);
+    MUST(cuStreamEndCapture(CU_STREAM_PER_THREAD, &g));
+    if (pthread_create(&other, NULL, thread_works, p))
+        exit(3);
+    pthread_join(other, NULL);
+    run_graph(g, CU_STREAM_PER_THREAD);
+    crowd(more, NULL);
+    look("this thread", p[0], CU_STREAM_PER_THREAD);
+    look("crowd", more[0], CU_STREAM_PER_THREAD);
+}
+
+static void other_capture(void)
+{
+    CUcontext other = second_device();
+    CUdeviceptr more[CROWD] = {0};
+    CUgraph g;
+    CUstream s = stream(1), u = stream(1);
+    CUdeviceptr p = alloc(s);
+    MUST(cuCtxSetCurrent(other));
+    CUstream t = stream(1);
+    CUdeviceptr q = alloc(t);
+    MUST(cuStreamBeginCapture_v2(t, CU_STREAM_CAPTURE_MODE_RELAXED));
+    MUST(cuCtxSetCurrent(ctx));
+    MUST(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    fill(p, 3, s);
+    fill(q, 3, t);
+    MUST(cuStreamEndCapture(t, &g));
+    MUST(cuCtxSetCurrent(other));
+    MUST(cuStreamEndCapture(s, &g));
+    MUST(cuCtxSetCurrent(ctx));
+    crowd(more, u);
+    look("first", more[0], u);
+}
+
 /* ---- calls that are wrong, or look it ----------------------------------------------------------------------------------------- */
 
 static void wrong_way(void)
@@ -516,6 +620,15 @@ static void no_arguments(void)
     printf("launch %s\n", name(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL)));
     printf("launch %s\n", name(cuLaunchKernel(NULL, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL)));
     CUdeviceptr p = alloc(NULL);
+    char bytes[64] = {0};
+    size_t n = sizeof bytes;
+    void *params[5] = {bytes, bytes, bytes, bytes, bytes};
+    void *both[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, bytes, CU_LAUNCH_PARAM_BUFFER_SIZE, &n, CU_LAUNCH_PARAM_END};
+    void *other[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, bytes, (void *)77, &n, CU_LAUNCH_PARAM_END};
+    void *nothing[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, bytes, CU_LAUNCH_PARAM_BUFFER_SIZE, NULL, CU_LAUNCH_PARAM_END};
+    printf("launch %s\n", name(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, NULL, params, both)));
+    printf("launch %s\n", name(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, other)));
+    printf("launch %s\n", name(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, nothing)));
     fill(p, 1, NULL);
     look("p", p, NULL);
 }
@@ -586,8 +699,8 @@ int main(int argc, char **argv)
         void (*run)(void);
     } cases[] = {CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(contexts), CASE(legacies), CASE(no_context), CASE(other_stream),
                  CASE(other_copy), CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer), CASE(word_pointer),
-                 CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free), CASE(wrong_way),
-                 CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(attributes)};
+                 CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free), CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(other_capture),
+                 CASE(wrong_way), CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(attributes)};
     ctx = primary_context();
     CUmodule m = load_kernels();
     f_map = kernel(m, "map");

@@ -10,11 +10,11 @@ import harness  # noqa: E402
 
 # case, a limit that is felt
 CASES = [("wait_copy", "640K"), ("wait_pageable", "640K"), ("wait_box", "640K"), ("contexts", "640K"), ("legacies", "640K"),
-         ("no_context", "640K"), ("other_stream", "640K"), ("other_copy", "640K"), ("capture_free", "640K"), ("wrong_way", "640K"),
+         ("no_context", "640K"), ("other_stream", "640K"), ("other_copy", "640K"), ("capture_free", "640K"), ("capture_lost", "640K"), ("capture_loop", "640K"), ("capture_thread", "640K"), ("other_capture", "640K"), ("wrong_way", "640K"),
          ("no_arguments", "640K"), ("bad_stream", "640K"), ("huge", "640K"), ("past_end", "640K"), ("attributes", "640K"),
          ("pool_most", "16M"), ("pool_peaks", "16M"),
          ("one_pointer", "640K"), ("box_pointer", "640K"), ("batch_pointer", "640K"), ("word_pointer", "640K"), ("same_pointer", "640K")]
-EVICTS = ("_pointer", "contexts", "legacies", "other_copy", "wrong_way")
+EVICTS = ("_pointer", "contexts", "legacies", "other_copy", "wrong_way", "capture_lost", "other_capture")
 
 
 def main():
