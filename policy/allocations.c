@@ -114,6 +114,18 @@ static void pool_gone(CUmemoryPool handle)
         }
 }
 
+/* What the driver says of a pool that is named for the first time: it may be gone. */
+static int pool_refused(CUmemoryPool handle)
+{
+    uint64_t threshold;
+    for (uint32_t i = 0; i < n_pools; i++)
+        if (pools[i].handle == handle)
+            return CUDA_SUCCESS;
+    return !handle || !process.drv->cuMemPoolGetAttribute
+               ? CUDA_SUCCESS
+               : (int)process.drv->cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+}
+
 static bool pool_has_room(CUmemoryPool handle, uint64_t bytes)
 {
     const struct pool *p = handle ? pool_of(handle) : NULL;
@@ -183,7 +195,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     struct device *d = device_for(pool_dev, stream);
     if (!d && engine_barred_here())
         r = CUDA_ERROR_OUT_OF_MEMORY;
-    if (d && (r = refused_for(d, stream))) {
+    if (d && ((r = refused_for(d, stream)) || (r = pool_refused(pool)))) {
         engine_unlock();
         return r;
     }

@@ -33,7 +33,7 @@
     DRV(cuLaunchKernelEx) DRV(cuFuncGetParamInfo) DRV(cuKernelGetParamInfo) DRV(cuFuncGetName) DRV(cuKernelGetName)    \
     DRV(cuModuleLoad) DRV(cuEventElapsedTime) DRV(cuGetErrorName) DRV(cuDriverGetVersion)                                   \
     DRV(cuDeviceGetUuid) DRV(cuDeviceGetUuid_v2) DRV(cuDeviceGetMemPool) DRV(cuDeviceGetPCIBusId) DRV(cuDeviceGetCount)                \
-    DRV(cuStreamGetCtx) DRV(cuStreamIsCapturing)
+    DRV(cuStreamGetCtx) DRV(cuStreamIsCapturing) DRV(cuMemPoolGetAttribute)
 
 struct drv {
 #define DRV_FIELD(name) __typeof__(&name) name;

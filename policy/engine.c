@@ -368,6 +368,7 @@ void eng_context_ends(CUcontext ctx)
 void eng_context_gone(CUcontext ctx)
 {
     engine_lock();
+    func_forget_all(); /* its modules went with it, and nobody unloads them */
     for (unsigned i = 0; i < process.n_dev; i++)
         if (process.dev[i]->ctx == ctx)
             process.dev[i]->gone = true; /* its memory and streams went with it; what the program still calls goes to the driver */

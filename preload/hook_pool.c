@@ -32,7 +32,7 @@ static int on_alloc_async(__typeof__(&cuMemAllocAsync) real, CUstream nul, CUdev
 static int on_alloc_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, CUstream nul, CUdeviceptr *p, size_t n,
                               CUmemoryPool pool, CUstream s)
 {
-    enum pool_use use = pools_use(pool);
+    enum pool_use use = pool ? pools_use(pool) : POOL_OUTSIDE; /* no pool at all is the driver's to refuse */
     if (DOOR_UNLIKELY(use != POOL_ENGINE)) {
         struct call_alloc_from_pool call = {real, p, n, pool, s};
         return alloc_from_driver(use, p, n, issue_alloc_from_pool, &call);

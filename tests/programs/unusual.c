@@ -14,7 +14,7 @@
  *   batch_pointer  an address that a batch of copies takes along
  *   word_pointer   an address that a stream writes as a word
  *   same_pointer   an address that is copied once, and lies in the device while its memory is freed and allocated again
- *   pool_most      a pool that is made with a maximum
+ *   pool_most      a pool that is made with a maximum, and one that is gone
  *   pool_peaks     what two pools say of their peaks
  *   capture_free   memory is freed inside a capture that did not allocate it
  *   capture_lost   a stream is destroyed while it is being captured; two captures of two devices end the other way round
@@ -433,6 +433,8 @@ static void pool_most(void)
     MUST(cuMemFreeAsync(p, s));
     MUST(cuStreamSynchronize(s));
     MUST(cuMemPoolDestroy(pool));
+    printf("gone %s\n", name(cuMemAllocFromPoolAsync(&p, 1 << 20, pool, s)));
+    printf("none %s\n", name(cuMemAllocFromPoolAsync(&p, 1 << 20, NULL, s)));
 }
 
 static void peak(const char *what, CUmemoryPool pool)
@@ -697,10 +699,12 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(contexts), CASE(legacies), CASE(no_context), CASE(other_stream),
-                 CASE(other_copy), CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer), CASE(word_pointer),
-                 CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free), CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(other_capture),
-                 CASE(wrong_way), CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(attributes)};
+    } cases[] = {
+        CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(contexts), CASE(legacies), CASE(no_context),
+        CASE(other_stream), CASE(other_copy), CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer),
+        CASE(word_pointer), CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free),
+        CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(other_capture), CASE(wrong_way),
+        CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(attributes)};
     ctx = primary_context();
     CUmodule m = load_kernels();
     f_map = kernel(m, "map");
