@@ -427,6 +427,8 @@ int anneal_load(struct anneal *a, const struct anneal_seq *seq)
     return anneal_clock(a);
 }
 
+enum { GONE = -1 };
+
 int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struct anneal_seq *seq)
 {
     const int32_t n_ops = m->g->n_ops;
@@ -436,23 +438,31 @@ int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struc
     seq->replay_ns = 0;
     seq->peak_bytes = 0;
     int32_t run = 0; /* where the present run of replays began */
+    int32_t *where = malloc(((size_t)m->n_units + 1) * sizeof *where); /* of a unit in `at`, if that is in the present run */
+    if (!where)
+        return -ENOMEM;
+    for (int32_t u = 0; u < m->n_units; u++)
+        where[u] = -1;
     for (size_t k = 0; k < p->n_steps; k++) {
         const struct plan_step *st = &p->steps[k];
         if (st->kind == PLAN_OP) {
             seq->at[seq->n++] = st->id;
             run = seq->n;
         } else if (st->kind == PLAN_REPLAY) {
-            const int32_t what = n_ops + m->unit_of_op[st->id];
-            /* a unit's ops stand close together; the last of them stands for all */
-            for (int32_t i = seq->n - 1; i >= run && i > seq->n - 1 - ANNEAL_UNIT_OPS_MAX; i--)
-                if (seq->at[i] == what && m->units[what - n_ops].n_ops > 1) {
-                    memmove(seq->at + i, seq->at + i + 1, (size_t)(seq->n - 1 - i) * sizeof *seq->at);
-                    seq->n--;
-                    break;
-                }
-            seq->at[seq->n++] = what;
+            const int32_t u = m->unit_of_op[st->id];
+            /* the last of a unit's ops stands for all; with its first one another replay of the unit begins */
+            if (where[u] >= run && st->id != m->unit_ops[m->units[u].first_op])
+                seq->at[where[u]] = GONE;
+            where[u] = seq->n;
+            seq->at[seq->n++] = n_ops + u;
         }
     }
+    free(where);
+    int32_t n = 0;
+    for (int32_t i = 0; i < seq->n; i++)
+        if (seq->at[i] != GONE)
+            seq->at[n++] = seq->at[i];
+    seq->n = n;
     return 0;
 }
 

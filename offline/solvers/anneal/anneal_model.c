@@ -135,12 +135,81 @@ static int cell_in_workspace(const struct anneal_model *m, int32_t c)
     return 1;
 }
 
-static void unit_fill(struct anneal_model *m, int32_t u, struct ints *cells, int32_t *mark)
+/* Whether only unit u's own ops ever use cell c. */
+static int cell_is_inner(const struct anneal_model *m, int32_t c, int32_t u)
+{
+    const struct anneal_cell *cell = &m->cells[c];
+    if (cell->fixed || cell->survives || cell_shares_buffer(m, c))
+        return 0;
+    for (int32_t k = 0; k < cell->n_uses; k++)
+        if (m->unit_of_op[m->uses[cell->first_use + k]] != u)
+            return 0;
+    return 1;
+}
+
+/* Room for the workings of one unit: what begins and ends with each of its ops. */
+struct walk {
+    int64_t *born_bytes; /* [n_ops] all 0 between units */
+    int32_t *last;       /* [n_vals] per cell: the unit's last op that touches it, as an index among them */
+};
+
+/* Take the inner cells out of the unit's outputs, and see what its ops need of them. */
+static void unit_sort_out(struct anneal_model *m, int32_t u, struct ints *cells, const struct walk *walk)
+{
+    const struct graph *g = m->g;
+    struct anneal_unit *unit = &m->units[u];
+    struct anneal_inner *inner = m->inner + m->n_inner;
+    int32_t kept = unit->first_out;
+    unit->first_inner = m->n_inner;
+    for (int32_t k = 0; k < unit->n_out; k++) {
+        const int32_t c = cells->at[unit->first_out + k];
+        if (cell_is_inner(m, c, u))
+            inner[unit->n_inner++].cell = c;
+        else
+            cells->at[kept++] = c;
+    }
+    cells->n = kept;
+    unit->n_out = kept - unit->first_out;
+    m->n_inner += unit->n_inner;
+    for (int32_t k = 0; k < unit->n_inner; k++)
+        walk->last[inner[k].cell] = -1;
+    for (int32_t i = 0; i < unit->n_ops; i++) {
+        const struct graph_operand *p = graph_operands(g, m->unit_ops[unit->first_op + i]);
+        for (int32_t k = 0; k < graph_n_operands(&g->ops[m->unit_ops[unit->first_op + i]]); k++) {
+            const int32_t c = p[k].out >= 0 ? m->cell_of_val[p[k].out] : m->cell_of_val[p[k].in];
+            if (c >= 0)
+                walk->last[c] = i;
+        }
+    }
+    /* by their last op: few, or nearly in order already */
+    for (int32_t k = 0; k < unit->n_inner; k++) {
+        struct anneal_inner x = {.cell = inner[k].cell, .last = walk->last[inner[k].cell]};
+        int32_t at = k;
+        for (; at && inner[at - 1].last > x.last; at--)
+            inner[at] = inner[at - 1];
+        inner[at] = x;
+    }
+    int64_t live = 0;
+    for (int32_t k = 0; k < unit->n_inner; k++)
+        walk->born_bytes[m->cells[inner[k].cell].start] += m->cells[inner[k].cell].bytes;
+    for (int32_t i = 0, k = 0; i < unit->n_ops; i++) {
+        const int32_t o = m->unit_ops[unit->first_op + i];
+        live += walk->born_bytes[o];
+        walk->born_bytes[o] = 0;
+        if (live + g->ops[o].side_bytes > unit->scratch_bytes)
+            unit->scratch_bytes = live + g->ops[o].side_bytes;
+        for (; k < unit->n_inner && inner[k].last == i; k++)
+            live -= m->cells[inner[k].cell].bytes;
+    }
+}
+
+static void unit_fill(struct anneal_model *m, int32_t u, int32_t most_ops, struct ints *cells, int32_t *mark, const struct walk *walk)
 {
     const struct graph *g = m->g;
     struct anneal_unit *unit = &m->units[u];
     unit->until = g->n_ops;
-    unit->replayable = unit->n_ops <= ANNEAL_UNIT_OPS_MAX;
+    unit->replayable = unit->n_ops <= most_ops;
+    m->n_long += !unit->replayable;
     unit->first_out = cells->n;
     for (int32_t i = 0; i < unit->n_ops; i++) {
         const int32_t o = m->unit_ops[unit->first_op + i];
@@ -148,8 +217,6 @@ static void unit_fill(struct anneal_model *m, int32_t u, struct ints *cells, int
         unit->ns += g->ops[o].ns;
         if (g->ops[o].opaque)
             unit->replayable = 0;
-        if (g->ops[o].side_bytes > unit->scratch_bytes)
-            unit->scratch_bytes = g->ops[o].side_bytes;
         for (int32_t k = 0; k < graph_n_operands(&g->ops[o]); k++) {
             if (p[k].out < 0 || p[k].role == GRAPH_SIDE)
                 continue;
@@ -171,6 +238,8 @@ static void unit_fill(struct anneal_model *m, int32_t u, struct ints *cells, int
         }
     }
     unit->n_out = cells->n - unit->first_out;
+    if (!cells->bad)
+        unit_sort_out(m, u, cells, walk);
     if (!unit->n_out)
         unit->replayable = 0; /* replaying it brings nothing back */
     unit->first_in = cells->n;
@@ -186,7 +255,7 @@ static void unit_fill(struct anneal_model *m, int32_t u, struct ints *cells, int
             if (over < unit->until)
                 unit->until = over;
             if (ver != cell->last_ver && !cell->fixed) {
-                unit->replayable = 0; /* reads a passing version: grouped with its writers unless too long */
+                unit->replayable = 0; /* reads a passing version of what another unit makes */
             } else if (mark[c] != 2 * u + 1) {
                 mark[c] = 2 * u + 1;
                 ints_push(cells, c); /* untracked ones are sorted out once that is known */
@@ -196,7 +265,7 @@ static void unit_fill(struct anneal_model *m, int32_t u, struct ints *cells, int
     unit->n_in = cells->n - unit->first_in;
 }
 
-static int units_build(struct anneal_model *m, int32_t *parent, int32_t *mark, struct ints *cells)
+static int units_build(struct anneal_model *m, int32_t most_ops, int32_t *parent, int32_t *mark, struct ints *cells, const struct walk *walk)
 {
     const struct graph *g = m->g;
     int32_t n = 0;
@@ -220,7 +289,7 @@ static int units_build(struct anneal_model *m, int32_t *parent, int32_t *mark, s
     for (int32_t c = 0; c < m->n_cells; c++)
         mark[c] = -1;
     for (int32_t u = 0; u < m->n_units; u++) {
-        unit_fill(m, u, cells, mark);
+        unit_fill(m, u, most_ops, cells, mark, walk);
         if (m->units[u].replayable)
             for (int32_t k = 0; k < m->units[u].n_out; k++)
                 m->cells[cells->at[m->units[u].first_out + k]].unit = u;
@@ -248,7 +317,7 @@ static void untrack(struct anneal_model *m, int offload)
     }
 }
 
-struct anneal_model *anneal_model_new(const struct graph *g, int offload)
+static struct anneal_model *model_new(const struct graph *g, int offload, int32_t most_ops)
 {
     struct anneal_model *m = calloc(1, sizeof *m);
     if (!m)
@@ -257,38 +326,46 @@ struct anneal_model *anneal_model_new(const struct graph *g, int offload)
     struct ints uses = {0}, cells = {0};
     uint8_t *val_written = calloc(n_vals, 1);
     int32_t *parent = malloc(n_ops * sizeof *parent), *mark = malloc(n_vals * sizeof *mark);
+    const struct walk walk = {.born_bytes = calloc(n_ops, sizeof *walk.born_bytes), .last = malloc(n_vals * sizeof *walk.last)};
     m->g = g;
     m->cells = calloc(n_vals, sizeof *m->cells);
     m->units = calloc(n_ops, sizeof *m->units);
     m->unit_of_op = calloc(n_ops, sizeof *m->unit_of_op);
     m->unit_ops = calloc(n_ops, sizeof *m->unit_ops);
     m->cell_of_val = malloc(n_vals * sizeof *m->cell_of_val);
-    int ok = val_written && parent && mark && m->cells && m->units && m->unit_of_op && m->unit_ops &&
+    m->inner = calloc(n_vals, sizeof *m->inner);
+    int ok = val_written && parent && mark && walk.born_bytes && walk.last && m->inner && m->cells && m->units && m->unit_of_op && m->unit_ops &&
              m->cell_of_val;
     if (ok) {
         for (int32_t v = 0; v < g->n_vals; v++)
             m->cell_of_val[v] = -1;
         ok = cells_build(m, val_written, &uses) == 0;
     }
+    m->uses = uses.at;
     if (ok) {
         for (int32_t o = 0; o < g->n_ops; o++)
             parent[o] = o;
         group(m, parent);
-        ok = units_build(m, parent, mark, &cells) == 0;
+        ok = units_build(m, most_ops, parent, mark, &cells, &walk) == 0;
     }
-    m->uses = uses.at;
     m->unit_cells = cells.at;
     if (ok)
         untrack(m, offload);
     free(val_written);
     free(parent);
     free(mark);
+    free(walk.born_bytes);
+    free(walk.last);
     if (!ok) {
         anneal_model_free(m);
         return NULL;
     }
     return m;
 }
+
+struct anneal_model *anneal_model_new(const struct graph *g, int offload) { return model_new(g, offload, ANNEAL_UNIT_OPS_MAX); }
+
+struct anneal_model *anneal_model_new_long(const struct graph *g, int offload) { return model_new(g, offload, INT32_MAX); }
 
 void anneal_model_free(struct anneal_model *m)
 {
@@ -301,5 +378,6 @@ void anneal_model_free(struct anneal_model *m)
     free(m->unit_cells);
     free(m->unit_of_op);
     free(m->cell_of_val);
+    free(m->inner);
     free(m);
 }

@@ -137,8 +137,12 @@ static void put_unit(struct writer *w, int32_t u, int32_t s)
             push(w, PLAN_DROP, cell->buf);
         w->resident[cell->buf] = 1;
     }
-    for (int32_t i = 0; i < unit->n_ops; i++)
+    const struct anneal_inner *inner = m->inner + unit->first_inner;
+    for (int32_t i = 0, k = 0; i < unit->n_ops; i++) {
         push(w, PLAN_REPLAY, m->unit_ops[unit->first_op + i]);
+        for (; k < unit->n_inner && inner[k].last == i; k++)
+            push(w, PLAN_DROP, m->cells[inner[k].cell].buf);
+    }
     put_copies(w, s, RANK_OFFLOAD);
     for (int32_t k = 0; k < unit->n_out; k++) {
         pass(w, made[k], s);

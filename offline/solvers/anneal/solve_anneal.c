@@ -102,20 +102,40 @@ static int attempt(const struct anneal_model *m, const struct solver_opts *opts,
     return rc;
 }
 
-int anneal_solve(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience,
-                 const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep)
+static int solve_with(const struct anneal_model *m, const struct solver_opts *opts, double deadline_s, int patience,
+                      const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep)
 {
     static const double haste[] = {1, 8, INFINITY};
     const int n = opts->offload ? (int)(sizeof haste / sizeof *haste) : 1;
-    struct anneal_model *m = anneal_model_new(g, opts->offload);
     int rc = m ? -ENOSPC : -ENOMEM;
     for (int k = 0; rc == -ENOSPC && k < n; k++) {
         /* hopeless searches share the time; one that finds a plan may use it up */
-        const double now = solver_now_s(), until = k + 1 < n ? now + (deadline_s - now) * 0.7 : deadline_s;
+        const double now = solver_now_s(), until = k + 1 < n || m->n_long ? now + (deadline_s - now) * 0.7 : deadline_s;
         rc = attempt(m, opts, haste[k], until, patience, seeds, n_seeds, dtr, out, rep);
+    }
+    return rc;
+}
+
+int anneal_solve(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience,
+                 const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep)
+{
+    struct anneal_model *m = anneal_model_new(g, opts->offload);
+    int rc = solve_with(m, opts, deadline_s, patience, seeds, n_seeds, dtr, out, rep);
+    if (rc == -ENOSPC && m->n_long) {
+        anneal_model_free(m);
+        m = anneal_model_new_long(g, opts->offload);
+        rc = solve_with(m, opts, deadline_s, patience, seeds, n_seeds, dtr, out, rep);
     }
     anneal_model_free(m);
     return rc;
+}
+
+static int replays_long_units(const struct anneal_model *m, const struct plan *p)
+{
+    for (size_t k = 0; k < p->n_steps; k++)
+        if (p->steps[k].kind == PLAN_REPLAY && !m->units[m->unit_of_op[p->steps[k].id]].replayable)
+            return 1;
+    return 0;
 }
 
 int anneal_go_on(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience, struct plan *plan, struct solver_report *rep)
@@ -126,6 +146,10 @@ int anneal_go_on(const struct graph *g, const struct solver_opts *opts, double d
     const struct plan *const from[] = {plan};
     struct anneal_model *m = anneal_model_new(g, opts->offload);
     o.seed += 0x9e3779b9; /* not the dice that found it */
+    if (m && m->n_long && replays_long_units(m, plan)) {
+        anneal_model_free(m);
+        m = anneal_model_new_long(g, opts->offload);
+    }
     int rc = m ? attempt(m, &o, 1, deadline_s, patience, from, 1, 0, &next, &r) : -ENOMEM;
     if (!rc && r.planned_ns < rep->planned_ns && !(rc = plan_copy(plan, &next)))
         *rep = r;

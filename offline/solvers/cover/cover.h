@@ -23,7 +23,8 @@ struct cover {
     const struct graph *g;
     struct sched *s;
     struct cover_cut **cut; /* [n_ops] made when first asked for; NULL: not yet */
-    struct anneal_model *model; /* made when first needed */
+    struct anneal_model *model, *long_model; /* made when first needed; long_model: with units of any length */
+    int any_length;         /* plans of the annealer's may replay these */
     double deadline_s;      /* solver_now_s clock; 0: none */
 };
 
@@ -61,6 +62,10 @@ int cover_prove(struct cover *c, int64_t limit_bytes, double has_ns, struct cove
 
 /* What online policies (dtr.h) come to under the limit, if that is better than *p: done in no time. */
 int cover_online(struct cover *c, int64_t limit_bytes, struct plan *p, struct sim_result *r);
+
+/* From now on, where there are any, units of more ops than ANNEAL_UNIT_OPS_MAX are replayed too: for limits at which nothing is found
+ * without. Whether there are. */
+int cover_any_length(struct cover *c);
 
 /* Anneal from the plan (or, if it has no steps, from the program as it is and from what online policies do) for a counted
  * number of mutations and keep what is better; thorough: many more of them where the bound is far. r: judgement of *p, ok only if within the limit. */

@@ -35,6 +35,7 @@ void cover_free(struct cover *c)
         cover_cut_free(c->cut[t]);
     free(c->cut);
     anneal_model_free(c->model);
+    anneal_model_free(c->long_model);
     sched_free(c->s);
     free(c);
 }

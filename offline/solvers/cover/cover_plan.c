@@ -330,6 +330,10 @@ int cover_plan(struct cover *c, const struct cover_ask *ask, struct plan *out, s
     const int beaten = !rc && ask->beaten_ns > 0 && b->ns >= ask->beaten_ns;
     if (!rc && !beaten && !b->impossible && !settled(&p) && !late(c))
         rc = cover_polish(c, limit_bytes, b->ns, ask->thorough, out, r);
+    if (!rc && !beaten && !b->impossible && !r->ok && !late(c) && cover_any_length(c)) {
+        rc = cover_polish(c, limit_bytes, b->ns, ask->thorough, out, r);
+        c->any_length = 0;
+    }
     if (!rc && !beaten && !b->impossible && c->g->n_ops <= EXACT_OPS && !(r->ok && (double)(r->ns - c->g->total_ns) <= b->ns) && !late(c))
         rc = exactly(&p);
     mincut_try_free(&p.t);

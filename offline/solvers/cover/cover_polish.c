@@ -72,11 +72,20 @@ static int runs(struct cover *c, struct anneal_search *s, double bound_ns, int t
     return rc;
 }
 
+/* The annealer's model; NULL: no memory. */
+static const struct anneal_model *model_of(struct cover *c)
+{
+    struct anneal_model **m = c->any_length ? &c->long_model : &c->model;
+    if (!*m)
+        *m = c->any_length ? anneal_model_new_long(c->g, 0) : anneal_model_new(c->g, 0);
+    return *m;
+}
+
 static int seeds(struct cover *c, struct anneal_search *s, int64_t limit_bytes, struct anneal_seq *rows, int *n)
 {
     int rc = 0;
     for (int h = 0; h < DTR_N_H && !rc; h++)
-        if (!dtr_simulate(c->model, limit_bytes, (enum dtr_h)h, c->deadline_s, &rows[*n]))
+        if (!dtr_simulate(s->m, limit_bytes, (enum dtr_h)h, c->deadline_s, &rows[*n]))
             rc = anneal_search_seed(s, &rows[(*n)++]);
     return rc;
 }
@@ -86,7 +95,7 @@ static int search(struct cover *c, struct anneal_search *s, int64_t limit_bytes,
     struct anneal_seq rows[STARTS + 1] = {0};
     int n = 0, rc = 0;
     if (p->n_steps) {
-        rc = anneal_seq_of_plan(c->model, p, &rows[n]);
+        rc = anneal_seq_of_plan(s->m, p, &rows[n]);
         if (!rc)
             rc = anneal_search_seed(s, &rows[n++]);
     }
@@ -125,9 +134,8 @@ int cover_online(struct cover *c, int64_t limit_bytes, struct plan *p, struct si
     int n = 0;
     if (c->g->n_ops > LARGE_OPS)
         return 0;
-    if (!c->model && !(c->model = anneal_model_new(c->g, 0)))
-        return -ENOMEM;
-    struct anneal_search *s = anneal_search_new(c->model, limit_bytes, 1, 0);
+    const struct anneal_model *m = model_of(c);
+    struct anneal_search *s = m ? anneal_search_new(m, limit_bytes, 1, 0) : NULL;
     int rc = s ? seeds(c, s, limit_bytes, rows, &n) : -ENOMEM;
     if (!rc && s->best.n)
         rc = take(c, s, limit_bytes, p, r);
@@ -141,12 +149,19 @@ int cover_polish(struct cover *c, int64_t limit_bytes, double bound_ns, int thor
 {
     if (c->g->n_ops > LARGE_OPS)
         return 0;
-    if (!c->model && !(c->model = anneal_model_new(c->g, 0)))
-        return -ENOMEM;
-    struct anneal_search *s = anneal_search_new(c->model, limit_bytes, 1, 0);
+    const struct anneal_model *m = model_of(c);
+    struct anneal_search *s = m ? anneal_search_new(m, limit_bytes, 1, 0) : NULL;
     int rc = s ? search(c, s, limit_bytes, bound_ns, thorough, p) : -ENOMEM;
     if (!rc && s->best.n)
         rc = take(c, s, limit_bytes, p, r);
     anneal_search_free(s);
     return rc;
+}
+
+int cover_any_length(struct cover *c)
+{
+    c->any_length = 0;
+    const struct anneal_model *m = c->g->n_ops > LARGE_OPS ? NULL : model_of(c);
+    c->any_length = m && m->n_long;
+    return c->any_length;
 }
