@@ -10,34 +10,11 @@
  *   blocking_acts  an allocation, then a free, on a blocking stream comes after the legacy stream's work, and the host waits for that
  *                  blocking stream
  *   legacy_user    a blocking stream frees what the legacy stream still reads; the place goes back to the driver */
-#include "tests/programs/program.h"
+#include "tests/programs/equal_buffers.h"
 
-enum { ROUNDS = 8, WORDS = 16384, BYTES = 4 * WORDS };
+enum { ROUNDS = 8 };
 
-static CUfunction f_map, f_add;
-static uint32_t host[WORDS];
-
-static CUstream stream(unsigned flags)
-{
-    CUstream s;
-    MUST(cuStreamCreate(&s, flags));
-    return s;
-}
-
-static CUdeviceptr alloc(CUstream s)
-{
-    CUdeviceptr p;
-    MUST(cuMemAllocAsync(&p, BYTES, s));
-    return p;
-}
-
-static void fill(CUdeviceptr p, uint32_t v, CUstream s) { MUST(cuMemsetD32Async(p, v, WORDS, s)); }
-
-static void map(CUdeviceptr out, CUdeviceptr in, CUstream s)
-{
-    uint32_t n = WORDS, k = 1, all = 0xffffffffu;
-    MUST(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, s, (void *[]){&out, &in, &n, &k, &all}, NULL));
-}
+static CUfunction f_add;
 
 static void add(CUdeviceptr x, CUdeviceptr a, CUstream s)
 {

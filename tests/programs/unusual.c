@@ -26,43 +26,20 @@
  *   huge           sizes that no device has
  *   past_end       the first byte behind an allocation, and copies that reach far beyond it
  *   attributes     what little is known of memory that is not in memory */
-#include "tests/programs/program.h"
+#include "tests/programs/equal_buffers.h"
 
 #include <pthread.h>
 
-enum { ROUNDS = 4, WORDS = 16384, BYTES = 4 * WORDS, CROWD = 12 };
+enum { ROUNDS = 4, CROWD = 12 };
 
 static CUcontext ctx;
-static CUfunction f_map, f_gather;
-static uint32_t host[WORDS];
+static CUfunction f_gather;
 
 static const char *name(CUresult r)
 {
     const char *n = "?";
     cuGetErrorName(r, &n);
     return n;
-}
-
-static CUstream stream(unsigned flags)
-{
-    CUstream s;
-    MUST(cuStreamCreate(&s, flags));
-    return s;
-}
-
-static CUdeviceptr alloc(CUstream s)
-{
-    CUdeviceptr p;
-    MUST(cuMemAllocAsync(&p, BYTES, s));
-    return p;
-}
-
-static void fill(CUdeviceptr p, uint32_t v, CUstream s) { MUST(cuMemsetD32Async(p, v, WORDS, s)); }
-
-static void map(CUdeviceptr out, CUdeviceptr in, CUstream s)
-{
-    uint32_t n = WORDS, k = 1, all = 0xffffffffu;
-    MUST(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, s, (void *[]){&out, &in, &n, &k, &all}, NULL));
 }
 
 /* out = what lies where the words at `list` point to */
