@@ -217,6 +217,28 @@ static void gather_cost(const struct catalogue_launch *l, void *const *p, const 
     *bytes = 2 * A(uint32_t, 3) * A(uint64_t, 4);
 }
 
+/* <ScatterAddOp, align, T, Index> (T *out, const T *src, const Index *index, int n, i64 slice, i64 dim size, i64 out stride, i64 src
+   stride, int threads a slice, int slices a block), sizes in bytes: whole slices, added by atomics */
+static void scatter_add_slices(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    enum dtype t = k->t[2];
+    int64_t es = (int64_t)dtype_bytes(t), slice = A(int64_t, 4), out_stride = A(int64_t, 6), src_stride = A(int64_t, 7), n = A(int, 3);
+    for (int64_t o = 0; o < n; o++) {
+        int64_t i = order_of(l->chaos, o, n), ix = dtype_geti(k->t[3], A(const void *, 2), i);
+        for (int64_t at = 0; at < slice; at += es) {
+            const char *s = A(const char *, 1) + i * src_stride + at;
+            combine(ADD, t, A(char *, 0) + ix * out_stride + at, dtype_get(t, s, 0), dtype_geti(t, s, 0));
+        }
+    }
+}
+
+static void scatter_add_cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    *flops = A(uint32_t, 3) * A(uint64_t, 4) / dtype_bytes(k->t[2]);
+    *bytes = 3 * A(uint32_t, 3) * A(uint64_t, 4);
+}
+
 /* (info dst, info src, info index, dst dim, src dim, [total], inner, src dim size): slices of src named by index */
 static void select_slices(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
@@ -347,6 +369,7 @@ const struct kern_row index_rows[] = {
     { "index_elementwise_kernel", "p*", run, cost, bind },
     { "_scatter_gather_elementwise_kernel", "i*", run, cost, bind },
     { "vectorized_gather_kernel", "pppippppb", gather_slices, gather_cost, NULL },
+    { "vectorized_scatter_kernel", "pppippppii", scatter_add_slices, scatter_add_cost, NULL },
     { "indexSelectSmallIndex", "***ii*p", select_slices, NULL, NULL },
     { "indexSelectLargeIndex", "***ii**p", select_slices, NULL, NULL },
     { "indexFuncSmallIndex", "***ii*ppp*", add_slices, NULL, NULL },
