@@ -34,6 +34,12 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
             return -ENOMEM;
     }
     s->mark = ++d->mark;
+    /* A kernel may reach it before any argument shows it: through a list of addresses that is copied to the device next. */
+    if (planned && s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned && ready_pin(d, s)) {
+        campaign_leave(d, "no room for memory that must stay");
+        mem_slot_free(d, s);
+        return -ENOMEM;
+    }
     /* What must first be moved out of the way moves when the memory is touched: some is allocated and never used. */
     if (!planned && s->kind == SLOT_LARGE && !mem_can_wait(d, s) && mem_back(d, s)) {
         mem_slot_free(d, s);

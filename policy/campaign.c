@@ -25,6 +25,7 @@ enum {
     GROW_PART = 8,          /* and only for as much more as this part of what the plan has */
     TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
     LOOP_WITHIN = 4,        /* an iteration so many times longer than the last one is another */
+    SPARE_PART = 32,        /* of what can be planned with, at most, is spared */
     MOVES_MAX = 4,          /* static maps made anew for one record; then iterations that map memory are lived with */
     RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: it may be an evaluation */
 };
@@ -32,6 +33,7 @@ enum {
 struct campaign {
     int tries, best_lacking;
     uint64_t budget_bytes;
+    uint64_t spare_bytes;   /* not to be planned with: what has come to hold memory beside a plan may hold more */
     char best_path[640];
     bool with_copies;       /* recompute alone cannot meet the limit: copies to the host take part */
     unsigned patience;      /* times the planner's usual seconds */
@@ -114,6 +116,25 @@ static void observe_again(struct device *d)
     learn_reset(d);
 }
 
+/* Nobody waits any more for what the planner was asked: it ends, and its files go. */
+static void forget_question(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    planner_stop(d);
+    if (c->best_path[0])
+        remove(c->best_path);
+    c->best_path[0] = 0;
+    c->wait = false;
+}
+
+static void forget_iteration(struct device *d)
+{
+    if (d->mode == MODE_PLAN)
+        forget_question(d);
+    if (d->mode != MODE_OBSERVE)
+        observe_again(d);
+}
+
 static void no_plan(struct device *d)
 {
     be_quiet(d);
@@ -177,6 +198,13 @@ static void start_planner(struct device *d)
     d->campaign->wait = true;
 }
 
+/* Another question, for what is there now. */
+static void ask_for_all(struct device *d)
+{
+    d->campaign->budget_bytes = budget_now(d);
+    start_planner(d);
+}
+
 /* A plan is there: map it. If its colouring lacks chunks, ask again for a little less, and take the best in the end. */
 static void take_plan(struct device *d, const char *path)
 {
@@ -228,17 +256,18 @@ static void take_answer(struct device *d)
         if (c->best_path[0]) { /* an earlier one, whose map lacks some chunks, is better than none */
             c->tries = MAX_TRIES;
             take_plan(d, c->best_path);
+        } else if (c->spare_bytes) { /* every chunk is needed, then */
+            c->spare_bytes = 0;
+            ask_for_all(d);
         } else if (d->cfg->policy != POLICY_DTR && !c->with_copies) { /* recompute alone does not reach it */
             c->with_copies = true;
-            c->budget_bytes = budget_now(d);
-            start_planner(d);
+            ask_for_all(d);
         } else if (c->patience < PATIENCE_MOST) {
             /* On a busy machine the usual seconds may end before one schedule is whole. A limit that cannot be met is told at once
              * however many there are. */
             c->patience = PATIENCE_MOST;
             c->with_copies = false;
-            c->budget_bytes = budget_now(d);
-            start_planner(d);
+            ask_for_all(d);
         } else {
             planner_say_why(d);
             no_plan(d);
@@ -249,10 +278,7 @@ static void take_answer(struct device *d)
     }
     if (d->mode == MODE_PLAN)
         return;
-    if (c->best_path[0])
-        remove(c->best_path);
-    c->best_path[0] = 0;
-    planner_tidy(d);
+    forget_question(d);
 }
 
 /* Structs among the arguments may hold words that nobody fills. */
@@ -282,6 +308,9 @@ static void plan_now(struct device *d)
         words_prepare(d); /* likewise */
     share_limit_for_plan(d, could_use(d));
     d->campaign->budget_bytes = budget_now(d);
+    if (d->campaign->spare_bytes > d->campaign->budget_bytes / SPARE_PART)
+        d->campaign->spare_bytes = 0;
+    d->campaign->budget_bytes -= d->campaign->spare_bytes;
     d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
     if (d->cfg->plan_path[0])
         take_plan(d, d->cfg->plan_path);
@@ -305,6 +334,7 @@ static void learnt(struct device *d)
         return;
     }
     d->campaign->moves = 0;
+    d->campaign->spare_bytes = 0;
     d->campaign->starts = 0;
     uint64_t peak = exec_recorded_peak_pages(d, false) << d->shift;
     bool blocked;
@@ -324,9 +354,10 @@ static void learnt(struct device *d)
 static void follow(struct device *d)
 {
     go(d, d->ex->proved ? MODE_ENFORCE : MODE_REHEARSE);
-    stats_boundary(d, d->ex->caps[0].t, d->mode == MODE_ENFORCE);
+    const unsigned t = stream_alive(d, d->ex->caps[0].t);
+    stats_boundary(d, t, d->mode == MODE_ENFORCE);
     nvtx_iteration(d->st.iterations, device_mode_name(d, d->mode));
-    if (d->mode == MODE_ENFORCE && verify_begin(d, d->ex->caps[0].t))
+    if (d->mode == MODE_ENFORCE && verify_begin(d, t))
         d->ex->code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
 }
 
@@ -410,8 +441,10 @@ static void map_anew(struct device *d)
     if (lacking < 0) {
         log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
         no_plan(d);
-    } else if (lacking && !d->cfg->plan_path[0])
+    } else if (lacking && !d->cfg->plan_path[0]) {
+        d->campaign->spare_bytes += 2 * ((uint64_t)lacking << d->shift);
         plan_anew(d, "something else has come to hold memory that it counted on");
+    }
 }
 
 static void end_iteration(struct device *d)
@@ -450,10 +483,23 @@ void campaign_stop(struct device *d, const char *why)
     if (d->campaign->stopped)
         return;
     campaign_leave(d, why);
-    if (d->mode != MODE_OBSERVE)
-        observe_again(d);
+    forget_iteration(d);
     d->campaign->stopped = true;
     log_say(SAY_INFO, "no plan is made any more (%s): memory is held by swapping", why);
+}
+
+void campaign_unloads(struct device *d, CUmodule module, CUlibrary library)
+{
+    bool launches = d->mode == MODE_PROBE; /* it may */
+    for (uint32_t i = 0; i < d->ex->rec.n_ops && i < d->ex->n_caps && !launches; i++)
+        launches = d->ex->caps[i].kind == OP_KERNEL && d->ex->caps[i].func && func_is_of(d->ex->caps[i].func, module, library);
+    if (!launches)
+        return;
+    const bool followed = campaign_follows_plan(d);
+    campaign_leave(d, "code that the recorded iteration launches is unloaded");
+    if (followed && d->drv->cuCtxSynchronize() != CUDA_SUCCESS)
+        log_say(SAY_DEBUG, "the device failed before code was unloaded");
+    forget_iteration(d);
 }
 
 /* ---- events -------------------------------------------------------------------------------------------------------- */

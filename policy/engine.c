@@ -146,6 +146,19 @@ int engine_op_drv(struct device *d, struct rt_op *op)
     return r;
 }
 
+/* Something that may touch, and write, all that is live is about to run. */
+static int pin_for_unseen_drv(struct device *d, const char *why)
+{
+    campaign_leave(d, why);
+    int r = engine_pin_all_drv(d);
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slots[i].live) {
+            d->slots[i].written = true;
+            d->slots[i].watched = false;
+        }
+    return r;
+}
+
 int eng_launch(const struct eng_kernel *k)
 {
     struct rt_op op;
@@ -170,15 +183,9 @@ int eng_launch(const struct eng_kernel *k)
     else {
         log_once(SAY_WARN, "the parameters of a kernel cannot be read (%s): a driver of CUDA 12.4 or newer is needed; "
                                "nothing is evicted from now on", func_of(d, k->func) ? PLAIN_IN_LINE(func_of(d, k->func)->name) : "?");
-        campaign_leave(d, "a kernel whose parameters cannot be read");
-        r = engine_pin_all_drv(d);
+        r = pin_for_unseen_drv(d, "a kernel whose parameters cannot be read");
         if (!r)
             r = op_pass_drv(d->drv, k);
-        for (uint32_t i = 0; i < d->n_slots; i++) /* it may have written any of them */
-            if (d->slots[i].live) {
-                d->slots[i].written = true;
-                d->slots[i].watched = false;
-            }
     }
     if (d->timing && measured == d->st.launches_tried + d->st.launches_looked_at) { /* those wait for the device */
         uint64_t all = stats_now_ns() - began;
@@ -213,6 +220,13 @@ static uint64_t filled_bytes(const struct eng_memset *m)
     return all;
 }
 
+/* The calls without a stream return when it is done, if the memory is the host's, pinned or managed. The host waits with the mutex free. */
+static int end_memset(const struct eng_memset *m, int r)
+{
+    bool waits = !r && m->sync && !engine_holder(m->dst) && engine_host_reads(m->dst);
+    return waits ? (int)process.drv->cuStreamSynchronize(m->stream) : r;
+}
+
 int eng_memset(const struct eng_memset *m)
 {
     struct rt_op op;
@@ -222,13 +236,13 @@ int eng_memset(const struct eng_memset *m)
     if (!d || r) {
         r = r ? r : op_pass_memset_drv(process.drv, m);
         engine_unlock();
-        return r;
+        return end_memset(m, r);
     }
     engine_turn(d);
     op_from_memset(d, m, &op);
     r = engine_nobodys(d, m->dst, filled_bytes(m)) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
     engine_unlock();
-    return r;
+    return end_memset(m, r);
 }
 
 int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n_touch, int (*issue)(void *), void *ctx)
@@ -244,8 +258,10 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
         return r ? r : issue(ctx);
     }
     engine_turn(d);
-    op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op);
-    r = engine_op_drv(d, &op);
+    if (op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op))
+        r = engine_op_drv(d, &op);
+    else if (!(r = pin_for_unseen_drv(d, "a call that touches too much")))
+        r = op_issue_drv(d, &op);
     engine_unlock();
     return r;
 }
@@ -256,6 +272,24 @@ void eng_note_kernel(CUkernel k)
 {
     engine_lock();
     func_note_kernel(k);
+    engine_unlock();
+}
+
+void eng_before_unload(CUmodule module, CUlibrary library)
+{
+    engine_lock();
+    for (unsigned i = 0; i < process.n_dev; i++) {
+        struct device *d = process.dev[i];
+        if (!d->ready || d->gone)
+            continue;
+        struct engine_visit v = engine_visit(d);
+        CUmodule m = module;
+        if (library && (!process.drv->cuLibraryGetModule || process.drv->cuLibraryGetModule(&m, library) != CUDA_SUCCESS))
+            m = NULL;
+        campaign_unloads(d, m, library);
+        func_unload(process.drv, m, library);
+        engine_return(v);
+    }
     engine_unlock();
 }
 

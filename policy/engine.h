@@ -158,6 +158,9 @@ int eng_pointer_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr,
 void eng_note_kernel(CUkernel k);
 /* A module or library was unloaded: handles may be reused for other functions. */
 void eng_note_unload(void);
+/* Before cuModuleUnload of `module`, or cuLibraryUnload of `library` (the other one is NULL): what remat could make again only with its
+ * kernels is made now. */
+void eng_before_unload(CUmodule module, CUlibrary library);
 /* Memory that something outside our sight may use from now on (IPC, export, peer access, textures, NCCL
  * buffers): made resident and never evicted again. `bytes` 0: the whole allocation. Where no room can be made for it, the
  * driver's out-of-memory code: the door must give that answer and not make its call. */

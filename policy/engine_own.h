@@ -55,6 +55,9 @@ struct engine_visit engine_visit(struct device *d);
 void engine_return(struct engine_visit v);
 /* reach.c: where another device holds this memory it stays in memory from now on: what is queued here is not in its fences. */
 int engine_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes);
+/* reach.c: the host can look there: no memory of a device, or managed. Device memory may be given where a call is named for host memory, and
+ * the other way round. */
+bool engine_host_reads(CUdeviceptr at);
 /* reach.c: everything that is live stays in memory from now on. */
 int engine_pin_all_drv(struct device *d);
 /* reach.c: memory just allocated stays in memory where an address that was copied to the device earlier points into it. */

@@ -25,12 +25,15 @@ static int pin_drv(struct device *d, struct slot *s, const char *why)
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* It does already, and there is memory behind it. */
+static bool stays(const struct slot *s) { return s->pins && s->state == SLOT_RESIDENT; }
+
 int engine_pin_all_drv(struct device *d)
 {
     int r = CUDA_SUCCESS;
     struct engine_visit v = engine_visit(d);
     for (uint32_t i = 0; i < d->n_slots && !r; i++)
-        if (d->slots[i].live && !d->slots[i].pins && d->slots[i].kind != SLOT_FOREIGN)
+        if (d->slots[i].live && !stays(&d->slots[i]) && d->slots[i].kind != SLOT_FOREIGN)
             r = pin_drv(d, &d->slots[i], "work whose addresses cannot be seen");
     engine_return(v);
     return r;
@@ -40,7 +43,7 @@ static int pin_at_drv(CUdeviceptr ptr, const char *why)
 {
     struct device *d = engine_holder(ptr);
     struct slot *s = d ? mem_lookup(d, ptr) : NULL;
-    if (!s || s->pins)
+    if (!s || stays(s))
         return CUDA_SUCCESS;
     log_say(SAY_DEBUG, "a buffer of %llu bytes stays in memory: %s", (unsigned long long)s->bytes, why);
     struct engine_visit v = engine_visit(d);
@@ -68,7 +71,7 @@ static struct slot *slot_at(struct device *d, CUdeviceptr p) { return mem_in_res
 /* A copy takes its address along: it stays in memory. A plan that was made for that goes on. */
 static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
 {
-    if (s->pins)
+    if (stays(s))
         return CUDA_SUCCESS;
     bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) || s->kind != SLOT_LARGE;
     struct engine_visit v = engine_visit(d);
@@ -146,10 +149,8 @@ int engine_reached_drv(struct device *d, struct slot *s)
     return CUDA_SUCCESS;
 }
 
-/* Device memory may be given where the call is named for host memory. */
-static bool host_reads(const void *p)
+bool engine_host_reads(CUdeviceptr at)
 {
-    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)p;
     unsigned type = 0, managed[2] = {0, 0};
     return process.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE ||
            (process.drv->cuPointerGetAttribute(managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) == CUDA_SUCCESS && managed[0]);
@@ -165,7 +166,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
     struct slot *list = slot_at(d, dst);
     if (list && bytes > list->va + list->bytes - dst)
         bytes = list->va + list->bytes - dst; /* the driver refuses such a copy, and reads nothing of it */
-    if (!p || (!list && bytes > UNKNOWN_MAX_BYTES) || !host_reads(src))
+    if (!p || (!list && bytes > UNKNOWN_MAX_BYTES) || !engine_host_reads((CUdeviceptr)(uintptr_t)src))
         return CUDA_SUCCESS;
     if (d->n_reached)
         reached_forget(d, dst, bytes);

@@ -11,16 +11,17 @@ struct touch_list {
     unsigned used;
 };
 
-/* Room for two touches a copy; false: there is none, everything is pinned instead. */
-static bool list_open(struct touch_list *l, size_t copies)
+/* Room for two touches a copy; false: there is none, everything is pinned instead. *refused: or cannot be, the call's answer. */
+static bool list_open(struct touch_list *l, size_t copies, int *refused)
 {
     l->used = 0;
     l->at = l->few;
+    *refused = 0;
     if (copies <= FEW / 2)
         return true;
     l->at = copies < (UINT32_MAX / 2) ? malloc(2 * copies * sizeof *l->at) : NULL;
     if (!l->at)
-        DOOR_TRY(door_pin_everything());
+        *refused = door_pin_everything();
     return l->at != NULL;
 }
 
@@ -51,8 +52,9 @@ static int batch_1d(const CUdeviceptr *d, const CUdeviceptr *from, const size_t 
     for (size_t i = 0; d && from && n && i < count; i++)
         if (n[i] && eng_is_device_pointer(d[i]) && !eng_is_device_pointer(from[i]))
             DOOR_TRY(eng_note_host_data(d[i], (const void *)(uintptr_t)from[i], n[i]));
-    if (!d || !from || !n || !list_open(&l, count))
-        return issue(call);
+    int refused = 0;
+    if (!d || !from || !n || !list_open(&l, count, &refused))
+        return refused ? refused : issue(call);
     for (size_t i = 0; i < count; i++) {
         if (!n[i])
             continue;
@@ -84,8 +86,9 @@ ISSUE4(copy3d_batch, cuMemcpy3DBatchAsync_v2, size_t, CUDA_MEMCPY3D_BATCH_OP *, 
 static int batch_3d(size_t n, const CUDA_MEMCPY3D_BATCH_OP *ops, CUstream s, int (*issue)(void *), void *call)
 {
     struct touch_list l;
-    if (!ops || !list_open(&l, n))
-        return issue(call);
+    int refused = 0;
+    if (!ops || !list_open(&l, n, &refused))
+        return refused ? refused : issue(call);
     for (size_t i = 0; i < n; i++) {
         if (ops[i].dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER)
             list_add(&l, ops[i].dst.op.ptr.ptr, 0, ENG_READ | ENG_WRITE);

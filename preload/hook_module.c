@@ -1,9 +1,11 @@
 /* hook_module.c: kernels that come from libraries, and code that goes away. */
 #include "preload/door.h"
 
-/* Told after the driver: a handle that is reused meanwhile is forgotten once too often, never once too little. */
+/* Told before, while what the code makes can be made; and after it: a handle that is reused meanwhile is forgotten once too often, never
+ * once too little. */
 static int on_module_unload(__typeof__(&cuModuleUnload) real, CUmodule m)
 {
+    eng_before_unload(m, NULL);
     int r = real(m);
     if (!r)
         eng_note_unload();
@@ -12,6 +14,7 @@ static int on_module_unload(__typeof__(&cuModuleUnload) real, CUmodule m)
 
 static int on_library_unload(__typeof__(&cuLibraryUnload) real, CUlibrary l)
 {
+    eng_before_unload(NULL, l);
     int r = real(l);
     if (!r)
         eng_note_unload();

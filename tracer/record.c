@@ -214,7 +214,7 @@ int record_seal(struct record *r)
 static bool overwrites(const struct record *r, uint32_t op, uint32_t k)
 {
     const struct rec_buf *x = &r->bufs[r->operands[k].buf];
-    return op > 0 && r->operands[k].mode == REC_WRITE && x->born != (int32_t)op && !x->small && !x->foreign && !x->pinned;
+    return op > 0 && r->operands[k].mode == REC_WRITE && x->born != (int32_t)op && rec_may_move(x);
 }
 
 int record_insert_holds(struct record *r, uint32_t *new_index)
@@ -232,7 +232,7 @@ int record_insert_holds(struct record *r, uint32_t *new_index)
             last[r->operands[k].buf] = (int32_t)i;
     for (uint32_t b = 0; b < r->n_bufs; b++) {
         const struct rec_buf *x = &r->bufs[b];
-        bool hold = x->dies > 0 && last[b] < x->dies - 1 && !x->small && !x->foreign && !x->pinned;
+        bool hold = x->dies > 0 && last[b] < x->dies - 1 && rec_may_move(x);
         last[b] = hold ? x->dies : -1; /* from here on: where its hold stands */
         extra += hold;
     }

@@ -34,6 +34,10 @@ struct rec_operand {
     uint32_t defined;  /* the first of them */
 };
 
+/* The op works on what was in the buffer; it leaves a new version there, for others. */
+static inline bool rec_takes(const struct rec_operand *w) { return w->mode == REC_READ || w->mode == REC_RMW; }
+static inline bool rec_makes(const struct rec_operand *w) { return w->mode == REC_WRITE || w->mode == REC_RMW; }
+
 struct rec_op {
     uint64_t sig;
     char *name;      /* owned */
@@ -57,6 +61,9 @@ struct rec_buf {
     bool small, foreign, host_written;
     bool pinned;              /* reached in ways that no argument shows: it stays in memory */
 };
+
+/* A plan may take its memory away. */
+static inline bool rec_may_move(const struct rec_buf *b) { return !b->small && !b->foreign && !b->pinned; }
 
 struct rec_alloc {
     uint64_t bytes;

@@ -12,7 +12,7 @@ static uint64_t shown_bytes(const struct rec_buf *b, uint64_t page)
 {
     if (page <= 1)
         return b->bytes;
-    return b->small || b->foreign || b->pinned ? 0 : (b->bytes + page - 1) / page * page;
+    return rec_may_move(b) ? (b->bytes + page - 1) / page * page : 0;
 }
 
 /* Memory in use at each op with nothing evicted, as the simulator counts it. */
@@ -44,7 +44,7 @@ static bool changes_persistent(const struct record *r, const struct rec_op *o)
     for (uint32_t k = 0; k < o->n; k++) {
         const struct rec_operand *w = &r->operands[o->first + k];
         const struct rec_buf *b = &r->bufs[w->buf];
-        if ((w->mode == REC_RMW || w->mode == REC_WRITE) && b->born < 0 && b->dies < 0)
+        if (rec_makes(w) && b->born < 0 && b->dies < 0)
             return true;
     }
     return false;
@@ -153,7 +153,7 @@ int record_write(const struct record *r, const char *path, uint64_t page)
         total += r->ops[i].ns;
         for (uint32_t k = 0; k < r->ops[i].n; k++) {
             const struct rec_operand *w = &r->operands[r->ops[i].first + k];
-            changed[w->buf] |= w->mode == REC_RMW || w->mode == REC_WRITE;
+            changed[w->buf] |= rec_makes(w);
         }
     }
     bool with_sites = page <= 1 && r->n_sites; /* the planner has no use for them */

@@ -174,6 +174,8 @@ bool probe_is_new(const struct device *d, const struct slot *s) { return s->seri
 struct blank_row *probe_blank(struct device *d, const struct slot *s, bool make)
 {
     struct probe *p = d->probe;
+    if (s->pins)
+        return NULL; /* reached through addresses that lie in memory, it may have been written by what no operand shows */
     if (s->id >= p->n_rows && make) {
         uint32_t n = d->n_slots + 64;
         struct blank_row **rows = realloc(p->rows, n * sizeof *rows);

@@ -53,6 +53,17 @@ void stream_own(struct device *d, unsigned t)
     st->holder = my_thread;
 }
 
+unsigned stream_alive(const struct device *d, unsigned t)
+{
+    const struct streams *st = d->streams;
+    if (t < st->n && !st->gone[t])
+        return t;
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n; i++)
+        if (!st->gone[i])
+            return i;
+    return STREAM_IN; /* of ours */
+}
+
 void stream_issued(struct device *d, unsigned t)
 {
     d->seq[t]++;
@@ -109,12 +120,19 @@ static void index_reused(struct device *d, unsigned i)
     st->gone[i] = false;
 }
 
+/* Its stream is gone, and what was queued there has ended. While there is a capture nobody may ask: it would be invalidated. */
+static bool may_be_reused(struct device *d, unsigned i)
+{
+    const struct streams *st = d->streams;
+    return st->gone[i] && (!st->event[i] || st->done[i] >= d->seq[i] || (!d->capturing && d->drv->cuEventQuery(st->event[i]) == CUDA_SUCCESS));
+}
+
 /* An index for a stream never seen before. */
 static unsigned new_index(struct device *d, CUstream s)
 {
     struct streams *st = d->streams;
     unsigned i = STREAM_FIRST_PROGRAM;
-    while (i < st->n && !(st->gone[i] && (!st->event[i] || d->drv->cuEventQuery(st->event[i]) == CUDA_SUCCESS)))
+    while (i < st->n && !may_be_reused(d, i))
         i++;
     if (i < st->n)
         index_reused(d, i);

@@ -109,6 +109,8 @@ void stream_look(struct device *d);
 void stream_acts(struct device *d, unsigned t);
 /* What is queued on stream t by this thread now comes after all that was queued under its index (CU_STREAM_PER_THREAD). */
 void stream_own(struct device *d, unsigned t);
+/* t, or where its stream has been destroyed, another one that work of ours can be queued on. */
+unsigned stream_alive(const struct device *d, unsigned t);
 /* Whether all that is queued on stream t has ended, without waiting: the driver's code. */
 int stream_query_drv(struct device *d, unsigned t);
 unsigned stream_count(const struct device *d);

@@ -200,6 +200,7 @@ int swap_copy_out(struct device *d, struct slot *s)
     stream_mark(d, STREAM_OUT);
     fence_add(d, &b->busy, STREAM_OUT);
     fence_add(d, &s->unseen, STREAM_OUT);
+    swap_discard(d, s); /* an older copy that a plan had fetched it from */
     s->host = b;
     d->st.swaps_out++;
     d->st.bytes_out += s->bytes;

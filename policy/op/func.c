@@ -33,6 +33,30 @@ void func_note_kernel(CUkernel k)
 
 void func_forget_all(void) { generation++; }
 
+bool func_is_of(const struct func *f, CUmodule module, CUlibrary library)
+{
+    if (f->library)
+        return f->library == library;
+    return !f->module || !module || f->module == module;
+}
+
+void func_unload(const struct drv *drv, CUmodule module, CUlibrary library)
+{
+    struct func_row *r, *next_row;
+    struct kernel_row *k, *next_kernel;
+    HASH_ITER(hh, table, r, next_row)
+        if (r->func && func_is_of(r->func, module, library))
+            r->func->unloaded = true;
+    HASH_ITER(hh, kernels, k, next_kernel) {
+        CUlibrary of;
+        if (!library || !drv->cuKernelGetLibrary || drv->cuKernelGetLibrary(&of, k->handle) != CUDA_SUCCESS || of != library)
+            continue;
+        HASH_DEL(kernels, k); /* the handle may be a CUfunction's next */
+        free(k);
+    }
+    func_forget_all();
+}
+
 static CUresult param_info(struct device *d, CUfunction f, bool kernel, size_t i, size_t *offset, size_t *size)
 {
     if (kernel && d->drv->cuKernelGetParamInfo)
@@ -53,6 +77,11 @@ static void func_fill(struct device *d, struct func *fn)
         fn->name = name ? strdup(name) : NULL;
     if (!fn->name)
         fn->name = strdup("kernel");
+    if (k ? !d->drv->cuKernelGetLibrary || d->drv->cuKernelGetLibrary(&fn->library, as_kernel) != CUDA_SUCCESS
+          : !d->drv->cuFuncGetModule || d->drv->cuFuncGetModule(&fn->module, fn->handle) != CUDA_SUCCESS) {
+        fn->library = NULL;
+        fn->module = NULL;
+    }
     uint32_t cap = 0;
     for (fn->n_params = 0; fn->n_params < OP_MAX_PARAMS; fn->n_params++) {
         size_t offset, size;
@@ -102,7 +131,7 @@ static __attribute__((noinline)) struct func *ask(struct device *d, CUfunction f
         fn->handle = f;
         fn->generation = generation;
         func_fill(d, fn);
-        if (r->func && r->func->known == fn->known && r->func->name && fn->name && !strcmp(r->func->name, fn->name) &&
+        if (r->func && !r->func->unloaded && r->func->known == fn->known && r->func->name && fn->name && !strcmp(r->func->name, fn->name) &&
             r->func->arg_bytes == fn->arg_bytes && r->func->n_params == fn->n_params) {
             free(fn->name);
             free(fn->offset);

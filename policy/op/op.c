@@ -22,13 +22,21 @@ static inline uint64_t mix(uint64_t h, uint64_t v)
 
 static struct slot *any_lookup(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? mem_lookup(d, p) : foreign_lookup(d, p); }
 
+/* False: there is no room. */
+static bool put_operand(struct rt_op *op, struct slot *s, CUdeviceptr p, uint32_t offset, enum rec_mode mode)
+{
+    if (op->n_operands == OP_MAX_OPERANDS)
+        return false;
+    op->operands[op->n_operands++] =
+        (struct rt_operand){.slot = s, .delta = p - s->va, .serial = s->serial, .offset = offset, .mode = (uint8_t)mode};
+    return true;
+}
+
 static void add_operand(struct device *d, struct rt_op *op, CUdeviceptr p, uint32_t offset, enum rec_mode mode)
 {
     struct slot *s = any_lookup(d, p);
-    if (!s || op->n_operands == OP_MAX_OPERANDS)
-        return;
-    op->operands[op->n_operands++] =
-        (struct rt_operand){.slot = s, .delta = p - s->va, .serial = s->serial, .offset = offset, .mode = (uint8_t)mode};
+    if (s)
+        put_operand(op, s, p, offset, mode);
 }
 
 static void op_start(struct device *d, struct rt_op *op, enum op_kind kind, CUstream stream)
@@ -168,7 +176,7 @@ void op_from_copy(struct device *d, const struct eng_copy *c, struct rt_op *op)
         add_operand(d, op, c->src_dev, OPERAND_SRC, REC_READ);
 }
 
-void op_from_other(struct device *d, const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
+bool op_from_other(struct device *d, const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
                    void *ctx, struct rt_op *op)
 {
     op_start(d, op, OP_OTHER, stream);
@@ -177,8 +185,22 @@ void op_from_other(struct device *d, const char *name, CUstream stream, const st
     op->other_ctx = ctx;
     for (const char *c = name; *c; c++)
         op->sig = mix(op->sig, (unsigned char)*c);
-    for (unsigned i = 0; i < n; i++)
-        add_operand(d, op, touch[i].ptr, i * 8, touch[i].mode & ENG_WRITE ? REC_RMW : REC_READ);
+    const uint64_t mark = ++d->mark;
+    for (unsigned i = 0; i < n; i++) {
+        struct slot *s = any_lookup(d, touch[i].ptr);
+        const enum rec_mode mode = touch[i].mode & ENG_WRITE ? REC_RMW : REC_READ;
+        if (!s)
+            continue;
+        uint32_t k = s->mark == mark ? 0 : op->n_operands; /* one operand for all that lies in the same allocation */
+        while (k < op->n_operands && op->operands[k].slot != s)
+            k++;
+        if (k == op->n_operands && !put_operand(op, s, touch[i].ptr, i * 8, mode))
+            return false;
+        if (mode == REC_RMW)
+            op->operands[k].mode = REC_RMW;
+        s->mark = mark;
+    }
+    return true;
 }
 
 const char *op_name(const struct rt_op *op)
@@ -207,8 +229,19 @@ static inline int launch_plainly(const struct drv *drv, const struct eng_kernel 
                                k->stream, params, extra);
 }
 
+/* What a launch is for. A kernel may be allowed to begin before the one in front of it has ended, and to wait inside for that only before
+ * it touches what that one makes. Where remat has put work of its own in front of it, it must come after that. Who else waits for a launch
+ * is the program's affair, not a replay's. */
+enum meant { AS_GIVEN, AFTER_OURS, A_REPLAY };
+
+static bool is_left_out(CUlaunchAttributeID id, enum meant meant)
+{
+    return (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION && meant != AS_GIVEN) ||
+           ((id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) && meant == A_REPLAY);
+}
+
 /* One launch call: the plain one where it says all there is to say. */
-static int launch_with(const struct drv *drv, const struct eng_kernel *k, bool replay, void **params, void **extra)
+static int launch_with(const struct drv *drv, const struct eng_kernel *k, enum meant meant, void **params, void **extra)
 {
     unsigned n = 0;
     bool coop = false;
@@ -216,7 +249,7 @@ static int launch_with(const struct drv *drv, const struct eng_kernel *k, bool r
         return launch_plainly(drv, k, params, extra);
     for (unsigned i = 0; i < k->n_attrs && n < OP_MAX_ATTRS; i++) {
         CUlaunchAttributeID id = k->attrs[i].id;
-        if (replay && (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION || id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT))
+        if (is_left_out(id, meant))
             continue;
         coop |= id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
         attr_block[n++] = k->attrs[i];
@@ -243,7 +276,7 @@ static int launch_with(const struct drv *drv, const struct eng_kernel *k, bool r
     return drv->cuLaunchKernelEx(&cfg, k->func, params, extra);
 }
 
-int op_pass_drv(const struct drv *drv, const struct eng_kernel *k) { return launch_with(drv, k, false, k->params, k->extra); }
+int op_pass_drv(const struct drv *drv, const struct eng_kernel *k) { return launch_with(drv, k, AS_GIVEN, k->params, k->extra); }
 
 static int launch_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
@@ -256,7 +289,9 @@ static int launch_drv(struct device *d, const struct rt_op *op, unsigned char *a
     memcpy(k.block, op->block, sizeof k.block);
     for (uint32_t i = 0; i < op->func->n_params && !op->packed; i++)
         params[i] = args + op->func->offset[i];
-    return launch_with(d->drv, &k, replay, op->packed ? NULL : params, op->packed ? extra : NULL);
+    /* where memory has been short, or an iteration is measured or followed, there is work of ours */
+    const enum meant meant = replay ? A_REPLAY : d->pressed || d->mode != MODE_OBSERVE ? AFTER_OURS : AS_GIVEN;
+    return launch_with(d->drv, &k, meant, op->packed ? NULL : params, op->packed ? extra : NULL);
 }
 
 int op_pass_memset_drv(const struct drv *drv, const struct eng_memset *m)
@@ -312,6 +347,23 @@ static int launch_again_drv(struct device *d, const struct rt_op *op, unsigned c
     return r;
 }
 
+/* On op->stream: that is the recorded call's own where the program makes it, and may be another one where it is made again. */
+static int memset_drv(struct device *d, const struct rt_op *op)
+{
+    struct eng_memset m = op->set;
+    m.stream = op->stream;
+    return op_pass_memset_drv(d->drv, &m);
+}
+
+/* Likewise. Who waited for the recorded copy has no part in a replay of it. */
+static int copy_drv(struct device *d, const struct rt_op *op, bool replay)
+{
+    struct eng_copy c = op->copy;
+    c.stream = op->stream;
+    c.sync &= !replay;
+    return op_pass_copy_drv(d->drv, &c);
+}
+
 static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
     int r;
@@ -323,10 +375,10 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
             r = launch_again_drv(d, op, args, replay);
         break;
     case OP_MEMSET:
-        r = op_pass_memset_drv(d->drv, &op->set);
+        r = memset_drv(d, op);
         break;
     case OP_COPY:
-        r = op_pass_copy_drv(d->drv, &op->copy);
+        r = copy_drv(d, op, replay);
         break;
     default:
         r = op->other_issue(op->other_ctx);

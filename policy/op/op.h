@@ -23,6 +23,9 @@ enum {
 struct func {
     CUfunction handle;
     uint64_t generation;
+    CUmodule module;   /* that it is of; NULL: it is a library's, or unknown */
+    CUlibrary library; /* likewise */
+    bool unloaded;     /* its code has gone: what has this handle now is another function, whatever it is called */
     char *name;
     uint32_t n_params, arg_bytes;
     uint32_t *offset, *size; /* per parameter, bytes */
@@ -70,6 +73,10 @@ int func_param_at(const struct func *f, uint32_t offset);
 static inline bool func_is_struct(const struct func *f, uint32_t i) { return f->size[i] > 8; }
 void func_note_kernel(CUkernel k);
 void func_forget_all(void); /* handles may be reused from now on */
+/* The function is of this module, or of this library, whose module is `module`; true where that is not known. */
+bool func_is_of(const struct func *f, CUmodule module, CUlibrary library);
+/* Their code is about to go. */
+void func_unload(const struct drv *drv, CUmodule module, CUlibrary library);
 
 /* A launch's arguments in pieces, none of whose words reaches into the next: its parameters, or all of them where the layout is
  * unknown. op_piece() gives where piece i begins, and in *to where it ends. */
@@ -101,7 +108,8 @@ static inline const struct rt_operand *op_operand_at(const struct rt_op *op, uin
 int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op);
 void op_from_memset(struct device *d, const struct eng_memset *m, struct rt_op *op);
 void op_from_copy(struct device *d, const struct eng_copy *c, struct rt_op *op);
-void op_from_other(struct device *d, const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
+/* False: it touches more allocations than an op can have operands; all of them have to stay in memory. */
+bool op_from_other(struct device *d, const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
                    void *ctx, struct rt_op *op);
 
 int op_issue_drv(struct device *d, const struct rt_op *op);

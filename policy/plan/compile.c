@@ -40,10 +40,11 @@ int exec_index(struct device *d)
     d->ex->bind = calloc(nb + 1, sizeof *d->ex->bind);
     d->ex->res = calloc(nb + 1, sizeof *d->ex->res);
     d->ex->cur = calloc(nb + 1, sizeof *d->ex->cur);
+    d->ex->stays = calloc(nb + 1, sizeof *d->ex->stays);
     d->ex->op_banned = calloc(n + 1, sizeof *d->ex->op_banned);
     d->ex->side_scratch = calloc(r->n_operands + 1, sizeof *d->ex->side_scratch);
     int32_t *ver = calloc(nb + 1, sizeof *ver);
-    if (!d->ex->in_ver || !d->ex->out_ver || !d->ex->first_val || !d->ex->die_at || !d->ex->die_list || !d->ex->last_ref || !d->ex->keep || !d->ex->rebuilt ||
+    if (!d->ex->in_ver || !d->ex->stays || !d->ex->out_ver || !d->ex->first_val || !d->ex->die_at || !d->ex->die_list || !d->ex->last_ref || !d->ex->keep || !d->ex->rebuilt ||
         !d->ex->relied || !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->side_scratch || !ver) {
         free(ver);
         return -ENOMEM;
@@ -139,13 +140,8 @@ void exec_clear(struct device *d)
     free(d->ex->bind);
     free(d->ex->res);
     free(d->ex->cur);
+    free(d->ex->stays);
     memset(d->ex, 0, sizeof *d->ex);
-}
-
-static void refer(struct device *d, int32_t b, int32_t at)
-{
-    if (d->ex->last_ref[b] < at)
-        d->ex->last_ref[b] = at;
 }
 
 /* Buffers by the position of their last reference. */
@@ -168,46 +164,6 @@ static int list_last_refs(struct device *d)
     for (uint32_t b = 0; b < nb; b++)
         d->ex->ref_list[d->ex->ref_at[d->ex->last_ref[b]] + fill[d->ex->last_ref[b]]++] = (int32_t)b;
     free(fill);
-    return 0;
-}
-
-/* A hold asks that a buffer can be brought back, not that it is: replays whose results nothing but holds would use are
- * left out once they are proved. Walked backwards; a value is needed if a real op or a needed replay consumes it, or it must survive. */
-static int elide_for_holds(struct device *d)
-{
-    const struct record *r = &d->ex->rec;
-    bool *needed = calloc((size_t)d->ex->first_val[r->n_bufs] + 1, sizeof *needed);
-    if (!needed)
-        return -ENOMEM;
-#define VALUE(b, v) needed[d->ex->first_val[b] + (v)]
-    for (uint32_t b = 0; b < r->n_bufs; b++)
-        if (r->bufs[b].dies < 0)
-            needed[d->ex->first_val[b + 1] - 1] = true;
-    for (uint32_t at = r->n_ops + 1; at-- > 0;) {
-        if (at < r->n_ops && !r->ops[at].hold)
-            for (uint32_t k = r->ops[at].first; k < r->ops[at].first + r->ops[at].n; k++)
-                if (d->ex->in_ver[k] >= 0)
-                    VALUE(r->operands[k].buf, d->ex->in_ver[k]) = true;
-        for (uint32_t i = d->ex->step_at[at + 1]; i-- > d->ex->step_at[at];) {
-            struct plan_step *s = &d->ex->steps[i];
-            if (s->kind != PLAN_REPLAY)
-                continue;
-            const struct rec_op *o = &r->ops[s->id];
-            bool use = false;
-            for (uint32_t k = o->first; k < o->first + o->n; k++)
-                if (d->ex->out_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
-                    use |= VALUE(r->operands[k].buf, d->ex->out_ver[k]);
-            if (!use) {
-                d->ex->elided[i] = true;
-                continue;
-            }
-            for (uint32_t k = o->first; k < o->first + o->n; k++)
-                if (d->ex->in_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
-                    VALUE(r->operands[k].buf, d->ex->in_ver[k]) = true;
-        }
-    }
-#undef VALUE
-    free(needed);
     return 0;
 }
 
@@ -393,15 +349,15 @@ int exec_load_plan(struct device *d, const char *path, bool own)
             if ((uint32_t)s.id >= at || r->ops[s.id].why_opaque)
                 return -EINVAL;
             for (uint32_t k = r->ops[s.id].first; k < r->ops[s.id].first + r->ops[s.id].n; k++) {
-                refer(d, r->operands[k].buf, (int32_t)at);
+                exec_refer(d, r->operands[k].buf, (int32_t)at);
                 d->ex->relied[r->operands[k].buf] = (int32_t)at;
-                if (r->operands[k].mode == REC_WRITE || r->operands[k].mode == REC_RMW) {
+                if (rec_makes(&r->operands[k])) {
                     d->ex->rebuilt[r->operands[k].buf] = true;
                     d->ex->remade[d->ex->first_val[r->operands[k].buf] + d->ex->out_ver[k]] = true;
                 }
             }
         } else {
-            refer(d, s.id, (int32_t)at);
+            exec_refer(d, s.id, (int32_t)at);
             if (s.kind != PLAN_DROP) /* what is dropped is made again by a later step, or never needed */
                 d->ex->relied[s.id] = (int32_t)at;
         }
@@ -409,11 +365,11 @@ int exec_load_plan(struct device *d, const char *path, bool own)
     d->ex->step_at[r->n_ops + 1] = n;
     if (at != r->n_ops)
         return -EINVAL;
-    if (elide_for_holds(d) || list_last_refs(d))
-        return -ENOMEM;
     for (size_t i = 0; i < d->ex->plan.n_keep; i++)
         if (d->ex->plan.keep[i] >= 0 && (uint32_t)d->ex->plan.keep[i] < r->n_bufs)
             d->ex->keep[d->ex->plan.keep[i]] = true;
+    if (exec_elide(d) || list_last_refs(d))
+        return -ENOMEM;
     if (verify_plan(d) || steady_plan(d))
         return -ENOMEM;
     d->ex->have_plan = true;

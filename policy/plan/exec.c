@@ -14,18 +14,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Holds, and copies to the host that do not come this time, are passed when the op after them comes (or the iteration ends). */
-static int pass_until(struct device *d, uint32_t at, unsigned t)
-{
-    while (d->ex->pos < at) {
-        int r = exec_take_steps(d, d->ex->pos, t);
-        if (r)
-            return r;
-        d->ex->pos++;
-    }
-    return 0;
-}
-
 /* ---- the program's events ------------------------------------------------------------------------------------------ */
 
 void exec_begin(struct device *d)
@@ -34,6 +22,7 @@ void exec_begin(struct device *d)
     for (uint32_t b = 0; b < r->n_bufs; b++) {
         const struct rec_buf *x = &r->bufs[b];
         d->ex->bind[b] = -1;
+        d->ex->stays[b] = false;
         d->ex->res[b] = d->ex->cur[b] = x->alloc_ord < 0 ? 0 : -1;
         if (x->alloc_ord < 0 && x->dies < 0) { /* persistent: the same allocation as ever, if it is still there */
             struct slot *s = &d->slots[x->slot_id];
@@ -100,11 +89,8 @@ enum { REHEARSALS_MAX = 4 };
 enum exec_end exec_end_iteration(struct device *d)
 {
     struct exec *ex = d->ex;
-    unsigned t = ex->caps[0].t;
-    int r = pass_until(d, ex->rec.n_ops, t);
-    if (!r)
-        r = exec_take_steps(d, ex->rec.n_ops, t);
-    bool lost = r != 0;
+    unsigned t = stream_alive(d, ex->caps[0].t);
+    bool lost = exec_pass(d, ex->rec.n_ops, t) != 0;
     stream_look(d);
     for (uint32_t b = 0; b < ex->rec.n_bufs && !lost; b++) {
         struct slot *s = exec_slot(d, (int32_t)b);
@@ -174,7 +160,6 @@ struct slot *exec_alloc(struct device *d, uint64_t bytes)
         return NULL;
     if (b >= 0) {
         s->plan_buf = b;
-        s->pins += r->bufs[b].pinned;
         d->ex->bind[b] = (int32_t)s->id;
     }
     return s;
@@ -199,7 +184,7 @@ bool exec_free(struct device *d, struct slot *s)
         s->fixed_ord = ORD_OWED;
     bool now = d->ex->rec.bufs[b].dies >= 0 && d->ex->rec.bufs[b].dies <= (int32_t)d->ex->pos;
     s->kept = true;
-    if (now && exec_die(d, b, d->ex->caps[d->ex->pos ? d->ex->pos - 1 : 0].t))
+    if (now && exec_die(d, b, stream_alive(d, d->ex->caps[d->ex->pos ? d->ex->pos - 1 : 0].t)))
         log_say(SAY_DEBUG, "buffer %d outlives its plan: it could not be set aside", b);
     return true;
 }
@@ -475,6 +460,18 @@ void exec_op_done(struct device *d)
     ex->ended = steady_next(d) == ex->rec.n_ops;
 }
 
+/* What the recorded op was not given may be there, and be another version of it than the program's: the plan has made that again for a
+ * while, to make something else of it. */
+static bool is_given_an_older_version(struct device *d, const struct rt_op *op)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const struct rt_operand *a = &op->operands[i];
+        if (!a->regular && a->slot->plan_buf >= 0 && a->slot->state != SLOT_LOST && rebuild_owed(d, a->slot->plan_buf))
+            return true;
+    }
+    return false;
+}
+
 /* Where a copy to the host stands in the record, if it is the next one there or one of those that follow each other; n_ops: nowhere. */
 static uint32_t recorded_read(const struct device *d, const struct rt_op *op)
 {
@@ -489,7 +486,7 @@ static uint32_t recorded_read(const struct device *d, const struct rt_op *op)
 static int read_drv(struct device *d, struct rt_op *op, enum exec_left *left)
 {
     const uint32_t at = recorded_read(d, op), n_ops = d->ex->rec.n_ops;
-    const char *why = at < n_ops && (pass_until(d, at, op->t) || exec_take_steps(d, at, op->t)) ? exec_step_failed : NULL;
+    const char *why = at < n_ops && exec_pass(d, at, op->t) ? exec_step_failed : NULL;
     for (uint32_t i = 0; i < op->n_operands && !why; i++)
         if (op->operands[i].slot->plan_buf >= 0 && rebuild_owed(d, op->operands[i].slot->plan_buf))
             why = "a copy to the host asks for what the plan holds evicted";
@@ -515,27 +512,29 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     enum args_mattered mattered = ARGS_UNTRIED;
     if (op_reads_for_host(op))
         return read_drv(d, op, left);
-    const char *why = pass_until(d, steady_next(d), op->t) ? exec_step_failed : NULL, *why_after = NULL;
-    const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
+    const char *why = NULL, *why_after = NULL;
+    const uint32_t from = d->ex->pos, at = steady_next(d); /* holds, and copies to the host that do not come this time, are passed on the way */
+    const struct rec_op *o = &d->ex->rec.ops[at];
     struct reading x = {.is = CORRESPONDS};
     int r = CUDA_SUCCESS;
     proof_none(&proof);
     *left = EXEC_STAYED;
-    if (!why) {
-        left_out.n = 0;
+    left_out.n = 0;
+    d->ex->pos = at; /* looked at before any step is taken: where another op has come, the plan is left as it was after the last one */
+    x = match(d, op, NULL);
+    if (x.is == WANTS_PROOF && free_stale_words(d, op, o))
         x = match(d, op, NULL);
-        if (x.is == WANTS_PROOF && free_stale_words(d, op, o))
-            x = match(d, op, NULL);
-        if (x.is == WANTS_PROOF && left_out.n) {
-            take_idle_back(op);
-            x = match(d, op, &x);
-        }
-        why = x.is == CORRESPONDS_NOT ? x.why : NULL;
+    if (x.is == WANTS_PROOF && left_out.n) {
+        take_idle_back(op);
+        x = match(d, op, &x);
     }
+    d->ex->pos = from;
+    why = x.is == CORRESPONDS_NOT ? x.why : NULL;
     const bool proves = x.is == WANTS_PROOF;
-    if (!why && (exec_take_steps(d, d->ex->pos, op->t) ||
-                 (steady_sets_aside(d, d->ex->pos) && exec_set_aside(d, d->ex->pos, op->t))))
+    if (!why && (exec_pass(d, at, op->t) || (steady_sets_aside(d, at) && exec_set_aside(d, at, op->t))))
         why = exec_step_failed;
+    if (!why && is_given_an_older_version(d, op))
+        why = "a tensor that the plan holds in an older version";
     const uint64_t calls_before = d->st.mem_calls;
     const bool unproved = !why && proves && proof_is_needless(d, op, &x);
     if (!why) {
@@ -592,7 +591,7 @@ void exec_diverge(struct device *d, const char *why, const struct rt_op *op)
             d->ex->rec.n_ops, op && op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "no kernel", why);
     d->st.divergences++;
     stats_not_steady(d);
-    rebuild_or_stop(d, op ? op->t : STREAM_FIRST_PROGRAM);
+    rebuild_or_stop(d, op ? op->t : stream_alive(d, STREAM_FIRST_PROGRAM));
     verify_clear(d);
     saved_clear(d);
     unbind_all(d);

@@ -65,6 +65,7 @@ struct exec {
     bool ended;              /* the last op has run; the next allocation or op begins another iteration */
     int32_t *bind;           /* [n_bufs] slot id, -1 not yet; bind[b] == id <=> slots[id].plan_buf == b */
     int32_t *res, *cur;      /* [n_bufs] version in memory or on the host, -1 none; the program's version, -1 freed */
+    bool *stays;             /* [n_bufs] this iteration holds it for longer than the recorded one did */
     struct saved_value *saved; /* rehearsal and verification: what rebuilt values must equal */
     uint32_t bans;
     uint32_t rebuilt_now, compared_now; /* in rehearsal: values that replays made, and those that were compared */
@@ -82,8 +83,11 @@ struct exec {
 static inline struct slot *exec_slot(struct device *d, int32_t b) { return d->ex->bind[b] >= 0 ? &d->slots[d->ex->bind[b]] : NULL; }
 /* steps.c: what op `at` is about to overwrite on stream t, and a replay will make again, is set aside, or hashed, to compare. */
 int exec_set_aside(struct device *d, uint32_t at, unsigned t);
-/* The plan's steps before op `at`, and the recorded iteration's frees there. */
-int exec_take_steps(struct device *d, uint32_t at, unsigned t);
+/* Everything up to op `to`, which comes now (n_ops: the iteration has ended): the plan's steps before it and before each of the ops in
+ * between, which do not come, and what the recorded iteration frees there. < 0: the plan must be left. */
+int exec_pass(struct device *d, uint32_t to, unsigned t);
+/* b's memory goes, and what is in it with it: until a replay makes it again, it is lost. Nothing is compared. */
+void exec_take_away(struct device *d, int32_t b);
 int exec_die(struct device *d, int32_t b, unsigned t); /* < 0: its value could not be set aside; it is still there */
 
 /* Derives versions, producers, deaths from the record. */
@@ -92,6 +96,13 @@ int exec_index(struct device *d);
  * of the trace, with holds; else for the trace the user was given (same ops but for the holds). */
 int exec_load_plan(struct device *d, const char *path, bool own);
 void exec_clear(struct device *d);
+/* elide.c: which replays are left out once they are proved, and how long buffers must keep their addresses for that. 0 or -ENOMEM. */
+int exec_elide(struct device *d);
+static inline void exec_refer(struct device *d, int32_t b, int32_t at)
+{
+    if (d->ex->last_ref[b] < at)
+        d->ex->last_ref[b] = at;
+}
 /* A new iteration begins with the next op. */
 void exec_begin(struct device *d);
 /* The program's op under the plan, which is left (exec_diverge) before the op, not run then, or after it, where that did something
@@ -185,6 +196,8 @@ bool steady_sets_aside(const struct device *d, uint32_t op);
 
 /* rebuild.c: every value that the program holds is in memory or on the host. 0, or a negative errno: some are gone. */
 int rebuild_all(struct device *d, unsigned t);
+/* The same for b alone; all else is as it was, but what no live buffer needs. */
+int rebuild_one(struct device *d, int32_t b, unsigned t);
 /* The program holds a value of b that is not there. */
 bool rebuild_owed(struct device *d, int32_t b);
 /* [n_bufs] whether rebuild_all() would begin from what is in the buffer now. For free(); NULL: no memory. */

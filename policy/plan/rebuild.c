@@ -34,7 +34,7 @@ static int inputs_ready(struct device *d, const struct rec_op *o)
 {
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &d->ex->rec.operands[k];
-        if ((w->mode == REC_READ || w->mode == REC_RMW) && !holds(d, w->buf, d->ex->in_ver[k]))
+        if (rec_takes(w) && !holds(d, w->buf, d->ex->in_ver[k]))
             return 0;
     }
     return 1;
@@ -50,7 +50,7 @@ static int replay_for(struct device *d, int32_t op, unsigned t, unsigned depth)
             return -ENODATA;
         for (uint32_t k = o->first; k < o->first + o->n; k++) {
             const struct rec_operand *w = &d->ex->rec.operands[k];
-            if (w->mode != REC_READ && w->mode != REC_RMW)
+            if (!rec_takes(w))
                 continue;
             int r = make_value(d, w->buf, d->ex->in_ver[k], t, depth + 1);
             if (r)
@@ -59,7 +59,7 @@ static int replay_for(struct device *d, int32_t op, unsigned t, unsigned depth)
     }
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &d->ex->rec.operands[k];
-        int r = (w->mode == REC_WRITE || w->mode == REC_RMW) && d->ex->res[w->buf] != d->ex->out_ver[k] ? set_aside(d, w->buf) : 0;
+        int r = rec_makes(w) && d->ex->res[w->buf] != d->ex->out_ver[k] ? set_aside(d, w->buf) : 0;
         if (r)
             return r;
     }
@@ -114,6 +114,58 @@ bool rebuild_owed(struct device *d, int32_t b)
     return s && s->live && d->ex->cur[b] >= 0 && s->state != SLOT_EMPTY && !holds(d, b, d->ex->cur[b]);
 }
 
+/* What the program holds and is not there is made, of all buffers or of those in `among`; in whatever order works, since making one may
+ * cost another. */
+static int make_owed(struct device *d, const bool *among, unsigned t)
+{
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        bool missing = false;
+        for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+            if ((among && !among[b]) || !rebuild_owed(d, (int32_t)b))
+                continue;
+            missing = true;
+            int r = make_value(d, (int32_t)b, d->ex->cur[b], t, 0);
+            if (r) {
+                log_say(SAY_DEBUG, "buffer %u version %d cannot be rebuilt: %d", b, d->ex->cur[b], r);
+                return r;
+            }
+        }
+        if (!missing)
+            return 0;
+    }
+    return -ENODATA;
+}
+
+/* What was not there before goes again. */
+static void take_the_rest_away(struct device *d, int32_t but, const bool *there)
+{
+    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+        const struct slot *s = exec_slot(d, (int32_t)b);
+        if (!there[b] && (int32_t)b != but && s && s->state == SLOT_RESIDENT && s->kind == SLOT_LARGE && !s->pins)
+            exec_take_away(d, (int32_t)b);
+    }
+}
+
+int rebuild_one(struct device *d, int32_t b, unsigned t)
+{
+    bool *there = calloc(d->ex->rec.n_bufs + 1, sizeof *there);
+    if (!there)
+        return -ENOMEM;
+    for (uint32_t x = 0; x < d->ex->rec.n_bufs; x++) {
+        const struct slot *s = exec_slot(d, (int32_t)x);
+        there[x] = s && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST);
+    }
+    int r = make_value(d, b, d->ex->cur[b], t, 0);
+    if (!r)
+        r = make_owed(d, there, t); /* what the program held is as it was */
+    if (!r)
+        take_the_rest_away(d, b, there);
+    free(there);
+    if (!r && d->mode == MODE_ENFORCE && d->cfg->verify != VERIFY_ALWAYS)
+        saved_clear(d); /* they were for the way here, not to compare with */
+    return r;
+}
+
 /* What making (b, v) again begins from. */
 static void mark_sources(struct device *d, int32_t b, int32_t v, uint8_t *seen, uint8_t *source)
 {
@@ -129,7 +181,7 @@ static void mark_sources(struct device *d, int32_t b, int32_t v, uint8_t *seen, 
         return;
     const struct rec_op *o = &d->ex->rec.ops[op];
     for (uint32_t k = o->first; k < o->first + o->n; k++)
-        if (d->ex->rec.operands[k].mode == REC_READ || d->ex->rec.operands[k].mode == REC_RMW)
+        if (rec_takes(&d->ex->rec.operands[k]))
             mark_sources(d, d->ex->rec.operands[k].buf, d->ex->in_ver[k], seen, source);
 }
 
@@ -168,24 +220,6 @@ static void give_saved_back(struct device *d)
 
 int rebuild_all(struct device *d, unsigned t)
 {
-    int first = 0;
     give_saved_back(d);
-    for (int round = 0; round < MAX_ROUNDS; round++) {
-        bool missing = false;
-        for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
-            if (!rebuild_owed(d, (int32_t)b))
-                continue;
-            missing = true;
-            int r = make_value(d, (int32_t)b, d->ex->cur[b], t, 0);
-            if (r && !first)
-                first = r;
-            if (r) {
-                log_say(SAY_DEBUG, "buffer %u version %d cannot be rebuilt: %d", b, d->ex->cur[b], r);
-                return first;
-            }
-        }
-        if (!missing)
-            return 0;
-    }
-    return -ENODATA;
+    return make_owed(d, NULL, t);
 }

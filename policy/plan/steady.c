@@ -147,13 +147,14 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
         return STEADY_NO;
     /* From here on the plan goes on, or is left. */
     const char *why = NULL;
-    while (ex->pos < at && !why) {
-        if (!ex->steady[ex->pos].quiet && exec_take_steps(d, ex->pos, op->t))
-            why = exec_step_failed;
-        else
-            ex->pos++;
-    }
-    if (!why && ((!s->quiet && exec_take_steps(d, at, op->t)) || (s->sets_aside && exec_set_aside(d, at, op->t))))
+    uint32_t quiet_to = ex->pos;
+    while (quiet_to < at && ex->steady[quiet_to].quiet)
+        quiet_to++;
+    if (quiet_to == at && s->quiet)
+        ex->pos = at;
+    else if (exec_pass(d, at, op->t))
+        why = exec_step_failed;
+    if (!why && s->sets_aside && exec_set_aside(d, at, op->t))
         why = exec_step_failed;
     if (!why && !ready && !all_ready(op))
         why = exec_make_ready(d, op);

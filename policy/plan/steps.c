@@ -42,21 +42,25 @@ int exec_set_aside(struct device *d, uint32_t at, unsigned t)
     return r;
 }
 
-/* Takes b's memory away; what was in it is lost until a replay rebuilds it. */
-static int take_away(struct device *d, int32_t b, unsigned t)
+void exec_take_away(struct device *d, int32_t b)
 {
     struct slot *s = exec_slot(d, b);
-    if (!s || ((s->kind != SLOT_LARGE || s->pins) && s->live))
-        return 0; /* what is small, or pinned, stays where it is */
-    int r = set_aside_to_compare(d, b, s, t);
-    if (r)
-        return r;
     swap_discard(d, s);
     if (s->state == SLOT_RESIDENT && s->kind == SLOT_LARGE)
         d->st.evictions += s->live;
     mem_unback(d, s, s->live ? SLOT_LOST : SLOT_EMPTY);
     d->ex->res[b] = -1;
-    return 0;
+}
+
+static int step_drop(struct device *d, int32_t b, unsigned t)
+{
+    struct slot *s = exec_slot(d, b);
+    if (!s || (s->live && (s->kind != SLOT_LARGE || s->pins || d->ex->stays[b])))
+        return 0; /* what is small, or pinned, stays where it is; so does what the plan would not make again */
+    int r = set_aside_to_compare(d, b, s, t);
+    if (!r)
+        exec_take_away(d, b);
+    return r;
 }
 
 /* Only bytes that are defined count: the rest nobody wrote. */
@@ -155,7 +159,7 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &d->ex->rec.operands[k];
         struct slot *s = exec_slot(d, w->buf);
-        bool makes = w->mode == REC_WRITE || w->mode == REC_RMW;
+        bool makes = rec_makes(w);
         if (w->mode != REC_WRITE && w->mode != REC_SIDE && d->ex->res[w->buf] != d->ex->in_ver[k])
             return -ENODATA;
         if (makes && s->state == SLOT_LOST)
@@ -197,8 +201,8 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
         struct slot *s = exec_slot(d, w->buf);
         s->use_tick = tick;
         /* The program knows nothing of this reader or writer: whoever comes next, or writes next, waits for it. */
-        fence_add(d, w->mode == REC_WRITE || w->mode == REC_RMW ? &s->ready : &s->unseen, t);
-        if (w->mode == REC_WRITE || w->mode == REC_RMW) {
+        fence_add(d, rec_makes(w) ? &s->ready : &s->unseen, t);
+        if (rec_makes(w)) {
             d->ex->res[w->buf] = exec_matters(d, w->buf, d->ex->out_ver[k]) ? d->ex->out_ver[k] : -1; /* else never compared */
             s->written = true;
             s->kept |= !s->live;
@@ -210,7 +214,7 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
         return e;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &d->ex->rec.operands[k];
-        if ((w->mode != REC_WRITE && w->mode != REC_RMW) || !exec_matters(d, w->buf, d->ex->out_ver[k]))
+        if (!rec_makes(w) || !exec_matters(d, w->buf, d->ex->out_ver[k]))
             continue;
         struct slot *s = exec_slot(d, w->buf);
         e = must_compare(d) ? check_rebuilt(d, i, w, d->ex->out_ver[k], s) : verify_after(d, i, k, s, t);
@@ -255,9 +259,11 @@ static int step_fetch(struct device *d, int32_t b)
 int exec_die(struct device *d, int32_t b, unsigned t)
 {
     struct slot *s = exec_slot(d, b);
+    if (s && s->live)
+        return 0; /* still held by the program: hold_for_longer() has seen to it */
     d->ex->cur[b] = -1;
-    if (!s || s->live || d->ex->keep[b])
-        return 0; /* still held by the program: it is late, its memory stays */
+    if (!s || d->ex->keep[b])
+        return 0;
     int r = set_aside_to_compare(d, b, s, t);
     if (r)
         return r;
@@ -286,7 +292,20 @@ static void let_go(struct device *d, int32_t b)
     }
 }
 
-int exec_take_steps(struct device *d, uint32_t at, unsigned t)
+/* A replay of the plan would make another version of what the program has not freed where the recorded iteration did. */
+static bool spoils_what_stays(struct device *d, uint32_t op)
+{
+    const struct exec *ex = d->ex;
+    for (uint32_t k = ex->rec.ops[op].first; k < ex->rec.ops[op].first + ex->rec.ops[op].n; k++) {
+        const struct rec_operand *w = &ex->rec.operands[k];
+        const struct slot *s = exec_slot(d, w->buf);
+        if (rec_makes(w) && s && s->live && ex->stays[w->buf] && ex->out_ver[k] != ex->cur[w->buf])
+            return true;
+    }
+    return false;
+}
+
+static int take_steps(struct device *d, uint32_t at, unsigned t)
 {
     for (uint32_t i = d->ex->die_at[at]; i < d->ex->die_at[at + 1]; i++) {
         int r = exec_die(d, d->ex->die_list[i], t);
@@ -297,8 +316,8 @@ int exec_take_steps(struct device *d, uint32_t at, unsigned t)
         const struct plan_step *s = &d->ex->steps[i];
         if (d->ex->elided[i] && d->mode != MODE_REHEARSE)
             continue;
-        int r = s->kind == PLAN_REPLAY    ? exec_replay(d, (uint32_t)s->id, t)
-                : s->kind == PLAN_DROP    ? take_away(d, s->id, t)
+        int r = s->kind == PLAN_REPLAY    ? spoils_what_stays(d, (uint32_t)s->id) ? -EBUSY : exec_replay(d, (uint32_t)s->id, t)
+                : s->kind == PLAN_DROP    ? step_drop(d, s->id, t)
                 : s->kind == PLAN_OFFLOAD ? step_offload(d, s->id)
                 : s->kind == PLAN_RELEASE ? step_release(d, s->id, t)
                 : s->kind == PLAN_FETCH   ? step_fetch(d, s->id)
@@ -309,4 +328,43 @@ int exec_take_steps(struct device *d, uint32_t at, unsigned t)
     for (uint32_t i = d->ex->ref_at[at]; i < d->ex->ref_at[at + 1]; i++)
         let_go(d, d->ex->ref_list[i]);
     return 0;
+}
+
+/* What the recorded iteration frees before the op at `to`, and after the last one that came, the program has freed by now, or holds for
+ * longer. Then it must be there from now on: the plan does not make it again, and what it can be made of is freed here, too. Before any
+ * step is taken, and anything dies: what the plan makes again for holds alone it leaves out, but until here the program could have gone
+ * another way. */
+static int hold_for_longer(struct device *d, uint32_t to, unsigned t)
+{
+    for (uint32_t i = d->ex->die_at[d->ex->pos]; i < d->ex->die_at[to + 1]; i++) {
+        const int32_t b = d->ex->die_list[i];
+        const struct slot *s = exec_slot(d, b);
+        if (!s || !s->live)
+            continue;
+        if (rebuild_owed(d, b)) {
+            log_say(SAY_DEBUG, "op %u: buffer %d is held for longer, and made again", d->ex->pos, b);
+            if (rebuild_one(d, b, t))
+                return -ENODATA;
+        }
+        d->ex->stays[b] = true;
+    }
+    return 0;
+}
+
+/* The plan's last steps with them may have made another version than the program's. */
+static bool held_are_there(struct device *d, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = d->ex->die_at[from]; i < d->ex->die_at[to + 1]; i++)
+        if (rebuild_owed(d, d->ex->die_list[i]))
+            return false;
+    return true;
+}
+
+int exec_pass(struct device *d, uint32_t to, unsigned t)
+{
+    const uint32_t from = d->ex->pos;
+    int r = hold_for_longer(d, to, t);
+    while (!r && !(r = take_steps(d, d->ex->pos, t)) && d->ex->pos < to)
+        d->ex->pos++;
+    return r ? r : held_are_there(d, from, to) ? 0 : -EBUSY;
 }

@@ -126,6 +126,7 @@ int verify_begin(struct device *d, unsigned t)
     int r = fence_wait(d, t, &tb->users);
     if (r)
         return r;
+    stream_own(d, t);
     if (d->drv->cuMemsetD8Async(tb->at, 0, v->n_rows * ROW_WORDS * sizeof(uint64_t), d->stream[t]) != CUDA_SUCCESS)
         return -EIO;
     stream_issued(d, t);
@@ -139,6 +140,7 @@ static int queue(struct device *d, struct table *tb, struct check *c, const stru
                  unsigned half)
 {
     int r;
+    stream_own(d, t);
     if ((r = fence_wait(d, t, &tb->users)) || (r = fence_wait(d, t, &s->ready)) || (r = fence_wait(d, t, &s->users)))
         return r;
     for (uint32_t i = 0; i < n && !r; i++) {

@@ -234,12 +234,6 @@ pid_t planner_child(const struct device *d) { return d->planner->child; }
 
 const char *planner_path(struct device *d) { return d->planner->plan_path; }
 
-void planner_tidy(struct device *d)
-{
-    if (d->planner->child <= 0)
-        remove_dir(d);
-}
-
 void planner_stop(struct device *d)
 {
     if (d->planner->child > 0) {
@@ -247,5 +241,9 @@ void planner_stop(struct device *d)
         waitpid(d->planner->child, NULL, 0);
         d->planner->child = 0;
     }
+    if (d->planner->tied >= 0)
+        close(d->planner->tied);
+    d->planner->tied = -1;
+    d->planner->state = PLANNER_IDLE;
     remove_dir(d);
 }

@@ -22,8 +22,7 @@ pid_t planner_child(const struct device *d); /* 0: none runs */
 const char *planner_path(struct device *d);
 /* After FAILED: one line with the planner's own words. */
 void planner_say_why(struct device *d);
+/* Nothing more is asked of it: it is ended where it runs, and its files go. */
 void planner_stop(struct device *d);
-/* Nothing more is asked of it: its files go. */
-void planner_tidy(struct device *d);
 
 #endif

@@ -324,6 +324,8 @@ void eng_note_kernel(CUkernel k)
     (void)k;
 }
 
+void eng_before_unload(CUmodule module, CUlibrary library) { (void)module, (void)library; }
+
 void eng_note_unload(void)
 {
     note(CALL_note_unload);

@@ -61,11 +61,7 @@ static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter, pinned,
 static CUstream stream;
 static uint64_t rng = 1;
 
-#define LAUNCH(f, ...)                                                                                                 \
-    do {                                                                                                               \
-        void *args_[] = {__VA_ARGS__};                                                                                 \
-        MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, stream, args_, NULL));                                          \
-    } while (0)
+#define LAUNCH(f, ...) LAUNCH_ON(f, stream, __VA_ARGS__)
 
 static bool is(const char *c) { return !strcmp(what, c); }
 static bool one_layer_swings(void) { return is("swings") || is("crowd") || is("upper") || is("beyond"); }

@@ -12,11 +12,7 @@ static struct one {
     CUdeviceptr weight[LAYERS], act[LAYERS + 1], grad, out;
 } dev[DEVICES];
 
-#define LAUNCH(d, f, ...)                                                                                              \
-    do {                                                                                                               \
-        void *args_[] = {__VA_ARGS__};                                                                                 \
-        MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, (d)->stream, args_, NULL));                                     \
-    } while (0)
+#define LAUNCH(d, f, ...) LAUNCH_ON(f, (d)->stream, __VA_ARGS__)
 
 static struct one *on(int i)
 {

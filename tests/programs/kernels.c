@@ -20,13 +20,22 @@ static inline u32 mix(u32 x)
     return x;
 }
 
-/* out = f(in), n words: out of place or in place */
+/* kernels_other.so is made of this file, too: kernels of the same names and arguments, of which some do something else. */
+#ifdef OTHER_KERNELS
+static const bool other = true;
+#else
+static const bool other = false;
+#endif
+
+/* out = f(in), n words: out of place or in place; of the other module, the first word of in grows */
 static void k_map(const simgpu_launch *l, void *const *params)
 {
     (void)l;
     u32 *out = PTR(0), *in = PTR(1), n = P(2, u32), k = P(3, u32), mask = P(4, u32);
     for (u32 i = 0; i < n; i++)
         out[i] = mix(in[i] + k) & mask;
+    if (other && n)
+        in[0]++;
 }
 static void c_map(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
@@ -47,6 +56,24 @@ static void k_join(const simgpu_launch *l, void *const *params)
     }
 }
 static void c_join(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    *flops = 2000ull * P(3, u32);
+    *bytes = 12ull * P(3, u32);
+}
+
+/* a = f(in), b = g(in), n words each */
+static void k_split(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *a = PTR(0), *b = PTR(1), *in = PTR(2), n = P(3, u32), n_in = P(4, u32), x = 0;
+    for (u32 i = 0; i < n; i++) {
+        a[i] = mix(in[x] + 11);
+        b[i] = mix(in[x] + 13);
+        x = x + 1 == n_in ? 0 : x + 1;
+    }
+}
+static void c_split(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
     *flops = 2000ull * P(3, u32);
@@ -135,6 +162,15 @@ static void k_secret(const simgpu_launch *l, void *const *params)
     u32 n = P(1, u32), v = P(2, u32), *x = (u32 *)(uintptr_t)list[0];
     for (u32 i = 0; i < n; i++)
         x[i] = mix(x[i] + v);
+}
+
+/* what list[0] points to = f(in): no argument says so */
+static void k_through(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = (u32 *)(uintptr_t)*(uint64_t *)PTR(0), *in = PTR(1), n = P(2, u32), k = P(3, u32);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + k);
 }
 
 /* puts addresses into device memory: base, base + stride, ... */
@@ -450,6 +486,7 @@ static void c_table(const simgpu_launch *l, void *const *params, uint64_t *flops
 static const simgpu_kernel kernels[] = {
     ROW("map", 5, k_map, c_map, 8, 8, 4, 4, 4),
     ROW("join", 6, k_join, c_join, 8, 8, 8, 4, 4, 4),
+    ROW("split", 5, k_split, c_split, 8, 8, 8, 4, 4),
     ROW("half", 4, k_half, NULL, 8, 8, 4, 4),
     ROW("relu", 2, k_relu, NULL, 8, 4),
     ROW("add", 4, k_add, NULL, 8, 8, 4, 4),
@@ -458,6 +495,7 @@ static const simgpu_kernel kernels[] = {
     ROW("ignore", 5, k_ignore, NULL, 8, 8, 8, 8, 4),
     ROW("gather", 5, k_gather, NULL, 8, 8, 4, 4, 4),
     ROW("secret", 3, k_secret, NULL, 8, 4, 4),
+    ROW("through", 4, k_through, NULL, 8, 8, 4, 4),
     ROW("point", 4, k_point, NULL, 8, 8, 4, 4),
     ROW("count", 3, k_count, NULL, 8, 8, 4),
     ROW("unique", 2, k_unique, NULL, 8, 4),

@@ -18,6 +18,7 @@
  *   mapshape   so; from iteration 12 on one of them has another shape, and the launch changes its input
  *   farmap     tensor maps that were copied to device memory
  *   seek       a kernel reads a tensor whose address lies in memory, scrambled: no argument shows it
+ *   through    outputs that nothing has touched are first written through an address that was copied to the device
  *   table      a kernel keeps a table in its module, others read it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   rare       an output that is written for certain data only
@@ -31,17 +32,13 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_glance, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_glance, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word, large, late;
 static CUstream stream, other;
 static uint32_t *host_word;
 static uint64_t rng = 1;
 
-#define LAUNCH(f, s, ...)                                                                                              \
-    do {                                                                                                               \
-        void *args_[] = {__VA_ARGS__};                                                                                 \
-        MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, s, args_, NULL));                                               \
-    } while (0)
+#define LAUNCH LAUNCH_ON
 
 static bool is(const char *c) { return !strcmp(what, c); }
 
@@ -128,7 +125,15 @@ static void layer(int i, int iter)
         mapped_layer(i, iter);
     else if (is("farmap") && i % 4 == 1)
         far_layer(i);
-    else if (is("seek") && i == 9)
+    else if (is("through") && i % 4 == 1) {
+        CUdeviceptr list = make(64), beside = make(WORDS); /* that memory is in use by then */
+        LAUNCH(f_map, stream, &beside, &act[i], &n, &k, &mask);
+        MUST(cuMemcpyHtoDAsync_v2(list, &act[i + 1], 8, stream));
+        LAUNCH(f_through, stream, &list, &act[i], &n, &k);
+        LAUNCH(f_join, stream, &act[i + 1], &act[i + 1], &beside, &n, &n, &n);
+        drop(list);
+        drop(beside);
+    } else if (is("seek") && i == 9)
         LAUNCH(f_seek, stream, &act[i + 1], &seen, &n);
     else if (is("table") && i % 4 == 1) {
         uint32_t v = (uint32_t)i;
@@ -297,6 +302,7 @@ int main(int argc, char **argv)
     f_table_use = kernel(m, "table_use");
     f_hide = kernel(m, "hide");
     f_seek = kernel(m, "seek");
+    f_through = kernel(m, "through");
     f_glance = kernel(m, "glance");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

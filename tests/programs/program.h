@@ -23,29 +23,38 @@
         }                                                                                                              \
     } while (0)
 
+/* A launch of a kernel of kernels.c on stream s, given the addresses of its arguments. */
+#define LAUNCH_ON(f, s, ...)                                                                                           \
+    do {                                                                                                               \
+        void *args_[] = {__VA_ARGS__};                                                                                 \
+        MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, s, args_, NULL));                                               \
+    } while (0)
+
 static inline uint32_t next_random(uint64_t *s)
 {
     *s = *s * 6364136223846793005ull + 1442695040888963407ull;
     return (uint32_t)(*s >> 33);
 }
 
-/* kernels.so lies beside the program. */
-static inline void kernels_path(char *path, size_t n)
+/* A module that lies beside the program. */
+static inline void kernels_path(char *path, size_t n, const char *file)
 {
     ssize_t k = readlink("/proc/self/exe", path, n - 1);
     path[k > 0 ? k : 0] = 0;
     char *slash = strrchr(path, '/');
-    snprintf(slash ? slash + 1 : path, n - (size_t)(slash ? slash + 1 - path : 0), "kernels.so");
+    snprintf(slash ? slash + 1 : path, n - (size_t)(slash ? slash + 1 - path : 0), "%s", file);
 }
 
-static inline CUmodule load_kernels(void)
+static inline CUmodule load_kernels_of(const char *file)
 {
     char path[4096];
     CUmodule m;
-    kernels_path(path, sizeof path);
+    kernels_path(path, sizeof path, file);
     MUST(cuModuleLoad(&m, path));
     return m;
 }
+
+static inline CUmodule load_kernels(void) { return load_kernels_of("kernels.so"); }
 
 static inline CUfunction kernel(CUmodule m, const char *name)
 {

@@ -11,9 +11,10 @@ $(PR_DIR)/random_api: $(wildcard tests/programs/api/*.c tests/programs/api/*.h) 
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS) $(B)/simgpu/libcuda.so.1 -ldl -lpthread
 # device code: no sanitizer
-$(PR_DIR)/kernels.so: tests/programs/kernels.c | $(DEPS_STAMP)
+$(PR_DIR)/kernels_other.so: KERNELS := -DOTHER_KERNELS
+$(PR_DIR)/kernels.so $(PR_DIR)/kernels_other.so: tests/programs/kernels.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -O3 -fPIC -fvisibility=hidden -MMD -MP -shared $< -o $@
+	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) $(KERNELS) -O3 -fPIC -fvisibility=hidden -MMD -MP -shared $< -o $@
 
 # in place of NVIDIA's: writes the ranges down
 $(PR_DIR)/nvtx/libnvtx3interop.so.1: tests/programs/nvtx_record.c | $(DEPS_STAMP)
@@ -21,7 +22,7 @@ $(PR_DIR)/nvtx/libnvtx3interop.so.1: tests/programs/nvtx_record.c | $(DEPS_STAMP
 	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -fPIC -MMD -MP -shared $< -o $@
 
 ifneq ($(SIMGPU_SRC),)
-ALL_TARGETS += $(PR_PROG) $(PR_DIR)/random_api $(PR_DIR)/kernels.so $(PR_DIR)/nvtx/libnvtx3interop.so.1
+ALL_TARGETS += $(PR_PROG) $(PR_DIR)/random_api $(PR_DIR)/kernels.so $(PR_DIR)/kernels_other.so $(PR_DIR)/nvtx/libnvtx3interop.so.1
 endif
 
 # programs drawn from seeds, under the adversary

@@ -23,11 +23,7 @@ static CUfunction f_roles, f_join, f_sum;
 static uint64_t rng;
 static int quiet; /* so many iterations at first without anything odd: what is learnt then is what the later ones do */
 
-#define LAUNCH(f, ...)                                                                                                 \
-    do {                                                                                                               \
-        void *args_[] = {__VA_ARGS__};                                                                                 \
-        MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, stream, args_, NULL));                                          \
-    } while (0)
+#define LAUNCH(f, ...) LAUNCH_ON(f, stream, __VA_ARGS__)
 
 static uint32_t draw(uint32_t n) { return next_random(&rng) % n; }
 static bool one_in(uint32_t n) { return !draw(n); }

@@ -2,7 +2,7 @@
  * consume them in reverse, an optimizer changes the weights in place. Which oddities take part is drawn from the seed too
  * (or given: a bit mask, hexadecimal). Prints a checksum every iteration and one of all weights at the end. */
 #include "tests/programs/list_args.h"
-#include "tests/programs/program.h"
+#include "tests/programs/tensors.h"
 
 #include <pthread.h>
 
@@ -39,11 +39,6 @@ enum feature {
 
 enum { MAX_LAYERS = 40, QUIET_ITERATIONS = 6 };
 
-struct tensor {
-    CUdeviceptr p;
-    uint32_t n; /* words */
-};
-
 enum op { OP_MAP, OP_JOIN, OP_HALF, OP_RELU, OP_STATS, OP_CAT, OP_GATHER, OP_SECRET, OP_COUNT, OP_RANDOM, OP_SEM, OP_COPY, OP_HTOD, OP_FILL,
           OP_IGNORE, OP_MAYBE, OP_POINT, OP_VIEW, N_OPS };
 
@@ -71,30 +66,9 @@ static uint64_t rng;
 KERNELS(X)
 #undef X
 
-#define LAUNCH(f, s, ...)                                                                                              \
-    do {                                                                                                               \
-        void *args_[] = {__VA_ARGS__};                                                                                 \
-        MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, s, args_, NULL));                                               \
-    } while (0)
-
 static bool with(enum feature f) { return (features & f) != 0; }
 
-static struct tensor make(uint32_t words, CUstream s)
-{
-    struct tensor t = {.n = words};
-    if (with(F_POOL))
-        MUST(cuMemAllocFromPoolAsync(&t.p, 4ull * words, pool, s));
-    else
-        MUST(cuMemAllocAsync(&t.p, 4ull * words, s));
-    return t;
-}
-
-static void drop(struct tensor *t, CUstream s)
-{
-    if (t->p)
-        MUST(cuMemFreeAsync(t->p, s));
-    t->p = 0;
-}
+static struct tensor make(uint32_t words, CUstream s) { return tensor_make(words, pool, s); }
 
 static struct tensor persistent(uint32_t words)
 {
@@ -105,18 +79,6 @@ static struct tensor persistent(uint32_t words)
         MUST(cuMemAlloc_v2(&t.p, 4ull * words));
     MUST(cuMemsetD32Async(t.p, 0x1234567u + words, words, main_stream));
     return t;
-}
-
-/* `to` goes on after all that `from` has been given. */
-static void after(CUstream to, CUstream from)
-{
-    CUevent e;
-    if (to == from)
-        return;
-    MUST(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
-    MUST(cuEventRecord(e, from));
-    MUST(cuStreamWaitEvent(to, e, 0));
-    MUST(cuEventDestroy_v2(e));
 }
 
 static void map(struct tensor *out, const struct tensor *in, uint32_t k, uint32_t mask, CUstream s)

@@ -15,11 +15,7 @@ static CUstream stream;
 static CUfunction f_map, f_sum;
 static CUdeviceptr a, sum;
 
-#define LAUNCH(f, ...)                                                                                                 \
-    do {                                                                                                               \
-        void *args_[] = {__VA_ARGS__};                                                                                 \
-        MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, stream, args_, NULL));                                          \
-    } while (0)
+#define LAUNCH(f, ...) LAUNCH_ON(f, stream, __VA_ARGS__)
 
 static bool is(const char *c) { return !strcmp(what, c); }
 

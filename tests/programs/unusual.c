@@ -24,6 +24,10 @@
  *   no_arguments   a launch without the arguments that its kernel has
  *   bad_stream     memory is asked for and given back in a stream that is gone
  *   huge           sizes that no device has
+ *   early          launches that may begin before the one in front of them has ended
+ *   batch_many     a batch of thousands of copies; the last of them are of memory that none of the others touches
+ *   sync_fill      a fill of pinned memory, and of managed memory, without a stream: the host sees it when the call returns
+ *   capture_fresh  a stream that is used for the first time while it is captured, after another one has gone
  *   past_end       the first byte behind an allocation, and copies that reach far beyond it
  *   attributes     what little is known of memory that is not in memory */
 #include "tests/programs/equal_buffers.h"
@@ -344,6 +348,35 @@ static void put_batch(CUdeviceptr list, CUdeviceptr p, CUstream s)
     MUST(cuMemcpyBatchAsync(&to, &from, &n, 1, &attr, &at, 1, &failed, s));
     MUST(cuStreamSynchronize(s));
 }
+static void batch_many(void)
+{
+    enum { MANY = 6000, EACH = 16 };
+    static CUdeviceptr to[MANY + 1], from[MANY + 1];
+    static size_t bytes[MANY + 1];
+    CUdeviceptr more[CROWD] = {0};
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), q = alloc(s);
+    size_t at = 0, failed = 0;
+    CUmemcpyAttributes attr;
+    memset(&attr, 0, sizeof attr);
+    attr.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    fill(p, 5, s);
+    fill(q, 6, s);
+    crowd(more, s);
+    for (int i = 0; i < MANY; i++) {
+        from[i] = more[0] + (unsigned)i * EACH % BYTES;
+        to[i] = more[1] + (unsigned)i * EACH % BYTES;
+        bytes[i] = EACH;
+    }
+    from[MANY] = p;
+    to[MANY] = q;
+    bytes[MANY] = BYTES;
+    MUST(cuMemcpyBatchAsync(to, from, bytes, MANY + 1, &attr, &at, 1, &failed, s));
+    look("q", q, s);
+    crowd(more, s);
+    look("q", q, s);
+    look("more", more[1], s);
+}
 static void put_word(CUdeviceptr list, CUdeviceptr p, CUstream s)
 {
     MUST(cuStreamWriteValue64(s, list, p, 0));
@@ -378,6 +411,65 @@ static void same_pointer(void)
         MUST(cuStreamSynchronize(s));
     }
     fprintf(stderr, "copied %d times\n", copied);
+}
+
+static void capture_fresh(void)
+{
+    CUstream gone = stream(1), fresh = stream(1);
+    CUdeviceptr p = alloc(gone), q = alloc(gone);
+    CUgraph g;
+    CUgraphExec e;
+    fill(p, 3, gone);
+    fill(q, 4, gone);
+    MUST(cuStreamSynchronize(gone));
+    MUST(cuStreamDestroy_v2(gone));
+    MUST(cuStreamBeginCapture_v2(fresh, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    map(q, p, fresh);
+    MUST(cuStreamEndCapture(fresh, &g));
+    MUST(cuGraphInstantiateWithFlags(&e, g, 0));
+    MUST(cuGraphLaunch(e, fresh));
+    look("q", q, fresh);
+}
+
+/* ---- fills that the host waits for ---------------------------------------------------------------------------------------------- */
+
+static void sync_fill(void)
+{
+    enum { LONG = 40 };
+    uint32_t *pinned;
+    CUdeviceptr managed, p = alloc(NULL), q = alloc(NULL);
+    MUST(cuMemHostAlloc((void **)&pinned, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    MUST(cuMemAllocManaged(&managed, 64, CU_MEM_ATTACH_GLOBAL));
+    fill(p, 3, NULL);
+    for (int i = 0; i < 2; i++) {
+        volatile uint32_t *seen = i ? (uint32_t *)(uintptr_t)managed : pinned;
+        *seen = 1;
+        for (int k = 0; k < LONG; k++)
+            map(k % 2 ? p : q, k % 2 ? q : p, NULL);
+        MUST(cuMemsetD32_v2((CUdeviceptr)(uintptr_t)seen, 7, 16));
+        printf("%u\n", *seen);
+    }
+    look("p", p, NULL);
+}
+
+/* ---- launches that may begin early -------------------------------------------------------------------------------------------- */
+
+static void early(void)
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), q = alloc(s);
+    CUlaunchAttribute may = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
+    const CUlaunchConfig config = {.gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 64, .blockDimY = 1, .blockDimZ = 1,
+                                   .hStream = s, .attrs = &may, .numAttrs = 1};
+    fill(p, 5, s);
+    crowd(more, s);
+    for (uint32_t i = 0; i < 8; i++) {
+        uint32_t n = WORDS, mask = 0xffffffffu;
+        MUST(cuLaunchKernelEx(&config, f_map, (void *[]){i % 2 ? &p : &q, i % 2 ? &q : &p, &n, &i, &mask}, NULL));
+    }
+    look("p", p, s);
+    look("q", q, s);
 }
 
 /* ---- pools -------------------------------------------------------------------------------------------------------------------- */
@@ -681,7 +773,7 @@ int main(int argc, char **argv)
         CASE(other_stream), CASE(other_copy), CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer),
         CASE(word_pointer), CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free),
         CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(other_capture), CASE(wrong_way),
-        CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(attributes)};
+        CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(early), CASE(batch_many), CASE(sync_fill), CASE(capture_fresh), CASE(attributes)};
     ctx = primary_context();
     CUmodule m = load_kernels();
     f_map = kernel(m, "map");

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Iterations that depart from the recorded one are as right as any other: evaluation in between, an early break, smaller
-batches, late frees, accumulation, a second stream, refused allocations, every way to the driver's entry points."""
+batches, late frees, what is read late, accumulation, a second stream, refused allocations, every way to the driver's entry points."""
 import concurrent.futures
 import os
 import sys
@@ -27,6 +27,8 @@ CASES = [
     ("mlp", ["--accumulate", "4", "--keep-losses"], 10),
     ("gpt", ["--late-free"], 10),
     ("mlp", ["--late-free"], 10),
+    ("gpt", ["--late-read"], 10),
+    ("mlp", ["--late-read"], 10),
     ("cnn", ["--streams", "2"], 10),
     ("gpt", ["--streams", "2"], 10),
     ("mlp", ["--route", "dlsym", "--extra"], 10),

@@ -11,10 +11,10 @@ import harness  # noqa: E402
 # case, a limit that is felt
 CASES = [("wait_copy", "640K"), ("wait_pageable", "640K"), ("wait_box", "640K"), ("contexts", "640K"), ("legacies", "640K"),
          ("no_context", "640K"), ("other_stream", "640K"), ("other_copy", "640K"), ("capture_free", "640K"), ("capture_lost", "640K"), ("capture_loop", "640K"), ("capture_thread", "640K"), ("other_capture", "640K"), ("wrong_way", "640K"),
-         ("no_arguments", "640K"), ("bad_stream", "640K"), ("huge", "640K"), ("past_end", "640K"), ("attributes", "640K"),
+         ("no_arguments", "640K"), ("bad_stream", "640K"), ("huge", "640K"), ("past_end", "640K"), ("early", "640K"), ("batch_many", "640K"), ("sync_fill", "640K"), ("capture_fresh", "640K"), ("attributes", "640K"),
          ("pool_most", "16M"), ("pool_peaks", "16M"),
          ("one_pointer", "640K"), ("box_pointer", "640K"), ("batch_pointer", "640K"), ("word_pointer", "640K"), ("same_pointer", "640K")]
-EVICTS = ("_pointer", "contexts", "legacies", "other_copy", "wrong_way", "capture_lost", "other_capture")
+EVICTS = ("_pointer", "batch_many", "contexts", "legacies", "other_copy", "wrong_way", "capture_lost", "other_capture")
 
 
 def main():
@@ -35,6 +35,9 @@ def main():
                 c.ok(False, what, "it hangs")
                 continue
             c.ok(r.rc == 0 and r.out == native.out, what, "exit %d\n%snatively\n%s%s" % (r.rc, r.out, native.out, r.err[-300:]))
+            if name == "early":  # where memory is short something of remat's may lie in front of them: then none begins early
+                n = r.device.get("calls", {}).get("cuLaunchKernelEx", 0)
+                c.ok(n == (0 if size == limit else 8), what + ": launches that may begin early", str(n))
             if name.endswith(EVICTS) and size == limit:
                 c.ok(r.stats.get("swaps_in", 0) > 0, what + ": it does evict", str(r.stats))
     return c.end()

@@ -47,7 +47,8 @@ static struct {
     int stamps, stamps_room;
     void **pinned;
     int n_pinned;
-    bool late;
+    bool late, late_read;
+    uint64_t late_seen;
     unsigned long launches, dropped;
     struct { tensor *t; enum dev_stream last; unsigned long due; } waiting[LATE];     /* t NULL: free place */
 } dev;
@@ -356,6 +357,10 @@ static void free_late(bool all)
 {
     for (int i = 0; i < LATE; i++)
         if (dev.waiting[i].t && (all || dev.waiting[i].due <= dev.launches)) {
+            if (dev.late_read) {
+                dev_synchronize();
+                dev.late_seen = tensor_hash(dev.late_seen, dev.waiting[i].t);
+            }
             tensor_free(dev.waiting[i].t, dev.waiting[i].last);
             dev.waiting[i].t = NULL;
         }
@@ -365,6 +370,10 @@ void dev_late_free(bool on)
 {
     dev.late = on;
 }
+
+void dev_late_read(bool on) { dev.late_read = on; }
+
+uint64_t dev_late_seen(void) { return dev.late_seen; }
 
 void tensor_drop(tensor *t)
 {
@@ -389,6 +398,20 @@ void tensor_upload(tensor *t, const void *host)
 void tensor_download(void *host, const tensor *t)
 {
     CALL(cuMemcpyDtoH_v2, host, (CUdeviceptr)(uintptr_t)t->p, t->bytes);
+}
+
+uint64_t tensor_hash(uint64_t h, const tensor *t)
+{
+    if (!t)
+        return h;
+    unsigned char *bytes = malloc(t->bytes);
+    if (!bytes)
+        fail("host memory", "out of memory");
+    tensor_download(bytes, t);
+    for (size_t i = 0; i < t->bytes; i++)
+        h = (h ^ bytes[i]) * 0x100000001B3u;
+    free(bytes);
+    return h;
 }
 
 void tensor_upload_async(tensor *t, const void *pinned)

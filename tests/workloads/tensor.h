@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum dev_route { ROUTE_LINKED, ROUTE_DLSYM, ROUTE_PROCADDR };
 enum dev_stream { MAIN, SIDE };
@@ -55,6 +56,9 @@ float dev_time_between(int from, int to);
 
 /* While on, every third tensor that is let go is freed only some launches later. */
 void dev_late_free(bool on);
+/* While on, such a tensor is read whole before it is freed; what was read so far, hashed. */
+void dev_late_read(bool on);
+uint64_t dev_late_seen(void);
 
 /* A new tensor on the current stream, contents undefined, one reference; bytes > 0. */
 tensor *tensor_new(size_t bytes);
@@ -64,6 +68,8 @@ void tensor_drop(tensor *t);
 
 void tensor_upload(tensor *t, const void *host);                /* returns when done; all of t */
 void tensor_download(void *host, const tensor *t);
+/* FNV-1a, 64 bits, going on from h; NULL: h itself. */
+uint64_t tensor_hash(uint64_t h, const tensor *t);
 void tensor_upload_async(tensor *t, const void *pinned);        /* in stream order */
 void tensor_download_async(void *pinned, const tensor *t);
 void tensor_clear(tensor *t);                                   /* to zero bytes, in stream order */

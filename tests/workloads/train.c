@@ -18,7 +18,7 @@ enum {
 static struct {
     int iters, batch, layers, eval_every, eval_batches, loss_every, early_break, accumulate, streams;
     uint64_t seed;
-    bool print_loss, keep_losses, checksum, vary_batch, late_free, iter_time;
+    bool print_loss, keep_losses, checksum, vary_batch, late_free, late_read, iter_time;
     size_t oom_bytes;
     dev_options dev;
 } opt = {.iters = 16, .accumulate = 1, .streams = 1, .seed = 1, .loss_every = 1, .eval_batches = 1, .early_break = -1};
@@ -56,6 +56,7 @@ static void usage(FILE *f, const workload *w)
         "  --vary-batch       every fourth batch is smaller\n"
         "  --streams 1|2      2: copies of the next batch and work on gradients go to a second stream\n"
         "  --late-free        in odd iterations some tensors are freed a little later\n"
+        "  --late-read        likewise, and they are read before that: the checksum has them, too\n"
         "  --oom BYTES        after iteration 2 ask for BYTES, expecting to be refused\n"
         "  --route linked|dlsym|procaddr\n"
         "                     how the driver's entry points are found (linked)\n"
@@ -87,7 +88,7 @@ static unsigned long long number(const char *name, const char *text, unsigned lo
 static void parse(int argc, char **argv, const workload *w)
 {
     enum { ITERS, BATCH, LAYERS, SEED, PRINT_LOSS, LOSS_EVERY, KEEP, CHECKSUM, ITER_TIME, EVAL, EVAL_BATCHES, BREAK, ACCUMULATE, VARY, STREAMS,
-        LATE, OOM, ROUTE, HANDLES, EXTRA, HELP };
+        LATE, LATE_READ, OOM, ROUTE, HANDLES, EXTRA, HELP };
     static const struct option options[] = {
         {"iters", 1, NULL, ITERS}, {"batch", 1, NULL, BATCH}, {"layers", 1, NULL, LAYERS},
         {"seed", 1, NULL, SEED}, {"print-loss", 0, NULL, PRINT_LOSS},
@@ -95,7 +96,7 @@ static void parse(int argc, char **argv, const workload *w)
         {"iter-time", 0, NULL, ITER_TIME}, {"eval-every", 1, NULL, EVAL},
         {"eval-batches", 1, NULL, EVAL_BATCHES}, {"early-break", 1, NULL, BREAK},
         {"accumulate", 1, NULL, ACCUMULATE}, {"vary-batch", 0, NULL, VARY}, {"streams", 1, NULL, STREAMS},
-        {"late-free", 0, NULL, LATE}, {"oom", 1, NULL, OOM}, {"route", 1, NULL, ROUTE},
+        {"late-free", 0, NULL, LATE}, {"late-read", 0, NULL, LATE_READ}, {"oom", 1, NULL, OOM}, {"route", 1, NULL, ROUTE},
         {"use-kernel-handles", 0, NULL, HANDLES}, {"extra", 0, NULL, EXTRA}, {"help", 0, NULL, HELP},
         {NULL, 0, NULL, 0}};
     int c, which;
@@ -121,6 +122,7 @@ static void parse(int argc, char **argv, const workload *w)
         case VARY: opt.vary_batch = true; break;
         case STREAMS: opt.streams = (int)number(name, optarg, 1, 2); break;
         case LATE: opt.late_free = true; break;
+        case LATE_READ: opt.late_free = opt.late_read = true; break;
         case OOM: opt.oom_bytes = (size_t)number(name, optarg, 1, ~0ull); break;
         case ROUTE:
             if (!strcmp(optarg, "linked"))
@@ -304,21 +306,6 @@ static void provoke_refusal(void)
 
 /* ---- the end ----------------------------------------------------------------------------------------- */
 
-/* FNV-1a, 64 bits */
-static uint64_t hash_tensor(uint64_t h, const tensor *t)
-{
-    if (!t)
-        return h;
-    unsigned char *bytes = malloc(t->bytes);
-    if (!bytes)
-        abort();
-    tensor_download(bytes, t);
-    for (size_t i = 0; i < t->bytes; i++)
-        h = (h ^ bytes[i]) * 0x100000001B3u;
-    free(bytes);
-    return h;
-}
-
 static void print_kept(void)
 {
     for (int i = 0; i < train.n_kept; i++) {
@@ -332,12 +319,13 @@ static void print_checksum(void)
 {
     uint64_t h = 0xCBF29CE484222325u;
     for (int i = 0; i < train.m.n_params; i++) {
-        h = hash_tensor(h, train.m.params[i]->v.value);
-        h = hash_tensor(h, train.m.params[i]->state[0]);
-        h = hash_tensor(h, train.m.params[i]->state[1]);
+        h = tensor_hash(h, train.m.params[i]->v.value);
+        h = tensor_hash(h, train.m.params[i]->state[0]);
+        h = tensor_hash(h, train.m.params[i]->state[1]);
     }
     for (int i = 0; i < train.m.n_buffers; i++)
-        h = hash_tensor(h, train.m.buffers[i]);
+        h = tensor_hash(h, train.m.buffers[i]);
+    h ^= dev_late_seen();
     printf("checksum 0x%016llx\n", (unsigned long long)h);
 }
 
@@ -346,6 +334,7 @@ int train_main(int argc, char **argv, const workload *w)
     train.w = w;
     parse(argc, argv, w);
     dev_open(&opt.dev);
+    dev_late_read(opt.late_read);
     make_staging();
     train.m.seed = opt.seed;
     nn_random_seed(opt.seed);
