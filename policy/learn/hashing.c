@@ -14,7 +14,7 @@ enum { ROWS = 512, BLOCK = 256, GRID_MAX = 1056 };
 enum { AROUND_BYTES = 2 * sizeof(struct hash_row) + 4 * sizeof(uint64_t) };
 
 struct hashing {
-    CUfunction one, list;
+    CUfunction few, list;
     CUdeviceptr around_at;
     uint32_t around_most, n_before, n_around; /* around_most: ranges that there is room for */
     bool around_tried;
@@ -27,7 +27,7 @@ struct hashing {
 
 static int find_functions(struct device *d, struct hashing *h, CUmodule m)
 {
-    return d->drv->cuModuleGetFunction(&h->one, m, "remat_hash") == CUDA_SUCCESS &&
+    return d->drv->cuModuleGetFunction(&h->few, m, "remat_hash_few") == CUDA_SUCCESS &&
                    d->drv->cuModuleGetFunction(&h->list, m, "remat_hash_list") == CUDA_SUCCESS
                ? 0 : -EIO;
 }
@@ -67,16 +67,22 @@ static unsigned grid_of(uint64_t bytes)
     return (unsigned)(grid < 1 ? 1 : grid > GRID_MAX ? GRID_MAX : grid);
 }
 
-/* The kernel over n rows, which lie at `at` on the device. */
-static int queue_rows(struct device *d, CUstream stream, CUdeviceptr at, const struct hash_row *rows, uint32_t n)
+/* One launch of `kernel` for n rows, of which its first argument tells the device. */
+static int queue_launch(struct device *d, CUfunction kernel, CUstream stream, void *tells, const struct hash_row *rows, uint32_t n)
 {
     uint64_t all_bytes = 0, most = 0;
     for (uint32_t i = 0; i < n; i++) {
         all_bytes += rows[i].bytes;
         most = rows[i].bytes > most ? rows[i].bytes : most;
     }
-    void *params[] = {&at, &all_bytes};
-    return !n || d->drv->cuLaunchKernel(d->hashing->list, grid_of(most), n, 1, BLOCK, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS ? 0 : -EIO;
+    void *params[] = {tells, &all_bytes};
+    return !n || d->drv->cuLaunchKernel(kernel, grid_of(most), n, 1, BLOCK, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS ? 0 : -EIO;
+}
+
+/* The kernel over n rows, which lie at `at` on the device. */
+static int queue_rows(struct device *d, CUstream stream, CUdeviceptr at, const struct hash_row *rows, uint32_t n)
+{
+    return queue_launch(d, d->hashing->list, stream, &at, rows, n);
 }
 
 int hashing_now(struct device *d, const struct hash_range *r, uint32_t n, uint64_t *out)
@@ -146,16 +152,15 @@ int hashing_around(struct device *d, uint64_t *before, uint64_t *after)
     return 0;
 }
 
-int hashing_queue(struct device *d, CUstream stream, const struct hash_range *r, uint32_t n, CUdeviceptr out)
+_Static_assert(HASHING_FEW == HASH_FEW, "the header says what the device code does");
+
+int hashing_queue(struct device *d, CUstream stream, const struct hash_range *r, const CUdeviceptr *out, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        CUdeviceptr to = out + i * 16ull;
-        void *params[] = {(void *)&r[i].ptr, (void *)&r[i].bytes, &to};
-        uint64_t began = stats_driver_begins(d);
-        CUresult e = d->drv->cuLaunchKernel(d->hashing->one, grid_of(r[i].bytes), 1, 1, BLOCK, 1, 1, 0, stream, params, NULL);
-        stats_driver_ended(d, began);
-        if (e != CUDA_SUCCESS)
-            return -EIO;
-    }
-    return 0;
+    struct hash_few few = {0};
+    for (uint32_t i = 0; i < n; i++)
+        few.row[i] = (struct hash_row){.ptr = r[i].ptr, .bytes = r[i].bytes, .out = out[i]};
+    uint64_t began = stats_driver_begins(d);
+    int e = queue_launch(d, d->hashing->few, stream, &few, few.row, n);
+    stats_driver_ended(d, began);
+    return e;
 }

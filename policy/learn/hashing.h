@@ -30,8 +30,9 @@ uint32_t hashing_around_most(struct device *d);
 int hashing_before(struct device *d, CUstream stream, const struct hash_range *r, uint32_t n_before, uint32_t n);
 int hashing_after(struct device *d, CUstream stream);
 int hashing_around(struct device *d, uint64_t *before, uint64_t *after);
-/* Queues the hashes of n ranges on `stream`, in its order; the host does not wait. They are added to out[2 * n] on the device,
- * which the caller has set to zero (in the same order). One launch a range. */
-int hashing_queue(struct device *d, CUstream stream, const struct hash_range *r, uint32_t n, CUdeviceptr out);
+/* Queues the hashes of n ranges, HASHING_FEW at most, on `stream` with one launch; the host does not wait. The sums of range i are added
+ * to out[i] and the word behind it on the device, which the caller has set to zero (in the same order). */
+#define HASHING_FEW 8
+int hashing_queue(struct device *d, CUstream stream, const struct hash_range *r, const CUdeviceptr *out, uint32_t n);
 
 #endif

@@ -39,7 +39,7 @@ int exec_set_aside(struct device *d, uint32_t at, unsigned t)
         if (s && d->ex->rec.operands[k].mode != REC_READ)
             r = set_aside_to_compare(d, b, s, t);
     }
-    return r;
+    return r ? r : verify_flush(d);
 }
 
 void exec_take_away(struct device *d, int32_t b)
@@ -52,15 +52,27 @@ void exec_take_away(struct device *d, int32_t b)
     d->ex->res[b] = -1;
 }
 
-static int step_drop(struct device *d, int32_t b, unsigned t)
+/* The slot of a buffer that a step drops. NULL: it stays: what is small, or pinned, where it is; so does what the plan would not make again. */
+static struct slot *slot_to_drop(struct device *d, int32_t b)
 {
     struct slot *s = exec_slot(d, b);
-    if (!s || (s->live && (s->kind != SLOT_LARGE || s->pins || d->ex->stays[b])))
-        return 0; /* what is small, or pinned, stays where it is; so does what the plan would not make again */
-    int r = set_aside_to_compare(d, b, s, t);
-    if (!r)
-        exec_take_away(d, b);
-    return r;
+    return s && s->live && (s->kind != SLOT_LARGE || s->pins || d->ex->stays[b]) ? NULL : s;
+}
+
+/* Steps [from, to), all of them drops. */
+static int steps_drop(struct device *d, uint32_t from, uint32_t to, unsigned t)
+{
+    int r = 0;
+    for (uint32_t i = from; i < to && !r; i++) {
+        struct slot *s = slot_to_drop(d, d->ex->steps[i].id);
+        r = s ? set_aside_to_compare(d, d->ex->steps[i].id, s, t) : 0;
+    }
+    if (r || (r = verify_flush(d)))
+        return r;
+    for (uint32_t i = from; i < to; i++)
+        if (slot_to_drop(d, d->ex->steps[i].id))
+            exec_take_away(d, d->ex->steps[i].id);
+    return 0;
 }
 
 /* Only bytes that are defined count: the rest nobody wrote. */
@@ -127,17 +139,6 @@ static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsign
     return 0;
 }
 
-/* What a replay of op i reads from where it lies may be changed by it, for certain data: it is looked at now and then. */
-static int look_at_inputs(struct device *d, uint32_t i, unsigned t, bool after)
-{
-    const struct rec_op *o = &d->ex->rec.ops[i];
-    int r = 0;
-    for (uint32_t k = o->first; k < o->first + o->n && !r && d->ex->caps[i].kind == OP_KERNEL; k++)
-        if (d->ex->rec.operands[k].mode == REC_READ && !d->ex->side_scratch[k])
-            r = verify_input(d, i, k, exec_slot(d, d->ex->rec.operands[k].buf), t, after);
-    return r;
-}
-
 int exec_replay(struct device *d, uint32_t i, unsigned t)
 {
     const struct rec_op *o = &d->ex->rec.ops[i];
@@ -184,8 +185,9 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
                 return r;
         }
     }
-    int e = look_at_inputs(d, i, t, false);
-    if (e)
+    /* what it reads from where it lies may be changed by it, for certain data: it is looked at now and then */
+    int e = verify_inputs(d, i, t, false);
+    if (e || (e = verify_replays(d, i)))
         return e;
     nvtx_push("replay", o->name, 0);
     int r = op_replay_drv(d, &op, redirected ? args : NULL);
@@ -210,7 +212,7 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
     }
     if (redirected)
         fence_add(d, &d->ex->scratch_users, t);
-    if ((e = look_at_inputs(d, i, t, true)))
+    if ((e = verify_inputs(d, i, t, true)))
         return e;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &d->ex->rec.operands[k];
@@ -265,7 +267,7 @@ int exec_die(struct device *d, int32_t b, unsigned t)
     if (!s || d->ex->keep[b])
         return 0;
     int r = set_aside_to_compare(d, b, s, t);
-    if (r)
+    if (r || (r = verify_flush(d)))
         return r;
     swap_discard(d, s);
     mem_unback(d, s, SLOT_EMPTY);
@@ -312,12 +314,16 @@ static int take_steps(struct device *d, uint32_t at, unsigned t)
         if (r)
             return r;
     }
-    for (uint32_t i = d->ex->step_at[at]; i < d->ex->step_at[at + 1]; i++) {
+    for (uint32_t i = d->ex->step_at[at], n = d->ex->step_at[at + 1]; i < n;) {
         const struct plan_step *s = &d->ex->steps[i];
-        if (d->ex->elided[i] && d->mode != MODE_REHEARSE)
+        const uint32_t first = i++;
+        if (d->ex->elided[first] && d->mode != MODE_REHEARSE)
             continue;
-        int r = s->kind == PLAN_REPLAY    ? spoils_what_stays(d, (uint32_t)s->id) ? -EBUSY : exec_replay(d, (uint32_t)s->id, t)
-                : s->kind == PLAN_DROP    ? step_drop(d, s->id, t)
+        while (s->kind == PLAN_DROP && i < n && d->ex->steps[i].kind == PLAN_DROP)
+            i++;
+        int r = s->kind == PLAN_REPLAY ? spoils_what_stays(d, (uint32_t)s->id) ? -EBUSY : exec_replay(d, (uint32_t)s->id, t) : verify_flush(d);
+        if (!r)
+            r = s->kind == PLAN_DROP      ? steps_drop(d, first, i, t)
                 : s->kind == PLAN_OFFLOAD ? step_offload(d, s->id)
                 : s->kind == PLAN_RELEASE ? step_release(d, s->id, t)
                 : s->kind == PLAN_FETCH   ? step_fetch(d, s->id)
@@ -325,6 +331,9 @@ static int take_steps(struct device *d, uint32_t at, unsigned t)
         if (r)
             return r;
     }
+    int r = verify_flush(d);
+    if (r)
+        return r;
     for (uint32_t i = d->ex->ref_at[at]; i < d->ex->ref_at[at + 1]; i++)
         let_go(d, d->ex->ref_list[i]);
     return 0;
@@ -364,6 +373,7 @@ int exec_pass(struct device *d, uint32_t to, unsigned t)
 {
     const uint32_t from = d->ex->pos;
     int r = hold_for_longer(d, to, t);
+    r = r ? r : verify_flush(d);
     while (!r && !(r = take_steps(d, d->ex->pos, t)) && d->ex->pos < to)
         d->ex->pos++;
     return r ? r : held_are_there(d, from, to) ? 0 : -EBUSY;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Two tables take turns: one is being filled while the other's results travel. A row: the hash before, the hash after. */
 enum { TABLES = 2, ROWS = 256, ROW_WORDS = 4, RANGES_MAX = 64 };
@@ -26,8 +27,22 @@ struct table {
     bool under_way;
 };
 
+/* What waits to be hashed, on stream t. */
+struct batch {
+    struct hash_range range[HASHING_FEW];
+    CUdeviceptr out[HASHING_FEW];
+    struct {
+        int32_t buf, version; /* hashed only while its buffer holds this version, in memory */
+        uint32_t check;
+    } of[HASHING_FEW];
+    uint32_t n;
+    unsigned t;
+    bool first; /* something in it must be hashed before the next replay, whatever that makes */
+};
+
 struct verify {
     struct table table[TABLES];
+    struct batch batch;
     uint32_t now; /* the table that is being filled */
     uint32_t n_rows; /* that a table has room for: fewer where pages are small */
     uint64_t turn;
@@ -64,6 +79,29 @@ static void init(struct device *d)
         log_once(SAY_WARN, "rebuilt values are not compared after rehearsal: this device has no memory or no code for it");
 }
 
+/* What hashing a value twice costs beside its bytes: two launches, as bytes that a device hashes meanwhile. */
+enum { LAUNCHES_BYTES = 8 << 20 };
+
+/* The values that replays make just before op `at`, and none before them has made, get this turn. Returns what comparing them costs, in
+ * bytes; 0: there are none. */
+static uint64_t give_turn(struct exec *ex, uint32_t at, int8_t turn)
+{
+    uint64_t cost = 0;
+    for (uint32_t i = ex->step_at[at]; i < ex->step_at[at + 1]; i++) {
+        if (ex->steps[i].kind != PLAN_REPLAY || ex->elided[i])
+            continue;
+        const struct rec_op *o = &ex->rec.ops[ex->steps[i].id];
+        for (uint32_t k = o->first; k < o->first + o->n; k++) {
+            const struct rec_operand *w = &ex->rec.operands[k];
+            if (!rec_makes(w) || ex->check_turn[ex->first_val[w->buf] + ex->out_ver[k]] >= 0)
+                continue;
+            ex->check_turn[ex->first_val[w->buf] + ex->out_ver[k]] = turn;
+            cost += LAUNCHES_BYTES + 2 * ex->rec.bufs[w->buf].bytes;
+        }
+    }
+    return cost;
+}
+
 int verify_plan(struct device *d)
 {
     struct exec *ex = d->ex;
@@ -73,9 +111,15 @@ int verify_plan(struct device *d)
     ex->check_turn = malloc((n_values + 1) * sizeof *ex->check_turn);
     if (!ex->check_turn)
         return -ENOMEM;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < n_values; i++)
-        ex->check_turn[i] = ex->remade[i] ? (int8_t)(n++ % VERIFY_TURNS) : -1;
+    memset(ex->check_turn, -1, (n_values + 1) * sizeof *ex->check_turn);
+    uint64_t cost[VERIFY_TURNS] = {0};
+    for (uint32_t at = 0; at <= ex->rec.n_ops; at++) {
+        int8_t least = 0;
+        for (int8_t i = 1; i < VERIFY_TURNS; i++)
+            if (cost[i] < cost[least])
+                least = i;
+        cost[least] += give_turn(ex, at, least);
+    }
     return 0;
 }
 
@@ -122,6 +166,7 @@ int verify_begin(struct device *d, unsigned t)
         look(d, old);
     v->turn++;
     v->open = true;
+    v->batch.n = 0;
     tb->n_checks = tb->n_rows = 0;
     int r = fence_wait(d, t, &tb->users);
     if (r)
@@ -135,25 +180,75 @@ int verify_begin(struct device *d, unsigned t)
     return 0;
 }
 
-/* Queues the hashes of what is defined of the value into the rows of `c`; `half`: 0 before, 2 after. */
+int verify_flush(struct device *d)
+{
+    struct verify *v = d->verify;
+    if (!v || !v->batch.n)
+        return 0;
+    struct batch *q = &v->batch;
+    struct table *tb = &v->table[v->now];
+    const unsigned t = q->t;
+    uint32_t n = 0;
+    stream_own(d, t);
+    int r = fence_wait(d, t, &tb->users);
+    for (uint32_t i = 0; i < q->n && !r; i++) {
+        struct slot *s = exec_slot(d, q->of[i].buf);
+        if (!s || s->state != SLOT_RESIDENT || d->ex->res[q->of[i].buf] != q->of[i].version) {
+            tb->checks[q->of[i].check].after = false; /* memory was short meanwhile: not compared this time */
+            continue;
+        }
+        if ((r = fence_wait(d, t, &s->ready)) || (r = fence_wait(d, t, &s->users)))
+            break;
+        q->range[n] = q->range[i];
+        q->out[n] = q->out[i];
+        q->of[n++] = q->of[i];
+    }
+    if (!r && n) {
+        r = hashing_queue(d, d->stream[t], q->range, q->out, n);
+        stream_issued(d, t);
+        fence_add(d, &tb->users, t);
+        for (uint32_t i = 0; i < n; i++)
+            fence_add(d, &exec_slot(d, q->of[i].buf)->unseen, t);
+    }
+    q->n = 0;
+    q->first = false;
+    return r;
+}
+
+int verify_replays(struct device *d, uint32_t op)
+{
+    const struct verify *v = d->verify;
+    if (!v || !v->batch.n)
+        return 0;
+    const struct rec_op *o = &d->ex->rec.ops[op];
+    bool now = v->batch.first;
+    for (uint32_t k = o->first; k < o->first + o->n && !now; k++)
+        for (uint32_t i = 0; i < v->batch.n && rec_makes(&d->ex->rec.operands[k]); i++)
+            now |= v->batch.of[i].buf == d->ex->rec.operands[k].buf;
+    return now ? verify_flush(d) : 0;
+}
+
+/* What is defined of the value joins what waits, for the rows of `c`; `half`: 0 before, 2 after. */
 static int queue(struct device *d, struct table *tb, struct check *c, const struct rec_range *ranges, uint32_t n, struct slot *s, unsigned t,
                  unsigned half)
 {
-    int r;
-    stream_own(d, t);
-    if ((r = fence_wait(d, t, &tb->users)) || (r = fence_wait(d, t, &s->ready)) || (r = fence_wait(d, t, &s->users)))
-        return r;
-    for (uint32_t i = 0; i < n && !r; i++) {
+    struct batch *q = &d->verify->batch;
+    for (uint32_t i = 0; i < n; i++) {
         uint64_t from = (ranges[i].from + 7) & ~7ull; /* words are hashed: a range's first bytes up to a whole word are left out */
         if (from >= ranges[i].to)
             continue;
-        struct hash_range h = {s->va + from, ranges[i].to - from};
-        r = hashing_queue(d, d->stream[t], &h, 1, tb->at + ((c->first + i) * ROW_WORDS + half) * sizeof(uint64_t));
+        int r = q->n == HASHING_FEW || (q->n && q->t != t) ? verify_flush(d) : 0;
+        if (r)
+            return r;
+        q->t = t;
+        q->range[q->n] = (struct hash_range){s->va + from, ranges[i].to - from};
+        q->out[q->n] = tb->at + ((c->first + i) * ROW_WORDS + half) * sizeof(uint64_t);
+        q->of[q->n].buf = c->buf;
+        q->of[q->n].version = d->ex->res[c->buf];
+        q->of[q->n++].check = (uint32_t)(c - tb->checks);
+        q->first |= !half;
     }
-    stream_issued(d, t);
-    fence_add(d, &tb->users, t);
-    fence_add(d, &s->unseen, t);
-    return r;
+    return 0;
 }
 
 static const struct rec_operand *operand_of(struct device *d, uint32_t op, int32_t b)
@@ -207,14 +302,14 @@ int verify_after(struct device *d, uint32_t op, uint32_t k, struct slot *s, unsi
     return 0;
 }
 
-int verify_input(struct device *d, uint32_t op, uint32_t k, struct slot *s, unsigned t, bool after)
+static int look_at_input(struct device *d, uint32_t op, int32_t b, unsigned t, bool after)
 {
     struct verify *v = d->verify;
-    const struct rec_range whole = {0, s->bytes};
-    if (!v || !v->open || op % (VERIFY_INPUT_TURNS / 2) * 2 != v->turn % VERIFY_INPUT_TURNS || s->kind != SLOT_LARGE)
-        return 0;
     struct table *tb = &v->table[v->now];
-    const int32_t b = d->ex->rec.operands[k].buf;
+    struct slot *s = exec_slot(d, b);
+    const struct rec_range whole = {0, s->bytes};
+    if (s->kind != SLOT_LARGE)
+        return 0;
     for (uint32_t i = 0; i < tb->n_checks; i++) {
         struct check *c = &tb->checks[i];
         if (c->buf != b || c->version != OF_INPUT || c->op != op || c->after)
@@ -229,16 +324,30 @@ int verify_input(struct device *d, uint32_t op, uint32_t k, struct slot *s, unsi
     return queue(d, tb, c, &whole, 1, s, t, 0);
 }
 
+int verify_inputs(struct device *d, uint32_t op, unsigned t, bool after)
+{
+    const struct verify *v = d->verify;
+    const struct rec_op *o = &d->ex->rec.ops[op];
+    if (!v || !v->open || op % (VERIFY_INPUT_TURNS / 2) * 2 != v->turn % VERIFY_INPUT_TURNS || d->ex->caps[op].kind != OP_KERNEL)
+        return 0;
+    int r = 0;
+    for (uint32_t k = o->first; k < o->first + o->n && !r; k++)
+        if (d->ex->rec.operands[k].mode == REC_READ && !d->ex->side_scratch[k])
+            r = look_at_input(d, op, d->ex->rec.operands[k].buf, t, after);
+    return r;
+}
+
 int verify_end(struct device *d)
 {
     struct verify *v = d->verify;
     if (!v || !v->open)
         return 0;
+    int r = verify_flush(d);
     v->open = false;
     struct table *tb = &v->table[v->now];
-    if (!tb->n_checks)
-        return 0;
-    int r = fence_wait(d, STREAM_OUT, &tb->users);
+    if (r || !tb->n_checks)
+        return r;
+    r = fence_wait(d, STREAM_OUT, &tb->users);
     if (r)
         return r;
     if (d->drv->cuMemcpyDtoHAsync_v2(tb->host, tb->at, tb->n_rows * ROW_WORDS * sizeof(uint64_t), d->stream[STREAM_OUT]) != CUDA_SUCCESS)
@@ -258,6 +367,7 @@ void verify_clear(struct device *d)
     if (!v)
         return;
     v->open = false;
+    v->batch.n = 0;
     for (unsigned i = 0; i < TABLES; i++) {
         struct table *tb = &v->table[i];
         if (tb->under_way && d->drv->cuEventSynchronize(tb->done) == CUDA_SUCCESS)

@@ -56,5 +56,6 @@ def all_in_turn(name):
 
 drift()
 tiny_pages()
-all_in_turn("mlp")
+for name in ("mlp", "cnn", "gpt"):
+    all_in_turn(name)
 sys.exit(checks.end())

@@ -1,5 +1,5 @@
-// remat_hash(ptr, bytes, out): adds the two sums of hash.h over `bytes` at `ptr` to out[0] and out[1].
-// ptr is 8-byte aligned. Any grid of one dimension; 256 threads a block.
+// Both kernels add the two sums of hash.h over the bytes of row blockIdx.y to its out[0] and out[1]. Any grid in x, a row each in y;
+// 256 threads a block. `all_bytes` only tells a simulated device what the launch costs.
 #include "hash.h"
 
 static __device__ void hash_one(const void *ptr, hash_word bytes, hash_word *out)
@@ -21,11 +21,8 @@ static __device__ void hash_one(const void *ptr, hash_word bytes, hash_word *out
     atomicAdd(&out[1], b);
 }
 
-extern "C" __global__ void remat_hash(const void *ptr, hash_word bytes, hash_word *out) { hash_one(ptr, bytes, out); }
+static __device__ void hash_row_of(const struct hash_row *r) { hash_one((const void *)r->ptr, r->bytes, (hash_word *)r->out); }
 
-// The same for row blockIdx.y of a table. `all_bytes` only tells a simulated device what it costs.
-extern "C" __global__ void remat_hash_list(const struct hash_row *rows, hash_word all_bytes)
-{
-    struct hash_row r = rows[blockIdx.y];
-    hash_one((const void *)r.ptr, r.bytes, (hash_word *)r.out);
-}
+extern "C" __global__ void remat_hash_few(const __grid_constant__ struct hash_few few, hash_word all_bytes) { hash_row_of(&few.row[blockIdx.y]); }
+
+extern "C" __global__ void remat_hash_list(const struct hash_row *rows, hash_word all_bytes) { hash_row_of(&rows[blockIdx.y]); }

@@ -17,6 +17,12 @@ struct hash_row {
     hash_word ptr, bytes, out; /* ptr and out are addresses, multiples of 8 */
 };
 
+/* So many of them as one argument of a launch: no table has to be on the device. */
+enum { HASH_FEW = 8 };
+struct hash_few {
+    struct hash_row row[HASH_FEW];
+};
+
 HASH_FN hash_word hash_mix(hash_word x)
 {
     x ^= x >> 30;

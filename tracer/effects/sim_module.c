@@ -18,18 +18,15 @@ static void hash_one(const hash_word *w, hash_word bytes, hash_word *out)
     out[1] += b;
 }
 
-static void hash_run(const simgpu_launch *l, void *const *params)
+static void rows_run(const struct hash_row *row, unsigned n)
 {
-    (void)l;
-    hash_one(*(const hash_word *const *)params[0], *(const hash_word *)params[1], *(hash_word *const *)params[2]);
-}
-
-static void list_run(const simgpu_launch *l, void *const *params)
-{
-    const struct hash_row *row = *(const struct hash_row *const *)params[0];
-    for (unsigned i = 0; i < l->grid.y; i++)
+    for (unsigned i = 0; i < n; i++)
         hash_one((const hash_word *)(uintptr_t)row[i].ptr, row[i].bytes, (hash_word *)(uintptr_t)row[i].out);
 }
+
+static void few_run(const simgpu_launch *l, void *const *params) { rows_run(((const struct hash_few *)params[0])->row, l->grid.y); }
+
+static void list_run(const simgpu_launch *l, void *const *params) { rows_run(*(const struct hash_row *const *)params[0], l->grid.y); }
 
 static void hash_cost(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
@@ -38,7 +35,7 @@ static void hash_cost(const simgpu_launch *l, void *const *params, uint64_t *flo
     *bytes = *(const hash_word *)params[1];
 }
 
-static const size_t hash_params[] = {8, 8, 8}, list_params[] = {8, 8};
-static const simgpu_kernel kernels[] = {{"remat_hash", 3, hash_params, hash_run, hash_cost},
+static const size_t few_params[] = {sizeof(struct hash_few), 8}, list_params[] = {8, 8};
+static const simgpu_kernel kernels[] = {{"remat_hash_few", 2, few_params, few_run, hash_cost},
                                         {"remat_hash_list", 2, list_params, list_run, hash_cost}};
 __attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {1, 2, kernels};
