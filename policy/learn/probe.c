@@ -365,6 +365,15 @@ static int try_side(struct trial *t)
     return r;
 }
 
+/* One more run would change once more what lies behind the addresses, which nobody has set aside. */
+bool probe_follows_addresses(const struct rt_op *op)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].slot->points)
+            return true;
+    return false;
+}
+
 /* After the program's run: what repeats, what is overwritten, what is changed in place. */
 static const char *classify(struct trial *t, struct probe_result *out)
 {
@@ -383,6 +392,8 @@ static const char *classify(struct trial *t, struct probe_result *out)
         return "cooperative launch";
     if (out->reaches_host)
         return "reaches memory of the host, or of another device";
+    if (probe_follows_addresses(t->op))
+        return "follows addresses that lie in memory";
     if (!any)
         return NULL;
     if (unsaved)

@@ -173,6 +173,18 @@ static void k_through(const simgpu_launch *l, void *const *params)
         out[i] = mix(in[i] + k);
 }
 
+/* x = f(x), n words, where list[0] points, and what it has found is in `info`: only that is an argument */
+static void k_factor(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const struct factor_args *a = params[0];
+    u32 *x = (u32 *)(uintptr_t)*(uint64_t *)(uintptr_t)a->list, *info = (u32 *)(uintptr_t)a->info;
+    for (u32 i = 0; i < a->words; i++) {
+        x[i] = mix(x[i] + a->k);
+        info[i] = x[i] % 7;
+    }
+}
+
 /* puts addresses into device memory: base, base + stride, ... */
 static void k_point(const simgpu_launch *l, void *const *params)
 {
@@ -495,6 +507,7 @@ static const simgpu_kernel kernels[] = {
     ROW("ignore", 5, k_ignore, NULL, 8, 8, 8, 8, 4),
     ROW("gather", 5, k_gather, NULL, 8, 8, 4, 4, 4),
     ROW("secret", 3, k_secret, NULL, 8, 4, 4),
+    ROW("factor", 1, k_factor, NULL, sizeof(struct factor_args)),
     ROW("through", 4, k_through, NULL, 8, 8, 4, 4),
     ROW("point", 4, k_point, NULL, 8, 8, 4, 4),
     ROW("count", 3, k_count, NULL, 8, 8, 4),

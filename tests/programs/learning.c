@@ -19,6 +19,8 @@
  *   farmap     tensor maps that were copied to device memory
  *   seek       a kernel reads a tensor whose address lies in memory, scrambled: no argument shows it
  *   through    outputs that nothing has touched are first written through an address that was copied to the device
+ *   factor     tensors are changed in place through an address that a kernel has put into memory, beside an output that an argument shows
+ *   refactor   so; from iteration 12 on it has another number every other time
  *   table      a kernel keeps a table in its module, others read it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   rare       an output that is written for certain data only
@@ -32,7 +34,7 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_glance, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_factor, f_glance, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word, large, late;
 static CUstream stream, other;
 static uint32_t *host_word;
@@ -51,7 +53,7 @@ static CUdeviceptr make(uint32_t words)
 
 static void drop(CUdeviceptr p) { MUST(cuMemFreeAsync(p, stream)); }
 
-static CUdeviceptr act[LAYERS + 1];
+static CUdeviceptr act[LAYERS + 1], info[LAYERS];
 static uint64_t past[64];
 static unsigned n_past;
 
@@ -109,6 +111,24 @@ static void far_layer(int i)
     drop(there);
 }
 
+/* What is factored is needed no more; what was found is, and the activation can be made of it. */
+static void factor_layer(int i, int iter)
+{
+    static CUdeviceptr list[LAYERS];
+    uint32_t n = WORDS, k = 3, mask = ~0u, count = 1, stride = 0;
+    CUdeviceptr x = make(WORDS);
+    if (!list[i])
+        list[i] = make(64);
+    info[i] = make(WORDS);
+    struct factor_args a = {.list = list[i], .info = info[i], .words = WORDS, .k = is("refactor") && iter >= CHANGE_AT ? (uint32_t)iter / 2 : k};
+    LAUNCH(f_map, stream, &x, &act[i], &n, &k, &mask);
+    LAUNCH(f_point, stream, &a.list, &x, &count, &stride);
+    LAUNCH(f_factor, stream, &a);
+    LAUNCH(f_map, stream, &act[i + 1], &info[i], &n, &k, &mask);
+    LAUNCH(f_join, stream, &weight[i], &weight[i], &x, &n, &n, &n);
+    drop(x);
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3, mask = ~0u;
@@ -123,6 +143,8 @@ static void layer(int i, int iter)
         drop(space);
     } else if (is("map") || is("mapshape"))
         mapped_layer(i, iter);
+    else if ((is("factor") || is("refactor")) && i % 4 == 1)
+        factor_layer(i, iter);
     else if (is("farmap") && i % 4 == 1)
         far_layer(i);
     else if (is("through") && i % 4 == 1) {
@@ -266,6 +288,11 @@ static uint64_t train(int iter)
         drop(g);
         drop(act[i]);
         g = next;
+        if (i < LAYERS && info[i]) {
+            LAUNCH(f_join, stream, &g, &g, &info[i], &n, &n, &n);
+            drop(info[i]);
+            info[i] = 0;
+        }
         if (i < LAYERS)
             LAUNCH(f_map, stream, &weight[i], &g, &n, &k, &mask);
     }
@@ -303,6 +330,8 @@ int main(int argc, char **argv)
     f_hide = kernel(m, "hide");
     f_seek = kernel(m, "seek");
     f_through = kernel(m, "through");
+    f_point = kernel(m, "point");
+    f_factor = kernel(m, "factor");
     f_glance = kernel(m, "glance");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

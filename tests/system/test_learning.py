@@ -26,6 +26,8 @@ CASES = [
     ("mapshape", 10500000, 4, 10),    # one of another shape, from some iteration on
     ("farmap", 12500000, 4, 4),       # tensor maps in device memory: what they describe stays
     ("through", 10500000, 10, 0),     # outputs that are first written through addresses in memory: wrong results once, learnt and planned
+    ("factor", 9500000, 10, 0),      # tensors that are changed through addresses in memory: twice, once, where the launch ran again to be learnt
+    ("refactor", 9500000, 8, 0),     # so, where it ran again as a trial
     ("table", 10500000, 4, 10),       # a kernel that keeps a table in its module
     ("await", 10500000, 10, 50),       # a kernel that ends after the program's next call
     ("value", 10500000, 10, 50),       # a stream that waits for a later call
