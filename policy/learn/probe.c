@@ -1,5 +1,6 @@
 #include "policy/learn/probe.h"
 #include "policy/learn/trial.h"
+#include "policy/op/ready.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -578,8 +579,9 @@ static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result 
     return r;
 }
 
-/* A kernel may have put addresses into memory for another one to follow: what they point at stays in memory. */
-static void find_addresses(struct device *d, struct slot *s)
+/* A kernel may have put addresses into memory for another one to follow, in this iteration or long before: what they point at stays in memory,
+ * and is there from now on, if there is room. */
+static void find_addresses(struct device *d, struct slot *s, unsigned t)
 {
     enum { LOOK_MAX_BYTES = 1 << 16 };
     if (s->bytes < 8 || s->bytes > LOOK_MAX_BYTES)
@@ -591,7 +593,12 @@ static void find_addresses(struct device *d, struct slot *s)
             if (!to || words[i] % 4)
                 continue;
             s->points = true;
-            to->pins += !to->pins;
+            if (to->pins)
+                continue;
+            to->pins = 1;
+            to->mark = d->mark; /* as what the op at hand touches */
+            if (ready_slot(d, to, t))
+                log_say(SAY_DEBUG, "there is no room for a buffer of %s that is reached through an address in memory", rt_size(to->bytes).text);
         }
     free(words);
 }
@@ -602,6 +609,11 @@ static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
     struct device *d = t->d;
     const struct rt_op *op = t->op;
     int r = trial_hash_before(t, false);
+    for (uint32_t k = 0; k < t->n && !r; k++) {
+        struct slot *s = t->u[k].slot;
+        if (s->written && !s->watched && !s->points && !t->u[k].blank)
+            find_addresses(d, s, op->t);
+    }
     for (uint32_t k = 0; k < t->n && !r; k++) {
         struct touched *u = &t->u[k];
         struct slot *s = u->slot;
@@ -682,7 +694,7 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
         struct slot *s = t->u[i].slot;
         s->written |= t->u[i].changed;
         if (t->u[i].changed)
-            find_addresses(d, s);
+            find_addresses(d, s, op->t);
         s->watched = !is_managed(d, s);
         s->watched_at = nth;
         memcpy(s->hash, t->u[i].after, sizeof s->hash);

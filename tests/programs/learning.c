@@ -21,6 +21,7 @@
  *   through    outputs that nothing has touched are first written through an address that was copied to the device
  *   factor     tensors are changed in place through an address that a kernel has put into memory, beside an output that an argument shows
  *   refactor   so; from iteration 12 on it has another number every other time
+ *   oldlist    so, an old tensor, whose address was put there in the first iteration
  *   table      a kernel keeps a table in its module, others read it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   rare       an output that is written for certain data only
@@ -116,17 +117,20 @@ static void factor_layer(int i, int iter)
 {
     static CUdeviceptr list[LAYERS];
     uint32_t n = WORDS, k = 3, mask = ~0u, count = 1, stride = 0;
-    CUdeviceptr x = make(WORDS);
+    const bool old = is("oldlist");
+    CUdeviceptr x = old ? late : make(WORDS);
     if (!list[i])
         list[i] = make(64);
     info[i] = make(WORDS);
     struct factor_args a = {.list = list[i], .info = info[i], .words = WORDS, .k = is("refactor") && iter >= CHANGE_AT ? (uint32_t)iter / 2 : k};
     LAUNCH(f_map, stream, &x, &act[i], &n, &k, &mask);
-    LAUNCH(f_point, stream, &a.list, &x, &count, &stride);
+    if (!old || !iter)
+        LAUNCH(f_point, stream, &a.list, &x, &count, &stride);
     LAUNCH(f_factor, stream, &a);
     LAUNCH(f_map, stream, &act[i + 1], &info[i], &n, &k, &mask);
     LAUNCH(f_join, stream, &weight[i], &weight[i], &x, &n, &n, &n);
-    drop(x);
+    if (!old)
+        drop(x);
 }
 
 static void layer(int i, int iter)
@@ -143,7 +147,7 @@ static void layer(int i, int iter)
         drop(space);
     } else if (is("map") || is("mapshape"))
         mapped_layer(i, iter);
-    else if ((is("factor") || is("refactor")) && i % 4 == 1)
+    else if ((is("factor") || is("refactor") || is("oldlist")) && i % 4 == 1)
         factor_layer(i, iter);
     else if (is("farmap") && i % 4 == 1)
         far_layer(i);
@@ -340,7 +344,7 @@ int main(int argc, char **argv)
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
     }
-    if (is("late") || is("grown")) {
+    if (is("late") || is("grown") || is("oldlist")) {
         late = make(WORDS);
         MUST(cuMemsetD32Async(late, 1, WORDS, stream));
     }
