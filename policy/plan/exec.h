@@ -42,7 +42,8 @@ struct exec {
     int32_t *ref_list;
     int32_t *last_ref;       /* [n_bufs] last position (op index) at which anything refers to it; n_ops: survives */
     bool *keep, *rebuilt;    /* [n_bufs] in the plan's keep list; rebuilt by some replay */
-    int32_t *relied;         /* [n_bufs] last position of a step that begins from what is in the buffer, or makes it again; -1: none */
+    int32_t *relied;         /* [n_bufs] last position of a step that begins from what is in the buffer, or makes it again, or would, where
+                                it is left out and the plan is left; -1: none */
     bool *used;              /* [first_val[n_bufs]] some op, hold or the next iteration reads the value */
     int8_t *check_turn;      /* [first_val[n_bufs]] in which of VERIFY_TURNS iterations it is compared (verify.c); -1 never */
     bool *remade;            /* [first_val[n_bufs]] some replay of the plan makes the value again */
@@ -200,8 +201,9 @@ int rebuild_all(struct device *d, unsigned t);
 int rebuild_one(struct device *d, int32_t b, unsigned t);
 /* The program holds a value of b that is not there. */
 bool rebuild_owed(struct device *d, int32_t b);
-/* [n_bufs] whether rebuild_all() would begin from what is in the buffer now. For free(); NULL: no memory. */
-uint8_t *rebuild_sources(struct device *d);
+/* [n_bufs] whether rebuild_all() would begin from what is in the buffer now, or after the op at `at`, which comes next. For free(); NULL: no
+ * memory. */
+uint8_t *rebuild_sources(struct device *d, uint32_t at);
 
 /* install.c: slots for all allocations, chunks by interval colouring, mapped. The number of chunks that the static map
  * lacks (0: a steady iteration makes no memory call), or a negative errno. */

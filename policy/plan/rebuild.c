@@ -166,15 +166,25 @@ int rebuild_one(struct device *d, int32_t b, unsigned t)
     return r;
 }
 
-/* What making (b, v) again begins from. */
-static void mark_sources(struct device *d, int32_t b, int32_t v, uint8_t *seen, uint8_t *source)
+/* The op leaves another version there. */
+static bool changes(const struct exec *ex, uint32_t op, int32_t b)
+{
+    for (uint32_t k = ex->rec.ops[op].first; k < ex->rec.ops[op].first + ex->rec.ops[op].n; k++)
+        if (ex->rec.operands[k].buf == b && ex->out_ver[k] >= 0)
+            return true;
+    return false;
+}
+
+/* What making (b, v) again begins from, before the op at `at` or after it: what that changes must be made again, too, then. */
+static void mark_sources(struct device *d, uint32_t at, int32_t b, int32_t v, uint8_t *seen, uint8_t *source)
 {
     if (v < 0 || seen[d->ex->first_val[b] + v])
         return;
     seen[d->ex->first_val[b] + v] = 1;
     if (holds(d, b, v)) {
         source[b] = 1;
-        return;
+        if (!changes(d->ex, at, b))
+            return;
     }
     int32_t op = d->ex->producer[d->ex->first_val[b] + v];
     if (op < 0 || saved_find(d, b, v))
@@ -182,16 +192,16 @@ static void mark_sources(struct device *d, int32_t b, int32_t v, uint8_t *seen, 
     const struct rec_op *o = &d->ex->rec.ops[op];
     for (uint32_t k = o->first; k < o->first + o->n; k++)
         if (rec_takes(&d->ex->rec.operands[k]))
-            mark_sources(d, d->ex->rec.operands[k].buf, d->ex->in_ver[k], seen, source);
+            mark_sources(d, at, d->ex->rec.operands[k].buf, d->ex->in_ver[k], seen, source);
 }
 
-uint8_t *rebuild_sources(struct device *d)
+uint8_t *rebuild_sources(struct device *d, uint32_t at)
 {
     uint8_t *source = calloc(d->ex->rec.n_bufs + 1, 1);
     uint8_t *seen = calloc((size_t)d->ex->first_val[d->ex->rec.n_bufs] + 1, 1);
     for (uint32_t b = 0; b < d->ex->rec.n_bufs && source && seen; b++)
         if (rebuild_owed(d, (int32_t)b))
-            mark_sources(d, (int32_t)b, d->ex->cur[b], seen, source);
+            mark_sources(d, at, (int32_t)b, d->ex->cur[b], seen, source);
     if (!seen) {
         free(source);
         source = NULL;
