@@ -562,6 +562,11 @@ static int outside_drv(struct device *d, struct rt_op *op)
 static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
+    if (exec_may_resume(d, op) && exec_reached_since(d)) {
+        log_say(SAY_INFO, "learning starts over: memory can be reached through addresses in memory that could not before");
+        forget_iteration(d);
+        return false;
+    }
     return exec_may_resume(d, op) && (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == exec_last_sig(d));
 }
 

@@ -68,12 +68,13 @@ int engine_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes)
 
 static struct slot *slot_at(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? mem_lookup(d, p) : foreign_lookup(d, p); }
 
-/* A copy takes its address along: it stays in memory. A plan that was made for that goes on. */
+/* A copy takes its address along: it stays in memory. A plan that was made for that goes on. What is small stays where it is under any plan, but
+ * may change unseen from now on: one that knows it, and not that, must be left. */
 static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
 {
     if (stays(s))
         return CUDA_SUCCESS;
-    bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) || s->kind != SLOT_LARGE;
+    bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 ? d->ex->rec.bufs[s->plan_buf].pinned : s->kind != SLOT_LARGE);
     struct engine_visit v = engine_visit(d);
     int r = !planned ? pin_drv(d, s, "an address in a copy") : ready_pin(d, s) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     engine_return(v);

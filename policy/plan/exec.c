@@ -16,6 +16,21 @@
 
 /* ---- the program's events ------------------------------------------------------------------------------------------ */
 
+/* The plan takes it for a buffer that nothing changes but what it sees, and it may be reached unseen since. */
+static bool reached_since(const struct rec_buf *x, const struct slot *s) { return s->pins && !x->pinned; }
+
+bool exec_reached_since(const struct device *d)
+{
+    const struct record *r = &d->ex->rec;
+    for (uint32_t b = 0; b < r->n_bufs; b++) {
+        const struct rec_buf *x = &r->bufs[b];
+        const struct slot *s = &d->slots[x->slot_id];
+        if (x->alloc_ord < 0 && x->dies < 0 && s->live && s->serial == x->serial && reached_since(x, s))
+            return true;
+    }
+    return false;
+}
+
 void exec_begin(struct device *d)
 {
     const struct record *r = &d->ex->rec;
@@ -26,7 +41,7 @@ void exec_begin(struct device *d)
         d->ex->res[b] = d->ex->cur[b] = x->alloc_ord < 0 ? 0 : -1;
         if (x->alloc_ord < 0 && x->dies < 0) { /* persistent: the same allocation as ever, if it is still there */
             struct slot *s = &d->slots[x->slot_id];
-            if (s->live && s->serial == x->serial) {
+            if (s->live && s->serial == x->serial && !reached_since(x, s)) {
                 d->ex->bind[b] = (int32_t)s->id;
                 s->plan_buf = (int32_t)b;
             }
@@ -400,7 +415,7 @@ static struct reading match(struct device *d, struct rt_op *op, const struct rea
         i++;
         int32_t b = w->buf;
         const struct rec_buf *rb = &d->ex->rec.bufs[b];
-        if (d->ex->bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && may_bind_late(d, rb)) {
+        if (d->ex->bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && may_bind_late(d, rb) && !reached_since(rb, a->slot)) {
             d->ex->bind[b] = (int32_t)a->slot->id;
             a->slot->plan_buf = b;
         }

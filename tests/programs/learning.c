@@ -22,6 +22,8 @@
  *   factor     tensors are changed in place through an address that a kernel has put into memory, beside an output that an argument shows
  *   refactor   so; from iteration 12 on it has another number every other time
  *   oldlist    so, an old tensor, whose address was put there in the first iteration
+ *   relist     so, an old tensor, whose address is copied there: from iteration 12 on it is another one, of which something was made before
+ *   fewlist    so, a small one
  *   table      a kernel keeps a table in its module, others read it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   rare       an output that is written for certain data only
@@ -35,8 +37,8 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_factor, f_glance, f_sum;
-static CUdeviceptr weight[LAYERS], sum, seen, word, large, late;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_factor, f_maybe, f_glance, f_sum;
+static CUdeviceptr weight[LAYERS], sum, seen, word, large, late, first;
 static CUstream stream, other;
 static uint32_t *host_word;
 static uint64_t rng = 1;
@@ -133,6 +135,22 @@ static void factor_layer(int i, int iter)
         drop(x);
 }
 
+/* The address of one old tensor or another is copied to the device, and that is changed in place. */
+static void relisted(int iter)
+{
+    CUdeviceptr list = make(64), found = make(WORDS);
+    static CUdeviceptr address;
+    uint32_t n = WORDS, few = is("fewlist") ? 64 : WORDS;
+    MUST(cuStreamSynchronize(stream));
+    address = iter >= CHANGE_AT ? late : first;
+    MUST(cuMemcpyHtoDAsync_v2(list, &address, 8, stream));
+    struct factor_args a = {.list = list, .info = found, .words = few, .k = 5};
+    LAUNCH(f_factor, stream, &a);
+    LAUNCH(f_join, stream, &weight[0], &weight[0], &found, &n, &n, &few);
+    drop(list);
+    drop(found);
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3, mask = ~0u;
@@ -149,6 +167,8 @@ static void layer(int i, int iter)
         mapped_layer(i, iter);
     else if ((is("factor") || is("refactor") || is("oldlist")) && i % 4 == 1)
         factor_layer(i, iter);
+    else if ((is("relist") || is("fewlist")) && i == 3)
+        LAUNCH(f_maybe, stream, &act[i + 1], &act[i], &late, &n, &(uint32_t){0});
     else if (is("farmap") && i % 4 == 1)
         far_layer(i);
     else if (is("through") && i % 4 == 1) {
@@ -276,6 +296,8 @@ static uint64_t train(int iter)
             crowd(i);
         if (i == 5 && (is("await") || is("value")))
             wait_for_later();
+        if (i == 8 && (is("relist") || is("fewlist")))
+            relisted(iter);
         if (i == 1 && is("seek"))
             LAUNCH(f_hide, stream, &seen, &act[1]);
         if (i == 5 && is("capture") && iter >= 2 && iter < 6)
@@ -335,6 +357,7 @@ int main(int argc, char **argv)
     f_seek = kernel(m, "seek");
     f_through = kernel(m, "through");
     f_point = kernel(m, "point");
+    f_maybe = kernel(m, "maybe");
     f_factor = kernel(m, "factor");
     f_glance = kernel(m, "glance");
     f_sum = kernel(m, "sum");
@@ -347,6 +370,13 @@ int main(int argc, char **argv)
     if (is("late") || is("grown") || is("oldlist")) {
         late = make(WORDS);
         MUST(cuMemsetD32Async(late, 1, WORDS, stream));
+    }
+    if (is("relist") || is("fewlist")) {
+        const uint32_t few = is("fewlist") ? 64 : WORDS;
+        late = make(few);
+        first = make(few);
+        MUST(cuMemsetD32Async(late, 1, few, stream));
+        MUST(cuMemsetD32Async(first, 2, few, stream));
     }
     sum = make(64);
     seen = make(64);
