@@ -563,7 +563,7 @@ static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
     if (exec_may_resume(d, op) && exec_reached_since(d)) {
-        log_say(SAY_INFO, "learning starts over: memory can be reached through addresses in memory that could not before");
+        log_say(SAY_INFO, "learning starts over: memory holds addresses, or can be reached through them, that did not before");
         forget_iteration(d);
         return false;
     }

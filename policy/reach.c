@@ -83,6 +83,16 @@ static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
     return r;
 }
 
+/* Addresses come to lie in this buffer. A plan that knows it without them takes those who read it for launches that follow none. */
+static int holds_addresses_drv(struct device *d, struct slot *list)
+{
+    const bool known = list->points || list->plan_buf < 0 || d->ex->rec.bufs[list->plan_buf].points;
+    list->points = true;
+    if (!known && campaign_follows_plan(d))
+        campaign_leave(d, "an address in memory that held none");
+    return known ? CUDA_SUCCESS : d->ex->code;
+}
+
 /* The first word at or after `i` that lies in the reservation; `words`: none does. Most words are told apart from addresses by their
  * upper halves, eight at a time. */
 static size_t next_address(const struct device *d, const unsigned char *p, size_t i, size_t words)
@@ -177,10 +187,10 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
         CUdeviceptr to = tensor_map_at(p + at, &shape);
         struct slot *s = to && mem_in_reservation(d, to) ? mem_lookup(d, to) : NULL;
         int r = s ? pin_reached_drv(d, s, "a tensor map in memory") : CUDA_SUCCESS;
+        if (!r && s && list)
+            r = holds_addresses_drv(d, list);
         if (r)
             return r;
-        if (s && list)
-            list->points = true;
     }
     for (size_t i = next_address(d, p, 0, words); i < words; i = next_address(d, p, i + 1, words)) {
         uint64_t word;
@@ -196,9 +206,9 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
         struct slot *s = mem_lookup(d, word);
         if (!s || (!all && word != s->va && mem_may_be_number(word)))
             continue;
-        if (list)
-            list->points = true;
-        int r = reached_note(d, dst + 8 * i, word, list);
+        int r = list ? holds_addresses_drv(d, list) : CUDA_SUCCESS;
+        if (!r)
+            r = reached_note(d, dst + 8 * i, word, list);
         if (!r)
             r = pin_reached_drv(d, s, "a pointer array");
         if (r)

@@ -16,8 +16,9 @@
 
 /* ---- the program's events ------------------------------------------------------------------------------------------ */
 
-/* The plan takes it for a buffer that nothing changes but what it sees, and it may be reached unseen since. */
-static bool reached_since(const struct rec_buf *x, const struct slot *s) { return s->pins && !x->pinned; }
+/* The plan takes it for a buffer that nothing changes but what it sees, and it may be reached unseen since; or whoever reads it follows
+ * addresses since. */
+static bool reached_since(const struct rec_buf *x, const struct slot *s) { return (s->pins && !x->pinned) || (s->points && !x->points); }
 
 bool exec_reached_since(const struct device *d)
 {

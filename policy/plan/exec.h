@@ -139,8 +139,8 @@ enum exec_end exec_end_iteration(struct device *d);
 void exec_diverge(struct device *d, const char *why, const struct rt_op *op);
 /* Out of the plan: does this op begin an iteration that the plan knows? */
 bool exec_may_resume(struct device *d, const struct rt_op *op);
-/* Memory that the plan relies on can be reached in ways that no argument shows, and could not when the iteration was recorded: the plan is of no
- * use any more. */
+/* Memory that the plan relies on can be reached in ways that no argument shows, or holds addresses, and did not when the iteration was recorded:
+ * the plan is of no use any more. */
 bool exec_reached_since(const struct device *d);
 /* Signature of the last op that comes in every iteration; 0: there is none. */
 uint64_t exec_last_sig(const struct device *d);

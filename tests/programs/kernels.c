@@ -185,6 +185,16 @@ static void k_factor(const simgpu_launch *l, void *const *params)
     }
 }
 
+/* out = f(in, what the first word of a list points at), of in alone where there is none */
+static void k_peek(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(3, u32);
+    const uint64_t p = *(uint64_t *)PTR(2);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + (p ? *(u32 *)(uintptr_t)p : 0));
+}
+
 /* puts addresses into device memory: base, base + stride, ... */
 static void k_point(const simgpu_launch *l, void *const *params)
 {
@@ -508,6 +518,7 @@ static const simgpu_kernel kernels[] = {
     ROW("gather", 5, k_gather, NULL, 8, 8, 4, 4, 4),
     ROW("secret", 3, k_secret, NULL, 8, 4, 4),
     ROW("factor", 1, k_factor, NULL, sizeof(struct factor_args)),
+    ROW("peek", 4, k_peek, NULL, 8, 8, 8, 4),
     ROW("through", 4, k_through, NULL, 8, 8, 4, 4),
     ROW("point", 4, k_point, NULL, 8, 8, 4, 4),
     ROW("count", 3, k_count, NULL, 8, 8, 4),
