@@ -1,9 +1,10 @@
-/* spoils CASE ITERATION: iterations that are alike, but that in one of them a number among a launch's arguments makes it change the tensor that
- * it only read in the others. What was made of that tensor before is as it was; a plan that has dropped it must not make it again of what
- * is there now.
+/* spoils CASE ITERATION: iterations that are alike, but that in one of them something is changed, or given back, that was only read in the
+ * others. What was made of it before is as it was; a plan that has dropped it must not make it again of what is there now. In the first two
+ * a number among a launch's arguments makes it change the tensor that it reads.
  *   after   the launch comes when no step of the plan makes anything of that tensor any more. The large tensor that was made of it is held
  *           until the end, and looked at in that iteration alone
  *   behind  the launch changes in place what stands between that tensor and the large one
+ *   own     memory of the program's own is given back when it has been used, and other memory taken, perhaps where that was
  * Nothing else of an iteration can be made again, so a plan has no other choice. Prints a checksum for every iteration. */
 #include "tests/programs/list_args.h"
 #include "tests/programs/tensors.h"
@@ -41,11 +42,19 @@ static void press(void)
     }
 }
 
+static struct tensor own_memory(uint32_t value)
+{
+    struct tensor t = {.n = INPUT};
+    MUST(cuMemAlloc_v2(&t.p, 4 * INPUT));
+    MUST(cuMemsetD32Async(t.p, value, t.n, s));
+    return t;
+}
+
 int main(int argc, char **argv)
 {
-    const bool after = argc == 3 && !strcmp(argv[1], "after");
-    if (argc != 3 || (!after && strcmp(argv[1], "behind"))) {
-        fprintf(stderr, "usage: spoils after|behind ITERATION\n");
+    const bool after = argc == 3 && !strcmp(argv[1], "after"), own = argc == 3 && !strcmp(argv[1], "own");
+    if (argc != 3 || (!after && !own && strcmp(argv[1], "behind"))) {
+        fprintf(stderr, "usage: spoils after|behind|own ITERATION\n");
         return 2;
     }
     const int late = atoi(argv[2]);
@@ -57,11 +66,15 @@ int main(int argc, char **argv)
     CUfunction f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     w = tensor_make(OUTPUT, NULL, s);
-    v = tensor_make(INPUT, NULL, s);
+    if (own)
+        v = own_memory(8);
+    else
+        v = tensor_make(INPUT, NULL, s);
     all = tensor_make(INPUT, NULL, s);
     struct tensor sum = tensor_make(2, NULL, s);
     MUST(cuMemsetD32Async(w.p, 7, w.n, s));
-    MUST(cuMemsetD32Async(v.p, 8, v.n, s));
+    if (!own)
+        MUST(cuMemsetD32Async(v.p, 8, v.n, s));
     MUST(cuMemsetD32Async(all.p, 9, all.n, s));
     for (int i = 0; i < ITERATIONS; i++) {
         const bool now = i == late;
@@ -73,10 +86,14 @@ int main(int argc, char **argv)
         LAUNCH(add, s, &all.p, &y.p, &all.n, &y.n);
         if (!after) {
             press();
-            numbered(&x, &w, n, now);
+            numbered(&x, &w, own ? 0 : n, now && !own);
             drop(&x, s);
         }
         press();
+        if (own && now) {
+            MUST(cuMemFree_v2(v.p));
+            v = own_memory(80);
+        }
         if (after) {
             LAUNCH(add, s, &x.p, &w.p, &x.n, &w.n);
             struct tensor z = tensor_make(INPUT, NULL, s);
