@@ -346,6 +346,15 @@ static bool number_may_change(struct device *d, const struct rt_op *op, const st
     return (s && mem_may_be_number(recorded)) || (a && mem_may_be_number(now)) || !a || !before || before->delta != a->delta;
 }
 
+/* It puts addresses into memory. Those of other buffers than it was recorded with bring these within reach of whoever follows them. */
+static bool writes_addresses(const struct record *r, const struct rec_op *o)
+{
+    for (uint32_t k = o->first; k < o->first + o->n; k++)
+        if (r->operands[k].mode != REC_READ && r->bufs[r->operands[k].buf].points)
+            return true;
+    return false;
+}
+
 static enum args_change args_now(struct device *d, const struct rt_op *op, uint32_t *byte)
 {
     const enum args_change change = args_compare(d, op, byte);
@@ -406,6 +415,8 @@ static struct reading match(struct device *d, struct rt_op *op, const struct rea
         }
         if (only_a) {
             i++;
+            if (writes_addresses(&d->ex->rec, o))
+                return (struct reading){.is = CORRESPONDS_NOT, .why = "an address of another buffer, to be followed"};
             /* a pointer that the recording did not have: harmless if it is only looked at, and there is something to look at */
             if ((op->kind != OP_KERNEL || !o->why_opaque || a->slot->state == SLOT_LOST || probe_offset_changes(op->func, a->offset)) &&
                 !other_word(&x, op, a->offset, "a buffer more"))
@@ -424,6 +435,8 @@ static struct reading match(struct device *d, struct rt_op *op, const struct rea
             return (struct reading){.is = CORRESPONDS_NOT, .why = "another tensor map"};
         a->regular = d->ex->bind[b] == (int32_t)a->slot->id;
         if (!a->regular) {
+            if (writes_addresses(&d->ex->rec, o))
+                return (struct reading){.is = CORRESPONDS_NOT, .why = "an address of another buffer, to be followed"};
             x.absent |= !stays_as_it_is(d, o, k - 1);
             if (!(o->why_opaque && w->mode == REC_READ && a->slot->state != SLOT_LOST) && !other_word(&x, op, w->offset, "another buffer"))
                 return x;

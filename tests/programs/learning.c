@@ -24,6 +24,7 @@
  *   oldlist    so, an old tensor, whose address was put there in the first iteration
  *   relist     so, an old tensor, whose address is copied there: from iteration 12 on it is another one, of which something was made before
  *   fewlist    so, a small one
+ *   repoint    so, a large one, by a kernel
  *   newlist    a word that was null becomes the address of memory that was reached so before, and is changed after it was used
  *   table      a kernel keeps a table in its module, others read it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
@@ -144,7 +145,10 @@ static void relisted(int iter)
     uint32_t n = WORDS, few = is("fewlist") ? 64 : WORDS;
     MUST(cuStreamSynchronize(stream));
     address = iter >= CHANGE_AT ? late : first;
-    MUST(cuMemcpyHtoDAsync_v2(list, &address, 8, stream));
+    if (is("repoint"))
+        LAUNCH(f_point, stream, &list, &address, &(uint32_t){1}, &(uint32_t){0});
+    else
+        MUST(cuMemcpyHtoDAsync_v2(list, &address, 8, stream));
     struct factor_args a = {.list = list, .info = found, .words = few, .k = 5};
     LAUNCH(f_factor, stream, &a);
     LAUNCH(f_join, stream, &weight[0], &weight[0], &found, &n, &n, &few);
@@ -168,7 +172,7 @@ static void layer(int i, int iter)
         mapped_layer(i, iter);
     else if ((is("factor") || is("refactor") || is("oldlist")) && i % 4 == 1)
         factor_layer(i, iter);
-    else if ((is("relist") || is("fewlist")) && i == 3)
+    else if ((is("relist") || is("fewlist") || is("repoint")) && i == 3)
         LAUNCH(f_maybe, stream, &act[i + 1], &act[i], &late, &n, &(uint32_t){0});
     else if (is("newlist") && i == 3)
         LAUNCH(f_peek, stream, &act[i + 1], &act[i], &seen, &n);
@@ -303,7 +307,7 @@ static uint64_t train(int iter)
             wait_for_later();
         if (i == 8 && is("newlist"))
             LAUNCH(f_join, stream, &first, &first, &act[i], &(uint32_t){64}, &(uint32_t){64}, &n);
-        if (i == 8 && (is("relist") || is("fewlist")))
+        if (i == 8 && (is("relist") || is("fewlist") || is("repoint")))
             relisted(iter);
         if (i == 1 && is("seek"))
             LAUNCH(f_hide, stream, &seen, &act[1]);
@@ -379,7 +383,7 @@ int main(int argc, char **argv)
         late = make(WORDS);
         MUST(cuMemsetD32Async(late, 1, WORDS, stream));
     }
-    if (is("relist") || is("fewlist")) {
+    if (is("relist") || is("fewlist") || is("repoint")) {
         const uint32_t few = is("fewlist") ? 64 : WORDS;
         late = make(few);
         first = make(few);

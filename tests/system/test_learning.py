@@ -31,6 +31,7 @@ CASES = [
     ("oldlist", 9500000, 10, 0),      # so, where the address was put there long before
     ("relist", 10500000, 8, 50),      # from some iteration on it is another tensor, that a plan's replays read: wrong results once
     ("fewlist", 10500000, 6, 20),     # likewise, a small one
+    ("repoint", 11500000, 6, 20),     # likewise, where a kernel puts the address there
     ("newlist", 10500000, 6, 50),     # a word that becomes an address, which a replay followed: wrong results once
     ("table", 10500000, 4, 10),       # a kernel that keeps a table in its module
     ("await", 10500000, 10, 50),       # a kernel that ends after the program's next call
