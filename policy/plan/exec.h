@@ -46,6 +46,7 @@ struct exec {
                                 it is left out and the plan is left; -1: none */
     bool *used;              /* [first_val[n_bufs]] some op, hold or the next iteration reads the value */
     int8_t *check_turn;      /* [first_val[n_bufs]] in which of VERIFY_TURNS iterations it is compared (verify.c); -1 never */
+    bool *partial;           /* [n_bufs] a value of it that is compared is not defined in every byte */
     bool *remade;            /* [first_val[n_bufs]] some replay of the plan makes the value again */
     bool *elided;            /* [steps] a replay that only holds ask for: taken in rehearsal, so that it is proved, else left out */
     int32_t *alloc_slot;     /* [n_places] fixed slot of each allocation, -1 none; then of twins */
@@ -84,6 +85,10 @@ struct exec {
 static inline struct slot *exec_slot(struct device *d, int32_t b) { return d->ex->bind[b] >= 0 ? &d->slots[d->ex->bind[b]] : NULL; }
 /* steps.c: what op `at` is about to overwrite on stream t, and a replay will make again, is set aside, or hashed, to compare. */
 int exec_set_aside(struct device *d, uint32_t at, unsigned t);
+/* Op `at`, which comes next on stream t, or a replay of it, is the first to write a buffer, and perhaps not all of it. How much it writes may hang
+ * on its arguments, or on data: what it leaves must be the same each time where it is compared. So what is there before it is made the same. */
+bool exec_begins_compared(const struct device *d, uint32_t at);
+int exec_fill_before(struct device *d, uint32_t at, unsigned t);
 /* Everything up to op `to`, which comes now (n_ops: the iteration has ended): the plan's steps before it and before each of the ops in
  * between, which do not come, and what the recorded iteration frees there. < 0: the plan must be left. */
 int exec_pass(struct device *d, uint32_t to, unsigned t);

@@ -2,6 +2,7 @@
  * saves an activation a layer, the backward pass consumes them in reverse. Prints a checksum every iteration.
  *
  *   stale      structs passed by value whose unused entries hold pointers of calls long past, others in every iteration
+ *   parted     outputs that are written in two parts; from iteration 12 on the first of them is ever shorter
  *   untouched  a workspace around every op, that the op leaves alone
  *   part       a workspace around every op, of which it writes a part
  *   flag       a flag inside a struct makes one launch change its input, from iteration 12 on
@@ -176,7 +177,12 @@ static void layer(int i, int iter)
         LAUNCH(f_maybe, stream, &act[i + 1], &act[i], &late, &n, &(uint32_t){0});
     else if (is("newlist") && i == 3)
         LAUNCH(f_peek, stream, &act[i + 1], &act[i], &seen, &n);
-    else if (is("farmap") && i % 4 == 1)
+    else if (is("parted")) {
+        uint32_t part = WORDS / 2 - (iter >= CHANGE_AT ? 64 * (uint32_t)(iter - CHANGE_AT + 1) : 0), rest = WORDS - part;
+        CUdeviceptr to = act[i + 1] + 4ull * part, from = act[i] + 4ull * part;
+        LAUNCH(f_map, stream, &act[i + 1], &act[i], &part, &k, &mask);
+        LAUNCH(f_map, stream, &to, &from, &rest, &k, &mask);
+    } else if (is("farmap") && i % 4 == 1)
         far_layer(i);
     else if (is("through") && i % 4 == 1) {
         CUdeviceptr list = make(64), beside = make(WORDS); /* that memory is in use by then */

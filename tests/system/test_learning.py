@@ -16,6 +16,7 @@ CASES = [
     ("flag", 11700000, 4, 10),       # a flag inside a struct
     ("untouched", 10500000, 10, 50), # a workspace that is left alone
     ("part", 10500000, 10, 50),      # a workspace that is written in part
+    ("parted", 10500000, 14, 50),    # outputs of which one launch writes ever less: stopped once, as if a replay had gone wrong
     ("emptied", 10500000, 10, 50),   # pages that small tensors leave empty: a trial once put there what nobody could reach
     ("host", 10500000, 10, 50),      # an input in the host's memory
     ("managed", 10500000, 10, 40),   # one in managed memory
