@@ -131,6 +131,16 @@ static void k_step(const simgpu_launch *l, void *const *params)
     }
 }
 
+/* the same where a word in memory says so: it lies behind the last entry of g, and is counted up */
+static void k_step_if(const simgpu_launch *l, void *const *params)
+{
+    const struct list_args *a = params[0];
+    u32 *gate = (u32 *)(uintptr_t)a->g[LIST_MAX - 1];
+    gate[1]++;
+    if (gate[0])
+        k_step(l, params);
+}
+
 /* two of its pointers are never followed */
 static void k_ignore(const simgpu_launch *l, void *const *params)
 {
@@ -514,6 +524,7 @@ static const simgpu_kernel kernels[] = {
     ROW("add", 4, k_add, NULL, 8, 8, 4, 4),
     ROW("stats", 4, k_stats, NULL, 8, 8, 8, 4),
     ROW("step", 1, k_step, NULL, sizeof(struct list_args)),
+    ROW("step_if", 1, k_step_if, NULL, sizeof(struct list_args)),
     ROW("ignore", 5, k_ignore, NULL, 8, 8, 8, 8, 4),
     ROW("gather", 5, k_gather, NULL, 8, 8, 4, 4, 4),
     ROW("secret", 3, k_secret, NULL, 8, 4, 4),

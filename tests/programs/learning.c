@@ -29,6 +29,7 @@
  *   newlist    a word that was null becomes the address of memory that was reached so before, and is changed after it was used
  *   table      a kernel keeps a table in its module, others read it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
+ *   gated      an update of all weights that a word in memory lets through from iteration 12 on, and not before
  *   rare       an output that is written for certain data only
  *   seldom     words of a small tensor that a kernel counts up for certain data only, beside its output: from iteration 12 on
  *   grown      so, of a large tensor
@@ -40,7 +41,7 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_peek, f_factor, f_maybe, f_glance, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_step_if, f_peek, f_factor, f_maybe, f_glance, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word, large, late, first;
 static CUstream stream, other;
 static uint32_t *host_word;
@@ -290,6 +291,18 @@ static void crowd(int i)
         drop(p[j]);
 }
 
+/* All but the first, of which an activation is made. The word is the last of the list. */
+static void update_if(CUdeviceptr g)
+{
+    struct list_args a = {.n = LAYERS - 1, .step = 3};
+    for (int i = 0; i < LAYERS; i++) {
+        a.w[i] = weight[i < LAYERS - 1 ? i + 1 : 1];
+        a.g[i] = i < LAYERS - 1 ? g : word;
+        a.words[i] = WORDS;
+    }
+    LAUNCH(f_step_if, stream, &a);
+}
+
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
@@ -299,7 +312,7 @@ static uint64_t train(int iter)
         *host_word = (uint32_t)iter * 77;
     if (is("newlist") && iter == CHANGE_AT)
         MUST(cuMemcpyHtoDAsync_v2(seen, &first, 8, stream));
-    if (is("late")) {
+    if (is("late") || is("gated")) {
         const uint32_t says = iter >= CHANGE_AT;
         MUST(cuMemcpyHtoDAsync_v2(word, &says, sizeof says, stream));
     }
@@ -331,6 +344,8 @@ static uint64_t train(int iter)
         drop(g);
         drop(act[i]);
         g = next;
+        if (i == LAYERS / 2 && is("gated"))
+            update_if(g);
         if (i < LAYERS && info[i]) {
             LAUNCH(f_join, stream, &g, &g, &info[i], &n, &n, &n);
             drop(info[i]);
@@ -375,6 +390,7 @@ int main(int argc, char **argv)
     f_through = kernel(m, "through");
     f_point = kernel(m, "point");
     f_maybe = kernel(m, "maybe");
+    f_step_if = kernel(m, "step_if");
     f_peek = kernel(m, "peek");
     f_factor = kernel(m, "factor");
     f_glance = kernel(m, "glance");
