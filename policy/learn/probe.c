@@ -335,7 +335,8 @@ static bool has_map(const struct rt_op *op, const struct slot *s)
     return false;
 }
 
-/* Do the in-place outputs influence the others? They hold what the first run left; the others are made anew. */
+/* Do the in-place outputs influence the others? They hold what the first run left; the others are made anew. What the op does then it has not done
+ * before: it may change what it had only read. */
 static int try_side(struct trial *t)
 {
     uint64_t in_place = 0;
@@ -345,7 +346,7 @@ static int try_side(struct trial *t)
             in_place += t->u[i].slot->bytes;
         others += t->u[i].changed && t->u[i].blank;
     }
-    if (!in_place || !others || in_place > SIDE_MAX_BYTES || !probe_time_left(t->d))
+    if (!in_place || !others || in_place > SIDE_MAX_BYTES || !probe_time_left(t->d) || trial_save_all(t))
         return 0;
     for (uint32_t i = 0; i < t->n; i++)
         t->u[i].keep = t->u[i].changed && !t->u[i].blank;

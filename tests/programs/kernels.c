@@ -426,6 +426,17 @@ static void k_glance(const simgpu_launch *l, void *const *params)
     }
 }
 
+/* out = f(in); one of two tensors takes in up, in turn: a counter in memory says whose turn it is */
+static void k_turns(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *counter = PTR(2), n = P(5, u32), *turn = (*counter)++ % 2 ? PTR(4) : PTR(3);
+    for (u32 i = 0; i < n; i++) {
+        out[i] = mix(in[i] + 13);
+        turn[i] += in[i];
+    }
+}
+
 /* waits until a word is no longer 0, takes it back to 0, adds it to out */
 static void k_await(const simgpu_launch *l, void *const *params)
 {
@@ -544,6 +555,7 @@ static const simgpu_kernel kernels[] = {
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
     ROW("glance", 6, k_glance, NULL, 8, 8, 8, 8, 4, 4),
+    ROW("turns", 6, k_turns, NULL, 8, 8, 8, 8, 8, 4),
     ROW("await", 3, k_await, NULL, 8, 8, 4),
     ROW("rare", 5, k_rare, NULL, 8, 8, 8, 4, 4),
     ROW("drift", 5, k_drift, c_map, 8, 8, 4, 4, 4),

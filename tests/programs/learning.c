@@ -30,6 +30,7 @@
  *   table      a kernel keeps a table in its module, others read it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   gated      an update of all weights that a word in memory lets through from iteration 12 on, and not before
+ *   turns      of two old tensors a layer one is changed, in turn: a counter in memory says which
  *   rare       an output that is written for certain data only
  *   seldom     words of a small tensor that a kernel counts up for certain data only, beside its output: from iteration 12 on
  *   grown      so, of a large tensor
@@ -41,7 +42,7 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_step_if, f_peek, f_factor, f_maybe, f_glance, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_turns, f_step_if, f_peek, f_factor, f_maybe, f_glance, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word, large, late, first;
 static CUstream stream, other;
 static uint32_t *host_word;
@@ -176,7 +177,20 @@ static void layer(int i, int iter)
         factor_layer(i, iter);
     else if ((is("relist") || is("fewlist") || is("repoint")) && i == 3)
         LAUNCH(f_maybe, stream, &act[i + 1], &act[i], &late, &n, &(uint32_t){0});
-    else if (is("newlist") && i == 3)
+    else if (is("turns") && i % 4 == 1) {
+        static CUdeviceptr counter[LAYERS], taken[LAYERS][2];
+        for (int j = 0; j < 2 && !counter[i]; j++) {
+            taken[i][j] = make(WORDS);
+            MUST(cuMemsetD32Async(taken[i][j], (unsigned)j, WORDS, stream));
+        }
+        if (!counter[i]) {
+            counter[i] = make(64);
+            MUST(cuMemsetD32Async(counter[i], 0, 64, stream));
+        }
+        LAUNCH(f_turns, stream, &act[i + 1], &act[i], &counter[i], &taken[i][0], &taken[i][1], &n);
+        LAUNCH(f_join, stream, &seen, &taken[i][0], &taken[i][1], &(uint32_t){64}, &n, &n);
+        LAUNCH(f_join, stream, &weight[i], &seen, &taken[i][1], &n, &(uint32_t){64}, &n);
+    } else if (is("newlist") && i == 3)
         LAUNCH(f_peek, stream, &act[i + 1], &act[i], &seen, &n);
     else if (is("parted")) {
         uint32_t part = WORDS / 2 - (iter >= CHANGE_AT ? 64 * (uint32_t)(iter - CHANGE_AT + 1) : 0), rest = WORDS - part;
@@ -390,6 +404,7 @@ int main(int argc, char **argv)
     f_through = kernel(m, "through");
     f_point = kernel(m, "point");
     f_maybe = kernel(m, "maybe");
+    f_turns = kernel(m, "turns");
     f_step_if = kernel(m, "step_if");
     f_peek = kernel(m, "peek");
     f_factor = kernel(m, "factor");

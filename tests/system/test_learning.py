@@ -23,6 +23,7 @@ CASES = [
     ("rare", 10500000, 10, 50),      # an output that is written for certain data
     ("seldom", 10500000, 10, 50),    # words that are counted up for certain data: every replay counted as well once
     ("late", 8000000, 10, 0),        # so, where the limit takes copies to the host: one was taken for good once, wrong results
+    ("turns", 13500000, 10, 10),     # two tensors that are changed in turn: the program was stopped once, when the launch ran again after itself
     ("gated", 7500000, 10, 0),       # an update that is not let through while it is learnt: its tensors were no operands, wrong results once
     ("map", 10500000, 10, 50),        # buffers given as tensor maps, evicted and replayed like any other
     ("mapshape", 10500000, 4, 10),    # one of another shape, from some iteration on
