@@ -478,6 +478,12 @@ void campaign_leave(struct device *d, const char *why)
     }
 }
 
+void campaign_writes_elsewhere(struct device *d)
+{
+    if (d->mode == MODE_PROBE ? exec_note_elsewhere(d) : campaign_follows_plan(d) && !exec_knows_elsewhere(d))
+        campaign_leave(d, "memory is written that kernels may know by name");
+}
+
 void campaign_stop(struct device *d, const char *why)
 {
     if (d->campaign->stopped)

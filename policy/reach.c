@@ -167,6 +167,12 @@ bool engine_host_reads(CUdeviceptr at)
            (process.drv->cuPointerGetAttribute(managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) == CUDA_SUCCESS && managed[0]);
 }
 
+void engine_writes_unknown(struct device *d, CUdeviceptr at)
+{
+    if (!engine_elsewhere(d) && (d->mode == MODE_PROBE || campaign_follows_plan(d)) && !engine_host_reads(at))
+        campaign_writes_elsewhere(d);
+}
+
 /* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. Where a slot
  * begins, and what no two numbers of 32 bits make (mem_may_be_number), is an address wherever it stands. The rest may be such numbers: in
  * a long copy one word in DENSE must look like an address, or none of those is. */
@@ -285,8 +291,11 @@ int eng_copy(const struct eng_copy *given)
     op_from_copy(d, c, &op);
     if ((c->kind != ENG_DTOH && engine_nobodys(d, c->dst_dev, c->bytes)) || (c->kind != ENG_HTOD && engine_nobodys(d, c->src_dev, c->bytes)))
         r = CUDA_ERROR_INVALID_VALUE;
-    else
+    else {
+        if (!op.n_operands && c->kind != ENG_DTOH)
+            engine_writes_unknown(d, c->dst_dev);
         r = op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
+    }
     stats_keep(&process.cfg, process.dev, process.n_dev);
     engine_unlock();
     return r;

@@ -138,6 +138,7 @@ void exec_clear(struct device *d)
     free(d->ex->relied);
     free(d->ex->op_banned);
     free(d->ex->op_of_trace);
+    free(d->ex->elsewhere);
     free(d->ex->side_scratch);
     free(d->ex->bind);
     free(d->ex->res);

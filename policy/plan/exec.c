@@ -32,6 +32,36 @@ bool exec_reached_since(const struct device *d)
     return false;
 }
 
+int exec_note_elsewhere(struct device *d)
+{
+    struct exec *ex = d->ex;
+    if (ex->n_elsewhere == ex->cap_elsewhere) {
+        const uint32_t cap = ex->cap_elsewhere ? 2 * ex->cap_elsewhere : 8;
+        uint32_t *p = realloc(ex->elsewhere, cap * sizeof *p);
+        if (!p)
+            return -ENOMEM;
+        ex->elsewhere = p;
+        ex->cap_elsewhere = cap;
+    }
+    ex->elsewhere[ex->n_elsewhere++] = ex->rec.n_ops;
+    return 0;
+}
+
+bool exec_knows_elsewhere(const struct device *d)
+{
+    const struct exec *ex = d->ex;
+    const uint32_t next = steady_next(d);
+    for (uint32_t i = 0; i < ex->n_elsewhere; i++) {
+        const uint32_t place = ex->elsewhere[i];
+        uint32_t at = place < ex->n_trace_ops ? ex->op_of_trace[place] : ex->rec.n_ops;
+        while (at < ex->rec.n_ops && exec_is_optional(&ex->rec.ops[at]))
+            at++;
+        if (at == next)
+            return true;
+    }
+    return false;
+}
+
 void exec_begin(struct device *d)
 {
     const struct record *r = &d->ex->rec;

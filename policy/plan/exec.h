@@ -24,6 +24,9 @@ struct exec {
     uint32_t n_caps;
     uint32_t *op_of_trace;   /* [n_trace_ops] op here of each op of the trace that users get: holds are not in it */
     uint32_t n_trace_ops;
+    uint32_t *elsewhere;     /* [n_elsewhere] before which ops of that trace the program writes device memory that is neither ours nor its own:
+                                variables of modules, which kernels know by name */
+    uint32_t n_elsewhere, cap_elsewhere;
     uint64_t boundary_live_bytes; /* held by the program when op 0 of the last whole iteration was launched */
     uint64_t swing_bytes;    /* from the least to the most that it holds in the recorded iteration */
 
@@ -109,6 +112,10 @@ static inline void exec_refer(struct device *d, int32_t b, int32_t at)
     if (d->ex->last_ref[b] < at)
         d->ex->last_ref[b] = at;
 }
+/* The program writes such memory before its next op: the iteration that is being recorded is told; where one is followed, whether it has
+ * been told so of this place. */
+int exec_note_elsewhere(struct device *d);
+bool exec_knows_elsewhere(const struct device *d);
 /* A new iteration begins with the next op. */
 void exec_begin(struct device *d);
 /* The program's op under the plan, which is left (exec_diverge) before the op, not run then, or after it, where that did something

@@ -518,6 +518,21 @@ static void k_table_use(const simgpu_launch *l, void *const *params)
         out[i] = mix(in[i] + module_table[i % 256]);
 }
 
+/* a variable of the module: it is known by name, and no argument shows who reads it */
+static const u32 *module_variable;
+static void k_variable(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    module_variable = PTR(0);
+}
+static void k_by_name(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + module_variable[i % 64]);
+}
+
 static void c_table(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
@@ -563,6 +578,8 @@ static const simgpu_kernel kernels[] = {
     ROW("tensor_far", 2, k_tensor_far, NULL, 8, 8),
     ROW("table_set", 2, k_table_set, NULL, 8, 4),
     ROW("table_use", 3, k_table_use, c_table, 8, 8, 4),
+    ROW("variable", 1, k_variable, NULL, 8),
+    ROW("by_name", 3, k_by_name, c_table, 8, 8, 4),
     ROW("hide", 2, k_hide, NULL, 8, 8),
     ROW("seek", 3, k_seek, NULL, 8, 8, 4),
     ROW("sum", 3, k_sum, NULL, 8, 8, 4),

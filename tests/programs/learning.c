@@ -28,6 +28,7 @@
  *   repoint    so, a large one, by a kernel
  *   newlist    a word that was null becomes the address of memory that was reached so before, and is changed after it was used
  *   table      a kernel keeps a table in its module, others read it
+ *   variable   a kernel reads a variable of its module, which is written before each pass, and from iteration 12 on once more after it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   gated      an update of all weights that a word in memory lets through from iteration 12 on, and not before
  *   turns      of two old tensors a layer one is changed, in turn: a counter in memory says which
@@ -42,8 +43,10 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_turns, f_step_if, f_peek, f_factor, f_maybe, f_glance, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_peek, f_factor, f_maybe, f_glance, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word, large, late, first;
+static CUdeviceptr variable;
+static uint32_t host_values[64];
 static CUstream stream, other;
 static uint32_t *host_word;
 static uint64_t rng = 1;
@@ -177,6 +180,8 @@ static void layer(int i, int iter)
         factor_layer(i, iter);
     else if ((is("relist") || is("fewlist") || is("repoint")) && i == 3)
         LAUNCH(f_maybe, stream, &act[i + 1], &act[i], &late, &n, &(uint32_t){0});
+    else if (is("variable") && i % 4 == 1)
+        LAUNCH(f_by_name, stream, &act[i + 1], &act[i], &n);
     else if (is("turns") && i % 4 == 1) {
         static CUdeviceptr counter[LAYERS], taken[LAYERS][2];
         for (int j = 0; j < 2 && !counter[i]; j++) {
@@ -317,6 +322,22 @@ static void update_if(CUdeviceptr g)
     LAUNCH(f_step_if, stream, &a);
 }
 
+/* Where a variable of a module lies: on the device, in memory that the program has not allocated as such. */
+static void make_variable(void)
+{
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle h;
+    enum { PAGE = 65536 };
+    MUST(cuMemCreate(&h, PAGE, &prop, 0));
+    MUST(cuMemAddressReserve(&variable, PAGE, 0, 0, 0));
+    MUST(cuMemMap(variable, PAGE, 0, h, 0));
+    MUST(cuMemSetAccess(variable, PAGE, &access, 1));
+    for (int i = 0; i < 64; i++)
+        host_values[i] = 100 + (uint32_t)i;
+    LAUNCH(f_variable, stream, &variable);
+}
+
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
@@ -330,6 +351,8 @@ static uint64_t train(int iter)
         const uint32_t says = iter >= CHANGE_AT;
         MUST(cuMemcpyHtoDAsync_v2(word, &says, sizeof says, stream));
     }
+    if (is("variable"))
+        MUST(cuMemcpyHtoDAsync_v2(variable, host_values, sizeof host_values, stream));
     act[0] = make(WORDS);
     LAUNCH(f_map, stream, &act[0], &weight[0], &n, &k, &mask);
     for (int i = 0; i < LAYERS; i++) {
@@ -347,6 +370,8 @@ static uint64_t train(int iter)
         if (i == 5 && is("capture") && iter >= 2 && iter < 6)
             capture();
     }
+    if (is("variable") && iter >= CHANGE_AT)
+        MUST(cuMemsetD32Async(variable, (unsigned)iter, 64, stream));
     CUdeviceptr g = make(WORDS);
     LAUNCH(f_map, stream, &g, &act[LAYERS], &n, &k, &mask);
     for (int i = LAYERS; i >= 0; i--) {
@@ -404,6 +429,8 @@ int main(int argc, char **argv)
     f_through = kernel(m, "through");
     f_point = kernel(m, "point");
     f_maybe = kernel(m, "maybe");
+    f_variable = kernel(m, "variable");
+    f_by_name = kernel(m, "by_name");
     f_turns = kernel(m, "turns");
     f_step_if = kernel(m, "step_if");
     f_peek = kernel(m, "peek");
@@ -430,6 +457,8 @@ int main(int argc, char **argv)
     sum = make(64);
     seen = make(64);
     MUST(cuMemsetD32Async(seen, 0, 64, stream));
+    if (is("variable"))
+        make_variable();
     if (is("newlist")) {
         first = make(64);
         MUST(cuMemsetD32Async(first, 2, 64, stream));

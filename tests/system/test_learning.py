@@ -37,6 +37,7 @@ CASES = [
     ("repoint", 11500000, 6, 20),     # likewise, where a kernel puts the address there
     ("newlist", 10500000, 6, 50),     # a word that becomes an address, which a replay followed: wrong results once
     ("table", 10500000, 4, 10),       # a kernel that keeps a table in its module
+    ("variable", 9500000, 8, 100),  # a variable of a module, which changes in the middle from some iteration on: wrong results once
     ("await", 10500000, 10, 50),       # a kernel that ends after the program's next call
     ("value", 10500000, 10, 50),       # a stream that waits for a later call
     ("capture", 14000000, 6, 10),     # a capture while an iteration is probed
