@@ -70,6 +70,7 @@ static int replay_for(struct device *d, int32_t op, unsigned t, unsigned depth)
         if (s->state == SLOT_HOST && d->ex->rec.operands[k].mode == REC_WRITE) {
             swap_discard(d, s);
             s->state = SLOT_EMPTY;
+            d->ex->res[d->ex->rec.operands[k].buf] = -1;
         }
     }
     return exec_replay(d, (uint32_t)op, t);
@@ -90,6 +91,7 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
         if (s->state == SLOT_HOST || s->state == SLOT_LOST) {
             swap_discard(d, s);
             s->state = SLOT_EMPTY;
+            d->ex->res[b] = -1;
         }
         d->mark++;
         s->mark = d->mark;
@@ -108,10 +110,11 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
     return r;
 }
 
+/* What has never been written has no memory, and nothing is owed; what a replay, or a launch, that got no memory was to make has none either. */
 bool rebuild_owed(struct device *d, int32_t b)
 {
     const struct slot *s = exec_slot(d, b);
-    return s && s->live && d->ex->cur[b] >= 0 && s->state != SLOT_EMPTY && !holds(d, b, d->ex->cur[b]);
+    return s && s->live && d->ex->cur[b] >= 0 && (s->state != SLOT_EMPTY || d->ex->res[b] != d->ex->cur[b]) && !holds(d, b, d->ex->cur[b]);
 }
 
 /* What the program holds and is not there is made, of all buffers or of those in `among`; in whatever order works, since making one may
