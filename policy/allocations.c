@@ -262,6 +262,22 @@ static struct device *detach(uint64_t key, uint64_t *bytes, bool *is_range)
     return NULL;
 }
 
+/* A plan in force knows this memory of the program's own: what can be made of it alone is made before it goes. */
+static void leave_before_free(CUdeviceptr ptr)
+{
+    for (unsigned i = 0; i < process.n_dev; i++) {
+        struct device *d = process.dev[i];
+        const struct slot *s = d->ready && !d->gone ? foreign_lookup(d, ptr) : NULL;
+        if (!s || s->va != ptr || s->plan_buf < 0 || !campaign_follows_plan(d))
+            continue;
+        struct engine_visit v = engine_visit(d);
+        campaign_leave(d, "memory of the program's own is given back");
+        if (process.drv->cuCtxSynchronize() != CUDA_SUCCESS)
+            log_say(SAY_DEBUG, "the device failed before memory was given back");
+        engine_return(v);
+    }
+}
+
 /* Memory of the program's own. The row goes before the driver's call: right after it another thread may be given the same
  * address. `stream` NULL: cuMemFree. */
 static int free_foreign(CUdeviceptr ptr, CUstream stream)
@@ -269,6 +285,7 @@ static int free_foreign(CUdeviceptr ptr, CUstream stream)
     uint64_t bytes = 0;
     bool is_range = false;
     engine_lock();
+    leave_before_free(ptr);
     struct device *d = detach(ptr, &bytes, &is_range);
     engine_unlock();
     int r = stream ? process.drv->cuMemFreeAsync(ptr, stream) : process.drv->cuMemFree_v2(ptr);

@@ -478,6 +478,12 @@ void campaign_leave(struct device *d, const char *why)
     }
 }
 
+void campaign_writes_elsewhere(struct device *d)
+{
+    if (d->mode == MODE_PROBE ? exec_note_elsewhere(d) : campaign_follows_plan(d) && !exec_knows_elsewhere(d))
+        campaign_leave(d, "memory is written that kernels may know by name");
+}
+
 void campaign_stop(struct device *d, const char *why)
 {
     if (d->campaign->stopped)
@@ -562,6 +568,11 @@ static int outside_drv(struct device *d, struct rt_op *op)
 static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
+    if (exec_may_resume(d, op) && exec_reached_since(d)) {
+        log_say(SAY_INFO, "learning starts over: memory holds addresses, or can be reached through them, that did not before");
+        forget_iteration(d);
+        return false;
+    }
     return exec_may_resume(d, op) && (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == exec_last_sig(d));
 }
 

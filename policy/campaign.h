@@ -25,7 +25,10 @@ void campaign_give(struct device *d);
 bool campaign_launch_drv(struct device *d, const struct eng_kernel *k, int *r);
 /* Something that no plan and no probe can follow is about to happen (a capture, an address that leaves our sight). */
 void campaign_leave(struct device *d, const char *why);
-/* The same, and for good: nothing is learnt or planned any more, memory is held by swapping. */
+/* The program writes device memory that is neither ours nor its own: a variable of a module, perhaps, which kernels know by name. A replay
+ * after that would find it changed. */
+void campaign_writes_elsewhere(struct device *d);
+/* The same as campaign_leave(), and for good: nothing is learnt or planned any more, memory is held by swapping. */
 void campaign_stop(struct device *d, const char *why);
 /* The code of this module, or of this library, is about to go. A recorded iteration that launches it is forgotten, and what only its
  * kernels can make again is made now: the host waits for that. */

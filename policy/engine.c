@@ -240,6 +240,8 @@ int eng_memset(const struct eng_memset *m)
     }
     engine_turn(d);
     op_from_memset(d, m, &op);
+    if (!op.n_operands)
+        engine_writes_unknown(d, m->dst);
     r = engine_nobodys(d, m->dst, filled_bytes(m)) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
     engine_unlock();
     return end_memset(m, r);

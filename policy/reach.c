@@ -68,18 +68,29 @@ int engine_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes)
 
 static struct slot *slot_at(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? mem_lookup(d, p) : foreign_lookup(d, p); }
 
-/* A copy takes its address along: it stays in memory. A plan that was made for that goes on. */
+/* A copy takes its address along: it stays in memory. A plan that was made for that goes on. What is small stays where it is under any plan, but
+ * may change unseen from now on: one that knows it, and not that, must be left. */
 static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
 {
     if (stays(s))
         return CUDA_SUCCESS;
-    bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned) || s->kind != SLOT_LARGE;
+    bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 ? d->ex->rec.bufs[s->plan_buf].pinned : s->kind != SLOT_LARGE);
     struct engine_visit v = engine_visit(d);
     int r = !planned ? pin_drv(d, s, "an address in a copy") : ready_pin(d, s) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     engine_return(v);
     if (!r)
         log_say(SAY_DEBUG, "a buffer of %llu bytes is reached through %s: it stays in memory", (unsigned long long)s->bytes, why);
     return r;
+}
+
+/* Addresses come to lie in this buffer. A plan that knows it without them takes those who read it for launches that follow none. */
+static int holds_addresses_drv(struct device *d, struct slot *list)
+{
+    const bool known = list->points || list->plan_buf < 0 || d->ex->rec.bufs[list->plan_buf].points;
+    list->points = true;
+    if (!known && campaign_follows_plan(d))
+        campaign_leave(d, "an address in memory that held none");
+    return known ? CUDA_SUCCESS : d->ex->code;
 }
 
 /* The first word at or after `i` that lies in the reservation; `words`: none does. Most words are told apart from addresses by their
@@ -156,6 +167,12 @@ bool engine_host_reads(CUdeviceptr at)
            (process.drv->cuPointerGetAttribute(managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) == CUDA_SUCCESS && managed[0]);
 }
 
+void engine_writes_unknown(struct device *d, CUdeviceptr at)
+{
+    if (!engine_elsewhere(d) && (d->mode == MODE_PROBE || campaign_follows_plan(d)) && !engine_host_reads(at))
+        campaign_writes_elsewhere(d);
+}
+
 /* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. Where a slot
  * begins, and what no two numbers of 32 bits make (mem_may_be_number), is an address wherever it stands. The rest may be such numbers: in
  * a long copy one word in DENSE must look like an address, or none of those is. */
@@ -176,10 +193,10 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
         CUdeviceptr to = tensor_map_at(p + at, &shape);
         struct slot *s = to && mem_in_reservation(d, to) ? mem_lookup(d, to) : NULL;
         int r = s ? pin_reached_drv(d, s, "a tensor map in memory") : CUDA_SUCCESS;
+        if (!r && s && list)
+            r = holds_addresses_drv(d, list);
         if (r)
             return r;
-        if (s && list)
-            list->points = true;
     }
     for (size_t i = next_address(d, p, 0, words); i < words; i = next_address(d, p, i + 1, words)) {
         uint64_t word;
@@ -195,9 +212,9 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
         struct slot *s = mem_lookup(d, word);
         if (!s || (!all && word != s->va && mem_may_be_number(word)))
             continue;
-        if (list)
-            list->points = true;
-        int r = reached_note(d, dst + 8 * i, word, list);
+        int r = list ? holds_addresses_drv(d, list) : CUDA_SUCCESS;
+        if (!r)
+            r = reached_note(d, dst + 8 * i, word, list);
         if (!r)
             r = pin_reached_drv(d, s, "a pointer array");
         if (r)
@@ -274,8 +291,11 @@ int eng_copy(const struct eng_copy *given)
     op_from_copy(d, c, &op);
     if ((c->kind != ENG_DTOH && engine_nobodys(d, c->dst_dev, c->bytes)) || (c->kind != ENG_HTOD && engine_nobodys(d, c->src_dev, c->bytes)))
         r = CUDA_ERROR_INVALID_VALUE;
-    else
+    else {
+        if (!op.n_operands && c->kind != ENG_DTOH)
+            engine_writes_unknown(d, c->dst_dev);
         r = op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
+    }
     stats_keep(&process.cfg, process.dev, process.n_dev);
     engine_unlock();
     return r;

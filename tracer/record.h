@@ -60,6 +60,7 @@ struct rec_buf {
     int32_t dies;             /* freed just before this op; -1: never */
     bool small, foreign, host_written;
     bool pinned;              /* reached in ways that no argument shows: it stays in memory */
+    bool points;              /* addresses lie in it that somebody may follow */
 };
 
 /* A plan may take its memory away. */

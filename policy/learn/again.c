@@ -263,6 +263,10 @@ int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int
         log_say(SAY_DEBUG, "%s holds addresses of memory elsewhere: it does not run as a trial", op->func->name);
         return -EAGAIN;
     }
+    if (probe_follows_addresses(op)) {
+        log_say(SAY_DEBUG, "%s follows addresses that lie in memory: it does not run as a trial", op->func->name);
+        return -EAGAIN;
+    }
     if (trial_settle(d, true) || trial_open(d, op, &t))
         return -EAGAIN;
     probe_unbounded(d, true); /* one op */

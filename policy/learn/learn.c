@@ -184,6 +184,7 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
         if (op->kind == OP_COPY && op->copy.kind == ENG_HTOD)
             d->ex->rec.bufs[b].host_written = true;
         d->ex->rec.bufs[b].pinned |= w->slot->pins > 0;
+        d->ex->rec.bufs[b].points |= w->slot->points;
         if (op->kind == OP_KERNEL && w->slot->points && !d->ex->rec.ops[i].why_opaque)
             d->ex->rec.ops[i].why_opaque = "follows addresses that lie in memory";
         side_bytes += w->mode == REC_SIDE ? w->slot->bytes : 0;

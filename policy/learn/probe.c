@@ -1,5 +1,6 @@
 #include "policy/learn/probe.h"
 #include "policy/learn/trial.h"
+#include "policy/op/ready.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -334,7 +335,8 @@ static bool has_map(const struct rt_op *op, const struct slot *s)
     return false;
 }
 
-/* Do the in-place outputs influence the others? They hold what the first run left; the others are made anew. */
+/* Do the in-place outputs influence the others? They hold what the first run left; the others are made anew. What the op does then it has not done
+ * before: it may change what it had only read. */
 static int try_side(struct trial *t)
 {
     uint64_t in_place = 0;
@@ -344,7 +346,7 @@ static int try_side(struct trial *t)
             in_place += t->u[i].slot->bytes;
         others += t->u[i].changed && t->u[i].blank;
     }
-    if (!in_place || !others || in_place > SIDE_MAX_BYTES || !probe_time_left(t->d))
+    if (!in_place || !others || in_place > SIDE_MAX_BYTES || !probe_time_left(t->d) || trial_save_all(t))
         return 0;
     for (uint32_t i = 0; i < t->n; i++)
         t->u[i].keep = t->u[i].changed && !t->u[i].blank;
@@ -365,6 +367,15 @@ static int try_side(struct trial *t)
     return r;
 }
 
+/* One more run would change once more what lies behind the addresses, which nobody has set aside. */
+bool probe_follows_addresses(const struct rt_op *op)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].slot->points)
+            return true;
+    return false;
+}
+
 /* After the program's run: what repeats, what is overwritten, what is changed in place. */
 static const char *classify(struct trial *t, struct probe_result *out)
 {
@@ -383,6 +394,8 @@ static const char *classify(struct trial *t, struct probe_result *out)
         return "cooperative launch";
     if (out->reaches_host)
         return "reaches memory of the host, or of another device";
+    if (probe_follows_addresses(t->op))
+        return "follows addresses that lie in memory";
     if (!any)
         return NULL;
     if (unsaved)
@@ -567,8 +580,9 @@ static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result 
     return r;
 }
 
-/* A kernel may have put addresses into memory for another one to follow: what they point at stays in memory. */
-static void find_addresses(struct device *d, struct slot *s)
+/* A kernel may have put addresses into memory for another one to follow, in this iteration or long before: what they point at stays in memory,
+ * and is there from now on, if there is room. */
+static void find_addresses(struct device *d, struct slot *s, unsigned t)
 {
     enum { LOOK_MAX_BYTES = 1 << 16 };
     if (s->bytes < 8 || s->bytes > LOOK_MAX_BYTES)
@@ -580,7 +594,12 @@ static void find_addresses(struct device *d, struct slot *s)
             if (!to || words[i] % 4)
                 continue;
             s->points = true;
-            to->pins += !to->pins;
+            if (to->pins)
+                continue;
+            to->pins = 1;
+            to->mark = d->mark; /* as what the op at hand touches */
+            if (ready_slot(d, to, t))
+                log_say(SAY_DEBUG, "there is no room for a buffer of %s that is reached through an address in memory", rt_size(to->bytes).text);
         }
     free(words);
 }
@@ -591,6 +610,11 @@ static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
     struct device *d = t->d;
     const struct rt_op *op = t->op;
     int r = trial_hash_before(t, false);
+    for (uint32_t k = 0; k < t->n && !r; k++) {
+        struct slot *s = t->u[k].slot;
+        if (s->written && !s->watched && !s->points && !t->u[k].blank)
+            find_addresses(d, s, op->t);
+    }
     for (uint32_t k = 0; k < t->n && !r; k++) {
         struct touched *u = &t->u[k];
         struct slot *s = u->slot;
@@ -671,7 +695,7 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
         struct slot *s = t->u[i].slot;
         s->written |= t->u[i].changed;
         if (t->u[i].changed)
-            find_addresses(d, s);
+            find_addresses(d, s, op->t);
         s->watched = !is_managed(d, s);
         s->watched_at = nth;
         memcpy(s->hash, t->u[i].after, sizeof s->hash);

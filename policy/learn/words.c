@@ -10,7 +10,8 @@
  *
  * Words are tested in groups, halves of those that matter after that. What proves that a word is idle holds for this launch at its
  * place in the iteration. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed
- * at the same buffer one iteration ago stays an operand, unless it is one of many in its struct (the tail of a list).
+ * at the same buffer one iteration ago stays an operand, unless it is one of many in its struct (the tail of a list). Not even then where
+ * the buffer outlives iterations: an update may pass over many of them for the data of this one (what has no gradient yet).
  */
 #include "policy/learn/learn.h"
 #include "policy/learn/trial.h"
@@ -301,7 +302,7 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
     for (int pass = 0; pass < (t->planned ? 1 : 2) && !r; pass++) { /* those that were others one iteration ago first */
         regular = n;
         for (uint32_t k = 0; k < op->n_operands; k++) {
-            if (!is_candidate(t, k, &param) || op->operands[k].regular != (pass == 1))
+            if (!is_candidate(t, k, &param) || op->operands[k].regular != (pass == 1) || (pass == 1 && !probe_is_new(t->d, op->operands[k].slot)))
                 continue;
             s.w[n++] = (struct word){.operand = k, .param = param};
         }

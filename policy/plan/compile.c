@@ -90,7 +90,8 @@ int exec_index(struct device *d)
     free(fill);
     d->ex->used = calloc((size_t)total + 1, sizeof *d->ex->used);
     d->ex->remade = calloc((size_t)total + 1, sizeof *d->ex->remade);
-    if (!d->ex->used || !d->ex->remade)
+    d->ex->partial = calloc(nb + 1, sizeof *d->ex->partial);
+    if (!d->ex->used || !d->ex->remade || !d->ex->partial)
         return -ENOMEM;
     for (uint32_t k = 0; k < r->n_operands; k++)
         if (d->ex->in_ver[k] >= 0)
@@ -130,12 +131,14 @@ void exec_clear(struct device *d)
     free(d->ex->check_turn);
     free(d->ex->steady);
     free(d->ex->remade);
+    free(d->ex->partial);
     free(d->ex->elided);
     free(d->ex->keep);
     free(d->ex->rebuilt);
     free(d->ex->relied);
     free(d->ex->op_banned);
     free(d->ex->op_of_trace);
+    free(d->ex->elsewhere);
     free(d->ex->side_scratch);
     free(d->ex->bind);
     free(d->ex->res);
@@ -327,6 +330,7 @@ int exec_load_plan(struct device *d, const char *path, bool own)
     memset(d->ex->keep, 0, r->n_bufs * sizeof *d->ex->keep);
     memset(d->ex->remade, 0, (size_t)d->ex->first_val[r->n_bufs] * sizeof *d->ex->remade);
     memset(d->ex->rebuilt, 0, r->n_bufs * sizeof *d->ex->rebuilt);
+    memset(d->ex->partial, 0, r->n_bufs * sizeof *d->ex->partial);
     for (uint32_t b = 0; b < r->n_bufs; b++)
         d->ex->relied[b] = -1;
     for (uint32_t b = 0; b < r->n_bufs; b++)
@@ -354,6 +358,7 @@ int exec_load_plan(struct device *d, const char *path, bool own)
                 if (rec_makes(&r->operands[k])) {
                     d->ex->rebuilt[r->operands[k].buf] = true;
                     d->ex->remade[d->ex->first_val[r->operands[k].buf] + d->ex->out_ver[k]] = true;
+                    d->ex->partial[r->operands[k].buf] |= r->operands[k].n_defined > 0;
                 }
             }
         } else {

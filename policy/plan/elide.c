@@ -25,7 +25,7 @@ struct walk {
     int32_t *res, *cur;   /* [n_bufs] as in struct exec */
     bool *bound;          /* [n_bufs] it has a slot */
     uint32_t *can, *cannot, look; /* [values] known in this look */
-    int32_t *base;        /* [n_bufs] last_ref without what is kept for values that are left out */
+    int32_t *base, *base_relied; /* [n_bufs] last_ref, relied without what values that are left out need */
     int32_t *until;       /* [values] they may have to be made until there; -1: never */
 };
 
@@ -66,12 +66,20 @@ static void mark_elided(struct device *d, struct walk *w)
 #undef VALUE
 }
 
-/* What value (b, v) is made of keeps its slot until then. */
+/* Somebody who leaves the plan before `until` may begin from what is in b. */
+static void rely(struct exec *ex, int32_t b, int32_t until)
+{
+    if (ex->relied[b] < until)
+        ex->relied[b] = until;
+}
+
+/* What value (b, v) is made of keeps its slot until then, and nothing happens to it unseen. */
 static void keep_slots(struct device *d, struct walk *w, int32_t b, int32_t v, int32_t until)
 {
     struct exec *ex = d->ex;
     const int32_t value = ex->first_val[b] + v;
     exec_refer(d, b, until);
+    rely(ex, b, until);
     if (v < 0 || w->until[value] >= until || ex->producer[value] < 0 || ex->rec.ops[ex->producer[value]].why_opaque)
         return;
     w->until[value] = until;
@@ -90,6 +98,7 @@ static void keep_what_elided_ones_need(struct device *d, struct walk *w)
     struct exec *ex = d->ex;
     const struct record *r = &ex->rec;
     memcpy(ex->last_ref, w->base, r->n_bufs * sizeof *ex->last_ref);
+    memcpy(ex->relied, w->base_relied, r->n_bufs * sizeof *ex->relied);
     for (int32_t v = 0; v < ex->first_val[r->n_bufs]; v++)
         w->until[v] = -1;
     for (uint32_t i = 0; i < ex->step_at[r->n_ops + 1]; i++) {
@@ -214,6 +223,7 @@ static int elide(struct device *d, struct walk *w)
 {
     const struct record *r = &d->ex->rec;
     memcpy(w->base, d->ex->last_ref, r->n_bufs * sizeof *w->base);
+    memcpy(w->base_relied, d->ex->relied, r->n_bufs * sizeof *w->base_relied);
     mark_elided(d, w);
     const uint32_t first = count_elided(d->ex);
     if (!first)
@@ -237,6 +247,7 @@ static int elide(struct device *d, struct walk *w)
     }
     memset(d->ex->elided, 0, d->ex->step_at[r->n_ops + 1] * sizeof *d->ex->elided);
     memcpy(d->ex->last_ref, w->base, r->n_bufs * sizeof *w->base);
+    memcpy(d->ex->relied, w->base_relied, r->n_bufs * sizeof *w->base_relied);
     log_say(SAY_DEBUG, "none of %u replays for holds is left out", first);
     return 0;
 }
@@ -247,8 +258,9 @@ int exec_elide(struct device *d)
     const size_t values = (size_t)d->ex->first_val[nb] + 1;
     struct walk w = {.needed = calloc(values, sizeof *w.needed), .res = calloc(nb + 1, sizeof *w.res), .cur = calloc(nb + 1, sizeof *w.cur),
                      .bound = calloc(nb + 1, sizeof *w.bound), .can = calloc(values, sizeof *w.can), .cannot = calloc(values, sizeof *w.cannot),
-                     .base = calloc(nb + 1, sizeof *w.base), .until = calloc(values, sizeof *w.until)};
-    int err = w.needed && w.res && w.cur && w.bound && w.can && w.cannot && w.base && w.until ? elide(d, &w) : -ENOMEM;
+                     .base = calloc(nb + 1, sizeof *w.base), .base_relied = calloc(nb + 1, sizeof *w.base_relied),
+                     .until = calloc(values, sizeof *w.until)};
+    int err = w.needed && w.res && w.cur && w.bound && w.can && w.cannot && w.base && w.base_relied && w.until ? elide(d, &w) : -ENOMEM;
     free(w.uses);
     free(w.needed);
     free(w.res);
@@ -257,6 +269,7 @@ int exec_elide(struct device *d)
     free(w.can);
     free(w.cannot);
     free(w.base);
+    free(w.base_relied);
     free(w.until);
     return err;
 }

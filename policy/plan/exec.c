@@ -16,6 +16,52 @@
 
 /* ---- the program's events ------------------------------------------------------------------------------------------ */
 
+/* The plan takes it for a buffer that nothing changes but what it sees, and it may be reached unseen since; or whoever reads it follows
+ * addresses since. */
+static bool reached_since(const struct rec_buf *x, const struct slot *s) { return (s->pins && !x->pinned) || (s->points && !x->points); }
+
+bool exec_reached_since(const struct device *d)
+{
+    const struct record *r = &d->ex->rec;
+    for (uint32_t b = 0; b < r->n_bufs; b++) {
+        const struct rec_buf *x = &r->bufs[b];
+        const struct slot *s = &d->slots[x->slot_id];
+        if (x->alloc_ord < 0 && x->dies < 0 && s->live && s->serial == x->serial && reached_since(x, s))
+            return true;
+    }
+    return false;
+}
+
+int exec_note_elsewhere(struct device *d)
+{
+    struct exec *ex = d->ex;
+    if (ex->n_elsewhere == ex->cap_elsewhere) {
+        const uint32_t cap = ex->cap_elsewhere ? 2 * ex->cap_elsewhere : 8;
+        uint32_t *p = realloc(ex->elsewhere, cap * sizeof *p);
+        if (!p)
+            return -ENOMEM;
+        ex->elsewhere = p;
+        ex->cap_elsewhere = cap;
+    }
+    ex->elsewhere[ex->n_elsewhere++] = ex->rec.n_ops;
+    return 0;
+}
+
+bool exec_knows_elsewhere(const struct device *d)
+{
+    const struct exec *ex = d->ex;
+    const uint32_t next = steady_next(d);
+    for (uint32_t i = 0; i < ex->n_elsewhere; i++) {
+        const uint32_t place = ex->elsewhere[i];
+        uint32_t at = place < ex->n_trace_ops ? ex->op_of_trace[place] : ex->rec.n_ops;
+        while (at < ex->rec.n_ops && exec_is_optional(&ex->rec.ops[at]))
+            at++;
+        if (at == next)
+            return true;
+    }
+    return false;
+}
+
 void exec_begin(struct device *d)
 {
     const struct record *r = &d->ex->rec;
@@ -26,7 +72,7 @@ void exec_begin(struct device *d)
         d->ex->res[b] = d->ex->cur[b] = x->alloc_ord < 0 ? 0 : -1;
         if (x->alloc_ord < 0 && x->dies < 0) { /* persistent: the same allocation as ever, if it is still there */
             struct slot *s = &d->slots[x->slot_id];
-            if (s->live && s->serial == x->serial) {
+            if (s->live && s->serial == x->serial && !reached_since(x, s)) {
                 d->ex->bind[b] = (int32_t)s->id;
                 s->plan_buf = (int32_t)b;
             }
@@ -330,6 +376,15 @@ static bool number_may_change(struct device *d, const struct rt_op *op, const st
     return (s && mem_may_be_number(recorded)) || (a && mem_may_be_number(now)) || !a || !before || before->delta != a->delta;
 }
 
+/* It puts addresses into memory. Those of other buffers than it was recorded with bring these within reach of whoever follows them. */
+static bool writes_addresses(const struct record *r, const struct rec_op *o)
+{
+    for (uint32_t k = o->first; k < o->first + o->n; k++)
+        if (r->operands[k].mode != REC_READ && r->bufs[r->operands[k].buf].points)
+            return true;
+    return false;
+}
+
 static enum args_change args_now(struct device *d, const struct rt_op *op, uint32_t *byte)
 {
     const enum args_change change = args_compare(d, op, byte);
@@ -390,6 +445,8 @@ static struct reading match(struct device *d, struct rt_op *op, const struct rea
         }
         if (only_a) {
             i++;
+            if (writes_addresses(&d->ex->rec, o))
+                return (struct reading){.is = CORRESPONDS_NOT, .why = "an address of another buffer, to be followed"};
             /* a pointer that the recording did not have: harmless if it is only looked at, and there is something to look at */
             if ((op->kind != OP_KERNEL || !o->why_opaque || a->slot->state == SLOT_LOST || probe_offset_changes(op->func, a->offset)) &&
                 !other_word(&x, op, a->offset, "a buffer more"))
@@ -400,7 +457,7 @@ static struct reading match(struct device *d, struct rt_op *op, const struct rea
         i++;
         int32_t b = w->buf;
         const struct rec_buf *rb = &d->ex->rec.bufs[b];
-        if (d->ex->bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && may_bind_late(d, rb)) {
+        if (d->ex->bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && may_bind_late(d, rb) && !reached_since(rb, a->slot)) {
             d->ex->bind[b] = (int32_t)a->slot->id;
             a->slot->plan_buf = b;
         }
@@ -408,6 +465,8 @@ static struct reading match(struct device *d, struct rt_op *op, const struct rea
             return (struct reading){.is = CORRESPONDS_NOT, .why = "another tensor map"};
         a->regular = d->ex->bind[b] == (int32_t)a->slot->id;
         if (!a->regular) {
+            if (writes_addresses(&d->ex->rec, o))
+                return (struct reading){.is = CORRESPONDS_NOT, .why = "an address of another buffer, to be followed"};
             x.absent |= !stays_as_it_is(d, o, k - 1);
             if (!(o->why_opaque && w->mode == REC_READ && a->slot->state != SLOT_LOST) && !other_word(&x, op, w->offset, "another buffer"))
                 return x;
@@ -544,6 +603,8 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
         else if (proves)
             proof_open(d, op, &x, &proof);
         why = exec_make_ready(d, op);
+        if (!why && exec_fill_before(d, at, op->t))
+            why = exec_step_failed;
     }
     if (!why && unproved) {
         r = op_issue_drv(d, op);

@@ -24,6 +24,9 @@ struct exec {
     uint32_t n_caps;
     uint32_t *op_of_trace;   /* [n_trace_ops] op here of each op of the trace that users get: holds are not in it */
     uint32_t n_trace_ops;
+    uint32_t *elsewhere;     /* [n_elsewhere] before which ops of that trace the program writes device memory that is neither ours nor its own:
+                                variables of modules, which kernels know by name */
+    uint32_t n_elsewhere, cap_elsewhere;
     uint64_t boundary_live_bytes; /* held by the program when op 0 of the last whole iteration was launched */
     uint64_t swing_bytes;    /* from the least to the most that it holds in the recorded iteration */
 
@@ -42,9 +45,11 @@ struct exec {
     int32_t *ref_list;
     int32_t *last_ref;       /* [n_bufs] last position (op index) at which anything refers to it; n_ops: survives */
     bool *keep, *rebuilt;    /* [n_bufs] in the plan's keep list; rebuilt by some replay */
-    int32_t *relied;         /* [n_bufs] last position of a step that begins from what is in the buffer, or makes it again; -1: none */
+    int32_t *relied;         /* [n_bufs] last position of a step that begins from what is in the buffer, or makes it again, or would, where
+                                it is left out and the plan is left; -1: none */
     bool *used;              /* [first_val[n_bufs]] some op, hold or the next iteration reads the value */
     int8_t *check_turn;      /* [first_val[n_bufs]] in which of VERIFY_TURNS iterations it is compared (verify.c); -1 never */
+    bool *partial;           /* [n_bufs] a value of it that is compared is not defined in every byte */
     bool *remade;            /* [first_val[n_bufs]] some replay of the plan makes the value again */
     bool *elided;            /* [steps] a replay that only holds ask for: taken in rehearsal, so that it is proved, else left out */
     int32_t *alloc_slot;     /* [n_places] fixed slot of each allocation, -1 none; then of twins */
@@ -83,6 +88,10 @@ struct exec {
 static inline struct slot *exec_slot(struct device *d, int32_t b) { return d->ex->bind[b] >= 0 ? &d->slots[d->ex->bind[b]] : NULL; }
 /* steps.c: what op `at` is about to overwrite on stream t, and a replay will make again, is set aside, or hashed, to compare. */
 int exec_set_aside(struct device *d, uint32_t at, unsigned t);
+/* Op `at`, which comes next on stream t, or a replay of it, is the first to write a buffer, and perhaps not all of it. How much it writes may hang
+ * on its arguments, or on data: what it leaves must be the same each time where it is compared. So what is there before it is made the same. */
+bool exec_begins_compared(const struct device *d, uint32_t at);
+int exec_fill_before(struct device *d, uint32_t at, unsigned t);
 /* Everything up to op `to`, which comes now (n_ops: the iteration has ended): the plan's steps before it and before each of the ops in
  * between, which do not come, and what the recorded iteration frees there. < 0: the plan must be left. */
 int exec_pass(struct device *d, uint32_t to, unsigned t);
@@ -103,6 +112,10 @@ static inline void exec_refer(struct device *d, int32_t b, int32_t at)
     if (d->ex->last_ref[b] < at)
         d->ex->last_ref[b] = at;
 }
+/* The program writes such memory before its next op: the iteration that is being recorded is told; where one is followed, whether it has
+ * been told so of this place. */
+int exec_note_elsewhere(struct device *d);
+bool exec_knows_elsewhere(const struct device *d);
 /* A new iteration begins with the next op. */
 void exec_begin(struct device *d);
 /* The program's op under the plan, which is left (exec_diverge) before the op, not run then, or after it, where that did something
@@ -138,6 +151,9 @@ enum exec_end exec_end_iteration(struct device *d);
 void exec_diverge(struct device *d, const char *why, const struct rt_op *op);
 /* Out of the plan: does this op begin an iteration that the plan knows? */
 bool exec_may_resume(struct device *d, const struct rt_op *op);
+/* Memory that the plan relies on can be reached in ways that no argument shows, or holds addresses, and did not when the iteration was recorded:
+ * the plan is of no use any more. */
+bool exec_reached_since(const struct device *d);
 /* Signature of the last op that comes in every iteration; 0: there is none. */
 uint64_t exec_last_sig(const struct device *d);
 /* Plain peak of the recorded iteration, in chunks: of what a plan may move, or of what it may not. */
@@ -200,8 +216,9 @@ int rebuild_all(struct device *d, unsigned t);
 int rebuild_one(struct device *d, int32_t b, unsigned t);
 /* The program holds a value of b that is not there. */
 bool rebuild_owed(struct device *d, int32_t b);
-/* [n_bufs] whether rebuild_all() would begin from what is in the buffer now. For free(); NULL: no memory. */
-uint8_t *rebuild_sources(struct device *d);
+/* [n_bufs] whether rebuild_all() would begin from what is in the buffer now, or after the op at `at`, which comes next. For free(); NULL: no
+ * memory. */
+uint8_t *rebuild_sources(struct device *d, uint32_t at);
 
 /* install.c: slots for all allocations, chunks by interval colouring, mapped. The number of chunks that the static map
  * lacks (0: a steady iteration makes no memory call), or a negative errno. */

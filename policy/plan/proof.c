@@ -166,7 +166,7 @@ static bool watch(struct device *d, const struct rt_op *op, struct proof *p, boo
 /* Nothing that the launch may spoil is needed to leave the plan after it. */
 static bool may_be_left_after(struct device *d, const struct rt_op *op)
 {
-    uint8_t *source = rebuild_sources(d);
+    uint8_t *source = rebuild_sources(d, d->ex->pos);
     bool may = source != NULL;
     for (uint32_t i = 0; i < op->n_operands && may; i++) {
         const struct slot *s = op->operands[i].slot;

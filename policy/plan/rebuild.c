@@ -70,6 +70,7 @@ static int replay_for(struct device *d, int32_t op, unsigned t, unsigned depth)
         if (s->state == SLOT_HOST && d->ex->rec.operands[k].mode == REC_WRITE) {
             swap_discard(d, s);
             s->state = SLOT_EMPTY;
+            d->ex->res[d->ex->rec.operands[k].buf] = -1;
         }
     }
     return exec_replay(d, (uint32_t)op, t);
@@ -90,6 +91,7 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
         if (s->state == SLOT_HOST || s->state == SLOT_LOST) {
             swap_discard(d, s);
             s->state = SLOT_EMPTY;
+            d->ex->res[b] = -1;
         }
         d->mark++;
         s->mark = d->mark;
@@ -108,10 +110,11 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
     return r;
 }
 
+/* What has never been written has no memory, and nothing is owed; what a replay, or a launch, that got no memory was to make has none either. */
 bool rebuild_owed(struct device *d, int32_t b)
 {
     const struct slot *s = exec_slot(d, b);
-    return s && s->live && d->ex->cur[b] >= 0 && s->state != SLOT_EMPTY && !holds(d, b, d->ex->cur[b]);
+    return s && s->live && d->ex->cur[b] >= 0 && (s->state != SLOT_EMPTY || d->ex->res[b] != d->ex->cur[b]) && !holds(d, b, d->ex->cur[b]);
 }
 
 /* What the program holds and is not there is made, of all buffers or of those in `among`; in whatever order works, since making one may
@@ -166,15 +169,25 @@ int rebuild_one(struct device *d, int32_t b, unsigned t)
     return r;
 }
 
-/* What making (b, v) again begins from. */
-static void mark_sources(struct device *d, int32_t b, int32_t v, uint8_t *seen, uint8_t *source)
+/* The op leaves another version there. */
+static bool changes(const struct exec *ex, uint32_t op, int32_t b)
+{
+    for (uint32_t k = ex->rec.ops[op].first; k < ex->rec.ops[op].first + ex->rec.ops[op].n; k++)
+        if (ex->rec.operands[k].buf == b && ex->out_ver[k] >= 0)
+            return true;
+    return false;
+}
+
+/* What making (b, v) again begins from, before the op at `at` or after it: what that changes must be made again, too, then. */
+static void mark_sources(struct device *d, uint32_t at, int32_t b, int32_t v, uint8_t *seen, uint8_t *source)
 {
     if (v < 0 || seen[d->ex->first_val[b] + v])
         return;
     seen[d->ex->first_val[b] + v] = 1;
     if (holds(d, b, v)) {
         source[b] = 1;
-        return;
+        if (!changes(d->ex, at, b))
+            return;
     }
     int32_t op = d->ex->producer[d->ex->first_val[b] + v];
     if (op < 0 || saved_find(d, b, v))
@@ -182,16 +195,16 @@ static void mark_sources(struct device *d, int32_t b, int32_t v, uint8_t *seen, 
     const struct rec_op *o = &d->ex->rec.ops[op];
     for (uint32_t k = o->first; k < o->first + o->n; k++)
         if (rec_takes(&d->ex->rec.operands[k]))
-            mark_sources(d, d->ex->rec.operands[k].buf, d->ex->in_ver[k], seen, source);
+            mark_sources(d, at, d->ex->rec.operands[k].buf, d->ex->in_ver[k], seen, source);
 }
 
-uint8_t *rebuild_sources(struct device *d)
+uint8_t *rebuild_sources(struct device *d, uint32_t at)
 {
     uint8_t *source = calloc(d->ex->rec.n_bufs + 1, 1);
     uint8_t *seen = calloc((size_t)d->ex->first_val[d->ex->rec.n_bufs] + 1, 1);
     for (uint32_t b = 0; b < d->ex->rec.n_bufs && source && seen; b++)
         if (rebuild_owed(d, (int32_t)b))
-            mark_sources(d, (int32_t)b, d->ex->cur[b], seen, source);
+            mark_sources(d, at, (int32_t)b, d->ex->cur[b], seen, source);
     if (!seen) {
         free(source);
         source = NULL;

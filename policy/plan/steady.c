@@ -18,6 +18,7 @@ struct steady_op {
     bool same;         /* the launch captured last can be told by its bytes */
     bool quiet;        /* the plan has nothing to do just before it */
     bool sets_aside;   /* it overwrites a buffer that has values to compare */
+    bool begins;       /* it is the first to write a buffer of which that is so, and not all of it */
     uint64_t address_changes;
 };
 
@@ -38,6 +39,7 @@ int steady_plan(struct device *d)
             int32_t b = r->operands[k].buf;
             for (int32_t v = ex->first_val[b]; v < ex->first_val[b + 1] && r->operands[k].mode != REC_READ; v++)
                 s->sets_aside |= ex->remade[v];
+            s->begins |= ex->partial[b] && r->bufs[b].born == (int32_t)i;
         }
     }
     return 0;
@@ -143,6 +145,8 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
     const struct steady_op *s = &ex->steady[at];
     struct rt_op *op = &ex->caps[at];
     bool ready = ex->pos == at && s->quiet && !s->sets_aside; /* what the plan does first may change what is ready */
+    if (s->begins && exec_begins_compared(d, at))
+        return STEADY_NO;
     if (!s->same || s->address_changes != d->address_changes || !same_launch(d, k, op) || !same_bindings(d, op, &ready))
         return STEADY_NO;
     /* From here on the plan goes on, or is left. */

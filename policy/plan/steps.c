@@ -42,6 +42,41 @@ int exec_set_aside(struct device *d, uint32_t at, unsigned t)
     return r ? r : verify_flush(d);
 }
 
+/* Some value of it is compared in this iteration. */
+static bool is_compared(const struct device *d, int32_t b)
+{
+    bool any = d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS;
+    for (int32_t value = d->ex->first_val[b]; value < d->ex->first_val[b + 1] && !any; value++)
+        any = d->ex->remade[value] && verify_has_turn(d, value);
+    return any;
+}
+
+static bool begins_compared(const struct device *d, uint32_t at, const struct rec_operand *w)
+{
+    return w->mode == REC_WRITE && d->ex->partial[w->buf] && d->ex->rec.bufs[w->buf].born == (int32_t)at && is_compared(d, w->buf);
+}
+
+bool exec_begins_compared(const struct device *d, uint32_t at)
+{
+    const struct rec_op *o = &d->ex->rec.ops[at];
+    for (uint32_t k = o->first; k < o->first + o->n; k++)
+        if (begins_compared(d, at, &d->ex->rec.operands[k]))
+            return true;
+    return false;
+}
+
+int exec_fill_before(struct device *d, uint32_t at, unsigned t)
+{
+    enum { ANYTHING = 0x3c }; /* a finite number in every format */
+    const struct rec_op *o = &d->ex->rec.ops[at];
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        const struct slot *s = begins_compared(d, at, &d->ex->rec.operands[k]) ? exec_slot(d, d->ex->rec.operands[k].buf) : NULL;
+        if (s && s->state == SLOT_RESIDENT && d->drv->cuMemsetD8Async(s->va, ANYTHING, s->bytes, d->stream[t]) != CUDA_SUCCESS)
+            return -EIO;
+    }
+    return 0;
+}
+
 void exec_take_away(struct device *d, int32_t b)
 {
     struct slot *s = exec_slot(d, b);
@@ -187,7 +222,11 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
     }
     /* what it reads from where it lies may be changed by it, for certain data: it is looked at now and then */
     int e = verify_inputs(d, i, t, false);
-    if (e || (e = verify_replays(d, i)))
+    if (!e)
+        e = verify_replays(d, i);
+    if (!e)
+        e = exec_fill_before(d, i, t);
+    if (e)
         return e;
     nvtx_push("replay", o->name, 0);
     int r = op_replay_drv(d, &op, redirected ? args : NULL);

@@ -260,11 +260,17 @@ static const struct rec_operand *operand_of(struct device *d, uint32_t op, int32
     return NULL;
 }
 
+bool verify_has_turn(const struct device *d, int32_t value)
+{
+    const struct verify *v = d->verify;
+    return v && v->open && d->ex->check_turn[value] == (int8_t)(v->turn % VERIFY_TURNS);
+}
+
 int verify_before(struct device *d, int32_t b, int32_t version, struct slot *s, unsigned t)
 {
     struct verify *v = d->verify;
     int32_t value = d->ex->first_val[b] + version, op = d->ex->producer[value];
-    if (!v || !v->open || d->ex->check_turn[value] != (int8_t)(v->turn % VERIFY_TURNS) || op < 0)
+    if (!verify_has_turn(d, value) || op < 0)
         return 0;
     struct table *tb = &v->table[v->now];
     for (uint32_t i = 0; i < tb->n_checks; i++)

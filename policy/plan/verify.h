@@ -27,6 +27,8 @@ enum { VERIFY_TURNS = 16, VERIFY_INPUT_TURNS = 128 };
 int verify_plan(struct device *d);
 /* An enforced iteration begins, on stream t; what the ones before left behind is looked at. */
 FENCE_MUST_USE int verify_begin(struct device *d, unsigned t);
+/* The value (an index into producer) is compared in this iteration. */
+bool verify_has_turn(const struct device *d, int32_t value);
 /* The value (b, v) in slot s is about to go, in the order of stream t. */
 FENCE_MUST_USE int verify_before(struct device *d, int32_t b, int32_t v, struct slot *s, unsigned t);
 /* Operand k of a replay of `op` on stream t has just been made again. */

@@ -131,6 +131,16 @@ static void k_step(const simgpu_launch *l, void *const *params)
     }
 }
 
+/* the same where a word in memory says so: it lies behind the last entry of g, and is counted up */
+static void k_step_if(const simgpu_launch *l, void *const *params)
+{
+    const struct list_args *a = params[0];
+    u32 *gate = (u32 *)(uintptr_t)a->g[LIST_MAX - 1];
+    gate[1]++;
+    if (gate[0])
+        k_step(l, params);
+}
+
 /* two of its pointers are never followed */
 static void k_ignore(const simgpu_launch *l, void *const *params)
 {
@@ -171,6 +181,28 @@ static void k_through(const simgpu_launch *l, void *const *params)
     u32 *out = (u32 *)(uintptr_t)*(uint64_t *)PTR(0), *in = PTR(1), n = P(2, u32), k = P(3, u32);
     for (u32 i = 0; i < n; i++)
         out[i] = mix(in[i] + k);
+}
+
+/* x = f(x), n words, where list[0] points, and what it has found is in `info`: only that is an argument */
+static void k_factor(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const struct factor_args *a = params[0];
+    u32 *x = (u32 *)(uintptr_t)*(uint64_t *)(uintptr_t)a->list, *info = (u32 *)(uintptr_t)a->info;
+    for (u32 i = 0; i < a->words; i++) {
+        x[i] = mix(x[i] + a->k);
+        info[i] = x[i] % 7;
+    }
+}
+
+/* out = f(in, what the first word of a list points at), of in alone where there is none */
+static void k_peek(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(3, u32);
+    const uint64_t p = *(uint64_t *)PTR(2);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + (p ? *(u32 *)(uintptr_t)p : 0));
 }
 
 /* puts addresses into device memory: base, base + stride, ... */
@@ -394,6 +426,17 @@ static void k_glance(const simgpu_launch *l, void *const *params)
     }
 }
 
+/* out = f(in); one of two tensors takes in up, in turn: a counter in memory says whose turn it is */
+static void k_turns(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *counter = PTR(2), n = P(5, u32), *turn = (*counter)++ % 2 ? PTR(4) : PTR(3);
+    for (u32 i = 0; i < n; i++) {
+        out[i] = mix(in[i] + 13);
+        turn[i] += in[i];
+    }
+}
+
 /* waits until a word is no longer 0, takes it back to 0, adds it to out */
 static void k_await(const simgpu_launch *l, void *const *params)
 {
@@ -475,6 +518,21 @@ static void k_table_use(const simgpu_launch *l, void *const *params)
         out[i] = mix(in[i] + module_table[i % 256]);
 }
 
+/* a variable of the module: it is known by name, and no argument shows who reads it */
+static const u32 *module_variable;
+static void k_variable(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    module_variable = PTR(0);
+}
+static void k_by_name(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + module_variable[i % 64]);
+}
+
 static void c_table(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
@@ -492,9 +550,12 @@ static const simgpu_kernel kernels[] = {
     ROW("add", 4, k_add, NULL, 8, 8, 4, 4),
     ROW("stats", 4, k_stats, NULL, 8, 8, 8, 4),
     ROW("step", 1, k_step, NULL, sizeof(struct list_args)),
+    ROW("step_if", 1, k_step_if, NULL, sizeof(struct list_args)),
     ROW("ignore", 5, k_ignore, NULL, 8, 8, 8, 8, 4),
     ROW("gather", 5, k_gather, NULL, 8, 8, 4, 4, 4),
     ROW("secret", 3, k_secret, NULL, 8, 4, 4),
+    ROW("factor", 1, k_factor, NULL, sizeof(struct factor_args)),
+    ROW("peek", 4, k_peek, NULL, 8, 8, 8, 4),
     ROW("through", 4, k_through, NULL, 8, 8, 4, 4),
     ROW("point", 4, k_point, NULL, 8, 8, 4, 4),
     ROW("count", 3, k_count, NULL, 8, 8, 4),
@@ -509,6 +570,7 @@ static const simgpu_kernel kernels[] = {
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
     ROW("glance", 6, k_glance, NULL, 8, 8, 8, 8, 4, 4),
+    ROW("turns", 6, k_turns, NULL, 8, 8, 8, 8, 8, 4),
     ROW("await", 3, k_await, NULL, 8, 8, 4),
     ROW("rare", 5, k_rare, NULL, 8, 8, 8, 4, 4),
     ROW("drift", 5, k_drift, c_map, 8, 8, 4, 4, 4),
@@ -516,6 +578,8 @@ static const simgpu_kernel kernels[] = {
     ROW("tensor_far", 2, k_tensor_far, NULL, 8, 8),
     ROW("table_set", 2, k_table_set, NULL, 8, 4),
     ROW("table_use", 3, k_table_use, c_table, 8, 8, 4),
+    ROW("variable", 1, k_variable, NULL, 8),
+    ROW("by_name", 3, k_by_name, c_table, 8, 8, 4),
     ROW("hide", 2, k_hide, NULL, 8, 8),
     ROW("seek", 3, k_seek, NULL, 8, 8, 4),
     ROW("sum", 3, k_sum, NULL, 8, 8, 4),

@@ -2,6 +2,7 @@
  * saves an activation a layer, the backward pass consumes them in reverse. Prints a checksum every iteration.
  *
  *   stale      structs passed by value whose unused entries hold pointers of calls long past, others in every iteration
+ *   parted     outputs that are written in two parts; from iteration 12 on the first of them is ever shorter
  *   untouched  a workspace around every op, that the op leaves alone
  *   part       a workspace around every op, of which it writes a part
  *   flag       a flag inside a struct makes one launch change its input, from iteration 12 on
@@ -19,8 +20,18 @@
  *   farmap     tensor maps that were copied to device memory
  *   seek       a kernel reads a tensor whose address lies in memory, scrambled: no argument shows it
  *   through    outputs that nothing has touched are first written through an address that was copied to the device
+ *   factor     tensors are changed in place through an address that a kernel has put into memory, beside an output that an argument shows
+ *   refactor   so; from iteration 12 on it has another number every other time
+ *   oldlist    so, an old tensor, whose address was put there in the first iteration
+ *   relist     so, an old tensor, whose address is copied there: from iteration 12 on it is another one, of which something was made before
+ *   fewlist    so, a small one
+ *   repoint    so, a large one, by a kernel
+ *   newlist    a word that was null becomes the address of memory that was reached so before, and is changed after it was used
  *   table      a kernel keeps a table in its module, others read it
+ *   variable   a kernel reads a variable of its module, which is written before each pass, and from iteration 12 on once more after it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
+ *   gated      an update of all weights that a word in memory lets through from iteration 12 on, and not before
+ *   turns      of two old tensors a layer one is changed, in turn: a counter in memory says which
  *   rare       an output that is written for certain data only
  *   seldom     words of a small tensor that a kernel counts up for certain data only, beside its output: from iteration 12 on
  *   grown      so, of a large tensor
@@ -32,8 +43,10 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_glance, f_sum;
-static CUdeviceptr weight[LAYERS], sum, seen, word, large, late;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_peek, f_factor, f_maybe, f_glance, f_sum;
+static CUdeviceptr weight[LAYERS], sum, seen, word, large, late, first;
+static CUdeviceptr variable;
+static uint32_t host_values[64];
 static CUstream stream, other;
 static uint32_t *host_word;
 static uint64_t rng = 1;
@@ -51,7 +64,7 @@ static CUdeviceptr make(uint32_t words)
 
 static void drop(CUdeviceptr p) { MUST(cuMemFreeAsync(p, stream)); }
 
-static CUdeviceptr act[LAYERS + 1];
+static CUdeviceptr act[LAYERS + 1], info[LAYERS];
 static uint64_t past[64];
 static unsigned n_past;
 
@@ -109,6 +122,46 @@ static void far_layer(int i)
     drop(there);
 }
 
+/* What is factored is needed no more; what was found is, and the activation can be made of it. */
+static void factor_layer(int i, int iter)
+{
+    static CUdeviceptr list[LAYERS];
+    uint32_t n = WORDS, k = 3, mask = ~0u, count = 1, stride = 0;
+    const bool old = is("oldlist");
+    CUdeviceptr x = old ? late : make(WORDS);
+    if (!list[i])
+        list[i] = make(64);
+    info[i] = make(WORDS);
+    struct factor_args a = {.list = list[i], .info = info[i], .words = WORDS, .k = is("refactor") && iter >= CHANGE_AT ? (uint32_t)iter / 2 : k};
+    LAUNCH(f_map, stream, &x, &act[i], &n, &k, &mask);
+    if (!old || !iter)
+        LAUNCH(f_point, stream, &a.list, &x, &count, &stride);
+    LAUNCH(f_factor, stream, &a);
+    LAUNCH(f_map, stream, &act[i + 1], &info[i], &n, &k, &mask);
+    LAUNCH(f_join, stream, &weight[i], &weight[i], &x, &n, &n, &n);
+    if (!old)
+        drop(x);
+}
+
+/* The address of one old tensor or another is copied to the device, and that is changed in place. */
+static void relisted(int iter)
+{
+    CUdeviceptr list = make(64), found = make(WORDS);
+    static CUdeviceptr address;
+    uint32_t n = WORDS, few = is("fewlist") ? 64 : WORDS;
+    MUST(cuStreamSynchronize(stream));
+    address = iter >= CHANGE_AT ? late : first;
+    if (is("repoint"))
+        LAUNCH(f_point, stream, &list, &address, &(uint32_t){1}, &(uint32_t){0});
+    else
+        MUST(cuMemcpyHtoDAsync_v2(list, &address, 8, stream));
+    struct factor_args a = {.list = list, .info = found, .words = few, .k = 5};
+    LAUNCH(f_factor, stream, &a);
+    LAUNCH(f_join, stream, &weight[0], &weight[0], &found, &n, &n, &few);
+    drop(list);
+    drop(found);
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3, mask = ~0u;
@@ -123,7 +176,33 @@ static void layer(int i, int iter)
         drop(space);
     } else if (is("map") || is("mapshape"))
         mapped_layer(i, iter);
-    else if (is("farmap") && i % 4 == 1)
+    else if ((is("factor") || is("refactor") || is("oldlist")) && i % 4 == 1)
+        factor_layer(i, iter);
+    else if ((is("relist") || is("fewlist") || is("repoint")) && i == 3)
+        LAUNCH(f_maybe, stream, &act[i + 1], &act[i], &late, &n, &(uint32_t){0});
+    else if (is("variable") && i % 4 == 1)
+        LAUNCH(f_by_name, stream, &act[i + 1], &act[i], &n);
+    else if (is("turns") && i % 4 == 1) {
+        static CUdeviceptr counter[LAYERS], taken[LAYERS][2];
+        for (int j = 0; j < 2 && !counter[i]; j++) {
+            taken[i][j] = make(WORDS);
+            MUST(cuMemsetD32Async(taken[i][j], (unsigned)j, WORDS, stream));
+        }
+        if (!counter[i]) {
+            counter[i] = make(64);
+            MUST(cuMemsetD32Async(counter[i], 0, 64, stream));
+        }
+        LAUNCH(f_turns, stream, &act[i + 1], &act[i], &counter[i], &taken[i][0], &taken[i][1], &n);
+        LAUNCH(f_join, stream, &seen, &taken[i][0], &taken[i][1], &(uint32_t){64}, &n, &n);
+        LAUNCH(f_join, stream, &weight[i], &seen, &taken[i][1], &n, &(uint32_t){64}, &n);
+    } else if (is("newlist") && i == 3)
+        LAUNCH(f_peek, stream, &act[i + 1], &act[i], &seen, &n);
+    else if (is("parted")) {
+        uint32_t part = WORDS / 2 - (iter >= CHANGE_AT ? 64 * (uint32_t)(iter - CHANGE_AT + 1) : 0), rest = WORDS - part;
+        CUdeviceptr to = act[i + 1] + 4ull * part, from = act[i] + 4ull * part;
+        LAUNCH(f_map, stream, &act[i + 1], &act[i], &part, &k, &mask);
+        LAUNCH(f_map, stream, &to, &from, &rest, &k, &mask);
+    } else if (is("farmap") && i % 4 == 1)
         far_layer(i);
     else if (is("through") && i % 4 == 1) {
         CUdeviceptr list = make(64), beside = make(WORDS); /* that memory is in use by then */
@@ -231,6 +310,34 @@ static void crowd(int i)
         drop(p[j]);
 }
 
+/* All but the first, of which an activation is made. The word is the last of the list. */
+static void update_if(CUdeviceptr g)
+{
+    struct list_args a = {.n = LAYERS - 1, .step = 3};
+    for (int i = 0; i < LAYERS; i++) {
+        a.w[i] = weight[i < LAYERS - 1 ? i + 1 : 1];
+        a.g[i] = i < LAYERS - 1 ? g : word;
+        a.words[i] = WORDS;
+    }
+    LAUNCH(f_step_if, stream, &a);
+}
+
+/* Where a variable of a module lies: on the device, in memory that the program has not allocated as such. */
+static void make_variable(void)
+{
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle h;
+    enum { PAGE = 65536 };
+    MUST(cuMemCreate(&h, PAGE, &prop, 0));
+    MUST(cuMemAddressReserve(&variable, PAGE, 0, 0, 0));
+    MUST(cuMemMap(variable, PAGE, 0, h, 0));
+    MUST(cuMemSetAccess(variable, PAGE, &access, 1));
+    for (int i = 0; i < 64; i++)
+        host_values[i] = 100 + (uint32_t)i;
+    LAUNCH(f_variable, stream, &variable);
+}
+
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
@@ -238,10 +345,14 @@ static uint64_t train(int iter)
         own_memory(iter);
     if (is("host") || is("managed"))
         *host_word = (uint32_t)iter * 77;
-    if (is("late")) {
+    if (is("newlist") && iter == CHANGE_AT)
+        MUST(cuMemcpyHtoDAsync_v2(seen, &first, 8, stream));
+    if (is("late") || is("gated")) {
         const uint32_t says = iter >= CHANGE_AT;
         MUST(cuMemcpyHtoDAsync_v2(word, &says, sizeof says, stream));
     }
+    if (is("variable"))
+        MUST(cuMemcpyHtoDAsync_v2(variable, host_values, sizeof host_values, stream));
     act[0] = make(WORDS);
     LAUNCH(f_map, stream, &act[0], &weight[0], &n, &k, &mask);
     for (int i = 0; i < LAYERS; i++) {
@@ -250,11 +361,17 @@ static uint64_t train(int iter)
             crowd(i);
         if (i == 5 && (is("await") || is("value")))
             wait_for_later();
+        if (i == 8 && is("newlist"))
+            LAUNCH(f_join, stream, &first, &first, &act[i], &(uint32_t){64}, &(uint32_t){64}, &n);
+        if (i == 8 && (is("relist") || is("fewlist") || is("repoint")))
+            relisted(iter);
         if (i == 1 && is("seek"))
             LAUNCH(f_hide, stream, &seen, &act[1]);
         if (i == 5 && is("capture") && iter >= 2 && iter < 6)
             capture();
     }
+    if (is("variable") && iter >= CHANGE_AT)
+        MUST(cuMemsetD32Async(variable, (unsigned)iter, 64, stream));
     CUdeviceptr g = make(WORDS);
     LAUNCH(f_map, stream, &g, &act[LAYERS], &n, &k, &mask);
     for (int i = LAYERS; i >= 0; i--) {
@@ -266,6 +383,13 @@ static uint64_t train(int iter)
         drop(g);
         drop(act[i]);
         g = next;
+        if (i == LAYERS / 2 && is("gated"))
+            update_if(g);
+        if (i < LAYERS && info[i]) {
+            LAUNCH(f_join, stream, &g, &g, &info[i], &n, &n, &n);
+            drop(info[i]);
+            info[i] = 0;
+        }
         if (i < LAYERS)
             LAUNCH(f_map, stream, &weight[i], &g, &n, &k, &mask);
     }
@@ -303,6 +427,14 @@ int main(int argc, char **argv)
     f_hide = kernel(m, "hide");
     f_seek = kernel(m, "seek");
     f_through = kernel(m, "through");
+    f_point = kernel(m, "point");
+    f_maybe = kernel(m, "maybe");
+    f_variable = kernel(m, "variable");
+    f_by_name = kernel(m, "by_name");
+    f_turns = kernel(m, "turns");
+    f_step_if = kernel(m, "step_if");
+    f_peek = kernel(m, "peek");
+    f_factor = kernel(m, "factor");
     f_glance = kernel(m, "glance");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -311,13 +443,27 @@ int main(int argc, char **argv)
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
     }
-    if (is("late") || is("grown")) {
+    if (is("late") || is("grown") || is("oldlist")) {
         late = make(WORDS);
         MUST(cuMemsetD32Async(late, 1, WORDS, stream));
+    }
+    if (is("relist") || is("fewlist") || is("repoint")) {
+        const uint32_t few = is("fewlist") ? 64 : WORDS;
+        late = make(few);
+        first = make(few);
+        MUST(cuMemsetD32Async(late, 1, few, stream));
+        MUST(cuMemsetD32Async(first, 2, few, stream));
     }
     sum = make(64);
     seen = make(64);
     MUST(cuMemsetD32Async(seen, 0, 64, stream));
+    if (is("variable"))
+        make_variable();
+    if (is("newlist")) {
+        first = make(64);
+        MUST(cuMemsetD32Async(first, 2, 64, stream));
+        MUST(cuMemcpyHtoDAsync_v2(sum, &first, 8, stream));
+    }
     if (is("managed")) {
         MUST(cuMemAllocManaged(&word, 64, CU_MEM_ATTACH_GLOBAL));
         host_word = (uint32_t *)(uintptr_t)word;
@@ -340,8 +486,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < LAYERS; i++)
         h = h * 31 + look(weight[i]);
     MUST(cuCtxSynchronize()); /* whoever has queued something: it must be right */
-    uint32_t counts[64];
-    MUST(cuMemcpyDtoH_v2(counts, seen, sizeof counts));
+    uint32_t counts[64] = {0};
+    if (!is("newlist"))
+        MUST(cuMemcpyDtoH_v2(counts, seen, sizeof counts));
     for (int i = 0; i < 64; i++)
         h = h * 31 + counts[i];
     printf("checksum %016llx\n", (unsigned long long)h);

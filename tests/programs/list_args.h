@@ -29,6 +29,12 @@ struct count_args {
     uint64_t more_mib, other;
 };
 
+/* One matrix of a batch is worked on in place: its address is the first of the list. */
+struct factor_args {
+    uint64_t list, info;
+    uint32_t words, k;
+};
+
 /* A functor by value: bytes 1 to 3 are padding. */
 struct functor {
     uint8_t kind;

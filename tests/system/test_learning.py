@@ -16,17 +16,28 @@ CASES = [
     ("flag", 11700000, 4, 10),       # a flag inside a struct
     ("untouched", 10500000, 10, 50), # a workspace that is left alone
     ("part", 10500000, 10, 50),      # a workspace that is written in part
+    ("parted", 10500000, 14, 50),    # outputs of which one launch writes ever less: stopped once, as if a replay had gone wrong
     ("emptied", 10500000, 10, 50),   # pages that small tensors leave empty: a trial once put there what nobody could reach
     ("host", 10500000, 10, 50),      # an input in the host's memory
     ("managed", 10500000, 10, 40),   # one in managed memory
     ("rare", 10500000, 10, 50),      # an output that is written for certain data
     ("seldom", 10500000, 10, 50),    # words that are counted up for certain data: every replay counted as well once
     ("late", 8000000, 10, 0),        # so, where the limit takes copies to the host: one was taken for good once, wrong results
+    ("turns", 13500000, 10, 10),     # two tensors that are changed in turn: the program was stopped once, when the launch ran again after itself
+    ("gated", 7500000, 10, 0),       # an update that is not let through while it is learnt: its tensors were no operands, wrong results once
     ("map", 10500000, 10, 50),        # buffers given as tensor maps, evicted and replayed like any other
     ("mapshape", 10500000, 4, 10),    # one of another shape, from some iteration on
     ("farmap", 12500000, 4, 4),       # tensor maps in device memory: what they describe stays
     ("through", 10500000, 10, 0),     # outputs that are first written through addresses in memory: wrong results once, learnt and planned
+    ("factor", 9500000, 10, 0),      # tensors that are changed through addresses in memory: twice, once, where the launch ran again to be learnt
+    ("refactor", 9500000, 8, 0),     # so, where it ran again as a trial
+    ("oldlist", 9500000, 10, 0),      # so, where the address was put there long before
+    ("relist", 10500000, 8, 50),      # from some iteration on it is another tensor, that a plan's replays read: wrong results once
+    ("fewlist", 10500000, 6, 20),     # likewise, a small one
+    ("repoint", 11500000, 6, 20),     # likewise, where a kernel puts the address there
+    ("newlist", 10500000, 6, 50),     # a word that becomes an address, which a replay followed: wrong results once
     ("table", 10500000, 4, 10),       # a kernel that keeps a table in its module
+    ("variable", 9500000, 8, 100),  # a variable of a module, which changes in the middle from some iteration on: wrong results once
     ("await", 10500000, 10, 50),       # a kernel that ends after the program's next call
     ("value", 10500000, 10, 50),       # a stream that waits for a later call
     ("capture", 14000000, 6, 10),     # a capture while an iteration is probed
@@ -97,6 +108,22 @@ def grown(c, only):
     c.ok(native.out.startswith(r.out) and "iter 12 " in r.out, case + ": not before")
 
 
+def no_memory_for_a_replay(c, only):
+    """A plan whose map lacks chunks, and a page that cannot be mapped for what a replay makes: the plan is left, and that is still owed. It was
+    taken for something never written once, wrong results."""
+    case, limit, maps = "rare", 8800000, (1989, 2810, 2917, 4541, 4828, 5103)
+    if only and "unmapped" not in only:
+        return
+    device = dict(DEVICE, SIMGPU_HOST_BW="1e8")
+    native = harness.run([PROGRAM, case], env=device, timeout=120)
+    left = 0
+    for n in maps:
+        r = harness.run([PROGRAM, case], remat=["--limit", limit, "--policy", "plan"], env=dict(device, SIMGPU_FAULTS="cuMemMap:%d" % n), timeout=240)
+        c.ok(r.out == native.out if r.rc == 0 else native.out.startswith(r.out) and "CUDA_ERROR" in r.err, "%s, mapping %d fails" % (case, n), r.err[-300:])
+        left += r.err.count("a step of the plan could not be taken")
+    c.ok(left >= 2, "plans are left where a page cannot be mapped", str(left))
+
+
 def main():
     if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
         print("no simulated GPU built")
@@ -128,6 +155,7 @@ def main():
     restless(c, only)
     grown(c, only)
     room(c, only)
+    no_memory_for_a_replay(c, only)
     return c.end()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A training loop that strays from what it did (tests/programs/strays.c), at any place and in any way: under a plan it gives what it gives
-natively, within the limit. Drawn from seeds; and some strays by hand (tests/programs/stays.c). Usage: test_strays.py [--count N] [--seed FIRST]"""
+natively, within the limit. Drawn from seeds; and some strays by hand (tests/programs/stays.c, spoils.c). Usage: test_strays.py [--count N] [--seed FIRST]"""
 import concurrent.futures
 import os
 import sys
@@ -33,6 +33,17 @@ def looked_at_late(c):
             c.ok(stats.get("iterations_enforced", 0) >= 9 and stats.get("replays", 0) >= 1, case + ": enforced", str(stats))
 
 
+def spoilt(c):
+    """What something was made of that the plan has dropped is changed, or given back: that is not made again of it. Wrong results once, and a
+    stop."""
+    program = os.path.join(harness.B, "programs", "spoils")
+    for case, enforced, replays in (("after", 9, 2), ("behind", 9, 20), ("own", 4, 10)):
+        differs, stats = harness.plan_against_native([program, case, "10"], 95, DEVICE)
+        c.ok(not differs, "spoils " + case, differs)
+        c.ok(stats.get("iterations_enforced", 0) >= enforced and stats.get("replays", 0) >= replays and stats.get("divergences", 0) >= 1,
+             "spoils %s: enforced, and left" % case, str(stats))
+
+
 def main():
     seeds = harness.seeds_asked_for(12)
     if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
@@ -41,6 +52,7 @@ def main():
     cases = [(seed, EVERY) for seed in seeds] + [(seed, kinds) for kinds in (NONE, KEEPS, RELOADS) for seed in seeds[::4]]
     c = harness.Checks()
     looked_at_late(c)
+    spoilt(c)
     whole = replays = left = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for (seed, kinds), (differs, stats) in zip(cases, pool.map(one, cases)):
