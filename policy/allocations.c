@@ -165,6 +165,38 @@ static void free_slot(struct device *d, struct slot *s)
     mem_slot_free(d, s);
 }
 
+static void uncount(struct device *d, uint64_t bytes)
+{
+    d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
+    share_settle(d);
+}
+
+/* Room for memory of the program's own, which counts from now on. With the lock held. */
+static int reserve(struct device *d, uint64_t bytes)
+{
+    d->mark++;
+    int rc = mem_make_foreign_room(d, bytes);
+    while (rc && device_borrow(d, bytes))
+        rc = mem_make_foreign_room(d, bytes);
+    if (rc)
+        say_no_room(d, bytes);
+    else
+        d->foreign_bytes += bytes;
+    mem_note_peak(d);
+    return rc ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+/* What the driver said of memory that was reserved. */
+static void settle(struct device *d, int r, CUdeviceptr p, size_t bytes)
+{
+    engine_lock();
+    if (r == CUDA_SUCCESS)
+        foreign_add(d, p, bytes, true);
+    else
+        uncount(d, foreign_counted(bytes));
+    engine_unlock();
+}
+
 bool eng_has_devices(void) { return process.n_visible != 1; }
 
 /* The device that memory of this pool, or without one in this stream, is allocated on: not always the current one. */
@@ -206,9 +238,16 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         return r;
     }
     if (!d || d->capturing) {
+        const bool counts = d && !is_captured(d, stream); /* what a capture allocates is its graph's */
+        if (counts)
+            r = reserve(d, foreign_counted(bytes));
         engine_unlock();
-        return r ? r : pool ? (int)process.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream)
-                    : (int)process.drv->cuMemAllocAsync(out, bytes, stream);
+        if (r)
+            return r;
+        r = pool ? (int)process.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream) : (int)process.drv->cuMemAllocAsync(out, bytes, stream);
+        if (counts)
+            settle(d, r, *out, bytes);
+        return r;
     }
     const unsigned t = is_named(stream) ? stream_index(d, stream) : 0; /* where it is new its event is of the program's context, as it is */
     struct engine_visit v = engine_visit(d);
@@ -245,12 +284,6 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     engine_return(v);
     engine_unlock();
     return r;
-}
-
-static void uncount(struct device *d, uint64_t bytes)
-{
-    d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
-    share_settle(d);
 }
 
 /* The device that counts this memory of the program's own forgets its row; NULL: nobody counts it. */
@@ -415,20 +448,10 @@ int eng_foreign_reserve(size_t bytes)
     bytes = foreign_counted(bytes);
     engine_lock();
     struct device *d = engine_here();
-    if (d) {
-        d->mark++;
-        int rc = mem_make_foreign_room(d, bytes);
-        while (rc && device_borrow(d, bytes))
-            rc = mem_make_foreign_room(d, bytes);
-        if (rc) {
-            say_no_room(d, bytes);
-            r = CUDA_ERROR_OUT_OF_MEMORY;
-        } else
-            d->foreign_bytes += bytes;
-        mem_note_peak(d);
-    } else if (engine_barred_here()) {
+    if (d)
+        r = reserve(d, bytes);
+    else if (engine_barred_here())
         r = CUDA_ERROR_OUT_OF_MEMORY;
-    }
     engine_unlock();
     return r;
 }

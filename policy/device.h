@@ -248,7 +248,7 @@ FENCE_MUST_USE int mem_back(struct device *d, struct slot *s);
 bool mem_can_wait(struct device *d, const struct slot *s);
 /* Takes the memory away; the content is gone or elsewhere. `state`: what it is now. Its chunks carry its fences on. */
 void mem_unback(struct device *d, struct slot *s, enum slot_state state);
-/* At least `bytes` of physical room for something that is not ours (evicts, releases chunks). 0 or -ENOMEM. */
+/* At least `bytes` of physical room for something that is not ours (evicts, releases chunks; while a stream is captured neither). 0 or -ENOMEM. */
 int mem_make_foreign_room(struct device *d, uint64_t bytes);
 /* Gives `bytes` back to the driver, as far as anything can move: what is free first, then least recently used by swap. Returns
  * what has been given. No plan may be installed. */
@@ -256,6 +256,8 @@ uint64_t mem_give(struct device *d, uint64_t bytes);
 /* At least `bytes` back to the driver, which needs them for something of its own; a plan may be in force: what it lacks then it swaps. What
  * the op at hand touches stays. What has been given: 0 where nothing can move. */
 uint64_t mem_give_driver(struct device *d, uint64_t bytes);
+/* All that is free, too, and what learning holds. */
+void mem_give_free(struct device *d);
 uint64_t mem_physical_bytes(struct device *d);
 void mem_note_peak(struct device *d);
 /* Small scratch memory of our own, 256-byte aligned, resident for ever. 0 on failure. */

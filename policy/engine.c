@@ -369,9 +369,25 @@ int eng_capture_begins(CUstream stream)
     if (d) {
         campaign_leave(d, "a stream capture");
         r = engine_pin_all_drv(d);
+        if (!r && !d->capturing) { /* what is allocated meanwhile comes from the driver, and nobody can make room then */
+            struct engine_visit v = engine_visit(d);
+            mem_give_free(d);
+            engine_return(v);
+        }
         if (!r)
             r = capture_add(stream, d);
     }
+    engine_unlock();
+    return r;
+}
+
+int eng_pin_everything(void)
+{
+    engine_lock();
+    struct device *d = engine_here();
+    if (d)
+        campaign_leave(d, "work whose addresses cannot be seen");
+    int r = d ? engine_pin_all_drv(d) : CUDA_SUCCESS;
     engine_unlock();
     return r;
 }

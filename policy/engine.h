@@ -173,8 +173,9 @@ int eng_note_tensor_map(const CUtensorMap *map, CUdeviceptr ptr, const CUtensorM
 void eng_note_stream(unsigned flags);
 /* Before cuStreamDestroy of `stream`. */
 void eng_stream_destroyed(CUstream stream);
-/* Before cuStreamBeginCapture: everything live becomes unevictable until capture ends and the graphs may run at any time.
- * As for eng_pin(), a refusal is the door's answer. */
+/* Everything live becomes unevictable. As for eng_pin(), a refusal is the door's answer. */
+int eng_pin_everything(void);
+/* Before cuStreamBeginCapture: the same, since the graph may run at any time; and nothing moves until the capture ends. */
 int eng_capture_begins(CUstream stream);
 void eng_capture_ends(CUstream stream);
 /* The program makes a context of its own: there may be several on a device from now on. */

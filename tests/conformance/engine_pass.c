@@ -16,7 +16,7 @@
     C(start) C(finish) C(finish_now) C(fork_child) C(alloc_async) C(free_async) C(pool_get) C(pool_set) C(pool_trim) C(pool_chosen)  \
     C(pool_destroyed) C(foreign_reserve) C(foreign_commit) C(foreign_cancel) C(foreign_free) C(free) C(launch)         \
     C(memset) C(copy) C(other) C(mem_info) C(address_range) C(pointer_attribute) C(note_kernel) C(note_unload) C(pin)  \
-    C(stream_destroyed) C(capture_begins) C(capture_ends) C(context_gone)
+    C(stream_destroyed) C(capture_begins) C(capture_ends) C(pin_everything) C(context_gone)
 
 enum call {
 #define C(name) CALL_##name,
@@ -350,6 +350,12 @@ void eng_stream_destroyed(CUstream stream)
 {
     note(CALL_stream_destroyed);
     (void)stream;
+}
+
+int eng_pin_everything(void)
+{
+    note(CALL_pin_everything);
+    return 0;
 }
 
 int eng_capture_begins(CUstream stream)

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Moments at which a library in front of the driver easily loses its limit, or its way (tests/programs/awkward.c): each case gives under
+a limit what it gives natively, and the device never holds more than the limit."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+KIB = 1024
+# case, a limit that is felt, whether it evicts
+CASES = [
+    ("capture_beside", 640 * KIB, False),  # memory beside a capture was not counted
+    ("capture_own", 896 * KIB, False),     # what a captured stream had used was waited for: no memory
+]
+
+
+def main():
+    program = os.path.join(harness.B, "programs", "awkward")
+    if not os.path.exists(program):
+        print("no simulated GPU built")
+        return 77
+    c = harness.Checks()
+    only = sys.argv[1:]
+    for case, limit, evicts in CASES:
+        if only and case not in only:
+            continue
+        env = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_DEVICES": "2" if case.startswith("other") else "1"}
+        native = harness.run([program, case], env=env)
+        c.ok(native.rc == 0 and native.out, case + " natively", native.err[-300:])
+        c.ok(native.peak >= limit, case + " natively: the limit is felt", str(native.peak))
+        for policy in ("swap", "plan"):
+            for chaos in (None, "adversary"):
+                what = "%s, %s%s" % (case, policy, ", " + chaos if chaos else "")
+                try:
+                    r = harness.run([program, case], remat=["--limit", limit, "--policy", policy], env=dict(env, **({"SIMGPU_CHAOS": chaos} if chaos else {})), timeout=30)
+                except subprocess.TimeoutExpired:
+                    c.ok(False, what, "it hangs")
+                    continue
+                other = harness.other_than(native, r, limit)
+                c.ok(not other, what, "%s\n%s" % (other, r.err[-300:]))
+                if evicts:
+                    c.ok(r.stats.get("swaps_in", 0) > 0, what + ": it evicts", str(r.stats))
+    return c.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
