@@ -49,6 +49,24 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
     return 0;
 }
 
+/* The same; where the host has to wait for that, the mutex is free meanwhile. */
+static int alloc_slot_waiting(struct device *d, uint64_t bytes, struct slot **out)
+{
+    struct host_wait w;
+    for (;;) {
+        const bool may = !campaign_follows_plan(d) && !d->capturing;
+        if (may)
+            fence_put_off(d);
+        const int rc = alloc_slot(d, bytes, out);
+        if (!may || !fence_put_off_ends(d, &w))
+            return rc;
+        if (!rc)
+            fence_waited(d, &w, false);
+        if (!rc || !engine_wait(d, &w))
+            return rc;
+    }
+}
+
 /* Asked for once, and again when the program may have chosen another. */
 static CUmemoryPool current_pool(struct device *d)
 {
@@ -174,8 +192,13 @@ static void uncount(struct device *d, uint64_t bytes)
 /* Room for memory of the program's own, which counts from now on. With the lock held. */
 static int reserve(struct device *d, uint64_t bytes)
 {
-    d->mark++;
-    int rc = mem_make_foreign_room(d, bytes);
+    struct host_wait w;
+    int rc;
+    do {
+        d->mark++;
+        fence_put_off(d);
+        rc = mem_make_foreign_room(d, bytes);
+    } while (fence_put_off_ends(d, &w) && (rc ? engine_wait(d, &w) : (fence_waited(d, &w, false), false)));
     while (rc && device_borrow(d, bytes))
         rc = mem_make_foreign_room(d, bytes);
     if (rc)
@@ -256,7 +279,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     struct slot *s;
     CUmemoryPool from = pool ? pool : current_pool(d);
     bool room = pool_has_room(from, bytes);
-    int rc = room ? alloc_slot(d, bytes, &s) : -ENOMEM;
+    int rc = room ? alloc_slot_waiting(d, bytes, &s) : -ENOMEM;
     while (rc && room && device_borrow(d, bytes))
         rc = alloc_slot(d, bytes, &s);
     if (!room)

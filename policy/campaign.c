@@ -565,6 +565,11 @@ static bool may_take_up(struct device *d, const struct rt_op *op)
     return exec_may_resume(d, op) && (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == exec_last_sig(d));
 }
 
+bool campaign_runs_plainly(struct device *d, const struct rt_op *op)
+{
+    return !d->capturing && !d->ex->code && !d->broken && !campaign_follows_plan(d) && !(d->mode == MODE_FALLBACK && may_take_up(d, op));
+}
+
 static int decide_drv(struct device *d, struct rt_op *op)
 {
     if (d->ex->code)

@@ -18,6 +18,8 @@ int campaign_init(struct device *d);
 /* Before every allocation and op: ends what has ended. */
 void campaign_turn(struct device *d);
 int campaign_op_drv(struct device *d, struct rt_op *op);
+/* Nothing of a plan's comes before it: what it touches is brought into memory, and it runs. */
+bool campaign_runs_plainly(struct device *d, const struct rt_op *op);
 /* A neighbour of the group waits for memory that we hold beyond our share (share.h): gives it, at once where no plan is followed or where
  * it cannot go on without; else when the iteration ends. */
 void campaign_give(struct device *d);

@@ -138,6 +138,32 @@ void engine_turn(struct device *d)
     }
 }
 
+bool engine_wait(struct device *d, struct host_wait *w)
+{
+    engine_unlock();
+    const bool passed = process.drv->cuEventSynchronize(w->event) == CUDA_SUCCESS;
+    engine_lock();
+    fence_waited(d, w, passed);
+    return passed;
+}
+
+bool engine_waited(struct device *d, struct rt_op *op)
+{
+    struct host_wait w;
+    uint32_t lost = 0;
+    if (!op->n_operands || engine_elsewhere(d) || !campaign_runs_plainly(d, op))
+        return false;
+    fence_put_off(d);
+    const int r = ready_op(d, op, &lost); /* what it cannot do now is found out again, and said, when the op runs */
+    if (!fence_put_off_ends(d, &w))
+        return false;
+    if (!r) { /* some other memory served */
+        fence_waited(d, &w, false);
+        return false;
+    }
+    return engine_wait(d, &w);
+}
+
 /* engine_turn() has been called before the op was built: it may release the mutex, and ops are built in one place. */
 int engine_op_drv(struct device *d, struct rt_op *op)
 {
@@ -159,6 +185,15 @@ static int pin_for_unseen_drv(struct device *d, const char *why)
     return r;
 }
 
+static int build_launch(struct device *d, const struct eng_kernel *k, struct rt_op *op)
+{
+    int r;
+    do
+        engine_turn(d);
+    while (!(r = op_from_kernel(d, k, op)) && engine_waited(d, op));
+    return r;
+}
+
 int eng_launch(const struct eng_kernel *k)
 {
     struct rt_op op;
@@ -176,7 +211,7 @@ int eng_launch(const struct eng_kernel *k)
     int r = CUDA_SUCCESS;
     if ((k->params || k->extra) && !engine_elsewhere(d) && campaign_launch_drv(d, k, &r))
         d->op_count++;
-    else if (engine_turn(d), !(r = op_from_kernel(d, k, &op)))
+    else if (!(r = build_launch(d, k, &op)))
         r = engine_op_drv(d, &op);
     else if (r == -EINVAL)
         r = op_pass_drv(d->drv, k);
@@ -238,8 +273,10 @@ int eng_memset(const struct eng_memset *m)
         engine_unlock();
         return end_memset(m, r);
     }
-    engine_turn(d);
-    op_from_memset(d, m, &op);
+    do {
+        engine_turn(d);
+        op_from_memset(d, m, &op);
+    } while (engine_waited(d, &op));
     r = engine_nobodys(d, m->dst, filled_bytes(m)) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
     engine_unlock();
     return end_memset(m, r);
@@ -257,8 +294,11 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
         engine_unlock();
         return r ? r : issue(ctx);
     }
-    engine_turn(d);
-    if (op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op))
+    bool fits;
+    do
+        engine_turn(d);
+    while ((fits = op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op)) && engine_waited(d, &op));
+    if (fits)
         r = engine_op_drv(d, &op);
     else if (!(r = pin_for_unseen_drv(d, "a call that touches too much")))
         r = op_issue_drv(d, &op);

@@ -37,8 +37,14 @@ struct device *engine_here(void);
 bool engine_barred_here(void);
 /* Before an op is built: the campaign's turn. It may release the mutex for a while. */
 void engine_turn(struct device *d);
-/* The op runs, whatever the mode. */
+/* The host waits, with the mutex free, for what has been put off (memory/fence.h). False: that failed. */
+struct host_wait;
+bool engine_wait(struct device *d, struct host_wait *w);
+/* What a built op touches is brought into memory, if nothing but that is to come before it. True: the host had to wait, and the mutex was
+ * free meanwhile; the op must be built again. */
 struct rt_op;
+bool engine_waited(struct device *d, struct rt_op *op);
+/* The op runs, whatever the mode. */
 int engine_op_drv(struct device *d, struct rt_op *op);
 /* Addresses of ours that nobody holds now, or that reach beyond what is held: the driver, which knows the reservation, would only say so
  * when it is too late. */

@@ -264,14 +264,16 @@ int eng_copy(const struct eng_copy *given)
         engine_unlock();
         return r;
     }
-    if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
-        engine_turn(d);
-    r = c->kind == ENG_HTOD ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes) : CUDA_SUCCESS;
-    if (r) {
-        engine_unlock();
-        return r;
-    }
-    op_from_copy(d, c, &op);
+    do {
+        if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
+            engine_turn(d);
+        r = c->kind == ENG_HTOD ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes) : CUDA_SUCCESS;
+        if (r) {
+            engine_unlock();
+            return r;
+        }
+        op_from_copy(d, c, &op);
+    } while (engine_waited(d, &op));
     if ((c->kind != ENG_DTOH && engine_nobodys(d, c->dst_dev, c->bytes)) || (c->kind != ENG_HTOD && engine_nobodys(d, c->src_dev, c->bytes)))
         r = CUDA_ERROR_INVALID_VALUE;
     else

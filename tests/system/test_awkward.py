@@ -12,6 +12,8 @@ KIB = 1024
 # case, a limit that is felt, whether it evicts
 CASES = [
     ("capture_beside", 640 * KIB, False),  # memory beside a capture was not counted
+    ("wait_room", 640 * KIB, False),       # the wait for a mapping that had to go kept the other thread out: a hang
+    ("other_free", 640 * KIB, True), ("streams", 640 * KIB, True),
     ("capture_own", 896 * KIB, False),     # what a captured stream had used was waited for: no memory
 ]
 
