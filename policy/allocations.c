@@ -173,6 +173,13 @@ static void pool_give(CUmemoryPool handle, uint64_t bytes)
         p->used_bytes -= bytes < p->used_bytes ? bytes : p->used_bytes;
 }
 
+void engine_pools_end(struct device *d)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slots[i].live && d->slots[i].kind != SLOT_FOREIGN)
+            pool_give(d->slots[i].pool, d->slots[i].bytes);
+}
+
 static void free_slot(struct device *d, struct slot *s)
 {
     pool_give(s->pool, s->bytes);
@@ -313,7 +320,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
 static struct device *detach(uint64_t key, uint64_t *bytes, bool *is_range)
 {
     for (unsigned i = 0; i < process.n_dev; i++)
-        if (process.dev[i]->ready && foreign_detach(process.dev[i], key, bytes, is_range))
+        if ((process.dev[i]->ready || process.dev[i]->ended) && foreign_detach(process.dev[i], key, bytes, is_range))
             return process.dev[i];
     return NULL;
 }

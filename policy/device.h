@@ -185,6 +185,7 @@ struct device {
     CUdeviceptr read_scratch;    /* where replays read small operands from, one replay after another; 0: none */
     uint64_t read_scratch_bytes;
     struct slot *scratch_region; /* where large side operands of replays go, one replay after another; NULL none */
+    bool ended; /* with its last context: whoever calls next in another one finds it set up anew (engine_here) */
     bool capturing;
     uint64_t issue_ns; /* of the driver's own launch call, when timing */
     bool timing;
@@ -244,6 +245,11 @@ void mem_slot_freed_on(struct device *d, struct slot *s, unsigned t);
 /* Puts memory behind an EMPTY / LOST / HOST slot, evicting others if it must. The content is undefined; s->ready says when it
  * may be touched. -ENOMEM: nothing more can move. */
 FENCE_MUST_USE int mem_back(struct device *d, struct slot *s);
+/* The device's context is gone, and whatever ran there: physical memory and addresses, which are no context's, go back to the driver.
+ * Nothing of memory/ may be called for this device afterwards. */
+void mem_end(struct device *d);
+/* Likewise, of what swapping had on the host: the driver has freed it with the context. */
+void swap_end(struct device *d);
 /* Memory can be put behind it later as well as now: others would have to go to the host first, and there is room for them. */
 bool mem_can_wait(struct device *d, const struct slot *s);
 /* Takes the memory away; the content is gone or elsewhere. `state`: what it is now. Its chunks carry its fences on. */

@@ -20,30 +20,10 @@
 enum { TIMED_EACH = 61 /* launches; a prime, so that in the course of iterations each has its turn */ };
 enum { LAUNCHES_BETWEEN = 256 /* two looks at whether the statistics are due; copies and allocations look as well */ };
 
-/* With the lock held: the device of the calling thread's context, set up; NULL where remat stands aside. A thread that has had a
- * context on the only device there is is not asked about again: whatever context it has later is on that device. */
-struct device *engine_here(void)
+static struct device *set_up(struct device *d)
 {
-    static __thread bool on_the_only_one;
-    CUdevice dev;
-    if (on_the_only_one && process.dev[0]->ready && !process.dev[0]->gone)
-        return process.dev[0];
-    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
-        return NULL; /* no context yet: a later call will have one */
-    for (unsigned i = 0; i < process.n_dev; i++)
-        if (process.dev[i]->dev == dev) {
-            on_the_only_one = process.n_visible == 1;
-            return process.dev[i]->ready && !process.dev[i]->gone ? process.dev[i] : NULL;
-        }
-    struct device *d = process.n_dev < MAX_DEVICES ? calloc(1, sizeof *d) : NULL;
-    if (!d)
-        return NULL;
-    d->drv = process.drv;
-    d->cfg = &process.cfg;
-    d->dev = dev;
-    d->primary = process.n_dev == 0;
+    const CUdevice dev = d->dev;
     d->blocking_streams = process.blocking_streams;
-    process.dev[process.n_dev++] = d;
     int r = engine_set_up(d);
     if (r) {
         d->barred = limits_bind();
@@ -56,6 +36,38 @@ struct device *engine_here(void)
         return NULL;
     }
     return d;
+}
+
+/* With the lock held: the device of the calling thread's context, set up; NULL where remat stands aside. A thread that has had a
+ * context on the only device there is is not asked about again: whatever context it has later is on that device. */
+struct device *engine_here(void)
+{
+    static __thread bool on_the_only_one;
+    CUdevice dev;
+    if (on_the_only_one && process.dev[0]->ready && !process.dev[0]->gone)
+        return process.dev[0];
+    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+        return NULL; /* no context yet: a later call will have one */
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->dev == dev) {
+            if (process.dev[i]->ended) {
+                if (process.dev[i]->ready)
+                    engine_end(process.dev[i]);
+                struct device *d = engine_begin_anew(process.dev[i]);
+                return d ? set_up(process.dev[i] = d) : NULL;
+            }
+            on_the_only_one = process.n_visible == 1;
+            return process.dev[i]->ready && !process.dev[i]->gone ? process.dev[i] : NULL;
+        }
+    struct device *d = process.n_dev < MAX_DEVICES ? calloc(1, sizeof *d) : NULL;
+    if (!d)
+        return NULL;
+    d->drv = process.drv;
+    d->cfg = &process.cfg;
+    d->dev = dev;
+    d->primary = process.n_dev == 0;
+    process.dev[process.n_dev++] = d;
+    return set_up(d);
 }
 
 /* After engine_here() has answered NULL: the device could not be set up, and may give nothing because of that. */
@@ -390,6 +402,15 @@ static bool capture_remove(CUstream stream)
     return false;
 }
 
+static void captures_end(const struct device *d)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_captures; i++)
+        if (captures[i].d != d)
+            captures[n++] = captures[i];
+    n_captures = n;
+}
+
 void eng_stream_destroyed(CUstream stream)
 {
     engine_lock();
@@ -439,10 +460,33 @@ void eng_capture_ends(CUstream stream)
     engine_unlock();
 }
 
-void eng_note_context(void)
+/* Contexts of the program's own making. */
+static struct context {
+    CUcontext ctx;
+    CUdevice dev;
+    struct context *next;
+} *contexts;
+
+static void context_forget(CUcontext ctx)
+{
+    for (struct context **at = &contexts; *at; at = &(*at)->next)
+        if ((*at)->ctx == ctx) {
+            struct context *c = *at;
+            *at = c->next;
+            free(c);
+            return;
+        }
+}
+
+void eng_note_context(CUcontext ctx, CUdevice dev)
 {
     engine_lock();
     process.contexts = true;
+    struct context *c = malloc(sizeof *c);
+    if (c) {
+        *c = (struct context){ctx, dev, contexts};
+        contexts = c;
+    }
     engine_unlock();
 }
 
@@ -455,12 +499,34 @@ void eng_context_ends(CUcontext ctx)
     engine_unlock();
 }
 
-void eng_context_gone(CUcontext ctx)
+/* Another context may hold what was allocated on this device: memory is the device's, not a context's. */
+static bool others_are_there(struct device *d, bool was_primary)
+{
+    unsigned flags;
+    int active = 0;
+    for (const struct context *c = contexts; c; c = c->next)
+        if (c->dev == d->dev)
+            return true;
+    return !was_primary && process.drv->cuDevicePrimaryCtxGetState &&
+           process.drv->cuDevicePrimaryCtxGetState(d->dev, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+void eng_context_gone(CUcontext ctx, bool was_primary)
 {
     engine_lock();
     func_forget_all(); /* its modules went with it, and nobody unloads them */
-    for (unsigned i = 0; i < process.n_dev; i++)
-        if (process.dev[i]->ctx == ctx)
-            process.dev[i]->gone = true; /* its memory and streams went with it; what the program still calls goes to the driver */
+    context_forget(ctx);
+    for (unsigned i = 0; i < process.n_dev; i++) {
+        struct device *d = process.dev[i];
+        if (d->ctx != ctx || d->gone || d->ended)
+            continue;
+        d->gone = true; /* its streams went with it; what the program still calls goes to the driver */
+        captures_end(d);
+        d->ended = d->ready && !process.finished && !others_are_there(d, was_primary);
+        CUcontext left = NULL;
+        CUdevice dev;
+        if (d->ended && process.drv->cuCtxGetCurrent(&left) == CUDA_SUCCESS && (!left || process.drv->cuCtxGetDevice(&dev) == CUDA_SUCCESS))
+            engine_end(d); /* else the driver takes no call: when the device begins anew */
+    }
     engine_unlock();
 }

@@ -69,6 +69,7 @@ void eng_pool_chosen(void);
 int eng_foreign_reserve(size_t bytes);
 /* `key`: a device pointer (is_range: the bytes at it are addressable there: cuMemAlloc, managed) or any handle
  * (cuMemCreate handle, array). */
+#define FOREIGN_IS_BLOCK(key) ((key) >> 63) /* no address is that high: keys of cuMemCreate's blocks are */
 void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range);
 void eng_foreign_cancel(size_t bytes);
 /* The program gave `key` back; unknown keys are ignored. */
@@ -179,11 +180,11 @@ int eng_pin_everything(void);
 int eng_capture_begins(CUstream stream);
 void eng_capture_ends(CUstream stream);
 /* The program makes a context of its own: there may be several on a device from now on. */
-void eng_note_context(void);
-/* This context is about to be destroyed, and has been destroyed (primary context reset or last release, context destroy). The memory of
- * a device goes with the context that it was set up in. */
+void eng_note_context(CUcontext ctx, CUdevice dev);
+/* This context is about to be destroyed, and has been destroyed (primary context reset or last release, context destroy). A device that
+ * was set up in it, and has no other, ends, and begins anew with the next one. */
 void eng_context_ends(CUcontext ctx);
-void eng_context_gone(CUcontext ctx);
+void eng_context_gone(CUcontext ctx, bool was_primary);
 
 /* Conformance and doctor: a name for the state the engine is in ("observe", "probe", "plan", "rehearse", "enforce",
  * "swap", "off"). */

@@ -31,6 +31,13 @@ static inline void engine_unlock(void) { pthread_mutex_unlock(&engine_mutex); }
 
 /* life.c: for the first call on a device. 0, or a negative errno: remat stands aside there. */
 int engine_set_up(struct device *d);
+/* life.c: of a device that has ended: what is no context's goes back to the driver. `ready` says that it has yet to. */
+void engine_end(struct device *d);
+/* life.c: a device that has ended begins anew, in the context that is current: what its statistics, its group and the program's own blocks
+ * were stays. NULL: no memory. It is to be set up. */
+struct device *engine_begin_anew(struct device *d);
+/* allocations.c: nothing of it is held from a pool any more. */
+void engine_pools_end(struct device *d);
 /* The device of the calling thread's context, set up; NULL where remat stands aside. */
 struct device *engine_here(void);
 /* After that: the device could not be set up, and may give nothing because of that. */

@@ -371,12 +371,13 @@ void eng_capture_ends(CUstream stream)
     (void)stream;
 }
 
-void eng_note_context(void) {}
+void eng_note_context(CUcontext ctx, CUdevice dev) { (void)ctx, (void)dev; }
 
 void eng_context_ends(CUcontext ctx) { (void)ctx; }
 
-void eng_context_gone(CUcontext ctx)
+void eng_context_gone(CUcontext ctx, bool was_primary)
 {
+    (void)was_primary;
     note(CALL_context_gone);
     (void)ctx;
 }

@@ -4,6 +4,7 @@
  *   capture_own     so, memory of the program's own, when memory that the captured stream has used has just been freed
  *   reset           the primary context is reset, and the program begins anew
  *   release         the primary context is given back by its last holder, and the program begins anew
+ *   own_context     the only context, of the program's own making, is destroyed, and the program begins anew
  *   other_free      memory is freed on its stream while another device is the current one
  *   streams         150 streams, which take turns and are exchanged for others
  *   wait_room       a thread goes on behind a stream that waits for a word, and needs room there; another thread writes the word
@@ -93,6 +94,12 @@ static void capture_own(void)
 
 /* ---- contexts that end ------------------------------------------------------------------------------------------------ */
 
+static void end_own(void)
+{
+    MUST(cuCtxDestroy_v2(ctx));
+    MUST(cuCtxCreate_v2(&ctx, 0, 0));
+}
+
 static void anew(void (*end)(void))
 {
     for (uint32_t r = 0; r < 3; r++) {
@@ -109,7 +116,8 @@ static void anew(void (*end)(void))
         look("q", q, s);
         look("first", more[0], s);
         end();
-        MUST(cuDevicePrimaryCtxRetain(&ctx, 0));
+        if (end != end_own)
+            MUST(cuDevicePrimaryCtxRetain(&ctx, 0));
         MUST(cuCtxSetCurrent(ctx));
     }
 }
@@ -122,6 +130,12 @@ static void end_by_release(void)
 }
 static void reset(void) { anew(end_by_reset); }
 static void release(void) { anew(end_by_release); }
+static void own_context(void)
+{
+    MUST(cuDevicePrimaryCtxRelease_v2(0));
+    MUST(cuCtxCreate_v2(&ctx, 0, 0));
+    anew(end_own);
+}
 
 /* ---- other devices ---------------------------------------------------------------------------------------------------- */
 
@@ -243,7 +257,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {CASE(capture_beside), CASE(capture_own), CASE(reset), CASE(release), CASE(other_free), CASE(wait_room), CASE(streams)};
+    } cases[] = {CASE(capture_beside), CASE(capture_own), CASE(reset), CASE(release), CASE(own_context), CASE(other_free), CASE(wait_room), CASE(streams)};
     ctx = primary_context();
     CUmodule m = load_kernels();
     f_map = kernel(m, "map");

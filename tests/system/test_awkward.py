@@ -13,6 +13,7 @@ KIB = 1024
 CASES = [
     ("capture_beside", 640 * KIB, False),  # memory beside a capture was not counted
     ("wait_room", 640 * KIB, False),       # the wait for a mapping that had to go kept the other thread out: a hang
+    ("reset", 640 * KIB, True), ("release", 640 * KIB, True), ("own_context", 640 * KIB, True), # what came after was beyond the limit
     ("other_free", 640 * KIB, True), ("streams", 640 * KIB, True),
     ("capture_own", 896 * KIB, False),     # what a captured stream had used was waited for: no memory
 ]
