@@ -196,9 +196,19 @@ static void uncount(struct device *d, uint64_t bytes)
     share_settle(d);
 }
 
+/* With the lock held: who counts memory of the program's own on this device. */
+static struct device *counts_for(int dev)
+{
+    for (unsigned i = 0; dev >= 0 && i < process.n_dev; i++)
+        if (process.dev[i]->dev == dev && process.dev[i]->ready && !process.dev[i]->gone)
+            return process.dev[i];
+    return engine_here();
+}
+
 /* Room for memory of the program's own, which counts from now on. With the lock held. */
 static int reserve(struct device *d, uint64_t bytes)
 {
+    struct engine_visit v = engine_visit(d);
     struct host_wait w;
     int rc;
     do {
@@ -213,6 +223,7 @@ static int reserve(struct device *d, uint64_t bytes)
     else
         d->foreign_bytes += bytes;
     mem_note_peak(d);
+    engine_return(v);
     return rc ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -472,12 +483,12 @@ void eng_pool_chosen(void)
 
 /* ---- other memory -------------------------------------------------------------------------------------------------------- */
 
-int eng_foreign_reserve(size_t bytes)
+int eng_foreign_reserve(int dev, size_t bytes)
 {
     int r = CUDA_SUCCESS;
     bytes = foreign_counted(bytes);
     engine_lock();
-    struct device *d = engine_here();
+    struct device *d = counts_for(dev);
     if (d)
         r = reserve(d, bytes);
     else if (engine_barred_here())
@@ -486,20 +497,20 @@ int eng_foreign_reserve(size_t bytes)
     return r;
 }
 
-void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range)
+void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range)
 {
     engine_lock();
-    struct device *d = engine_here();
+    struct device *d = counts_for(dev);
     if (d)
         foreign_add(d, key, bytes, is_range);
     engine_unlock();
 }
 
-void eng_foreign_cancel(size_t bytes)
+void eng_foreign_cancel(int dev, size_t bytes)
 {
     bytes = foreign_counted(bytes);
     engine_lock();
-    struct device *d = engine_here();
+    struct device *d = counts_for(dev);
     if (d)
         uncount(d, bytes);
     engine_unlock();

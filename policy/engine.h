@@ -66,12 +66,13 @@ void eng_pool_chosen(void);
 
 /* Makes room for `bytes` (evicting managed memory if needed) and counts them. 0, or CUDA_ERROR_OUT_OF_MEMORY after one
  * explaining line. After a success call exactly one of commit (the driver call succeeded) or cancel. */
-int eng_foreign_reserve(size_t bytes);
+enum { ENG_HERE = -1 }; /* for `dev`: the device of the current context; so too where nothing is known of the one that is named */
+int eng_foreign_reserve(int dev, size_t bytes);
 /* `key`: a device pointer (is_range: the bytes at it are addressable there: cuMemAlloc, managed) or any handle
  * (cuMemCreate handle, array). */
 #define FOREIGN_IS_BLOCK(key) ((key) >> 63) /* no address is that high: keys of cuMemCreate's blocks are */
-void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range);
-void eng_foreign_cancel(size_t bytes);
+void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range);
+void eng_foreign_cancel(int dev, size_t bytes);
 /* The program gave `key` back; unknown keys are ignored. */
 void eng_foreign_free(uint64_t key);
 /* cuMemFree_v2: frees managed memory (synchronises, as the driver does) or a counted range. */

@@ -166,25 +166,27 @@ void eng_pool_destroyed(CUmemoryPool pool)
     (void)pool;
 }
 
-int eng_foreign_reserve(size_t bytes)
+int eng_foreign_reserve(int dev, size_t bytes)
 {
     note(CALL_foreign_reserve);
+    (void)dev;
     atomic_fetch_add(&pending_bytes, (long long)bytes);
     return 0;
 }
 
-void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range)
+void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range)
 {
     note(CALL_foreign_commit);
-    (void)is_range;
+    (void)dev, (void)is_range;
     atomic_fetch_sub(&pending_bytes, (long long)bytes);
     atomic_fetch_add(&counted_bytes, (long long)bytes);
     list_add(key, bytes);
 }
 
-void eng_foreign_cancel(size_t bytes)
+void eng_foreign_cancel(int dev, size_t bytes)
 {
     note(CALL_foreign_cancel);
+    (void)dev;
     atomic_fetch_sub(&pending_bytes, (long long)bytes);
 }
 

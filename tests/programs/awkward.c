@@ -6,6 +6,7 @@
  *   release         the primary context is given back by its last holder, and the program begins anew
  *   own_context     the only context, of the program's own making, is destroyed, and the program begins anew
  *   other_free      memory is freed on its stream while another device is the current one
+ *   other_create    memory is created on a device that is not the current one, and by a thread that has none
  *   streams         150 streams, which take turns and are exchanged for others
  *   wait_room       a thread goes on behind a stream that waits for a word, and needs room there; another thread writes the word
  */
@@ -174,6 +175,46 @@ static void other_free(void)
     }
 }
 
+static void create_on(int dev, const char *what)
+{
+    CUmemGenericAllocationHandle h[4];
+    CUmemAllocationProp prop;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = dev;
+    for (int i = 0; i < 4; i++)
+        printf("%s %s\n", what, name(cuMemCreate(&h[i], BYTES, &prop, 0)));
+    for (int i = 0; i < 4; i++)
+        MUST(cuMemRelease(h[i]));
+}
+
+static void *create_without(void *arg)
+{
+    (void)arg;
+    create_on(1, "by a thread that has no context");
+    return NULL;
+}
+
+static void other_create(void)
+{
+    CUcontext other = second_device();
+    pthread_t t;
+    MUST(cuCtxSetCurrent(other));
+    CUstream s = stream(1);
+    CUdeviceptr more[CROWD] = {0};
+    crowd(more, s);
+    MUST(cuCtxSetCurrent(ctx));
+    create_on(1, "on the other device");
+    MUST(cuCtxSetCurrent(other));
+    crowd(more, s);
+    look("first", more[0], s);
+    if (pthread_create(&t, NULL, create_without, NULL))
+        exit(3);
+    pthread_join(t, NULL);
+    look("last", more[CROWD - 1], s);
+}
+
 /* ---- threads ---------------------------------------------------------------------------------------------------------- */
 
 static CUdeviceptr word;
@@ -257,7 +298,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {CASE(capture_beside), CASE(capture_own), CASE(reset), CASE(release), CASE(own_context), CASE(other_free), CASE(wait_room), CASE(streams)};
+    } cases[] = {CASE(capture_beside), CASE(capture_own), CASE(reset), CASE(release), CASE(own_context), CASE(other_free), CASE(other_create), CASE(wait_room), CASE(streams)};
     ctx = primary_context();
     CUmodule m = load_kernels();
     f_map = kernel(m, "map");

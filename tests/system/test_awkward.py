@@ -14,6 +14,7 @@ CASES = [
     ("capture_beside", 640 * KIB, False),  # memory beside a capture was not counted
     ("wait_room", 640 * KIB, False),       # the wait for a mapping that had to go kept the other thread out: a hang
     ("reset", 640 * KIB, True), ("release", 640 * KIB, True), ("own_context", 640 * KIB, True), # what came after was beyond the limit
+    ("other_create", 640 * KIB, True),     # it was counted on the current device
     ("other_free", 640 * KIB, True), ("streams", 640 * KIB, True),
     ("capture_own", 896 * KIB, False),     # what a captured stream had used was waited for: no memory
 ]
@@ -33,6 +34,8 @@ def main():
         native = harness.run([program, case], env=env)
         c.ok(native.rc == 0 and native.out, case + " natively", native.err[-300:])
         c.ok(native.peak >= limit, case + " natively: the limit is felt", str(native.peak))
+        if case == "other_create": # each device has no more than its limit: what is counted on another one is refused here
+            env["SIMGPU_MEM"] = str(limit)
         for policy in ("swap", "plan"):
             for chaos in (None, "adversary"):
                 what = "%s, %s%s" % (case, policy, ", " + chaos if chaos else "")
