@@ -246,8 +246,8 @@ void mem_slot_freed_on(struct device *d, struct slot *s, unsigned t);
  * may be touched. -ENOMEM: nothing more can move. */
 FENCE_MUST_USE int mem_back(struct device *d, struct slot *s);
 /* The device's context is gone, and whatever ran there: physical memory and addresses, which are no context's, go back to the driver.
- * Nothing of memory/ may be called for this device afterwards. */
-void mem_end(struct device *d);
+ * Nothing of memory/ may be called for this device afterwards. Bytes that the driver did not take back. */
+uint64_t mem_end(struct device *d);
 /* Likewise, of what swapping had on the host: the driver has freed it with the context. */
 void swap_end(struct device *d);
 /* Memory can be put behind it later as well as now: others would have to go to the host first, and there is room for them. */

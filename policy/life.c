@@ -127,8 +127,12 @@ void engine_end(struct device *d)
     words_context_gone(d);
     aside_end(d);
     swap_end(d);
-    mem_end(d);
+    const uint64_t kept_bytes = mem_end(d);
     foreign_context_gone(d);
+    if (kept_bytes) { /* nobody has them, and they count */
+        d->foreign_bytes += kept_bytes;
+        foreign_add(d, 1ull << 63 | ++d->serial, kept_bytes, false);
+    }
     d->ready = d->capturing = false;
     share_settle(d);
 }

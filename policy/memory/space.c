@@ -77,26 +77,27 @@ int mem_init(struct device *d)
 }
 
 /* The chunks go when they are mapped nowhere. */
-void mem_end(struct device *d)
+uint64_t mem_end(struct device *d)
 {
+    uint64_t kept = 0;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct slot *s = &d->slots[i];
         for (uint32_t p = 0; s->kind == SLOT_LARGE && s->map && p < s->n_pages; p++)
             if (s->map[p] >= 0)
-                MEM_CALL(cuMemUnmap(s->va + ((uint64_t)p << d->shift), d->gran));
+                kept += MEM_CALL(cuMemUnmap(s->va + ((uint64_t)p << d->shift), d->gran)) != CUDA_SUCCESS;
         if (s->kind == SLOT_LARGE)
             free(s->map);
     }
     for (uint32_t i = 0; i < d->mem->n_arenas; i++) {
         struct arena *a = &d->mem->arenas[i];
         if (a->chunk >= 0)
-            MEM_CALL(cuMemUnmap(a->va, d->gran));
+            kept += MEM_CALL(cuMemUnmap(a->va, d->gran)) != CUDA_SUCCESS;
         free(a->unit_slot);
         free(a->runs);
     }
     for (uint32_t c = 0; c < d->n_chunks; c++)
         if (d->chunks[c].owner != CHUNK_GONE)
-            MEM_CALL(cuMemRelease(d->chunks[c].handle));
+            kept += MEM_CALL(cuMemRelease(d->chunks[c].handle)) != CUDA_SUCCESS;
     d->drv->cuMemAddressFree(d->base, d->reserve_bytes);
     munmap(d->page_slot, d->n_va_pages * sizeof *d->page_slot);
     munmap(d->slots, (size_t)MAX_SLOTS * sizeof *d->slots);
@@ -113,6 +114,7 @@ void mem_end(struct device *d)
     d->base = 0;
     d->reserve_bytes = 0;
     d->n_slots = d->n_chunks = d->n_gone = d->n_free_chunks = 0;
+    return kept * d->gran;
 }
 
 static const uint64_t HALF = 1ull << 32;
