@@ -488,6 +488,17 @@ void campaign_stop(struct device *d, const char *why)
     log_say(SAY_INFO, "no plan is made any more (%s): memory is held by swapping", why);
 }
 
+void campaign_distrusts(struct device *d, const char *why)
+{
+    if (d->mode == MODE_OBSERVE || d->mode == MODE_PROBE) /* what is pinned when a record is finished is known to it */
+        return;
+    const bool followed = campaign_follows_plan(d);
+    campaign_leave(d, why);
+    if (followed && d->drv->cuCtxSynchronize() != CUDA_SUCCESS) /* replays that read it as it is yet */
+        log_say(SAY_DEBUG, "the device failed before memory changed that replays read");
+    forget_iteration(d);
+}
+
 void campaign_unloads(struct device *d, CUmodule module, CUlibrary library)
 {
     bool launches = d->mode == MODE_PROBE; /* it may */

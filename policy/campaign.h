@@ -29,6 +29,8 @@ bool campaign_launch_drv(struct device *d, const struct eng_kernel *k, int *r);
 void campaign_leave(struct device *d, const char *why);
 /* The same, and for good: nothing is learnt or planned any more, memory is held by swapping. */
 void campaign_stop(struct device *d, const char *why);
+/* What the recorded iteration was taken to do is not all: somebody else changes memory that it reads. It is forgotten, and learnt anew. */
+void campaign_distrusts(struct device *d, const char *why);
 /* The code of this module, or of this library, is about to go. A recorded iteration that launches it is forgotten, and what only its
  * kernels can make again is made now: the host waits for that. */
 void campaign_unloads(struct device *d, CUmodule module, CUlibrary library);

@@ -116,9 +116,16 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
     uint32_t lost = 0;
     for (uint32_t i = 0; i < op->n_operands; i++)
         managed |= op->operands[i].slot->kind != SLOT_FOREIGN;
-    if (!managed || d->capturing) /* while there is a capture nothing moves */
-        return op_issue_drv(d, op);
     struct engine_visit v = engine_visit(d);
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].slot->kind == SLOT_FOREIGN && op->operands[i].mode != REC_READ && !op->operands[i].slot->pins) {
+            op->operands[i].slot->pins = 1;
+            campaign_distrusts(d, "memory is changed in another context");
+        }
+    if (!managed || d->capturing) { /* while there is a capture nothing moves */
+        engine_return(v);
+        return op_issue_drv(d, op);
+    }
     campaign_stop(d, "the program works in several contexts of one device");
     int r = d->ex->code ? d->ex->code : ready_op(d, op, &lost);
     if (r < 0)

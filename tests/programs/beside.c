@@ -8,6 +8,11 @@
  *   plain     memory that is not stream-ordered, which is copied to
  *   graph     stream-ordered memory, which a graph changes
  *   peer      stream-ordered memory, which is copied to from another device's context
+ *   peer_late so, for the first time in iteration 12
+ *   peer_plain  so, memory that is not stream-ordered
+ *   peer_plain_late
+ *   context   memory that is not stream-ordered, which is filled in another context of the device
+ *   context_late
  */
 #include "tests/programs/program.h"
 
@@ -24,6 +29,8 @@ static CUgraphExec graph;
 #define LAUNCH(f, ...) LAUNCH_ON(f, stream, __VA_ARGS__)
 
 static bool is(const char *c) { return !strcmp(what, c); }
+
+static bool is_peer(void) { return !strncmp(what, "peer", 4); }
 
 static CUdeviceptr make(uint32_t words)
 {
@@ -65,7 +72,7 @@ static void set_up(void)
         MUST(cuMemHostAlloc((void **)&host, BYTES, 0));
         if (is("own"))
             from = map_own(BYTES);
-        else if (is("plain"))
+        else if (is("plain") || !strncmp(what, "context", 7) || !strncmp(what, "peer_plain", 10))
             MUST(cuMemAlloc_v2(&from, BYTES));
         else
             from = make(WORDS);
@@ -82,14 +89,19 @@ static void set_up(void)
         MUST(cuGraphInstantiateWithFlags(&graph, g, 0));
         MUST(cuMemsetD32Async(from, 0, WORDS, stream)); /* which the graph leaves as it is */
     }
-    if (is("peer")) {
+    if (is_peer()) {
         MUST(cuDevicePrimaryCtxRetain(&ctx_other, 1));
         MUST(cuCtxSetCurrent(ctx_other));
         MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
         MUST(cuMemAllocAsync(&remote, BYTES, other));
         MUST(cuMemsetD32Async(remote, 5, WORDS, other));
-        MUST(cuMemcpyPeerAsync(from, ctx, remote, ctx_other, BYTES, other));
+        if (!strstr(what, "_late"))
+            MUST(cuMemcpyPeerAsync(from, ctx, remote, ctx_other, BYTES, other));
         MUST(cuStreamSynchronize(other));
+        MUST(cuCtxSetCurrent(ctx));
+    }
+    if (!strncmp(what, "context", 7)) {
+        MUST(cuCtxCreate_v2(&ctx_other, 0, 0));
         MUST(cuCtxSetCurrent(ctx));
     }
 }
@@ -104,7 +116,16 @@ static void change(int iter)
         MUST(cuGraphLaunch(graph, stream));
         return;
     }
-    if (is("peer")) {
+    if (strstr(what, "_late") && !changes)
+        return;
+    if (!strncmp(what, "context", 7)) {
+        MUST(cuCtxSetCurrent(ctx_other));
+        MUST(cuMemsetD32Async(from, value, WORDS, NULL));
+        MUST(cuCtxSynchronize());
+        MUST(cuCtxSetCurrent(ctx));
+        return;
+    }
+    if (is_peer()) {
         MUST(cuCtxSetCurrent(ctx_other));
         MUST(cuMemsetD32Async(remote, value, WORDS, other));
         MUST(cuMemcpyPeerAsync(from, ctx, remote, ctx_other, BYTES, other));

@@ -13,7 +13,8 @@ PROGRAM = os.path.join(harness.B, "programs", "beside")
 CASES = [
     # what a saved activation is copied from changes: the copy was made again, and the program was stopped (--verify off: other results)
     ("managed", 10500000, 16), ("pinned", 10500000, 16), ("own", 10500000, 16), ("plain", 10500000, 16), ("graph", 10500000, 16),
-    ("peer", 10500000, 16),
+    ("peer", 10500000, 16), ("peer_plain", 10500000, 16), ("peer_late", 10500000, 10),
+    ("peer_plain_late", 10500000, 10), ("context", 10500000, 16), ("context_late", 10500000, 10),
 ]
 
 
@@ -26,7 +27,7 @@ def main():
     for case, limit, enforced in CASES:
         if only and case not in only:
             continue
-        devices = 2 if case == "peer" else 1
+        devices = 2 if case.startswith("peer") else 1
         env = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_DEVICES": str(devices)}
         native = harness.run([PROGRAM, case], env=env)
         c.ok(native.rc == 0 and native.out, case + " natively", native.err[-300:])
