@@ -7,6 +7,7 @@
  *   own       memory that the program maps itself, which is copied to
  *   plain     memory that is not stream-ordered, which is copied to
  *   graph     stream-ordered memory, which a graph changes
+ *   graph_late so, a graph that is captured in iteration 12
  *   peer      stream-ordered memory, which is copied to from another device's context
  *   peer_late so, for the first time in iteration 12
  *   peer_plain  so, memory that is not stream-ordered
@@ -81,6 +82,10 @@ static void set_up(void)
     }
     for (int i = 0; i < WORDS; i++)
         host[i] = 5;
+    if (is("graph_late")) {
+        MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+        MUST(cuMemsetD32Async(from, 0, WORDS, stream));
+    }
     if (is("graph")) {
         MUST(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
         k = 0;
@@ -112,6 +117,13 @@ static void change(int iter)
     bool changes = iter >= CHANGE_AT;
     uint32_t value = changes ? (uint32_t)iter * 77 : 5;
     MUST(cuStreamSynchronize(stream));
+    if (is("graph_late")) {
+        if (changes) {
+            MUST(cuGraphLaunch(graph, other));
+            MUST(cuStreamSynchronize(other));
+        }
+        return;
+    }
     if (is("graph")) {
         MUST(cuGraphLaunch(graph, stream));
         return;
@@ -142,6 +154,15 @@ static void change(int iter)
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
+    if (is("graph_late") && iter == CHANGE_AT) {
+        CUgraph g;
+        k = 9;
+        MUST(cuStreamBeginCapture_v2(other, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        LAUNCH_ON(f_map, other, &from, &from, &n, &k, &mask);
+        MUST(cuStreamEndCapture(other, &g));
+        MUST(cuGraphInstantiateWithFlags(&graph, g, 0));
+        k = 1;
+    }
     act[0] = make(WORDS);
     if (is("graph")) /* zero becomes zero, and nothing else does */
         MUST(cuMemsetD32Async(from, iter >= CHANGE_AT ? (uint32_t)iter : 0, WORDS, stream));

@@ -12,7 +12,7 @@ PROGRAM = os.path.join(harness.B, "programs", "beside")
 # case, limit, at least so many iterations enforced
 CASES = [
     # what a saved activation is copied from changes: the copy was made again, and the program was stopped (--verify off: other results)
-    ("managed", 10500000, 16), ("pinned", 10500000, 16), ("own", 10500000, 16), ("plain", 10500000, 16), ("graph", 10500000, 16),
+    ("managed", 10500000, 16), ("pinned", 10500000, 16), ("own", 10500000, 16), ("plain", 10500000, 16), ("graph", 10500000, 16), ("graph_late", 10500000, 6),
     ("peer", 10500000, 16), ("peer_plain", 10500000, 16), ("peer_late", 10500000, 10),
     ("peer_plain_late", 10500000, 10), ("context", 10500000, 16), ("context_late", 10500000, 10),
 ]
