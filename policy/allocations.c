@@ -49,6 +49,24 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
     return 0;
 }
 
+/* The same; where the host has to wait for that, the mutex is free meanwhile. */
+static int alloc_slot_waiting(struct device *d, uint64_t bytes, struct slot **out)
+{
+    struct host_wait w;
+    for (;;) {
+        const bool may = !campaign_follows_plan(d) && !d->capturing;
+        if (may)
+            fence_put_off(d);
+        const int rc = alloc_slot(d, bytes, out);
+        if (!may || !fence_put_off_ends(d, &w))
+            return rc;
+        if (!rc)
+            fence_waited(d, &w, false);
+        if (!rc || !engine_wait(d, &w))
+            return rc;
+    }
+}
+
 /* Asked for once, and again when the program may have chosen another. */
 static CUmemoryPool current_pool(struct device *d)
 {
@@ -155,6 +173,13 @@ static void pool_give(CUmemoryPool handle, uint64_t bytes)
         p->used_bytes -= bytes < p->used_bytes ? bytes : p->used_bytes;
 }
 
+void engine_pools_end(struct device *d)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slots[i].live && d->slots[i].kind != SLOT_FOREIGN)
+            pool_give(d->slots[i].pool, d->slots[i].bytes);
+}
+
 static void free_slot(struct device *d, struct slot *s)
 {
     pool_give(s->pool, s->bytes);
@@ -163,6 +188,54 @@ static void free_slot(struct device *d, struct slot *s)
         return;
     learn_free(d, s);
     mem_slot_free(d, s);
+}
+
+static void uncount(struct device *d, uint64_t bytes)
+{
+    d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
+    share_settle(d);
+}
+
+/* With the lock held: who counts memory of the program's own on this device. */
+static struct device *counts_for(int dev)
+{
+    for (unsigned i = 0; dev >= 0 && i < process.n_dev; i++)
+        if (process.dev[i]->dev == dev && process.dev[i]->ready && !process.dev[i]->gone)
+            return process.dev[i];
+    return engine_here();
+}
+
+/* Room for memory of the program's own, which counts from now on. With the lock held. */
+static int reserve(struct device *d, uint64_t bytes)
+{
+    struct engine_visit v = engine_visit(d);
+    struct host_wait w;
+    int rc;
+    do {
+        d->mark++;
+        fence_put_off(d);
+        rc = mem_make_foreign_room(d, bytes);
+    } while (fence_put_off_ends(d, &w) && (rc ? engine_wait(d, &w) : (fence_waited(d, &w, false), false)));
+    while (rc && device_borrow(d, bytes))
+        rc = mem_make_foreign_room(d, bytes);
+    if (rc)
+        say_no_room(d, bytes);
+    else
+        d->foreign_bytes += bytes;
+    mem_note_peak(d);
+    engine_return(v);
+    return rc ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+/* What the driver said of memory that was reserved. */
+static void settle(struct device *d, int r, CUdeviceptr p, size_t bytes)
+{
+    engine_lock();
+    if (r == CUDA_SUCCESS)
+        foreign_add(d, p, bytes, true);
+    else
+        uncount(d, foreign_counted(bytes));
+    engine_unlock();
 }
 
 bool eng_has_devices(void) { return process.n_visible != 1; }
@@ -206,9 +279,16 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         return r;
     }
     if (!d || d->capturing) {
+        const bool counts = d && !is_captured(d, stream); /* what a capture allocates is its graph's */
+        if (counts)
+            r = reserve(d, foreign_counted(bytes));
         engine_unlock();
-        return r ? r : pool ? (int)process.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream)
-                    : (int)process.drv->cuMemAllocAsync(out, bytes, stream);
+        if (r)
+            return r;
+        r = pool ? (int)process.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream) : (int)process.drv->cuMemAllocAsync(out, bytes, stream);
+        if (counts)
+            settle(d, r, *out, bytes);
+        return r;
     }
     const unsigned t = is_named(stream) ? stream_index(d, stream) : 0; /* where it is new its event is of the program's context, as it is */
     struct engine_visit v = engine_visit(d);
@@ -217,7 +297,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     struct slot *s;
     CUmemoryPool from = pool ? pool : current_pool(d);
     bool room = pool_has_room(from, bytes);
-    int rc = room ? alloc_slot(d, bytes, &s) : -ENOMEM;
+    int rc = room ? alloc_slot_waiting(d, bytes, &s) : -ENOMEM;
     while (rc && room && device_borrow(d, bytes))
         rc = alloc_slot(d, bytes, &s);
     if (!room)
@@ -247,17 +327,11 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     return r;
 }
 
-static void uncount(struct device *d, uint64_t bytes)
-{
-    d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
-    share_settle(d);
-}
-
 /* The device that counts this memory of the program's own forgets its row; NULL: nobody counts it. */
 static struct device *detach(uint64_t key, uint64_t *bytes, bool *is_range)
 {
     for (unsigned i = 0; i < process.n_dev; i++)
-        if (process.dev[i]->ready && foreign_detach(process.dev[i], key, bytes, is_range))
+        if ((process.dev[i]->ready || process.dev[i]->ended) && foreign_detach(process.dev[i], key, bytes, is_range))
             return process.dev[i];
     return NULL;
 }
@@ -426,44 +500,34 @@ void eng_pool_chosen(void)
 
 /* ---- other memory -------------------------------------------------------------------------------------------------------- */
 
-int eng_foreign_reserve(size_t bytes)
+int eng_foreign_reserve(int dev, size_t bytes)
 {
     int r = CUDA_SUCCESS;
     bytes = foreign_counted(bytes);
     engine_lock();
-    struct device *d = engine_here();
-    if (d) {
-        d->mark++;
-        int rc = mem_make_foreign_room(d, bytes);
-        while (rc && device_borrow(d, bytes))
-            rc = mem_make_foreign_room(d, bytes);
-        if (rc) {
-            say_no_room(d, bytes);
-            r = CUDA_ERROR_OUT_OF_MEMORY;
-        } else
-            d->foreign_bytes += bytes;
-        mem_note_peak(d);
-    } else if (engine_barred_here()) {
+    struct device *d = counts_for(dev);
+    if (d)
+        r = reserve(d, bytes);
+    else if (engine_barred_here())
         r = CUDA_ERROR_OUT_OF_MEMORY;
-    }
     engine_unlock();
     return r;
 }
 
-void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range)
+void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range)
 {
     engine_lock();
-    struct device *d = engine_here();
+    struct device *d = counts_for(dev);
     if (d)
         foreign_add(d, key, bytes, is_range);
     engine_unlock();
 }
 
-void eng_foreign_cancel(size_t bytes)
+void eng_foreign_cancel(int dev, size_t bytes)
 {
     bytes = foreign_counted(bytes);
     engine_lock();
-    struct device *d = engine_here();
+    struct device *d = counts_for(dev);
     if (d)
         uncount(d, bytes);
     engine_unlock();

@@ -494,6 +494,17 @@ void campaign_stop(struct device *d, const char *why)
     log_say(SAY_INFO, "no plan is made any more (%s): memory is held by swapping", why);
 }
 
+void campaign_distrusts(struct device *d, const char *why)
+{
+    if (d->mode == MODE_OBSERVE || d->mode == MODE_PROBE) /* what is pinned when a record is finished is known to it */
+        return;
+    const bool followed = campaign_follows_plan(d);
+    campaign_leave(d, why);
+    if (followed && d->drv->cuCtxSynchronize() != CUDA_SUCCESS) /* replays that read it as it is yet */
+        log_say(SAY_DEBUG, "the device failed before memory changed that replays read");
+    forget_iteration(d);
+}
+
 void campaign_unloads(struct device *d, CUmodule module, CUlibrary library)
 {
     bool launches = d->mode == MODE_PROBE; /* it may */
@@ -574,6 +585,11 @@ static bool may_take_up(struct device *d, const struct rt_op *op)
         return false;
     }
     return exec_may_resume(d, op) && (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == exec_last_sig(d));
+}
+
+bool campaign_runs_plainly(struct device *d, const struct rt_op *op)
+{
+    return !d->capturing && !d->ex->code && !d->broken && !campaign_follows_plan(d) && !(d->mode == MODE_FALLBACK && may_take_up(d, op));
 }
 
 static int decide_drv(struct device *d, struct rt_op *op)

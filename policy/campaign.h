@@ -18,6 +18,8 @@ int campaign_init(struct device *d);
 /* Before every allocation and op: ends what has ended. */
 void campaign_turn(struct device *d);
 int campaign_op_drv(struct device *d, struct rt_op *op);
+/* Nothing of a plan's comes before it: what it touches is brought into memory, and it runs. */
+bool campaign_runs_plainly(struct device *d, const struct rt_op *op);
 /* A neighbour of the group waits for memory that we hold beyond our share (share.h): gives it, at once where no plan is followed or where
  * it cannot go on without; else when the iteration ends. */
 void campaign_give(struct device *d);
@@ -30,6 +32,8 @@ void campaign_leave(struct device *d, const char *why);
 void campaign_writes_elsewhere(struct device *d);
 /* The same as campaign_leave(), and for good: nothing is learnt or planned any more, memory is held by swapping. */
 void campaign_stop(struct device *d, const char *why);
+/* What the recorded iteration was taken to do is not all: somebody else changes memory that it reads. It is forgotten, and learnt anew. */
+void campaign_distrusts(struct device *d, const char *why);
 /* The code of this module, or of this library, is about to go. A recorded iteration that launches it is forgotten, and what only its
  * kernels can make again is made now: the host waits for that. */
 void campaign_unloads(struct device *d, CUmodule module, CUlibrary library);

@@ -185,6 +185,7 @@ struct device {
     CUdeviceptr read_scratch;    /* where replays read small operands from, one replay after another; 0: none */
     uint64_t read_scratch_bytes;
     struct slot *scratch_region; /* where large side operands of replays go, one replay after another; NULL none */
+    bool ended; /* with its last context: whoever calls next in another one finds it set up anew (engine_here) */
     bool capturing;
     uint64_t issue_ns; /* of the driver's own launch call, when timing */
     bool timing;
@@ -244,11 +245,16 @@ void mem_slot_freed_on(struct device *d, struct slot *s, unsigned t);
 /* Puts memory behind an EMPTY / LOST / HOST slot, evicting others if it must. The content is undefined; s->ready says when it
  * may be touched. -ENOMEM: nothing more can move. */
 FENCE_MUST_USE int mem_back(struct device *d, struct slot *s);
+/* The device's context is gone, and whatever ran there: physical memory and addresses, which are no context's, go back to the driver.
+ * Nothing of memory/ may be called for this device afterwards. Bytes that the driver did not take back. */
+uint64_t mem_end(struct device *d);
+/* Likewise, of what swapping had on the host: the driver has freed it with the context. */
+void swap_end(struct device *d);
 /* Memory can be put behind it later as well as now: others would have to go to the host first, and there is room for them. */
 bool mem_can_wait(struct device *d, const struct slot *s);
 /* Takes the memory away; the content is gone or elsewhere. `state`: what it is now. Its chunks carry its fences on. */
 void mem_unback(struct device *d, struct slot *s, enum slot_state state);
-/* At least `bytes` of physical room for something that is not ours (evicts, releases chunks). 0 or -ENOMEM. */
+/* At least `bytes` of physical room for something that is not ours (evicts, releases chunks; while a stream is captured neither). 0 or -ENOMEM. */
 int mem_make_foreign_room(struct device *d, uint64_t bytes);
 /* Gives `bytes` back to the driver, as far as anything can move: what is free first, then least recently used by swap. Returns
  * what has been given. No plan may be installed. */
@@ -256,6 +262,8 @@ uint64_t mem_give(struct device *d, uint64_t bytes);
 /* At least `bytes` back to the driver, which needs them for something of its own; a plan may be in force: what it lacks then it swaps. What
  * the op at hand touches stays. What has been given: 0 where nothing can move. */
 uint64_t mem_give_driver(struct device *d, uint64_t bytes);
+/* All that is free, too, and what learning holds. */
+void mem_give_free(struct device *d);
 uint64_t mem_physical_bytes(struct device *d);
 void mem_note_peak(struct device *d);
 /* Small scratch memory of our own, 256-byte aligned, resident for ever. 0 on failure. */

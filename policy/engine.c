@@ -20,30 +20,10 @@
 enum { TIMED_EACH = 61 /* launches; a prime, so that in the course of iterations each has its turn */ };
 enum { LAUNCHES_BETWEEN = 256 /* two looks at whether the statistics are due; copies and allocations look as well */ };
 
-/* With the lock held: the device of the calling thread's context, set up; NULL where remat stands aside. A thread that has had a
- * context on the only device there is is not asked about again: whatever context it has later is on that device. */
-struct device *engine_here(void)
+static struct device *set_up(struct device *d)
 {
-    static __thread bool on_the_only_one;
-    CUdevice dev;
-    if (on_the_only_one && process.dev[0]->ready && !process.dev[0]->gone)
-        return process.dev[0];
-    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
-        return NULL; /* no context yet: a later call will have one */
-    for (unsigned i = 0; i < process.n_dev; i++)
-        if (process.dev[i]->dev == dev) {
-            on_the_only_one = process.n_visible == 1;
-            return process.dev[i]->ready && !process.dev[i]->gone ? process.dev[i] : NULL;
-        }
-    struct device *d = process.n_dev < MAX_DEVICES ? calloc(1, sizeof *d) : NULL;
-    if (!d)
-        return NULL;
-    d->drv = process.drv;
-    d->cfg = &process.cfg;
-    d->dev = dev;
-    d->primary = process.n_dev == 0;
+    const CUdevice dev = d->dev;
     d->blocking_streams = process.blocking_streams;
-    process.dev[process.n_dev++] = d;
     int r = engine_set_up(d);
     if (r) {
         d->barred = limits_bind();
@@ -56,6 +36,38 @@ struct device *engine_here(void)
         return NULL;
     }
     return d;
+}
+
+/* With the lock held: the device of the calling thread's context, set up; NULL where remat stands aside. A thread that has had a
+ * context on the only device there is is not asked about again: whatever context it has later is on that device. */
+struct device *engine_here(void)
+{
+    static __thread bool on_the_only_one;
+    CUdevice dev;
+    if (on_the_only_one && process.dev[0]->ready && !process.dev[0]->gone)
+        return process.dev[0];
+    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+        return NULL; /* no context yet: a later call will have one */
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->dev == dev) {
+            if (process.dev[i]->ended) {
+                if (process.dev[i]->ready)
+                    engine_end(process.dev[i]);
+                struct device *d = engine_begin_anew(process.dev[i]);
+                return d ? set_up(process.dev[i] = d) : NULL;
+            }
+            on_the_only_one = process.n_visible == 1;
+            return process.dev[i]->ready && !process.dev[i]->gone ? process.dev[i] : NULL;
+        }
+    struct device *d = process.n_dev < MAX_DEVICES ? calloc(1, sizeof *d) : NULL;
+    if (!d)
+        return NULL;
+    d->drv = process.drv;
+    d->cfg = &process.cfg;
+    d->dev = dev;
+    d->primary = process.n_dev == 0;
+    process.dev[process.n_dev++] = d;
+    return set_up(d);
 }
 
 /* After engine_here() has answered NULL: the device could not be set up, and may give nothing because of that. */
@@ -104,9 +116,16 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
     uint32_t lost = 0;
     for (uint32_t i = 0; i < op->n_operands; i++)
         managed |= op->operands[i].slot->kind != SLOT_FOREIGN;
-    if (!managed || d->capturing) /* while there is a capture nothing moves */
-        return op_issue_drv(d, op);
     struct engine_visit v = engine_visit(d);
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].slot->kind == SLOT_FOREIGN && op->operands[i].mode != REC_READ && !op->operands[i].slot->pins) {
+            op->operands[i].slot->pins = 1;
+            campaign_distrusts(d, "memory is changed in another context");
+        }
+    if (!managed || d->capturing) { /* while there is a capture nothing moves */
+        engine_return(v);
+        return op_issue_drv(d, op);
+    }
     campaign_stop(d, "the program works in several contexts of one device");
     int r = d->ex->code ? d->ex->code : ready_op(d, op, &lost);
     if (r < 0)
@@ -138,6 +157,32 @@ void engine_turn(struct device *d)
     }
 }
 
+bool engine_wait(struct device *d, struct host_wait *w)
+{
+    engine_unlock();
+    const bool passed = process.drv->cuEventSynchronize(w->event) == CUDA_SUCCESS;
+    engine_lock();
+    fence_waited(d, w, passed);
+    return passed;
+}
+
+bool engine_waited(struct device *d, struct rt_op *op)
+{
+    struct host_wait w;
+    uint32_t lost = 0;
+    if (!op->n_operands || engine_elsewhere(d) || !campaign_runs_plainly(d, op))
+        return false;
+    fence_put_off(d);
+    const int r = ready_op(d, op, &lost); /* what it cannot do now is found out again, and said, when the op runs */
+    if (!fence_put_off_ends(d, &w))
+        return false;
+    if (!r) { /* some other memory served */
+        fence_waited(d, &w, false);
+        return false;
+    }
+    return engine_wait(d, &w);
+}
+
 /* engine_turn() has been called before the op was built: it may release the mutex, and ops are built in one place. */
 int engine_op_drv(struct device *d, struct rt_op *op)
 {
@@ -159,6 +204,15 @@ static int pin_for_unseen_drv(struct device *d, const char *why)
     return r;
 }
 
+static int build_launch(struct device *d, const struct eng_kernel *k, struct rt_op *op)
+{
+    int r;
+    do
+        engine_turn(d);
+    while (!(r = op_from_kernel(d, k, op)) && engine_waited(d, op));
+    return r;
+}
+
 int eng_launch(const struct eng_kernel *k)
 {
     struct rt_op op;
@@ -176,7 +230,7 @@ int eng_launch(const struct eng_kernel *k)
     int r = CUDA_SUCCESS;
     if ((k->params || k->extra) && !engine_elsewhere(d) && campaign_launch_drv(d, k, &r))
         d->op_count++;
-    else if (engine_turn(d), !(r = op_from_kernel(d, k, &op)))
+    else if (!(r = build_launch(d, k, &op)))
         r = engine_op_drv(d, &op);
     else if (r == -EINVAL)
         r = op_pass_drv(d->drv, k);
@@ -238,8 +292,10 @@ int eng_memset(const struct eng_memset *m)
         engine_unlock();
         return end_memset(m, r);
     }
-    engine_turn(d);
-    op_from_memset(d, m, &op);
+    do {
+        engine_turn(d);
+        op_from_memset(d, m, &op);
+    } while (engine_waited(d, &op));
     if (!op.n_operands)
         engine_writes_unknown(d, m->dst);
     r = engine_nobodys(d, m->dst, filled_bytes(m)) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
@@ -259,8 +315,11 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
         engine_unlock();
         return r ? r : issue(ctx);
     }
-    engine_turn(d);
-    if (op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op))
+    bool fits;
+    do
+        engine_turn(d);
+    while ((fits = op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op)) && engine_waited(d, &op));
+    if (fits)
         r = engine_op_drv(d, &op);
     else if (!(r = pin_for_unseen_drv(d, "a call that touches too much")))
         r = op_issue_drv(d, &op);
@@ -352,6 +411,15 @@ static bool capture_remove(CUstream stream)
     return false;
 }
 
+static void captures_end(const struct device *d)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_captures; i++)
+        if (captures[i].d != d)
+            captures[n++] = captures[i];
+    n_captures = n;
+}
+
 void eng_stream_destroyed(CUstream stream)
 {
     engine_lock();
@@ -371,9 +439,25 @@ int eng_capture_begins(CUstream stream)
     if (d) {
         campaign_leave(d, "a stream capture");
         r = engine_pin_all_drv(d);
+        if (!r && !d->capturing) { /* what is allocated meanwhile comes from the driver, and nobody can make room then */
+            struct engine_visit v = engine_visit(d);
+            mem_give_free(d);
+            engine_return(v);
+        }
         if (!r)
             r = capture_add(stream, d);
     }
+    engine_unlock();
+    return r;
+}
+
+int eng_pin_everything(void)
+{
+    engine_lock();
+    struct device *d = engine_here();
+    if (d)
+        campaign_leave(d, "work whose addresses cannot be seen");
+    int r = d ? engine_pin_all_drv(d) : CUDA_SUCCESS;
     engine_unlock();
     return r;
 }
@@ -385,10 +469,33 @@ void eng_capture_ends(CUstream stream)
     engine_unlock();
 }
 
-void eng_note_context(void)
+/* Contexts of the program's own making. */
+static struct context {
+    CUcontext ctx;
+    CUdevice dev;
+    struct context *next;
+} *contexts;
+
+static void context_forget(CUcontext ctx)
+{
+    for (struct context **at = &contexts; *at; at = &(*at)->next)
+        if ((*at)->ctx == ctx) {
+            struct context *c = *at;
+            *at = c->next;
+            free(c);
+            return;
+        }
+}
+
+void eng_note_context(CUcontext ctx, CUdevice dev)
 {
     engine_lock();
     process.contexts = true;
+    struct context *c = malloc(sizeof *c);
+    if (c) {
+        *c = (struct context){ctx, dev, contexts};
+        contexts = c;
+    }
     engine_unlock();
 }
 
@@ -401,12 +508,34 @@ void eng_context_ends(CUcontext ctx)
     engine_unlock();
 }
 
-void eng_context_gone(CUcontext ctx)
+/* Another context may hold what was allocated on this device: memory is the device's, not a context's. */
+static bool others_are_there(struct device *d, bool was_primary)
+{
+    unsigned flags;
+    int active = 0;
+    for (const struct context *c = contexts; c; c = c->next)
+        if (c->dev == d->dev)
+            return true;
+    return !was_primary && process.drv->cuDevicePrimaryCtxGetState &&
+           process.drv->cuDevicePrimaryCtxGetState(d->dev, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+void eng_context_gone(CUcontext ctx, bool was_primary)
 {
     engine_lock();
     func_forget_all(); /* its modules went with it, and nobody unloads them */
-    for (unsigned i = 0; i < process.n_dev; i++)
-        if (process.dev[i]->ctx == ctx)
-            process.dev[i]->gone = true; /* its memory and streams went with it; what the program still calls goes to the driver */
+    context_forget(ctx);
+    for (unsigned i = 0; i < process.n_dev; i++) {
+        struct device *d = process.dev[i];
+        if (d->ctx != ctx || d->gone || d->ended)
+            continue;
+        d->gone = true; /* its streams went with it; what the program still calls goes to the driver */
+        captures_end(d);
+        d->ended = d->ready && !process.finished && !others_are_there(d, was_primary);
+        CUcontext left = NULL;
+        CUdevice dev;
+        if (d->ended && process.drv->cuCtxGetCurrent(&left) == CUDA_SUCCESS && (!left || process.drv->cuCtxGetDevice(&dev) == CUDA_SUCCESS))
+            engine_end(d); /* else the driver takes no call: when the device begins anew */
+    }
     engine_unlock();
 }

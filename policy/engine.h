@@ -66,11 +66,13 @@ void eng_pool_chosen(void);
 
 /* Makes room for `bytes` (evicting managed memory if needed) and counts them. 0, or CUDA_ERROR_OUT_OF_MEMORY after one
  * explaining line. After a success call exactly one of commit (the driver call succeeded) or cancel. */
-int eng_foreign_reserve(size_t bytes);
+enum { ENG_HERE = -1 }; /* for `dev`: the device of the current context; so too where nothing is known of the one that is named */
+int eng_foreign_reserve(int dev, size_t bytes);
 /* `key`: a device pointer (is_range: the bytes at it are addressable there: cuMemAlloc, managed) or any handle
  * (cuMemCreate handle, array). */
-void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range);
-void eng_foreign_cancel(size_t bytes);
+#define FOREIGN_IS_BLOCK(key) ((key) >> 63) /* no address is that high: keys of cuMemCreate's blocks are */
+void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range);
+void eng_foreign_cancel(int dev, size_t bytes);
 /* The program gave `key` back; unknown keys are ignored. */
 void eng_foreign_free(uint64_t key);
 /* cuMemFree_v2: frees managed memory (synchronises, as the driver does) or a counted range. */
@@ -173,16 +175,17 @@ int eng_note_tensor_map(const CUtensorMap *map, CUdeviceptr ptr, const CUtensorM
 void eng_note_stream(unsigned flags);
 /* Before cuStreamDestroy of `stream`. */
 void eng_stream_destroyed(CUstream stream);
-/* Before cuStreamBeginCapture: everything live becomes unevictable until capture ends and the graphs may run at any time.
- * As for eng_pin(), a refusal is the door's answer. */
+/* Everything live becomes unevictable. As for eng_pin(), a refusal is the door's answer. */
+int eng_pin_everything(void);
+/* Before cuStreamBeginCapture: the same, since the graph may run at any time; and nothing moves until the capture ends. */
 int eng_capture_begins(CUstream stream);
 void eng_capture_ends(CUstream stream);
 /* The program makes a context of its own: there may be several on a device from now on. */
-void eng_note_context(void);
-/* This context is about to be destroyed, and has been destroyed (primary context reset or last release, context destroy). The memory of
- * a device goes with the context that it was set up in. */
+void eng_note_context(CUcontext ctx, CUdevice dev);
+/* This context is about to be destroyed, and has been destroyed (primary context reset or last release, context destroy). A device that
+ * was set up in it, and has no other, ends, and begins anew with the next one. */
 void eng_context_ends(CUcontext ctx);
-void eng_context_gone(CUcontext ctx);
+void eng_context_gone(CUcontext ctx, bool was_primary);
 
 /* Conformance and doctor: a name for the state the engine is in ("observe", "probe", "plan", "rehearse", "enforce",
  * "swap", "off"). */

@@ -31,14 +31,27 @@ static inline void engine_unlock(void) { pthread_mutex_unlock(&engine_mutex); }
 
 /* life.c: for the first call on a device. 0, or a negative errno: remat stands aside there. */
 int engine_set_up(struct device *d);
+/* life.c: of a device that has ended: what is no context's goes back to the driver. `ready` says that it has yet to. */
+void engine_end(struct device *d);
+/* life.c: a device that has ended begins anew, in the context that is current: what its statistics, its group and the program's own blocks
+ * were stays. NULL: no memory. It is to be set up. */
+struct device *engine_begin_anew(struct device *d);
+/* allocations.c: nothing of it is held from a pool any more. */
+void engine_pools_end(struct device *d);
 /* The device of the calling thread's context, set up; NULL where remat stands aside. */
 struct device *engine_here(void);
 /* After that: the device could not be set up, and may give nothing because of that. */
 bool engine_barred_here(void);
 /* Before an op is built: the campaign's turn. It may release the mutex for a while. */
 void engine_turn(struct device *d);
-/* The op runs, whatever the mode. */
+/* The host waits, with the mutex free, for what has been put off (memory/fence.h). False: that failed. */
+struct host_wait;
+bool engine_wait(struct device *d, struct host_wait *w);
+/* What a built op touches is brought into memory, if nothing but that is to come before it. True: the host had to wait, and the mutex was
+ * free meanwhile; the op must be built again. */
 struct rt_op;
+bool engine_waited(struct device *d, struct rt_op *op);
+/* The op runs, whatever the mode. */
 int engine_op_drv(struct device *d, struct rt_op *op);
 /* Addresses of ours that nobody holds now, or that reach beyond what is held: the driver, which knows the reservation, would only say so
  * when it is too late. */

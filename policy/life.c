@@ -1,7 +1,9 @@
 /* Starting and ending, a device set up, the child of a fork; what is told at exit. */
 #include "policy/campaign.h"
 #include "policy/engine_own.h"
+#include "policy/learn/aside.h"
 #include "policy/learn/learn.h"
+#include "policy/learn/trial.h"
 #include "policy/op/op.h"
 #include "policy/process/limits.h"
 #include "policy/process/nvtx.h"
@@ -109,12 +111,50 @@ int engine_set_up(struct device *d)
     char pci[STATUS_PCI] = "";
     if (d->drv->cuDeviceGetPCIBusId)
         d->drv->cuDeviceGetPCIBusId(pci, sizeof pci, d->dev);
-    d->status = status_add_device(process.status, d->dev, pci);
+    if (!d->status)
+        d->status = status_add_device(process.status, d->dev, pci);
     if (d->status) {
         status_store(&d->status->limit_bytes, d->limit_bytes);
         status_set_mode(d->status, device_mode_name(d, d->mode));
     }
     return 0;
+}
+
+void engine_end(struct device *d)
+{
+    planner_stop(d);
+    engine_pools_end(d);
+    words_context_gone(d);
+    aside_end(d);
+    swap_end(d);
+    const uint64_t kept_bytes = mem_end(d);
+    foreign_context_gone(d);
+    if (kept_bytes) { /* nobody has them, and they count */
+        d->foreign_bytes += kept_bytes;
+        foreign_add(d, 1ull << 63 | ++d->serial, kept_bytes, false);
+    }
+    d->ready = d->capturing = false;
+    share_settle(d);
+}
+
+struct device *engine_begin_anew(struct device *old)
+{
+    struct device *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->drv = old->drv;
+    d->cfg = old->cfg;
+    d->dev = old->dev;
+    d->primary = old->primary;
+    d->serial = old->serial;
+    d->foreign = old->foreign;
+    d->foreign_bytes = old->foreign_bytes;
+    d->share = old->share;
+    d->status = old->status;
+    d->st = old->st;
+    old->share = NULL;
+    old->foreign = NULL;
+    return d;
 }
 
 static atomic_bool finished;

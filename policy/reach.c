@@ -39,9 +39,26 @@ int engine_pin_all_drv(struct device *d)
     return r;
 }
 
+/* Memory of the program's own is never evicted, but a replay may read it: not where others than `by` sees change it. */
+static void unseen_drv(CUdeviceptr ptr, const struct device *by, const char *why)
+{
+    for (unsigned i = 0; i < process.n_dev; i++) {
+        struct device *d = process.dev[i];
+        struct slot *s = d != by && d->ready && !d->gone ? foreign_lookup(d, ptr) : NULL;
+        if (!s || s->pins)
+            continue;
+        s->pins = 1;
+        struct engine_visit v = engine_visit(d);
+        campaign_distrusts(d, why);
+        engine_return(v);
+    }
+}
+
 static int pin_at_drv(CUdeviceptr ptr, const char *why)
 {
     struct device *d = engine_holder(ptr);
+    if (!d)
+        unseen_drv(ptr, NULL, why);
     struct slot *s = d ? mem_lookup(d, ptr) : NULL;
     if (!s || stays(s))
         return CUDA_SUCCESS;
@@ -54,14 +71,23 @@ static int pin_at_drv(CUdeviceptr ptr, const char *why)
 
 int engine_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes)
 {
+    static const char why[] = "it is used from another device's context";
     struct device *of = engine_holder(ptr);
+    if (!of && writes)
+        unseen_drv(ptr, d, why);
     if (!of || of == d)
         return CUDA_SUCCESS;
-    int r = pin_at_drv(ptr, "it is used from another device's context");
-    struct slot *s = r ? NULL : mem_lookup(of, ptr);
-    if (s && writes) {
-        s->written = true;
-        s->watched = false;
+    struct slot *s = mem_lookup(of, ptr);
+    const bool first = s && !s->pins;
+    int r = pin_at_drv(ptr, why);
+    if (!s || !writes || r)
+        return r;
+    s->written = true;
+    s->watched = false;
+    if (first) {
+        struct engine_visit v = engine_visit(of);
+        campaign_distrusts(of, why);
+        engine_return(v);
     }
     return r;
 }
@@ -281,14 +307,16 @@ int eng_copy(const struct eng_copy *given)
         engine_unlock();
         return r;
     }
-    if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
-        engine_turn(d);
-    r = c->kind == ENG_HTOD ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes) : CUDA_SUCCESS;
-    if (r) {
-        engine_unlock();
-        return r;
-    }
-    op_from_copy(d, c, &op);
+    do {
+        if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
+            engine_turn(d);
+        r = c->kind == ENG_HTOD ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes) : CUDA_SUCCESS;
+        if (r) {
+            engine_unlock();
+            return r;
+        }
+        op_from_copy(d, c, &op);
+    } while (engine_waited(d, &op));
     if ((c->kind != ENG_DTOH && engine_nobodys(d, c->dst_dev, c->bytes)) || (c->kind != ENG_HTOD && engine_nobodys(d, c->src_dev, c->bytes)))
         r = CUDA_ERROR_INVALID_VALUE;
     else {

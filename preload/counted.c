@@ -116,7 +116,7 @@ static uint64_t drop_if_dead(struct block *b)
     return key;
 }
 
-void vmm_created(CUmemGenericAllocationHandle h, size_t bytes)
+void vmm_created(CUmemGenericAllocationHandle h, int dev, size_t bytes)
 {
     struct block *b = malloc(sizeof *b);
     pthread_mutex_lock(&lock);
@@ -126,7 +126,7 @@ void vmm_created(CUmemGenericAllocationHandle h, size_t bytes)
         *bucket(h) = b;
     }
     pthread_mutex_unlock(&lock);
-    eng_foreign_commit(key, bytes, false);
+    eng_foreign_commit(dev, key, bytes, false);
 }
 
 void vmm_retained(CUmemGenericAllocationHandle h)

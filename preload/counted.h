@@ -7,13 +7,13 @@
 
 #include "preload/door.h"
 
-/* After eng_foreign_reserve(bytes) and the driver's call with result r: commits or cancels. Returns r. */
-static inline int counted_settle(int r, uint64_t key, size_t bytes, bool is_range)
+/* After eng_foreign_reserve(dev, bytes) and the driver's call with result r: commits or cancels. Returns r. */
+static inline int counted_settle(int dev, int r, uint64_t key, size_t bytes, bool is_range)
 {
     if (r)
-        eng_foreign_cancel(bytes);
+        eng_foreign_cancel(dev, bytes);
     else
-        eng_foreign_commit(key, bytes, is_range);
+        eng_foreign_commit(dev, key, bytes, is_range);
     return r;
 }
 
@@ -33,8 +33,8 @@ size_t counted_array_bytes(size_t width, size_t height, size_t depth, CUarray_fo
 /* The physical memory behind a cuMemCreate handle lives until the handle's last reference and its last mapping are gone;
  * the handle's number may be reused before that. So memory is known by a serial number of ours. */
 
-/* A handle of `bytes` was created (committed here). On exhausted host memory the bytes stay counted for good. */
-void vmm_created(CUmemGenericAllocationHandle h, size_t bytes);
+/* A handle of `bytes` was created on device `dev` (committed here). On exhausted host memory the bytes stay counted for good. */
+void vmm_created(CUmemGenericAllocationHandle h, int dev, size_t bytes);
 /* A further reference, from cuMemRetainAllocationHandle. */
 void vmm_retained(CUmemGenericAllocationHandle h);
 void vmm_released(CUmemGenericAllocationHandle h);

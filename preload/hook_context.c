@@ -63,12 +63,12 @@ static CUcontext primary_of(CUdevice d)
     return c;
 }
 
-static void gone(CUcontext c)
+static void gone(CUcontext c, bool was_primary)
 {
     if (!c || door_depth != DOOR_OPEN || !eng_active())
         return;
     door_depth = DOOR_SHUT;
-    eng_context_gone(c);
+    eng_context_gone(c, was_primary);
     door_depth = DOOR_OPEN;
 }
 
@@ -76,13 +76,13 @@ static void gone(CUcontext c)
 static void released(CUcontext c, CUdevice d)
 {
     if (!primary_is_active(d))
-        gone(c);
+        gone(c, true);
 }
 
 static void was_reset(CUcontext c, CUdevice d)
 {
     (void)d;
-    gone(c);
+    gone(c, true);
 }
 
 #define CONTEXT_CALL(sym, after)                                                                                       \
@@ -112,35 +112,35 @@ DOOR_PUBLIC CUresult cuCtxDestroy_v2(CUcontext c)
     }
     CUresult r = door_real.cuCtxDestroy_v2(c);
     if (r == CUDA_SUCCESS)
-        gone(c); /* a context beside the one that a device was set up in takes nothing of ours along */
+        gone(c, false); /* a context beside the one that a device was set up in takes nothing of ours along */
     return r;
 }
 DOOR_ALIAS(cuCtxDestroy_v2)
 
-static CUresult made(CUresult r)
+static CUresult made(CUresult r, const CUcontext *c, CUdevice d)
 {
     if (r == CUDA_SUCCESS && door_depth == DOOR_OPEN)
-        eng_note_context();
+        eng_note_context(*c, d);
     return r;
 }
 
 DOOR_PUBLIC CUresult cuCtxCreate_v2(CUcontext *c, unsigned flags, CUdevice d)
 {
     enter_any(HOOK_cuCtxCreate_v2);
-    return made(door_real.cuCtxCreate_v2(c, flags, d));
+    return made(door_real.cuCtxCreate_v2(c, flags, d), c, d);
 }
 DOOR_ALIAS(cuCtxCreate_v2)
 
 DOOR_PUBLIC CUresult cuCtxCreate_v3(CUcontext *c, CUexecAffinityParam *list, int n, unsigned flags, CUdevice d)
 {
     enter_any(HOOK_cuCtxCreate_v3);
-    return made(door_real.cuCtxCreate_v3(c, list, n, flags, d));
+    return made(door_real.cuCtxCreate_v3(c, list, n, flags, d), c, d);
 }
 DOOR_ALIAS(cuCtxCreate_v3)
 
 DOOR_PUBLIC CUresult cuCtxCreate_v4(CUcontext *c, CUctxCreateParams *params, unsigned flags, CUdevice d)
 {
     enter_any(HOOK_cuCtxCreate_v4);
-    return made(door_real.cuCtxCreate_v4(c, params, flags, d));
+    return made(door_real.cuCtxCreate_v4(c, params, flags, d), c, d);
 }
 DOOR_ALIAS(cuCtxCreate_v4)

@@ -20,13 +20,7 @@ static int began(int r, CUstream s)
     return r;
 }
 
-int door_pin_everything(void)
-{
-    int r = eng_capture_begins(CU_STREAM_LEGACY);
-    if (!r)
-        eng_capture_ends(CU_STREAM_LEGACY);
-    return r;
-}
+int door_pin_everything(void) { return eng_pin_everything(); }
 
 static int on_begin_capture_old(__typeof__(&cuStreamBeginCapture) real, CUstream nul, CUstream s)
 {

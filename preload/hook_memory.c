@@ -8,20 +8,20 @@ enum { PITCH_ALIGN_BYTES = 512 };
 
 static int on_alloc(__typeof__(&cuMemAlloc_v2) real, CUdeviceptr *p, size_t n)
 {
-    int r = eng_foreign_reserve(n);
+    int r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
     r = real(p, n);
-    return counted_settle(r, r ? 0 : *p, n, true);
+    return counted_settle(ENG_HERE, r, r ? 0 : *p, n, true);
 }
 
 static int on_alloc_managed(__typeof__(&cuMemAllocManaged) real, CUdeviceptr *p, size_t n, unsigned flags)
 {
-    int r = eng_foreign_reserve(n);
+    int r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
     r = real(p, n, flags);
-    return counted_settle(r, r ? 0 : *p, n, true);
+    return counted_settle(ENG_HERE, r, r ? 0 : *p, n, true);
 }
 
 static int on_alloc_pitch(__typeof__(&cuMemAllocPitch_v2) real, CUdeviceptr *p, size_t *pitch, size_t width,
@@ -30,21 +30,21 @@ static int on_alloc_pitch(__typeof__(&cuMemAllocPitch_v2) real, CUdeviceptr *p, 
     size_t most;
     if (__builtin_mul_overflow((width + PITCH_ALIGN_BYTES - 1) / PITCH_ALIGN_BYTES * PITCH_ALIGN_BYTES, height, &most))
         return real(p, pitch, width, height, elem); /* no memory is that large: the driver says so */
-    int r = eng_foreign_reserve(most);
+    int r = eng_foreign_reserve(ENG_HERE, most);
     if (r)
         return r;
     r = real(p, pitch, width, height, elem);
     if (r)
-        return counted_settle(r, 0, most, true);
+        return counted_settle(ENG_HERE, r, 0, most, true);
     size_t bytes = *pitch * height;
-    eng_foreign_cancel(most);
-    r = eng_foreign_reserve(bytes);
+    eng_foreign_cancel(ENG_HERE, most);
+    r = eng_foreign_reserve(ENG_HERE, bytes);
     if (r) {
         CUdeviceptr refused = *p;
         door_real.cuMemFree_v2(refused);
         return r;
     }
-    return counted_settle(CUDA_SUCCESS, *p, bytes, true);
+    return counted_settle(ENG_HERE, CUDA_SUCCESS, *p, bytes, true);
 }
 
 static int on_free(__typeof__(&cuMemFree_v2) real, CUdeviceptr p)
@@ -60,11 +60,11 @@ static int on_array_create(__typeof__(&cuArrayCreate_v2) real, CUarray *a, const
     if (!a || !d)
         return real(a, d);
     size_t n = counted_array_bytes(d->Width, d->Height, 0, d->Format, d->NumChannels, 0, 1);
-    int r = eng_foreign_reserve(n);
+    int r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
     r = real(a, d);
-    return counted_settle(r, r ? 0 : (uint64_t)(uintptr_t)*a, n, false);
+    return counted_settle(ENG_HERE, r, r ? 0 : (uint64_t)(uintptr_t)*a, n, false);
 }
 
 static int on_array3d_create(__typeof__(&cuArray3DCreate_v2) real, CUarray *a, const CUDA_ARRAY3D_DESCRIPTOR *d)
@@ -72,11 +72,11 @@ static int on_array3d_create(__typeof__(&cuArray3DCreate_v2) real, CUarray *a, c
     if (!a || !d)
         return real(a, d);
     size_t n = counted_array_bytes(d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags, 1);
-    int r = eng_foreign_reserve(n);
+    int r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
     r = real(a, d);
-    return counted_settle(r, r ? 0 : (uint64_t)(uintptr_t)*a, n, false);
+    return counted_settle(ENG_HERE, r, r ? 0 : (uint64_t)(uintptr_t)*a, n, false);
 }
 
 static int on_mipmap_create(__typeof__(&cuMipmappedArrayCreate) real, CUmipmappedArray *a,
@@ -85,11 +85,11 @@ static int on_mipmap_create(__typeof__(&cuMipmappedArrayCreate) real, CUmipmappe
     if (!a || !d)
         return real(a, d, levels);
     size_t n = counted_array_bytes(d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags, levels);
-    int r = eng_foreign_reserve(n);
+    int r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
     r = real(a, d, levels);
-    return counted_settle(r, r ? 0 : (uint64_t)(uintptr_t)*a, n, false);
+    return counted_settle(ENG_HERE, r, r ? 0 : (uint64_t)(uintptr_t)*a, n, false);
 }
 
 static int on_array_destroy(__typeof__(&cuArrayDestroy) real, CUarray a)

@@ -5,15 +5,15 @@
 #include "preload/counted.h"
 #include "preload/pools.h"
 
-static int alloc_from_driver(enum pool_use use, CUdeviceptr *p, size_t n, int (*issue)(void *), void *call)
+static int alloc_from_driver(enum pool_use use, int dev, CUdeviceptr *p, size_t n, int (*issue)(void *), void *call)
 {
     if (use == POOL_OUTSIDE)
         return issue(call);
-    int r = eng_foreign_reserve(n);
+    int r = eng_foreign_reserve(dev, n);
     if (r)
         return r;
     r = issue(call);
-    return counted_settle(r, r ? 0 : *p, n, true);
+    return counted_settle(dev, r, r ? 0 : *p, n, true);
 }
 
 ISSUE3(alloc_async, cuMemAllocAsync, CUdeviceptr *, size_t, CUstream)
@@ -24,7 +24,7 @@ static int on_alloc_async(__typeof__(&cuMemAllocAsync) real, CUstream nul, CUdev
     enum pool_use use = pools_use_current();
     if (DOOR_UNLIKELY(use != POOL_ENGINE)) {
         struct call_alloc_async call = {real, p, n, s};
-        return alloc_from_driver(use, p, n, issue_alloc_async, &call);
+        return alloc_from_driver(use, ENG_HERE, p, n, issue_alloc_async, &call);
     }
     return eng_alloc_async(p, n, NULL, -1, door_stream(s, nul));
 }
@@ -35,7 +35,7 @@ static int on_alloc_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, CUstrea
     enum pool_use use = pool ? pools_use(pool) : POOL_OUTSIDE; /* no pool at all is the driver's to refuse */
     if (DOOR_UNLIKELY(use != POOL_ENGINE)) {
         struct call_alloc_from_pool call = {real, p, n, pool, s};
-        return alloc_from_driver(use, p, n, issue_alloc_from_pool, &call);
+        return alloc_from_driver(use, pools_device(pool), p, n, issue_alloc_from_pool, &call);
     }
     return eng_alloc_async(p, n, pool, eng_has_devices() ? pools_device(pool) : -1, door_stream(s, nul));
 }
@@ -57,8 +57,10 @@ static int on_pool_create(__typeof__(&cuMemPoolCreate) real, CUmemoryPool *pool,
     if (use == POOL_ENGINE) {
         pools_created(*pool, props->location.id);
         eng_pool_made(*pool, props->maxSize);
-    } else
+    } else {
+        pools_created(*pool, use == POOL_COUNTED ? props->location.id : ENG_HERE);
         pools_mark(*pool, use);
+    }
     return r;
 }
 

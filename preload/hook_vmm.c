@@ -8,14 +8,15 @@ static int on_create(__typeof__(&cuMemCreate) real, CUmemGenericAllocationHandle
 {
     if (!h || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return real(h, n, prop, flags); /* host memory does not count */
-    int r = eng_foreign_reserve(n);
+    const int dev = prop->location.id;
+    int r = eng_foreign_reserve(dev, n);
     if (r)
         return r;
     r = real(h, n, prop, flags);
     if (r)
-        eng_foreign_cancel(n);
+        eng_foreign_cancel(dev, n);
     else
-        vmm_created(*h, n);
+        vmm_created(*h, dev, n);
     return r;
 }
 

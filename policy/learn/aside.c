@@ -214,3 +214,20 @@ void aside_clear(struct device *d, bool all)
     while (aside_give(d))
         ;
 }
+
+void aside_end(struct device *d)
+{
+    struct aside_room *r = d->aside;
+    if (!r)
+        return;
+    mem_page_unmap(d, r->va, r->mapped >> d->shift);
+    while (r->n_handles)
+        mem_page_gone(d, r->handles[--r->n_handles]);
+    if (r->reserved)
+        d->drv->cuMemAddressFree(r->va, r->reserved);
+    free(r->handles);
+    free(r->pieces);
+    free(r);
+    d->aside = NULL;
+    d->own[OWN_ASIDE] = (struct own_range){0};
+}

@@ -36,5 +36,7 @@ void aside_drop(struct device *d, struct aside *a);
 bool aside_give(struct device *d);
 /* After the trial is closed: nothing is set aside any more, and the pages go back where memory presses, or `all`. */
 void aside_clear(struct device *d, bool all);
+/* The context is gone: the pages and their addresses go back to the driver. */
+void aside_end(struct device *d);
 
 #endif

@@ -547,6 +547,16 @@ static void plain_rows(struct device *d, const struct rt_op *op)
         row->scattered |= source->scattered;
 }
 
+/* A copy on the device from memory that changes unseen: the host's, or the program's own that no allocation shows. */
+static bool copies_from_elsewhere(struct device *d, const struct rt_op *op)
+{
+    const struct slot *from = NULL;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].offset == OPERAND_SRC)
+            from = op->operands[i].slot;
+    return op->kind == OP_COPY && op->copy.kind == ENG_DTOD && (!from || is_managed(d, from));
+}
+
 /* Non-kernels tell what they do; only their time is measured. */
 static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result *out)
 {
@@ -558,6 +568,8 @@ static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result 
         out->why_opaque = "a call that remat does not repeat";
     else if (op->kind == OP_COPY && op->copy.kind != ENG_DTOD)
         out->why_opaque = op->copy.kind == ENG_HTOD ? "copies from host memory" : "copies to host memory";
+    else if (copies_from_elsewhere(d, op))
+        out->why_opaque = "copies from memory that changes unseen";
     if (trial_settle(d, true))
         return alone_drv(d, op, out, false);
     bool timed = d->drv->cuEventRecord(d->probe->t0, op->stream) == CUDA_SUCCESS;

@@ -114,6 +114,7 @@ static inline uint32_t words_idle_part(uint32_t offset, CUdeviceptr word)
     enum { BYTES = 0xf0f0f0 };
     return offset + (mem_may_be_number(word) || !(word & BYTES) ? 4 : 2);
 }
+void words_context_gone(struct device *d); /* the page goes, too */
 void words_end(struct device *d); /* gives the decoy's addresses back, when an iteration has been learnt; one page stays. Under a plan they stay: the next
                                      trial makes no memory call for them */
 

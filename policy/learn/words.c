@@ -84,6 +84,15 @@ void words_end(struct device *d)
     d->own[OWN_DECOY] = (struct own_range){0};
 }
 
+void words_context_gone(struct device *d)
+{
+    words_end(d);
+    if (d->decoy && d->decoy->made)
+        mem_page_gone(d, d->decoy->page);
+    free(d->decoy);
+    d->decoy = NULL;
+}
+
 /* The page stays when the addresses go: under a plan no memory may be free when a word wants proof. */
 static int decoy_page(struct device *d)
 {

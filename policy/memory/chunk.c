@@ -181,6 +181,15 @@ uint64_t mem_give_driver(struct device *d, uint64_t bytes)
     return before - mem_physical_bytes(d);
 }
 
+void mem_give_free(struct device *d)
+{
+    mem_arena_trim(d);
+    while (aside_give(d))
+        ;
+    while (d->n_free_chunks && !chunk_release(d, d->free_head))
+        ;
+}
+
 uint64_t mem_give(struct device *d, uint64_t bytes)
 {
     uint64_t before = mem_physical_bytes(d);
@@ -196,6 +205,8 @@ int mem_make_foreign_room(struct device *d, uint64_t bytes)
 {
     if (bytes > d->limit_bytes)
         return -ENOMEM;
+    if (d->capturing) /* nothing can be waited for, so nothing moves; what was free has gone back already */
+        return mem_physical_bytes(d) + bytes > d->limit_bytes || share_cover(d, bytes) ? -ENOMEM : 0;
     while (mem_physical_bytes(d) + bytes > d->limit_bytes || share_cover(d, bytes)) {
         if (aside_give(d))
             continue;

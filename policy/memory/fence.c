@@ -19,6 +19,8 @@ struct streams {
     uint64_t holder;  /* thread that used the per-thread index last; 0 none */
     CUevent mark[STREAM_FIRST_PROGRAM][MARKS];
     uint64_t marked[STREAM_FIRST_PROGRAM][MARKS]; /* the sequence number that each of these events stands for */
+    bool puts_off;          /* the host does not wait, but notes for what it would */
+    struct host_wait noted; /* event NULL: for nothing */
 };
 
 /* The per-thread default stream is one handle and a stream for every thread: its index stands for the stream of the thread
@@ -295,6 +297,47 @@ void fence_merge_all(struct device *d, struct fence *f, const struct fence *g)
     f->tails |= g->tails;
 }
 
+/* Notes that the host would have to wait for stream u up to its tail; false: it need not, or there is no event to wait for. */
+static bool put_off(struct device *d, unsigned u)
+{
+    struct streams *st = d->streams;
+    struct host_wait w = {.event = st->event[u], .stream = u, .seq = d->seq[u]};
+    if (st->noted.event)
+        return true;
+    if (d->drv->cuEventQuery(w.event) != CUDA_ERROR_NOT_READY)
+        return false;
+    if (!st->gone[u]) { /* its own is recorded again by whoever comes next */
+        if (d->drv->cuEventCreate(&w.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+            return false;
+        w.ours = true;
+        if (d->drv->cuEventRecord(w.event, st->handle[u]) != CUDA_SUCCESS) {
+            d->drv->cuEventDestroy_v2(w.event);
+            return false;
+        }
+    }
+    st->noted = w;
+    return true;
+}
+
+void fence_put_off(struct device *d) { d->streams->puts_off = true; }
+
+bool fence_put_off_ends(struct device *d, struct host_wait *w)
+{
+    *w = d->streams->noted;
+    d->streams->noted = (struct host_wait){0};
+    d->streams->puts_off = false;
+    return w->event;
+}
+
+void fence_waited(struct device *d, struct host_wait *w, bool passed)
+{
+    uint64_t *done = &d->streams->done[w->stream];
+    if (passed && *done < w->seq)
+        *done = w->seq;
+    if (w->ours)
+        d->drv->cuEventDestroy_v2(w->event);
+}
+
 /* The host waits for stream u up to its tail. What ends with it may be a free that the driver never saw: on a blocking stream that
  * free comes after the legacy stream's work, and only something that is queued there now says so. */
 static int sync_tail(struct device *d, unsigned u)
@@ -303,6 +346,8 @@ static int sync_tail(struct device *d, unsigned u)
     uint64_t q = d->seq[u];
     stream_own(d, u);
     bool at_tail = st->event[u] && (st->gone[u] || d->drv->cuEventRecord(st->event[u], st->handle[u]) == CUDA_SUCCESS);
+    if (st->puts_off && at_tail && put_off(d, u))
+        return -EAGAIN;
     CUresult r = at_tail ? d->drv->cuEventSynchronize(st->event[u]) : d->drv->cuStreamSynchronize(st->handle[u]);
     if (r != CUDA_SUCCESS)
         return broken(d, r);

@@ -84,6 +84,20 @@ FENCE_MUST_USE static inline int fence_wait(struct device *d, unsigned t, const 
     return fence_only_on(f, t) ? 0 : fence_wait_all(d, t, f);
 }
 FENCE_MUST_USE int fence_sync(struct device *d, const struct fence *f);
+
+/* What the host waits for may be up to another thread of the program, which waits for the mutex. So whoever can begin again from the start
+ * asks for waits to be put off: from fence_put_off() on fence_sync() answers -EAGAIN where it would have to wait, and whatever wanted it
+ * undoes what it has done. fence_put_off_ends() says whether there was such a wait, and for what: for that the caller waits with the mutex
+ * free, then says so, and begins again. */
+struct host_wait {
+    CUevent event;
+    bool ours; /* the event goes when it has been waited for */
+    unsigned stream;
+    uint64_t seq;
+};
+void fence_put_off(struct device *d);
+bool fence_put_off_ends(struct device *d, struct host_wait *w);
+void fence_waited(struct device *d, struct host_wait *w, bool passed);
 /* Drops the points whose end the host has seen: nobody has to wait for them any more. */
 void fence_trim(struct device *d, struct fence *f);
 

@@ -21,6 +21,8 @@ struct foreign {
 
 int foreign_init(struct device *d)
 {
+    if (d->foreign) /* what has outlived the device's last context */
+        return 0;
     d->foreign = calloc(1, sizeof *d->foreign);
     if (!d->foreign)
         return -ENOMEM;
@@ -79,6 +81,24 @@ bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_ra
     }
     free(r);
     return true;
+}
+
+void foreign_context_gone(struct device *d)
+{
+    struct foreign *f = d->foreign;
+    struct foreign_row *r, *next;
+    d->foreign_bytes = 0;
+    HASH_ITER(hh, f->rows, r, next) {
+        if (FOREIGN_IS_BLOCK(r->key)) {
+            d->foreign_bytes += r->bytes;
+            continue;
+        }
+        HASH_DEL(f->rows, r);
+        free(r);
+    }
+    f->n_ranges = 0;
+    f->low = ~0ull;
+    f->high = 0;
 }
 
 static void forget(struct device *d, uint64_t key)

@@ -74,8 +74,13 @@ static void list_take(struct device *d, struct slot *s)
 static void slot_dissolve(struct device *d, struct slot *s)
 {
     for (uint32_t p = 0; p < s->n_pages; p++)
-        if (s->map[p] >= 0 && slot_unmap_page(d, s, p))
-            return;
+        if (s->map[p] >= 0) {
+            const int r = slot_unmap_page(d, s, p);
+            if (r == -EAGAIN) /* not now: another time */
+                list_add(d, s);
+            if (r)
+                return;
+        }
     if (space_give(d, (s->va - d->base) >> d->shift, s->n_pages + 1ull))
         return;
     free(s->map);

@@ -76,6 +76,47 @@ int mem_init(struct device *d)
     return 0;
 }
 
+/* The chunks go when they are mapped nowhere. */
+uint64_t mem_end(struct device *d)
+{
+    uint64_t kept = 0;
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct slot *s = &d->slots[i];
+        for (uint32_t p = 0; s->kind == SLOT_LARGE && s->map && p < s->n_pages; p++)
+            if (s->map[p] >= 0)
+                kept += MEM_CALL(cuMemUnmap(s->va + ((uint64_t)p << d->shift), d->gran)) != CUDA_SUCCESS;
+        if (s->kind == SLOT_LARGE)
+            free(s->map);
+    }
+    for (uint32_t i = 0; i < d->mem->n_arenas; i++) {
+        struct arena *a = &d->mem->arenas[i];
+        if (a->chunk >= 0)
+            kept += MEM_CALL(cuMemUnmap(a->va, d->gran)) != CUDA_SUCCESS;
+        free(a->unit_slot);
+        free(a->runs);
+    }
+    for (uint32_t c = 0; c < d->n_chunks; c++)
+        if (d->chunks[c].owner != CHUNK_GONE)
+            kept += MEM_CALL(cuMemRelease(d->chunks[c].handle)) != CUDA_SUCCESS;
+    d->drv->cuMemAddressFree(d->base, d->reserve_bytes);
+    munmap(d->page_slot, d->n_va_pages * sizeof *d->page_slot);
+    munmap(d->slots, (size_t)MAX_SLOTS * sizeof *d->slots);
+    munmap(d->chunks, (size_t)MAX_CHUNKS * sizeof *d->chunks);
+    munmap(d->mem->arenas, (size_t)MAX_ARENAS * sizeof *d->mem->arenas);
+    munmap(d->mem->longest, 2ull * MAX_ARENAS * sizeof *d->mem->longest);
+    free(d->mem->free_slots);
+    free(d->mem->gaps);
+    free(d->mem);
+    d->page_slot = NULL;
+    d->slots = NULL;
+    d->chunks = NULL;
+    d->mem = NULL;
+    d->base = 0;
+    d->reserve_bytes = 0;
+    d->n_slots = d->n_chunks = d->n_gone = d->n_free_chunks = 0;
+    return kept * d->gran;
+}
+
 static const uint64_t HALF = 1ull << 32;
 
 /* Of the lower halves of addresses: what a slot may have, the best first; its addresses are neighbours. */

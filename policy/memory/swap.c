@@ -57,6 +57,16 @@ int swap_init(struct device *d)
     return 0;
 }
 
+void swap_end(struct device *d)
+{
+    for (struct host_block *b = d->swap->all, *next; b; b = next) {
+        next = b->next_all;
+        count_pinned(d, -(int64_t)b->bytes);
+        free(b);
+    }
+    d->swap->all = d->swap->cached = NULL;
+}
+
 /* ---- how fast copies are ---------------------------------------------------------------------------------------------- */
 
 static void meter_read(struct device *d, struct meter *m)

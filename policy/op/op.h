@@ -136,6 +136,8 @@ void op_capture_free(struct rt_op *op);
 /* What an allocation of the program's own takes on the device: drivers hand out whole units. */
 static inline uint64_t foreign_counted(uint64_t bytes) { return bytes > ~511ull ? ~511ull : (bytes + 511) & ~511ull; }
 int foreign_init(struct device *d);
+/* A context is gone, and all with it that is no block of the program's own (cuMemCreate), which are no context's. */
+void foreign_context_gone(struct device *d);
 struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr);
 void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */
 /* Forgets the key; its bytes stay counted until the driver has really freed them. */

@@ -91,6 +91,13 @@ static int join(struct share *s, const struct ledger_ask *ask, const char *name,
     return 0;
 }
 
+static void at_most_theirs(struct device *d)
+{
+    for (unsigned i = 0; i < d->share->n; i++)
+        if (d->limit_bytes > ledger_limit(d->share->in[i].l))
+            d->limit_bytes = ledger_limit(d->share->in[i].l);
+}
+
 int share_init(struct device *d, void (*called)(void))
 {
     const struct config *c = d->cfg;
@@ -98,6 +105,10 @@ int share_init(struct device *d, void (*called)(void))
     const uint64_t total = limits_total_bytes(d->device_bytes);
     if (!c->group[0] && !total)
         return 0;
+    if (d->share) { /* it is in, and began anew */
+        at_most_theirs(d);
+        return 0;
+    }
     struct share *s = d->share = calloc(1, sizeof *s);
     if (!s)
         return -ENOMEM;
@@ -117,9 +128,7 @@ int share_init(struct device *d, void (*called)(void))
         log_say(SAY_ERROR, "%s: this process gets no memory on device %d", err, (int)d->dev);
         return 0;
     }
-    for (unsigned i = 0; i < s->n; i++)
-        if (d->limit_bytes > ledger_limit(s->in[i].l))
-            d->limit_bytes = ledger_limit(s->in[i].l);
+    at_most_theirs(d);
     return 0;
 }
 

@@ -16,7 +16,7 @@
     C(start) C(finish) C(finish_now) C(fork_child) C(alloc_async) C(free_async) C(pool_get) C(pool_set) C(pool_trim) C(pool_chosen)  \
     C(pool_destroyed) C(foreign_reserve) C(foreign_commit) C(foreign_cancel) C(foreign_free) C(free) C(launch)         \
     C(memset) C(copy) C(other) C(mem_info) C(address_range) C(pointer_attribute) C(note_kernel) C(note_unload) C(pin)  \
-    C(stream_destroyed) C(capture_begins) C(capture_ends) C(context_gone)
+    C(stream_destroyed) C(capture_begins) C(capture_ends) C(pin_everything) C(context_gone)
 
 enum call {
 #define C(name) CALL_##name,
@@ -166,25 +166,27 @@ void eng_pool_destroyed(CUmemoryPool pool)
     (void)pool;
 }
 
-int eng_foreign_reserve(size_t bytes)
+int eng_foreign_reserve(int dev, size_t bytes)
 {
     note(CALL_foreign_reserve);
+    (void)dev;
     atomic_fetch_add(&pending_bytes, (long long)bytes);
     return 0;
 }
 
-void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range)
+void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range)
 {
     note(CALL_foreign_commit);
-    (void)is_range;
+    (void)dev, (void)is_range;
     atomic_fetch_sub(&pending_bytes, (long long)bytes);
     atomic_fetch_add(&counted_bytes, (long long)bytes);
     list_add(key, bytes);
 }
 
-void eng_foreign_cancel(size_t bytes)
+void eng_foreign_cancel(int dev, size_t bytes)
 {
     note(CALL_foreign_cancel);
+    (void)dev;
     atomic_fetch_sub(&pending_bytes, (long long)bytes);
 }
 
@@ -352,6 +354,12 @@ void eng_stream_destroyed(CUstream stream)
     (void)stream;
 }
 
+int eng_pin_everything(void)
+{
+    note(CALL_pin_everything);
+    return 0;
+}
+
 int eng_capture_begins(CUstream stream)
 {
     note(CALL_capture_begins);
@@ -365,12 +373,13 @@ void eng_capture_ends(CUstream stream)
     (void)stream;
 }
 
-void eng_note_context(void) {}
+void eng_note_context(CUcontext ctx, CUdevice dev) { (void)ctx, (void)dev; }
 
 void eng_context_ends(CUcontext ctx) { (void)ctx; }
 
-void eng_context_gone(CUcontext ctx)
+void eng_context_gone(CUcontext ctx, bool was_primary)
 {
+    (void)was_primary;
     note(CALL_context_gone);
     (void)ctx;
 }

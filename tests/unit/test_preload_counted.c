@@ -11,9 +11,9 @@ static struct {
     size_t bytes;
 } ledger[KEYS];
 
-void eng_foreign_commit(uint64_t key, size_t bytes, bool is_range)
+void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range)
 {
-    ck_assert(!is_range);
+    ck_assert(!is_range && !dev);
     for (int i = 0; i < KEYS; i++)
         ck_assert_msg(!ledger[i].key || ledger[i].key != key, "a key is committed twice");
     for (int i = 0; i < KEYS; i++)
@@ -47,7 +47,7 @@ static size_t counted(void)
 
 START_TEST(released_then_unmapped)
 {
-    vmm_created(7, 100);
+    vmm_created(7, 0, 100);
     ck_assert_uint_eq(counted(), 100);
     vmm_mapped(7, 0x1000, 100);
     vmm_released(7); /* lives on behind its mapping */
@@ -59,7 +59,7 @@ END_TEST
 
 START_TEST(unmapped_then_released)
 {
-    vmm_created(7, 100);
+    vmm_created(7, 0, 100);
     vmm_mapped(7, 0x1000, 100);
     vmm_unmapped(0x1000, 100);
     ck_assert_uint_eq(counted(), 100);
@@ -70,7 +70,7 @@ END_TEST
 
 START_TEST(further_references)
 {
-    vmm_created(7, 100);
+    vmm_created(7, 0, 100);
     vmm_retained(7);
     vmm_released(7);
     ck_assert_uint_eq(counted(), 100);
@@ -83,10 +83,10 @@ END_TEST
 /* A number whose references are gone may be given to new memory while the old is still mapped. */
 START_TEST(number_used_again)
 {
-    vmm_created(7, 100);
+    vmm_created(7, 0, 100);
     vmm_mapped(7, 0x1000, 100);
     vmm_released(7);
-    vmm_created(7, 30);
+    vmm_created(7, 0, 30);
     vmm_mapped(7, 0x2000, 30);
     ck_assert_uint_eq(counted(), 130);
     vmm_unmapped(0x1000, 100);
@@ -100,7 +100,7 @@ END_TEST
 START_TEST(one_unmap_for_many_maps)
 {
     for (CUmemGenericAllocationHandle h = 1; h <= 4; h++) {
-        vmm_created(h, 10);
+        vmm_created(h, 0, 10);
         vmm_mapped(h, h * 10, 10);
         vmm_released(h);
     }
@@ -114,7 +114,7 @@ END_TEST
 
 START_TEST(one_block_at_many_places)
 {
-    vmm_created(5, 64);
+    vmm_created(5, 0, 64);
     vmm_mapped(5, 0x100, 64);
     vmm_mapped(5, 0x200, 64);
     vmm_released(5);
