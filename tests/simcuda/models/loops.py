@@ -36,18 +36,19 @@ def penalty(gen, device, iterations):
     for _ in range(iterations):
         for _ in range(2):
             true, false = batch(gen, device, rows, 64), make(batch(gen, device, rows, 32)).detach()
-            share = batch(gen, device, rows, 1).sigmoid()
+            share = torch.rand(rows, 1, generator=gen).to(device)
             between = (share * true + (1 - share) * false).requires_grad_()
             slope, = torch.autograd.grad(judge(between), between, torch.ones(rows, 1, device=device), create_graph=True)
             loss = judge(false).mean() - judge(true).mean() + 10 * ((slope.norm(2, dim=1) - 1) ** 2).mean()
             judged.zero_grad()
             loss.backward()
             judged.step()
-        loss = -judge(make(batch(gen, device, rows, 32))).mean()
+        mean = -judge(make(batch(gen, device, rows, 32))).mean()
         made.zero_grad()
-        loss.backward()
+        mean.backward()
         made.step()
         yield loss
+        yield mean
     yield from (make, judge)
 
 
