@@ -21,6 +21,7 @@ enum {
     STARTS_MOST = 12,       /* of learning in a row, each given up since the iteration went another way */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
     LEFT_UNTRIED = 4,       /* then a launch that no trial can tell anything of is in the way */
+    UNTRIED_MOST = 3,       /* plans made anew for that, of one record: each of them takes a planner's time */
     LEFT_SUSPECT = 2,       /* then the plan is taken up only where an iteration like the recorded one has gone before */
     GROW_ITERATIONS = 8,    /* in force, before a plan is made anew because a group has more to give now; doubles each time */
     GROW_PART = 8,          /* and only for as much more as this part of what the plan has */
@@ -44,6 +45,7 @@ struct campaign {
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
     uint64_t left_op;       /* device.op_count when the plan was last left */
     uint32_t left_in_a_row; /* times without one whole iteration in between */
+    uint32_t untried;       /* plans made anew for want of a trial, of this record */
     bool followed;          /* a whole iteration has followed a plan since the last one was recorded */
     uint32_t starts;        /* of learning that came to nothing, in a row */
     uint64_t last_sig;      /* of the last op outside a plan */
@@ -337,6 +339,7 @@ static void learnt(struct device *d)
     }
     d->campaign->moves = 0;
     d->campaign->followed = false;
+    d->campaign->untried = 0;
     d->campaign->spare_bytes = 0;
     d->campaign->starts = 0;
     uint64_t peak = exec_recorded_peak_pages(d, false) << d->shift;
@@ -389,8 +392,10 @@ static void has_left(struct device *d)
         observe_again(d);
         return;
     }
-    if (c->left_in_a_row >= LEFT_UNTRIED && d->ex->left_untried && !d->cfg->plan_path[0] && exec_trust_no_more(d)) {
-        c->left_in_a_row = 0; /* there are only so many kernels */
+    if (c->left_in_a_row >= LEFT_UNTRIED && d->ex->left_untried && !d->cfg->plan_path[0] && c->untried < UNTRIED_MOST &&
+        exec_trust_no_more(d)) {
+        c->untried++;
+        c->left_in_a_row = 0;
         plan_anew(d, "no trial can tell whether a launch still does what it did: it is not to be replayed");
         return;
     }
