@@ -20,6 +20,8 @@ enum {
     FIRST_BACKOFF = 32,     /* iterations */
     STARTS_MOST = 12,       /* of learning in a row, each given up since the iteration went another way */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
+    LEFT_UNTRIED = 4,       /* then a launch that no trial can tell anything of is in the way */
+    UNTRIED_MOST = 3,       /* plans made anew for that, of one record: each of them takes a planner's time */
     LEFT_SUSPECT = 2,       /* then the plan is taken up only where an iteration like the recorded one has gone before */
     GROW_ITERATIONS = 8,    /* in force, before a plan is made anew because a group has more to give now; doubles each time */
     GROW_PART = 8,          /* and only for as much more as this part of what the plan has */
@@ -43,6 +45,8 @@ struct campaign {
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
     uint64_t left_op;       /* device.op_count when the plan was last left */
     uint32_t left_in_a_row; /* times without one whole iteration in between */
+    uint32_t untried;       /* plans made anew for want of a trial, of this record */
+    bool followed;          /* a whole iteration has followed a plan since the last one was recorded */
     uint32_t starts;        /* of learning that came to nothing, in a row */
     uint64_t last_sig;      /* of the last op outside a plan */
     uint64_t grow_at, grow_wait; /* device.st.iterations; iterations between two growths */
@@ -334,6 +338,8 @@ static void learnt(struct device *d)
         return;
     }
     d->campaign->moves = 0;
+    d->campaign->followed = false;
+    d->campaign->untried = 0;
     d->campaign->spare_bytes = 0;
     d->campaign->starts = 0;
     uint64_t peak = exec_recorded_peak_pages(d, false) << d->shift;
@@ -361,6 +367,14 @@ static void follow(struct device *d)
         d->ex->code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
 }
 
+/* The installed plan goes, for one that fits what this process may hold now; the recorded iteration stays. */
+static void plan_anew(struct device *d, const char *why)
+{
+    log_say(SAY_INFO, "the plan is made anew: %s", why);
+    install_drop(d);
+    plan_now(d);
+}
+
 /* exec.c has left the plan: everything the program holds is readable again. */
 static void has_left(struct device *d)
 {
@@ -368,7 +382,24 @@ static void has_left(struct device *d)
     c->left_op = d->op_count;
     go(d, MODE_FALLBACK);
     learn_reset(d);
-    if (++c->left_in_a_row < LEFT_TOO_OFTEN || d->ex->code)
+    if (d->ex->code)
+        return;
+    c->left_in_a_row++;
+    if (c->followed && c->left_in_a_row > LEFT_SUSPECT && !exec_can_be_followed(d)) {
+        log_say(SAY_INFO, "tensors that every iteration works on are others now: learning anew");
+        c->followed = false;
+        c->left_in_a_row = 0;
+        observe_again(d);
+        return;
+    }
+    if (c->left_in_a_row >= LEFT_UNTRIED && d->ex->left_untried && !d->cfg->plan_path[0] && c->untried < UNTRIED_MOST &&
+        exec_trust_no_more(d)) {
+        c->untried++;
+        c->left_in_a_row = 0;
+        plan_anew(d, "no trial can tell whether a launch still does what it did: it is not to be replayed");
+        return;
+    }
+    if (c->left_in_a_row < LEFT_TOO_OFTEN)
         return;
     c->left_in_a_row = 0;
     log_say(SAY_INFO, "the plan was left %d times without one whole iteration: it is given up, memory is held by swapping; learning "
@@ -377,14 +408,6 @@ static void has_left(struct device *d)
 }
 
 /* ---- sharing ------------------------------------------------------------------------------------------------------- */
-
-/* The installed plan goes, for one that fits what this process may hold now; the recorded iteration stays. */
-static void plan_anew(struct device *d, const char *why)
-{
-    log_say(SAY_INFO, "the plan is made anew: %s", why);
-    install_drop(d);
-    plan_now(d);
-}
 
 void campaign_give(struct device *d)
 {
@@ -451,6 +474,7 @@ static void end_iteration(struct device *d)
 {
     enum exec_end end = exec_end_iteration(d);
     d->campaign->left_in_a_row = 0;
+    d->campaign->followed = true;
     if (end == EXEC_END_BANNED) { /* once more, without the op whose replay differed */
         install_drop(d);
         plan_now(d);

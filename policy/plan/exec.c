@@ -359,6 +359,14 @@ static bool stays_as_it_is(struct device *d, const struct rec_op *o, uint32_t k)
     return o->why_opaque && (w->mode == REC_READ || (w->mode != REC_WRITE && s && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST)));
 }
 
+static bool has_another_word(struct device *d, const struct rec_op *o, const struct rec_operand *w)
+{
+    for (uint32_t k = o->first; k < o->first + o->n; k++)
+        if (d->ex->rec.operands[k].buf == w->buf && d->ex->rec.operands[k].offset != w->offset)
+            return true;
+    return false;
+}
+
 /* A word of a struct that was recorded as an address is another one than in the iteration before where it may be numbers (words_idle_part):
  * nothing else compares the bytes of an operand. a: the operand there is now, or NULL. The same place in another allocation is no number. */
 static bool number_may_change(struct device *d, const struct rt_op *op, const struct rec_operand *w, const struct rt_operand *a)
@@ -470,8 +478,12 @@ static struct reading match(struct device *d, struct rt_op *op, const struct rea
             x.absent |= !stays_as_it_is(d, o, k - 1);
             if (!(o->why_opaque && w->mode == REC_READ && a->slot->state != SLOT_LOST) && !other_word(&x, op, w->offset, "another buffer"))
                 return x;
-        } else if (w->mode == REC_WRITE && a->delta != w->delta)
-            return (struct reading){.is = CORRESPONDS_NOT, .why = "another place in a buffer"};
+        } else if (w->mode == REC_WRITE && a->delta != w->delta) { /* or what a stack has left, of the same buffer */
+            a->regular = false;
+            x.absent |= !has_another_word(d, o, w);
+            if (!other_word(&x, op, w->offset, "another place in a buffer"))
+                return x;
+        }
     }
     return x;
 }
@@ -572,6 +584,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     if (op_reads_for_host(op))
         return read_drv(d, op, left);
     const char *why = NULL, *why_after = NULL;
+    bool not_tried = false;
     const uint32_t from = d->ex->pos, at = steady_next(d); /* holds, and copies to the host that do not come this time, are passed on the way */
     const struct rec_op *o = &d->ex->rec.ops[at];
     struct reading x = {.is = CORRESPONDS};
@@ -612,7 +625,8 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
         args_unproved(d, op);
     } else if (!why && proves) {
         enum proof_says says = proof_run_drv(d, op, &proof, &mattered, &r);
-        why = says == PROOF_NOT_RUN ? x.why : NULL;
+        not_tried = says == PROOF_NOT_RUN;
+        why = not_tried ? x.why : NULL;
         why_after = says == PROOF_OTHER ? "it did something else than it had done" : NULL;
         if (!why)
             ready_done(d, op, says == PROOF_OTHER);
@@ -626,6 +640,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
         *(proves ? &why_after : &why) = "host memory was short";
     if (why) {
         exec_diverge(d, why, op);
+        d->ex->left_untried = not_tried;
         *left = EXEC_LEFT_BEFORE;
         return d->ex->code;
     }
@@ -646,6 +661,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
 
 void exec_diverge(struct device *d, const char *why, const struct rt_op *op)
 {
+    d->ex->left_untried = false;
     d->ex->left_at = d->ex->pos;
     d->ex->left_op = d->op_count;
     log_say(SAY_INFO, "iteration %llu left the plan at op %u of %u (%s): %s", (unsigned long long)d->st.iterations, d->ex->pos,

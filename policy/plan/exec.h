@@ -81,6 +81,7 @@ struct exec {
     uint64_t swaps_before, mem_calls_before;
     uint64_t left_op;        /* d->op_count when the plan was last left */
     uint32_t left_at;        /* and at which of its ops */
+    bool left_untried;       /* since no trial could tell whether the launch does what it did */
     int code;                /* CUDA result to hand to the program when a value is gone; 0 */
 };
 
@@ -154,6 +155,12 @@ bool exec_may_resume(struct device *d, const struct rt_op *op);
 /* Memory that the plan relies on can be reached in ways that no argument shows, or holds addresses, and did not when the iteration was recorded:
  * the plan is of no use any more. */
 bool exec_reached_since(const struct device *d);
+/* left.c: after the plan was left. Every buffer that the recorded iteration changes, and neither makes nor frees, is still there: if not
+ * (weights loaded into other memory), no iteration will follow the plan again. */
+bool exec_can_be_followed(struct device *d);
+/* From now on no plan asks what launches of the kernel at which it was left do: they are never replayed. The plan is void then, and must
+ * be made anew. False: nothing would be different. */
+bool exec_trust_no_more(struct device *d);
 /* Signature of the last op that comes in every iteration; 0: there is none. */
 uint64_t exec_last_sig(const struct device *d);
 /* Plain peak of the recorded iteration, in chunks: of what a plan may move, or of what it may not. */

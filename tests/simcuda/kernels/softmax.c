@@ -82,18 +82,20 @@ static void backward(const struct shape *s, void *dx, const void *g, const void 
     }
 }
 
-/* <In, Out, Acc, log2, log form, masked, warp> (Out *, const In *, batch, stride, n, const bool *mask, chunk, transformer mask) */
+/* <In, Out, Acc, log2, log form, masked, warp> (Out *, const In *, batch, stride, n, const bool *mask, chunk, transformer mask).
+   A transformer's mask has a row for each chunk of elements; the two rows of a warp have the mask of the first. */
 static void warp_fwd(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
     int batch = A(int, 2), stride = A(int, 3), chunk = A(int, 6);
     struct shape s = { k->t[0], k->t[1], A(int, 4), 1, k->v[4] != 0, false };
     const uint8_t *mask = k->v[5] ? A(const uint8_t *, 5) : NULL;
-    bool per_batch = A(bool, 7);
+    bool per_chunk = A(bool, 7);
+    int64_t together = k->v[3] <= 7 ? 2 : 1;
     void *scratch = row_scratch(s.n);
     for (int64_t r = 0; r < batch; r++)
         forward(&s, A(void *, 0), r * stride, A(const void *, 1), r * stride,
-                mask ? mask + (per_batch ? r / chunk * stride : r * stride) : NULL, scratch);
+                mask ? mask + (per_chunk ? r / together * together * stride / chunk * stride : r * stride) : NULL, scratch);
     free(scratch);
 }
 

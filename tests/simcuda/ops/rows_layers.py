@@ -77,6 +77,51 @@ row('mha_self_causal', lambda: SelfAttention(causal=True, need_weights=False), T
 row('mha_self_padding', lambda: SelfAttention(padding=True), T(3, 9, 32), dtypes=HALF, slack=6)
 
 
+class Evaluated(nn.Module):
+    """A module in evaluation without gradients: attention and encoder layers take kernels of their own then."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner.eval()
+
+    def forward(self, x, *lengths):
+        keep = {}
+        if lengths:
+            # what is behind a sentence's end is the caller's, whatever it holds
+            keep['src_key_padding_mask'] = torch.arange(x.shape[1], device=x.device) >= lengths[0][:, None].clamp(min=1)
+            keep['src_key_padding_mask'][0] = False
+        with torch.no_grad():
+            y = self.inner(x, **keep)
+        return y.masked_fill(keep['src_key_padding_mask'][:, :, None], 0) if keep else y
+
+
+def encoder(**how):
+    return nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 48, batch_first=True, **how), 2)
+
+
+row('mha_eval', lambda: Evaluated(SelfAttention(need_weights=False)), T(3, 9, 32, grad=False), dtypes=HALF, slack=6)
+row('mha_eval_odd', lambda: Evaluated(nn.Sequential(SelfAttention(need_weights=False))), T(3, 9, 32, grad=False, lay='transposed'), dtypes=(F32,), slack=6)
+row('mha_eval_weights', lambda: Evaluated(SelfAttention()), T(3, 9, 32, grad=False), dtypes=HALF, slack=6)
+row('mha_eval_causal', lambda: Evaluated(SelfAttention(causal=True)), T(3, 9, 32, grad=False), dtypes=HALF, slack=6)
+row('mha_eval_padding', lambda: Evaluated(SelfAttention(padding=True)), T(3, 9, 32, grad=False), dtypes=HALF, slack=6)
+row('encoder_eval', lambda: Evaluated(encoder()), T(3, 9, 32, grad=False), dtypes=HALF, slack=6)
+row('encoder_eval_norm_first', lambda: Evaluated(encoder(norm_first=True)), T(3, 9, 32, grad=False), dtypes=HALF, slack=6)
+row('encoder_eval_nested', lambda: Evaluated(encoder()), T(3, 10, 32, grad=False), T(3, fill='index:9'), dtypes=(F32, F16), slack=6)
+row('encoder_eval_padding', lambda: Evaluated(encoder(norm_first=True)), T(3, 10, 32, grad=False), T(3, fill='index:9'), dtypes=HALF, slack=6)
+
+
+def nested_and_back(x):
+    """Lists of tensors of different sizes, padded and back."""
+    n = torch.nested.nested_tensor([x[0], x[1, :4], x[2, :7]], dtype=x.dtype, device=x.device)
+    return n.to_padded_tensor(0.5), n.to_padded_tensor(-1.0, (4, 11, x.shape[2]))
+
+
+row('nested_padded', lambda: nested_and_back, T(3, 9, 16, grad=False), dtypes=(F32, F64, F16))
+row('nested_padded_3d', lambda: lambda x: torch.nested.nested_tensor([x[0], x[1, :4], x[2, :7, :2]], dtype=x.dtype, device=x.device).to_padded_tensor(0.5), T(3, 9, 4, 6, grad=False), dtypes=(F32, F64, F16))
+row('nested_padded_1d', lambda: lambda x: torch.nested.nested_tensor([x[0], x[1, :4], x[2, :7]], dtype=x.dtype, device=x.device).to_padded_tensor(0.5), T(3, 9, grad=False), dtypes=(F32,))
+row('masked_softmax_rows', lambda: lambda x, m: torch._masked_softmax(x, m[:, :, 0] | m[:, :1, 1], 3, 1).nan_to_num(), T(3, 4, 12, 12, grad=False), T(3, 12, 2, fill='bool'), dtypes=(F32, F16))
+
+
 def sdpa(backend=None, **how):
     def f(q, k, v, m=None):
         if backend is None:

@@ -1,0 +1,128 @@
+"""Training loops whose launches keep a plan from being followed unless it learns to do without them.
+
+    python loops.py LOOP [--iterations N] [--device cpu]
+
+Prints `loss I HEX` for each iteration and `checksum SHA256` at the end, as train.py does."""
+import argparse
+import ctypes
+import hashlib
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+LOOPS = {}
+
+
+def loop(f):
+    LOOPS[f.__name__] = f
+    return f
+
+
+def batch(gen, device, *shape, below=0):
+    return (torch.randint(0, below, shape, generator=gen) if below else torch.randn(shape, generator=gen)).to(device)
+
+
+@loop
+def penalty(gen, device, iterations):
+    """Two networks with an Adam each, a gradient's norm as a penalty, spectral norm: the optimizers' lists lie where those of the other
+    one lay, and what a stack has left in them points into tensors of the iteration, some of them zero."""
+    make = nn.Sequential(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 64)).to(device)
+    judge = nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(64, 256)), nn.LeakyReLU(0.2), nn.Linear(256, 256), nn.Softplus(),
+                          nn.Linear(256, 1)).to(device)
+    made, judged = (torch.optim.Adam(m.parameters(), 1e-4, (0.0, 0.9)) for m in (make, judge))
+    rows = 1536
+    for _ in range(iterations):
+        for _ in range(2):
+            true, false = batch(gen, device, rows, 64), make(batch(gen, device, rows, 32)).detach()
+            share = torch.rand(rows, 1, generator=gen).to(device)
+            between = (share * true + (1 - share) * false).requires_grad_()
+            slope, = torch.autograd.grad(judge(between), between, torch.ones(rows, 1, device=device), create_graph=True)
+            loss = judge(false).mean() - judge(true).mean() + 10 * ((slope.norm(2, dim=1) - 1) ** 2).mean()
+            judged.zero_grad()
+            loss.backward()
+            judged.step()
+        mean = -judge(make(batch(gen, device, rows, 32))).mean()
+        made.zero_grad()
+        mean.backward()
+        made.step()
+        yield loss
+        yield mean
+    yield from (make, judge)
+
+
+@loop
+def resumed(gen, device, iterations):
+    """Half way, model and optimizer are made anew and loaded: every iteration works on other tensors from there on."""
+    def anew():
+        m = nn.Sequential(nn.Linear(64, 256), nn.BatchNorm1d(256), nn.ReLU(), nn.Linear(256, 256), nn.BatchNorm1d(256), nn.ReLU(), nn.Linear(256, 10)).to(device)
+        return m, torch.optim.Adam(m.parameters(), lr=1e-3, fused=True)
+    m, o = anew()
+    for i in range(iterations):
+        if i == iterations // 2:
+            saved = {k: v.cpu() for k, v in m.state_dict().items()}, o.state_dict()
+            del m, o
+            m, o = anew()
+            m.load_state_dict(saved[0])
+            o.load_state_dict(saved[1])
+            del saved
+        loss = F.cross_entropy(m(batch(gen, device, 6144, 64)), batch(gen, device, 6144, below=10))
+        o.zero_grad()
+        loss.backward()
+        o.step()
+        yield loss
+    yield m
+
+
+@loop
+def evaluated(gen, device, iterations):
+    """An encoder that is evaluated every few steps, where it takes other kernels: nested tensors without the padding."""
+    words, out = nn.Embedding(100, 64).to(device), nn.Linear(64, 4).to(device)
+    body = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True), 2).to(device)
+    o = torch.optim.AdamW([*words.parameters(), *body.parameters(), *out.parameters()], lr=1e-3)
+
+    def answer(x):
+        pad = x == 0
+        h = body(words(x), src_key_padding_mask=pad).masked_fill(pad.unsqueeze(-1), 0)
+        return out(h.sum(1) / (~pad).sum(1, keepdim=True))
+    for i in range(iterations):
+        x = batch(gen, device, 64, 48, below=99) + 1
+        x[:, 40:] = 0
+        loss = F.cross_entropy(answer(x), batch(gen, device, 64, below=4))
+        o.zero_grad()
+        loss.backward()
+        o.step()
+        yield loss
+        if i % 6 == 5:
+            body.eval()
+            with torch.no_grad():
+                yield answer(x[:20]).logsumexp(-1).mean()
+            body.train()
+    yield from (words, body, out)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument('loop', choices=sorted(LOOPS))
+    p.add_argument('--iterations', type=int, default=24)
+    p.add_argument('--device', default='cuda')
+    a = p.parse_args()
+    torch.manual_seed(1234)
+    torch.set_num_threads(1)
+    h, n = hashlib.sha256(), 0
+    for x in LOOPS[a.loop](torch.Generator().manual_seed(5), a.device, a.iterations):
+        if isinstance(x, torch.Tensor):
+            print('loss', n, x.item().hex(), f'{x.item():.6f}', flush=True)
+            n += 1
+        else:
+            for t in x.state_dict().values():
+                h.update(t.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    print('checksum', h.hexdigest(), flush=True)
+
+
+if __name__ == '__main__':
+    main()
+    sys.stdout.flush()
+    # C's exit: what is written at the end of a process is written, but the interpreter does not end under the autograd thread
+    ctypes.PyDLL(None).exit(0)
