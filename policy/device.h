@@ -254,6 +254,8 @@ void swap_end(struct device *d);
 bool mem_can_wait(struct device *d, const struct slot *s);
 /* Takes the memory away; the content is gone or elsewhere. `state`: what it is now. Its chunks carry its fences on. */
 void mem_unback(struct device *d, struct slot *s, enum slot_state state);
+/* `--rehearse unmapped` only: unmaps what mem_unback() could not, since the host would have had to wait. -EAGAIN: it still would. */
+FENCE_MUST_USE int mem_unmap_evicted(struct device *d);
 /* At least `bytes` of physical room for something that is not ours (evicts, releases chunks; while a stream is captured neither). 0 or -ENOMEM. */
 int mem_make_foreign_room(struct device *d, uint64_t bytes);
 /* Gives `bytes` back to the driver, as far as anything can move: what is free first, then least recently used by swap. Returns

@@ -33,6 +33,7 @@ struct gap { /* pages of address space that nobody has */
 struct mem {
     int32_t *free_slots; /* by number of pages: head of a list through next_free, next_back */
     uint64_t idle_pages; /* of the slots in these lists */
+    bool left_mapped;    /* an evicted slot still has its mappings: the host would have had to wait (mem_unmap_evicted) */
     int32_t small_structs, large_structs, foreign_free;
     struct gap *gaps;
     uint32_t n_gaps, cap_gaps;

@@ -413,6 +413,15 @@ int mem_back(struct device *d, struct slot *s)
     return 0;
 }
 
+/* `--rehearse unmapped` (plan/unmapped.h): no page of an evicted slot stays mapped. */
+static int unmap_evicted(struct device *d, struct slot *s)
+{
+    int r = 0;
+    for (uint32_t p = 0; p < s->n_pages && !r; p++)
+        r = s->map[p] >= 0 ? slot_unmap_page(d, s, p) : 0;
+    return r;
+}
+
 void mem_unback(struct device *d, struct slot *s, enum slot_state state)
 {
     if (s->kind != SLOT_LARGE)
@@ -427,8 +436,18 @@ void mem_unback(struct device *d, struct slot *s, enum slot_state state)
         fence_merge(d, &s->stale, &next);
         s->ready = s->unseen = s->users = (struct fence){0};
         if (d->cfg->rehearse_unmapped && d->mode != MODE_ENFORCE && s->live && state != SLOT_EMPTY)
-            for (uint32_t p = 0; p < s->n_pages && !slot_unmap_page(d, s, p); p++) /* see plan/unmapped.h */
-                ;
+            d->mem->left_mapped |= unmap_evicted(d, s) == -EAGAIN;
     }
     s->state = (uint8_t)state;
+}
+
+int mem_unmap_evicted(struct device *d)
+{
+    for (uint32_t i = 0; i < d->n_slots && d->mem->left_mapped; i++) {
+        struct slot *s = &d->slots[i];
+        if (s->kind == SLOT_LARGE && s->live && (s->state == SLOT_HOST || s->state == SLOT_LOST) && unmap_evicted(d, s) == -EAGAIN)
+            return -EAGAIN;
+    }
+    d->mem->left_mapped = false;
+    return 0;
 }

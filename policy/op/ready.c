@@ -81,7 +81,7 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
         if (r)
             return r;
     }
-    return 0;
+    return mem_unmap_evicted(d); /* what was evicted for these */
 }
 
 void ready_done(struct device *d, struct rt_op *op, bool may_write)
