@@ -108,18 +108,23 @@ static bool is_touched(const struct rt_op *op, const struct slot *s, bool regula
 }
 
 /* A light trial's second run may have other arguments only where what they make it change can be put back: a flag among them may do
- * something now that it did not do an iteration ago. Where there is no room for that on the device, it has the program's own. */
-static void set_aside_for_other(struct trial *t, struct again *again)
+ * something now that it did not do an iteration ago, and so may one that stands where a decoy's address differs from the word. What is
+ * not known to change is set aside for that. -ENOMEM: there is no room, and decoys there must be; the arguments of the iteration before
+ * need not, and then are not had. */
+static int set_aside_for_other(struct trial *t, struct again *again)
 {
-    for (uint32_t i = 0; i < t->n && again->other; i++) {
+    for (uint32_t i = 0; i < t->n && (again->other || t->args); i++) {
         struct touched *u = &t->u[i];
         if (!u->spared || u->made || !is_touched(t->op, u->slot, true))
             continue;
-        if (aside_take(t->d, u->slot, 0, &u->old))
+        const int r = aside_take(t->d, u->slot, t->args ? probe_time_left(t->d) : 0, &u->old);
+        if (r && t->args)
+            return r;
+        if (r)
             again->other = NULL;
-        else
-            u->saved = true;
+        u->saved = !r;
     }
+    return 0;
 }
 
 static int set_aside(struct trial *t, struct again *again)
@@ -129,9 +134,7 @@ static int set_aside(struct trial *t, struct again *again)
         t->u[i].spared = t->u[i].made || !probe_may_change(t->op, t->u[i].slot);
     }
     int r = trial_save_all(t);
-    if (!r && again->light)
-        set_aside_for_other(t, again);
-    return r;
+    return !r && again->light ? set_aside_for_other(t, again) : r;
 }
 
 /* The runs that are not the program's have decoys in the words that are not the recorded operands. -ENODATA: one of their buffers holds
