@@ -52,19 +52,15 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
 /* The same; where the host has to wait for that, the mutex is free meanwhile. */
 static int alloc_slot_waiting(struct device *d, uint64_t bytes, struct slot **out)
 {
-    struct host_wait w;
-    for (;;) {
-        const bool may = !campaign_follows_plan(d) && !d->capturing;
+    int rc;
+    bool may;
+    do {
+        may = !campaign_follows_plan(d) && !d->capturing;
         if (may)
             fence_put_off(d);
-        const int rc = alloc_slot(d, bytes, out);
-        if (!may || !fence_put_off_ends(d, &w))
-            return rc;
-        if (!rc)
-            fence_waited(d, &w, false);
-        if (!rc || !engine_wait(d, &w))
-            return rc;
-    }
+        rc = alloc_slot(d, bytes, out);
+    } while (may && engine_begins_again(d, rc));
+    return rc;
 }
 
 /* Asked for once, and again when the program may have chosen another. */
@@ -209,13 +205,12 @@ static struct device *counts_for(int dev)
 static int reserve(struct device *d, uint64_t bytes)
 {
     struct engine_visit v = engine_visit(d);
-    struct host_wait w;
     int rc;
     do {
         d->mark++;
         fence_put_off(d);
         rc = mem_make_foreign_room(d, bytes);
-    } while (fence_put_off_ends(d, &w) && (rc ? engine_wait(d, &w) : (fence_waited(d, &w, false), false)));
+    } while (engine_begins_again(d, rc));
     while (rc && device_borrow(d, bytes))
         rc = mem_make_foreign_room(d, bytes);
     if (rc)

@@ -599,28 +599,33 @@ static int outside_drv(struct device *d, struct rt_op *op)
     return r;
 }
 
+/* The recorded iteration is no longer what the program does with its memory. */
+static bool is_overtaken(struct device *d, const struct rt_op *op)
+{
+    return d->mode == MODE_FALLBACK && exec_may_resume(d, op) && exec_reached_since(d);
+}
+
 /* The batches of an evaluation begin like an iteration, each of them. */
 static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
-    if (exec_may_resume(d, op) && exec_reached_since(d)) {
-        log_say(SAY_INFO, "learning starts over: memory holds addresses, or can be reached through them, that did not before");
-        forget_iteration(d);
-        return false;
-    }
-    return exec_may_resume(d, op) && (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == exec_last_sig(d));
+    return d->mode == MODE_FALLBACK && exec_may_resume(d, op) && !exec_reached_since(d) &&
+           (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == exec_last_sig(d));
 }
 
 bool campaign_runs_plainly(struct device *d, const struct rt_op *op)
 {
-    return !d->capturing && !d->ex->code && !d->broken && !campaign_follows_plan(d) && !(d->mode == MODE_FALLBACK && may_take_up(d, op));
+    return !d->capturing && !d->ex->code && !d->broken && !campaign_follows_plan(d) && !may_take_up(d, op);
 }
 
 static int decide_drv(struct device *d, struct rt_op *op)
 {
     if (d->ex->code)
         return d->ex->code;
-    if (d->mode == MODE_FALLBACK && may_take_up(d, op)) {
+    if (is_overtaken(d, op)) {
+        log_say(SAY_INFO, "learning starts over: memory holds addresses, or can be reached through them, that did not before");
+        forget_iteration(d);
+    } else if (may_take_up(d, op)) {
         exec_resume(d);
         follow(d);
     }

@@ -157,30 +157,29 @@ void engine_turn(struct device *d)
     }
 }
 
-bool engine_wait(struct device *d, struct host_wait *w)
+bool engine_begins_again(struct device *d, int rc)
 {
+    struct host_wait w;
+    if (!fence_put_off_ends(d, &w))
+        return false;
+    if (!rc) { /* something else has served */
+        fence_waited(d, &w, false);
+        return false;
+    }
     engine_unlock();
-    const bool passed = process.drv->cuEventSynchronize(w->event) == CUDA_SUCCESS;
+    const bool passed = process.drv->cuEventSynchronize(w.event) == CUDA_SUCCESS;
     engine_lock();
-    fence_waited(d, w, passed);
+    fence_waited(d, &w, passed);
     return passed;
 }
 
 bool engine_waited(struct device *d, struct rt_op *op)
 {
-    struct host_wait w;
     uint32_t lost = 0;
     if (!op->n_operands || engine_elsewhere(d) || !campaign_runs_plainly(d, op))
         return false;
     fence_put_off(d);
-    const int r = ready_op(d, op, &lost); /* what it cannot do now is found out again, and said, when the op runs */
-    if (!fence_put_off_ends(d, &w))
-        return false;
-    if (!r) { /* some other memory served */
-        fence_waited(d, &w, false);
-        return false;
-    }
-    return engine_wait(d, &w);
+    return engine_begins_again(d, ready_op(d, op, &lost)); /* what it cannot do now is found out again, and said, when the op runs */
 }
 
 /* engine_turn() has been called before the op was built: it may release the mutex, and ops are built in one place. */

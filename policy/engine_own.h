@@ -44,9 +44,9 @@ struct device *engine_here(void);
 bool engine_barred_here(void);
 /* Before an op is built: the campaign's turn. It may release the mutex for a while. */
 void engine_turn(struct device *d);
-/* The host waits, with the mutex free, for what has been put off (memory/fence.h). False: that failed. */
-struct host_wait;
-bool engine_wait(struct device *d, struct host_wait *w);
+/* After fence_put_off() (memory/fence.h) and something that answered rc: ends the putting off. True: a wait was in its way, and the host has
+ * waited, with the mutex free meanwhile: the caller begins again. */
+bool engine_begins_again(struct device *d, int rc);
 /* What a built op touches is brought into memory, if nothing but that is to come before it. True: the host had to wait, and the mutex was
  * free meanwhile; the op must be built again. */
 struct rt_op;
