@@ -85,6 +85,7 @@ typedef struct {
     uint64_t mem_bytes, granularity_bytes;
     uint64_t va_bytes;            /* the largest reservation; 0: as the address space allows */
     uint64_t window_bytes;        /* addresses in all; 0: likewise */
+    uint64_t align_bytes;         /* they begin at a multiple of it, if there are so many in a row; 0: at any place */
     double flops_per_s, bytes_per_s, host_bytes_per_s;
     uint64_t launch_ns;
     uint64_t lazy_bytes; /* device memory that a kernel takes when it is first launched */

@@ -105,6 +105,7 @@ CUresult gpu_config_read(void)
         (r = read_size("SIMGPU_GRANULARITY", &gpu_cfg.granularity_bytes)) ||
         (r = read_size("SIMGPU_VA", &gpu_cfg.va_bytes)) ||
         (r = read_size("SIMGPU_WINDOW", &gpu_cfg.window_bytes)) ||
+        (r = read_size("SIMGPU_ALIGN", &gpu_cfg.align_bytes)) ||
         (r = read_size("SIMGPU_LAZY", &gpu_cfg.lazy_bytes)) ||
         (r = read_number("SIMGPU_FLOPS", &gpu_cfg.flops_per_s, false)) ||
         (r = read_number("SIMGPU_BW", &gpu_cfg.bytes_per_s, false)) ||
@@ -120,6 +121,8 @@ CUresult gpu_config_read(void)
     if ((g & (g - 1)) || g < (uint64_t)sysconf(_SC_PAGESIZE) || g > (1ull << 30))
         return refuse("SIMGPU_GRANULARITY", getenv("SIMGPU_GRANULARITY"),
                       "want a power of two from the page size to 1G");
+    if (gpu_cfg.align_bytes & (gpu_cfg.align_bytes - 1))
+        return refuse("SIMGPU_ALIGN", getenv("SIMGPU_ALIGN"), "want a power of two such as 1T");
     const char *chaos = getenv("SIMGPU_CHAOS");
     if (chaos && *chaos) {
         static const char word[] = "adversary";

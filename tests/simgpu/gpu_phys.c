@@ -366,7 +366,8 @@ CUresult gpu_phys_init(void)
         long p = syscall(SYS_mmap, NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
         if (p == -1 && errno)
             continue;
-        uintptr_t base = gpu_round_up((uintptr_t)p, 1ull << 30);
+        uintptr_t base = gpu_round_up((uintptr_t)p, 1ull << 30), aligned = gpu_cfg.align_bytes ? gpu_round_up(base, gpu_cfg.align_bytes) : base;
+        base = aligned < (uintptr_t)p + bytes ? aligned : base;
         gpu_window_base = base;
         gpu_window_bytes = (uintptr_t)p + bytes - base;
         if (gpu_cfg.window_bytes && gpu_cfg.window_bytes < gpu_window_bytes)
