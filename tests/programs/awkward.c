@@ -10,11 +10,11 @@
  *   streams         150 streams, which take turns and are exchanged for others
  *   wait_room       a thread goes on behind a stream that waits for a word, and needs room there; another thread writes the word
  */
-#include "tests/programs/equal_buffers.h"
+#include "tests/programs/crowd.h"
 
 #include <pthread.h>
 
-enum { ROUNDS = 6, CROWD = 12 };
+enum { ROUNDS = 6 };
 static CUcontext ctx;
 
 static const char *name(CUresult r)
@@ -23,29 +23,6 @@ static const char *name(CUresult r)
     cuGetErrorName(r, &n);
     return n;
 }
-static uint64_t hash(void)
-{
-    uint64_t h = 1469598103934665603ull;
-    for (int i = 0; i < WORDS; i++)
-        h = (h ^ host[i]) * 1099511628211ull;
-    return h;
-}
-static void look(const char *what, CUdeviceptr p, CUstream s)
-{
-    MUST(cuMemcpyDtoHAsync_v2(host, p, BYTES, s));
-    MUST(cuStreamSynchronize(s));
-    printf("%s %016llx\n", what, (unsigned long long)hash());
-}
-static void crowd(CUdeviceptr *more, CUstream s)
-{
-    for (int i = 0; i < CROWD; i++) {
-        if (!more[i])
-            more[i] = alloc(s);
-        fill(more[i], 1000u + (uint32_t)i, s);
-    }
-    MUST(cuStreamSynchronize(s));
-}
-
 /* ---- captures --------------------------------------------------------------------------------------------------------- */
 
 static void capture_beside(void)

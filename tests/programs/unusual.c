@@ -30,11 +30,11 @@
  *   capture_fresh  a stream that is used for the first time while it is captured, after another one has gone
  *   past_end       the first byte behind an allocation, and copies that reach far beyond it
  *   attributes     what little is known of memory that is not in memory */
-#include "tests/programs/equal_buffers.h"
+#include "tests/programs/crowd.h"
 
 #include <pthread.h>
 
-enum { ROUNDS = 4, CROWD = 12 };
+enum { ROUNDS = 4 };
 
 static CUcontext ctx;
 static CUfunction f_gather;
@@ -51,32 +51,6 @@ static void gather(CUdeviceptr out, CUdeviceptr list, uint32_t count, CUstream s
 {
     uint32_t n = WORDS;
     MUST(cuLaunchKernel(f_gather, 8, 1, 1, 64, 1, 1, 0, s, (void *[]){&out, &list, &count, &n, &n}, NULL));
-}
-
-static uint64_t hash(void)
-{
-    uint64_t h = 1469598103934665603ull;
-    for (int i = 0; i < WORDS; i++)
-        h = (h ^ host[i]) * 1099511628211ull;
-    return h;
-}
-
-static void look(const char *what, CUdeviceptr p, CUstream s)
-{
-    MUST(cuMemcpyDtoHAsync_v2(host, p, BYTES, s));
-    MUST(cuStreamSynchronize(s));
-    printf("%s %016llx\n", what, (unsigned long long)hash());
-}
-
-/* Enough other memory is used for the rest to have been used least recently; it stays. */
-static void crowd(CUdeviceptr *more, CUstream s)
-{
-    for (int i = 0; i < CROWD; i++) {
-        if (!more[i])
-            more[i] = alloc(s);
-        fill(more[i], 1000u + (uint32_t)i, s);
-    }
-    MUST(cuStreamSynchronize(s));
 }
 
 /* ---- waits that another thread ends ------------------------------------------------------------------------------------ */
