@@ -31,6 +31,7 @@
  *   variable   a kernel reads a variable of its module, which is written before each pass, and from iteration 12 on once more after it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   gated      an update of all weights that a word in memory lets through from iteration 12 on, and not before
+ *   refused    a launch that the driver refuses now and then, from iteration 12 on: what it would have changed, or overwritten, stays as it is
  *   turns      of two old tensors a layer one is changed, in turn: a counter in memory says which
  *   rare       an output that is written for certain data only
  *   seldom     words of a small tensor that a kernel counts up for certain data only, beside its output: from iteration 12 on
@@ -160,6 +161,31 @@ static void relisted(int iter)
     LAUNCH(f_join, stream, &weight[0], &weight[0], &found, &n, &n, &few);
     drop(list);
     drop(found);
+}
+
+/* In the driver's hands or not, by how much shared memory the kernel may have. */
+static void launch_or_not(CUfunction f, bool refused, void **args)
+{
+    enum { SHARED_BYTES = 64 << 10 };
+    MUST(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, refused ? 0 : SHARED_BYTES));
+    const CUresult r = cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, SHARED_BYTES, stream, args, NULL);
+    if ((r != CUDA_SUCCESS) != refused)
+        MUST(r ? r : CUDA_ERROR_UNKNOWN);
+    MUST(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SHARED_BYTES)); /* whoever launches it again may */
+}
+
+/* Of act[i + 1], which has been made: two layers change it, one of them by a number that is never the same, and one overwrites it. */
+static void refused_now_and_then(int i, int iter)
+{
+    uint32_t n = WORDS, k = 7, mask = ~0u, used = i == 3 ? WORDS - (uint32_t)iter : WORDS;
+    const bool refused = iter >= CHANGE_AT && iter % 3 == 0 && i == (iter % 2 ? 6 : iter % 4 ? 9 : 3);
+    static CUfunction own[LAYERS]; /* what refuses a launch here refuses no replay of another layer's */
+    if (!own[i])
+        own[i] = kernel(load_kernels(), i == 9 ? "map" : "join");
+    if (i == 9)
+        launch_or_not(own[i], refused, (void *[]){&act[i + 1], &act[i], &n, &k, &mask});
+    else
+        launch_or_not(own[i], refused, (void *[]){&act[i + 1], &act[i + 1], &act[i], &n, &n, &used});
 }
 
 static void layer(int i, int iter)
@@ -357,6 +383,8 @@ static uint64_t train(int iter)
     LAUNCH(f_map, stream, &act[0], &weight[0], &n, &k, &mask);
     for (int i = 0; i < LAYERS; i++) {
         layer(i, iter);
+        if (is("refused") && i > 0 && i % 3 == 0)
+            refused_now_and_then(i, iter);
         if (is("emptied") && i % 3 == 0)
             crowd(i);
         if (i == 5 && (is("await") || is("value")))
