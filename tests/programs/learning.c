@@ -31,6 +31,7 @@
  *   variable   a kernel reads a variable of its module, which is written before each pass, and from iteration 12 on once more after it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   gated      an update of all weights that a word in memory lets through from iteration 12 on, and not before
+ *   altered    such an update right after the forward pass, of the tensor that the first activation is made of
  *   refused    a launch that the driver refuses now and then, from iteration 12 on: what it would have changed, or overwritten, stays as it is
  *   turns      of two old tensors a layer one is changed, in turn: a counter in memory says which
  *   rare       an output that is written for certain data only
@@ -336,12 +337,12 @@ static void crowd(int i)
         drop(p[j]);
 }
 
-/* All but the first, of which an activation is made. The word is the last of the list. */
-static void update_if(CUdeviceptr g)
+/* All from the given one on but for the last, by g. The word is the last of the list. */
+static void update_if(int first_weight, CUdeviceptr g)
 {
     struct list_args a = {.n = LAYERS - 1, .step = 3};
     for (int i = 0; i < LAYERS; i++) {
-        a.w[i] = weight[i < LAYERS - 1 ? i + 1 : 1];
+        a.w[i] = weight[(first_weight + i) % LAYERS];
         a.g[i] = i < LAYERS - 1 ? g : word;
         a.words[i] = WORDS;
     }
@@ -373,7 +374,7 @@ static uint64_t train(int iter)
         *host_word = (uint32_t)iter * 77;
     if (is("newlist") && iter == CHANGE_AT)
         MUST(cuMemcpyHtoDAsync_v2(seen, &first, 8, stream));
-    if (is("late") || is("gated")) {
+    if (is("late") || is("gated") || is("altered")) {
         const uint32_t says = iter >= CHANGE_AT;
         MUST(cuMemcpyHtoDAsync_v2(word, &says, sizeof says, stream));
     }
@@ -400,6 +401,8 @@ static uint64_t train(int iter)
     }
     if (is("variable") && iter >= CHANGE_AT)
         MUST(cuMemsetD32Async(variable, (unsigned)iter, 64, stream));
+    if (is("altered"))
+        update_if(0, act[LAYERS]);
     CUdeviceptr g = make(WORDS);
     LAUNCH(f_map, stream, &g, &act[LAYERS], &n, &k, &mask);
     for (int i = LAYERS; i >= 0; i--) {
@@ -412,7 +415,7 @@ static uint64_t train(int iter)
         drop(act[i]);
         g = next;
         if (i == LAYERS / 2 && is("gated"))
-            update_if(g);
+            update_if(1, g);
         if (i < LAYERS && info[i]) {
             LAUNCH(f_join, stream, &g, &g, &info[i], &n, &n, &n);
             drop(info[i]);

@@ -25,6 +25,7 @@ CASES = [
     ("late", 8000000, 10, 0),        # so, where the limit takes copies to the host: one was taken for good once, wrong results
     ("turns", 13500000, 10, 10),     # two tensors that are changed in turn: the program was stopped once, when the launch ran again after itself
     ("gated", 7500000, 10, 0),       # an update that is not let through while it is learnt: its tensors were no operands, wrong results once
+    ("altered", 9500000, 16, 200),   # so, of what replays begin from: wrong results once, or the program was stopped
     ("refused", 9500000, 8, 50),     # launches that the driver refuses: they counted as having made what they are to make, wrong results once
     ("map", 10500000, 10, 50),        # buffers given as tensor maps, evicted and replayed like any other
     ("mapshape", 10500000, 4, 10),    # one of another shape, from some iteration on
