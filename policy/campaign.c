@@ -667,7 +667,7 @@ bool campaign_launch_drv(struct device *d, const struct eng_kernel *k, int *r)
     if (d->mode != MODE_ENFORCE || d->ex->ended || d->ex->code || share_called(d) || unmapped_on(d))
         return false;
     enum steady s = steady_launch_drv(d, k, r);
-    if (s == STEADY_LEFT)
+    if (s == STEADY_LEFT || s == STEADY_REFUSED)
         has_left(d);
-    return s == STEADY_RAN;
+    return s == STEADY_RAN || s == STEADY_REFUSED;
 }

@@ -10,11 +10,15 @@
  *
  * Words are tested in groups, halves of those that matter after that. What proves that a word is idle holds for this launch at its
  * place in the iteration. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed
- * at the same buffer one iteration ago stays an operand, unless it is one of many in its struct (the tail of a list). Not even then where
- * the buffer outlives iterations: an update may pass over many of them for the data of this one (what has no gradient yet).
+ * at the same buffer one iteration ago stays an operand. Not so the tail of a list, which would make an op of ten tensors one of hundreds: it
+ * is known by what follows. The word is one of many idle ones in its struct; one before it there is in use; and an earlier launch of the
+ * iteration had the same buffer in the same word, and used it: that is where the word was left. A list that a word in memory shuts for the
+ * data of this iteration is no tail: nobody else has its buffers there, or nothing before it is in use. Where the buffer outlives iterations it
+ * stays an operand in any case: an update may pass over many of them (what has no gradient yet).
  */
 #include "policy/learn/learn.h"
 #include "policy/learn/trial.h"
+#include "policy/plan/exec.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -283,6 +287,46 @@ static void take_out(struct search *s, uint32_t n, uint32_t *idle, uint32_t *n_i
     op->n_operands = kept;
 }
 
+/* Of the struct of the words [from, to), all that were tested there: the offset of the first one in use, or whose buffer is changed. */
+static uint32_t first_in_use(const struct search *s, uint32_t from, uint32_t to)
+{
+    const struct trial *t = s->t;
+    uint32_t first = UINT32_MAX;
+    for (uint32_t i = from; i < to; i++)
+        if (!s->w[i].idle && t->op->operands[s->w[i].operand].offset < first)
+            first = t->op->operands[s->w[i].operand].offset;
+    for (uint32_t i = 0; i < t->op->n_operands; i++) {
+        const struct rt_operand *w = &t->op->operands[i];
+        for (uint32_t k = 0; k < t->n && w->regular && w->offset < first; k++)
+            if (t->u[k].changed && t->u[k].slot == w->slot && func_param_at(t->op->func, w->offset) == (int)s->w[from].param)
+                first = w->offset;
+    }
+    return first;
+}
+
+/* An earlier launch of the iteration used the buffer through the word at the same offset. */
+static bool is_left_over(const struct device *d, const struct rt_operand *w)
+{
+    for (uint32_t i = d->ex->rec.n_ops; i-- > 0;) {
+        const struct rt_op *op = &d->ex->caps[i];
+        const struct rt_operand *then = op->kind == OP_KERNEL && op->arg_bytes > w->offset ? op_operand_at(op, w->offset) : NULL;
+        if (then && then->slot == w->slot && then->serial == w->serial && !then->idle)
+            return true;
+    }
+    return false;
+}
+
+/* Which of the idle words [from, to) are the tail of a list; the others stay operands, and are marked. */
+static void keep_all_but_tails(struct search *s, uint32_t from, uint32_t to)
+{
+    const uint32_t first = first_in_use(s, from, to);
+    for (uint32_t i = from; i < to; i++) {
+        struct rt_operand *w = &s->t->op->operands[s->w[i].operand];
+        w->idle = s->w[i].idle;
+        s->w[i].idle = s->w[i].idle && first < w->offset && is_left_over(s->t->d, w);
+    }
+}
+
 static bool have_decoys(struct device *d, const struct rt_op *op, struct word *w, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -334,6 +378,7 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
                 idle_here += s.w[k].idle;
             for (uint32_t k = i; k < j && idle_here <= FEW; k++)
                 s.w[k].idle = false;
+            keep_all_but_tails(&s, i, j);
         }
         r = s.failed ? s.failed : doubt_zeros(&s, n);
         if (!r && s.runs && !s.clean) { /* memory as the program's run left it */

@@ -43,7 +43,7 @@ struct rt_operand {
     uint64_t map;    /* the argument is a tensor map of this shape (tensor_map.h); 0: an address */
     int32_t buf;     /* of the plan's record; valid in launches that steady.c knows */
     bool regular;    /* the word pointed at the same buffer in the iterations before, or in the recorded one */
-    bool idle;       /* the word did not matter to the recorded launch */
+    bool idle;       /* the word did not matter to the recorded launch; or, in one that is being recorded, not to this one, and yet stays */
 };
 
 struct rt_op {

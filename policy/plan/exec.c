@@ -510,6 +510,7 @@ static void may_do_anything(struct rt_op *op)
 }
 
 const char exec_step_failed[] = "a step of the plan could not be taken";
+const char exec_was_refused[] = "the driver refused it";
 
 const char *exec_make_ready(struct device *d, struct rt_op *op)
 {
@@ -634,6 +635,8 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     proof_close(d, &proof);
     if (proves && !unproved)
         d->ex->proof_calls += d->st.mem_calls - calls_before;
+    if (!why && r != CUDA_SUCCESS) /* it has made nothing: what its buffers held is still the program's */
+        why_after = exec_was_refused;
     if (!why && !why_after && !unproved && (proves || !x.same))
         args_accept(d, op, mattered);
     if (!why && !why_after && op_capture(&d->ex->caps[d->ex->pos], op))
@@ -647,10 +650,13 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     if (!proves) {
         r = op_issue_drv(d, op);
         ready_done(d, op, false);
+        if (r != CUDA_SUCCESS)
+            why_after = exec_was_refused;
     }
     if (!why_after)
         steady_note(d, d->ex->pos, op, !proves && x.same);
-    exec_op_done(d);
+    if (why_after != exec_was_refused)
+        exec_op_done(d);
     if (why_after) {
         exec_diverge(d, why_after, op);
         *left = EXEC_LEFT_AFTER;

@@ -123,7 +123,7 @@ void exec_begin(struct device *d);
  * else than was recorded. */
 enum exec_left { EXEC_STAYED, EXEC_LEFT_BEFORE, EXEC_LEFT_AFTER };
 int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left);
-extern const char exec_step_failed[]; /* why the plan was left */
+extern const char exec_step_failed[], exec_was_refused[]; /* why the plan was left */
 /* What the captured or matched op touches is in memory and ordered before it; NULL, or why not. */
 const char *exec_make_ready(struct device *d, struct rt_op *op);
 /* The op at ex->pos has been issued. */
@@ -203,8 +203,8 @@ void args_may_use_others(struct device *d, bool may);
 int args_free_word(struct device *d, uint32_t offset);
 
 /* steady.c: a launch that is the same as an iteration ago, byte for byte. NO: nothing was done, it has to be looked at (exec_op_drv).
- * LEFT: the plan has been left before it, and it has not been run. */
-enum steady { STEADY_NO, STEADY_RAN, STEADY_LEFT };
+ * LEFT: the plan has been left before it, and it has not been run. REFUSED: the driver has not taken it, and the plan has been left. */
+enum steady { STEADY_NO, STEADY_RAN, STEADY_LEFT, STEADY_REFUSED };
 enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int *r);
 /* A plan was loaded: nothing is known to be the same. */
 int steady_plan(struct device *d);

@@ -170,6 +170,11 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
     if (*r == CUDA_ERROR_OUT_OF_MEMORY)
         *r = op_issue_drv(d, op); /* memory is made for the driver there */
     ready_done(d, op, false);
+    if (*r != CUDA_SUCCESS) {
+        exec_diverge(d, exec_was_refused, op);
+        *r = ex->code ? ex->code : *r;
+        return STEADY_REFUSED;
+    }
     exec_op_done(d);
     return STEADY_RAN;
 }

@@ -2,6 +2,7 @@
  * saves an activation a layer, the backward pass consumes them in reverse. Prints a checksum every iteration.
  *
  *   stale      structs passed by value whose unused entries hold pointers of calls long past, others in every iteration
+ *   tail       structs whose unused entries are what a launch early in the iteration has left there, which used them
  *   parted     outputs that are written in two parts; from iteration 12 on the first of them is ever shorter
  *   untouched  a workspace around every op, that the op leaves alone
  *   part       a workspace around every op, of which it writes a part
@@ -31,6 +32,9 @@
  *   variable   a kernel reads a variable of its module, which is written before each pass, and from iteration 12 on once more after it
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   gated      an update of all weights that a word in memory lets through from iteration 12 on, and not before
+ *   unlocked   such an update right after the forward pass, of a tensor by each of the activations, which a plan has evicted by then
+ *   altered    such an update right after the forward pass, of the tensor that the first activation is made of
+ *   refused    a launch that the driver refuses now and then, from iteration 12 on: what it would have changed, or overwritten, stays as it is
  *   turns      of two old tensors a layer one is changed, in turn: a counter in memory says which
  *   rare       an output that is written for certain data only
  *   seldom     words of a small tensor that a kernel counts up for certain data only, beside its output: from iteration 12 on
@@ -90,6 +94,30 @@ static void bundle(CUdeviceptr out, CUdeviceptr a, CUdeviceptr b, uint32_t flag)
     LAUNCH(f_bundle, stream, &s);
     past[n_past++ % 64] = a;
     past[n_past++ % 64] = out;
+}
+
+static CUdeviceptr listed[BUNDLE_MAX];
+
+/* out = f(a, b), or of all that is listed. */
+static void bundle_listed(CUdeviceptr out, CUdeviceptr a, CUdeviceptr b)
+{
+    struct bundle_args s = {.out = out, .words = WORDS, .n = a ? 2 : BUNDLE_MAX};
+    for (int i = 0; i < BUNDLE_MAX; i++)
+        s.in[i] = listed[i];
+    if (a) {
+        s.in[0] = a;
+        s.in[1] = b;
+    }
+    LAUNCH(f_bundle, stream, &s);
+}
+
+static void make_list(void)
+{
+    uint32_t n = WORDS, mask = ~0u;
+    for (uint32_t i = 0; i < BUNDLE_MAX; i++) {
+        listed[i] = make(WORDS);
+        LAUNCH(f_map, stream, &listed[i], &weight[i % LAYERS], &n, &i, &mask);
+    }
 }
 
 static CUtensorMap tensor_map(CUdeviceptr p, uint32_t words)
@@ -162,6 +190,31 @@ static void relisted(int iter)
     drop(found);
 }
 
+/* In the driver's hands or not, by how much shared memory the kernel may have. */
+static void launch_or_not(CUfunction f, bool refused, void **args)
+{
+    enum { SHARED_BYTES = 64 << 10 };
+    MUST(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, refused ? 0 : SHARED_BYTES));
+    const CUresult r = cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, SHARED_BYTES, stream, args, NULL);
+    if ((r != CUDA_SUCCESS) != refused)
+        MUST(r ? r : CUDA_ERROR_UNKNOWN);
+    MUST(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SHARED_BYTES)); /* whoever launches it again may */
+}
+
+/* Of act[i + 1], which has been made: two layers change it, one of them by a number that is never the same, and one overwrites it. */
+static void refused_now_and_then(int i, int iter)
+{
+    uint32_t n = WORDS, k = 7, mask = ~0u, used = i == 3 ? WORDS - (uint32_t)iter : WORDS;
+    const bool refused = iter >= CHANGE_AT && iter % 3 == 0 && i == (iter % 2 ? 6 : iter % 4 ? 9 : 3);
+    static CUfunction own[LAYERS]; /* what refuses a launch here refuses no replay of another layer's */
+    if (!own[i])
+        own[i] = kernel(load_kernels(), i == 9 ? "map" : "join");
+    if (i == 9)
+        launch_or_not(own[i], refused, (void *[]){&act[i + 1], &act[i], &n, &k, &mask});
+    else
+        launch_or_not(own[i], refused, (void *[]){&act[i + 1], &act[i + 1], &act[i], &n, &n, &used});
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3, mask = ~0u;
@@ -169,6 +222,8 @@ static void layer(int i, int iter)
     act[i + 1] = make(WORDS);
     if (is("stale") || is("flag"))
         bundle(act[i + 1], act[i], weight[i], is("flag") && iter >= CHANGE_AT && i == 3);
+    else if (is("tail") && i % 4 == 1)
+        bundle_listed(act[i + 1], act[i], weight[i]);
     else if (is("untouched") || is("part")) {
         uint32_t used = is("part") ? 1000 + (uint32_t)i : 0;
         CUdeviceptr space = make(WORDS);
@@ -310,13 +365,13 @@ static void crowd(int i)
         drop(p[j]);
 }
 
-/* All but the first, of which an activation is made. The word is the last of the list. */
-static void update_if(CUdeviceptr g)
+/* All from the given one on but for the last, by g; where that is 0, one tensor by each activation. The word is the last of the list. */
+static void update_if(int first_weight, CUdeviceptr g)
 {
     struct list_args a = {.n = LAYERS - 1, .step = 3};
     for (int i = 0; i < LAYERS; i++) {
-        a.w[i] = weight[i < LAYERS - 1 ? i + 1 : 1];
-        a.g[i] = i < LAYERS - 1 ? g : word;
+        a.w[i] = g ? weight[(first_weight + i) % LAYERS] : late;
+        a.g[i] = i == LAYERS - 1 ? word : g ? g : act[i + 1];
         a.words[i] = WORDS;
     }
     LAUNCH(f_step_if, stream, &a);
@@ -347,16 +402,22 @@ static uint64_t train(int iter)
         *host_word = (uint32_t)iter * 77;
     if (is("newlist") && iter == CHANGE_AT)
         MUST(cuMemcpyHtoDAsync_v2(seen, &first, 8, stream));
-    if (is("late") || is("gated")) {
+    if (is("late") || is("gated") || is("unlocked") || is("altered")) {
         const uint32_t says = iter >= CHANGE_AT;
         MUST(cuMemcpyHtoDAsync_v2(word, &says, sizeof says, stream));
     }
     if (is("variable"))
         MUST(cuMemcpyHtoDAsync_v2(variable, host_values, sizeof host_values, stream));
     act[0] = make(WORDS);
-    LAUNCH(f_map, stream, &act[0], &weight[0], &n, &k, &mask);
+    if (is("tail")) {
+        make_list();
+        bundle_listed(act[0], 0, 0);
+    } else
+        LAUNCH(f_map, stream, &act[0], &weight[0], &n, &k, &mask);
     for (int i = 0; i < LAYERS; i++) {
         layer(i, iter);
+        if (is("refused") && i > 0 && i % 3 == 0)
+            refused_now_and_then(i, iter);
         if (is("emptied") && i % 3 == 0)
             crowd(i);
         if (i == 5 && (is("await") || is("value")))
@@ -372,6 +433,10 @@ static uint64_t train(int iter)
     }
     if (is("variable") && iter >= CHANGE_AT)
         MUST(cuMemsetD32Async(variable, (unsigned)iter, 64, stream));
+    if (is("unlocked"))
+        update_if(0, 0);
+    if (is("altered"))
+        update_if(0, act[LAYERS]);
     CUdeviceptr g = make(WORDS);
     LAUNCH(f_map, stream, &g, &act[LAYERS], &n, &k, &mask);
     for (int i = LAYERS; i >= 0; i--) {
@@ -384,7 +449,7 @@ static uint64_t train(int iter)
         drop(act[i]);
         g = next;
         if (i == LAYERS / 2 && is("gated"))
-            update_if(g);
+            update_if(1, g);
         if (i < LAYERS && info[i]) {
             LAUNCH(f_join, stream, &g, &g, &info[i], &n, &n, &n);
             drop(info[i]);
@@ -395,6 +460,10 @@ static uint64_t train(int iter)
     }
     if (is("late"))
         LAUNCH(f_join, stream, &g, &g, &late, &n, &n, &n);
+    for (int i = 0; i < BUNDLE_MAX && is("tail"); i++) {
+        LAUNCH(f_join, stream, &g, &g, &listed[i], &n, &n, &n);
+        drop(listed[i]);
+    }
     uint64_t h = look(g);
     drop(g);
     return h;
@@ -443,7 +512,7 @@ int main(int argc, char **argv)
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
     }
-    if (is("late") || is("grown") || is("oldlist")) {
+    if (is("late") || is("grown") || is("oldlist") || is("unlocked")) {
         late = make(WORDS);
         MUST(cuMemsetD32Async(late, 1, WORDS, stream));
     }
@@ -482,7 +551,7 @@ int main(int argc, char **argv)
         for (uint32_t i = is("restless") && iter % 2 ? 5 + next_random(&rng) % 40 : 0; i > 0; i--)
             work_on(weight[i % LAYERS], i);
     }
-    uint64_t h = is("grown") ? look(late) : 0;
+    uint64_t h = is("grown") || is("unlocked") ? look(late) : 0;
     for (int i = 0; i < LAYERS; i++)
         h = h * 31 + look(weight[i]);
     MUST(cuCtxSynchronize()); /* whoever has queued something: it must be right */

@@ -15,6 +15,7 @@ CASES = [
     ("stale", 11700000, 8, 20),      # entries of structs that nobody filled
     ("flag", 11700000, 4, 10),       # a flag inside a struct
     ("untouched", 10500000, 10, 50), # a workspace that is left alone
+    ("tail", 11500000, 14, 0),       # the end of a list, left over from a longer one: no operands
     ("part", 10500000, 10, 50),      # a workspace that is written in part
     ("parted", 10500000, 14, 50),    # outputs of which one launch writes ever less: stopped once, as if a replay had gone wrong
     ("emptied", 10500000, 10, 50),   # pages that small tensors leave empty: a trial once put there what nobody could reach
@@ -25,6 +26,9 @@ CASES = [
     ("late", 8000000, 10, 0),        # so, where the limit takes copies to the host: one was taken for good once, wrong results
     ("turns", 13500000, 10, 10),     # two tensors that are changed in turn: the program was stopped once, when the launch ran again after itself
     ("gated", 7500000, 10, 0),       # an update that is not let through while it is learnt: its tensors were no operands, wrong results once
+    ("unlocked", 8500000, 16, 0),    # so, where all of it is of this iteration: what it may read was idle for good, wrong results once
+    ("altered", 9500000, 16, 200),   # so, of what replays begin from: wrong results once, or the program was stopped
+    ("refused", 9500000, 8, 50),     # launches that the driver refuses: they counted as having made what they are to make, wrong results once
     ("map", 10500000, 10, 50),        # buffers given as tensor maps, evicted and replayed like any other
     ("mapshape", 10500000, 4, 10),    # one of another shape, from some iteration on
     ("farmap", 12500000, 4, 4),       # tensor maps in device memory: what they describe stays
@@ -149,6 +153,8 @@ def main():
         m = re.search(r"learning took (\d+) us of device time beside the (\d+) us of the ops themselves \((\d+) us were expected\)", r.err)
         if enforced:
             c.ok(m and int(m.group(1)) <= 10.5 * max(int(m.group(2)), int(m.group(3))), case + ": at most ten times the iteration", str(m and m.group(0)))
+        if case == "tail": # 36; with what is left over as operands 72
+            c.ok(r.stats.get("swaps_steady", 99) <= 54, "tail: what is left over is not fetched", str(r.stats))
         if more: # else it shows nothing
             c.ok("no room to set aside" in r.err, case + ": not all of a launch could be set aside")
     left_while_rehearsed(c, only)
