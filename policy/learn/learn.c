@@ -386,6 +386,19 @@ void learn_count_iteration(struct device *d, unsigned t)
         status_iteration(d->status, d->st.iterations);
 }
 
+/* An iteration has ended that the next one may be like. If the next one is of another shape, what it is learnt as would not come again at once. */
+static bool may_begin(struct device *d)
+{
+    struct learn *l = d->learn;
+    if (!l->period || l->until)
+        return false;
+    if (iter_is_settled(l->finder, l->period))
+        return true;
+    log_say(SAY_DEBUG, "an iteration of %llu ops held other amounts than the one before: shapes may take turns", (unsigned long long)l->period);
+    l->period = 0;
+    return false;
+}
+
 bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
 {
     if (d->learn->reset_pending)
@@ -403,7 +416,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
         }
         if (counting && p <= 0)
             d->learn->period = d->learn->until = 0;
-        return wanted && d->learn->period && !d->learn->until;
+        return wanted && may_begin(d);
     }
     if (p > 0 && p <= MAX_PERIOD) {
         d->learn->period = (uint64_t)p;
@@ -414,7 +427,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
         if (!d->learn->until && counting)
             d->learn->until = d->learn->period;
     }
-    return wanted && d->learn->period && !d->learn->until;
+    return wanted && may_begin(d);
 }
 
 uint64_t learn_period(const struct device *d) { return d->learn->period; }
