@@ -102,12 +102,49 @@ def evaluated(gen, device, iterations):
     yield from (words, body, out)
 
 
+@loop
+def fetched(gen, device, iterations):
+    """A loader that fetches ahead, as people write it: the next batch is copied and made ready on a stream of its own while a step works on this
+    one, and the one before is given up when that has been queued."""
+    side = torch.cuda.Stream() if device == 'cuda' else None
+
+    def fetch():
+        x, y = torch.randn(24, 3, 40, 40, generator=gen), torch.randint(0, 10, (24,), generator=gen)
+        if side is None:
+            return (x - 0.1) / 1.1, y
+        with torch.cuda.stream(side):
+            x, y = (t.pin_memory().to(device, non_blocking=True) for t in (x, y))
+            return (x - 0.1) / 1.1, y
+
+    def batches():
+        after = fetch()
+        for _ in range(iterations):
+            if side is not None:
+                torch.cuda.current_stream().wait_stream(side)
+                for t in after:
+                    t.record_stream(torch.cuda.current_stream())
+            now = after
+            after = fetch()
+            yield now
+    m = nn.Sequential(nn.Conv2d(3, 24, 3, 1, 1), nn.BatchNorm2d(24), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(24, 48, 3, 1, 1), nn.BatchNorm2d(48), nn.ReLU(),
+                      nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(48, 10)).to(device)
+    o = torch.optim.SGD(m.parameters(), 0.05, momentum=0.9)
+    for x, y in batches():
+        loss = F.cross_entropy(m(x), y)
+        o.zero_grad()
+        loss.backward()
+        o.step()
+        yield loss
+    yield m
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('loop', choices=sorted(LOOPS))
     p.add_argument('--iterations', type=int, default=24)
     p.add_argument('--device', default='cuda')
     a = p.parse_args()
+    torch.backends.cudnn.enabled = False  # cuDNN's own runtime knows real devices only
     torch.manual_seed(1234)
     torch.set_num_threads(1)
     h, n = hashlib.sha256(), 0
