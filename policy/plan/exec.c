@@ -397,7 +397,7 @@ static bool writes_addresses(const struct record *r, const struct rec_op *o)
 static enum args_change args_now(struct device *d, const struct rt_op *op, uint32_t *byte)
 {
     const enum args_change change = args_compare(d, op, byte);
-    if (args_are_unproved(d, d->ex->pos))
+    if (args_ask_again(d))
         return ARGS_SURPRISE;
     return change == ARGS_SURPRISE && args_known_alike(d, op) ? ARGS_VARIED : change;
 }

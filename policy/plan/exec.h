@@ -197,9 +197,14 @@ bool args_idle_in_doubt(const struct device *d);
  * where it has the same ones. args_accept() ends that. */
 void args_unproved(struct device *d, const struct rt_op *op);
 bool args_are_unproved(const struct device *d, uint32_t at);
+/* The op at d->ex->pos wants proof, whatever its bytes are. */
+bool args_ask_again(const struct device *d);
 /* The launch that is accepted next may have used words that are no recorded operands: its bytes, a count among them, are never put back.
  * Another launch has anything in those words. */
 void args_may_use_others(struct device *d, bool may);
+/* So may this one, for buffers that it reads anyway (probe.h, covered). That holds for this launch alone: the next one there asks again, even with
+ * the same bytes. After args_may_use_others(). */
+void args_are_covered(struct device *d);
 /* The word may hold anything from this offset on; what is before it is watched (words_idle_part). */
 int args_free_word(struct device *d, uint32_t offset);
 
