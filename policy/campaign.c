@@ -36,6 +36,7 @@ struct campaign {
     int tries, best_lacking;
     uint64_t budget_bytes;
     uint64_t spare_bytes;   /* not to be planned with: what has come to hold memory beside a plan may hold more */
+    uint64_t turn_bytes;    /* not to be planned with: they lie idle for most of an iteration, in slots that take turns */
     char best_path[640];
     bool with_copies;       /* recompute alone cannot meet the limit: copies to the host take part */
     unsigned patience;      /* times the planner's usual seconds */
@@ -260,8 +261,8 @@ static void take_answer(struct device *d)
         if (c->best_path[0]) { /* an earlier one, whose map lacks some chunks, is better than none */
             c->tries = MAX_TRIES;
             take_plan(d, c->best_path);
-        } else if (c->spare_bytes) { /* every chunk is needed, then */
-            c->spare_bytes = 0;
+        } else if (c->spare_bytes || c->turn_bytes) { /* every chunk is needed, then */
+            c->spare_bytes = c->turn_bytes = 0;
             ask_for_all(d);
         } else if (d->cfg->policy != POLICY_DTR && !c->with_copies) { /* recompute alone does not reach it */
             c->with_copies = true;
@@ -314,7 +315,10 @@ static void plan_now(struct device *d)
     d->campaign->budget_bytes = budget_now(d);
     if (d->campaign->spare_bytes > d->campaign->budget_bytes / SPARE_PART)
         d->campaign->spare_bytes = 0;
-    d->campaign->budget_bytes -= d->campaign->spare_bytes;
+    d->campaign->turn_bytes = install_pages_in_turn(d) << d->shift;
+    if (d->campaign->turn_bytes > d->campaign->budget_bytes / 2)
+        d->campaign->turn_bytes = 0;
+    d->campaign->budget_bytes -= d->campaign->spare_bytes + d->campaign->turn_bytes;
     d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
     if (d->cfg->plan_path[0])
         take_plan(d, d->cfg->plan_path);

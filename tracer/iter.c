@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 20, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3, DRIFT_PART = 256, DRIFT_OPS = 64 };
+enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 20, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3, DRIFT_PART = 256, DRIFT_OPS = 64,
+       TURNS_MOST = 8, OTHER_PART = 4, SWING_PART = 16 };
 
 struct seen_op {
     uint64_t sig, live_bytes;
@@ -135,20 +136,50 @@ bool iter_holds_as_much(uint64_t then, uint64_t now, uint64_t swing)
     return (now > then ? now - then : then - now) <= swing / DRIFT_PART;
 }
 
+/* Bytes between the least and the most that was held at these ops. */
+static uint64_t swing_of(const struct iter *it, uint64_t first, uint64_t n)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint64_t k = first; k < first + n; k++) {
+        least = it->ops[k].live_bytes < least ? it->ops[k].live_bytes : least;
+        most = it->ops[k].live_bytes > most ? it->ops[k].live_bytes : most;
+    }
+    return most - least;
+}
+
 static bool holds_as_much(struct iter *it, uint64_t early, uint64_t late)
 {
     if (it->ops[early].live_bytes == it->ops[late].live_bytes)
         return true;
     if (it->period < DRIFT_OPS) /* the steps of a recurrent layer hold more each time, if only by a little */
         return false;
-    uint64_t least = UINT64_MAX, most = 0;
-    for (uint64_t k = early; k < late && !it->swing; k++) {
-        least = it->ops[k].live_bytes < least ? it->ops[k].live_bytes : least;
-        most = it->ops[k].live_bytes > most ? it->ops[k].live_bytes : most;
-    }
     if (!it->swing)
-        it->swing = most - least;
+        it->swing = swing_of(it, early, late - early);
     return iter_holds_as_much(it->ops[early].live_bytes, it->ops[late].live_bytes, it->swing);
+}
+
+/* Under the candidate there are enough ops to look at `turns` of it as one period, twice; the candidate itself holds other amounts in many of its
+ * ops. Looked at once for each number of turns, since it walks through them all. */
+static bool takes_turns(struct iter *it, uint64_t at, uint64_t turns)
+{
+    const uint64_t p = it->period, whole = turns * p;
+    uint64_t other = 0;
+    const uint64_t swing = whole < DRIFT_OPS ? 0 : swing_of(it, at + 1 - whole, whole);
+    for (uint64_t k = 0; k < whole; k++) {
+        if (!iter_holds_as_much(it->ops[at - whole - k].live_bytes, it->ops[at - k].live_bytes, swing) ||
+            !correspond(it, at - whole - k, at - k))
+            return false;
+        other += !iter_holds_as_much(it->ops[at - p - k].live_bytes, it->ops[at - k].live_bytes, swing);
+    }
+    return other > whole / OTHER_PART;
+}
+
+static void take_turns(struct iter *it, uint64_t at, uint64_t turns)
+{
+    it->period = it->run = turns * it->period;
+    it->n_moves = it->swing = 0;
+    for (uint64_t k = 0; k < it->run; k++)
+        it->n_moves += (uint64_t)(it->ops[at - k].moves = moves(it, at - it->period - k, at - k));
 }
 
 int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes,
@@ -184,6 +215,11 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
                 it->n_moves += (uint64_t)(ops[at - it->run].moves = moves(it, at - p - it->run, at - it->run));
         }
     }
+    if (it->period && it->run > it->period && (it->run + it->period) % (2 * it->period) == 0) {
+        const uint64_t turns = (it->run + it->period) / (2 * it->period);
+        if (turns <= TURNS_MOST && takes_turns(it, at, turns))
+            take_turns(it, at, turns);
+    }
     if (it->period && it->run >= it->period && it->n_moves * WALK_PART < it->period && holds_as_much(it, at - it->period, at))
         return (int64_t)it->period;
     return 0;
@@ -206,6 +242,14 @@ uint64_t iter_until_boundary(const struct iter *it, uint64_t p)
             (best == p || o[k].live_bytes < o[best].live_bytes))
             best = k;
     return best < p ? best : least;
+}
+
+bool iter_is_settled(const struct iter *it, uint64_t p)
+{
+    if (it->n_ops < 2 * p || p != it->period || it->run >= (2 * TURNS_MOST - 1) * p)
+        return true;
+    const uint64_t now = swing_of(it, it->n_ops - p, p), then = swing_of(it, it->n_ops - 2 * p, p);
+    return (now > then ? now - then : then - now) <= (now > then ? now : then) / SWING_PART;
 }
 
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead)

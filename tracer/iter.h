@@ -9,6 +9,9 @@
  * iteration goes through a batch image by image: ops and buffers repeat, but the addresses within the buffers move on. Where they
  * do in a third of the ops, it is no iteration (a program that takes its batches from one large buffer moves in an op or two).
  *
+ * Batches of other shapes that take turns (A, B, A, B, ..) may launch the same ops, and only hold other amounts. Then a few p together are the
+ * period: as many as make every one of its ops correspond and hold as much.
+ *
  * Pure data, no driver. Threads: one owner. Errors: 0 or a negative errno. Cost: a few hash operations an op.
  */
 #ifndef REMAT_TRACER_ITER_H
@@ -44,6 +47,9 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
  * where the program holds little memory: of the ops launched while it holds at most LITTLE_PCT of the way from its least
  * to its most, a copy from the host that follows none (a new batch arrives), else the one with the least. 0 .. p - 1. */
 uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
+/* Where an iteration of p ops has ended: it was like the one before in what it held (from its least to its most), or enough of them have gone by
+ * to see whether shapes take turns. If not, what comes next may be of another shape. */
+bool iter_is_settled(const struct iter *it, uint64_t p);
 /* Signature of the op that should follow after `ahead` more ops, if the period p holds. */
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead);
 /* The operand at this offset that the op to be fed next had `back` (1, 2, ..) periods before; NULL: it had none. Its birth_op and this one's

@@ -177,8 +177,13 @@ enum rec_mode record_mode(const struct record *r, uint32_t op, int32_t buf)
 
 int record_seal(struct record *r)
 {
-    for (uint32_t b = 0; b < r->n_bufs; b++)
-        r->bufs[b].born = r->bufs[b].alloc_ord < 0 ? -1 : -2; /* -2: not yet */
+    for (uint32_t b = 0; b < r->n_bufs; b++) {
+        struct rec_buf *x = &r->bufs[b];
+        x->born = x->alloc_ord < 0 ? -1 : -2; /* -2: not yet */
+        x->handed_on = x->moves_on && !x->remains && x->alloc_ord < 0 && x->dies < 0 && !x->foreign && !x->pinned && !x->points;
+        if (x->handed_on)
+            x->dies = (int32_t)r->n_ops;
+    }
     for (uint32_t i = 0; i < r->n_ops; i++) {
         struct rec_op *o = &r->ops[i];
         struct rec_operand *w = r->operands + o->first;

@@ -55,12 +55,15 @@ struct rec_op {
 struct rec_buf {
     uint64_t bytes;
     uint64_t slot_id, serial; /* whose allocation it was */
+    uint64_t birth_op;        /* ops of the program, but for copies to the host, before it was allocated */
     int32_t alloc_ord;        /* index into allocs; -1: older than the iteration */
     int32_t born;             /* op that first writes it; -1: it exists before op 0 */
     int32_t dies;             /* freed just before this op; -1: never */
     bool small, foreign, host_written;
     bool pinned;              /* reached in ways that no argument shows: it stays in memory */
     bool points;              /* addresses lie in it that somebody may follow */
+    bool moves_on, remains;   /* the iteration before had another buffer in its place, as much older; or had this one (record_seal) */
+    bool handed_on;           /* each iteration works on another one, which outlives it: a batch fetched ahead, freed when the next is there */
 };
 
 /* A plan may take its memory away. */
@@ -84,6 +87,7 @@ struct record {
     char *model;     /* owned: the program's command line */
     char *device;    /* owned */
     uint64_t host_bytes_per_s; /* 0: unknown */
+    uint64_t period; /* ops of an iteration, but for copies to the host */
 };
 
 /* The argument word that an entry of idle_words is of. */
@@ -103,7 +107,8 @@ int record_alloc(struct record *r, uint64_t bytes);
 void record_free(struct record *r, int32_t buf); /* just before the next op */
 
 /* After the last op: one mode per (op, buffer) (the strongest), births, and these repairs, each of which only makes the
- * trace more careful: a buffer that is read before anything in the iteration wrote it, though it was allocated in it,
+ * trace more careful: what is older than the iteration and another one each time dies with it, if it has not died before, since the next
+ * iteration knows it by other places; a buffer that is read before anything in the iteration wrote it, though it was allocated in it,
  * counts as written by that op, which becomes opaque. */
 int record_seal(struct record *r);
 /* The mode with which op i uses buffer b after sealing; REC_UNKNOWN if it does not. */

@@ -209,6 +209,39 @@ static int light_drv(struct trial *t, bool known, struct again *again)
     return r && trial_mend(t) ? -EIO : same ? 0 : -ECANCELED;
 }
 
+/* The word may be in use, and it does not matter: the launch has read the same buffer by a word that was recorded, and has not changed it. So
+ * whoever makes the launch again puts what was in it there first, at the same address, for that word's sake. */
+static bool is_covered(const struct trial *t, const struct rt_operand *w)
+{
+    if (w->map || w->slot->points || !is_touched(t->op, w->slot, true) || probe_may_change(t->op, w->slot))
+        return false;
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->u[i].slot == w->slot && t->u[i].changed)
+            return false;
+    return true;
+}
+
+/* Every word that is not the recorded operand is idle, or covered. Idle ones are taken out, and told in again->idle. */
+static bool others_are_harmless(struct trial *t, struct again *again)
+{
+    struct rt_op *op = t->op;
+    uint32_t irregular = 0, left = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        irregular += !op->operands[i].regular;
+    if (!irregular)
+        return true;
+    if (words_try(t, again->idle, &again->n_idle))
+        return false;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const bool covered = !op->operands[i].regular && is_covered(t, &op->operands[i]);
+        again->covered |= covered;
+        left += !op->operands[i].regular && !covered;
+    }
+    if (left)
+        log_say(SAY_DEBUG, "%s: %u words are to be idle, %u were found to be", op->func->name, irregular, again->n_idle);
+    return !left;
+}
+
 static int again_drv(struct trial *t, struct again *again, int *code)
 {
     struct device *d = t->d;
@@ -245,14 +278,7 @@ static int again_drv(struct trial *t, struct again *again, int *code)
     }
     if (known && again->other_is_same && !again->doubt)
         drop_idle(op);
-    uint32_t irregular = 0;
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        irregular += !op->operands[i].regular;
-    if (known && irregular) {
-        known = !words_try(t, again->idle, &again->n_idle) && again->n_idle >= irregular;
-        if (!known)
-            log_say(SAY_DEBUG, "%s: %u words are to be idle, %u were found to be", op->func->name, irregular, again->n_idle);
-    }
+    known = known && others_are_harmless(t, again);
     return known || undo(t) ? (known ? 0 : -EIO) : -EAGAIN;
 }
 

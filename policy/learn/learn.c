@@ -79,6 +79,7 @@ int learn_begin(struct device *d)
     if (!d->ex->caps)
         return -ENOMEM;
     d->ex->n_caps = (uint32_t)period;
+    d->ex->rec.period = period;
     d->learn->probed = 0;
     d->learn->suspect = -1;
     probe_begin(d, period);
@@ -124,6 +125,7 @@ static int32_t buf_of(struct device *d, struct slot *s)
     int b = record_buf(&d->ex->rec, s->bytes, s->id, s->serial, ord);
     if (b < 0)
         return b;
+    d->ex->rec.bufs[b].birth_op = s->birth_op;
     d->ex->rec.bufs[b].small = s->kind == SLOT_SMALL;
     d->ex->rec.bufs[b].foreign = s->kind == SLOT_FOREIGN;
     return s->rec_buf = b;
@@ -153,6 +155,10 @@ static void mark_regular(struct device *d, struct rt_op *op)
         for (uint64_t back = 1; back <= 2; back++) {
             bool known;
             const struct iter_operand *then = iter_expected_operand(l->finder, l->period, back, w->offset, &known);
+            if (back == 1 && known && then) {
+                w->remains = then->serial == w->serial;
+                w->moved_on = !w->remains && then->birth_op + l->period == w->slot->birth_op;
+            }
             w->regular &= !known || (then && (then->serial == w->serial || then->birth_op + back * l->period == w->slot->birth_op));
         }
     }
@@ -185,6 +191,8 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
             d->ex->rec.bufs[b].host_written = true;
         d->ex->rec.bufs[b].pinned |= w->slot->pins > 0;
         d->ex->rec.bufs[b].points |= w->slot->points;
+        d->ex->rec.bufs[b].moves_on |= w->moved_on;
+        d->ex->rec.bufs[b].remains |= w->remains;
         if (op->kind == OP_KERNEL && w->slot->points && !d->ex->rec.ops[i].why_opaque)
             d->ex->rec.ops[i].why_opaque = "follows addresses that lie in memory";
         side_bytes += w->mode == REC_SIDE ? w->slot->bytes : 0;
@@ -403,6 +411,19 @@ void learn_count_iteration(struct device *d, unsigned t)
         status_iteration(d->status, d->st.iterations);
 }
 
+/* An iteration has ended that the next one may be like. If the next one is of another shape, what it is learnt as would not come again at once. */
+static bool may_begin(struct device *d)
+{
+    struct learn *l = d->learn;
+    if (!l->period || l->until)
+        return false;
+    if (iter_is_settled(l->finder, l->period))
+        return true;
+    log_say(SAY_DEBUG, "an iteration of %llu ops held other amounts than the one before: shapes may take turns", (unsigned long long)l->period);
+    l->period = 0;
+    return false;
+}
+
 bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
 {
     if (d->learn->reset_pending)
@@ -420,7 +441,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
         }
         if (counting && p <= 0)
             d->learn->period = d->learn->until = 0;
-        return wanted && d->learn->period && !d->learn->until;
+        return wanted && may_begin(d);
     }
     if (p > 0 && p <= MAX_PERIOD) {
         d->learn->period = (uint64_t)p;
@@ -431,7 +452,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
         if (!d->learn->until && counting)
             d->learn->until = d->learn->period;
     }
-    return wanted && d->learn->period && !d->learn->until;
+    return wanted && may_begin(d);
 }
 
 uint64_t learn_period(const struct device *d) { return d->learn->period; }

@@ -42,6 +42,8 @@ struct rt_operand {
     uint8_t mode;    /* enum rec_mode; REC_UNKNOWN for kernels */
     uint64_t map;    /* the argument is a tensor map of this shape (tensor_map.h); 0: an address */
     int32_t buf;     /* of the plan's record; valid in launches that steady.c knows */
+    bool moved_on;   /* while it is recorded: the iteration before had another buffer there, which was as much older */
+    bool remains;    /* likewise: it had this one */
     bool regular;    /* the word pointed at the same buffer in the iterations before, or in the recorded one */
     bool idle;       /* the word did not matter to the recorded launch; or, in one that is being recorded, not to this one, and yet stays */
 };

@@ -54,10 +54,12 @@ struct arg_watch { /* of one op */
     struct span *constant, *varying; /* constant: rising; varying: one word each, in the order in which they changed */
     uint32_t n_constant, n_varying, cap_constant, cap_varying, surprises;
     bool unproved;           /* the launch in the iteration before ran unproved (exec.h) */
+    bool asks_again;         /* what was proved of that launch says nothing of another one (exec.h, args_are_covered) */
     bool in_doubt;           /* its idle words may be in use since a look (exec.h) */
     bool all_back;           /* the latest trial put back what changed in earlier iterations too (args_before) */
     bool litter_back;        /* and of the iteration before nothing but what stacks leave */
     bool whole_back;         /* and all that differs from the iteration before */
+    bool covered;            /* the launch at hand will ask again */
     bool loose, loose_now;   /* the launch in the iteration before, or the one at hand, may have used words that are no operands (exec.h) */
     uint32_t alike, n_alike; /* places of the same kernel and shape: exec.alike from there on, this one among them */
 };
@@ -363,7 +365,7 @@ static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
     const struct record *r = &d->ex->rec;
     const struct rt_op *last = &d->ex->caps[other];
     const struct arg_watch *w = &d->ex->watch[d->ex->pos], *theirs = &d->ex->watch[other];
-    if (theirs->unproved || last->kind != OP_KERNEL || !last->args || last->func != op->func || last->packed || last->arg_bytes != op->arg_bytes)
+    if (theirs->unproved || theirs->asks_again || last->kind != OP_KERNEL || !last->args || last->func != op->func || last->packed || last->arg_bytes != op->arg_bytes)
         return false;
     for (uint32_t p = 0; p < op_pieces(op); p++) {
         uint32_t to, at = op_piece(op, p, &to);
@@ -435,7 +437,17 @@ uint32_t args_surprised(struct device *d) { return ++d->ex->watch[d->ex->pos].su
 
 void args_doubt_idle(struct device *d, bool doubt) { d->ex->watch[d->ex->pos].in_doubt = doubt; }
 
-void args_may_use_others(struct device *d, bool may) { d->ex->watch[d->ex->pos].loose_now = may; }
+void args_may_use_others(struct device *d, bool may)
+{
+    d->ex->watch[d->ex->pos].loose_now = may;
+    d->ex->watch[d->ex->pos].covered = false;
+}
+
+void args_are_covered(struct device *d)
+{
+    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    w->in_doubt = w->loose_now = w->covered = true;
+}
 
 void args_unproved(struct device *d, const struct rt_op *op)
 {
@@ -445,6 +457,8 @@ void args_unproved(struct device *d, const struct rt_op *op)
     for (uint32_t i = 0; i < op->n_operands; i++)
         w->loose |= !op->operands[i].regular;
 }
+
+bool args_ask_again(const struct device *d) { return d->ex->watch[d->ex->pos].asks_again || args_are_unproved(d, d->ex->pos); }
 
 bool args_are_unproved(const struct device *d, uint32_t at) { return d->ex->watch[at].unproved; }
 
@@ -606,6 +620,8 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
             v->spare = true;
     }
     w->loose = w->loose_now;
+    w->asks_again = w->covered;
+    w->covered = false;
     w->unproved = false;
 }
 

@@ -176,9 +176,10 @@ enum exec_end exec_end_iteration(struct device *d)
         end = EXEC_END_UNPROVABLE;
     if (remapped && end == EXEC_END_WHOLE) {
         install_repair(d);
-        if (d->mode == MODE_ENFORCE && !ex->lacks_chunks && !ex->proof_calls)
+        if (d->mode == MODE_ENFORCE && !ex->lacks_chunks && !ex->proof_calls && !ex->not_in_turn)
             end = EXEC_END_MOVED;
     }
+    ex->not_in_turn -= ex->not_in_turn > 0;
     return end;
 }
 
@@ -197,9 +198,9 @@ struct slot *exec_alloc(struct device *d, uint64_t bytes)
         return NULL;
     uint32_t k = d->ex->alloc_k++;
     int32_t b = r->allocs[k].buf;
-    struct slot *s = unused_slot(d, (int32_t)k);
-    if (!s)
-        s = unused_slot(d, d->ex->twin[k]);
+    struct slot *s = NULL;
+    for (int32_t place = (int32_t)k; place >= 0 && !s; place = d->ex->twin[place])
+        s = unused_slot(d, place);
     if (s)
         mem_slot_revive(d, s, bytes);
     else if (mem_slot_new(d, bytes, &s))
@@ -396,7 +397,7 @@ static bool writes_addresses(const struct record *r, const struct rec_op *o)
 static enum args_change args_now(struct device *d, const struct rt_op *op, uint32_t *byte)
 {
     const enum args_change change = args_compare(d, op, byte);
-    if (args_are_unproved(d, d->ex->pos))
+    if (args_ask_again(d))
         return ARGS_SURPRISE;
     return change == ARGS_SURPRISE && args_known_alike(d, op) ? ARGS_VARIED : change;
 }

@@ -53,8 +53,8 @@ struct exec {
     bool *remade;            /* [first_val[n_bufs]] some replay of the plan makes the value again */
     bool *elided;            /* [steps] a replay that only holds ask for: taken in rehearsal, so that it is proved, else left out */
     int32_t *alloc_slot;     /* [n_places] fixed slot of each allocation, -1 none; then of twins */
-    int32_t *twin;           /* [n_allocs] place of another slot, for every other iteration: the buffer that the iteration before made
-                                here is still held when this one is made; -1 none */
+    int32_t *twin;           /* [n_places] place of another slot, for the next iteration: the buffer that this one made here, or perhaps the
+                                one before it, too, is still held when the next one is made; -1 none */
     uint32_t n_places;       /* n_allocs and the twins */
     int32_t **home;          /* [n_places] chunk of each page by the static map, -1 none; NULL for small ones */
     CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes, or one that is read from a copy; 0 elsewhere */
@@ -78,6 +78,7 @@ struct exec {
     uint32_t tried;                     /* launches that ran as trials in this iteration */
     uint64_t proof_calls;               /* driver calls of memory management for launches that wanted proof, in this iteration */
     bool lacks_chunks;                  /* the static map does: steady iterations map memory */
+    uint32_t not_in_turn;               /* iterations until what is handed on lies in slots of the static map: those before map memory */
     uint64_t swaps_before, mem_calls_before;
     uint64_t left_op;        /* d->op_count when the plan was last left */
     uint32_t left_at;        /* and at which of its ops */
@@ -196,9 +197,14 @@ bool args_idle_in_doubt(const struct device *d);
  * where it has the same ones. args_accept() ends that. */
 void args_unproved(struct device *d, const struct rt_op *op);
 bool args_are_unproved(const struct device *d, uint32_t at);
+/* The op at d->ex->pos wants proof, whatever its bytes are. */
+bool args_ask_again(const struct device *d);
 /* The launch that is accepted next may have used words that are no recorded operands: its bytes, a count among them, are never put back.
  * Another launch has anything in those words. */
 void args_may_use_others(struct device *d, bool may);
+/* So may this one, for buffers that it reads anyway (probe.h, covered). That holds for this launch alone: the next one there asks again, even with
+ * the same bytes. After args_may_use_others(). */
+void args_are_covered(struct device *d);
 /* The word may hold anything from this offset on; what is before it is watched (words_idle_part). */
 int args_free_word(struct device *d, uint32_t offset);
 
@@ -235,6 +241,9 @@ void install_repair(struct device *d);
 void install_drop(struct device *d);
 /* Scratch for the side operands of replays, as the record needs it. 0 or -ENOMEM. */
 int install_scratch(struct device *d);
+/* Pages that the map takes for slots in turn and the record knows nothing of: a buffer that is handed on and freed an iteration later leaves its
+ * slot free until the next turn, and no other one can have its pages meanwhile. */
+uint64_t install_pages_in_turn(struct device *d);
 
 /* Somebody may look at version v of buffer b after a replay has made it. */
 static inline bool exec_matters(struct device *d, int32_t b, int32_t v)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PLACES_MOST = 3 /* of one allocation: its slot, and two twins */ };
 /* Turns are counted, not timed: the same plan gets the same map however busy the machine is. */
 enum { COLOUR_TURNS = 400, COLOUR_WORK = 40000000 /* slots times chunks looked at: some tenths of a second */ };
 
@@ -20,7 +21,8 @@ struct colouring {
     uint32_t n_lives, cap_lives, n_steps;
     int32_t *of_buf;     /* [n_bufs] head of its lives, -1 none */
     int32_t *of_alloc;   /* [n_places] head, for fixed slots */
-    int32_t *partner;    /* [n_allocs] buffer that the iteration before made there, and this one frees; -1 none */
+    int32_t *passing;    /* [n_allocs] buffer that the iteration before made there, and this one hands on to the next; -1 none */
+    int32_t *partner;    /* [n_allocs] buffer that the iteration before made there, or the one before that, and this one frees; -1 none */
     uint64_t *busy;      /* [chunks][words] bitmap over steps */
     uint32_t words, n_chunks;
 };
@@ -168,27 +170,56 @@ static uint64_t colour(struct device *d, struct colouring *c, struct order *orde
     return lacking;
 }
 
-/* A buffer that outlives the iteration is, in the next one, one that existed before it: pair them by size, in order. */
+/* The first buffer that is older than the iteration, as large as b, and nobody's partner; that was made where b is, so many iterations before
+ * (0: wherever), and is handed on, or freed. */
+static int32_t older(const struct record *r, int32_t b, unsigned iterations, bool handed_on, bool *used)
+{
+    for (uint32_t a = 0; a < r->n_bufs; a++) {
+        const struct rec_buf *x = &r->bufs[a];
+        if (used[a] || x->alloc_ord >= 0 || x->dies < 0 || x->handed_on != handed_on || x->bytes != r->bufs[b].bytes || x->foreign ||
+            (iterations && x->birth_op + iterations * r->period != r->bufs[b].birth_op))
+            continue;
+        used[a] = true;
+        return (int32_t)a;
+    }
+    return -1;
+}
+
+static bool survives(const struct record *r, int32_t b) { return b >= 0 && !r->bufs[b].small && r->bufs[b].dies < 0; }
+
+/* A buffer that outlives the iteration is, in the next one, one that existed before it, and if it is handed on there, in the one after that, too.
+ * They are told by when they were made; what is left is paired by size, in order. */
 static int pair_survivors(struct device *d, struct colouring *c)
 {
     const struct record *r = &d->ex->rec;
     bool *used = calloc(r->n_bufs + 1, sizeof *used);
-    for (uint32_t k = 0; k < r->n_allocs; k++) {
-        int32_t b = r->allocs[k].buf;
-        c->partner[k] = -1;
-        if (!used || b < 0 || r->bufs[b].small || r->bufs[b].dies >= 0)
-            continue;
-        for (uint32_t a = 0; a < r->n_bufs && c->partner[k] < 0; a++)
-            if (!used[a] && r->bufs[a].alloc_ord < 0 && r->bufs[a].dies >= 0 && r->bufs[a].bytes == r->bufs[b].bytes && !r->bufs[a].foreign) {
-                used[a] = true;
-                c->partner[k] = (int32_t)a;
-            }
+    for (uint32_t k = 0; k < r->n_allocs && used; k++) {
+        const int32_t b = r->allocs[k].buf;
+        c->passing[k] = survives(r, b) ? older(r, b, 1, true, used) : -1;
+        c->partner[k] = survives(r, b) ? older(r, b, c->passing[k] >= 0 ? 2 : 1, false, used) : -1;
     }
+    for (uint32_t k = 0; k < r->n_allocs && used; k++)
+        if (survives(r, r->allocs[k].buf) && c->partner[k] < 0 && c->passing[k] < 0)
+            c->partner[k] = older(r, r->allocs[k].buf, 0, false, used);
     free(used);
     return used ? 0 : -ENOMEM;
 }
 
-/* The slot of an allocation has memory while its buffer has, and in the next iteration while the buffer lives on. Its twin likewise. */
+uint64_t install_pages_in_turn(struct device *d)
+{
+    const struct record *r = &d->ex->rec;
+    uint64_t pages = 0;
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        for (uint32_t a = 0; a < r->n_bufs && r->bufs[b].handed_on; a++)
+            if (r->bufs[a].dies >= 0 && !r->bufs[a].handed_on && r->bufs[a].bytes == r->bufs[b].bytes &&
+                r->bufs[a].birth_op + r->period == r->bufs[b].birth_op) {
+                pages += mem_pages(d, r->bufs[b].bytes);
+                break;
+            }
+    return pages;
+}
+
+/* The slot of an allocation has memory while its buffer has, and in the next iterations while the buffer lives on. Its twins likewise. */
 static int lives_of_slots(struct device *d, struct colouring *c)
 {
     const struct record *r = &d->ex->rec;
@@ -197,12 +228,12 @@ static int lives_of_slots(struct device *d, struct colouring *c)
         int32_t b = r->allocs[k].buf;
         if (b < 0 || r->bufs[b].small)
             continue;
-        for (int32_t l = c->of_buf[b]; l >= 0 && !err; l = c->lives[l].next)
-            err = add_life(c, &c->of_alloc[k], c->lives[l].from, c->lives[l].to);
-        for (int32_t l = c->partner[k] < 0 ? -1 : c->of_buf[c->partner[k]]; l >= 0 && !err; l = c->lives[l].next)
-            err = add_life(c, &c->of_alloc[k], c->lives[l].from, c->lives[l].to);
-        if (d->ex->twin[k] >= 0)
-            c->of_alloc[d->ex->twin[k]] = c->of_alloc[k];
+        const int32_t in_turn[] = {b, c->passing[k], c->partner[k]};
+        for (uint32_t i = 0; i < sizeof in_turn / sizeof *in_turn; i++)
+            for (int32_t l = in_turn[i] < 0 ? -1 : c->of_buf[in_turn[i]]; l >= 0 && !err; l = c->lives[l].next)
+                err = add_life(c, &c->of_alloc[k], c->lives[l].from, c->lives[l].to);
+        for (int32_t place = d->ex->twin[k]; place >= 0; place = d->ex->twin[place])
+            c->of_alloc[place] = c->of_alloc[k];
     }
     return err;
 }
@@ -254,9 +285,9 @@ static int take_large(struct device *d, uint32_t place, uint64_t bytes)
 static int take_slots(struct device *d, const struct colouring *c)
 {
     const struct record *r = &d->ex->rec;
-    d->ex->alloc_slot = malloc((2 * r->n_allocs + 1) * sizeof *d->ex->alloc_slot);
-    d->ex->twin = malloc((r->n_allocs + 1) * sizeof *d->ex->twin);
-    d->ex->home = calloc(2 * r->n_allocs + 1, sizeof *d->ex->home);
+    d->ex->alloc_slot = malloc((PLACES_MOST * r->n_allocs + 1) * sizeof *d->ex->alloc_slot);
+    d->ex->twin = malloc((PLACES_MOST * r->n_allocs + 1) * sizeof *d->ex->twin);
+    d->ex->home = calloc(PLACES_MOST * r->n_allocs + 1, sizeof *d->ex->home);
     int err = d->ex->alloc_slot && d->ex->twin && d->ex->home ? 0 : -ENOMEM;
     d->ex->n_places = err ? 0 : r->n_allocs;
     for (uint32_t k = 0; k < d->ex->n_places; k++)
@@ -274,11 +305,15 @@ static int take_slots(struct device *d, const struct colouring *c)
                 d->slots[d->ex->alloc_slot[k]].over_at = d->ex->last_ref[b];
             continue;
         }
+        const int32_t twins = (c->passing[k] >= 0) + (c->partner[k] >= 0 && r->allocs[k].before_op <= r->bufs[c->partner[k]].dies);
+        uint32_t place = k;
         err = take_large(d, k, r->allocs[k].bytes);
-        if (!err && c->partner[k] >= 0 && r->allocs[k].before_op <= r->bufs[c->partner[k]].dies) {
-            d->ex->twin[k] = (int32_t)d->ex->n_places++;
-            d->ex->alloc_slot[d->ex->twin[k]] = -1;
-            err = take_large(d, (uint32_t)d->ex->twin[k], r->allocs[k].bytes);
+        for (int32_t i = 0; i < twins && !err; i++) {
+            const uint32_t more = d->ex->n_places++;
+            d->ex->twin[place] = (int32_t)more;
+            d->ex->alloc_slot[more] = d->ex->twin[more] = -1;
+            err = take_large(d, more, r->allocs[k].bytes);
+            place = more;
         }
     }
     return err;
@@ -486,12 +521,13 @@ int install_plan(struct device *d)
     uint64_t lacking = 0;
     install_drop(d);
     c.of_buf = malloc((d->ex->rec.n_bufs + 1) * sizeof *c.of_buf);
-    c.of_alloc = malloc((2 * d->ex->rec.n_allocs + 1) * sizeof *c.of_alloc);
+    c.of_alloc = malloc((PLACES_MOST * d->ex->rec.n_allocs + 1) * sizeof *c.of_alloc);
+    c.passing = malloc((d->ex->rec.n_allocs + 1) * sizeof *c.passing);
     c.partner = malloc((d->ex->rec.n_allocs + 1) * sizeof *c.partner);
-    int err = c.of_buf && c.of_alloc && c.partner ? 0 : -ENOMEM;
+    int err = c.of_buf && c.of_alloc && c.passing && c.partner ? 0 : -ENOMEM;
     for (uint32_t b = 0; b < d->ex->rec.n_bufs && !err; b++)
         c.of_buf[b] = -1;
-    for (uint32_t k = 0; k < 2 * d->ex->rec.n_allocs && !err; k++)
+    for (uint32_t k = 0; k < PLACES_MOST * d->ex->rec.n_allocs && !err; k++)
         c.of_alloc[k] = -1;
     if (!err)
         err = settle(d);
@@ -510,6 +546,7 @@ int install_plan(struct device *d)
     free(c.lives);
     free(c.of_buf);
     free(c.of_alloc);
+    free(c.passing);
     free(c.partner);
     free(c.busy);
     if (err) {
@@ -517,6 +554,10 @@ int install_plan(struct device *d)
         return err;
     }
     d->ex->installed = true;
+    d->ex->not_in_turn = 0;
+    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++)
+        if (d->ex->rec.bufs[b].handed_on)
+            d->ex->not_in_turn = PLACES_MOST;
     d->ex->lacks_chunks = lacking > 0;
     return lacking > INT32_MAX ? INT32_MAX : (int)lacking;
 }

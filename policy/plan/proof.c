@@ -127,6 +127,8 @@ static int trial_drv(struct device *d, struct rt_op *op, bool whole, const struc
     }
     args_doubt_idle(d, false);
     count_trial(d);
+    if (again.covered)
+        args_are_covered(d);
     log_say(SAY_DEBUG, "%s does what it did: %u words of its arguments are idle%s", op->func->name, again.n_idle,
             *mattered == ARGS_IDLE ? ", and so is what changed" : "");
     return 0;

@@ -16,6 +16,8 @@
  *   grown     beside a number that is another one in two of three iterations, the struct has an entry that nobody fills: in two of three
  *             iterations a tensor stands there. From iteration WHEN on it is read, and it changes before the layer's output is used again
  *   zeroed    the same with a tensor that holds zeros from iteration WHEN on, until it changes
+ *   doubled   beside a number, entries that nobody fills point at a tensor of zeros, which the launch reads by an entry that is filled: other
+ *             ones in every iteration. In iteration WHEN some of them are in use; in others an activation stands at one of these
  *   update    after the backward pass a state is made anew from a tensor, by a launch whose struct holds bytes that nobody fills, other ones
  *             in most iterations; in iteration WHEN a flag in it changes the tensor too, which is read again at the end
  *   ahead     the same behind two and a half seconds of other work, which the host does not wait for
@@ -107,6 +109,17 @@ static void grown(int i, int iter)
     if (iter % 3 || iter >= flag_at)
         s.in[1] = is("zeroed") ? state : weight[LAYERS - 1];
     s.junk = (uint32_t)(iter - (iter % 3 == 2));
+    LAUNCH(f_tally, &s);
+}
+
+/* act[i + 1] from act[i] and the state, by one entry, or by several in iteration flag_at. They are stale before and after. */
+static void doubled(int i, int iter)
+{
+    struct bundle_args s = {.out = act[i + 1], .in = {act[i], state, state}, .words = WORDS, .n = iter == flag_at ? 4 : 2};
+    s.in[3] = iter == flag_at || iter % 3 ? state : act[i - 1];
+    s.in[4 + iter % 3] = state;
+    s.in[8] = i < 6 ? state : act[iter % 3];
+    s.junk = (uint32_t)iter;
     LAUNCH(f_tally, &s);
 }
 
@@ -281,6 +294,8 @@ static void layer(int i, int iter)
         late(i, iter);
     else if ((is("grown") || is("zeroed")) && i % 3 == 2)
         grown(i, iter);
+    else if (is("doubled") && i % 3 == 2)
+        doubled(i, iter);
     else {
         k += is("number") ? (uint32_t)iter * 64 : 0;
         LAUNCH(f_map, &act[i + 1], &act[i], &n, &k, &mask);
@@ -446,7 +461,7 @@ int main(int argc, char **argv)
     }
     sum = make(64);
     state = make(WORDS);
-    MUST(cuMemsetD32Async(state, 1, WORDS, stream));
+    MUST(cuMemsetD32Async(state, is("doubled") ? 0 : 1, WORDS, stream));
     counter = make(64);
     void *host;
     MUST(cuMemAllocHost_v2(&host, 1 << 20));

@@ -7,6 +7,7 @@
 enum { WEIGHTS = 1000 };
 static uint64_t next_serial, n_fed;
 static uint64_t base; /* bytes held when a step begins */
+static uint64_t size = 1; /* of a batch: everything that a step holds is so many times larger */
 static struct iter *it;
 
 static void setup(void)
@@ -16,6 +17,7 @@ static void setup(void)
     next_serial = 100000;
     n_fed = 0;
     base = 1000;
+    size = 1;
 }
 static void teardown(void) { iter_free(it); }
 
@@ -35,22 +37,22 @@ static int64_t op(uint64_t sig, uint64_t w, uint64_t live)
 static int64_t train_step(int layers, int *at)
 {
     int64_t found = 0;
-    uint64_t live = base;
+    uint64_t live = base; /* weights, and what the step has made so far */
     int n = 0;
     for (int l = 0; l < layers; l++)
         for (int k = 0; k < 3; k++, n++) {
-            int64_t p = op(10 + (uint64_t)k, k ? 0 : WEIGHTS + (uint64_t)l, live += 10);
+            int64_t p = op(10 + (uint64_t)k, k ? 0 : WEIGHTS + (uint64_t)l, live += 10 * size);
             if (p > 0 && !found)
                 found = p, *at = n;
         }
     for (int l = layers; l-- > 0;)
         for (int k = 0; k < 2; k++, n++) {
-            int64_t p = op(20 + (uint64_t)k, k ? 0 : WEIGHTS + (uint64_t)l, (live -= 15) + 50);
+            int64_t p = op(20 + (uint64_t)k, k ? 0 : WEIGHTS + (uint64_t)l, (live -= 15 * size) + 50 * size);
             if (p > 0 && !found)
                 found = p, *at = n;
         }
     for (int l = 0; l < layers; l++, n++) {
-        int64_t p = op(30, WEIGHTS + (uint64_t)l, live + 50); /* gradients are held until the last update */
+        int64_t p = op(30, WEIGHTS + (uint64_t)l, live + 50 * size); /* gradients are held until the last update */
         if (p > 0 && !found)
             found = p, *at = n;
     }
@@ -186,6 +188,27 @@ START_TEST(batches_summed_before_a_step)
 }
 END_TEST
 
+/* Broken when no multiple of a period was tried: the same launches on batches of other sizes in turn had none */
+START_TEST(shapes_that_take_turns)
+{
+    for (uint64_t turns = 2; turns <= 4; turns++) {
+        int at;
+        int64_t p = 0;
+        teardown();
+        setup();
+        base = 100000;
+        for (uint64_t step = 0; step < 4 * turns && (p != (int64_t)turns * 48 || step % turns); step++) {
+            size = 1 + step % turns;
+            p = train_step(8, &at);
+            ck_assert_msg(p == 0 || p == 48 || p == (int64_t)turns * 48, "%d", (int)p);
+            ck_assert_msg(!(p == 48 && iter_is_settled(it, 48)), "%d turns: a part of the iteration, after step %d", (int)turns, (int)step);
+        }
+        ck_assert_int_eq(p, turns * 48);
+        ck_assert(iter_is_settled(it, (uint64_t)p));
+    }
+}
+END_TEST
+
 START_TEST(recovers_after_an_odd_step)
 {
     int at;
@@ -216,6 +239,7 @@ int main(void)
     tcase_add_test(t, a_list_that_grows_fast_may_not);
     tcase_add_test(t, nor_in_a_short_loop);
     tcase_add_test(t, batches_summed_before_a_step);
+    tcase_add_test(t, shapes_that_take_turns);
     tcase_add_test(t, recovers_after_an_odd_step);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -102,12 +102,93 @@ def evaluated(gen, device, iterations):
     yield from (words, body, out)
 
 
+@loop
+def fetched(gen, device, iterations):
+    """A loader that fetches ahead, as people write it: the next batch is copied and made ready on a stream of its own while a step works on this
+    one, and the one before is given up when that has been queued."""
+    side = torch.cuda.Stream() if device == 'cuda' else None
+
+    def fetch():
+        x, y = torch.randn(24, 3, 40, 40, generator=gen), torch.randint(0, 10, (24,), generator=gen)
+        if side is None:
+            return (x - 0.1) / 1.1, y
+        with torch.cuda.stream(side):
+            x, y = (t.pin_memory().to(device, non_blocking=True) for t in (x, y))
+            return (x - 0.1) / 1.1, y
+
+    def batches():
+        after = fetch()
+        for _ in range(iterations):
+            if side is not None:
+                torch.cuda.current_stream().wait_stream(side)
+                for t in after:
+                    t.record_stream(torch.cuda.current_stream())
+            now = after
+            after = fetch()
+            yield now
+    m = nn.Sequential(nn.Conv2d(3, 24, 3, 1, 1), nn.BatchNorm2d(24), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(24, 48, 3, 1, 1), nn.BatchNorm2d(48), nn.ReLU(),
+                      nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(48, 10)).to(device)
+    o = torch.optim.SGD(m.parameters(), 0.05, momentum=0.9)
+    for x, y in batches():
+        loss = F.cross_entropy(m(x), y)
+        o.zero_grad()
+        loss.backward()
+        o.step()
+        yield loss
+    yield m
+
+
+class Experts(nn.Module):
+    """Each token goes to two of four experts, which have room for so many tokens."""
+    def __init__(self, d=48, count=4):
+        super().__init__()
+        self.gate, self.count = nn.Linear(d, count, bias=False), count
+        self.rise, self.fall = nn.Parameter(torch.randn(count, d, 2 * d) * 0.05), nn.Parameter(torch.randn(count, 2 * d, d) * 0.05)
+
+    def forward(self, x):
+        n, d = x.shape
+        room = n * 2 // self.count * 5 // 4
+        share = self.gate(x).softmax(-1)
+        weight, expert = share.topk(2, -1)
+        weight, expert = weight / weight.sum(-1, keepdim=True), expert.flatten()
+        chosen = F.one_hot(expert, self.count)
+        place = (chosen.cumsum(0) - 1).gather(1, expert[:, None]).squeeze(1)
+        fits = place < room
+        slot = torch.where(fits, expert * room + place, torch.full_like(place, self.count * room))
+        token = torch.arange(n, device=x.device).repeat_interleave(2)
+        sent = x.new_zeros(self.count * room + 1, d).scatter(0, slot[:, None].expand(-1, d), x[token])
+        h = torch.bmm(F.gelu(torch.bmm(sent[:-1].view(self.count, room, d), self.rise)), self.fall).view(-1, d)
+        h = torch.cat([h, h.new_zeros(1, d)])
+        y = torch.zeros_like(x).index_add(0, token, h[slot] * (weight.flatten() * fits)[:, None])
+        return y, self.count * (chosen.float().mean(0) * share.mean(0)).sum()
+
+
+@loop
+def experts(gen, device, iterations):
+    """A mixture of experts: what stacks leave in the structs of `cat` and `scatter` points at tensors of zeros."""
+    words, out = nn.Embedding(100, 48).to(device), nn.Linear(48, 100).to(device)
+    norms, layers = (nn.ModuleList(m() for _ in range(4)).to(device) for m in (lambda: nn.RMSNorm(48), Experts))
+    o = torch.optim.AdamW([p for m in (words, norms, layers, out) for p in m.parameters()], lr=1e-3, fused=True)
+    for _ in range(iterations):
+        h, balance = words(batch(gen, device, 64, 32, below=100)).flatten(0, 1), 0
+        for norm, layer in zip(norms, layers):
+            y, b = layer(norm(h))
+            h, balance = h + y, balance + b
+        loss = F.cross_entropy(out(h), batch(gen, device, 64 * 32, below=100)) + 0.01 * balance
+        o.zero_grad()
+        loss.backward()
+        o.step()
+        yield loss
+    yield from (words, norms, layers, out)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('loop', choices=sorted(LOOPS))
     p.add_argument('--iterations', type=int, default=24)
     p.add_argument('--device', default='cuda')
     a = p.parse_args()
+    torch.backends.cudnn.enabled = False  # cuDNN's own runtime knows real devices only
     torch.manual_seed(1234)
     torch.set_num_threads(1)
     h, n = hashlib.sha256(), 0
