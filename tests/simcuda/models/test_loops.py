@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from runs import run
 
 # iterations (of 24) that follow a plan, at least
-FOLLOWED = {'penalty': 8, 'resumed': 10, 'evaluated': 8, 'fetched': 12, 'experts': 12}
+FOLLOWED = {'penalty': 8, 'resumed': 10, 'evaluated': 8, 'fetched': 12, 'experts': 8}
 CLOSE = 1e-3  # of the CPU's losses: they drift apart from step to step
 
 
