@@ -9,6 +9,8 @@
 #   CC   gcc or clang
 
 B       ?= build
+# one name for each file: what was noted of its headers under another one would not be found again
+override B := $(patsubst $(CURDIR)/%,%,$(abspath $(B)))
 B_FROM  := $(origin B)
 override B := $(patsubst %/,%,$(patsubst ./%,%,$(B)))
 # A build directory that is not the one that is asked for would leave `make build/remat` with nothing to do, and nobody would be told.

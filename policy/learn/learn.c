@@ -249,17 +249,18 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
 
 bool learn_complete(const struct device *d) { return d->learn->probed == d->learn->period; }
 
-/* A launch that is never replayed, and changes nothing but what is older than the iteration: an update. A word in memory may let it through for
- * some buffers and not for others (a gradient that is not finite, a group without members): those that it only read, or seemed to, it may
- * change another time. So it counts as changing all that it touches: no replay takes what is there after it for what was there before.
- * That costs little: what an update reads is seldom made again later. */
+/* A launch over a list, never replayed, that changes nothing but what is older than the iteration: an update. A word in memory may let it
+ * through for some buffers and not for others (a gradient that is not finite, a group without members): those that it only read, or seemed to,
+ * it may change another time. So it counts as changing all that it touches: no replay takes what is there after it for what was there before.
+ * That costs little: what an update reads is seldom made again later. Of few operands each has its part, and replays may begin from what it reads. */
 static bool updates_only(const struct device *d, const struct rec_op *o)
 {
+    enum { FEW = 8 };
     const struct record *r = &d->ex->rec;
     for (uint32_t k = o->first; k < o->first + o->n; k++)
         if (r->operands[k].mode != REC_READ && r->bufs[r->operands[k].buf].alloc_ord >= 0)
             return false;
-    return o->why_opaque != NULL;
+    return o->why_opaque && o->n > FEW;
 }
 
 /* A pointer at this place was written through by another launch of the kernel: here it may be, another time. */
