@@ -9,8 +9,6 @@
 #   CC   gcc or clang
 
 B       ?= build
-# one name for each file: what was noted of its headers under another one would not be found again
-override B := $(patsubst $(CURDIR)/%,%,$(abspath $(B)))
 B_FROM  := $(origin B)
 override B := $(patsubst %/,%,$(patsubst ./%,%,$(B)))
 # A build directory that is not the one that is asked for would leave `make build/remat` with nothing to do, and nobody would be told.
@@ -25,6 +23,10 @@ $(error B=$(B) comes from the environment, where it is meant for scripts: `unset
 endif
 ifneq ($(filter-out $(B)/%,$(foreach g,$(MAKECMDGOALS),$(if $(findstring /,$(g)),$(g:./%=%)))),)
 $(error $(firstword $(filter-out $(B)/%,$(foreach g,$(MAKECMDGOALS),$(if $(findstring /,$(g)),$(g:./%=%))))) is not in the build directory, which is $(B): ask for $(B)/..., or give another B)
+endif
+# One name for each file: the headers that were noted under another one would not be found again.
+ifeq ($(findstring /,$(MAKECMDGOALS)),)
+override B := $(patsubst $(CURDIR)/%,%,$(B))
 endif
 CC      ?= gcc
 OPT     ?= -O2
