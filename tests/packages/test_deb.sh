@@ -8,7 +8,7 @@ cd "$here/../.." || exit 1
 command -v dpkg-deb >/dev/null || { echo "no dpkg: not a Debian machine"; exit 77; }
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 make -s B="$B" deb >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
-deb=$(tail -n 1 "$tmp/log")
+deb=$(realpath "$(tail -n 1 "$tmp/log")")
 dpkg-deb -x "$deb" "$tmp/root" || fail "dpkg-deb -x"
 [ "$("$tmp/root/usr/bin/remat" run -- sh -c 'echo "$LD_PRELOAD"')" = "$(realpath "$tmp/root")/usr/lib/remat/libremat.so" ] || fail "the library is not found"
 (cd "$tmp/root" && dpkg-deb -I "$deb" md5sums | md5sum --quiet -c) || fail "md5sums"
