@@ -255,12 +255,11 @@ bool learn_complete(const struct device *d) { return d->learn->probed == d->lear
  * That costs little: what an update reads is seldom made again later. Of few operands each has its part, and replays may begin from what it reads. */
 static bool updates_only(const struct device *d, const struct rec_op *o)
 {
-    enum { FEW = 8 };
     const struct record *r = &d->ex->rec;
-    for (uint32_t k = o->first; k < o->first + o->n; k++)
-        if (r->operands[k].mode != REC_READ && r->bufs[r->operands[k].buf].alloc_ord >= 0)
-            return false;
-    return o->why_opaque && o->n > FEW;
+    bool only = o->why_opaque && o->n > LEARN_FEW;
+    for (uint32_t k = o->first; k < o->first + o->n && only; k++)
+        only = r->operands[k].mode == REC_READ || r->bufs[r->operands[k].buf].alloc_ord < 0;
+    return only;
 }
 
 /* A pointer at this place was written through by another launch of the kernel: here it may be, another time. */

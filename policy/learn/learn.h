@@ -8,6 +8,9 @@
 
 #include "policy/op/op.h"
 
+/* So many words of a launch that point at memory are no list yet: each has its part, whatever it did for the data of one iteration. */
+enum { LEARN_FEW = 8 };
+
 int learn_init(struct device *d);
 bool learn_wants_trace(const struct device *d);   /* a trace was asked for and is not complete */
 bool learn_trace_missing(const struct device *d); /* a trace was asked for, and no iteration has been recorded */

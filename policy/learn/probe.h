@@ -63,9 +63,9 @@ struct again {
     bool other_is_same;         /* out: with these arguments everything was the same */
     bool covered;               /* out: words that are not the recorded operands may be in use, for a buffer that the launch reads anyway */
 };
-/* Runs it for the program, and again with decoys in the words that are not `regular`. operands[].mode: as recorded. 0: it changed
- * nothing that it was not known to change, and needs nothing behind those words but what it is given by others; *code is the driver's. -EAGAIN: not so; all that it touches is as it was before. -ECANCELED
- * (light): not so, and all is as its own run, or an equal one, left it. */
+/* Runs it for the program, and again with decoys in the words that are not `regular`. operands[].mode: as recorded. 0: it changed nothing that
+ * it was not known to change, and needs nothing behind those words but what it is given by others; *code is the driver's. -EAGAIN: not so; all
+ * that it touches is as it was before. -ECANCELED (light): not so, and all is as its own run, or an equal one, left it. */
 int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int *code);
 /* The bytes of the buffer that are defined by now, into out[65]: their number; -1: all of them. */
 int probe_defined(struct device *d, const struct slot *s, struct rec_range *out);

@@ -24,8 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs for one op at most; and as many idle words of one struct that are the same in every iteration are still taken for operands */
-enum { RUNS_MOST = 96, FEW = 8 };
+enum { RUNS_MOST = 96 /* for one op */ };
 
 enum { SIZES = 32 };
 
@@ -364,19 +363,19 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
         regular = n;
     bool lists = false; /* many regular words in one struct? */
     for (uint32_t i = regular; i < n && !r; i++)
-        lists |= i + FEW < n && s.w[i + FEW].param == s.w[i].param;
+        lists |= i + LEARN_FEW < n && s.w[i + LEARN_FEW].param == s.w[i].param;
     if (!r && (regular || lists) && !trial_save_all(t) && have_decoys(t->d, op, s.w, n)) {
         search(&s, 0, regular, false);
         for (uint32_t i = regular, j; i < n; i = j) {
             uint32_t idle_here = 0;
             for (j = i; j < n && s.w[j].param == s.w[i].param; j++)
                 ;
-            if (j - i <= FEW)
+            if (j - i <= LEARN_FEW)
                 continue;
             search(&s, i, j, false);
             for (uint32_t k = i; k < j; k++)
                 idle_here += s.w[k].idle;
-            for (uint32_t k = i; k < j && idle_here <= FEW; k++)
+            for (uint32_t k = i; k < j && idle_here <= LEARN_FEW; k++)
                 s.w[k].idle = false;
             keep_all_but_tails(&s, i, j);
         }

@@ -23,6 +23,7 @@ static const char *name(CUresult r)
     cuGetErrorName(r, &n);
     return n;
 }
+
 /* ---- captures --------------------------------------------------------------------------------------------------------- */
 
 static void capture_beside(void)
