@@ -34,7 +34,7 @@
     DRV(cuModuleLoad) DRV(cuEventElapsedTime) DRV(cuGetErrorName) DRV(cuDriverGetVersion)                                   \
     DRV(cuDeviceGetUuid) DRV(cuDeviceGetUuid_v2) DRV(cuDeviceGetMemPool) DRV(cuDeviceGetPCIBusId) DRV(cuDeviceGetCount)                \
     DRV(cuFuncGetModule) DRV(cuKernelGetLibrary) DRV(cuLibraryGetModule)                                              \
-    DRV(cuStreamGetCtx) DRV(cuStreamIsCapturing) DRV(cuMemPoolGetAttribute) DRV(cuDevicePrimaryCtxGetState)
+    DRV(cuDeviceGetAttribute) DRV(cuStreamGetCtx) DRV(cuStreamIsCapturing) DRV(cuMemPoolGetAttribute) DRV(cuDevicePrimaryCtxGetState)
 
 struct drv {
 #define DRV_FIELD(name) __typeof__(&name) name;

@@ -203,12 +203,16 @@ static int pin_for_unseen_drv(struct device *d, const char *why)
     return r;
 }
 
+/* As op_from_kernel(), or a code of the driver's. */
 static int build_launch(struct device *d, const struct eng_kernel *k, struct rt_op *op)
 {
     int r;
-    do
+    do {
         engine_turn(d);
-    while (!(r = op_from_kernel(d, k, op)) && engine_waited(d, op));
+        r = op_from_kernel(d, k, op);
+        if (!r && op->in_place)
+            r = engine_follow_drv(d, op);
+    } while (!r && engine_waited(d, op));
     return r;
 }
 
@@ -233,7 +237,7 @@ int eng_launch(const struct eng_kernel *k)
         r = engine_op_drv(d, &op);
     else if (r == -EINVAL)
         r = op_pass_drv(d->drv, k);
-    else {
+    else if (r < 0) {
         log_once(SAY_WARN, "the parameters of a kernel cannot be read (%s): a driver of CUDA 12.4 or newer is needed; "
                                "nothing is evicted from now on", func_of(d, k->func) ? PLAIN_IN_LINE(func_of(d, k->func)->name) : "?");
         r = pin_for_unseen_drv(d, "a kernel whose parameters cannot be read");

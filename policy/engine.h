@@ -167,6 +167,10 @@ void eng_before_unload(CUmodule module, CUlibrary library);
  * buffers): made resident and never evicted again. `bytes` 0: the whole allocation. Where no room can be made for it, the
  * driver's out-of-memory code: the door must give that answer and not make its call. */
 int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why);
+/* The program has pinned or registered host memory, or been given managed memory: kernels may find addresses there, which the host writes
+ * without a call. eng_forget_in_place(): it is about to go; its bytes, 0: it was not known. */
+void eng_note_in_place(CUdeviceptr p, size_t bytes);
+size_t eng_forget_in_place(CUdeviceptr p);
 /* A tensor map was made at `map` for the memory at ptr; `shape` (NULL: unknown) is one for another place that is like it in all else.
  * A launch that is given a copy of it uses that memory from then on. Where the map lies in memory that a device can read, or cannot
  * be remembered, the memory is pinned instead: as for eng_pin(). */

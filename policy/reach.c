@@ -2,6 +2,7 @@
  * addresses to the device. */
 #include "policy/campaign.h"
 #include "policy/engine_own.h"
+#include "policy/memory/in_place.h"
 #include "policy/op/tensor_map.h"
 #include "policy/plan/exec.h"
 
@@ -199,12 +200,51 @@ void engine_writes_unknown(struct device *d, CUdeviceptr at)
         campaign_writes_elsewhere(d);
 }
 
-/* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. Where a slot
- * begins, and what no two numbers of 32 bits make (mem_may_be_number), is an address wherever it stands. The rest may be such numbers: in
- * a long copy one word in DENSE must look like an address, or none of those is. */
+/* The words of memory that are addresses. Where a slot begins, and what no two numbers of 32 bits make (mem_may_be_number), is an address
+ * wherever it stands. The rest may be such numbers: in a long stretch one word in DENSE must look like an address, or none of those is. */
+struct walk {
+    const unsigned char *p;
+    size_t words, i; /* i: where `word` stands; `words`: there is none, and there was none */
+    uint64_t word;
+    bool all;
+};
+
+static size_t walk_look(const struct device *d, struct walk *w, size_t from)
+{
+    w->i = next_address(d, w->p, from, w->words);
+    if (w->i < w->words)
+        memcpy(&w->word, w->p + 8 * w->i, 8);
+    return w->i;
+}
+
+static struct walk walk_begins(struct device *d, const unsigned char *p, size_t words)
+{
+    enum { SHORT_WORDS = 64, DENSE = 8 };
+    struct walk w = {.p = p, .words = words};
+    size_t hits = 0;
+    for (size_t i = walk_look(d, &w, 0); i < words; i = walk_look(d, &w, i + 1))
+        hits += mem_lookup(d, w.word) != NULL;
+    w.all = words <= SHORT_WORDS || hits * DENSE >= words;
+    w.words = hits ? words : 0;
+    w.i = SIZE_MAX; /* before the first one */
+    return w;
+}
+
+/* What the next address points at; NULL: there is no other one. */
+static struct slot *walk_next(struct device *d, struct walk *w)
+{
+    while (walk_look(d, w, w->i + 1) < w->words) {
+        struct slot *s = mem_lookup(d, w->word);
+        if (s && (w->all || w->word == s->va || !mem_may_be_number(w->word)))
+            return s;
+    }
+    return NULL;
+}
+
+/* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. */
 static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src, size_t bytes)
 {
-    enum { UNKNOWN_MAX_BYTES = 1 << 20, SHORT_WORDS = 64, DENSE = 8 };
+    enum { UNKNOWN_MAX_BYTES = 1 << 20 };
     const unsigned char *p = src;
     struct slot *list = slot_at(d, dst);
     if (list && bytes > list->va + list->bytes - dst)
@@ -213,7 +253,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
         return CUDA_SUCCESS;
     if (d->n_reached)
         reached_forget(d, dst, bytes);
-    size_t words = bytes / 8, hits = 0;
+    const size_t words = bytes / 8;
     for (size_t at = 0; tensor_map_any() && at + TENSOR_MAP_BYTES <= bytes; at += 8) {
         uint64_t shape;
         CUdeviceptr to = tensor_map_at(p + at, &shape);
@@ -224,23 +264,11 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
         if (r)
             return r;
     }
-    for (size_t i = next_address(d, p, 0, words); i < words; i = next_address(d, p, i + 1, words)) {
-        uint64_t word;
-        memcpy(&word, p + 8 * i, 8);
-        hits += mem_lookup(d, word) != NULL;
-    }
-    if (!hits)
-        return CUDA_SUCCESS;
-    bool all = words <= SHORT_WORDS || hits * DENSE >= words;
-    for (size_t i = next_address(d, p, 0, words); i < words; i = next_address(d, p, i + 1, words)) {
-        uint64_t word;
-        memcpy(&word, p + 8 * i, 8);
-        struct slot *s = mem_lookup(d, word);
-        if (!s || (!all && word != s->va && mem_may_be_number(word)))
-            continue;
+    struct walk w = walk_begins(d, p, words);
+    for (struct slot *s; (s = walk_next(d, &w));) {
         int r = list ? holds_addresses_drv(d, list) : CUDA_SUCCESS;
         if (!r)
-            r = reached_note(d, dst + 8 * i, word, list);
+            r = reached_note(d, dst + 8 * w.i, w.word, list);
         if (!r)
             r = pin_reached_drv(d, s, "a pointer array");
         if (r)
@@ -256,6 +284,64 @@ int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes)
     int r = d ? scan_for_pointers(d, dst, src, bytes) : CUDA_SUCCESS;
     engine_unlock();
     return r;
+}
+
+/* ---- addresses that lie where the host writes --------------------------------------------------------------------------- */
+
+void eng_note_in_place(CUdeviceptr p, size_t bytes)
+{
+    engine_lock();
+    if (in_place_add(p, bytes))
+        log_once(SAY_WARN, "no memory to remember what is pinned: a kernel that finds addresses there may read another tensor's memory");
+    for (unsigned i = 0; i < process.n_dev; i++)
+        process.dev[i]->address_changes++; /* the words of launches may mean something else (plan/steady.c) */
+    engine_unlock();
+}
+
+size_t eng_forget_in_place(CUdeviceptr p)
+{
+    engine_lock();
+    const uint64_t bytes = in_place_remove(p);
+    engine_unlock();
+    return bytes;
+}
+
+/* The driver still knows it, and the host may read it whatever the device does. */
+static bool host_may_read(CUdeviceptr at)
+{
+    unsigned type = 0;
+    unsigned managed[2] = {0, 0};
+    int at_once = 0;
+    CUdevice dev;
+    const struct drv *drv = process.drv;
+    if (drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS)
+        return false;
+    if (drv->cuPointerGetAttribute(managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) != CUDA_SUCCESS || !managed[0])
+        return type == CU_MEMORYTYPE_HOST;
+    return drv->cuCtxGetDevice(&dev) == CUDA_SUCCESS && drv->cuDeviceGetAttribute &&
+           drv->cuDeviceGetAttribute(&at_once, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, dev) == CUDA_SUCCESS && at_once;
+}
+
+int engine_follow_drv(struct device *d, const struct rt_op *op)
+{
+    enum { LOOK_MAX_BYTES = 1 << 16 };
+    for (uint32_t i = 0, to; i < op_pieces(op); i++)
+        for (uint32_t at = (op_piece(op, i, &to) + 7) & ~7u; at + 8 <= to; at += 8) {
+            uint64_t p;
+            memcpy(&p, op->args + at, 8);
+            uint64_t bytes = in_place_may_be(p) ? in_place_left(p) : 0;
+            if (bytes < 8 || !host_may_read(p))
+                continue;
+            struct walk w = walk_begins(d, (const unsigned char *)(uintptr_t)p, (bytes < LOOK_MAX_BYTES ? bytes : LOOK_MAX_BYTES) / 8);
+            for (struct slot *s; (s = walk_next(d, &w));) {
+                s->written = true;
+                s->watched = false;
+                int r = pin_reached_drv(d, s, "memory that the host writes");
+                if (r)
+                    return r;
+            }
+        }
+    return CUDA_SUCCESS;
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------------- */

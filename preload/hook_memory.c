@@ -21,7 +21,10 @@ static int on_alloc_managed(__typeof__(&cuMemAllocManaged) real, CUdeviceptr *p,
     if (r)
         return r;
     r = real(p, n, flags);
-    return counted_settle(ENG_HERE, r, r ? 0 : *p, n, true);
+    r = counted_settle(ENG_HERE, r, r ? 0 : *p, n, true);
+    if (!r)
+        eng_note_in_place(*p, n);
+    return r;
 }
 
 static int on_alloc_pitch(__typeof__(&cuMemAllocPitch_v2) real, CUdeviceptr *p, size_t *pitch, size_t width,
@@ -50,7 +53,11 @@ static int on_alloc_pitch(__typeof__(&cuMemAllocPitch_v2) real, CUdeviceptr *p, 
 static int on_free(__typeof__(&cuMemFree_v2) real, CUdeviceptr p)
 {
     (void)real;
-    return eng_free(p);
+    const size_t was = eng_forget_in_place(p); /* before another thread may be given the addresses */
+    int r = eng_free(p);
+    if (r && was)
+        eng_note_in_place(p, was);
+    return r;
 }
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------------- */

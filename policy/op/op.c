@@ -3,6 +3,7 @@
  * Every aligned word of a kernel's arguments that points into memory we know is an operand. The scan costs one
  * subtraction and one comparison a word. */
 #include "policy/op/op.h"
+#include "policy/memory/in_place.h"
 #include "policy/op/tensor_map.h"
 
 #include <errno.h>
@@ -113,6 +114,7 @@ static void scan_words(struct device *d, struct rt_op *op, uint32_t from, uint32
         memcpy(&word, op->args + at, 8);
         if (word >= 4096)
             add_operand(d, op, word, at, REC_UNKNOWN);
+        op->in_place |= in_place_may_be(word);
     }
 }
 

@@ -57,6 +57,7 @@ struct rt_op {
     unsigned grid[3], block[3], shared_bytes, n_attrs;
     const CUlaunchAttribute *attrs;
     bool cooperative, packed; /* packed: the layout is unknown, arguments go as one buffer */
+    bool in_place; /* a word of the arguments may point into memory that the host writes (memory/in_place.h) */
     unsigned char *args;
     struct rt_operand *operands;
     uint32_t n_operands, arg_bytes;

@@ -3,6 +3,7 @@
  *
  * What makes the bytes alone enough, for the launch captured at ex->caps[op]:
  *   every word of its arguments that points into the reservation is one of its operands, or idle;
+ *   none points where the host writes without a call: what lies there may be another address now;
  *   no other memory of the program's own has come or gone since, and no slot has got another address (device.address_changes);
  *   each of its operands was the recorded one.
  * About 150 instructions, ten more a parameter and thirty more an operand; no call but the driver's own where nothing waits. */
@@ -56,7 +57,7 @@ void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool sam
     struct rt_op *cap = &d->ex->caps[at];
     struct steady_op *s = &d->ex->steady[at];
     s->same = false;
-    if (!same || args_idle_in_doubt(d) || op->kind != OP_KERNEL || op->packed || !op->func->known || op->n_attrs || op->cooperative)
+    if (!same || op->in_place || args_idle_in_doubt(d) || op->kind != OP_KERNEL || op->packed || !op->func->known || op->n_attrs || op->cooperative)
         return;
     uint32_t k = o->first, end = o->first + o->n;
     for (uint32_t i = 0; i < op->n_operands; i++) {

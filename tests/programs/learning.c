@@ -27,6 +27,8 @@
  *   relist     so, an old tensor, whose address is copied there: from iteration 12 on it is another one, of which something was made before
  *   fewlist    so, a small one
  *   repoint    so, a large one, by a kernel
+ *   hostlist   so, through a list in pinned memory that the kernel reads in place
+ *   hostnew    so, where the list says nothing before iteration 12
  *   newlist    a word that was null becomes the address of memory that was reached so before, and is changed after it was used
  *   table      a kernel keeps a table in its module, others read it
  *   variable   a kernel reads a variable of its module, which is written before each pass, and from iteration 12 on once more after it
@@ -58,6 +60,7 @@ static uint64_t rng = 1;
 #define LAUNCH LAUNCH_ON
 
 static bool is(const char *c) { return !strcmp(what, c); }
+static bool relists(void) { return is("relist") || is("fewlist") || is("repoint") || is("hostlist") || is("hostnew"); }
 
 static CUdeviceptr make(uint32_t words)
 {
@@ -174,19 +177,23 @@ static void factor_layer(int i, int iter)
 /* The address of one old tensor or another is copied to the device, and that is changed in place. */
 static void relisted(int iter)
 {
-    CUdeviceptr list = make(64), found = make(WORDS);
+    const bool in_place = is("hostlist") || is("hostnew");
+    CUdeviceptr list = in_place ? word : make(64), found = make(WORDS);
     static CUdeviceptr address;
     uint32_t n = WORDS, few = is("fewlist") ? 64 : WORDS;
     MUST(cuStreamSynchronize(stream));
-    address = iter >= CHANGE_AT ? late : first;
-    if (is("repoint"))
+    address = iter >= CHANGE_AT ? late : is("hostnew") ? 0 : first;
+    if (in_place)
+        *(volatile CUdeviceptr *)host_word = address;
+    else if (is("repoint"))
         LAUNCH(f_point, stream, &list, &address, &(uint32_t){1}, &(uint32_t){0});
     else
         MUST(cuMemcpyHtoDAsync_v2(list, &address, 8, stream));
     struct factor_args a = {.list = list, .info = found, .words = few, .k = 5};
     LAUNCH(f_factor, stream, &a);
     LAUNCH(f_join, stream, &weight[0], &weight[0], &found, &n, &n, &few);
-    drop(list);
+    if (!in_place)
+        drop(list);
     drop(found);
 }
 
@@ -233,7 +240,7 @@ static void layer(int i, int iter)
         mapped_layer(i, iter);
     else if ((is("factor") || is("refactor") || is("oldlist")) && i % 4 == 1)
         factor_layer(i, iter);
-    else if ((is("relist") || is("fewlist") || is("repoint")) && i == 3)
+    else if (relists() && i == 3)
         LAUNCH(f_maybe, stream, &act[i + 1], &act[i], &late, &n, &(uint32_t){0});
     else if (is("variable") && i % 4 == 1)
         LAUNCH(f_by_name, stream, &act[i + 1], &act[i], &n);
@@ -424,7 +431,7 @@ static uint64_t train(int iter)
             wait_for_later();
         if (i == 8 && is("newlist"))
             LAUNCH(f_join, stream, &first, &first, &act[i], &(uint32_t){64}, &(uint32_t){64}, &n);
-        if (i == 8 && (is("relist") || is("fewlist") || is("repoint")))
+        if (i == 8 && relists())
             relisted(iter);
         if (i == 1 && is("seek"))
             LAUNCH(f_hide, stream, &seen, &act[1]);
@@ -516,7 +523,7 @@ int main(int argc, char **argv)
         late = make(WORDS);
         MUST(cuMemsetD32Async(late, 1, WORDS, stream));
     }
-    if (is("relist") || is("fewlist") || is("repoint")) {
+    if (relists()) {
         const uint32_t few = is("fewlist") ? 64 : WORDS;
         late = make(few);
         first = make(few);
@@ -537,7 +544,7 @@ int main(int argc, char **argv)
         MUST(cuMemAllocManaged(&word, 64, CU_MEM_ATTACH_GLOBAL));
         host_word = (uint32_t *)(uintptr_t)word;
         *host_word = 0;
-    } else if (is("host") || is("await")) {
+    } else if (is("host") || is("await") || is("hostlist") || is("hostnew")) {
         MUST(cuMemHostAlloc((void **)&host_word, 64, CU_MEMHOSTALLOC_DEVICEMAP));
         *host_word = 0;
         MUST(cuMemHostGetDevicePointer_v2(&word, host_word, 0));

@@ -13,6 +13,10 @@
  *   box_pointer    an address that a two-dimensional copy takes along
  *   batch_pointer  an address that a batch of copies takes along
  *   word_pointer   an address that a stream writes as a word
+ *   pinned_list    an address that lies in pinned memory, where a kernel follows it in place; likewise in memory that the program has
+ *   own_list       pinned itself, and in
+ *   managed_list   managed memory
+ *   gone_list      pinned memory goes with its context; a launch is given its address still, and does not follow it
  *   same_pointer   an address that is copied once, and lies in the device while its memory is freed and allocated again
  *   pool_most      a pool that is made with a maximum, and one that is gone
  *   pool_peaks     what two pools say of their peaks
@@ -361,6 +365,79 @@ static void one_pointer(void) { pointers(put_one); }
 static void box_pointer(void) { pointers(put_box); }
 static void batch_pointer(void) { pointers(put_batch); }
 static void word_pointer(void) { pointers(put_word); }
+
+/* The kernel reads the list where the host has written it: no call says that there is one. */
+static void follow_in_place(CUdeviceptr list, volatile CUdeviceptr *words)
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUstream s = stream(1);
+    CUdeviceptr out = alloc(s);
+    for (int r = 0; r < ROUNDS; r++) {
+        CUdeviceptr p = alloc(s), q = alloc(s);
+        fill(p, 31 + (uint32_t)r, s);
+        fill(q, 57 + (uint32_t)r, s);
+        crowd(more, s);
+        words[r] = p;
+        words[r + 1] = q;
+        gather(out, list + 8 * (unsigned)r, 2, s);
+        look("out", out, s);
+        crowd(more, s);
+        look("p", p, s);
+        gather(out, list + 8 * (unsigned)r, 2, s);
+        look("out", out, s);
+        words[r] = 0;
+        MUST(cuMemFreeAsync(p, s));
+        MUST(cuMemFreeAsync(q, s));
+    }
+    MUST(cuStreamSynchronize(s));
+}
+
+static void pinned_list(void)
+{
+    CUdeviceptr *words, list;
+    MUST(cuMemHostAlloc((void **)&words, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
+    MUST(cuMemHostGetDevicePointer_v2(&list, words, 0));
+    follow_in_place(list + 4096, words + 512);
+    MUST(cuMemFreeHost(words));
+    MUST(cuMemAllocHost_v2((void **)&words, 64));
+    MUST(cuMemHostGetDevicePointer_v2(&list, words, 0));
+    follow_in_place(list, words);
+    MUST(cuMemFreeHost(words));
+}
+
+static void own_list(void)
+{
+    static CUdeviceptr words[1024] __attribute__((aligned(4096)));
+    CUdeviceptr list;
+    MUST(cuMemHostRegister_v2(words, sizeof words, CU_MEMHOSTREGISTER_DEVICEMAP));
+    MUST(cuMemHostGetDevicePointer_v2(&list, words, 0));
+    follow_in_place(list, words);
+    MUST(cuMemHostUnregister(words));
+}
+
+static void managed_list(void)
+{
+    CUdeviceptr list;
+    MUST(cuMemAllocManaged(&list, BYTES, CU_MEM_ATTACH_GLOBAL));
+    follow_in_place(list, (CUdeviceptr *)(uintptr_t)list);
+    MUST(cuMemFree_v2(list));
+}
+
+static void gone_list(void)
+{
+    CUcontext second;
+    CUdeviceptr *words, list;
+    CUstream s = stream(1);
+    CUdeviceptr out = alloc(s);
+    fill(out, 5, s);
+    MUST(cuCtxCreate_v2(&second, 0, 0));
+    MUST(cuMemHostAlloc((void **)&words, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
+    MUST(cuMemHostGetDevicePointer_v2(&list, words, 0));
+    MUST(cuCtxDestroy_v2(second));
+    MUST(cuCtxSetCurrent(ctx));
+    gather(out, list, 0, s);
+    look("out", out, s);
+}
 
 static void same_pointer(void)
 {
@@ -745,7 +822,7 @@ int main(int argc, char **argv)
     } cases[] = {
         CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(contexts), CASE(legacies), CASE(no_context),
         CASE(other_stream), CASE(other_copy), CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer),
-        CASE(word_pointer), CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free),
+        CASE(word_pointer), CASE(pinned_list), CASE(own_list), CASE(managed_list), CASE(gone_list), CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free),
         CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(other_capture), CASE(wrong_way),
         CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(early), CASE(batch_many), CASE(sync_fill), CASE(capture_fresh), CASE(attributes)};
     ctx = primary_context();

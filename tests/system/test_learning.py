@@ -39,6 +39,8 @@ CASES = [
     ("relist", 10500000, 8, 50),      # from some iteration on it is another tensor, that a plan's replays read: wrong results once
     ("fewlist", 10500000, 6, 20),     # likewise, a small one
     ("repoint", 11500000, 6, 20),     # likewise, where a kernel puts the address there
+    ("hostlist", 10500000, 8, 50),    # likewise, through a list in pinned memory, which the kernel reads there: wrong results once
+    ("hostnew", 10500000, 8, 50),     # likewise, where the list says nothing at first
     ("newlist", 10500000, 6, 50),     # a word that becomes an address, which a replay followed: wrong results once
     ("table", 10500000, 4, 10),       # a kernel that keeps a table in its module
     ("variable", 9500000, 8, 100),  # a variable of a module, which changes in the middle from some iteration on: wrong results once

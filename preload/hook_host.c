@@ -1,0 +1,38 @@
+/* hook_host.c: host memory that a device reads in place. It is no device's memory and counts against no limit; but a kernel may find the
+ * addresses of tensors there, and no argument shows them (policy/memory/in_place.h).
+ */
+#include "preload/door.h"
+
+static int on_alloc_host(__typeof__(&cuMemAllocHost_v2) real, void **p, size_t n)
+{
+    DOOR_TRY(real(p, n));
+    eng_note_in_place((CUdeviceptr)(uintptr_t)*p, n);
+    return CUDA_SUCCESS;
+}
+
+static int on_host_alloc(__typeof__(&cuMemHostAlloc) real, void **p, size_t n, unsigned flags)
+{
+    DOOR_TRY(real(p, n, flags));
+    eng_note_in_place((CUdeviceptr)(uintptr_t)*p, n);
+    return CUDA_SUCCESS;
+}
+
+static int on_host_register(__typeof__(&cuMemHostRegister_v2) real, void *p, size_t n, unsigned flags)
+{
+    DOOR_TRY(real(p, n, flags));
+    if (!(flags & CU_MEMHOSTREGISTER_IOMEMORY)) /* that of another device, which is not read like memory */
+        eng_note_in_place((CUdeviceptr)(uintptr_t)p, n);
+    return CUDA_SUCCESS;
+}
+
+/* Forgotten before it goes: when it has gone another thread may be given the same addresses. */
+static int on_host_gone(__typeof__(&cuMemFreeHost) real, void *p)
+{
+    const size_t was = eng_forget_in_place((CUdeviceptr)(uintptr_t)p);
+    int r = real(p);
+    if (r && was)
+        eng_note_in_place((CUdeviceptr)(uintptr_t)p, was);
+    return r;
+}
+
+HOOKS_HOST(DOOR_EXPORT)
