@@ -12,6 +12,7 @@ DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "REMAT_LOG": "debu
 LIMIT = 11200000
 # where copies would cost nothing beside so much computing, a plan would have no replays
 SPECIAL = {case: {"SIMGPU_HOST_BW": "5e8"} for case in ("update", "ahead", "widened", "wide")}
+SPECIAL["wide"]["SIMGPU_GRANULARITY"] = "131072" # its tensor and decoys of that length, page by page, are nearly all the mappings that a process may have
 SPECIAL["beyond"] = {"SIMGPU_MEM": "64G"} # remat's reservation is larger than what a byte of an address tells apart
 ITERATIONS = {"ahead": ["7"]}
 # case, at least so many of 24 iterations enforced, the plan is left at most so often (the end of the program is once)
