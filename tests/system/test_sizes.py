@@ -34,8 +34,9 @@ def main():
                 continue
             c.ok(r.peak <= 2 << 20, what + ": within the limit", str(r.peak))
             c.ok(r.stats["evictions"] > 100, what + ": the limit presses", str(r.stats))
-            # addresses keep what was last mapped there; a quarter of them may be of free slots, before the oldest go
-            c.ok(mapped(r) <= 8192 // 4 + 2 * 512, what + ": few pages stay mapped", "%d" % mapped(r))
+            # Addresses keep what was last mapped there: those of the six live buffers, of free slots up to a quarter of all and two more,
+            # and what the limit has. How many they are at the end is a matter of time.
+            c.ok(mapped(r) <= 8192 // 4 + (6 + 2) * 250 + 512, what + ": few pages stay mapped", "%d" % mapped(r))
             c.ok(mapped(r) <= mapped(runs[0]) + 2048, what + ": no more in 600 rounds than in 200", "%d, %d" % (mapped(r), mapped(runs[0])))
     return c.end()
 
