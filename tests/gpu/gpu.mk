@@ -70,12 +70,14 @@ dist-gpu-folder: $(CLI_OBJ) $(GPU_FACTS)
 	@bash tests/gpu/check_dist.sh $(GPU_DIST)
 
 # ---- the whole suite in small, on the simulated device, PyTorch included: what a real one will be asked is tried here first --------
-# beside the folder's remat lie the simulated driver, runtime and BLAS: that is where it looks for them
+# Beside the folder's remat lie the simulated driver, runtime and BLAS: that is where it looks for them. With a workspace of 32 MiB, as the
+# suite asks of a real cuBLAS, models as small as these would be little else.
 .PHONY: test-gpu-small
 test-gpu-small: pytorch
 	@$(MAKE) --no-print-directory B=$(B) dist-gpu
 	@rm -rf $(B)/gpu-small && cp -r $(GPU_DIST) $(B)/gpu-small && ln -s ../simgpu ../simcuda $(B)/gpu-small/
 	@cp $(FACT_DIR)/kernels.simgpu.so $(B)/gpu-small/facts/
-	@SIMGPU_GRANULARITY=64K OMP_NUM_THREADS=1 bash $(B)/gpu-small/run.sh --selftest --dist $(B)/gpu-small --simgpu $(ABS_B)/simgpu \
+	@cp $(B)/workloads/kernels.so $(B)/gpu-small/workloads/
+	@SIMGPU_GRANULARITY=64K OMP_NUM_THREADS=1 CUBLAS_WORKSPACE_CONFIG=:16:8 bash $(B)/gpu-small/run.sh --selftest --dist $(B)/gpu-small --simgpu $(ABS_B)/simgpu \
 	  --python $(ABS_B)/pytorch/bin/python --tiny --scale 8 --budget 1500 --iters 8 --variants native,remat,remat50,checkpoint,'swap 75','plan 50' \
 	  --out $(B)/gpu-small/result.json
