@@ -13,7 +13,9 @@
 #include <string.h>
 
 enum {
-    MAX_TRIES = 5,          /* plans whose static map lacks chunks, before the best of them is taken */
+    MAX_TRIES = 5,          /* plans whose static map lacks chunks, before the best of them is taken; likewise with copies */
+    DEAR_PART = 2,          /* a plan by recomputing alone that adds more than this part of the iteration is weighed against one with copies */
+    GAP_NS = 500000,        /* some calls of tens of microseconds, and some more until the device has nothing to do with the chunk */
     PATIENCE_MOST = 8,      /* times its usual seconds, for a planner that found nothing in them */
     PLAN_WAIT_MS = 60000,   /* for the planner, with the mutex released: it limits its own time, but not that of a busy machine */
     POLL_OPS = 64,          /* ops between two looks at a planner that nobody waits for */
@@ -33,11 +35,15 @@ enum {
 };
 
 struct campaign {
-    int tries, best_lacking;
+    int tries;
     uint64_t budget_bytes;
     uint64_t spare_bytes;   /* not to be planned with: what has come to hold memory beside a plan may hold more */
     uint64_t turn_bytes;    /* not to be planned with: they lie idle for most of an iteration, in slots that take turns */
-    char best_path[640];
+    struct {                /* of the plans that the planner has given for this record, the one to fall back on */
+        char path[640];     /* "": none */
+        int lacking;        /* chunks that its map lacks */
+        int64_t planned_ns;
+    } best;
     bool with_copies;       /* recompute alone cannot meet the limit: copies to the host take part */
     unsigned patience;      /* times the planner's usual seconds */
     bool wait;              /* the planner has just been started */
@@ -126,9 +132,9 @@ static void forget_question(struct device *d)
 {
     struct campaign *c = d->campaign;
     planner_stop(d);
-    if (c->best_path[0])
-        remove(c->best_path);
-    c->best_path[0] = 0;
+    if (c->best.path[0])
+        remove(c->best.path);
+    c->best.path[0] = 0;
     c->wait = false;
 }
 
@@ -210,7 +216,79 @@ static void ask_for_all(struct device *d)
     start_planner(d);
 }
 
-/* A plan is there: map it. If its colouring lacks chunks, ask again for a little less, and take the best in the end. */
+static bool may_copy(const struct device *d) { return d->cfg->policy != POLICY_DTR && !d->campaign->with_copies; }
+
+static void ask_with_copies(struct device *d)
+{
+    d->campaign->with_copies = true;
+    d->campaign->tries = 0;
+    start_planner(d);
+}
+
+/* What a plan adds, and what its gaps do: each lacking chunk is mapped and unmapped in every iteration, which the host waits for. */
+static int64_t priced_ns(int64_t planned_ns, int lacking) { return planned_ns + (int64_t)lacking * GAP_NS; }
+
+static bool better_than_best(const struct device *d, int lacking)
+{
+    const struct campaign *c = d->campaign;
+    return !c->best.path[0] || priced_ns(d->ex->plan.planned_ns, lacking) < priced_ns(c->best.planned_ns, c->best.lacking);
+}
+
+static void keep_as_best(struct device *d, int lacking)
+{
+    struct campaign *c = d->campaign;
+    snprintf(c->best.path, sizeof c->best.path, "%s.best", planner_path(d));
+    c->best.lacking = lacking;
+    c->best.planned_ns = d->ex->plan.planned_ns;
+    if (rename(planner_path(d), c->best.path))
+        c->best.path[0] = 0;
+}
+
+/* Recomputing alone may be possible and cost more than copies do, beside the arithmetic. */
+static bool is_dear(const struct device *d)
+{
+    const struct plan *p = &d->ex->plan;
+    return p->planned_ns - p->baseline_ns > p->baseline_ns / DEAR_PART;
+}
+
+static void take_plan(struct device *d, const char *path);
+
+/* By how much less the next plan is to do with than the last one: what any map of that would have lacked, or, where it was the colouring
+ * that did not come out, ever more. */
+static uint64_t shortened_by(const struct device *d, uint64_t arenas_grown)
+{
+    uint64_t chunks = 1ull << (d->campaign->tries - 1);
+    chunks = chunks > arenas_grown ? chunks : arenas_grown;
+    return (chunks > d->ex->beyond_chunks ? chunks : d->ex->beyond_chunks) << d->shift;
+}
+
+/* The plan that the planner has just given is installed; its map lacks so many chunks. */
+static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
+{
+    struct campaign *c = d->campaign;
+    const uint64_t peak = (uint64_t)d->ex->plan.peak_bytes, most = peak < c->budget_bytes ? peak : c->budget_bytes; /* for a little less there might be the same plan */
+    c->tries += lacking > 0;
+    const uint64_t less = lacking ? shortened_by(d, arenas_grown) : 0;
+    const bool ends = lacking ? c->tries >= MAX_TRIES || less >= most : !may_copy(d) || !is_dear(d);
+    if (ends && better_than_best(d, lacking)) {
+        put_in_force(d);
+        return;
+    }
+    if (better_than_best(d, lacking))
+        keep_as_best(d, lacking);
+    if (ends) {
+        take_plan(d, c->best.path);
+        return;
+    }
+    if (!lacking) {
+        ask_with_copies(d);
+        return;
+    }
+    c->budget_bytes = most - less;
+    start_planner(d);
+}
+
+/* A plan is there: map it. If its colouring lacks chunks, ask again for less, and take the best in the end. */
 static void take_plan(struct device *d, const char *path)
 {
     struct campaign *c = d->campaign;
@@ -226,9 +304,10 @@ static void take_plan(struct device *d, const char *path)
         return;
     }
     /* What the arenas took for the plan's small buffers is lacking already where the plan used all that it was given. */
-    uint64_t grown = mem_arena_chunks(d) - arenas, short_by = ((uint64_t)lacking > grown ? (uint64_t)lacking : grown) << d->shift;
+    const uint64_t grown = mem_arena_chunks(d) - arenas;
     if (lacking)
-        log_say(SAY_DEBUG, "plan of %s lacks %d chunks", rt_size(c->budget_bytes).text, lacking);
+        log_say(SAY_DEBUG, "plan of %s lacks %d chunks, %llu of them whatever the map", rt_size(c->budget_bytes).text, lacking,
+                (unsigned long long)d->ex->beyond_chunks);
     if (users && (uint64_t)d->ex->plan.peak_bytes > c->budget_bytes) {
         log_say(SAY_WARN, "%s needs %s where %s can be planned with (limit %s): it is not used; raise --limit, or make "
                 "a plan for less; memory is held by swapping", path, rt_size((uint64_t)d->ex->plan.peak_bytes).text, rt_size(c->budget_bytes).text,
@@ -236,18 +315,10 @@ static void take_plan(struct device *d, const char *path)
         no_plan(d);
         return;
     }
-    if (!lacking || path != planner_path(d) || ++c->tries >= MAX_TRIES || short_by >= c->budget_bytes) {
+    if (path == planner_path(d))
+        weigh_plan(d, lacking, grown);
+    else
         put_in_force(d);
-        return;
-    }
-    if (!c->best_path[0] || lacking < c->best_lacking) {
-        snprintf(c->best_path, sizeof c->best_path, "%s.best", planner_path(d));
-        c->best_lacking = lacking;
-        if (rename(planner_path(d), c->best_path))
-            c->best_path[0] = 0;
-    }
-    c->budget_bytes -= short_by;
-    start_planner(d);
 }
 
 static void take_answer(struct device *d)
@@ -258,13 +329,14 @@ static void take_answer(struct device *d)
         take_plan(d, planner_path(d));
         break;
     case PLANNER_FAILED:
-        if (c->best_path[0]) { /* an earlier one, whose map lacks some chunks, is better than none */
-            c->tries = MAX_TRIES;
-            take_plan(d, c->best_path);
-        } else if (c->spare_bytes || c->turn_bytes) { /* every chunk is needed, then */
+        if (c->best.path[0] && c->best.lacking && may_copy(d)) /* with less than it has, recomputing alone reaches nothing */
+            ask_with_copies(d);
+        else if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
+            take_plan(d, c->best.path);
+        else if (c->spare_bytes || c->turn_bytes) { /* every chunk is needed, then */
             c->spare_bytes = c->turn_bytes = 0;
             ask_for_all(d);
-        } else if (d->cfg->policy != POLICY_DTR && !c->with_copies) { /* recompute alone does not reach it */
+        } else if (may_copy(d)) { /* recompute alone does not reach it */
             c->with_copies = true;
             ask_for_all(d);
         } else if (c->patience < PATIENCE_MOST) {

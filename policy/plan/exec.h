@@ -78,6 +78,7 @@ struct exec {
     uint32_t tried;                     /* launches that ran as trials in this iteration */
     uint64_t proof_calls;               /* driver calls of memory management for launches that wanted proof, in this iteration */
     bool lacks_chunks;                  /* the static map does: steady iterations map memory */
+    uint64_t beyond_chunks;             /* of these, what no colouring could have given */
     uint32_t not_in_turn;               /* iterations until what is handed on lies in slots of the static map: those before map memory */
     uint64_t swaps_before, mem_calls_before;
     uint64_t left_op;        /* d->op_count when the plan was last left */

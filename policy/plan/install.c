@@ -9,6 +9,8 @@
 
 enum { PLACES_MOST = 3 /* of one allocation: its slot, and two twins */ };
 /* Turns are counted, not timed: the same plan gets the same map however busy the machine is. */
+/* Two ways in turn: births blurred by chance, and squeaky wheel optimization (Joslin and Clements, Journal of Artificial Intelligence
+ * Research 10, 1999): what was left without a chunk comes earlier the next time. */
 enum { COLOUR_TURNS = 400, COLOUR_WORK = 40000000 /* slots times chunks looked at: some tenths of a second */ };
 
 struct life { /* a buffer is in memory in [from, to), counted in steps of the plan */
@@ -141,7 +143,8 @@ static uint32_t first_birth(const struct colouring *c, int32_t head)
 }
 
 struct order {
-    uint32_t alloc, key;
+    uint32_t alloc;
+    int64_t key;
     bool twice; /* more than one life: the hard ones */
 };
 static int by_key(const void *a, const void *b)
@@ -455,12 +458,47 @@ static void take_persistent(struct device *d, struct colouring *c)
     }
 }
 
+static uint64_t next_random(uint64_t *rng) { return (*rng = *rng * 6364136223846793005ull + 1442695040888963407ull) >> 33; }
+
+/* Orders by birth, blurred by chance; those with several lives come first. */
+static int64_t blurred_birth(const struct colouring *c, const struct order *o, unsigned turn, uint64_t *rng)
+{
+    const uint32_t birth = first_birth(c, c->of_alloc[o->alloc]), blur = c->n_steps >> (turn % 6);
+    if (!turn)
+        return (int64_t)birth + (o->twice ? 0 : c->n_steps);
+    return (int64_t)birth + (int64_t)(next_random(rng) % (blur + 1)) + (o->twice || turn % 2 ? 0 : blur);
+}
+
+static bool lacks(const struct device *d, int32_t *const *home, uint32_t alloc) { return home[alloc][d->slots[d->ex->alloc_slot[alloc]].n_pages - 1] < 0; }
+
+/* Chunks that any map would lack: what is in memory at the same step, beyond all that there are. */
+static int chunks_beyond(struct device *d, const struct colouring *c, const struct order *order, uint32_t n, const uint64_t *start, uint64_t *beyond)
+{
+    uint32_t *load = calloc(c->n_steps + 1, sizeof *load), *counted_for = calloc(c->n_steps + 1, sizeof *counted_for);
+    *beyond = 0;
+    for (uint32_t ch = 0; ch < c->n_chunks && load; ch++)
+        for (uint32_t i = 0; i < c->n_steps; i++)
+            load[i] += start[(size_t)ch * c->words + i / 64] >> (i % 64) & 1;
+    for (uint32_t i = 0; i < n && load && counted_for; i++)
+        for (int32_t l = c->of_alloc[order[i].alloc]; l >= 0; l = c->lives[l].next)
+            for (uint32_t at = c->lives[l].from; at < c->lives[l].to; at++) {
+                load[at] += counted_for[at] == i + 1 ? 0 : d->slots[d->ex->alloc_slot[order[i].alloc]].n_pages;
+                counted_for[at] = i + 1; /* its buffers, in turn, may be there at the same step */
+                *beyond = load[at] > c->n_chunks + *beyond ? load[at] - c->n_chunks : *beyond;
+            }
+    const int err = load && counted_for ? 0 : -ENOMEM;
+    free(load);
+    free(counted_for);
+    return err;
+}
+
 static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacking)
 {
     struct order *order = calloc(d->ex->n_places + 1, sizeof *order);
     int32_t **other = calloc(d->ex->n_places + 1, sizeof *other);
+    int64_t *rank = malloc((d->ex->n_places + 1) * sizeof *rank); /* in the next squeaky order */
     uint64_t *start = NULL;
-    int err = order && other ? 0 : -ENOMEM;
+    int err = order && other && rank ? 0 : -ENOMEM;
     uint32_t n = 0;
     for (uint32_t k = 0; k < d->ex->n_places && !err; k++) {
         if (!d->ex->home[k])
@@ -484,20 +522,18 @@ static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacki
         memcpy(start, c->busy, (size_t)c->n_chunks * c->words * sizeof *start);
         qsort(order, n, sizeof *order, by_key);
         *lacking = colour(d, c, order, n, d->ex->home, start);
-        uint64_t most = COLOUR_WORK / ((uint64_t)n * c->n_chunks + 1), rng = 0x9e3779b97f4a7c15ull;
-        for (int turn = 0; *lacking && turn < COLOUR_TURNS && (uint64_t)turn <= most; turn++) {
-            /* other orders: buffers with several lives first, then births blurred by chance */
-            for (uint32_t i = 0; i < n; i++) {
-                int32_t h = c->of_alloc[order[i].alloc];
-                order[i].key = first_birth(c, h) + (order[i].twice ? 0 : c->n_steps);
-                if (turn) {
-                    rng = rng * 6364136223846793005ull + 1442695040888963407ull;
-                    uint32_t blur = c->n_steps >> (turn % 6);
-                    order[i].key = first_birth(c, h) + (uint32_t)(rng >> 33) % (blur + 1) + (order[i].twice || turn % 2 ? 0 : blur);
-                }
-            }
+        const uint64_t most = COLOUR_WORK / ((uint64_t)n * c->n_chunks + 1);
+        uint64_t rng = 0x9e3779b97f4a7c15ull;
+        for (uint32_t i = 0; i < n; i++)
+            rank[order[i].alloc] = i;
+        for (unsigned turn = 0; *lacking && turn < COLOUR_TURNS && turn <= most; turn++) {
+            const bool squeaky = turn % 2;
+            for (uint32_t i = 0; i < n; i++)
+                order[i].key = squeaky ? rank[order[i].alloc] : blurred_birth(c, &order[i], turn / 2, &rng);
             qsort(order, n, sizeof *order, by_key);
-            uint64_t l = colour(d, c, order, n, other, start);
+            const uint64_t l = colour(d, c, order, n, other, start);
+            for (uint32_t i = 0; i < n && squeaky; i++)
+                rank[order[i].alloc] = i - (lacks(d, other, order[i].alloc) ? (int64_t)(next_random(&rng) % (n / 4 + 2)) + 2 : 0);
             if (l < *lacking) {
                 *lacking = l;
                 int32_t **t = d->ex->home;
@@ -506,11 +542,15 @@ static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacki
             }
         }
         install_repair(d);
+        d->ex->beyond_chunks = 0;
+        if (*lacking)
+            err = chunks_beyond(d, c, order, n, start, &d->ex->beyond_chunks);
     }
     for (uint32_t k = 0; other && k < d->ex->n_places; k++)
         free(other[k]);
     free(other);
     free(order);
+    free(rank);
     free(start);
     return err;
 }

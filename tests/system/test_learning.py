@@ -53,6 +53,9 @@ CASES = [
     # an illegal address once: pages on the device were unmapped before such a copy had ended
     ("freed", 16500000, 4, 10, "--host-swap", "3900K"),
 ]
+# Of these a plan by recomputing alone is wanted, though its map lacks chunks: copies to the host are far too slow to be taken instead.
+RECOMPUTED = dict(DEVICE, SIMGPU_HOST_BW="1e8")
+ONLY_RECOMPUTED = ("altered", "refused", "relist", "repoint", "hostlist", "hostnew", "variable")
 # Stopped once, "a tensor could not be rebuilt": a plan is left in the middle of its rehearsal, and the host memory is full of what was
 # set aside to compare. Case, limit, host memory.
 SHORT_CASES = (("untouched", 10500000, "5M"), ("untouched", 9500000, "6M"), ("stale", 11700000, "5M"))
@@ -84,8 +87,8 @@ def left_while_rehearsed(c, only):
         if only and case not in only:
             continue
         name = "%s with %s of host memory" % (case, host)
-        native = harness.run([PROGRAM, case], env=DEVICE, timeout=120)
-        r = harness.run([PROGRAM, case], remat=["--limit", limit, "--policy", "plan", "--host-swap", host], env=DEVICE, timeout=240)
+        native = harness.run([PROGRAM, case], env=RECOMPUTED, timeout=120)
+        r = harness.run([PROGRAM, case], remat=["--limit", limit, "--policy", "plan", "--host-swap", host], env=RECOMPUTED, timeout=240)
         c.ok(native.rc == 0 and r.rc == 0, name + ": exit", "%s %s %s" % (native.rc, r.rc, r.err[-500:]))
         c.ok(r.out == native.out, name + ": output")
         c.ok(r.device and r.peak <= limit, name + ": peak", str(r.device.get("peak_physical_bytes")))
@@ -117,14 +120,13 @@ def grown(c, only):
 def no_memory_for_a_replay(c, only):
     """A plan whose map lacks chunks, and a page that cannot be mapped for what a replay makes: the plan is left, and that is still owed. It was
     taken for something never written once, wrong results."""
-    case, limit, maps = "rare", 8800000, (1989, 2810, 2917, 4541, 4828, 5103)
+    case, limit, maps = "rare", 8000000, (1300, 1978, 2430, 3221, 4125, 5481)
     if only and "unmapped" not in only:
         return
-    device = dict(DEVICE, SIMGPU_HOST_BW="1e8")
-    native = harness.run([PROGRAM, case], env=device, timeout=120)
+    native = harness.run([PROGRAM, case], env=RECOMPUTED, timeout=120)
     left = 0
     for n in maps:
-        r = harness.run([PROGRAM, case], remat=["--limit", limit, "--policy", "plan"], env=dict(device, SIMGPU_FAULTS="cuMemMap:%d" % n), timeout=240)
+        r = harness.run([PROGRAM, case], remat=["--limit", limit, "--policy", "plan"], env=dict(RECOMPUTED, SIMGPU_FAULTS="cuMemMap:%d" % n), timeout=240)
         c.ok(r.out == native.out if r.rc == 0 else native.out.startswith(r.out) and "CUDA_ERROR" in r.err, "%s, mapping %d fails" % (case, n), r.err[-300:])
         left += r.err.count("a step of the plan could not be taken")
     c.ok(left >= 2, "plans are left where a page cannot be mapped", str(left))
@@ -139,11 +141,11 @@ def main():
     for case, limit, enforced, replays, *more in CASES:
         if only and case not in only:
             continue
-        cmd = [PROGRAM, case]
-        native = harness.run(cmd, env=DEVICE, timeout=120)
+        cmd, device = [PROGRAM, case], RECOMPUTED if case in ONLY_RECOMPUTED else DEVICE
+        native = harness.run(cmd, env=device, timeout=120)
         c.ok(native.rc == 0, case + " native", native.err[-300:])
         try:
-            r = harness.run(cmd, remat=["--limit", limit, "--policy", "plan"] + more, env=DEVICE, timeout=240)
+            r = harness.run(cmd, remat=["--limit", limit, "--policy", "plan"] + more, env=device, timeout=240)
         except harness.subprocess.TimeoutExpired:
             c.ok(False, case + ": it hangs")
             continue
