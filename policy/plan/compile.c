@@ -303,6 +303,62 @@ static int copy_after_kernels(struct device *d, struct plan *p)
     return err;
 }
 
+/* What outlives iterations and is on the host where one ends: buffers, in the order in which the next one wants them, into ahead[n_bufs]. */
+static uint32_t find_left(const struct record *r, const struct plan *p, bool *left, int32_t *ahead)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < p->n_steps; i++) {
+        const struct plan_step s = p->steps[i];
+        if ((s.kind == PLAN_RELEASE || s.kind == PLAN_FETCH) && s.id >= 0 && (uint32_t)s.id < r->n_bufs)
+            left[s.id] = s.kind == PLAN_RELEASE && r->bufs[s.id].alloc_ord < 0 && r->bufs[s.id].dies < 0;
+    }
+    for (size_t i = 0; i < p->n_steps; i++) {
+        const struct plan_step s = p->steps[i];
+        const bool is_op = s.kind == PLAN_OP || s.kind == PLAN_REPLAY;
+        if (s.id < 0 || (uint32_t)s.id >= (is_op ? r->n_ops : r->n_bufs))
+            continue; /* exec_load_plan says so */
+        if (s.kind == PLAN_RELEASE)
+            left[s.id] = false; /* before anything has wanted it: it may stay there */
+        for (uint32_t k = is_op ? r->ops[s.id].first : 0; is_op && k < r->ops[s.id].first + r->ops[s.id].n; k++)
+            if (left[r->operands[k].buf]) {
+                left[r->operands[k].buf] = false;
+                ahead[n++] = r->operands[k].buf;
+            }
+    }
+    return n;
+}
+
+/* Such a buffer comes back behind the first kernel, beside the work that follows (and behind what the program copies to the device for that):
+ * its memory is its own from the beginning of an iteration (find_lives()). The first op that wants it would bring it, else, and wait for it. */
+static int fetch_ahead(struct device *d, struct plan *p)
+{
+    const struct record *r = &d->ex->rec;
+    bool *left = calloc(r->n_bufs + 1, sizeof *left);
+    int32_t *ahead = calloc(r->n_bufs + 1, sizeof *ahead);
+    uint32_t n = left && ahead ? find_left(r, p, left, ahead) : 0;
+    int err = left && ahead ? 0 : -ENOMEM;
+    struct plan q = {0};
+    if (n && !err) {
+        err = plan_copy(&q, p);
+        q.n_steps = 0;
+        for (size_t i = 0; i < p->n_steps && !err; i++) {
+            const struct plan_step s = p->steps[i];
+            err = plan_push(&q, (enum plan_kind)s.kind, s.id);
+            if (s.kind != PLAN_OP || s.id < 0 || (uint32_t)s.id >= r->n_ops || r->ops[s.id].hold || d->ex->caps[s.id].kind != OP_KERNEL)
+                continue;
+            for (uint32_t k = 0; k < n && !err; k++)
+                err = plan_push(&q, PLAN_FETCH, ahead[k]);
+            n = 0;
+        }
+        plan_free(err ? &q : p);
+        if (!err)
+            *p = q;
+    }
+    free(left);
+    free(ahead);
+    return err;
+}
+
 int exec_load_plan(struct device *d, const char *path, bool own)
 {
     const struct record *r = &d->ex->rec;
@@ -317,7 +373,7 @@ int exec_load_plan(struct device *d, const char *path, bool own)
                 d->ex->n_trace_ops, r->n_bufs);
         return -EINVAL;
     }
-    if (copy_after_kernels(d, &d->ex->plan))
+    if (copy_after_kernels(d, &d->ex->plan) || fetch_ahead(d, &d->ex->plan))
         return -ENOMEM;
     free(d->ex->step_at);
     free(d->ex->steps);

@@ -80,7 +80,7 @@ static int find_lives(struct device *d, struct colouring *c)
                     if (makes && since[w->buf] < 0)
                         since[w->buf] = (int32_t)now;
                 }
-            } else if (s->kind == PLAN_FETCH)
+            } else if (s->kind == PLAN_FETCH && since[s->id] < 0) /* else it was fetched in the iteration before, or, by now, is to be (compile.c) */
                 since[s->id] = (int32_t)now;
             else if (s->kind == PLAN_DROP || s->kind == PLAN_RELEASE)
                 LIFE_ENDS(s->id);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Iterations that are alike but for one thing (tests/programs/alike.c) stay under their plan, make no memory call in the steady state, and
 give what they give without a limit. A flag that is set in one iteration, whichever it is, changes no result."""
+import concurrent.futures
 import os
 import sys
 
@@ -26,6 +27,13 @@ FLAG_AT = {"flag": range(2, 8), "packed": (3, 4, 11), "hosted": (2, 4, 11), "upd
 
 def limit_of(case):
     return LIMIT + (800 << 20 if case == "wide" else 0) # its tensor
+
+
+def with_flag(flag):
+    case, when = flag
+    device, program = dict(DEVICE, **SPECIAL.get(case, {})), [PROGRAM, case, "20", str(when)]
+    return (harness.run(program, env=device, timeout=300),
+            harness.run(program, remat=["--limit", limit_of(case), "--policy", "plan"], env=device, timeout=600))
 
 
 def main():
@@ -62,14 +70,9 @@ def main():
     if not sys.argv[1:]: # what one reservation could take whole: the addresses of decoys are left
         r = harness.run([PROGRAM, "dropped"], remat=["--limit", LIMIT, "--policy", "plan"], env=dict(DEVICE, SIMGPU_WINDOW="512G"), timeout=600)
         c.ok(r.rc == 0 and r.stats.get("iterations_enforced", 0) >= 16, "few addresses", "%s\n%s" % (r.stats, r.err[-800:]))
-    for case, iterations in FLAG_AT.items():
-        if sys.argv[1:] and case not in sys.argv[1:]:
-            continue
-        device = dict(DEVICE, **SPECIAL.get(case, {}))
-        for when in iterations:
-            program = [PROGRAM, case, "20", str(when)]
-            native = harness.run(program, env=device, timeout=300)
-            r = harness.run(program, remat=["--limit", limit_of(case), "--policy", "plan"], env=device, timeout=600)
+    flags = [(case, when) for case, iterations in FLAG_AT.items() for when in iterations if not sys.argv[1:] or case in sys.argv[1:]]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for (case, when), (native, r) in zip(flags, pool.map(with_flag, flags)):
             name = "%s set in iteration %d" % (case, when)
             c.ok(native.rc == 0 and r.rc == 0, name + ": exit", "%s %s" % (r.rc, r.err[-500:]))
             c.ok(r.out == native.out, name + ": output")
