@@ -73,6 +73,9 @@ int solver_run(const struct solver *s, const struct graph *g, const struct solve
  * planner, the clock goes slower on a machine that does not let this process run, down to an eighth: time limits bound what is
  * thought then, and a busy machine gets the same plans, later. */
 double solver_now_s(void);
+/* Where REMAT_PLAN_COPIES=until-used is there, a copy on the host is one of what the last op of the program that touches the buffer leaves, and
+ * none begins before that op: which is how plans are followed (policy/plan/compile.c). By the rules of plans a copy holds as long as the
+ * value does. */
 
 /* ---- literature instances: remat solve ------------------------------------------------------------------ */
 

@@ -105,12 +105,13 @@ static char **clean_environment(void)
     size_t n = 0, k = 0;
     while (environ[n])
         n++;
-    char **e = calloc(n + 3, sizeof *e);
+    char **e = calloc(n + 4, sizeof *e);
     for (size_t i = 0; e && i < n; i++)
         if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "REMAT_", 6))
             e[k++] = environ[i];
     if (e) {
         e[k++] = "REMAT_DISABLE=1";
+        e[k++] = "REMAT_PLAN_COPIES=until-used"; /* as plans are followed: solver.h */
         e[k] = "REMAT_PLAN_CLOCK=busy"; /* the program may keep every core busy meanwhile: solver.h */
     }
     return e;

@@ -194,6 +194,74 @@ START_TEST(waits_when_nothing_else_fits)
 }
 END_TEST
 
+/* n values, each made, used once more, and again in reverse order at the end. */
+static struct graph *used_twice(int n, int64_t bytes)
+{
+    struct graph_build *b = graph_build_new();
+    const int in = graph_build_buf(b, 16, -1, -1, GRAPH_INPUT);
+    int val[64], op = 0;
+    for (int i = 0; i < n; i++)
+        val[i] = graph_build_buf(b, bytes, i, 3 * n - i, GRAPH_ACTIVATION);
+    for (int i = 0; i < 3 * n; i++, op++) {
+        graph_build_op(b, i < n ? "make" : "use", i < 2 * n ? GRAPH_FWD : GRAPH_BWD, 1000000);
+        if (i < n)
+            graph_build_op_at(b, op)->opaque = 1; /* a copy, or nothing */
+        graph_build_operand(b, op, GRAPH_READ, i < n ? in : val[i < 2 * n ? i - n : 3 * n - 1 - i]);
+        graph_build_operand(b, op, GRAPH_WRITE, i < n ? val[i] : graph_build_buf(b, 16, op, op + 1, GRAPH_ACTIVATION));
+    }
+    struct graph *g = NULL;
+    struct graph_fault f = {0};
+    ck_assert_msg(graph_seal(b, &g, &f) == 0, "%s", f.text);
+    graph_build_free(b);
+    g->host_bytes_per_s = (double)bytes / 1e6 * 1e9; /* a millisecond a copy */
+    return g;
+}
+
+/* Copies that an op of the program comes after, before the memory goes. */
+static int copies_before_a_use(const struct graph *g, const struct plan *p, int *copies)
+{
+    int n = 0;
+    *copies = 0;
+    for (size_t i = 0; i < p->n_steps; i++) {
+        if (p->steps[i].kind != PLAN_OFFLOAD)
+            continue;
+        (*copies)++;
+        int used = 0;
+        for (size_t j = i + 1; j < p->n_steps; j++) {
+            const struct plan_step s = p->steps[j];
+            if (s.kind == PLAN_RELEASE && s.id == p->steps[i].id)
+                break;
+            for (int32_t k = 0; s.kind == PLAN_OP && k < graph_n_operands(&g->ops[s.id]); k++)
+                used |= graph_operands(g, s.id)[k].buf == p->steps[i].id;
+        }
+        n += used;
+    }
+    return n;
+}
+
+/* As the judge has it a copy holds as long as the value does, so it is made early. Where a program runs it does not. */
+START_TEST(copies_until_used)
+{
+    struct graph *g = used_twice(12, 1 << 20);
+    static const char *const solvers[] = {"anneal", "auto"};
+    for (size_t k = 0; k < 2 * (sizeof solvers / sizeof *solvers); k++) {
+        const char *name = solvers[k / 2];
+        struct solver_opts o = {.limit_bytes = 8 << 20, .seed = 1, .offload = 1, .time_limit_s = 2};
+        struct plan p = {0};
+        struct solver_report r = {0};
+        int copies;
+        if (k % 2)
+            setenv("REMAT_PLAN_COPIES", "until-used", 1);
+        ck_assert_int_eq(solver_run(solver_find(name), g, &o, &p, &r), 0);
+        unsetenv("REMAT_PLAN_COPIES");
+        const int before = copies_before_a_use(g, &p, &copies);
+        ck_assert_msg(copies > 0 && (k % 2 ? before == 0 : before > 0), "%s: %d of %d copies before a use", name, before, copies);
+        plan_free(&p);
+    }
+    graph_free(g);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("offload");
@@ -205,6 +273,7 @@ int main(void)
     tcase_add_test(c, copies_beat_replays);
     tcase_add_test(c, going_on_from_a_plan);
     tcase_add_test(c, waits_when_nothing_else_fits);
+    tcase_add_test(c, copies_until_used);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

@@ -136,6 +136,8 @@ struct anneal *anneal_new(const struct anneal_model *m)
     a->op_slot = malloc(((size_t)m->g->n_ops + 1) * sizeof *a->op_slot);
     a->copies.of_cell = calloc((size_t)m->n_cells + 1, sizeof *a->copies.of_cell);
     a->copies.ns_per_byte = 1e9 / m->g->host_bytes_per_s;
+    const char *copies = getenv("REMAT_PLAN_COPIES");
+    a->copies.until_used = copies && !strcmp(copies, "until-used");
     struct anneal_seq ops = {.at = malloc(((size_t)m->g->n_ops + 1) * sizeof *ops.at), .n = m->g->n_ops};
     int ok = a->ev && a->op_slot && a->copies.of_cell && ops.at;
     for (int32_t i = 0; ok && i < m->g->n_ops; i++)

@@ -50,6 +50,7 @@ struct anneal_copies {
     uint16_t *of_cell; /* [n_cells] how many copies a cell has */
     double *when;      /* [cap_slots] compute clock as the slot is reached, ns; as of the last anneal_clock */
     double ns_per_byte;
+    int until_used;    /* a copy out starts after the first use of the two, not before: REMAT_PLAN_COPIES=until-used, see solver.h */
     int dirty;         /* an event of a copied cell changed since the last anneal_retime */
 };
 
