@@ -13,11 +13,12 @@ PADDING, ALTERED = ("alike", "padding"), ("learning", "altered")
 ITERATIONS = 24  # of both
 # To the host and back: 1.5 times what a kernel reads in that time, a 40th of it, a 200th
 FAST, SLOW, SLOWEST = "30e9", "5e8", "1e8"
-# program, limit, bandwidth of the host, device time in times of the native iteration at most, copies, gaps
+# program, limit, bandwidth of the host, device time in times of the native iteration at most, copies, gaps (None: as may be)
 CASES = [(PADDING, 10700000, FAST, 1.2, True, False), (PADDING, 10200000, FAST, 1.2, True, False), (PADDING, 9200000, FAST, 1.2, True, False),
          (PADDING, 8700000, FAST, 1.2, True, False), (PADDING, 10700000, SLOW, 3.2, False, False),
-         # what is on the host at the end of an iteration comes back beside the next one's first ops: 1.65 where these wait for it
-         (PADDING, 10200000, SLOW, 1.5, True, False), (ALTERED, 9500000, SLOWEST, 4, False, True)]
+         # what is on the host at the end of an iteration comes back beside the next one's first ops: 1.65 where these wait for it. A planner
+         # that is slowed down finds another plan, with gaps, for little more
+         (PADDING, 10200000, SLOW, 1.5, None, None), (ALTERED, 9500000, SLOWEST, 4, False, True)]
 
 
 def main():
@@ -34,10 +35,10 @@ def main():
         c.ok(native.rc == 0 and r.rc == 0 and r.out == native.out, name + ": output", "%s %s" % (r.rc, r.err[-500:]))
         c.ok(r.device and r.peak <= limit, name + ": peak", str(r.device.get("peak_physical_bytes")))
         c.ok(s.get("iterations_enforced", 0) >= 16, name + ": enforced", "%s\n%s" % (s, r.err[-800:]))
-        c.ok((s.get("driver_memory_calls_steady", 1) > 0) == gaps, name + ": memory calls in a steady iteration", str(s))
+        c.ok(gaps in (None, s.get("driver_memory_calls_steady", 1) > 0), name + ": memory calls in a steady iteration", str(s))
         once = native.device.get("device_ns", 0) / ITERATIONS
         c.ok(0 < s.get("device_ns_per_iteration", 0) <= price * once, name + ": price", "%s ns of %s\n%s" % (s.get("device_ns_per_iteration"), once, r.err[-800:]))
-        c.ok((s.get("swaps_steady", 0) > 0) == copies, name + ": copies", str(s))
+        c.ok(copies in (None, s.get("swaps_steady", 0) > 0), name + ": copies", str(s))
     return c.end()
 
 
