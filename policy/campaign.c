@@ -266,20 +266,21 @@ static uint64_t shortened_by(const struct device *d, uint64_t arenas_grown)
 static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
 {
     struct campaign *c = d->campaign;
-    const uint64_t peak = (uint64_t)d->ex->plan.peak_bytes, most = peak < c->budget_bytes ? peak : c->budget_bytes; /* for a little less there might be the same plan */
+    const uint64_t peak = (uint64_t)d->ex->plan.peak_bytes; /* for a little less than the budget there might be the same plan */
+    const uint64_t most = peak < c->budget_bytes ? peak : c->budget_bytes;
     c->tries += lacking > 0;
     const uint64_t less = lacking ? shortened_by(d, arenas_grown) : 0;
     const bool ends = lacking ? c->tries >= MAX_TRIES || less >= most : !may_copy(d) || !is_dear(d);
-    if (ends && better_than_best(d, lacking)) {
-        put_in_force(d);
-        return;
-    }
-    if (better_than_best(d, lacking))
-        keep_as_best(d, lacking);
+    const bool better = better_than_best(d, lacking);
     if (ends) {
-        take_plan(d, c->best.path);
+        if (better)
+            put_in_force(d);
+        else
+            take_plan(d, c->best.path);
         return;
     }
+    if (better)
+        keep_as_best(d, lacking);
     if (!lacking) {
         ask_with_copies(d);
         return;

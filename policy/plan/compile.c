@@ -170,6 +170,23 @@ static int list_last_refs(struct device *d)
     return 0;
 }
 
+/* A plan is written anew, step by step: q has all of p but its steps. */
+static int begin_anew(struct plan *q, const struct plan *p)
+{
+    int err = plan_copy(q, p);
+    q->n_steps = 0;
+    return err;
+}
+
+/* q takes the place of p; where it could not be written, p stays. */
+static int end_anew(struct plan *q, struct plan *p, int err)
+{
+    plan_free(err ? q : p);
+    if (!err)
+        *p = *q;
+    return err;
+}
+
 /* A user's plan knows no holds: its ops get their numbers here, holds stand before the op they precede. And it may drop what
  * the program still holds and nothing brings back; such a drop is left out, so that leaving the plan loses nothing. */
 static int adopt(struct device *d, struct plan *p)
@@ -178,8 +195,7 @@ static int adopt(struct device *d, struct plan *p)
     struct plan q = {0};
     int32_t next = 0;
     uint32_t n_seen = 0;
-    int err = plan_copy(&q, p);
-    q.n_steps = 0;
+    int err = begin_anew(&q, p);
     bool *back = calloc(r->n_bufs + 1, sizeof *back); /* a later step brings it back */
     bool *skip = calloc(p->n_steps + 1, sizeof *skip);
     if (!back || !skip)
@@ -221,13 +237,7 @@ static int adopt(struct device *d, struct plan *p)
         err = plan_push(&q, PLAN_OP, next);
     free(back);
     free(skip);
-    if (err)
-        plan_free(&q);
-    else {
-        plan_free(p);
-        *p = q;
-    }
-    return err;
+    return end_anew(&q, p, err);
 }
 
 /* A copy to the host that begins before the last kernel that touches the buffer is old after it (note_modes): it begins after that one, and
@@ -275,10 +285,9 @@ static int copy_after_kernels(struct device *d, struct plan *p)
 {
     const struct record *r = &d->ex->rec;
     struct plan q = {0};
-    int err = plan_copy(&q, p);
+    int err = begin_anew(&q, p);
     struct copies c = {.after = calloc(r->n_operands + 1, 1), .skip = calloc(p->n_steps + 1, 1), .open = calloc(r->n_bufs + 1, 1),
                        .moved = calloc(r->n_bufs + 1, 1)};
-    q.n_steps = 0;
     if (!c.after || !c.skip || !c.open || !c.moved)
         err = -ENOMEM;
     if (!err)
@@ -297,10 +306,7 @@ static int copy_after_kernels(struct device *d, struct plan *p)
     free(c.skip);
     free(c.open);
     free(c.moved);
-    plan_free(err ? &q : p);
-    if (!err)
-        *p = q;
-    return err;
+    return end_anew(&q, p, err);
 }
 
 /* What outlives iterations and is on the host where one ends: buffers, in the order in which the next one wants them, into ahead[n_bufs]. */
@@ -317,9 +323,11 @@ static uint32_t find_left(const struct record *r, const struct plan *p, bool *le
         const bool is_op = s.kind == PLAN_OP || s.kind == PLAN_REPLAY;
         if (s.id < 0 || (uint32_t)s.id >= (is_op ? r->n_ops : r->n_bufs))
             continue; /* exec_load_plan says so */
-        if (s.kind == PLAN_RELEASE)
-            left[s.id] = false; /* before anything has wanted it: it may stay there */
-        for (uint32_t k = is_op ? r->ops[s.id].first : 0; is_op && k < r->ops[s.id].first + r->ops[s.id].n; k++)
+        if (!is_op) {
+            left[s.id] = left[s.id] && s.kind != PLAN_RELEASE; /* before anything has wanted it: it may stay there */
+            continue;
+        }
+        for (uint32_t k = r->ops[s.id].first; k < r->ops[s.id].first + r->ops[s.id].n; k++)
             if (left[r->operands[k].buf]) {
                 left[r->operands[k].buf] = false;
                 ahead[n++] = r->operands[k].buf;
@@ -339,8 +347,7 @@ static int fetch_ahead(struct device *d, struct plan *p)
     int err = left && ahead ? 0 : -ENOMEM;
     struct plan q = {0};
     if (n && !err) {
-        err = plan_copy(&q, p);
-        q.n_steps = 0;
+        err = begin_anew(&q, p);
         for (size_t i = 0; i < p->n_steps && !err; i++) {
             const struct plan_step s = p->steps[i];
             err = plan_push(&q, (enum plan_kind)s.kind, s.id);
@@ -350,9 +357,7 @@ static int fetch_ahead(struct device *d, struct plan *p)
                 err = plan_push(&q, PLAN_FETCH, ahead[k]);
             n = 0;
         }
-        plan_free(err ? &q : p);
-        if (!err)
-            *p = q;
+        err = end_anew(&q, p, err);
     }
     free(left);
     free(ahead);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum { PLACES_MOST = 3 /* of one allocation: its slot, and two twins */ };
-/* Turns are counted, not timed: the same plan gets the same map however busy the machine is. */
-/* Two ways in turn: births blurred by chance, and squeaky wheel optimization (Joslin and Clements, Journal of Artificial Intelligence
+/* Turns are counted, not timed: the same plan gets the same map however busy the machine is.
+ * Two ways in turn: births blurred by chance, and squeaky wheel optimization (Joslin and Clements, Journal of Artificial Intelligence
  * Research 10, 1999): what was left without a chunk comes earlier the next time. */
 enum { COLOUR_TURNS = 400, COLOUR_WORK = 40000000 /* slots times chunks looked at: some tenths of a second */ };
 

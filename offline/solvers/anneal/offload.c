@@ -2,8 +2,8 @@
  * waits for them.
  *
  * A stay of a cell lies between two neighbouring uses. The copy out may start once the contents were made (which may be
- * long before the first of the two uses, unless a copy holds until a use only: `until_used`) and takes the outbound engine after the copies before it; until it is done the
- * memory is held (the "tail"). The copy back ends when the second use begins, or earlier if the inbound engine is needed
+ * long before the first of the two uses, unless a copy holds until a use only: `until_used`) and takes the outbound engine
+ * after the copies before it; until it is done the memory is held (the "tail"). The copy back ends when the second use begins, or earlier if the inbound engine is needed
  * for the next one; it starts as late as that allows, and from there memory is held again. Both engines serve in the
  * order of the program, as the plan's rules have it: outbound by the time of making, inbound by the time of use.
  *
