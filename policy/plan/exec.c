@@ -154,8 +154,8 @@ enum exec_end exec_end_iteration(struct device *d)
     if (d->mode == MODE_ENFORCE) {
         d->st.iterations_enforced++;
         d->st.iterations_steady += !ex->tried;
-        if (!ex->tried || !d->st.iterations_steady) { /* none without a trial: what there was, rather than nothing */
-            d->st.mem_calls_enforced = d->st.mem_calls - ex->mem_calls_before;
+        if (!ex->tried || !d->st.iterations_steady) { /* none without a trial: what there was but for those, rather than nothing */
+            d->st.mem_calls_enforced = d->st.mem_calls - ex->mem_calls_before - (ex->tried ? ex->proof_calls : 0);
             d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->swaps_before;
         }
     }
