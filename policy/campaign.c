@@ -218,10 +218,13 @@ static void ask_for_all(struct device *d)
 
 static bool may_copy(const struct device *d) { return d->cfg->policy != POLICY_DTR && !d->campaign->with_copies; }
 
-static void ask_with_copies(struct device *d)
+/* With copies a plan for more may have no gap where recomputing alone had: `gaps` begins with all there is again. */
+static void ask_with_copies(struct device *d, bool gaps)
 {
     d->campaign->with_copies = true;
     d->campaign->tries = 0;
+    if (gaps)
+        d->campaign->budget_bytes = budget_now(d);
     start_planner(d);
 }
 
@@ -270,7 +273,8 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     const uint64_t most = peak < c->budget_bytes ? peak : c->budget_bytes;
     c->tries += lacking > 0;
     const uint64_t less = lacking ? shortened_by(d, arenas_grown) : 0;
-    const bool ends = lacking ? c->tries >= MAX_TRIES || less >= most : !may_copy(d) || !is_dear(d);
+    const bool spent = lacking && (c->tries >= MAX_TRIES || less >= most);
+    const bool ends = lacking ? spent && !may_copy(d) : !may_copy(d) || !is_dear(d);
     const bool better = better_than_best(d, lacking);
     if (ends) {
         if (better)
@@ -281,8 +285,8 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     }
     if (better)
         keep_as_best(d, lacking);
-    if (!lacking) {
-        ask_with_copies(d);
+    if (!lacking || spent) {
+        ask_with_copies(d, spent);
         return;
     }
     c->budget_bytes = most - less;
@@ -331,7 +335,7 @@ static void take_answer(struct device *d)
         break;
     case PLANNER_FAILED:
         if (c->best.path[0] && c->best.lacking && may_copy(d)) /* with less than it has, recomputing alone reaches nothing */
-            ask_with_copies(d);
+            ask_with_copies(d, true);
         else if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
             take_plan(d, c->best.path);
         else if (c->spare_bytes || c->turn_bytes) { /* every chunk is needed, then */

@@ -18,7 +18,18 @@ CASES = [(PADDING, 10700000, FAST, 1.2, True, False), (PADDING, 10200000, FAST, 
          (PADDING, 8700000, FAST, 1.2, True, False), (PADDING, 10700000, SLOW, 3.2, False, False),
          # what is on the host at the end of an iteration comes back beside the next one's first ops: 1.65 where these wait for it. A planner
          # that is slowed down finds another plan, with gaps, for little more
-         (PADDING, 10200000, SLOW, 1.5, None, None), (ALTERED, 9500000, SLOWEST, 4, False, True)]
+         (PADDING, 10200000, SLOW, 1.5, None, None),
+         # with copies it begins with all there is again: 2.75 and 3.0 where it goes on with what recomputing alone came down to
+         (PADDING, 9000000, SLOW, 2.2, None, None), (ALTERED, 9500000, SLOWEST, 2.2, False, True)]
+
+
+def cheapest(cmd, limit, device, most_ns):
+    """When a copy begins hangs on the host too: what else the machine does only adds to an iteration. Of three runs, if need be."""
+    for _ in range(3):
+        r = harness.run(cmd, remat=["--limit", limit, "--policy", "plan"], env=device, timeout=600)
+        if r.rc or 0 < r.stats.get("device_ns_per_iteration", 0) <= most_ns:
+            break
+    return r
 
 
 def main():
@@ -30,13 +41,13 @@ def main():
         device = dict(DEVICE, SIMGPU_HOST_BW=host)
         cmd = [os.path.join(harness.B, "programs", program), case]
         native = harness.run(cmd, env=dict(device, ALIKE_WORK_US="0"), timeout=300)
-        r = harness.run(cmd, remat=["--limit", limit, "--policy", "plan"], env=device, timeout=600)
+        once = native.device.get("device_ns", 0) / ITERATIONS
+        r = cheapest(cmd, limit, device, price * once)
         s, name = r.stats, "%s in %d bytes, host at %s" % (case, limit, host)
         c.ok(native.rc == 0 and r.rc == 0 and r.out == native.out, name + ": output", "%s %s" % (r.rc, r.err[-500:]))
         c.ok(r.device and r.peak <= limit, name + ": peak", str(r.device.get("peak_physical_bytes")))
         c.ok(s.get("iterations_enforced", 0) >= 16, name + ": enforced", "%s\n%s" % (s, r.err[-800:]))
         c.ok(gaps in (None, s.get("driver_memory_calls_steady", 1) > 0), name + ": memory calls in a steady iteration", str(s))
-        once = native.device.get("device_ns", 0) / ITERATIONS
         c.ok(0 < s.get("device_ns_per_iteration", 0) <= price * once, name + ": price", "%s ns of %s\n%s" % (s.get("device_ns_per_iteration"), once, r.err[-800:]))
         c.ok(copies in (None, s.get("swaps_steady", 0) > 0), name + ": copies", str(s))
     return c.end()
