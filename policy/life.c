@@ -9,11 +9,13 @@
 #include "policy/process/nvtx.h"
 #include "policy/process/planner.h"
 #include "policy/share/share.h"
+#include "tracer/output.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct process process;
 pthread_mutex_t engine_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -30,6 +32,17 @@ const char *rt_code_name(struct device *d, int code)
 bool eng_active(void) { return atomic_load_explicit(&active, memory_order_relaxed); }
 
 void eng_loaded(void) { limits_at_load(); }
+
+void eng_unused(void)
+{
+    const char *name = getenv("REMAT_TRACE_OUT"), *first = getenv("REMAT_RUN_PID");
+    /* with %p or %r the names of other processes are not known here */
+    if (!name || !*name || strchr(name, '%') || !first || strtol(first, NULL, 10) != getpid() || !output_is_file(name, OUTPUT_RUN) ||
+        output_is_of_run(name))
+        return;
+    log_say(SAY_WARN, "no trace was written: the program used no GPU, and nothing that it started wrote one; `remat doctor` says whether a GPU can be used");
+}
+
 bool eng_may_hold(void) { return limits_may_hold(); }
 
 int eng_start(const struct drv *drv)

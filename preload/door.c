@@ -309,6 +309,8 @@ __attribute__((constructor)) static void on_load(void)
 __attribute__((destructor)) static void on_unload(void)
 {
     finish();
+    if (!started_in && !door_disabled())
+        eng_unused();
     if (counting())
         print_counters();
 }

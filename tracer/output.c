@@ -244,6 +244,13 @@ static bool older_than_run(const struct stat *st)
     return st->st_ctim.tv_sec < sec || (st->st_ctim.tv_sec == sec && st->st_ctim.tv_nsec < nsec);
 }
 
+bool output_is_of_run(const char *name)
+{
+    char path[OUTPUT_PATH];
+    struct stat st;
+    return !output_expand(name, path, sizeof path) && !stat(path, &st) && !older_than_run(&st);
+}
+
 /* What this process has written: it may write it again. */
 static struct {
     pthread_mutex_t lock;

@@ -64,6 +64,9 @@ void output_abandon(struct output *o);
 /* `name` with %p, %r and %% filled in. 0, or -ENAMETOOLONG. */
 int output_expand(const char *name, char *to, size_t room);
 
+/* Whether there is a file of that name (%p, %r: this process's) that this run has written. */
+bool output_is_of_run(const char *name);
+
 /* The text that says when a run began, for REMAT_RUN_STARTED. Waits until the clock of file times has moved on (10 ms at
  * most), so that files of an earlier run are older than it and files of this run are not. `room` >= 40. */
 void output_run_mark(char *to, size_t room);

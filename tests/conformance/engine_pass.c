@@ -79,6 +79,7 @@ static size_t list_take(uint64_t key)
 /* ---- life ---------------------------------------------------------------------------------------------------------- */
 
 void eng_loaded(void) {}
+void eng_unused(void) {}
 bool eng_may_hold(void) { return false; }
 
 int eng_start(const struct drv *d)

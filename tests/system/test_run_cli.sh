@@ -102,6 +102,22 @@ sees PYTORCH_CUDA_ALLOC_CONF backend:cudaMallocAsync,pinned_use_background_threa
 sees PYTORCH_ALLOC_CONF backend:cudaMallocAsync,pinned_use_background_threads:True run
 unset PYTORCH_CUDA_ALLOC_CONF
 
+# ---- no trace, and why --------------------------------------------------------------------------------------------------
+untold() { [ ! -s "$tmp/err" ] || fail "remat $*: says $(cat "$tmp/err")"; }
+for how in "trace -o" "run --trace-out"; do
+    code 0 $how none.json -- true
+    { one_line && grep -q 'no trace was written: the program used no GPU' "$tmp/err"; } || fail "$how: not told that there is no trace: $(cat "$tmp/err")"
+    code 3 $how none.json -- bash -c 'true; true | cat; exit 3' # what it starts is not heard; some shells end without running destructors
+    one_line || fail "$how: told more than once: $(cat "$tmp/err")"
+    code 0 $how made.json -- bash -c 'cat >made.json; true' # as another process of the run would
+    untold $how made.json
+    code 0 $how made.json -- true # that was another run's
+    one_line || fail "$how: an old trace is taken for this run's"
+    code 0 $how 'made-%p.json' -- true
+    untold $how made-%p.json
+done
+code 0 run -- true; untold run
+
 # ---- the command is this very process --------------------------------------------------------------------------------------
 "$remat" run -- sh -c 'kill -TERM $$'; [ $? = 143 ] || fail "a signal's exit status is lost"
 "$remat" run -- sleep 30 & pid=$!
