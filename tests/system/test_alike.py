@@ -56,10 +56,10 @@ def main():
         c.ok(s.get("iterations_enforced", 0) >= enforced, case + ": enforced", "%s\n%s" % (s, r.err[-800:]))
         c.ok(s.get("replays", 0) >= 20, case + ": replays", str(s.get("replays")))
         c.ok(s.get("divergences", 99) <= left, case + ": left", "%s\n%s" % (s.get("divergences"), r.err[-800:]))
-        # a planner that a sanitizer slows down may come to no other plan than one whose map lacks chunks
+        # a planner that a sanitizer slows down may come to no other plan than one whose map lacks chunks, or with copies
         # doubled has trials in every iteration: what only those ask for does not count
         c.ok(os.environ.get("SAN") or s.get("driver_memory_calls_steady", 1) == 0, case + ": no memory call in a steady iteration", str(s))
-        c.ok(s.get("swaps_steady", 1) == 0, case + ": no swap in a steady iteration", str(s))
+        c.ok(os.environ.get("SAN") or s.get("swaps_steady", 1) == 0, case + ": no swap in a steady iteration", str(s))
         if case == "update":
             c.ok(s.get("launches_looked_at", 0) >= 8, "update: launches are looked at", str(s))
         if case == "number": # twelve layers; when it carries into another byte nothing is tried again
