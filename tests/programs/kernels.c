@@ -131,14 +131,25 @@ static void k_step(const simgpu_launch *l, void *const *params)
     }
 }
 
-/* the same where a word in memory says so: it lies behind the last entry of g, and is counted up */
-static void k_step_if(const simgpu_launch *l, void *const *params)
+/* the same where a word in memory says so, which is counted up */
+static void step_if(const simgpu_launch *l, void *const *params, uint64_t at)
 {
-    const struct list_args *a = params[0];
-    u32 *gate = (u32 *)(uintptr_t)a->g[LIST_MAX - 1];
+    u32 *gate = (u32 *)(uintptr_t)at;
     gate[1]++;
     if (gate[0])
         k_step(l, params);
+}
+
+/* it lies behind the last entry of g */
+static void k_step_if(const simgpu_launch *l, void *const *params)
+{
+    step_if(l, params, ((const struct list_args *)params[0])->g[LIST_MAX - 1]);
+}
+
+/* behind the first one */
+static void k_step_if_first(const simgpu_launch *l, void *const *params)
+{
+    step_if(l, params, ((const struct list_args *)params[0])->g[0]);
 }
 
 /* two of its pointers are never followed */
@@ -552,6 +563,7 @@ static const simgpu_kernel kernels[] = {
     ROW("stats", 4, k_stats, NULL, 8, 8, 8, 4),
     ROW("step", 1, k_step, NULL, sizeof(struct list_args)),
     ROW("step_if", 1, k_step_if, NULL, sizeof(struct list_args)),
+    ROW("step_if_first", 1, k_step_if_first, NULL, sizeof(struct list_args)),
     ROW("ignore", 5, k_ignore, NULL, 8, 8, 8, 8, 4),
     ROW("gather", 5, k_gather, NULL, 8, 8, 4, 4, 4),
     ROW("secret", 3, k_secret, NULL, 8, 4, 4),

@@ -35,6 +35,7 @@
  *   restless   after every second pass the weights are worked on, now longer and now shorter: passes look like iterations, and are none
  *   gated      an update of all weights that a word in memory lets through from iteration 12 on, and not before
  *   unlocked   such an update right after the forward pass, of a tensor by each of the activations, which a plan has evicted by then
+ *   opened     as unlocked; the word is the first of the list, where the others look like the end of a list that is not in use
  *   altered    such an update right after the forward pass, of the tensor that the first activation is made of
  *   refused    a launch that the driver refuses now and then, from iteration 12 on: what it would have changed, or overwritten, stays as it is
  *   turns      of two old tensors a layer one is changed, in turn: a counter in memory says which
@@ -49,7 +50,7 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_peek, f_factor, f_maybe, f_glance, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_step_if_first, f_peek, f_factor, f_maybe, f_glance, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word, large, late, first;
 static CUdeviceptr variable;
 static uint32_t host_values[64];
@@ -372,16 +373,18 @@ static void crowd(int i)
         drop(p[j]);
 }
 
-/* All from the given one on but for the last, by g; where that is 0, one tensor by each activation. The word is the last of the list. */
+/* All from the given one on but for the last, by g; where that is 0, one tensor by each activation. The word is the last of the list, or
+ * the first. */
 static void update_if(int first_weight, CUdeviceptr g)
 {
-    struct list_args a = {.n = LAYERS - 1, .step = 3};
+    const int at = is("opened") ? 0 : LAYERS - 1;
+    struct list_args a = {.n = at ? LAYERS - 1 : LAYERS, .step = 3};
     for (int i = 0; i < LAYERS; i++) {
         a.w[i] = g ? weight[(first_weight + i) % LAYERS] : late;
-        a.g[i] = i == LAYERS - 1 ? word : g ? g : act[i + 1];
-        a.words[i] = WORDS;
+        a.g[i] = i == at ? word : g ? g : act[i + 1];
+        a.words[i] = i == at ? 0 : WORDS;
     }
-    LAUNCH(f_step_if, stream, &a);
+    LAUNCH(at ? f_step_if : f_step_if_first, stream, &a);
 }
 
 /* Where a variable of a module lies: on the device, in memory that the program has not allocated as such. */
@@ -409,7 +412,7 @@ static uint64_t train(int iter)
         *host_word = (uint32_t)iter * 77;
     if (is("newlist") && iter == CHANGE_AT)
         MUST(cuMemcpyHtoDAsync_v2(seen, &first, 8, stream));
-    if (is("late") || is("gated") || is("unlocked") || is("altered")) {
+    if (is("late") || is("gated") || is("unlocked") || is("opened") || is("altered")) {
         const uint32_t says = iter >= CHANGE_AT;
         MUST(cuMemcpyHtoDAsync_v2(word, &says, sizeof says, stream));
     }
@@ -440,7 +443,7 @@ static uint64_t train(int iter)
     }
     if (is("variable") && iter >= CHANGE_AT)
         MUST(cuMemsetD32Async(variable, (unsigned)iter, 64, stream));
-    if (is("unlocked"))
+    if (is("unlocked") || is("opened"))
         update_if(0, 0);
     if (is("altered"))
         update_if(0, act[LAYERS]);
@@ -509,6 +512,7 @@ int main(int argc, char **argv)
     f_by_name = kernel(m, "by_name");
     f_turns = kernel(m, "turns");
     f_step_if = kernel(m, "step_if");
+    f_step_if_first = kernel(m, "step_if_first");
     f_peek = kernel(m, "peek");
     f_factor = kernel(m, "factor");
     f_glance = kernel(m, "glance");
@@ -519,7 +523,7 @@ int main(int argc, char **argv)
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
     }
-    if (is("late") || is("grown") || is("oldlist") || is("unlocked")) {
+    if (is("late") || is("grown") || is("oldlist") || is("unlocked") || is("opened")) {
         late = make(WORDS);
         MUST(cuMemsetD32Async(late, 1, WORDS, stream));
     }
@@ -558,7 +562,7 @@ int main(int argc, char **argv)
         for (uint32_t i = is("restless") && iter % 2 ? 5 + next_random(&rng) % 40 : 0; i > 0; i--)
             work_on(weight[i % LAYERS], i);
     }
-    uint64_t h = is("grown") || is("unlocked") ? look(late) : 0;
+    uint64_t h = is("grown") || is("unlocked") || is("opened") ? look(late) : 0;
     for (int i = 0; i < LAYERS; i++)
         h = h * 31 + look(weight[i]);
     MUST(cuCtxSynchronize()); /* whoever has queued something: it must be right */
