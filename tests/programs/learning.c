@@ -36,6 +36,8 @@
  *   gated      an update of all weights that a word in memory lets through from iteration 12 on, and not before
  *   unlocked   such an update right after the forward pass, of a tensor by each of the activations, which a plan has evicted by then
  *   opened     as unlocked; the word is the first of the list, where the others look like the end of a list that is not in use
+ *   reopened   an update by old tensors at the beginning of an iteration, and by the same ones after the forward pass, which a word behind
+ *              them lets through from iteration 12 on: until then its list looks like what the first one has left there
  *   altered    such an update right after the forward pass, of the tensor that the first activation is made of
  *   refused    a launch that the driver refuses now and then, from iteration 12 on: what it would have changed, or overwritten, stays as it is
  *   turns      of two old tensors a layer one is changed, in turn: a counter in memory says which
@@ -387,6 +389,18 @@ static void update_if(int first_weight, CUdeviceptr g)
     LAUNCH(at ? f_step_if : f_step_if_first, stream, &a);
 }
 
+/* One tensor by all that are listed. */
+static void update_by_list(CUdeviceptr gate)
+{
+    struct list_args a = {.n = LAYERS - 1, .step = 3};
+    for (int i = 0; i < LAYERS; i++) {
+        a.w[i] = late;
+        a.g[i] = i == LAYERS - 1 ? gate : listed[i];
+        a.words[i] = WORDS;
+    }
+    LAUNCH(f_step_if, stream, &a);
+}
+
 /* Where a variable of a module lies: on the device, in memory that the program has not allocated as such. */
 static void make_variable(void)
 {
@@ -412,17 +426,21 @@ static uint64_t train(int iter)
         *host_word = (uint32_t)iter * 77;
     if (is("newlist") && iter == CHANGE_AT)
         MUST(cuMemcpyHtoDAsync_v2(seen, &first, 8, stream));
-    if (is("late") || is("gated") || is("unlocked") || is("opened") || is("altered")) {
+    if (is("late") || is("gated") || is("unlocked") || is("opened") || is("reopened") || is("altered")) {
         const uint32_t says = iter >= CHANGE_AT;
         MUST(cuMemcpyHtoDAsync_v2(word, &says, sizeof says, stream));
     }
     if (is("variable"))
         MUST(cuMemcpyHtoDAsync_v2(variable, host_values, sizeof host_values, stream));
     act[0] = make(WORDS);
-    if (is("tail")) {
+    const bool lists = is("tail") || is("reopened");
+    if (lists)
         make_list();
+    if (is("reopened"))
+        update_by_list(first);
+    if (is("tail"))
         bundle_listed(act[0], 0, 0);
-    } else
+    else
         LAUNCH(f_map, stream, &act[0], &weight[0], &n, &k, &mask);
     for (int i = 0; i < LAYERS; i++) {
         layer(i, iter);
@@ -445,6 +463,8 @@ static uint64_t train(int iter)
         MUST(cuMemsetD32Async(variable, (unsigned)iter, 64, stream));
     if (is("unlocked") || is("opened"))
         update_if(0, 0);
+    if (is("reopened"))
+        update_by_list(word);
     if (is("altered"))
         update_if(0, act[LAYERS]);
     CUdeviceptr g = make(WORDS);
@@ -470,7 +490,7 @@ static uint64_t train(int iter)
     }
     if (is("late"))
         LAUNCH(f_join, stream, &g, &g, &late, &n, &n, &n);
-    for (int i = 0; i < BUNDLE_MAX && is("tail"); i++) {
+    for (int i = 0; i < BUNDLE_MAX && lists; i++) {
         LAUNCH(f_join, stream, &g, &g, &listed[i], &n, &n, &n);
         drop(listed[i]);
     }
@@ -523,7 +543,7 @@ int main(int argc, char **argv)
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
     }
-    if (is("late") || is("grown") || is("oldlist") || is("unlocked") || is("opened")) {
+    if (is("late") || is("grown") || is("oldlist") || is("unlocked") || is("opened") || is("reopened")) {
         late = make(WORDS);
         MUST(cuMemsetD32Async(late, 1, WORDS, stream));
     }
@@ -533,6 +553,10 @@ int main(int argc, char **argv)
         first = make(few);
         MUST(cuMemsetD32Async(late, 1, few, stream));
         MUST(cuMemsetD32Async(first, 2, few, stream));
+    }
+    if (is("reopened")) {
+        first = make(64);
+        MUST(cuMemsetD32Async(first, 1, 64, stream));
     }
     sum = make(64);
     seen = make(64);
@@ -562,7 +586,7 @@ int main(int argc, char **argv)
         for (uint32_t i = is("restless") && iter % 2 ? 5 + next_random(&rng) % 40 : 0; i > 0; i--)
             work_on(weight[i % LAYERS], i);
     }
-    uint64_t h = is("grown") || is("unlocked") || is("opened") ? look(late) : 0;
+    uint64_t h = is("grown") || is("unlocked") || is("opened") || is("reopened") ? look(late) : 0;
     for (int i = 0; i < LAYERS; i++)
         h = h * 31 + look(weight[i]);
     MUST(cuCtxSynchronize()); /* whoever has queued something: it must be right */

@@ -28,6 +28,7 @@ CASES = [
     ("gated", 7500000, 10, 0),       # an update that is not let through while it is learnt: its tensors were no operands, wrong results once
     ("unlocked", 8500000, 16, 0),    # so, where all of it is of this iteration: what it may read was idle for good, wrong results once
     ("opened", 8500000, 16, 0),      # so, where the others look like a tail: no launch before had left them there
+    ("reopened", 12500000, 10, 0),   # so, where one had, and nothing before them is in use
     ("altered", 9500000, 16, 200),   # so, of what replays begin from: wrong results once, or the program was stopped
     ("refused", 9500000, 8, 50),     # launches that the driver refuses: they counted as having made what they are to make, wrong results once
     ("map", 10500000, 10, 50),        # buffers given as tensor maps, evicted and replayed like any other
