@@ -7,6 +7,7 @@ B=${B:-$PWD/build}
 export B SAN=${SAN:-} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:handle_segv=0:use_sigaltstack=0:allow_user_segv_handler=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:handle_segv=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-120} # seconds for a unit test that sets none: Check's own four are few on a busy machine
 logs=$B/test-logs
 mkdir -p "$logs"
 passed=0 failed=0 skipped=0 names=
