@@ -9,12 +9,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 PROGRAM = os.path.join(harness.B, "programs", "alike")
-DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "REMAT_LOG": "debug"}
+# where copies would cost nothing beside so much computing, a plan would have no replays, and one whose map had gaps would have copies instead
+DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8", "REMAT_LOG": "debug"}
 LIMIT = 11200000
-# where copies would cost nothing beside so much computing, a plan would have no replays
-SPECIAL = {case: {"SIMGPU_HOST_BW": "5e8"} for case in ("update", "ahead", "widened", "wide")}
-SPECIAL["wide"]["SIMGPU_GRANULARITY"] = "131072" # its tensor and decoys of that length, page by page, are nearly all the mappings that a process may have
-SPECIAL["beyond"] = {"SIMGPU_MEM": "64G"} # remat's reservation is larger than what a byte of an address tells apart
+SPECIAL = {
+    "wide": {"SIMGPU_GRANULARITY": "131072"}, # its tensor and decoys of that length, page by page, are nearly all the mappings that a process may have
+    "beyond": {"SIMGPU_MEM": "64G"} # remat's reservation is larger than what a byte of an address tells apart
+}
 ITERATIONS = {"ahead": ["7"]}
 # case, at least so many of 24 iterations enforced, the plan is left at most so often (the end of the program is once)
 CASES = [("unused", 16, 1), ("padding", 16, 1), ("dropped", 16, 1), ("pinned", 16, 1), ("batch", 16, 1), ("detour", 12, 2), ("inner", 12, 1), ("number", 16, 1),
