@@ -224,8 +224,9 @@ static void ask_with_copies(struct device *d, bool gaps)
     d->campaign->with_copies = true;
     d->campaign->tries = 0;
     if (gaps)
-        d->campaign->budget_bytes = budget_now(d);
-    start_planner(d);
+        ask_for_all(d);
+    else
+        start_planner(d);
 }
 
 /* What a plan adds, and what its gaps do: each lacking chunk is mapped and unmapped in every iteration, which the host waits for. */
@@ -273,10 +274,10 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     const uint64_t most = peak < c->budget_bytes ? peak : c->budget_bytes;
     c->tries += lacking > 0;
     const uint64_t less = lacking ? shortened_by(d, arenas_grown) : 0;
-    const bool spent = lacking && (c->tries >= MAX_TRIES || less >= most);
-    const bool ends = lacking ? spent && !may_copy(d) : !may_copy(d) || !is_dear(d);
+    const bool for_less = lacking && c->tries < MAX_TRIES && less < most;
+    const bool with_copies = !for_less && may_copy(d) && (lacking || is_dear(d));
     const bool better = better_than_best(d, lacking);
-    if (ends) {
+    if (!for_less && !with_copies) {
         if (better)
             put_in_force(d);
         else
@@ -285,8 +286,8 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     }
     if (better)
         keep_as_best(d, lacking);
-    if (!lacking || spent) {
-        ask_with_copies(d, spent);
+    if (with_copies) {
+        ask_with_copies(d, lacking > 0);
         return;
     }
     c->budget_bytes = most - less;

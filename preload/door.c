@@ -309,7 +309,7 @@ __attribute__((constructor)) static void on_load(void)
 __attribute__((destructor)) static void on_unload(void)
 {
     finish();
-    if (!started_in && !door_disabled())
+    if (atomic_load_explicit(&door_watch, memory_order_relaxed) & WATCH_UNSTARTED)
         eng_unused();
     if (counting())
         print_counters();

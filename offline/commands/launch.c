@@ -492,7 +492,8 @@ static int set_all(const struct launch_settings *s)
         output_run_mark(mark, sizeof mark);
         rc = set("REMAT_RUN_STARTED", mark);
         snprintf(mark, sizeof mark, "%ld", (long)getpid()); /* the command's, too */
-        rc = rc ? rc : set("REMAT_RUN_PID", mark);
+        if (!rc)
+            rc = set("REMAT_RUN_PID", mark);
     }
     return rc;
 }

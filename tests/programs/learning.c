@@ -375,30 +375,29 @@ static void crowd(int i)
         drop(p[j]);
 }
 
-/* All from the given one on but for the last, by g; where that is 0, one tensor by each activation. The word is the last of the list, or
- * the first. */
-static void update_if(int first_weight, CUdeviceptr g)
+/* All weights from the given one on but for the last, by g. The word is the last of the list. */
+static void update_weights(int first_weight, CUdeviceptr g)
+{
+    struct list_args a = {.n = LAYERS - 1, .step = 3};
+    for (int i = 0; i < LAYERS; i++) {
+        a.w[i] = weight[(first_weight + i) % LAYERS];
+        a.g[i] = i == LAYERS - 1 ? word : g;
+        a.words[i] = WORDS;
+    }
+    LAUNCH(f_step_if, stream, &a);
+}
+
+/* One tensor by each of the others. The word `gate` is the last of the list, or the first. */
+static void update_late(const CUdeviceptr *by, CUdeviceptr gate)
 {
     const int at = is("opened") ? 0 : LAYERS - 1;
     struct list_args a = {.n = at ? LAYERS - 1 : LAYERS, .step = 3};
     for (int i = 0; i < LAYERS; i++) {
-        a.w[i] = g ? weight[(first_weight + i) % LAYERS] : late;
-        a.g[i] = i == at ? word : g ? g : act[i + 1];
+        a.w[i] = late;
+        a.g[i] = i == at ? gate : by[i];
         a.words[i] = i == at ? 0 : WORDS;
     }
     LAUNCH(at ? f_step_if : f_step_if_first, stream, &a);
-}
-
-/* One tensor by all that are listed. */
-static void update_by_list(CUdeviceptr gate)
-{
-    struct list_args a = {.n = LAYERS - 1, .step = 3};
-    for (int i = 0; i < LAYERS; i++) {
-        a.w[i] = late;
-        a.g[i] = i == LAYERS - 1 ? gate : listed[i];
-        a.words[i] = WORDS;
-    }
-    LAUNCH(f_step_if, stream, &a);
 }
 
 /* Where a variable of a module lies: on the device, in memory that the program has not allocated as such. */
@@ -437,7 +436,7 @@ static uint64_t train(int iter)
     if (lists)
         make_list();
     if (is("reopened"))
-        update_by_list(first);
+        update_late(listed, first);
     if (is("tail"))
         bundle_listed(act[0], 0, 0);
     else
@@ -462,11 +461,11 @@ static uint64_t train(int iter)
     if (is("variable") && iter >= CHANGE_AT)
         MUST(cuMemsetD32Async(variable, (unsigned)iter, 64, stream));
     if (is("unlocked") || is("opened"))
-        update_if(0, 0);
+        update_late(act + 1, word);
     if (is("reopened"))
-        update_by_list(word);
+        update_late(listed, word);
     if (is("altered"))
-        update_if(0, act[LAYERS]);
+        update_weights(0, act[LAYERS]);
     CUdeviceptr g = make(WORDS);
     LAUNCH(f_map, stream, &g, &act[LAYERS], &n, &k, &mask);
     for (int i = LAYERS; i >= 0; i--) {
@@ -479,7 +478,7 @@ static uint64_t train(int iter)
         drop(act[i]);
         g = next;
         if (i == LAYERS / 2 && is("gated"))
-            update_if(1, g);
+            update_weights(1, g);
         if (i < LAYERS && info[i]) {
             LAUNCH(f_join, stream, &g, &g, &info[i], &n, &n, &n);
             drop(info[i]);

@@ -19,8 +19,6 @@ REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")
 JUDGE = os.path.join(SHARED, "verify_plan.py")
 SOLVERS = ["anneal", "dtr", "mincut", "chain", "chen-sqrt", "chen-greedy"]
 BEST_ROUNDS = 6  # it takes its time
-
-
 PATIENT_S = 20  # where other work has the cores, two seconds may hold less than another solver's 0.4
 
 

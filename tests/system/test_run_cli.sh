@@ -131,6 +131,8 @@ if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ] && ! ldconfig -p | grep -q 'libc
     export REMAT_SIMGPU=1
     sees LD_LIBRARY_PATH "$(realpath "$SIM")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" run
     "$remat" run -- "$C/walk" doors libremat.so >"$tmp/out" || { cat "$tmp/out"; fail "remat run with the simulated GPU"; }
+    "$remat" trace -o none.json -- env REMAT_LIMIT=abc "$B/programs/learning" stale 1 >"$tmp/out" 2>"$tmp/err"
+    { grep -q 'stands aside' "$tmp/err" && ! grep -q 'used no GPU' "$tmp/err"; } || fail "a program that used the GPU is said not to have: $(cat "$tmp/err")"
     unset REMAT_SIMGPU
 fi
 
