@@ -122,16 +122,19 @@ def grown(c, only):
 def no_memory_for_a_replay(c, only):
     """A plan whose map lacks chunks, and a page that cannot be mapped for what a replay makes: the plan is left, and that is still owed. It was
     taken for something never written once, wrong results."""
-    case, limit, maps = "rare", 8000000, (1300, 1978, 2430, 3221, 4125, 5481)
+    case, limit = "rare", 8000000
     if only and "unmapped" not in only:
         return
     native = harness.run([PROGRAM, case], env=RECOMPUTED, timeout=120)
     left = 0
-    for n in maps:
+    # whether the n-th page mapped is one for a replay is a matter of when the host does what: about one in four is
+    for k, n in enumerate(range(1300, 5500, 105)):
+        if k >= 10 and left >= 3:
+            break
         r = harness.run([PROGRAM, case], remat=["--limit", limit, "--policy", "plan"], env=dict(RECOMPUTED, SIMGPU_FAULTS="cuMemMap:%d" % n), timeout=240)
         c.ok(r.out == native.out if r.rc == 0 else native.out.startswith(r.out) and "CUDA_ERROR" in r.err, "%s, mapping %d fails" % (case, n), r.err[-300:])
         left += r.err.count("a step of the plan could not be taken")
-    c.ok(left >= 2, "plans are left where a page cannot be mapped", str(left))
+    c.ok(left >= 3, "plans are left where a page cannot be mapped", str(left))
 
 
 def main():
