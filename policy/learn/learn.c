@@ -348,6 +348,34 @@ static void note_live(struct exec *ex)
     ex->swing_bytes = most > least ? most - least : 0;
 }
 
+/* In-place state too large to be kept before every launch is, for a replay, what it is then: it must be content that no op looks at. That is
+ * believed of a workspace alone, in which several ops leave what they like. Of all else the one trial (try_side()) says too little: a second
+ * ReLU in place makes the same mask. */
+static int believe_workspaces(struct device *d)
+{
+    struct record *r = &d->ex->rec;
+    uint32_t *uses = calloc(r->n_bufs + 1, sizeof *uses); /* by ops that change it so; LOOKED_AT */
+    static const uint32_t LOOKED_AT = UINT32_MAX;
+    if (!uses)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < r->n_ops; i++)
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
+            const struct rec_operand *w = &r->operands[k];
+            if (w->mode != REC_SIDE && w->mode != REC_WRITE)
+                uses[w->buf] = LOOKED_AT;
+            else if (w->mode == REC_SIDE && uses[w->buf] != LOOKED_AT && record_mode(r, i, w->buf) == REC_SIDE)
+                uses[w->buf]++;
+        }
+    for (uint32_t k = 0; k < r->n_operands; k++) {
+        struct rec_operand *w = &r->operands[k];
+        const bool workspace = uses[w->buf] > 1 && uses[w->buf] != LOOKED_AT;
+        if (w->mode == REC_SIDE && !workspace && !install_keeps_side(d, r->bufs[w->buf].bytes))
+            w->mode = REC_RMW;
+    }
+    free(uses);
+    return 0;
+}
+
 int learn_finish(struct device *d)
 {
     struct exec *ex = d->ex;
@@ -363,6 +391,8 @@ int learn_finish(struct device *d)
             ex->rec.bufs[d->slots[i].rec_buf].pinned = true;
     merge_effects(d);
     leave_pinned_alone(d);
+    if (believe_workspaces(d))
+        return -ENOMEM;
     record_seal(&ex->rec);
     for (uint32_t i = 0; i < ex->rec.n_ops; i++)
         if (ex->rec.ops[i].why_opaque)

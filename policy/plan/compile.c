@@ -43,9 +43,12 @@ int exec_index(struct device *d)
     d->ex->stays = calloc(nb + 1, sizeof *d->ex->stays);
     d->ex->op_banned = calloc(n + 1, sizeof *d->ex->op_banned);
     d->ex->side_scratch = calloc(r->n_operands + 1, sizeof *d->ex->side_scratch);
+    d->ex->side_saved = calloc(r->n_operands + 1, sizeof *d->ex->side_saved);
+    d->ex->side_is_saved = calloc(r->n_operands + 1, sizeof *d->ex->side_is_saved);
     int32_t *ver = calloc(nb + 1, sizeof *ver);
     if (!d->ex->in_ver || !d->ex->stays || !d->ex->out_ver || !d->ex->first_val || !d->ex->die_at || !d->ex->die_list || !d->ex->last_ref || !d->ex->keep || !d->ex->rebuilt ||
-        !d->ex->relied || !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->side_scratch || !ver) {
+        !d->ex->relied || !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->side_scratch || !d->ex->side_saved ||
+        !d->ex->side_is_saved || !ver) {
         free(ver);
         return -ENOMEM;
     }
@@ -140,6 +143,8 @@ void exec_clear(struct device *d)
     free(d->ex->op_of_trace);
     free(d->ex->elsewhere);
     free(d->ex->side_scratch);
+    free(d->ex->side_saved);
+    free(d->ex->side_is_saved);
     free(d->ex->bind);
     free(d->ex->res);
     free(d->ex->cur);

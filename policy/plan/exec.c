@@ -618,7 +618,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
         else if (proves)
             proof_open(d, op, &x, &proof);
         why = exec_make_ready(d, op);
-        if (!why && exec_fill_before(d, at, op->t))
+        if (!why && (exec_fill_before(d, at, op->t) || exec_keep_sides(d, at, op->t)))
             why = exec_step_failed;
     }
     if (!why && unproved) {

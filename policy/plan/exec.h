@@ -58,7 +58,9 @@ struct exec {
     uint32_t n_places;       /* n_allocs and the twins */
     int32_t **home;          /* [n_places] chunk of each page by the static map, -1 none; NULL for small ones */
     CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes, or one that is read from a copy; 0 elsewhere */
-    struct fence scratch_users; /* replays that used the scratch */
+    CUdeviceptr *side_saved; /* [n_operands] small in-place state as the op found it when it ran last; 0: not kept */
+    bool *side_is_saved;     /* [n_operands] and it has run */
+    struct fence scratch_users; /* replays that used the scratch, launches before which state was kept */
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */
     struct steady_op *steady; /* [n_ops + 1] launches that can be told by their bytes (steady.c) */
     struct arg_watch *watch; /* [n_ops] which argument bytes must stay as they are (args.c) */
@@ -95,6 +97,8 @@ int exec_set_aside(struct device *d, uint32_t at, unsigned t);
  * on its arguments, or on data: what it leaves must be the same each time where it is compared. So what is there before it is made the same. */
 bool exec_begins_compared(const struct device *d, uint32_t at);
 int exec_fill_before(struct device *d, uint32_t at, unsigned t);
+/* Before the program's own launch of the op, which is ready on stream t: its small in-place state is kept as a replay must find it. 0 or -EIO. */
+int exec_keep_sides(struct device *d, uint32_t at, unsigned t);
 /* Everything up to op `to`, which comes now (n_ops: the iteration has ended): the plan's steps before it and before each of the ops in
  * between, which do not come, and what the recorded iteration frees there. < 0: the plan must be left. */
 int exec_pass(struct device *d, uint32_t to, unsigned t);
@@ -242,6 +246,8 @@ void install_repair(struct device *d);
 void install_drop(struct device *d);
 /* Scratch for the side operands of replays, as the record needs it. 0 or -ENOMEM. */
 int install_scratch(struct device *d);
+/* In-place state of that size is kept before every launch that changes it, for replays. */
+bool install_keeps_side(struct device *d, uint64_t bytes);
 /* Pages that the map takes for slots in turn and the record knows nothing of: a buffer that is handed on and freed an iteration later leaves its
  * slot free until the next turn, and no other one can have its pages meanwhile. */
 uint64_t install_pages_in_turn(struct device *d);

@@ -358,6 +358,12 @@ static int read_scratch(struct device *d)
     return 0;
 }
 
+bool install_keeps_side(struct device *d, uint64_t bytes)
+{
+    static const uint64_t MOST = 32768; /* running statistics of 8,192 channels, counters */
+    return bytes <= MOST && mem_is_small(d, bytes);
+}
+
 /* Side operands of replays go to scratch: small ones each to their own, large ones (workspaces) to one region that all
  * replays share, one after another. */
 int install_scratch(struct device *d)
@@ -376,7 +382,8 @@ int install_scratch(struct device *d)
                     if (pass)
                         d->ex->side_scratch[k] = region->va + at;
                     at += (bytes + 511) & ~511ull;
-                } else if (pass && !(d->ex->side_scratch[k] = mem_scratch(d, bytes)))
+                } else if (pass && (!(d->ex->side_scratch[k] = mem_scratch(d, bytes)) ||
+                                    (install_keeps_side(d, bytes) && !(d->ex->side_saved[k] = mem_scratch(d, bytes)))))
                     return -ENOMEM;
             }
             most = at > most ? at : most;

@@ -20,6 +20,7 @@ struct steady_op {
     bool quiet;        /* the plan has nothing to do just before it */
     bool sets_aside;   /* it overwrites a buffer that has values to compare */
     bool begins;       /* it is the first to write a buffer of which that is so, and not all of it */
+    bool keeps_sides;  /* it changes small state in place, which is kept before */
     uint64_t address_changes;
 };
 
@@ -41,6 +42,7 @@ int steady_plan(struct device *d)
             for (int32_t v = ex->first_val[b]; v < ex->first_val[b + 1] && r->operands[k].mode != REC_READ; v++)
                 s->sets_aside |= ex->remade[v];
             s->begins |= ex->partial[b] && r->bufs[b].born == (int32_t)i;
+            s->keeps_sides |= ex->side_saved[k] != 0;
         }
     }
     return 0;
@@ -163,6 +165,8 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
         why = exec_step_failed;
     if (!why && !ready && !all_ready(op))
         why = exec_make_ready(d, op);
+    if (!why && s->keeps_sides && exec_keep_sides(d, at, op->t))
+        why = exec_step_failed;
     if (why) {
         exec_diverge(d, why, op);
         return STEADY_LEFT;

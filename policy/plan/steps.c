@@ -156,18 +156,38 @@ static int check_rebuilt(struct device *d, uint32_t op, const struct rec_operand
 
 static bool must_compare(struct device *d) { return d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS || d->ex->saved; }
 
-/* Operand k of a replay of `op` goes to scratch, which starts as the buffer is: it may be a semaphore or an index. */
+int exec_keep_sides(struct device *d, uint32_t at, unsigned t)
+{
+    const struct rec_op *o = &d->ex->rec.ops[at];
+    bool any = false;
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        const struct slot *s = exec_slot(d, d->ex->rec.operands[k].buf);
+        if (!d->ex->side_saved[k] || !s || s->state != SLOT_RESIDENT)
+            continue;
+        if (fence_wait(d, t, &d->ex->scratch_users) || fence_wait(d, t, &s->ready) ||
+            d->drv->cuMemcpyDtoDAsync_v2(d->ex->side_saved[k], s->va, s->bytes, d->stream[t]) != CUDA_SUCCESS)
+            return -EIO;
+        d->ex->side_is_saved[k] = any = true;
+    }
+    if (any)
+        fence_add(d, &d->ex->scratch_users, t);
+    return 0;
+}
+
+/* Operand k of a replay of `op` goes to scratch, which starts as the op found the buffer, or, where that is a workspace, as it is. */
 static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsigned char *args)
 {
     const struct rec_operand *w = &d->ex->rec.operands[k];
     const struct slot *s = exec_slot(d, w->buf);
-    const CUdeviceptr scratch = d->ex->side_scratch[k];
+    const CUdeviceptr scratch = d->ex->side_scratch[k], saved = d->ex->side_saved[k];
     CUdeviceptr word;
     memcpy(&word, op->args + w->offset, 8);
     if (word - s->va > s->bytes)
         return 0; /* null now, or idle */
+    if (saved && !d->ex->side_is_saved[k])
+        return -ENODATA;
     if (!scratch || fence_wait(d, op->t, &d->ex->scratch_users) ||
-        d->drv->cuMemcpyDtoDAsync_v2(scratch, s->va, s->bytes, op->stream) != CUDA_SUCCESS)
+        d->drv->cuMemcpyDtoDAsync_v2(scratch, saved ? saved : s->va, s->bytes, op->stream) != CUDA_SUCCESS)
         return -EIO;
     word = scratch + (word - s->va);
     memcpy(args + w->offset, &word, 8);

@@ -552,6 +552,32 @@ static void c_table(const simgpu_launch *l, void *const *params, uint64_t *flops
     *bytes = 8ull * P(2, u32);
 }
 
+/* out = f(in); the number that it uses depends on how often it has been launched, which is counted in device memory */
+static void k_counted(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *launches = PTR(2), n = P(3, u32), change_at = P(4, u32), k = (*launches)++ < change_at ? 3 : 17;
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + k);
+}
+/* out: what of x is left by a ReLU in place, which a second one changes no more */
+static void k_clip(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *x = PTR(1), n = P(2, u32), words = P(3, u32);
+    for (u32 i = 0; i < words; i++)
+        x[i] = x[i] >> 31 ? 0 : x[i] & 0xffff;
+    for (u32 i = 0; i < n; i++)
+        out[i] = x[i % words] ? mix(i) : 0;
+}
+static void k_scale(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *x = PTR(0), n = P(1, u32), by = P(2, u32);
+    for (u32 i = 0; i < n; i++)
+        x[i] *= by;
+}
+
 #define ROW(name, n, run, cost, ...) {name, n, (const size_t[]){__VA_ARGS__}, run, cost}
 static const simgpu_kernel kernels[] = {
     ROW("map", 5, k_map, c_map, 8, 8, 4, 4, 4),
@@ -595,6 +621,9 @@ static const simgpu_kernel kernels[] = {
     ROW("by_name", 3, k_by_name, c_table, 8, 8, 4),
     ROW("hide", 2, k_hide, NULL, 8, 8),
     ROW("seek", 3, k_seek, NULL, 8, 8, 4),
+    ROW("counted", 5, k_counted, NULL, 8, 8, 8, 4, 4),
+    ROW("clip", 4, k_clip, NULL, 8, 8, 4, 4),
+    ROW("scale", 3, k_scale, NULL, 8, 4, 4),
     ROW("sum", 3, k_sum, NULL, 8, 8, 4),
 };
 __attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {SIMGPU_ABI, sizeof kernels / sizeof *kernels, kernels};

@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+"""State that launches change in place (tests/programs/states.c): a replay finds it as the launch found it. Wrong results once: what it had
+become since was taken, in an iteration in which that made a difference."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+PROGRAM = os.path.join(harness.B, "programs", "states")
+DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9"}
+CASES = (("counted", 60), ("clip", 80), ("small", 80))
+
+
+def main():
+    if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
+        print("no simulated GPU built")
+        return 77
+    c = harness.Checks()
+    for case, percent in CASES:
+        for at in ("13", "16", "19"):
+            for order in ({}, {"SIMGPU_CHAOS": "adversary"}):
+                differs, stats = harness.plan_against_native([PROGRAM, case, at], percent, dict(DEVICE, **order))
+                c.ok(not differs, "%s, iteration %s %s" % (case, at, order), differs)
+                c.ok(stats.get("iterations_enforced", 0) >= 9 and stats.get("replays", 0) >= 50, case + ": enforced", str(stats))
+    return c.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
