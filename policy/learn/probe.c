@@ -289,6 +289,10 @@ static const char *two_poisons(struct trial *t)
         differs |= !hashing_same(t->u[i].now, t->u[i].after);
     for (uint32_t i = 0; i < t->n && !why; i++) {
         struct touched *u = &t->u[i];
+        if (u->row && !u->row->scattered && u->row->b.n && hashing_same(u->now, u->after)) {
+            u->changed = true; /* its blank bytes held another poison, and do not: the op writes the first one */
+            set_mode(t->op, u->slot, u->blank ? REC_WRITE : REC_RMW);
+        }
         if (hashing_same(u->now, u->after) || (u->blank && !u->changed && holds_second_poison(d, u)))
             continue;
         if (u->row && u->row->scattered)
@@ -412,14 +416,15 @@ static const char *classify(struct trial *t, struct probe_result *out)
     why = two_poisons(t);
     if (why)
         return why;
-    for (uint32_t i = 0; i < t->n; i++) /* nothing had written it, nothing has: whatever it holds is right */
+    /* Nothing has written it: whatever it holds is right, unless an op before this one may write it another time. */
+    for (uint32_t i = 0; i < t->n; i++)
         if (t->u[i].blank && !t->u[i].changed)
-            set_mode(t->op, t->u[i].slot, REC_WRITE);
+            set_mode(t->op, t->u[i].slot, t->u[i].slot->rec_buf < 0 ? REC_WRITE : REC_RMW);
     return words_try(t, out->idle, &out->n_idle) || try_side(t) ? "failed when it ran again" : NULL;
 }
 
-/* What the op left of the blank bytes. */
-static void note_rows(struct trial *t)
+/* What the op left of the blank bytes. Where the second poison was not tried it may have written the first one. */
+static void note_rows(struct trial *t, bool tried)
 {
     for (uint32_t i = 0; i < t->n; i++) {
         struct touched *u = &t->u[i];
@@ -428,8 +433,10 @@ static void note_rows(struct trial *t)
             continue;
         if (t->partial[i])
             row->b = t->left[i];
-        else if (u->changed)
+        else if (u->changed || !tried) {
             row->b.n = 0;
+            u->slot->written = true;
+        }
     }
 }
 
@@ -702,7 +709,10 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
     if (out->why_opaque && !trial_hash(t)) /* a repeat may have left other content, just as right */
         for (uint32_t i = 0; i < t->n; i++)
             memcpy(t->u[i].after, t->u[i].now, sizeof t->u[i].after);
-    note_rows(t);
+    bool any = false;
+    for (uint32_t i = 0; i < t->n; i++)
+        any |= t->u[i].changed;
+    note_rows(t, any && !out->why_opaque);
     for (uint32_t i = 0; i < t->n; i++) {
         struct slot *s = t->u[i].slot;
         s->written |= t->u[i].changed;

@@ -96,7 +96,7 @@ static bool same_arguments(const struct eng_kernel *k, const struct rt_op *last)
     const struct func *f = last->func;
     for (uint32_t i = 0; i < f->n_params; i++) {
         const unsigned char *then = last->args + f->offset[i], *now = k->params[i];
-        if (f->size[i] == 8 ? memcmp(now, then, 8) : f->size[i] == 4 ? memcmp(now, then, 4) : memcmp(now, then, f->size[i]))
+        if (!now || (f->size[i] == 8 ? memcmp(now, then, 8) : f->size[i] == 4 ? memcmp(now, then, 4) : memcmp(now, then, f->size[i])))
             return false;
     }
     return true;

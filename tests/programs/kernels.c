@@ -570,6 +570,14 @@ static void k_clip(const simgpu_launch *l, void *const *params)
     for (u32 i = 0; i < n; i++)
         out[i] = x[i % words] ? mix(i) : 0;
 }
+/* out = value, wherever in begins otherwise than with 0xdeadbeef */
+static void k_fill(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32), value = P(3, u32);
+    for (u32 i = 0; i < n; i++)
+        out[i] = value + (in[0] == 0xdeadbeef);
+}
 static void k_scale(const simgpu_launch *l, void *const *params)
 {
     (void)l;
@@ -623,6 +631,7 @@ static const simgpu_kernel kernels[] = {
     ROW("seek", 3, k_seek, NULL, 8, 8, 4),
     ROW("counted", 5, k_counted, NULL, 8, 8, 8, 4, 4),
     ROW("clip", 4, k_clip, NULL, 8, 8, 4, 4),
+    ROW("fill", 4, k_fill, NULL, 8, 8, 4, 4),
     ROW("scale", 3, k_scale, NULL, 8, 4, 4),
     ROW("sum", 3, k_sum, NULL, 8, 8, 4),
 };
