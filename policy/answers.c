@@ -43,6 +43,8 @@ int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
 bool eng_device_memory(int dev, struct eng_memory *m)
 {
     static bool read; /* before eng_start: what it will read */
+    if (process.started && !eng_active()) /* remat stands aside; or this is a forked child, and whoever had the mutex is not here */
+        return false;
     engine_lock();
     bool stands_aside = process.started && !eng_active();
     if (!process.started && !read) {

@@ -18,7 +18,7 @@ struct process {
     struct device *dev[MAX_DEVICES]; /* in the order in which they were first used; [0] is the one that traces and reports */
     unsigned n_dev;
     int n_visible;         /* devices that the driver shows */
-    bool started;          /* eng_start() has been called */
+    atomic_bool started;   /* eng_start() has been called */
     bool blocking_streams; /* see stream_acts() */
     bool contexts;         /* the program has made contexts of its own: one that is current may not be its device's (engine_elsewhere) */
     bool finished;         /* eng_finish has been called: the driver may go any moment */

@@ -50,7 +50,9 @@ static int batch_1d(const CUdeviceptr *d, const CUdeviceptr *from, const size_t 
 {
     struct touch_list l;
     for (size_t i = 0; d && from && n && i < count; i++)
-        if (n[i] && eng_is_device_pointer(d[i]) && !eng_is_device_pointer(from[i]))
+        if (n[i] && !eng_is_device_pointer(d[i]))
+            eng_before_host_copy(s, (const void *)(uintptr_t)d[i], false);
+        else if (n[i] && !eng_is_device_pointer(from[i]))
             DOOR_TRY(eng_note_host_data(d[i], (const void *)(uintptr_t)from[i], n[i]));
     int refused = 0;
     if (!d || !from || !n || !list_open(&l, count, &refused))
@@ -87,6 +89,9 @@ static int batch_3d(size_t n, const CUDA_MEMCPY3D_BATCH_OP *ops, CUstream s, int
 {
     struct touch_list l;
     int refused = 0;
+    for (size_t i = 0; ops && i < n; i++)
+        if (ops[i].dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER && !eng_is_device_pointer(ops[i].dst.op.ptr.ptr))
+            eng_before_host_copy(s, (const void *)(uintptr_t)ops[i].dst.op.ptr.ptr, false);
     if (!ops || !list_open(&l, n, &refused))
         return refused ? refused : issue(call);
     for (size_t i = 0; i < n; i++) {

@@ -50,8 +50,9 @@ void stream_own(struct device *d, unsigned t)
     if (!my_thread)
         my_thread = ++threads;
     CUresult r = st->holder && st->event[t] ? d->drv->cuEventSynchronize(st->event[t]) : CUDA_SUCCESS;
-    if (r != CUDA_SUCCESS)
+    if (r != CUDA_SUCCESS && (r = d->drv->cuCtxSynchronize()) != CUDA_SUCCESS)
         broken(d, r);
+    memset(st->waited[t], 0, sizeof st->waited[t]); /* what the other thread's stream waits for, this one may not have come to */
     st->holder = my_thread;
 }
 
@@ -66,10 +67,20 @@ unsigned stream_alive(const struct device *d, unsigned t)
     return STREAM_IN; /* of ours */
 }
 
+/* This thread's own stream is. */
+static bool is_captured(const struct device *d)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return d->capturing && d->drv->cuStreamIsCapturing && d->drv->cuStreamIsCapturing(CU_STREAM_PER_THREAD, &status) == CUDA_SUCCESS &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 void stream_issued(struct device *d, unsigned t)
 {
     d->seq[t]++;
-    if (d->streams->handle[t] != CU_STREAM_PER_THREAD || d->drv->cuEventRecord(d->streams->event[t], CU_STREAM_PER_THREAD) == CUDA_SUCCESS)
+    /* while it is captured nothing runs, and the event goes on standing for what does */
+    if (d->streams->handle[t] != CU_STREAM_PER_THREAD || is_captured(d) ||
+        d->drv->cuEventRecord(d->streams->event[t], CU_STREAM_PER_THREAD) == CUDA_SUCCESS)
         return;
     CUresult r = d->drv->cuStreamSynchronize(CU_STREAM_PER_THREAD); /* by this thread, whose stream it is */
     if (r != CUDA_SUCCESS)
