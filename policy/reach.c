@@ -235,18 +235,38 @@ static struct slot *walk_next(struct device *d, struct walk *w)
     return NULL;
 }
 
-/* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. */
+/* How many bytes there are behind an address of memory that is not in a slot; 0: the driver does not say. */
+static uint64_t bytes_behind(CUdeviceptr at)
+{
+    CUdeviceptr start = 0;
+    size_t size = 0;
+    const struct drv *drv = process.drv;
+    if (drv->cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at) != CUDA_SUCCESS ||
+        drv->cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, at) != CUDA_SUCCESS || at - start >= size)
+        return 0;
+    return start + size - at;
+}
+
+/* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. They lie at multiples
+ * of eight there, wherever they come from. */
 static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src, size_t bytes)
 {
     enum { UNKNOWN_MAX_BYTES = 1 << 20 };
     const unsigned char *p = src;
     struct slot *list = slot_at(d, dst);
-    if (list && bytes > list->va + list->bytes - dst)
-        bytes = list->va + list->bytes - dst; /* the driver refuses such a copy, and reads nothing of it */
-    if (!p || (!list && bytes > UNKNOWN_MAX_BYTES) || !engine_host_reads((CUdeviceptr)(uintptr_t)src))
+    const uint64_t room = list ? list->va + list->bytes - dst : bytes > UNKNOWN_MAX_BYTES ? bytes_behind(dst) : bytes;
+    if (bytes > room)
+        bytes = room; /* the driver refuses such a copy, and reads nothing of it */
+    if (!p || !bytes || !engine_host_reads((CUdeviceptr)(uintptr_t)src))
         return CUDA_SUCCESS;
     if (d->n_reached)
         reached_forget(d, dst, bytes);
+    const size_t before = (size_t)(-dst & 7);
+    if (bytes < before)
+        return CUDA_SUCCESS;
+    p += before;
+    dst += before;
+    bytes -= before;
     const size_t words = bytes / 8;
     for (size_t at = 0; tensor_map_any() && at + TENSOR_MAP_BYTES <= bytes; at += 8) {
         uint64_t shape;
@@ -324,6 +344,9 @@ int engine_follow_drv(struct device *d, const struct rt_op *op)
             uint64_t p;
             memcpy(&p, op->args + at, 8);
             uint64_t bytes = in_place_may_be(p) ? in_place_left(p) : 0;
+            const uint64_t before = -p & 7;
+            bytes -= bytes < before ? bytes : before;
+            p += before;
             if (bytes < 8 || !host_may_read(p))
                 continue;
             struct walk w = walk_begins(d, (const unsigned char *)(uintptr_t)p, (bytes < LOOK_MAX_BYTES ? bytes : LOOK_MAX_BYTES) / 8);

@@ -85,6 +85,25 @@ static int on_batch(__typeof__(&cuMemcpyBatchAsync_v2) real, CUstream nul, CUdev
 ISSUE5(copy3d_batch_old, cuMemcpy3DBatchAsync, size_t, CUDA_MEMCPY3D_BATCH_OP *, size_t *, unsigned long long, CUstream)
 ISSUE4(copy3d_batch, cuMemcpy3DBatchAsync_v2, size_t, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream)
 
+/* Between pointers an element is a byte; rows and layers without a pitch lie one behind the other. */
+static int note_rows(const CUDA_MEMCPY3D_BATCH_OP *op)
+{
+    const CUmemcpy3DOperand *to = &op->dst, *from = &op->src;
+    if (to->type != CU_MEMCPY_OPERAND_TYPE_POINTER || from->type != CU_MEMCPY_OPERAND_TYPE_POINTER ||
+        !eng_is_device_pointer(to->op.ptr.ptr) || eng_is_device_pointer(from->op.ptr.ptr))
+        return CUDA_SUCCESS;
+    const size_t w = op->extent.width, h = op->extent.height;
+    const size_t to_row = to->op.ptr.rowLength ? to->op.ptr.rowLength : w, from_row = from->op.ptr.rowLength ? from->op.ptr.rowLength : w;
+    const size_t to_rows = to->op.ptr.layerHeight ? to->op.ptr.layerHeight : h, from_rows = from->op.ptr.layerHeight ? from->op.ptr.layerHeight : h;
+    if (to_row < w || from_row < w || to_rows < h || from_rows < h)
+        return CUDA_SUCCESS; /* the driver refuses it, and reads nothing */
+    for (size_t z = 0; z < op->extent.depth; z++)
+        for (size_t y = 0; y < h; y++)
+            DOOR_TRY(eng_note_host_data(to->op.ptr.ptr + (z * to_rows + y) * to_row,
+                                        (const char *)(uintptr_t)from->op.ptr.ptr + (z * from_rows + y) * from_row, w));
+    return CUDA_SUCCESS;
+}
+
 static int batch_3d(size_t n, const CUDA_MEMCPY3D_BATCH_OP *ops, CUstream s, int (*issue)(void *), void *call)
 {
     struct touch_list l;
@@ -92,6 +111,8 @@ static int batch_3d(size_t n, const CUDA_MEMCPY3D_BATCH_OP *ops, CUstream s, int
     for (size_t i = 0; ops && i < n; i++)
         if (ops[i].dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER && !eng_is_device_pointer(ops[i].dst.op.ptr.ptr))
             eng_before_host_copy(s, (const void *)(uintptr_t)ops[i].dst.op.ptr.ptr, false);
+        else
+            DOOR_TRY(note_rows(&ops[i]));
     if (!ops || !list_open(&l, n, &refused))
         return refused ? refused : issue(call);
     for (size_t i = 0; i < n; i++) {

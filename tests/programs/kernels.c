@@ -165,7 +165,7 @@ static void k_ignore(const simgpu_launch *l, void *const *params)
 static void k_gather(const simgpu_launch *l, void *const *params)
 {
     (void)l;
-    uint64_t *list = (uint64_t *)PTR(1);
+    uint64_t *list = (uint64_t *)(((uintptr_t)PTR(1) + 7) & ~(uintptr_t)7); /* it may lie behind something smaller */
     u32 *out = PTR(0), count = P(2, u32), words = P(3, u32), n = P(4, u32);
     for (u32 i = 0; i < n; i++) {
         u32 s = 0;

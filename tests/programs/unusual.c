@@ -15,6 +15,11 @@
  *   box_pointer    an address that a two-dimensional copy takes along
  *   batch_pointer  an address that a batch of copies takes along
  *   word_pointer   an address that a stream writes as a word
+ *   odd_pointer    an address that a copy brings to a multiple of eight, from where it was at none
+ *   odd_box        the same by a two-dimensional copy
+ *   boxes_pointer  an address that a batch of boxes takes along
+ *   far_pointer    an address in a large copy to memory of the program's own
+ *   odd_list       pinned memory whose kernel is given an address in the middle of a word
  *   pinned_list    an address that lies in pinned memory, where a kernel follows it in place; likewise in memory that the program has
  *   own_list       pinned itself, and in
  *   managed_list   managed memory
@@ -299,7 +304,8 @@ static void other_copy(void)
 
 /* ---- addresses that travel ------------------------------------------------------------------------------------------------ */
 
-static void pointers(void (*put)(CUdeviceptr list, CUdeviceptr p, CUstream s))
+/* put: an address, `at` so many bytes behind list. */
+static void pointers(void (*put)(CUdeviceptr list, CUdeviceptr p, CUstream s), unsigned at)
 {
     CUdeviceptr more[CROWD] = {0};
     CUstream s = stream(1);
@@ -311,7 +317,7 @@ static void pointers(void (*put)(CUdeviceptr list, CUdeviceptr p, CUstream s))
     put(list, p, s);
     for (int r = 0; r < ROUNDS; r++) {
         crowd(more, s);
-        gather(out, list, 1, s);
+        gather(out, list + at, 1, s);
         look("out", out, s);
     }
 }
@@ -386,10 +392,76 @@ static void put_word(CUdeviceptr list, CUdeviceptr p, CUstream s)
     MUST(cuStreamSynchronize(s));
 }
 
-static void one_pointer(void) { pointers(put_one); }
-static void box_pointer(void) { pointers(put_box); }
-static void batch_pointer(void) { pointers(put_batch); }
-static void word_pointer(void) { pointers(put_word); }
+struct odd {
+    uint32_t a, b;
+    uint64_t p;
+};
+
+static void put_odd(CUdeviceptr list, CUdeviceptr p, CUstream s)
+{
+    const struct odd h = {.p = p};
+    char bytes[20]; /* at no multiple of eight */
+    char *from = bytes + 8 - (uintptr_t)bytes % 8 - 4;
+    memcpy(from, &h.b, 12);
+    MUST(cuMemcpyHtoDAsync_v2(list + 4, from, 12, s));
+    MUST(cuStreamSynchronize(s));
+}
+
+static void put_odd_box(CUdeviceptr list, CUdeviceptr p, CUstream s)
+{
+    const struct odd h = {.p = p};
+    const CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = &h, .srcXInBytes = 4, .srcPitch = 16,
+                             .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = list, .dstXInBytes = 4, .dstPitch = 64,
+                             .WidthInBytes = 12, .Height = 1};
+    MUST(cuMemcpy2DAsync_v2(&c, s));
+    MUST(cuStreamSynchronize(s));
+}
+
+static void put_boxes(CUdeviceptr list, CUdeviceptr p, CUstream s)
+{
+    uint64_t h[4] = {0, 0, 0, p}; /* two rows of two words; the second of the second row */
+    size_t failed = 0;
+    CUDA_MEMCPY3D_BATCH_OP op = {.extent = {8, 2, 1}, .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    op.src.op.ptr.ptr = (CUdeviceptr)(uintptr_t)(h + 1);
+    op.src.op.ptr.rowLength = 16;
+    op.dst.op.ptr.ptr = list;
+    MUST(cuMemcpy3DBatchAsync(1, &op, &failed, 0, s));
+    MUST(cuStreamSynchronize(s));
+}
+
+static void far_pointer(void)
+{
+    enum { FAR = (1 << 20) + 65536 };
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    static uint64_t words[FAR / 8];
+    CUmemGenericAllocationHandle h;
+    CUdeviceptr va, more[CROWD] = {0};
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), out = alloc(s);
+    MUST(cuMemCreate(&h, FAR, &prop, 0));
+    MUST(cuMemAddressReserve(&va, FAR, 0, 0, 0));
+    MUST(cuMemMap(va, FAR, 0, h, 0));
+    MUST(cuMemSetAccess(va, FAR, &access, 1));
+    fill(p, 21, s);
+    words[FAR / 8 - 1] = p;
+    MUST(cuMemcpyHtoDAsync_v2(va, words, FAR, s));
+    MUST(cuStreamSynchronize(s));
+    for (int r = 0; r < ROUNDS; r++) {
+        crowd(more, s);
+        gather(out, va + FAR - 8, 1, s);
+        look("out", out, s);
+    }
+}
+
+static void odd_pointer(void) { pointers(put_odd, 8); }
+static void odd_box(void) { pointers(put_odd_box, 8); }
+static void boxes_pointer(void) { pointers(put_boxes, 8); }
+static void one_pointer(void) { pointers(put_one, 0); }
+static void box_pointer(void) { pointers(put_box, 0); }
+static void batch_pointer(void) { pointers(put_batch, 0); }
+static void word_pointer(void) { pointers(put_word, 0); }
 
 /* The kernel reads the list where the host has written it: no call says that there is one. */
 static void follow_in_place(CUdeviceptr list, volatile CUdeviceptr *words)
@@ -438,6 +510,15 @@ static void own_list(void)
     MUST(cuMemHostGetDevicePointer_v2(&list, words, 0));
     follow_in_place(list, words);
     MUST(cuMemHostUnregister(words));
+}
+
+static void odd_list(void)
+{
+    CUdeviceptr *words, list;
+    MUST(cuMemHostAlloc((void **)&words, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
+    MUST(cuMemHostGetDevicePointer_v2(&list, words, 0));
+    follow_in_place(list + 4, words + 1);
+    MUST(cuMemFreeHost(words));
 }
 
 static void managed_list(void)
@@ -931,8 +1012,8 @@ int main(int argc, char **argv)
         void (*run)(void);
     } cases[] = {
         CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(wait_batch), CASE(wait_boxes), CASE(contexts), CASE(legacies), CASE(no_context),
-        CASE(other_stream), CASE(other_copy), CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer),
-        CASE(word_pointer), CASE(pinned_list), CASE(own_list), CASE(managed_list), CASE(gone_list), CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free),
+        CASE(other_stream), CASE(other_copy), CASE(one_pointer), CASE(odd_pointer), CASE(odd_box), CASE(boxes_pointer), CASE(far_pointer), CASE(box_pointer), CASE(batch_pointer),
+        CASE(word_pointer), CASE(odd_list), CASE(pinned_list), CASE(own_list), CASE(managed_list), CASE(gone_list), CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free),
         CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(capture_passes), CASE(thread_stale), CASE(other_capture), CASE(wrong_way),
         CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(early), CASE(batch_many), CASE(sync_fill), CASE(capture_fresh), CASE(attributes)};
     ctx = primary_context();
