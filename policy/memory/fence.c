@@ -8,6 +8,8 @@
 
 /* Copies queue up on our own streams: an event each, the latest MARKS of them. */
 enum { MARKS = 256 };
+/* What a program's stream waits for may be up to the host: an event in front of each op that may wait so, the latest GATES of them. */
+enum { GATES = 4 };
 
 struct streams {
     CUstream handle[RT_MAX_STREAMS];
@@ -19,6 +21,9 @@ struct streams {
     uint64_t holder;  /* thread that used the per-thread index last; 0 none */
     CUevent mark[STREAM_FIRST_PROGRAM][MARKS];
     uint64_t marked[STREAM_FIRST_PROGRAM][MARKS]; /* the sequence number that each of these events stands for */
+    CUevent gate[RT_MAX_STREAMS][GATES];
+    uint64_t gated[RT_MAX_STREAMS][GATES]; /* likewise; 0: for none */
+    unsigned n_gates[RT_MAX_STREAMS];      /* ever made */
     bool puts_off;          /* the host does not wait, but notes for what it would */
     struct host_wait noted; /* event NULL: for nothing */
 };
@@ -41,19 +46,28 @@ static int broken(struct device *d, CUresult r)
     return -EIO;
 }
 
-void stream_own(struct device *d, unsigned t)
+int stream_own(struct device *d, unsigned t)
 {
     static uint64_t threads;
     struct streams *st = d->streams;
     if (st->handle[t] != CU_STREAM_PER_THREAD || (my_thread && my_thread == st->holder))
-        return;
+        return 0;
     if (!my_thread)
         my_thread = ++threads;
     CUresult r = st->holder && st->event[t] ? d->drv->cuEventSynchronize(st->event[t]) : CUDA_SUCCESS;
     if (r != CUDA_SUCCESS && (r = d->drv->cuCtxSynchronize()) != CUDA_SUCCESS)
-        broken(d, r);
-    memset(st->waited[t], 0, sizeof st->waited[t]); /* what the other thread's stream waits for, this one may not have come to */
+        return broken(d, r);
+    memset(st->waited[t], 0, sizeof st->waited[t]); /* what another thread's stream has waited for this one has not */
     st->holder = my_thread;
+    return 0;
+}
+
+/* An event that is recorded in a capture stands for nothing that runs. */
+static bool thread_is_captured(struct device *d)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return d->capturing && d->drv->cuStreamIsCapturing && d->drv->cuStreamIsCapturing(CU_STREAM_PER_THREAD, &status) == CUDA_SUCCESS &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 unsigned stream_alive(const struct device *d, unsigned t)
@@ -67,19 +81,10 @@ unsigned stream_alive(const struct device *d, unsigned t)
     return STREAM_IN; /* of ours */
 }
 
-/* This thread's own stream is. */
-static bool is_captured(const struct device *d)
-{
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return d->capturing && d->drv->cuStreamIsCapturing && d->drv->cuStreamIsCapturing(CU_STREAM_PER_THREAD, &status) == CUDA_SUCCESS &&
-           status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 void stream_issued(struct device *d, unsigned t)
 {
     d->seq[t]++;
-    /* while it is captured nothing runs, and the event goes on standing for what does */
-    if (d->streams->handle[t] != CU_STREAM_PER_THREAD || is_captured(d) ||
+    if (d->streams->handle[t] != CU_STREAM_PER_THREAD || thread_is_captured(d) ||
         d->drv->cuEventRecord(d->streams->event[t], CU_STREAM_PER_THREAD) == CUDA_SUCCESS)
         return;
     CUresult r = d->drv->cuStreamSynchronize(CU_STREAM_PER_THREAD); /* by this thread, whose stream it is */
@@ -179,7 +184,7 @@ static __attribute__((noinline)) unsigned other_index(struct device *d, CUstream
             i = new_index(d, s);
         st->last = i;
     }
-    stream_own(d, i);
+    stream_own(d, i); /* where it fails, so it does where the op is made ready */
     return i;
 }
 
@@ -209,6 +214,30 @@ void stream_mark(struct device *d, unsigned u)
     if (!*e && d->drv->cuEventCreate(e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
         *e = NULL;
     st->marked[u][q % MARKS] = *e && d->drv->cuEventRecord(*e, st->handle[u]) == CUDA_SUCCESS ? q : 0;
+}
+
+void stream_may_wait(struct device *d, unsigned t)
+{
+    struct streams *st = d->streams;
+    const uint64_t q = d->seq[t];
+    unsigned n = st->n_gates[t];
+    if (d->capturing || st->done[t] >= q || st->gated[t][(n + GATES - 1) % GATES] == q)
+        return;
+    CUevent *e = &st->gate[t][n % GATES];
+    if (!*e && d->drv->cuEventCreate(e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        *e = NULL;
+    st->gated[t][n % GATES] = *e && d->drv->cuEventRecord(*e, st->handle[t]) == CUDA_SUCCESS ? q : 0;
+    st->n_gates[t]++;
+}
+
+/* The earliest of the gates of stream u that all up to q lies in front of; -1: none. */
+static int gate_behind(const struct streams *st, unsigned u, uint64_t q)
+{
+    int best = -1;
+    for (int i = 0; i < GATES; i++)
+        if (st->gated[u][i] >= q && (best < 0 || st->gated[u][i] < st->gated[u][best]))
+            best = i;
+    return best;
 }
 
 void stream_look(struct device *d)
@@ -245,6 +274,8 @@ void stream_context_ends(struct device *d, CUcontext ctx)
         d->drv->cuStreamSynchronize(s);
         st->done[i] = d->seq[i];
         st->event[i] = NULL; /* if it is of that context it goes with it; if not, it is small */
+        memset(st->gate[i], 0, sizeof st->gate[i]);
+        memset(st->gated[i], 0, sizeof st->gated[i]);
         st->gone[i] = true;
     }
 }
@@ -308,16 +339,21 @@ void fence_merge_all(struct device *d, struct fence *f, const struct fence *g)
     f->tails |= g->tails;
 }
 
-/* Notes that the host would have to wait for stream u up to its tail; false: it need not, or there is no event to wait for. */
-static bool put_off(struct device *d, unsigned u)
+/* Notes that the host would have to wait for stream u, up to this gate of it or (-1) to its tail; false: it need not, or there is no event
+ * to wait for. */
+static bool put_off(struct device *d, unsigned u, int gate)
 {
     struct streams *st = d->streams;
-    struct host_wait w = {.event = st->event[u], .stream = u, .seq = d->seq[u]};
+    struct host_wait w = {.event = gate < 0 ? st->event[u] : st->gate[u][gate], .stream = u, .seq = gate < 0 ? d->seq[u] : st->gated[u][gate]};
     if (st->noted.event)
         return true;
     if (d->drv->cuEventQuery(w.event) != CUDA_ERROR_NOT_READY)
         return false;
-    if (!st->gone[u]) { /* its own is recorded again by whoever comes next */
+    if (gate >= 0) { /* goes with it: once it has passed nobody asks for this gate */
+        w.ours = true;
+        st->gate[u][gate] = NULL;
+        st->gated[u][gate] = 0;
+    } else if (!st->gone[u]) { /* its own is recorded again by whoever comes next */
         if (d->drv->cuEventCreate(&w.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
             return false;
         w.ours = true;
@@ -349,20 +385,24 @@ void fence_waited(struct device *d, struct host_wait *w, bool passed)
         d->drv->cuEventDestroy_v2(w->event);
 }
 
-/* The host waits for stream u up to its tail. What ends with it may be a free that the driver never saw: on a blocking stream that
+/* The host waits for stream u up to q, and for more where no gate is behind that: up to its tail. What ends with it may be a free that the driver never saw: on a blocking stream that
  * free comes after the legacy stream's work, and only something that is queued there now says so. */
-static int sync_tail(struct device *d, unsigned u)
+static int sync_up_to(struct device *d, unsigned u, uint64_t q)
 {
     struct streams *st = d->streams;
-    uint64_t q = d->seq[u];
-    stream_own(d, u);
-    bool at_tail = st->event[u] && (st->gone[u] || d->drv->cuEventRecord(st->event[u], st->handle[u]) == CUDA_SUCCESS);
-    if (st->puts_off && at_tail && put_off(d, u))
+    int gate = gate_behind(st, u, q), rc = stream_own(d, u);
+    if (rc)
+        return rc;
+    CUevent e = gate < 0 ? st->event[u] : st->gate[u][gate];
+    bool there = gate >= 0 || (e && (st->gone[u] || d->drv->cuEventRecord(e, st->handle[u]) == CUDA_SUCCESS));
+    q = gate < 0 ? d->seq[u] : st->gated[u][gate];
+    if (st->puts_off && there && put_off(d, u, gate))
         return -EAGAIN;
-    CUresult r = at_tail ? d->drv->cuEventSynchronize(st->event[u]) : d->drv->cuStreamSynchronize(st->handle[u]);
+    CUresult r = there ? d->drv->cuEventSynchronize(e) : d->drv->cuStreamSynchronize(st->handle[u]);
     if (r != CUDA_SUCCESS)
         return broken(d, r);
-    st->done[u] = q;
+    if (st->done[u] < q)
+        st->done[u] = q;
     return 0;
 }
 
@@ -370,19 +410,29 @@ static int sync_tail(struct device *d, unsigned u)
 static int order(struct device *d, unsigned t, unsigned u, uint64_t q)
 {
     struct streams *st = d->streams;
-    if (t == u || st->waited[t][u] >= q || st->done[u] >= q)
+    if (t == u || st->done[u] >= q)
         return 0;
-    stream_own(d, t);
+    int r = stream_own(d, t);
+    if (r || st->waited[t][u] >= q)
+        return r;
     if (u < STREAM_FIRST_PROGRAM && q + MARKS > d->seq[u] && st->marked[u][q % MARKS] == q) {
         if (d->drv->cuStreamWaitEvent(st->handle[t], st->mark[u][q % MARKS], 0) != CUDA_SUCCESS)
-            return sync_tail(d, u);
+            return sync_up_to(d, u, q);
         st->waited[t][u] = q;
         return 0;
     }
-    stream_own(d, u);
+    int gate = gate_behind(st, u, q);
+    if (gate >= 0) {
+        if (d->drv->cuStreamWaitEvent(st->handle[t], st->gate[u][gate], 0) != CUDA_SUCCESS)
+            return sync_up_to(d, u, q);
+        st->waited[t][u] = st->gated[u][gate];
+        return 0;
+    }
+    if ((r = stream_own(d, u)))
+        return r;
     if (!st->event[u] || (!st->gone[u] && d->drv->cuEventRecord(st->event[u], st->handle[u]) != CUDA_SUCCESS) ||
         d->drv->cuStreamWaitEvent(st->handle[t], st->event[u], 0) != CUDA_SUCCESS)
-        return sync_tail(d, u);
+        return sync_up_to(d, u, q);
     st->waited[t][u] = d->seq[u];
     return 0;
 }
@@ -407,13 +457,15 @@ int fence_wait_all(struct device *d, unsigned t, const struct fence *f)
 int fence_sync(struct device *d, const struct fence *f)
 {
     int first = 0;
-    uint64_t m = f->tails;
-    for (int i = 0; i < FENCE_POINTS; i++)
-        if (f->point[i] && point_seq(f->point[i]) > d->streams->done[point_stream(f->point[i])])
-            m |= 1ull << point_stream(f->point[i]);
-    for (; m; m &= m - 1) {
+    for (int i = 0; i < FENCE_POINTS; i++) {
+        uint64_t p = f->point[i];
+        int r = p && d->streams->done[point_stream(p)] < point_seq(p) ? sync_up_to(d, point_stream(p), point_seq(p)) : 0;
+        if (r && !first)
+            first = r;
+    }
+    for (uint64_t m = f->tails; m; m &= m - 1) {
         unsigned u = (unsigned)__builtin_ctzll(m);
-        int r = d->streams->done[u] < d->seq[u] ? sync_tail(d, u) : 0;
+        int r = d->streams->done[u] < d->seq[u] ? sync_up_to(d, u, d->seq[u]) : 0;
         if (r && !first)
             first = r;
     }

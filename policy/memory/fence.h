@@ -22,7 +22,8 @@
  * A free is something queued: the driver's own free would be, and a stream may have waited for events (which no door counts)
  * since the last launch on it. So stream_issued() comes before the free's point is published.
  *
- * How a wait is made: one event recorded at the tail of u, awaited by t. That orders at least as much as asked; d->waited[t][u]
+ * How a wait is made: one event recorded at the tail of u, or in front of an op that may wait for the host where it is behind that,
+ * awaited by t. That orders at least as much as asked; d->waited[t][u]
  * remembers how far t is ordered behind u, so a program with one stream never makes a call here. A fence of more than
  * FENCE_POINTS streams keeps the others as `tails`: their tail at the time of the wait, later than asked, never earlier.
  *
@@ -113,6 +114,8 @@ bool stream_is_known(const struct device *d, CUstream s);
 void stream_issued(struct device *d, unsigned t);
 /* The same for a copy on one of our own streams, with an event of its own: who waits for it waits for nothing later. */
 void stream_mark(struct device *d, unsigned u);
+/* What comes next on stream t may wait for the host: who waits for what is in front of it shall not wait for that too. */
+void stream_may_wait(struct device *d, unsigned t);
 /* Looks, without waiting, whether our own streams have done all that was queued on them. Copies of long ago would otherwise stay in the
  * fences of all memory that they touched, and every launch would look them up. */
 void stream_look(struct device *d);
@@ -121,8 +124,9 @@ void stream_look(struct device *d);
  * stream, and who waits for the blocking stream then (the host, an event) has waited for both. Nothing of ours is queued there, so an
  * event takes its place where there are such streams; where the driver refuses that, the host waits for everything. */
 void stream_acts(struct device *d, unsigned t);
-/* What is queued on stream t by this thread now comes after all that was queued under its index (CU_STREAM_PER_THREAD). */
-void stream_own(struct device *d, unsigned t);
+/* What is queued on stream t by this thread now comes after all that was queued under its index (CU_STREAM_PER_THREAD).
+ * Where that fails another thread still has the index, and each use of it fails likewise. */
+int stream_own(struct device *d, unsigned t);
 /* t, or where its stream has been destroyed, another one that work of ours can be queued on. */
 unsigned stream_alive(const struct device *d, unsigned t);
 /* Whether all that is queued on stream t has ended, without waiting: the driver's code. */

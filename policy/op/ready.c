@@ -61,6 +61,9 @@ int ready_refused_drv(struct device *d, const struct rt_op *op)
 int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
 {
     uint64_t mark = ++d->mark;
+    int own = stream_own(d, op->t);
+    if (own)
+        return own;
     for (uint32_t i = 0; i < op->n_operands; i++)
         op->operands[i].slot->mark = mark;
     for (uint32_t i = 0; i < op->n_operands; i++) {

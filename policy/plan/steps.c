@@ -201,7 +201,9 @@ int exec_replay(struct device *d, uint32_t i, unsigned t)
     struct rt_op op = d->ex->caps[i];
     if (args_are_unproved(d, i))
         return -ENODATA; /* no plan asks for it (proof_is_needless) */
-    stream_own(d, t);
+    int own = stream_own(d, t);
+    if (own)
+        return own;
     op.t = t;
     op.stream = d->stream[t];
     uint64_t mark = ++d->mark;

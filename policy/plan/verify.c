@@ -169,9 +169,8 @@ int verify_begin(struct device *d, unsigned t)
     v->batch.n = 0;
     tb->n_checks = tb->n_rows = 0;
     int r = fence_wait(d, t, &tb->users);
-    if (r)
+    if (r || (r = stream_own(d, t)))
         return r;
-    stream_own(d, t);
     if (d->drv->cuMemsetD8Async(tb->at, 0, v->n_rows * ROW_WORDS * sizeof(uint64_t), d->stream[t]) != CUDA_SUCCESS)
         return -EIO;
     stream_issued(d, t);
@@ -189,8 +188,9 @@ int verify_flush(struct device *d)
     struct table *tb = &v->table[v->now];
     const unsigned t = q->t;
     uint32_t n = 0;
-    stream_own(d, t);
-    int r = fence_wait(d, t, &tb->users);
+    int r = stream_own(d, t);
+    if (!r)
+        r = fence_wait(d, t, &tb->users);
     for (uint32_t i = 0; i < q->n && !r; i++) {
         struct slot *s = exec_slot(d, q->of[i].buf);
         if (!s || s->state != SLOT_RESIDENT || d->ex->res[q->of[i].buf] != q->of[i].version) {

@@ -9,12 +9,19 @@
  *   legacy_free    two blocking streams are ordered by a free on the legacy stream between them
  *   blocking_acts  an allocation, then a free, on a blocking stream comes after the legacy stream's work, and the host waits for that
  *                  blocking stream
- *   legacy_user    a blocking stream frees what the legacy stream still reads; the place goes back to the driver */
-#include "tests/programs/equal_buffers.h"
+ *   legacy_user    a blocking stream frees what the legacy stream still reads; the place goes back to the driver
+ *   two_threads    what one thread's own stream waits for before it reads a tensor, another thread's does not: it reads it too
+ *   thread_capture a thread's own stream frees memory behind slow work and is captured; another thread is given that memory */
+#include "tests/programs/crowd.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 enum { ROUNDS = 8 };
 
-static CUfunction f_add;
+static CUcontext ctx;
+static CUfunction f_add, f_stats;
 
 static void add(CUdeviceptr x, CUdeviceptr a, CUstream s)
 {
@@ -31,13 +38,10 @@ static void after(CUstream to, CUstream from)
     MUST(cuEventDestroy_v2(e));
 }
 
-static void look(const char *what, int round, CUdeviceptr p, CUstream s)
+static void look_in(const char *what, int round, CUdeviceptr p, CUstream s)
 {
-    uint64_t h = 1469598103934665603ull;
     MUST(cuMemcpyDtoHAsync_v2(host, p, BYTES, s));
-    for (int i = 0; i < WORDS; i++)
-        h = (h ^ host[i]) * 1099511628211ull;
-    printf("round %d %s %016llx\n", round, what, (unsigned long long)h);
+    printf("round %d %s %016llx\n", round, what, (unsigned long long)hash());
 }
 
 /* What is done once is done: a case does not pause. */
@@ -72,9 +76,9 @@ static void free_on_third(bool fresh)
         MUST(cuMemFreeAsync(t, c));
         MUST(cuMemAllocAsync(&next, bytes, d));
         fill(next, 77, d);
-        look("next", r, next, d);
-        look("out", r, out, b);
-        look("next again", r, next, d);
+        look_in("next", r, next, d);
+        look_in("out", r, out, b);
+        look_in("next again", r, next, d);
         MUST(cuMemFreeAsync(next, d));
         MUST(cuMemFreeAsync(out, b));
         MUST(cuCtxSynchronize());
@@ -106,8 +110,8 @@ static void first_touch(void)
         for (int i = 0; i < 3; i++)
             push[i] = alloc(s); /* in their place, never touched */
         add(kept, kept, s);     /* comes back, in the place of one of them */
-        look("out", r, out, s);
-        look("kept", r, kept, s);
+        look_in("out", r, out, s);
+        look_in("kept", r, kept, s);
         for (int i = 0; i < 3; i++)
             MUST(cuMemFreeAsync(push[i], s));
     }
@@ -125,7 +129,7 @@ static void legacy_free(void)
         after(b, a);
         MUST(cuMemFreeAsync(t, CU_STREAM_LEGACY)); /* after b, and so after a */
         map(out, x, c);                            /* after the free */
-        look("out", r, out, c);
+        look_in("out", r, out, c);
         MUST(cuCtxSynchronize());
     }
 }
@@ -147,7 +151,7 @@ static void blocking_acts(void)
         else
             t = alloc(b);
         MUST(cuStreamSynchronize(b)); /* has waited for the map */
-        look("out", r, out, a);
+        look_in("out", r, out, a);
         if (r % 2 == 0)
             MUST(cuMemFreeAsync(t, b));
         MUST(cuCtxSynchronize());
@@ -170,9 +174,114 @@ static void legacy_user(void)
         for (int i = 0; i < 4; i++)
             MUST(cuMemFreeAsync(t[i], b));
         MUST(cuMemAlloc_v2(&own, 4 * BYTES)); /* makes room in the limit */
-        look("out", r, out, CU_STREAM_LEGACY);
+        look_in("out", r, out, CU_STREAM_LEGACY);
         MUST(cuMemFree_v2(own));
     }
+}
+
+static void nap(void *arg)
+{
+    (void)arg;
+    usleep(300000);
+}
+
+struct reading {
+    CUdeviceptr out, in;
+    atomic_bool go;
+};
+
+static void *read_too(void *arg)
+{
+    struct reading *r = arg;
+    MUST(cuCtxSetCurrent(ctx));
+    while (!r->go)
+        ;
+    usleep(30000);
+    map(r->out, r->in, CU_STREAM_PER_THREAD);
+    look_in("other thread", 0, r->out, CU_STREAM_PER_THREAD);
+    return NULL;
+}
+
+static void two_threads(void)
+{
+    CUstream s = stream(1), t = stream(1);
+    CUdeviceptr more[CROWD] = {0}, x = alloc(t), out = alloc(t), late = alloc(s);
+    struct reading other = {.out = alloc(t), .in = x};
+    uint32_t n = WORDS;
+    pthread_t thread;
+    MUST(cuCtxSynchronize());
+    fill(x, 7, t);
+    fill(other.out, 1, CU_STREAM_PER_THREAD);
+    map(other.out, other.out, CU_STREAM_PER_THREAD);
+    MUST(cuCtxSynchronize());
+    crowd(more, t); /* x leaves for the host */
+    fill(late, 9, s);
+    fill(out, 1, t);
+    fill(other.out, 1, t);
+    MUST(cuCtxSynchronize());
+    MUST(cuMemFreeAsync(late, s));
+    fill(more[0], 1000, t); /* takes the place of `late` */
+    MUST(cuCtxSynchronize());
+    MUST(cuLaunchHostFunc(s, nap, NULL));
+    MUST(cuMemAllocAsync(&late, BYTES, CU_STREAM_PER_THREAD));
+    if (pthread_create(&thread, NULL, read_too, &other))
+        exit(3);
+    usleep(5000);
+    other.go = true;
+    /* x comes back, and `late` gets its memory: this thread's stream waits for both */
+    MUST(cuLaunchKernel(f_stats, 8, 1, 1, 64, 1, 1, 0, CU_STREAM_PER_THREAD, (void *[]){&out, &x, &late, &n}, NULL));
+    pthread_join(thread, NULL);
+    look_in("this thread", 0, out, CU_STREAM_PER_THREAD);
+    look_in("x", 0, x, CU_STREAM_PER_THREAD);
+}
+
+/* Small enough to lie in a page with others: its place is given to the next one of its size at once. */
+enum { FEW = 1024 };
+
+static CUdeviceptr alloc_few(void)
+{
+    CUdeviceptr p;
+    MUST(cuMemAllocAsync(&p, 4 * FEW, CU_STREAM_PER_THREAD));
+    return p;
+}
+
+static void map_few(CUdeviceptr p)
+{
+    uint32_t n = FEW, k = 1, all = 0xffffffffu;
+    MUST(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, CU_STREAM_PER_THREAD, (void *[]){&p, &p, &n, &k, &all}, NULL));
+}
+
+static void *use_again(void *arg)
+{
+    CUdeviceptr *q = arg;
+    MUST(cuCtxSetCurrent(ctx));
+    *q = alloc_few();
+    MUST(cuMemsetD32Async(*q, 6, FEW, CU_STREAM_PER_THREAD));
+    MUST(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    return NULL;
+}
+
+static void thread_capture(void)
+{
+    CUdeviceptr r = alloc_few(), p = alloc_few(), q = 0;
+    CUgraph g;
+    pthread_t thread;
+    MUST(cuMemsetD32Async(r, 1, FEW, CU_STREAM_PER_THREAD));
+    MUST(cuMemsetD32Async(p, 1, FEW, CU_STREAM_PER_THREAD));
+    MUST(cuCtxSynchronize());
+    MUST(cuLaunchHostFunc(CU_STREAM_PER_THREAD, nap, NULL));
+    map_few(p);
+    MUST(cuMemFreeAsync(p, CU_STREAM_PER_THREAD));
+    MUST(cuStreamBeginCapture_v2(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED));
+    map_few(r);
+    MUST(cuStreamEndCapture(CU_STREAM_PER_THREAD, &g));
+    MUST(cuGraphDestroy(g));
+    if (pthread_create(&thread, NULL, use_again, &q))
+        exit(3);
+    pthread_join(thread, NULL);
+    MUST(cuCtxSynchronize());
+    MUST(cuMemcpyDtoH_v2(host, q, 4 * FEW));
+    printf("round 0 other thread %u %u\n", host[0], host[FEW - 1]);
 }
 
 int main(int argc, char **argv)
@@ -187,16 +296,19 @@ int main(int argc, char **argv)
         {"legacy_free", legacy_free},
         {"blocking_acts", blocking_acts},
         {"legacy_user", legacy_user},
+        {"two_threads", two_threads},
+        {"thread_capture", thread_capture},
     };
-    primary_context();
+    ctx = primary_context();
     CUmodule m = load_kernels();
     f_map = kernel(m, "map");
     f_add = kernel(m, "add");
+    f_stats = kernel(m, "stats");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
             cases[i].run();
             return 0;
         }
-    fprintf(stderr, "usage: order foreign_free | foreign_fresh | first_touch | legacy_free | blocking_acts | legacy_user\n");
+    fprintf(stderr, "usage: order CASE\n");
     return 2;
 }

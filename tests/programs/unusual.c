@@ -6,6 +6,9 @@
  *   wait_box       the same with a two-dimensional copy
  *   wait_batch     the same with a batch of copies
  *   wait_boxes     the same with a batch of boxes
+ *   host_free      memory is given back in a stream that then waits for a word of the host's; another stream is given that memory
+ *   host_capture   the same, and beside it another stream is captured
+ *   host_room      a stream waits for a word of the host's; beside it memory goes to the host
  *   contexts       a second context of the device comes and goes while the first one is at work
  *   legacies       two contexts of a device, each with a legacy stream of its own
  *   no_context     a thread that has given its context back gets the driver's error
@@ -31,8 +34,6 @@
  *   capture_lost   a stream is destroyed while it is being captured; two captures of two devices end the other way round
  *   capture_loop   a loop that goes on while a stream is being captured, long enough to be taken for a program's
  *   capture_thread the stream of a thread is captured, then used by it and by another thread
- *   capture_passes the stream of a thread is captured behind work that frees memory; another thread is given that
- *   thread_stale   a thread waits for a tensor, and for a place that is in use; another one uses the tensor meanwhile
  *   wrong_way      copies that are named for one direction and given addresses for another
  *   no_arguments   a launch without the arguments that its kernel has
  *   bad_stream     memory is asked for and given back in a stream that is gone
@@ -50,7 +51,7 @@
 enum { ROUNDS = 4 };
 
 static CUcontext ctx;
-static CUfunction f_gather, f_stats;
+static CUfunction f_gather;
 
 static const char *name(CUresult r)
 {
@@ -691,6 +692,69 @@ static void pool_peaks(void)
     peak("two", two);
 }
 
+/* ---- a stream that waits for the host ------------------------------------------------------------------------------------------ */
+
+static uint32_t *flag;
+
+static void wait_for_flag(CUstream s)
+{
+    CUdeviceptr at;
+    MUST(cuMemHostAlloc((void **)&flag, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    *flag = 0;
+    MUST(cuMemHostGetDevicePointer_v2(&at, flag, 0));
+    MUST(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+}
+
+static void set_flag(void) { *(volatile uint32_t *)flag = 1; }
+
+static void host_free(void)
+{
+    CUstream a = stream(1), b = stream(1);
+    CUdeviceptr p = alloc(a);
+    fill(p, 5, a);
+    MUST(cuMemFreeAsync(p, a));
+    MUST(cuStreamSynchronize(a));
+    wait_for_flag(a);
+    p = alloc(b);
+    fill(p, 6, b);
+    MUST(cuStreamSynchronize(b));
+    set_flag();
+    look("p", p, b);
+}
+
+static void run_graph(CUgraph g, CUstream s);
+
+static void host_capture(void)
+{
+    CUstream a = stream(1), s = stream(1);
+    CUdeviceptr q = alloc(s), p = alloc(a);
+    CUgraph g;
+    fill(q, 3, s);
+    fill(p, 1, a);
+    MUST(cuMemFreeAsync(p, a));
+    MUST(cuCtxSynchronize());
+    wait_for_flag(a);
+    MUST(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    map(q, q, s);
+    MUST(cuStreamEndCapture(s, &g));
+    run_graph(g, s);
+    set_flag();
+    look("q", q, s);
+}
+
+static void host_room(void)
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUstream a = stream(1), s = stream(1);
+    CUdeviceptr p = alloc(a);
+    fill(p, 7, a);
+    MUST(cuCtxSynchronize());
+    wait_for_flag(a);
+    crowd(more, s);
+    set_flag();
+    look("p", p, a);
+}
+
 /* ---- captures ------------------------------------------------------------------------------------------------------------------ */
 
 static void capture_free(void)
@@ -784,91 +848,6 @@ static void capture_thread(void)
     crowd(more, NULL);
     look("this thread", p[0], CU_STREAM_PER_THREAD);
     look("crowd", more[0], CU_STREAM_PER_THREAD);
-}
-
-static void nap(void *microseconds) { usleep((useconds_t)(uintptr_t)microseconds); }
-
-enum { FEW = 1024 }; /* words: what is small is soon another's */
-
-static void *takes_the_place(void *arg)
-{
-    CUdeviceptr *q = arg;
-    MUST(cuCtxSetCurrent(ctx));
-    MUST(cuMemAllocAsync(q, 4 * FEW, CU_STREAM_PER_THREAD));
-    MUST(cuMemsetD32Async(*q, 6, FEW, CU_STREAM_PER_THREAD));
-    MUST(cuStreamSynchronize(CU_STREAM_PER_THREAD));
-    return NULL;
-}
-
-static void map_few(CUdeviceptr p)
-{
-    uint32_t n = FEW, k = 1, all = ~0u;
-    MUST(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, CU_STREAM_PER_THREAD, (void *[]){&p, &p, &n, &k, &all}, NULL));
-}
-
-static void capture_passes(void)
-{
-    const CUstream s = CU_STREAM_PER_THREAD;
-    CUdeviceptr q, p[2];
-    CUgraph g;
-    pthread_t other;
-    for (int i = 0; i < 2; i++) {
-        MUST(cuMemAllocAsync(&p[i], 4 * FEW, s));
-        MUST(cuMemsetD32Async(p[i], 1, FEW, s));
-    }
-    MUST(cuCtxSynchronize());
-    MUST(cuLaunchHostFunc(s, nap, (void *)300000));
-    map_few(p[1]);
-    MUST(cuMemFreeAsync(p[1], s));
-    MUST(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
-    map_few(p[0]);
-    MUST(cuStreamEndCapture(s, &g));
-    if (pthread_create(&other, NULL, takes_the_place, &q))
-        exit(3);
-    pthread_join(other, NULL);
-    MUST(cuCtxSynchronize());
-    MUST(cuMemcpyDtoH_v2(host, q, 4 * FEW));
-    printf("%u %u\n", host[0], host[FEW - 1]);
-}
-
-static void *uses_it(void *arg)
-{
-    CUdeviceptr *p = arg; /* what to make, of what */
-    MUST(cuCtxSetCurrent(ctx));
-    usleep(30000);
-    map(p[0], p[1], CU_STREAM_PER_THREAD);
-    look("other thread", p[0], CU_STREAM_PER_THREAD);
-    return NULL;
-}
-
-static void thread_stale(void)
-{
-    CUstream s = stream(1), r = stream(1);
-    CUdeviceptr more[CROWD] = {0}, x = alloc(r), y = alloc(r), w[2] = {alloc(r), x}, place = alloc(s), z;
-    uint32_t n = WORDS;
-    pthread_t other;
-    MUST(cuCtxSynchronize());
-    fill(x, 7, r);
-    fill(w[0], 1, CU_STREAM_PER_THREAD);
-    map(w[0], w[0], CU_STREAM_PER_THREAD);
-    MUST(cuCtxSynchronize());
-    crowd(more, r); /* x goes to the host */
-    fill(place, 9, s);
-    fill(y, 1, r);
-    fill(w[0], 1, r);
-    MUST(cuCtxSynchronize());
-    MUST(cuMemFreeAsync(place, s));
-    fill(more[0], 1000, r); /* takes its memory */
-    MUST(cuCtxSynchronize());
-    MUST(cuLaunchHostFunc(s, nap, (void *)400000));
-    MUST(cuMemAllocAsync(&z, BYTES, CU_STREAM_PER_THREAD)); /* its address */
-    if (pthread_create(&other, NULL, uses_it, w))
-        exit(3);
-    usleep(5000);
-    MUST(cuLaunchKernel(f_stats, 8, 1, 1, 64, 1, 1, 0, CU_STREAM_PER_THREAD, (void *[]){&y, &x, &z, &n}, NULL));
-    pthread_join(other, NULL);
-    look("this thread", y, CU_STREAM_PER_THREAD);
-    look("x", x, CU_STREAM_PER_THREAD);
 }
 
 static void other_capture(void)
@@ -1011,16 +990,15 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {
-        CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(wait_batch), CASE(wait_boxes), CASE(contexts), CASE(legacies), CASE(no_context),
+        CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(wait_batch), CASE(wait_boxes), CASE(host_free), CASE(host_capture), CASE(host_room), CASE(contexts), CASE(legacies), CASE(no_context),
         CASE(other_stream), CASE(other_copy), CASE(one_pointer), CASE(odd_pointer), CASE(odd_box), CASE(boxes_pointer), CASE(far_pointer), CASE(box_pointer), CASE(batch_pointer),
         CASE(word_pointer), CASE(odd_list), CASE(pinned_list), CASE(own_list), CASE(managed_list), CASE(gone_list), CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free),
-        CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(capture_passes), CASE(thread_stale), CASE(other_capture), CASE(wrong_way),
+        CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(other_capture), CASE(wrong_way),
         CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(early), CASE(batch_many), CASE(sync_fill), CASE(capture_fresh), CASE(attributes)};
     ctx = primary_context();
     CUmodule m = load_kernels();
     f_map = kernel(m, "map");
     f_gather = kernel(m, "gather");
-    f_stats = kernel(m, "stats");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
             cases[i].run();

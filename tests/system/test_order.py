@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Orders that a program promises and remat must not lose (tests/programs/order.c): each case natively, and under remat on a
-device that does no more than it must. The limit makes remat evict in `first_touch` and give memory back in `legacy_user`."""
+device that does no more than it must. The limit makes remat evict in `first_touch` and `two_threads`, and give memory back in
+`legacy_user`."""
 import os
 import sys
 
@@ -8,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 CASES = [("foreign_free", "1G"), ("foreign_fresh", "1G"), ("first_touch", "256K"), ("legacy_free", "1G"), ("blocking_acts", "1G"),
-         ("legacy_user", "448K")]
+         ("legacy_user", "448K"), ("two_threads", "640K"), ("thread_capture", "64M")]
 
 
 def main():
@@ -28,7 +29,7 @@ def main():
                 r = harness.run([program, name], remat=["--limit", limit, "--policy", policy], env=dict(env, SIMGPU_CHAOS=chaos))
                 what = "%s at %s, %s, %s" % (name, limit, policy, chaos)
                 c.ok(r.rc == 0 and r.out == native.out, what, "exit %d %s" % (r.rc, r.err[-300:]))
-                if name == "first_touch":
+                if name in ("first_touch", "two_threads"):
                     c.ok(r.stats.get("swaps_in", 0) > 0, what + ": it does evict", str(r.stats))
     return c.end()
 
