@@ -1,11 +1,16 @@
 /* nvml_view LIBRARY: what NVML tells a program of its memory, beside what CUDA tells it: before cuInit, with nothing allocated, with
  * 24 MiB held. Bytes, one line an answer.
+ * nvml_view LIBRARY fork: children ask, forked while another thread is inside the driver; how many never got an answer.
  */
 #include "tests/programs/program.h"
 
 #include "preload/abi_extra.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
 
 #define ASK(lib, sym) ((__typeof__(&sym))dlsym(lib, #sym))
 enum { HELD = 3, HELD_BYTES = 8 << 20 };
@@ -32,6 +37,49 @@ static void memory(void *nvml, const char *when)
         printf("processes %d %d %u %llu %llu\n", short_list, r, n, list[0].used, list[1].used);                        \
     } while (0)
 
+static atomic_bool enough;
+static CUcontext ctx;
+
+static void *fills(void *arg)
+{
+    CUdeviceptr p;
+    (void)arg;
+    MUST(cuCtxSetCurrent(ctx));
+    MUST(cuMemAllocAsync(&p, 4096, NULL));
+    while (!atomic_load(&enough)) {
+        for (int i = 0; i < 20; i++)
+            MUST(cuMemsetD8Async(p, 1, 4096, NULL));
+        MUST(cuStreamSynchronize(NULL));
+    }
+    return NULL;
+}
+
+static int children_ask(void *nvml)
+{
+    enum { CHILDREN = 400, PATIENCE_S = 20 };
+    struct nvml_memory m;
+    pthread_t other;
+    int hung = 0, status = 0;
+    ctx = primary_context();
+    ASK(nvml, nvmlDeviceGetMemoryInfo)((nvmlDevice_t)1, &m);
+    if (pthread_create(&other, NULL, fills, NULL))
+        return 3;
+    for (int i = 0; i < CHILDREN && !hung; i++) {
+        pid_t child = fork();
+        if (!child) {
+            alarm(PATIENCE_S);
+            _exit(ASK(nvml, nvmlDeviceGetMemoryInfo)((nvmlDevice_t)1, &m));
+        }
+        waitpid(child, &status, 0);
+        hung += !WIFEXITED(status) || WEXITSTATUS(status);
+        usleep(500);
+    }
+    atomic_store(&enough, true);
+    pthread_join(other, NULL);
+    printf("hung %d\n", hung);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     void *nvml = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
@@ -39,6 +87,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: nvml_view LIBRARY\n");
         return 2;
     }
+    if (argc > 2 && !strcmp(argv[2], "fork"))
+        return children_ask(nvml);
     memory(nvml, "before");
     primary_context();
     memory(nvml, "empty");

@@ -69,6 +69,10 @@ def main():
     r = h.run([sys.executable, "-c", BINDINGS, NVML], ["--limit", "64M"], {"SIMGPU_MEM": str(TOTAL), "FAKE_NVML_TOTAL": str(TOTAL)})
     check.ok(r.rc == 0 and r.out.split() == [str(64 * MIB), str(64 * MIB), "0"] * 2, "Python's bindings", r.out + r.err)
 
+    # a child asks whose parent had a thread inside remat at that moment
+    r = h.run([PROGRAM, NVML, "fork"], ["--limit", "64M", "--policy", "swap"], {"SIMGPU_MEM": str(TOTAL), "FAKE_NVML_TOTAL": str(TOTAL)})
+    check.ok(r.rc == 0 and r.out == "hung 0\n", "forked children get their answer", "%d %s%s" % (r.rc, r.out, r.err[-300:]))
+
     # more held than the limit: evicted tensors are still the program's; nothing adds up to more than the whole
     rows, lists, _ = view(["--limit", "16M", "--policy", "swap"])
     total, free, used = rows["held v1"]
