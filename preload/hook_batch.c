@@ -80,6 +80,15 @@ static int on_batch(__typeof__(&cuMemcpyBatchAsync_v2) real, CUstream nul, CUdev
     return batch_1d(d, from, n, count, door_stream(s, nul), issue_batch, &call);
 }
 
+ISSUE5(batch_of_one, cuMemcpyWithAttributesAsync, CUdeviceptr, CUdeviceptr, size_t, CUmemcpyAttributes *, CUstream)
+
+static int on_batch_of_one(__typeof__(&cuMemcpyWithAttributesAsync) real, CUstream nul, CUdeviceptr d, CUdeviceptr from, size_t n,
+                           CUmemcpyAttributes *attr, CUstream s)
+{
+    struct call_batch_of_one call = {real, d, from, n, attr, s};
+    return batch_1d(&d, &from, &n, 1, door_stream(s, nul), issue_batch_of_one, &call);
+}
+
 /* ---- three-dimensional: rows and layers are given in elements of unknown size, so whole allocations count --------------- */
 
 ISSUE5(copy3d_batch_old, cuMemcpy3DBatchAsync, size_t, CUDA_MEMCPY3D_BATCH_OP *, size_t *, unsigned long long, CUstream)
@@ -136,6 +145,15 @@ static int on_copy3d_batch(__typeof__(&cuMemcpy3DBatchAsync_v2) real, CUstream n
 {
     struct call_copy3d_batch call = {real, n, ops, flags, s};
     return batch_3d(n, ops, door_stream(s, nul), issue_copy3d_batch, &call);
+}
+
+ISSUE3(copy3d_of_one, cuMemcpy3DWithAttributesAsync, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream)
+
+static int on_copy3d_of_one(__typeof__(&cuMemcpy3DWithAttributesAsync) real, CUstream nul, CUDA_MEMCPY3D_BATCH_OP *op,
+                            unsigned long long flags, CUstream s)
+{
+    struct call_copy3d_of_one call = {real, op, flags, s};
+    return batch_3d(1, op, door_stream(s, nul), issue_copy3d_of_one, &call);
 }
 
 HOOKS_BATCH(DOOR_EXPORT)

@@ -41,13 +41,27 @@ static int on_begin_capture_to(__typeof__(&cuStreamBeginCaptureToGraph) real, CU
     return began(real(s, g, deps, edges, n, mode), door_stream(s, nul));
 }
 
+static int on_begin_recapture(__typeof__(&cuStreamBeginRecaptureToGraph) real, CUstream nul, CUstream s, CUstreamCaptureMode mode,
+                              CUgraph g, void *callback, void *data)
+{
+    DOOR_TRY(eng_capture_begins(door_stream(s, nul)));
+    return began(real(s, mode, g, callback, data), door_stream(s, nul));
+}
+
+static int on_begin_capture_to_cig(__typeof__(&cuStreamBeginCaptureToCig) real, CUstream nul, CUstream s, void *p)
+{
+    DOOR_TRY(eng_capture_begins(door_stream(s, nul)));
+    return began(real(s, p), door_stream(s, nul));
+}
+
 /* An end that fails leaves no capture behind, unless the stream had none to end here. */
+enum { GRAPH_RECAPTURE_FAILURE = 918 }; /* CUDA 13.3 */
 static bool has_ended(int r)
 {
     switch (r) {
     case CUDA_SUCCESS: case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: case CUDA_ERROR_STREAM_CAPTURE_MERGE:
     case CUDA_ERROR_STREAM_CAPTURE_UNJOINED: case CUDA_ERROR_STREAM_CAPTURE_ISOLATION:
-    case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+    case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: case GRAPH_RECAPTURE_FAILURE:
         return true;
     default:
         return false;
@@ -57,6 +71,14 @@ static bool has_ended(int r)
 static int on_end_capture(__typeof__(&cuStreamEndCapture) real, CUstream nul, CUstream s, CUgraph *g)
 {
     int r = real(s, g);
+    if (has_ended(r))
+        eng_capture_ends(door_stream(s, nul));
+    return r;
+}
+
+static int on_end_capture_to_cig(__typeof__(&cuStreamEndCaptureToCig) real, CUstream nul, CUstream s)
+{
+    int r = real(s);
     if (has_ended(r))
         eng_capture_ends(door_stream(s, nul));
     return r;

@@ -107,6 +107,14 @@ static int on_host_func(__typeof__(&cuLaunchHostFunc) real, CUstream nul, CUstre
     return eng_other("cuLaunchHostFunc", door_stream(s, nul), NULL, 0, issue_host_func, &call);
 }
 
+ISSUE4(host_func_mode, cuLaunchHostFunc_v2, CUstream, CUhostFn, void *, unsigned)
+
+static int on_host_func_mode(__typeof__(&cuLaunchHostFunc_v2) real, CUstream nul, CUstream s, CUhostFn fn, void *data, unsigned mode)
+{
+    struct call_host_func_mode call = {real, s, fn, data, mode};
+    return eng_other("cuLaunchHostFunc", door_stream(s, nul), NULL, 0, issue_host_func_mode, &call);
+}
+
 static int on_callback(__typeof__(&cuStreamAddCallback) real, CUstream nul, CUstream s, CUstreamCallback fn, void *data,
                        unsigned flags)
 {

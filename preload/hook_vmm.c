@@ -73,4 +73,11 @@ static int on_multicast_bind(__typeof__(&cuMulticastBindAddr) real, CUmemGeneric
     return real(mc, at, p, n, flags);
 }
 
+static int on_multicast_bind_on(__typeof__(&cuMulticastBindAddr_v2) real, CUmemGenericAllocationHandle mc, CUdevice dev, size_t at,
+                                CUdeviceptr p, size_t n, unsigned long long flags)
+{
+    DOOR_TRY(eng_pin(p, n, "cuMulticastBindAddr"));
+    return real(mc, dev, at, p, n, flags);
+}
+
 HOOKS_VMM(DOOR_EXPORT_COUNTED)

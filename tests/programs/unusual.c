@@ -40,6 +40,7 @@
  *   huge           sizes that no device has
  *   early          launches that may begin before the one in front of them has ended
  *   batch_many     a batch of thousands of copies; the last of them are of memory that none of the others touches
+ *   lone_batch     a copy with a batch's attributes, and a box, of memory that was used least recently
  *   sync_fill      a fill of pinned memory, and of managed memory, without a stream: the host sees it when the call returns
  *   capture_fresh  a stream that is used for the first time while it is captured, after another one has gone
  *   past_end       the first byte behind an allocation, and copies that reach far beyond it
@@ -385,6 +386,32 @@ static void batch_many(void)
     look("q", q, s);
     crowd(more, s);
     look("q", q, s);
+    look("more", more[1], s);
+}
+static void lone_batch(void)
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), q = alloc(s), r = alloc(s);
+    CUmemcpyAttributes attr;
+    CUDA_MEMCPY3D_BATCH_OP op;
+    memset(&attr, 0, sizeof attr);
+    memset(&op, 0, sizeof op);
+    attr.srcAccessOrder = op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    fill(p, 5, s);
+    fill(q, 6, s);
+    fill(r, 7, s);
+    crowd(more, s);
+    MUST(cuMemcpyWithAttributesAsync(q, p, BYTES, &attr, s));
+    look("q", q, s);
+    crowd(more, s);
+    op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    op.src.op.ptr.ptr = q;
+    op.dst.op.ptr.ptr = r;
+    op.extent = (CUextent3D){BYTES, 1, 1};
+    MUST(cuMemcpy3DWithAttributesAsync(&op, 0, s));
+    crowd(more, s);
+    look("r", r, s);
     look("more", more[1], s);
 }
 static void put_word(CUdeviceptr list, CUdeviceptr p, CUstream s)
@@ -994,7 +1021,7 @@ int main(int argc, char **argv)
         CASE(other_stream), CASE(other_copy), CASE(one_pointer), CASE(odd_pointer), CASE(odd_box), CASE(boxes_pointer), CASE(far_pointer), CASE(box_pointer), CASE(batch_pointer),
         CASE(word_pointer), CASE(odd_list), CASE(pinned_list), CASE(own_list), CASE(managed_list), CASE(gone_list), CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free),
         CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(other_capture), CASE(wrong_way),
-        CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(early), CASE(batch_many), CASE(sync_fill), CASE(capture_fresh), CASE(attributes)};
+        CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(past_end), CASE(early), CASE(batch_many), CASE(lone_batch), CASE(sync_fill), CASE(capture_fresh), CASE(attributes)};
     ctx = primary_context();
     CUmodule m = load_kernels();
     f_map = kernel(m, "map");

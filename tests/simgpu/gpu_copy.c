@@ -403,6 +403,16 @@ GPU_API_BOTH(cuMemcpyBatchAsync_v2, _ptsz,
               size_t n_attrs, CUstream h),
              batch(d, s, sizes, n, attrs, first, n_attrs, NULL, h, per_thread))
 
+static CUresult batch_of_one(CUdeviceptr d, CUdeviceptr s, size_t n, CUmemcpyAttributes *attr, CUstream h, bool per_thread)
+{
+    size_t first = 0;
+    return batch(&d, &s, &n, 1, attr, &first, 1, NULL, h, per_thread);
+}
+
+GPU_API_BOTH(cuMemcpyWithAttributesAsync, _ptsz,
+             (CUdeviceptr d, CUdeviceptr s, size_t n, CUmemcpyAttributes *attr, CUstream h),
+             batch_of_one(d, s, n, attr, h, per_thread))
+
 static CUresult operand(const CUmemcpy3DOperand *o, size_t element_bytes, end_of_copy *out)
 {
     memset(out, 0, sizeof *out);
@@ -467,3 +477,5 @@ GPU_API_BOTH(cuMemcpy3DBatchAsync, _ptsz,
 GPU_API_BOTH(cuMemcpy3DBatchAsync_v2, _ptsz,
              (size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream h),
              batch_3d(n, ops, NULL, flags, h, per_thread))
+GPU_API_BOTH(cuMemcpy3DWithAttributesAsync, _ptsz, (CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream h),
+             batch_3d(1, op, NULL, flags, h, per_thread))

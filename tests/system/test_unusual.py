@@ -11,10 +11,10 @@ import harness  # noqa: E402
 # case, a limit that is felt
 CASES = [("wait_copy", "640K"), ("wait_pageable", "640K"), ("wait_box", "640K"), ("wait_batch", "640K"), ("wait_boxes", "640K"), ("host_free", "640K"), ("host_capture", "640K"), ("host_room", "640K"), ("contexts", "640K"), ("legacies", "640K"),
          ("no_context", "640K"), ("other_stream", "640K"), ("other_copy", "640K"), ("capture_free", "640K"), ("capture_lost", "640K"), ("capture_loop", "640K"), ("capture_thread", "640K"), ("other_capture", "640K"), ("wrong_way", "640K"),
-         ("no_arguments", "640K"), ("bad_stream", "640K"), ("huge", "640K"), ("past_end", "640K"), ("early", "640K"), ("batch_many", "640K"), ("sync_fill", "640K"), ("capture_fresh", "640K"), ("attributes", "640K"),
+         ("no_arguments", "640K"), ("bad_stream", "640K"), ("huge", "640K"), ("past_end", "640K"), ("early", "640K"), ("batch_many", "640K"), ("lone_batch", "640K"), ("sync_fill", "640K"), ("capture_fresh", "640K"), ("attributes", "640K"),
          ("pool_most", "16M"), ("pool_peaks", "16M"),
          ("one_pointer", "640K"), ("odd_pointer", "640K"), ("odd_box", "640K"), ("boxes_pointer", "640K"), ("far_pointer", "1728K"), ("odd_list", "640K"), ("box_pointer", "640K"), ("batch_pointer", "640K"), ("word_pointer", "640K"), ("pinned_list", "640K"), ("own_list", "640K"), ("managed_list", "640K"), ("gone_list", "640K"), ("same_pointer", "640K")]
-EVICTS = ("_pointer", "host_room", "pinned_list", "own_list", "managed_list", "batch_many", "contexts", "legacies", "other_copy", "wrong_way", "capture_lost", "other_capture")
+EVICTS = ("_pointer", "host_room", "pinned_list", "own_list", "managed_list", "batch_many", "lone_batch", "contexts", "legacies", "other_copy", "wrong_way", "capture_lost", "other_capture")
 
 
 def main():

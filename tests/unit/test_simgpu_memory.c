@@ -414,6 +414,10 @@ START_TEST(batch_copy)
     OK(cuMemcpyDtoHAsync_v2(back, p, 8, s));
     ck_assert_uint_eq(back[0] * 10 + back[1], 12);
     FAILS(cuMemcpyBatchAsync_v2(dst, src, sizes, 2, attrs, first, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemcpyWithAttributesAsync(p, p + 4, 4, attrs, s));
+    OK(cuMemcpyDtoHAsync_v2(back, p, 8, s));
+    ck_assert_uint_eq(back[0] * 10 + back[1], 22);
+    FAILS(cuMemcpyWithAttributesAsync(p, p + 4, 4, NULL, s), CUDA_ERROR_INVALID_VALUE);
 }
 END_TEST
 
@@ -443,6 +447,10 @@ START_TEST(batch_copy_3d)
     ck_assert_uint_eq(failed, SIZE_MAX);
     ck_assert_mem_eq(back[0], &host[1][2], 4);
     ck_assert_mem_eq(back[1], &host[2][2], 4);
+    memset(back, 0, sizeof back);
+    OK(cuMemcpy3DWithAttributesAsync(&ops[1], 0, s));
+    ck_assert_mem_eq(back[1], &host[2][2], 4);
+    FAILS(cuMemcpy3DWithAttributesAsync(NULL, 0, s), CUDA_ERROR_INVALID_VALUE);
     ops[1].dst.type = (CUmemcpy3DOperandType)7;
     FAILS(cuMemcpy3DBatchAsync(2, ops, &failed, 0, s), CUDA_ERROR_INVALID_VALUE);
     ck_assert_uint_eq(failed, 1);
