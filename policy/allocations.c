@@ -285,7 +285,8 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
             settle(d, r, *out, bytes);
         return r;
     }
-    const unsigned t = is_named(stream) ? stream_index(d, stream) : 0; /* where it is new its event is of the program's context, as it is */
+    if (is_named(stream))
+        stream_index(d, stream); /* where it is new its event is of the program's context, as it is */
     struct engine_visit v = engine_visit(d);
     if (!v.away)
         engine_turn(d);
@@ -304,10 +305,8 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         stats_keep(&process.cfg, process.dev, process.n_dev);
         s->pool = from;
         pool_take(from, bytes);
-        if (is_named(stream))
-            stream_acts(d, t);
-        else if (!v.away)
-            stream_acts(d, stream_index(d, stream));
+        if (is_named(stream) || !v.away)
+            stream_acts(d, stream_index(d, stream)); /* asked again: others were let in */
         else
             wait_elsewhere(d, v, stream);
         learn_alloc(d, s);

@@ -145,7 +145,21 @@ static bool may_be_reused(struct device *d, unsigned i)
     return st->gone[i] && (!st->event[i] || st->done[i] >= d->seq[i] || (!d->capturing && d->drv->cuEventQuery(st->event[i]) == CUDA_SUCCESS));
 }
 
-/* An index for a stream never seen before. */
+/* The index of a stream of the program's that has nothing to do; where all have, the last one. */
+static unsigned index_to_share(struct device *d)
+{
+    const struct streams *st = d->streams;
+    for (unsigned i = RT_MAX_STREAMS; i-- > STREAM_FIRST_PROGRAM;) {
+        CUstream s = st->handle[i];
+        if (!st->gone[i] && s != CU_STREAM_LEGACY && s != CU_STREAM_PER_THREAD &&
+            (st->done[i] >= d->seq[i] || (!d->capturing && d->drv->cuStreamQuery(s) == CUDA_SUCCESS)))
+            return i;
+    }
+    return RT_MAX_STREAMS - 1;
+}
+
+/* An index for a stream never seen before. Where its own work cannot be kept apart from another stream's (broken) that other one keeps it,
+ * and ready_op() refuses. */
 static unsigned new_index(struct device *d, CUstream s)
 {
     struct streams *st = d->streams;
@@ -156,13 +170,16 @@ static unsigned new_index(struct device *d, CUstream s)
         index_reused(d, i);
     else if (st->n < RT_MAX_STREAMS)
         st->n++;
-    else { /* the last index is shared: whatever was queued under it must be done before it means another stream */
-        i = RT_MAX_STREAMS - 1;
-        stream_own(d, i);
-        if (st->gone[i] && st->event[i])
-            d->drv->cuEventSynchronize(st->event[i]);
-        else if (!st->gone[i])
-            d->drv->cuStreamSynchronize(st->handle[i]);
+    else { /* whatever was queued under an index must be done before it means another stream */
+        i = index_to_share(d);
+        CUresult r = stream_own(d, i) ? (CUresult)d->broken
+                     : !st->gone[i]   ? d->drv->cuStreamSynchronize(st->handle[i])
+                     : st->event[i]   ? d->drv->cuEventSynchronize(st->event[i])
+                                      : CUDA_SUCCESS;
+        if (r != CUDA_SUCCESS) {
+            broken(d, r);
+            return i;
+        }
         index_reused(d, i);
     }
     /* Without an event of its own the stream can still be waited for by the host. */

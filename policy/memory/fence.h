@@ -105,8 +105,8 @@ void fence_trim(struct device *d, struct fence *f);
 /* ---- streams -------------------------------------------------------------------------------------------------- */
 
 int stream_init(struct device *d);
-/* Index of a stream handle; new ones are entered. Never fails: past RT_MAX_STREAMS - 1 streams all others share the last
- * index, and are synchronised when they change. */
+/* Index of a stream handle; new ones are entered. Past RT_MAX_STREAMS an idle stream loses its index to the new one,
+ * and where none is idle the last one is waited for first. Where that fails the index still means the other stream. */
 unsigned stream_index(struct device *d, CUstream s);
 /* The handle has an index, and has not been destroyed since. */
 bool stream_is_known(const struct device *d, CUstream s);

@@ -61,7 +61,7 @@ int ready_refused_drv(struct device *d, const struct rt_op *op)
 int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
 {
     uint64_t mark = ++d->mark;
-    int own = stream_own(d, op->t);
+    int own = d->stream[op->t] == op->stream ? stream_own(d, op->t) : -EIO;
     if (own)
         return own;
     for (uint32_t i = 0; i < op->n_operands; i++)

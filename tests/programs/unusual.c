@@ -9,6 +9,7 @@
  *   host_free      memory is given back in a stream that then waits for a word of the host's; another stream is given that memory
  *   host_capture   the same, and beside it another stream is captured
  *   host_room      a stream waits for a word of the host's; beside it memory goes to the host
+ *   host_many      the same with more streams than have an index in remat
  *   contexts       a second context of the device comes and goes while the first one is at work
  *   legacies       two contexts of a device, each with a legacy stream of its own
  *   no_context     a thread that has given its context back gets the driver's error
@@ -782,6 +783,31 @@ static void host_room(void)
     look("p", p, a);
 }
 
+static void host_many(void)
+{
+    enum { MANY = 70 };
+    CUstream s[MANY];
+    CUdeviceptr p[MANY];
+    for (int i = 0; i < MANY; i++) {
+        s[i] = stream(1);
+        MUST(cuMemAllocAsync(&p[i], 4096, s[i]));
+        MUST(cuMemsetD32Async(p[i], (uint32_t)i, 1024, s[i]));
+    }
+    MUST(cuCtxSynchronize());
+    wait_for_flag(s[MANY - 1]);
+    MUST(cuMemsetD32Async(p[MANY - 1], 200, 1024, s[MANY - 1]));
+    for (int i = 0; i < MANY - 1; i++)
+        MUST(cuMemsetD32Async(p[i], 100u + (uint32_t)i, 1024, s[i]));
+    for (int i = 0; i < MANY - 1; i++)
+        MUST(cuStreamSynchronize(s[i]));
+    set_flag();
+    for (int i = 0; i < MANY; i++) {
+        MUST(cuMemcpyDtoHAsync_v2(host, p[i], 4096, s[i]));
+        MUST(cuStreamSynchronize(s[i]));
+        printf("%u ", host[1023]);
+    }
+}
+
 /* ---- captures ------------------------------------------------------------------------------------------------------------------ */
 
 static void capture_free(void)
@@ -1017,7 +1043,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {
-        CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(wait_batch), CASE(wait_boxes), CASE(host_free), CASE(host_capture), CASE(host_room), CASE(contexts), CASE(legacies), CASE(no_context),
+        CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(wait_batch), CASE(wait_boxes), CASE(host_free), CASE(host_capture), CASE(host_room), CASE(host_many), CASE(contexts), CASE(legacies), CASE(no_context),
         CASE(other_stream), CASE(other_copy), CASE(one_pointer), CASE(odd_pointer), CASE(odd_box), CASE(boxes_pointer), CASE(far_pointer), CASE(box_pointer), CASE(batch_pointer),
         CASE(word_pointer), CASE(odd_list), CASE(pinned_list), CASE(own_list), CASE(managed_list), CASE(gone_list), CASE(same_pointer), CASE(pool_most), CASE(pool_peaks), CASE(capture_free),
         CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(other_capture), CASE(wrong_way),

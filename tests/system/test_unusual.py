@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 # case, a limit that is felt
-CASES = [("wait_copy", "640K"), ("wait_pageable", "640K"), ("wait_box", "640K"), ("wait_batch", "640K"), ("wait_boxes", "640K"), ("host_free", "640K"), ("host_capture", "640K"), ("host_room", "640K"), ("contexts", "640K"), ("legacies", "640K"),
+CASES = [("wait_copy", "640K"), ("wait_pageable", "640K"), ("wait_box", "640K"), ("wait_batch", "640K"), ("wait_boxes", "640K"), ("host_free", "640K"), ("host_capture", "640K"), ("host_room", "640K"), ("host_many", "640K"), ("contexts", "640K"), ("legacies", "640K"),
          ("no_context", "640K"), ("other_stream", "640K"), ("other_copy", "640K"), ("capture_free", "640K"), ("capture_lost", "640K"), ("capture_loop", "640K"), ("capture_thread", "640K"), ("other_capture", "640K"), ("wrong_way", "640K"),
          ("no_arguments", "640K"), ("bad_stream", "640K"), ("huge", "640K"), ("past_end", "640K"), ("early", "640K"), ("batch_many", "640K"), ("lone_batch", "640K"), ("sync_fill", "640K"), ("capture_fresh", "640K"), ("attributes", "640K"),
          ("pool_most", "16M"), ("pool_peaks", "16M"),
