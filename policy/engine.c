@@ -193,8 +193,10 @@ int engine_op_drv(struct device *d, struct rt_op *op)
 /* Something that may touch, and write, all that is live is about to run. */
 static int pin_for_unseen_drv(struct device *d, const char *why)
 {
+    struct engine_visit v = engine_visit(d); /* what is rebuilt is rebuilt in the device's own context */
     campaign_leave(d, why);
     int r = engine_pin_all_drv(d);
+    engine_return(v);
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slots[i].live) {
             d->slots[i].written = true;
@@ -440,13 +442,12 @@ int eng_capture_begins(CUstream stream)
     engine_lock();
     struct device *d = engine_here();
     if (d) {
+        struct engine_visit v = engine_visit(d);
         campaign_leave(d, "a stream capture");
         r = engine_pin_all_drv(d);
-        if (!r && !d->capturing) { /* what is allocated meanwhile comes from the driver, and nobody can make room then */
-            struct engine_visit v = engine_visit(d);
+        if (!r && !d->capturing) /* what is allocated meanwhile comes from the driver, and nobody can make room then */
             mem_give_free(d);
-            engine_return(v);
-        }
+        engine_return(v);
         if (!r)
             r = capture_add(stream, d);
     }
@@ -458,9 +459,13 @@ int eng_pin_everything(void)
 {
     engine_lock();
     struct device *d = engine_here();
-    if (d)
+    int r = CUDA_SUCCESS;
+    if (d) {
+        struct engine_visit v = engine_visit(d);
         campaign_leave(d, "work whose addresses cannot be seen");
-    int r = d ? engine_pin_all_drv(d) : CUDA_SUCCESS;
+        r = engine_pin_all_drv(d);
+        engine_return(v);
+    }
     engine_unlock();
     return r;
 }

@@ -115,8 +115,11 @@ static int holds_addresses_drv(struct device *d, struct slot *list)
 {
     const bool known = list->points || list->plan_buf < 0 || d->ex->rec.bufs[list->plan_buf].points;
     list->points = true;
-    if (!known && campaign_follows_plan(d))
+    if (!known && campaign_follows_plan(d)) {
+        struct engine_visit v = engine_visit(d);
         campaign_leave(d, "an address in memory that held none");
+        engine_return(v);
+    }
     return known ? CUDA_SUCCESS : d->ex->code;
 }
 

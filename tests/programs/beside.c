@@ -14,10 +14,12 @@
  *   peer_plain_late
  *   context   memory that is not stream-ordered, which is filled in another context of the device
  *   context_late
+ * A plan is left between the passes, when activations have given way to a workspace that is gone again:
+ *   elsewhere_capture  a stream of another context of the device is captured, from iteration 12 on
  */
 #include "tests/programs/program.h"
 
-enum { LAYERS = 12, WORDS = 131072, BYTES = 4 * WORDS, CHANGE_AT = 12, FROM = 3 /* that layer copies */, WHEN = 6 };
+enum { LAYERS = 12, WORDS = 131072, BYTES = 4 * WORDS, CHANGE_AT = 12, FROM = 3 /* that layer copies */, WHEN = 6, WORKSPACE = 8 * WORDS };
 
 static const char *what;
 static CUcontext ctx, ctx_other;
@@ -105,8 +107,9 @@ static void set_up(void)
         MUST(cuStreamSynchronize(other));
         MUST(cuCtxSetCurrent(ctx));
     }
-    if (!strncmp(what, "context", 7)) {
+    if (!strncmp(what, "context", 7) || is("elsewhere_capture")) {
         MUST(cuCtxCreate_v2(&ctx_other, 0, 0));
+        MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
         MUST(cuCtxSetCurrent(ctx));
     }
 }
@@ -114,6 +117,8 @@ static void set_up(void)
 /* The copy has been made; what it was made from changes. */
 static void change(int iter)
 {
+    if (is("elsewhere_capture"))
+        return;
     bool changes = iter >= CHANGE_AT;
     uint32_t value = changes ? (uint32_t)iter * 77 : 5;
     MUST(cuStreamSynchronize(stream));
@@ -151,6 +156,16 @@ static void change(int iter)
         MUST(cuMemcpyHtoDAsync_v2(from, host, BYTES, stream));
 }
 
+static void capture_elsewhere(void)
+{
+    CUgraph g;
+    MUST(cuCtxSetCurrent(ctx_other));
+    MUST(cuStreamBeginCapture_v2(other, CU_STREAM_CAPTURE_MODE_RELAXED));
+    MUST(cuStreamEndCapture(other, &g));
+    MUST(cuGraphDestroy(g));
+    MUST(cuCtxSetCurrent(ctx));
+}
+
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
@@ -177,6 +192,13 @@ static uint64_t train(int iter)
         if (i == WHEN)
             change(iter);
     }
+    if (is("elsewhere_capture")) {
+        CUdeviceptr workspace = make(WORKSPACE);
+        MUST(cuMemsetD32Async(workspace, 1, WORKSPACE, stream));
+        drop(workspace);
+        if (iter >= CHANGE_AT)
+            capture_elsewhere();
+    }
     CUdeviceptr g = make(WORDS);
     LAUNCH(f_map, &g, &act[LAYERS], &n, &k, &mask);
     for (int i = LAYERS; i >= 0; i--) {
@@ -202,7 +224,8 @@ int main(int argc, char **argv)
     f_map = kernel(m, "map");
     f_join = kernel(m, "join");
     f_sum = kernel(m, "sum");
-    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    if (!is("elsewhere_capture")) /* in the legacy stream, of which each context has its own */
+        MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < LAYERS; i++) {
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
