@@ -212,7 +212,7 @@ static int build_launch(struct device *d, const struct eng_kernel *k, struct rt_
     do {
         engine_turn(d);
         r = op_from_kernel(d, k, op);
-        if (!r && op->in_place)
+        if (!r && (op->in_place || op->odd))
             r = engine_follow_drv(d, op);
     } while (!r && engine_waited(d, op));
     return r;

@@ -51,8 +51,8 @@ bool engine_begins_again(struct device *d, int rc);
  * free meanwhile; the op must be built again. */
 struct rt_op;
 bool engine_waited(struct device *d, struct rt_op *op);
-/* reach.c: a launch is given memory that the host writes: what the addresses there point at stays in memory from now on. A refusal
- * is the launch's answer. */
+/* reach.c: a launch is given memory that the host writes, or addresses that are no operands: what these, and those there, point at stays in
+ * memory from now on. A refusal is the launch's answer. */
 int engine_follow_drv(struct device *d, const struct rt_op *op);
 /* The op runs, whatever the mode. */
 int engine_op_drv(struct device *d, struct rt_op *op);

@@ -339,10 +339,31 @@ static bool host_may_read(CUdeviceptr at)
            drv->cuDeviceGetAttribute(&at_once, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, dev) == CUDA_SUCCESS && at_once;
 }
 
+static int keep_reached_drv(struct device *d, struct slot *s, const char *why)
+{
+    s->written = true;
+    s->watched = false;
+    return pin_reached_drv(d, s, why);
+}
+
+static int follow_odd_drv(struct device *d, const struct rt_op *op)
+{
+    for (uint32_t i = 0, to; i < op_pieces(op) && op->odd; i++)
+        for (uint32_t at = op_odd_word(op_piece(op, i, &to)); at + 8 <= to; at += 8) {
+            uint64_t p;
+            memcpy(&p, op->args + at, 8);
+            struct slot *s = slot_at(d, p);
+            int r = s ? keep_reached_drv(d, s, "a packed argument") : CUDA_SUCCESS;
+            if (r)
+                return r;
+        }
+    return CUDA_SUCCESS;
+}
+
 int engine_follow_drv(struct device *d, const struct rt_op *op)
 {
     enum { LOOK_MAX_BYTES = 1 << 16 };
-    for (uint32_t i = 0, to; i < op_pieces(op); i++)
+    for (uint32_t i = 0, to; i < op_pieces(op) && op->in_place; i++)
         for (uint32_t at = (op_piece(op, i, &to) + 7) & ~7u; at + 8 <= to; at += 8) {
             uint64_t p;
             memcpy(&p, op->args + at, 8);
@@ -354,14 +375,12 @@ int engine_follow_drv(struct device *d, const struct rt_op *op)
                 continue;
             struct walk w = walk_begins(d, (const unsigned char *)(uintptr_t)p, (bytes < LOOK_MAX_BYTES ? bytes : LOOK_MAX_BYTES) / 8);
             for (struct slot *s; (s = walk_next(d, &w));) {
-                s->written = true;
-                s->watched = false;
-                int r = pin_reached_drv(d, s, "memory that the host writes");
+                int r = keep_reached_drv(d, s, "memory that the host writes");
                 if (r)
                     return r;
             }
         }
-    return CUDA_SUCCESS;
+    return follow_odd_drv(d, op);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------------- */

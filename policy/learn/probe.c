@@ -1,4 +1,5 @@
 #include "policy/learn/probe.h"
+#include "policy/learn/learn.h"
 #include "policy/learn/trial.h"
 #include "policy/op/ready.h"
 
@@ -273,6 +274,14 @@ static struct blank_row *row_for(struct device *d, const struct slot *s)
     return r;
 }
 
+/* The op has written it, though its content has not changed: what it wrote is what the poison is made of. */
+static void wrote_poison(struct trial *t, struct touched *u)
+{
+    if (!u->changed)
+        set_mode(t->op, u->slot, u->blank ? REC_WRITE : REC_RMW);
+    u->changed = true;
+}
+
 /* From the old state with the second poison, and with the first again: bytes that differ were not written, or were made of what
  * nobody had written. NULL: the op repeats; each buffer's row says what is defined now. */
 static const char *two_poisons(struct trial *t)
@@ -289,10 +298,8 @@ static const char *two_poisons(struct trial *t)
         differs |= !hashing_same(t->u[i].now, t->u[i].after);
     for (uint32_t i = 0; i < t->n && !why; i++) {
         struct touched *u = &t->u[i];
-        if (u->row && !u->row->scattered && u->row->b.n && hashing_same(u->now, u->after)) {
-            u->changed = true; /* its blank bytes held another poison, and do not: the op writes the first one */
-            set_mode(t->op, u->slot, u->blank ? REC_WRITE : REC_RMW);
-        }
+        if (u->row && !u->row->scattered && hashing_same(u->now, u->after))
+            wrote_poison(t, u);
         if (hashing_same(u->now, u->after) || (u->blank && !u->changed && holds_second_poison(d, u)))
             continue;
         if (u->row && u->row->scattered)
@@ -320,8 +327,11 @@ static const char *two_poisons(struct trial *t)
         else if (r) {
             row->scattered = true;
             why = "writes scattered parts of a buffer";
-        } else
+        } else {
             t->left[i] = b, t->partial[i] = true;
+            if (u->row && (b.n != u->row->b.n || memcmp(b.r, u->row->b.r, b.n * sizeof *b.r)))
+                wrote_poison(t, u);
+        }
     }
 out:
     for (uint32_t i = 0; i < t->n; i++)
@@ -377,7 +387,7 @@ bool probe_follows_addresses(const struct rt_op *op)
     for (uint32_t i = 0; i < op->n_operands; i++)
         if (op->operands[i].slot->points)
             return true;
-    return false;
+    return op->odd;
 }
 
 /* After the program's run: what repeats, what is overwritten, what is changed in place. */
@@ -416,15 +426,15 @@ static const char *classify(struct trial *t, struct probe_result *out)
     why = two_poisons(t);
     if (why)
         return why;
-    /* Nothing has written it: whatever it holds is right, unless an op before this one may write it another time. */
+    /* nothing had written it, nothing has: whatever it holds is right, unless an op before this one writes it another time */
     for (uint32_t i = 0; i < t->n; i++)
         if (t->u[i].blank && !t->u[i].changed)
             set_mode(t->op, t->u[i].slot, t->u[i].slot->rec_buf < 0 ? REC_WRITE : REC_RMW);
     return words_try(t, out->idle, &out->n_idle) || try_side(t) ? "failed when it ran again" : NULL;
 }
 
-/* What the op left of the blank bytes. Where the second poison was not tried it may have written the first one. */
-static void note_rows(struct trial *t, bool tried)
+/* What the op left of the blank bytes. Where it did not run with another poison (`untried`) it may have written the first one. */
+static void note_rows(struct trial *t, bool untried)
 {
     for (uint32_t i = 0; i < t->n; i++) {
         struct touched *u = &t->u[i];
@@ -433,9 +443,11 @@ static void note_rows(struct trial *t, bool tried)
             continue;
         if (t->partial[i])
             row->b = t->left[i];
-        else if (u->changed || !tried) {
+        else if (u->changed || (untried && row->b.n)) {
             row->b.n = 0;
             u->slot->written = true;
+            if (!u->changed && t->op->n_operands <= LEARN_FEW) /* of a longer list learn.c says what it counts as changing */
+                set_mode(t->op, u->slot, REC_RMW);
         }
     }
 }
@@ -712,7 +724,7 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
     bool any = false;
     for (uint32_t i = 0; i < t->n; i++)
         any |= t->u[i].changed;
-    note_rows(t, any && !out->why_opaque);
+    note_rows(t, !any || out->why_opaque);
     for (uint32_t i = 0; i < t->n; i++) {
         struct slot *s = t->u[i].slot;
         s->written |= t->u[i].changed;

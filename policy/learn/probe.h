@@ -71,7 +71,7 @@ int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int
 int probe_defined(struct device *d, const struct slot *s, struct rec_range *out);
 /* At the end: looks at all watched buffers once more; the index since which an unannounced write happened, or -1. */
 int32_t probe_census(struct device *d);
-/* Addresses lie in memory that the op touches. */
+/* Addresses lie in memory that the op touches, or where they are no operands of it. */
 bool probe_follows_addresses(const struct rt_op *op);
 /* The launch, its operands' modes as recorded, is known to change the buffer. */
 bool probe_may_change(const struct rt_op *op, const struct slot *s);

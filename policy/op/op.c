@@ -118,6 +118,18 @@ static void scan_words(struct device *d, struct rt_op *op, uint32_t from, uint32
     }
 }
 
+/* Packed structs have addresses where four bytes are aligned, and eight are not. */
+static bool has_odd_address(struct device *d, const struct rt_op *op, uint32_t from, uint32_t to)
+{
+    for (uint32_t at = op_odd_word(from); at + 8 <= to; at += 8) {
+        uint64_t word;
+        memcpy(&word, op->args + at, 8);
+        if (word >= 4096 && any_lookup(d, word))
+            return true;
+    }
+    return false;
+}
+
 int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op)
 {
     if (!k->func)
@@ -139,15 +151,23 @@ int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *o
     op->attrs = k->attrs;
     op->n_attrs = k->n_attrs;
     op->cooperative = k->cooperative;
-    for (unsigned i = 0; i < k->n_attrs; i++)
-        if (k->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && k->attrs[i].value.cooperative)
+    for (unsigned i = 0; i < k->n_attrs; i++) {
+        const CUlaunchAttributeValue *v = &k->attrs[i].value;
+        if (k->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && v->cooperative)
             op->cooperative = true;
+        if (k->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) /* the kernel may ask for it, and do other work */
+            op->sig = mix(mix(op->sig, (uint64_t)v->clusterDim.x << 32 | v->clusterDim.y), v->clusterDim.z);
+    }
+    op->sig = op->cooperative ? mix(op->sig, CU_LAUNCH_ATTRIBUTE_COOPERATIVE) : op->sig;
     if (!op->func->known)
         scan_words(d, op, 0, op->arg_bytes);
     /* two small parameters side by side are no pointer */
     for (uint32_t i = 0; op->func->known && i < op->func->n_params; i++)
-        if (op->func->size[i] >= 8)
-            scan_words(d, op, op->func->offset[i], op->func->offset[i] + op->func->size[i]);
+        if (op->func->size[i] >= 8) {
+            const uint32_t from = op->func->offset[i], to = from + op->func->size[i];
+            scan_words(d, op, from, to);
+            op->odd = op->odd || has_odd_address(d, op, from, to);
+        }
     return 0;
 }
 

@@ -50,7 +50,7 @@ struct rt_operand {
 
 struct rt_op {
     enum op_kind kind;
-    uint64_t sig; /* kernel, grid, block, shared bytes (or what the other kinds have like them); no pointer, no scalar */
+    uint64_t sig; /* kernel, grid, block, shared bytes, clusters, whether cooperative (or what the other kinds have like them); no pointer, no scalar */
     unsigned t;   /* stream index */
     CUstream stream;
     struct func *func;
@@ -58,6 +58,7 @@ struct rt_op {
     const CUlaunchAttribute *attrs;
     bool cooperative, packed; /* packed: the layout is unknown, arguments go as one buffer */
     bool in_place; /* a word of the arguments may point into memory that the host writes (memory/in_place.h) */
+    bool odd;      /* an address lies across two words of them, in a packed struct: no operand; what it points at stays in memory (reach.c) */
     unsigned char *args;
     struct rt_operand *operands;
     uint32_t n_operands, arg_bytes;
@@ -90,6 +91,9 @@ static inline uint32_t op_piece(const struct rt_op *op, uint32_t i, uint32_t *to
     *to = end < op->arg_bytes ? end : op->arg_bytes;
     return from;
 }
+
+/* The first place from `from` on that is aligned to four bytes and not to eight. */
+static inline uint32_t op_odd_word(uint32_t from) { return ((from + 3) & ~7u) + 4; }
 
 /* The operand in the argument word at `offset`; NULL: none is. */
 static inline const struct rt_operand *op_operand_at(const struct rt_op *op, uint32_t offset)

@@ -59,7 +59,7 @@ void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool sam
     struct rt_op *cap = &d->ex->caps[at];
     struct steady_op *s = &d->ex->steady[at];
     s->same = false;
-    if (!same || op->in_place || args_idle_in_doubt(d) || op->kind != OP_KERNEL || op->packed || !op->func->known || op->n_attrs || op->cooperative)
+    if (!same || op->in_place || op->odd || args_idle_in_doubt(d) || op->kind != OP_KERNEL || op->packed || !op->func->known || op->n_attrs || op->cooperative)
         return;
     uint32_t k = o->first, end = o->first + o->n;
     for (uint32_t i = 0; i < op->n_operands; i++) {

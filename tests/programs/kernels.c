@@ -5,6 +5,7 @@
 #include "tests/programs/role_args.h"
 
 #include <stdbool.h>
+#include <string.h>
 #include <unistd.h>
 
 typedef uint32_t u32;
@@ -570,13 +571,22 @@ static void k_clip(const simgpu_launch *l, void *const *params)
     for (u32 i = 0; i < n; i++)
         out[i] = x[i % words] ? mix(i) : 0;
 }
-/* out = value, wherever in begins otherwise than with 0xdeadbeef */
+/* out = f(in), or likewise in place where out is null; `in` lies behind a word, packed */
+static void k_packed(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), n = P(1, u32), *in;
+    memcpy(&in, (const char *)params[1] + sizeof n, sizeof in);
+    for (u32 i = 0; i < n; i++)
+        (out ? out : in)[i] = mix(in[i] + 3);
+}
+/* out = value, and nothing else changes */
 static void k_fill(const simgpu_launch *l, void *const *params)
 {
     (void)l;
-    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32), value = P(3, u32);
+    u32 *out = PTR(0), n = P(1, u32), value = P(2, u32);
     for (u32 i = 0; i < n; i++)
-        out[i] = value + (in[0] == 0xdeadbeef);
+        out[i] = value;
 }
 static void k_scale(const simgpu_launch *l, void *const *params)
 {
@@ -631,8 +641,9 @@ static const simgpu_kernel kernels[] = {
     ROW("seek", 3, k_seek, NULL, 8, 8, 4),
     ROW("counted", 5, k_counted, NULL, 8, 8, 8, 4, 4),
     ROW("clip", 4, k_clip, NULL, 8, 8, 4, 4),
-    ROW("fill", 4, k_fill, NULL, 8, 8, 4, 4),
+    ROW("fill", 3, k_fill, NULL, 8, 4, 4),
     ROW("scale", 3, k_scale, NULL, 8, 4, 4),
+    ROW("packed", 2, k_packed, NULL, 8, 12),
     ROW("sum", 3, k_sum, NULL, 8, 8, 4),
 };
 __attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {SIMGPU_ABI, sizeof kernels / sizeof *kernels, kernels};

@@ -44,6 +44,13 @@
  *   rare       an output that is written for certain data only
  *   seldom     words of a small tensor that a kernel counts up for certain data only, beside its output: from iteration 12 on
  *   grown      so, of a large tensor
+ *   packed     an address in the middle of a word of a struct: of a tensor that was made long before
+ *   inpacked   so, which is changed in place
+ *   once       a workspace that one launch fills and another one reads, both in one iteration only, the 12th: else both leave it alone
+ *   poison     a kernel fills new memory with the bytes that remat fills it with to see whether it is written
+ *   poisons    so, beside another output
+ *   halfpoison so, the first half of it; another kernel fills the rest
+ *   onepoison  so, beside another output in a cooperative launch, which is not repeated
  *   late       a large tensor that a kernel writes for certain data only, beside its output: from iteration 12 on
  */
 #include "tests/programs/list_args.h"
@@ -52,9 +59,10 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_step_if_first, f_peek, f_factor, f_maybe, f_glance, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_step_if_first, f_peek, f_factor, f_maybe, f_glance, f_fill, f_packed, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word, large, late, first;
 static CUdeviceptr variable;
+static CUdeviceptr space;
 static uint32_t host_values[64];
 static CUstream stream, other;
 static uint32_t *host_word;
@@ -64,6 +72,7 @@ static uint64_t rng = 1;
 
 static bool is(const char *c) { return !strcmp(what, c); }
 static bool relists(void) { return is("relist") || is("fewlist") || is("repoint") || is("hostlist") || is("hostnew"); }
+static bool poisons(void) { return is("poison") || is("poisons") || is("halfpoison") || is("onepoison"); }
 
 static CUdeviceptr make(uint32_t words)
 {
@@ -225,6 +234,27 @@ static void refused_now_and_then(int i, int iter)
         launch_or_not(own[i], refused, (void *[]){&act[i + 1], &act[i + 1], &act[i], &n, &n, &used});
 }
 
+enum { POISON = 0x3c3c3c3c }; /* POISON_FIRST of policy/learn/trial.h */
+
+/* `late` and `word` are such that what is put there is the poison. */
+static void poisoned_layer(int i)
+{
+    uint32_t n = WORDS, half = WORDS / 2, k = 3, mask = ~0u, put = 1, value = POISON;
+    space = make(WORDS);
+    CUdeviceptr rest = space + 4ull * half, in = act[i] + 4ull * half;
+    void *args[] = {&act[i + 1], &late, &space, &word, &n, &put};
+    if (is("poisons"))
+        LAUNCH(f_glance, stream, &act[i + 1], &late, &space, &word, &n, &put);
+    else if (is("onepoison"))
+        MUST(cuLaunchCooperativeKernel(f_glance, 64, 1, 1, 128, 1, 1, 0, stream, args));
+    else {
+        LAUNCH(f_map, stream, &act[i + 1], &act[i], &n, &k, &mask);
+        LAUNCH(f_fill, stream, &space, is("poison") ? &n : &half, &value);
+    }
+    if (is("halfpoison"))
+        LAUNCH(f_map, stream, &rest, &in, &half, &k, &mask);
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3, mask = ~0u;
@@ -289,6 +319,26 @@ static void layer(int i, int iter)
     } else if (is("freed") && (i == 3 || i == 6)) {
         uint32_t used = iter >= CHANGE_AT ? WORDS / 2 : WORDS;
         LAUNCH(f_join, stream, &act[i + 1], &act[i], &large, &n, &used, &n);
+    } else if ((is("packed") || is("inpacked")) && i == 9) {
+        CUdeviceptr none = 0;
+        unsigned char a[12];
+        memcpy(a, &n, 4);
+        memcpy(a + 4, &act[2], 8);
+        LAUNCH(f_packed, stream, is("packed") ? &act[i + 1] : &none, a);
+        if (!is("packed"))
+            LAUNCH(f_map, stream, &act[i + 1], &act[2], &n, &k, &mask);
+    } else if (poisons() && i == 2) {
+        poisoned_layer(i);
+    } else if (poisons() && i == 10) {
+        LAUNCH(f_join, stream, &act[i + 1], &act[i], &space, &n, &n, &n);
+        drop(space);
+    } else if (is("once") && (i == 2 || i == 10)) {
+        uint32_t put = i == 2;
+        if (put)
+            space = make(WORDS);
+        LAUNCH(f_glance, stream, &act[i + 1], &act[i], &space, &word, &n, &put);
+        if (!put)
+            drop(space);
     } else if (is("late") && i == 3) {
         uint32_t put = 1;
         LAUNCH(f_glance, stream, &act[i + 1], &act[i], &late, &word, &n, &put);
@@ -425,8 +475,8 @@ static uint64_t train(int iter)
         *host_word = (uint32_t)iter * 77;
     if (is("newlist") && iter == CHANGE_AT)
         MUST(cuMemcpyHtoDAsync_v2(seen, &first, 8, stream));
-    if (is("late") || is("gated") || is("unlocked") || is("opened") || is("reopened") || is("altered")) {
-        const uint32_t says = iter >= CHANGE_AT;
+    if (is("once") || is("late") || is("gated") || is("unlocked") || is("opened") || is("reopened") || is("altered")) {
+        const uint32_t says = is("once") ? iter == CHANGE_AT : iter >= CHANGE_AT;
         MUST(cuMemcpyHtoDAsync_v2(word, &says, sizeof says, stream));
     }
     if (is("variable"))
@@ -535,6 +585,8 @@ int main(int argc, char **argv)
     f_peek = kernel(m, "peek");
     f_factor = kernel(m, "factor");
     f_glance = kernel(m, "glance");
+    f_fill = kernel(m, "fill");
+    f_packed = kernel(m, "packed");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
@@ -578,6 +630,11 @@ int main(int argc, char **argv)
     } else {
         word = make(64);
         MUST(cuMemsetD32Async(word, 0, 64, stream));
+    }
+    if (poisons()) {
+        late = make(WORDS);
+        MUST(cuMemsetD32Async(late, POISON - 5, WORDS, stream));
+        MUST(cuMemsetD32Async(word, 1, 64, stream));
     }
     MUST(cuCtxSynchronize());
     for (int iter = 0; iter < iterations; iter++) {

@@ -45,7 +45,7 @@ static void fresh(int i)
         LAUNCH(glance, s, &out->p, &in->p, &space.p, &says.p, &out->n, &(uint32_t){i == FIRST});
     else if (i == FIRST) {
         fmap(out, in, 3);
-        LAUNCH(fill, s, &space.p, &in->p, &space.n, &(uint32_t){0x3c3c3c3c});
+        LAUNCH(fill, s, &space.p, &space.n, &(uint32_t){0x3c3c3c3c});
     } else
         LAUNCH(join, s, &out->p, &in->p, &space.p, &out->n, &in->n, &space.n);
     if (i == USE)

@@ -9,7 +9,9 @@
  *             and another one is made, which may have the same address
  *   stray     two kernels get an address that nobody holds and do not follow it, for long; then the program holds memory again which may
  *             lie there, and a word in memory tells one to fill it, the other to read it
- * In the last two the iteration of the change is the 24th; whether the address came back is said on stderr.
+ *   null      in one iteration a launch is first tried with no address of an argument, which the driver refuses
+ *   cluster   from one iteration on a launch asks for clusters (of one block: the simulated device has no others)
+ * In the last four the iteration of the change is the 24th; in `anew` and `stray` it is said on stderr whether the address came back.
  */
 #include "tests/programs/program.h"
 
@@ -38,12 +40,30 @@ static CUdeviceptr make(uint32_t words)
 
 static void drop(CUdeviceptr p) { MUST(cuMemFreeAsync(p, stream)); }
 
+static void launch_clusters(bool asks, void **args)
+{
+    CUlaunchAttribute a = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {1, 1, 1}};
+    const CUlaunchConfig c = {.gridDimX = 64, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 1, .blockDimZ = 1, .hStream = stream,
+                              .attrs = &a, .numAttrs = asks};
+    MUST(cuLaunchKernelEx(&c, f_map, args, NULL));
+}
+
+/* Fails; nothing has run. */
+static void launch_without(int l)
+{
+    uint32_t n = WORDS, k = 3 + (uint32_t)l, mask = ~0u;
+    void *args[] = {&act[l + 1], NULL, &n, &k, &mask};
+    printf("no argument: %d\n", (int)cuLaunchKernel(f_map, 64, 1, 1, 128, 1, 1, 0, stream, args, NULL));
+}
+
 static void forward(int l, int iter)
 {
     uint32_t n = WORDS, k = 3 + (uint32_t)l, mask = ~0u, yes = 1, no = 0;
     void *args[] = {&act[l + 1], &act[l], &n, &k, &mask};
     unsigned turn = (unsigned)iter / 2;
     act[l + 1] = make(WORDS);
+    if (is("null") && iter == CHANGE_AT && l == 5)
+        launch_without(l);
     if (is("scalar"))
         k += turn;
     if (is("ahead"))
@@ -52,6 +72,8 @@ static void forward(int l, int iter)
         LAUNCH(f_join, &act[l + 1], &act[l], &odd, &n, &n, &n);
     else if (is("stray") && (l == 5 || l == 8))
         LAUNCH(f_glance, &act[l + 1], &act[l], &odd, &says, &n, l == 5 ? &yes : &no);
+    else if (is("cluster") && l == 5)
+        launch_clusters(iter >= CHANGE_AT, args);
     else if (is("stream") && l % 3 == 1 && turn % 2) {
         MUST(cuEventRecord(there, stream));
         MUST(cuStreamWaitEvent(other, there, 0));

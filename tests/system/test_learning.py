@@ -24,6 +24,11 @@ CASES = [
     ("rare", 10500000, 10, 50),      # an output that is written for certain data
     ("seldom", 10500000, 10, 50),    # words that are counted up for certain data: every replay counted as well once
     ("late", 8000000, 10, 0),        # so, where the limit takes copies to the host: one was taken for good once, wrong results
+    ("once", 10500000, 10, 50),      # a workspace that is filled and read in one iteration alone: what read it counted as making it, wrong results once
+    ("poison", 10500000, 10, 50),    # new memory that is filled with our own poison: it counted as never written, wrong results once
+    ("poisons", 10500000, 10, 50),   # so, beside an output
+    ("halfpoison", 10500000, 10, 50), # so, a half of it
+    ("onepoison", 10500000, 10, 0),  # so, in a launch that is not tried again
     ("turns", 13500000, 10, 10),     # two tensors that are changed in turn: the program was stopped once, when the launch ran again after itself
     ("gated", 7500000, 10, 0),       # an update that is not let through while it is learnt: its tensors were no operands, wrong results once
     ("unlocked", 8500000, 16, 0),    # so, where all of it is of this iteration: what it may read was idle for good, wrong results once
@@ -44,6 +49,8 @@ CASES = [
     ("hostlist", 10500000, 8, 50),    # likewise, through a list in pinned memory, which the kernel reads there: wrong results once
     ("hostnew", 10500000, 8, 50),     # likewise, where the list says nothing at first
     ("newlist", 10500000, 6, 50),     # a word that becomes an address, which a replay followed: wrong results once
+    ("packed", 9500000, 10, 0),       # an address in a packed struct, which is no operand: wrong results once
+    ("inpacked", 9500000, 10, 0),     # so, through which a tensor is changed
     ("table", 10500000, 4, 10),       # a kernel that keeps a table in its module
     ("variable", 9500000, 8, 100),  # a variable of a module, which changes in the middle from some iteration on: wrong results once
     ("await", 10500000, 10, 50),       # a kernel that ends after the program's next call
