@@ -349,7 +349,7 @@ static int keep_reached_drv(struct device *d, struct slot *s, const char *why)
 static int follow_odd_drv(struct device *d, const struct rt_op *op)
 {
     for (uint32_t i = 0, to; i < op_pieces(op) && op->odd; i++)
-        for (uint32_t at = op_odd_word(op_piece(op, i, &to)); at + 8 <= to; at += 8) {
+        for (uint32_t from = op_piece(op, i, &to), at = op_odd_word(from); op_may_be_packed(from, to) && at + 8 <= to; at += 8) {
             uint64_t p;
             memcpy(&p, op->args + at, 8);
             struct slot *s = slot_at(d, p);

@@ -118,10 +118,11 @@ static void scan_words(struct device *d, struct rt_op *op, uint32_t from, uint32
     }
 }
 
-/* Packed structs have addresses where four bytes are aligned, and eight are not. */
+/* Packed structs have addresses where four bytes are aligned, and eight are not. One whose size is a multiple of eight is taken for a struct
+ * that is not packed: what a stack has left there would look like addresses as well. */
 static bool has_odd_address(struct device *d, const struct rt_op *op, uint32_t from, uint32_t to)
 {
-    for (uint32_t at = op_odd_word(from); at + 8 <= to; at += 8) {
+    for (uint32_t at = op_odd_word(from); op_may_be_packed(from, to) && at + 8 <= to; at += 8) {
         uint64_t word;
         memcpy(&word, op->args + at, 8);
         if (word >= 4096 && any_lookup(d, word))

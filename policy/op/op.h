@@ -92,6 +92,8 @@ static inline uint32_t op_piece(const struct rt_op *op, uint32_t i, uint32_t *to
     return from;
 }
 
+/* A parameter there, or all of them, may be a struct with addresses where only four bytes are aligned. */
+static inline bool op_may_be_packed(uint32_t from, uint32_t to) { return (to - from) % 8 != 0; }
 /* The first place from `from` on that is aligned to four bytes and not to eight. */
 static inline uint32_t op_odd_word(uint32_t from) { return ((from + 3) & ~7u) + 4; }
 
