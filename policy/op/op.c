@@ -404,7 +404,8 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
         r = copy_drv(d, op, replay);
         break;
     default:
-        stream_may_wait(d, op->t);
+        if (op->other_name && !strncmp(op->other_name, "cuStreamWait", 12)) /* for a word, which the host may write */
+            stream_may_wait(d, op->t);
         r = op->other_issue(op->other_ctx);
         break;
     }
