@@ -354,25 +354,26 @@ static void note_live(struct exec *ex)
 static int believe_workspaces(struct device *d)
 {
     struct record *r = &d->ex->rec;
-    uint32_t *uses = calloc(r->n_bufs + 1, sizeof *uses); /* by ops that change it so; LOOKED_AT */
-    static const uint32_t LOOKED_AT = UINT32_MAX;
-    if (!uses)
+    int32_t *first = malloc((r->n_bufs + 1) * sizeof *first); /* op that leaves something in the buffer; or: */
+    enum { NONE = -1, SEVERAL = -2, LOOKED_AT = -3 };
+    if (!first)
         return -ENOMEM;
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        first[b] = NONE;
     for (uint32_t i = 0; i < r->n_ops; i++)
         for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
-            const struct rec_operand *w = &r->operands[k];
-            if (w->mode != REC_SIDE && w->mode != REC_WRITE)
-                uses[w->buf] = LOOKED_AT;
-            else if (w->mode == REC_SIDE && uses[w->buf] != LOOKED_AT && record_mode(r, i, w->buf) == REC_SIDE)
-                uses[w->buf]++;
+            int32_t *f = &first[r->operands[k].buf];
+            if (r->operands[k].mode != REC_SIDE && r->operands[k].mode != REC_WRITE)
+                *f = LOOKED_AT;
+            else if (r->operands[k].mode == REC_SIDE && *f != LOOKED_AT)
+                *f = *f == NONE || *f == (int32_t)i ? (int32_t)i : SEVERAL; /* an op may have several words of it */
         }
     for (uint32_t k = 0; k < r->n_operands; k++) {
         struct rec_operand *w = &r->operands[k];
-        const bool workspace = uses[w->buf] > 1 && uses[w->buf] != LOOKED_AT;
-        if (w->mode == REC_SIDE && !workspace && !install_keeps_side(d, r->bufs[w->buf].bytes))
+        if (w->mode == REC_SIDE && first[w->buf] != SEVERAL && !install_keeps_side(d, r->bufs[w->buf].bytes))
             w->mode = REC_RMW;
     }
-    free(uses);
+    free(first);
     return 0;
 }
 

@@ -8,7 +8,7 @@
 
 /* Copies queue up on our own streams: an event each, the latest MARKS of them. */
 enum { MARKS = 256 };
-/* What a program's stream waits for may be up to the host: an event in front of each op that may wait so, the latest GATES of them. */
+/* A program's stream may wait for a word of the host's: an event in front of each such wait, the latest GATES of them. */
 enum { GATES = 4 };
 
 struct streams {
@@ -402,8 +402,8 @@ void fence_waited(struct device *d, struct host_wait *w, bool passed)
         d->drv->cuEventDestroy_v2(w->event);
 }
 
-/* The host waits for stream u up to q, and for more where no gate is behind that: up to its tail. What ends with it may be a free that the driver never saw: on a blocking stream that
- * free comes after the legacy stream's work, and only something that is queued there now says so. */
+/* The host waits for stream u up to q, and for more where no gate is behind that: up to its tail. What ends with it may be a free that the
+ * driver never saw: on a blocking stream that free comes after the legacy stream's work, and only something that is queued there now says so. */
 static int sync_up_to(struct device *d, unsigned u, uint64_t q)
 {
     struct streams *st = d->streams;
