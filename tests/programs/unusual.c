@@ -429,10 +429,7 @@ struct odd {
 static void put_odd(CUdeviceptr list, CUdeviceptr p, CUstream s)
 {
     const struct odd h = {.p = p};
-    char bytes[20]; /* at no multiple of eight */
-    char *from = bytes + 8 - (uintptr_t)bytes % 8 - 4;
-    memcpy(from, &h.b, 12);
-    MUST(cuMemcpyHtoDAsync_v2(list + 4, from, 12, s));
+    MUST(cuMemcpyHtoDAsync_v2(list + 4, &h.b, 12, s)); /* from no multiple of eight */
     MUST(cuStreamSynchronize(s));
 }
 
