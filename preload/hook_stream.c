@@ -47,7 +47,7 @@ static int on_wait32(__typeof__(&cuStreamWaitValue32) real, CUstream nul, CUstre
                      unsigned flags)
 {
     struct call_word32 call = {real, s, p, v, flags};
-    return word_op("cuStreamWaitValue32", door_stream(s, nul), p, 4, ENG_READ, issue_word32, &call);
+    return word_op("cuStreamWaitValue32", door_stream(s, nul), p, 4, ENG_READ | ENG_WAITS, issue_word32, &call);
 }
 
 static int on_write64(__typeof__(&cuStreamWriteValue64) real, CUstream nul, CUstream s, CUdeviceptr p, cuuint64_t v,
@@ -62,7 +62,7 @@ static int on_wait64(__typeof__(&cuStreamWaitValue64) real, CUstream nul, CUstre
                      unsigned flags)
 {
     struct call_word64 call = {real, s, p, v, flags};
-    return word_op("cuStreamWaitValue64", door_stream(s, nul), p, 8, ENG_READ, issue_word64, &call);
+    return word_op("cuStreamWaitValue64", door_stream(s, nul), p, 8, ENG_READ | ENG_WAITS, issue_word64, &call);
 }
 
 /* Waits and writes alike keep their address at the same place. */
@@ -93,7 +93,7 @@ static int on_batch_mem_op(__typeof__(&cuStreamBatchMemOp) real, CUstream nul, C
         if (ops[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
             DOOR_TRY(eng_note_host_data(p, &ops[i].writeValue.value64, sizeof ops[i].writeValue.value64));
         if (used < sizeof touch / sizeof touch[0])
-            touch[used++] = (struct eng_touch){p, 8, ENG_READ | ENG_WRITE};
+            touch[used++] = (struct eng_touch){p, 8, ENG_READ | ENG_WRITE | ENG_WAITS};
     }
     return eng_other("cuStreamBatchMemOp", door_stream(s, nul), touch, used, issue_batch_mem_op, &call);
 }

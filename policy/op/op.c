@@ -212,6 +212,7 @@ bool op_from_other(struct device *d, const char *name, CUstream stream, const st
     for (unsigned i = 0; i < n; i++) {
         struct slot *s = any_lookup(d, touch[i].ptr);
         const enum rec_mode mode = touch[i].mode & ENG_WRITE ? REC_RMW : REC_READ;
+        op->waits |= touch[i].mode & ENG_WAITS;
         if (!s)
             continue;
         uint32_t k = s->mark == mark ? 0 : op->n_operands; /* one operand for all that lies in the same allocation */
@@ -404,7 +405,7 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
         r = copy_drv(d, op, replay);
         break;
     default:
-        if (op->other_name && !strncmp(op->other_name, "cuStreamWait", 12)) /* for a word, which the host may write */
+        if (op->waits)
             stream_may_wait(d, op->t);
         r = op->other_issue(op->other_ctx);
         break;

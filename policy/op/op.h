@@ -64,6 +64,7 @@ struct rt_op {
     uint32_t n_operands, arg_bytes;
     struct eng_memset set;
     struct eng_copy copy;
+    bool waits; /* the stream stands still here until a word changes (ENG_WAITS) */
     const char *other_name;
     int (*other_issue)(void *);
     void *other_ctx;

@@ -15,14 +15,6 @@
 #include <pthread.h>
 
 enum { ROUNDS = 6 };
-static CUcontext ctx;
-
-static const char *name(CUresult r)
-{
-    const char *n = "?";
-    cuGetErrorName(r, &n);
-    return n;
-}
 
 /* ---- captures --------------------------------------------------------------------------------------------------------- */
 
@@ -117,13 +109,6 @@ static void own_context(void)
 }
 
 /* ---- other devices ---------------------------------------------------------------------------------------------------- */
-
-static CUcontext second_device(void)
-{
-    CUcontext other;
-    MUST(cuDevicePrimaryCtxRetain(&other, 1));
-    return other;
-}
 
 static void other_free(void)
 {
@@ -272,19 +257,9 @@ static void streams(void)
 
 int main(int argc, char **argv)
 {
-#define CASE(f) {#f, f}
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } cases[] = {CASE(capture_beside), CASE(capture_own), CASE(reset), CASE(release), CASE(own_context), CASE(other_free), CASE(other_create), CASE(wait_room), CASE(streams)};
-    ctx = primary_context();
-    CUmodule m = load_kernels();
-    f_map = kernel(m, "map");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
-            cases[i].run();
-            return 0;
-        }
-    fprintf(stderr, "usage: awkward CASE\n");
-    return 2;
+    static const struct test_case cases[] = {
+        CASE(capture_beside), CASE(capture_own), CASE(reset), CASE(release), CASE(own_context), CASE(other_free), CASE(other_create),
+        CASE(wait_room), CASE(streams)};
+    start();
+    return run_case("awkward", cases, sizeof cases / sizeof *cases, argc, argv);
 }

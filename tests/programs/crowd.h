@@ -1,10 +1,18 @@
-/* What awkward and unusual share: a buffer's content told as one line, and other memory that pushes out what was used before it. */
+/* A buffer's content told as one line, other memory that pushes out what was used before it, a second device, and a word that a stream
+ * waits for and the host writes. */
 #ifndef PROGRAMS_CROWD_H
 #define PROGRAMS_CROWD_H
 
 #include "tests/programs/equal_buffers.h"
 
 enum { CROWD = 12 };
+
+static inline const char *name(CUresult r)
+{
+    const char *n = "?";
+    cuGetErrorName(r, &n);
+    return n;
+}
 
 static inline uint64_t hash(void)
 {
@@ -31,5 +39,30 @@ static inline void crowd(CUdeviceptr *more, CUstream s)
     }
     MUST(cuStreamSynchronize(s));
 }
+
+static inline CUcontext second_device(void)
+{
+    int n = 0;
+    CUcontext other;
+    MUST(cuDeviceGetCount(&n));
+    if (n < 2)
+        exit(77);
+    MUST(cuDevicePrimaryCtxRetain(&other, 1));
+    return other;
+}
+
+static uint32_t *flag;
+
+static inline CUdeviceptr new_flag(void)
+{
+    CUdeviceptr at;
+    MUST(cuMemHostAlloc((void **)&flag, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    *flag = 0;
+    MUST(cuMemHostGetDevicePointer_v2(&at, flag, 0));
+    return at;
+}
+
+static inline void wait_for_flag(CUstream s) { MUST(cuStreamWaitValue32(s, new_flag(), 1, CU_STREAM_WAIT_VALUE_EQ)); }
+static inline void set_flag(void) { *(volatile uint32_t *)flag = 1; }
 
 #endif

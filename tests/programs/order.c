@@ -20,7 +20,6 @@
 
 enum { ROUNDS = 8 };
 
-static CUcontext ctx;
 static CUfunction f_add, f_stats;
 
 static void add(CUdeviceptr x, CUdeviceptr a, CUstream s)
@@ -286,29 +285,11 @@ static void thread_capture(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } cases[] = {
-        {"foreign_free", foreign_free},
-        {"foreign_fresh", foreign_fresh},
-        {"first_touch", first_touch},
-        {"legacy_free", legacy_free},
-        {"blocking_acts", blocking_acts},
-        {"legacy_user", legacy_user},
-        {"two_threads", two_threads},
-        {"thread_capture", thread_capture},
-    };
-    ctx = primary_context();
-    CUmodule m = load_kernels();
-    f_map = kernel(m, "map");
-    f_add = kernel(m, "add");
-    f_stats = kernel(m, "stats");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
-            cases[i].run();
-            return 0;
-        }
-    fprintf(stderr, "usage: order CASE\n");
-    return 2;
+    static const struct test_case cases[] = {
+        CASE(foreign_free), CASE(foreign_fresh), CASE(first_touch), CASE(legacy_free), CASE(blocking_acts), CASE(legacy_user),
+        CASE(two_threads), CASE(thread_capture)};
+    start();
+    f_add = kernel(kernels, "add");
+    f_stats = kernel(kernels, "stats");
+    return run_case("order", cases, sizeof cases / sizeof *cases, argc, argv);
 }

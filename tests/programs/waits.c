@@ -1,0 +1,197 @@
+/* waits CASE: what the host waits for, and who waits for the host, one case each. Prints what is computed; natively none of it hangs.
+ *
+ *   wait_copy      one thread copies to the host behind a stream that waits for a word, another thread writes the word
+ *   wait_pageable  the same with an asynchronous copy to memory that is not pinned
+ *   wait_box       the same with a two-dimensional copy
+ *   wait_batch     the same with a batch of copies
+ *   wait_boxes     the same with a batch of boxes
+ *   host_free      memory is given back in a stream that then waits for a word of the host's; another stream is given that memory
+ *   host_room      a stream waits for a word of the host's; beside it memory goes to the host
+ *   host_batch     the same where it waits by a batch of operations on words
+ *   host_many      the same with more streams than have an index in remat
+ *   sync_fill      a fill of pinned memory, and of managed memory, without a stream: the host sees it when the call returns */
+#include "tests/programs/crowd.h"
+
+#include <pthread.h>
+
+/* ---- waits that another thread ends --------------------------------------------------------------------------------------- */
+
+static CUdeviceptr word;
+
+static void *write_word(void *arg)
+{
+    CUstream s = arg;
+    MUST(cuCtxSetCurrent(ctx));
+    usleep(300000); /* the other one waits by now */
+    MUST(cuStreamWriteValue32(s, word, 1, 0));
+    MUST(cuStreamSynchronize(s));
+    return NULL;
+}
+
+static void wait_with(void (*copy)(CUdeviceptr p, CUstream s))
+{
+    pthread_t other;
+    CUstream a = stream(1), b = stream(1);
+    CUdeviceptr p = alloc(a), q = alloc(a);
+    MUST(cuMemAlloc_v2(&word, 4));
+    MUST(cuMemsetD32_v2(word, 0, 1));
+    fill(p, 5, a);
+    map(q, p, a);
+    MUST(cuCtxSynchronize());
+    fill(p, 9, a);
+    MUST(cuStreamWaitValue32(a, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    map(q, p, a);
+    if (pthread_create(&other, NULL, write_word, b))
+        exit(3);
+    copy(q, a);
+    pthread_join(other, NULL);
+    printf("%016llx\n", (unsigned long long)hash());
+}
+
+static void copy_plain(CUdeviceptr p, CUstream s)
+{
+    CUevent e; /* the legacy stream comes after a stream that does not block it */
+    MUST(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventRecord(e, s));
+    MUST(cuStreamWaitEvent(CU_STREAM_LEGACY, e, 0));
+    MUST(cuMemcpyDtoH_v2(host, p, BYTES));
+}
+static void copy_pageable(CUdeviceptr p, CUstream s) { MUST(cuMemcpyDtoHAsync_v2(host, p, BYTES, s)); }
+static void copy_box(CUdeviceptr p, CUstream s)
+{
+    CUDA_MEMCPY2D c;
+    memset(&c, 0, sizeof c);
+    c.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    c.srcDevice = p;
+    c.srcPitch = BYTES / 64;
+    c.dstMemoryType = CU_MEMORYTYPE_HOST;
+    c.dstHost = host;
+    c.dstPitch = BYTES / 64;
+    c.WidthInBytes = BYTES / 64;
+    c.Height = 64;
+    MUST(cuMemcpy2DAsync_v2(&c, s));
+}
+
+static void copy_batch(CUdeviceptr p, CUstream s)
+{
+    CUdeviceptr to = (CUdeviceptr)(uintptr_t)host;
+    size_t n = BYTES, first = 0, failed = 0;
+    CUmemcpyAttributes a = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    MUST(cuMemcpyBatchAsync(&to, &p, &n, 1, &a, &first, 1, &failed, s));
+    MUST(cuStreamSynchronize(s));
+}
+static void copy_boxes(CUdeviceptr p, CUstream s)
+{
+    size_t failed = 0;
+    CUDA_MEMCPY3D_BATCH_OP op = {.extent = {BYTES, 1, 1}, .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    op.src.op.ptr.ptr = p;
+    op.dst.op.ptr.ptr = (CUdeviceptr)(uintptr_t)host;
+    MUST(cuMemcpy3DBatchAsync(1, &op, &failed, 0, s));
+    MUST(cuStreamSynchronize(s));
+}
+
+static void wait_batch(void) { wait_with(copy_batch); }
+static void wait_boxes(void) { wait_with(copy_boxes); }
+static void wait_copy(void) { wait_with(copy_plain); }
+static void wait_pageable(void) { wait_with(copy_pageable); }
+static void wait_box(void) { wait_with(copy_box); }
+
+/* ---- a stream that waits for the host ------------------------------------------------------------------------------------- */
+
+static void host_free(void)
+{
+    CUstream a = stream(1), b = stream(1);
+    CUdeviceptr p = alloc(a);
+    fill(p, 5, a);
+    MUST(cuMemFreeAsync(p, a));
+    MUST(cuStreamSynchronize(a));
+    wait_for_flag(a);
+    p = alloc(b);
+    fill(p, 6, b);
+    MUST(cuStreamSynchronize(b));
+    set_flag();
+    look("p", p, b);
+}
+
+static void make_room(void (*wait)(CUstream s))
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUstream a = stream(1), s = stream(1);
+    CUdeviceptr p = alloc(a);
+    fill(p, 7, a);
+    MUST(cuCtxSynchronize());
+    wait(a);
+    crowd(more, s);
+    set_flag();
+    look("p", p, a);
+}
+
+static void wait_in_batch(CUstream s)
+{
+    CUstreamBatchMemOpParams op;
+    memset(&op, 0, sizeof op);
+    op.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    op.waitValue.address = new_flag();
+    op.waitValue.value = 1;
+    op.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+    MUST(cuStreamBatchMemOp(s, 1, &op, 0));
+}
+
+static void host_room(void) { make_room(wait_for_flag); }
+static void host_batch(void) { make_room(wait_in_batch); }
+
+static void host_many(void)
+{
+    enum { MANY = 70 };
+    CUstream s[MANY];
+    CUdeviceptr p[MANY];
+    for (int i = 0; i < MANY; i++) {
+        s[i] = stream(1);
+        MUST(cuMemAllocAsync(&p[i], 4096, s[i]));
+        MUST(cuMemsetD32Async(p[i], (uint32_t)i, 1024, s[i]));
+    }
+    MUST(cuCtxSynchronize());
+    wait_for_flag(s[MANY - 1]);
+    MUST(cuMemsetD32Async(p[MANY - 1], 200, 1024, s[MANY - 1]));
+    for (int i = 0; i < MANY - 1; i++)
+        MUST(cuMemsetD32Async(p[i], 100u + (uint32_t)i, 1024, s[i]));
+    for (int i = 0; i < MANY - 1; i++)
+        MUST(cuStreamSynchronize(s[i]));
+    set_flag();
+    for (int i = 0; i < MANY; i++) {
+        MUST(cuMemcpyDtoHAsync_v2(host, p[i], 4096, s[i]));
+        MUST(cuStreamSynchronize(s[i]));
+        printf("%u ", host[1023]);
+    }
+}
+
+/* ---- fills that the host waits for ---------------------------------------------------------------------------------------- */
+
+static void sync_fill(void)
+{
+    enum { LONG = 40 };
+    uint32_t *pinned;
+    CUdeviceptr managed, p = alloc(NULL), q = alloc(NULL);
+    MUST(cuMemHostAlloc((void **)&pinned, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    MUST(cuMemAllocManaged(&managed, 64, CU_MEM_ATTACH_GLOBAL));
+    fill(p, 3, NULL);
+    for (int i = 0; i < 2; i++) {
+        volatile uint32_t *seen = i ? (uint32_t *)(uintptr_t)managed : pinned;
+        *seen = 1;
+        for (int k = 0; k < LONG; k++)
+            map(k % 2 ? p : q, k % 2 ? q : p, NULL);
+        MUST(cuMemsetD32_v2((CUdeviceptr)(uintptr_t)seen, 7, 16));
+        printf("%u\n", *seen);
+    }
+    look("p", p, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(wait_batch), CASE(wait_boxes), CASE(host_free),
+        CASE(host_room), CASE(host_batch), CASE(host_many), CASE(sync_fill)};
+    start();
+    return run_case("waits", cases, sizeof cases / sizeof *cases, argc, argv);
+}
