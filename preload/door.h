@@ -153,6 +153,9 @@ static inline CUstream door_stream(CUstream s, CUstream null_stream)
     return s ? s : null_stream;
 }
 
+/* What a host function does is the program's: it may last until the host does something in a later call. */
+static const struct eng_touch door_may_wait = {.mode = ENG_WAITS};
+
 /* ---- issuing a call from eng_other() ----------------------------------------------------------------------------------- */
 
 /* ISSUE<n>(name, sym, types...): struct call_NAME holds the real pointer `fn` and the arguments a, b, c, ...;

@@ -8,7 +8,7 @@ ISSUE2(graph_launch, cuGraphLaunch, CUgraphExec, CUstream)
 static int on_graph_launch(__typeof__(&cuGraphLaunch) real, CUstream nul, CUgraphExec g, CUstream s)
 {
     struct call_graph_launch call = {real, g, s};
-    return eng_other("cuGraphLaunch", door_stream(s, nul), NULL, 0, issue_graph_launch, &call);
+    return eng_other("cuGraphLaunch", door_stream(s, nul), &door_may_wait, 1, issue_graph_launch, &call);
 }
 
 /* ---- capture: the engine is told before one begins, and when it has ended or never began --------------------------------- */

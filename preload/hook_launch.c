@@ -104,7 +104,7 @@ ISSUE4(callback, cuStreamAddCallback, CUstream, CUstreamCallback, void *, unsign
 static int on_host_func(__typeof__(&cuLaunchHostFunc) real, CUstream nul, CUstream s, CUhostFn fn, void *data)
 {
     struct call_host_func call = {real, s, fn, data};
-    return eng_other("cuLaunchHostFunc", door_stream(s, nul), NULL, 0, issue_host_func, &call);
+    return eng_other("cuLaunchHostFunc", door_stream(s, nul), &door_may_wait, 1, issue_host_func, &call);
 }
 
 ISSUE4(host_func_mode, cuLaunchHostFunc_v2, CUstream, CUhostFn, void *, unsigned)
@@ -112,14 +112,14 @@ ISSUE4(host_func_mode, cuLaunchHostFunc_v2, CUstream, CUhostFn, void *, unsigned
 static int on_host_func_mode(__typeof__(&cuLaunchHostFunc_v2) real, CUstream nul, CUstream s, CUhostFn fn, void *data, unsigned mode)
 {
     struct call_host_func_mode call = {real, s, fn, data, mode};
-    return eng_other("cuLaunchHostFunc", door_stream(s, nul), NULL, 0, issue_host_func_mode, &call);
+    return eng_other("cuLaunchHostFunc", door_stream(s, nul), &door_may_wait, 1, issue_host_func_mode, &call);
 }
 
 static int on_callback(__typeof__(&cuStreamAddCallback) real, CUstream nul, CUstream s, CUstreamCallback fn, void *data,
                        unsigned flags)
 {
     struct call_callback call = {real, s, fn, data, flags};
-    return eng_other("cuStreamAddCallback", door_stream(s, nul), NULL, 0, issue_callback, &call);
+    return eng_other("cuStreamAddCallback", door_stream(s, nul), &door_may_wait, 1, issue_callback, &call);
 }
 
 HOOKS_LAUNCH(DOOR_EXPORT)

@@ -9,6 +9,9 @@
  *   host_room      a stream waits for a word of the host's; beside it memory goes to the host
  *   host_batch     the same where it waits by a batch of operations on words
  *   host_many      the same with more streams than have an index in remat
+ *   func_free      host_free where a function of the host's waits in the stream, until the host has done the rest
+ *   func_room      host_room likewise
+ *   func_many      host_many likewise
  *   sync_fill      a fill of pinned memory, and of managed memory, without a stream: the host sees it when the call returns */
 #include "tests/programs/crowd.h"
 
@@ -99,14 +102,14 @@ static void wait_box(void) { wait_with(copy_box); }
 
 /* ---- a stream that waits for the host ------------------------------------------------------------------------------------- */
 
-static void host_free(void)
+static void free_behind(void (*wait)(CUstream s))
 {
     CUstream a = stream(1), b = stream(1);
     CUdeviceptr p = alloc(a);
     fill(p, 5, a);
     MUST(cuMemFreeAsync(p, a));
     MUST(cuStreamSynchronize(a));
-    wait_for_flag(a);
+    wait(a);
     p = alloc(b);
     fill(p, 6, b);
     MUST(cuStreamSynchronize(b));
@@ -138,10 +141,26 @@ static void wait_in_batch(CUstream s)
     MUST(cuStreamBatchMemOp(s, 1, &op, 0));
 }
 
+static void until_flag(void *data)
+{
+    (void)data;
+    while (!*(volatile uint32_t *)flag)
+        usleep(1000);
+}
+
+static void wait_in_function(CUstream s)
+{
+    new_flag();
+    MUST(cuLaunchHostFunc(s, until_flag, NULL));
+}
+
+static void host_free(void) { free_behind(wait_for_flag); }
+static void func_free(void) { free_behind(wait_in_function); }
+static void func_room(void) { make_room(wait_in_function); }
 static void host_room(void) { make_room(wait_for_flag); }
 static void host_batch(void) { make_room(wait_in_batch); }
 
-static void host_many(void)
+static void many(void (*wait)(CUstream s))
 {
     enum { MANY = 70 };
     CUstream s[MANY];
@@ -152,7 +171,7 @@ static void host_many(void)
         MUST(cuMemsetD32Async(p[i], (uint32_t)i, 1024, s[i]));
     }
     MUST(cuCtxSynchronize());
-    wait_for_flag(s[MANY - 1]);
+    wait(s[MANY - 1]);
     MUST(cuMemsetD32Async(p[MANY - 1], 200, 1024, s[MANY - 1]));
     for (int i = 0; i < MANY - 1; i++)
         MUST(cuMemsetD32Async(p[i], 100u + (uint32_t)i, 1024, s[i]));
@@ -165,6 +184,9 @@ static void host_many(void)
         printf("%u ", host[1023]);
     }
 }
+
+static void host_many(void) { many(wait_for_flag); }
+static void func_many(void) { many(wait_in_function); }
 
 /* ---- fills that the host waits for ---------------------------------------------------------------------------------------- */
 
@@ -191,7 +213,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(wait_batch), CASE(wait_boxes), CASE(host_free),
-        CASE(host_room), CASE(host_batch), CASE(host_many), CASE(sync_fill)};
+        CASE(host_room), CASE(host_batch), CASE(host_many), CASE(func_free), CASE(func_room), CASE(func_many), CASE(sync_fill)};
     start();
     return run_case("waits", cases, sizeof cases / sizeof *cases, argc, argv);
 }

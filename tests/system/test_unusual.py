@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 CASES = {
-    "waits": "wait_copy wait_pageable wait_box wait_batch wait_boxes host_free host_room host_batch host_many sync_fill",
+    "waits": "wait_copy wait_pageable wait_box wait_batch wait_boxes host_free host_room host_batch host_many func_free func_room func_many sync_fill",
     "captures": "capture_free capture_lost capture_loop capture_thread other_capture capture_fresh host_capture",
     "addresses": "one_pointer box_pointer batch_pointer word_pointer odd_pointer odd_box boxes_pointer far_pointer odd_list pinned_list own_list"
                  " managed_list gone_list same_pointer",
@@ -17,7 +17,7 @@ CASES = {
                " lone_batch past_end attributes",
 }
 FELT = {"pool_most": "16M", "pool_peaks": "16M", "far_pointer": "1728K"}  # a limit that is felt, where it is not 640K
-EVICTS = ("_pointer", "host_room", "host_batch", "pinned_list", "own_list", "managed_list", "batch_many", "lone_batch", "contexts", "legacies",
+EVICTS = ("_pointer", "host_room", "host_batch", "func_room", "pinned_list", "own_list", "managed_list", "batch_many", "lone_batch", "contexts", "legacies",
           "other_copy", "wrong_way", "capture_lost", "other_capture")
 
 
