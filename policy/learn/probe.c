@@ -771,7 +771,7 @@ int probe_defined(struct device *d, const struct slot *s, struct rec_range *out)
 int32_t probe_census(struct device *d)
 {
     int32_t found = -1;
-    if (trial_settle(d, true))
+    if (trial_settle(d, !d->probe->stuck))
         return 0; /* what still runs may change anything */
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct slot *s = &d->slots[i];

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Programs that a driver serves and that a library in front of it easily gets wrong, a case each (tests/programs: unusual, waits, captures,
-addresses): natively, and under remat with and without a limit that makes it evict."""
+"""Programs that a driver serves and that a library in front of it easily gets wrong, a case each (tests/programs: unusual, waits, standing,
+captures, addresses): natively, and under remat with and without a limit that makes it evict."""
 import os
 import subprocess
 import sys
@@ -13,10 +13,12 @@ CASES = {
     "captures": "capture_free capture_lost capture_loop capture_thread other_capture capture_fresh host_capture",
     "addresses": "one_pointer box_pointer batch_pointer word_pointer odd_pointer odd_box boxes_pointer far_pointer odd_list pinned_list own_list"
                  " managed_list gone_list same_pointer",
+    "standing": "alloc plain launch to_device to_host within box batch events behind streams destroy free_behind free_ordered questions pinned register"
+                " managed array pools mapped module capture graph retain collect words huge thread",
     "unusual": "contexts legacies no_context other_stream other_copy pool_most pool_peaks wrong_way no_arguments bad_stream huge early batch_many"
                " lone_batch past_end attributes",
 }
-FELT = {"pool_most": "16M", "pool_peaks": "16M", "far_pointer": "1728K"}  # a limit that is felt, where it is not 640K
+FELT = {"pool_most": "16M", "pool_peaks": "16M", "far_pointer": "1728K", "capture": "2M", "graph": "2M"}  # a limit that is felt, where it is not 640K
 EVICTS = ("_pointer", "host_room", "host_batch", "func_room", "pinned_list", "own_list", "managed_list", "batch_many", "lone_batch", "contexts", "legacies",
           "other_copy", "wrong_way", "capture_lost", "other_capture")
 
