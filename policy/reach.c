@@ -182,6 +182,25 @@ static int reached_note(struct device *d, CUdeviceptr at, CUdeviceptr to, const 
     return CUDA_SUCCESS;
 }
 
+/* A copy within the device takes the words that are known in its source along. */
+static int reached_moves_drv(struct device *d, const struct eng_copy *c)
+{
+    struct slot *to = slot_at(d, c->dst_dev);
+    int r = CUDA_SUCCESS;
+    if (c->dst_dev - c->src_dev < c->bytes || c->src_dev - c->dst_dev < c->bytes)
+        return r; /* what they have in common is undefined */
+    reached_forget(d, c->dst_dev, c->bytes);
+    for (uint32_t i = 0, n = d->n_reached; i < n && !r; i++) {
+        const struct reached from = d->reached[i];
+        if (from.at - c->src_dev >= c->bytes || !reached_stands(&from))
+            continue;
+        r = to ? holds_addresses_drv(d, to) : CUDA_SUCCESS;
+        if (!r)
+            r = reached_note(d, from.at - c->src_dev + c->dst_dev, from.to, to);
+    }
+    return r;
+}
+
 int engine_reached_drv(struct device *d, struct slot *s)
 {
     for (uint32_t i = 0; i < d->n_reached; i++)
@@ -435,7 +454,9 @@ int eng_copy(const struct eng_copy *given)
     do {
         if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
             engine_turn(d);
-        r = c->kind == ENG_HTOD ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes) : CUDA_SUCCESS;
+        r = c->kind == ENG_HTOD                    ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes)
+            : c->kind == ENG_DTOD && d->n_reached ? reached_moves_drv(d, c)
+                                                  : CUDA_SUCCESS;
         if (r) {
             engine_unlock();
             return r;

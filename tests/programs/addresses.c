@@ -14,7 +14,8 @@
  *   own_list       pinned itself, and in
  *   managed_list   managed memory
  *   gone_list      pinned memory goes with its context; a launch is given its address still, and does not follow it
- *   same_pointer   an address that is copied once, and lies in the device while its memory is freed and allocated again */
+ *   same_pointer   an address that is copied once, and lies in the device while its memory is freed and allocated again
+ *   moved_pointer  the same where it came by way of other memory of the device, which is gone */
 #include "tests/programs/crowd.h"
 
 enum { ROUNDS = 4 };
@@ -237,7 +238,8 @@ static void gone_list(void)
     look("out", out, s);
 }
 
-static void same_pointer(void)
+/* The address is copied to `list`, or through other memory, which is gone by then. */
+static void again(bool moved)
 {
     CUdeviceptr more[CROWD] = {0};
     CUstream s = stream(1);
@@ -247,7 +249,12 @@ static void same_pointer(void)
     for (int r = 0; r < ROUNDS; r++) {
         CUdeviceptr p = alloc(s);
         if (p != was) {
-            MUST(cuMemcpyHtoDAsync_v2(list, &p, 8, s));
+            CUdeviceptr by = moved ? alloc(s) : 0;
+            MUST(cuMemcpyHtoDAsync_v2(moved ? by + 8 : list, &p, 8, s));
+            if (moved) {
+                MUST(cuMemcpyDtoDAsync_v2(list, by + 8, 8, s));
+                MUST(cuMemFreeAsync(by, s));
+            }
             MUST(cuStreamSynchronize(s));
             copied++;
         }
@@ -262,12 +269,15 @@ static void same_pointer(void)
     fprintf(stderr, "copied %d times\n", copied);
 }
 
+static void same_pointer(void) { again(false); }
+static void moved_pointer(void) { again(true); }
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer), CASE(word_pointer), CASE(odd_pointer), CASE(odd_box),
         CASE(boxes_pointer), CASE(far_pointer), CASE(odd_list), CASE(pinned_list), CASE(own_list), CASE(managed_list),
-        CASE(gone_list), CASE(same_pointer)};
+        CASE(gone_list), CASE(same_pointer), CASE(moved_pointer)};
     start();
     f_gather = kernel(kernels, "gather");
     return run_case("addresses", cases, sizeof cases / sizeof *cases, argc, argv);

@@ -12,7 +12,7 @@ CASES = {
     "waits": "wait_copy wait_pageable wait_box wait_batch wait_boxes host_free host_room host_batch host_many func_free func_room func_many sync_fill",
     "captures": "capture_free capture_lost capture_loop capture_thread other_capture capture_fresh host_capture",
     "addresses": "one_pointer box_pointer batch_pointer word_pointer odd_pointer odd_box boxes_pointer far_pointer odd_list pinned_list own_list"
-                 " managed_list gone_list same_pointer",
+                 " managed_list gone_list same_pointer moved_pointer",
     "standing": "alloc plain launch to_device to_host within box batch events behind streams destroy free_behind free_ordered questions pinned register"
                 " managed array pools mapped module capture graph retain collect words huge thread",
     "unusual": "contexts legacies no_context other_stream other_copy pool_most pool_peaks wrong_way no_arguments bad_stream huge early batch_many"
