@@ -12,14 +12,19 @@
 
 /* ---- managed memory ------------------------------------------------------------------------------------------------ */
 
-static void say_no_room(struct device *d, uint64_t bytes)
+/* The answer where there is no room: a device that has failed gives none either. */
+static int no_room(struct device *d, uint64_t bytes)
 {
+    const int failed = stream_failure_drv(d);
+    if (failed)
+        return failed;
     log_say(SAY_ERROR,
             "out of memory: an allocation of %s does not fit: limit %s, %s held by the program, %s of "
             "them cannot move; swapping may use %s of host memory (--host-swap); raise --limit",
             rt_size(bytes).text, rt_size(d->limit_bytes).text, rt_size(d->live_bytes + d->foreign_bytes).text,
             rt_size(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)).text, rt_size(d->host_limit_bytes).text);
     share_say_short(d);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
@@ -205,7 +210,7 @@ static struct device *counts_for(int dev)
 static int reserve(struct device *d, uint64_t bytes)
 {
     struct engine_visit v = engine_visit(d);
-    int rc;
+    int rc, r = CUDA_SUCCESS;
     do {
         d->mark++;
         fence_put_off(d);
@@ -214,12 +219,12 @@ static int reserve(struct device *d, uint64_t bytes)
     while (rc && device_borrow(d, bytes))
         rc = mem_make_foreign_room(d, bytes);
     if (rc)
-        say_no_room(d, bytes);
+        r = no_room(d, bytes);
     else
         d->foreign_bytes += bytes;
     mem_note_peak(d);
     engine_return(v);
-    return rc ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    return r;
 }
 
 /* What the driver said of memory that was reserved. */
@@ -298,10 +303,9 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         rc = alloc_slot(d, bytes, &s);
     if (!room)
         r = CUDA_ERROR_OUT_OF_MEMORY; /* of the pool's own maximum */
-    else if (rc) {
-        say_no_room(d, bytes);
-        r = CUDA_ERROR_OUT_OF_MEMORY;
-    } else {
+    else if (rc)
+        r = no_room(d, bytes);
+    else {
         stats_keep(&process.cfg, process.dev, process.n_dev);
         s->pool = from;
         pool_take(from, bytes);

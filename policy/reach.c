@@ -19,8 +19,9 @@ static int pin_drv(struct device *d, struct slot *s, const char *why)
         return d->ex->code;
     if (!ready_pin(d, s))
         return CUDA_SUCCESS;
-    if (d->broken)
-        return d->broken;
+    const int failed = stream_failure_drv(d);
+    if (failed)
+        return failed;
     log_say(SAY_ERROR, "out of memory: %s must stay in memory from now on (%s), and no room can be made; limit %s; raise --limit",
             rt_size(s->bytes).text, why, rt_size(d->limit_bytes).text);
     return CUDA_ERROR_OUT_OF_MEMORY;

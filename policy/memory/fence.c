@@ -491,6 +491,12 @@ int fence_sync(struct device *d, const struct fence *f)
 
 unsigned stream_count(const struct device *d) { return d->streams->n; }
 
+int stream_failure_drv(const struct device *d)
+{
+    const CUresult r = d->broken ? (CUresult)d->broken : d->drv->cuStreamQuery(d->streams->handle[STREAM_IN]);
+    return r == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : (int)r;
+}
+
 int stream_query_drv(struct device *d, unsigned t)
 {
     struct streams *st = d->streams;

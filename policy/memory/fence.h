@@ -131,6 +131,8 @@ int stream_own(struct device *d, unsigned t);
 unsigned stream_alive(const struct device *d, unsigned t);
 /* Whether all that is queued on stream t has ended, without waiting: the driver's code. */
 int stream_query_drv(struct device *d, unsigned t);
+/* What a device that has failed answers to every call from then on; CUDA_SUCCESS: it has not, as far as one can tell without waiting. */
+int stream_failure_drv(const struct device *d);
 unsigned stream_count(const struct device *d);
 /* The handle is about to be destroyed and may come back as another stream. */
 void stream_forget(struct device *d, CUstream s);

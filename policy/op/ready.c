@@ -42,8 +42,9 @@ int ready_pin(struct device *d, struct slot *s)
 int ready_refused_drv(struct device *d, const struct rt_op *op)
 {
     uint64_t need = 0;
-    if (d->broken)
-        return d->broken;
+    const int failed = stream_failure_drv(d);
+    if (failed)
+        return failed;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         bool again = false;
         for (uint32_t j = 0; j < i; j++)

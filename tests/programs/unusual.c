@@ -15,6 +15,7 @@
  *   early          launches that may begin before the one in front of them has ended
  *   batch_many     a batch of thousands of copies; the last of them are of memory that none of the others touches
  *   lone_batch     a copy with a batch's attributes, and a box, of memory that was used least recently
+ *   failed         a kernel writes where no memory is; what is asked for after that gets the code of that
  *   past_end       the first byte behind an allocation, and copies that reach far beyond it
  *   attributes     what little is known of memory that is not in memory */
 #include "tests/programs/crowd.h"
@@ -380,6 +381,21 @@ static void huge(void)
     look("p", p, NULL);
 }
 
+static void failed(void)
+{
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), m = 0, more[CROWD] = {0};
+    crowd(more, s);
+    map(p + (1ull << 40), p, s);
+    printf("launch %s\n", name(cuStreamSynchronize(s)));
+    for (int i = 0; i < 3; i++) {
+        printf("alloc %s\n", name(cuMemAllocAsync(&m, 1ull << 45, s)));
+        printf("plain %s\n", name(cuMemAlloc_v2(&m, 64 * BYTES)));
+        printf("read %s\n", name(cuMemcpyDtoHAsync_v2(host, more[i], BYTES, s)));
+        printf("fill %s\n", name(cuMemsetD32Async(p, 3, WORDS, s)));
+    }
+}
+
 static void past_end(void)
 {
     CUstream s = stream(1);
@@ -419,7 +435,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         CASE(contexts), CASE(legacies), CASE(no_context), CASE(other_stream), CASE(other_copy), CASE(pool_most), CASE(pool_peaks),
         CASE(wrong_way), CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(early), CASE(batch_many), CASE(lone_batch),
-        CASE(past_end), CASE(attributes)};
+        CASE(failed), CASE(past_end), CASE(attributes)};
     start();
     return run_case("unusual", cases, sizeof cases / sizeof *cases, argc, argv);
 }
