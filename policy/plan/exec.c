@@ -613,6 +613,8 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     const bool unproved = !why && proves && proof_is_needless(d, op, &x);
     if (!why) {
         note_modes(d, op, o);
+        if (proves)
+            steady_may_write_less(d, at);
         if (unproved)
             may_do_anything(op);
         else if (proves)

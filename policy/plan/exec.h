@@ -49,7 +49,7 @@ struct exec {
                                 it is left out and the plan is left; -1: none */
     bool *used;              /* [first_val[n_bufs]] some op, hold or the next iteration reads the value */
     int8_t *check_turn;      /* [first_val[n_bufs]] in which of VERIFY_TURNS iterations it is compared (verify.c); -1 never */
-    bool *partial;           /* [n_bufs] a value of it that is compared is not defined in every byte */
+    bool *partial;           /* [n_bufs] a value of it that is compared may not be defined in every byte */
     bool *remade;            /* [first_val[n_bufs]] some replay of the plan makes the value again */
     bool *elided;            /* [steps] a replay that only holds ask for: taken in rehearsal, so that it is proved, else left out */
     int32_t *alloc_slot;     /* [n_places] fixed slot of each allocation, -1 none; then of twins */
@@ -225,6 +225,8 @@ void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool sam
 static inline bool exec_is_optional(const struct rec_op *o) { return o->hold || o->to_host; }
 /* The next op that must come, n_ops: none is left of the iteration. */
 uint32_t steady_next(const struct device *d);
+/* The op has other arguments than before: it may leave more of its new buffers as they are, and what is compared must not hang on that. */
+void steady_may_write_less(struct device *d, uint32_t at);
 /* The op overwrites a buffer that has values to compare. */
 bool steady_sets_aside(const struct device *d, uint32_t op);
 

@@ -48,6 +48,17 @@ int steady_plan(struct device *d)
     return 0;
 }
 
+void steady_may_write_less(struct device *d, uint32_t at)
+{
+    struct exec *ex = d->ex;
+    const struct rec_op *o = &ex->rec.ops[at];
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        const int32_t b = ex->rec.operands[k].buf;
+        if (ex->rec.operands[k].mode == REC_WRITE && ex->rec.bufs[b].born == (int32_t)at)
+            ex->partial[b] = ex->steady[at].begins = true;
+    }
+}
+
 uint32_t steady_next(const struct device *d) { return d->ex->steady[d->ex->pos].op; }
 
 bool steady_sets_aside(const struct device *d, uint32_t op) { return d->ex->steady[op].sets_aside; }

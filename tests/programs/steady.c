@@ -11,7 +11,9 @@
  *             lie there, and a word in memory tells one to fill it, the other to read it
  *   null      in one iteration a launch is first tried with no address of an argument, which the driver refuses
  *   cluster   from one iteration on a launch asks for clusters (of one block: the simulated device has no others)
- * In the last four the iteration of the change is the 24th; in `anew` and `stray` it is said on stderr whether the address came back.
+ *   fewer     launches fill half of a new buffer in every fifth iteration, where they fill all of it otherwise; no more is read then
+ * In `anew`, `stray`, `null` and `cluster` the iteration of the change is the 24th; in `anew` and `stray` it is said on stderr whether the
+ * address came back.
  */
 #include "tests/programs/program.h"
 
@@ -25,6 +27,7 @@ static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum;
 static CUdeviceptr odd;        /* anew: the buffer that is made anew; stray: where the stray address points */
 static CUdeviceptr pad, says;  /* stray: held instead of it; the word */
 static uint32_t said;
+static CUdeviceptr part[LAYERS]; /* fewer */
 
 static bool is(const char *c) { return !strcmp(what, c); }
 
@@ -56,12 +59,20 @@ static void launch_without(int l)
     printf("no argument: %d\n", (int)cuLaunchKernel(f_map, 64, 1, 1, 128, 1, 1, 0, stream, args, NULL));
 }
 
+static bool has_part(int l) { return is("fewer") && l > 2 && l < 6; }
+static uint32_t filled(int iter) { return iter % 5 == 4 ? WORDS / 2 : WORDS; }
+
 static void forward(int l, int iter)
 {
     uint32_t n = WORDS, k = 3 + (uint32_t)l, mask = ~0u, yes = 1, no = 0;
     void *args[] = {&act[l + 1], &act[l], &n, &k, &mask};
     unsigned turn = (unsigned)iter / 2;
     act[l + 1] = make(WORDS);
+    if (has_part(l)) {
+        uint32_t some = filled(iter);
+        part[l] = make(WORDS);
+        LAUNCH(f_map, &part[l], &act[l], &some, &k, &mask);
+    }
     if (is("null") && iter == CHANGE_AT && l == 5)
         launch_without(l);
     if (is("scalar"))
@@ -133,6 +144,11 @@ static uint64_t train(int iter)
         drop(g);
         drop(act[l]);
         g = next;
+        if (has_part(l)) {
+            uint32_t some = filled(iter);
+            LAUNCH(f_join, &g, &g, &part[l], &n, &n, &some);
+            drop(part[l]);
+        }
         if (is("ahead") && l > 0)
             launch(f_map, other, (void *[]){&weight[l - 1], &weight[l - 1], &n, &k, &mask});
         else if (l < LAYERS && !is("ahead"))

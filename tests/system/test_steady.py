@@ -17,6 +17,7 @@ CASES = [
     ("anew", "9M", (None,), "address"),    # the slots no longer stand for what they stood for
     ("stray", "10M", (None,), "address"),  # an address that nobody held is somebody's: an operand more
     ("null", "9M", (None,), None),   # an argument that the driver refuses: read all the same once, the program died
+    ("fewer", "10M", (None,), None),   # what was nobody's in the rest was compared: a right program was stopped
     ("cluster", "9M", (None,), "launch"), # it went on as if it were the same
 ]
 
