@@ -407,12 +407,31 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
     return r;
 }
 
+/* cuMemFree waits for nothing where the memory is stream-ordered: the program has seen the end of all uses. We need not have: who is given
+ * the memory next comes after the users that we know of. */
+static int free_now(CUdeviceptr ptr)
+{
+    CUdevice dev;
+    int r = (int)process.drv->cuCtxGetDevice(&dev); /* the driver refuses it without a context */
+    engine_lock();
+    struct device *d = r ? NULL : engine_holder(ptr);
+    struct slot *s = d ? mem_lookup(d, ptr) : NULL;
+    if (!r && (!s || s->va != ptr))
+        r = CUDA_ERROR_INVALID_VALUE;
+    else if (!r) {
+        struct engine_visit v = engine_visit(d);
+        free_slot(d, s);
+        engine_return(v);
+    }
+    engine_unlock();
+    return r;
+}
+
 int eng_free(CUdeviceptr ptr)
 {
     if (!engine_holder(ptr))
         return free_foreign(ptr, NULL);
-    process.drv->cuCtxSynchronize(); /* as cuMemFree does */
-    return eng_free_async(ptr, CU_STREAM_LEGACY);
+    return free_now(ptr);
 }
 
 /* ---- pools ------------------------------------------------------------------------------------------------------------ */

@@ -129,10 +129,27 @@ void vmm_created(CUmemGenericAllocationHandle h, int dev, size_t bytes)
     eng_foreign_commit(dev, key, bytes, false);
 }
 
-void vmm_retained(CUmemGenericAllocationHandle h)
+/* A block that mappings alone have kept goes by this number from now on: by its old one nobody finds it. */
+static void renamed(struct block *b, CUmemGenericAllocationHandle h)
+{
+    struct block **at = bucket(b->handle);
+    while (*at != b)
+        at = &(*at)->next;
+    *at = b->next;
+    b->handle = h;
+    b->next = *bucket(h);
+    *bucket(h) = b;
+}
+
+void vmm_retained(CUmemGenericAllocationHandle h, CUdeviceptr at)
 {
     pthread_mutex_lock(&lock);
-    struct block *b = block_of(h);
+    struct mapping *m = mappings;
+    while (m && at - m->at >= m->bytes)
+        m = m->next;
+    struct block *b = m ? m->block : block_of(h);
+    if (b && !b->refs && b->handle != h)
+        renamed(b, h);
     if (b)
         b->refs++;
     pthread_mutex_unlock(&lock);

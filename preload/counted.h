@@ -35,8 +35,8 @@ size_t counted_array_bytes(size_t width, size_t height, size_t depth, CUarray_fo
 
 /* A handle of `bytes` was created on device `dev` (committed here). On exhausted host memory the bytes stay counted for good. */
 void vmm_created(CUmemGenericAllocationHandle h, int dev, size_t bytes);
-/* A further reference, from cuMemRetainAllocationHandle. */
-void vmm_retained(CUmemGenericAllocationHandle h);
+/* A further reference, from cuMemRetainAllocationHandle: to what is mapped at this address. */
+void vmm_retained(CUmemGenericAllocationHandle h, CUdeviceptr at);
 void vmm_released(CUmemGenericAllocationHandle h);
 void vmm_mapped(CUmemGenericAllocationHandle h, CUdeviceptr at, size_t bytes);
 /* Every mapping inside the range ended. */

@@ -55,7 +55,7 @@ static int on_retain(__typeof__(&cuMemRetainAllocationHandle) real, CUmemGeneric
         return CUDA_ERROR_INVALID_VALUE;
     r = real(h, p);
     if (!r)
-        vmm_retained(*h);
+        vmm_retained(*h, (CUdeviceptr)(uintptr_t)p);
     return r;
 }
 

@@ -15,6 +15,7 @@
  *   destroy        the stream that stands still is destroyed
  *   free_behind    memory that the stream still uses is given back there; others ask for memory
  *   free_ordered   the same in a stream that waits for it
+ *   free_now       memory that nobody uses any more is given back without a stream; others ask for memory
  *   questions      how much memory is free, and what an address is
  *   pinned         pinned memory comes
  *   register       memory of the program's own is pinned
@@ -173,6 +174,17 @@ static void free_ordered(void)
     p = alloc(s);
     fill(p, 8, s);
     map(q, p, s);
+}
+
+static void free_now(void)
+{
+    CUdeviceptr m = alloc(s);
+    fill(m, 6, s);
+    MUST(cuStreamSynchronize(s));
+    MUST(cuMemFree_v2(m));
+    m = alloc(t);
+    fill(m, 7, t);
+    map(q, m, t);
 }
 
 static void questions(void)
@@ -341,7 +353,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"alloc", alloc_}, {"register", register_}, CASE(plain), CASE(launch), CASE(to_device), CASE(to_host), CASE(within), CASE(box),
-        CASE(batch), CASE(events), CASE(behind), CASE(streams), CASE(destroy), CASE(free_behind), CASE(free_ordered), CASE(questions),
+        CASE(batch), CASE(events), CASE(behind), CASE(streams), CASE(destroy), CASE(free_behind), CASE(free_ordered), CASE(free_now), CASE(questions),
         CASE(pinned), CASE(managed), CASE(array), CASE(pools), CASE(mapped), CASE(module), CASE(capture), CASE(graph), CASE(retain),
         CASE(collect), CASE(words), CASE(huge), CASE(thread)};
     CUdeviceptr more[CROWD] = {0};

@@ -15,6 +15,7 @@
  *   early          launches that may begin before the one in front of them has ended
  *   batch_many     a batch of thousands of copies; the last of them are of memory that none of the others touches
  *   lone_batch     a copy with a batch's attributes, and a box, of memory that was used least recently
+ *   retained       physical memory is held by a handle that was asked for by its address; other memory is asked for beside it
  *   failed         a kernel writes where no memory is; what is asked for after that gets the code of that
  *   past_end       the first byte behind an allocation, and copies that reach far beyond it
  *   attributes     what little is known of memory that is not in memory */
@@ -381,6 +382,25 @@ static void huge(void)
     look("p", p, NULL);
 }
 
+static void retained(void)
+{
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle h, again;
+    CUdeviceptr va, p[4];
+    CUstream s = stream(1);
+    MUST(cuMemAddressReserve(&va, 8 * BYTES, 0, 0, 0));
+    MUST(cuMemCreate(&h, 8 * BYTES, &prop, 0));
+    MUST(cuMemMap(va, 8 * BYTES, 0, h, 0));
+    MUST(cuMemRelease(h));
+    MUST(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)va));
+    MUST(cuMemUnmap(va, 8 * BYTES));
+    for (unsigned i = 0; i < 4; i++)
+        fill(p[i] = alloc(s), i, s);
+    for (unsigned i = 0; i < 4; i++)
+        look("p", p[i], s);
+    MUST(cuMemRelease(again));
+}
+
 static void failed(void)
 {
     CUstream s = stream(1);
@@ -435,7 +455,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         CASE(contexts), CASE(legacies), CASE(no_context), CASE(other_stream), CASE(other_copy), CASE(pool_most), CASE(pool_peaks),
         CASE(wrong_way), CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(early), CASE(batch_many), CASE(lone_batch),
-        CASE(failed), CASE(past_end), CASE(attributes)};
+        CASE(retained), CASE(failed), CASE(past_end), CASE(attributes)};
     start();
     return run_case("unusual", cases, sizeof cases / sizeof *cases, argc, argv);
 }

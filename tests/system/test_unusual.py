@@ -13,14 +13,14 @@ CASES = {
     "captures": "capture_free capture_lost capture_loop capture_thread other_capture capture_fresh host_capture",
     "addresses": "one_pointer box_pointer batch_pointer word_pointer odd_pointer odd_box boxes_pointer far_pointer odd_list pinned_list own_list"
                  " managed_list gone_list same_pointer moved_pointer",
-    "standing": "alloc plain launch to_device to_host within box batch events behind streams destroy free_behind free_ordered questions pinned register"
+    "standing": "alloc plain launch to_device to_host within box batch events behind streams destroy free_behind free_ordered free_now questions pinned register"
                 " managed array pools mapped module capture graph retain collect words huge thread",
     "unusual": "contexts legacies no_context other_stream other_copy pool_most pool_peaks wrong_way no_arguments bad_stream huge early batch_many"
-               " lone_batch failed past_end attributes",
+               " lone_batch retained failed past_end attributes",
 }
 FELT = {"pool_most": "16M", "pool_peaks": "16M", "far_pointer": "1728K", "capture": "2M", "graph": "2M"}  # a limit that is felt, where it is not 640K
 EVICTS = ("_pointer", "host_room", "host_batch", "func_room", "pinned_list", "own_list", "managed_list", "batch_many", "lone_batch", "contexts", "legacies",
-          "other_copy", "wrong_way", "capture_lost", "other_capture")
+          "other_copy", "retained", "wrong_way", "capture_lost", "other_capture")
 
 
 def check(c, program, name):
@@ -40,6 +40,8 @@ def check(c, program, name):
         if name == "early":  # where memory is short something of remat's may lie in front of them: then none begins early
             n = r.device.get("calls", {}).get("cuLaunchKernelEx", 0)
             c.ok(n == (0 if size == limit else 8), what + ": launches that may begin early", str(n))
+        if name == "retained" and size == limit:
+            c.ok(r.peak <= 640 << 10, what + ": the limit holds", str(r.peak))
         if name.endswith(EVICTS) and size == limit:
             c.ok(r.stats.get("swaps_in", 0) > 0, what + ": it does evict", str(r.stats))
 
