@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Copies queue up on our own streams: an event each, the latest MARKS of them. */
 enum { MARKS = 256 };
@@ -145,15 +146,26 @@ static bool may_be_reused(struct device *d, unsigned i)
     return st->gone[i] && (!st->event[i] || st->done[i] >= d->seq[i] || (!d->capturing && d->drv->cuEventQuery(st->event[i]) == CUDA_SUCCESS));
 }
 
-/* The index of a stream of the program's that has nothing to do; where all have, the last one. */
+/* The index of a stream of the program's that has nothing to do, as soon as there is one: any may stand still for the host, so none is
+ * waited for. The last one where nobody may be asked (a capture), or all have failed. */
 static unsigned index_to_share(struct device *d)
 {
     const struct streams *st = d->streams;
-    for (unsigned i = RT_MAX_STREAMS; i-- > STREAM_FIRST_PROGRAM;) {
-        CUstream s = st->handle[i];
-        if (!st->gone[i] && s != CU_STREAM_LEGACY && s != CU_STREAM_PER_THREAD &&
-            (st->done[i] >= d->seq[i] || (!d->capturing && d->drv->cuStreamQuery(s) == CUDA_SUCCESS)))
-            return i;
+    for (bool busy = true; busy; nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL)) {
+        busy = false;
+        for (unsigned i = RT_MAX_STREAMS; i-- > STREAM_FIRST_PROGRAM;) {
+            CUstream s = st->handle[i];
+            if (s == CU_STREAM_LEGACY || s == CU_STREAM_PER_THREAD)
+                continue;
+            if (st->gone[i] ? may_be_reused(d, i) : st->done[i] >= d->seq[i])
+                return i;
+            if (d->capturing || st->gone[i])
+                continue;
+            const CUresult r = d->drv->cuStreamQuery(s);
+            if (r == CUDA_SUCCESS)
+                return i;
+            busy |= r == CUDA_ERROR_NOT_READY;
+        }
     }
     return RT_MAX_STREAMS - 1;
 }
