@@ -5,6 +5,8 @@
 
 #include "tests/programs/equal_buffers.h"
 
+#include <unistd.h>
+
 enum { CROWD = 12 };
 
 static inline const char *name(CUresult r)
@@ -63,6 +65,14 @@ static inline CUdeviceptr new_flag(void)
 }
 
 static inline void wait_for_flag(CUstream s) { MUST(cuStreamWaitValue32(s, new_flag(), 1, CU_STREAM_WAIT_VALUE_EQ)); }
-static inline void set_flag(void) { *(volatile uint32_t *)flag = 1; }
+static inline void set_flag(void) { __atomic_store_n(flag, 1, __ATOMIC_RELEASE); }
+
+/* A function of the host's that waits for it too. */
+static inline void until_flag(void *data)
+{
+    (void)data;
+    while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
+        usleep(1000);
+}
 
 #endif

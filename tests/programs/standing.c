@@ -34,7 +34,6 @@
 #include "tests/programs/crowd.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 static CUstream a, s, t; /* a stands still */
 static CUdeviceptr p, q, old;
@@ -340,13 +339,6 @@ static void thread(void)
     if (pthread_create(&o, NULL, other_thread, NULL))
         exit(3);
     pthread_join(o, NULL);
-}
-
-static void until_flag(void *data)
-{
-    (void)data;
-    while (!*(volatile uint32_t *)flag)
-        usleep(1000);
 }
 
 int main(int argc, char **argv)

@@ -141,13 +141,6 @@ static void wait_in_batch(CUstream s)
     MUST(cuStreamBatchMemOp(s, 1, &op, 0));
 }
 
-static void until_flag(void *data)
-{
-    (void)data;
-    while (!*(volatile uint32_t *)flag)
-        usleep(1000);
-}
-
 static void wait_in_function(CUstream s)
 {
     new_flag();
