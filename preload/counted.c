@@ -101,16 +101,21 @@ static struct block *block_of(CUmemGenericAllocationHandle h)
     return NULL;
 }
 
+static void take_out(struct block *b)
+{
+    struct block **at = bucket(b->handle);
+    while (*at && *at != b)
+        at = &(*at)->next;
+    if (*at)
+        *at = b->next;
+}
+
 /* Takes the lock's word that neither reference nor mapping is left. Returns the key to give back, 0 while it lives. */
 static uint64_t drop_if_dead(struct block *b)
 {
     if (b->refs || b->maps)
         return 0;
-    for (struct block **at = bucket(b->handle); *at; at = &(*at)->next)
-        if (*at == b) {
-            *at = b->next;
-            break;
-        }
+    take_out(b);
     uint64_t key = b->key;
     free(b);
     return key;
@@ -132,10 +137,7 @@ void vmm_created(CUmemGenericAllocationHandle h, int dev, size_t bytes)
 /* A block that mappings alone have kept goes by this number from now on: by its old one nobody finds it. */
 static void renamed(struct block *b, CUmemGenericAllocationHandle h)
 {
-    struct block **at = bucket(b->handle);
-    while (*at != b)
-        at = &(*at)->next;
-    *at = b->next;
+    take_out(b);
     b->handle = h;
     b->next = *bucket(h);
     *bucket(h) = b;

@@ -59,12 +59,12 @@ struct rt_op {
     bool cooperative, packed; /* packed: the layout is unknown, arguments go as one buffer */
     bool in_place; /* a word of the arguments may point into memory that the host writes (memory/in_place.h) */
     bool odd;      /* an address lies across two words of them, in a packed struct: no operand; what it points at stays in memory (reach.c) */
+    bool waits;    /* the stream may stand still here until the host has made a later call (ENG_WAITS) */
     unsigned char *args;
     struct rt_operand *operands;
     uint32_t n_operands, arg_bytes;
     struct eng_memset set;
     struct eng_copy copy;
-    bool waits; /* the stream stands still here until a word changes (ENG_WAITS) */
     const char *other_name;
     int (*other_issue)(void *);
     void *other_ctx;

@@ -75,4 +75,10 @@ static inline void until_flag(void *data)
         usleep(1000);
 }
 
+static inline void wait_in_function(CUstream s)
+{
+    new_flag();
+    MUST(cuLaunchHostFunc(s, until_flag, NULL));
+}
+
 #endif

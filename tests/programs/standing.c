@@ -352,7 +352,6 @@ int main(int argc, char **argv)
     start();
     a = stream(1), s = stream(1), t = stream(1);
     MUST(cuMemHostAlloc((void **)&pinned_host, BYTES, 0));
-    new_flag();
     p = alloc(a), q = alloc(s), old = alloc(s);
     fill(p, 1, a);
     fill(q, 2, s);
@@ -362,7 +361,7 @@ int main(int argc, char **argv)
     map(p, p, a);
     map(q, q, s);
     MUST(cuCtxSynchronize());
-    MUST(cuLaunchHostFunc(a, until_flag, NULL));
+    wait_in_function(a);
     map(p, p, a);
     int r = run_case("standing", cases, sizeof cases / sizeof *cases, argc, argv);
     set_flag();

@@ -141,12 +141,6 @@ static void wait_in_batch(CUstream s)
     MUST(cuStreamBatchMemOp(s, 1, &op, 0));
 }
 
-static void wait_in_function(CUstream s)
-{
-    new_flag();
-    MUST(cuLaunchHostFunc(s, until_flag, NULL));
-}
-
 static void host_free(void) { free_behind(wait_for_flag); }
 static void func_free(void) { free_behind(wait_in_function); }
 static void func_room(void) { make_room(wait_in_function); }
