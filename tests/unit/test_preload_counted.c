@@ -71,12 +71,28 @@ END_TEST
 START_TEST(further_references)
 {
     vmm_created(7, 0, 100);
-    vmm_retained(7);
+    vmm_retained(7, 0);
     vmm_released(7);
     ck_assert_uint_eq(counted(), 100);
     vmm_released(7);
     ck_assert_uint_eq(counted(), 0);
     vmm_released(7); /* the driver would refuse; nothing happens here */
+}
+END_TEST
+
+/* A mapping alone has kept it; the driver may give it another number. */
+START_TEST(asked_for_by_address)
+{
+    for (CUmemGenericAllocationHandle h = 7; h <= 8; h++) {
+        vmm_created(7, 0, 100);
+        vmm_mapped(7, 0x1000, 100);
+        vmm_released(7);
+        vmm_retained(h, 0x1010);
+        vmm_unmapped(0x1000, 100);
+        ck_assert_uint_eq(counted(), 100);
+        vmm_released(h);
+        ck_assert_uint_eq(counted(), 0);
+    }
 }
 END_TEST
 
@@ -160,6 +176,7 @@ int main(void)
     tcase_add_test(t, released_then_unmapped);
     tcase_add_test(t, unmapped_then_released);
     tcase_add_test(t, further_references);
+    tcase_add_test(t, asked_for_by_address);
     tcase_add_test(t, number_used_again);
     tcase_add_test(t, one_unmap_for_many_maps);
     tcase_add_test(t, one_block_at_many_places);
