@@ -201,7 +201,7 @@ build-tests: build-all $(TEST_BIN)
 
 test: $(DEPS_STAMP) $(TEST_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-tests
-	@B=$(ABS_B) CC=$(CC) bash tests/run_tests.sh $(TEST_BIN) $(TEST_SCRIPT)
+	@B=$(ABS_B) CC=$(CC) TEST_BESIDE="$(UNTHREADED)" bash tests/run_tests.sh $(TEST_BIN) $(TEST_SCRIPT)
 
 # the literature's graphs at full time limits, as a table (about ten minutes)
 .PHONY: moccasin
@@ -222,8 +222,8 @@ asan:
 tsan:
 	@$(MAKE) --no-print-directory B=build/tsan SAN=thread test-sanitized
 .PHONY: test-sanitized
-# ThreadSanitizer has nothing to see where one thread runs: solvers and readers of files (the threads of `auto` are in every test that
-# plans), BLAS, the figures of the workloads
+# What one processor is enough for: solvers and readers of files (the threads of `auto` are in every test that plans),
+# BLAS, the figures of the workloads. ThreadSanitizer has nothing to see there; the other suites run it beside all else.
 UNTHREADED := $(addprefix test_,anneal chain cli cover cuda_abi dtr fastsa graph host json maxflow milp mincut offline_oom offload plan \
                 readers_corpus sched segtree sim simcuda_abi simcuda_blas anneal_solve.sh cli_errors.sh gpu_suite.sh install.sh sweep.sh \
                 workloads.sh auto_verify.py chain_verify.py docs.py mincut_verify.py moccasin.py monotone.py report.py sim_verify.py \
@@ -232,7 +232,8 @@ SANITIZED = $(if $(filter thread,$(SAN)),$(filter-out $(addprefix %/,$(UNTHREADE
 # everything takes ten times as long, and is no hang for that
 test-sanitized: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) SAN=$(SAN) build-tests
-	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) TEST_TIMEOUT=$${TEST_TIMEOUT:-7200} bash tests/run_tests.sh $(SANITIZED)
+	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) TEST_TIMEOUT=$${TEST_TIMEOUT:-7200} TEST_BESIDE="$(UNTHREADED)" \
+	  bash tests/run_tests.sh $(SANITIZED)
 
 bench: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all $(BENCH_BIN)

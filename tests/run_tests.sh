@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs each test given, one line each, output only of what fails. Exit 77 means: cannot run here.
 # Env: B (build directory), SAN (sanitizer of this build), REMAT_SHARED, TEST_TIMEOUT (seconds, default 900), TEST_SLOWER (how many times
-# as long as in an ordinary build a run of a program or a solver may take; default 10 under a sanitizer, else 1).
+# as long as in an ordinary build a run of a program or a solver may take; default 10 under a sanitizer, else 1), TEST_BESIDE (names of
+# tests that take one processor and no more: where there are two they run beside the others, one after another).
 set -u
 B=${B:-$PWD/build}
 export B SAN=${SAN:-} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:handle_segv=0:use_sigaltstack=0:allow_user_segv_handler=1}
@@ -10,12 +11,14 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-120} # seconds for a unit test that sets none: Check's own four are few on a busy machine
 logs=$B/test-logs
 mkdir -p "$logs"
-passed=0 failed=0 skipped=0 names=
+ended=$logs/ended # a line for each test: how it ended, its name
+: >"$ended" || exit 1
 began=$SECONDS
-for t in "$@"; do
+
+one_test() {
+  local t=$1 name log at=$SECONDS rc how=failed word run
   name=$(basename "$t")
   log=$logs/$name.log
-  at=$SECONDS
   case $t in
     *.sh) run=(bash "$t") ;;
     *.py) run=(python3 "$t") ;;
@@ -24,14 +27,40 @@ for t in "$@"; do
   timeout "${TEST_TIMEOUT:-900}" "${run[@]}" >"$log" 2>&1 </dev/null
   rc=$?
   case $rc in
-    0) passed=$((passed + 1)); word=ok ;;
-    77) skipped=$((skipped + 1)); word="skipped: $(tail -n 1 "$log")" ;;
-    124) failed=$((failed + 1)); names="$names $name"; word="FAILED: no end after ${TEST_TIMEOUT:-900} s" ;;
-    *) failed=$((failed + 1)); names="$names $name"; word="FAILED (exit $rc)" ;;
+    0) how=passed word=ok ;;
+    77) how=skipped word="skipped: $(tail -n 1 "$log")" ;;
+    124) word="FAILED: no end after ${TEST_TIMEOUT:-900} s" ;;
+    *) word="FAILED (exit $rc)" ;;
   esac
+  if [ $how = failed ]; then # in one piece: others write beside it
+    word=$word$'\n'$(tail -n 40 "$log" | sed 's/^/    /')
+  fi
   printf '%-28s %4d s  %s\n' "$name" $((SECONDS - at)) "$word"
-  case $word in FAILED*) tail -n 40 "$log" | sed 's/^/    /' ;; esac
+  echo "$how $name" >>"$ended"
+}
+
+one_after_another() {
+  local t
+  for t in "$@"; do one_test "$t"; done
+}
+
+alone=() beside=()
+for t in "$@"; do
+  case " ${TEST_BESIDE:-} " in
+    *" $(basename "$t") "*) beside+=("$t") ;;
+    *) alone+=("$t") ;;
+  esac
 done
-printf '\n%d s%s\n' $((SECONDS - began)) "${names:+; failed:$names}"
-printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
-[ $failed -eq 0 ] && [ $passed -gt 0 ]
+if [ "$(nproc)" -gt 1 ]; then
+  one_after_another "${beside[@]}" &
+  one_after_another "${alone[@]}"
+  wait
+else
+  one_after_another "${beside[@]}" "${alone[@]}"
+fi
+
+count() { grep -c "^$1 " "$ended"; }
+names=$(sed -n 's/^failed //p' "$ended" | tr '\n' ' ')
+printf '\n%d s%s\n' $((SECONDS - began)) "${names:+; failed: ${names% }}"
+printf '%d passed, %d failed, %d skipped\n' "$(count passed)" "$(count failed)" "$(count skipped)"
+[ "$(wc -l <"$ended")" -eq $# ] && [ -z "$names" ] && [ "$(count passed)" -gt 0 ]
