@@ -238,6 +238,33 @@ static void settle(struct device *d, int r, CUdeviceptr p, size_t bytes)
     engine_unlock();
 }
 
+/* The same of memory that a capture allocates: it is its graph's, and the driver says how much of it there is. */
+static void settle_captured(struct device *d, size_t bytes)
+{
+    engine_lock();
+    foreign_graphs(d);
+    uncount(d, foreign_counted(bytes));
+    engine_unlock();
+}
+
+void eng_graph_issued(void)
+{
+    engine_lock();
+    struct device *d = engine_here();
+    if (d) {
+        foreign_graphs(d);
+        /* Drivers make a graph's memory when it is first launched: nobody is asked before, so others make room after it. */
+        const uint64_t now = mem_physical_bytes(d);
+        if (now > d->limit_bytes && !d->capturing) {
+            struct engine_visit v = engine_visit(d);
+            d->mark++;
+            mem_give_driver(d, now - d->limit_bytes);
+            engine_return(v);
+        }
+    }
+    engine_unlock();
+}
+
 bool eng_has_devices(void) { return process.n_visible != 1; }
 
 /* The device that memory of this pool, or without one in this stream, is allocated on: not always the current one. */
@@ -279,14 +306,16 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         return r;
     }
     if (!d || d->capturing) {
-        const bool counts = d && !is_captured(d, stream); /* what a capture allocates is its graph's */
-        if (counts)
+        const bool captured = d && is_captured(d, stream);
+        if (d)
             r = reserve(d, foreign_counted(bytes));
         engine_unlock();
         if (r)
             return r;
         r = pool ? (int)process.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream) : (int)process.drv->cuMemAllocAsync(out, bytes, stream);
-        if (counts)
+        if (captured)
+            settle_captured(d, bytes);
+        else if (d)
             settle(d, r, *out, bytes);
         return r;
     }

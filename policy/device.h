@@ -153,6 +153,7 @@ struct device {
     struct own_range own[OWN_KINDS];
     uint64_t address_changes; /* times that an address came to mean something else: memory of the program's own, slots of other sizes */
     uint64_t foreign_bytes, live_bytes, mark, tick, serial;
+    uint64_t graph_bytes; /* of foreign_bytes: what the driver holds for graphs */
     struct reached *reached; /* words in memory that point at managed memory (reach.c) */
     uint32_t n_reached, cap_reached;
     uint64_t op_count; /* ops of the program so far, but for copies to the host (op_reads_for_host) */
@@ -258,6 +259,8 @@ void mem_unback(struct device *d, struct slot *s, enum slot_state state);
 FENCE_MUST_USE int mem_unmap_evicted(struct device *d);
 /* At least `bytes` of physical room for something that is not ours (evicts, releases chunks; while a stream is captured neither). 0 or -ENOMEM. */
 int mem_make_foreign_room(struct device *d, uint64_t bytes);
+/* The program has graphs, or had: what the driver holds for their allocation nodes counts, as much as it says now. */
+void foreign_graphs(struct device *d);
 /* Gives `bytes` back to the driver, as far as anything can move: what is free first, then least recently used by swap. Returns
  * what has been given. No plan may be installed. */
 uint64_t mem_give(struct device *d, uint64_t bytes);

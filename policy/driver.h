@@ -34,7 +34,8 @@
     DRV(cuModuleLoad) DRV(cuEventElapsedTime) DRV(cuGetErrorName) DRV(cuDriverGetVersion)                                   \
     DRV(cuDeviceGetUuid) DRV(cuDeviceGetUuid_v2) DRV(cuDeviceGetMemPool) DRV(cuDeviceGetPCIBusId) DRV(cuDeviceGetCount)                \
     DRV(cuFuncGetModule) DRV(cuKernelGetLibrary) DRV(cuLibraryGetModule)                                              \
-    DRV(cuDeviceGetAttribute) DRV(cuStreamGetCtx) DRV(cuStreamIsCapturing) DRV(cuMemPoolGetAttribute) DRV(cuDevicePrimaryCtxGetState)
+    DRV(cuDeviceGetAttribute) DRV(cuStreamGetCtx) DRV(cuStreamIsCapturing) DRV(cuMemPoolGetAttribute) DRV(cuDevicePrimaryCtxGetState)  \
+    DRV(cuDeviceGetGraphMemAttribute)
 
 struct drv {
 #define DRV_FIELD(name) __typeof__(&name) name;

@@ -162,6 +162,7 @@ struct device *engine_begin_anew(struct device *old)
     d->serial = old->serial;
     d->foreign = old->foreign;
     d->foreign_bytes = old->foreign_bytes;
+    d->graph_bytes = old->graph_bytes;
     d->share = old->share;
     d->status = old->status;
     d->st = old->st;

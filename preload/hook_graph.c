@@ -8,7 +8,17 @@ ISSUE2(graph_launch, cuGraphLaunch, CUgraphExec, CUstream)
 static int on_graph_launch(__typeof__(&cuGraphLaunch) real, CUstream nul, CUgraphExec g, CUstream s)
 {
     struct call_graph_launch call = {real, g, s};
-    return eng_other("cuGraphLaunch", door_stream(s, nul), &door_may_wait, 1, issue_graph_launch, &call);
+    int r = eng_other("cuGraphLaunch", door_stream(s, nul), &door_may_wait, 1, issue_graph_launch, &call);
+    eng_graph_issued();
+    return r;
+}
+
+static int on_graph_upload(__typeof__(&cuGraphUpload) real, CUstream nul, CUgraphExec g, CUstream s)
+{
+    (void)nul;
+    int r = real(g, s);
+    eng_graph_issued();
+    return r;
 }
 
 /* ---- capture: the engine is told before one begins, and when it has ended or never began --------------------------------- */

@@ -72,9 +72,17 @@ uint64_t mem_max_chunks(struct device *d)
     return d->plan_limit_bytes > others ? (d->plan_limit_bytes - others) >> d->shift : 0;
 }
 
+/* So much more passes the limit, also if the driver holds less for graphs by now than when it was asked last. */
+static bool too_much(struct device *d, uint64_t bytes)
+{
+    if (d->graph_bytes && mem_physical_bytes(d) + bytes > d->limit_bytes)
+        foreign_graphs(d);
+    return mem_physical_bytes(d) + bytes > d->limit_bytes;
+}
+
 static int32_t chunk_make(struct device *d)
 {
-    if (mem_physical_bytes(d) + d->gran > d->limit_bytes)
+    if (too_much(d, d->gran))
         return -1;
     int32_t c = -1;
     if (d->n_gone)
@@ -206,8 +214,8 @@ int mem_make_foreign_room(struct device *d, uint64_t bytes)
     if (bytes > d->limit_bytes)
         return -ENOMEM;
     if (d->capturing) /* nothing can be waited for, so nothing moves; what was free has gone back already */
-        return mem_physical_bytes(d) + bytes > d->limit_bytes || share_cover(d, bytes) ? -ENOMEM : 0;
-    while (mem_physical_bytes(d) + bytes > d->limit_bytes || share_cover(d, bytes)) {
+        return too_much(d, bytes) || share_cover(d, bytes) ? -ENOMEM : 0;
+    while (too_much(d, bytes) || share_cover(d, bytes)) {
         if (aside_give(d))
             continue;
         if (!d->n_free_chunks)

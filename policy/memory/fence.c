@@ -505,7 +505,9 @@ unsigned stream_count(const struct device *d) { return d->streams->n; }
 
 int stream_failure_drv(const struct device *d)
 {
-    const CUresult r = d->broken ? (CUresult)d->broken : d->drv->cuStreamQuery(d->streams->handle[STREAM_IN]);
+    const CUresult r = d->broken ? (CUresult)d->broken
+                       : d->capturing ? CUDA_SUCCESS /* nobody may ask: the capture would be invalidated */
+                                      : d->drv->cuStreamQuery(d->streams->handle[STREAM_IN]);
     return r == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : (int)r;
 }
 

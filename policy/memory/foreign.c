@@ -87,7 +87,7 @@ void foreign_context_gone(struct device *d)
 {
     struct foreign *f = d->foreign;
     struct foreign_row *r, *next;
-    d->foreign_bytes = 0;
+    d->foreign_bytes = d->graph_bytes = 0;
     HASH_ITER(hh, f->rows, r, next) {
         if (FOREIGN_IS_BLOCK(r->key)) {
             d->foreign_bytes += r->bytes;
@@ -99,6 +99,20 @@ void foreign_context_gone(struct device *d)
     f->n_ranges = 0;
     f->low = ~0ull;
     f->high = 0;
+}
+
+void foreign_graphs(struct device *d)
+{
+    cuuint64_t now = 0;
+    if (!d->drv->cuDeviceGetGraphMemAttribute ||
+        d->drv->cuDeviceGetGraphMemAttribute(d->dev, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &now) != CUDA_SUCCESS)
+        return; /* what was said last stands */
+    d->foreign_bytes += now - d->graph_bytes;
+    d->graph_bytes = now;
+    if (share_cover(d, 0))
+        log_say(SAY_DEBUG, "the group has no room for what the driver took for a graph");
+    share_settle(d);
+    mem_note_peak(d);
 }
 
 static void forget(struct device *d, uint64_t key)

@@ -126,17 +126,10 @@ static void put_boxes(CUdeviceptr list, CUdeviceptr p, CUstream s)
 static void far_pointer(void)
 {
     enum { FAR = (1 << 20) + 65536 };
-    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     static uint64_t words[FAR / 8];
-    CUmemGenericAllocationHandle h;
-    CUdeviceptr va, more[CROWD] = {0};
+    CUdeviceptr va = map_own(FAR), more[CROWD] = {0};
     CUstream s = stream(1);
     CUdeviceptr p = alloc(s), out = alloc(s);
-    MUST(cuMemCreate(&h, FAR, &prop, 0));
-    MUST(cuMemAddressReserve(&va, FAR, 0, 0, 0));
-    MUST(cuMemMap(va, FAR, 0, h, 0));
-    MUST(cuMemSetAccess(va, FAR, &access, 1));
     fill(p, 21, s);
     words[FAR / 8 - 1] = p;
     MUST(cuMemcpyHtoDAsync_v2(va, words, FAR, s));

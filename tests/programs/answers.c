@@ -71,11 +71,7 @@ int main(void)
     about("freed", a, 0, ctx);
     about("freed small", b, 0, ctx);
     printf("fill freed: %s\n", name(cuMemsetD8Async(c, 1, 0, s)));
-    CUmemPoolProps props;
-    memset(&props, 0, sizeof props);
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    MUST(cuMemPoolCreate(&pool, &props));
+    pool = make_pool(0);
     MUST(cuMemAllocFromPoolAsync(&a, 4 << 20, pool, s));
     CUmemoryPool asked = NULL;
     printf("pool of it: %s", name(cuPointerGetAttribute(&asked, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, a)));

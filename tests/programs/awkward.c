@@ -141,11 +141,7 @@ static void other_free(void)
 static void create_on(int dev, const char *what)
 {
     CUmemGenericAllocationHandle h[4];
-    CUmemAllocationProp prop;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = dev;
+    const CUmemAllocationProp prop = memory_of(dev);
     for (int i = 0; i < 4; i++)
         printf("%s %s\n", what, name(cuMemCreate(&h[i], BYTES, &prop, 0)));
     for (int i = 0; i < 4; i++)

@@ -44,23 +44,6 @@ static CUdeviceptr make(uint32_t words)
 
 static void drop(CUdeviceptr p) { MUST(cuMemFreeAsync(p, stream)); }
 
-static CUdeviceptr map_own(size_t bytes)
-{
-    CUmemAllocationProp prop;
-    CUmemAccessDesc access;
-    CUmemGenericAllocationHandle h;
-    CUdeviceptr p;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access = (CUmemAccessDesc){.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    MUST(cuMemAddressReserve(&p, bytes, 0, 0, 0));
-    MUST(cuMemCreate(&h, bytes, &prop, 0));
-    MUST(cuMemMap(p, bytes, 0, h, 0));
-    MUST(cuMemSetAccess(p, bytes, &access, 1));
-    return p;
-}
-
 static void set_up(void)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;

@@ -6,7 +6,9 @@
  *   capture_thread the stream of a thread is captured, then used by it and by another thread
  *   other_capture  two captures of two devices end the other way round
  *   capture_fresh  a stream that is used for the first time while it is captured, after another one has gone
- *   host_capture   memory is given back in a stream that then waits for a word of the host's; beside it another stream is captured */
+ *   host_capture   memory is given back in a stream that then waits for a word of the host's; beside it another stream is captured
+ *   graph_memory   a graph allocates memory, beside much other; when it has gone its memory can be had for something else
+ *   graph_full     a graph that allocates more than there may be room for: then the program does without it */
 #include "tests/programs/crowd.h"
 
 #include <pthread.h>
@@ -165,11 +167,65 @@ static void host_capture(void)
     look("q", q, s);
 }
 
+static void graph_memory(void)
+{
+    CUdeviceptr more[CROWD] = {0}, own[4], large;
+    CUstream s = stream(1);
+    CUgraph g;
+    CUgraphExec e;
+    MUST(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    for (uint32_t i = 0; i < 4; i++)
+        fill(own[i] = alloc(s), i, s);
+    MUST(cuStreamEndCapture(s, &g));
+    MUST(cuGraphInstantiateWithFlags(&e, g, 0));
+    crowd(more, s);
+    MUST(cuGraphLaunch(e, s));
+    crowd(more, s);
+    look("own", own[3], s);
+    look("first", more[0], s);
+    for (int i = 0; i < 4; i++)
+        MUST(cuMemFreeAsync(own[i], s));
+    MUST(cuStreamSynchronize(s));
+    MUST(cuGraphExecDestroy(e));
+    MUST(cuGraphDestroy(g));
+    MUST(cuMemAlloc_v2(&large, 8 * BYTES));
+    fill(large, 9, s);
+    look("large", large, s);
+    look("last", more[CROWD - 1], s);
+}
+
+static void graph_full(void)
+{
+    CUdeviceptr p = alloc(NULL), own[CROWD];
+    CUstream s = stream(1);
+    CUgraph g;
+    CUresult r = CUDA_SUCCESS;
+    fill(p, 5, NULL);
+    MUST(cuCtxSynchronize());
+    MUST(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    for (uint32_t i = 0; i < CROWD && r == CUDA_SUCCESS; i++)
+        if ((r = cuMemAllocAsync(&own[i], BYTES, s)) == CUDA_SUCCESS) {
+            map(own[i], p, s);
+            MUST(cuMemFreeAsync(own[i], s));
+        }
+    map(p, p, s);
+    MUST(cuStreamEndCapture(s, &g));
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+        MUST(cuGraphDestroy(g));
+        for (int i = 0; i < ROUNDS; i++)
+            map(p, p, s);
+    } else {
+        MUST(r);
+        run_graph(g, s);
+    }
+    look("p", p, s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         CASE(capture_free), CASE(capture_lost), CASE(capture_loop), CASE(capture_thread), CASE(other_capture),
-        CASE(capture_fresh), CASE(host_capture)};
+        CASE(capture_fresh), CASE(host_capture), CASE(graph_memory), CASE(graph_full)};
     start();
     return run_case("captures", cases, sizeof cases / sizeof *cases, argc, argv);
 }

@@ -453,14 +453,7 @@ static void update_late(const CUdeviceptr *by, CUdeviceptr gate)
 /* Where a variable of a module lies: on the device, in memory that the program has not allocated as such. */
 static void make_variable(void)
 {
-    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUmemGenericAllocationHandle h;
-    enum { PAGE = 65536 };
-    MUST(cuMemCreate(&h, PAGE, &prop, 0));
-    MUST(cuMemAddressReserve(&variable, PAGE, 0, 0, 0));
-    MUST(cuMemMap(variable, PAGE, 0, h, 0));
-    MUST(cuMemSetAccess(variable, PAGE, &access, 1));
+    variable = map_own(65536);
     for (int i = 0; i < 64; i++)
         host_values[i] = 100 + (uint32_t)i;
     LAUNCH(f_variable, stream, &variable);

@@ -74,6 +74,35 @@ static inline CUcontext primary_context(void)
     return ctx;
 }
 
+/* What cuMemCreate makes device memory of. */
+static inline CUmemAllocationProp memory_of(int dev)
+{
+    return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev}};
+}
+
+/* So much of it on the first device, which a kernel may read and write, at an address of its own. It stays. */
+static inline CUdeviceptr map_own(size_t bytes)
+{
+    const CUmemAllocationProp prop = memory_of(0);
+    const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle h;
+    CUdeviceptr p;
+    MUST(cuMemAddressReserve(&p, bytes, 0, 0, 0));
+    MUST(cuMemCreate(&h, bytes, &prop, 0));
+    MUST(cuMemMap(p, bytes, 0, h, 0));
+    MUST(cuMemSetAccess(p, bytes, &access, 1));
+    return p;
+}
+
+/* A pool on the first device that holds so many bytes at most; 0: as many as there are. */
+static inline CUmemoryPool make_pool(size_t most)
+{
+    const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .maxSize = most};
+    CUmemoryPool pool;
+    MUST(cuMemPoolCreate(&pool, &props));
+    return pool;
+}
+
 /* What the kernel "sum" makes of so many words at p; sum: 8 bytes on the device. Waits for the stream. */
 static inline uint64_t checksum(CUfunction f_sum, CUstream stream, CUdeviceptr sum, CUdeviceptr p, uint32_t words)
 {

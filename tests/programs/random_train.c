@@ -510,13 +510,8 @@ int main(int argc, char **argv)
     else if (with(F_STREAMS) || seed % 2)
         MUST(cuStreamCreate(&main_stream, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&side_stream, CU_STREAM_NON_BLOCKING));
-    if (with(F_POOL)) {
-        CUmemPoolProps props;
-        memset(&props, 0, sizeof props);
-        props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-        props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-        MUST(cuMemPoolCreate(&pool, &props));
-    }
+    if (with(F_POOL))
+        pool = make_pool(0);
     MUST(cuMemAllocHost_v2(&host_sum, 8));
     MUST(cuMemAllocHost_v2(&host_batch, 4ull * batch_words));
     memset(host_batch, 1, 4ull * batch_words);

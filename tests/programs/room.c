@@ -29,12 +29,9 @@ static CUdeviceptr make(size_t bytes)
 static void own(size_t pages)
 {
     CUmemGenericAllocationHandle h;
-    CUmemAllocationProp prop;
+    const CUmemAllocationProp prop = memory_of(0);
     CUdeviceptr p;
     size_t pitch;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     if (is("alloc")) {
         MUST(cuMemAllocPitch_v2(&p, &pitch, PAGE, pages, 4));
         MUST(cuMemFree_v2(p));

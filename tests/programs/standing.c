@@ -228,13 +228,8 @@ static void array(void)
 
 static void pools(void)
 {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
+    CUmemoryPool pool = make_pool(0);
     CUdeviceptr m;
-    memset(&props, 0, sizeof props);
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    MUST(cuMemPoolCreate(&pool, &props));
     MUST(cuMemAllocFromPoolAsync(&m, BYTES, pool, s));
     fill(m, 5, s);
     map(q, m, s);
@@ -245,14 +240,7 @@ static void pools(void)
 
 static void mapped(void)
 {
-    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUmemGenericAllocationHandle h;
-    CUdeviceptr va;
-    MUST(cuMemAddressReserve(&va, BYTES, 0, 0, 0));
-    MUST(cuMemCreate(&h, BYTES, &prop, 0));
-    MUST(cuMemMap(va, BYTES, 0, h, 0));
-    MUST(cuMemSetAccess(va, BYTES, &access, 1));
+    CUdeviceptr va = map_own(BYTES);
     fill(va, 6, s);
     map(q, va, s);
 }

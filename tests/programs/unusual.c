@@ -246,22 +246,10 @@ static void early(void)
 
 /* ---- pools ---------------------------------------------------------------------------------------------------------------- */
 
-static CUmemoryPool pool_of(size_t most)
-{
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof props);
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.maxSize = most;
-    MUST(cuMemPoolCreate(&pool, &props));
-    return pool;
-}
-
 static void pool_most(void)
 {
     CUdeviceptr p = 0, q = 0, r = 0;
-    CUmemoryPool pool = pool_of(4 << 20);
+    CUmemoryPool pool = make_pool(4 << 20);
     CUstream s = stream(1);
     printf("within %s\n", name(cuMemAllocFromPoolAsync(&p, 3 << 20, pool, s)));
     printf("beyond %s\n", name(cuMemAllocFromPoolAsync(&q, 2 << 20, pool, s)));
@@ -290,7 +278,7 @@ static void pool_peaks(void)
 {
     CUdeviceptr p, q;
     uint64_t zero = 0;
-    CUmemoryPool one = pool_of(0), two = pool_of(0);
+    CUmemoryPool one = make_pool(0), two = make_pool(0);
     CUstream s = stream(1);
     MUST(cuMemAllocFromPoolAsync(&p, 3 << 20, one, s));
     MUST(cuMemAllocFromPoolAsync(&q, 1 << 20, two, s));
@@ -384,7 +372,7 @@ static void huge(void)
 
 static void retained(void)
 {
-    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    const CUmemAllocationProp prop = memory_of(0);
     CUmemGenericAllocationHandle h, again;
     CUdeviceptr va, p[4];
     CUstream s = stream(1);
