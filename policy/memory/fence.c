@@ -19,7 +19,7 @@ struct streams {
     uint64_t done[RT_MAX_STREAMS];                   /* the host has seen the end of everything up to this */
     uint64_t waited[RT_MAX_STREAMS][RT_MAX_STREAMS]; /* [t][u]: t is ordered behind u up to this */
     unsigned n, last; /* last: the index that was looked up last */
-    uint64_t holder;  /* thread that used the per-thread index last; 0 none */
+    uint64_t holder[RT_MAX_STREAMS]; /* of CU_STREAM_PER_THREAD: the thread whose stream it is */
     CUevent mark[STREAM_FIRST_PROGRAM][MARKS];
     uint64_t marked[STREAM_FIRST_PROGRAM][MARKS]; /* the sequence number that each of these events stands for */
     CUevent gate[RT_MAX_STREAMS][GATES];
@@ -29,10 +29,15 @@ struct streams {
     struct host_wait noted; /* event NULL: for nothing */
 };
 
-/* The per-thread default stream is one handle and a stream for every thread: its index stands for the stream of the thread
- * that used it last. Work of another thread's is not ours to wait for on the device, so it leaves an event behind each op, and
- * the host waits for that when the index changes hands. */
-static __thread uint64_t my_thread;
+/* The per-thread default stream is one handle and a stream for every thread: an index each. No other thread can record an event there, so
+ * it leaves one behind each op. Where work is to be queued under another thread's index (a plan that is followed by other threads than
+ * it was recorded of) the host waits for that event, and the index changes hands. */
+static uint64_t me(void)
+{
+    static uint64_t threads; /* under the mutex, as all here */
+    static __thread uint64_t my_thread;
+    return my_thread ? my_thread : (my_thread = ++threads);
+}
 
 static inline unsigned point_stream(uint64_t p) { return (unsigned)(p & 63); }
 static inline uint64_t point_seq(uint64_t p) { return p >> 6; }
@@ -47,19 +52,22 @@ static int broken(struct device *d, CUresult r)
     return -EIO;
 }
 
+/* The stream of another thread: nothing can be queued there. */
+static bool is_anothers(const struct streams *st, unsigned t) { return st->handle[t] == CU_STREAM_PER_THREAD && st->holder[t] != me(); }
+
+/* Nothing can be queued there now, and the stream's event stands for all that has been. */
+static bool stands_at_tail(const struct streams *st, unsigned t) { return st->gone[t] || is_anothers(st, t); }
+
 int stream_own(struct device *d, unsigned t)
 {
-    static uint64_t threads;
     struct streams *st = d->streams;
-    if (st->handle[t] != CU_STREAM_PER_THREAD || (my_thread && my_thread == st->holder))
+    if (!is_anothers(st, t))
         return 0;
-    if (!my_thread)
-        my_thread = ++threads;
-    CUresult r = st->holder && st->event[t] ? d->drv->cuEventSynchronize(st->event[t]) : CUDA_SUCCESS;
+    CUresult r = st->event[t] ? d->drv->cuEventSynchronize(st->event[t]) : d->drv->cuCtxSynchronize();
     if (r != CUDA_SUCCESS && (r = d->drv->cuCtxSynchronize()) != CUDA_SUCCESS)
         return broken(d, r);
     memset(st->waited[t], 0, sizeof st->waited[t]); /* what another thread's stream has waited for this one has not */
-    st->holder = my_thread;
+    st->holder[t] = me();
     return 0;
 }
 
@@ -155,13 +163,13 @@ static unsigned index_to_share(struct device *d)
         busy = false;
         for (unsigned i = RT_MAX_STREAMS; i-- > STREAM_FIRST_PROGRAM;) {
             CUstream s = st->handle[i];
-            if (s == CU_STREAM_LEGACY || s == CU_STREAM_PER_THREAD)
+            if (s == CU_STREAM_LEGACY || (s == CU_STREAM_PER_THREAD && !is_anothers(st, i)))
                 continue;
             if (st->gone[i] ? may_be_reused(d, i) : st->done[i] >= d->seq[i])
                 return i;
             if (d->capturing || st->gone[i])
                 continue;
-            const CUresult r = d->drv->cuStreamQuery(s);
+            const CUresult r = (CUresult)stream_query_drv(d, i);
             if (r == CUDA_SUCCESS)
                 return i;
             busy |= r == CUDA_ERROR_NOT_READY;
@@ -184,16 +192,16 @@ static unsigned new_index(struct device *d, CUstream s)
         st->n++;
     else { /* whatever was queued under an index must be done before it means another stream */
         i = index_to_share(d);
-        CUresult r = stream_own(d, i) ? (CUresult)d->broken
-                     : !st->gone[i]   ? d->drv->cuStreamSynchronize(st->handle[i])
-                     : st->event[i]   ? d->drv->cuEventSynchronize(st->event[i])
-                                      : CUDA_SUCCESS;
+        CUresult r = !st->gone[i] && !is_anothers(st, i) ? d->drv->cuStreamSynchronize(st->handle[i])
+                     : st->event[i]                      ? d->drv->cuEventSynchronize(st->event[i])
+                                                         : CUDA_SUCCESS;
         if (r != CUDA_SUCCESS) {
             broken(d, r);
             return i;
         }
         index_reused(d, i);
     }
+    st->holder[i] = me();
     /* Without an event of its own the stream can still be waited for by the host. */
     if (stream_enter(d, i, s))
         st->handle[i] = s;
@@ -205,15 +213,14 @@ static __attribute__((noinline)) unsigned other_index(struct device *d, CUstream
 {
     struct streams *st = d->streams;
     unsigned i = st->last;
-    if (i >= st->n || st->handle[i] != s || st->gone[i]) {
+    if (i >= st->n || st->handle[i] != s || st->gone[i] || is_anothers(st, i)) {
         for (i = STREAM_FIRST_PROGRAM; i < st->n; i++)
-            if (st->handle[i] == s && !st->gone[i])
+            if (st->handle[i] == s && !st->gone[i] && !is_anothers(st, i))
                 break;
         if (i == st->n)
             i = new_index(d, s);
         st->last = i;
     }
-    stream_own(d, i); /* where it fails, so it does where the op is made ready */
     return i;
 }
 
@@ -382,7 +389,7 @@ static bool put_off(struct device *d, unsigned u, int gate)
         w.ours = true;
         st->gate[u][gate] = NULL;
         st->gated[u][gate] = 0;
-    } else if (!st->gone[u]) { /* its own is recorded again by whoever comes next */
+    } else if (!st->gone[u] && !is_anothers(st, u)) { /* its own is recorded again by whoever comes next */
         if (d->drv->cuEventCreate(&w.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
             return false;
         w.ours = true;
@@ -419,15 +426,15 @@ void fence_waited(struct device *d, struct host_wait *w, bool passed)
 static int sync_up_to(struct device *d, unsigned u, uint64_t q)
 {
     struct streams *st = d->streams;
-    int gate = gate_behind(st, u, q), rc = stream_own(d, u);
-    if (rc)
-        return rc;
+    const int gate = gate_behind(st, u, q);
     CUevent e = gate < 0 ? st->event[u] : st->gate[u][gate];
-    bool there = gate >= 0 || (e && (st->gone[u] || d->drv->cuEventRecord(e, st->handle[u]) == CUDA_SUCCESS));
+    bool there = gate >= 0 || (e && (stands_at_tail(st, u) || d->drv->cuEventRecord(e, st->handle[u]) == CUDA_SUCCESS));
     q = gate < 0 ? d->seq[u] : st->gated[u][gate];
     if (st->puts_off && there && put_off(d, u, gate))
         return -EAGAIN;
-    CUresult r = there ? d->drv->cuEventSynchronize(e) : d->drv->cuStreamSynchronize(st->handle[u]);
+    CUresult r = there                 ? d->drv->cuEventSynchronize(e)
+                 : is_anothers(st, u) ? d->drv->cuCtxSynchronize()
+                                      : d->drv->cuStreamSynchronize(st->handle[u]);
     if (r != CUDA_SUCCESS)
         return broken(d, r);
     if (st->done[u] < q)
@@ -457,9 +464,7 @@ static int order(struct device *d, unsigned t, unsigned u, uint64_t q)
         st->waited[t][u] = st->gated[u][gate];
         return 0;
     }
-    if ((r = stream_own(d, u)))
-        return r;
-    if (!st->event[u] || (!st->gone[u] && d->drv->cuEventRecord(st->event[u], st->handle[u]) != CUDA_SUCCESS) ||
+    if (!st->event[u] || (!stands_at_tail(st, u) && d->drv->cuEventRecord(st->event[u], st->handle[u]) != CUDA_SUCCESS) ||
         d->drv->cuStreamWaitEvent(st->handle[t], st->event[u], 0) != CUDA_SUCCESS)
         return sync_up_to(d, u, q);
     st->waited[t][u] = d->seq[u];
@@ -514,9 +519,7 @@ int stream_failure_drv(const struct device *d)
 int stream_query_drv(struct device *d, unsigned t)
 {
     struct streams *st = d->streams;
-    if (st->gone[t])
-        return d->drv->cuEventQuery(st->event[t]);
-    /* another thread's stream has left an event behind each op */
-    return st->handle[t] == CU_STREAM_PER_THREAD && my_thread != st->holder ? d->drv->cuEventQuery(st->event[t])
-                                                                           : d->drv->cuStreamQuery(st->handle[t]);
+    if (!stands_at_tail(st, t))
+        return (int)d->drv->cuStreamQuery(st->handle[t]);
+    return st->event[t] ? (int)d->drv->cuEventQuery(st->event[t]) : CUDA_SUCCESS; /* without one the host has waited */
 }

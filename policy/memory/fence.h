@@ -124,8 +124,8 @@ void stream_look(struct device *d);
  * stream, and who waits for the blocking stream then (the host, an event) has waited for both. Nothing of ours is queued there, so an
  * event takes its place where there are such streams; where the driver refuses that, the host waits for everything. */
 void stream_acts(struct device *d, unsigned t);
-/* What is queued on stream t by this thread now comes after all that was queued under its index (CU_STREAM_PER_THREAD).
- * Where that fails another thread still has the index, and each use of it fails likewise. */
+/* What is queued on stream t by this thread now comes after all that was queued under its index, which is this thread's from now on where it
+ * was another one's (CU_STREAM_PER_THREAD). Where that fails another thread still has the index, and each use of it fails likewise. */
 int stream_own(struct device *d, unsigned t);
 /* t, or where its stream has been destroyed, another one that work of ours can be queued on. */
 unsigned stream_alive(const struct device *d, unsigned t);

@@ -12,6 +12,8 @@
  *   func_free      host_free where a function of the host's waits in the stream, until the host has done the rest
  *   func_room      host_room likewise
  *   func_many      host_many likewise
+ *   func_own       another thread's own stream (CU_STREAM_PER_THREAD) waits so; this thread works in its own, and takes memory from others
+ *   many_own       more threads than there are indices, one after another, each in its own stream
  *   sync_fill      a fill of pinned memory, and of managed memory, without a stream: the host sees it when the call returns */
 #include "tests/programs/crowd.h"
 
@@ -147,6 +149,68 @@ static void func_room(void) { make_room(wait_in_function); }
 static void host_room(void) { make_room(wait_for_flag); }
 static void host_batch(void) { make_room(wait_in_batch); }
 
+static _Atomic bool stands;
+
+static void *stand_in_own(void *arg)
+{
+    CUdeviceptr *p = arg;
+    MUST(cuCtxSetCurrent(ctx));
+    fill(p[0], 7, CU_STREAM_PER_THREAD);
+    MUST(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    wait_in_function(CU_STREAM_PER_THREAD);
+    map(p[1], p[0], CU_STREAM_PER_THREAD);
+    stands = true;
+    MUST(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    return NULL;
+}
+
+static void func_own(void)
+{
+    CUdeviceptr more[CROWD] = {0}, p[2] = {alloc(CU_STREAM_PER_THREAD), alloc(CU_STREAM_PER_THREAD)};
+    pthread_t other;
+    MUST(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    if (pthread_create(&other, NULL, stand_in_own, p))
+        exit(3);
+    while (!stands)
+        usleep(100);
+    for (int i = 0; i < CROWD - 6; i++) /* there is room for them */
+        fill(more[i] = alloc(CU_STREAM_PER_THREAD), 1000u + (uint32_t)i, CU_STREAM_PER_THREAD);
+    look("first", more[0], CU_STREAM_PER_THREAD);
+    set_flag();
+    pthread_join(other, NULL);
+    crowd(more, CU_STREAM_PER_THREAD);
+    look("other thread's", p[1], CU_STREAM_PER_THREAD);
+    look("last", more[CROWD - 1], CU_STREAM_PER_THREAD);
+}
+
+static void *map_in_own(void *arg)
+{
+    CUdeviceptr *p = arg;
+    MUST(cuCtxSetCurrent(ctx));
+    map(p[1], p[0], CU_STREAM_PER_THREAD);
+    map(p[0], p[1], CU_STREAM_PER_THREAD);
+    MUST(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    return NULL;
+}
+
+static void many_own(void)
+{
+    CUdeviceptr more[CROWD] = {0}, p[2] = {alloc(CU_STREAM_PER_THREAD), alloc(CU_STREAM_PER_THREAD)};
+    fill(p[0], 7, CU_STREAM_PER_THREAD);
+    fill(p[1], 0, CU_STREAM_PER_THREAD);
+    MUST(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    for (int i = 0; i < 70; i++) {
+        pthread_t other;
+        if (pthread_create(&other, NULL, map_in_own, p))
+            exit(3);
+        pthread_join(other, NULL);
+        if (i % 20 == 0)
+            crowd(more, CU_STREAM_PER_THREAD);
+    }
+    look("p", p[0], CU_STREAM_PER_THREAD);
+    look("crowd", more[0], CU_STREAM_PER_THREAD);
+}
+
 static void many(void (*wait)(CUstream s))
 {
     enum { MANY = 70 };
@@ -200,7 +264,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(wait_batch), CASE(wait_boxes), CASE(host_free),
-        CASE(host_room), CASE(host_batch), CASE(host_many), CASE(func_free), CASE(func_room), CASE(func_many), CASE(sync_fill)};
+        CASE(host_room), CASE(host_batch), CASE(host_many), CASE(func_free), CASE(func_room), CASE(func_many), CASE(func_own),
+        CASE(many_own), CASE(sync_fill)};
     start();
     return run_case("waits", cases, sizeof cases / sizeof *cases, argc, argv);
 }
