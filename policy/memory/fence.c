@@ -24,6 +24,7 @@ struct streams {
     uint64_t marked[STREAM_FIRST_PROGRAM][MARKS]; /* the sequence number that each of these events stands for */
     CUevent gate[RT_MAX_STREAMS][GATES];
     uint64_t gated[RT_MAX_STREAMS][GATES]; /* likewise; 0: for none */
+    uint64_t gate_number[RT_MAX_STREAMS][GATES], gates; /* the number of each, from 1 on over all streams; the latest */
     unsigned n_gates[RT_MAX_STREAMS];      /* ever made */
     bool puts_off;          /* the host does not wait, but notes for what it would */
     struct host_wait noted; /* event NULL: for nothing */
@@ -263,6 +264,7 @@ void stream_may_wait(struct device *d, unsigned t)
     if (!*e && d->drv->cuEventCreate(e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
         *e = NULL;
     st->gated[t][n % GATES] = *e && d->drv->cuEventRecord(*e, st->handle[t]) == CUDA_SUCCESS ? q : 0;
+    st->gate_number[t][n % GATES] = ++st->gates;
     st->n_gates[t]++;
 }
 
@@ -321,10 +323,10 @@ void stream_context_ends(struct device *d, CUcontext ctx)
 static void add_point(struct device *d, struct fence *f, uint64_t p)
 {
     unsigned u = point_stream(p);
-    if (!p || point_seq(p) <= d->streams->done[u] || f->tails >> u & 1)
+    if (!p || point_seq(p) <= d->streams->done[u])
         return;
     int at = -1;
-    for (int i = 0; i < FENCE_POINTS; i++) {
+    for (int i = 0; i < FENCE_POINTS && !(f->tails >> u & 1); i++) {
         if (f->point[i] && point_stream(f->point[i]) == u) {
             if (f->point[i] < p)
                 f->point[i] = p;
@@ -333,10 +335,25 @@ static void add_point(struct device *d, struct fence *f, uint64_t p)
         if (at < 0 && (!f->point[i] || point_seq(f->point[i]) <= d->streams->done[point_stream(f->point[i])]))
             at = i;
     }
-    if (at >= 0)
+    if (at >= 0) {
         f->point[at] = p;
-    else
-        f->tails |= 1ull << u;
+        return;
+    }
+    const int gate = gate_behind(d->streams, u, point_seq(p));
+    const uint64_t before = gate < 0 ? d->streams->gates : d->streams->gate_number[u][gate] - 1;
+    f->gates = before > f->gates ? before : f->gates;
+    f->tails |= 1ull << u;
+}
+
+/* Up to where stream u is awaited as one of the tails. */
+static uint64_t tail_seq(const struct device *d, const struct fence *f, unsigned u)
+{
+    const struct streams *st = d->streams;
+    uint64_t q = d->seq[u];
+    for (int i = 0; i < GATES; i++)
+        if (st->gated[u][i] && st->gate_number[u][i] > f->gates && st->gated[u][i] < q)
+            q = st->gated[u][i];
+    return q;
 }
 
 void fence_trim(struct device *d, struct fence *f)
@@ -351,7 +368,7 @@ void fence_trim(struct device *d, struct fence *f)
     }
     for (uint64_t m = f->tails; m; m &= m - 1) {
         unsigned u = (unsigned)__builtin_ctzll(m);
-        if (d->seq[u] <= done[u])
+        if (tail_seq(d, f, u) <= done[u])
             f->tails &= ~(1ull << u);
     }
 }
@@ -373,6 +390,7 @@ void fence_merge_all(struct device *d, struct fence *f, const struct fence *g)
         if (g->point[i] && g->point[i] != f->point[i])
             add_point(d, f, g->point[i]);
     f->tails |= g->tails;
+    f->gates = g->tails && g->gates > f->gates ? g->gates : f->gates;
 }
 
 /* Notes that the host would have to wait for stream u, up to this gate of it or (-1) to its tail; false: it need not, or there is no event
@@ -481,7 +499,7 @@ int fence_wait_all(struct device *d, unsigned t, const struct fence *f)
     }
     for (uint64_t m = f->tails & ~(1ull << t); m; m &= m - 1) {
         unsigned u = (unsigned)__builtin_ctzll(m);
-        int r = order(d, t, u, d->seq[u]);
+        int r = order(d, t, u, tail_seq(d, f, u));
         if (r && !first)
             first = r;
     }
@@ -499,7 +517,8 @@ int fence_sync(struct device *d, const struct fence *f)
     }
     for (uint64_t m = f->tails; m; m &= m - 1) {
         unsigned u = (unsigned)__builtin_ctzll(m);
-        int r = d->streams->done[u] < d->seq[u] ? sync_up_to(d, u, d->seq[u]) : 0;
+        const uint64_t q = tail_seq(d, f, u);
+        int r = d->streams->done[u] < q ? sync_up_to(d, u, q) : 0;
         if (r && !first)
             first = r;
     }

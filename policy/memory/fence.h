@@ -25,7 +25,8 @@
  * How a wait is made: one event recorded at the tail of u, or in front of an op that may wait for the host where it is behind that,
  * awaited by t. That orders at least as much as asked; d->waited[t][u]
  * remembers how far t is ordered behind u, so a program with one stream never makes a call here. A fence of more than
- * FENCE_POINTS streams keeps the others as `tails`: their tail at the time of the wait, later than asked, never earlier.
+ * FENCE_POINTS streams keeps the others as `tails`: their tail at the time of the wait, later than asked, never earlier. A gate is an
+ * event in front of an op that may wait for the host; gates have numbers, and where a stream has got one since it is awaited up to that.
  *
  * Threads: under the engine's mutex. Errors: where the driver refuses the event, the host waits instead; where that fails too,
  * -EIO, the driver's code is in d->broken, and the caller must not go on: nothing is ordered. Results must be used.
@@ -45,7 +46,8 @@ enum { RT_MAX_STREAMS = 64, FENCE_POINTS = 4 };
 enum { STREAM_OUT = 0, STREAM_IN = 1, STREAM_FIRST_PROGRAM = 2 };
 
 struct fence {
-    uint64_t tails;                /* streams that are awaited up to their tail */
+    uint64_t tails;                /* streams that are awaited up to their first gate later than `gates`, without one up to their tail */
+    uint64_t gates;                /* number of a gate (below): what is meant of each of these streams lies in front of all later ones */
     uint64_t point[FENCE_POINTS];  /* sequence << 6 | stream; 0 none. At most one a stream */
 };
 

@@ -12,6 +12,7 @@
  *   func_free      host_free where a function of the host's waits in the stream, until the host has done the rest
  *   func_room      host_room likewise
  *   func_many      host_many likewise
+ *   func_six       memory that six streams have used, which all wait so then, goes to the host
  *   func_own       another thread's own stream (CU_STREAM_PER_THREAD) waits so; this thread works in its own, and takes memory from others
  *   many_own       more threads than there are indices, one after another, each in its own stream
  *   sync_fill      a fill of pinned memory, and of managed memory, without a stream: the host sees it when the call returns */
@@ -149,6 +150,30 @@ static void func_room(void) { make_room(wait_in_function); }
 static void host_room(void) { make_room(wait_for_flag); }
 static void host_batch(void) { make_room(wait_in_batch); }
 
+static void func_six(void)
+{
+    enum { SIX = 6 };
+    CUstream s[SIX], t = stream(1);
+    CUdeviceptr more[CROWD] = {0}, out[SIX], p = alloc(t);
+    fill(p, 7, t);
+    MUST(cuStreamSynchronize(t));
+    for (int i = 0; i < SIX; i++)
+        map(out[i] = alloc(t), p, s[i] = stream(1));
+    new_flag();
+    for (int i = 0; i < SIX; i++) {
+        MUST(cuLaunchHostFunc(s[i], until_flag, NULL));
+        map(out[i], out[i], s[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        fill(more[i] = alloc(t), 1000u + (uint32_t)i, t);
+    look("first", more[0], t);
+    set_flag();
+    crowd(more, t);
+    for (int i = 0; i < SIX; i++)
+        look("out", out[i], s[i]);
+    look("p", p, t);
+}
+
 static _Atomic bool stands;
 
 static void *stand_in_own(void *arg)
@@ -264,7 +289,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(wait_batch), CASE(wait_boxes), CASE(host_free),
-        CASE(host_room), CASE(host_batch), CASE(host_many), CASE(func_free), CASE(func_room), CASE(func_many), CASE(func_own),
+        CASE(host_room), CASE(host_batch), CASE(host_many), CASE(func_free), CASE(func_room), CASE(func_many), CASE(func_six), CASE(func_own),
         CASE(many_own), CASE(sync_fill)};
     start();
     return run_case("waits", cases, sizeof cases / sizeof *cases, argc, argv);

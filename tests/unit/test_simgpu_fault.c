@@ -107,7 +107,7 @@ START_TEST(faults_in_many_streams)
         OK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
     CUfunction fill = kernel("fill");
     for (int i = 0; i < 8; i++) {
-        CUdeviceptr p = 0x10000;
+        CUdeviceptr p = 0x10000u * (i + 1u); /* one each: ThreadSanitizer takes writes that fault for writes */
         unsigned v = 1;
         uint64_t n = 1;
         CUresult r = cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, s[i], (void *[]){ &p, &v, &n }, NULL);
