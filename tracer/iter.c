@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 20, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3, DRIFT_PART = 256, DRIFT_OPS = 64,
-       TURNS_MOST = 8, OTHER_PART = 4, SWING_PART = 16 };
+enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 18, MAX_OPERANDS = 1 << 21, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3, DRIFT_PART = 256,
+       DRIFT_OPS = 64, SCALARS_BYTES = 2048, TURNS_MOST = 8, OTHER_PART = 4, SWING_PART = 16, TIMES_MOST = 4 };
 
 struct seen_op {
     uint64_t sig, live_bytes;
+    uint64_t back; /* ops since one of its buffers was used like this; 0: none was */
     uint32_t first, n;
     int from_host;
     int moves; /* within a buffer, against the op a period before; set while a period is being followed */
@@ -116,6 +117,35 @@ static uint64_t candidate(struct iter *it, uint64_t at)
     return best;
 }
 
+/* How many ops in a row, up to `at`, correspond to those p before; p at most. */
+static uint64_t run_before(const struct iter *it, uint64_t at, uint64_t p)
+{
+    uint64_t run = 0;
+    while (run < p && p + run <= at && correspond(it, at - p - run, at - run))
+        run++;
+    return run;
+}
+
+/* The period that op `at` begins to be followed under: its distance to the last use of its kind, or, where a buffer is used so several times an
+ * iteration, to one before that. The shortest with a whole period behind it, else the one with most. *run: what is behind it; 0: none. */
+static uint64_t begin_with(const struct iter *it, uint64_t at, uint64_t *run)
+{
+    uint64_t best = 0, p = it->ops[at].back;
+    *run = 0;
+    for (int i = 0; i < TIMES_MOST && p && p <= at; i++) {
+        const uint64_t behind = p >= MIN_PERIOD ? run_before(it, at, p) : 0;
+        if (behind > *run) {
+            *run = behind;
+            best = p;
+        }
+        if (p >= MIN_PERIOD && behind == p)
+            break;
+        const uint64_t more = it->ops[at - p].back;
+        p = more ? p + more : 0;
+    }
+    return best;
+}
+
 /* Does the op use a buffer that the earlier one used, at another place within it? */
 static int moves(const struct iter *it, uint64_t early, uint64_t late)
 {
@@ -151,7 +181,9 @@ static bool holds_as_much(struct iter *it, uint64_t early, uint64_t late)
 {
     if (it->ops[early].live_bytes == it->ops[late].live_bytes)
         return true;
-    if (it->period < DRIFT_OPS) /* the steps of a recurrent layer hold more each time, if only by a little */
+    const uint64_t a = it->ops[early].live_bytes, b = it->ops[late].live_bytes;
+    /* the steps of a recurrent layer hold more each time, if only by a little; a list of losses grows by some scalars */
+    if (it->period < DRIFT_OPS && (a > b ? a - b : b - a) > SCALARS_BYTES)
         return false;
     if (!it->swing)
         it->swing = swing_of(it, early, late - early);
@@ -185,7 +217,7 @@ static void take_turns(struct iter *it, uint64_t at, uint64_t turns)
 int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes,
                   int from_host)
 {
-    if (it->n_ops == MAX_OPS)
+    if (it->n_ops == MAX_OPS || it->n_operands + n > MAX_OPERANDS)
         iter_reset(it, it->first_op + it->n_ops);
     struct seen_op *ops = grown(it->ops, it->n_ops + 1, &it->cap_ops, sizeof *ops);
     if (!ops)
@@ -201,19 +233,16 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
         memcpy(all + it->n_operands, operands, n * sizeof *all);
     it->n_operands += n;
 
-    uint64_t p = candidate(it, at);
+    ops[at].back = candidate(it, at);
     if (it->period && correspond(it, at - it->period, at)) {
         it->n_moves += (uint64_t)(ops[at].moves = moves(it, at - it->period, at));
         if (it->run++ >= it->period)
             it->n_moves -= (uint64_t)ops[at - it->period].moves;
     } else {
-        it->period = 0;
-        it->run = it->n_moves = it->swing = 0;
-        if (p >= MIN_PERIOD && p <= at && correspond(it, at - p, at)) {
-            it->period = p;
-            for (; it->run < p && p + it->run <= at && correspond(it, at - p - it->run, at - it->run); it->run++)
-                it->n_moves += (uint64_t)(ops[at - it->run].moves = moves(it, at - p - it->run, at - it->run));
-        }
+        it->n_moves = it->swing = 0;
+        it->period = begin_with(it, at, &it->run);
+        for (uint64_t k = 0; k < it->run; k++)
+            it->n_moves += (uint64_t)(ops[at - k].moves = moves(it, at - it->period - k, at - k));
     }
     if (it->period && it->run > it->period && (it->run + it->period) % (2 * it->period) == 0) {
         const uint64_t turns = (it->run + it->period) / (2 * it->period);

@@ -5,7 +5,8 @@
  * are new, a batch fetched ahead is as old as the last one was. The second rule tells the layers of one network from
  * its iterations. The distance p between corresponding ops is the period once p of them in a row correspond and the
  * program holds as much memory as it did p ops ago (a forward pass through equal layers holds more each time; a list that grows by a loss
- * in every iteration, next to nothing). A loop within an
+ * in every iteration, next to nothing). A buffer may be used in the same way several times an iteration: then p is one of the distances to the
+ * last few times. A loop within an
  * iteration goes through a batch image by image: ops and buffers repeat, but the addresses within the buffers move on. Where they
  * do in a third of the ops, it is no iteration (a program that takes its batches from one large buffer moves in an op or two).
  *

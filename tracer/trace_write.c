@@ -12,6 +12,8 @@ static uint64_t shown_bytes(const struct rec_buf *b, uint64_t page)
 {
     if (page <= 1)
         return b->bytes;
+    if (b->alloc_ord < 0 && !b->dies) /* of the iteration before, given back before the first op: nobody waits for it */
+        return 0;
     return rec_may_move(b) ? (b->bytes + page - 1) / page * page : 0;
 }
 

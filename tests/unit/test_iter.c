@@ -164,7 +164,44 @@ START_TEST(nor_in_a_short_loop)
     /* a recurrent layer: much comes and goes within a step, and a little of it stays */
     for (int t = 0; t < 300; t++)
         for (int k = 0; k < 5; k++)
-            ck_assert_int_eq(op(40 + (uint64_t)k, WEIGHTS, (uint64_t)(1000 + t + (k == 2 ? 100000 : 0))), 0);
+            ck_assert_int_eq(op(40 + (uint64_t)k, WEIGHTS, (uint64_t)(1000 + 4096 * t + (k == 2 ? 100000000 : 0))), 0);
+}
+END_TEST
+
+/* Broken when short steps had to hold exactly as much: a small network whose losses are kept had no iteration */
+START_TEST(but_by_a_scalar_in_a_short_step)
+{
+    int64_t p = 0;
+    for (int step = 0; step < 4 && !p; step++)
+        for (int k = 0; k < 5; k++) {
+            int64_t q = op(40 + (uint64_t)k, WEIGHTS + (uint64_t)k, (uint64_t)(1000 + 512 * step + (k == 2 ? 1000000 : 0)));
+            p = p ? p : q;
+        }
+    ck_assert_int_eq(p, 5);
+}
+END_TEST
+
+/* A recurrent network, of which two losses are read: nothing old is used only once. Broken when the distance to the last use was all that was
+ * tried */
+START_TEST(what_is_used_twice_in_a_step)
+{
+    enum { STEPS = 10, WHOLE = 1 + STEPS + 2 + 2 * STEPS + 1 };
+    int64_t p = 0;
+    for (int iter = 0; iter < 4; iter++) {
+        uint64_t live = 1000;
+        op(5, 0, live);
+        for (int k = 0; k < STEPS; k++)
+            op(40, WEIGHTS, live += 100);
+        op(50, WEIGHTS + 1, live);
+        op(6, 0, live);
+        for (int k = 0; k < STEPS; k++) {
+            op(41, WEIGHTS, live);
+            op(42, WEIGHTS + 2, live -= 100);
+        }
+        p = op(50, WEIGHTS + 1, live);
+        ck_assert(!p || p == WHOLE);
+    }
+    ck_assert_int_eq(p, WHOLE);
 }
 END_TEST
 
@@ -238,6 +275,8 @@ int main(void)
     tcase_add_test(t, a_list_that_grows_may);
     tcase_add_test(t, a_list_that_grows_fast_may_not);
     tcase_add_test(t, nor_in_a_short_loop);
+    tcase_add_test(t, but_by_a_scalar_in_a_short_step);
+    tcase_add_test(t, what_is_used_twice_in_a_step);
     tcase_add_test(t, batches_summed_before_a_step);
     tcase_add_test(t, shapes_that_take_turns);
     tcase_add_test(t, recovers_after_an_odd_step);
