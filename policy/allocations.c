@@ -22,7 +22,7 @@ static int no_room(struct device *d, uint64_t bytes)
             "out of memory: an allocation of %s does not fit: limit %s, %s held by the program, %s of "
             "them cannot move; swapping may use %s of host memory (--host-swap); raise --limit",
             rt_size(bytes).text, rt_size(d->limit_bytes).text, rt_size(d->live_bytes + d->foreign_bytes).text,
-            rt_size(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)).text, rt_size(d->host_limit_bytes).text);
+            rt_size(mem_fixed_bytes(d)).text, rt_size(d->host_limit_bytes).text);
     share_say_short(d);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -16,6 +16,17 @@ uint32_t mem_most_small(struct device *d, uint32_t n, uint64_t bytes_each)
 
 uint64_t mem_arena_chunks(struct device *d) { return d->mem->n_arena_chunks; }
 
+uint64_t mem_fixed_bytes(struct device *d)
+{
+    uint64_t bytes = d->foreign_bytes + (mem_arena_chunks(d) << d->shift);
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        const struct slot *s = &d->slots[i];
+        if (s->kind == SLOT_LARGE && s->live && s->pins && s->state == SLOT_RESIDENT)
+            bytes += s->bytes;
+    }
+    return bytes;
+}
+
 static uint32_t arena_units(struct device *d) { return (uint32_t)(d->gran / UNIT_BYTES); }
 
 /* What is known of a page's free units, for arena_take(): none where there is no memory behind it. */

@@ -54,7 +54,7 @@ int ready_refused_drv(struct device *d, const struct rt_op *op)
     }
     log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; raise --limit",
             op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "a copy", rt_size(need).text, rt_size(d->limit_bytes).text,
-            rt_size(d->foreign_bytes + (mem_arena_chunks(d) << d->shift)).text);
+            rt_size(mem_fixed_bytes(d)).text);
     share_say_short(d);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
