@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 18, MAX_OPERANDS = 1 << 21, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3, DRIFT_PART = 256,
+enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 19, MAX_OPERANDS = 1 << 21, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3, DRIFT_PART = 256,
        DRIFT_OPS = 64, SCALARS_BYTES = 2048, TURNS_MOST = 8, OTHER_PART = 4, SWING_PART = 16, TIMES_MOST = 4 };
 
 struct seen_op {
