@@ -195,9 +195,15 @@ $(B)/tests/bench_%: tests/bench/bench_%.c $(B)/obj/unit.a | $(DEPS_STAMP)
 
 all: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory B=$(B) build-all
-.PHONY: build-all build-tests
+build-tests: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory B=$(B) build-all-tests
+.PHONY: build-all build-tests build-all-tests
 build-all: $(ALL_TARGETS)
-build-tests: build-all $(TEST_BIN)
+build-all-tests: build-all $(TEST_BIN)
+# asked for both, -j would have each make the same objects at the same time; what they call is parallel all the same
+ifneq ($(filter all build-tests,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
 
 test: $(DEPS_STAMP) $(TEST_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-tests
