@@ -2,7 +2,8 @@
 # Runs each test given, one line each, output only of what fails. Exit 77 means: cannot run here.
 # Env: B (build directory), SAN (sanitizer of this build), REMAT_SHARED, TEST_TIMEOUT (seconds, default 900), TEST_SLOWER (how many times
 # as long as in an ordinary build a run of a program or a solver may take; default 10 under a sanitizer, else 1), TEST_BESIDE (names of
-# tests that take one processor and no more: where there are two they run beside the others, one after another).
+# tests that take one processor and no more: where there are two they run beside the others, one after another), TEST_ALONE (names of tests
+# that other work disturbs: they come last, with nothing beside them).
 set -u
 B=${B:-$PWD/build}
 export B SAN=${SAN:-} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:handle_segv=0:use_sigaltstack=0:allow_user_segv_handler=1}
@@ -44,20 +45,25 @@ one_after_another() {
   for t in "$@"; do one_test "$t"; done
 }
 
-alone=() beside=()
+most=() beside=() alone=()
 for t in "$@"; do
-  case " ${TEST_BESIDE:-} " in
-    *" $(basename "$t") "*) beside+=("$t") ;;
-    *) alone+=("$t") ;;
-  esac
+  name=" $(basename "$t") "
+  if [[ " ${TEST_BESIDE:-} " == *"$name"* ]]; then
+    beside+=("$t")
+  elif [[ " ${TEST_ALONE:-} " == *"$name"* ]]; then
+    alone+=("$t")
+  else
+    most+=("$t")
+  fi
 done
 if [ "$(nproc)" -gt 1 ]; then
   one_after_another "${beside[@]}" &
-  one_after_another "${alone[@]}"
+  one_after_another "${most[@]}"
   wait
 else
-  one_after_another "${beside[@]}" "${alone[@]}"
+  one_after_another "${beside[@]}" "${most[@]}"
 fi
+one_after_another "${alone[@]}"
 
 count() { grep -c "^$1 " "$ended"; }
 names=$(sed -n 's/^failed //p' "$ended" | tr '\n' ' ')
