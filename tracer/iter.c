@@ -127,20 +127,22 @@ static uint64_t run_before(const struct iter *it, uint64_t at, uint64_t p)
 }
 
 /* The period that op `at` begins to be followed under: its distance to the last use of its kind, or, where a buffer is used so several times an
- * iteration, to one before that. The shortest with a whole period behind it, else the one with most. *run: what is behind it; 0: none. */
+ * iteration, to one before that, if a whole period is behind that one. *run: what is behind it; 0: none. */
 static uint64_t begin_with(const struct iter *it, uint64_t at, uint64_t *run)
 {
     uint64_t best = 0, p = it->ops[at].back;
     *run = 0;
     for (int i = 0; i < TIMES_MOST && p && p <= at; i++) {
         const uint64_t behind = p >= MIN_PERIOD ? run_before(it, at, p) : 0;
-        if (behind > *run) {
+        if (behind > *run && (!best || behind == p)) {
             *run = behind;
             best = p;
         }
         if (p >= MIN_PERIOD && behind == p)
             break;
         const uint64_t more = it->ops[at - p].back;
+        if (more == it->ops[at].back) /* all around: what comes next is whole periods more */
+            break;
         p = more ? p + more : 0;
     }
     return best;
