@@ -127,7 +127,7 @@ static uint64_t run_before(const struct iter *it, uint64_t at, uint64_t p)
 }
 
 /* The period that op `at` begins to be followed under: its distance to the last use of its kind, or, where a buffer is used so several times an
- * iteration, to one before that, if a whole period is behind that one. *run: what is behind it; 0: none. */
+ * iteration, to one before that: if a whole period is behind that one, or nothing nearer serves. *run: what is behind it; 0: none. */
 static uint64_t begin_with(const struct iter *it, uint64_t at, uint64_t *run)
 {
     uint64_t best = 0, p = it->ops[at].back;
@@ -163,10 +163,9 @@ static int moves(const struct iter *it, uint64_t early, uint64_t late)
     return 0;
 }
 
-bool iter_holds_as_much(uint64_t then, uint64_t now, uint64_t swing)
-{
-    return (now > then ? now - then : then - now) <= swing / DRIFT_PART;
-}
+static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+bool iter_holds_as_much(uint64_t then, uint64_t now, uint64_t swing) { return apart(then, now) <= swing / DRIFT_PART; }
 
 /* Bytes between the least and the most that was held at these ops. */
 static uint64_t swing_of(const struct iter *it, uint64_t first, uint64_t n)
@@ -181,15 +180,15 @@ static uint64_t swing_of(const struct iter *it, uint64_t first, uint64_t n)
 
 static bool holds_as_much(struct iter *it, uint64_t early, uint64_t late)
 {
-    if (it->ops[early].live_bytes == it->ops[late].live_bytes)
+    const uint64_t then = it->ops[early].live_bytes, now = it->ops[late].live_bytes;
+    if (then == now)
         return true;
-    const uint64_t a = it->ops[early].live_bytes, b = it->ops[late].live_bytes;
     /* the steps of a recurrent layer hold more each time, if only by a little; a list of losses grows by some scalars */
-    if (it->period < DRIFT_OPS && (a > b ? a - b : b - a) > SCALARS_BYTES)
+    if (it->period < DRIFT_OPS && apart(then, now) > SCALARS_BYTES)
         return false;
     if (!it->swing)
         it->swing = swing_of(it, early, late - early);
-    return iter_holds_as_much(it->ops[early].live_bytes, it->ops[late].live_bytes, it->swing);
+    return iter_holds_as_much(then, now, it->swing);
 }
 
 /* Under the candidate there are enough ops to look at `turns` of it as one period, twice; the candidate itself holds other amounts in many of its
@@ -280,7 +279,7 @@ bool iter_is_settled(const struct iter *it, uint64_t p)
     if (it->n_ops < 2 * p || p != it->period || it->run >= (2 * TURNS_MOST - 1) * p)
         return true;
     const uint64_t now = swing_of(it, it->n_ops - p, p), then = swing_of(it, it->n_ops - 2 * p, p);
-    return (now > then ? now - then : then - now) <= (now > then ? now : then) / SWING_PART;
+    return apart(then, now) <= (now > then ? now : then) / SWING_PART;
 }
 
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead)

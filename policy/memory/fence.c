@@ -193,9 +193,9 @@ static unsigned new_index(struct device *d, CUstream s)
         st->n++;
     else { /* whatever was queued under an index must be done before it means another stream */
         i = index_to_share(d);
-        CUresult r = !st->gone[i] && !is_anothers(st, i) ? d->drv->cuStreamSynchronize(st->handle[i])
-                     : st->event[i]                      ? d->drv->cuEventSynchronize(st->event[i])
-                                                         : CUDA_SUCCESS;
+        CUresult r = !stands_at_tail(st, i) ? d->drv->cuStreamSynchronize(st->handle[i])
+                     : st->event[i]         ? d->drv->cuEventSynchronize(st->event[i])
+                                            : CUDA_SUCCESS;
         if (r != CUDA_SUCCESS) {
             broken(d, r);
             return i;
@@ -407,7 +407,7 @@ static bool put_off(struct device *d, unsigned u, int gate)
         w.ours = true;
         st->gate[u][gate] = NULL;
         st->gated[u][gate] = 0;
-    } else if (!st->gone[u] && !is_anothers(st, u)) { /* its own is recorded again by whoever comes next */
+    } else if (!stands_at_tail(st, u)) { /* its own is recorded again by whoever comes next */
         if (d->drv->cuEventCreate(&w.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
             return false;
         w.ours = true;
