@@ -12,7 +12,7 @@ static int undo(struct trial *t)
     for (uint32_t i = 0; i < t->n; i++)
         if (!hashing_same(t->u[i].now, t->u[i].before) && aside_back(t->d, &t->u[i].old, t->u[i].slot))
             return -EIO;
-    if (trial_settle(t->d, true) || trial_hash(t))
+    if (trial_settle_copies(t) || trial_hash(t))
         return -EIO;
     for (uint32_t i = 0; i < t->n; i++)
         if (!hashing_same(t->u[i].now, t->u[i].before))
@@ -248,7 +248,7 @@ static int again_drv(struct trial *t, struct again *again, int *code)
     struct rt_op *op = t->op;
     if (trial_hash_before(t, again->light))
         return -EAGAIN;
-    if ((again->light && hide_irregular(t)) || set_aside(t, again) || trial_settle(d, true)) {
+    if ((again->light && hide_irregular(t)) || set_aside(t, again) || trial_settle_copies(t)) {
         log_say(SAY_DEBUG, "%s: no room to set aside what it touches", op->func->name);
         return -EAGAIN;
     }

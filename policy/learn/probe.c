@@ -666,7 +666,7 @@ static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
             u->saved = !aside_take(d, s, probe_time_left(d), &u->old);
     }
     (void)nth;
-    return r ? r : trial_settle(d, true);
+    return r ? r : trial_settle_copies(t);
 }
 
 static void learn_effects(const struct trial *t)

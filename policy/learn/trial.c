@@ -42,6 +42,15 @@ int trial_settle(struct device *d, bool patient)
     return 0;
 }
 
+/* Our own stream waits for nothing but its own work: that ends, and on a slow link not within the patience that an op is given. */
+static int settle_own(struct device *d) { return wait_stream(d, STREAM_IN, stats_now_ns() + PATIENCE_MOST_NS); }
+
+int trial_settle_copies(struct trial *t)
+{
+    int r = settle_own(t->d);
+    return r ? r : trial_settle(t->d, true);
+}
+
 static int fill(struct device *d, const struct slot *s, const struct blank *b, unsigned char poison)
 {
     for (uint32_t i = 0; i < b->n; i++)
@@ -87,7 +96,7 @@ int trial_open(struct device *d, struct rt_op *op, struct trial *t)
  * when the trial began and waits for nothing but its own work, so this takes no longer than that does. */
 void trial_close(struct trial *t)
 {
-    bool ended = !t->n || !wait_stream(t->d, STREAM_IN, stats_now_ns() + PATIENCE_MOST_NS);
+    bool ended = !t->n || !settle_own(t->d);
     for (uint32_t i = 0; i < t->n && ended; i++)
         aside_drop(t->d, &t->u[i].old);
     if (!ended)
@@ -142,7 +151,7 @@ static int run_again(struct trial *t, unsigned char *args, unsigned char poison)
         if (r)
             return r;
     }
-    int r = trial_settle(d, true);
+    int r = trial_settle_copies(t);
     if (!r && op_replay_drv(d, t->op, args ? args : (unsigned char *)t->args) != CUDA_SUCCESS)
         r = -EIO;
     if (!r)

@@ -60,6 +60,8 @@ struct trial {
 /* The device is idle as far as the streams we know go. -ETIMEDOUT: it is not, after a while (`patient`) or a moment; -EIO. The while is
  * longer than what a program may have queued: a few iterations of it. */
 int trial_settle(struct device *d, bool patient);
+/* The same after copies of our own, as many as the trial has queued: they are waited for as long as they take (60 s at most). */
+int trial_settle_copies(struct trial *t);
 
 /* Where it fails there is nothing to close. */
 int trial_open(struct device *d, struct rt_op *op, struct trial *t);

@@ -87,6 +87,7 @@ typedef struct {
     uint64_t window_bytes;        /* addresses in all; 0: likewise */
     uint64_t align_bytes;         /* they begin at a multiple of it, if there are so many in a row; 0: at any place */
     double flops_per_s, bytes_per_s, host_bytes_per_s;
+    double host_wall_bytes_per_s; /* copies to and from the host take the wall clock as long; 0: no longer than they do */
     uint64_t launch_ns;
     uint64_t lazy_bytes; /* device memory that a kernel takes when it is first launched */
     int n_devices;                /* SIMGPU_DEVICES; mem_bytes is of each */

@@ -110,6 +110,7 @@ CUresult gpu_config_read(void)
         (r = read_number("SIMGPU_FLOPS", &gpu_cfg.flops_per_s, false)) ||
         (r = read_number("SIMGPU_BW", &gpu_cfg.bytes_per_s, false)) ||
         (r = read_number("SIMGPU_HOST_BW", &gpu_cfg.host_bytes_per_s, false)) ||
+        (r = read_number("SIMGPU_HOST_WALL_BW", &gpu_cfg.host_wall_bytes_per_s, false)) ||
         (r = read_number("SIMGPU_LAUNCH_NS", &launch, true)) ||
         (r = read_number("SIMGPU_DEVICES", &devices, false)) || (r = read_faults()))
         return r;

@@ -7,8 +7,10 @@
  *                       returns, pageable destinations are written before it returns; host to host waits.
  * An asynchronous copy from pinned memory reads it when the stream gets there, not before.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/simgpu/gpu_graph.h"
 
@@ -28,6 +30,7 @@ typedef struct {
     gpu_op op;
     box b;
     void *staged; /* freed afterwards */
+    bool to_host; /* or from it */
 } copy_op;
 
 static void move(const box *b)
@@ -45,7 +48,12 @@ static void move(const box *b)
 
 static void run(gpu_op *op)
 {
-    move(&((copy_op *)op)->b);
+    const copy_op *c = (const copy_op *)op;
+    if (c->to_host && gpu_cfg.host_wall_bytes_per_s > 0) {
+        double s = (double)(c->b.width * c->b.height * c->b.depth) / gpu_cfg.host_wall_bytes_per_s;
+        nanosleep(&(struct timespec){.tv_sec = (time_t)s, .tv_nsec = (long)((s - floor(s)) * 1e9)}, NULL);
+    }
+    move(&c->b);
 }
 
 static void retire(gpu_op *op)
@@ -160,6 +168,7 @@ static CUresult copy(const box *want, unsigned flags, CUstream h, bool per_threa
     if (d != PLACE_DEVICE || s != PLACE_DEVICE) {
         engine = s == PLACE_DEVICE ? GPU_ENGINE_DTOH : d == PLACE_DEVICE ? GPU_ENGINE_HTOD : GPU_ENGINE_NONE;
         ns = engine == GPU_ENGINE_NONE ? 0 : gpu_clock_host_ns(bytes);
+        op->to_host = engine != GPU_ENGINE_NONE;
     }
     uint64_t seq = gpu_exec_enqueue(stream, &op->op, engine, ns);
     if (wait) {
