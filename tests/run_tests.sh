@@ -17,7 +17,7 @@ ended=$logs/ended # a line for each test: how it ended, its name
 began=$SECONDS
 
 one_test() {
-  local t=$1 name log at=$SECONDS rc how=failed word run
+  local t=$1 name log rc how=failed word run took TIMEFORMAT='%0R %0U %0S'
   name=$(basename "$t")
   log=$logs/$name.log
   case $t in
@@ -25,8 +25,9 @@ one_test() {
     *.py) run=(python3 "$t") ;;
     *) run=("$t") ;;
   esac
-  timeout "${TEST_TIMEOUT:-900}" "${run[@]}" >"$log" 2>&1 </dev/null
+  took=$({ time timeout "${TEST_TIMEOUT:-900}" "${run[@]}" >"$log" 2>&1 </dev/null; } 2>&1)
   rc=$?
+  read -r -a took <<<"$took"
   case $rc in
     0) how=passed word=ok ;;
     77) how=skipped word="skipped: $(tail -n 1 "$log")" ;;
@@ -36,7 +37,7 @@ one_test() {
   if [ $how = failed ]; then # in one piece: others write beside it
     word=$word$'\n'$(tail -n 40 "$log" | sed 's/^/    /')
   fi
-  printf '%-28s %4d s  %s\n' "$name" $((SECONDS - at)) "$word"
+  printf '%-28s %4d s, %4d s of a processor  %s\n' "$name" "${took[0]}" $((took[1] + took[2])) "$word"
   echo "$how $name" >>"$ended"
 }
 

@@ -67,6 +67,15 @@ def run(cmd, remat=None, env=None, timeout=300):
         return Result(p.returncode, p.stdout, p.stderr, load(dev), load(sta))
 
 
+# a quarter of the workloads' own batches, and a device with a quarter of everything: for what does not depend on how much is computed
+QUARTER = {"mlp": 4096, "cnn": 8, "gpt": 128}
+QUARTER_DEVICE = {"SIMGPU_GRANULARITY": "524288", "SIMGPU_FLOPS": "22e12", "SIMGPU_BW": "0.35e12", "SIMGPU_HOST_BW": "6e9"}
+
+
+def run_quarter(workload, options, remat=None, env=None):
+    return run([workload, "--batch", str(QUARTER[workload])] + options, remat=remat, env=dict(QUARTER_DEVICE, **(env or {})))
+
+
 def other_than(native, r, limit):
     """How a run under remat differs from the native one, or None; beside that, it must have kept its limit (bytes)."""
     if r.rc:

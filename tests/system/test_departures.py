@@ -44,10 +44,10 @@ def main():
 
     def one(case):
         w, opts, _ = case
-        native = harness.run([w] + BASE + opts)
+        native = harness.run_quarter(w, BASE + opts)
         limit = native.peak * 60 // 100 if native.device else 0
         chaos = {"SIMGPU_CHAOS": "3"} if "--streams" in opts else None
-        return native, limit, [(p, harness.run([w] + BASE + opts, remat=["--limit", limit, "--policy", p], env=chaos))
+        return native, limit, [(p, harness.run_quarter(w, BASE + opts, remat=["--limit", limit, "--policy", p], env=chaos))
                                for p in ("swap", "plan")]
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -64,10 +64,10 @@ def main():
                     c.ok(r.stats.get("iterations_enforced", 0) >= least, name + ": enforced", str(r.stats))
 
     # past any plan: the driver's own code, one line, and the program goes on
-    native = harness.run(["mlp"] + BASE)
+    native = harness.run_quarter("mlp", BASE)
     for policy in ("swap", "plan"):
         limit = native.peak * 60 // 100
-        r = harness.run(["mlp"] + BASE + ["--oom", str(limit + (8 << 20))], remat=["--limit", limit, "--policy", policy])
+        r = harness.run_quarter("mlp", BASE + ["--oom", str(limit + (8 << 20))], remat=["--limit", limit, "--policy", policy])
         c.ok(r.rc == 0 and "CUDA_ERROR_OUT_OF_MEMORY" in r.out, "refused allocation, %s" % policy, r.out[-300:] + r.err[-300:])
         c.ok(r.losses == native.losses and r.checksum == native.checksum, "after a refused allocation, %s: results" % policy)
         lines = [x for x in r.err.splitlines() if "out of memory" in x]
@@ -75,7 +75,7 @@ def main():
 
     # no limit, and shut doors: nothing changes either
     for opts, env in ((["--policy", "auto"], None), (["--policy", "off"], None), (["--limit", "50%"], {"REMAT_DISABLE": "1"})):
-        r = harness.run(["mlp"] + BASE, remat=opts, env=env)
+        r = harness.run_quarter("mlp", BASE, remat=opts, env=env)
         c.ok(r.rc == 0 and r.losses == native.losses and r.checksum == native.checksum, "as native: %s %s" % (opts, env), r.err)
     return c.end()
 

@@ -16,14 +16,13 @@ ITERS = 16
 WORKLOADS = os.environ.get("E2E_WORKLOADS", "mlp,cnn,gpt").split(",")
 PERCENT = [int(x) for x in os.environ.get("E2E_PERCENT", "75,60,50").split(",")]
 ARGS = ["--iters", str(ITERS), "--print-loss", "--checksum", "--iter-time"]
-GRANULARITY = 2 << 20
 
 
 def floor_of(workload):
     """The least memory any plan can do with, as remat plan tells it from a trace, in chunks and with the arenas."""
     with tempfile.TemporaryDirectory() as tmp:
         t = os.path.join(tmp, "trace.json")
-        r = harness.run([workload, "--iters", "8"], remat=["--limit", "8G", "--policy", "swap", "--trace-out", t])
+        r = harness.run_quarter(workload, ["--iters", "8"], remat=["--limit", "8G", "--policy", "swap", "--trace-out", t])
         if r.rc or not os.path.exists(t):
             return None
         p = subprocess.run([harness.REMAT, "plan", t, "--limit", "100%", "--solver", "none", "--json"],
@@ -38,7 +37,7 @@ def main():
     c = harness.Checks()
     native, floor = {}, {}
     for w in WORKLOADS:
-        native[w] = harness.run([w] + ARGS)
+        native[w] = harness.run_quarter(w, ARGS)
         if not c.ok(native[w].rc == 0 and len(native[w].losses) == ITERS and native[w].checksum, w + " native", native[w].err):
             return c.end()
         floor[w] = floor_of(w)
@@ -53,7 +52,7 @@ def main():
 
     def one(job):
         w, pct, limit, policy, chaos = job
-        return harness.run([w] + ARGS, remat=["--limit", limit, "--policy", policy],
+        return harness.run_quarter(w, ARGS, remat=["--limit", limit, "--policy", policy],
                            env={"SIMGPU_CHAOS": chaos} if chaos else None)
 
     time = {}
