@@ -310,6 +310,7 @@ uint64_t gpu_clock_place(CUdevice dev, enum gpu_engine engine, uint64_t ready_ns
 uint64_t gpu_clock_kernel_ns(uint64_t flops, uint64_t bytes);
 uint64_t gpu_clock_device_ns(uint64_t bytes);
 uint64_t gpu_clock_host_ns(uint64_t bytes);
+uint64_t gpu_clock_host_wall_ns(uint64_t bytes); /* by the clock on the wall; 0: none is asked for */
 /* The calling thread's simulated time: it cannot launch before what it has waited for was over. */
 uint64_t gpu_clock_host_now(void);
 void gpu_clock_host_reached(uint64_t ns);

@@ -87,6 +87,11 @@ uint64_t gpu_clock_host_ns(uint64_t bytes)
     return ns_of((double)bytes, gpu_cfg.host_bytes_per_s);
 }
 
+uint64_t gpu_clock_host_wall_ns(uint64_t bytes)
+{
+    return gpu_cfg.host_wall_bytes_per_s > 0 ? ns_of((double)bytes, gpu_cfg.host_wall_bytes_per_s) : 0;
+}
+
 uint64_t gpu_clock_host_now(void)
 {
     return host_now_ns;

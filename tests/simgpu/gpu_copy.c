@@ -7,7 +7,6 @@
  *                       returns, pageable destinations are written before it returns; host to host waits.
  * An asynchronous copy from pinned memory reads it when the stream gets there, not before.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -30,7 +29,7 @@ typedef struct {
     gpu_op op;
     box b;
     void *staged; /* freed afterwards */
-    bool to_host; /* or from it */
+    uint64_t wall_ns; /* before it is made */
 } copy_op;
 
 static void move(const box *b)
@@ -49,10 +48,8 @@ static void move(const box *b)
 static void run(gpu_op *op)
 {
     const copy_op *c = (const copy_op *)op;
-    if (c->to_host && gpu_cfg.host_wall_bytes_per_s > 0) {
-        double s = (double)(c->b.width * c->b.height * c->b.depth) / gpu_cfg.host_wall_bytes_per_s;
-        nanosleep(&(struct timespec){.tv_sec = (time_t)s, .tv_nsec = (long)((s - floor(s)) * 1e9)}, NULL);
-    }
+    if (c->wall_ns)
+        nanosleep(&(struct timespec){.tv_sec = (time_t)(c->wall_ns / 1000000000), .tv_nsec = (long)(c->wall_ns % 1000000000)}, NULL);
     move(&c->b);
 }
 
@@ -168,7 +165,7 @@ static CUresult copy(const box *want, unsigned flags, CUstream h, bool per_threa
     if (d != PLACE_DEVICE || s != PLACE_DEVICE) {
         engine = s == PLACE_DEVICE ? GPU_ENGINE_DTOH : d == PLACE_DEVICE ? GPU_ENGINE_HTOD : GPU_ENGINE_NONE;
         ns = engine == GPU_ENGINE_NONE ? 0 : gpu_clock_host_ns(bytes);
-        op->to_host = engine != GPU_ENGINE_NONE;
+        op->wall_ns = engine == GPU_ENGINE_NONE ? 0 : gpu_clock_host_wall_ns(bytes);
     }
     uint64_t seq = gpu_exec_enqueue(stream, &op->op, engine, ns);
     if (wait) {
