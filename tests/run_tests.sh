@@ -3,7 +3,7 @@
 # Env: B (build directory), SAN (sanitizer of this build), REMAT_SHARED, TEST_TIMEOUT (seconds, default 900), TEST_SLOWER (how many times
 # as long as in an ordinary build a run of a program or a solver may take; default 10 under a sanitizer, else 1), TEST_BESIDE (names of
 # tests that take one processor and no more: where there are two they run beside the others, one after another), TEST_ALONE (names of tests
-# that other work disturbs: they come last, with nothing beside them).
+# that other work disturbs: they come last, with nothing beside them), TEST_LANES (how many of the remaining ones run at a time; default 1).
 set -u
 B=${B:-$PWD/build}
 export B SAN=${SAN:-} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:handle_segv=0:use_sigaltstack=0:allow_user_segv_handler=1}
@@ -46,6 +46,17 @@ one_after_another() {
   for t in "$@"; do one_test "$t"; done
 }
 
+# Whichever lane is free takes the next.
+in_lanes() {
+  if [ "${TEST_LANES:-1}" -gt 1 ]; then
+    printf '%s\0' "$@" | xargs -0 -n 1 -P "$TEST_LANES" bash -c 'one_test "$0"'
+  else
+    one_after_another "$@"
+  fi
+}
+export logs ended
+export -f one_test
+
 most=() beside=() alone=()
 for t in "$@"; do
   name=" $(basename "$t") "
@@ -59,7 +70,7 @@ for t in "$@"; do
 done
 if [ "$(nproc)" -gt 1 ]; then
   one_after_another "${beside[@]}" &
-  one_after_another "${most[@]}"
+  in_lanes "${most[@]}"
   wait
 else
   one_after_another "${beside[@]}" "${most[@]}"

@@ -29,18 +29,25 @@
 #define IDLE_NS 100000000u
 #define HELD_NS 500000000u
 #define STALL_NS 20000000u
+#define LOOK_MOST_NS (2 * STALL_NS)
 enum { QUEUE_MOST = 1024, QUERIES = 4 };
 
 static CUstream busy;          /* streams with something queued, by next_busy */
 static unsigned running;       /* granted, not finished, not set aside */
 static uint64_t last_order;    /* of the operations, over all streams */
-static uint64_t last_call_ns;  /* real time of the host's last driver call */
+static uint64_t last_call_ns;  /* patience_ns() of the host's last driver call */
 
-static uint64_t real_ns(void)
+/* Real time, of which no pause counts for more than LOOK_MOST_NS: the workers look more often than that, so in a longer one
+   the whole process stood still, and its host thread has not been idle. */
+static uint64_t patience_ns(void)
 {
+    static uint64_t seen, counted;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    const uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, pause = now - seen;
+    counted += pause < LOOK_MOST_NS ? pause : LOOK_MOST_NS;
+    seen = now;
+    return counted;
 }
 
 static uint64_t hash(uint64_t a, uint64_t b)
@@ -103,7 +110,7 @@ void gpu_adversary_choose(void)
         return;
     best->granted = true;
     best->set_aside = false;
-    best->granted_ns = real_ns();
+    best->granted_ns = patience_ns();
     running++;
     pthread_cond_signal(&best->work);
 }
@@ -192,7 +199,7 @@ void gpu_adversary_enqueued(CUstream s, gpu_op *op, enum gpu_engine engine)
 {
     op->engine = engine;
     op->order = ++last_order;
-    op->since_ns = real_ns();
+    op->since_ns = patience_ns();
     if (!s->is_busy) {
         s->is_busy = true;
         s->next_busy = busy;
@@ -206,7 +213,7 @@ void gpu_adversary_enqueued(CUstream s, gpu_op *op, enum gpu_engine engine)
 /* Sets aside what runs for too long, and lets all go that must not be held any longer. */
 static void look_at_clock(void)
 {
-    uint64_t now = real_ns();
+    uint64_t now = patience_ns();
     bool all = now > last_call_ns + IDLE_NS;
     for (CUstream s = busy; s; s = s->next_busy) {
         if (s->granted && now > s->granted_ns + STALL_NS)
@@ -233,11 +240,11 @@ void gpu_adversary_await_grant(CUstream s)
 void gpu_adversary_settle(void)
 {
     gpu_lock();
-    last_call_ns = real_ns();
+    last_call_ns = patience_ns();
     while (running && !gpu_exiting) {
         gpu_exec_wait_a_moment(STALL_NS / 4);
         look_at_clock();
-        last_call_ns = real_ns();
+        last_call_ns = patience_ns();
     }
     gpu_unlock();
 }

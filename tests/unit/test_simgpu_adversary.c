@@ -4,7 +4,10 @@
  * under the adversary too.
  */
 #include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/simgpu/testing.h"
 
@@ -85,6 +88,37 @@ START_TEST(event_recorded_too_soon_orders_nothing)
         ck_assert_uint_eq(read_word(q), 1);
         OK(cuCtxSynchronize());
     }
+}
+END_TEST
+
+/* Stops this process for longer than the device waits for a host that is idle. */
+static void stand_still(void)
+{
+    const pid_t waker = fork();
+    ck_assert_int_ge(waker, 0);
+    if (!waker) {
+        usleep(700000);
+        kill(getppid(), SIGCONT);
+        _exit(0);
+    }
+    raise(SIGSTOP);
+    ck_assert_int_eq(waitpid(waker, NULL, 0), waker);
+}
+
+/* Nobody may run while all of the process is stopped, or has no processor: that is not a host that does nothing. */
+START_TEST(process_that_stands_still_is_not_idle)
+{
+    start_adversary(0);
+    CUstream a = new_stream(), b = new_stream();
+    CUdeviceptr p = alloc_words(1), q = alloc_words(1);
+    set_word(p, 1);
+    OK(cuMemsetD32Async(p, 2, 1, a));
+    stand_still();
+    usleep(10000); /* for the device to look at the clock */
+    OK(cuMemcpyDtoDAsync_v2(q, p, 4, b));
+    OK(cuStreamSynchronize(b));
+    ck_assert_uint_eq(read_word(q), 1);
+    OK(cuCtxSynchronize());
 }
 END_TEST
 
@@ -451,6 +485,7 @@ int main(void)
     tcase_add_test(t, reader_that_does_not_wait_reads_too_early);
     tcase_add_test(t, writer_that_does_not_wait_writes_too_early);
     tcase_add_test(t, event_recorded_too_soon_orders_nothing);
+    tcase_add_test(t, process_that_stands_still_is_not_idle);
     tcase_add_test(t, pinned_memory_is_read_and_written_late);
     tcase_add_test(t, host_functions_come_late);
     tcase_add_test(t, unmapping_under_a_queued_kernel_faults);
