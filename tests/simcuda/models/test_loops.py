@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from runs import run
+from runs import run, run_all
 
 # Iterations (of 24) that follow a plan, at least. Of experts it depends on what stacks leave in arguments: 13 in most runs, none in some
 # (test_alike.py doubled asks for more of a program whose arguments are always the same).
@@ -36,5 +36,5 @@ def one(name):
 
 
 if __name__ == '__main__':
-    failed = sum(one(n) for n in sys.argv[1:] or FOLLOWED)
+    failed = sum(run_all([(one, n) for n in sys.argv[1:] or FOLLOWED]))
     sys.exit(1 if failed else 0)
