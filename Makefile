@@ -241,7 +241,8 @@ SANITIZED = $(if $(filter thread,$(SAN)),$(filter-out $(addprefix %/,$(UNTHREADE
 # two of them at a time.
 test-sanitized: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) SAN=$(SAN) build-tests
-	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) TEST_TIMEOUT=$${TEST_TIMEOUT:-7200} TEST_BESIDE="$(UNTHREADED)" TEST_ALONE="$(DISTURBED)" \
+	@$(MAKE) --no-print-directory -j2 B=$(B)/plain SAN= $(B)/plain/remat
+	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) TEST_PLANNER=$(ABS_B)/plain/remat TEST_TIMEOUT=$${TEST_TIMEOUT:-7200} TEST_BESIDE="$(UNTHREADED)" TEST_ALONE="$(DISTURBED)" \
 	  TEST_LANES=$(if $(filter thread,$(SAN)),2,1) bash tests/run_tests.sh $(SANITIZED)
 
 bench: $(DEPS_STAMP)

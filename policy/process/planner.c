@@ -17,12 +17,6 @@
 
 extern char **environ;
 
-/* In a build with a sanitizer a planner is some ten times as slow: where it found nothing at first it gets four times as long again. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SLOWER = 4 };
-#else
-enum { SLOWER = 1 };
-#endif
 enum { NAME = 512, SECONDS_MOST = 40 };
 
 struct planner {
@@ -137,7 +131,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     unlink(d->planner->plan_path);
     char limit[32], seconds[32];
     const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "best";
-    unsigned s = (1 + rec->n_ops / 100) * patience * (patience > 1 ? SLOWER : 1);
+    unsigned s = (1 + rec->n_ops / 100) * patience;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
     snprintf(seconds, sizeof seconds, "%u", s > SECONDS_MOST ? SECONDS_MOST : s);
     const char *argv[] = {d->cfg->remat_bin, "plan",    d->planner->trace_path, "--limit",      limit, "--solver", solver,

@@ -15,6 +15,10 @@ RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}.get(os.environ.get("
 if RUNTIME:
     RUNTIME = subprocess.run([os.environ.get("CC", "gcc"), "-print-file-name=" + RUNTIME], capture_output=True, text=True).stdout.strip()
 
+# The planner that programs start, of an ordinary build: a sanitizer's gets as far in its seconds as one in a tenth of them, and comes to
+# other plans than the tests ask for, or to none. (`remat plan` itself runs under the sanitizer in the tests that call it.)
+PLANNER = os.environ.get("TEST_PLANNER")
+
 # A sanitizer makes everything some ten times slower: what is no hang here is none there, and a solver gets as much longer.
 SLOWER = float(os.environ.get("TEST_SLOWER") or (10 if RUNTIME else 1))
 
@@ -62,7 +66,7 @@ def run(cmd, remat=None, env=None, timeout=300):
             e["LD_PRELOAD"] = RUNTIME
         e.update(env or {})
         if remat is not None:
-            cmd = [REMAT, "run", "--stats", sta] + [str(x) for x in remat] + ["--"] + cmd
+            cmd = [REMAT, "run", "--stats", sta] + [str(x) for x in remat] + ["--"] + (["env", "REMAT_BIN=" + PLANNER] if PLANNER else []) + cmd
         p = subprocess.run(cmd, env=e, capture_output=True, text=True, timeout=timeout * SLOWER)
         return Result(p.returncode, p.stdout, p.stderr, load(dev), load(sta))
 
