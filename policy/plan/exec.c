@@ -520,7 +520,7 @@ const char *exec_make_ready(struct device *d, struct rt_op *op)
         if (op->operands[i].mode == REC_WRITE && op->operands[i].slot->state == SLOT_LOST)
             op->operands[i].slot->state = SLOT_EMPTY;
     int r = ready_op(d, op, &lost);
-    return r == -ENODATA ? "a tensor that the plan holds evicted" : r ? "memory was short" : NULL;
+    return r == -ENODATA ? "a tensor that the plan holds evicted" : r == -ENOMEM ? "memory was short" : r ? "nothing can be ordered" : NULL;
 }
 
 void exec_op_done(struct device *d)

@@ -163,6 +163,7 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
         return STEADY_NO;
     if (!s->same || s->address_changes != d->address_changes || !same_launch(d, k, op) || !same_bindings(d, op, &ready))
         return STEADY_NO;
+    op->stream = k->stream; /* under the same index there may have been another one, which is destroyed by now */
     /* From here on the plan goes on, or is left. */
     const char *why = NULL;
     uint32_t quiet_to = ex->pos;

@@ -27,17 +27,15 @@ def main():
     for policy in ("swap", "plan"):
         for chaos in ("", "adversary:3"):
             env = dict(DEVICE, SIMGPU_CHAOS=chaos)
-            runs = [harness.run([program, str(n)], ["--policy", policy, "--limit", "2M"], env) for n in (200, 600)]
-            r = runs[1]
+            r = harness.run([program, "600"], ["--policy", policy, "--limit", "2M"], env)
             what = "%s%s" % (policy, ", " + chaos if chaos else "")
             if not c.ok(r.rc == 0 and r.out == native.out, what + ": as natively", "exit %d %s %s" % (r.rc, r.out, r.err[-400:])):
                 continue
             c.ok(r.peak <= 2 << 20, what + ": within the limit", str(r.peak))
             c.ok(r.stats["evictions"] > 100, what + ": the limit presses", str(r.stats))
             # Addresses keep what was last mapped there: those of the six live buffers, of free slots up to a quarter of all and two more,
-            # and what the limit has. How many they are at the end is a matter of time.
+            # and what the limit has. How many of these they are at the end is a matter of time, so two lengths cannot be compared.
             c.ok(mapped(r) <= 8192 // 4 + (6 + 2) * 250 + 512, what + ": few pages stay mapped", "%d" % mapped(r))
-            c.ok(mapped(r) <= mapped(runs[0]) + 2048, what + ": no more in 600 rounds than in 200", "%d, %d" % (mapped(r), mapped(runs[0])))
     return c.end()
 
 
