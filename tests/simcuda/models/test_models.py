@@ -166,13 +166,12 @@ def all_models(report, names, which, extra):
 def launch_bound(report):
     """A model so small that launching is all: what remat costs a launch, by the wall clock, in turn with native runs. What else the
     machine does only adds to an iteration: so the quickest ones are compared, of all runs. The figure is printed, that the bits are
-    native's is asserted. Pages are as large as a card's: of the small ones the workspace of a product of matrices is 130."""
-    pages = {'SIMGPU_GRANULARITY': '2M'}
+    native's is asserted."""
     train = ['mlp', '--batch', '8', '--width', '64', '--iterations', '160', '--times', '--optimizer', 'adamw-for']
     quickest = {'native': [], 'free': []}
     for i in range(4):
-        native = run(f'launch-bound native {i}', train, env=pages)
-        free = run(f'launch-bound without a limit {i}', train, ('--policy', 'auto'), pages)
+        native = run(f'launch-bound native {i}', train)
+        free = run(f'launch-bound without a limit {i}', train, ('--policy', 'auto'))
         report.that(free.same_as(native), f'{free.name}: as native', f'see {free.log}')
         for which, r in (('native', native), ('free', free)):
             quickest[which] += sorted(r.seconds[40:])[:8]
