@@ -48,7 +48,7 @@ one_after_another() {
 
 # Whichever lane is free takes the next.
 in_lanes() {
-  if [ "${TEST_LANES:-1}" -gt 1 ]; then
+  if [ "${TEST_LANES:-1}" -gt 1 ] && [ $# -gt 0 ]; then
     printf '%s\0' "$@" | xargs -0 -n 1 -P "$TEST_LANES" bash -c 'one_test "$0"'
   else
     one_after_another "$@"
