@@ -176,7 +176,10 @@ bool engine_begins_again(struct device *d, int rc)
 bool engine_waited(struct device *d, struct rt_op *op)
 {
     uint32_t lost = 0;
-    if (!op->n_operands || engine_elsewhere(d) || !campaign_runs_plainly(d, op))
+    uint32_t ready = 0;
+    while (ready < op->n_operands && !d->cfg->rehearse_unmapped && ready_operand(&op->operands[ready], op->t))
+        ready++;
+    if (ready == op->n_operands || engine_elsewhere(d) || !campaign_runs_plainly(d, op))
         return false;
     fence_put_off(d);
     return engine_begins_again(d, ready_op(d, op, &lost)); /* what it cannot do now is found out again, and said, when the op runs */

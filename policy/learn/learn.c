@@ -28,6 +28,7 @@ struct learn {
     uint64_t probed;          /* ops of the probed iteration so far, but for copies to the host: no iteration is told by these */
     int32_t suspect;          /* an unannounced write happened since this op, -1 none */
     int recorded_iterations;
+    uint64_t unfed;           /* ops since the period is only counted: the finder has not seen them */
     bool reset_pending, counted_before;
 };
 
@@ -455,11 +456,31 @@ static bool may_begin(struct device *d)
     return false;
 }
 
+/* Where the limit is not felt a period that is known is only counted: its ops come again, each with its signature. The finder, which
+ * looks up every operand and remembers every op, sees none of these; it begins anew when an op is another, or when there is something to learn. */
+static bool goes_on(struct device *d, const struct rt_op *op)
+{
+    struct learn *l = d->learn;
+    if (!l->until || op->sig != iter_expected_sig(l->finder, l->period, l->unfed))
+        return false;
+    l->unfed++;
+    if (!--l->until) {
+        learn_count_iteration(d, op->t);
+        l->until = l->period;
+    }
+    return true;
+}
+
 bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
 {
+    if (!wanted && !d->pressed && !d->learn->reset_pending && goes_on(d, op))
+        return false;
+    if (d->learn->unfed)
+        learn_reset(d);
     if (d->learn->reset_pending)
         iter_reset(d->learn->finder, d->op_count);
     d->learn->reset_pending = false;
+    d->learn->unfed = 0;
     int64_t p = feed(d, op);
     bool counting = !wanted;
     if (wanted)

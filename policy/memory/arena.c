@@ -34,7 +34,7 @@ static void arena_changed(struct mem *m, uint32_t which)
 {
     const struct arena *a = &m->arenas[which];
     uint32_t i = MAX_ARENAS + which, most = a->chunk >= 0 ? runs_longest(a->runs) : 0;
-    while (i && m->longest[i] != most) {
+    while (i >= m->longest_root && m->longest[i] != most) {
         m->longest[i] = most;
         i /= 2;
         most = m->longest[2 * i] > m->longest[2 * i + 1] ? m->longest[2 * i] : m->longest[2 * i + 1];
@@ -83,6 +83,11 @@ static int arena_grow(struct device *d, uint32_t *which)
         a->chunk = -1;
         a->va = d->base + (page << d->shift);
         d->page_slot[page] = (d->mem->n_arenas++ + 1) | PAGE_ARENA;
+        while (MAX_ARENAS / d->mem->longest_root < d->mem->n_arenas) { /* a tree of twice as many; what is new in it is empty */
+            const uint32_t below = d->mem->longest_root;
+            d->mem->longest_root /= 2;
+            d->mem->longest[d->mem->longest_root] = d->mem->longest[below];
+        }
     }
     *which = i;
     return arena_map(d, i);
@@ -111,8 +116,8 @@ void mem_arena_trim(struct device *d)
 int arena_take(struct device *d, uint64_t bytes, struct slot **out)
 {
     struct mem *m = d->mem;
-    uint32_t n = (uint32_t)(bytes / UNIT_BYTES) + 1, which = 1;
-    if (m->longest[1] < n) {
+    uint32_t n = (uint32_t)(bytes / UNIT_BYTES) + 1, which = m->longest_root;
+    if (m->longest[which] < n) {
         int r = arena_grow(d, &which);
         if (r)
             return r;

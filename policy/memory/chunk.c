@@ -34,6 +34,49 @@ void chunk_list_take(struct device *d, int32_t c)
     d->n_free_chunks--;
 }
 
+void chunk_list_add_row(struct device *d, const int32_t *row, uint32_t n, const struct fence *ready)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct chunk *k = &d->chunks[row[i]];
+        k->ready = *ready;
+        k->owner = CHUNK_FREE;
+        k->prev = i ? row[i - 1] : d->free_tail;
+        k->next = i + 1 < n ? row[i + 1] : -1;
+    }
+    if (!n)
+        return;
+    if (d->free_tail >= 0)
+        d->chunks[d->free_tail].next = row[0];
+    else
+        d->free_head = row[0];
+    d->free_tail = row[n - 1];
+    d->n_free_chunks += n;
+}
+
+bool chunk_list_take_row(struct device *d, const int32_t *row, uint32_t n, uint32_t owner)
+{
+    if (!n || row[0] < 0 || d->chunks[row[0]].owner != CHUNK_FREE)
+        return false;
+    for (uint32_t i = 1; i < n; i++)
+        if (row[i] < 0 || d->chunks[row[i - 1]].next != row[i])
+            return false;
+    const int32_t before = d->chunks[row[0]].prev, after = d->chunks[row[n - 1]].next;
+    if (before >= 0)
+        d->chunks[before].next = after;
+    else
+        d->free_head = after;
+    if (after >= 0)
+        d->chunks[after].prev = before;
+    else
+        d->free_tail = before;
+    d->n_free_chunks -= n;
+    for (uint32_t i = 0; i < n; i++) {
+        d->chunks[row[i]].owner = (int32_t)owner;
+        d->chunks[row[i]].page = i;
+    }
+    return true;
+}
+
 int32_t mem_chunk_borrow(struct device *d)
 {
     int32_t c = d->free_head;

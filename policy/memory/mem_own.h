@@ -40,6 +40,7 @@ struct mem {
     struct arena *arenas;
     uint32_t n_arenas, n_arena_chunks;
     uint32_t *longest; /* run of free units in each arena, leaves of a tree at MAX_ARENAS + i; longest[i] = max of its children */
+    uint32_t longest_root; /* of the least tree, from the left, that has all arenas so far */
 };
 
 /* space.c: n pages in a row that nobody has. -ENOMEM: there are none. */
@@ -50,6 +51,11 @@ int space_give(struct device *d, uint64_t first, uint64_t n);
 /* chunk.c: the list of free chunks, oldest first. */
 void chunk_list_add(struct device *d, int32_t c);
 void chunk_list_take(struct device *d, int32_t c);
+/* The chunks of a slot's pages, as one piece of the list; who gets one comes after `ready`. */
+void chunk_list_add_row(struct device *d, const int32_t *row, uint32_t n, const struct fence *ready);
+/* The other way: true where they are still one piece of the list, as their slot has left them; they are its pages 0 .. n - 1 now. Nearly
+ * always, where a program frees and allocates the same sizes; a call for each page would cost more than all else that an allocation does. */
+bool chunk_list_take_row(struct device *d, const int32_t *row, uint32_t n, uint32_t owner);
 
 /* slot.c */
 /* The struct alone, without an address; NULL when there are too many. */

@@ -23,6 +23,25 @@ static uint64_t starts_of(uint64_t w, uint32_t n)
     return w;
 }
 
+/* Bits side by side, at most; w has a clear one. */
+static uint32_t longest_in(uint64_t w)
+{
+    uint64_t begins[6]; /* [k]: where 2^k set bits begin; 63 are the most, so there is no [6] */
+    uint32_t k = 0, n;
+    if (!w)
+        return 0;
+    begins[0] = w;
+    while (k < 5 && (begins[k + 1] = begins[k] & begins[k] >> (1u << k)))
+        k++;
+    uint64_t at = begins[k];
+    for (n = 1u << k; k-- > 0;)
+        if (at & begins[k] >> n) {
+            at &= begins[k] >> n;
+            n += 1u << k;
+        }
+    return n;
+}
+
 static void leaf(struct runs *r, uint32_t i)
 {
     uint64_t w = r->word[i];
@@ -33,8 +52,7 @@ static void leaf(struct runs *r, uint32_t i)
     }
     x->first = (uint32_t)__builtin_ctzll(~w);
     x->last = (uint32_t)__builtin_clzll(~w);
-    for (x->most = 0; w; x->most++)
-        w &= w >> 1;
+    x->most = longest_in(w);
 }
 
 static void join(struct runs *r, uint32_t i, uint32_t span)

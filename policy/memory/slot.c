@@ -372,20 +372,13 @@ bool mem_can_wait(struct device *d, const struct slot *s)
     return have >= s->n_pages;
 }
 
-int mem_back(struct device *d, struct slot *s)
+/* The slot gets what is still mapped at its pages and free, and other chunks for the rest; they are enough. */
+static int take_pages(struct device *d, struct slot *s)
 {
-    if (s->state == SLOT_RESIDENT || s->kind != SLOT_LARGE)
-        return 0;
-    uint32_t n = s->n_pages;
-    while (d->n_free_chunks < n && mem_chunk_new(d) >= 0)
-        ;
-    if (d->n_free_chunks < n)
-        mem_arena_trim(d);
-    if (d->n_free_chunks < n)
-        swap_evict_for(d, n);
-    if (d->n_free_chunks < n)
-        return -ENOMEM;
+    const uint32_t n = s->n_pages;
     uint32_t missing = 0;
+    if (chunk_list_take_row(d, s->map, n, s->id))
+        return 0;
     for (uint32_t p = 0; p < n; p++) {
         int32_t c = s->map[p];
         if (c >= 0 && d->chunks[c].owner == CHUNK_FREE)
@@ -407,6 +400,25 @@ int mem_back(struct device *d, struct slot *s)
         chunk_take_for(d, c, s, p);
         missing--;
     }
+    return 0;
+}
+
+int mem_back(struct device *d, struct slot *s)
+{
+    if (s->state == SLOT_RESIDENT || s->kind != SLOT_LARGE)
+        return 0;
+    uint32_t n = s->n_pages;
+    while (d->n_free_chunks < n && mem_chunk_new(d) >= 0)
+        ;
+    if (d->n_free_chunks < n)
+        mem_arena_trim(d);
+    if (d->n_free_chunks < n)
+        swap_evict_for(d, n);
+    if (d->n_free_chunks < n)
+        return -ENOMEM;
+    const int r = take_pages(d, s);
+    if (r)
+        return r;
     for (uint32_t p = 0; p < n; p++)
         fence_merge(d, &s->ready, &d->chunks[s->map[p]].ready);
     s->state = SLOT_RESIDENT;
@@ -429,10 +441,7 @@ void mem_unback(struct device *d, struct slot *s, enum slot_state state)
     if (s->state == SLOT_RESIDENT) {
         struct fence next = {0};
         slot_fences(d, s, &next);
-        for (uint32_t p = 0; p < s->n_pages; p++) {
-            d->chunks[s->map[p]].ready = next;
-            chunk_list_add(d, s->map[p]);
-        }
+        chunk_list_add_row(d, s->map, s->n_pages, &next);
         fence_merge(d, &s->stale, &next);
         s->ready = s->unseen = s->users = (struct fence){0};
         if (d->cfg->rehearse_unmapped && d->mode != MODE_ENFORCE && s->live && state != SLOT_EMPTY)

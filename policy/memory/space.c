@@ -71,6 +71,7 @@ int mem_init(struct device *d)
         return -ENOMEM;
     for (int i = 0; i < MAX_LIST_PAGES; i++)
         d->mem->free_slots[i] = -1;
+    d->mem->longest_root = MAX_ARENAS;
     d->free_head = d->free_tail = -1;
     d->mark = 1;
     return 0;

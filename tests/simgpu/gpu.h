@@ -156,11 +156,12 @@ void gpu_handle_each(enum gpu_kind kind, void (*f)(void *h, void *arg), void *ar
 
 struct CUctx_st {
     CUdevice device;
-    bool primary, alive;
+    bool primary;
+    atomic_bool alive; /* with `sticky` looked at by every call, without the lock */
     unsigned flags;
     int primary_refs;
     unsigned long long id;
-    CUresult sticky; /* set once by a fault, then returned by every later call */
+    _Atomic CUresult sticky; /* set once by a fault, then returned by every later call */
     CUstream legacy;
     CUstream streams; /* all of this context, by next_in_ctx */
     size_t limits[16];
@@ -243,6 +244,9 @@ struct CUevent_st {
 
 /* The calling thread's current context, NULL: none. */
 CUcontext gpu_ctx_current(void);
+/* What every call in this context answers first: that it was destroyed, or has failed; CUDA_SUCCESS. Needs no lock: a thread that looks
+   which device it is on must not wait for those that launch. */
+CUresult gpu_ctx_health(CUcontext ctx);
 bool gpu_device_known(CUdevice dev);
 void gpu_ctx_fail(CUcontext ctx, CUresult why);
 

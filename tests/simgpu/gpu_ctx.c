@@ -21,6 +21,11 @@ CUcontext gpu_ctx_current(void)
     return depth ? stack[depth - 1] : NULL;
 }
 
+CUresult gpu_ctx_health(CUcontext ctx)
+{
+    return !ctx->alive ? CUDA_ERROR_CONTEXT_IS_DESTROYED : ctx->sticky;
+}
+
 void gpu_ctx_fail(CUcontext ctx, CUresult why)
 {
     if (!ctx->sticky)
@@ -284,16 +289,14 @@ GPU_API(cuCtxGetCurrent, (CUcontext *ctx), GPU_NEED_INIT, get_current(ctx))
 /* The context a call means: the one named, else the current one. */
 static CUresult pick(CUcontext *ctx)
 {
-    if (!*ctx)
-        *ctx = gpu_ctx_current();
-    if (!*ctx)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    gpu_lock();
-    CUresult r = !known(*ctx) ? CUDA_ERROR_INVALID_CONTEXT
-                 : !(*ctx)->alive ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-                                  : (*ctx)->sticky;
-    gpu_unlock();
-    return r;
+    bool ok = true;
+    if (*ctx) {
+        gpu_lock();
+        ok = known(*ctx);
+        gpu_unlock();
+    } else
+        ok = (*ctx = gpu_ctx_current()) != NULL;
+    return ok ? gpu_ctx_health(*ctx) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult synchronize(CUcontext ctx)

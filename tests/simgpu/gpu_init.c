@@ -113,10 +113,7 @@ CUresult gpu_enter(gpu_call *call, enum gpu_need need)
     CUcontext ctx = gpu_ctx_current();
     if (!ctx)
         return need == GPU_NEED_OK ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-    gpu_lock();
-    CUresult r = !ctx->alive ? CUDA_ERROR_CONTEXT_IS_DESTROYED : ctx->sticky;
-    gpu_unlock();
-    return r;
+    return gpu_ctx_health(ctx);
 }
 
 static void child_after_fork(void)
