@@ -193,6 +193,8 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev)
         return CUDA_ERROR_INVALID_VALUE;
     if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
+    if (depth == STACK) /* asked first: a context that has begun cannot just be freed */
+        return CUDA_ERROR_OUT_OF_MEMORY;
     CUcontext ctx = calloc(1, sizeof *ctx);
     if (!ctx)
         return CUDA_ERROR_OUT_OF_MEMORY;

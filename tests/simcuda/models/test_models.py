@@ -116,30 +116,32 @@ def begin(pool, name, extra):
     return runs + ([pool.submit(run, f'{name} checkpointed', arguments(name) + ['--checkpoint'])] if extra else [])
 
 
-def one_model(report, pool, name, which, extra, begun, begin_next):
-    native, *others = [f.result() for f in begun]
+def submit(report, pool, name, which, native, checkpointed):
+    """What a model is asked under remat: {key: (future, limit)}; nothing where its native run failed."""
     report.that(native.code == 0 and len(native.losses) == ITERATIONS, f'{name} native', f'ended with {native.code}; see {native.log}')
     if not native.losses or not native.peak_bytes:
-        return begin_next()
-    limits = {}
-    jobs = {}
-    for policy, percent, order in which:
-        key = policy, percent, order
-        limits[key] = limit_of(native, percent)
-        jobs[key] = (f'{name} {policy} {percent} % {order}'.strip(), ('--policy', policy, '--limit', str(limits[key])), CHAOS[order])
-    if extra:
-        checkpointed = others[0]
-        report.that(checkpointed.code == 0 and checkpointed.steady_ns > 0, f'{name} checkpointed', f'ended with {checkpointed.code}; see {checkpointed.log}')
-        limits['price'] = max(checkpointed.peak_bytes, limit_of(native, 0))
-        jobs['free'] = (f'{name} without a limit', ('--policy', 'auto'), None)
-        jobs['price'] = (f'{name} plan at the peak of checkpointing', ('--policy', 'plan', '--limit', str(limits['price'])), None)
+        return {}
     print(f'{name}: native peak {native.peak_bytes / MIB:.1f} MiB, optimizer {native.held_bytes / MIB:.1f} MiB, '
           f'{native.steady_ns / 1e6:.2f} ms an iteration', flush=True)
-    runs = {key: pool.submit(run, job, arguments(name), how, env) for key, (job, how, env) in jobs.items()}
-    next_one = begin_next()
-    for key, future in runs.items():
+    runs = {}
+
+    def ask(key, what, policy, limit=None, env=None):
+        options = ('--policy', policy) + (('--limit', str(limit)) if limit else ())
+        runs[key] = pool.submit(run, f'{name} {what}'.strip(), arguments(name), options, env), limit
+
+    for policy, percent, order in which:
+        ask((policy, percent, order), f'{policy} {percent} % {order}', policy, limit_of(native, percent), CHAOS[order])
+    if checkpointed:
+        report.that(checkpointed.code == 0 and checkpointed.steady_ns > 0, f'{name} checkpointed', f'ended with {checkpointed.code}; see {checkpointed.log}')
+        ask('free', 'without a limit', 'auto')
+        ask('price', 'plan at the peak of checkpointing', 'plan', max(checkpointed.peak_bytes, limit_of(native, 0)))
+    return runs
+
+
+def judge(report, name, native, checkpointed, runs):
+    for key, (future, limit) in runs.items():
         r = future.result()
-        came_out_the_same(report, r, native, limits.get(key))
+        came_out_the_same(report, r, native, limit)
         if key == 'free' or key[0] == 'swap':
             continue
         followed = what_was_followed(r, native)
@@ -150,7 +152,6 @@ def one_model(report, pool, name, which, extra, begun, begin_next):
         if key == 'price':
             print(f'  {"torch.utils.checkpoint":<36} {checkpointed.peak_bytes / MIB:>7.1f} MiB  price '
                   f'{checkpointed.steady_ns / native.steady_ns:.2f} x; remat at this peak {r.steady_ns / native.steady_ns:.2f} x', flush=True)
-    return next_one
 
 
 def all_models(report, names, which, extra):
@@ -158,7 +159,11 @@ def all_models(report, names, which, extra):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         begun = begin(pool, names[0], extra)
         for name, following in zip(names, names[1:] + [None]):
-            begun = one_model(report, pool, name, which, extra, begun, lambda: following and begin(pool, following, extra))
+            native, checkpointed = (begun + [None])[:2]
+            native, checkpointed = native.result(), checkpointed and checkpointed.result()
+            runs = submit(report, pool, name, which, native, checkpointed)
+            begun = following and begin(pool, following, extra)
+            judge(report, name, native, checkpointed, runs)
 
 
 def launch_bound(report):

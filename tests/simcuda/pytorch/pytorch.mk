@@ -14,8 +14,7 @@ pytorch: $(DEPS_STAMP)
 	@bash tests/simcuda/pytorch/install.sh $(ABS_B)/pytorch "$(PYTORCH_VERSION)" "$(if $(PYTORCH_DIR),$(abspath $(PYTORCH_DIR)))"
 
 # The operators against CPU PyTorch first: nothing is asked of remat before the kernels are known to be right. test-pytorch asks each model
-# for each limit and order of execution once (about ten minutes on two quiet cores), test-pytorch-all for all of them together, and
-# against torch.utils.checkpoint.
+# for each limit and order of execution once, test-pytorch-all for all of them together, and against torch.utils.checkpoint.
 DRAWN ?= 4
 .PHONY: test-ops test-pytorch-scripts test-pytorch test-pytorch-all demo-pytorch
 test-ops: pytorch
