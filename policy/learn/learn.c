@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PERIOD = 200000 };
+enum { MAX_PERIOD = 200000, SURE_PERIODS = 32 /* in a row: batches that are accumulated for a step look like iterations until that comes */ };
 /* Side operands larger than this together are not set aside in a replay: the op is left alone. */
 static const uint64_t SIDE_SCRATCH_MAX = 64ull << 20;
 
@@ -28,6 +28,7 @@ struct learn {
     uint64_t probed;          /* ops of the probed iteration so far, but for copies to the host: no iteration is told by these */
     int32_t suspect;          /* an unannounced write happened since this op, -1 none */
     int recorded_iterations;
+    uint64_t in_a_row;        /* iterations that were counted, one right after another */
     uint64_t unfed;           /* ops since the period is only counted: the finder has not seen them */
     bool reset_pending, counted_before;
 };
@@ -456,12 +457,12 @@ static bool may_begin(struct device *d)
     return false;
 }
 
-/* Where the limit is not felt a period that is known is only counted: its ops come again, each with its signature. The finder, which
+/* Where the limit is not felt a period that is sure is only counted: its ops come again, each with its signature. The finder, which
  * looks up every operand and remembers every op, sees none of these; it begins anew when an op is another, or when there is something to learn. */
 static bool goes_on(struct device *d, const struct rt_op *op)
 {
     struct learn *l = d->learn;
-    if (!l->until || op->sig != iter_expected_sig(l->finder, l->period, l->unfed))
+    if (l->in_a_row < SURE_PERIODS || !l->until || op->sig != iter_expected_sig(l->finder, l->period, l->unfed))
         return false;
     l->unfed++;
     if (!--l->until) {
@@ -489,6 +490,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
         d->learn->until--;
         if (!d->learn->until && counting) {
             learn_count_iteration(d, op->t);
+            d->learn->in_a_row++;
             d->learn->until = d->learn->period;
         }
         if (counting && p <= 0)
@@ -497,6 +499,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
     }
     if (p > 0 && p <= MAX_PERIOD) {
         d->learn->period = (uint64_t)p;
+        d->learn->in_a_row = 0;
         d->learn->until = iter_until_boundary(d->learn->finder, d->learn->period);
         if (!d->learn->counted_before && (d->op_count + 1) / d->learn->period > 1)
             d->st.iterations += (d->op_count + 1) / d->learn->period - 1;

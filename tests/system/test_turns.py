@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Batches whose sizes take turns (tests/programs/turns.c): all of one round are one iteration, which is planned and followed, though every
-launch looks like that of the batch before."""
+launch looks like that of the batch before. And sizes that become larger once, and are felt only then."""
 import os
 import sys
 
@@ -28,7 +28,33 @@ def main():
         c.ok(r.stats.get("iterations_enforced", 0) >= followed, what + ": a plan is followed", "%s %s" % (r.stats, r.err[-1500:]))
         c.ok(r.stats.get("divergences", 99) <= 1, what + ": and not left, but at the end", str(r.stats))
         c.ok(r.stats.get("swaps_steady", 1) == 0, what + ": without swapping", str(r.stats))
+    only_counted(c)
+    grown_later(c)
     return c.end()
+
+
+def only_counted(c):
+    """Without a limit iterations are counted, and what counts them looks at little once it is sure of them."""
+    # what they do, at least, at most: batches of a step are no iterations; an evaluation between two is none either
+    for more, least, most in ((["--iters", "60", "--accumulate", "4"], 50, 60),
+                              (["--iters", "160", "--eval-every", "40", "--eval-batches", "3"], 145, 160)):
+        r = harness.run_quarter("cnn", more + ["--batch", "1"], [])
+        c.ok(r.rc == 0 and least <= r.stats.get("iterations", 0) <= most, "counted: " + " ".join(more), "%s %s" % (r.stats, r.err[-300:]))
+
+
+def grown_later(c):
+    """Batches that become larger: while the limit is not felt iterations are only counted, from then on they are learnt as ever."""
+    train = ["--iters", "75", "--small-first", "45", "--print-loss", "--checksum"]
+    native = harness.run_quarter("cnn", train)
+    free = harness.run_quarter("cnn", train, [])
+    c.ok(free.rc == 0 and free.out == native.out, "grown later, without a limit: the same", "exit %d %s" % (free.rc, free.err[-500:]))
+    c.ok(70 <= free.stats.get("iterations", 0) <= 75, "grown later, without a limit: counted", str(free.stats))
+    limit = native.peak * 70 // 100
+    r = harness.run_quarter("cnn", train, ["--policy", "plan", "--limit", limit])
+    why = harness.other_than(native, r, limit)
+    c.ok(not why, "grown later: the same, within the limit", why)
+    c.ok(r.stats.get("iterations", 0) >= 70, "grown later: counted", str(r.stats))
+    c.ok(r.stats.get("iterations_enforced", 0) >= 22, "grown later: a plan is followed", "%s %s" % (r.stats, r.err[-1500:]))
 
 
 if __name__ == "__main__":

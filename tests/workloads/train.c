@@ -16,7 +16,7 @@ enum {
 };
 
 static struct {
-    int iters, batch, layers, eval_every, eval_batches, loss_every, early_break, accumulate, streams;
+    int iters, batch, layers, eval_every, eval_batches, loss_every, early_break, accumulate, small_first, streams;
     uint64_t seed;
     bool print_loss, keep_losses, checksum, vary_batch, late_free, late_read, iter_time;
     size_t oom_bytes;
@@ -54,6 +54,7 @@ static void usage(FILE *f, const workload *w)
         "  --early-break N    leave iteration N (from 0) in the middle of its backward pass\n"
         "  --accumulate K     K batches per optimizer step\n"
         "  --vary-batch       every fourth batch is smaller\n"
+        "  --small-first N    the first N batches are half as large\n"
         "  --streams 1|2      2: copies of the next batch and work on gradients go to a second stream\n"
         "  --late-free        in odd iterations some tensors are freed a little later\n"
         "  --late-read        likewise, and they are read before that: the checksum has them, too\n"
@@ -87,7 +88,7 @@ static unsigned long long number(const char *name, const char *text, unsigned lo
 
 static void parse(int argc, char **argv, const workload *w)
 {
-    enum { ITERS, BATCH, LAYERS, SEED, PRINT_LOSS, LOSS_EVERY, KEEP, CHECKSUM, ITER_TIME, EVAL, EVAL_BATCHES, BREAK, ACCUMULATE, VARY, STREAMS,
+    enum { ITERS, BATCH, LAYERS, SEED, PRINT_LOSS, LOSS_EVERY, KEEP, CHECKSUM, ITER_TIME, EVAL, EVAL_BATCHES, BREAK, ACCUMULATE, VARY, SMALL_FIRST, STREAMS,
         LATE, LATE_READ, OOM, ROUTE, HANDLES, EXTRA, HELP };
     static const struct option options[] = {
         {"iters", 1, NULL, ITERS}, {"batch", 1, NULL, BATCH}, {"layers", 1, NULL, LAYERS},
@@ -95,7 +96,7 @@ static void parse(int argc, char **argv, const workload *w)
         {"loss-every", 1, NULL, LOSS_EVERY}, {"keep-losses", 0, NULL, KEEP}, {"checksum", 0, NULL, CHECKSUM},
         {"iter-time", 0, NULL, ITER_TIME}, {"eval-every", 1, NULL, EVAL},
         {"eval-batches", 1, NULL, EVAL_BATCHES}, {"early-break", 1, NULL, BREAK},
-        {"accumulate", 1, NULL, ACCUMULATE}, {"vary-batch", 0, NULL, VARY}, {"streams", 1, NULL, STREAMS},
+        {"accumulate", 1, NULL, ACCUMULATE}, {"vary-batch", 0, NULL, VARY}, {"small-first", 1, NULL, SMALL_FIRST}, {"streams", 1, NULL, STREAMS},
         {"late-free", 0, NULL, LATE}, {"late-read", 0, NULL, LATE_READ}, {"oom", 1, NULL, OOM}, {"route", 1, NULL, ROUTE},
         {"use-kernel-handles", 0, NULL, HANDLES}, {"extra", 0, NULL, EXTRA}, {"help", 0, NULL, HELP},
         {NULL, 0, NULL, 0}};
@@ -120,6 +121,7 @@ static void parse(int argc, char **argv, const workload *w)
         case BREAK: opt.early_break = (int)number(name, optarg, 0, 1000000); break;
         case ACCUMULATE: opt.accumulate = (int)number(name, optarg, 1, 1000); break;
         case VARY: opt.vary_batch = true; break;
+        case SMALL_FIRST: opt.small_first = (int)number(name, optarg, 0, 1000000); break;
         case STREAMS: opt.streams = (int)number(name, optarg, 1, 2); break;
         case LATE: opt.late_free = true; break;
         case LATE_READ: opt.late_free = opt.late_read = true; break;
@@ -153,6 +155,8 @@ static int samples(uint64_t batch_number)
     int n = opt.batch;
     if (opt.vary_batch && batch_number % 4 == 3)
         n = n * 5 / 8;
+    if (batch_number < (uint64_t)opt.small_first)
+        n /= 2;
     return n ? n : 1;
 }
 
