@@ -372,6 +372,15 @@ bool mem_can_wait(struct device *d, const struct slot *s)
     return have >= s->n_pages;
 }
 
+/* A page that has a chunk of its own keeps it from one iteration to the next; one that takes what is free elsewhere leaves that place
+ * without, and mapping each anew costs tens of microseconds a chunk. So some more memory than is alive is taken while the limit allows
+ * it, as other caching allocators do: half as much again at most. Not where the limit is shared: there it is others who need it. */
+static bool may_have_more(struct device *d)
+{
+    const uint64_t peak = d->st.native_peak_bytes;
+    return !d->share && mem_physical_bytes(d) + d->gran <= peak + peak / 2;
+}
+
 /* The slot gets what is still mapped at its pages and free, and other chunks for the rest; they are enough. */
 static int take_pages(struct device *d, struct slot *s)
 {
@@ -389,7 +398,8 @@ static int take_pages(struct device *d, struct slot *s)
     for (uint32_t p = 0; p < n && missing; p++) {
         if (chunk_is_of(d, s->map[p], s, p))
             continue;
-        int32_t c = d->free_head;
+        int32_t c = may_have_more(d) ? mem_chunk_new(d) : -1;
+        c = c >= 0 ? c : d->free_head;
         int r = mem_map_page(d, s, p, c);
         if (r) {
             for (uint32_t q = 0; q < n; q++) /* give back what was taken: nothing is lost */

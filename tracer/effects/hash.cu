@@ -1,12 +1,50 @@
 // Both kernels add the two sums of hash.h over the bytes of row blockIdx.y to its out[0] and out[1]. Any grid in x, a row each in y;
 // 256 threads a block. `all_bytes` only tells a simulated device what the launch costs.
+//
+// A block adds up what its threads found before it goes to memory: additions to one address are done one after the other, and one
+// a thread takes a hundred times as long as reading the bytes does.
 #include "hash.h"
+
+enum { WARP = 32, WARPS = 256 / WARP };
+static const unsigned ALL_LANES = ~0u;
+
+// The sum over a warp, in its first lane.
+static __device__ hash_word sum_of_warp(hash_word v)
+{
+    for (int lanes = WARP / 2; lanes; lanes /= 2)
+        v += __shfl_down_sync(ALL_LANES, v, lanes);
+    return v;
+}
+
+// Every thread of the block comes here.
+static __device__ void add_of_block(hash_word *out, hash_word a, hash_word b)
+{
+    __shared__ hash_word first[WARPS], second[WARPS];
+    const unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    a = sum_of_warp(a);
+    b = sum_of_warp(b);
+    if (!lane) {
+        first[warp] = a;
+        second[warp] = b;
+    }
+    __syncthreads();
+    if (warp)
+        return;
+    a = sum_of_warp(lane < WARPS ? first[lane] : 0);
+    b = sum_of_warp(lane < WARPS ? second[lane] : 0);
+    if (!lane) {
+        atomicAdd(&out[0], a);
+        atomicAdd(&out[1], b);
+    }
+}
 
 static __device__ void hash_one(const void *ptr, hash_word bytes, hash_word *out)
 {
     const hash_word *w = (const hash_word *)ptr;
     hash_word n = bytes / 8, a = 0, b = 0;
     hash_word step = (hash_word)gridDim.x * blockDim.x, first = (hash_word)blockIdx.x * blockDim.x + threadIdx.x;
+    if (blockIdx.x && first - threadIdx.x >= n) // of a shorter row than others of this launch: nothing is left for the whole block
+        return;
     for (hash_word i = first; i < n; i += step) {
         hash_word v = w[i];
         a += hash_first(v, i);
@@ -17,8 +55,7 @@ static __device__ void hash_one(const void *ptr, hash_word bytes, hash_word *out
         a += hash_first(v, n);
         b += hash_second(v, n);
     }
-    atomicAdd(&out[0], a);
-    atomicAdd(&out[1], b);
+    add_of_block(out, a, b);
 }
 
 static __device__ void hash_row_of(const struct hash_row *r) { hash_one((const void *)r->ptr, r->bytes, (hash_word *)r->out); }
