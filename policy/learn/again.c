@@ -138,7 +138,7 @@ static int set_aside(struct trial *t, struct again *again)
 }
 
 /* The runs that are not the program's have decoys in the words that are not the recorded operands. -ENODATA: one of their buffers holds
- * zeros, as a decoy does: nothing could be told. */
+ * zeros, as a decoy does: nothing could be told; or a decoy there would be a danger. */
 static int hide_irregular(struct trial *t)
 {
     static unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
@@ -150,6 +150,8 @@ static int hide_irregular(struct trial *t)
         const struct rt_operand *w = &op->operands[i];
         if (w->regular)
             continue;
+        if (!words_operand_may_be_decoy(t->d, op, i))
+            return -ENODATA;
         CUdeviceptr p = words_decoy(t->d, w->slot->va, w->slot->bytes);
         if (!p)
             return -ENOMEM;

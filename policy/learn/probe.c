@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Learning may take ten times the iteration's own device time: nine more. Content is compared byte by byte on the host only where
+/* Learning may take ten times the iteration's own device time, nine more, and with each op the time of some round trips to the device: where
+ * kernels are short those are what it takes. Content is compared byte by byte on the host only where
  * a buffer was written in part, and is not larger than this. */
 enum { TIMES_MORE = 9 };
-static const uint64_t SIDE_MAX_BYTES = 64ull << 20, DIFF_MAX_BYTES = 256ull << 20;
+static const uint64_t ROUND_TRIPS_NS = 5000000, SIDE_MAX_BYTES = 64ull << 20, DIFF_MAX_BYTES = 256ull << 20;
 
 struct func_effect {
     uint32_t offset;
@@ -32,6 +33,7 @@ struct probe {
     struct blank_row **rows;   /* [n_rows] by slot id; NULL */
     uint32_t n_rows;
     uint64_t own_ns, expected_ns, extra_ns;
+    uint64_t n_ops;            /* learnt so far, the one at hand as well */
     uint64_t host_ns;          /* that an iteration takes the host, before it is learnt; 0: unknown */
     bool tried, usable, in_trial, stuck, unbounded;
     struct {                   /* hashes of buffers full of the second poison */
@@ -79,7 +81,8 @@ uint64_t probe_time_left(struct device *d)
         return 1000000000;
     uint64_t own = p->own_ns > p->expected_ns ? p->own_ns : p->expected_ns;
     uint64_t spent = p->extra_ns + (p->in_trial ? trial_ns(d) : 0);
-    return own * TIMES_MORE > spent ? own * TIMES_MORE - spent : 0;
+    const uint64_t may = own * TIMES_MORE + p->n_ops * ROUND_TRIPS_NS;
+    return may > spent ? may - spent : 0;
 }
 
 void probe_clock(struct device *d, CUstream stream)
@@ -150,7 +153,7 @@ void probe_begin(struct device *d, uint64_t period)
     struct probe *p = d->probe;
     forget_rows(p);
     p->begin_serial = d->serial;
-    p->own_ns = p->extra_ns = 0;
+    p->own_ns = p->extra_ns = p->n_ops = 0;
     p->stuck = false;
     p->host_ns = host_ns(d, period);
     p->expected_ns = trial_settle(d, true) ? 0 : iteration_ns(d, period);
@@ -748,6 +751,7 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
     if (op->kind != OP_KERNEL)
         return plain_op_drv(d, op, out);
     struct trial t;
+    p->n_ops++;
     d->drv->cuEventRecord(p->begin, d->stream[STREAM_IN]);
     p->in_trial = true;
     out->reaches_host = probe_reaches_elsewhere(d, op, NULL);

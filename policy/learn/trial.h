@@ -86,7 +86,7 @@ int trial_save_all(struct trial *t);
 
 /* How long an iteration takes the host, as far as is known; 0: it is not. */
 uint64_t probe_iteration_wall_ns(const struct device *d);
-/* What is left of the time that learning may take (ten times the iteration's own), ns. */
+/* What is left of the time that learning may take (ten times the iteration's own, and some round trips an op), ns. */
 uint64_t probe_time_left(struct device *d);
 /* As much of it as is asked for, from now on: for one op of a plan in force. Or no more. */
 void probe_unbounded(struct device *d, bool on);
@@ -102,6 +102,10 @@ bool probe_is_new(const struct device *d, const struct slot *s);
 /* words.c: takes the argument words that do not matter out of op->operands, what of them is idle (words_idle_part) into idle[] (room for
  * OP_MAX_OPERANDS). The op repeats bit for bit. 0, or a negative errno: then memory is not as it was. */
 int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle);
+/* May a decoy take the place of the word of a struct at this offset (words.c says where it would be a danger)? The second asks it of the op's
+ * operand k. */
+bool words_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t offset);
+bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t k);
 /* The decoy of [at, at + bytes]: all zeros, and its lower 32 bits are those of `at`. 0: there is none. Decoys lie as far from each other as
  * what they stand for, modulo 2^32, and may be in one place. */
 CUdeviceptr words_decoy(struct device *d, CUdeviceptr at, uint64_t bytes);

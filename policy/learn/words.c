@@ -8,6 +8,12 @@
  * what of that may be numbers is watched on (words_idle_part). Zeros are harmless where the buffer held an index or a count; where it
  * held zeros itself they prove nothing, and the word counts as used.
  *
+ * Danger: a kernel that does more with an address than to add what lies in its buffer faults where a decoy is, and a fault ends the
+ * program. cuDNN's convolutions for Hopper do: they write tensor maps into the workspace that they share with their operands, and every page
+ * of a decoy is the same page. So decoys take the place of two kinds of word alone: of one in a list of addresses that follow each other;
+ * and of one that was another an iteration ago, where few words of the launch lead to its buffer and the launch has no clusters of
+ * blocks, as kernels that use tensor maps have. All others stay operands, which costs memory and nothing else.
+ *
  * Words are tested in groups, halves of those that matter after that. What proves that a word is idle holds for this launch at its
  * place in the iteration. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed
  * at the same buffer one iteration ago stays an operand. Not so the tail of a list, which would make an op of ten tensors one of hundreds: it
@@ -24,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_MOST = 96 /* for one op */ };
+enum { RUNS_MOST = 96 /* for one op */, WORDS_MOST = 3 /* into one buffer */ };
 
 enum { SIZES = 32 };
 
@@ -241,12 +247,62 @@ static void search(struct search *s, uint32_t from, uint32_t to, bool matters)
 
 /* ---- which words ---------------------------------------------------------------------------------------------------- */
 
+static bool is_address_at(const struct device *d, const struct rt_op *op, uint32_t at)
+{
+    CUdeviceptr p;
+    memcpy(&p, op->args + at, sizeof p);
+    return mem_in_reservation(d, p);
+}
+
+/* Of the parameter's words that follow each other, each an address of ours, alive or not, this is one of many: they are a list. */
+static bool is_of_list(const struct device *d, const struct rt_op *op, uint32_t param, uint32_t at)
+{
+    const uint32_t begin = op->func->offset[param], end = begin + op->func->size[param];
+    uint32_t from = at, to = at + 8;
+    while (from >= begin + 8 && is_address_at(d, op, from - 8))
+        from -= 8;
+    while (to + 8 <= end && is_address_at(d, op, to))
+        to += 8;
+    return to - from > LEARN_FEW * 8;
+}
+
+/* Many words of the launch lead to the same buffer, as into a workspace. */
+static bool shares_its_buffer(const struct rt_op *op, uint32_t k)
+{
+    uint32_t words = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        words += op->operands[i].slot == op->operands[k].slot;
+    return words > WORDS_MOST;
+}
+
+static bool has_clusters(const struct rt_op *op)
+{
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        if (op->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            return true;
+    return false;
+}
+
+bool words_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t offset)
+{
+    const int param = func_param_at(op->func, offset);
+    if (param < 0 || !func_is_struct(op->func, (uint32_t)param))
+        return false;
+    return is_of_list(d, op, (uint32_t)param, offset) || !has_clusters(op);
+}
+
+bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t k)
+{
+    const struct rt_operand *w = &op->operands[k];
+    if (w->slot->points || w->map || !words_may_be_decoy(d, op, w->offset))
+        return false;
+    return is_of_list(d, op, (uint32_t)func_param_at(op->func, w->offset), w->offset) || (!w->regular && !shares_its_buffer(op, k));
+}
+
 static bool is_candidate(const struct trial *t, uint32_t k, uint32_t *param)
 {
-    const struct rt_operand *w = &t->op->operands[k];
-    int i = func_param_at(t->op->func, w->offset);
-    *param = (uint32_t)i;
-    return i >= 0 && func_is_struct(t->op->func, (uint32_t)i) && !w->slot->points && !w->map;
+    *param = (uint32_t)func_param_at(t->op->func, t->op->operands[k].offset);
+    return words_operand_may_be_decoy(t->d, t->op, k);
 }
 
 /* Buffers of zeros look like the decoy: their words are used for all we know. */

@@ -24,7 +24,8 @@ static void find_hidden(struct device *d, const struct rt_op *op, const struct r
             uint64_t now, then;
             memcpy(&now, op->args + at, 8);
             memcpy(&then, last->args + at, 8);
-            if ((!then || exec_word_is_idle(&d->ex->rec, o, at)) && !foreign_lookup(d, now) && exec_is_elsewhere(d, now))
+            if ((!then || exec_word_is_idle(&d->ex->rec, o, at)) && !foreign_lookup(d, now) && exec_is_elsewhere(d, now) &&
+                words_may_be_decoy(d, op, at))
                 out->offset[out->n++] = at;
         }
     }
