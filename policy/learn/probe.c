@@ -256,14 +256,30 @@ static bool holds_second_poison(struct device *d, const struct touched *u)
     return hashing_same(h, u->now);
 }
 
-static unsigned char *content(struct device *d, const struct slot *s)
+/* What a buffer holds, on the host: in pinned memory, which the device fills ten times as fast, or, where there is none, in other. */
+struct content {
+    unsigned char *p; /* NULL: there is none */
+    struct host_block *block;
+};
+
+static void content_free(struct device *d, struct content c)
 {
-    unsigned char *p = s->bytes <= DIFF_MAX_BYTES ? malloc(s->bytes) : NULL;
-    if (p && d->drv->cuMemcpyDtoH_v2(p, s->va, s->bytes) != CUDA_SUCCESS) {
-        free(p);
-        p = NULL;
-    }
-    return p;
+    if (!c.block || c.p != c.block->p)
+        free(c.p);
+    swap_host_put(d, c.block);
+}
+
+static struct content content(struct device *d, const struct slot *s)
+{
+    struct content c = {0};
+    if (s->bytes > DIFF_MAX_BYTES)
+        return c;
+    c.block = swap_host_get(d, s->bytes);
+    c.p = c.block && !swap_host_wait(d, c.block) ? c.block->p : malloc(s->bytes);
+    if (c.p && d->drv->cuMemcpyDtoH_v2(c.p, s->va, s->bytes) == CUDA_SUCCESS)
+        return c;
+    content_free(d, c);
+    return (struct content){0};
 }
 
 static struct blank_row *row_for(struct device *d, const struct slot *s)
@@ -291,7 +307,7 @@ static const char *two_poisons(struct trial *t)
 {
     struct device *d = t->d;
     const char *why = NULL;
-    unsigned char **second = calloc(t->n + 1, sizeof *second);
+    struct content *second = calloc(t->n + 1, sizeof *second);
     if (!second || trial_again(t, NULL, POISON_SECOND)) {
         free(second);
         return "failed when it ran again";
@@ -307,7 +323,7 @@ static const char *two_poisons(struct trial *t)
             continue;
         if (u->row && u->row->scattered)
             why = "works on a buffer that is written in scattered parts";
-        else if (!(second[i] = content(d, u->slot)))
+        else if (!(second[i] = content(d, u->slot)).p)
             why = "writes a part of a buffer that is too large to look at";
     }
     if (!differs)
@@ -318,13 +334,13 @@ static const char *two_poisons(struct trial *t)
         why = "does not repeat bit for bit";
     for (uint32_t i = 0; i < t->n && !why; i++) {
         struct touched *u = &t->u[i];
-        if (!second[i])
+        if (!second[i].p)
             continue;
-        unsigned char *first = content(d, u->slot);
+        const struct content first = content(d, u->slot);
         struct blank b;
-        int r = first ? blank_of_difference(&b, first, second[i], u->slot->bytes) : -ENOMEM;
+        int r = first.p ? blank_of_difference(&b, first.p, second[i].p, u->slot->bytes) : -ENOMEM;
         struct blank_row *row = r == -ENOMEM ? NULL : row_for(d, u->slot);
-        free(first);
+        content_free(d, first);
         if (!row)
             why = "host memory is short";
         else if (r) {
@@ -338,7 +354,7 @@ static const char *two_poisons(struct trial *t)
     }
 out:
     for (uint32_t i = 0; i < t->n; i++)
-        free(second[i]);
+        content_free(d, second[i]);
     free(second);
     return why;
 }

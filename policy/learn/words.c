@@ -10,8 +10,8 @@
  *
  * Danger: a kernel that does more with an address than to add what lies in its buffer faults where a decoy is, and a fault ends the
  * program. cuDNN's convolutions for Hopper do: they write tensor maps into the workspace that they share with their operands, and every page
- * of a decoy is the same page. So decoys take the place of two kinds of word alone: of one in a list of addresses that follow each other;
- * and of one that was another an iteration ago, where few words of the launch lead to its buffer and the launch has no clusters of
+ * of a decoy is the same page. So decoys take the place of two kinds of word alone: of one in a struct that holds a list, many addresses
+ * that follow each other; and of one that was another an iteration ago, where few words of the launch lead to its buffer and the launch has no clusters of
  * blocks, as kernels that use tensor maps have. All others stay operands, which costs memory and nothing else.
  *
  * Words are tested in groups, halves of those that matter after that. What proves that a word is idle holds for this launch at its
@@ -254,16 +254,14 @@ static bool is_address_at(const struct device *d, const struct rt_op *op, uint32
     return mem_in_reservation(d, p);
 }
 
-/* Of the parameter's words that follow each other, each an address of ours, alive or not, this is one of many: they are a list. */
-static bool is_of_list(const struct device *d, const struct rt_op *op, uint32_t param, uint32_t at)
+/* The parameter holds a list: many words that follow each other, each an address of ours, alive or not. */
+static bool has_list(const struct device *d, const struct rt_op *op, uint32_t param)
 {
     const uint32_t begin = op->func->offset[param], end = begin + op->func->size[param];
-    uint32_t from = at, to = at + 8;
-    while (from >= begin + 8 && is_address_at(d, op, from - 8))
-        from -= 8;
-    while (to + 8 <= end && is_address_at(d, op, to))
-        to += 8;
-    return to - from > LEARN_FEW * 8;
+    uint32_t in_a_row = 0;
+    for (uint32_t at = (begin + 7) & ~7u; at + 8 <= end && in_a_row <= LEARN_FEW; at += 8)
+        in_a_row = is_address_at(d, op, at) ? in_a_row + 1 : 0;
+    return in_a_row > LEARN_FEW;
 }
 
 /* Many words of the launch lead to the same buffer, as into a workspace. */
@@ -288,7 +286,7 @@ bool words_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t
     const int param = func_param_at(op->func, offset);
     if (param < 0 || !func_is_struct(op->func, (uint32_t)param))
         return false;
-    return is_of_list(d, op, (uint32_t)param, offset) || !has_clusters(op);
+    return has_list(d, op, (uint32_t)param) || !has_clusters(op);
 }
 
 bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t k)
@@ -296,7 +294,7 @@ bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, 
     const struct rt_operand *w = &op->operands[k];
     if (w->slot->points || w->map || !words_may_be_decoy(d, op, w->offset))
         return false;
-    return is_of_list(d, op, (uint32_t)func_param_at(op->func, w->offset), w->offset) || (!w->regular && !shares_its_buffer(op, k));
+    return has_list(d, op, (uint32_t)func_param_at(op->func, w->offset)) || (!w->regular && !shares_its_buffer(op, k));
 }
 
 static bool is_candidate(const struct trial *t, uint32_t k, uint32_t *param)

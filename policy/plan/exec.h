@@ -11,6 +11,8 @@
 struct saved_value { /* a value set aside on the host */
     int32_t buf, version;
     struct host_block *block;
+    uint64_t hash[2]; /* of the whole of it; where `hashed` */
+    bool hashed;
     struct saved_value *next;
 };
 

@@ -1,4 +1,5 @@
 /* Values set aside on the host: what rebuilt ones must equal, and what must come back after a rebuild. */
+#include "policy/learn/hashing.h"
 #include "policy/plan/exec.h"
 
 #include <errno.h>
@@ -44,6 +45,8 @@ int saved_put(struct device *d, int32_t b, int32_t v, struct slot *s)
         return -EIO;
     }
     *n = (struct saved_value){.buf = b, .version = v, .block = h, .next = d->ex->saved};
+    const struct hash_range all = {s->va, s->bytes};
+    n->hashed = !hashing_init(d) && !hashing_now(d, &all, 1, n->hash);
     d->ex->saved = n;
     return 0;
 }
