@@ -369,6 +369,18 @@ static void k_work(const simgpu_launch *l, void *const *params)
         out[i] = mix(in[i] + (used ? space[1 + i % used] : i));
 }
 
+/* out = f(in), where the address of in is first put into memory, and followed from there */
+static void k_convolve(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const struct convolve_args *a = params[0];
+    u32 *out = (u32 *)(uintptr_t)a->part[CONVOLVE_OUT].at, n = (u32)a->part[CONVOLVE_OUT].words;
+    volatile uint64_t *map = (volatile uint64_t *)(uintptr_t)a->part[CONVOLVE_MAP].at;
+    *map = a->part[CONVOLVE_IN].at;
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(((const u32 *)(uintptr_t)*map)[i] + 11);
+}
+
 static void c_work(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
@@ -625,6 +637,7 @@ static const simgpu_kernel kernels[] = {
     ROW("roles", 1, k_roles, c_roles, sizeof(struct role_args)),
     ROW("number", 1, k_number, c_number, sizeof(struct count_args)),
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
+    ROW("convolve", 1, k_convolve, NULL, sizeof(struct convolve_args)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
     ROW("glance", 6, k_glance, NULL, 8, 8, 8, 8, 4, 4),
     ROW("turns", 6, k_turns, NULL, 8, 8, 8, 8, 8, 4),

@@ -6,6 +6,7 @@
  *   parted     outputs that are written in two parts; from iteration 12 on the first of them is ever shorter
  *   untouched  a workspace around every op, that the op leaves alone
  *   part       a workspace around every op, of which it writes a part
+ *   convolve   a kernel that puts an address into its workspace and follows it from there; the struct has many addresses of that workspace
  *   flag       a flag inside a struct makes one launch change its input, from iteration 12 on
  *   freed      a number changes, from iteration 12 on; memory of the program's own was given back just before. What the launch touches can be
  *              set aside there in part: the rest of it is large, and of the program's own
@@ -59,7 +60,7 @@
 enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_step_if_first, f_peek, f_factor, f_maybe, f_glance, f_fill, f_packed, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_convolve, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_step_if_first, f_peek, f_factor, f_maybe, f_glance, f_fill, f_packed, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word, large, late, first;
 static CUdeviceptr variable;
 static CUdeviceptr space;
@@ -234,6 +235,24 @@ static void refused_now_and_then(int i, int iter)
         launch_or_not(own[i], refused, (void *[]){&act[i + 1], &act[i + 1], &act[i], &n, &n, &used});
 }
 
+static void convolved_layer(int i)
+{
+    uint32_t n = WORDS, k = 3, mask = ~0u;
+    CUdeviceptr in = make(2 * WORDS + 64), out = in + 4ull * WORDS, map = out + 4ull * WORDS;
+    struct convolve_args a;
+    for (int t = 0; t < CONVOLVE_TIMES; t++) {
+        a.part[t * CONVOLVE_KINDS + CONVOLVE_IN].at = in;
+        a.part[t * CONVOLVE_KINDS + CONVOLVE_OUT].at = out;
+        a.part[t * CONVOLVE_KINDS + CONVOLVE_MAP].at = map;
+        for (int p = 0; p < CONVOLVE_KINDS; p++)
+            a.part[t * CONVOLVE_KINDS + p].words = p == CONVOLVE_MAP ? 64 : WORDS;
+    }
+    LAUNCH(f_map, stream, &in, &act[i], &n, &k, &mask);
+    LAUNCH(f_convolve, stream, &a);
+    LAUNCH(f_map, stream, &act[i + 1], &out, &n, &k, &mask);
+    drop(in);
+}
+
 enum { POISON = 0x3c3c3c3c }; /* POISON_FIRST of policy/learn/trial.h */
 
 /* `late` and `word` are such that what is put there is the poison. */
@@ -269,7 +288,9 @@ static void layer(int i, int iter)
         CUdeviceptr space = make(WORDS);
         LAUNCH(f_work, stream, &act[i + 1], &act[i], &space, &n, &used);
         drop(space);
-    } else if (is("map") || is("mapshape"))
+    } else if (is("convolve"))
+        convolved_layer(i);
+    else if (is("map") || is("mapshape"))
         mapped_layer(i, iter);
     else if ((is("factor") || is("refactor") || is("oldlist")) && i % 4 == 1)
         factor_layer(i, iter);
@@ -558,6 +579,7 @@ int main(int argc, char **argv)
     f_join = kernel(m, "join");
     f_bundle = kernel(m, "bundle");
     f_work = kernel(m, "work");
+    f_convolve = kernel(m, "convolve");
     f_await = kernel(m, "await");
     f_rare = kernel(m, "rare");
     f_drift = kernel(m, "drift");

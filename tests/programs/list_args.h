@@ -35,6 +35,15 @@ struct factor_args {
     uint32_t words, k;
 };
 
+/* A convolution as libraries have them: what it reads, what it makes and room for what it puts together before it begins lie in one workspace,
+ * and the struct has each of their addresses several times. */
+enum { CONVOLVE_IN, CONVOLVE_OUT, CONVOLVE_MAP, CONVOLVE_KINDS, CONVOLVE_TIMES = 4 };
+struct convolve_args {
+    struct {
+        uint64_t at, words;
+    } part[CONVOLVE_TIMES * CONVOLVE_KINDS];
+};
+
 /* A functor by value: bytes 1 to 3 are padding. */
 struct functor {
     uint8_t kind;

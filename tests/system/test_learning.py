@@ -17,6 +17,7 @@ CASES = [
     ("untouched", 10500000, 10, 50), # a workspace that is left alone
     ("tail", 11500000, 14, 0),       # the end of a list, left over from a longer one: no operands
     ("part", 10500000, 10, 50),      # a workspace that is written in part
+    ("convolve", 11500000, 10, 50),  # an address that a kernel puts into its workspace and follows: with decoys there an illegal address once
     ("parted", 10500000, 14, 50),    # outputs of which one launch writes ever less: stopped once, as if a replay had gone wrong
     ("emptied", 10500000, 10, 50),   # pages that small tensors leave empty: a trial once put there what nobody could reach
     ("host", 10500000, 10, 50),      # an input in the host's memory

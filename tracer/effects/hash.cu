@@ -16,8 +16,8 @@ static __device__ hash_word sum_of_warp(hash_word v)
     return v;
 }
 
-// Every thread of the block comes here.
-static __device__ void add_of_block(hash_word *out, hash_word a, hash_word b)
+// Every thread of the block comes here. (Not static: the name of what it shares would have the path of this file in it.)
+inline __device__ void add_of_block(hash_word *out, hash_word a, hash_word b)
 {
     __shared__ hash_word first[WARPS], second[WARPS];
     const unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
