@@ -10,9 +10,10 @@
  *
  * Danger: a kernel that does more with an address than to add what lies in its buffer faults where a decoy is, and a fault ends the
  * program. cuDNN's convolutions for Hopper do: they write tensor maps into the workspace that they share with their operands, and every page
- * of a decoy is the same page. So decoys take the place of two kinds of word alone: of one in a struct that holds a list, many addresses
- * that follow each other; and of one that was another an iteration ago, where few words of the launch lead to its buffer and the launch has no clusters of
- * blocks, as kernels that use tensor maps have. All others stay operands, which costs memory and nothing else.
+ * of a decoy is the same page. So decoys take the place of three kinds of word alone: of one in a struct that holds a list, many addresses
+ * that follow each other; and where few words of the launch lead to its buffer, and the launch has no clusters of blocks, as kernels that use
+ * tensor maps have, of one that was another an iteration ago, or has many other addresses in its struct. All others stay operands, which
+ * costs memory and nothing else.
  *
  * Words are tested in groups, halves of those that matter after that. What proves that a word is idle holds for this launch at its
  * place in the iteration. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed
@@ -254,14 +255,22 @@ static bool is_address_at(const struct device *d, const struct rt_op *op, uint32
     return mem_in_reservation(d, p);
 }
 
-/* The parameter holds a list: many words that follow each other, each an address of ours, alive or not. */
-static bool has_list(const struct device *d, const struct rt_op *op, uint32_t param)
+/* The words of the parameter that are addresses of ours, alive or not: how many in all, and how many at most that follow each other. */
+struct addresses {
+    uint32_t all, row;
+};
+
+static struct addresses addresses_in(const struct device *d, const struct rt_op *op, int param)
 {
     const uint32_t begin = op->func->offset[param], end = begin + op->func->size[param];
-    uint32_t in_a_row = 0;
-    for (uint32_t at = (begin + 7) & ~7u; at + 8 <= end && in_a_row <= LEARN_FEW; at += 8)
-        in_a_row = is_address_at(d, op, at) ? in_a_row + 1 : 0;
-    return in_a_row > LEARN_FEW;
+    struct addresses n = {0};
+    uint32_t row = 0;
+    for (uint32_t at = (begin + 7) & ~7u; at + 8 <= end; at += 8) {
+        row = is_address_at(d, op, at) ? row + 1 : 0;
+        n.all += row > 0;
+        n.row = row > n.row ? row : n.row;
+    }
+    return n;
 }
 
 /* Many words of the launch lead to the same buffer, as into a workspace. */
@@ -286,7 +295,7 @@ bool words_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t
     const int param = func_param_at(op->func, offset);
     if (param < 0 || !func_is_struct(op->func, (uint32_t)param))
         return false;
-    return has_list(d, op, (uint32_t)param) || !has_clusters(op);
+    return addresses_in(d, op, param).row > LEARN_FEW || !has_clusters(op);
 }
 
 bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t k)
@@ -294,7 +303,8 @@ bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, 
     const struct rt_operand *w = &op->operands[k];
     if (w->slot->points || w->map || !words_may_be_decoy(d, op, w->offset))
         return false;
-    return has_list(d, op, (uint32_t)func_param_at(op->func, w->offset)) || (!w->regular && !shares_its_buffer(op, k));
+    const struct addresses n = addresses_in(d, op, func_param_at(op->func, w->offset));
+    return n.row > LEARN_FEW || ((!w->regular || n.all > LEARN_FEW) && !shares_its_buffer(op, k));
 }
 
 static bool is_candidate(const struct trial *t, uint32_t k, uint32_t *param)
