@@ -190,13 +190,10 @@ void eng_finish(void)
         return;
     engine_lock();
     process.finished = true;
-    bool missing = process.cfg.trace_out[0];
     for (unsigned i = 0; i < process.n_dev; i++)
-        if (process.dev[i]->ready) {
+        if (process.dev[i]->ready)
             planner_stop(process.dev[i]);
-            missing &= learn_trace_missing(process.dev[i]);
-        }
-    if (missing)
+    if (process.cfg.trace_out[0] && !learn_any_recorded())
         log_say(SAY_WARN, "no trace was written: the program ended before an iteration had been recognised and recorded (it takes "
                           "about four alike)");
     stats_write(&process.cfg, process.dev, process.n_dev);

@@ -33,7 +33,9 @@ struct learn {
     bool reset_pending, counted_before;
 };
 
-bool learn_trace_missing(const struct device *d) { return d->cfg->trace_out[0] && !d->learn->recorded_iterations; }
+static bool any_recorded; /* by whichever device, also if its context has gone since */
+
+bool learn_any_recorded(void) { return any_recorded; }
 
 int learn_init(struct device *d)
 {
@@ -409,6 +411,7 @@ int learn_finish(struct device *d)
         if (r)
             log_say(SAY_WARN, "cannot write the trace %s: %s", d->cfg->trace_out, strerror(-r));
         d->learn->recorded_iterations++;
+        any_recorded = true;
     }
     return hold_buffers(d);
 }

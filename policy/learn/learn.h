@@ -13,7 +13,7 @@ enum { LEARN_FEW = 8 };
 
 int learn_init(struct device *d);
 bool learn_wants_trace(const struct device *d);   /* a trace was asked for and is not complete */
-bool learn_trace_missing(const struct device *d); /* a trace was asked for, and no iteration has been recorded */
+bool learn_any_recorded(void); /* an iteration has been, for the trace that was asked for */
 
 /* An op has run outside a plan and outside a probe. True: the next op is the first of an iteration like the last ones (never
  * where nothing is `wanted`; iterations are counted all the same). */

@@ -137,6 +137,10 @@ def main():
             c.ok(r.stats.get("iterations_enforced", 0) > 2, "leave by %s: enforced" % how, str(r.stats))
     c.ok(not folders(tmp), "nothing left", str(folders(tmp)))
     killed(c)
+    trace = os.path.join(tmp, "trace.json") # whoever gives the context back before the end was told that there is none
+    r = harness.run([os.path.join(PROGRAMS, "leave"), "context"], ["--trace-out", trace])
+    c.ok(r.rc == 0 and os.path.getsize(trace) > 1000 and "no trace" not in r.err, "leave by context: a trace is written, and not said to be missing", r.err[-300:])
+    os.unlink(trace)
     same_as_native(c, "after the killed", [os.path.join(PROGRAMS, "leave"), "exit"], "50M", True)
     c.ok(not folders(tmp), "who plans next takes away what the killed left", str(folders(tmp)))
     shutil.rmtree(tmp, ignore_errors=True)
