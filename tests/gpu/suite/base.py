@@ -21,6 +21,7 @@ import threading
 import time
 
 FORMAT = "remat-gpu-1"
+CORE_FLAGS = ",".join("skip_" + part for part in ("nonrelocated_elf_images", "global_memory", "shared_memory", "local_memory", "abort"))
 
 
 class Budget:
@@ -257,10 +258,26 @@ class Suite:
             cmd += ["--policy", policy]
         if trace_out:
             cmd += ["--trace-out", trace_out]
-        r = self.run(name, cmd + ["--"] + argv, timeout, env={"REMAT_CACHE": cache or own})
+        env = {"REMAT_CACHE": cache or own, "REMAT_LOG": os.environ.get("REMAT_LOG", "info")}
+        core = os.path.join(self.work, "core")
+        if not self.simulated: # a kernel that faults leaves its name, and little else
+            env.update(CUDA_ENABLE_COREDUMP_ON_EXCEPTION="1", CUDA_COREDUMP_FILE=core, CUDA_COREDUMP_GENERATION_FLAGS=CORE_FLAGS)
+        r = self.run(name, cmd + ["--"] + argv, timeout, env=env)
+        if os.path.exists(core):
+            self.note_core(name, core)
         if own:
             shutil.rmtree(own, ignore_errors=True)
         return r, read_json(stats)
+
+    def note_core(self, name, core):
+        """Which kernel faulted and where, as logs/NAME.core.txt."""
+        with open(os.path.join(self.logs, re.sub(r"[^A-Za-z0-9._-]+", "-", name) + ".core.txt"), "wb") as out:
+            try:
+                subprocess.run(["cuda-gdb", "-batch", "-ex", "target cudacore " + core, "-ex", "info cuda kernels", "-ex", "x/2i $errorpc-16"],
+                               stdout=out, stderr=out, stdin=subprocess.DEVNULL, timeout=30)
+            except (OSError, subprocess.TimeoutExpired) as e:
+                out.write(f"{e}\n".encode())
+        os.unlink(core)
 
     # ---- the result ------------------------------------------------------------------------------------------
 

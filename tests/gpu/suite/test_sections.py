@@ -84,7 +84,7 @@ class Sections(unittest.TestCase):
         result = self.go("--sections", "training", "--models", "gpt2")
         rows = self.rows(result)
         self.assertEqual(self.status, 0)
-        self.assertEqual(set(rows), {"native", "remat", "remat75", "remat50", "remat35", "checkpoint", "remat@ck",
+        self.assertEqual(set(rows), {"native", "remat", "remat75", "remat60", "remat50", "remat35", "checkpoint", "remat@ck",
                                      "compile", "swap50", "warm50"})
         native = rows["native"]["max_allocated_bytes"]
         self.assertEqual(rows["remat50"]["limit_bytes"], native // 2)
