@@ -116,7 +116,12 @@ class Sections(unittest.TestCase):
     def test_a_hanging_run_is_ended_and_the_rest_skipped(self):
         self.go("--sections", "training", "--models", "gpt2", "--variants", "native")
         earlier = os.path.join(self.dir.name, "earlier.json")
-        os.rename(os.path.join(self.dir.name, "out.json"), earlier)
+        with open(os.path.join(self.dir.name, "out.json")) as f:
+            before = json.load(f)
+        for row in before["training"]["rows"]:
+            row["wall_s"] = min(row.get("wall_s", 0), 0.2)  # whatever else this machine does: what comes next has time
+        with open(earlier, "w") as f:
+            json.dump(before, f)
         result = self.go("--sections", "training", "--models", "gpt2", "--variants", "native,remat,remat50", "--budget",
                          "4", "--resume", earlier, FAKE_DAMAGE="hang")
         rows = self.rows(result)
