@@ -6,8 +6,8 @@
  * the kernel repeats bit for bit; bytes that differ were not written, and are never compared (blank.h). To tell `side` from `rmw`,
  * it runs once more with the in-place buffers as the first run left them; if its other outputs are the same, the in-place ones do
  * not influence them. Words of structs passed by value are tried with decoys in their place (words.c). All of this happens in one
- * iteration, synchronously, within ten times the iteration's own device time and some round trips an op; what there is no time or no memory to try again is
- * opaque.
+ * iteration, synchronously, within ten times the iteration's own device time and some round trips an op; what there is no time or no
+ * memory to try again is opaque.
  *
  * What this cannot see, and what happens then:
  *   reads that no argument shows     addresses in memory are looked for (a kernel that wrote some, a copy from the host): what they

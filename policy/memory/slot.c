@@ -377,8 +377,8 @@ bool mem_can_wait(struct device *d, const struct slot *s)
  * it, as other caching allocators do: half as much again at most. Not where the limit is shared: there it is others who need it. */
 static bool may_have_more(struct device *d)
 {
-    const uint64_t peak = d->st.native_peak_bytes;
-    return !d->share && mem_physical_bytes(d) + d->gran <= peak + peak / 2;
+    const uint64_t peak = d->st.native_peak_bytes, then = mem_physical_bytes(d) + d->gran;
+    return !d->share && then <= d->limit_bytes && then <= peak + peak / 2;
 }
 
 /* The slot gets what is still mapped at its pages and free, and other chunks for the rest; they are enough. */
