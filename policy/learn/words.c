@@ -290,21 +290,27 @@ static bool has_clusters(const struct rt_op *op)
     return false;
 }
 
-bool words_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t offset)
+/* The struct that has the word at this offset; -1: none. */
+static int struct_at(const struct rt_op *op, uint32_t offset)
 {
     const int param = func_param_at(op->func, offset);
-    if (param < 0 || !func_is_struct(op->func, (uint32_t)param))
-        return false;
-    return addresses_in(d, op, param).row > LEARN_FEW || !has_clusters(op);
+    return param >= 0 && func_is_struct(op->func, (uint32_t)param) ? param : -1;
+}
+
+bool words_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t offset)
+{
+    const int param = struct_at(op, offset);
+    return param >= 0 && (!has_clusters(op) || addresses_in(d, op, param).row > LEARN_FEW);
 }
 
 bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t k)
 {
     const struct rt_operand *w = &op->operands[k];
-    if (w->slot->points || w->map || !words_may_be_decoy(d, op, w->offset))
+    const int param = struct_at(op, w->offset);
+    if (w->slot->points || w->map || param < 0)
         return false;
-    const struct addresses n = addresses_in(d, op, func_param_at(op->func, w->offset));
-    return n.row > LEARN_FEW || ((!w->regular || n.all > LEARN_FEW) && !shares_its_buffer(op, k));
+    const struct addresses n = addresses_in(d, op, param);
+    return n.row > LEARN_FEW || (!has_clusters(op) && (!w->regular || n.all > LEARN_FEW) && !shares_its_buffer(op, k));
 }
 
 static bool is_candidate(const struct trial *t, uint32_t k, uint32_t *param)
