@@ -91,6 +91,7 @@ typedef struct {
     uint64_t launch_ns;
     uint64_t lazy_bytes; /* device memory that a kernel takes when it is first launched */
     int n_devices;                /* SIMGPU_DEVICES; mem_bytes is of each */
+    int n_copy_engines;           /* SIMGPU_COPY_ENGINES: one for each direction to the host, or one for both */
     uint64_t chaos_seed;
     bool chaos, adversary;        /* SIMGPU_CHAOS: either of its forms; =adversary[:SEED] */
     bool guard, guard_off;        /* SIMGPU_GUARD=1, =0 */

@@ -2,8 +2,8 @@
  * The simulated clock. It never looks at real time: an operation gets its place when it is enqueued, so the
  * times follow from the order of the program's calls and are the same under every SIMGPU_CHAOS.
  *
- * One compute engine (kernels, device copies, fills) and one copy engine per direction to the host. Each does
- * one thing at a time. An operation takes the first gap of its engine that it fits in, not before its stream,
+ * One compute engine (kernels, device copies, fills) and one copy engine per direction to the host, or one for both
+ * (SIMGPU_COPY_ENGINES). Each does one thing at a time. An operation takes the first gap of its engine that it fits in, not before its stream,
  * the events it waits for and the host's own time allow; so work that was enqueued later may run in front of
  * work that is still waiting, as on hardware with several queues. Only the latest GAPS gaps are remembered.
  */
@@ -49,6 +49,8 @@ uint64_t gpu_clock_place(CUdevice dev, enum gpu_engine e, uint64_t ready, uint64
 {
     if (e == GPU_ENGINE_NONE || ns == 0)
         return ready + ns;
+    if (e == GPU_ENGINE_DTOH && gpu_cfg.n_copy_engines == 1)
+        e = GPU_ENGINE_HTOD;
     e += (unsigned)dev * ENGINES;
     for (unsigned i = 0; i < engines[e].n; i++) {
         uint64_t from = engines[e].gap[i].from, to = engines[e].gap[i].to;

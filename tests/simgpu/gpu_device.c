@@ -35,7 +35,6 @@ static const struct {
     { CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 5120 },
     { CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 40 << 20 },
     { CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048 },
-    { CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2 },
     { CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
     { CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072 },
     { CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072 },
@@ -98,6 +97,8 @@ static CUresult attribute(int *out, CUdevice_attribute id, CUdevice dev)
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (attributes[i].id == id)
             *out = attributes[i].value;
+    if (id == CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)
+        *out = gpu_cfg.n_copy_engines;
     if (id == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
         *out += dev;
     return CUDA_SUCCESS;

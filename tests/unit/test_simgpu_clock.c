@@ -84,6 +84,9 @@ START_TEST(engines)
     CUdeviceptr p, q;
     OK(cuMemAlloc_v2(&p, 1000000));
     OK(cuMemAlloc_v2(&q, 1000000));
+    int n;
+    OK(cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 0));
+    ck_assert_int_eq(n, 2);
     CUevent zero = mark(compute);
     launch_work(99000000, 0, compute); /* 100000 with the launch */
     OK(cuMemcpyHtoDAsync_v2(p, pinned, 1000000, in));
@@ -95,6 +98,40 @@ START_TEST(engines)
     ck_assert_int_eq(between(zero, e_in), 100000);
     ck_assert_int_eq(between(zero, e_out), 50000);
     ck_assert_int_eq(between(zero, e_other), 110000);
+}
+END_TEST
+
+/* With one copy engine the directions take turns. */
+START_TEST(one_copy_engine)
+{
+    settings();
+    setenv("SIMGPU_COPY_ENGINES", "1", 1);
+    start();
+    int n;
+    OK(cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 0));
+    ck_assert_int_eq(n, 1);
+    CUstream compute = stream(), in = stream(), out = stream();
+    char *pinned;
+    OK(cuMemAllocHost_v2((void **)&pinned, 2000000));
+    CUdeviceptr p, q;
+    OK(cuMemAlloc_v2(&p, 1000000));
+    OK(cuMemAlloc_v2(&q, 1000000));
+    CUevent zero = mark(compute);
+    launch_work(99000000, 0, compute);
+    OK(cuMemcpyHtoDAsync_v2(p, pinned, 1000000, in));
+    OK(cuMemcpyDtoHAsync_v2(pinned + 1000000, q, 500000, out));
+    CUevent e_compute = mark(compute), e_in = mark(in), e_out = mark(out);
+    OK(cuCtxSynchronize());
+    ck_assert_int_eq(between(zero, e_compute), 100000);
+    ck_assert_int_eq(between(zero, e_in), 100000);
+    ck_assert_int_eq(between(zero, e_out), 150000);
+}
+END_TEST
+
+START_TEST(three_copy_engines)
+{
+    setenv("SIMGPU_COPY_ENGINES", "3", 1);
+    FAILS(cuInit(0), CUDA_ERROR_INVALID_VALUE);
 }
 END_TEST
 
@@ -282,5 +319,5 @@ START_TEST(statistics_after_underscore_exit)
 }
 END_TEST
 
-RUN_SUITE("simgpu_clock", costs, engines, gaps_are_filled, host_waits_count, same_in_every_interleaving, statistics,
+RUN_SUITE("simgpu_clock", costs, engines, one_copy_engine, three_copy_engines, gaps_are_filled, host_waits_count, same_in_every_interleaving, statistics,
           statistics_after_underscore_exit)
