@@ -362,6 +362,8 @@ static inline bool device_is_ours(const struct device *d, CUdeviceptr p)
             return true;
     return swap_host_is_ours(d, p);
 }
+/* No memory of host or device lies below, or above: such a word is a number, and the driver need not be asked. */
+static inline bool device_may_be_address(uint64_t word) { return word >= 1 << 16 && !(word >> 57); }
 /* The copies themselves. Out: into slot->host, the slot stays RESIDENT. In: HOST -> RESIDENT, slot->host stays. */
 int swap_copy_out(struct device *d, struct slot *s);
 int swap_copy_in(struct device *d, struct slot *s);

@@ -325,10 +325,12 @@ int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes)
 
 /* ---- addresses that lie where the host writes --------------------------------------------------------------------------- */
 
+struct ranges in_place;
+
 void eng_note_in_place(CUdeviceptr p, size_t bytes)
 {
     engine_lock();
-    if (in_place_add(p, bytes))
+    if (ranges_add(&in_place, p, bytes))
         log_once(SAY_WARN, "no memory to remember what is pinned: a kernel that finds addresses there may read another tensor's memory");
     for (unsigned i = 0; i < process.n_dev; i++)
         process.dev[i]->address_changes++; /* the words of launches may mean something else (plan/steady.c) */
@@ -338,7 +340,7 @@ void eng_note_in_place(CUdeviceptr p, size_t bytes)
 size_t eng_forget_in_place(CUdeviceptr p)
 {
     engine_lock();
-    const uint64_t bytes = in_place_remove(p);
+    const uint64_t bytes = ranges_remove(&in_place, p);
     engine_unlock();
     return bytes;
 }
@@ -387,7 +389,7 @@ int engine_follow_drv(struct device *d, const struct rt_op *op)
         for (uint32_t at = (op_piece(op, i, &to) + 7) & ~7u; at + 8 <= to; at += 8) {
             uint64_t p;
             memcpy(&p, op->args + at, 8);
-            uint64_t bytes = in_place_may_be(p) ? in_place_left(p) : 0;
+            uint64_t bytes = ranges_may_hold(&in_place, p) ? ranges_left(&in_place, p) : 0;
             const uint64_t before = -p & 7;
             bytes -= bytes < before ? bytes : before;
             p += before;

@@ -480,7 +480,6 @@ static bool is_managed(struct device *d, const struct slot *s)
 
 bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const struct again *but)
 {
-    enum { LOWEST = 1 << 16 };
     for (uint32_t i = 0; i < op_pieces(op); i++) {
         uint32_t to, from = op_piece(op, i, &to);
         for (uint32_t at = (from + 7) & ~7u; at + 8 <= to; at += 8) {
@@ -490,7 +489,7 @@ bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const str
             for (uint32_t k = 0; but && k < but->n_hidden && !hidden; k++)
                 hidden = but->hidden[k] == at;
             memcpy(&p, op->args + at, sizeof p);
-            if (hidden || p < LOWEST || p >> 57 || device_is_ours(d, p))
+            if (hidden || !device_may_be_address(p) || device_is_ours(d, p))
                 continue;
             bool ours = foreign_lookup(d, p) != NULL;
             if (d->drv->cuPointerGetAttribute(&what, ours ? CU_POINTER_ATTRIBUTE_IS_MANAGED : CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p) == CUDA_SUCCESS && what)

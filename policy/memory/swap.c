@@ -2,6 +2,7 @@
  * another; both are ordered against the program's streams by events, so the host waits for nothing. */
 #include "policy/process/nvtx.h"
 #include "policy/memory/host.h"
+#include "policy/memory/ranges.h"
 #include "policy/share/share.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@ struct meter {
 struct swap {
     struct host_block *cached; /* blocks that hold nothing, any size */
     struct host_block *all;    /* through next_all */
+    struct ranges ranges;      /* of all */
     struct meter out, in;
 };
 
@@ -65,6 +67,7 @@ void swap_end(struct device *d)
         free(b);
     }
     d->swap->all = d->swap->cached = NULL;
+    ranges_free(&d->swap->ranges);
 }
 
 /* ---- how fast copies are ---------------------------------------------------------------------------------------------- */
@@ -125,6 +128,7 @@ int swap_host_wait(struct device *d, struct host_block *b)
 
 static void forget(struct device *d, const struct host_block *b)
 {
+    ranges_remove(&d->swap->ranges, (uintptr_t)b->p);
     for (struct host_block **at = &d->swap->all; *at; at = &(*at)->next_all)
         if (*at == b) {
             *at = b->next_all;
@@ -132,13 +136,7 @@ static void forget(struct device *d, const struct host_block *b)
         }
 }
 
-bool swap_host_is_ours(const struct device *d, CUdeviceptr p)
-{
-    for (const struct host_block *b = d->swap->all; b; b = b->next_all)
-        if (p - (uintptr_t)b->p < b->bytes)
-            return true;
-    return false;
-}
+bool swap_host_is_ours(const struct device *d, CUdeviceptr p) { return ranges_hold(&d->swap->ranges, p); }
 
 struct host_block *swap_host_get(struct device *d, uint64_t bytes)
 {
@@ -167,6 +165,11 @@ struct host_block *swap_host_get(struct device *d, uint64_t bytes)
         return NULL;
     }
     b->bytes = bytes;
+    if (ranges_add(&d->swap->ranges, (uintptr_t)b->p, bytes)) {
+        d->drv->cuMemFreeHost(b->p);
+        free(b);
+        return NULL;
+    }
     b->next_all = d->swap->all;
     d->swap->all = b;
     count_pinned(d, (int64_t)bytes);

@@ -304,17 +304,15 @@ static bool other_word(struct reading *x, const struct rt_op *op, uint32_t offse
     return x->is != CORRESPONDS_NOT;
 }
 
-bool exec_is_elsewhere(struct device *d, uint64_t word)
+static bool driver_knows(const struct device *d, uint64_t word)
 {
     unsigned what;
-    return word && !device_is_ours(d, word) &&
-           d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
+    return device_may_be_address(word) && d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
 }
 
-bool exec_is_address(struct device *d, uint64_t word)
-{
-    return device_is_ours(d, word) || exec_is_elsewhere(d, word);
-}
+bool exec_is_elsewhere(struct device *d, uint64_t word) { return !device_is_ours(d, word) && driver_knows(d, word); }
+
+bool exec_is_address(struct device *d, uint64_t word) { return device_is_ours(d, word) || driver_knows(d, word); }
 
 /* An address that the program may have had of us, or that the driver knows. In the part of our reservation where nothing has ever lain
  * there are none: a word with an address there is something else, a flag beside what an address of the process has left, say. */
@@ -344,6 +342,8 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
                 at += TENSOR_MAP_BYTES - 8;
                 continue;
             }
+            if (now == then && !device_is_ours(d, now))
+                continue; /* a number, or an address that it was before: the driver need not be asked which */
             if (!then || recorded || exec_word_is_idle(&d->ex->rec, o, at) || !may_have_been_had(d, now) || exec_is_elsewhere(d, then))
                 continue;
             n += !args_free_word(d, (uint32_t)now == (uint32_t)then ? at + 4 : words_idle_part(at, now));
