@@ -222,13 +222,15 @@ static bool like_litter(uint8_t other)
 }
 
 /* It has the upper half of an address on this process's stack, heap, or in its libraries, which no kernel can follow. Compared whole:
- * beside a flag, padding may hold the rest of one. */
+ * beside a flag, padding may hold the rest of one. Where the fifth byte of such addresses is as small as flags are (one process of eight),
+ * a flag would make it whole: there none is taken for one. */
 static bool is_host_address(const struct device *d, const unsigned char *word)
 {
+    enum { FLAGS = 32 };
     uint64_t w;
     memcpy(&w, word, sizeof w);
     const uint64_t high = w >> 32;
-    return high && (high == (uintptr_t)&w >> 32 || high == (uintptr_t)d >> 32 || high == (uintptr_t)&qsort_r >> 32);
+    return high && (high & 0xff) >= FLAGS && (high == (uintptr_t)&w >> 32 || high == (uintptr_t)d >> 32 || high == (uintptr_t)&qsort_r >> 32);
 }
 
 /* The word was, or is, what stacks hold. Of an address only two bytes of the upper half are not zero; both must be others now, as where it

@@ -30,7 +30,7 @@
  *             the iteration between them, when the flag is not set
  *   crowd     as swings, among many entries that nobody fills and that are others in every iteration
  *   upper     as crowd; the flag is a byte in the upper half of its word. Where it is set, its padding holds what an address
- *             has left there; not that of a library, though: with the flag it would be one
+ *             has left there: in one of 256 runs the word is that of a library then
  *   beyond    as upper; with the flag the word is an address where a tensor could lie, and none ever did
  *   swarm     the flag of swings is set at all layers in iteration WHEN, and at one of them alone the tensor says so
  *   hearsay   as swarm; the other layers have had the flag in iterations 9, 11 and 13 for nothing, beside bytes that nobody fills, which are
@@ -149,7 +149,7 @@ static void swings(int i, int iter)
         if (is("beyond"))
             s.pad[0] = flag ? (uint8_t)((state >> 40) + 1) : 0;
         else
-            s.pad[0] = flag && ((uintptr_t)&qsort >> 32 & 0xff) != flag ? (uint8_t)((uintptr_t)&s >> 40) : 0;
+            s.pad[0] = flag ? (uint8_t)((uintptr_t)&s >> 40) : 0;
     } else
         s.flag = flag;
     for (int k = 2; k < BUNDLE_MAX && !is("swings"); k++)
