@@ -6,7 +6,7 @@ from . import base
 # script, batch, the precision tried first
 MODELS = [("gpt2", 8, "bf16"), ("resnet50", 64, "fp32"), ("bert", 32, "bf16"), ("vit", 64, "bf16"),
           ("unet", 16, "fp32")]
-STEPS = 20
+STEPS = 32
 STEADY = 8
 # NVML counts the context and loaded kernels with the rest. What of it is overhead is read off the native run, and
 # may differ a little between runs: more than this beyond the limit is a breach.
