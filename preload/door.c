@@ -59,6 +59,47 @@ struct door_real door_real = {
 };
 
 _Thread_local int door_depth;
+
+/* ---- the program's stack ------------------------------------------------------------------------------------------------ */
+
+/* How far below a door the stack is swept, and how much of a small one is left alone: what is interrupted there needs room too. */
+enum { SWEPT = 64 << 10, SPARED = 8 << 10, LINE = 64 };
+
+static _Thread_local uintptr_t stack_low, stack_high; /* of this thread; high 0: not asked yet */
+
+static void find_stack(void)
+{
+    pthread_attr_t a;
+    void *low = NULL;
+    size_t bytes = 0;
+    stack_low = stack_high = 1; /* unknown: no address lies between the two */
+    if (pthread_getattr_np(pthread_self(), &a))
+        return;
+    if (!pthread_attr_getstack(&a, &low, &bytes)) {
+        stack_low = (uintptr_t)low;
+        stack_high = stack_low + bytes;
+    }
+    pthread_attr_destroy(&a);
+}
+
+/* Sanitizers: nothing of this is alive, and to note every byte would take longer than the call. */
+__attribute__((noinline, no_sanitize("address", "thread"))) void door_sweep_stack(void)
+{
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (!stack_high)
+        find_stack();
+    if (here < stack_low + SPARED || here >= stack_high)
+        return; /* or a coroutine's stack, the end of which nobody knows */
+    const size_t room = here - stack_low - SPARED, n = (room < SWEPT ? room : SWEPT) & ~(size_t)(LINE - 1);
+    char *dead = __builtin_alloca(n + LINE);
+    for (size_t i = 0; i < n; i += LINE) {
+        __builtin_memset(dead + i, 0, LINE);
+        __asm__ volatile("" : : "r"(dead) : "memory"); /* it is read by nobody here */
+    }
+}
+
+/* ---- is there anything to do? ------------------------------------------------------------------------------------------- */
+
 atomic_uint door_watch = WATCH_UNRESOLVED | WATCH_UNSTARTED;
 
 bool door_disabled(void)

@@ -81,9 +81,16 @@ static inline int door_enter(enum hook_id id, int max_depth)
     return depth;
 }
 
+/* Clears what the engine and the driver have left on the stack below the caller. A program hands over structs that it has not filled
+ * (PyTorch's lists of tensors lie on the stack, 4 KiB and more, and are copied whole): what they hold is what earlier calls left there. Ours
+ * leave addresses of tensors, others each time, which no reader of arguments can tell from operands. */
+void door_sweep_stack(void);
+
 static inline void door_leave(int depth)
 {
     door_depth = depth;
+    if (depth == DOOR_OPEN)
+        door_sweep_stack();
 }
 
 /* REMAT_DISABLE=1. No lock, no allocation: dlsym asks it. */

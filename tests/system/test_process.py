@@ -169,6 +169,15 @@ def untouched(c):
             c.ok(r.stats.get("swaps_out") == swaps and r.stats.get("limit_bytes") == 7 << 20, "untouched: nothing is moved", str(r.stats))
 
 
+def stack_is_swept(c):
+    """What a call has left on the program's stack is no operand of what the program hands over from there unfilled."""
+    program, small = os.path.join(harness.B, "programs", "litter"), "512" if harness.RUNTIME else "64"
+    native, r = harness.run([program, small]), harness.run([program, small], ["--limit", "100M", "--policy", "plan"])
+    words = native.out.split()
+    c.ok(native.rc == 0 and words[0:5:2] == ["alloc", "fill", "free"] and min(map(int, words[1:6:2])) > 40000, "natively it stays as it was soiled", native.out)
+    c.ok(r.rc == 0 and r.out.split() == ["alloc", "0", "fill", "0", "free", "0", "lives"], "a call leaves nothing there", "%d %s%s" % (r.rc, r.out, r.err[-300:]))
+
+
 def main():
     if not os.path.exists(LEAVE):
         print("no simulated GPU built")
@@ -184,6 +193,7 @@ def main():
         planner_that_had_no_time(c, tmp)
         bandwidth_is_measured(c, tmp)
         untouched(c)
+        stack_is_swept(c)
     return c.end()
 
 
