@@ -81,16 +81,17 @@ static inline int door_enter(enum hook_id id, int max_depth)
     return depth;
 }
 
-/* Clears what the engine and the driver have left on the stack below the caller. A program hands over structs that it has not filled
- * (PyTorch's lists of tensors lie on the stack, 4 KiB and more, and are copied whole): what they hold is what earlier calls left there. Ours
- * leave addresses of tensors, others each time, which no reader of arguments can tell from operands. */
-void door_sweep_stack(void);
+/* Clears up to so many bytes of what the engine and the driver have left on the stack below the caller. A program hands over structs that it
+ * has not filled (PyTorch's lists of tensors lie on the stack, 4 to 32 KiB, and are copied whole): what they hold is what earlier calls
+ * left there. Ours leave addresses of tensors, others each time, which no reader of arguments can tell from operands. */
+void door_sweep_stack(size_t most);
+enum { SWEEP_ALL = 64 << 10, SWEEP_OWN = 8 << 10 };
 
-static inline void door_leave(int depth)
+static inline void door_leave(int depth, size_t sweep)
 {
     door_depth = depth;
     if (depth == DOOR_OPEN)
-        door_sweep_stack();
+        door_sweep_stack(sweep);
 }
 
 /* REMAT_DISABLE=1. No lock, no allocation: dlsym asks it. */
@@ -135,24 +136,27 @@ int door_pin_everything(void);
 #define DOOR_ALIAS(sym)                                                                                                \
     extern __typeof__(sym) hook_##sym __attribute__((alias(#sym), visibility("hidden")));
 
-#define DOOR_EXPORT_AT(max_depth, sym, mode, body, params, args)                                                       \
+#define DOOR_EXPORT_AT(max_depth, sweep, sym, mode, body, params, args)                                                \
     DOOR_PUBLIC CUresult sym params                                                                                    \
     {                                                                                                                  \
         int depth_ = door_enter(HOOK_##sym, max_depth);                                                                \
         if (depth_ < 0)                                                                                                \
             return door_real.sym args;                                                                                 \
         int result_ = DOOR_CALL_##mode(body, sym, DOOR_UNWRAP args);                                                   \
-        door_leave(depth_);                                                                                            \
+        door_leave(depth_, sweep);                                                                                     \
         return (CUresult)result_;                                                                                      \
     }                                                                                                                  \
     DOOR_ALIAS(sym)
 
 /* For HOOKS_*(DOOR_EXPORT): open for the program's own calls only. */
 #define DOOR_EXPORT(sym, base, since, mode, body, params, args)                                                        \
-    DOOR_EXPORT_AT(DOOR_OPEN, sym, mode, body, params, args)
+    DOOR_EXPORT_AT(DOOR_OPEN, SWEEP_ALL, sym, mode, body, params, args)
+/* The same for what is called twice a launch, and mostly without the driver. */
+#define DOOR_EXPORT_LIGHT(sym, base, since, mode, body, params, args)                                                  \
+    DOOR_EXPORT_AT(DOOR_OPEN, SWEEP_OWN, sym, mode, body, params, args)
 /* For memory that counts whoever asks for it, collectives included. */
 #define DOOR_EXPORT_COUNTED(sym, base, since, mode, body, params, args)                                                \
-    DOOR_EXPORT_AT(DOOR_QUIET, sym, mode, body, params, args)
+    DOOR_EXPORT_AT(DOOR_QUIET, SWEEP_ALL, sym, mode, body, params, args)
 
 /* The stream the engine is told: an explicit handle for stream 0. */
 static inline CUstream door_stream(CUstream s, CUstream null_stream)

@@ -47,7 +47,7 @@ static int nccl_enter(enum hook_id id, const char *name, const void *send, const
     {                                                                                                                  \
         int refused, depth = nccl_enter(HOOK_##sym, #sym, send, recv, stream, &refused);                               \
         int r = refused ? NCCL_UNHANDLED_CUDA_ERROR : (int)door_real.sym args;                                         \
-        door_leave(depth);                                                                                             \
+        door_leave(depth, SWEEP_ALL);                                                                                  \
         return r;                                                                                                      \
     }                                                                                                                  \
     DOOR_ALIAS(sym)

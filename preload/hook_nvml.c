@@ -77,7 +77,7 @@ static bool within_limit(enum hook_id id, nvmlDevice_t d, struct eng_memory *m)
     bool yes = dev != -1 && eng_device_memory(dev, m);
     door_depth = before;
     if (depth >= 0)
-        door_leave(depth);
+        door_leave(depth, SWEEP_ALL);
     return yes;
 }
 

@@ -153,4 +153,4 @@ static int on_choose_pool_at(__typeof__(&cuMemSetMemPool) real, CUmemLocation *a
     return r;
 }
 
-HOOKS_POOL(DOOR_EXPORT)
+HOOKS_POOL(DOOR_EXPORT_LIGHT)

@@ -156,7 +156,8 @@ static void write_live(char *text, size_t n)
     }
 }
 
-static void begin_live(const struct config *cfg, const char *text, size_t n)
+/* Once a process; not a part of stats_keep(), which may be called on a small stack: an output is 16 KiB. */
+__attribute__((noinline)) static void begin_live(const struct config *cfg, const char *text, size_t n)
 {
     struct output o;
     char why[OUTPUT_PATH + 100];

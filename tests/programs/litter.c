@@ -1,5 +1,5 @@
-/* What a call of the driver leaves on the caller's stack: the number of bytes that are not zero in the 48 KiB below, where a program's next
- * function has its variables. PyTorch hands over lists of tensors that lie there and are not filled.
+/* What a call of the driver leaves on the caller's stack, in the 48 KiB below, where a program's next function has its variables: the number
+ * of bytes that are neither what they were before nor zero. PyTorch hands over lists of tensors that lie there and are not filled.
  *
  *   litter [KIB]     after an allocation, a fill and a free; then the same calls in a thread with a stack of so many KiB
  */
@@ -7,7 +7,7 @@
 
 #include "program.h"
 
-enum { BELOW = 48 << 10, NEAR = 2 << 10 };
+enum { BELOW = 48 << 10, NEAR = 512, SOIL = 0xab };
 
 /* The nearest bytes hold what this program's own functions have left. */
 __attribute__((noinline, no_sanitize("address", "thread"))) static unsigned left_there(void)
@@ -16,14 +16,14 @@ __attribute__((noinline, no_sanitize("address", "thread"))) static unsigned left
     unsigned n = 0;
     __asm__ volatile("" : : "r"(below) : "memory");
     for (unsigned i = 0; i < BELOW - NEAR; i++)
-        n += below[i] != 0;
+        n += below[i] != 0 && below[i] != SOIL;
     return n;
 }
 
 __attribute__((noinline, no_sanitize("address", "thread"))) static void soil(void)
 {
     unsigned char below[BELOW];
-    memset(below, 0xab, sizeof below);
+    memset(below, SOIL, sizeof below);
     __asm__ volatile("" : : "r"(below) : "memory");
 }
 
