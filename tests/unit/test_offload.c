@@ -52,7 +52,7 @@ START_TEST(one_stay_in_time)
     struct anneal_model *m = anneal_model_new(g, 1);
     struct anneal *a = anneal_new(m);
     const int32_t c = cell_of_op(m, 0);
-    ck_assert_int_eq(anneal_copy_add(a, c, a->op_slot[11]), 0);
+    ck_assert_int_eq(anneal_copy_add(a, c, a->op_slot[11], 0), 0);
     ck_assert_int_eq(anneal_retime(a), 0);
     /* made by 5 ms, on the host by 7.5: held while ops 1, 2 and 3 run; back within 2.5 ms before 15: from op 8 on */
     ck_assert_double_eq(segtree_at(&a->tree, (uint32_t)a->op_slot[3]) - segtree_at(&a->tree, (uint32_t)a->op_slot[4]), 1000);
@@ -80,12 +80,12 @@ START_TEST(too_late_is_refused)
     struct anneal_model *m = anneal_model_new(g, 1);
     struct anneal *a = anneal_new(m);
     /* out takes 2.5 ms, back 2.5 ms; from the making of value 1 to its use there are 4 */
-    ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, 1), a->op_slot[6]), 0);
+    ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, 1), a->op_slot[6], 0), 0);
     ck_assert_int_eq(anneal_retime(a), -EBUSY);
     ck_assert_int_eq(anneal_clock(a), 0); /* which lets go of it */
     ck_assert_int_eq(a->copies.n, 0);
     ck_assert_int_eq(anneal_check(a), 0);
-    ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, 1), a->op_slot[3]), -EINVAL); /* no use of it there */
+    ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, 1), a->op_slot[3], 0), -EINVAL); /* no use of it there */
     anneal_free(a);
     anneal_model_free(m);
     graph_free(g);
@@ -100,7 +100,7 @@ START_TEST(engines_serve_one_after_another)
     struct plan p = {0};
     struct sim_result r;
     for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, i), a->op_slot[37 - i]), 0);
+        ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, i), a->op_slot[37 - i], 0), 0);
         ck_assert_int_eq(anneal_retime(a), i < 2 ? 0 : anneal_retime(a)); /* later ones may not fit */
         if (a->copies.dirty)
             anneal_clock(a);
