@@ -5,8 +5,10 @@
 #include <string.h>
 
 #define POOL_GAIN 0.005   /* of what the best takes: less is no gain worth waiting for */
-#define POOL_PATIENCE 0.75 /* of the time up to the last gain: so long the next one may take */
-#define POOL_LEAST_S 1.8  /* and at least this long: a run that starts afresh shows what it found at its end only */
+#define POOL_PATIENCE 0.5 /* of the time up to the last gain: so long the next one may take */
+#define POOL_LEAST_S 1    /* which counts as so much more than it was */
+#define POOL_RUNS 4       /* and so many runs: one shows what it found at its end only */
+#define POOL_MOST 1.5     /* of the time up to the last gain, with which runs are counted no more */
 #define POOL_NEAR 0.01    /* of the iteration: so near to no overhead at all nothing more is looked for */
 
 int anneal_pool_init(struct anneal_pool *p, double total_ns, double now_s)
@@ -56,6 +58,7 @@ int anneal_pool_offer(struct anneal_pool *p, const struct anneal_seq *seq, doubl
         if (!p->best.n || judged_ns < p->gained_ns * (1 - POOL_GAIN)) {
             p->gained_ns = judged_ns;
             p->gained_s = now_s;
+            p->barren = 0;
         }
         rc = seq_copy(&p->best, seq);
         p->best_ns = ns;
@@ -81,12 +84,19 @@ int anneal_pool_take(struct anneal_pool *p, struct anneal_seq *seq, double *ns, 
     return rc;
 }
 
+void anneal_pool_ran(struct anneal_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->barren++;
+    pthread_mutex_unlock(&p->lock);
+}
+
 int anneal_pool_enough(struct anneal_pool *p, double now_s)
 {
     pthread_mutex_lock(&p->lock);
-    const double least_s = POOL_PATIENCE * (p->gained_s - p->began_s);
-    const int enough = p->best.n && (p->judged_ns <= (1 + POOL_NEAR) * p->total_ns ||
-                                     now_s - p->gained_s >= (least_s > POOL_LEAST_S ? least_s : POOL_LEAST_S));
+    const double up_to_s = p->gained_s - p->began_s + POOL_LEAST_S, since_s = now_s - p->gained_s;
+    const int enough = p->best.n && (p->judged_ns <= (1 + POOL_NEAR) * p->total_ns || since_s >= POOL_MOST * up_to_s ||
+                                     (p->barren >= POOL_RUNS && since_s >= POOL_PATIENCE * up_to_s));
     pthread_mutex_unlock(&p->lock);
     return enough;
 }

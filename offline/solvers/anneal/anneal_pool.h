@@ -21,6 +21,7 @@ struct anneal_pool {
     double total_ns;    /* of the iteration without any: no plan is better */
     double began_s;     /* solver_now_s clock */
     double gained_s, gained_ns; /* when the best was last so much better than before that it was worth the wait, and what it took then */
+    int barren;         /* runs that have ended since */
 };
 
 int anneal_pool_init(struct anneal_pool *p, double total_ns, double now_s);
@@ -29,6 +30,9 @@ void anneal_pool_free(struct anneal_pool *p);
 int anneal_pool_offer(struct anneal_pool *p, const struct anneal_seq *seq, double ns, double judged_ns, double now_s);
 /* If the pool has a better one than that, into seq, *ns and *judged_ns: 1, else 0. */
 int anneal_pool_take(struct anneal_pool *p, struct anneal_seq *seq, double *ns, double *judged_ns);
+
+/* A search has come to the end of a run. */
+void anneal_pool_ran(struct anneal_pool *p);
 
 /* Is more thinking worth less than it costs? Never while there is no plan. */
 int anneal_pool_enough(struct anneal_pool *p, double now_s);

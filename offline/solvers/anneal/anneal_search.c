@@ -4,9 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "offline/solvers/anneal/anneal_first.h"
 #include "offline/solvers/solver.h"
 
 enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16, EFFORT_MIN = 2000000, RUN_MAX = 4000000, COPIES_MAX = 256, COPIES_MOST = 4096 };
+#define RUN_MOST_S 0.8 /* in a pool */
+#define MEND_THRIFT 0.3
 
 /* ---- chance ---------------------------------------------------------------------------------------------------- */
 
@@ -110,7 +113,7 @@ static double left_over_bytes(const struct anneal_model *m, int64_t least)
 void anneal_search_let_wait(struct anneal_search *s)
 {
     const struct anneal_model *m = s->m;
-    s->waits = s->a->copies.may_wait = 1;
+    s->waits = s->may_wait = s->a->copies.may_wait = 1;
     int64_t least = 10 * s->small_bytes;
     while (least > 0 && left_over_bytes(m, least) > 0.3 * (double)(s->limit_bytes - m->g->floor_offload_bytes))
         least /= 2;
@@ -197,7 +200,7 @@ static int take(struct anneal_search *s, int32_t slot)
 
 static int put_copy(struct anneal_search *s, int32_t c, int32_t use, int waits)
 {
-    if (s->n_journal == ANNEAL_MOVE_CHANGES || s->a->copies.n >= (s->waits ? COPIES_MOST : COPIES_MAX) || anneal_copy_add(s->a, c, use, waits))
+    if (s->n_journal == ANNEAL_MOVE_CHANGES || s->a->copies.n >= (s->may_wait ? COPIES_MOST : COPIES_MAX) || anneal_copy_add(s->a, c, use, waits))
         return 0;
     note(s, c, use, 1, 1)->waits = (uint8_t)waits;
     return 1;
@@ -620,9 +623,30 @@ static const struct {
 } recipes[] = {{0.15, 0.002, 0.5, 0}, {0.3, 0.003, 0.3, 0.5}, {0.05, 0.001, 0.5, 0}, {0.8, 0.006, 0.3, 0}};
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 
+static int row_waits(const struct anneal_seq *seq)
+{
+    int waits = 0;
+    for (int32_t k = 0; k < seq->n_fetch; k++)
+        waits |= seq->fetch[3 * k + 2];
+    return waits != 0;
+}
+
+/* Are waits among the moves of run k? A wait gets memory down at one stroke, and from many of them there is no short way back to a schedule
+ * that does without: so where one without is known they are tried now and then only, and where none is, one of two searches looks for one
+ * whenever it starts afresh. */
+static int run_waits(const struct anneal_search *s, int k)
+{
+    if (!s->may_wait)
+        return 0;
+    if (s->best.n && !row_waits(&s->best))
+        return k % 8 >= 6;
+    return !s->afresh || k % 2;
+}
+
 /* Run number k: even ones start afresh, odd ones from the best, cooler. */
 static int one_run(struct anneal_search *s, int k, int64_t length, double deadline_s)
 {
+    s->waits = run_waits(s, k);
     const int again = k % 2 && s->best.n, recipe = k / 2 % N_RECIPES;
     const struct anneal_run fresh = {.mutations = length,
                                      .hot_ns = s->scale_ns * recipes[recipe].hot,
@@ -633,12 +657,22 @@ static int one_run(struct anneal_search *s, int k, int64_t length, double deadli
                                      .soft_cold = 0.002,
                                      .deadline_s = deadline_s};
     const struct anneal_run cool = {.mutations = length,
-                                    .hot_ns = s->scale_ns * (k % 4 == 1 ? 0.03 : 0.1) * (s->waits ? 4 : 1),
+                                    .hot_ns = s->scale_ns * (k % 4 == 1 ? 0.03 : 0.1) * (s->waits && k > 1 ? 4 : 1),
                                     .cold_ns = s->scale_ns * 0.001,
                                     .deadline_s = deadline_s};
     const struct anneal_seq *from = again ? &s->best : k % 2 && s->n_starts ? &s->starts[k / 2 % s->n_starts] : NULL;
     const int rc = from ? anneal_load(s->a, from) : anneal_search_clear(s);
     return rc ? rc : anneal_search_run(s, from ? &cool : &fresh);
+}
+
+/* A run that ended above the limit but below the best's cost: a few waits may be all that it lacks. */
+static int mend(struct anneal_search *s, double deadline_s)
+{
+    if (!s->may_wait || anneal_peak(s->a) <= s->limit_bytes || (s->best.n && cost_ns(s) >= s->best_ns))
+        return 0;
+    s->waits = 1;
+    const int rc = anneal_first(s, MEND_THRIFT, deadline_s);
+    return rc == -ENOSPC || rc == -ETIME ? 0 : rc ? rc : note_best(s);
 }
 
 int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns)
@@ -654,11 +688,18 @@ int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, 
             break;
         const int64_t before = s->mutations;
         rc = one_run(s, k, length, deadline_s);
+        if (!rc)
+            rc = mend(s, deadline_s);
         const double took = solver_now_s() - start;
+        if (s->pool)
+            anneal_pool_ran(s->pool);
         const int better = s->best.n && (was == 0 || was - s->best_ns >= 2e-4 * total);
         idle = better ? 0 : idle + 1;
         if (k % 2 && length < RUN_MAX)
             length *= 2;
+        /* several runs, each to its end, while a program waits */
+        if (s->pool && took > RUN_MOST_S)
+            length = (int64_t)((double)(s->mutations - before) * RUN_MOST_S / took) + 1;
         /* a run that cannot end in time would be broken off hot: make the last one fit */
         const double left = deadline_s - solver_now_s(), per = took / (double)(s->mutations - before + 1);
         if (deadline_s > 0 && left > 0 && (double)length * per > left)

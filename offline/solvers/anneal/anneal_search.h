@@ -49,7 +49,8 @@ struct anneal_search {
     int32_t n_cand;
     int32_t *copy_cand; /* cells worth a stay on the host; none unless copies are allowed */
     int32_t n_copy_cand;
-    int waits;               /* stays may be waited for, at their price: see anneal_search_let_wait */
+    int may_wait;            /* see anneal_search_let_wait */
+    int waits;               /* ... and the present run does make stays that are waited for */
     int64_t small_bytes; /* cells below are not worth a move of their own */
     double lambda;       /* ns per byte over the limit */
     double scale_ns;     /* what a replay costs on average: the measure of temperatures */
