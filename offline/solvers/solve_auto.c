@@ -9,7 +9,9 @@
  * chance does, and then anneals from their plans; then the plan of the ladder is looked at. What is left of the time both anneal on
  * from the best they have. The cheapest plan of all wins; each was judged by the simulator.
  *
- * `best` gives up the promise about larger limits: a program has one limit, and a rung may stand as much as a step below it. */
+ * `best` gives up the promise about larger limits: a program has one limit, and a rung may stand as much as a step below it. With copies it gives
+ * up the other solvers too: a program stands still while it is planned for. Two threads anneal, tell each other what they find, and end as soon as more
+ * is not worth the time (anneal_pool.h). */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>

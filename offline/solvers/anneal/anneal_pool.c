@@ -7,7 +7,7 @@
 #define POOL_GAIN 0.005   /* of what the best takes: less is no gain worth waiting for */
 #define POOL_PATIENCE 0.5 /* of the time up to the last gain: so long the next one may take */
 #define POOL_LEAST_S 1    /* which counts as so much more than it was */
-#define POOL_RUNS 4       /* and so many runs: one shows what it found at its end only */
+#define POOL_RUNS 5       /* and so many runs: one shows what it found at its end only */
 #define POOL_MOST 1.5     /* of the time up to the last gain, with which runs are counted no more */
 #define POOL_NEAR 0.01    /* of the iteration: so near to no overhead at all nothing more is looked for */
 

@@ -632,15 +632,15 @@ static int row_waits(const struct anneal_seq *seq)
 }
 
 /* Are waits among the moves of run k? A wait gets memory down at one stroke, and from many of them there is no short way back to a schedule
- * that does without: so where one without is known they are tried now and then only, and where none is, one of two searches looks for one
- * whenever it starts afresh. */
+ * that does without: so where one without is known they are tried now and then only, and where none is, runs that start afresh look
+ * for one, every second time at least. */
 static int run_waits(const struct anneal_search *s, int k)
 {
     if (!s->may_wait)
         return 0;
     if (s->best.n && !row_waits(&s->best))
         return k % 8 >= 6;
-    return !s->afresh || k % 2;
+    return k % 2 || (!s->afresh && k % 4 == 0);
 }
 
 /* Run number k: even ones start afresh, odd ones from the best, cooler. */
