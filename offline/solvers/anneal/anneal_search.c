@@ -8,7 +8,7 @@
 #include "offline/solvers/solver.h"
 
 enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16, EFFORT_MIN = 2000000, RUN_MAX = 4000000, COPIES_MAX = 256, COPIES_MOST = 4096 };
-#define RUN_MOST_S 0.8 /* in a pool */
+#define RUN_MOST_S 1 /* in a pool */
 #define MEND_THRIFT 0.3
 
 /* ---- chance ---------------------------------------------------------------------------------------------------- */
