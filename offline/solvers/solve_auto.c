@@ -9,7 +9,9 @@
  * chance does, and then anneals from their plans; then the plan of the ladder is looked at. What is left of the time both anneal on
  * from the best they have. The cheapest plan of all wins; each was judged by the simulator.
  *
- * `best` gives up the promise about larger limits: a program has one limit, and a rung may stand as much as a step below it. */
+ * `best` gives up the promise about larger limits: a program has one limit, and a rung may stand as much as a step below it. With copies it gives
+ * up the other solvers too: a program stands still while it is planned for. Two threads anneal, tell each other what they find, and end as soon as more
+ * is not worth the time (anneal_pool.h). */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -169,6 +171,54 @@ static int auto_both(const struct graph *g, const struct solver_opts *opts, doub
     return own.rc;
 }
 
+/* For a program that waits: two threads anneal, and end as soon as more is not worth the time. */
+struct best_side {
+    const struct graph *g;
+    struct solver_opts opts;
+    double deadline_s;
+    struct anneal_pool *pool;
+    int side, rc;
+    struct plan plan;
+    struct solver_report rep;
+};
+
+static void *best_thread(void *arg)
+{
+    struct best_side *b = arg;
+    b->rc = anneal_solve_side(b->g, &b->opts, b->deadline_s, b->pool, b->side, &b->plan, &b->rep);
+    return NULL;
+}
+
+static int best_offload(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+{
+    const double whole_s = opts->time_limit_s > 0 ? opts->time_limit_s : AUTO_DEFAULT_S, now_s = solver_now_s();
+    struct anneal_pool pool;
+    struct best_side side[2];
+    pthread_t thread;
+    int rc = anneal_pool_init(&pool, (double)g->total_ns, now_s);
+    if (rc)
+        return rc;
+    for (int k = 0; k < 2; k++) {
+        side[k] = (struct best_side){.g = g, .opts = *opts, .deadline_s = now_s + whole_s, .pool = &pool, .side = k};
+        side[k].opts.seed = opts->seed * 2 + (uint64_t)k;
+    }
+    const int alone = pthread_create(&thread, NULL, best_thread, &side[1]);
+    if (opts->progress)
+        cli_progress("best: %.0f s at most", whole_s);
+    best_thread(&side[0]);
+    if (!alone)
+        pthread_join(thread, NULL);
+    const struct best_side *b = &side[!alone && !side[1].rc && (side[0].rc || side[1].rep.planned_ns < side[0].rep.planned_ns)];
+    rc = b->rc;
+    *rep = b->rep;
+    if (!rc)
+        rc = plan_copy(out, &b->plan);
+    for (int k = 0; k < 2; k++)
+        plan_free(&side[k].plan);
+    anneal_pool_free(&pool);
+    return rc == -ENOSPC && solver_now_s() >= now_s + whole_s ? -ETIME : rc;
+}
+
 static int auto_offload(const struct graph *g, struct solver_opts *o, struct plan *out, struct solver_report *rep)
 {
     o->time_limit_s = o->time_limit_s > 0 ? o->time_limit_s : AUTO_DEFAULT_S;
@@ -209,8 +259,9 @@ static int solve_best(const struct graph *g, const struct solver_opts *opts, str
     struct solver_report r = {0};
     const double whole_s = o.time_limit_s > 0 ? o.time_limit_s : AUTO_DEFAULT_S, began_s = solver_now_s();
     double deadline_s = began_s + whole_s;
-    if (o.offload)
-        return solve_auto(g, &o, out, rep);
+    const struct solver *none = solver_find("none");
+    if (o.offload && !(none && !solver_run(none, g, &o, out, rep)))
+        return best_offload(g, &o, out, rep);
     o.time_limit_s = whole_s * BEST_AUTO_SHARE;
     int rc = solve_auto(g, &o, out, rep);
     if (rep->proved_optimal || rep->proved_infeasible || (rc && rc != -ENOSPC && rc != -ETIME))

@@ -259,6 +259,8 @@ START_TEST(state_stays_exact)
         const int64_t limit = g->floor_bytes + (g->baseline_peak_bytes - g->floor_bytes) / 2 + 1;
         struct anneal_search *s = anneal_search_new(m, limit, (uint64_t)seed, seed % 2);
         struct anneal_seq row = {0};
+        if (seed % 4 == 3)
+            anneal_search_let_wait(s);
         for (int round = 0; round < 40; round++) {
             for (int i = 0; i < 200; i++)
                 anneal_search_step(s, (double)g->total_ns * (round < 30 ? 0.1 : 0.001));
@@ -281,6 +283,100 @@ START_TEST(state_stays_exact)
         anneal_model_free(m);
         graph_free(g);
     }
+}
+END_TEST
+
+static int by_cell(const void *pa, const void *pb)
+{
+    const int32_t *a = pa, *b = pb;
+    return a[0] != b[0] ? (a[0] > b[0]) - (a[0] < b[0]) : (a[1] > b[1]) - (a[1] < b[1]);
+}
+
+static void save_sorted(const struct anneal *a, struct anneal_seq *row)
+{
+    ck_assert_int_eq(anneal_save(a, row), 0);
+    if (row->n_fetch)
+        qsort(row->fetch, (size_t)row->n_fetch, 3 * sizeof *row->fetch, by_cell);
+}
+
+/* A fetch that a mutation had moved across a use stood on the other side of it once the mutation was taken back: the schedule was
+ * another one, above its limit, and no plan was found where there are many. */
+START_TEST(taken_back_is_as_before)
+{
+    for (int seed = 0; seed < 40; seed++) {
+        rng = (uint64_t)seed + 100;
+        struct graph *g = seed % 3 ? random_graph(20 + draw(60)) : network(6 + draw(20), 1 << 20, seed % 2);
+        g->host_bytes_per_s = (double)g->baseline_peak_bytes / (double)(g->total_ns + 1) * 1e9 * (seed % 4 + 1) / 2;
+        if (seed % 2)
+            setenv("REMAT_PLAN_COPIES", "until-used", 1);
+        struct anneal_model *m = anneal_model_new(g, 1);
+        const int64_t limit = g->floor_offload_bytes + (g->baseline_peak_bytes - g->floor_offload_bytes) / 3 + 1;
+        struct anneal_search *s = anneal_search_new(m, limit, (uint64_t)seed, 1);
+        unsetenv("REMAT_PLAN_COPIES");
+        struct anneal_seq before = {0}, after = {0};
+        if (seed % 4 < 3)
+            anneal_search_let_wait(s);
+        for (int i = 0; i < 3000; i++) {
+            if (i % 500 == 0)
+                ck_assert_int_eq(anneal_regrid(s->a), 0);
+            save_sorted(s->a, &before);
+            const double wait_ns = s->a->copies.wait_ns;
+            if (anneal_search_step(s, (double)g->total_ns * (i % 500 < 100 ? 0.1 : 0)))
+                continue;
+            save_sorted(s->a, &after);
+            ck_assert_msg(before.n == after.n && !memcmp(before.at, after.at, (size_t)before.n * sizeof *before.at), "seed %d, step %d: other ops or replays", seed, i);
+            ck_assert_msg(before.n_fetch == after.n_fetch && (!before.n_fetch || !memcmp(before.fetch, after.fetch, 3 * (size_t)before.n_fetch * sizeof *before.fetch)),
+                          "seed %d, step %d: other stays", seed, i);
+            ck_assert_msg(before.peak_bytes == after.peak_bytes, "seed %d, step %d: another peak", seed, i);
+            ck_assert_double_eq_tol(s->a->copies.wait_ns, wait_ns, 1e-3);
+        }
+        anneal_seq_free(&before);
+        anneal_seq_free(&after);
+        anneal_search_free(s);
+        anneal_model_free(m);
+        graph_free(g);
+    }
+}
+END_TEST
+
+/* What the schedule says it waits is what the simulator says that it takes. */
+START_TEST(waits_cost_what_they_take)
+{
+    int waited = 0;
+    for (int seed = 0; seed < 40; seed++) {
+        rng = (uint64_t)seed + 200;
+        struct graph *g = seed % 3 ? random_graph(20 + draw(60)) : network(6 + draw(20), 1 << 20, seed % 2);
+        g->host_bytes_per_s = (double)g->baseline_peak_bytes / (double)(g->total_ns + 1) * 1e9 * (seed % 4 + 1) / 2;
+        setenv("REMAT_PLAN_COPIES", "until-used", 1);
+        struct anneal_model *m = anneal_model_new(g, 1);
+        struct anneal_search *s = anneal_search_new(m, g->floor_offload_bytes + (g->baseline_peak_bytes - g->floor_offload_bytes) / 4 + 1, (uint64_t)seed, 1);
+        unsetenv("REMAT_PLAN_COPIES");
+        struct plan p = {0};
+        struct anneal_seq row = {0};
+        anneal_search_let_wait(s);
+        for (int round = 0; round < 30; round++) {
+            for (int i = 0; i < 100; i++)
+                anneal_search_step(s, (double)g->total_ns * 0.01);
+            ck_assert_int_eq(anneal_regrid(s->a), 0);
+            struct sim_result r;
+            ck_assert_int_eq(anneal_plan(s->a, &p), 0);
+            ck_assert_int_eq(sim_run(g, &p, 0, &r), 0);
+            ck_assert_msg(r.ok, "%s", r.error);
+            const double says = (double)(g->total_ns + s->a->replay_ns) + s->a->copies.wait_ns;
+            ck_assert_msg(fabs(says - (double)r.ns) <= 2, "seed %d: the schedule says %.0f ns, the simulator %lld", seed, says, (long long)r.ns);
+            waited += s->a->copies.wait_ns > 0;
+            /* and a row made out of the plan is one with its stays */
+            ck_assert_int_eq(anneal_seq_of_plan(m, &p, &row), 0);
+            ck_assert_int_le(row.n_fetch, s->a->copies.n);
+            ck_assert(row.n_fetch > 0 || s->a->copies.n == 0 || r.offloads == 0);
+        }
+        anneal_seq_free(&row);
+        plan_free(&p);
+        anneal_search_free(s);
+        anneal_model_free(m);
+        graph_free(g);
+    }
+    ck_assert_int_gt(waited, 100);
 }
 END_TEST
 
@@ -400,6 +496,8 @@ int main(void)
     tcase_add_test(c, inner_cells_come_and_go);
     tcase_add_test(c, no_replays_is_the_program);
     tcase_add_test(c, state_stays_exact);
+    tcase_add_test(c, taken_back_is_as_before);
+    tcase_add_test(c, waits_cost_what_they_take);
     tcase_add_test(c, plan_and_row_agree);
     tcase_add_test(c, finds_the_known_optimum);
     tcase_add_test(c, same_seed_same_plan);

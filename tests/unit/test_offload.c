@@ -52,7 +52,7 @@ START_TEST(one_stay_in_time)
     struct anneal_model *m = anneal_model_new(g, 1);
     struct anneal *a = anneal_new(m);
     const int32_t c = cell_of_op(m, 0);
-    ck_assert_int_eq(anneal_copy_add(a, c, a->op_slot[11]), 0);
+    ck_assert_int_eq(anneal_copy_add(a, c, a->op_slot[11], 0), 0);
     ck_assert_int_eq(anneal_retime(a), 0);
     /* made by 5 ms, on the host by 7.5: held while ops 1, 2 and 3 run; back within 2.5 ms before 15: from op 8 on */
     ck_assert_double_eq(segtree_at(&a->tree, (uint32_t)a->op_slot[3]) - segtree_at(&a->tree, (uint32_t)a->op_slot[4]), 1000);
@@ -80,12 +80,12 @@ START_TEST(too_late_is_refused)
     struct anneal_model *m = anneal_model_new(g, 1);
     struct anneal *a = anneal_new(m);
     /* out takes 2.5 ms, back 2.5 ms; from the making of value 1 to its use there are 4 */
-    ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, 1), a->op_slot[6]), 0);
+    ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, 1), a->op_slot[6], 0), 0);
     ck_assert_int_eq(anneal_retime(a), -EBUSY);
     ck_assert_int_eq(anneal_clock(a), 0); /* which lets go of it */
     ck_assert_int_eq(a->copies.n, 0);
     ck_assert_int_eq(anneal_check(a), 0);
-    ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, 1), a->op_slot[3]), -EINVAL); /* no use of it there */
+    ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, 1), a->op_slot[3], 0), -EINVAL); /* no use of it there */
     anneal_free(a);
     anneal_model_free(m);
     graph_free(g);
@@ -100,7 +100,7 @@ START_TEST(engines_serve_one_after_another)
     struct plan p = {0};
     struct sim_result r;
     for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, i), a->op_slot[37 - i]), 0);
+        ck_assert_int_eq(anneal_copy_add(a, cell_of_op(m, i), a->op_slot[37 - i], 0), 0);
         ck_assert_int_eq(anneal_retime(a), i < 2 ? 0 : anneal_retime(a)); /* later ones may not fit */
         if (a->copies.dirty)
             anneal_clock(a);
@@ -262,6 +262,98 @@ START_TEST(copies_until_used)
 }
 END_TEST
 
+/* An iteration of a model that is trained with Adam, in small: 2 n states of which nothing rebuilds one, used early and at the end; n
+ * activations that no replay brings back; and in the middle an op that needs as much as all of them. Copies take about `busy` times as
+ * long as the whole iteration. */
+static struct graph *crowded(int n, int64_t bytes, double busy)
+{
+    struct graph_build *b = graph_build_new();
+    int state[1024], act[512], op = 0;
+    ck_assert_int_le(n, 512);
+    for (int i = 0; i < 2 * n; i++)
+        state[i] = graph_build_buf(b, bytes, -1, -1, GRAPH_PARAM);
+    for (int i = 0; i < n; i++, op++) {
+        act[i] = graph_build_buf(b, bytes, op, 2 * n + 3 - i, GRAPH_ACTIVATION);
+        graph_build_op(b, "forward", GRAPH_FWD, 100000);
+        graph_build_op_at(b, op)->opaque = 1;
+        graph_build_operand(b, op, GRAPH_READ, state[i]);
+        graph_build_operand(b, op, GRAPH_WRITE, act[i]);
+    }
+    const int big = graph_build_buf(b, 2 * n * bytes, op, op + 3, GRAPH_ACTIVATION), big2 = graph_build_buf(b, n * bytes, op + 1, op + 3, GRAPH_ACTIVATION);
+    graph_build_op(b, "loss", GRAPH_FWD, 100000);
+    graph_build_operand(b, op++, GRAPH_WRITE, big);
+    graph_build_op(b, "loss backward", GRAPH_BWD, 100000);
+    graph_build_operand(b, op, GRAPH_READ, big);
+    graph_build_operand(b, op++, GRAPH_WRITE, big2);
+    graph_build_op(b, "loss backward", GRAPH_BWD, 100000);
+    graph_build_operand(b, op, GRAPH_READ, big2);
+    graph_build_operand(b, op++, GRAPH_RMW, big);
+    for (int i = n - 1; i >= 0; i--) {
+        graph_build_op(b, "backward", GRAPH_BWD, 100000);
+        graph_build_operand(b, op, GRAPH_READ, act[i]);
+        graph_build_operand(b, op, GRAPH_READ, state[i]);
+        graph_build_operand(b, op, GRAPH_WRITE, graph_build_buf(b, 16, op, op + 1, GRAPH_GRAD));
+        op++;
+    }
+    for (int i = 0; i < n; i++, op++) {
+        graph_build_op(b, "step", GRAPH_OPT, 100000);
+        graph_build_operand(b, op, GRAPH_RMW, state[n + i]);
+        graph_build_operand(b, op, GRAPH_RMW, state[i]);
+    }
+    struct graph *g = NULL;
+    struct graph_fault f = {0};
+    ck_assert_msg(graph_seal(b, &g, &f) == 0, "%s", f.text);
+    graph_build_free(b);
+    g->host_bytes_per_s = 3.0 * n * (double)bytes / (busy * (double)g->total_ns) * 1e9;
+    return g;
+}
+
+/* No schedule hides these copies, yet there is one: down to the floor. More than 256 stays are needed where there are many cells. */
+START_TEST(a_plan_for_every_limit_above_the_floor)
+{
+    static const struct {
+        int n;
+        double busy;
+    } kinds[] = {{12, 1}, {12, 20}, {200, 3}};
+    static const double above[] = {1.03, 1.3};
+    for (size_t k = 0; k < 2 * (sizeof kinds / sizeof *kinds); k++) {
+        struct graph *g = crowded(kinds[k / 2].n, 1 << 20, kinds[k / 2].busy);
+        struct solver_opts o = {.limit_bytes = (int64_t)((double)g->floor_offload_bytes * above[k % 2]), .seed = 1, .offload = 1, .time_limit_s = 8};
+        struct plan p = {0};
+        struct solver_report r = {0};
+        struct sim_result judged;
+        setenv("REMAT_PLAN_COPIES", "until-used", 1);
+        const int rc = solver_run(solver_find("best"), g, &o, &p, &r);
+        unsetenv("REMAT_PLAN_COPIES");
+        ck_assert_msg(rc == 0, "%d states, limit %.2f floors: %s", 2 * kinds[k / 2].n, above[k % 2], r.message);
+        ck_assert_int_eq(sim_run(g, &p, o.limit_bytes, &judged), 0);
+        ck_assert_msg(judged.ok, "%s", judged.error);
+        /* out and back once each, at most, in a row */
+        ck_assert_double_le((double)judged.ns, (double)g->total_ns + 2.02 * 3 * kinds[k / 2].n * (double)(1 << 20) / g->host_bytes_per_s * 1e9);
+        plan_free(&p);
+        graph_free(g);
+    }
+}
+END_TEST
+
+/* A program stands still while it is planned for: time that brings nothing more is not used up. A plan that costs nothing ends the search at once. */
+START_TEST(the_best_ends_early)
+{
+    for (int hidden = 0; hidden < 2; hidden++) {
+        struct graph *g = hidden ? tide(12, 40, 1 << 20, 0.8e6) : crowded(12, 1 << 20, 2);
+        struct solver_opts o = {.limit_bytes = hidden ? g->baseline_peak_bytes - 6 * (1 << 20) : g->floor_offload_bytes * 5 / 4, .seed = 1, .offload = 1, .time_limit_s = 90};
+        struct plan p = {0};
+        struct solver_report r = {0};
+        const double began_s = solver_now_s();
+        ck_assert_int_eq(solver_run(solver_find("best"), g, &o, &p, &r), 0);
+        ck_assert_double_le(solver_now_s() - began_s, hidden ? 10 : 30);
+        ck_assert(!hidden || r.planned_ns == g->total_ns);
+        plan_free(&p);
+        graph_free(g);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("offload");
@@ -274,6 +366,8 @@ int main(void)
     tcase_add_test(c, going_on_from_a_plan);
     tcase_add_test(c, waits_when_nothing_else_fits);
     tcase_add_test(c, copies_until_used);
+    tcase_add_test(c, a_plan_for_every_limit_above_the_floor);
+    tcase_add_test(c, the_best_ends_early);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

@@ -53,6 +53,50 @@ START_TEST(equals_plain_row)
 }
 END_TEST
 
+/* Many additions at once, between additions of the ordinary kind: every position, every range and the smooth maximum as if they had come one by one. */
+START_TEST(together_as_one_by_one)
+{
+    static const uint32_t sizes[] = {1, 2, 3, 8, 9, 100, 1025};
+    for (size_t z = 0; z < sizeof sizes / sizeof *sizes; z++) {
+        const uint32_t n = sizes[z];
+        struct segtree t = {0}, one = {0};
+        struct segtree_soft soft = {0}, soft_one = {0};
+        double *x = calloc(n, sizeof *x), *read = calloc(n, sizeof *read);
+        ck_assert(!segtree_init(&t, n) && !segtree_init(&one, n) && !segtree_soft_init(&soft, n) && !segtree_soft_init(&soft_one, n));
+        for (int step = 0; step < 300; step++) {
+            uint32_t lo = draw(n), hi = lo + draw(n - lo);
+            segtree_add(&t, lo, hi, 512);
+            segtree_add(&one, lo, hi, 512);
+            segtree_soft_add(&soft, lo, hi, 0.5);
+            segtree_soft_add(&soft_one, lo, hi, 0.5);
+            lo = draw(n);
+            hi = lo + draw(n - lo);
+            for (uint32_t i = lo; i <= hi; i++) {
+                x[i - lo] = (double)draw(2001) - 1000;
+                segtree_add(&one, i, i, x[i - lo]);
+                segtree_soft_add(&soft_one, i, i, x[i - lo] / 1024);
+            }
+            segtree_add_each(&t, lo, hi, x);
+            for (uint32_t i = lo; i <= hi; i++)
+                x[i - lo] /= 1024;
+            segtree_soft_add_each(&soft, lo, hi, x);
+            segtree_read(&t, read);
+            for (uint32_t i = 0; i < n; i++)
+                ck_assert(read[i] == segtree_at(&one, i) && segtree_at(&t, i) == read[i]);
+            ck_assert_double_eq(segtree_max(&t), segtree_max(&one));
+            ck_assert_double_eq(segtree_range_max(&t, lo, hi), segtree_range_max(&one, lo, hi));
+            ck_assert_double_eq_tol(segtree_soft_max(&soft), segtree_soft_max(&soft_one), 1e-9);
+        }
+        segtree_free(&t);
+        segtree_free(&one);
+        segtree_soft_free(&soft);
+        segtree_soft_free(&soft_one);
+        free(x);
+        free(read);
+    }
+}
+END_TEST
+
 START_TEST(undo_restores_every_bit)
 {
     struct segtree t = {0};
@@ -114,6 +158,7 @@ int main(void)
     TCase *c = tcase_create("segtree");
     tcase_add_test(c, equals_plain_row);
     tcase_add_test(c, undo_restores_every_bit);
+    tcase_add_test(c, together_as_one_by_one);
     tcase_add_test(c, soft_maximum_is_close);
     tcase_add_test(c, bad_sizes);
     suite_add_tcase(s, c);

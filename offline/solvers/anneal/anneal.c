@@ -12,16 +12,16 @@ static int slots_reserve(struct anneal *a, int32_t n)
     if (n < a->cap_slots) /* the profile has one entry more than there are slots */
         return 0;
     const size_t cap = (size_t)n + (size_t)n / 2 + 1;
-    int32_t **lists[] = {&a->slot, &a->replays, &a->replay_at, &a->remap};
+    int32_t **lists[] = {&a->slot, &a->replays, &a->replay_at, &a->remap, &a->copies.first};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         int32_t *p = realloc(*lists[i], cap * sizeof *p);
         if (!p)
             return -ENOMEM;
         *lists[i] = p;
     }
-    double **rows[] = {&a->profile, &a->copies.when, &a->price_sum};
+    double **rows[] = {&a->profile, &a->copies.when, &a->copies.diff, &a->price_sum};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        double *p = realloc(*rows[i], cap * sizeof *p);
+        double *p = realloc(*rows[i], (cap + 1) * sizeof *p);
         if (!p)
             return -ENOMEM;
         *rows[i] = p;
@@ -361,18 +361,23 @@ static int seq_reserve(struct anneal_seq *seq, int32_t n)
     return 0;
 }
 
+static int seq_reserve_fetches(struct anneal_seq *seq, int32_t n)
+{
+    if (n <= seq->cap_fetch)
+        return 0;
+    int32_t *fetch = realloc(seq->fetch, 6 * (size_t)n * sizeof *fetch);
+    if (!fetch)
+        return -ENOMEM;
+    seq->fetch = fetch;
+    seq->cap_fetch = 2 * n;
+    return 0;
+}
+
 int anneal_save(const struct anneal *a, struct anneal_seq *seq)
 {
     const struct anneal_copies *cs = &a->copies;
-    if (seq_reserve(seq, a->m->g->n_ops + a->n_replays))
+    if (seq_reserve(seq, a->m->g->n_ops + a->n_replays) || seq_reserve_fetches(seq, cs->n))
         return -ENOMEM;
-    if (cs->n > seq->cap_fetch) {
-        int32_t *fetch = realloc(seq->fetch, 4 * (size_t)cs->n * sizeof *fetch);
-        if (!fetch)
-            return -ENOMEM;
-        seq->fetch = fetch;
-        seq->cap_fetch = 2 * cs->n;
-    }
     seq->n = 0;
     for (int32_t s = 0; s < a->n_slots; s++) {
         a->remap[s] = seq->n;
@@ -381,8 +386,9 @@ int anneal_save(const struct anneal *a, struct anneal_seq *seq)
     }
     seq->n_fetch = cs->n;
     for (int32_t k = 0; k < cs->n; k++) {
-        seq->fetch[2 * k] = cs->at[k].cell;
-        seq->fetch[2 * k + 1] = a->remap[cs->at[k].fetch];
+        seq->fetch[3 * k] = cs->at[k].cell;
+        seq->fetch[3 * k + 1] = a->remap[cs->at[k].fetch];
+        seq->fetch[3 * k + 2] = cs->at[k].waits;
     }
     seq->replay_ns = a->replay_ns;
     seq->peak_bytes = anneal_peak(a);
@@ -396,6 +402,7 @@ static void copies_clear(struct anneal_copies *cs)
         cs->of_cell[cs->at[k].cell] = 0;
     cs->n = 0;
     cs->bytes = 0;
+    cs->wait_ns = 0;
     cs->dirty = 0;
 }
 
@@ -423,13 +430,91 @@ int anneal_load(struct anneal *a, const struct anneal_seq *seq)
         if (at[i] >= n_ops && anneal_may_add(a, at[i] - n_ops, a->stride * (i + 1)) &&
             anneal_add(a, at[i] - n_ops, a->stride * (i + 1)))
             return -ENOMEM;
-    for (int32_t k = 0; k < seq->n_fetch; k++)
-        if (anneal_copy_put(a, seq->fetch[2 * k], a->stride * (seq->fetch[2 * k + 1] + 1) - 1))
+    for (int32_t k = 0; k < seq->n_fetch; k++) {
+        const int32_t c = seq->fetch[3 * k], s = a->stride * (seq->fetch[3 * k + 1] + 1) - 1;
+        if (anneal_copy_may_put(a, c, s) && anneal_copy_put(a, c, s, seq->fetch[3 * k + 2]))
             return -ENOMEM;
+    }
     return anneal_clock(a);
 }
 
 enum { GONE = -1 };
+
+/* What the plan has done so far with the copy of a buffer. */
+struct left {
+    int32_t cell; /* that was released to the host; -1: none is there */
+    uint8_t at_once; /* nothing ran between its last use and its release */
+    uint8_t used_last; /* the op or replay that ran last touches the buffer */
+};
+
+static void touch(const struct anneal_model *m, struct left *left, int32_t op, int on)
+{
+    const struct graph_operand *u = graph_operands(m->g, op);
+    for (int32_t k = 0; k < graph_n_operands(&m->g->ops[op]); k++)
+        left[u[k].buf].used_last = (uint8_t)on;
+}
+
+/* Does the next op or replay after step k use buffer b? */
+static int used_next(const struct anneal_model *m, const struct plan *p, size_t k, int32_t b)
+{
+    for (k++; k < p->n_steps && p->steps[k].kind != PLAN_OP && p->steps[k].kind != PLAN_REPLAY; k++)
+        ;
+    if (k == p->n_steps)
+        return 0;
+    const struct graph_operand *u = graph_operands(m->g, p->steps[k].id);
+    for (int32_t i = 0; i < graph_n_operands(&m->g->ops[p->steps[k].id]); i++)
+        if (u[i].buf == b)
+            return 1;
+    return 0;
+}
+
+static void note_fetch(struct anneal_seq *seq, int32_t cell, int32_t at, int waits)
+{
+    int32_t *const f = seq->fetch + 3 * (size_t)seq->n_fetch++;
+    f[0] = cell;
+    f[1] = at;
+    f[2] = waits;
+}
+
+/* The stays of the plan, by index into its steps where they will be wanted by index into the row: at[step]. */
+static int stays_of_plan(const struct anneal_model *m, const struct plan *p, const int32_t *at, struct anneal_seq *seq)
+{
+    const struct graph *g = m->g;
+    struct left *left = calloc((size_t)g->n_bufs + 1, sizeof *left);
+    int32_t *ver = calloc((size_t)g->n_bufs + 1, sizeof *ver), n = 0, last = -1;
+    for (size_t k = 0; k < p->n_steps; k++)
+        n += p->steps[k].kind == PLAN_RELEASE;
+    int rc = left && ver ? seq_reserve_fetches(seq, n) : -ENOMEM;
+    for (int32_t b = 0; !rc && b < g->n_bufs; b++)
+        left[b].cell = -1;
+    for (size_t k = 0; !rc && k < p->n_steps; k++) {
+        const struct plan_step st = p->steps[k];
+        if (st.kind == PLAN_OP || st.kind == PLAN_REPLAY) {
+            const struct graph_operand *u = graph_operands(g, st.id);
+            if (last >= 0)
+                touch(m, left, last, 0);
+            touch(m, left, last = st.id, 1);
+            for (int32_t i = 0; i < graph_n_operands(&g->ops[st.id]); i++)
+                if (u[i].out >= 0 && (st.kind == PLAN_OP || u[i].role != GRAPH_SIDE)) {
+                    ver[u[i].buf] = g->vals[u[i].out].version;
+                    left[u[i].buf].cell = -1;
+                }
+        } else if (st.kind == PLAN_RELEASE) {
+            left[st.id].cell = m->cell_of_val[g->bufs[st.id].first_val + ver[st.id]];
+            left[st.id].at_once = left[st.id].used_last;
+        } else if (st.kind == PLAN_FETCH) {
+            if (left[st.id].cell >= 0 && m->cells[left[st.id].cell].tracked)
+                note_fetch(seq, left[st.id].cell, at[k], (left[st.id].at_once ? ANNEAL_WAIT_OUT : 0) | (used_next(m, p, k, st.id) ? ANNEAL_WAIT_IN : 0));
+            left[st.id].cell = -1;
+        }
+    }
+    for (int32_t b = 0; !rc && b < g->n_bufs; b++)
+        if (left[b].cell >= 0 && m->cells[left[b].cell].tracked && m->cells[left[b].cell].survives)
+            note_fetch(seq, left[b].cell, seq->n, left[b].at_once ? ANNEAL_WAIT_OUT : 0);
+    free(left);
+    free(ver);
+    return rc;
+}
 
 int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struct anneal_seq *seq)
 {
@@ -441,12 +526,19 @@ int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struc
     seq->peak_bytes = 0;
     int32_t run = 0; /* where the present run of replays began */
     int32_t *where = malloc(((size_t)m->n_units + 1) * sizeof *where); /* of a unit in `at`, if that is in the present run */
-    if (!where)
+    int32_t *at = malloc((p->n_steps + 1) * sizeof *at); /* of each step: entries of the row before it */
+    int32_t *before = malloc((p->n_steps + 1) * sizeof *before); /* of each entry: those before it that stay */
+    if (!where || !at || !before) {
+        free(where);
+        free(at);
+        free(before);
         return -ENOMEM;
+    }
     for (int32_t u = 0; u < m->n_units; u++)
         where[u] = -1;
     for (size_t k = 0; k < p->n_steps; k++) {
         const struct plan_step *st = &p->steps[k];
+        at[k] = seq->n;
         if (st->kind == PLAN_OP) {
             seq->at[seq->n++] = st->id;
             run = seq->n;
@@ -459,13 +551,21 @@ int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struc
             seq->at[seq->n++] = n_ops + u;
         }
     }
-    free(where);
     int32_t n = 0;
-    for (int32_t i = 0; i < seq->n; i++)
+    for (int32_t i = 0; i < seq->n; i++) {
+        before[i] = n;
         if (seq->at[i] != GONE)
             seq->at[n++] = seq->at[i];
+    }
+    before[seq->n] = n;
     seq->n = n;
-    return 0;
+    for (size_t k = 0; k < p->n_steps; k++)
+        at[k] = before[at[k]];
+    const int rc = stays_of_plan(m, p, at, seq);
+    free(where);
+    free(at);
+    free(before);
+    return rc;
 }
 
 /* ---- proof ------------------------------------------------------------------------------------------------------ */

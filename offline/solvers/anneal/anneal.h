@@ -7,7 +7,7 @@
  * change is a handful of range additions to the memory profile (segtree.h).
  *
  * Cells may also stay on the host for a while (offload.c). The two copy engines are clocked along the program so that
- * nothing ever waits for them; a stay that cannot be timed so is refused.
+ * nothing waits for them but where a stay says so and pays for it; a stay that cannot be timed so is refused.
  *
  * Threads: a schedule belongs to one thread.
  * Errors: 0 or negative errno.
@@ -32,11 +32,18 @@ static inline int32_t anneal_ev_slot(int32_t ev) { return ev >> 2; }
 static inline int anneal_ev_made(int32_t ev) { return (ev & 3) != ANNEAL_USED; } /* or fetched */
 static inline int anneal_ev_fetched(int32_t ev) { return (ev & 3) == ANNEAL_FETCHED; }
 
+/* What the computation stands still for at a stay on the host: the copy out, so that the memory is free at once; the copy back,
+ * so that the memory is free to the last. */
+enum { ANNEAL_WAIT_OUT = 1, ANNEAL_WAIT_IN = 2, ANNEAL_WAIT_BOTH = 3 };
+
 /* A stay on the host (offload.c): the cell is copied out after it was made, released once that is done, and fetched in
  * time for its next use. */
 struct anneal_copy {
     int32_t cell;
+    uint8_t waits;           /* ANNEAL_WAIT_... */
+    double wait_ns;          /* what they cost, as of the last anneal_retime */
     int32_t fetch;           /* slot before which the copy back starts; a FETCHED event of the cell */
+    int32_t was;             /* what `fetch` was before the last anneal_retime */
     int32_t src;             /* slot after which the copy out may start; -1: the host has it from the stay before */
     int32_t tail_lo, tail_hi; /* slots that hold the cell only because the copy out is not done */
 };
@@ -47,10 +54,17 @@ struct anneal_copies {
     int32_t *fetch, *tail_lo, *tail_hi, *src, *use; /* [n] workspace of anneal_retime */
     int32_t n, cap;
     int64_t bytes;     /* of all of them, each once */
+    double wait_ns;    /* how long the computation stands still: sum over at[..].wait_ns */
+    double *wait, *out_ns, *in_ns; /* [n] workspace of anneal_retime, as are the next three */
+    int32_t *next;     /* [4 n] */
+    int32_t *first;    /* [cap_slots] */
+    double *diff;      /* [cap_slots + 1] */
     uint16_t *of_cell; /* [n_cells] how many copies a cell has */
     double *when;      /* [cap_slots] compute clock as the slot is reached, ns; as of the last anneal_clock */
     double ns_per_byte;
     int until_used;    /* a copy out starts after the first use of the two, not before: REMAT_PLAN_COPIES=until-used, see solver.h */
+    int may_wait;      /* see anneal_clock */
+    int moved;         /* the last anneal_retime did move a fetch: see anneal_retime_back */
     int dirty;         /* an event of a copied cell changed since the last anneal_retime */
 };
 
@@ -85,15 +99,15 @@ void anneal_free(struct anneal *a);
 struct anneal_seq {
     int32_t *at; /* owned */
     int32_t n, cap;
-    int32_t *fetch; /* owned: pairs (cell, index into `at` before which it is fetched) */
+    int32_t *fetch; /* owned: n_fetch times (cell, index into `at` before which it is fetched, what waits for it) */
     int32_t n_fetch, cap_fetch;
     int64_t replay_ns, peak_bytes, copy_bytes;
 };
 int anneal_save(const struct anneal *a, struct anneal_seq *seq); /* 0 or -ENOMEM */
 /* Make the schedule that of the row, which holds every op in order. Replays that may not stand where they do
- * are left out. 0 or -ENOMEM (the schedule is then unusable but for anneal_free). */
+ * are left out, and so are such stays. 0 or -ENOMEM (the schedule is then unusable but for anneal_free). */
 int anneal_load(struct anneal *a, const struct anneal_seq *seq);
-/* The replays of a plan as a row for anneal_load: consecutive replays of a unit's ops become one of the unit. */
+/* The replays and stays on the host of a plan as a row for anneal_load: consecutive replays of a unit's ops become one of the unit. */
 int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struct anneal_seq *seq);
 void anneal_seq_free(struct anneal_seq *seq);
 
@@ -133,14 +147,20 @@ void anneal_remove(struct anneal *a, int32_t s);
 
 /* The stay of cell c that ends with its use in slot use. -EINVAL if the event before it leaves no room. After any
  * change that sets copies.dirty, anneal_retime must run before the profile is looked at. */
-int anneal_copy_add(struct anneal *a, int32_t c, int32_t use);
+int anneal_copy_add(struct anneal *a, int32_t c, int32_t use, int waits);
+/* May a stay of cell c be fetched in this slot: the cell is there before it, and its next use after it. */
+int anneal_copy_may_put(const struct anneal *a, int32_t c, int32_t fetch);
 /* Put back a stay that anneal_copy_remove took away, with the fetch slot that it had. */
-int anneal_copy_put(struct anneal *a, int32_t c, int32_t fetch);
+int anneal_copy_put(struct anneal *a, int32_t c, int32_t fetch, int waits);
 void anneal_copy_remove(struct anneal *a, int32_t k);
 int32_t anneal_copy_find(const struct anneal *a, int32_t c, int32_t use); /* -1: none ends with that use */
-/* Time all copies anew. -EBUSY and no change at all if one of them cannot be done without a wait. */
+/* Time all copies anew. -EBUSY and no change at all if one of them cannot be done with the waits that it pays for. */
 int anneal_retime(struct anneal *a);
-/* Read the compute clock off the slots, then retime; stays that cannot be timed any more go, one by one. */
+/* Put the fetches back to where they were before the last anneal_retime, for somebody who takes back the changes made before it:
+ * a use that is put back must find the fetch on the side of it where it was. Then anneal_retime must run again. */
+void anneal_retime_back(struct anneal *a);
+/* Read the compute clock off the slots, then retime; stays that cannot be timed any more wait on both sides if they may
+ * (copies.may_wait), or go, one by one. */
 int anneal_clock(struct anneal *a);
 void anneal_copies_free(struct anneal *a);
 

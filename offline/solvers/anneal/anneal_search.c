@@ -4,9 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "offline/solvers/anneal/anneal_first.h"
 #include "offline/solvers/solver.h"
 
-enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16, EFFORT_MIN = 2000000, RUN_MAX = 4000000, COPIES_MAX = 256 };
+enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16, EFFORT_MIN = 2000000, RUN_MAX = 4000000, COPIES_MAX = 256, COPIES_MOST = 4096 };
+#define RUN_MOST_S 1 /* in a pool */
+#define MEND_THRIFT 0.3
 
 /* ---- chance ---------------------------------------------------------------------------------------------------- */
 
@@ -88,9 +91,41 @@ void anneal_search_charge(struct anneal_search *s, double ns_per_byte)
         s->scale_ns = fmax(s->scale_ns, 0.1 * all / s->n_copy_cand);
 }
 
+/* Small cells that nobody moves may not fill what the limit leaves over the largest op: how many bytes they are at worst. */
+static double left_over_bytes(const struct anneal_model *m, int64_t least)
+{
+    double *const at = calloc((size_t)m->g->n_ops + 2, sizeof *at);
+    double most = 0, now = 0;
+    for (int32_t c = 0; at && c < m->n_cells; c++)
+        if (m->cells[c].tracked && m->cells[c].bytes <= least) {
+            const struct anneal_cell *cell = &m->cells[c];
+            at[cell->start < 0 ? 0 : cell->start] += (double)cell->bytes;
+            at[cell->survives ? m->g->n_ops : 1 + (cell->n_uses ? m->uses[cell->first_use + cell->n_uses - 1] : cell->final_op < 0 ? 0 : cell->final_op)] -= (double)cell->bytes;
+        }
+    for (int32_t i = 0; at && i <= m->g->n_ops; i++) {
+        now += at[i];
+        most = fmax(most, now);
+    }
+    free(at);
+    return most;
+}
+
+void anneal_search_let_wait(struct anneal_search *s)
+{
+    const struct anneal_model *m = s->m;
+    s->waits = s->may_wait = s->a->copies.may_wait = 1;
+    int64_t least = 10 * s->small_bytes;
+    while (least > 0 && left_over_bytes(m, least) > 0.3 * (double)(s->limit_bytes - m->g->floor_offload_bytes))
+        least /= 2;
+    s->n_copy_cand = 0;
+    for (int32_t c = 0; c < m->n_cells; c++)
+        if (m->cells[c].tracked && m->cells[c].n_uses + m->cells[c].survives > 0 && m->cells[c].bytes > least)
+            s->copy_cand[s->n_copy_cand++] = c;
+}
+
 static inline double cost_ns(const struct anneal_search *s)
 {
-    return (double)s->a->replay_ns + (double)s->a->copies.bytes * s->copy_ns_per_byte;
+    return (double)s->a->replay_ns + s->a->copies.wait_ns + (double)s->a->copies.bytes * s->copy_ns_per_byte;
 }
 
 static int note_best(struct anneal_search *s)
@@ -99,7 +134,7 @@ static int note_best(struct anneal_search *s)
         return 0;
     if (s->a->copies.n) {
         anneal_clock(s->a); /* as this very schedule has it, not as the last regrid did */
-        if (anneal_peak(s->a) > s->limit_bytes)
+        if (anneal_peak(s->a) > s->limit_bytes || (s->best.n && cost_ns(s) >= s->best_ns))
             return 0;
     }
     s->best_ns = cost_ns(s);
@@ -109,8 +144,11 @@ static int note_best(struct anneal_search *s)
             return 0;
         s->best_judged = ns;
     }
-    return anneal_save(s->a, &s->best);
+    const int rc = anneal_save(s->a, &s->best);
+    return rc || !s->pool ? rc : anneal_pool_offer(s->pool, &s->best, s->best_ns, s->best_judged, solver_now_s());
 }
+
+int anneal_search_note(struct anneal_search *s) { return note_best(s); }
 
 int anneal_search_clear(struct anneal_search *s)
 {
@@ -134,7 +172,7 @@ int anneal_search_seed(struct anneal_search *s, const struct anneal_seq *seq)
 static struct anneal_change *note(struct anneal_search *s, int32_t what, int32_t slot, int added, int copy)
 {
     struct anneal_change *c = &s->journal[s->n_journal++];
-    *c = (struct anneal_change){what, slot, (uint8_t)added, (uint8_t)copy};
+    *c = (struct anneal_change){.what = what, .slot = slot, .added = (uint8_t)added, .copy = (uint8_t)copy};
     return c;
 }
 
@@ -160,11 +198,11 @@ static int take(struct anneal_search *s, int32_t slot)
     return 1;
 }
 
-static int put_copy(struct anneal_search *s, int32_t c, int32_t use)
+static int put_copy(struct anneal_search *s, int32_t c, int32_t use, int waits)
 {
-    if (s->n_journal == ANNEAL_MOVE_CHANGES || s->a->copies.n >= COPIES_MAX || anneal_copy_add(s->a, c, use))
+    if (s->n_journal == ANNEAL_MOVE_CHANGES || s->a->copies.n >= (s->may_wait ? COPIES_MOST : COPIES_MAX) || anneal_copy_add(s->a, c, use, waits))
         return 0;
-    note(s, c, use, 1, 1);
+    note(s, c, use, 1, 1)->waits = (uint8_t)waits;
     return 1;
 }
 
@@ -172,20 +210,23 @@ static int take_copy(struct anneal_search *s, int32_t k)
 {
     if (s->n_journal == ANNEAL_MOVE_CHANGES)
         return 0;
-    note(s, s->a->copies.at[k].cell, s->a->copies.at[k].fetch, 0, 1);
+    note(s, s->a->copies.at[k].cell, s->a->copies.at[k].fetch, 0, 1)->waits = s->a->copies.at[k].waits;
     anneal_copy_remove(s->a, k);
     return 1;
 }
 
 static void undo(struct anneal_search *s)
 {
+    if (s->retimed)
+        anneal_retime_back(s->a);
+    s->retimed = 0;
     while (s->n_journal) {
         const struct anneal_change *c = &s->journal[--s->n_journal];
         /* room was there before, so putting back cannot fail */
         if (c->copy && c->added)
             anneal_copy_remove(s->a, anneal_copy_find(s->a, c->what, c->slot));
         else if (c->copy)
-            (void)anneal_copy_put(s->a, c->what, c->slot);
+            (void)anneal_copy_put(s->a, c->what, c->slot, c->waits);
         else if (c->added)
             anneal_remove(s->a, c->slot);
         else
@@ -313,14 +354,30 @@ static int add_copy(struct anneal_search *s)
     if (e->n < 2)
         return 0;
     const int32_t k = 1 + draw_below(s, e->n - 1), use = anneal_ev_slot(e->at[k]), before = anneal_ev_slot(e->at[k - 1]);
-    if (!is_use(e, k) || a->copies.when[use] - a->copies.when[before] < (double)s->m->cells[c].bytes * a->copies.ns_per_byte)
+    if (!is_use(e, k))
         return 0;
-    return put_copy(s, c, use);
+    const double gap_ns = a->copies.when[use] - a->copies.when[before], copy_ns = (double)s->m->cells[c].bytes * a->copies.ns_per_byte;
+    if (!s->waits)
+        return gap_ns >= copy_ns && put_copy(s, c, use, 0);
+    /* half of those that there is time for are to be hidden */
+    return put_copy(s, c, use, gap_ns < copy_ns ? ANNEAL_WAIT_BOTH : draw(s) >> 63 ? 0 : 1 + draw_below(s, 3));
+}
+
+/* Another side of a stay is waited for. */
+static int turn_copy(struct anneal_search *s)
+{
+    const struct anneal *a = s->a;
+    const int32_t k = draw_below(s, a->copies.n), c = a->copies.at[k].cell, waits = a->copies.at[k].waits;
+    const int32_t i = a->copies.at[k].fetch < a->n_slots - 1 ? next_event(a, c, a->copies.at[k].fetch) : a->ev[c].n - 1;
+    const int32_t use = anneal_ev_slot(a->ev[c].at[i]);
+    return take_copy(s, k) && put_copy(s, c, use, waits ^ (1 + draw_below(s, 3)));
 }
 
 static int mutate_copies(struct anneal_search *s)
 {
     struct anneal *const a = s->a;
+    if (s->waits && a->copies.n && draw_below(s, 5) == 0)
+        return turn_copy(s) || s->n_journal;
     const int32_t dice = draw_below(s, 100);
     if (dice < 30 || (!a->copies.n && !a->n_replays))
         return add_copy(s);
@@ -359,7 +416,7 @@ static int mutate_copies(struct anneal_search *s)
     if (best < 0)
         return 0;
     take_chain(s, slot);
-    return put_copy(s, best, use) || s->n_journal;
+    return put_copy(s, best, use, s->waits ? draw_below(s, 4) : 0) || s->n_journal;
 }
 
 /* Make one mutation of replays; 0: the dice named none. */
@@ -397,19 +454,53 @@ static int mutate_replays(struct anneal_search *s)
     return 1;
 }
 
+int anneal_move_time(struct anneal_search *s)
+{
+    if (!s->a->copies.dirty)
+        return 0;
+    const int rc = anneal_retime(s->a);
+    s->retimed = !rc;
+    return rc;
+}
+
 /* Make one mutation. 0: none was made, the schedule is as before. */
 static int mutate(struct anneal_search *s)
 {
     s->n_journal = 0;
-    s->hopeless = 0;
+    s->hopeless = s->retimed = 0;
     s->mutations++;
-    const int made = s->n_copy_cand && draw_below(s, 8) == 0 ? mutate_copies(s) : s->n_cand ? mutate_replays(s) : 0;
-    if (made && (s->hopeless || (s->a->copies.dirty && anneal_retime(s->a)))) {
+    const int made = s->n_copy_cand && draw_below(s, 8) < (s->waits ? 2 : 1) ? mutate_copies(s) : s->n_cand ? mutate_replays(s) : 0;
+    if (made && (s->hopeless || anneal_move_time(s))) {
         undo(s);
         return 0;
     }
     return made;
 }
+
+void anneal_move_begin(struct anneal_search *s)
+{
+    s->n_journal = 0;
+    s->hopeless = s->retimed = 0;
+    s->cap_ns = INFINITY;
+}
+
+int anneal_move_add_chain(struct anneal_search *s, int32_t u, int32_t slot, double deep)
+{
+    add_chain(s, u, slot, deep, 0);
+    return s->n_journal;
+}
+
+int anneal_move_add_copy(struct anneal_search *s, int32_t c, int32_t use, int waits) { return put_copy(s, c, use, waits); }
+
+int anneal_move_turn_copy(struct anneal_search *s, int32_t k, int32_t use, int waits)
+{
+    const int32_t c = s->a->copies.at[k].cell;
+    return take_copy(s, k) && put_copy(s, c, use, waits);
+}
+
+void anneal_move_undo(struct anneal_search *s) { undo(s); }
+
+double anneal_search_cost_ns(const struct anneal_search *s) { return cost_ns(s); }
 
 /* Metropolis: draw first, so that what cannot pass is seen early. */
 static void draw_cap(struct anneal_search *s, double now, double temperature)
@@ -494,6 +585,12 @@ static int set_stage(struct anneal_search *s, const struct anneal_run *run, int6
     return unit > 0 || s->a->soft_unit > 0 ? anneal_set_soft(s->a, unit) : 0;
 }
 
+static int had_enough(struct anneal_search *s, double deadline_s)
+{
+    const double now_s = deadline_s > 0 || s->pool ? solver_now_s() : 0;
+    return (deadline_s > 0 && now_s >= deadline_s) || (s->pool && anneal_pool_enough(s->pool, now_s));
+}
+
 int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
 {
     double temperature = run->hot_ns, now = energy(s);
@@ -502,7 +599,7 @@ int anneal_search_run(struct anneal_search *s, const struct anneal_run *run)
         return note_best(s);
     for (int64_t it = 0; it < run->mutations && !rc; it++) {
         if (it % REGRID_EVERY == 0) {
-            if (run->deadline_s > 0 && solver_now_s() >= run->deadline_s)
+            if (had_enough(s, run->deadline_s))
                 break;
             rc = set_stage(s, run, it, &temperature);
             now = energy(s);
@@ -526,9 +623,30 @@ static const struct {
 } recipes[] = {{0.15, 0.002, 0.5, 0}, {0.3, 0.003, 0.3, 0.5}, {0.05, 0.001, 0.5, 0}, {0.8, 0.006, 0.3, 0}};
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 
+static int row_waits(const struct anneal_seq *seq)
+{
+    int waits = 0;
+    for (int32_t k = 0; k < seq->n_fetch; k++)
+        waits |= seq->fetch[3 * k + 2];
+    return waits != 0;
+}
+
+/* Are waits among the moves of run k? A wait gets memory down at one stroke, and from many of them there is no short way back to a schedule
+ * that does without: so where one without is known they are tried now and then only, and where none is, runs that start afresh look
+ * for one, every second time at least. */
+static int run_waits(const struct anneal_search *s, int k)
+{
+    if (!s->may_wait)
+        return 0;
+    if (s->best.n && !row_waits(&s->best))
+        return k % 8 >= 6;
+    return k % 2 || (!s->afresh && k % 4 == 0);
+}
+
 /* Run number k: even ones start afresh, odd ones from the best, cooler. */
 static int one_run(struct anneal_search *s, int k, int64_t length, double deadline_s)
 {
+    s->waits = run_waits(s, k);
     const int again = k % 2 && s->best.n, recipe = k / 2 % N_RECIPES;
     const struct anneal_run fresh = {.mutations = length,
                                      .hot_ns = s->scale_ns * recipes[recipe].hot,
@@ -539,7 +657,7 @@ static int one_run(struct anneal_search *s, int k, int64_t length, double deadli
                                      .soft_cold = 0.002,
                                      .deadline_s = deadline_s};
     const struct anneal_run cool = {.mutations = length,
-                                    .hot_ns = s->scale_ns * (k % 4 == 1 ? 0.03 : 0.1),
+                                    .hot_ns = s->scale_ns * (k % 4 == 1 ? 0.03 : 0.1) * (s->waits && k > 1 ? 4 : 1),
                                     .cold_ns = s->scale_ns * 0.001,
                                     .deadline_s = deadline_s};
     const struct anneal_seq *from = again ? &s->best : k % 2 && s->n_starts ? &s->starts[k / 2 % s->n_starts] : NULL;
@@ -547,22 +665,41 @@ static int one_run(struct anneal_search *s, int k, int64_t length, double deadli
     return rc ? rc : anneal_search_run(s, from ? &cool : &fresh);
 }
 
+/* A run that ended above the limit but below the best's cost: a few waits may be all that it lacks. */
+static int mend(struct anneal_search *s, double deadline_s)
+{
+    if (!s->may_wait || anneal_peak(s->a) <= s->limit_bytes || (s->best.n && cost_ns(s) >= s->best_ns))
+        return 0;
+    s->waits = 1;
+    const int rc = anneal_first(s, MEND_THRIFT, deadline_s);
+    return rc == -ENOSPC || rc == -ETIME ? 0 : rc ? rc : note_best(s);
+}
+
 int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns)
 {
     const double total = s->time_ns;
     int64_t length = 200 * (int64_t)(s->n_cand + s->n_copy_cand) + 20000;
     int idle = 0, rc = note_best(s);
-    for (int k = s->best.n || s->n_starts ? 1 : 0; !rc && (idle < patience || s->mutations < EFFORT_MIN); k++) {
+    for (int k = (s->best.n || s->n_starts) && !s->afresh ? 1 : 0; !rc && (idle < patience || s->mutations < EFFORT_MIN); k++) {
+        if (s->pool && anneal_pool_take(s->pool, &s->best, &s->best_ns, &s->best_judged) < 0)
+            return -ENOMEM;
         const double start = solver_now_s(), was = s->best.n ? s->best_ns : 0;
-        if ((deadline_s > 0 && start >= deadline_s) || (s->best.n && was <= bound_ns))
+        if (had_enough(s, deadline_s) || (s->best.n && was <= bound_ns))
             break;
         const int64_t before = s->mutations;
         rc = one_run(s, k, length, deadline_s);
+        if (!rc)
+            rc = mend(s, deadline_s);
         const double took = solver_now_s() - start;
+        if (s->pool)
+            anneal_pool_ran(s->pool);
         const int better = s->best.n && (was == 0 || was - s->best_ns >= 2e-4 * total);
         idle = better ? 0 : idle + 1;
         if (k % 2 && length < RUN_MAX)
             length *= 2;
+        /* several runs, each to its end, while a program waits */
+        if (s->pool && took > RUN_MOST_S)
+            length = (int64_t)((double)(s->mutations - before) * RUN_MOST_S / took) + 1;
         /* a run that cannot end in time would be broken off hot: make the last one fit */
         const double left = deadline_s - solver_now_s(), per = took / (double)(s->mutations - before + 1);
         if (deadline_s > 0 && left > 0 && (double)length * per > left)

@@ -9,8 +9,8 @@
  *   stage 2   sum of replay times + lambda max(0, peak - limit)
  *
  * With offload, mutations also send cells to the host over a gap and bring them back (offload.c); such stays cost
- * nothing as long as the copy engines keep up, so the choice between keeping, recomputing and copying falls out of the
- * same energy.
+ * nothing as long as the copy engines keep up, and what they are waited for otherwise; so the choice between keeping, recomputing and
+ * copying falls out of the same energy.
  *
  * Before them may come a stage at prices: memory at each op costs so much a byte, the prices rise where a round ended
  * over the limit and fall where it ended below (a subgradient method on the Lagrangian dual of "peak <= limit"), so that
@@ -30,13 +30,14 @@
 #include <stdint.h>
 
 #include "offline/solvers/anneal/anneal.h"
+#include "offline/solvers/anneal/anneal_pool.h"
 
 enum { ANNEAL_MOVE_CHANGES = 64 }; /* replays one mutation may add and remove */
 
 struct anneal_change {
     int32_t what; /* unit of a replay, cell of a stay on the host */
     int32_t slot; /* of the replay; of an added stay the use that ends it, of a removed one the fetch */
-    uint8_t added, copy;
+    uint8_t added, copy, waits; /* waits: of a stay, ANNEAL_WAIT_... */
 };
 
 struct anneal_search {
@@ -48,6 +49,8 @@ struct anneal_search {
     int32_t n_cand;
     int32_t *copy_cand; /* cells worth a stay on the host; none unless copies are allowed */
     int32_t n_copy_cand;
+    int may_wait;            /* see anneal_search_let_wait */
+    int waits;               /* ... and the present run does make stays that are waited for */
     int64_t small_bytes; /* cells below are not worth a move of their own */
     double lambda;       /* ns per byte over the limit */
     double scale_ns;     /* what a replay costs on average: the measure of temperatures */
@@ -57,6 +60,7 @@ struct anneal_search {
     double *price, *op_peak; /* [n_ops] ns a byte; bytes */
     double price_step;
     double cap_ns;       /* energy up to which the dice let the present mutation pass; INFINITY at prices */
+    int retimed;         /* anneal_retime has run since its changes were made */
     int hopeless;        /* its replays alone cost more */
     struct anneal_change journal[ANNEAL_MOVE_CHANGES];
     int32_t n_journal;
@@ -65,9 +69,11 @@ struct anneal_search {
     double (*judge)(struct anneal_search *s, void *arg);
     void *judge_arg;
     double best_judged;
+    struct anneal_pool *pool; /* borrowed; NULL: it searches alone, for as long as it may. Set: judge is set too */
     struct anneal_seq best; /* the cheapest schedule within the limit; n == 0: none yet */
     const struct anneal_seq *starts; /* borrowed: rows to start from while nothing within the limit is known */
     int n_starts;
+    int afresh;          /* anneal_search_all begins with a run that starts from nothing, whatever is known */
     int64_t mutations;
 };
 
@@ -88,17 +94,33 @@ void anneal_search_free(struct anneal_search *s);
 /* Let a stay on the host cost this much a byte; temperatures and penalties follow. */
 void anneal_search_charge(struct anneal_search *s, double ns_per_byte);
 
+/* Let the computation wait for copies, which costs what it takes. With that there is a schedule for every limit that holds each op's
+ * own working set and what is too small to be copied. */
+void anneal_search_let_wait(struct anneal_search *s);
+
 /* Where the next run starts: no replays; a row (anneal_seq_of_plan); or the best so far. A row within the limit also
  * counts as found. */
 int anneal_search_clear(struct anneal_search *s);
 int anneal_search_seed(struct anneal_search *s, const struct anneal_seq *seq);
+/* Count the schedule as it stands as found, if it is within the limit and the cheapest so far. */
+int anneal_search_note(struct anneal_search *s);
 
 int anneal_search_run(struct anneal_search *s, const struct anneal_run *run);
 
 /* The sequence of runs that the solvers use: short ones first, each pair longer than the last, alternating between
  * fresh starts and reheats of the best (of a row of `starts`, as long as there is no best); ends at the deadline, when `patience` runs in a row found nothing or brought less
- * than 0.02 % of the iteration, or when the best reaches bound_ns (replay time; 0: no bound). */
+ * than 0.02 % of the iteration, when the pool has had enough, or when the best reaches bound_ns (replay time; 0: no bound). */
 int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns);
+
+/* Single changes, for those who choose them (anneal_first.c): begin, make some (each returns whether it did), time the copies
+ * (0, or -EBUSY), look; then leave it so, or undo. Chains bring an input along with probability `deep` each. */
+void anneal_move_begin(struct anneal_search *s);
+int anneal_move_add_chain(struct anneal_search *s, int32_t u, int32_t slot, double deep);
+int anneal_move_add_copy(struct anneal_search *s, int32_t c, int32_t use, int waits);
+int anneal_move_turn_copy(struct anneal_search *s, int32_t k, int32_t use, int waits); /* what stay k waits for */
+int anneal_move_time(struct anneal_search *s);
+void anneal_move_undo(struct anneal_search *s);
+double anneal_search_cost_ns(const struct anneal_search *s); /* replays, waits and charges */
 
 /* One mutation, kept if it does not raise the energy at temperature 0, as the benchmark counts them. */
 int anneal_search_step(struct anneal_search *s, double temperature_ns);

@@ -1,11 +1,17 @@
 /* Stays on the host within the annealer's schedule: two copy engines beside the computation, clocked so that nothing
- * waits for them.
+ * waits for them but what is to wait.
  *
  * A stay of a cell lies between two neighbouring uses. The copy out may start once the contents were made (which may be
  * long before the first of the two uses, unless a copy holds until a use only: `until_used`) and takes the outbound engine
  * after the copies before it; until it is done the memory is held (the "tail"). The copy back ends when the second use begins, or earlier if the inbound engine is needed
  * for the next one; it starts as late as that allows, and from there memory is held again. Both engines serve in the
  * order of the program, as the plan's rules have it: outbound by the time of making, inbound by the time of use.
+ *
+ * Either side of a stay may be waited for. Then the computation stands still while the copy out runs, behind those that the
+ * engine has not done by then, and the memory is free at once; or it stands still before the use while the copy back runs, behind those for later
+ * uses that are under way, and the memory is free to the last. Where copies begin and end is set by the clock of the computation at work, which
+ * stands still with it: a copy that is waited for takes no time on it, and hidden ones get more time than they need, in
+ * others' waits. How long the computation stands still then is read off a run of all three clocks (stand_still).
  *
  * A stay that lasts to the end of the iteration needs no copy back: its FETCHED event stands in the last slot, where no op
  * runs and which no plan step comes of.
@@ -16,6 +22,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int copies_reserve(struct anneal_copies *c, int32_t n)
 {
@@ -33,6 +40,17 @@ static int copies_reserve(struct anneal_copies *c, int32_t n)
             return -ENOMEM;
         *lists[i] = p;
     }
+    double **times[] = {&c->wait, &c->out_ns, &c->in_ns};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        double *p = realloc(*times[i], cap * sizeof *p);
+        if (!p)
+            return -ENOMEM;
+        *times[i] = p;
+    }
+    int32_t *next = realloc(c->next, 4 * cap * sizeof *next);
+    if (!next)
+        return -ENOMEM;
+    c->next = next;
     c->cap = (int32_t)cap;
     return 0;
 }
@@ -50,6 +68,12 @@ void anneal_copies_free(struct anneal *a)
     free(c->use);
     free(c->of_cell);
     free(c->when);
+    free(c->wait);
+    free(c->out_ns);
+    free(c->in_ns);
+    free(c->next);
+    free(c->first);
+    free(c->diff);
     *c = (struct anneal_copies){0};
 }
 
@@ -79,7 +103,7 @@ static int32_t fetch_index(const struct anneal *a, int32_t c, int32_t fetch)
     return at;
 }
 
-static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch)
+static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch, int waits)
 {
     struct anneal_copies *const cs = &a->copies;
     struct event_list *const e = &a->ev[c];
@@ -102,7 +126,7 @@ static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch)
         e->at[k] = e->at[k - 1];
     e->at[i] = anneal_ev(fetch, ANNEAL_FETCHED);
     e->n++;
-    cs->at[cs->n] = (struct anneal_copy){.cell = c, .fetch = fetch, .tail_lo = 1, .tail_hi = 0};
+    cs->at[cs->n] = (struct anneal_copy){.cell = c, .waits = (uint8_t)waits, .fetch = fetch, .tail_lo = 1, .tail_hi = 0};
     cs->out_order[cs->n] = cs->in_order[cs->n] = cs->n;
     cs->n++;
     cs->bytes += a->m->cells[c].bytes;
@@ -111,17 +135,24 @@ static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch)
     return 0;
 }
 
-int anneal_copy_add(struct anneal *a, int32_t c, int32_t use)
+int anneal_copy_add(struct anneal *a, int32_t c, int32_t use, int waits)
 {
     const struct event_list *e = &a->ev[c];
     const int32_t i = after(a, c, use) - 1;
     if (i < 1 || anneal_ev_slot(e->at[i]) != use || anneal_ev_made(e->at[i]) || anneal_ev_fetched(e->at[i - 1]) ||
         use - anneal_ev_slot(e->at[i - 1]) < 3)
         return -EINVAL;
-    return insert_fetch(a, c, use - 1);
+    return insert_fetch(a, c, use - 1, waits);
 }
 
-int anneal_copy_put(struct anneal *a, int32_t c, int32_t fetch) { return insert_fetch(a, c, fetch); }
+int anneal_copy_may_put(const struct anneal *a, int32_t c, int32_t fetch)
+{
+    const struct event_list *e = &a->ev[c];
+    const int32_t i = fetch_index(a, c, fetch);
+    return i > 0 && i < e->n && !anneal_ev_fetched(e->at[i - 1]) && !anneal_ev_made(e->at[i]);
+}
+
+int anneal_copy_put(struct anneal *a, int32_t c, int32_t fetch, int waits) { return insert_fetch(a, c, fetch, waits); }
 
 int32_t anneal_copy_find(const struct anneal *a, int32_t c, int32_t use)
 {
@@ -161,6 +192,7 @@ void anneal_copy_remove(struct anneal *a, int32_t k)
     order_drop(cs->in_order, cs->n, k);
     cs->at[k] = cs->at[--cs->n];
     cs->bytes -= a->m->cells[x.cell].bytes;
+    cs->wait_ns -= x.wait_ns;
     cs->of_cell[x.cell]--;
     cs->dirty = 1;
 }
@@ -255,9 +287,13 @@ static int32_t schedule(struct anneal *a)
         cs->tail_hi[k] = cs->tail_lo[k] - 1;
         if (cs->src[k] < 0)
             continue;
-        const double from = cs->when[cs->src[k] + 1];
+        const double from = cs->when[cs->src[k] + 1], gone = cs->when[cs->tail_lo[k]];
         clock = (from > clock ? from : clock) + (double)a->m->cells[cs->at[k].cell].bytes * cs->ns_per_byte;
-        cs->tail_hi[k] = slot_from(a, clock) - 1;
+        if (cs->at[k].waits & ANNEAL_WAIT_OUT) {
+            clock = gone < clock ? gone : clock;
+        } else {
+            cs->tail_hi[k] = slot_from(a, clock) - 1;
+        }
     }
     clock = cs->when[a->n_slots - 1];
     for (int32_t i = 0; i < cs->n; i++) {
@@ -268,38 +304,166 @@ static int32_t schedule(struct anneal *a)
                 return k;
             continue;
         }
-        const double until = cs->when[cs->use[k]];
-        clock = (until < clock ? until : clock) - (double)a->m->cells[cs->at[k].cell].bytes * cs->ns_per_byte;
-        const int32_t at = clock < 0 ? -1 : slot_until(a, clock);
-        cs->fetch[k] = at < cs->use[k] ? at : cs->use[k] - 1;
+        const double until = cs->when[cs->use[k]], ns = (double)a->m->cells[cs->at[k].cell].bytes * cs->ns_per_byte;
+        if (cs->at[k].waits & ANNEAL_WAIT_IN) {
+            cs->fetch[k] = cs->use[k] - 1;
+        } else {
+            clock = (until < clock ? until : clock) - ns;
+            const int32_t at = clock < 0 ? -1 : slot_until(a, clock);
+            cs->fetch[k] = at < cs->use[k] ? at : cs->use[k] - 1;
+        }
         if (cs->fetch[k] <= cs->tail_hi[k] || cs->fetch[k] <= cs->tail_lo[k])
             return k;
     }
     return -1;
 }
 
+/* What one slot has to do with stay k is entry 4 * k + kind, in the order in which the plan has it (anneal_plan.c). */
+enum { AT_RELEASE, AT_FETCH, AT_USE, AT_OFFLOAD };
+
+static void at_slot(struct anneal_copies *cs, int32_t slot, int32_t kind, int32_t k)
+{
+    const int32_t entry = 4 * k + kind;
+    cs->next[entry] = cs->first[slot];
+    cs->first[slot] = entry;
+}
+
+/* One entry at a time of the computation: how long it stands still for it. */
+static double serve(struct anneal *a, int32_t kind, int32_t k, double now, double *out, double *in)
+{
+    struct anneal_copies *const cs = &a->copies;
+    const double ns = (double)a->m->cells[cs->at[k].cell].bytes * cs->ns_per_byte;
+    switch (kind) {
+    case AT_OFFLOAD:
+        *out = (now > *out ? now : *out) + ns;
+        cs->out_ns[k] = *out;
+        return 0;
+    case AT_FETCH:
+        *in = now > *in ? now : *in;
+        *in = (cs->out_ns[k] > *in ? cs->out_ns[k] : *in) + ns;
+        cs->in_ns[k] = *in;
+        return 0;
+    case AT_RELEASE:
+        return cs->out_ns[k] > now ? cs->out_ns[k] - now : 0;
+    default:
+        return cs->in_ns[k] > now ? cs->in_ns[k] - now : 0;
+    }
+}
+
+/* Run the schedule of the workspace on the clocks that the simulator has: what each stay makes the computation wait, into wait[]. What is
+ * last in a slot goes into its list first. */
+static void stand_still(struct anneal *a)
+{
+    struct anneal_copies *const cs = &a->copies;
+    const int32_t end = a->n_slots - 1;
+    memset(cs->first, 0xff, (size_t)a->n_slots * sizeof *cs->first);
+    for (int32_t i = cs->n - 1; i >= 0; i--)
+        if (cs->src[cs->out_order[i]] >= 0)
+            at_slot(cs, cs->src[cs->out_order[i]], AT_OFFLOAD, cs->out_order[i]);
+    for (int32_t k = 0; k < cs->n; k++) {
+        cs->wait[k] = cs->out_ns[k] = cs->in_ns[k] = 0;
+        if (cs->use[k] < end)
+            at_slot(cs, cs->use[k], AT_USE, k);
+    }
+    for (int32_t i = 0; i < cs->n; i++)
+        if (cs->use[cs->in_order[i]] < end)
+            at_slot(cs, cs->fetch[cs->in_order[i]], AT_FETCH, cs->in_order[i]);
+    for (int32_t i = cs->n - 1; i >= 0; i--) {
+        const int32_t k = cs->out_order[i];
+        at_slot(cs, cs->tail_hi[k] >= cs->tail_lo[k] ? cs->tail_hi[k] + 1 : cs->tail_lo[k], AT_RELEASE, k);
+    }
+    double shift = 0, out = 0, in = 0;
+    for (int32_t s = 0; s <= end; s++)
+        for (int32_t entry = cs->first[s]; entry >= 0; entry = cs->next[entry]) {
+            const int32_t kind = entry & 3, k = entry >> 2;
+            const double wait = serve(a, kind, k, cs->when[kind == AT_OFFLOAD ? s + 1 : s] + shift, &out, &in);
+            cs->wait[k] += wait;
+            shift += wait;
+        }
+}
+
+/* Many stretches of memory that change together: their ends are noted, and the trees are gone over once. */
+enum { TOGETHER_FROM = 8 };
+
+struct holds {
+    struct anneal *a;
+    double *diff; /* NULL: one by one */
+    int32_t lo, hi;
+};
+
+static void hold(struct holds *h, int32_t lo, int32_t hi, double bytes)
+{
+    if (lo > hi)
+        return;
+    if (!h->diff) {
+        anneal_hold(h->a, lo, hi, bytes);
+        return;
+    }
+    h->diff[lo] += bytes;
+    h->diff[hi + 1] -= bytes;
+    h->lo = lo < h->lo ? lo : h->lo;
+    h->hi = hi > h->hi ? hi : h->hi;
+}
+
+static void holds_begin(struct holds *h, struct anneal *a)
+{
+    const struct anneal_copies *cs = &a->copies;
+    int32_t moved = 0;
+    for (int32_t k = 0; k < cs->n; k++)
+        moved += (cs->at[k].fetch != cs->fetch[k]) + 2 * (cs->at[k].tail_lo != cs->tail_lo[k] || cs->at[k].tail_hi != cs->tail_hi[k]);
+    *h = (struct holds){.a = a, .diff = moved >= TOGETHER_FROM && !a->priced ? cs->diff : NULL, .lo = a->n_slots, .hi = -1};
+    if (h->diff)
+        memset(h->diff, 0, ((size_t)a->n_slots + 1) * sizeof *h->diff);
+}
+
+static void holds_end(struct holds *h)
+{
+    struct anneal *a = h->a;
+    if (!h->diff || h->lo > h->hi)
+        return;
+    for (int32_t s = h->lo + 1; s <= h->hi; s++)
+        h->diff[s] += h->diff[s - 1];
+    segtree_add_each(&a->tree, (uint32_t)h->lo, (uint32_t)h->hi, h->diff + h->lo);
+    if (a->soft_unit <= 0)
+        return;
+    for (int32_t s = h->lo; s <= h->hi; s++)
+        h->diff[s] /= a->soft_unit;
+    segtree_soft_add_each(&a->soft, (uint32_t)h->lo, (uint32_t)h->hi, h->diff + h->lo);
+}
+
 static void apply(struct anneal *a)
 {
     struct anneal_copies *const cs = &a->copies;
+    struct holds h;
+    int waits = 0;
+    for (int32_t k = 0; k < cs->n; k++)
+        waits |= cs->at[k].waits;
+    if (waits)
+        stand_still(a);
+    holds_begin(&h, a);
+    cs->wait_ns = 0;
     for (int32_t k = 0; k < cs->n; k++) {
         struct anneal_copy *const x = &cs->at[k];
         const double bytes = (double)a->m->cells[x->cell].bytes;
         if (x->fetch != cs->fetch[k]) {
             a->ev[x->cell].at[fetch_index(a, x->cell, x->fetch)] = anneal_ev(cs->fetch[k], ANNEAL_FETCHED);
             if (cs->fetch[k] < x->fetch)
-                anneal_hold(a, cs->fetch[k], x->fetch - 1, bytes);
+                hold(&h, cs->fetch[k], x->fetch - 1, bytes);
             else
-                anneal_hold(a, x->fetch, cs->fetch[k] - 1, -bytes);
+                hold(&h, x->fetch, cs->fetch[k] - 1, -bytes);
             x->fetch = cs->fetch[k];
         }
         if (x->tail_lo != cs->tail_lo[k] || x->tail_hi != cs->tail_hi[k]) {
-            anneal_hold(a, x->tail_lo, x->tail_hi, -bytes);
-            anneal_hold(a, cs->tail_lo[k], cs->tail_hi[k], bytes);
+            hold(&h, x->tail_lo, x->tail_hi, -bytes);
+            hold(&h, cs->tail_lo[k], cs->tail_hi[k], bytes);
             x->tail_lo = cs->tail_lo[k];
             x->tail_hi = cs->tail_hi[k];
         }
         x->src = cs->src[k];
+        x->wait_ns = waits ? cs->wait[k] : 0;
+        cs->wait_ns += x->wait_ns;
     }
+    holds_end(&h);
     cs->dirty = 0;
 }
 
@@ -307,8 +471,32 @@ int anneal_retime(struct anneal *a)
 {
     if (schedule(a) >= 0)
         return -EBUSY;
+    struct anneal_copies *const cs = &a->copies;
+    cs->moved = 0;
+    for (int32_t k = 0; k < cs->n; k++) {
+        cs->at[k].was = cs->at[k].fetch;
+        cs->moved |= cs->at[k].fetch != cs->fetch[k];
+    }
     apply(a);
     return 0;
+}
+
+void anneal_retime_back(struct anneal *a)
+{
+    struct anneal_copies *const cs = &a->copies;
+    for (int32_t k = 0; cs->moved && k < cs->n; k++) {
+        struct anneal_copy *const x = &cs->at[k];
+        const double bytes = (double)a->m->cells[x->cell].bytes;
+        if (x->fetch == x->was)
+            continue;
+        a->ev[x->cell].at[fetch_index(a, x->cell, x->fetch)] = anneal_ev(x->was, ANNEAL_FETCHED);
+        if (x->was < x->fetch)
+            anneal_hold(a, x->was, x->fetch - 1, bytes);
+        else
+            anneal_hold(a, x->fetch, x->was - 1, -bytes);
+        x->fetch = x->was;
+    }
+    cs->moved = 0;
 }
 
 int anneal_clock(struct anneal *a)
@@ -320,7 +508,10 @@ int anneal_clock(struct anneal *a)
             t += (double)(anneal_is_replay(a, s) ? a->m->units[anneal_unit_at(a, s)].ns : a->m->g->ops[a->slot[s]].ns);
     }
     for (int32_t k; (k = schedule(a)) >= 0;)
-        anneal_copy_remove(a, k);
+        if (a->copies.may_wait && a->copies.at[k].waits != ANNEAL_WAIT_BOTH)
+            a->copies.at[k].waits = ANNEAL_WAIT_BOTH;
+        else
+            anneal_copy_remove(a, k);
     apply(a);
     return 0;
 }

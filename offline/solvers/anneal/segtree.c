@@ -48,6 +48,36 @@ void segtree_build(struct segtree *t, const double *value)
     }
 }
 
+void segtree_add_each(struct segtree *t, uint32_t lo, uint32_t hi, const double *x)
+{
+    struct segtree_node *const node = t->node;
+    uint32_t l = lo + t->leaves, r = hi + t->leaves;
+    for (uint32_t i = l; i <= r; i++)
+        node[i].top += x[i - l];
+    for (l >>= 1, r >>= 1; l; l >>= 1, r >>= 1)
+        for (uint32_t i = l; i <= r; i++) {
+            const double a = node[2 * i].top, b = node[2 * i + 1].top;
+            node[i].top = (a > b ? a : b) + node[i].add;
+        }
+}
+
+void segtree_read(const struct segtree *t, double *value)
+{
+    /* what the nodes above a stretch add, from the root down; the lowest inner level meets the leaves */
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (i % 2 == 0) {
+            double above = 0;
+            for (uint32_t at = (t->leaves + i) >> 1; at; at >>= 1)
+                above += t->node[at].add;
+            value[i] = above;
+        } else {
+            value[i] = value[i - 1];
+        }
+    }
+    for (uint32_t i = 0; i < t->n; i++)
+        value[i] += t->node[t->leaves + i].top;
+}
+
 double segtree_at(const struct segtree *t, uint32_t i)
 {
     uint32_t at = t->leaves + i;
@@ -96,4 +126,15 @@ void segtree_soft_build(struct segtree_soft *t, const double *value)
     for (uint32_t i = t->t.leaves - 1; i; i--)
         t->t.node[i] = (struct segtree_node){
             segtree_soft_join(t, t->t.node[2 * i].top, t->t.node[2 * i + 1].top), 0};
+}
+
+void segtree_soft_add_each(struct segtree_soft *s, uint32_t lo, uint32_t hi, const double *x)
+{
+    struct segtree_node *const node = s->t.node;
+    uint32_t l = lo + s->t.leaves, r = hi + s->t.leaves;
+    for (uint32_t i = l; i <= r; i++)
+        node[i].top += x[i - l];
+    for (l >>= 1, r >>= 1; l; l >>= 1, r >>= 1)
+        for (uint32_t i = l; i <= r; i++)
+            node[i].top = segtree_soft_join(s, node[2 * i].top, node[2 * i + 1].top) + node[i].add;
 }

@@ -40,6 +40,12 @@ void segtree_free(struct segtree *t);
 /* Set all n positions at once, O(n). */
 void segtree_build(struct segtree *t, const double *value);
 
+/* Add x[i - lo] to position i for all i in lo..hi at once: O(hi - lo), cheaper than a dozen ranges apart. */
+void segtree_add_each(struct segtree *t, uint32_t lo, uint32_t hi, const double *x);
+
+/* All n positions, O(n). */
+void segtree_read(const struct segtree *t, double *value);
+
 /* Value of one position, and the maximum over a range (for tests and reports: O(log n)). */
 double segtree_at(const struct segtree *t, uint32_t i);
 double segtree_range_max(const struct segtree *t, uint32_t lo, uint32_t hi);
@@ -99,6 +105,7 @@ struct segtree_soft {
 int segtree_soft_init(struct segtree_soft *t, uint32_t n);
 void segtree_soft_free(struct segtree_soft *t);
 void segtree_soft_build(struct segtree_soft *t, const double *value);
+void segtree_soft_add_each(struct segtree_soft *t, uint32_t lo, uint32_t hi, const double *x);
 
 static inline double segtree_soft_join(const struct segtree_soft *t, double a, double b)
 {

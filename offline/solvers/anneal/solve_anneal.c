@@ -2,20 +2,48 @@
 #include "offline/solvers/anneal/anneal_solve.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
+#include "offline/solvers/anneal/anneal_first.h"
 #include "offline/solvers/dtr/dtr.h"
 #include "offline/model/sim.h"
 
 enum { ANNEAL_DEFAULT_S = 30, ANNEAL_PATIENCE = 8, ROWS_MAX = 16 };
 
-/* The best row as a plan, judged. */
-static int finish(struct anneal_search *s, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+/* With copies in the plan only the simulator knows its time. Keeps the best plan that it saw. */
+struct judge {
+    struct sim_ws *ws;
+    struct plan plan, best;
+    int64_t best_ns; /* 0: none yet */
+    int64_t limit_bytes;
+};
+
+static double judged_ns(struct anneal_search *s, void *arg)
+{
+    struct judge *j = arg;
+    struct sim_result r;
+    if (anneal_plan(s->a, &j->plan))
+        return INFINITY;
+    sim_run_ws(j->ws, &j->plan, j->limit_bytes, &r);
+    if (!r.ok)
+        return INFINITY;
+    if (!j->best_ns || r.ns < j->best_ns) {
+        const struct plan swap = j->best;
+        j->best = j->plan;
+        j->plan = swap;
+        j->best_ns = r.ns;
+    }
+    return (double)r.ns;
+}
+
+/* The best row as a plan, judged. j: may have it already. */
+static int finish(struct anneal_search *s, const struct judge *j, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
 {
     struct sim_result r;
-    int rc = anneal_load(s->a, &s->best);
-    if (!rc)
+    int rc = j->best_ns ? plan_copy(out, &j->best) : anneal_load(s->a, &s->best);
+    if (!rc && !j->best_ns)
         rc = anneal_plan(s->a, out);
     if (!rc)
         rc = sim_run(s->m->g, out, opts->limit_bytes, &r);
@@ -34,100 +62,126 @@ static int finish(struct anneal_search *s, const struct solver_opts *opts, struc
     return 0;
 }
 
-struct judge {
-    struct sim_ws *ws;
-    struct plan plan;
-    int64_t limit_bytes;
-};
-
-/* With waits in the plan only the simulator knows its time. */
-static double judged_ns(struct anneal_search *s, void *arg)
+/* Schedules that are built, for the annealer to begin with: the best of them stands as the best so far. */
+static int build_first(struct anneal_search *s, int side, double deadline_s)
 {
-    struct judge *j = arg;
-    struct sim_result r;
-    if (anneal_plan(s->a, &j->plan))
-        return INFINITY;
-    sim_run_ws(j->ws, &j->plan, j->limit_bytes, &r);
-    return r.ok ? (double)r.ns : INFINITY;
+    static const double thrifts[2][3] = {{0.3, 0.1, 0.6}, {0.2, 0.45, 0.05}};
+    const double *thrift = thrifts[side];
+    int rc = 0;
+    for (size_t k = 0; !rc && k < 3; k++) {
+        const double began_s = solver_now_s();
+        rc = anneal_search_clear(s);
+        int made = rc ? rc : anneal_first(s, thrift[k], deadline_s);
+        if (!made)
+            made = anneal_search_note(s);
+        rc = made == -ENOMEM ? made : 0;
+        if (deadline_s > 0 && deadline_s - solver_now_s() < 4 * (solver_now_s() - began_s))
+            break;
+    }
+    return rc;
 }
 
-/* One search with the host this many times faster than it is: > 1 lets copies be planned that the computation will wait
- * for, which the simulator then charges. */
-static int attempt(const struct anneal_model *m, const struct solver_opts *opts, double haste, double deadline_s, int patience,
-                   const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep)
+/* What a search has to go by, beside the graph and the options. */
+struct task {
+    double deadline_s; /* solver_now_s clock */
+    int patience;
+    const struct plan *const *seeds;
+    int n_seeds, dtr;
+    struct anneal_pool *pool; /* NULL: alone */
+    int side;                 /* 0 or 1: two in a pool begin differently */
+};
+
+/* One search. With copies allowed the computation may wait for them, which the simulator charges. */
+static int attempt(const struct anneal_model *m, const struct solver_opts *opts, const struct task *t, struct plan *out, struct solver_report *rep)
 {
     struct anneal_seq row[ROWS_MAX] = {0};
     int n_rows = 0;
-    struct judge judge = {.ws = haste > 1 ? sim_ws_new(m->g) : NULL, .limit_bytes = opts->limit_bytes};
+    struct judge judge = {.ws = opts->offload ? sim_ws_new(m->g) : NULL, .limit_bytes = opts->limit_bytes};
     struct anneal_search *s = anneal_search_new(m, opts->limit_bytes, opts->seed, opts->offload);
-    int rc = s && (judge.ws || haste <= 1) ? 0 : -ENOMEM;
+    int rc = s && (judge.ws || !opts->offload) ? 0 : -ENOMEM;
     if (!rc && judge.ws) {
         s->judge = judged_ns;
         s->judge_arg = &judge;
     }
-    if (!rc) {
-        /* a copy in time costs next to nothing, one that is waited for its whole time, out and back */
-        anneal_search_charge(s, s->a->copies.ns_per_byte * (haste > 1 ? 2 : 1e-4));
-        s->a->copies.ns_per_byte /= haste;
+    if (!rc && opts->offload) {
+        anneal_search_charge(s, s->a->copies.ns_per_byte * 1e-4); /* a copy in time costs next to nothing */
+        anneal_search_let_wait(s);
+        s->pool = t->pool;
+        s->afresh = t->side;
     }
-    for (int k = 0; !rc && k < n_seeds && n_rows < ROWS_MAX; k++) {
-        rc = anneal_seq_of_plan(m, seeds[k], &row[n_rows]);
+    for (int k = 0; !rc && k < t->n_seeds && n_rows < ROWS_MAX; k++) {
+        rc = anneal_seq_of_plan(m, t->seeds[k], &row[n_rows]);
         if (!rc)
             rc = anneal_search_seed(s, &row[n_rows++]);
     }
     /* what an online policy would do is found in no time, and now and then it sees what chance does not */
-    for (int h = 0; !rc && dtr && h < DTR_N_H && n_rows < ROWS_MAX; h++)
-        if (!dtr_simulate(m, opts->limit_bytes, (enum dtr_h)h, solver_now_s() + (deadline_s - solver_now_s()) / 20, &row[n_rows]))
+    for (int h = 0; !rc && t->dtr && h < DTR_N_H && n_rows < ROWS_MAX; h++)
+        if (!dtr_simulate(m, opts->limit_bytes, (enum dtr_h)h, solver_now_s() + (t->deadline_s - solver_now_s()) / 20, &row[n_rows]))
             rc = anneal_search_seed(s, &row[n_rows++]);
     if (!rc) {
         s->starts = row;
         s->n_starts = n_rows;
     }
-    if (!rc && (dtr || n_seeds))
+    if (!rc && (t->dtr || t->n_seeds))
         rc = anneal_search_clear(s);
+    if (!rc && opts->offload)
+        rc = build_first(s, t->side, solver_now_s() + (t->deadline_s - solver_now_s()) / 2);
     if (!rc)
-        rc = anneal_search_all(s, deadline_s, patience, 0);
+        rc = anneal_search_all(s, t->deadline_s, t->patience, 0);
     if (!rc && !s->best.n)
         rc = -ENOSPC;
     if (!rc)
-        rc = finish(s, opts, out, rep);
+        rc = finish(s, &judge, opts, out, rep);
     if (rc == -ENOSPC)
         snprintf(rep->message, sizeof rep->message, "no schedule within the limit after %lld mutations", (long long)s->mutations);
     anneal_search_free(s);
     for (int k = 0; k < ROWS_MAX; k++)
         anneal_seq_free(&row[k]);
     plan_free(&judge.plan);
+    plan_free(&judge.best);
     if (judge.ws)
         sim_ws_free(judge.ws);
     return rc;
 }
 
-static int solve_with(const struct anneal_model *m, const struct solver_opts *opts, double deadline_s, int patience,
-                      const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep)
+static int solve_with(const struct anneal_model *m, const struct solver_opts *opts, const struct task *t, struct plan *out, struct solver_report *rep)
 {
-    static const double haste[] = {1, 8, INFINITY};
-    const int n = opts->offload ? (int)(sizeof haste / sizeof *haste) : 1;
-    int rc = m ? -ENOSPC : -ENOMEM;
-    for (int k = 0; rc == -ENOSPC && k < n; k++) {
-        /* hopeless searches share the time; one that finds a plan may use it up */
-        const double now = solver_now_s(), until = k + 1 < n || m->n_long ? now + (deadline_s - now) * 0.7 : deadline_s;
-        rc = attempt(m, opts, haste[k], until, patience, seeds, n_seeds, dtr, out, rep);
+    if (!m)
+        return -ENOMEM;
+    /* a hopeless search shares the time with the one after it; one that finds a plan may use it up */
+    struct task now = *t;
+    const double now_s = solver_now_s();
+    if (m->n_long)
+        now.deadline_s = now_s + (t->deadline_s - now_s) * 0.7;
+    return attempt(m, opts, &now, out, rep);
+}
+
+static int solve_task(const struct graph *g, const struct solver_opts *opts, struct task *t, struct plan *out, struct solver_report *rep)
+{
+    struct anneal_model *m = anneal_model_new(g, opts->offload);
+    int rc = solve_with(m, opts, t, out, rep);
+    if (rc == -ENOSPC && m->n_long) {
+        anneal_model_free(m);
+        m = anneal_model_new_long(g, opts->offload);
+        t->pool = NULL; /* rows of this model are no rows of that one */
+        rc = solve_with(m, opts, t, out, rep);
     }
+    anneal_model_free(m);
     return rc;
 }
 
 int anneal_solve(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience,
                  const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep)
 {
-    struct anneal_model *m = anneal_model_new(g, opts->offload);
-    int rc = solve_with(m, opts, deadline_s, patience, seeds, n_seeds, dtr, out, rep);
-    if (rc == -ENOSPC && m->n_long) {
-        anneal_model_free(m);
-        m = anneal_model_new_long(g, opts->offload);
-        rc = solve_with(m, opts, deadline_s, patience, seeds, n_seeds, dtr, out, rep);
-    }
-    anneal_model_free(m);
-    return rc;
+    struct task t = {.deadline_s = deadline_s, .patience = patience, .seeds = seeds, .n_seeds = n_seeds, .dtr = dtr};
+    return solve_task(g, opts, &t, out, rep);
+}
+
+int anneal_solve_side(const struct graph *g, const struct solver_opts *opts, double deadline_s, struct anneal_pool *pool, int side,
+                      struct plan *out, struct solver_report *rep)
+{
+    struct task t = {.deadline_s = deadline_s, .patience = INT_MAX, .pool = pool, .side = side};
+    return solve_task(g, opts, &t, out, rep);
 }
 
 static int replays_long_units(const struct anneal_model *m, const struct plan *p)
@@ -150,7 +204,8 @@ int anneal_go_on(const struct graph *g, const struct solver_opts *opts, double d
         anneal_model_free(m);
         m = anneal_model_new_long(g, opts->offload);
     }
-    int rc = m ? attempt(m, &o, 1, deadline_s, patience, from, 1, 0, &next, &r) : -ENOMEM;
+    const struct task t = {.deadline_s = deadline_s, .patience = patience, .seeds = from, .n_seeds = 1};
+    int rc = m ? attempt(m, &o, &t, &next, &r) : -ENOMEM;
     if (!rc && r.planned_ns < rep->planned_ns && !(rc = plan_copy(plan, &next)))
         *rep = r;
     plan_free(&next);

@@ -1,0 +1,102 @@
+#include "offline/solvers/anneal/anneal_pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POOL_GAIN 0.005   /* of what the best takes: less is no gain worth waiting for */
+#define POOL_PATIENCE 0.5 /* of the time up to the last gain: so long the next one may take */
+#define POOL_LEAST_S 1    /* which counts as so much more than it was */
+#define POOL_RUNS 5       /* and so many runs: one shows what it found at its end only */
+#define POOL_MOST 1.5     /* of the time up to the last gain, with which runs are counted no more */
+#define POOL_NEAR 0.01    /* of the iteration: so near to no overhead at all nothing more is looked for */
+
+int anneal_pool_init(struct anneal_pool *p, double total_ns, double now_s)
+{
+    *p = (struct anneal_pool){.total_ns = total_ns, .began_s = now_s};
+    return -pthread_mutex_init(&p->lock, NULL);
+}
+
+void anneal_pool_free(struct anneal_pool *p)
+{
+    anneal_seq_free(&p->best);
+    pthread_mutex_destroy(&p->lock);
+}
+
+static int seq_copy(struct anneal_seq *to, const struct anneal_seq *from)
+{
+    if (to->cap < from->n) {
+        int32_t *at = realloc(to->at, (size_t)from->n * sizeof *at);
+        if (!at)
+            return -ENOMEM;
+        to->at = at;
+        to->cap = from->n;
+    }
+    if (to->cap_fetch < from->n_fetch) {
+        int32_t *fetch = realloc(to->fetch, 3 * (size_t)from->n_fetch * sizeof *fetch);
+        if (!fetch)
+            return -ENOMEM;
+        to->fetch = fetch;
+        to->cap_fetch = from->n_fetch;
+    }
+    memcpy(to->at, from->at, (size_t)from->n * sizeof *to->at);
+    if (from->n_fetch)
+        memcpy(to->fetch, from->fetch, 3 * (size_t)from->n_fetch * sizeof *to->fetch);
+    to->n = from->n;
+    to->n_fetch = from->n_fetch;
+    to->replay_ns = from->replay_ns;
+    to->peak_bytes = from->peak_bytes;
+    to->copy_bytes = from->copy_bytes;
+    return 0;
+}
+
+int anneal_pool_offer(struct anneal_pool *p, const struct anneal_seq *seq, double ns, double judged_ns, double now_s)
+{
+    int rc = 0;
+    pthread_mutex_lock(&p->lock);
+    if (!p->best.n || judged_ns < p->judged_ns) {
+        if (!p->best.n || judged_ns < p->gained_ns * (1 - POOL_GAIN)) {
+            p->gained_ns = judged_ns;
+            p->gained_s = now_s;
+            p->barren = 0;
+        }
+        rc = seq_copy(&p->best, seq);
+        p->best_ns = ns;
+        p->judged_ns = judged_ns;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return rc;
+}
+
+int anneal_pool_take(struct anneal_pool *p, struct anneal_seq *seq, double *ns, double *judged_ns)
+{
+    int rc = 0;
+    pthread_mutex_lock(&p->lock);
+    if (p->best.n && (!seq->n || p->judged_ns < *judged_ns)) {
+        rc = seq_copy(seq, &p->best);
+        if (!rc) {
+            *ns = p->best_ns;
+            *judged_ns = p->judged_ns;
+            rc = 1;
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return rc;
+}
+
+void anneal_pool_ran(struct anneal_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->barren++;
+    pthread_mutex_unlock(&p->lock);
+}
+
+int anneal_pool_enough(struct anneal_pool *p, double now_s)
+{
+    pthread_mutex_lock(&p->lock);
+    const double up_to_s = p->gained_s - p->began_s + POOL_LEAST_S, since_s = now_s - p->gained_s;
+    const int enough = p->best.n && (p->judged_ns <= (1 + POOL_NEAR) * p->total_ns || since_s >= POOL_MOST * up_to_s ||
+                                     (p->barren >= POOL_RUNS && since_s >= POOL_PATIENCE * up_to_s));
+    pthread_mutex_unlock(&p->lock);
+    return enough;
+}
