@@ -9,9 +9,9 @@
  * chance does, and then anneals from their plans; then the plan of the ladder is looked at. What is left of the time both anneal on
  * from the best they have. The cheapest plan of all wins; each was judged by the simulator.
  *
- * `best` gives up the promise about larger limits: a program has one limit, and a rung may stand as much as a step below it. With copies it gives
- * up the other solvers too: a program stands still while it is planned for. Two threads anneal, tell each other what they find, and end as soon as more
- * is not worth the time (anneal_pool.h). */
+ * `best` gives up the promise about larger limits: a program has one limit, and a rung may stand as much as a step below it. It stands still while
+ * it is planned for, so the ladder gets a small part of the time, with copies none; then two threads anneal, tell each other what they find, and end as
+ * soon as more is not worth the time (anneal_pool.h). Where all that finds no plan the ladder goes on. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -25,9 +25,8 @@
 
 enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16, AUTO_SEEDS = 8 };
 #define AUTO_COVER_SHARE 0.12 /* of the time */
-#define BEST_AUTO_SHARE 0.5   /* of the time: the rest anneals */
-#define BEST_NEAR 0.02        /* of the iteration: a plan so near its bound is annealed for as long as it took to make */
-#define BEST_ANNEAL_SHARE 0.15 /* or for this part of the time, if that is more */
+#define BEST_CLIMB_SHARE 0.15  /* of the time: the ladder finds little more in more of it */
+#define BEST_ANNEAL_SHARE 0.5  /* of the time, where there is no plan yet: the ladder gets the rest */
 
 /* In the order of how much they tend to find for their time. Shares are of the whole time limit. */
 static const struct {
@@ -176,6 +175,7 @@ struct best_side {
     const struct graph *g;
     struct solver_opts opts;
     double deadline_s;
+    const struct plan *seed;
     struct anneal_pool *pool;
     int side, rc;
     struct plan plan;
@@ -185,26 +185,27 @@ struct best_side {
 static void *best_thread(void *arg)
 {
     struct best_side *b = arg;
-    b->rc = anneal_solve_side(b->g, &b->opts, b->deadline_s, b->pool, b->side, &b->plan, &b->rep);
+    b->rc = anneal_solve_side(b->g, &b->opts, b->deadline_s, b->seed, b->pool, b->side, &b->plan, &b->rep);
     return NULL;
 }
 
-static int best_offload(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+/* began_s: since when the program has waited; bound_ns: no plan takes less; seed: a plan to begin with, or NULL. */
+static int best_anneal(const struct graph *g, const struct solver_opts *opts, double began_s, double deadline_s, double bound_ns, const struct plan *seed,
+                       struct plan *out, struct solver_report *rep)
 {
-    const double whole_s = opts->time_limit_s > 0 ? opts->time_limit_s : AUTO_DEFAULT_S, now_s = solver_now_s();
     struct anneal_pool pool;
     struct best_side side[2];
     pthread_t thread;
-    int rc = anneal_pool_init(&pool, (double)g->total_ns, now_s);
+    int rc = anneal_pool_init(&pool, bound_ns, began_s);
     if (rc)
         return rc;
     for (int k = 0; k < 2; k++) {
-        side[k] = (struct best_side){.g = g, .opts = *opts, .deadline_s = now_s + whole_s, .pool = &pool, .side = k};
+        side[k] = (struct best_side){.g = g, .opts = *opts, .deadline_s = deadline_s, .seed = seed, .pool = &pool, .side = k};
         side[k].opts.seed = opts->seed * 2 + (uint64_t)k;
     }
     const int alone = pthread_create(&thread, NULL, best_thread, &side[1]);
     if (opts->progress)
-        cli_progress("best: %.0f s at most", whole_s);
+        cli_progress("best: %.0f s at most", deadline_s - solver_now_s());
     best_thread(&side[0]);
     if (!alone)
         pthread_join(thread, NULL);
@@ -216,7 +217,7 @@ static int best_offload(const struct graph *g, const struct solver_opts *opts, s
     for (int k = 0; k < 2; k++)
         plan_free(&side[k].plan);
     anneal_pool_free(&pool);
-    return rc == -ENOSPC && solver_now_s() >= now_s + whole_s ? -ETIME : rc;
+    return rc == -ENOSPC && solver_now_s() >= deadline_s ? -ETIME : rc;
 }
 
 static int auto_offload(const struct graph *g, struct solver_opts *o, struct plan *out, struct solver_report *rep)
@@ -251,33 +252,40 @@ static int solve_auto(const struct graph *g, const struct solver_opts *opts, str
     return rc == -ENOSPC && late && !rep->proved_infeasible ? -ETIME : rc;
 }
 
-/* The plan of `auto`, and then the time that is left for this limit alone, begun at that plan. */
-static int solve_best(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+/* The ladder's plan within the little time that it takes as a rule, then annealing begun at that, for this limit alone. */
+static int best_without_copies(const struct graph *g, const struct solver_opts *opts, double began_s, double whole_s, struct plan *out,
+                               struct solver_report *rep)
 {
+    struct solver_memo memo = {0};
     struct solver_opts o = *opts;
     struct plan p = {0};
     struct solver_report r = {0};
-    const double whole_s = o.time_limit_s > 0 ? o.time_limit_s : AUTO_DEFAULT_S, began_s = solver_now_s();
-    double deadline_s = began_s + whole_s;
-    const struct solver *none = solver_find("none");
-    if (o.offload && !(none && !solver_run(none, g, &o, out, rep)))
-        return best_offload(g, &o, out, rep);
-    o.time_limit_s = whole_s * BEST_AUTO_SHARE;
+    o.memo = o.memo ? o.memo : &memo; /* the ladder stands where it stood when it goes on */
+    o.time_limit_s = whole_s * BEST_CLIMB_SHARE;
     int rc = solve_auto(g, &o, out, rep);
-    if (rep->proved_optimal || rep->proved_infeasible || (rc && rc != -ENOSPC && rc != -ETIME))
-        return rc;
-    const struct plan *seed = out;
-    const double now_s = solver_now_s(), took_s = now_s - began_s, least_s = whole_s * BEST_ANNEAL_SHARE;
-    if (!rc && (double)rep->planned_ns - rep->bound_ns <= BEST_NEAR * (double)g->total_ns)
-        deadline_s = fmin(deadline_s, now_s + fmax(took_s, least_s));
-    if (!anneal_solve(g, opts, deadline_s, AUTO_PATIENCE, &seed, !rc, 1, &p, &r) && (rc || r.planned_ns < rep->planned_ns)) {
-        const double bound_ns = rep->bound_ns;
-        rc = plan_copy(out, &p);
-        *rep = r;
-        rep->bound_ns = fmin(bound_ns, (double)r.planned_ns);
+    if (!rep->proved_optimal && !rep->proved_infeasible && (!rc || rc == -ENOSPC || rc == -ETIME)) {
+        const double bound_ns = rc ? (double)g->total_ns : rep->bound_ns;
+        const int found = best_anneal(g, opts, began_s, began_s + whole_s * (rc ? BEST_ANNEAL_SHARE : 1), bound_ns, rc ? NULL : out, &p, &r);
+        if (!found && (rc || r.planned_ns < rep->planned_ns)) {
+            rc = plan_copy(out, &p);
+            *rep = r;
+            rep->bound_ns = fmin(bound_ns, (double)r.planned_ns);
+        } else if (rc && (o.time_limit_s = began_s + whole_s - solver_now_s()) > 0) {
+            rc = solve_auto(g, &o, out, rep);
+        }
     }
     plan_free(&p);
+    solver_memo_free(&memo);
     return rc;
+}
+
+static int solve_best(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+{
+    const double whole_s = opts->time_limit_s > 0 ? opts->time_limit_s : AUTO_DEFAULT_S, began_s = solver_now_s();
+    const struct solver *none = solver_find("none");
+    if (opts->offload && !(none && !solver_run(none, g, opts, out, rep)))
+        return best_anneal(g, opts, began_s, began_s + whole_s, (double)g->total_ns, NULL, out, rep);
+    return best_without_copies(g, opts, began_s, whole_s, out, rep);
 }
 
 const struct solver solver_best = {"best", "as auto, then cheaper for this limit alone; a smaller one may get a cheaper plan", solve_best};

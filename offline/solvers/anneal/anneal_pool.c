@@ -9,11 +9,11 @@
 #define POOL_LEAST_S 1    /* which counts as so much more than it was */
 #define POOL_RUNS 5       /* and so many runs: one shows what it found at its end only */
 #define POOL_MOST 1.5     /* of the time up to the last gain, with which runs are counted no more */
-#define POOL_NEAR 0.01    /* of the iteration: so near to no overhead at all nothing more is looked for */
+#define POOL_NEAR 0.01    /* of the least there can be: so near to it nothing more is looked for */
 
-int anneal_pool_init(struct anneal_pool *p, double total_ns, double now_s)
+int anneal_pool_init(struct anneal_pool *p, double total_ns, double began_s)
 {
-    *p = (struct anneal_pool){.total_ns = total_ns, .began_s = now_s};
+    *p = (struct anneal_pool){.total_ns = total_ns, .began_s = began_s};
     return -pthread_mutex_init(&p->lock, NULL);
 }
 

@@ -18,13 +18,13 @@ struct anneal_pool {
     struct anneal_seq best; /* n == 0: none yet */
     double best_ns;     /* what it costs as its search counts */
     double judged_ns;   /* what it takes as the simulator has it */
-    double total_ns;    /* of the iteration without any: no plan is better */
-    double began_s;     /* solver_now_s clock */
+    double total_ns;    /* no plan takes less */
+    double began_s;     /* since when somebody waits; solver_now_s clock */
     double gained_s, gained_ns; /* when the best was last so much better than before that it was worth the wait, and what it took then */
     int barren;         /* runs that have ended since */
 };
 
-int anneal_pool_init(struct anneal_pool *p, double total_ns, double now_s);
+int anneal_pool_init(struct anneal_pool *p, double total_ns, double began_s);
 void anneal_pool_free(struct anneal_pool *p);
 
 int anneal_pool_offer(struct anneal_pool *p, const struct anneal_seq *seq, double ns, double judged_ns, double now_s);

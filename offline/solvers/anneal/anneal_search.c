@@ -143,6 +143,8 @@ static int note_best(struct anneal_search *s)
         if (s->best.n && ns >= s->best_judged)
             return 0;
         s->best_judged = ns;
+    } else {
+        s->best_judged = (double)s->m->g->total_ns + s->best_ns;
     }
     const int rc = anneal_save(s->a, &s->best);
     return rc || !s->pool ? rc : anneal_pool_offer(s->pool, &s->best, s->best_ns, s->best_judged, solver_now_s());

@@ -16,9 +16,9 @@ int anneal_solve(const struct graph *g, const struct solver_opts *opts, double d
                  const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep);
 
 /* One of two searches, 0 and 1, each in a thread of its own, that share what they find and end when more of it is not worth the time
- * (anneal_pool.h). opts->offload must be set. */
-int anneal_solve_side(const struct graph *g, const struct solver_opts *opts, double deadline_s, struct anneal_pool *pool, int side,
-                      struct plan *out, struct solver_report *rep);
+ * (anneal_pool.h). seed: a plan to begin with, or NULL. */
+int anneal_solve_side(const struct graph *g, const struct solver_opts *opts, double deadline_s, const struct plan *seed, struct anneal_pool *pool,
+                      int side, struct plan *out, struct solver_report *rep);
 
 /* Anneal on from a plan, with other dice; *plan and *rep change where a cheaper one is found. */
 int anneal_go_on(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience, struct plan *plan, struct solver_report *rep);

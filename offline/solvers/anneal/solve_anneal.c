@@ -106,6 +106,8 @@ static int attempt(const struct anneal_model *m, const struct solver_opts *opts,
     if (!rc && opts->offload) {
         anneal_search_charge(s, s->a->copies.ns_per_byte * 1e-4); /* a copy in time costs next to nothing */
         anneal_search_let_wait(s);
+    }
+    if (!rc) {
         s->pool = t->pool;
         s->afresh = t->side;
     }
@@ -177,10 +179,11 @@ int anneal_solve(const struct graph *g, const struct solver_opts *opts, double d
     return solve_task(g, opts, &t, out, rep);
 }
 
-int anneal_solve_side(const struct graph *g, const struct solver_opts *opts, double deadline_s, struct anneal_pool *pool, int side,
-                      struct plan *out, struct solver_report *rep)
+int anneal_solve_side(const struct graph *g, const struct solver_opts *opts, double deadline_s, const struct plan *seed, struct anneal_pool *pool,
+                      int side, struct plan *out, struct solver_report *rep)
 {
-    struct task t = {.deadline_s = deadline_s, .patience = INT_MAX, .pool = pool, .side = side};
+    struct task t = {.deadline_s = deadline_s, .patience = INT_MAX, .seeds = &seed, .n_seeds = seed != NULL, .pool = pool, .side = side};
+    t.dtr = !opts->offload && !side;
     return solve_task(g, opts, &t, out, rep);
 }
 
