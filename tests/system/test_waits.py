@@ -11,11 +11,11 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import REMAT, SLOWER  # noqa: E402
+
 SHARED = os.environ.get("REMAT_SHARED", "")
-REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")), "remat")
 JUDGE = os.path.join(SHARED, "verify_plan.py")
-SLOWER = float(os.environ.get("TEST_SLOWER") or 1)
 MB = 1 << 20
 LIMIT_S = 30  # the planner's; with few layers it takes a tenth of that
 FEW = 24
@@ -90,7 +90,7 @@ def plan(trace, limit, out, rule, copies=("--offload",)):
         env["REMAT_PLAN_COPIES"] = rule
     if os.path.exists(out):
         os.unlink(out)
-    run = subprocess.run([REMAT, "plan", trace, "--limit", str(limit), *copies, "--solver", "best", "--time-limit", str(LIMIT_S), "--json", "-o", out],
+    run = subprocess.run([REMAT, "plan", trace, "--limit", str(limit), *copies, "--solver", "best", "--time-limit", str(int(LIMIT_S * SLOWER)), "--json", "-o", out],
                          env=env, capture_output=True, text=True)
     return json.loads(run.stdout or "{}"), run
 
