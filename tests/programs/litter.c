@@ -50,12 +50,7 @@ int main(int argc, char **argv)
 {
     static const char *const names[] = {"alloc", "fill", "free"};
     CUdeviceptr p = 0;
-    CUdevice dev;
-    CUcontext c;
-    MUST(cuInit(0));
-    MUST(cuDeviceGet(&dev, 0));
-    MUST(cuDevicePrimaryCtxRetain(&c, dev));
-    MUST(cuCtxSetCurrent(c));
+    CUcontext c = primary_context();
     work(&p, 0); /* whatever is done once */
     work(&p, 2);
     for (int what = 0; what < 3; what++) {
