@@ -10,8 +10,9 @@
  * from the best they have. The cheapest plan of all wins; each was judged by the simulator.
  *
  * `best` gives up the promise about larger limits: a program has one limit, and a rung may stand as much as a step below it. It stands still while
- * it is planned for, so the ladder gets a small part of the time, with copies none; then two threads anneal, tell each other what they find, and end as
- * soon as more is not worth the time (anneal_pool.h). Where all that finds no plan the ladder goes on. */
+ * it is planned for, so the ladder gets a small part of the time, with copies none; then two threads anneal, tell each
+ * other what they find, and end as soon as more is not worth the time (anneal_pool.h); where that is dear the minimum cut is asked too. Where
+ * all that finds no plan the ladder goes on. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -26,6 +27,8 @@
 enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16, AUTO_SEEDS = 8 };
 #define AUTO_COVER_SHARE 0.12 /* of the time */
 #define BEST_CLIMB_SHARE 0.15  /* of the time: the ladder finds little more in more of it */
+#define BEST_CUT_SHARE 0.12    /* of the time, at its end, for the minimum cut */
+#define BEST_DEAR 0.3          /* of the iteration: a plan that adds more may not be the last word */
 #define BEST_ANNEAL_SHARE 0.5  /* of the time, where there is no plan yet: the ladder gets the rest */
 
 /* In the order of how much they tend to find for their time. Shares are of the whole time limit. */
@@ -189,6 +192,24 @@ static void *best_thread(void *arg)
     return NULL;
 }
 
+/* Where annealing found nothing, or what is dear, the minimum cut may know replays that it did not find. */
+static int best_or_cut(const struct graph *g, const struct solver_opts *opts, double deadline_s, int rc, struct plan *out, struct solver_report *rep)
+{
+    struct solver_opts o = *opts;
+    struct plan cut = {0};
+    struct solver_report r = {0};
+    const struct solver *mincut = solver_find("mincut");
+    o.time_limit_s = deadline_s - solver_now_s();
+    if (!mincut || o.time_limit_s <= 0 || (rc && rc != -ENOSPC) || (!rc && (double)rep->planned_ns <= (1 + BEST_DEAR) * (double)g->total_ns))
+        return rc;
+    if (!solver_run(mincut, g, &o, &cut, &r) && (rc || r.planned_ns < rep->planned_ns) && !plan_copy(out, &cut)) {
+        *rep = r;
+        rc = 0;
+    }
+    plan_free(&cut);
+    return rc;
+}
+
 /* began_s: since when the program has waited; bound_ns: no plan takes less; seed: a plan to begin with, or NULL. */
 static int best_anneal(const struct graph *g, const struct solver_opts *opts, double began_s, double deadline_s, double bound_ns, const struct plan *seed,
                        struct plan *out, struct solver_report *rep)
@@ -203,6 +224,9 @@ static int best_anneal(const struct graph *g, const struct solver_opts *opts, do
         side[k] = (struct best_side){.g = g, .opts = *opts, .deadline_s = deadline_s, .seed = seed, .pool = &pool, .side = k};
         side[k].opts.seed = opts->seed * 2 + (uint64_t)k;
     }
+    const double cut_s = (deadline_s - began_s) * BEST_CUT_SHARE;
+    for (int k = 0; k < 2; k++)
+        side[k].deadline_s -= seed ? 0 : cut_s;
     const int alone = pthread_create(&thread, NULL, best_thread, &side[1]);
     if (opts->progress)
         cli_progress("best: %.0f s at most", deadline_s - solver_now_s());
@@ -217,6 +241,8 @@ static int best_anneal(const struct graph *g, const struct solver_opts *opts, do
     for (int k = 0; k < 2; k++)
         plan_free(&side[k].plan);
     anneal_pool_free(&pool);
+    if (!seed)
+        rc = best_or_cut(g, opts, fmin(deadline_s, solver_now_s() + cut_s), rc, out, rep);
     return rc == -ENOSPC && solver_now_s() >= deadline_s ? -ETIME : rc;
 }
 
@@ -264,12 +290,13 @@ static int best_without_copies(const struct graph *g, const struct solver_opts *
     o.time_limit_s = whole_s * BEST_CLIMB_SHARE;
     int rc = solve_auto(g, &o, out, rep);
     if (!rep->proved_optimal && !rep->proved_infeasible && (!rc || rc == -ENOSPC || rc == -ETIME)) {
-        const double bound_ns = rc ? (double)g->total_ns : rep->bound_ns;
+        const int had_bound = !rc;
+        const double bound_ns = had_bound ? rep->bound_ns : (double)g->total_ns;
         const int found = best_anneal(g, opts, began_s, began_s + whole_s * (rc ? BEST_ANNEAL_SHARE : 1), bound_ns, rc ? NULL : out, &p, &r);
         if (!found && (rc || r.planned_ns < rep->planned_ns)) {
             rc = plan_copy(out, &p);
             *rep = r;
-            rep->bound_ns = fmin(bound_ns, (double)r.planned_ns);
+            rep->bound_ns = had_bound ? fmin(bound_ns, (double)r.planned_ns) : 0;
         } else if (rc && (o.time_limit_s = began_s + whole_s - solver_now_s()) > 0) {
             rc = solve_auto(g, &o, out, rep);
         }
