@@ -26,6 +26,10 @@
 
 enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16, AUTO_SEEDS = 8 };
 #define AUTO_COVER_SHARE 0.12 /* of the time */
+#define BEST_SHORT_S 2
+#define BEST_AUTO_SHARE 0.5    /* of so short a time: the rest anneals */
+#define BEST_NEAR 0.02         /* of the iteration: a plan so near its bound is annealed for as long as it took to make */
+#define BEST_LEAST_SHARE 0.15  /* or for this part of the time, if that is more */
 #define BEST_CLIMB_SHARE 0.15  /* of the time: the ladder finds little more in more of it */
 #define BEST_CUT_SHARE 0.12    /* of the time, at its end, for the minimum cut */
 #define BEST_DEAR 0.3          /* of the iteration: a plan that adds more may not be the last word */
@@ -306,13 +310,38 @@ static int best_without_copies(const struct graph *g, const struct solver_opts *
     return rc;
 }
 
+/* Where there is next to no time to save: half of it for the ladder, and annealing to its end. */
+static int best_in_short(const struct graph *g, const struct solver_opts *opts, double began_s, double whole_s, struct plan *out, struct solver_report *rep)
+{
+    struct solver_opts o = *opts;
+    struct plan p = {0};
+    struct solver_report r = {0};
+    double deadline_s = began_s + whole_s;
+    o.time_limit_s = whole_s * BEST_AUTO_SHARE;
+    int rc = solve_auto(g, &o, out, rep);
+    if (rep->proved_optimal || rep->proved_infeasible || (rc && rc != -ENOSPC && rc != -ETIME))
+        return rc;
+    const struct plan *seed = out;
+    const double now_s = solver_now_s(), took_s = now_s - began_s, least_s = whole_s * BEST_LEAST_SHARE;
+    if (!rc && (double)rep->planned_ns - rep->bound_ns <= BEST_NEAR * (double)g->total_ns)
+        deadline_s = fmin(deadline_s, now_s + fmax(took_s, least_s));
+    if (!anneal_solve(g, opts, deadline_s, AUTO_PATIENCE, &seed, !rc, 1, &p, &r) && (rc || r.planned_ns < rep->planned_ns)) {
+        const double bound_ns = rep->bound_ns;
+        rc = plan_copy(out, &p);
+        *rep = r;
+        rep->bound_ns = fmin(bound_ns, (double)r.planned_ns);
+    }
+    plan_free(&p);
+    return rc;
+}
+
 static int solve_best(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
 {
     const double whole_s = opts->time_limit_s > 0 ? opts->time_limit_s : AUTO_DEFAULT_S, began_s = solver_now_s();
     const struct solver *none = solver_find("none");
     if (opts->offload && !(none && !solver_run(none, g, opts, out, rep)))
         return best_anneal(g, opts, began_s, began_s + whole_s, (double)g->total_ns, NULL, out, rep);
-    return best_without_copies(g, opts, began_s, whole_s, out, rep);
+    return whole_s <= BEST_SHORT_S ? best_in_short(g, opts, began_s, whole_s, out, rep) : best_without_copies(g, opts, began_s, whole_s, out, rep);
 }
 
 const struct solver solver_best = {"best", "as auto, then cheaper for this limit alone; a smaller one may get a cheaper plan", solve_best};
