@@ -54,15 +54,20 @@ struct auto_side {
     int rc;
 };
 
-/* Keep the cheaper of the plan at hand and another one. */
+/* The cheaper of the plan at hand, if rc says that there is one, and another one. 0, or -ENOMEM and none. */
+static int keep_cheaper(int rc, struct plan *out, struct solver_report *rep, const struct plan *p, const struct solver_report *r)
+{
+    if (!rc && r->planned_ns >= rep->planned_ns)
+        return 0;
+    rc = plan_copy(out, p); /* which leaves nothing of what was there */
+    if (!rc)
+        *rep = *r;
+    return rc;
+}
+
 static void auto_take(struct auto_side *a, const struct plan *p, const struct solver_report *r)
 {
-    if (!a->rc && r->planned_ns >= a->rep.planned_ns)
-        return;
-    if (plan_copy(&a->plan, p))
-        return;
-    a->rep = *r;
-    a->rc = 0;
+    a->rc = keep_cheaper(a->rc, &a->plan, &a->rep, p, r);
 }
 
 static void auto_judge(struct auto_side *a, int rc, const struct plan *p, const struct solver_report *r)
@@ -206,10 +211,8 @@ static int best_or_cut(const struct graph *g, const struct solver_opts *opts, do
     o.time_limit_s = deadline_s - solver_now_s();
     if (!mincut || o.time_limit_s <= 0 || (rc && rc != -ENOSPC) || (!rc && (double)rep->planned_ns <= (1 + BEST_DEAR) * (double)g->total_ns))
         return rc;
-    if (!solver_run(mincut, g, &o, &cut, &r) && (rc || r.planned_ns < rep->planned_ns) && !plan_copy(out, &cut)) {
-        *rep = r;
-        rc = 0;
-    }
+    if (!solver_run(mincut, g, &o, &cut, &r))
+        rc = keep_cheaper(rc, out, rep, &cut, &r);
     plan_free(&cut);
     return rc;
 }
@@ -224,13 +227,11 @@ static int best_anneal(const struct graph *g, const struct solver_opts *opts, do
     int rc = anneal_pool_init(&pool, bound_ns, began_s);
     if (rc)
         return rc;
+    const double cut_s = seed ? 0 : (deadline_s - began_s) * BEST_CUT_SHARE;
     for (int k = 0; k < 2; k++) {
-        side[k] = (struct best_side){.g = g, .opts = *opts, .deadline_s = deadline_s, .seed = seed, .pool = &pool, .side = k};
+        side[k] = (struct best_side){.g = g, .opts = *opts, .deadline_s = deadline_s - cut_s, .seed = seed, .pool = &pool, .side = k};
         side[k].opts.seed = opts->seed * 2 + (uint64_t)k;
     }
-    const double cut_s = (deadline_s - began_s) * BEST_CUT_SHARE;
-    for (int k = 0; k < 2; k++)
-        side[k].deadline_s -= seed ? 0 : cut_s;
     const int alone = pthread_create(&thread, NULL, best_thread, &side[1]);
     if (opts->progress)
         cli_progress("best: %.0f s at most", deadline_s - solver_now_s());
@@ -263,15 +264,22 @@ static int auto_offload(const struct graph *g, struct solver_opts *o, struct pla
     return rc == -ENOSPC && late ? -ETIME : rc;
 }
 
+/* The limit may be none. */
+static int fits_as_it_is(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+{
+    const struct solver *none = solver_find("none");
+    if (!none || solver_run(none, g, opts, out, rep))
+        return 0;
+    rep->proved_optimal = 1;
+    rep->bound_ns = (double)g->total_ns;
+    return 1;
+}
+
 static int solve_auto(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
 {
     struct solver_opts o = *opts;
-    const struct solver *none = solver_find("none");
-    if (none && !solver_run(none, g, &o, out, rep)) {
-        rep->proved_optimal = 1;
-        rep->bound_ns = (double)g->total_ns;
+    if (fits_as_it_is(g, &o, out, rep))
         return 0;
-    }
     if (o.offload)
         return auto_offload(g, &o, out, rep);
     const double deadline_s = o.time_limit_s > 0 ? solver_now_s() + o.time_limit_s : 0;
@@ -294,16 +302,15 @@ static int best_without_copies(const struct graph *g, const struct solver_opts *
     o.time_limit_s = whole_s * BEST_CLIMB_SHARE;
     int rc = solve_auto(g, &o, out, rep);
     if (!rep->proved_optimal && !rep->proved_infeasible && (!rc || rc == -ENOSPC || rc == -ETIME)) {
-        const int had_bound = !rc;
-        const double bound_ns = had_bound ? rep->bound_ns : (double)g->total_ns;
-        const int found = best_anneal(g, opts, began_s, began_s + whole_s * (rc ? BEST_ANNEAL_SHARE : 1), bound_ns, rc ? NULL : out, &p, &r);
-        if (!found && (rc || r.planned_ns < rep->planned_ns)) {
-            rc = plan_copy(out, &p);
-            *rep = r;
-            rep->bound_ns = had_bound ? fmin(bound_ns, (double)r.planned_ns) : 0;
-        } else if (rc && (o.time_limit_s = began_s + whole_s - solver_now_s()) > 0) {
+        const double bound_ns = rep->bound_ns; /* 0 without a plan: none */
+        const int found = best_anneal(g, opts, began_s, began_s + whole_s * (rc ? BEST_ANNEAL_SHARE : 1), rc ? (double)g->total_ns : bound_ns,
+                                      rc ? NULL : out, &p, &r);
+        if (!found)
+            rc = keep_cheaper(rc, out, rep, &p, &r);
+        if (!rc)
+            rep->bound_ns = fmin(bound_ns, (double)rep->planned_ns);
+        else if ((o.time_limit_s = began_s + whole_s - solver_now_s()) > 0)
             rc = solve_auto(g, &o, out, rep);
-        }
     }
     plan_free(&p);
     solver_memo_free(&memo);
@@ -325,11 +332,10 @@ static int best_in_short(const struct graph *g, const struct solver_opts *opts, 
     const double now_s = solver_now_s(), took_s = now_s - began_s, least_s = whole_s * BEST_LEAST_SHARE;
     if (!rc && (double)rep->planned_ns - rep->bound_ns <= BEST_NEAR * (double)g->total_ns)
         deadline_s = fmin(deadline_s, now_s + fmax(took_s, least_s));
-    if (!anneal_solve(g, opts, deadline_s, AUTO_PATIENCE, &seed, !rc, 1, &p, &r) && (rc || r.planned_ns < rep->planned_ns)) {
-        const double bound_ns = rep->bound_ns;
-        rc = plan_copy(out, &p);
-        *rep = r;
-        rep->bound_ns = fmin(bound_ns, (double)r.planned_ns);
+    const double bound_ns = rep->bound_ns;
+    if (!anneal_solve(g, opts, deadline_s, AUTO_PATIENCE, &seed, !rc, 1, &p, &r)) {
+        rc = keep_cheaper(rc, out, rep, &p, &r);
+        rep->bound_ns = fmin(bound_ns, (double)rep->planned_ns);
     }
     plan_free(&p);
     return rc;
@@ -338,9 +344,8 @@ static int best_in_short(const struct graph *g, const struct solver_opts *opts, 
 static int solve_best(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
 {
     const double whole_s = opts->time_limit_s > 0 ? opts->time_limit_s : AUTO_DEFAULT_S, began_s = solver_now_s();
-    const struct solver *none = solver_find("none");
-    if (opts->offload && !(none && !solver_run(none, g, opts, out, rep)))
-        return best_anneal(g, opts, began_s, began_s + whole_s, (double)g->total_ns, NULL, out, rep);
+    if (opts->offload)
+        return fits_as_it_is(g, opts, out, rep) ? 0 : best_anneal(g, opts, began_s, began_s + whole_s, (double)g->total_ns, NULL, out, rep);
     return whole_s <= BEST_SHORT_S ? best_in_short(g, opts, began_s, whole_s, out, rep) : best_without_copies(g, opts, began_s, whole_s, out, rep);
 }
 

@@ -373,6 +373,19 @@ static int seq_reserve_fetches(struct anneal_seq *seq, int32_t n)
     return 0;
 }
 
+int anneal_seq_copy(struct anneal_seq *to, const struct anneal_seq *from)
+{
+    if (seq_reserve(to, from->n) || seq_reserve_fetches(to, from->n_fetch))
+        return -ENOMEM;
+    struct anneal_seq copy = *from;
+    copy.at = memcpy(to->at, from->at, (size_t)from->n * sizeof *to->at);
+    copy.fetch = from->n_fetch ? memcpy(to->fetch, from->fetch, 3 * (size_t)from->n_fetch * sizeof *to->fetch) : to->fetch;
+    copy.cap = to->cap;
+    copy.cap_fetch = to->cap_fetch;
+    *to = copy;
+    return 0;
+}
+
 int anneal_save(const struct anneal *a, struct anneal_seq *seq)
 {
     const struct anneal_copies *cs = &a->copies;

@@ -109,6 +109,7 @@ int anneal_save(const struct anneal *a, struct anneal_seq *seq); /* 0 or -ENOMEM
 int anneal_load(struct anneal *a, const struct anneal_seq *seq);
 /* The replays and stays on the host of a plan as a row for anneal_load: consecutive replays of a unit's ops become one of the unit. */
 int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struct anneal_seq *seq);
+int anneal_seq_copy(struct anneal_seq *to, const struct anneal_seq *from); /* 0 or -ENOMEM */
 void anneal_seq_free(struct anneal_seq *seq);
 
 /* Switch the soft profile on (bytes per unit of the exponent) or off (0). */

@@ -1,9 +1,5 @@
 #include "offline/solvers/anneal/anneal_pool.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define POOL_GAIN 0.005   /* of what the best takes: less is no gain worth waiting for */
 #define POOL_PATIENCE 0.5 /* of the time up to the last gain: so long the next one may take */
 #define POOL_LEAST_S 1    /* which counts as so much more than it was */
@@ -23,33 +19,6 @@ void anneal_pool_free(struct anneal_pool *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-static int seq_copy(struct anneal_seq *to, const struct anneal_seq *from)
-{
-    if (to->cap < from->n) {
-        int32_t *at = realloc(to->at, (size_t)from->n * sizeof *at);
-        if (!at)
-            return -ENOMEM;
-        to->at = at;
-        to->cap = from->n;
-    }
-    if (to->cap_fetch < from->n_fetch) {
-        int32_t *fetch = realloc(to->fetch, 3 * (size_t)from->n_fetch * sizeof *fetch);
-        if (!fetch)
-            return -ENOMEM;
-        to->fetch = fetch;
-        to->cap_fetch = from->n_fetch;
-    }
-    memcpy(to->at, from->at, (size_t)from->n * sizeof *to->at);
-    if (from->n_fetch)
-        memcpy(to->fetch, from->fetch, 3 * (size_t)from->n_fetch * sizeof *to->fetch);
-    to->n = from->n;
-    to->n_fetch = from->n_fetch;
-    to->replay_ns = from->replay_ns;
-    to->peak_bytes = from->peak_bytes;
-    to->copy_bytes = from->copy_bytes;
-    return 0;
-}
-
 int anneal_pool_offer(struct anneal_pool *p, const struct anneal_seq *seq, double ns, double judged_ns, double now_s)
 {
     int rc = 0;
@@ -60,7 +29,7 @@ int anneal_pool_offer(struct anneal_pool *p, const struct anneal_seq *seq, doubl
             p->gained_s = now_s;
             p->barren = 0;
         }
-        rc = seq_copy(&p->best, seq);
+        rc = anneal_seq_copy(&p->best, seq);
         p->best_ns = ns;
         p->judged_ns = judged_ns;
     }
@@ -73,7 +42,7 @@ int anneal_pool_take(struct anneal_pool *p, struct anneal_seq *seq, double *ns, 
     int rc = 0;
     pthread_mutex_lock(&p->lock);
     if (p->best.n && (!seq->n || p->judged_ns < *judged_ns)) {
-        rc = seq_copy(seq, &p->best);
+        rc = anneal_seq_copy(seq, &p->best);
         if (!rc) {
             *ns = p->best_ns;
             *judged_ns = p->judged_ns;
