@@ -146,6 +146,8 @@ void engine_turn(struct device *d)
 {
     if (engine_elsewhere(d))
         return;
+    if (d->pressed && !atomic_load_explicit(&eng_stack_matters, memory_order_relaxed))
+        eng_stack_matters = true;
     campaign_turn(d);
     for (int ms; (ms = campaign_wait_ms(d)) > 0;) {
         uint64_t op_count = d->op_count;
@@ -236,9 +238,11 @@ int eng_launch(const struct eng_kernel *k)
     const uint64_t measured = d->st.launches_tried + d->st.launches_looked_at;
     d->issue_ns = 0;
     int r = CUDA_SUCCESS;
-    if ((k->params || k->extra) && !engine_elsewhere(d) && campaign_launch_drv(d, k, &r))
+    if ((k->params || k->extra) && !engine_elsewhere(d) && campaign_launch_drv(d, k, &r)) {
         d->op_count++;
-    else if (!(r = build_launch(d, k, &op)))
+        if (d->ex->passed_on)
+            eng_stack_used = ENG_STACK_LITTLE;
+    } else if (!(r = build_launch(d, k, &op)))
         r = engine_op_drv(d, &op);
     else if (r == -EINVAL)
         r = op_pass_drv(d->drv, k);

@@ -14,6 +14,7 @@
 
 #include "policy/driver.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,13 @@ int eng_start(const struct drv *d);
 
 /* False: the door must forward the call untouched. About two loads. */
 bool eng_active(void);
+
+/* What the calls of this thread have left on the stack below their door since the door set this to LITTLE: the driver's own call, and a few frames
+ * around it, or everything from searches to files. */
+enum eng_stack { ENG_STACK_LITTLE, ENG_STACK_MUCH };
+extern _Thread_local enum eng_stack eng_stack_used __attribute__((visibility("hidden"), tls_model("initial-exec")));
+/* Whether that matters: false as long as no iteration can be learnt, since memory has never been short and no trace is asked for. */
+extern atomic_bool eng_stack_matters __attribute__((visibility("hidden")));
 
 /* The process is about to exit (destructor / atexit): writes the statistics, stops helper threads. Idempotent. */
 void eng_finish(void);

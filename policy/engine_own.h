@@ -6,6 +6,7 @@
 #define REMAT_POLICY_ENGINE_OWN_H
 
 #include "policy/device.h"
+#include "policy/engine.h"
 
 #include <pthread.h>
 
@@ -26,7 +27,11 @@ struct process {
 extern struct process process;
 
 extern pthread_mutex_t engine_mutex;
-static inline void engine_lock(void) { pthread_mutex_lock(&engine_mutex); }
+static inline void engine_lock(void)
+{
+    pthread_mutex_lock(&engine_mutex);
+    eng_stack_used = ENG_STACK_MUCH;
+}
 static inline void engine_unlock(void) { pthread_mutex_unlock(&engine_mutex); }
 
 /* life.c: for the first call on a device. 0, or a negative errno: remat stands aside there. */

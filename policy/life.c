@@ -20,6 +20,8 @@
 struct process process;
 pthread_mutex_t engine_mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool active;
+_Thread_local enum eng_stack eng_stack_used;
+atomic_bool eng_stack_matters;
 
 const char *rt_code_name(struct device *d, int code)
 {
@@ -83,6 +85,7 @@ int eng_start(const struct drv *drv)
         snprintf(process.status->group, sizeof process.status->group, "%s", process.cfg.group);
     if (!drv->cuDeviceGetCount || drv->cuDeviceGetCount(&process.n_visible) != CUDA_SUCCESS)
         process.n_visible = 0;
+    eng_stack_matters = process.cfg.trace_mode || process.cfg.trace_out[0] || process.cfg.plan_path[0];
     atomic_store(&active, true);
     return 0;
 }

@@ -83,15 +83,18 @@ static inline int door_enter(enum hook_id id, int max_depth)
 
 /* Clears up to so many bytes of what the engine and the driver have left on the stack below the caller. A program hands over structs that it
  * has not filled (PyTorch's lists of tensors lie on the stack, 4 to 32 KiB, and are copied whole): what they hold is what earlier calls
- * left there. Ours leave addresses of tensors, others each time, which no reader of arguments can tell from operands. */
+ * left there. Ours leave addresses of tensors, others each time, which no reader of arguments can tell from operands. A launch of a plan that
+ * was passed on as it came has left little. */
 void door_sweep_stack(size_t most);
 enum { SWEEP_ALL = 64 << 10, SWEEP_OWN = 8 << 10 };
 
 static inline void door_leave(int depth, size_t sweep)
 {
     door_depth = depth;
-    if (depth == DOOR_OPEN)
-        door_sweep_stack(sweep);
+    if (depth == DOOR_OPEN && atomic_load_explicit(&eng_stack_matters, memory_order_relaxed)) {
+        door_sweep_stack(eng_stack_used == ENG_STACK_LITTLE ? SWEEP_OWN : sweep);
+        eng_stack_used = ENG_STACK_LITTLE;
+    }
 }
 
 /* REMAT_DISABLE=1. No lock, no allocation: dlsym asks it. */

@@ -184,6 +184,7 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
         return STEADY_LEFT;
     }
     *r = op_issue_given_drv(d, k, op->t);
+    ex->passed_on = ready && !s->keeps_sides && *r == CUDA_SUCCESS;
     if (*r == CUDA_ERROR_OUT_OF_MEMORY)
         *r = op_issue_drv(d, op); /* memory is made for the driver there */
     ready_done(d, op, false);

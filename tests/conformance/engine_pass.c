@@ -90,6 +90,9 @@ int eng_start(const struct drv *d)
     return 0;
 }
 
+_Thread_local enum eng_stack eng_stack_used;
+atomic_bool eng_stack_matters;
+
 bool eng_active(void)
 {
     return atomic_load_explicit(&active, memory_order_acquire);

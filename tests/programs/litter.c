@@ -2,12 +2,14 @@
  * of bytes that are neither what they were before nor zero. PyTorch hands over lists of tensors that lie there and are not filled.
  *
  *   litter [KIB]     after an allocation, a fill and a free; then the same calls in a thread with a stack of so many KiB
+ *
+ * Before that 128 MiB are in use: where that is more than there may be, arguments are learnt from.
  */
 #include <pthread.h>
 
 #include "program.h"
 
-enum { BELOW = 48 << 10, NEAR = 512, SOIL = 0xab };
+enum { BELOW = 48 << 10, NEAR = 512, SOIL = 0xab, MUCH = 64 << 20 };
 
 /* The nearest bytes hold what this program's own functions have left. */
 __attribute__((noinline, no_sanitize("address", "thread"))) static unsigned left_there(void)
@@ -51,6 +53,13 @@ int main(int argc, char **argv)
     static const char *const names[] = {"alloc", "fill", "free"};
     CUdeviceptr p = 0;
     CUcontext c = primary_context();
+    CUdeviceptr much[2];
+    for (int i = 0; i < 2; i++) {
+        MUST(cuMemAllocAsync(&much[i], MUCH, NULL));
+        MUST(cuMemsetD8Async(much[i], 1, MUCH, NULL));
+    }
+    for (int i = 0; i < 2; i++)
+        MUST(cuMemFreeAsync(much[i], NULL));
     work(&p, 0); /* whatever is done once */
     work(&p, 2);
     for (int what = 0; what < 3; what++) {
