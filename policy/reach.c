@@ -221,7 +221,7 @@ bool engine_host_reads(CUdeviceptr at)
 
 void engine_writes_unknown(struct device *d, CUdeviceptr at)
 {
-    if (!engine_elsewhere(d) && (d->mode == MODE_PROBE || campaign_follows_plan(d)) && !engine_host_reads(at))
+    if (!engine_elsewhere(d) && (d->mode == MODE_PROBE || campaign_follows_plan(d)) && !slot_at(d, at) && !engine_host_reads(at))
         campaign_writes_elsewhere(d);
 }
 
@@ -471,7 +471,7 @@ int eng_copy(const struct eng_copy *given)
     if ((c->kind != ENG_DTOH && engine_nobodys(d, c->dst_dev, c->bytes)) || (c->kind != ENG_HTOD && engine_nobodys(d, c->src_dev, c->bytes)))
         r = CUDA_ERROR_INVALID_VALUE;
     else {
-        if (!op.n_operands && c->kind != ENG_DTOH)
+        if (c->kind != ENG_DTOH)
             engine_writes_unknown(d, c->dst_dev);
         r = op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
     }

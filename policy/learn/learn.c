@@ -304,6 +304,33 @@ static void leave_pinned_alone(struct device *d)
                 d->ex->rec.ops[i].why_opaque = "works on memory that is reached unseen";
 }
 
+/* Something that op i makes may be wanted again there, or later. */
+static bool may_be_made_again_at(const struct record *r, uint32_t i, uint32_t at)
+{
+    for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
+        const int32_t dies = r->bufs[r->operands[k].buf].dies;
+        if (rec_makes(&r->operands[k]) && (dies < 0 || dies >= (int32_t)at))
+            return true;
+    }
+    return false;
+}
+
+/* Variables of modules are operands of no launch: any kernel may read them. So none is run again after they are written (exec.elsewhere): from
+ * `at` on, which is n_ops + 1 where they are not. That it was right in rehearsal says nothing of another iteration: what is written may have
+ * been what was there. */
+static void leave_alone_what_may_read_by_name(struct device *d)
+{
+    const struct exec *ex = d->ex;
+    const struct record *r = &ex->rec;
+    uint32_t k = ex->n_elsewhere, at = r->n_ops + 1;
+    for (uint32_t i = r->n_ops; i-- > 0 && ex->n_elsewhere;) {
+        for (; k > 0 && ex->elsewhere[k - 1] > i; k--) /* in order */
+            at = ex->elsewhere[k - 1];
+        if (ex->caps[i].kind == OP_KERNEL && !r->ops[i].why_opaque && at <= r->n_ops && may_be_made_again_at(r, i, at))
+            r->ops[i].why_opaque = "memory that kernels know by name is written before what it makes is freed";
+    }
+}
+
 static char *command_line(void)
 {
     static char text[256];
@@ -396,6 +423,7 @@ int learn_finish(struct device *d)
             ex->rec.bufs[d->slots[i].rec_buf].pinned = true;
     merge_effects(d);
     leave_pinned_alone(d);
+    leave_alone_what_may_read_by_name(d);
     if (believe_workspaces(d))
         return -ENOMEM;
     record_seal(&ex->rec);

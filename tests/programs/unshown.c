@@ -1,0 +1,95 @@
+/* unshown CASE [ITERATIONS]: a training loop whose layers depend on something that no argument of their launches shows. In every iteration that
+ * is written anew before each layer: the same numbers until iteration 12, from then on others for every layer. A forward pass saves an activation
+ * a layer, the backward pass consumes them in reverse. Prints a checksum every iteration.
+ *   copied   a variable of the module, by a copy from the host
+ *   filled   so, by a fill
+ *   rows     so, by a copy in two dimensions
+ *   moved    so, by a copy on the device
+ */
+#include "tests/programs/tensors.h"
+
+enum { LAYERS = 12, WORDS = 131072, TABLE = 64, CHANGE_AT = 12 };
+
+static const char *what;
+static CUstream s;
+static CUfunction map, join, f_variable, by_name, f_sum;
+static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, sum;
+static uint32_t host_table[TABLE];
+
+static bool is(const char *c) { return !strcmp(what, c); }
+
+static CUdeviceptr make(uint32_t words) { return tensor_make(words, NULL, s).p; }
+
+static void change(CUdeviceptr to, uint32_t value)
+{
+    for (uint32_t i = 0; i < TABLE; i++)
+        host_table[i] = is("filled") ? value : value + i;
+    if (is("filled"))
+        MUST(cuMemsetD32Async(to, value, TABLE, s));
+    else if (is("rows")) {
+        const CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host_table, .srcPitch = TABLE, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                    .dstDevice = to, .dstPitch = TABLE, .WidthInBytes = TABLE, .Height = 4};
+        MUST(cuMemcpy2DAsync_v2(&rows, s));
+    } else
+        MUST(cuMemcpyHtoDAsync_v2(is("moved") ? table : to, host_table, sizeof host_table, s));
+    if (is("moved"))
+        MUST(cuMemcpyDtoDAsync_v2(to, table, sizeof host_table, s));
+}
+
+static void layer(int i, int iter)
+{
+    uint32_t n = WORDS;
+    act[i + 1] = make(WORDS);
+    change(variable, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
+    LAUNCH(by_name, s, &act[i + 1], &act[i], &n);
+}
+
+static uint64_t train(int iter)
+{
+    uint32_t n = WORDS, k = 1, mask = ~0u;
+    act[0] = make(WORDS);
+    LAUNCH(map, s, &act[0], &weight[0], &n, &k, &mask);
+    for (int i = 0; i < LAYERS; i++)
+        layer(i, iter);
+    CUdeviceptr g = make(WORDS);
+    LAUNCH(map, s, &g, &act[LAYERS], &n, &k, &mask);
+    for (int i = LAYERS; i >= 0; i--) {
+        CUdeviceptr next = make(WORDS);
+        LAUNCH(join, s, &next, &g, &act[i], &n, &n, &n);
+        MUST(cuMemFreeAsync(g, s));
+        MUST(cuMemFreeAsync(act[i], s));
+        g = next;
+        if (i < LAYERS)
+            LAUNCH(map, s, &weight[i], &g, &n, &k, &mask);
+    }
+    const uint64_t h = checksum(f_sum, s, sum, g, WORDS);
+    MUST(cuMemFreeAsync(g, s));
+    return h;
+}
+
+int main(int argc, char **argv)
+{
+    what = argc > 1 ? argv[1] : "copied";
+    const int iterations = argc > 2 ? atoi(argv[2]) : 20;
+    primary_context();
+    CUmodule m = load_kernels();
+    map = kernel(m, "map");
+    join = kernel(m, "join");
+    f_variable = kernel(m, "variable");
+    by_name = kernel(m, "by_name");
+    f_sum = kernel(m, "sum");
+    MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < LAYERS; i++) {
+        weight[i] = make(WORDS);
+        MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, s));
+    }
+    sum = make(2);
+    table = make(TABLE);
+    variable = map_own(65536); /* on the device, in memory that the program has not allocated as such */
+    LAUNCH(f_variable, s, &variable);
+    for (int iter = 0; iter < iterations; iter++)
+        printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
+    for (int i = 0; i < LAYERS; i++)
+        printf("weight %d %016llx\n", i, (unsigned long long)checksum(f_sum, s, sum, weight[i], WORDS));
+    return 0;
+}
