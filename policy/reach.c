@@ -149,6 +149,8 @@ __attribute__((no_sanitize("thread"))) static size_t next_address(const struct d
     return i;
 }
 
+struct ranges in_place;
+
 /* ---- addresses that lie in memory -------------------------------------------------------------------------------------- */
 
 /* A word that was copied to `at` and pointed into managed memory. It outlives what it points at: a program may free that, be given the
@@ -272,6 +274,26 @@ static uint64_t bytes_behind(CUdeviceptr at)
     return start + size - at;
 }
 
+/* Addresses of the program's own memory, and of memory that the host writes. That stays where it is, but whoever follows them reads there what
+ * no argument shows, as it is then. They are few beside each other: longer stretches are not looked through. In one that is no list a word
+ * may look like an address (see struct walk). The program may write this memory meanwhile, as in next_address(). */
+__attribute__((no_sanitize("thread"))) static int note_others_drv(struct device *d, struct slot *list, const unsigned char *p, size_t words)
+{
+    enum { SHORT_WORDS = 64, MOST_WORDS = 8192 };
+    int r = CUDA_SUCCESS;
+    for (size_t i = 0; i < words && words <= MOST_WORDS && list && !r; i++) {
+        uint64_t word;
+        memcpy(&word, p + 8 * i, 8);
+        struct slot *s = foreign_lookup(d, word);
+        if (s ? word != s->va && words > SHORT_WORDS && mem_may_be_number(word) : !ranges_hold(&in_place, word))
+            continue;
+        r = holds_addresses_drv(d, list);
+        if (!r && s)
+            r = pin_reached_drv(d, s, "a pointer array");
+    }
+    return r;
+}
+
 /* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. They lie at multiples
  * of eight there, wherever they come from. */
 static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src, size_t bytes)
@@ -313,7 +335,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
         if (r)
             return r;
     }
-    return CUDA_SUCCESS;
+    return note_others_drv(d, list, p, words);
 }
 
 int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes)
@@ -326,8 +348,6 @@ int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes)
 }
 
 /* ---- addresses that lie where the host writes --------------------------------------------------------------------------- */
-
-struct ranges in_place;
 
 void eng_note_in_place(CUdeviceptr p, size_t bytes)
 {

@@ -5,6 +5,10 @@
  *   filled   so, by a fill
  *   rows     so, by a copy in two dimensions
  *   moved    so, by a copy on the device
+ *   own      a table in memory of the program's own, whose address lies in a list on the device
+ *   laid     so, where a kernel has put it
+ *   host     a table in pinned memory, whose address lies in a list on the device
+ *   given    so, where a kernel has put it
  */
 #include "tests/programs/tensors.h"
 
@@ -12,16 +16,23 @@ enum { LAYERS = 12, WORDS = 131072, TABLE = 64, CHANGE_AT = 12 };
 
 static const char *what;
 static CUstream s;
-static CUfunction map, join, f_variable, by_name, f_sum;
-static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, sum;
-static uint32_t host_table[TABLE];
+static CUfunction map, join, f_variable, by_name, point, peek, f_sum;
+static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, list, sum;
+static uint32_t host_table[TABLE], *pinned;
 
 static bool is(const char *c) { return !strcmp(what, c); }
+static bool lists_host(void) { return is("host") || is("given"); }
+static bool lists(void) { return is("own") || is("laid") || lists_host(); }
 
 static CUdeviceptr make(uint32_t words) { return tensor_make(words, NULL, s).p; }
 
 static void change(CUdeviceptr to, uint32_t value)
 {
+    if (lists_host()) {
+        MUST(cuStreamSynchronize(s)); /* nobody reads it any more */
+        *(volatile uint32_t *)pinned = value;
+        return;
+    }
     for (uint32_t i = 0; i < TABLE; i++)
         host_table[i] = is("filled") ? value : value + i;
     if (is("filled"))
@@ -40,8 +51,11 @@ static void layer(int i, int iter)
 {
     uint32_t n = WORDS;
     act[i + 1] = make(WORDS);
-    change(variable, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
-    LAUNCH(by_name, s, &act[i + 1], &act[i], &n);
+    change(lists() ? table : variable, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
+    if (lists())
+        LAUNCH(peek, s, &act[i + 1], &act[i], &list, &n);
+    else
+        LAUNCH(by_name, s, &act[i + 1], &act[i], &n);
 }
 
 static uint64_t train(int iter)
@@ -67,6 +81,20 @@ static uint64_t train(int iter)
     return h;
 }
 
+static void make_list(void)
+{
+    list = make(TABLE);
+    if (lists_host()) {
+        MUST(cuMemHostAlloc((void **)&pinned, 4 * TABLE, CU_MEMHOSTALLOC_DEVICEMAP));
+        MUST(cuMemHostGetDevicePointer_v2(&table, pinned, 0));
+    } else
+        MUST(cuMemAlloc_v2(&table, 4 * TABLE));
+    if (is("laid") || is("given"))
+        LAUNCH(point, s, &list, &table, &(uint32_t){1}, &(uint32_t){0});
+    else
+        MUST(cuMemcpyHtoD_v2(list, &table, sizeof table));
+}
+
 int main(int argc, char **argv)
 {
     what = argc > 1 ? argv[1] : "copied";
@@ -77,6 +105,8 @@ int main(int argc, char **argv)
     join = kernel(m, "join");
     f_variable = kernel(m, "variable");
     by_name = kernel(m, "by_name");
+    point = kernel(m, "point");
+    peek = kernel(m, "peek");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < LAYERS; i++) {
@@ -84,7 +114,10 @@ int main(int argc, char **argv)
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, s));
     }
     sum = make(2);
-    table = make(TABLE);
+    if (lists())
+        make_list();
+    else
+        table = make(TABLE);
     variable = map_own(65536); /* on the device, in memory that the program has not allocated as such */
     LAUNCH(f_variable, s, &variable);
     for (int iter = 0; iter < iterations; iter++)
