@@ -124,6 +124,19 @@ static int holds_addresses_drv(struct device *d, struct slot *list)
     return known ? CUDA_SUCCESS : d->ex->code;
 }
 
+/* Its address comes to lie in memory that nobody tells us of. A record that does not know that takes what changes it for harmless. */
+static int is_named_drv(struct device *d, struct slot *s)
+{
+    const bool known = s->named || (campaign_follows_plan(d) && s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].named);
+    s->named = true;
+    if (known)
+        return CUDA_SUCCESS;
+    struct engine_visit v = engine_visit(d);
+    campaign_distrusts(d, "an address of a buffer comes to lie where any kernel may know it");
+    engine_return(v);
+    return d->ex->code;
+}
+
 /* The first word at or after `i` that lies in the reservation, in *word; `words`: none does. Most words are told apart from addresses by
  * their upper halves, eight at a time, and memory is asked early for what comes later: 18 GB/s of images instead of 11. The program may
  * write this memory meanwhile, in a host function of a stream: so each word is read once where it counts, and ThreadSanitizer is not asked. */
@@ -281,13 +294,13 @@ __attribute__((no_sanitize("thread"))) static int note_others_drv(struct device 
 {
     enum { SHORT_WORDS = 64, MOST_WORDS = 8192 };
     int r = CUDA_SUCCESS;
-    for (size_t i = 0; i < words && words <= MOST_WORDS && list && !r; i++) {
+    for (size_t i = 0; i < words && words <= MOST_WORDS && !r; i++) {
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
         struct slot *s = foreign_lookup(d, word);
         if (s ? word != s->va && words > SHORT_WORDS && mem_may_be_number(word) : !ranges_hold(&in_place, word))
             continue;
-        r = holds_addresses_drv(d, list);
+        r = list ? holds_addresses_drv(d, list) : s ? is_named_drv(d, s) : CUDA_SUCCESS;
         if (!r && s)
             r = pin_reached_drv(d, s, "a pointer array");
     }
@@ -327,7 +340,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
     }
     struct walk w = walk_begins(d, p, words);
     for (struct slot *s; (s = walk_next(d, &w));) {
-        int r = list ? holds_addresses_drv(d, list) : CUDA_SUCCESS;
+        int r = list ? holds_addresses_drv(d, list) : is_named_drv(d, s);
         if (!r)
             r = reached_note(d, dst + 8 * w.i, w.word, list);
         if (!r)

@@ -5,6 +5,8 @@
  *   filled   so, by a fill
  *   rows     so, by a copy in two dimensions
  *   moved    so, by a copy on the device
+ *   tensor   a small tensor whose address lies in a variable of the module
+ *   buffer   so, in memory of the program's own
  *   own      a table in memory of the program's own, whose address lies in a list on the device
  *   laid     so, where a kernel has put it
  *   host     a table in pinned memory, whose address lies in a list on the device
@@ -16,12 +18,13 @@ enum { LAYERS = 12, WORDS = 131072, TABLE = 64, CHANGE_AT = 12 };
 
 static const char *what;
 static CUstream s;
-static CUfunction map, join, f_variable, by_name, point, peek, f_sum;
+static CUfunction map, join, f_variable, by_name, by_name_through, point, peek, f_sum;
 static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, list, sum;
 static uint32_t host_table[TABLE], *pinned;
 
 static bool is(const char *c) { return !strcmp(what, c); }
 static bool lists_host(void) { return is("host") || is("given"); }
+static bool names(void) { return is("tensor") || is("buffer"); }
 static bool lists(void) { return is("own") || is("laid") || lists_host(); }
 
 static CUdeviceptr make(uint32_t words) { return tensor_make(words, NULL, s).p; }
@@ -51,11 +54,11 @@ static void layer(int i, int iter)
 {
     uint32_t n = WORDS;
     act[i + 1] = make(WORDS);
-    change(lists() ? table : variable, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
+    change(lists() || names() ? table : variable, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
     if (lists())
         LAUNCH(peek, s, &act[i + 1], &act[i], &list, &n);
     else
-        LAUNCH(by_name, s, &act[i + 1], &act[i], &n);
+        LAUNCH(names() ? by_name_through : by_name, s, &act[i + 1], &act[i], &n);
 }
 
 static uint64_t train(int iter)
@@ -105,6 +108,7 @@ int main(int argc, char **argv)
     join = kernel(m, "join");
     f_variable = kernel(m, "variable");
     by_name = kernel(m, "by_name");
+    by_name_through = kernel(m, "by_name_through");
     point = kernel(m, "point");
     peek = kernel(m, "peek");
     f_sum = kernel(m, "sum");
@@ -116,10 +120,14 @@ int main(int argc, char **argv)
     sum = make(2);
     if (lists())
         make_list();
+    else if (is("buffer"))
+        MUST(cuMemAlloc_v2(&table, 4 * TABLE));
     else
         table = make(TABLE);
     variable = map_own(65536); /* on the device, in memory that the program has not allocated as such */
     LAUNCH(f_variable, s, &variable);
+    if (names())
+        MUST(cuMemcpyHtoD_v2(variable, &table, sizeof table));
     for (int iter = 0; iter < iterations; iter++)
         printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
     for (int i = 0; i < LAYERS; i++)

@@ -10,7 +10,8 @@ import harness  # noqa: E402
 PROGRAM = os.path.join(harness.B, "programs", "unshown")
 DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8"}
 # case, at least so many replays
-CASES = (("copied", 0), ("filled", 0), ("rows", 0), ("moved", 0), ("own", 0), ("laid", 0), ("host", 0), ("given", 0))
+CASES = (("copied", 0), ("filled", 0), ("rows", 0), ("moved", 0), ("tensor", 0), ("buffer", 0), ("own", 0), ("laid", 0), ("host", 0),
+         ("given", 0))
 
 
 def main():
