@@ -1,12 +1,15 @@
 /* unshown CASE [ITERATIONS]: a training loop whose layers depend on something that no argument of their launches shows. In every iteration that
- * is written anew before each layer: the same numbers until iteration 12, from then on others for every layer. A forward pass saves an activation
- * a layer, the backward pass consumes them in reverse. Prints a checksum every iteration.
+ * is written anew before each layer: the same numbers until iteration 12, from then on others for every layer, unless it says otherwise here. A
+ * forward pass saves an activation a layer, the backward pass consumes them in reverse. Prints a checksum every iteration.
  *   copied   a variable of the module, by a copy from the host
  *   filled   so, by a fill
  *   rows     so, by a copy in two dimensions
  *   moved    so, by a copy on the device
  *   tensor   a small tensor whose address lies in a variable of the module
  *   buffer   so, in memory of the program's own
+ *   shared   how much dynamic shared memory the kernel may have: just what its next launch takes, and that is another one for every layer
+ *   lowered  the same for every layer; from iteration 12 on, when they have run, it may have less
+ *   kernel   so, by a handle of a library
  *   own      a table in memory of the program's own, whose address lies in a list on the device
  *   laid     so, where a kernel has put it
  *   host     a table in pinned memory, whose address lies in a list on the device
@@ -23,6 +26,7 @@ static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, list, sum;
 static uint32_t host_table[TABLE], *pinned;
 
 static bool is(const char *c) { return !strcmp(what, c); }
+static bool shares(void) { return is("shared") || is("lowered") || is("kernel"); }
 static bool lists_host(void) { return is("host") || is("given"); }
 static bool names(void) { return is("tensor") || is("buffer"); }
 static bool lists(void) { return is("own") || is("laid") || lists_host(); }
@@ -50,10 +54,33 @@ static void change(CUdeviceptr to, uint32_t value)
         MUST(cuMemcpyDtoDAsync_v2(to, table, sizeof host_table, s));
 }
 
+/* In bytes; more than what every launch may have. */
+enum { SHARED_MOST = 100 << 10, SHARED_LEAST = 52 << 10, SHARED_STEP = 4 << 10 };
+
+static void allow_shared(int bytes)
+{
+    if (is("kernel"))
+        MUST(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, (CUkernel)map, 0));
+    else
+        MUST(cuFuncSetAttribute(map, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
+}
+
+static void shared_layer(int i)
+{
+    uint32_t n = WORDS, k = 3, mask = ~0u;
+    const int bytes = SHARED_MOST - (is("shared") ? i * SHARED_STEP : 0);
+    allow_shared(bytes);
+    MUST(cuLaunchKernel(map, 64, 1, 1, 128, 1, 1, (unsigned)bytes, s, (void *[]){&act[i + 1], &act[i], &n, &k, &mask}, NULL));
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS;
     act[i + 1] = make(WORDS);
+    if (shares()) {
+        shared_layer(i);
+        return;
+    }
     change(lists() || names() ? table : variable, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
     if (lists())
         LAUNCH(peek, s, &act[i + 1], &act[i], &list, &n);
@@ -68,6 +95,8 @@ static uint64_t train(int iter)
     LAUNCH(map, s, &act[0], &weight[0], &n, &k, &mask);
     for (int i = 0; i < LAYERS; i++)
         layer(i, iter);
+    if (shares() && !is("shared") && iter >= CHANGE_AT)
+        allow_shared(SHARED_LEAST);
     CUdeviceptr g = make(WORDS);
     LAUNCH(map, s, &g, &act[LAYERS], &n, &k, &mask);
     for (int i = LAYERS; i >= 0; i--) {
@@ -98,13 +127,24 @@ static void make_list(void)
         MUST(cuMemcpyHtoD_v2(list, &table, sizeof table));
 }
 
+static CUfunction kernel_of_library(const char *name)
+{
+    char path[4096];
+    CUlibrary library;
+    CUkernel k;
+    kernels_path(path, sizeof path, "kernels.so");
+    MUST(cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
+    MUST(cuLibraryGetKernel(&k, library, name));
+    return (CUfunction)k;
+}
+
 int main(int argc, char **argv)
 {
     what = argc > 1 ? argv[1] : "copied";
     const int iterations = argc > 2 ? atoi(argv[2]) : 20;
     primary_context();
     CUmodule m = load_kernels();
-    map = kernel(m, "map");
+    map = is("kernel") ? kernel_of_library("map") : kernel(m, "map");
     join = kernel(m, "join");
     f_variable = kernel(m, "variable");
     by_name = kernel(m, "by_name");
