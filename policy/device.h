@@ -60,7 +60,8 @@ struct slot {
     bool kept;           /* freed by the program, in memory because a plan needs it */
     bool written;        /* something may have written it since it was allocated */
     bool watched;        /* its hash is known (probe.c) */
-    bool points;         /* addresses of managed memory lie in it */
+    bool points;         /* addresses lie in it */
+    bool named;          /* its own lies in memory that nobody tells us of, a variable of a module: any kernel may know it */
     struct fence users;
     uint64_t use_tick;   /* device.tick of its latest use */
     uint64_t mark;       /* == device.mark: needed by the op at hand, not to be evicted */

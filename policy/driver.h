@@ -35,7 +35,8 @@
     DRV(cuDeviceGetUuid) DRV(cuDeviceGetUuid_v2) DRV(cuDeviceGetMemPool) DRV(cuDeviceGetPCIBusId) DRV(cuDeviceGetCount)                \
     DRV(cuFuncGetModule) DRV(cuKernelGetLibrary) DRV(cuLibraryGetModule)                                              \
     DRV(cuDeviceGetAttribute) DRV(cuStreamGetCtx) DRV(cuStreamIsCapturing) DRV(cuMemPoolGetAttribute) DRV(cuDevicePrimaryCtxGetState)  \
-    DRV(cuDeviceGetGraphMemAttribute)
+    DRV(cuDeviceGetGraphMemAttribute) DRV(cuFuncGetAttribute) DRV(cuFuncSetAttribute) DRV(cuKernelGetAttribute)                        \
+    DRV(cuKernelSetAttribute)
 
 struct drv {
 #define DRV_FIELD(name) __typeof__(&name) name;

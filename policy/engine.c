@@ -308,8 +308,7 @@ int eng_memset(const struct eng_memset *m)
         engine_turn(d);
         op_from_memset(d, m, &op);
     } while (engine_waited(d, &op));
-    if (!op.n_operands)
-        engine_writes_unknown(d, m->dst);
+    engine_writes_unknown(d, m->dst);
     r = engine_nobodys(d, m->dst, filled_bytes(m)) ? CUDA_ERROR_INVALID_VALUE : op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
     engine_unlock();
     return end_memset(m, r);
@@ -331,6 +330,9 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
     do
         engine_turn(d);
     while ((fits = op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op)) && engine_waited(d, &op));
+    for (unsigned i = 0; i < n_touch; i++)
+        if (touch[i].mode == ENG_WRITE) /* a fill or a copy: what collectives work on no kernel knows by name */
+            engine_writes_unknown(d, touch[i].ptr);
     if (fits)
         r = engine_op_drv(d, &op);
     else if (!(r = pin_for_unseen_drv(d, "a call that touches too much")))

@@ -79,7 +79,7 @@ int engine_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes);
 /* reach.c: the host can look there: no memory of a device, or managed. Device memory may be given where a call is named for host memory, and
  * the other way round. */
 bool engine_host_reads(CUdeviceptr at);
-/* reach.c: a fill or a copy, which no buffer that we know takes part in, is about to write at `at`. */
+/* reach.c: a fill or a copy is about to write at `at`, in a buffer that we know or not. */
 void engine_writes_unknown(struct device *d, CUdeviceptr at);
 /* reach.c: everything that is live stays in memory from now on. */
 int engine_pin_all_drv(struct device *d);

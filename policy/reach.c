@@ -124,6 +124,19 @@ static int holds_addresses_drv(struct device *d, struct slot *list)
     return known ? CUDA_SUCCESS : d->ex->code;
 }
 
+/* Its address comes to lie in memory that nobody tells us of. A record that does not know that takes what changes it for harmless. */
+static int is_named_drv(struct device *d, struct slot *s)
+{
+    const bool known = s->named || (campaign_follows_plan(d) && s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].named);
+    s->named = true;
+    if (known)
+        return CUDA_SUCCESS;
+    struct engine_visit v = engine_visit(d);
+    campaign_distrusts(d, "an address of a buffer comes to lie where any kernel may know it");
+    engine_return(v);
+    return d->ex->code;
+}
+
 /* The first word at or after `i` that lies in the reservation, in *word; `words`: none does. Most words are told apart from addresses by
  * their upper halves, eight at a time, and memory is asked early for what comes later: 18 GB/s of images instead of 11. The program may
  * write this memory meanwhile, in a host function of a stream: so each word is read once where it counts, and ThreadSanitizer is not asked. */
@@ -148,6 +161,8 @@ __attribute__((no_sanitize("thread"))) static size_t next_address(const struct d
     }
     return i;
 }
+
+struct ranges in_place;
 
 /* ---- addresses that lie in memory -------------------------------------------------------------------------------------- */
 
@@ -221,7 +236,7 @@ bool engine_host_reads(CUdeviceptr at)
 
 void engine_writes_unknown(struct device *d, CUdeviceptr at)
 {
-    if (!engine_elsewhere(d) && (d->mode == MODE_PROBE || campaign_follows_plan(d)) && !engine_host_reads(at))
+    if (!engine_elsewhere(d) && (d->mode == MODE_PROBE || campaign_follows_plan(d)) && !slot_at(d, at) && !engine_host_reads(at))
         campaign_writes_elsewhere(d);
 }
 
@@ -272,6 +287,26 @@ static uint64_t bytes_behind(CUdeviceptr at)
     return start + size - at;
 }
 
+/* Addresses of the program's own memory, and of memory that the host writes. That stays where it is, but whoever follows them reads there what
+ * no argument shows, as it is then. They are few beside each other: longer stretches are not looked through. In one that is no list a word
+ * may look like an address (see struct walk). The program may write this memory meanwhile, as in next_address(). */
+__attribute__((no_sanitize("thread"))) static int note_others_drv(struct device *d, struct slot *list, const unsigned char *p, size_t words)
+{
+    enum { SHORT_WORDS = 64, MOST_WORDS = 8192 };
+    int r = CUDA_SUCCESS;
+    for (size_t i = 0; i < words && words <= MOST_WORDS && !r; i++) {
+        uint64_t word;
+        memcpy(&word, p + 8 * i, 8);
+        struct slot *s = foreign_lookup(d, word);
+        if (s ? word != s->va && words > SHORT_WORDS && mem_may_be_number(word) : !ranges_hold(&in_place, word))
+            continue;
+        r = list ? holds_addresses_drv(d, list) : s ? is_named_drv(d, s) : CUDA_SUCCESS;
+        if (!r && s)
+            r = pin_reached_drv(d, s, "a pointer array");
+    }
+    return r;
+}
+
 /* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. They lie at multiples
  * of eight there, wherever they come from. */
 static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src, size_t bytes)
@@ -305,7 +340,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
     }
     struct walk w = walk_begins(d, p, words);
     for (struct slot *s; (s = walk_next(d, &w));) {
-        int r = list ? holds_addresses_drv(d, list) : CUDA_SUCCESS;
+        int r = list ? holds_addresses_drv(d, list) : is_named_drv(d, s);
         if (!r)
             r = reached_note(d, dst + 8 * w.i, w.word, list);
         if (!r)
@@ -313,7 +348,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
         if (r)
             return r;
     }
-    return CUDA_SUCCESS;
+    return note_others_drv(d, list, p, words);
 }
 
 int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes)
@@ -326,8 +361,6 @@ int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes)
 }
 
 /* ---- addresses that lie where the host writes --------------------------------------------------------------------------- */
-
-struct ranges in_place;
 
 void eng_note_in_place(CUdeviceptr p, size_t bytes)
 {
@@ -471,7 +504,7 @@ int eng_copy(const struct eng_copy *given)
     if ((c->kind != ENG_DTOH && engine_nobodys(d, c->dst_dev, c->bytes)) || (c->kind != ENG_HTOD && engine_nobodys(d, c->src_dev, c->bytes)))
         r = CUDA_ERROR_INVALID_VALUE;
     else {
-        if (!op.n_operands && c->kind != ENG_DTOH)
+        if (c->kind != ENG_DTOH)
             engine_writes_unknown(d, c->dst_dev);
         r = op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
     }

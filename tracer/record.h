@@ -62,6 +62,7 @@ struct rec_buf {
     bool small, foreign, host_written;
     bool pinned;              /* reached in ways that no argument shows: it stays in memory */
     bool points;              /* addresses lie in it that somebody may follow */
+    bool named;               /* its own lies where any kernel may read it, and no argument shows that */
     bool moves_on, remains;   /* the iteration before had another buffer in its place, as much older; or had this one (record_seal) */
     bool handed_on;           /* each iteration works on another one, which outlives it: a batch fetched ahead, freed when the next is there */
 };

@@ -195,6 +195,7 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
             d->ex->rec.bufs[b].host_written = true;
         d->ex->rec.bufs[b].pinned |= w->slot->pins > 0;
         d->ex->rec.bufs[b].points |= w->slot->points;
+        d->ex->rec.bufs[b].named |= w->slot->named;
         d->ex->rec.bufs[b].moves_on |= w->moved_on;
         d->ex->rec.bufs[b].remains |= w->remains;
         if (op->kind == OP_KERNEL && w->slot->points && !d->ex->rec.ops[i].why_opaque)
@@ -304,6 +305,43 @@ static void leave_pinned_alone(struct device *d)
                 d->ex->rec.ops[i].why_opaque = "works on memory that is reached unseen";
 }
 
+/* Something that op i makes may be wanted again there, or later. */
+static bool may_be_made_again_at(const struct record *r, uint32_t i, uint32_t at)
+{
+    for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
+        const int32_t dies = r->bufs[r->operands[k].buf].dies;
+        if (rec_makes(&r->operands[k]) && (dies < 0 || dies >= (int32_t)at))
+            return true;
+    }
+    return false;
+}
+
+static bool changes_named(const struct record *r, uint32_t i)
+{
+    for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++)
+        if (r->operands[k].mode != REC_READ && r->bufs[r->operands[k].buf].named)
+            return true;
+    return false;
+}
+
+/* Variables of modules are operands of no launch: any kernel may read them, and buffers whose addresses lie in them. So none is run again after
+ * these are written (exec.elsewhere, or by an op): from `at` on, which is n_ops + 1 where they are not. That it was right in rehearsal says
+ * nothing of another iteration: what is written may have been what was there. */
+static void leave_alone_what_may_read_by_name(struct device *d)
+{
+    const struct exec *ex = d->ex;
+    const struct record *r = &ex->rec;
+    uint32_t k = ex->n_elsewhere, at = r->n_ops + 1;
+    for (uint32_t i = r->n_ops; i-- > 0;) {
+        if (i + 1 < r->n_ops && changes_named(r, i + 1))
+            at = i + 2;
+        for (; k > 0 && ex->elsewhere[k - 1] > i; k--) /* in order */
+            at = ex->elsewhere[k - 1] < at ? ex->elsewhere[k - 1] : at;
+        if (ex->caps[i].kind == OP_KERNEL && !r->ops[i].why_opaque && at <= r->n_ops && may_be_made_again_at(r, i, at))
+            r->ops[i].why_opaque = "memory that kernels know by name is written before what it makes is freed";
+    }
+}
+
 static char *command_line(void)
 {
     static char text[256];
@@ -392,10 +430,13 @@ int learn_finish(struct device *d)
         if (!ex->rec.ops[i].why_opaque)
             ex->rec.ops[i].why_opaque = "memory changed that nobody had announced";
     for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slots[i].live && d->slots[i].pins && d->slots[i].rec_buf >= 0)
+        if (d->slots[i].live && d->slots[i].pins && d->slots[i].rec_buf >= 0) {
             ex->rec.bufs[d->slots[i].rec_buf].pinned = true;
+            ex->rec.bufs[d->slots[i].rec_buf].named |= d->slots[i].named;
+        }
     merge_effects(d);
     leave_pinned_alone(d);
+    leave_alone_what_may_read_by_name(d);
     if (believe_workspaces(d))
         return -ENOMEM;
     record_seal(&ex->rec);

@@ -1,6 +1,7 @@
 #include "policy/learn/probe.h"
 #include "policy/learn/learn.h"
 #include "policy/learn/trial.h"
+#include "policy/memory/in_place.h"
 #include "policy/op/ready.h"
 
 #include <errno.h>
@@ -639,11 +640,11 @@ static void find_addresses(struct device *d, struct slot *s, unsigned t)
     uint64_t *words = malloc(s->bytes);
     if (words && d->drv->cuMemcpyDtoH_v2(words, s->va, s->bytes) == CUDA_SUCCESS)
         for (size_t i = 0; i < s->bytes / 8; i++) {
-            struct slot *to = mem_in_reservation(d, words[i]) ? mem_lookup(d, words[i]) : NULL;
-            if (!to || words[i] % 4)
+            struct slot *to = mem_in_reservation(d, words[i]) ? mem_lookup(d, words[i]) : foreign_lookup(d, words[i]);
+            if (words[i] % 4 || (!to && !ranges_hold(&in_place, words[i])))
                 continue;
             s->points = true;
-            if (to->pins)
+            if (!to || to->pins)
                 continue;
             to->pins = 1;
             to->mark = d->mark; /* as what the op at hand touches */

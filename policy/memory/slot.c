@@ -235,7 +235,7 @@ void mem_slot_revive(struct device *d, struct slot *s, uint64_t bytes)
     s->live = true;
     s->written = false;
     s->kept = false;
-    s->watched = s->points = false;
+    s->watched = s->points = s->named = false;
     s->looked_tick = 0;
     s->pins = 0;
     s->pool = NULL;

@@ -72,6 +72,7 @@ static void func_fill(struct device *d, struct func *fn)
     CUkernel as_kernel = (CUkernel)fn->handle;
     HASH_FIND_PTR(kernels, &as_kernel, k);
     const char *name = NULL;
+    fn->is_kernel = k != NULL;
     if (k ? d->drv->cuKernelGetName && d->drv->cuKernelGetName(&name, as_kernel) == CUDA_SUCCESS
           : d->drv->cuFuncGetName && d->drv->cuFuncGetName(&name, fn->handle) == CUDA_SUCCESS)
         fn->name = name ? strdup(name) : NULL;
@@ -148,6 +149,22 @@ struct func *func_of(struct device *d, CUfunction f)
 {
     struct func *fn = *front_of(f);
     return fn && fn->handle == f && fn->generation == generation ? fn : ask(d, f); /* nearly always the former */
+}
+
+int func_shared_most_drv(const struct device *d, const struct func *f, int *bytes)
+{
+    const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    if (f->is_kernel)
+        return d->drv->cuKernelGetAttribute ? d->drv->cuKernelGetAttribute(bytes, most, (CUkernel)f->handle, d->dev) : CUDA_ERROR_NOT_SUPPORTED;
+    return d->drv->cuFuncGetAttribute ? d->drv->cuFuncGetAttribute(bytes, most, f->handle) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+int func_set_shared_most_drv(const struct device *d, const struct func *f, int bytes)
+{
+    const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    if (f->is_kernel)
+        return d->drv->cuKernelSetAttribute ? d->drv->cuKernelSetAttribute(most, bytes, (CUkernel)f->handle, d->dev) : CUDA_ERROR_NOT_SUPPORTED;
+    return d->drv->cuFuncSetAttribute ? d->drv->cuFuncSetAttribute(f->handle, most, bytes) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 int func_param_at(const struct func *f, uint32_t offset)

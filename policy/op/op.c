@@ -371,6 +371,20 @@ static int launch_again_drv(struct device *d, const struct rt_op *op, unsigned c
     return r;
 }
 
+/* Programs allow a kernel just what its next launch takes of dynamic shared memory: what is launched again may have had more. Then it is refused,
+ * has had no effect, and is allowed as much for one more call. */
+static int replay_kernel_drv(struct device *d, const struct rt_op *op, unsigned char *args)
+{
+    int most;
+    const int r = launch_drv(d, op, args, true), bytes = (int)op->shared_bytes;
+    if (r != CUDA_ERROR_INVALID_VALUE || !bytes || func_shared_most_drv(d, op->func, &most) != CUDA_SUCCESS || most >= bytes ||
+        func_set_shared_most_drv(d, op->func, bytes) != CUDA_SUCCESS)
+        return r;
+    const int again = launch_drv(d, op, args, true);
+    (void)func_set_shared_most_drv(d, op->func, most);
+    return again;
+}
+
 /* On op->stream: that is the recorded call's own where the program makes it, and may be another one where it is made again. */
 static int memset_drv(struct device *d, const struct rt_op *op)
 {
@@ -394,7 +408,7 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
     uint64_t began = stats_driver_begins(d);
     switch (op->kind) {
     case OP_KERNEL:
-        r = launch_drv(d, op, args, replay);
+        r = replay ? replay_kernel_drv(d, op, args) : launch_drv(d, op, args, false);
         if (r == CUDA_ERROR_OUT_OF_MEMORY)
             r = launch_again_drv(d, op, args, replay);
         break;

@@ -29,6 +29,7 @@ struct func {
     char *name;
     uint32_t n_params, arg_bytes;
     uint32_t *offset, *size; /* per parameter, bytes */
+    bool is_kernel;          /* the handle is a CUkernel */
     bool known;              /* the driver told the layout */
     struct func_effect *effects; /* learnt per parameter offset (probe.c) */
     uint32_t n_effects, cap_effects;
@@ -74,6 +75,9 @@ struct rt_op {
 struct func *func_of(struct device *d, CUfunction f);
 /* The parameter that holds the argument byte at `offset`, -1: none, or the layout is unknown. */
 int func_param_at(const struct func *f, uint32_t offset);
+/* The dynamic shared memory that a launch of it may have, bytes, as was set last. The driver's code; CUDA_ERROR_NOT_SUPPORTED: it has no such call. */
+int func_shared_most_drv(const struct device *d, const struct func *f, int *bytes);
+int func_set_shared_most_drv(const struct device *d, const struct func *f, int bytes);
 /* Parameter i is a struct passed by value, as far as its size tells: parts of it may be filled by nobody. */
 static inline bool func_is_struct(const struct func *f, uint32_t i) { return f->size[i] > 8; }
 void func_note_kernel(CUkernel k);

@@ -558,6 +558,16 @@ static void k_by_name(const simgpu_launch *l, void *const *params)
         out[i] = mix(in[i] + module_variable[i % 64]);
 }
 
+/* the same, of the tensor whose address the variable holds */
+static void k_by_name_through(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32);
+    const u32 *tensor = (const u32 *)(uintptr_t)*(const uint64_t *)module_variable;
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + tensor[i % 64]);
+}
+
 static void c_table(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
@@ -650,6 +660,7 @@ static const simgpu_kernel kernels[] = {
     ROW("table_use", 3, k_table_use, c_table, 8, 8, 4),
     ROW("variable", 1, k_variable, NULL, 8),
     ROW("by_name", 3, k_by_name, c_table, 8, 8, 4),
+    ROW("by_name_through", 3, k_by_name_through, c_table, 8, 8, 4),
     ROW("hide", 2, k_hide, NULL, 8, 8),
     ROW("seek", 3, k_seek, NULL, 8, 8, 4),
     ROW("counted", 5, k_counted, NULL, 8, 8, 8, 4, 4),

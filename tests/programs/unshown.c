@@ -1,0 +1,176 @@
+/* unshown CASE [ITERATIONS]: a training loop whose layers depend on something that no argument of their launches shows. In every iteration that
+ * is written anew before each layer: the same numbers until iteration 12, from then on others for every layer, unless it says otherwise here. A
+ * forward pass saves an activation a layer, the backward pass consumes them in reverse. Prints a checksum every iteration.
+ *   copied   a variable of the module, by a copy from the host
+ *   filled   so, by a fill
+ *   rows     so, by a copy in two dimensions
+ *   moved    so, by a copy on the device
+ *   tensor   a small tensor whose address lies in a variable of the module
+ *   buffer   so, in memory of the program's own
+ *   shared   how much dynamic shared memory the kernel may have: just what its next launch takes, and that is another one for every layer
+ *   lowered  the same for every layer; from iteration 12 on, when they have run, it may have less
+ *   kernel   so, by a handle of a library
+ *   own      a table in memory of the program's own, whose address lies in a list on the device
+ *   laid     so, where a kernel has put it
+ *   host     a table in pinned memory, whose address lies in a list on the device
+ *   given    so, where a kernel has put it
+ */
+#include "tests/programs/tensors.h"
+
+enum { LAYERS = 12, WORDS = 131072, TABLE = 64, CHANGE_AT = 12 };
+
+static const char *what;
+static CUstream s;
+static CUfunction map, join, f_variable, by_name, by_name_through, point, peek, f_sum;
+static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, list, sum;
+static uint32_t host_table[TABLE], *pinned;
+
+static bool is(const char *c) { return !strcmp(what, c); }
+static bool shares(void) { return is("shared") || is("lowered") || is("kernel"); }
+static bool lists_host(void) { return is("host") || is("given"); }
+static bool names(void) { return is("tensor") || is("buffer"); }
+static bool lists(void) { return is("own") || is("laid") || lists_host(); }
+
+static CUdeviceptr make(uint32_t words) { return tensor_make(words, NULL, s).p; }
+
+static void change(CUdeviceptr to, uint32_t value)
+{
+    if (lists_host()) {
+        MUST(cuStreamSynchronize(s)); /* nobody reads it any more */
+        *(volatile uint32_t *)pinned = value;
+        return;
+    }
+    for (uint32_t i = 0; i < TABLE; i++)
+        host_table[i] = is("filled") ? value : value + i;
+    if (is("filled"))
+        MUST(cuMemsetD32Async(to, value, TABLE, s));
+    else if (is("rows")) {
+        const CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host_table, .srcPitch = TABLE, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                    .dstDevice = to, .dstPitch = TABLE, .WidthInBytes = TABLE, .Height = 4};
+        MUST(cuMemcpy2DAsync_v2(&rows, s));
+    } else
+        MUST(cuMemcpyHtoDAsync_v2(is("moved") ? table : to, host_table, sizeof host_table, s));
+    if (is("moved"))
+        MUST(cuMemcpyDtoDAsync_v2(to, table, sizeof host_table, s));
+}
+
+/* In bytes; more than what every launch may have. */
+enum { SHARED_MOST = 100 << 10, SHARED_LEAST = 52 << 10, SHARED_STEP = 4 << 10 };
+
+static void allow_shared(int bytes)
+{
+    if (is("kernel"))
+        MUST(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, (CUkernel)map, 0));
+    else
+        MUST(cuFuncSetAttribute(map, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
+}
+
+static void shared_layer(int i)
+{
+    uint32_t n = WORDS, k = 3, mask = ~0u;
+    const int bytes = SHARED_MOST - (is("shared") ? i * SHARED_STEP : 0);
+    allow_shared(bytes);
+    MUST(cuLaunchKernel(map, 64, 1, 1, 128, 1, 1, (unsigned)bytes, s, (void *[]){&act[i + 1], &act[i], &n, &k, &mask}, NULL));
+}
+
+static void layer(int i, int iter)
+{
+    uint32_t n = WORDS;
+    act[i + 1] = make(WORDS);
+    if (shares()) {
+        shared_layer(i);
+        return;
+    }
+    change(lists() || names() ? table : variable, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
+    if (lists())
+        LAUNCH(peek, s, &act[i + 1], &act[i], &list, &n);
+    else
+        LAUNCH(names() ? by_name_through : by_name, s, &act[i + 1], &act[i], &n);
+}
+
+static uint64_t train(int iter)
+{
+    uint32_t n = WORDS, k = 1, mask = ~0u;
+    act[0] = make(WORDS);
+    LAUNCH(map, s, &act[0], &weight[0], &n, &k, &mask);
+    for (int i = 0; i < LAYERS; i++)
+        layer(i, iter);
+    if (shares() && !is("shared") && iter >= CHANGE_AT)
+        allow_shared(SHARED_LEAST);
+    CUdeviceptr g = make(WORDS);
+    LAUNCH(map, s, &g, &act[LAYERS], &n, &k, &mask);
+    for (int i = LAYERS; i >= 0; i--) {
+        CUdeviceptr next = make(WORDS);
+        LAUNCH(join, s, &next, &g, &act[i], &n, &n, &n);
+        MUST(cuMemFreeAsync(g, s));
+        MUST(cuMemFreeAsync(act[i], s));
+        g = next;
+        if (i < LAYERS)
+            LAUNCH(map, s, &weight[i], &g, &n, &k, &mask);
+    }
+    const uint64_t h = checksum(f_sum, s, sum, g, WORDS);
+    MUST(cuMemFreeAsync(g, s));
+    return h;
+}
+
+static void make_list(void)
+{
+    list = make(TABLE);
+    if (lists_host()) {
+        MUST(cuMemHostAlloc((void **)&pinned, 4 * TABLE, CU_MEMHOSTALLOC_DEVICEMAP));
+        MUST(cuMemHostGetDevicePointer_v2(&table, pinned, 0));
+    } else
+        MUST(cuMemAlloc_v2(&table, 4 * TABLE));
+    if (is("laid") || is("given"))
+        LAUNCH(point, s, &list, &table, &(uint32_t){1}, &(uint32_t){0});
+    else
+        MUST(cuMemcpyHtoD_v2(list, &table, sizeof table));
+}
+
+static CUfunction kernel_of_library(const char *name)
+{
+    char path[4096];
+    CUlibrary library;
+    CUkernel k;
+    kernels_path(path, sizeof path, "kernels.so");
+    MUST(cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
+    MUST(cuLibraryGetKernel(&k, library, name));
+    return (CUfunction)k;
+}
+
+int main(int argc, char **argv)
+{
+    what = argc > 1 ? argv[1] : "copied";
+    const int iterations = argc > 2 ? atoi(argv[2]) : 20;
+    primary_context();
+    CUmodule m = load_kernels();
+    map = is("kernel") ? kernel_of_library("map") : kernel(m, "map");
+    join = kernel(m, "join");
+    f_variable = kernel(m, "variable");
+    by_name = kernel(m, "by_name");
+    by_name_through = kernel(m, "by_name_through");
+    point = kernel(m, "point");
+    peek = kernel(m, "peek");
+    f_sum = kernel(m, "sum");
+    MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < LAYERS; i++) {
+        weight[i] = make(WORDS);
+        MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, s));
+    }
+    sum = make(2);
+    if (lists())
+        make_list();
+    else if (is("buffer"))
+        MUST(cuMemAlloc_v2(&table, 4 * TABLE));
+    else
+        table = make(TABLE);
+    variable = map_own(65536); /* on the device, in memory that the program has not allocated as such */
+    LAUNCH(f_variable, s, &variable);
+    if (names())
+        MUST(cuMemcpyHtoD_v2(variable, &table, sizeof table));
+    for (int iter = 0; iter < iterations; iter++)
+        printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
+    for (int i = 0; i < LAYERS; i++)
+        printf("weight %d %016llx\n", i, (unsigned long long)checksum(f_sum, s, sum, weight[i], WORDS));
+    return 0;
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+"""What no argument of a launch shows (tests/programs/unshown.c) changes between the launch and a replay of it, and did not while that was learnt
+and rehearsed: wrong results once, each of them; or, of shared memory, no plan, and a stop."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+PROGRAM = os.path.join(harness.B, "programs", "unshown")
+DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8"}
+# case, at least so many replays
+CASES = (("copied", 0), ("filled", 0), ("rows", 0), ("moved", 0), ("tensor", 0), ("buffer", 0), ("shared", 100), ("lowered", 100),
+         ("kernel", 100), ("own", 0), ("laid", 0), ("host", 0), ("given", 0))
+
+
+def main():
+    if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
+        print("no simulated GPU built")
+        return 77
+    c = harness.Checks()
+    for case, replays in CASES:
+        differs, stats = harness.plan_against_native([PROGRAM, case], 60, DEVICE)
+        c.ok(not differs, case, differs)
+        c.ok(stats.get("iterations_enforced", 0) >= 8 and stats.get("replays", 0) >= replays, case + ": enforced", str(stats))
+    return c.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
