@@ -104,6 +104,15 @@ static bool is_captured(struct device *d, CUstream stream)
            (process.drv->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
+bool eng_is_captured(CUstream stream)
+{
+    engine_lock();
+    struct device *d = engine_here();
+    const bool captured = d && is_captured(d, stream);
+    engine_unlock();
+    return captured;
+}
+
 /* ---- what is held from which pool ------------------------------------------------------------------------------------ */
 
 static struct pool {
@@ -379,6 +388,18 @@ static void leave_before_free(CUdeviceptr ptr)
     }
 }
 
+/* Memory that this device counted was given back in a stream: it is there until the stream comes to that. */
+static void leaves(struct device *d, uint64_t bytes, CUstream stream)
+{
+    const unsigned t = is_named(stream) ? stream_index(d, stream) : 0;
+    struct engine_visit v = engine_visit(d);
+    if (is_named(stream) || !v.away)
+        foreign_leaves(d, bytes, is_named(stream) ? t : stream_index(d, stream));
+    else if (wait_elsewhere(d, v, stream))
+        uncount(d, bytes);
+    engine_return(v);
+}
+
 /* Memory of the program's own. The row goes before the driver's call: right after it another thread may be given the same
  * address. `stream` NULL: cuMemFree. */
 static int free_foreign(CUdeviceptr ptr, CUstream stream)
@@ -391,7 +412,9 @@ static int free_foreign(CUdeviceptr ptr, CUstream stream)
     engine_unlock();
     int r = stream ? process.drv->cuMemFreeAsync(ptr, stream) : process.drv->cuMemFree_v2(ptr);
     engine_lock();
-    if (d && r == CUDA_SUCCESS)
+    if (d && r == CUDA_SUCCESS && stream && d->ready && !d->gone)
+        leaves(d, bytes, stream);
+    else if (d && r == CUDA_SUCCESS)
         uncount(d, bytes);
     else if (d)
         foreign_add(d, ptr, bytes, is_range);

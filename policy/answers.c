@@ -30,6 +30,7 @@ int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
     }
     size_t real_free = 0, real_total = 0;
     uint64_t free_b, total_b;
+    foreign_look(d);
     int r = d->drv->cuMemGetInfo_v2(&real_free, &real_total);
     view(d, real_free, &free_b, &total_b);
     if (free_bytes)

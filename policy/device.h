@@ -262,6 +262,10 @@ FENCE_MUST_USE int mem_unmap_evicted(struct device *d);
 int mem_make_foreign_room(struct device *d, uint64_t bytes);
 /* The program has graphs, or had: what the driver holds for their allocation nodes counts, as much as it says now. */
 void foreign_graphs(struct device *d);
+/* Memory of the program's own that it has given back in stream order is counted until the stream has come to that. Looks, without waiting, which
+ * is; waits for the first that is not: false where there is none, or the wait is put off (fence.h). */
+void foreign_look(struct device *d);
+bool foreign_wait(struct device *d);
 /* Gives `bytes` back to the driver, as far as anything can move: what is free first, then least recently used by swap. Returns
  * what has been given. No plan may be installed. */
 uint64_t mem_give(struct device *d, uint64_t bytes);

@@ -115,9 +115,11 @@ uint64_t mem_max_chunks(struct device *d)
     return d->plan_limit_bytes > others ? (d->plan_limit_bytes - others) >> d->shift : 0;
 }
 
-/* So much more passes the limit, also if the driver holds less for graphs by now than when it was asked last. */
+/* So much more passes the limit, also if streams have come to frees by now, or the driver holds less for graphs than when it was asked last. */
 static bool too_much(struct device *d, uint64_t bytes)
 {
+    if (mem_physical_bytes(d) + bytes > d->limit_bytes)
+        foreign_look(d);
     if (d->graph_bytes && mem_physical_bytes(d) + bytes > d->limit_bytes)
         foreign_graphs(d);
     return mem_physical_bytes(d) + bytes > d->limit_bytes;

@@ -525,6 +525,22 @@ int fence_sync(struct device *d, const struct fence *f)
     return first;
 }
 
+bool fence_has_passed(struct device *d, const struct fence *f)
+{
+    struct streams *st = d->streams;
+    bool passed = !f->tails;
+    for (int i = 0; i < FENCE_POINTS && passed; i++) {
+        const unsigned u = point_stream(f->point[i]);
+        if (!f->point[i] || st->done[u] >= point_seq(f->point[i]))
+            continue;
+        const int gate = gate_behind(st, u, point_seq(f->point[i]));
+        passed = (gate < 0 ? stream_query_drv(d, u) : (int)d->drv->cuEventQuery(st->gate[u][gate])) == CUDA_SUCCESS;
+        if (passed)
+            st->done[u] = gate < 0 ? d->seq[u] : st->gated[u][gate];
+    }
+    return passed;
+}
+
 unsigned stream_count(const struct device *d) { return d->streams->n; }
 
 int stream_failure_drv(const struct device *d)

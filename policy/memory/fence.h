@@ -101,6 +101,8 @@ struct host_wait {
 void fence_put_off(struct device *d);
 bool fence_put_off_ends(struct device *d, struct host_wait *w);
 void fence_waited(struct device *d, struct host_wait *w, bool passed);
+/* Looks, without waiting, whether every point of it has passed; while a stream is captured nobody may ask. */
+bool fence_has_passed(struct device *d, const struct fence *f);
 /* Drops the points whose end the host has seen: nobody has to wait for them any more. */
 void fence_trim(struct device *d, struct fence *f);
 

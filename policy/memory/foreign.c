@@ -12,8 +12,14 @@ struct foreign_row {
     struct slot *slot; /* NULL: not addressable through the key */
     UT_hash_handle hh;
 };
+struct leaving {
+    struct fence freed;
+    uint64_t bytes;
+};
 struct foreign {
     struct foreign_row *rows;
+    struct leaving *leaving; /* given back in streams that have not come to it, in the order of the calls */
+    uint32_t n_leaving, cap_leaving;
     struct slot **ranges; /* addressable ones, by address */
     uint32_t n_ranges, cap_ranges;
     CUdeviceptr low, high;
@@ -96,9 +102,52 @@ void foreign_context_gone(struct device *d)
         HASH_DEL(f->rows, r);
         free(r);
     }
-    f->n_ranges = 0;
+    f->n_ranges = f->n_leaving = 0;
     f->low = ~0ull;
     f->high = 0;
+}
+
+void foreign_leaves(struct device *d, uint64_t bytes, unsigned t)
+{
+    struct foreign *f = d->foreign;
+    if (f->n_leaving == f->cap_leaving) {
+        uint32_t cap = f->cap_leaving ? f->cap_leaving * 2 : 16;
+        struct leaving *p = realloc(f->leaving, cap * sizeof *p);
+        if (!p)
+            return; /* stays counted for ever, as in foreign_add() */
+        f->leaving = p;
+        f->cap_leaving = cap;
+    }
+    struct leaving *l = &f->leaving[f->n_leaving++];
+    *l = (struct leaving){.bytes = bytes};
+    stream_issued(d, t);
+    fence_add(d, &l->freed, t);
+    stream_may_wait(d, t); /* who waits for this shall not wait for what comes next there */
+}
+
+static void has_left(struct device *d, uint32_t i)
+{
+    struct foreign *f = d->foreign;
+    d->foreign_bytes -= f->leaving[i].bytes < d->foreign_bytes ? f->leaving[i].bytes : d->foreign_bytes;
+    memmove(f->leaving + i, f->leaving + i + 1, (--f->n_leaving - i) * sizeof *f->leaving);
+    share_settle(d);
+}
+
+void foreign_look(struct device *d)
+{
+    for (uint32_t i = 0; i < d->foreign->n_leaving && !d->capturing;)
+        if (fence_has_passed(d, &d->foreign->leaving[i].freed))
+            has_left(d, i);
+        else
+            i++;
+}
+
+bool foreign_wait(struct device *d)
+{
+    if (!d->foreign->n_leaving || fence_sync(d, &d->foreign->leaving[0].freed))
+        return false;
+    has_left(d, 0);
+    return true;
 }
 
 void foreign_graphs(struct device *d)

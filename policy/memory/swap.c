@@ -305,12 +305,21 @@ static bool neighbours_gave(struct device *d)
     return d->share && mem_physical_bytes(d) + d->gran <= d->limit_bytes && !share_wait(d, d->gran) && mem_chunk_new(d) >= 0;
 }
 
+/* One more chunk, of what the program has given back in a stream that has not come to it. */
+static bool more_left(struct device *d)
+{
+    while (foreign_wait(d))
+        if (mem_chunk_new(d) >= 0)
+            return true;
+    return false;
+}
+
 void swap_evict_for(struct device *d, uint64_t n_chunks)
 {
     d->pressed |= d->n_free_chunks < n_chunks;
     while (d->n_free_chunks < n_chunks) {
         struct slot *s = victim(d);
-        if ((!s || swap_out(d, s)) && !neighbours_gave(d))
+        if ((!s || swap_out(d, s)) && !neighbours_gave(d) && !more_left(d))
             return;
     }
 }

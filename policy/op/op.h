@@ -154,6 +154,8 @@ int foreign_init(struct device *d);
 void foreign_context_gone(struct device *d);
 struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr);
 void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */
+/* So many bytes, of a key that is forgotten, have been given back in stream t. */
+void foreign_leaves(struct device *d, uint64_t bytes, unsigned t);
 /* Forgets the key; its bytes stay counted until the driver has really freed them. */
 bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_range);
 

@@ -9,6 +9,7 @@
  *   other_create    memory is created on a device that is not the current one, and by a thread that has none
  *   streams         150 streams, which take turns and are exchanged for others
  *   wait_room       a thread goes on behind a stream that waits for a word, and needs room there; another thread writes the word
+ *   leaving         memory of the program's own is given back in such a stream, and other memory of its own is asked for
  */
 #include "tests/programs/crowd.h"
 
@@ -215,6 +216,42 @@ static void wait_room(void)
     for (int i = 0; i < CROWD; i++)
         look("more", more[i], a);
 }
+
+static void leaving(void)
+{
+    pthread_t other;
+    CUstream a = stream(1), t = stream(1);
+    CUdeviceptr p[4], q[4];
+    size_t before, after, all;
+    sb = stream(1);
+    MUST(cuMemAlloc_v2(&word, 4));
+    MUST(cuMemsetD32_v2(word, 0, 1));
+    for (uint32_t i = 0; i < 4; i++) {
+        MUST(cuMemAlloc_v2(&p[i], 2 * BYTES));
+        fill(p[i], i, a);
+    }
+    MUST(cuStreamSynchronize(a));
+    MUST(cuStreamWaitValue32(a, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    for (int i = 0; i < 4; i++)
+        MUST(cuMemFreeAsync(p[i], a));
+    MUST(cuMemGetInfo_v2(&before, &all));
+    if (pthread_create(&other, NULL, write_word, NULL))
+        exit(3);
+    for (uint32_t i = 0; i < 4; i++) {
+        MUST(cuMemAlloc_v2(&q[i], 2 * BYTES));
+        fill(q[i], 7 + i, t);
+    }
+    pthread_join(other, NULL);
+    MUST(cuStreamSynchronize(a));
+    for (int i = 0; i < 4; i++)
+        look("q", q[i], t);
+    for (int i = 0; i < 4; i++)
+        MUST(cuMemFreeAsync(q[i], t));
+    MUST(cuStreamSynchronize(t));
+    MUST(cuMemGetInfo_v2(&after, &all));
+    printf("free: %lld more\n", (long long)(after - before));
+}
+
 /* ---- streams ---------------------------------------------------------------------------------------------------------- */
 
 static void streams(void)
@@ -255,7 +292,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         CASE(capture_beside), CASE(capture_own), CASE(reset), CASE(release), CASE(own_context), CASE(other_free), CASE(other_create),
-        CASE(wait_room), CASE(streams)};
+        CASE(wait_room), CASE(leaving), CASE(streams)};
     start();
     return run_case("awkward", cases, sizeof cases / sizeof *cases, argc, argv);
 }

@@ -407,18 +407,43 @@ static void failed(void)
 static void past_end(void)
 {
     CUstream s = stream(1);
-    CUdeviceptr p = alloc(s), base;
+    CUdeviceptr p, q, base;
     size_t n;
     static char big[64 * BYTES];
     unsigned type;
+    CUarray array;
+    const CUDA_ARRAY_DESCRIPTOR row = {.Width = 128, .Height = 1, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    CUDA_MEMCPY2D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .srcPitch = 64, .dstPitch = 64,
+                         .WidthInBytes = 64, .Height = 2};
+    MUST(cuArrayCreate_v2(&array, &row));
+    box.dstDevice = (q = alloc(s)) + BYTES - 64;
+    box.srcDevice = p = alloc(s); /* nothing lies behind it */
     fill(p, 8, s);
+    fill(q, 9, s);
     printf("range %s\n", name(cuMemGetAddressRange_v2(&base, &n, p + BYTES)));
     printf("attribute %s\n", name(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + BYTES)));
     printf("to the host %s\n", name(cuMemcpyDtoHAsync_v2(big, p, sizeof big, s)));
     printf("to the device %s\n", name(cuMemcpyHtoDAsync_v2(p, big, sizeof big, s)));
     printf("fill %s\n", name(cuMemsetD8Async(p, 1, sizeof big, s)));
     printf("fill %s\n", name(cuMemsetD2D8Async(p, BYTES, 1, 64, 64, s)));
+    printf("box %s\n", name(cuMemcpy2DAsync_v2(&box, s)));
+    printf("peer %s\n", name(cuMemcpyPeerAsync(p, ctx, q + BYTES - 64, ctx, 128, s)));
+    printf("array %s\n", name(cuMemcpyAtoD_v2(q + BYTES - 64, array, 0, 128)));
+    look("q", q, s);
     look("p", p, s);
+}
+
+/* Asked as a list; told byte by byte, and not beyond what the driver writes. */
+static void list(const char *what, CUpointer_attribute last, CUdeviceptr p)
+{
+    unsigned char said[4][8];
+    CUpointer_attribute attrs[] = {CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_HOST_POINTER, last};
+    void *data[] = {said[0], said[1], said[2], said[3]};
+    memset(said, 0x55, sizeof said);
+    printf("%s %s", what, name(cuPointerGetAttributes(4, attrs, data, p)));
+    for (size_t i = 0; i < sizeof said; i++)
+        printf(" %02x", said[i / 8][i % 8]);
+    printf("\n");
 }
 
 static void attributes(void)
@@ -426,16 +451,22 @@ static void attributes(void)
     CUdeviceptr more[CROWD] = {0};
     CUmemGenericAllocationHandle h;
     CUstream s = stream(1);
-    CUdeviceptr p = alloc(s);
+    CUdeviceptr p = alloc(s), q = alloc(s);
     unsigned long long handles = 9;
     unsigned flags = 9;
     fill(p, 8, s);
+    fill(q, 8, s);
     crowd(more, s);
     printf("handles %s", name(cuPointerGetAttribute(&handles, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, p)));
     printf(" %llu\n", handles);
     printf("access %s", name(cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, p)));
     printf(" %u\n", flags);
     printf("retain %s\n", name(cuMemRetainAllocationHandle(&h, (void *)(uintptr_t)p)));
+    list("list", CU_POINTER_ATTRIBUTE_MAPPED, p);
+    list("wrong list", (CUpointer_attribute)999, p);
+    MUST(cuMemFreeAsync(q, s));
+    MUST(cuStreamSynchronize(s));
+    list("of what is gone", CU_POINTER_ATTRIBUTE_MAPPED, q);
 }
 
 int main(int argc, char **argv)
