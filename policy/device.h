@@ -291,7 +291,7 @@ int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t chunk)
 /* Chunks that a plan may count on in all, arenas included. */
 uint64_t mem_max_chunks(struct device *d);
 uint64_t mem_arena_chunks(struct device *d);
-/* Bytes that nothing can move: the program's own, the pages of small tensors, and what something reaches unseen. */
+/* Bytes of pages that nothing can move: the program's own, remat's own, those of small tensors, and what something reaches unseen. */
 uint64_t mem_fixed_bytes(struct device *d);
 void mem_arena_trim(struct device *d); /* empty arena pages give their chunks back */
 int32_t mem_chunk_new(struct device *d); /* creates one more chunk, free; -1: limit reached or the driver refused, and learning holds nothing to spare */

@@ -18,11 +18,11 @@ uint64_t mem_arena_chunks(struct device *d) { return d->mem->n_arena_chunks; }
 
 uint64_t mem_fixed_bytes(struct device *d)
 {
-    uint64_t bytes = d->foreign_bytes + (mem_arena_chunks(d) << d->shift);
+    uint64_t bytes = d->foreign_bytes + d->own_bytes + (mem_arena_chunks(d) << d->shift);
     for (uint32_t i = 0; i < d->n_slots; i++) {
         const struct slot *s = &d->slots[i];
         if (s->kind == SLOT_LARGE && s->live && s->pins && s->state == SLOT_RESIDENT)
-            bytes += s->bytes;
+            bytes += mem_pages(d, s->bytes) << d->shift;
     }
     return bytes;
 }

@@ -39,6 +39,7 @@ int ready_pin(struct device *d, struct slot *s)
     return r;
 }
 
+/* What it says to need and what it says cannot move are whole pages, and no page is in both: their sum is a limit that will do. */
 int ready_refused_drv(struct device *d, const struct rt_op *op)
 {
     uint64_t need = 0;
@@ -49,8 +50,9 @@ int ready_refused_drv(struct device *d, const struct rt_op *op)
         bool again = false;
         for (uint32_t j = 0; j < i; j++)
             again |= op->operands[j].slot == op->operands[i].slot;
-        if (!again)
-            need += op->operands[i].slot->bytes;
+        const struct slot *s = op->operands[i].slot;
+        if (!again && s->kind == SLOT_LARGE && !(s->pins && s->state == SLOT_RESIDENT))
+            need += mem_pages(d, s->bytes) << d->shift;
     }
     log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; raise --limit",
             op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "a copy", rt_size(need).text, rt_size(d->limit_bytes).text,
