@@ -466,9 +466,25 @@ bool args_are_unproved(const struct device *d, uint32_t at) { return d->ex->watc
 
 bool args_idle_in_doubt(const struct device *d) { return d->ex->watch[d->ex->pos].in_doubt; }
 
+/* The bytes are a part of a word that is an address now, or would be one with them: of what lay there in another iteration, or of anything.
+ * Something else lies there now. A trial that writes there destroys it, and nobody sees that. */
+static bool parts_an_address(struct device *d, const unsigned char *args, uint32_t arg_bytes, const struct span *v, const unsigned char *then)
+{
+    const uint32_t at = v->at & ~7u;
+    unsigned char word[8];
+    uint64_t now, mixed;
+    if (v->bytes == 8 || at + 8 > arg_bytes)
+        return false;
+    memcpy(word, args + at, 8);
+    memcpy(&now, word, 8);
+    memcpy(word + (v->at - at), then, v->bytes);
+    memcpy(&mixed, word, 8);
+    return exec_may_have_been_had(d, now) || exec_may_have_been_had(d, mixed);
+}
+
 /* What the op can run with in place of a word of a struct that may be padding: what the word held an iteration ago, or before it changed
- * last. NULL: the op must not, or it would be the same. No address is put back. A word that changed in the iteration before too, and was
- * not seen to be idle, is more likely a number: beside it nothing could be told of the others. */
+ * last. NULL: the op must not, or it would be the same. No address is put back, and no part of one. A word that changed in the iteration
+ * before too, and was not seen to be idle, is more likely a number: beside it nothing could be told of the others. */
 static const unsigned char *may_put_back(struct device *d, const struct rt_op *op, const struct span *v, bool all)
 {
     const unsigned char *then = d->ex->caps[d->ex->pos].args + v->at;
@@ -483,7 +499,7 @@ static const unsigned char *may_put_back(struct device *d, const struct rt_op *o
     } else if (v->row && !v->idle)
         return NULL;
     memcpy(&word, then, v->bytes);
-    return v->bytes == 8 && exec_is_address(d, word) ? NULL : then;
+    return (v->bytes == 8 && exec_is_address(d, word)) || parts_an_address(d, op->args, op->arg_bytes, v, then) ? NULL : then;
 }
 
 /* The same, in the latest trial. A count or a place that is put back alone, or beside another address than it stood with, sends the op
@@ -512,7 +528,8 @@ static bool is_like_before(struct device *d, const struct rt_op *op)
         const struct span *v = &w->varying[i];
         uint64_t word = 0;
         memcpy(&word, last->args + v->at, v->bytes);
-        if (differs(v, op, last) && !may_put_back(d, op, v, false) && !(v->bytes == 8 && exec_is_address(d, word)))
+        if (differs(v, op, last) && !may_put_back(d, op, v, false) && !(v->bytes == 8 && exec_is_address(d, word)) &&
+            !parts_an_address(d, op->args, op->arg_bytes, v, last->args + v->at))
             return false;
     }
     for (uint32_t i = 0; i < op->n_operands; i++) {

@@ -314,9 +314,7 @@ bool exec_is_elsewhere(struct device *d, uint64_t word) { return !device_is_ours
 
 bool exec_is_address(struct device *d, uint64_t word) { return device_is_ours(d, word) || driver_knows(d, word); }
 
-/* An address that the program may have had of us, or that the driver knows. In the part of our reservation where nothing has ever lain
- * there are none: a word with an address there is something else, a flag beside what an address of the process has left, say. */
-static bool may_have_been_had(struct device *d, uint64_t word)
+bool exec_may_have_been_had(struct device *d, uint64_t word)
 {
     return exec_is_address(d, word) && (!mem_in_reservation(d, word) || word - d->base < d->top_page << d->shift);
 }
@@ -344,7 +342,7 @@ static uint32_t free_stale_words(struct device *d, const struct rt_op *op, const
             }
             if (now == then && !device_is_ours(d, now))
                 continue; /* a number, or an address that it was before: the driver need not be asked which */
-            if (!then || recorded || exec_word_is_idle(&d->ex->rec, o, at) || !may_have_been_had(d, now) || exec_is_elsewhere(d, then))
+            if (!then || recorded || exec_word_is_idle(&d->ex->rec, o, at) || !exec_may_have_been_had(d, now) || exec_is_elsewhere(d, then))
                 continue;
             n += !args_free_word(d, (uint32_t)now == (uint32_t)then ? at + 4 : words_idle_part(at, now));
         }

@@ -141,6 +141,9 @@ void exec_op_done(struct device *d);
 bool exec_is_elsewhere(struct device *d, uint64_t word);
 /* That, or memory of ours. */
 bool exec_is_address(struct device *d, uint64_t word);
+/* The program may have had it of us, or the driver knows it. In the part of our reservation where nothing has ever lain there are none: a word with
+ * an address there is something else, a flag beside what an address of the process has left, say. */
+bool exec_may_have_been_had(struct device *d, uint64_t word);
 /* Where what is idle of the argument word (its offset, a multiple of 8) begins; word + 8: nothing is. */
 uint32_t exec_idle_from(const struct record *r, const struct rec_op *o, uint32_t word);
 /* The argument word is no operand: what it points at does not matter to the op. Its first bytes may be numbers, which do. */
