@@ -182,6 +182,68 @@ def experts(gen, device, iterations):
     yield from (words, norms, layers, out)
 
 
+@loop
+def critics(gen, device, iterations):
+    """Two critics with one Adam, an actor that steps every second time, experience in a ring on the device. A critic's last bias has one
+    element, the gradient's root of which is at times so large that the optimizer's eps changes nothing there."""
+    def net(*widths):
+        layers = [x for a, b in zip(widths, widths[1:]) for x in (nn.Linear(a, b), nn.ReLU())]
+        return nn.Sequential(*layers[:-1]).to(device)
+    state, action, rows, room, new = 48, 8, 1024, 16384, 512
+    one, two, old_one, old_two = (net(state + action, 256, 256, 1) for _ in range(4))
+    old_one.load_state_dict(one.state_dict())
+    old_two.load_state_dict(two.state_dict())
+    actor, heat = net(state, 256, 256, 2 * action), torch.zeros(1, device=device, requires_grad=True)
+    of_both, of_actor, of_heat = (torch.optim.Adam(x, 1e-3) for x in ([*one.parameters(), *two.parameters()], actor.parameters(), [heat]))
+    ring = [torch.zeros(room, width, device=device) for width in (state, action, 1, state)]
+
+    def act(s):
+        mean, log = actor(s).chunk(2, 1)
+        log = log.clamp(-5, 2)
+        x = mean + log.exp() * batch(gen, device, *mean.shape)
+        a = x.tanh()
+        return a, (-.5 * ((x - mean) / log.exp()) ** 2 - log - (1 - a * a + 1e-6).log()).sum(1, keepdim=True)
+
+    now, at = batch(gen, device, new, state), 0
+    for i in range(iterations):
+        with torch.no_grad():
+            a, _ = act(now)
+            then = .9 * now + .1 * batch(gen, device, new, state)
+            then[:, :action] += a
+            for to, x in zip(ring, (now, a, -then.pow(2).mean(1, keepdim=True), then)):
+                to[at:at + new] = x
+            at, now = (at + new) % room, then
+            some = batch(gen, device, rows, below=min(room, new * (i + 1)))
+            s, a, reward, then = (x[some] for x in ring)
+            next_a, log = act(then)
+            x = torch.cat([then, next_a], 1)
+            y = reward + .99 * (torch.min(old_one(x), old_two(x)) - heat.exp() * log)
+        x = torch.cat([s, a], 1)
+        loss = F.mse_loss(one(x), y) + F.mse_loss(two(x), y)
+        of_both.zero_grad()
+        loss.backward()
+        of_both.step()
+        if i % 2:
+            for p in (*one.parameters(), *two.parameters()):
+                p.requires_grad_(False)
+            a, log = act(s)
+            x = torch.cat([s, a], 1)
+            worth = (heat.exp().detach() * log - torch.min(one(x), two(x))).mean()
+            of_actor.zero_grad()
+            worth.backward()
+            of_actor.step()
+            of_heat.zero_grad()
+            (-(heat * (log.detach() - 8)).mean()).backward()
+            of_heat.step()
+            for p in (*one.parameters(), *two.parameters()):
+                p.requires_grad_(True)
+            yield worth
+        with torch.no_grad():
+            torch._foreach_lerp_([*old_one.parameters(), *old_two.parameters()], [*one.parameters(), *two.parameters()], .02)
+        yield loss
+    yield from (one, two, old_one, old_two, actor)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('loop', choices=sorted(LOOPS))
