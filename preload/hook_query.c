@@ -1,8 +1,6 @@
 /* hook_query.c: questions about memory, answered as they would be without remat, for evicted tensors too. */
 #include "preload/door.h"
 
-#include <string.h>
-
 static int on_mem_info(__typeof__(&cuMemGetInfo_v2) real, size_t *free_b, size_t *total_b)
 {
     if (!free_b || !total_b)
@@ -23,24 +21,8 @@ static int on_pointer_attribute(__typeof__(&cuPointerGetAttribute) real, void *d
     return eng_pointer_attribute(data, attr, p, &r) ? r : (int)real(data, attr, p);
 }
 
-/* Bytes the driver writes for an attribute. */
-static size_t attribute_bytes(CUpointer_attribute attr)
-{
-    switch (attr) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-        return 8;
-    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-        return 16;
-    default:
-        return 4;
-    }
-}
-
-/* One list of attributes is one answer: an attribute that the pointer does not have is zeroed, it is no error. */
+/* The driver looks at the list, and says what we do not know. At an address where nothing lies any more it is asked about what it has never
+ * heard of: to it our reservation is memory of this device still. */
 static int on_pointer_attributes(__typeof__(&cuPointerGetAttributes) real, unsigned n, CUpointer_attribute *attrs,
                                  void **data, CUdeviceptr p)
 {
@@ -48,12 +30,11 @@ static int on_pointer_attributes(__typeof__(&cuPointerGetAttributes) real, unsig
     unsigned kind;
     if (!n || !attrs || !data || !eng_pointer_attribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p, &r))
         return real(n, attrs, data, p);
-    for (unsigned i = 0; i < n; i++) {
-        if (!data[i])
-            continue;
-        if (!eng_pointer_attribute(data[i], attrs[i], p, &r) || r)
-            memset(data[i], 0, attribute_bytes(attrs[i]));
-    }
+    if (r)
+        return real(n, attrs, data, (CUdeviceptr)(uintptr_t)&kind);
+    DOOR_TRY(real(n, attrs, data, p));
+    for (unsigned i = 0; i < n; i++)
+        eng_pointer_attribute(data[i], attrs[i], p, &r); /* one that the memory does not have stays as the driver leaves it: zero */
     return CUDA_SUCCESS;
 }
 

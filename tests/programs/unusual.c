@@ -421,21 +421,40 @@ static void past_end(void)
     look("p", p, s);
 }
 
+/* Asked as a list; told byte by byte, and not beyond what the driver writes. */
+static void list(const char *what, CUpointer_attribute last, CUdeviceptr p)
+{
+    unsigned char said[4][8];
+    CUpointer_attribute attrs[] = {CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_HOST_POINTER, last};
+    void *data[] = {said[0], said[1], said[2], said[3]};
+    memset(said, 0x55, sizeof said);
+    printf("%s %s", what, name(cuPointerGetAttributes(4, attrs, data, p)));
+    for (size_t i = 0; i < sizeof said; i++)
+        printf(" %02x", said[i / 8][i % 8]);
+    printf("\n");
+}
+
 static void attributes(void)
 {
     CUdeviceptr more[CROWD] = {0};
     CUmemGenericAllocationHandle h;
     CUstream s = stream(1);
-    CUdeviceptr p = alloc(s);
+    CUdeviceptr p = alloc(s), q = alloc(s);
     unsigned long long handles = 9;
     unsigned flags = 9;
     fill(p, 8, s);
+    fill(q, 8, s);
     crowd(more, s);
     printf("handles %s", name(cuPointerGetAttribute(&handles, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, p)));
     printf(" %llu\n", handles);
     printf("access %s", name(cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, p)));
     printf(" %u\n", flags);
     printf("retain %s\n", name(cuMemRetainAllocationHandle(&h, (void *)(uintptr_t)p)));
+    list("list", CU_POINTER_ATTRIBUTE_MAPPED, p);
+    list("wrong list", (CUpointer_attribute)999, p);
+    MUST(cuMemFreeAsync(q, s));
+    MUST(cuStreamSynchronize(s));
+    list("of what is gone", CU_POINTER_ATTRIBUTE_MAPPED, q);
 }
 
 int main(int argc, char **argv)
