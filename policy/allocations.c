@@ -104,6 +104,15 @@ static bool is_captured(struct device *d, CUstream stream)
            (process.drv->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
+bool eng_is_captured(CUstream stream)
+{
+    engine_lock();
+    struct device *d = engine_here();
+    const bool captured = d && is_captured(d, stream);
+    engine_unlock();
+    return captured;
+}
+
 /* ---- what is held from which pool ------------------------------------------------------------------------------------ */
 
 static struct pool {

@@ -188,6 +188,8 @@ int eng_pin_everything(void);
 /* Before cuStreamBeginCapture: the same, since the graph may run at any time; and nothing moves until the capture ends. */
 int eng_capture_begins(CUstream stream);
 void eng_capture_ends(CUstream stream);
+/* What is queued there now becomes a part of a graph. */
+bool eng_is_captured(CUstream stream);
 /* After a graph was launched or uploaded: the memory of its allocation nodes may have been made now, and counts. */
 void eng_graph_issued(void);
 /* The program makes a context of its own: there may be several on a device from now on. */

@@ -4,6 +4,8 @@
  */
 #include "preload/door.h"
 
+#include <stdlib.h>
+
 static int on_launch(__typeof__(&cuLaunchKernel) real, CUstream nul, CUfunction f, unsigned gx, unsigned gy, unsigned gz,
                      unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream s, void **params, void **extra)
 {
@@ -98,28 +100,91 @@ static int on_decompress(__typeof__(&cuMemBatchDecompressAsync) real, CUstream n
 
 /* ---- host functions: opaque work in stream order ------------------------------------------------------------------------- */
 
+/* A host function may make no call: the driver refuses it. The engine would not in time: it does its part first, and whoever has its mutex may
+ * be waiting for the function's stream. So the doors are shut around it. In a graph it runs more than once, and as it is. */
+struct host_call {
+    CUhostFn fn;
+    CUstreamCallback callback;
+    void *data;
+};
+
+static void run_shut(void *p)
+{
+    const struct host_call c = *(struct host_call *)p;
+    const int depth = door_depth;
+    free(p);
+    door_depth = DOOR_SHUT;
+    c.fn(c.data);
+    door_depth = depth;
+}
+
+static void callback_shut(CUstream s, CUresult status, void *p)
+{
+    const struct host_call c = *(struct host_call *)p;
+    const int depth = door_depth;
+    free(p);
+    door_depth = DOOR_SHUT;
+    c.callback(s, status, c.data);
+    door_depth = depth;
+}
+
+/* NULL: it is queued as it is. */
+static struct host_call *shut_around(CUstream s, CUhostFn fn, CUstreamCallback callback, void *data)
+{
+    struct host_call *c = (fn || callback) && !eng_is_captured(s) ? malloc(sizeof *c) : NULL;
+    if (c)
+        *c = (struct host_call){fn, callback, data};
+    return c;
+}
+
+struct queueing {
+    int (*issue)(void *);
+    void *call;
+    bool queued;
+};
+
+static int queue(void *p)
+{
+    struct queueing *q = p;
+    const int r = q->issue(q->call);
+    q->queued |= !r;
+    return r;
+}
+
+static int host_op(const char *name, CUstream s, struct host_call *c, int (*issue)(void *), void *call)
+{
+    struct queueing q = {issue, call, false};
+    const int r = eng_other(name, s, &door_may_wait, 1, queue, &q);
+    if (!q.queued)
+        free(c);
+    return r;
+}
+
 ISSUE3(host_func, cuLaunchHostFunc, CUstream, CUhostFn, void *)
 ISSUE4(callback, cuStreamAddCallback, CUstream, CUstreamCallback, void *, unsigned)
 
 static int on_host_func(__typeof__(&cuLaunchHostFunc) real, CUstream nul, CUstream s, CUhostFn fn, void *data)
 {
-    struct call_host_func call = {real, s, fn, data};
-    return eng_other("cuLaunchHostFunc", door_stream(s, nul), &door_may_wait, 1, issue_host_func, &call);
+    struct host_call *c = shut_around(door_stream(s, nul), fn, NULL, data);
+    struct call_host_func call = {real, s, c ? run_shut : fn, c ? c : data};
+    return host_op("cuLaunchHostFunc", door_stream(s, nul), c, issue_host_func, &call);
 }
 
 ISSUE4(host_func_mode, cuLaunchHostFunc_v2, CUstream, CUhostFn, void *, unsigned)
 
 static int on_host_func_mode(__typeof__(&cuLaunchHostFunc_v2) real, CUstream nul, CUstream s, CUhostFn fn, void *data, unsigned mode)
 {
-    struct call_host_func_mode call = {real, s, fn, data, mode};
-    return eng_other("cuLaunchHostFunc", door_stream(s, nul), &door_may_wait, 1, issue_host_func_mode, &call);
+    struct host_call *c = shut_around(door_stream(s, nul), fn, NULL, data);
+    struct call_host_func_mode call = {real, s, c ? run_shut : fn, c ? c : data, mode};
+    return host_op("cuLaunchHostFunc", door_stream(s, nul), c, issue_host_func_mode, &call);
 }
 
 static int on_callback(__typeof__(&cuStreamAddCallback) real, CUstream nul, CUstream s, CUstreamCallback fn, void *data,
                        unsigned flags)
 {
-    struct call_callback call = {real, s, fn, data, flags};
-    return eng_other("cuStreamAddCallback", door_stream(s, nul), &door_may_wait, 1, issue_callback, &call);
+    struct host_call *c = shut_around(door_stream(s, nul), NULL, fn, data);
+    struct call_callback call = {real, s, c ? callback_shut : fn, c ? c : data, flags};
+    return host_op("cuStreamAddCallback", door_stream(s, nul), c, issue_callback, &call);
 }
 
 HOOKS_LAUNCH(DOOR_EXPORT)

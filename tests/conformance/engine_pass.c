@@ -386,6 +386,12 @@ void eng_capture_ends(CUstream stream)
     (void)stream;
 }
 
+bool eng_is_captured(CUstream stream)
+{
+    (void)stream;
+    return false;
+}
+
 void eng_graph_issued(void) {}
 
 void eng_note_context(CUcontext ctx, CUdevice dev) { (void)ctx, (void)dev; }

@@ -15,6 +15,7 @@
  *   func_six       memory that six streams have used, which all wait so then, goes to the host
  *   func_own       another thread's own stream (CU_STREAM_PER_THREAD) waits so; this thread works in its own, and takes memory from others
  *   many_own       more threads than there are indices, one after another, each in its own stream
+ *   func_calls     a function of the host's makes calls, which the driver refuses; beside it memory goes to the host
  *   sync_fill      a fill of pinned memory, and of managed memory, without a stream: the host sees it when the call returns */
 #include "tests/programs/crowd.h"
 
@@ -264,6 +265,58 @@ static void many(void (*wait)(CUstream s))
 static void host_many(void) { many(wait_for_flag); }
 static void func_many(void) { many(wait_in_function); }
 
+struct called {
+    CUdeviceptr p;
+    CUstream s;
+    CUresult said[6];
+};
+
+static void make_calls(void *data)
+{
+    struct called *c = data;
+    CUdeviceptr q;
+    size_t a, b;
+    unsigned type;
+    c->said[0] = cuMemAllocAsync(&q, BYTES, c->s);
+    c->said[1] = cuMemAlloc_v2(&q, BYTES);
+    c->said[2] = cuMemFreeAsync(c->p, c->s);
+    c->said[3] = cuMemsetD32Async(c->p, 1, WORDS, c->s);
+    c->said[4] = cuMemGetInfo_v2(&a, &b);
+    c->said[5] = cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, c->p);
+}
+
+static void call_back(CUstream s, CUresult status, void *data)
+{
+    (void)s;
+    (void)status;
+    make_calls(data);
+}
+
+static void func_calls(void)
+{
+    CUdeviceptr more[CROWD] = {0};
+    CUstream s = stream(1);
+    struct called c = {.p = alloc(s), .s = s};
+    fill(c.p, 5, s);
+    for (int r = 0; r < 3; r++) {
+        for (int i = 0; i < CROWD; i++) {
+            if (!more[i])
+                more[i] = alloc(s);
+            fill(more[i], (uint32_t)i, s);
+            if (i % 6 == 0)
+                MUST(cuLaunchHostFunc(s, make_calls, &c));
+            else if (i % 3 == 0)
+                MUST(cuStreamAddCallback(s, call_back, &c, 0));
+            map(more[i], more[i], s);
+        }
+        MUST(cuStreamSynchronize(s));
+        for (int i = 0; i < 6; i++)
+            printf("%s%c", name(c.said[i]), i < 5 ? ' ' : '\n');
+    }
+    look("p", c.p, s);
+    look("more", more[1], s);
+}
+
 /* ---- fills that the host waits for ---------------------------------------------------------------------------------------- */
 
 static void sync_fill(void)
@@ -290,7 +343,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         CASE(wait_copy), CASE(wait_pageable), CASE(wait_box), CASE(wait_batch), CASE(wait_boxes), CASE(host_free),
         CASE(host_room), CASE(host_batch), CASE(host_many), CASE(func_free), CASE(func_room), CASE(func_many), CASE(func_six), CASE(func_own),
-        CASE(many_own), CASE(sync_fill)};
+        CASE(many_own), CASE(func_calls), CASE(sync_fill)};
     start();
     return run_case("waits", cases, sizeof cases / sizeof *cases, argc, argv);
 }
