@@ -319,6 +319,8 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
     int r = CUDA_SUCCESS;
     for (unsigned i = 0; i < n_touch && !r; i++)
         r = engine_keep_others_drv(d, touch[i].ptr, touch[i].mode & ENG_WRITE);
+    for (unsigned i = 0; i < n_touch && d && !r; i++)
+        r = touch[i].mode & ENG_EXACT && engine_nobodys(d, touch[i].ptr, touch[i].bytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (!d || r) {
         engine_unlock();
         return r ? r : issue(ctx);

@@ -132,8 +132,8 @@ int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes);
 /* Any other call that touches device memory (2D/3D copies, stream memory operations, graph launches, host functions,
  * collectives). The engine makes what it touches resident, calls issue(ctx), and records an op that is never
  * replayed. `touch` may be empty. ENG_WAITS: the stream stands still there until the word is as it should be, or a function of the host's
- * returns, which the host may bring about in a later call. */
-enum { ENG_READ = 1, ENG_WRITE = 2, ENG_WAITS = 4 };
+ * returns, which the host may bring about in a later call. ENG_EXACT: the driver refuses a call of which these bytes do not lie in one allocation. */
+enum { ENG_READ = 1, ENG_WRITE = 2, ENG_WAITS = 4, ENG_EXACT = 8 };
 struct eng_touch {
     CUdeviceptr ptr; /* 0: no memory */
     size_t bytes;    /* 0: to the end of its allocation */

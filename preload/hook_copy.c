@@ -103,7 +103,7 @@ static int on_peer(__typeof__(&cuMemcpyPeer) real, CUstream nul, CUdeviceptr d, 
                    CUcontext sc, size_t n)
 {
     struct call_peer call = {real, d, dc, from, sc, n};
-    struct eng_touch touch[] = {{d, n, ENG_WRITE}, {from, n, ENG_READ}};
+    struct eng_touch touch[] = {{d, n, ENG_WRITE | ENG_EXACT}, {from, n, ENG_READ | ENG_EXACT}};
     return eng_other("cuMemcpyPeer", nul, touch, n ? 2 : 0, issue_peer, &call);
 }
 
@@ -111,21 +111,21 @@ static int on_peer_async(__typeof__(&cuMemcpyPeerAsync) real, CUstream nul, CUde
                          CUcontext sc, size_t n, CUstream s)
 {
     struct call_peer_async call = {real, d, dc, from, sc, n, s};
-    struct eng_touch touch[] = {{d, n, ENG_WRITE}, {from, n, ENG_READ}};
+    struct eng_touch touch[] = {{d, n, ENG_WRITE | ENG_EXACT}, {from, n, ENG_READ | ENG_EXACT}};
     return eng_other("cuMemcpyPeerAsync", door_stream(s, nul), touch, n ? 2 : 0, issue_peer_async, &call);
 }
 
 static int on_dtoa(__typeof__(&cuMemcpyDtoA_v2) real, CUstream nul, CUarray a, size_t at, CUdeviceptr from, size_t n)
 {
     struct call_dtoa call = {real, a, at, from, n};
-    struct eng_touch touch = {from, n, ENG_READ};
+    struct eng_touch touch = {from, n, ENG_READ | ENG_EXACT};
     return eng_other("cuMemcpyDtoA", nul, &touch, n ? 1 : 0, issue_dtoa, &call);
 }
 
 static int on_atod(__typeof__(&cuMemcpyAtoD_v2) real, CUstream nul, CUdeviceptr d, CUarray a, size_t at, size_t n)
 {
     struct call_atod call = {real, d, a, at, n};
-    struct eng_touch touch = {d, n, ENG_WRITE};
+    struct eng_touch touch = {d, n, ENG_WRITE | ENG_EXACT};
     return eng_other("cuMemcpyAtoD", nul, &touch, n ? 1 : 0, issue_atod, &call);
 }
 

@@ -26,7 +26,7 @@ static unsigned add_side(struct eng_touch *touch, unsigned used, const struct bo
     bool gaps = (b->height > 1 && s->pitch != b->width_bytes) || (b->depth > 1 && s->rows != b->height);
     size_t bytes = ((b->depth - 1) * s->rows + (b->height - 1)) * s->pitch + b->width_bytes;
     CUdeviceptr at = s->ptr + (s->z * s->rows + s->y) * s->pitch + s->x_bytes;
-    touch[used] = (struct eng_touch){at, bytes, gaps ? mode | ENG_READ : mode};
+    touch[used] = (struct eng_touch){at, bytes, ENG_EXACT | (gaps ? mode | ENG_READ : mode)};
     return used + 1;
 }
 

@@ -407,17 +407,29 @@ static void failed(void)
 static void past_end(void)
 {
     CUstream s = stream(1);
-    CUdeviceptr p = alloc(s), base;
+    CUdeviceptr p, q, base;
     size_t n;
     static char big[64 * BYTES];
     unsigned type;
+    CUarray array;
+    const CUDA_ARRAY_DESCRIPTOR row = {.Width = 128, .Height = 1, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    CUDA_MEMCPY2D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .srcPitch = 64, .dstPitch = 64,
+                         .WidthInBytes = 64, .Height = 2};
+    MUST(cuArrayCreate_v2(&array, &row));
+    box.dstDevice = (q = alloc(s)) + BYTES - 64;
+    box.srcDevice = p = alloc(s); /* nothing lies behind it */
     fill(p, 8, s);
+    fill(q, 9, s);
     printf("range %s\n", name(cuMemGetAddressRange_v2(&base, &n, p + BYTES)));
     printf("attribute %s\n", name(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + BYTES)));
     printf("to the host %s\n", name(cuMemcpyDtoHAsync_v2(big, p, sizeof big, s)));
     printf("to the device %s\n", name(cuMemcpyHtoDAsync_v2(p, big, sizeof big, s)));
     printf("fill %s\n", name(cuMemsetD8Async(p, 1, sizeof big, s)));
     printf("fill %s\n", name(cuMemsetD2D8Async(p, BYTES, 1, 64, 64, s)));
+    printf("box %s\n", name(cuMemcpy2DAsync_v2(&box, s)));
+    printf("peer %s\n", name(cuMemcpyPeerAsync(p, ctx, q + BYTES - 64, ctx, 128, s)));
+    printf("array %s\n", name(cuMemcpyAtoD_v2(q + BYTES - 64, array, 0, 128)));
+    look("q", q, s);
     look("p", p, s);
 }
 
