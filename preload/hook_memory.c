@@ -40,11 +40,13 @@ static int on_alloc_pitch(__typeof__(&cuMemAllocPitch_v2) real, CUdeviceptr *p, 
     if (r)
         return counted_settle(ENG_HERE, r, 0, most, true);
     size_t bytes = *pitch * height;
-    eng_foreign_cancel(ENG_HERE, most);
-    r = eng_foreign_reserve(ENG_HERE, bytes);
-    if (r) {
+    /* Only the difference: what is there counts at every moment. `most` is whole units, so what is left over is, too. */
+    if (bytes <= most)
+        eng_foreign_cancel(ENG_HERE, (most - bytes) / PITCH_ALIGN_BYTES * PITCH_ALIGN_BYTES);
+    else if ((r = eng_foreign_reserve(ENG_HERE, bytes - most))) {
         CUdeviceptr refused = *p;
         door_real.cuMemFree_v2(refused);
+        eng_foreign_cancel(ENG_HERE, most);
         return r;
     }
     return counted_settle(ENG_HERE, CUDA_SUCCESS, *p, bytes, true);

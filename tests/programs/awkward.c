@@ -9,6 +9,7 @@
  *   other_create    memory is created on a device that is not the current one, and by a thread that has none
  *   streams         150 streams, which take turns and are exchanged for others
  *   wait_room       a thread goes on behind a stream that waits for a word, and needs room there; another thread writes the word
+ *   pitches         four threads ask for pitched memory at once, of which there may be room for one
  *   leaving         memory of the program's own is given back in such a stream, and other memory of its own is asked for
  */
 #include "tests/programs/crowd.h"
@@ -217,6 +218,35 @@ static void wait_room(void)
         look("more", more[i], a);
 }
 
+static void *ask_for_pitches(void *arg)
+{
+    enum { TIMES = 10000 };
+    (void)arg;
+    MUST(cuCtxSetCurrent(ctx));
+    for (int i = 0; i < TIMES; i++) {
+        CUdeviceptr p;
+        size_t pitch;
+        if (cuMemAllocPitch_v2(&p, &pitch, 512, 3 * BYTES / 512, 4) == CUDA_SUCCESS)
+            MUST(cuMemFree_v2(p));
+    }
+    return NULL;
+}
+
+static void pitches(void)
+{
+    pthread_t t[4];
+    CUdeviceptr stays, more;
+    MUST(cuMemAlloc_v2(&stays, 6 * BYTES));
+    if (cuMemAlloc_v2(&more, 5 * BYTES) == CUDA_SUCCESS) /* there is room natively */
+        MUST(cuMemFree_v2(more));
+    for (int i = 0; i < 4; i++)
+        if (pthread_create(&t[i], NULL, ask_for_pitches, NULL))
+            exit(3);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    printf("done\n");
+}
+
 static void leaving(void)
 {
     pthread_t other;
@@ -292,7 +322,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         CASE(capture_beside), CASE(capture_own), CASE(reset), CASE(release), CASE(own_context), CASE(other_free), CASE(other_create),
-        CASE(wait_room), CASE(leaving), CASE(streams)};
+        CASE(wait_room), CASE(pitches), CASE(leaving), CASE(streams)};
     start();
     return run_case("awkward", cases, sizeof cases / sizeof *cases, argc, argv);
 }
