@@ -333,8 +333,8 @@ int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, 
         engine_turn(d);
     while ((fits = op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op)) && engine_waited(d, &op));
     for (unsigned i = 0; i < n_touch; i++)
-        if (touch[i].mode == ENG_WRITE) /* a fill or a copy: what collectives work on no kernel knows by name */
-            engine_writes_unknown(d, touch[i].ptr);
+        if (touch[i].mode == ENG_WRITE || (touch[i].mode & ENG_WRITE && touch[i].mode & ENG_EXACT))
+            engine_writes_unknown(d, touch[i].ptr); /* a fill or a copy: what collectives work on no kernel knows by name */
     if (fits)
         r = engine_op_drv(d, &op);
     else if (!(r = pin_for_unseen_drv(d, "a call that touches too much")))
