@@ -202,7 +202,7 @@ static int light_drv(struct trial *t, bool known, struct again *again)
         if (!r && is_spoilt(t))
             return -EIO;
     }
-    const bool same = !r && trial_equal(t), decoys = t->args != NULL;
+    const bool decoys = t->args != NULL, same = !r && trial_equal(t) && !(decoys && words_decoy_is_written(t->d));
     t->args = NULL;
     if (same)
         drop_idle(t->op);
@@ -270,7 +270,7 @@ static int again_drv(struct trial *t, struct again *again, int *code)
     if (known && (again->repeats || again->other || again->n_hidden)) {
         int r = trial_again(t, NULL, POISON_FIRST);
         bool must = again->repeats || again->n_hidden;
-        bool repeats = !r && trial_equal(t); /* where it need not: any run of it is as good as another */
+        bool repeats = !r && trial_equal(t) && !(t->args && words_decoy_is_written(d)); /* where it need not: any run of it is as good as another */
         known = r ? !must && !trial_mend(t) : repeats || !must;
         if (!known)
             log_say(SAY_DEBUG, "%s does not repeat with these arguments", op->func->name);

@@ -38,6 +38,7 @@ enum { SIZES = 32 };
 struct decoy {
     CUdeviceptr reserved, va; /* 0: no addresses. va: the first multiple of 2^32 there */
     uint64_t reserved_bytes, pages; /* pages: from va on */
+    CUdeviceptr latest;       /* of the decoys given out, the page of the latest */
     uint64_t *mapped;         /* bit i: page i is */
     CUmemGenericAllocationHandle page;
     bool made;
@@ -90,7 +91,7 @@ void words_end(struct device *d)
     free(y->mapped);
     y->mapped = NULL;
     d->drv->cuMemAddressFree(y->reserved, y->reserved_bytes);
-    y->reserved = 0;
+    y->reserved = y->latest = 0;
     d->own[OWN_DECOY] = (struct own_range){0};
 }
 
@@ -176,6 +177,7 @@ static CUdeviceptr decoy_of(struct device *d, CUdeviceptr at, uint64_t bytes)
         if (!is_mapped(y, page) && map_run(d, page, next))
             return 0;
     }
+    y->latest = (y->va + low) & ~(d->gran - 1);
     return y->va + low;
 }
 
@@ -205,6 +207,13 @@ int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t ha
     return 0;
 }
 
+bool words_decoy_is_written(struct device *d)
+{
+    const struct hash_range page = {d->decoy ? d->decoy->latest : 0, d->gran};
+    uint64_t zeros[2], now[2];
+    return !page.ptr || hashing_now(d, &page, 1, now) || words_zeros(d, page.ptr, page.bytes, zeros) || !hashing_same(now, zeros);
+}
+
 /* ---- one test ------------------------------------------------------------------------------------------------------- */
 
 /* The words [from, to) do not matter together. */
@@ -224,7 +233,7 @@ static bool idle_together(struct search *s, uint32_t from, uint32_t to)
     if (!s->failed)
         s->failed = trial_again(t, s->args, POISON_FIRST);
     s->clean = !s->failed && trial_equal(t);
-    return s->clean;
+    return s->clean && !words_decoy_is_written(d); /* it may be that what it did to the real one changed nothing */
 }
 
 static void search(struct search *s, uint32_t from, uint32_t to, bool matters)
