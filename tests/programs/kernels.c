@@ -336,6 +336,17 @@ static void k_tally(const simgpu_launch *l, void *const *params)
         ((u32 *)(uintptr_t)a->out)[i] += a->junk;
 }
 
+/* out = f(in[0]); each other entry is raised where it is below `junk` */
+static void k_raise(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const struct bundle_args *a = params[0];
+    for (u32 i = 0; i < a->words; i++)
+        ((u32 *)(uintptr_t)a->out)[i] = mix(((u32 *)(uintptr_t)a->in[0])[i]);
+    for (u32 k = 1; k < a->n; k++)
+        *(u32 *)(uintptr_t)a->in[k] += *(u32 *)(uintptr_t)a->in[k] < a->junk;
+}
+
 /* out = f(in), which changes too where a number says so */
 static void k_number(const simgpu_launch *l, void *const *params)
 {
@@ -644,6 +655,7 @@ static const simgpu_kernel kernels[] = {
     ROW("maybe", 5, k_maybe, NULL, 8, 8, 8, 4, 4),
     ROW("bundle", 1, k_bundle, c_bundle, sizeof(struct bundle_args)),
     ROW("tally", 1, k_tally, c_bundle, sizeof(struct bundle_args)),
+    ROW("raise", 1, k_raise, c_bundle, sizeof(struct bundle_args)),
     ROW("roles", 1, k_roles, c_roles, sizeof(struct role_args)),
     ROW("number", 1, k_number, c_number, sizeof(struct count_args)),
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
