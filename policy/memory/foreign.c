@@ -107,10 +107,30 @@ void foreign_context_gone(struct device *d)
     f->high = 0;
 }
 
+static void uncount(struct device *d, uint64_t bytes) { d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes; }
+
+void foreign_look(struct device *d)
+{
+    struct foreign *f = d->foreign;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < f->n_leaving && !d->capturing; i++)
+        if (fence_has_passed(d, &f->leaving[i].freed))
+            uncount(d, f->leaving[i].bytes);
+        else
+            f->leaving[kept++] = f->leaving[i];
+    if (d->capturing || kept == f->n_leaving)
+        return;
+    f->n_leaving = kept;
+    share_settle(d);
+}
+
 void foreign_leaves(struct device *d, uint64_t bytes, unsigned t)
 {
     struct foreign *f = d->foreign;
-    if (f->n_leaving == f->cap_leaving) {
+    const bool full = f->n_leaving == f->cap_leaving;
+    if (full)
+        foreign_look(d); /* where memory is never short nobody else does */
+    if (full && f->n_leaving >= f->cap_leaving / 2) { /* else the next look would come too soon */
         uint32_t cap = f->cap_leaving ? f->cap_leaving * 2 : 16;
         struct leaving *p = realloc(f->leaving, cap * sizeof *p);
         if (!p)
@@ -125,28 +145,14 @@ void foreign_leaves(struct device *d, uint64_t bytes, unsigned t)
     stream_may_wait(d, t); /* who waits for this shall not wait for what comes next there */
 }
 
-static void has_left(struct device *d, uint32_t i)
-{
-    struct foreign *f = d->foreign;
-    d->foreign_bytes -= f->leaving[i].bytes < d->foreign_bytes ? f->leaving[i].bytes : d->foreign_bytes;
-    memmove(f->leaving + i, f->leaving + i + 1, (--f->n_leaving - i) * sizeof *f->leaving);
-    share_settle(d);
-}
-
-void foreign_look(struct device *d)
-{
-    for (uint32_t i = 0; i < d->foreign->n_leaving && !d->capturing;)
-        if (fence_has_passed(d, &d->foreign->leaving[i].freed))
-            has_left(d, i);
-        else
-            i++;
-}
-
 bool foreign_wait(struct device *d)
 {
-    if (!d->foreign->n_leaving || fence_sync(d, &d->foreign->leaving[0].freed))
+    struct foreign *f = d->foreign;
+    if (!f->n_leaving || fence_sync(d, &f->leaving[0].freed))
         return false;
-    has_left(d, 0);
+    uncount(d, f->leaving[0].bytes);
+    memmove(f->leaving, f->leaving + 1, --f->n_leaving * sizeof *f->leaving);
+    share_settle(d);
     return true;
 }
 
