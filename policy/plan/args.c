@@ -466,16 +466,20 @@ bool args_are_unproved(const struct device *d, uint32_t at) { return d->ex->watc
 
 bool args_idle_in_doubt(const struct device *d) { return d->ex->watch[d->ex->pos].in_doubt; }
 
-/* The bytes are a part of a word that is an address now, or would be one with them: of what lay there in another iteration, or of anything.
- * Something else lies there now. A trial that writes there destroys it, and nobody sees that. */
-static bool parts_an_address(struct device *d, const unsigned char *args, uint32_t arg_bytes, const struct span *v, const unsigned char *then)
+/* `then` is an address; or the bytes are a part of a word that is an address now, or would be one with them: of what lay there in another iteration,
+ * or of anything. Something else lies there now. A trial that writes there destroys it, and nobody sees that. */
+static bool puts_address_back(struct device *d, const struct rt_op *op, const struct span *v, const unsigned char *then)
 {
     const uint32_t at = v->at & ~7u;
     unsigned char word[8];
     uint64_t now, mixed;
-    if (v->bytes == 8 || at + 8 > arg_bytes)
+    if (v->bytes == 8) {
+        memcpy(&mixed, then, 8);
+        return exec_is_address(d, mixed);
+    }
+    if (at + 8 > op->arg_bytes)
         return false;
-    memcpy(word, args + at, 8);
+    memcpy(word, op->args + at, 8);
     memcpy(&now, word, 8);
     memcpy(word + (v->at - at), then, v->bytes);
     memcpy(&mixed, word, 8);
@@ -489,7 +493,6 @@ static const unsigned char *may_put_back(struct device *d, const struct rt_op *o
 {
     const unsigned char *then = d->ex->caps[d->ex->pos].args + v->at;
     int i = func_param_at(op->func, v->at);
-    uint64_t word = 0;
     if (i < 0 || !func_is_struct(op->func, (uint32_t)i) || v->idle == MATTERS)
         return NULL;
     if (!memcmp(then, op->args + v->at, v->bytes)) {
@@ -498,8 +501,7 @@ static const unsigned char *may_put_back(struct device *d, const struct rt_op *o
             return NULL;
     } else if (v->row && !v->idle)
         return NULL;
-    memcpy(&word, then, v->bytes);
-    return (v->bytes == 8 && exec_is_address(d, word)) || parts_an_address(d, op->args, op->arg_bytes, v, then) ? NULL : then;
+    return puts_address_back(d, op, v, then) ? NULL : then;
 }
 
 /* The same, in the latest trial. A count or a place that is put back alone, or beside another address than it stood with, sends the op
@@ -526,10 +528,7 @@ static bool is_like_before(struct device *d, const struct rt_op *op)
     const struct arg_watch *w = &d->ex->watch[d->ex->pos];
     for (uint32_t i = 0; i < w->n_varying; i++) {
         const struct span *v = &w->varying[i];
-        uint64_t word = 0;
-        memcpy(&word, last->args + v->at, v->bytes);
-        if (differs(v, op, last) && !may_put_back(d, op, v, false) && !(v->bytes == 8 && exec_is_address(d, word)) &&
-            !parts_an_address(d, op->args, op->arg_bytes, v, last->args + v->at))
+        if (differs(v, op, last) && !may_put_back(d, op, v, false) && !puts_address_back(d, op, v, last->args + v->at))
             return false;
     }
     for (uint32_t i = 0; i < op->n_operands; i++) {
