@@ -189,6 +189,7 @@ struct device {
     struct slot *scratch_region; /* where large side operands of replays go, one replay after another; NULL none */
     bool ended; /* with its last context: whoever calls next in another one finds it set up anew (engine_here) */
     bool capturing;
+    bool trying;             /* between trial_open() and trial_close(): decoys may be in use */
     uint64_t issue_ns; /* of the driver's own launch call, when timing */
     bool timing;
     struct stats st;

@@ -41,5 +41,8 @@ void learn_free(struct device *d, struct slot *s);
 
 /* Before a plan takes all memory: a page for decoys (words.c). */
 void words_prepare(struct device *d);
+/* That page goes back to the driver: where nothing else can move, the program's need comes first. False: there is none, or a trial is under
+ * way. Words that want proof have none until the next such page. */
+bool words_give_page(struct device *d);
 
 #endif

@@ -62,6 +62,7 @@ static int fill(struct device *d, const struct slot *s, const struct blank *b, u
 int trial_open(struct device *d, struct rt_op *op, struct trial *t)
 {
     *t = (struct trial){.d = d, .op = op};
+    d->trying = true;
     t->u = calloc(op->n_operands + 1, sizeof *t->u);
     t->ranges = calloc(op->n_operands + 1, sizeof *t->ranges);
     t->h = calloc(op->n_operands + 1, 2 * sizeof *t->h);
@@ -106,6 +107,8 @@ void trial_close(struct trial *t)
     free(t->h);
     free(t->left);
     free(t->partial);
+    if (t->d)
+        t->d->trying = false;
     *t = (struct trial){0};
 }
 

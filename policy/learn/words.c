@@ -120,6 +120,17 @@ static int decoy_page(struct device *d)
 
 void words_prepare(struct device *d) { (void)decoy_page(d); }
 
+bool words_give_page(struct device *d)
+{
+    struct decoy *y = d->decoy;
+    if (!y || !y->made || d->trying)
+        return false;
+    words_end(d);
+    mem_page_gone(d, y->page);
+    y->made = false;
+    return true;
+}
+
 /* Addresses for decoys: every lower half, and as many after it as the device has bytes, less where the driver has fewer. */
 static int decoy_addresses(struct device *d)
 {

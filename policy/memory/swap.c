@@ -1,5 +1,6 @@
 /* Swap: the fallback that is always right. Content goes to pinned host memory on one stream and comes back on
  * another; both are ordered against the program's streams by events, so the host waits for nothing. */
+#include "policy/learn/learn.h"
 #include "policy/process/nvtx.h"
 #include "policy/memory/host.h"
 #include "policy/memory/ranges.h"
@@ -314,12 +315,15 @@ static bool more_left(struct device *d)
     return false;
 }
 
+/* One more chunk, of the page that decoys are made of. */
+static bool decoys_gave(struct device *d) { return words_give_page(d) && mem_chunk_new(d) >= 0; }
+
 void swap_evict_for(struct device *d, uint64_t n_chunks)
 {
     d->pressed |= d->n_free_chunks < n_chunks;
     while (d->n_free_chunks < n_chunks) {
         struct slot *s = victim(d);
-        if ((!s || swap_out(d, s)) && !neighbours_gave(d) && !more_left(d))
+        if ((!s || swap_out(d, s)) && !neighbours_gave(d) && !more_left(d) && !decoys_gave(d))
             return;
     }
 }
