@@ -263,7 +263,7 @@ void eng_graph_issued(void)
     if (d) {
         foreign_graphs(d);
         /* Drivers make a graph's memory when it is first launched: nobody is asked before, so others make room after it. */
-        const uint64_t now = mem_physical_bytes(d);
+        const uint64_t now = device_physical_bytes(d);
         if (now > d->limit_bytes && !d->capturing) {
             struct engine_visit v = engine_visit(d);
             d->mark++;
@@ -344,7 +344,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     else if (rc)
         r = no_room(d, bytes);
     else {
-        stats_keep(&process.cfg, process.dev, process.n_dev);
+        stats_keep(&process.cfg, process.dev, process.n_dev, eng_active());
         s->pool = from;
         pool_take(from, bytes);
         if (is_named(stream) || !v.away)

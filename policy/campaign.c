@@ -1,6 +1,7 @@
 /* The way to a plan in force: which mode follows which, when to learn, when to plan, when to give up. */
 #include "policy/campaign.h"
 #include "policy/learn/learn.h"
+#include "policy/memory/decoy.h"
 #include "policy/plan/verify.h"
 #include "policy/plan/unmapped.h"
 #include "policy/process/nvtx.h"
@@ -120,10 +121,16 @@ static void be_quiet(struct device *d)
     be_quiet_after(d, learn_period(d) ? learn_period(d) : d->ex->rec.n_ops ? d->ex->rec.n_ops : 1000);
 }
 
-static void observe_again(struct device *d)
+/* What was learnt is of no use, or was not learnt to its end. */
+static void observe(struct device *d)
 {
     exec_clear(d);
     go(d, MODE_OBSERVE);
+}
+
+static void observe_again(struct device *d)
+{
+    observe(d);
     learn_reset(d);
 }
 
@@ -388,7 +395,7 @@ static void plan_now(struct device *d)
         return;
     }
     if (words_may_want_proof(d))
-        words_prepare(d); /* likewise */
+        (void)decoy_prepare(d); /* likewise */
     share_limit_for_plan(d, could_use(d));
     d->campaign->budget_bytes = budget_now(d);
     if (d->campaign->spare_bytes > d->campaign->budget_bytes / SPARE_PART)
@@ -580,7 +587,7 @@ void campaign_leave(struct device *d, const char *why)
         has_left(d);
     } else if (d->mode == MODE_PROBE) {
         learn_abandon(d, why);
-        go(d, MODE_OBSERVE);
+        observe(d);
     }
 }
 
@@ -671,10 +678,12 @@ static int outside_drv(struct device *d, struct rt_op *op)
     if (!learn_watch(d, op, wanted) || !may_learn(d))
         return r;
     learn_count_iteration(d, op->t);
-    int e = learn_begin(d);
-    if (!e)
-        go(d, MODE_PROBE);
-    else if (e == -ENOTSUP)
+    int e = learn_prepare(d);
+    if (!e) {
+        exec_clear(d);
+        e = learn_begin(d);
+        go(d, e ? MODE_OBSERVE : MODE_PROBE);
+    } else if (e == -ENOTSUP)
         d->campaign->quiet_until = UINT64_MAX; /* this device cannot learn */
     if (e)
         learn_reset(d);
@@ -724,7 +733,7 @@ static int decide_drv(struct device *d, struct rt_op *op)
         const uint64_t period = learn_period(d);
         int r = learn_op_drv(d, op, &step);
         if (step != LEARN_ON)
-            go(d, MODE_OBSERVE);
+            observe(d);
         if (step == LEARN_NOT_RUN && ++d->campaign->starts == STARTS_MOST) {
             d->campaign->starts = 0;
             be_quiet_after(d, period);

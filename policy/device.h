@@ -17,7 +17,6 @@
 
 #include "policy/process/config.h"
 #include "policy/driver.h"
-#include "policy/engine.h"
 #include "policy/memory/fence.h"
 #include "policy/process/log.h"
 #include "policy/process/status.h"
@@ -216,6 +215,8 @@ static inline struct rt_said rt_size(uint64_t bytes)
 const char *device_mode_name(const struct device *d, enum rt_mode m);
 /* Nothing more can move: a soft limit gives way, for `bytes` and a little more. False: it is hard, or all is taken. */
 bool device_borrow(struct device *d, uint64_t bytes);
+/* Physical memory on the device now: chunks, the program's own, remat's own. */
+uint64_t device_physical_bytes(const struct device *d);
 /* What a driver's result code is called. */
 const char *rt_code_name(struct device *d, int code);
 
@@ -275,7 +276,6 @@ uint64_t mem_give(struct device *d, uint64_t bytes);
 uint64_t mem_give_driver(struct device *d, uint64_t bytes);
 /* All that is free, too, and what learning holds. */
 void mem_give_free(struct device *d);
-uint64_t mem_physical_bytes(struct device *d);
 void mem_note_peak(struct device *d);
 /* Small scratch memory of our own, 256-byte aligned, resident for ever. 0 on failure. */
 CUdeviceptr mem_scratch(struct device *d, uint64_t bytes);
@@ -325,12 +325,13 @@ uint64_t stats_wall_ns(const struct device *d);
 void stats_not_steady(struct device *d);
 /* Nor is it if a launch ran as a trial in it; it is told where there is no other. */
 void stats_tried(struct device *d);
-/* One object for all devices together: counts are added up. Nothing where the configuration names no file. */
-void stats_write(const struct config *cfg, struct device *const *devs, unsigned n);
+/* One object for all devices together: counts are added up. `active`: the engine is (its mode, where no device is in use). Nothing where the
+ * configuration names no file. */
+void stats_write(const struct config *cfg, struct device *const *devs, unsigned n, bool active);
 /* The same while the program runs, if it is time: for processes that end without a word. Files alone, no pipe or device. */
-void stats_keep(const struct config *cfg, struct device *const *devs, unsigned n);
+void stats_keep(const struct config *cfg, struct device *const *devs, unsigned n, bool active);
 /* The same at _exit(): may be called in a signal handler. */
-void stats_keep_last(struct device *const *devs, unsigned n);
+void stats_keep_last(struct device *const *devs, unsigned n, bool active);
 void stats_after_fork_child(void); /* the file is the parent's */
 static inline uint64_t stats_now_ns(void)
 {

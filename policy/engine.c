@@ -260,7 +260,7 @@ int eng_launch(const struct eng_kernel *k)
     }
     d->timing = false;
     if (d->st.launches % LAUNCHES_BETWEEN == 0)
-        stats_keep(&process.cfg, process.dev, process.n_dev);
+        stats_keep(&process.cfg, process.dev, process.n_dev, eng_active());
     engine_unlock();
     return r;
 }

@@ -12,7 +12,7 @@
 #ifndef REMAT_POLICY_ENGINE_H
 #define REMAT_POLICY_ENGINE_H
 
-#include "policy/driver.h"
+#include "policy/call.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -81,7 +81,6 @@ enum { ENG_HERE = -1 }; /* for `dev`: the device of the current context; so too 
 int eng_foreign_reserve(int dev, size_t bytes);
 /* `key`: a device pointer (is_range: the bytes at it are addressable there: cuMemAlloc, managed) or any handle
  * (cuMemCreate handle, array). */
-#define FOREIGN_IS_BLOCK(key) ((key) >> 63) /* no address is that high: keys of cuMemCreate's blocks are */
 void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range);
 void eng_foreign_cancel(int dev, size_t bytes);
 /* The program gave `key` back; unknown keys are ignored. */
@@ -91,40 +90,10 @@ int eng_free(CUdeviceptr ptr);
 
 /* ---- work ----------------------------------------------------------------------------------------------------- */
 
-struct eng_kernel {
-    CUfunction func; /* a CUfunction or a CUkernel cast to one */
-    unsigned grid[3], block[3];
-    unsigned shared_bytes;
-    CUstream stream;
-    void **params; /* as given to the driver: one pointer a parameter, or NULL */
-    void **extra;  /* CU_LAUNCH_PARAM_* list, or NULL */
-    const CUlaunchAttribute *attrs;
-    unsigned n_attrs;
-    bool cooperative; /* came through cuLaunchCooperativeKernel */
-};
 int eng_launch(const struct eng_kernel *k);
 
-struct eng_memset {
-    CUdeviceptr dst;
-    size_t pitch_bytes; /* 0: one row */
-    unsigned value;
-    unsigned elem_bytes; /* 1, 2, 4 */
-    size_t width, height; /* in elements; height 1 for the plain calls */
-    CUstream stream;
-    bool sync; /* the non-Async call */
-};
 int eng_memset(const struct eng_memset *m);
 
-enum eng_copy_kind { ENG_HTOD, ENG_DTOH, ENG_DTOD };
-struct eng_copy {
-    enum eng_copy_kind kind;
-    CUdeviceptr dst_dev, src_dev; /* the device sides */
-    void *dst_host;
-    const void *src_host;
-    size_t bytes;
-    CUstream stream;
-    bool sync; /* the non-Async call */
-};
 int eng_copy(const struct eng_copy *c);
 /* Before a call by which the driver keeps the host until `stream` has come to it: a copy that is synchronous, or that goes to host memory
  * which is not pinned (dst_host; NULL: it does not go to the host). The host waits here, with the mutex free: what the stream waits for
@@ -139,14 +108,7 @@ int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes);
 
 /* Any other call that touches device memory (2D/3D copies, stream memory operations, graph launches, host functions,
  * collectives). The engine makes what it touches resident, calls issue(ctx), and records an op that is never
- * replayed. `touch` may be empty. ENG_WAITS: the stream stands still there until the word is as it should be, or a function of the host's
- * returns, which the host may bring about in a later call. ENG_EXACT: the driver refuses a call of which these bytes do not lie in one allocation. */
-enum { ENG_READ = 1, ENG_WRITE = 2, ENG_WAITS = 4, ENG_EXACT = 8 };
-struct eng_touch {
-    CUdeviceptr ptr; /* 0: no memory */
-    size_t bytes;    /* 0: to the end of its allocation */
-    unsigned mode;
-};
+ * replayed. `touch` may be empty. */
 int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n_touch,
               int (*issue)(void *ctx), void *ctx);
 
@@ -206,9 +168,5 @@ void eng_note_context(CUcontext ctx, CUdevice dev);
  * was set up in it, and has no other, ends, and begins anew with the next one. */
 void eng_context_ends(CUcontext ctx);
 void eng_context_gone(CUcontext ctx, bool was_primary);
-
-/* Conformance and doctor: a name for the state the engine is in ("observe", "probe", "plan", "rehearse", "enforce",
- * "swap", "off"). */
-const char *eng_mode_name(void);
 
 #endif

@@ -1,9 +1,10 @@
 /* Starting and ending, a device set up, the child of a fork; what is told at exit. */
 #include "policy/campaign.h"
 #include "policy/engine_own.h"
-#include "policy/learn/aside.h"
 #include "policy/learn/learn.h"
 #include "policy/learn/trial.h"
+#include "policy/memory/aside.h"
+#include "policy/memory/decoy.h"
 #include "policy/op/op.h"
 #include "policy/process/limits.h"
 #include "policy/process/nvtx.h"
@@ -22,14 +23,6 @@ pthread_mutex_t engine_mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool active;
 _Thread_local enum eng_stack eng_stack_used;
 atomic_bool eng_stack_matters;
-
-const char *rt_code_name(struct device *d, int code)
-{
-    const char *name = NULL;
-    if (d->drv->cuGetErrorName)
-        d->drv->cuGetErrorName((CUresult)code, &name);
-    return name ? name : "unknown error";
-}
 
 bool eng_active(void) { return atomic_load_explicit(&active, memory_order_relaxed); }
 
@@ -140,7 +133,7 @@ void engine_end(struct device *d)
 {
     planner_stop(d);
     engine_pools_end(d);
-    words_context_gone(d);
+    decoy_context_gone(d);
     aside_end(d);
     swap_end(d);
     const uint64_t kept_bytes = mem_end(d);
@@ -182,7 +175,7 @@ void eng_finish_now(void)
         return;
     /* Whoever has the lock may be this very thread, below the handler: then the counts are read as they stand. */
     bool locked = pthread_mutex_trylock(&engine_mutex) == 0;
-    stats_keep_last(process.dev, process.n_dev);
+    stats_keep_last(process.dev, process.n_dev, eng_active());
     if (locked)
         engine_unlock();
 }
@@ -199,7 +192,7 @@ void eng_finish(void)
     if (process.cfg.trace_out[0] && !learn_any_recorded())
         log_say(SAY_WARN, "no trace was written: the program ended before an iteration had been recognised and recorded (it takes "
                           "about four alike)");
-    stats_write(&process.cfg, process.dev, process.n_dev);
+    stats_write(&process.cfg, process.dev, process.n_dev, eng_active());
     status_close(process.status);
     process.status = NULL;
     for (unsigned i = 0; i < process.n_dev; i++)
@@ -216,18 +209,4 @@ void eng_after_fork_child(void)
     process.drv = NULL; /* eng_finish in the child writes nothing */
     for (unsigned i = 0; i < process.n_dev; i++)
         share_after_fork_child(process.dev[i]);
-}
-
-const char *device_mode_name(const struct device *d, enum rt_mode m)
-{
-    static const char *const names[] = {"observe", "probe", "plan", "rehearse", "enforce", "swap"};
-    return m == MODE_OBSERVE && d->cfg->policy == POLICY_SWAP ? "swap" : names[m];
-}
-
-const char *eng_mode_name(void)
-{
-    for (unsigned i = 0; i < process.n_dev; i++)
-        if (process.dev[i]->ready)
-            return device_mode_name(process.dev[i], process.dev[i]->whole_mode);
-    return eng_active() ? "observe" : "off";
 }

@@ -162,8 +162,6 @@ __attribute__((no_sanitize("thread"))) static size_t next_address(const struct d
     return i;
 }
 
-struct ranges in_place;
-
 /* ---- addresses that lie in memory -------------------------------------------------------------------------------------- */
 
 /* A word that was copied to `at` and pointed into managed memory. It outlives what it points at: a program may free that, be given the
@@ -508,7 +506,7 @@ int eng_copy(const struct eng_copy *given)
             engine_writes_unknown(d, c->dst_dev);
         r = op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
     }
-    stats_keep(&process.cfg, process.dev, process.n_dev);
+    stats_keep(&process.cfg, process.dev, process.n_dev, eng_active());
     engine_unlock();
     return r;
 }

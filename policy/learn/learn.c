@@ -7,7 +7,8 @@
 #include "policy/learn/blank.h"
 #include "policy/learn/learn.h"
 #include "policy/learn/probe.h"
-#include "policy/plan/exec.h"
+#include "policy/iteration.h"
+#include "policy/op/ready.h"
 #include "policy/process/nvtx.h"
 #include "tracer/iter.h"
 #include "tracer/site.h"
@@ -61,9 +62,9 @@ bool learn_wants_trace(const struct device *d)
 
 /* ---- the probed iteration ------------------------------------------------------------------------------------------ */
 
-int learn_begin(struct device *d)
+int learn_prepare(struct device *d)
 {
-    uint64_t period = d->learn->period;
+    const uint64_t period = d->learn->period;
     if (probe_init(d)) {
         log_once(SAY_WARN, "learning is not possible on this device (its own kernels do not load); memory is held by swapping");
         return -ENOTSUP;
@@ -74,7 +75,12 @@ int learn_begin(struct device *d)
     d->learn->expected = e;
     for (uint64_t i = 0; i < period; i++)
         d->learn->expected[i] = iter_expected_sig(d->learn->finder, period, i);
-    exec_clear(d);
+    return 0;
+}
+
+int learn_begin(struct device *d)
+{
+    const uint64_t period = d->learn->period;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         d->slots[i].rec_buf = -1;
         d->slots[i].watched = false;
@@ -98,7 +104,6 @@ static void give_up(struct device *d, const char *why)
 {
     log_say(SAY_INFO, "learning starts over: %s", why);
     probe_end(d);
-    exec_clear(d);
     d->learn->period = d->learn->until = 0;
 }
 
@@ -253,6 +258,12 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
 }
 
 bool learn_complete(const struct device *d) { return d->learn->probed == d->learn->period; }
+
+bool learn_keeps_side(struct device *d, uint64_t bytes)
+{
+    static const uint64_t MOST = 32768; /* running statistics of 8,192 channels, counters */
+    return bytes <= MOST && mem_is_small(d, bytes);
+}
 
 /* A launch over a list, never replayed, that changes nothing but what is older than the iteration: an update. A word in memory may let it
  * through for some buffers and not for others (a gradient that is not finite, a group without members): those that it only read, or seemed to,
@@ -412,7 +423,7 @@ static int believe_workspaces(struct device *d)
         }
     for (uint32_t k = 0; k < r->n_operands; k++) {
         struct rec_operand *w = &r->operands[k];
-        if (w->mode == REC_SIDE && first[w->buf] != SEVERAL && !install_keeps_side(d, r->bufs[w->buf].bytes))
+        if (w->mode == REC_SIDE && first[w->buf] != SEVERAL && !learn_keeps_side(d, r->bufs[w->buf].bytes))
             w->mode = REC_RMW;
     }
     free(first);

@@ -23,7 +23,10 @@ void learn_count_iteration(struct device *d, unsigned t);
 /* The stream of ops is looked at afresh. */
 void learn_reset(struct device *d);
 
-/* The next op is the first of a probed iteration. -ENOTSUP: this device cannot learn. */
+/* All that an iteration is learnt with is there. -ENOTSUP: this device cannot learn. */
+int learn_prepare(struct device *d);
+/* The next op is the first of a probed iteration. After learn_prepare(); the record is empty, as exec_clear() leaves it, which clears it as
+ * well once learning is abandoned. */
 int learn_begin(struct device *d);
 enum learn_step {
     LEARN_ON,      /* the op was run and measured */
@@ -38,11 +41,7 @@ int learn_finish(struct device *d);
 /* During a probed iteration. */
 void learn_alloc(struct device *d, struct slot *s);
 void learn_free(struct device *d, struct slot *s);
-
-/* Before a plan takes all memory: a page for decoys (words.c). */
-void words_prepare(struct device *d);
-/* That page goes back to the driver: where nothing else can move, the program's need comes first. False: there is none, or a trial is under
- * way. Words that want proof have none until the next such page. */
-bool words_give_page(struct device *d);
+/* In-place state of that size is kept before every launch that changes it, for replays. */
+bool learn_keeps_side(struct device *d, uint64_t bytes);
 
 #endif

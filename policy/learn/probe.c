@@ -1,6 +1,7 @@
 #include "policy/learn/probe.h"
 #include "policy/learn/learn.h"
 #include "policy/learn/trial.h"
+#include "policy/memory/decoy.h"
 #include "policy/memory/in_place.h"
 #include "policy/op/ready.h"
 
@@ -169,7 +170,7 @@ void probe_end(struct device *d)
             (unsigned long long)d->probe->expected_ns / 1000);
     forget_rows(d->probe);
     d->probe->begin_serial = UINT64_MAX; /* nothing is new from now on */
-    words_end(d);
+    decoy_end(d);
     aside_clear(d, true);
 }
 

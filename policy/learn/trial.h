@@ -13,7 +13,7 @@
 #ifndef REMAT_POLICY_TRIAL_H
 #define REMAT_POLICY_TRIAL_H
 
-#include "policy/learn/aside.h"
+#include "policy/memory/aside.h"
 #include "policy/learn/blank.h"
 #include "policy/learn/hashing.h"
 #include "policy/op/op.h"
@@ -123,8 +123,5 @@ static inline uint32_t words_idle_part(uint32_t offset, CUdeviceptr word)
     enum { BYTES = 0xf0f0f0 };
     return offset + (mem_may_be_number(word) || !(word & BYTES) ? 4 : 2);
 }
-void words_context_gone(struct device *d); /* the page goes, too */
-void words_end(struct device *d); /* gives the decoy's addresses back, when an iteration has been learnt; one page stays. Under a plan they stay: the next
-                                     trial makes no memory call for them */
 
 #endif

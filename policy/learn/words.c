@@ -25,28 +25,14 @@
  */
 #include "policy/learn/learn.h"
 #include "policy/learn/trial.h"
-#include "policy/plan/exec.h"
+#include "policy/memory/decoy.h"
+#include "policy/iteration.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { RUNS_MOST = 96 /* for one op */, WORDS_MOST = 3 /* into one buffer */ };
-
-enum { SIZES = 32 };
-
-struct decoy {
-    CUdeviceptr reserved, va; /* 0: no addresses. va: the first multiple of 2^32 there */
-    uint64_t reserved_bytes, pages; /* pages: from va on */
-    CUdeviceptr latest;       /* of the decoys given out, the page of the latest */
-    uint64_t *mapped;         /* bit i: page i is */
-    CUmemGenericAllocationHandle page;
-    bool made;
-    struct {
-        uint64_t bytes, hash[2];
-    } zeros[SIZES]; /* hashes of so many zeros, the latest sizes that were asked for; bytes 0: none */
-    uint32_t next_size;
-};
 
 struct word {
     uint32_t operand, param;
@@ -63,134 +49,7 @@ struct search {
     int failed; /* the first error of a run */
 };
 
-/* ---- the decoy ------------------------------------------------------------------------------------------------------ */
-
-static const uint64_t HALF = 1ull << 32;
-
-static bool is_mapped(const struct decoy *y, uint64_t page) { return y->mapped[page / 64] >> page % 64 & 1; }
-
-/* The end of the run of pages from `page` on, before `end`, that are mapped as that one is. */
-static uint64_t run_end(const struct decoy *y, uint64_t page, uint64_t end)
-{
-    const bool mapped = is_mapped(y, page);
-    while (page < end && is_mapped(y, page) == mapped)
-        page++;
-    return page;
-}
-
-void words_end(struct device *d)
-{
-    struct decoy *y = d->decoy;
-    if (!y || !y->reserved)
-        return;
-    for (uint64_t page = 0, end; page < y->pages; page = end) {
-        end = run_end(y, page, y->pages);
-        if (is_mapped(y, page))
-            mem_page_unmap(d, y->va + (page << d->shift), end - page);
-    }
-    free(y->mapped);
-    y->mapped = NULL;
-    d->drv->cuMemAddressFree(y->reserved, y->reserved_bytes);
-    y->reserved = y->latest = 0;
-    d->own[OWN_DECOY] = (struct own_range){0};
-}
-
-void words_context_gone(struct device *d)
-{
-    words_end(d);
-    if (d->decoy && d->decoy->made)
-        mem_page_gone(d, d->decoy->page);
-    free(d->decoy);
-    d->decoy = NULL;
-}
-
-/* The page stays when the addresses go: under a plan no memory may be free when a word wants proof. */
-static int decoy_page(struct device *d)
-{
-    struct decoy *y = d->decoy;
-    if (!y && !(y = d->decoy = calloc(1, sizeof *y)))
-        return -ENOMEM;
-    if (!y->made && (mem_make_foreign_room(d, d->gran) || mem_page_of_own(d, &y->page))) {
-        log_say(SAY_DEBUG, "no page for a decoy: words that want proof have none");
-        return -ENOMEM;
-    }
-    y->made = true;
-    return 0;
-}
-
-void words_prepare(struct device *d) { (void)decoy_page(d); }
-
-bool words_give_page(struct device *d)
-{
-    struct decoy *y = d->decoy;
-    if (!y || !y->made || d->trying)
-        return false;
-    words_end(d);
-    mem_page_gone(d, y->page);
-    y->made = false;
-    return true;
-}
-
-/* Addresses for decoys: every lower half, and as many after it as the device has bytes, less where the driver has fewer. */
-static int decoy_addresses(struct device *d)
-{
-    struct decoy *y = d->decoy;
-    CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
-    uint64_t after = (d->device_bytes + d->gran - 1) & ~(d->gran - 1);
-    for (; after >= d->gran && e != CUDA_SUCCESS; after = after / 2 & ~(d->gran - 1)) {
-        y->reserved_bytes = 2 * HALF + after; /* the first multiple of HALF in it lies anywhere in its first HALF bytes */
-        y->pages = (HALF + after) >> d->shift;
-        e = d->drv->cuMemAddressReserve(&y->reserved, y->reserved_bytes, d->gran, 0, 0);
-    }
-    if (e != CUDA_SUCCESS) {
-        log_say(SAY_DEBUG, "no addresses for decoys: %s", rt_code_name(d, (int)e));
-        y->reserved = 0;
-        return -ENOMEM;
-    }
-    y->va = (y->reserved + HALF - 1) & ~(HALF - 1);
-    y->mapped = calloc(y->pages / 64 + 1, sizeof *y->mapped);
-    if (!y->mapped) {
-        d->drv->cuMemAddressFree(y->reserved, y->reserved_bytes);
-        y->reserved = 0;
-        return -ENOMEM;
-    }
-    d->own[OWN_DECOY] = (struct own_range){y->reserved, y->reserved_bytes};
-    return 0;
-}
-
-static int map_run(struct device *d, uint64_t from, uint64_t to)
-{
-    struct decoy *y = d->decoy;
-    if (mem_page_map(d, y->va + (from << d->shift), to - from, y->page))
-        return -ENOMEM;
-    for (uint64_t page = from; page < to; page++)
-        y->mapped[page / 64] |= 1ull << page % 64;
-    return 0;
-}
-
-static int decoy_zero(struct device *d, CUdeviceptr at)
-{
-    at &= ~(d->gran - 1);
-    return d->drv->cuMemsetD8Async(at, 0, d->gran, d->stream[STREAM_IN]) == CUDA_SUCCESS ? 0 : -EIO;
-}
-
-/* As words_decoy(), of unknown content. */
-static CUdeviceptr decoy_of(struct device *d, CUdeviceptr at, uint64_t bytes)
-{
-    if (decoy_page(d) || (!d->decoy->reserved && decoy_addresses(d)))
-        return 0;
-    struct decoy *y = d->decoy;
-    const uint64_t low = at % HALF, end = ((low + bytes) >> d->shift) + 1; /* one past its end is an address of it too */
-    if (bytes > y->pages << d->shift || end > y->pages)
-        return 0;
-    for (uint64_t page = low >> d->shift, next; page < end; page = next) {
-        next = run_end(y, page, end);
-        if (!is_mapped(y, page) && map_run(d, page, next))
-            return 0;
-    }
-    y->latest = (y->va + low) & ~(d->gran - 1);
-    return y->va + low;
-}
+/* ---- decoys of zeros ------------------------------------------------------------------------------------------------- */
 
 CUdeviceptr words_decoy(struct device *d, CUdeviceptr at, uint64_t bytes)
 {
@@ -204,11 +63,11 @@ int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t ha
     uint32_t k = 0;
     if (!decoy)
         return -EIO;
-    while (k < SIZES && y->zeros[k].bytes != bytes)
+    while (k < DECOY_SIZES && y->zeros[k].bytes != bytes)
         k++;
-    if (k == SIZES) {
+    if (k == DECOY_SIZES) {
         const struct hash_range range = {decoy, bytes};
-        k = y->next_size++ % SIZES;
+        k = y->next_size++ % DECOY_SIZES;
         y->zeros[k].bytes = 0;
         if (decoy_zero(d, decoy) || hashing_now(d, &range, 1, y->zeros[k].hash))
             return -EIO;

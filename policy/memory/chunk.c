@@ -1,5 +1,5 @@
 /* Physical memory: chunks of one granule each, made while the limit allows it, free or owned by a page of a slot; pages of our own. */
-#include "policy/learn/aside.h"
+#include "policy/memory/aside.h"
 #include "policy/memory/mem_own.h"
 #include "policy/share/share.h"
 
@@ -91,14 +91,9 @@ int32_t mem_chunk_borrow(struct device *d)
 
 void mem_chunk_returned(struct device *d, int32_t c) { chunk_list_add(d, c); }
 
-uint64_t mem_physical_bytes(struct device *d)
-{
-    return ((uint64_t)(d->n_chunks - d->n_gone) << d->shift) + d->foreign_bytes + d->own_bytes;
-}
-
 void mem_note_peak(struct device *d)
 {
-    uint64_t now = mem_physical_bytes(d);
+    uint64_t now = device_physical_bytes(d);
     if (now > d->st.peak_physical_bytes)
         d->st.peak_physical_bytes = now;
     if (d->live_bytes + d->foreign_bytes > d->st.native_peak_bytes)
@@ -118,11 +113,11 @@ uint64_t mem_max_chunks(struct device *d)
 /* So much more passes the limit, also if streams have come to frees by now, or the driver holds less for graphs than when it was asked last. */
 static bool too_much(struct device *d, uint64_t bytes)
 {
-    if (mem_physical_bytes(d) + bytes > d->limit_bytes)
+    if (device_physical_bytes(d) + bytes > d->limit_bytes)
         foreign_look(d);
-    if (d->graph_bytes && mem_physical_bytes(d) + bytes > d->limit_bytes)
+    if (d->graph_bytes && device_physical_bytes(d) + bytes > d->limit_bytes)
         foreign_graphs(d);
-    return mem_physical_bytes(d) + bytes > d->limit_bytes;
+    return device_physical_bytes(d) + bytes > d->limit_bytes;
 }
 
 static int32_t chunk_make(struct device *d)
@@ -222,8 +217,8 @@ static int chunk_release(struct device *d, int32_t c)
 
 uint64_t mem_give_driver(struct device *d, uint64_t bytes)
 {
-    uint64_t before = mem_physical_bytes(d), target = before > bytes ? before - bytes : 0;
-    while (mem_physical_bytes(d) > target) {
+    uint64_t before = device_physical_bytes(d), target = before > bytes ? before - bytes : 0;
+    while (device_physical_bytes(d) > target) {
         if (aside_give(d))
             continue;
         if (!d->n_free_chunks)
@@ -231,7 +226,7 @@ uint64_t mem_give_driver(struct device *d, uint64_t bytes)
         if (!d->n_free_chunks || chunk_release(d, d->free_head))
             break;
     }
-    return before - mem_physical_bytes(d);
+    return before - device_physical_bytes(d);
 }
 
 void mem_give_free(struct device *d)
@@ -245,13 +240,13 @@ void mem_give_free(struct device *d)
 
 uint64_t mem_give(struct device *d, uint64_t bytes)
 {
-    uint64_t before = mem_physical_bytes(d);
+    uint64_t before = device_physical_bytes(d);
     d->mark++;
     mem_arena_trim(d);
-    uint64_t given = before - mem_physical_bytes(d);
+    uint64_t given = before - device_physical_bytes(d);
     if (given < bytes)
         mem_give_driver(d, bytes - given);
-    return before - mem_physical_bytes(d);
+    return before - device_physical_bytes(d);
 }
 
 int mem_make_foreign_room(struct device *d, uint64_t bytes)
@@ -265,7 +260,7 @@ int mem_make_foreign_room(struct device *d, uint64_t bytes)
             continue;
         if (!d->n_free_chunks)
             swap_evict_for(d, 1);
-        if (!d->n_free_chunks && mem_physical_bytes(d) + bytes <= d->limit_bytes)
+        if (!d->n_free_chunks && device_physical_bytes(d) + bytes <= d->limit_bytes)
             return share_wait(d, bytes);
         if (!d->n_free_chunks)
             return -ENOMEM;
@@ -283,7 +278,7 @@ int mem_page_of_own(struct device *d, CUmemGenericAllocationHandle *out)
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.location.id = d->dev;
-    if (mem_physical_bytes(d) + d->gran > d->limit_bytes || share_cover(d, d->gran))
+    if (device_physical_bytes(d) + d->gran > d->limit_bytes || share_cover(d, d->gran))
         return -ENOMEM;
     if (MEM_CALL(cuMemCreate(out, d->gran, &prop, 0)) != CUDA_SUCCESS) {
         share_settle(d);

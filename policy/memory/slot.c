@@ -377,7 +377,7 @@ bool mem_can_wait(struct device *d, const struct slot *s)
  * it, as other caching allocators do: half as much again at most. Not where the limit is shared: there it is others who need it. */
 static bool may_have_more(struct device *d)
 {
-    const uint64_t peak = d->st.native_peak_bytes, then = mem_physical_bytes(d) + d->gran;
+    const uint64_t peak = d->st.native_peak_bytes, then = device_physical_bytes(d) + d->gran;
     return !d->share && then <= d->limit_bytes && then <= peak + peak / 2;
 }
 

@@ -1,7 +1,7 @@
 /* Swap: the fallback that is always right. Content goes to pinned host memory on one stream and comes back on
  * another; both are ordered against the program's streams by events, so the host waits for nothing. */
-#include "policy/learn/learn.h"
 #include "policy/process/nvtx.h"
+#include "policy/memory/decoy.h"
 #include "policy/memory/host.h"
 #include "policy/memory/ranges.h"
 #include "policy/share/share.h"
@@ -303,7 +303,7 @@ static struct slot *victim(struct device *d)
 /* In a group: one more chunk, of what others hold and this process is entitled to. */
 static bool neighbours_gave(struct device *d)
 {
-    return d->share && mem_physical_bytes(d) + d->gran <= d->limit_bytes && !share_wait(d, d->gran) && mem_chunk_new(d) >= 0;
+    return d->share && device_physical_bytes(d) + d->gran <= d->limit_bytes && !share_wait(d, d->gran) && mem_chunk_new(d) >= 0;
 }
 
 /* One more chunk, of what the program has given back in a stream that has not come to it. */
@@ -316,7 +316,7 @@ static bool more_left(struct device *d)
 }
 
 /* One more chunk, of the page that decoys are made of. */
-static bool decoys_gave(struct device *d) { return words_give_page(d) && mem_chunk_new(d) >= 0; }
+static bool decoys_gave(struct device *d) { return decoy_give(d) && mem_chunk_new(d) >= 0; }
 
 void swap_evict_for(struct device *d, uint64_t n_chunks)
 {

@@ -5,6 +5,7 @@
 #ifndef REMAT_POLICY_OP_H
 #define REMAT_POLICY_OP_H
 
+#include "policy/call.h"
 #include "policy/device.h"
 #include "tracer/record.h"
 

@@ -2,6 +2,7 @@
  * slots by colouring the intervals in which the plan holds them. Everything is mapped now, so that a steady iteration
  * makes no memory-management call. Runs at an iteration boundary; may synchronise. */
 #include "policy/plan/exec.h"
+#include "policy/learn/learn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -358,12 +359,6 @@ static int read_scratch(struct device *d)
     return 0;
 }
 
-bool install_keeps_side(struct device *d, uint64_t bytes)
-{
-    static const uint64_t MOST = 32768; /* running statistics of 8,192 channels, counters */
-    return bytes <= MOST && mem_is_small(d, bytes);
-}
-
 /* Side operands of replays go to scratch: small ones each to their own, large ones (workspaces) to one region that all
  * replays share, one after another. */
 int install_scratch(struct device *d)
@@ -383,7 +378,7 @@ int install_scratch(struct device *d)
                         d->ex->side_scratch[k] = region->va + at;
                     at += (bytes + 511) & ~511ull;
                 } else if (pass && (!(d->ex->side_scratch[k] = mem_scratch(d, bytes)) ||
-                                    (install_keeps_side(d, bytes) && !(d->ex->side_saved[k] = mem_scratch(d, bytes)))))
+                                    (learn_keeps_side(d, bytes) && !(d->ex->side_saved[k] = mem_scratch(d, bytes)))))
                     return -ENOMEM;
             }
             most = at > most ? at : most;

@@ -92,7 +92,16 @@ void stats_steady_from_here(struct device *d)
 }
 
 /* One object for all devices together. Returns its length. */
-static size_t make_text(struct device *const *devs, unsigned n, char to[TEXT_BYTES])
+/* The first device's that is in use. */
+static const char *mode_name(struct device *const *devs, unsigned n, bool active)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (devs[i]->ready)
+            return device_mode_name(devs[i], devs[i]->whole_mode);
+    return active ? "observe" : "off";
+}
+
+static size_t make_text(struct device *const *devs, unsigned n, bool active, char to[TEXT_BYTES])
 {
     struct stats t = {0};
     uint64_t limit_bytes = 0;
@@ -140,7 +149,7 @@ static size_t make_text(struct device *const *devs, unsigned n, char to[TEXT_BYT
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"%s\": %llu,\n", rows[i].name, (unsigned long long)rows[i].value);
     at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"device_ns_per_iteration\": %llu.%03llu,\n  \"mode\": \"%s\"\n}\n",
-                           (unsigned long long)(iter / 1000), (unsigned long long)(iter % 1000), eng_mode_name());
+                           (unsigned long long)(iter / 1000), (unsigned long long)(iter % 1000), mode_name(devs, n, active));
     return at;
 }
 
@@ -169,7 +178,7 @@ __attribute__((noinline)) static void begin_live(const struct config *cfg, const
         live.bytes = n;
 }
 
-void stats_keep(const struct config *cfg, struct device *const *devs, unsigned n)
+void stats_keep(const struct config *cfg, struct device *const *devs, unsigned n, bool active)
 {
     if (!cfg->stats[0] || (live.tried && live.fd < 0))
         return;
@@ -177,7 +186,7 @@ void stats_keep(const struct config *cfg, struct device *const *devs, unsigned n
     if (now < live.next_ns)
         return;
     char text[TEXT_BYTES];
-    const size_t bytes = make_text(devs, n, text);
+    const size_t bytes = make_text(devs, n, active, text);
     if (live.fd < 0)
         begin_live(cfg, text, bytes);
     else
@@ -186,20 +195,20 @@ void stats_keep(const struct config *cfg, struct device *const *devs, unsigned n
     live.next_ns = end + (pause < LEAST_NS ? LEAST_NS : pause > MOST_NS ? MOST_NS : pause);
 }
 
-void stats_keep_last(struct device *const *devs, unsigned n)
+void stats_keep_last(struct device *const *devs, unsigned n, bool active)
 {
     char text[TEXT_BYTES];
     if (live.fd >= 0)
-        write_live(text, make_text(devs, n, text));
+        write_live(text, make_text(devs, n, active, text));
 }
 
-void stats_write(const struct config *cfg, struct device *const *devs, unsigned n)
+void stats_write(const struct config *cfg, struct device *const *devs, unsigned n, bool active)
 {
     if (!cfg->stats[0])
         return;
     struct output o;
     char text[TEXT_BYTES], why[OUTPUT_PATH + 100];
-    const size_t bytes = make_text(devs, n, text);
+    const size_t bytes = make_text(devs, n, active, text);
     int rc = output_open(&o, cfg->stats, OUTPUT_RUN | OUTPUT_NO_WAIT, why, sizeof why);
     if (!rc) {
         fwrite(text, 1, bytes, o.f); /* a failure shows when it is committed */

@@ -32,7 +32,7 @@ struct status_device {
     _Atomic uint64_t limit_bytes;       /* 0: no limit */
     _Atomic uint64_t in_use_bytes;      /* physical device memory now */
     _Atomic uint64_t peak_bytes;        /* its high-water mark */
-    _Atomic uint64_t mode_text;         /* up to 8 characters of eng_mode_name(), in memory order */
+    _Atomic uint64_t mode_text;         /* up to 8 characters of device_mode_name(), in memory order */
     _Atomic uint64_t iterations;        /* seen so far */
     _Atomic uint64_t swapped_bytes;     /* pinned on the host now */
     _Atomic uint64_t iteration_ns;      /* wall time of one, a running mean; 0: not known yet */

@@ -167,7 +167,7 @@ static void content(struct share_in *in)
 static struct share_in *cover(struct device *d, uint64_t bytes)
 {
     struct share *s = d->share;
-    uint64_t need = mem_physical_bytes(d) + bytes, have = ledger_reserved(s->in[0].l);
+    uint64_t need = device_physical_bytes(d) + bytes, have = ledger_reserved(s->in[0].l);
     for (unsigned i = 0; need > have && i < s->n; i++)
         if (ledger_reserve(s->in[i].l, need - have)) {
             for (unsigned k = 0; k < i; k++)
@@ -198,7 +198,7 @@ void share_settle(struct device *d)
 {
     struct share *s = d->share;
     for (unsigned i = 0; s && i < s->n; i++) {
-        uint64_t there = mem_physical_bytes(d), have = ledger_reserved(s->in[i].l);
+        uint64_t there = device_physical_bytes(d), have = ledger_reserved(s->in[i].l);
         if (have > there)
             ledger_release(s->in[i].l, have - there);
     }
@@ -222,7 +222,7 @@ int share_wait(struct device *d, uint64_t bytes)
         for (unsigned i = 0; i < s->n; i++)
             freed[i] = atomic_load(&s->in[i].page->freed);
         full = cover(d, bytes);
-        if (!full || mem_physical_bytes(d) + bytes > ledger_entitled(full->l) || stats_now_ns() - began > WAIT_MS * 1000000ull)
+        if (!full || device_physical_bytes(d) + bytes > ledger_entitled(full->l) || stats_now_ns() - began > WAIT_MS * 1000000ull)
             break;
         ask_for_ours(d, full, true);
         ledger_sleep(full->page, false, freed[full - s->in], LOOK_MS);
@@ -271,7 +271,7 @@ void share_limit_for_plan(struct device *d, uint64_t most_bytes)
     d->plan_limit_bytes = d->limit_bytes;
     if (!d->share || !d->share->n)
         return;
-    uint64_t ceiling = share_ceiling(d), there = mem_physical_bytes(d);
+    uint64_t ceiling = share_ceiling(d), there = device_physical_bytes(d);
     d->plan_limit_bytes = ceiling < most_bytes ? ceiling : most_bytes > there ? most_bytes : there;
 }
 

@@ -117,11 +117,6 @@ void eng_after_fork_child(void)
     atomic_store(&active, false);
 }
 
-const char *eng_mode_name(void)
-{
-    return "off";
-}
-
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 bool eng_has_devices(void) { return false; }

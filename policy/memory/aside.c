@@ -1,4 +1,4 @@
-#include "policy/learn/aside.h"
+#include "policy/memory/aside.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static struct aside_room *room_of(struct device *d)
 /* One more page, if that takes nothing from anybody. */
 static int room_grow(struct device *d, struct aside_room *r)
 {
-    if (mem_physical_bytes(d) + d->gran > d->limit_bytes || r->mapped + d->gran > r->reserved)
+    if (device_physical_bytes(d) + d->gran > d->limit_bytes || r->mapped + d->gran > r->reserved)
         return -ENOMEM;
     if (r->n_handles == r->cap_handles) {
         uint32_t cap = r->cap_handles ? r->cap_handles * 2 : 64;
@@ -209,7 +209,7 @@ void aside_clear(struct device *d, bool all)
         return;
     d->aside->used = d->aside->kept;
     give_chunks_back(d, d->aside);
-    if (!all && mem_physical_bytes(d) <= d->limit_bytes - d->limit_bytes / 8)
+    if (!all && device_physical_bytes(d) <= d->limit_bytes - d->limit_bytes / 8)
         return;
     while (aside_give(d))
         ;

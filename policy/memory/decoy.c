@@ -1,0 +1,128 @@
+/* Addresses with one page behind them all: what a decoy is made of. */
+#include "policy/memory/decoy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const uint64_t HALF = 1ull << 32;
+
+static bool is_mapped(const struct decoy *y, uint64_t page) { return y->mapped[page / 64] >> page % 64 & 1; }
+
+/* The end of the run of pages from `page` on, before `end`, that are mapped as that one is. */
+static uint64_t run_end(const struct decoy *y, uint64_t page, uint64_t end)
+{
+    const bool mapped = is_mapped(y, page);
+    while (page < end && is_mapped(y, page) == mapped)
+        page++;
+    return page;
+}
+
+void decoy_end(struct device *d)
+{
+    struct decoy *y = d->decoy;
+    if (!y || !y->reserved)
+        return;
+    for (uint64_t page = 0, end; page < y->pages; page = end) {
+        end = run_end(y, page, y->pages);
+        if (is_mapped(y, page))
+            mem_page_unmap(d, y->va + (page << d->shift), end - page);
+    }
+    free(y->mapped);
+    y->mapped = NULL;
+    d->drv->cuMemAddressFree(y->reserved, y->reserved_bytes);
+    y->reserved = y->latest = 0;
+    d->own[OWN_DECOY] = (struct own_range){0};
+}
+
+void decoy_context_gone(struct device *d)
+{
+    decoy_end(d);
+    if (d->decoy && d->decoy->made)
+        mem_page_gone(d, d->decoy->page);
+    free(d->decoy);
+    d->decoy = NULL;
+}
+
+int decoy_prepare(struct device *d)
+{
+    struct decoy *y = d->decoy;
+    if (!y && !(y = d->decoy = calloc(1, sizeof *y)))
+        return -ENOMEM;
+    if (!y->made && (mem_make_foreign_room(d, d->gran) || mem_page_of_own(d, &y->page))) {
+        log_say(SAY_DEBUG, "no page for a decoy: words that want proof have none");
+        return -ENOMEM;
+    }
+    y->made = true;
+    return 0;
+}
+
+bool decoy_give(struct device *d)
+{
+    struct decoy *y = d->decoy;
+    if (!y || !y->made || d->trying)
+        return false;
+    decoy_end(d);
+    mem_page_gone(d, y->page);
+    y->made = false;
+    return true;
+}
+
+/* Addresses for decoys: every lower half, and as many after it as the device has bytes, less where the driver has fewer. */
+static int decoy_addresses(struct device *d)
+{
+    struct decoy *y = d->decoy;
+    CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t after = (d->device_bytes + d->gran - 1) & ~(d->gran - 1);
+    for (; after >= d->gran && e != CUDA_SUCCESS; after = after / 2 & ~(d->gran - 1)) {
+        y->reserved_bytes = 2 * HALF + after; /* the first multiple of HALF in it lies anywhere in its first HALF bytes */
+        y->pages = (HALF + after) >> d->shift;
+        e = d->drv->cuMemAddressReserve(&y->reserved, y->reserved_bytes, d->gran, 0, 0);
+    }
+    if (e != CUDA_SUCCESS) {
+        log_say(SAY_DEBUG, "no addresses for decoys: %s", rt_code_name(d, (int)e));
+        y->reserved = 0;
+        return -ENOMEM;
+    }
+    y->va = (y->reserved + HALF - 1) & ~(HALF - 1);
+    y->mapped = calloc(y->pages / 64 + 1, sizeof *y->mapped);
+    if (!y->mapped) {
+        d->drv->cuMemAddressFree(y->reserved, y->reserved_bytes);
+        y->reserved = 0;
+        return -ENOMEM;
+    }
+    d->own[OWN_DECOY] = (struct own_range){y->reserved, y->reserved_bytes};
+    return 0;
+}
+
+static int map_run(struct device *d, uint64_t from, uint64_t to)
+{
+    struct decoy *y = d->decoy;
+    if (mem_page_map(d, y->va + (from << d->shift), to - from, y->page))
+        return -ENOMEM;
+    for (uint64_t page = from; page < to; page++)
+        y->mapped[page / 64] |= 1ull << page % 64;
+    return 0;
+}
+
+int decoy_zero(struct device *d, CUdeviceptr at)
+{
+    at &= ~(d->gran - 1);
+    return d->drv->cuMemsetD8Async(at, 0, d->gran, d->stream[STREAM_IN]) == CUDA_SUCCESS ? 0 : -EIO;
+}
+
+CUdeviceptr decoy_of(struct device *d, CUdeviceptr at, uint64_t bytes)
+{
+    if (decoy_prepare(d) || (!d->decoy->reserved && decoy_addresses(d)))
+        return 0;
+    struct decoy *y = d->decoy;
+    const uint64_t low = at % HALF, end = ((low + bytes) >> d->shift) + 1; /* one past its end is an address of it too */
+    if (bytes > y->pages << d->shift || end > y->pages)
+        return 0;
+    for (uint64_t page = low >> d->shift, next; page < end; page = next) {
+        next = run_end(y, page, end);
+        if (!is_mapped(y, page) && map_run(d, page, next))
+            return 0;
+    }
+    y->latest = (y->va + low) & ~(d->gran - 1);
+    return y->va + low;
+}

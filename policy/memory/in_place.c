@@ -1,0 +1,3 @@
+#include "policy/memory/in_place.h"
+
+struct ranges in_place;
