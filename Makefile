@@ -237,13 +237,12 @@ UNTHREADED := $(addprefix test_,anneal chain cli cover cuda_abi dtr fastsa graph
 # On a busy machine the planner may come to another plan than these ask for.
 DISTURBED := test_alike.py test_dear.py
 SANITIZED = $(if $(filter thread,$(SAN)),$(filter-out $(addprefix %/,$(UNTHREADED)),$(TEST_BIN) $(TEST_SCRIPT)),$(TEST_BIN) $(TEST_SCRIPT))
-# Everything takes ten times as long, and is no hang for that. Under ThreadSanitizer that is the programs' own code, on one processor:
-# two of them at a time.
+# Everything takes ten times as long, and is no hang for that.
 test-sanitized: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) SAN=$(SAN) build-tests
 	@$(MAKE) --no-print-directory -j2 B=$(B)/plain SAN= $(B)/plain/remat
 	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) TEST_PLANNER=$(ABS_B)/plain/remat TEST_TIMEOUT=$${TEST_TIMEOUT:-7200} TEST_BESIDE="$(UNTHREADED)" TEST_ALONE="$(DISTURBED)" \
-	  TEST_LANES=$(if $(filter thread,$(SAN)),2,1) bash tests/run_tests.sh $(SANITIZED)
+	  bash tests/run_tests.sh $(SANITIZED)
 
 bench: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all $(BENCH_BIN)

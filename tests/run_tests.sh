@@ -2,8 +2,8 @@
 # Runs each test given, one line each, output only of what fails. Exit 77 means: cannot run here.
 # Env: B (build directory), SAN (sanitizer of this build), REMAT_SHARED, TEST_TIMEOUT (seconds, default 900), TEST_SLOWER (how many times
 # as long as in an ordinary build a run of a program or a solver may take; default 10 under a sanitizer, else 1), TEST_BESIDE (names of
-# tests that take one processor and no more: where there are two they run beside the others, one after another), TEST_ALONE (names of tests
-# that other work disturbs: they come last, with nothing beside them), TEST_LANES (how many of the remaining ones run at a time; default 1).
+# tests that take one processor and no more: where there are two, one of two lanes begins with them), TEST_ALONE (names of tests that other
+# work disturbs: they come last, with nothing beside them).
 set -u
 B=${B:-$PWD/build}
 export B SAN=${SAN:-} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:handle_segv=0:use_sigaltstack=0:allow_user_segv_handler=1}
@@ -41,21 +41,13 @@ one_test() {
   echo "$how $name" >>"$ended"
 }
 
-one_after_another() {
+# Each test is taken by the lane that comes to it first.
+lane() {
   local t
-  for t in "$@"; do one_test "$t"; done
+  for t in "$@"; do
+    if mkdir "$taken/$(basename "$t")" 2>/dev/null; then one_test "$t"; fi
+  done
 }
-
-# Whichever lane is free takes the next.
-in_lanes() {
-  if [ "${TEST_LANES:-1}" -gt 1 ] && [ $# -gt 0 ]; then
-    printf '%s\0' "$@" | xargs -0 -n 1 -P "$TEST_LANES" bash -c 'one_test "$0"'
-  else
-    one_after_another "$@"
-  fi
-}
-export logs ended
-export -f one_test
 
 most=() beside=() alone=()
 for t in "$@"; do
@@ -68,14 +60,12 @@ for t in "$@"; do
     most+=("$t")
   fi
 done
-if [ "$(nproc)" -gt 1 ]; then
-  one_after_another "${beside[@]}" &
-  in_lanes "${most[@]}"
-  wait
-else
-  one_after_another "${beside[@]}" "${most[@]}"
-fi
-one_after_another "${alone[@]}"
+taken=$(mktemp -d) || exit 1
+trap 'rm -rf "$taken"' EXIT
+if [ "$(nproc)" -gt 1 ]; then lane "${beside[@]}" "${most[@]}" & fi
+lane "${most[@]}" "${beside[@]}"
+wait
+lane "${alone[@]}"
 
 count() { grep -c "^$1 " "$ended"; }
 names=$(sed -n 's/^failed //p' "$ended" | tr '\n' ' ')
