@@ -149,14 +149,18 @@ void engine_turn(struct device *d)
     if (d->pressed && !atomic_load_explicit(&eng_stack_matters, memory_order_relaxed))
         eng_stack_matters = true;
     campaign_turn(d);
+    uint64_t began = 0;
     for (int ms; (ms = campaign_wait_ms(d)) > 0;) {
+        began = began ? began : stats_now_ns();
         uint64_t op_count = d->op_count;
         pid_t child = planner_child(d);
         engine_unlock();
-        planner_wait(child, ms);
+        planner_wait(child, ms, began);
         engine_lock();
         campaign_answered(d, op_count);
     }
+    if (began)
+        log_passed();
 }
 
 bool engine_begins_again(struct device *d, int rc)

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { PASSING = 100 };
+
 int log_threshold = SAY_WARN;
 unsigned log_topics;
 
@@ -38,6 +40,49 @@ int log_init(const char *spec)
     return rc;
 }
 
+static void put(const char *text, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t w = write(STDERR_FILENO, text + done, n - done);
+        if (w > 0)
+            done += (size_t)w;
+        else if (w < 0 && errno != EINTR)
+            break;
+    }
+}
+
+static atomic_uint passing; /* characters of the line that is there now */
+
+void log_passed(void)
+{
+    unsigned n = atomic_exchange(&passing, 0);
+    char wipe[PASSING + 2];
+    if (!n)
+        return;
+    memset(wipe, ' ', sizeof wipe);
+    wipe[0] = wipe[n + 1] = '\r';
+    put(wipe, n + 2);
+}
+
+void log_passing(const char *fmt, ...)
+{
+    char text[PASSING + 1];
+    int saved = errno;
+    va_list ap;
+    if (tcgetpgrp(STDERR_FILENO) == getpgrp()) { /* -1: no terminal, or not ours */
+        int n = snprintf(text, sizeof text, "\rremat[%d]: ", (int)getpid());
+        va_start(ap, fmt);
+        int m = vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
+        va_end(ap);
+        n += m > 0 ? m : 0;
+        n = n < PASSING ? n : PASSING;
+        log_passed();
+        atomic_store(&passing, (unsigned)n - 1);
+        put(text, (size_t)n);
+    }
+    errno = saved;
+}
+
 void log_line(unsigned nth, unsigned cap, const char *fmt, ...)
 {
     static const char last[] = " (this message is not repeated)";
@@ -58,12 +103,7 @@ void log_line(unsigned nth, unsigned cap, const char *fmt, ...)
         len += sizeof last - 1;
     }
     buf[len++] = '\n';
-    for (size_t done = 0; done < len;) {
-        ssize_t w = write(STDERR_FILENO, buf + done, len - done);
-        if (w > 0)
-            done += (size_t)w;
-        else if (w < 0 && errno != EINTR)
-            break;
-    }
+    log_passed();
+    put(buf, len);
     errno = saved;
 }

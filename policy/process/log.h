@@ -2,7 +2,7 @@
  *
  * Threads: any, signal handlers too (formats without %f). No allocation, no lock, one write(2); errno is kept.
  * Every call site is capped: after LOG_CAP lines it says that it falls silent. Errors: none; a line that cannot be
- * written is lost.
+ * written is lost. What takes long shows on a terminal that it goes on (log_passing).
  *
  * REMAT_LOG is a comma-separated list, read once by log_init(): one level (error, warn, info, debug; default warn)
  * and topics (doors: counters of the driver calls, printed at exit).
@@ -38,6 +38,10 @@ void log_line(unsigned nth, unsigned cap, const char *fmt, ...) __attribute__((f
             }                                                                                                          \
         }                                                                                                              \
     } while (0)
+
+/* A line that the next one, or log_passed(), takes away: on a terminal in whose foreground the program is, and nowhere else. */
+void log_passing(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_passed(void);
 
 /* log_say(SAY_WARN, "format", ...): no trailing newline. log_once: the same, one line a call site and process. */
 #define log_say(level, ...) LOG_SITE(level, LOG_CAP, __VA_ARGS__)

@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-enum { NAME = 512, SECONDS_MOST = 40 };
+enum { NAME = 512, SECONDS_MOST = 40, SILENT_S = 1 };
 
 struct planner {
     pid_t child; /* 0: none runs */
@@ -219,14 +219,18 @@ enum planner_state planner_poll(struct device *d)
     return s;
 }
 
-void planner_wait(pid_t child, int ms)
+void planner_wait(pid_t child, int ms, uint64_t began_ns)
 {
     struct timespec ts = {0, 2000000};
     siginfo_t info;
+    uint64_t said_s = SILENT_S;
     for (int waited = 0; waited < ms; waited += 2) {
         info.si_pid = 0;
         if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid)
             return;
+        const uint64_t s = (stats_now_ns() - began_ns) / 1000000000u;
+        if (s > said_s)
+            log_passing("planning what to drop and make again, %llu s", (unsigned long long)(said_s = s));
         nanosleep(&ts, NULL);
     }
 }

@@ -16,8 +16,9 @@ enum planner_state { PLANNER_IDLE, PLANNER_RUNNING, PLANNER_DONE, PLANNER_FAILED
 int planner_start(struct device *d, const struct record *rec, uint64_t limit_bytes, bool offload, unsigned patience);
 /* Where it stands, at once. DONE: planner_path() is the plan. */
 enum planner_state planner_poll(struct device *d);
-/* Returns when that child has ended, or after so many milliseconds; planner_poll() then tells. Without the mutex. */
-void planner_wait(pid_t child, int ms);
+/* Returns when that child has ended, or after so many milliseconds; planner_poll() then tells. Without the mutex. A terminal shows how long it
+ * has been since `began_ns`. */
+void planner_wait(pid_t child, int ms, uint64_t began_ns);
 pid_t planner_child(const struct device *d); /* 0: none runs */
 const char *planner_path(struct device *d);
 /* After FAILED: one line with the planner's own words. */
