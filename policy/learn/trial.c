@@ -108,7 +108,7 @@ void trial_close(struct trial *t)
     free(t->left);
     free(t->partial);
     if (t->d)
-        t->d->trying = false;
+        t->d->trying = !ended; /* decoys are not unmapped beside what may use them yet */
     *t = (struct trial){0};
 }
 
