@@ -148,16 +148,15 @@ static void pool_gone(CUmemoryPool handle)
         }
 }
 
-/* What the driver says of a pool that is named for the first time: it may be gone. */
+/* What the driver says of a pool that is named for the first time: it may be gone, or none. */
 static int pool_refused(CUmemoryPool handle)
 {
     uint64_t threshold;
-    for (uint32_t i = 0; i < n_pools; i++)
+    for (uint32_t i = 0; i < n_pools && handle; i++)
         if (pools[i].handle == handle)
             return CUDA_SUCCESS;
-    return !handle || !process.drv->cuMemPoolGetAttribute
-               ? CUDA_SUCCESS
-               : (int)process.drv->cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+    return process.drv->cuMemPoolGetAttribute ? (int)process.drv->cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold)
+                                              : CUDA_SUCCESS;
 }
 
 static bool pool_has_room(CUmemoryPool handle, uint64_t bytes)
@@ -310,7 +309,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     struct device *d = device_for(pool_dev, stream);
     if (!d && engine_barred_here())
         r = CUDA_ERROR_OUT_OF_MEMORY;
-    if (d && ((r = refused_for(d, stream)) || (r = pool_refused(pool)))) {
+    if (d && ((r = refused_for(d, stream)) || (pool && (r = pool_refused(pool))))) {
         engine_unlock();
         return r;
     }
@@ -499,7 +498,7 @@ int eng_pool_get(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *
         return 0;
     }
     engine_lock();
-    struct pool *p = engine_here() ? pool_of(pool) : NULL;
+    struct pool *p = engine_here() && !pool_refused(pool) ? pool_of(pool) : NULL; /* else the driver says what is wrong */
     bool high = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
     v = p ? high ? p->high_bytes[attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] : p->used_bytes : 0;
     engine_unlock();
@@ -519,14 +518,13 @@ int eng_pool_set(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *
     if (value)
         memcpy(&v, value, sizeof v);
     *res = v ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* only zero resets it */
-    if (!v) {
-        engine_lock();
-        struct pool *p = engine_here() ? pool_of(pool) : NULL;
-        if (p)
-            p->high_bytes[attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] = p->used_bytes;
-        engine_unlock();
-    }
-    return 1;
+    engine_lock();
+    const bool there = !pool_refused(pool);
+    struct pool *p = there && !v && engine_here() ? pool_of(pool) : NULL;
+    if (p)
+        p->high_bytes[attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] = p->used_bytes;
+    engine_unlock();
+    return there;
 }
 
 void eng_pool_made(CUmemoryPool pool, size_t most_bytes)
@@ -540,10 +538,12 @@ void eng_pool_made(CUmemoryPool pool, size_t most_bytes)
 
 int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res)
 {
-    (void)pool;
     (void)keep_bytes;
     *res = CUDA_SUCCESS; /* nothing is held beyond what is live, as far as the program can tell */
-    return 1;
+    engine_lock();
+    const bool there = !pool_refused(pool);
+    engine_unlock();
+    return there;
 }
 
 void eng_pool_destroyed(CUmemoryPool pool)

@@ -8,6 +8,7 @@
  *   other_copy     memory of a device is copied while another device is the current one
  *   pool_most      a pool that is made with a maximum, and one that is gone
  *   pool_peaks     what two pools say of their peaks
+ *   pool_gone      a pool that is there, one that is gone, and none, are asked for the same things
  *   wrong_way      copies that are named for one direction and given addresses for another
  *   no_arguments   a launch without the arguments that its kernel has
  *   bad_stream     memory is asked for and given back in a stream that is gone
@@ -294,6 +295,29 @@ static void pool_peaks(void)
     peak("two", two);
 }
 
+static void ask(const char *what, CUmemoryPool pool)
+{
+    CUdeviceptr p;
+    uint64_t v = 0;
+    printf("%s: trim %s\n", what, name(cuMemPoolTrimTo(pool, 0)));
+    printf("%s: used %s\n", what, name(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &v)));
+    v = 0;
+    printf("%s: reset %s\n", what, name(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &v)));
+    printf("%s: alloc %s\n", what, name(cuMemAllocFromPoolAsync(&p, BYTES, pool, NULL)));
+}
+
+static void pool_gone(void)
+{
+    CUmemoryPool pool = make_pool(0);
+    CUdeviceptr p = alloc(NULL);
+    fill(p, 8, NULL);
+    ask("there", pool);
+    MUST(cuMemPoolDestroy(pool));
+    ask("gone", pool);
+    ask("none", NULL);
+    look("p", p, NULL);
+}
+
 /* ---- calls that are wrong, or look it ------------------------------------------------------------------------------------- */
 
 static void wrong_way(void)
@@ -472,7 +496,7 @@ static void attributes(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        CASE(contexts), CASE(legacies), CASE(no_context), CASE(other_stream), CASE(other_copy), CASE(pool_most), CASE(pool_peaks),
+        CASE(contexts), CASE(legacies), CASE(no_context), CASE(other_stream), CASE(other_copy), CASE(pool_most), CASE(pool_peaks), CASE(pool_gone),
         CASE(wrong_way), CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(early), CASE(batch_many), CASE(lone_batch),
         CASE(retained), CASE(failed), CASE(past_end), CASE(attributes)};
     start();
