@@ -102,6 +102,8 @@ void eng_before_host_copy(CUstream stream, const void *dst_host, bool sync);
 /* cuMemcpy, cuMemcpyAsync (unified addresses): tells whether ptr is device memory. Managed and counted ranges are known
  * without asking the driver. */
 bool eng_is_device_pointer(CUdeviceptr ptr);
+/* The address lies where managed memory is, or will be: nobody's mappings but ours. */
+bool eng_is_managed(CUdeviceptr ptr);
 /* These bytes of host memory are about to be written at dst by a call that is no eng_copy(): addresses among them keep what they point at
  * in memory. As for eng_pin(), a refusal is the door's answer. */
 int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes);

@@ -519,6 +519,14 @@ bool eng_is_device_pointer(CUdeviceptr ptr)
     return process.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ptr) == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
 }
 
+bool eng_is_managed(CUdeviceptr ptr)
+{
+    engine_lock();
+    const bool managed = engine_holder(ptr) != NULL;
+    engine_unlock();
+    return managed;
+}
+
 int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
 {
     (void)bytes; /* the whole allocation, whatever part of it is meant */

@@ -1,5 +1,5 @@
 /* hook_vmm.c: the program's own virtual memory management (PyTorch's expandable segments, NCCL): its physical blocks are
- * counted, its mappings are its own.
+ * counted, its mappings are its own. Stream-ordered memory is none of it: here it is made of mappings, which only we may change.
  */
 #include "preload/counted.h"
 
@@ -31,7 +31,7 @@ static int on_release(__typeof__(&cuMemRelease) real, CUmemGenericAllocationHand
 static int on_map(__typeof__(&cuMemMap) real, CUdeviceptr p, size_t n, size_t offset, CUmemGenericAllocationHandle h,
                   unsigned long long flags)
 {
-    int r = real(p, n, offset, h, flags);
+    int r = eng_is_managed(p) ? CUDA_ERROR_INVALID_VALUE : (int)real(p, n, offset, h, flags);
     if (!r)
         vmm_mapped(h, p, n);
     return r;
@@ -39,10 +39,15 @@ static int on_map(__typeof__(&cuMemMap) real, CUdeviceptr p, size_t n, size_t of
 
 static int on_unmap(__typeof__(&cuMemUnmap) real, CUdeviceptr p, size_t n)
 {
-    int r = real(p, n);
+    int r = eng_is_managed(p) ? CUDA_ERROR_INVALID_VALUE : (int)real(p, n);
     if (!r)
         vmm_unmapped(p, n);
     return r;
+}
+
+static int on_set_access(__typeof__(&cuMemSetAccess) real, CUdeviceptr p, size_t n, const CUmemAccessDesc *d, size_t count)
+{
+    return eng_is_managed(p) ? CUDA_ERROR_INVALID_VALUE : (int)real(p, n, d, count);
 }
 
 static int on_retain(__typeof__(&cuMemRetainAllocationHandle) real, CUmemGenericAllocationHandle *h, void *p)

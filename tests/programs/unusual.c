@@ -17,6 +17,7 @@
  *   batch_many     a batch of thousands of copies; the last of them are of memory that none of the others touches
  *   lone_batch     a copy with a batch's attributes, and a box, of memory that was used least recently
  *   retained       physical memory is held by a handle that was asked for by its address; other memory is asked for beside it
+ *   mapped         stream-ordered memory is taken for memory that the program maps itself
  *   failed         a kernel writes where no memory is; what is asked for after that gets the code of that
  *   past_end       the first byte behind an allocation, and copies that reach far beyond it
  *   attributes     what little is known of memory that is not in memory */
@@ -413,6 +414,27 @@ static void retained(void)
     MUST(cuMemRelease(again));
 }
 
+static void mapped(void)
+{
+    const CUmemAllocationProp prop = memory_of(0);
+    const CUmemAccessDesc none = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE};
+    CUmemGenericAllocationHandle h;
+    CUstream s = stream(1);
+    CUdeviceptr p = alloc(s), more[CROWD] = {0};
+    fill(p, 8, s);
+    for (int i = 0; i < 2; i++) { /* when it is in memory, and when it may be elsewhere */
+        MUST(cuStreamSynchronize(s));
+        MUST(cuMemCreate(&h, BYTES, &prop, 0));
+        printf("access %s\n", name(cuMemSetAccess(p, BYTES, &none, 1)));
+        printf("unmap %s\n", name(cuMemUnmap(p, BYTES)));
+        printf("map %s\n", name(cuMemMap(p, BYTES, 0, h, 0)));
+        printf("free %s\n", name(cuMemAddressFree(p, BYTES)));
+        MUST(cuMemRelease(h));
+        crowd(more, s);
+    }
+    look("p", p, s);
+}
+
 static void failed(void)
 {
     CUstream s = stream(1);
@@ -498,7 +520,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         CASE(contexts), CASE(legacies), CASE(no_context), CASE(other_stream), CASE(other_copy), CASE(pool_most), CASE(pool_peaks), CASE(pool_gone),
         CASE(wrong_way), CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(early), CASE(batch_many), CASE(lone_batch),
-        CASE(retained), CASE(failed), CASE(past_end), CASE(attributes)};
+        CASE(retained), CASE(mapped), CASE(failed), CASE(past_end), CASE(attributes)};
     start();
     return run_case("unusual", cases, sizeof cases / sizeof *cases, argc, argv);
 }
