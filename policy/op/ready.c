@@ -115,6 +115,7 @@ int run_plain_drv(struct device *d, struct rt_op *op)
     if (r)
         return ready_refused_drv(d, op);
     r = op_issue_drv(d, op);
-    ready_done(d, op, true);
+    if (r != CUDA_ERROR_INVALID_HANDLE) /* nothing was queued; where the stream is gone nobody can be ordered behind it */
+        ready_done(d, op, true);
     return r;
 }

@@ -12,6 +12,7 @@
  *   wrong_way      copies that are named for one direction and given addresses for another
  *   no_arguments   a launch without the arguments that its kernel has
  *   bad_stream     memory is asked for and given back in a stream that is gone
+ *   dead_stream    a stream that is gone is given work, and what that would have worked on gives way to others
  *   huge           sizes that no device has
  *   early          launches that may begin before the one in front of them has ended
  *   batch_many     a batch of thousands of copies; the last of them are of memory that none of the others touches
@@ -383,6 +384,22 @@ static void bad_stream(void)
     printf("free %s\n", name(cuMemFreeAsync(p, NULL)));
 }
 
+static void dead_stream(void)
+{
+    CUstream s = stream(1), gone = stream(1);
+    CUdeviceptr p = alloc(s), more[CROWD] = {0};
+    uint32_t n = WORDS, k = 1, all = 0xffffffffu;
+    fill(p, 8, s);
+    MUST(cuStreamSynchronize(s));
+    MUST(cuStreamDestroy_v2(gone));
+    printf("launch %s\n", name(cuLaunchKernel(f_map, 8, 1, 1, 64, 1, 1, 0, gone, (void *[]){&p, &p, &n, &k, &all}, NULL)));
+    printf("fill %s\n", name(cuMemsetD32Async(p, 1, WORDS, gone)));
+    printf("read %s\n", name(cuMemcpyDtoHAsync_v2(host, p, BYTES, gone)));
+    printf("write %s\n", name(cuMemcpyHtoDAsync_v2(p, host, BYTES, gone)));
+    crowd(more, s);
+    look("p", p, s);
+}
+
 static void huge(void)
 {
     static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 512, SIZE_MAX - (4 << 20), (size_t)1 << 63, (size_t)1 << 48};
@@ -519,7 +536,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         CASE(contexts), CASE(legacies), CASE(no_context), CASE(other_stream), CASE(other_copy), CASE(pool_most), CASE(pool_peaks), CASE(pool_gone),
-        CASE(wrong_way), CASE(no_arguments), CASE(bad_stream), CASE(huge), CASE(early), CASE(batch_many), CASE(lone_batch),
+        CASE(wrong_way), CASE(no_arguments), CASE(bad_stream), CASE(dead_stream), CASE(huge), CASE(early), CASE(batch_many), CASE(lone_batch),
         CASE(retained), CASE(mapped), CASE(failed), CASE(past_end), CASE(attributes)};
     start();
     return run_case("unusual", cases, sizeof cases / sizeof *cases, argc, argv);

@@ -16,7 +16,7 @@ CASES = {
                  " managed_list gone_list same_pointer moved_pointer",
     "standing": "alloc plain launch to_device to_host within box batch events behind streams destroy free_behind free_ordered free_now questions pinned register"
                 " managed array pools mapped module capture graph retain collect words huge thread",
-    "unusual": "contexts legacies no_context other_stream other_copy pool_most pool_peaks pool_gone wrong_way no_arguments bad_stream huge early batch_many"
+    "unusual": "contexts legacies no_context other_stream other_copy pool_most pool_peaks pool_gone wrong_way no_arguments bad_stream dead_stream huge early batch_many"
                " lone_batch retained mapped failed past_end attributes",
 }
 FELT = {"pool_most": "16M", "pool_peaks": "16M", "far_pointer": "1728K", "capture": "2M", "graph": "2M"}  # a limit that is felt, where it is not 640K
