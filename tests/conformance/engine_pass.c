@@ -271,6 +271,12 @@ bool eng_is_device_pointer(CUdeviceptr ptr)
            type == CU_MEMORYTYPE_DEVICE;
 }
 
+bool eng_is_managed(CUdeviceptr ptr)
+{
+    (void)ptr;
+    return false;
+}
+
 void eng_before_host_copy(CUstream stream, const void *dst_host, bool sync)
 {
     (void)stream, (void)dst_host, (void)sync;
