@@ -2,7 +2,10 @@
 #include "tracer/pyframe.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,31 +79,93 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* What a frame is called. Asking the loader takes a walk through a library's symbols, a millisecond in PyTorch's, and the same few frames
+ * come again and again: so what it said is kept by address, until a library goes. */
+enum frame_kind { FRAME_PASSED_OVER, FRAME_NAMED, FRAME_OF_INTERPRETER };
+
+struct frame_name {
+    const char *ip; /* NULL: an empty place */
+    char *name;     /* FRAME_NAMED: owned */
+    enum frame_kind kind;
+};
+
+enum { MEMO_PLACES = 1024 };
+static struct frame_name memo[MEMO_PLACES];
+static unsigned long long memo_gone; /* libraries that had gone when the names in it were asked for */
+static pthread_mutex_t memo_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int count_gone(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    *(unsigned long long *)arg = info->dlpi_subs;
+    return 1;
+}
+
+static struct frame_name ask_loader(const char *ip)
+{
+    struct frame_name f = {ip, NULL, FRAME_PASSED_OVER};
+    char text[C_BYTES];
+    Dl_info me, here;
+    if (!dladdr((void *)site_here, &me) || !dladdr(ip, &here) || here.dli_fbase == me.dli_fbase)
+        return f;
+    f.kind = pyframe_is_interpreter(ip) ? FRAME_OF_INTERPRETER : FRAME_NAMED;
+    if (f.kind == FRAME_OF_INTERPRETER)
+        return f;
+    if (here.dli_sname)
+        snprintf(text, sizeof text, "%s", here.dli_sname);
+    else
+        snprintf(text, sizeof text, "%s+0x%zx", last_part(here.dli_fname), (size_t)(ip + 1 - (char *)here.dli_fbase));
+    f.name = strdup(text);
+    return f;
+}
+
+/* With memo_lock held; the name is good as long. */
+static const struct frame_name *name_of_locked(const char *ip)
+{
+    struct frame_name *f = &memo[((uintptr_t)ip * 0x9e3779b97f4a7c15u >> 32) % MEMO_PLACES];
+    if (f->ip != ip) {
+        free(f->name);
+        *f = ask_loader(ip);
+    }
+    return f;
+}
+
+static void memo_check_locked(void)
+{
+    unsigned long long gone = 0;
+    dl_iterate_phdr(count_gone, &gone);
+    if (gone == memo_gone)
+        return;
+    for (int i = 0; i < MEMO_PLACES; i++) {
+        free(memo[i].name);
+        memo[i] = (struct frame_name){0};
+    }
+    memo_gone = gone;
+}
+
 /* The frames outside this library, down to the interpreter. */
 static size_t put_c(char *out, size_t room)
 {
     struct walk w;
-    Dl_info me, here;
     size_t n = 0;
     int shown = 0;
-    if (!dladdr((void *)site_here, &me))
-        return 0;
     walk(&w);
+    pthread_mutex_lock(&memo_lock);
+    memo_check_locked();
     for (int i = 0; i < w.n && shown < SHOWN; i++) {
         /* a return address may be the first byte of the next function */
-        char *ip = (char *)w.ip[i] - 1;
-        if (!w.ip[i] || !dladdr(ip, &here) || here.dli_fbase == me.dli_fbase)
+        const struct frame_name *f = w.ip[i] ? name_of_locked((char *)w.ip[i] - 1) : NULL;
+        if (!f || f->kind == FRAME_PASSED_OVER)
             continue;
-        if (pyframe_is_interpreter(ip))
+        if (f->kind == FRAME_OF_INTERPRETER)
             break;
-        const char *sep = shown ? " < " : "";
-        int k = here.dli_sname ? snprintf(out + n, room - n, "%s%s", sep, here.dli_sname)
-                               : snprintf(out + n, room - n, "%s%s+0x%zx", sep, last_part(here.dli_fname), (size_t)(ip + 1 - (char *)here.dli_fbase));
+        int k = f->name ? snprintf(out + n, room - n, "%s%s", shown ? " < " : "", f->name) : -1;
         if (k < 0 || (size_t)k >= room - n)
             break;
         n += (size_t)k;
         shown++;
     }
+    pthread_mutex_unlock(&memo_lock);
     out[n] = 0;
     return n;
 }

@@ -5,7 +5,7 @@
  * has _Unwind_* functions of its own, which must never take the place of those that exceptions go through. Where it is not
  * installed, the compiler's own unwinder, which is part of this library, walks instead.
  *
- * Cost: tens of microseconds, so only for the ops of an iteration that is learnt. Threads: any, one at a time. Errors: NULL.
+ * Cost: tens of microseconds, so only for the ops of an iteration that is learnt. Threads: any. Errors: NULL.
  */
 #ifndef REMAT_TRACER_SITE_H
 #define REMAT_TRACER_SITE_H

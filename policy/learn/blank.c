@@ -59,6 +59,17 @@ int blank_add(struct blank *b, uint64_t from, uint64_t to)
     return 0;
 }
 
+static uint64_t xor_at(const unsigned char *x, const unsigned char *y)
+{
+    uint64_t a, b;
+    memcpy(&a, x, 8);
+    memcpy(&b, y, 8);
+    return a ^ b;
+}
+
+/* None of the eight bytes is zero. */
+static bool all_bytes_set(uint64_t v) { return !((v - 0x0101010101010101u) & ~v & 0x8080808080808080u); }
+
 int blank_of_difference(struct blank *b, const unsigned char *x, const unsigned char *y, uint64_t bytes)
 {
     struct blank out = {0};
@@ -70,6 +81,8 @@ int blank_of_difference(struct blank *b, const unsigned char *x, const unsigned 
         if (i == bytes)
             break;
         uint64_t from = i;
+        while (i + 8 <= bytes && all_bytes_set(xor_at(x + i, y + i)))
+            i += 8;
         while (i < bytes && x[i] != y[i])
             i++;
         if (out.n == BLANK_MAX)

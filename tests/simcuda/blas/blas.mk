@@ -3,7 +3,7 @@
 
 BLAS_DIR    := $(SIMCUDA_DIR)/blas
 BLAS_SRC    := tests/simcuda/blas
-BLAS_DEVICE := blas_module blas_gemm_kernels blas_finish blas_vector_kernels blas_convert
+BLAS_DEVICE := blas_module blas_gemm_kernels blas_finish blas_vector_kernels blas_convert blas_core
 BLAS_SHARED := blas_driver blas_gemm blas_convert
 BLAS_HOST   := cublas_handle cublas_gemm cublas_vector cublas_refused
 # OpenBLAS without threads of its own, static: nothing of it is seen outside the module
@@ -19,7 +19,7 @@ $(BLAS_DIR)/device/%.o: $(BLAS_SRC)/%.c | $(DEPS_STAMP)
 	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -O3 -ffp-contract=off -fno-math-errno -fPIC -fvisibility=hidden \
 	  -I/usr/include/$(MULTIARCH)/$(OPENBLAS) -MMD -MP -c $< -o $@
 $(SIMCUDA_DIR)/blas_kernels.so: $(BLAS_DEVICE:%=$(BLAS_DIR)/device/%.o)
-	$(CC) -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs -o $@ $^ \
+	$(CC) -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,--wrap=getenv -o $@ $^ \
 	  -L/usr/lib/$(MULTIARCH)/$(OPENBLAS) -Wl,-Bstatic -lopenblas -Wl,-Bdynamic -lm -lpthread
 
 $(SIMCUDA_DIR)/libcublas.so.13: $(BLAS_HOST:%=$(BLAS_DIR)/%.o)

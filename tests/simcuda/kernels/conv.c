@@ -14,21 +14,36 @@ static void read_geometry(struct geometry *g, void *const *p, const struct kern 
     for (int i = 0; i < 12; i++) f[i] = k->k->bytes[at + i] == 8 ? A(int64_t, at + i) : A(int, at + i);
 }
 
+static int64_t clamp(int64_t x, int64_t lo, int64_t hi) { return x < lo ? lo : x > hi ? hi : x; }
+
+/* Every stride-th element of a row. */
+static void pick(size_t es, char *out, const char *row, int64_t stride, int64_t n)
+{
+    if (stride == 1) memcpy(out, row, (size_t)n * es);
+    else if (es == 4) for (int64_t i = 0; i < n; i++) memcpy(out + i * 4, row + i * stride * 4, 4);
+    else if (es == 2) for (int64_t i = 0; i < n; i++) memcpy(out + i * 2, row + i * stride * 2, 2);
+    else for (int64_t i = 0; i < n; i++) memcpy(out + (size_t)i * es, row + (size_t)(i * stride) * es, es);
+}
+
 static void unfold(enum dtype t, const struct geometry *g, int64_t channels, const char *im, char *col)
 {
     size_t es = dtype_bytes(t);
     for (int64_t c = 0; c < channels * g->kh * g->kw; c++) {
         int64_t kw = c % g->kw, kh = c / g->kw % g->kh, ch = c / g->kw / g->kh;
         const char *plane = im + (size_t)(ch * g->h * g->w) * es;
+        /* columns whose element lies in the image: [from, to) */
+        int64_t left = kw * g->dw - g->pw, from = clamp((-left + g->sw - 1) / g->sw, 0, g->cw);
+        int64_t to = clamp(g->w > left ? (g->w - left + g->sw - 1) / g->sw : 0, from, g->cw);
         for (int64_t y = 0; y < g->ch; y++) {
             char *out = col + (size_t)((c * g->ch + y) * g->cw) * es;
             int64_t iy = y * g->sh - g->ph + kh * g->dh;
-            for (int64_t x = 0; x < g->cw; x++) {
-                int64_t ix = x * g->sw - g->pw + kw * g->dw;
-                if (iy < 0 || ix < 0 || iy >= g->h || ix >= g->w) memset(out + (size_t)x * es, 0, es);
-                else if (es == 4) memcpy(out + x * 4, plane + (iy * g->w + ix) * 4, 4);
-                else memcpy(out + (size_t)x * es, plane + (size_t)(iy * g->w + ix) * es, es);
+            if (iy < 0 || iy >= g->h) {
+                memset(out, 0, (size_t)g->cw * es);
+                continue;
             }
+            memset(out, 0, (size_t)from * es);
+            if (to > from) pick(es, out + (size_t)from * es, plane + (size_t)(iy * g->w + from * g->sw + left) * es, g->sw, to - from);
+            memset(out + (size_t)to * es, 0, (size_t)(g->cw - to) * es);
         }
     }
 }
