@@ -188,6 +188,11 @@ define LINK_UNIT
 endef
 # it plays an interpreter whose names are looked up
 $(B)/tests/test_pyframe: LDFLAGS += -rdynamic
+# two libraries alike but for the name of their function
+$(B)/tests/test_site: | $(B)/tests/site_first.so $(B)/tests/site_other.so
+$(B)/tests/site_%.so: tests/unit/site_lib.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -shared -DNAME=$* $< -o $@ $(LDFLAGS)
 $(B)/tests/test_%: tests/unit/test_%.c $(B)/obj/unit.a | $(DEPS_STAMP)
 	$(LINK_UNIT)
 $(B)/tests/bench_%: tests/bench/bench_%.c $(B)/obj/unit.a | $(DEPS_STAMP)
