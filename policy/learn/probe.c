@@ -67,6 +67,14 @@ static uint64_t elapsed_ns(struct device *d, CUevent from, CUevent to)
     return d->drv->cuEventElapsedTime(&ms, from, to) == CUDA_SUCCESS && ms > 0 ? (uint64_t)(ms * 1e6 + 0.5) : 0;
 }
 
+/* From here on a stream's time is the op's. What our own stream did for the op (new memory is filled) has ended; that the stream comes after it
+ * is said all the same: a clock that follows the device and not the host would count it in. */
+static bool clock_starts(struct device *d, CUstream stream)
+{
+    return d->drv->cuEventRecord(d->probe->now, d->stream[STREAM_IN]) == CUDA_SUCCESS &&
+           d->drv->cuStreamWaitEvent(stream, d->probe->now, 0) == CUDA_SUCCESS && d->drv->cuEventRecord(d->probe->t0, stream) == CUDA_SUCCESS;
+}
+
 static uint64_t trial_ns(struct device *d)
 {
     if (d->drv->cuEventRecord(d->probe->now, d->stream[STREAM_IN]) != CUDA_SUCCESS || d->drv->cuEventSynchronize(d->probe->now) != CUDA_SUCCESS)
@@ -611,7 +619,7 @@ static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result 
         out->why_opaque = "copies from memory that changes unseen";
     if (trial_settle(d, true))
         return alone_drv(d, op, out, false);
-    bool timed = d->drv->cuEventRecord(d->probe->t0, op->stream) == CUDA_SUCCESS;
+    bool timed = clock_starts(d, op->stream);
     int r = op_issue_drv(d, op);
     timed &= d->drv->cuEventRecord(d->probe->t1, op->stream) == CUDA_SUCCESS;
     if (r != CUDA_SUCCESS)
@@ -715,7 +723,7 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
         return CUDA_ERROR_LAUNCH_FAILED;
     if (r)
         return r == -ETIMEDOUT ? alone_drv(d, op, out, false) : unseen_drv(d, op, out, false);
-    bool timed = d->drv->cuEventRecord(d->probe->t0, op->stream) == CUDA_SUCCESS;
+    bool timed = clock_starts(d, op->stream);
     r = op_issue_drv(d, op);
     timed &= d->drv->cuEventRecord(d->probe->t1, op->stream) == CUDA_SUCCESS;
     if (r != CUDA_SUCCESS)
