@@ -14,7 +14,8 @@ ITERATIONS = 24  # of both
 # To the host and back: 1.5 times what a kernel reads in that time, a 40th of it, a 200th
 FAST, SLOW, SLOWEST = "30e9", "5e8", "1e8"
 # program, limit, bandwidth of the host, device time in times of the native iteration at most, copies, gaps (None: as may be)
-CASES = [(PADDING, 10700000, FAST, 1.2, True, False), (PADDING, 10200000, FAST, 1.2, True, False), (PADDING, 9200000, FAST, 1.2, True, False),
+# (the first: recomputing alone adds 46 %, which is not yet weighed against copies)
+CASES = [(PADDING, 10700000, FAST, 1.5, False, False), (PADDING, 10200000, FAST, 1.2, True, False), (PADDING, 9200000, FAST, 1.2, True, False),
          (PADDING, 8700000, FAST, 1.2, True, False), (PADDING, 10700000, SLOW, 3.2, False, False),
          # What is on the host at the end of an iteration comes back beside the next one's first ops. That they wait for it is in no plan's
          # price: 1.3 is expected, and 1.4, 2.1 or 2.5 comes, as the planner has the time to find one plan or another. By swapping it is more
