@@ -3,30 +3,37 @@
 #include "tests/simgpu/simgpu.h"
 
 /* Adds the sums of n words. */
-#define HASH_WORDS                                                                                                               \
-    hash_word a = 0, b = 0;                                                                                                      \
-    for (hash_word i = 0; i < n; i++) {                                                                                          \
-        a += hash_first(w[i], i);                                                                                                \
-        b += hash_second(w[i], i);                                                                                               \
-    }                                                                                                                            \
-    out[0] += a;                                                                                                                 \
-    out[1] += b
+static inline __attribute__((always_inline)) void words_sum(const hash_word *w, hash_word n, hash_word *out)
+{
+    hash_word a = 0, b = 0;
+    for (hash_word i = 0; i < n; i++) {
+        a += hash_first(w[i], i);
+        b += hash_second(w[i], i);
+    }
+    out[0] += a;
+    out[1] += b;
+}
 
-static void words_plain(const hash_word *w, hash_word n, hash_word *out) { HASH_WORDS; }
-
-/* Half of the time in which a program is learnt goes into these sums: eight words at a time where the processor multiplies so many. */
 #ifdef __x86_64__
-__attribute__((target("avx512f,avx512dq"))) static void words_wide(const hash_word *w, hash_word n, hash_word *out) { HASH_WORDS; }
-static int is_wide(void) { return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"); }
-#else
-static void words_wide(const hash_word *w, hash_word n, hash_word *out) { words_plain(w, n, out); }
-static int is_wide(void) { return 0; }
+/* Half of the time in which a program is learnt goes into these sums: eight words at a time where the processor multiplies so many. */
+__attribute__((target("avx512f,avx512dq"))) static void words_wide(const hash_word *w, hash_word n, hash_word *out) { words_sum(w, n, out); }
 #endif
+
+static void words_run(const hash_word *w, hash_word n, hash_word *out)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+        words_wide(w, n, out);
+        return;
+    }
+#endif
+    words_sum(w, n, out);
+}
 
 static void hash_one(const hash_word *w, hash_word bytes, hash_word *out)
 {
     hash_word n = bytes / 8; /* the sums do not depend on the grid */
-    (is_wide() ? words_wide : words_plain)(w, n, out);
+    words_run(w, n, out);
     if (bytes % 8) {
         hash_word v = hash_tail((const unsigned char *)(w + n), bytes % 8);
         out[0] += hash_first(v, n);
