@@ -48,5 +48,7 @@ Description: train PyTorch models in less GPU memory than they need
  addresses. The numbers computed are the same, bit for bit.
 END
 (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
-dpkg-deb --root-owner-group -Zxz --build "$root" "$out/remat_${version}_$arch.deb" >/dev/null
-echo "$out/remat_${version}_$arch.deb"
+deb=$out/remat_${version}_$arch.deb
+dpkg-deb --root-owner-group -Zxz --build "$root" "$deb.part" >/dev/null
+mv "$deb.part" "$deb"
+echo "$deb"

@@ -41,9 +41,10 @@ $(PKG)/remat: $(CLI_OBJ)
 	  $(OFFLINE_LIBS) -lm -ldl -lpthread
 
 .PHONY: install uninstall deb tarball wheel test-packages pkg-parts pkg-install pkg-portable
+# One at a time in a build folder: they share a tree, which the next one makes anew.
+PKG_ALONE = @mkdir -p $(PKG); flock $(PKG)/lock sh -ec
 install uninstall: $(DEPS_STAMP)
-	@$(MAKE) --no-print-directory -j2 B=$(B) pkg-parts
-	@$(MAKE) --no-print-directory B=$(B) pkg-$@
+	$(PKG_ALONE) '$(MAKE) --no-print-directory -j2 B=$(B) pkg-parts; $(MAKE) --no-print-directory B=$(B) pkg-$@'
 pkg-parts: $(B)/remat $(B)/libremat.so $(PKG_MAN) $(PKG_SH)
 
 # what goes where: mode, file, folder under PREFIX, name there
@@ -70,7 +71,7 @@ pkg-uninstall:
 
 # ---- portable: a tree that runs wherever glibc is as new as here --------------------------------------------------
 PKG_TREE := $(PKG)/tree/$(PKG_NAME)
-pkg-portable: $(PKG)/remat
+pkg-portable: $(PKG)/remat pkg-parts
 	@rm -rf $(PKG)/tree
 	@$(MAKE) --no-print-directory B=$(B) PREFIX=/ DESTDIR=$(abspath $(PKG_TREE)) PKG_BIN=$(PKG)/remat pkg-install >/dev/null
 	@ldd $(PKG)/remat | awk '$$2 == "=>" && $$3 ~ /^\// && $$1 !~ /$(GPU_GLIBC)/ {print $$3}' | \
@@ -83,22 +84,17 @@ pkg-portable: $(PKG)/remat
 	@for p in $$(awk -F/ 'NR > 1 {print $$(NF - 1)}' $(PKG_TREE)/share/doc/remat/THIRD-PARTY | sort -u); do \
 	   install -D -m 644 /usr/share/doc/$$p/copyright $(PKG_TREE)/share/doc/remat/licences/$$p; done
 pkg-tarball:
-	@tar -C $(PKG)/tree --owner=0 --group=0 --sort=name -czf $(B)/$(PKG_NAME).tar.gz $(PKG_NAME)
+	@tar -C $(PKG)/tree --owner=0 --group=0 --sort=name -czf $(B)/$(PKG_NAME).tar.gz.part $(PKG_NAME)
+	@mv $(B)/$(PKG_NAME).tar.gz.part $(B)/$(PKG_NAME).tar.gz
 	@echo $(B)/$(PKG_NAME).tar.gz
-tarball: $(DEPS_STAMP)
-	@$(MAKE) --no-print-directory -j2 B=$(B) pkg-parts pkg-portable
-	@$(MAKE) --no-print-directory B=$(B) pkg-tarball
-
 pkg-wheel:
 	@python3 offline/package/wheel.py $(PKG_TREE) $(REMAT_VERSION) $(B)
-wheel: $(DEPS_STAMP)
-	@$(MAKE) --no-print-directory -j2 B=$(B) pkg-parts pkg-portable
-	@$(MAKE) --no-print-directory B=$(B) pkg-wheel
+tarball wheel: $(DEPS_STAMP)
+	$(PKG_ALONE) '$(MAKE) --no-print-directory -j2 B=$(B) pkg-parts pkg-portable; $(MAKE) --no-print-directory B=$(B) pkg-$@'
 
 # ---- .deb -------------------------------------------------------------------------------------------------------------
 deb: $(DEPS_STAMP)
-	@$(MAKE) --no-print-directory -j2 B=$(B) EXTRA_CFLAGS="$(EXTRA_CFLAGS)" pkg-parts
-	@$(MAKE) --no-print-directory B=$(B) pkg-deb
+	$(PKG_ALONE) '$(MAKE) --no-print-directory -j2 B=$(B) EXTRA_CFLAGS="$(EXTRA_CFLAGS)" pkg-parts; $(MAKE) --no-print-directory B=$(B) pkg-deb'
 pkg-deb:
 	@rm -rf $(PKG)/deb
 	@$(MAKE) --no-print-directory B=$(B) PREFIX=/usr DESTDIR=$(abspath $(PKG)/deb/root) PKG_ZSH=share/zsh/vendor-completions pkg-install >/dev/null

@@ -6,7 +6,12 @@ B=${B:-$here/../../build}
 . "$here/../conformance/env.sh"
 cd "$here/../.." || exit 1
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+# another target of the same tree, and the same one twice, at the same time: one comes after the other
+make -s B="$B" wheel >"$tmp/wheel" 2>&1 & wheel=$!
+make -s B="$B" tarball >"$tmp/twice" 2>&1 & twice=$!
 make -s B="$B" tarball >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+wait $wheel || fail "make wheel beside make tarball: $(cat "$tmp/wheel")"
+wait $twice || fail "make tarball twice: $(cat "$tmp/twice")"
 tar=$(tail -n 1 "$tmp/log")
 mkdir "$tmp/some where" "$tmp/x" && tar -C "$tmp/x" -xzf "$tar" && top=$(ls "$tmp/x")
 [ "$(tar -tzf "$tar" | cut -d/ -f1 | sort -u)" = "$top" ] || fail "more than one folder"
