@@ -39,7 +39,7 @@ struct campaign {
     int tries;
     uint64_t budget_bytes;
     uint64_t spare_bytes;   /* not to be planned with: what has come to hold memory beside a plan may hold more */
-    uint64_t turn_bytes;    /* not to be planned with: they lie idle for most of an iteration, in slots that take turns */
+    uint64_t beside_bytes;  /* not to be planned with: what any map takes beside what the planner counts (install.c) */
     struct {                /* of the plans that the planner has given for this record, the one to fall back on */
         char path[640];     /* "": none */
         int lacking;        /* chunks that its map lacks */
@@ -346,8 +346,8 @@ static void take_answer(struct device *d)
             ask_with_copies(d, true);
         else if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
             take_plan(d, c->best.path);
-        else if (c->spare_bytes || c->turn_bytes) { /* every chunk is needed, then */
-            c->spare_bytes = c->turn_bytes = 0;
+        else if (c->spare_bytes || c->beside_bytes) { /* every chunk is needed, then */
+            c->spare_bytes = c->beside_bytes = 0;
             ask_for_all(d);
         } else if (may_copy(d)) { /* recompute alone does not reach it */
             c->with_copies = true;
@@ -400,10 +400,10 @@ static void plan_now(struct device *d)
     d->campaign->budget_bytes = budget_now(d);
     if (d->campaign->spare_bytes > d->campaign->budget_bytes / SPARE_PART)
         d->campaign->spare_bytes = 0;
-    d->campaign->turn_bytes = install_pages_in_turn(d) << d->shift;
-    if (d->campaign->turn_bytes > d->campaign->budget_bytes / 2)
-        d->campaign->turn_bytes = 0;
-    d->campaign->budget_bytes -= d->campaign->spare_bytes + d->campaign->turn_bytes;
+    d->campaign->beside_bytes = install_pages_beside(d) << d->shift;
+    if (d->campaign->beside_bytes > d->campaign->budget_bytes / 2)
+        d->campaign->beside_bytes = 0;
+    d->campaign->budget_bytes -= d->campaign->spare_bytes + d->campaign->beside_bytes;
     d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
     if (d->cfg->plan_path[0])
         take_plan(d, d->cfg->plan_path);

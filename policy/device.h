@@ -292,6 +292,8 @@ int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t chunk)
 /* Chunks that a plan may count on in all, arenas included. */
 uint64_t mem_max_chunks(struct device *d);
 uint64_t mem_arena_chunks(struct device *d);
+uint64_t mem_arena_free_bytes(struct device *d); /* in the pages that have memory now, however they lie */
+uint64_t mem_small_bytes(uint64_t bytes);        /* that a small allocation of so many takes of its page */
 /* Bytes of pages that nothing can move: the program's own, remat's own, those of small tensors, and what something reaches unseen. */
 uint64_t mem_fixed_bytes(struct device *d);
 void mem_arena_trim(struct device *d); /* empty arena pages give their chunks back */

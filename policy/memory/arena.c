@@ -16,6 +16,19 @@ uint32_t mem_most_small(struct device *d, uint32_t n, uint64_t bytes_each)
 
 uint64_t mem_arena_chunks(struct device *d) { return d->mem->n_arena_chunks; }
 
+static uint32_t units_of(uint64_t bytes) { return (uint32_t)(bytes / UNIT_BYTES) + 1; }
+
+uint64_t mem_small_bytes(uint64_t bytes) { return (uint64_t)units_of(bytes) * UNIT_BYTES; }
+
+uint64_t mem_arena_free_bytes(struct device *d)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < d->mem->n_arenas; i++)
+        for (uint32_t u = 0; u < d->gran / UNIT_BYTES && d->mem->arenas[i].chunk >= 0; u++)
+            bytes += d->mem->arenas[i].unit_slot[u] ? 0 : UNIT_BYTES;
+    return bytes;
+}
+
 uint64_t mem_fixed_bytes(struct device *d)
 {
     uint64_t bytes = d->foreign_bytes + d->own_bytes + (mem_arena_chunks(d) << d->shift);
@@ -116,7 +129,7 @@ void mem_arena_trim(struct device *d)
 int arena_take(struct device *d, uint64_t bytes, struct slot **out)
 {
     struct mem *m = d->mem;
-    uint32_t n = (uint32_t)(bytes / UNIT_BYTES) + 1, which = m->longest_root;
+    uint32_t n = units_of(bytes), which = m->longest_root;
     if (m->longest[which] < n) {
         int r = arena_grow(d, &which);
         if (r)

@@ -170,9 +170,10 @@ void install_repair(struct device *d);
 void install_drop(struct device *d);
 /* Scratch for the side operands of replays, as the record needs it. 0 or -ENOMEM. */
 int install_scratch(struct device *d);
-/* Pages that the map takes for slots in turn and the record knows nothing of: a buffer that is handed on and freed an iteration later leaves its
- * slot free until the next turn, and no other one can have its pages meanwhile. */
-uint64_t install_pages_in_turn(struct device *d);
+/* Pages that the map of any plan takes beside what the record tells the planner. Where an allocation is made while the buffer that the
+ * iteration before made there is still in memory, each of them needs a slot of its own, and both slots are the iteration's from end to end,
+ * since they take turns. And the entries of small allocations, which are theirs alone, may want more arena pages than there are. */
+uint64_t install_pages_beside(struct device *d);
 
 /* Somebody may look at version v of buffer b after a replay has made it. */
 static inline bool exec_matters(struct device *d, int32_t b, int32_t v)

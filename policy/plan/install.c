@@ -209,18 +209,10 @@ static int pair_survivors(struct device *d, struct colouring *c)
     return used ? 0 : -ENOMEM;
 }
 
-uint64_t install_pages_in_turn(struct device *d)
+/* The one that is freed has the slot until then: the new one needs another. */
+static bool partner_stays(const struct record *r, const struct colouring *c, uint32_t k)
 {
-    const struct record *r = &d->ex->rec;
-    uint64_t pages = 0;
-    for (uint32_t b = 0; b < r->n_bufs; b++)
-        for (uint32_t a = 0; a < r->n_bufs && r->bufs[b].handed_on; a++)
-            if (r->bufs[a].dies >= 0 && !r->bufs[a].handed_on && r->bufs[a].bytes == r->bufs[b].bytes &&
-                r->bufs[a].birth_op + r->period == r->bufs[b].birth_op) {
-                pages += mem_pages(d, r->bufs[b].bytes);
-                break;
-            }
-    return pages;
+    return c->partner[k] >= 0 && r->allocs[k].before_op <= r->bufs[c->partner[k]].dies;
 }
 
 /* The slot of an allocation has memory while its buffer has, and in the next iterations while the buffer lives on. Its twins likewise. */
@@ -275,6 +267,33 @@ static int32_t share_small(struct device *d, uint32_t k)
     return -1;
 }
 
+/* What small allocations take in arenas, where each entry is over when its buffer is freed: replays that read it keep it longer. */
+static int small_entries_bytes(struct device *d, uint64_t *bytes)
+{
+    const struct record *r = &d->ex->rec;
+    int32_t *over_at = malloc((r->n_allocs + 1) * sizeof *over_at); /* of the entry that this allocation was the first to have */
+    *bytes = 0;
+    for (uint32_t k = 0; k < r->n_allocs && over_at; k++) {
+        const struct rec_buf *b = r->allocs[k].buf < 0 ? NULL : &r->bufs[r->allocs[k].buf];
+        over_at[k] = INT32_MAX;
+        if (!b || b->pinned || !b->small)
+            continue;
+        uint32_t j = 0;
+        while (j < k && (r->allocs[j].bytes != b->bytes || over_at[j] >= r->allocs[k].before_op))
+            j++;
+        *bytes += j == k ? mem_small_bytes(b->bytes) : 0;
+        over_at[j] = b->dies < 0 ? (int32_t)r->n_ops : b->dies;
+    }
+    free(over_at);
+    return over_at ? 0 : -ENOMEM;
+}
+
+static uint64_t arena_pages_more(struct device *d)
+{
+    uint64_t wanted, free_bytes = mem_arena_free_bytes(d);
+    return small_entries_bytes(d, &wanted) || wanted <= free_bytes ? 0 : mem_pages(d, wanted - free_bytes);
+}
+
 static int take_large(struct device *d, uint32_t place, uint64_t bytes)
 {
     struct slot *s;
@@ -309,7 +328,7 @@ static int take_slots(struct device *d, const struct colouring *c)
                 d->slots[d->ex->alloc_slot[k]].over_at = d->ex->last_ref[b];
             continue;
         }
-        const int32_t twins = (c->passing[k] >= 0) + (c->partner[k] >= 0 && r->allocs[k].before_op <= r->bufs[c->partner[k]].dies);
+        const int32_t twins = (c->passing[k] >= 0) + partner_stays(r, c, k);
         uint32_t place = k;
         err = take_large(d, k, r->allocs[k].bytes);
         for (int32_t i = 0; i < twins && !err; i++) {
@@ -557,6 +576,26 @@ static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacki
     return err;
 }
 
+static int pairs_of(struct device *d, struct colouring *c)
+{
+    c->passing = malloc((d->ex->rec.n_allocs + 1) * sizeof *c->passing);
+    c->partner = malloc((d->ex->rec.n_allocs + 1) * sizeof *c->partner);
+    return c->passing && c->partner ? pair_survivors(d, c) : -ENOMEM;
+}
+
+uint64_t install_pages_beside(struct device *d)
+{
+    struct colouring c = {0};
+    uint64_t pages = arena_pages_more(d);
+    const int err = pairs_of(d, &c);
+    for (uint32_t k = 0; k < d->ex->rec.n_allocs && !err; k++)
+        if (partner_stays(&d->ex->rec, &c, k) || (c.passing[k] >= 0 && c.partner[k] >= 0))
+            pages += mem_pages(d, d->ex->rec.allocs[k].bytes);
+    free(c.passing);
+    free(c.partner);
+    return pages;
+}
+
 int install_plan(struct device *d)
 {
     struct colouring c = {0};
@@ -564,9 +603,7 @@ int install_plan(struct device *d)
     install_drop(d);
     c.of_buf = malloc((d->ex->rec.n_bufs + 1) * sizeof *c.of_buf);
     c.of_alloc = malloc((PLACES_MOST * d->ex->rec.n_allocs + 1) * sizeof *c.of_alloc);
-    c.passing = malloc((d->ex->rec.n_allocs + 1) * sizeof *c.passing);
-    c.partner = malloc((d->ex->rec.n_allocs + 1) * sizeof *c.partner);
-    int err = c.of_buf && c.of_alloc && c.passing && c.partner ? 0 : -ENOMEM;
+    int err = c.of_buf && c.of_alloc ? 0 : -ENOMEM;
     for (uint32_t b = 0; b < d->ex->rec.n_bufs && !err; b++)
         c.of_buf[b] = -1;
     for (uint32_t k = 0; k < PLACES_MOST * d->ex->rec.n_allocs && !err; k++)
@@ -574,7 +611,7 @@ int install_plan(struct device *d)
     if (!err)
         err = settle(d);
     if (!err)
-        err = pair_survivors(d, &c);
+        err = pairs_of(d, &c);
     if (!err)
         err = take_slots(d, &c);
     if (!err)

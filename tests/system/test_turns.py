@@ -2,6 +2,7 @@
 """Batches whose sizes take turns (tests/programs/turns.c): all of one round are one iteration, which is planned and followed, though every
 launch looks like that of the batch before. And sizes that become larger once, and are felt only then."""
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -28,10 +29,26 @@ def main():
         c.ok(r.stats.get("iterations_enforced", 0) >= followed, what + ": a plan is followed", "%s %s" % (r.stats, r.err[-1500:]))
         c.ok(r.stats.get("divergences", 99) <= 1, what + ": and not left, but at the end", str(r.stats))
         c.ok(r.stats.get("swaps_steady", 1) == 0, what + ": without swapping", str(r.stats))
+    first_plan(c, program, env)
     only_counted(c)
     no_more_calls(c)
     grown_later(c)
     return c.end()
+
+
+def first_plan(c, program, env):
+    """A batch that lives until the next one is there has slots that take turns, and small tensors want pages of their own: the planner is asked
+    for what is left, so that its first plan has a map. Another plan takes as long as the first, and the program stands still for it."""
+    command = [program, "1", "40", "late"]
+    native = harness.run(command, env=env)
+    for limit in (11 << 20, 23 << 19, 12 << 20):
+        what = "a batch that lives on, %d KiB" % (limit >> 10)
+        r = harness.run(command, ["--policy", "plan", "--limit", str(limit)], env)
+        c.ok(r.rc == 0 and native.rc == 0 and r.out == native.out, what + ": the same", "exit %d %s" % (r.rc, r.err[-500:]))
+        c.ok(r.device and r.peak <= limit < native.peak, what + ": within the limit", "%s, natively %s" % (r.peak, native.peak))
+        c.ok(r.stats.get("iterations_enforced", 0) >= 30, what + ": a plan is followed", "%s %s" % (r.stats, r.err[-1500:]))
+        c.ok(r.stats.get("driver_memory_calls_steady", 1) == 0, what + ": no memory call", str(r.stats))
+        c.ok(not re.search("plan of .* lacks", r.err), what + ": the first one", r.err[-1500:])
 
 
 def only_counted(c):
