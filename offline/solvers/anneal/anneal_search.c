@@ -624,6 +624,11 @@ static const struct {
     double hot, cold, price_share, soft_share;
 } recipes[] = {{0.15, 0.002, 0.5, 0}, {0.3, 0.003, 0.3, 0.5}, {0.05, 0.001, 0.5, 0}, {0.8, 0.006, 0.3, 0}};
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
+#define SOFT_HOT 0.03
+/* Where nothing within the limit is known every second run is one mostly in stage 1, begun with a peak so soft that all the places near the limit count:
+ * a few large tensors may be alive in many places at once, and then the exact peak falls only when all of those have been changed. */
+#define UNKNOWN_SOFT_SHARE 0.8
+#define UNKNOWN_SOFT_HOT 0.3
 
 static int row_waits(const struct anneal_seq *seq)
 {
@@ -649,13 +654,13 @@ static int run_waits(const struct anneal_search *s, int k)
 static int one_run(struct anneal_search *s, int k, int64_t length, double deadline_s)
 {
     s->waits = run_waits(s, k);
-    const int again = k % 2 && s->best.n, recipe = k / 2 % N_RECIPES;
+    const int again = k % 2 && s->best.n, unknown = k % 2 && !s->best.n, recipe = k / 2 % N_RECIPES;
     const struct anneal_run fresh = {.mutations = length,
                                      .hot_ns = s->scale_ns * recipes[recipe].hot,
                                      .cold_ns = s->scale_ns * recipes[recipe].cold,
                                      .price_share = recipes[recipe].price_share,
-                                     .soft_share = recipes[recipe].soft_share,
-                                     .soft_hot = 0.03,
+                                     .soft_share = unknown ? UNKNOWN_SOFT_SHARE : recipes[recipe].soft_share,
+                                     .soft_hot = unknown ? UNKNOWN_SOFT_HOT : SOFT_HOT,
                                      .soft_cold = 0.002,
                                      .deadline_s = deadline_s};
     const struct anneal_run cool = {.mutations = length,
