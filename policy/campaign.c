@@ -205,8 +205,10 @@ static void put_in_force(struct device *d)
 
 static void start_planner(struct device *d)
 {
+    const struct campaign *c = d->campaign;
     d->ex->rec.host_bytes_per_s = swap_bytes_per_s(d);
-    int r = planner_start(d, &d->ex->rec, d->campaign->budget_bytes, d->campaign->with_copies, d->campaign->patience);
+    log_say(SAY_DEBUG, "a plan for %s is asked for%s", rt_size(c->budget_bytes).text, c->with_copies ? ", with copies to the host" : "");
+    int r = planner_start(d, &d->ex->rec, c->budget_bytes, c->with_copies, c->patience);
     if (r) {
         log_say(SAY_WARN, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));
         no_plan(d);
@@ -346,10 +348,13 @@ static void take_answer(struct device *d)
             ask_with_copies(d, true);
         else if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
             take_plan(d, c->best.path);
+        else if (c->beside_bytes && may_copy(d)) /* recompute alone does not reach it; any map of a plan for more would lack chunks */
+            ask_with_copies(d, false);
         else if (c->spare_bytes || c->beside_bytes) { /* every chunk is needed, then */
             c->spare_bytes = c->beside_bytes = 0;
+            c->with_copies = false;
             ask_for_all(d);
-        } else if (may_copy(d)) { /* recompute alone does not reach it */
+        } else if (may_copy(d)) {
             c->with_copies = true;
             ask_for_all(d);
         } else if (c->patience < PATIENCE_MOST) {

@@ -15,6 +15,7 @@ die() { echo "make pytorch: $*" >&2; exit 1; }
 
 [ -f "$list" ] || die "no list of packages for version $version; there are: $(cd "$here" && ls [0-9]*.txt | sed 's/\.txt$//' | tr '\n' ' ')"
 mkdir -p "$(dirname "$at")"
+[ "$shared" != "$at" ] || shared= # a link to itself would be nothing
 if [ -z "$shared" ] && [ -L "$at" ] && [ "$(cat "$at/.version" 2>/dev/null)" = "$version" ]; then shared=$(readlink "$at"); fi
 if [ -n "$shared" ]; then
   dir=$shared
