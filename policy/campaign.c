@@ -218,10 +218,17 @@ static void start_planner(struct device *d)
     d->campaign->wait = true;
 }
 
-/* Another question, for what is there now. */
+/* What is there now, but for what is not to be planned with. */
+static void take_budget(struct device *d)
+{
+    const uint64_t all = budget_now(d), not = d->campaign->spare_bytes + d->campaign->beside_bytes;
+    d->campaign->budget_bytes = all > not ? all - not : 0;
+}
+
+/* Another question, for all that it may be. */
 static void ask_for_all(struct device *d)
 {
-    d->campaign->budget_bytes = budget_now(d);
+    take_budget(d);
     start_planner(d);
 }
 
@@ -402,13 +409,13 @@ static void plan_now(struct device *d)
     if (words_may_want_proof(d))
         (void)decoy_prepare(d); /* likewise */
     share_limit_for_plan(d, could_use(d));
-    d->campaign->budget_bytes = budget_now(d);
-    if (d->campaign->spare_bytes > d->campaign->budget_bytes / SPARE_PART)
+    const uint64_t all = budget_now(d);
+    if (d->campaign->spare_bytes > all / SPARE_PART)
         d->campaign->spare_bytes = 0;
     d->campaign->beside_bytes = install_pages_beside(d) << d->shift;
-    if (d->campaign->beside_bytes > d->campaign->budget_bytes / 2)
+    if (d->campaign->beside_bytes > all / 2)
         d->campaign->beside_bytes = 0;
-    d->campaign->budget_bytes -= d->campaign->spare_bytes + d->campaign->beside_bytes;
+    take_budget(d);
     d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
     if (d->cfg->plan_path[0])
         take_plan(d, d->cfg->plan_path);
