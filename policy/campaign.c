@@ -225,6 +225,13 @@ static void take_budget(struct device *d)
     d->campaign->budget_bytes = all > not ? all - not : 0;
 }
 
+static void leave_for_map(struct device *d)
+{
+    d->campaign->beside_bytes = install_pages_beside(d) << d->shift;
+    if (d->campaign->beside_bytes > budget_now(d) / 2)
+        d->campaign->beside_bytes = 0;
+}
+
 /* Another question, for all that it may be. */
 static void ask_for_all(struct device *d)
 {
@@ -355,20 +362,18 @@ static void take_answer(struct device *d)
             ask_with_copies(d, true);
         else if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
             take_plan(d, c->best.path);
-        else if (c->beside_bytes && may_copy(d)) /* recompute alone does not reach it; any map of a plan for more would lack chunks */
-            ask_with_copies(d, false);
-        else if (c->spare_bytes || c->beside_bytes) { /* every chunk is needed, then */
-            c->spare_bytes = c->beside_bytes = 0;
-            c->with_copies = false;
-            ask_for_all(d);
-        } else if (may_copy(d)) {
+        else if (may_copy(d)) { /* recompute alone does not reach it */
             c->with_copies = true;
+            ask_for_all(d);
+        } else if (c->spare_bytes || c->beside_bytes) { /* every chunk is needed, then, though a map of all of them may lack some */
+            c->spare_bytes = c->beside_bytes = 0;
             ask_for_all(d);
         } else if (c->patience < PATIENCE_MOST) {
             /* On a busy machine the usual seconds may end before one schedule is whole. A limit that cannot be met is told at once
              * however many there are. */
             c->patience = PATIENCE_MOST;
             c->with_copies = false;
+            leave_for_map(d);
             ask_for_all(d);
         } else {
             planner_say_why(d);
@@ -409,12 +414,9 @@ static void plan_now(struct device *d)
     if (words_may_want_proof(d))
         (void)decoy_prepare(d); /* likewise */
     share_limit_for_plan(d, could_use(d));
-    const uint64_t all = budget_now(d);
-    if (d->campaign->spare_bytes > all / SPARE_PART)
+    if (d->campaign->spare_bytes > budget_now(d) / SPARE_PART)
         d->campaign->spare_bytes = 0;
-    d->campaign->beside_bytes = install_pages_beside(d) << d->shift;
-    if (d->campaign->beside_bytes > all / 2)
-        d->campaign->beside_bytes = 0;
+    leave_for_map(d);
     take_budget(d);
     d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
     if (d->cfg->plan_path[0])
