@@ -45,8 +45,9 @@ MODELS = {
     'mlp': 'mlp --optimizer adagrad --width 256 --depth 8 --batch 3072',
     'mlp-bf16': 'mlp --optimizer adamw-for --dtype bf16 --width 256 --depth 8 --batch 6144',
 }
-# Recomputing alone reaches 54 % of its native peak here: below that copies to the host take part, without memory calls.
-COPIED = {('resnet18-bf16', 50)}
+# Here copies to the host may take part, without memory calls. In bf16 recomputing alone reaches 54 % of the native peak; in f32 it reaches half of it, at
+# 1.3 to 1.4 x, but on a busy machine the planner's seconds end before that is found, about every second time.
+COPIED = {('resnet18', 50), ('resnet18-bf16', 50)}
 # A device that runs what may run late as late, and what may run early as early; and orders drawn by chance.
 CHAOS = {'': {}, 'chaos': {'SIMGPU_CHAOS': '7'}, 'adversary': {'SIMGPU_CHAOS': 'adversary'}}
 # (policy, per cent, order): a slice that meets each policy, limit and order once, and all of them
