@@ -227,8 +227,9 @@ static void take_budget(struct device *d)
 
 static void leave_for_map(struct device *d)
 {
+    const uint64_t all = budget_now(d); /* first: empty arena pages go, and are not counted as room */
     d->campaign->beside_bytes = install_pages_beside(d) << d->shift;
-    if (d->campaign->beside_bytes > budget_now(d) / 2)
+    if (d->campaign->beside_bytes > all / 2)
         d->campaign->beside_bytes = 0;
 }
 
@@ -358,14 +359,11 @@ static void take_answer(struct device *d)
         take_plan(d, planner_path(d));
         break;
     case PLANNER_FAILED:
-        if (c->best.path[0] && c->best.lacking && may_copy(d)) /* with less than it has, recomputing alone reaches nothing */
+        if (may_copy(d) && (!c->best.path[0] || c->best.lacking)) /* recompute alone does not reach it, or not with less than a map that lacks chunks */
             ask_with_copies(d, true);
         else if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
             take_plan(d, c->best.path);
-        else if (may_copy(d)) { /* recompute alone does not reach it */
-            c->with_copies = true;
-            ask_for_all(d);
-        } else if (c->spare_bytes || c->beside_bytes) { /* every chunk is needed, then, though a map of all of them may lack some */
+        else if (c->spare_bytes || c->beside_bytes) { /* every chunk is needed, then, though a map of all of them may lack some */
             c->spare_bytes = c->beside_bytes = 0;
             ask_for_all(d);
         } else if (c->patience < PATIENCE_MOST) {
