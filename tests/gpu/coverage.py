@@ -139,7 +139,9 @@ def watch(torch, cases, steps):
     # arguments that a schema marks as changed, which the kernel changes only when another argument asks for it
     unchanged_unless = {("aten::_fused_adam_", "grads"): "grad_scale"}
     # arguments of which an operator takes the shape alone
-    shape_only = {("aten::max_pool2d_with_indices_backward", "self")}
+    shape_only = {("aten::max_pool2d_with_indices_backward", "self"), ("aten::new_zeros", "self"), ("aten::nll_loss_backward", "self")}
+    # autograd adds to the zeros in place, but into a copy of them where somebody watches
+    in_place_unwatched = {"aten::index_add"}  # of its first argument
 
     def tensor_id(t, fresh):
         storage = t.untyped_storage()
@@ -175,6 +177,11 @@ def watch(torch, cases, steps):
             before = set(ids)
             out = func(*args, **kwargs)
             writes = []
+            if func._schema.name in in_place_unwatched:
+                changed = tensor_id(args[0], fresh=False)
+                ids[out.untyped_storage()._cdata] = changed
+                keep.append(out.untyped_storage())
+                mutated, before = [changed], set(ids)
             for t in flat(out):
                 if t.untyped_storage()._cdata not in before:
                     writes.append(tensor_id(t, fresh=True))

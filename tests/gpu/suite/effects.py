@@ -126,11 +126,12 @@ def _assign(touched, truth):
 
 
 def _resplit(where, ops, size_of, born, truth):
-    """Operators that follow each other and have operands of one size alone (an attention and its gradient) leave open where the
-    one ends. It ends where the fewest buffers are more than it has tensors of their size and birth."""
+    """Operators that follow each other and have operands of one size alone (an attention and its gradient, a convolution whose weight
+    is turned round for both) leave open where the one ends. It ends where the fewest buffers are more, and the fewest are less, than
+    it has tensors of their size and birth."""
     tensors = truth["tensors"]
 
-    def excess(part, op):
+    def misfit(part, op):
         have, may = {}, {}
         for b in {b for o in part for k in ("reads", "writes", "rmw", "side") for b in o.get(k, []) if size_of[b] is not None}:
             kind = size_of[b], born[b] < 0
@@ -138,7 +139,7 @@ def _resplit(where, ops, size_of, born, truth):
         for i in set(op["reads"] + op["writes"] + op["rmw"]):
             kind = tensors[i]["bytes"], tensors[i]["persistent"]
             may[kind] = may.get(kind, 0) + 1
-        return sum(max(0, n - may.get(kind, 0)) for kind, n in have.items())
+        return sum(abs(have.get(kind, 0) - may.get(kind, 0)) for kind in have.keys() | may.keys())
 
     launching = [j for j, op in enumerate(truth["ops"]) if _launches(op)]
     for j, after in zip(launching, launching[1:]):
@@ -149,7 +150,7 @@ def _resplit(where, ops, size_of, born, truth):
         now = sum(where[k] == j for k in both)
 
         def cost(at):
-            return (excess([ops[k] for k in both[:at]], truth["ops"][j]) + excess([ops[k] for k in both[at:]], truth["ops"][after]),
+            return (misfit([ops[k] for k in both[:at]], truth["ops"][j]) + misfit([ops[k] for k in both[at:]], truth["ops"][after]),
                     abs(at - now))
         at = min(range(1, len(both)), key=cost)
         for i, k in enumerate(both):

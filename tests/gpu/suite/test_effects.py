@@ -89,6 +89,33 @@ class Effects(unittest.TestCase):
         self.assertTrue(r["all_exact"], r)
         self.assertEqual(r["cases"]["sdpa"]["kernels"], 4)
 
+    def test_a_gradient_that_begins_with_its_own_copy_of_a_weight_is_told_from_the_operator(self):
+        names = {"x": 9, "w": 3, "y": 7, "grad": 7, "dx": 9, "dw": 3, "p": 13}
+        lasting = ("x", "w", "grad", "p")
+        n = {name: i for i, name in enumerate(names)}
+        tensors = [{"bytes": names[k] * MIB, "persistent": k in lasting, "case": "conv" if k != "p" else "sgd", "shape": [1],
+                    "dtype": "torch.float32"} for k in names]
+
+        def op(name, case, reads, writes, rmw=()):
+            return {"op": f"aten.{name}.default", "case": case, "reads": [n[k] for k in reads], "writes": [n[k] for k in writes],
+                    "rmw": [n[k] for k in rmw]}
+        t = {"format": "effects-1", "cases": ["conv", "sgd"], "tensors": tensors,
+             "ops": [op("convolution", "conv", ["x", "w"], ["y"]), op("convolution_backward", "conv", ["grad", "x", "w"], ["dx", "dw"]),
+                     op("mul_", "sgd", [], [], ["p"])]}
+        for k in ("turned", "turned again"):  # the weight in another order, in a workspace of a size that no tensor has
+            n[k] = len(n)
+        kernels = [(["w"], ["turned"]), (["x", "turned"], ["y"]), (["w"], ["turned again"]), (["grad", "turned again"], ["dx"]),
+                   (["grad", "x"], ["dw"])]
+        ops = [{"name": "k", "phase": "fwd", "id": i, "reads": [n[k] for k in r], "writes": [n[k] for k in w], "rmw": []}
+               for i, (r, w) in enumerate(kernels)]
+        ops.append({"name": "k", "phase": "opt", "id": len(ops), "reads": [], "writes": [], "rmw": [n["p"]]})
+        born = {n[k]: i for i, (_, w) in enumerate(kernels) for k in w}
+        sizes = [*(x["bytes"] for x in tensors), 17 * MIB, 19 * MIB]
+        trace = {"meta": {"granularity_bytes": 2 * MIB}, "ops": ops,
+                 "buffers": [{"id": i, "bytes": b, "born": born.get(i, -1)} for i, b in enumerate(sizes)]}
+        r = self.check(trace, t)
+        self.assertTrue(r["all_exact"], r)
+
     def test_a_copy_of_its_own_is_no_operand_but_a_buffer_that_others_see_is(self):
         for others, exact in ((False, True), (True, False)):
             trace = perfect(truth())
