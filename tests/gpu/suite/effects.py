@@ -144,7 +144,7 @@ def _resplit(where, ops, size_of, born, truth):
     launching = [j for j, op in enumerate(truth["ops"]) if _launches(op)]
     for j, after in zip(launching, launching[1:]):
         both = [k for k in range(len(ops)) if where[k] in (j, after)]
-        sizes = [{tensors[i]["bytes"] for i in truth["ops"][x]["reads"] + truth["ops"][x]["writes"]} for x in (j, after)]
+        sizes = [{tensors[i]["bytes"] for kind in ("reads", "writes", "rmw") for i in truth["ops"][x][kind]} for x in (j, after)]
         if len(both) < 2 or not sizes[0] & sizes[1]:
             continue
         now = sum(where[k] == j for k in both)
