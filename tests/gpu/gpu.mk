@@ -79,5 +79,6 @@ test-gpu-small: pytorch
 	@cp $(FACT_DIR)/kernels.simgpu.so $(B)/gpu-small/facts/
 	@cp $(B)/workloads/kernels.so $(B)/gpu-small/workloads/
 	@SIMGPU_GRANULARITY=64K OMP_NUM_THREADS=1 CUBLAS_WORKSPACE_CONFIG=:16:8 bash $(B)/gpu-small/run.sh --selftest --dist $(B)/gpu-small --simgpu $(ABS_B)/simgpu \
-	  --python $(ABS_B)/pytorch/bin/python --tiny --scale 8 --budget 1500 --iters 8 --variants native,remat,remat50,checkpoint,'swap 75','plan 50' \
+	  --python $(ABS_B)/pytorch/bin/python --tiny --scale 8 --budget 1500 --iters 8 --variants native,remat,remat60,checkpoint,remat@ck,'swap 75','plan 50' \
 	  --out $(B)/gpu-small/result.json
+	@python3 tests/gpu/check_small.py $(B)/gpu-small/result.json

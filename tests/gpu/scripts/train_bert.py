@@ -10,7 +10,7 @@ import common
 
 args = common.parse(batch=32, description=__doc__)
 device = common.start(args)
-length = 16 if args.tiny else 128
+length = 64 if args.tiny else 128
 config = BertConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,
                     vocab_size=211) if args.tiny else BertConfig()
 
