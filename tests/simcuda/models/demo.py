@@ -1,20 +1,23 @@
-"""make demo-pytorch: PyTorch natively and under remat at 60 % of its native peak, as one table: the device's high-water mark, device time of an
-iteration (events; the median of the last ones), losses and parameters."""
+"""make demo-pytorch; demo.py [MODEL...]: PyTorch natively and under remat at 60 % of its native peak, as one table: the device's high-water
+mark, device time of an iteration (events; the median of the last ones), losses and parameters. Without an argument all of SHOWN."""
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from runs import MIB, run, run_all
-from test_models import ITERATIONS, MODELS, limit_of
+from test_models import arguments, limit_of
 
 SHOWN = {'GPT': 'gpt', 'BERT': 'bert', 'ViT': 'vit', 'ResNet-18': 'resnet18', 'U-Net': 'unet', 'LSTM': 'lstm'}
 
 
-def main():
+def main(shown):
+    unknown = [x for x in shown if x not in SHOWN]
+    if unknown:
+        sys.exit(f'demo.py: no model {unknown[0]!r}: there are {", ".join(SHOWN)}')
     print(f'{"model":<10} {"run":<12} {"peak MiB":>9} {"ms/iteration":>13} {"overhead":>9}  losses')
     bad = 0
-    for name, model in SHOWN.items():
-        train = MODELS[model].train.split() + ['--iterations', str(ITERATIONS), '--times']
+    for name in shown:
+        train = arguments(SHOWN[name])
         native = run(f'demo {name} native', train)
         if native.code or not native.peak_bytes:
             print(f'{name:<10} native run failed: {native.log}', flush=True)
@@ -33,4 +36,4 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:] or SHOWN))

@@ -27,6 +27,7 @@ test-pytorch-scripts: test-ops
 	@B=$(ABS_B) python3 tests/simcuda/models/test_group.py
 test-pytorch: test-pytorch-scripts
 	@B=$(ABS_B) python3 tests/simcuda/models/test_loops.py
+	@B=$(ABS_B) python3 tests/simcuda/models/demo.py ViT
 	@B=$(ABS_B) python3 tests/simcuda/models/test_drawn.py --count $(DRAWN)
 	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py $(if $(PYTORCH_MODELS),--only $(PYTORCH_MODELS))
 test-pytorch-all: test-pytorch-scripts
