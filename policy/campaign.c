@@ -228,7 +228,7 @@ static void take_budget(struct device *d)
 static void leave_for_map(struct device *d)
 {
     const uint64_t all = budget_now(d); /* first: empty arena pages go, and are not counted as room */
-    d->campaign->beside_bytes = install_pages_beside(d, d->cfg->plan_path[0] != 0) << d->shift;
+    d->campaign->beside_bytes = install_pages_beside(d) << d->shift;
     if (d->campaign->beside_bytes > all / 2)
         d->campaign->beside_bytes = 0;
 }

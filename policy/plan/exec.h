@@ -174,8 +174,8 @@ int install_scratch(struct device *d);
  * iteration before made there is still in memory, each of them needs a slot of its own, and both slots are the iteration's from end to end,
  * since they take turns. And the entries of small allocations, which are theirs alone, may want more arena pages than there are; where a
  * plan is still to be made one page more is left for them, since some live longer in a plan, and what is free lies in pieces (without it every
- * third first plan lacked one chunk). A plan that is given, `plan_is_given`, is held against what there is. */
-uint64_t install_pages_beside(struct device *d, bool plan_is_given);
+ * third first plan lacked one chunk). A plan that is given (`--plan`) is held against what there is. */
+uint64_t install_pages_beside(struct device *d);
 
 /* Somebody may look at version v of buffer b after a replay has made it. */
 static inline bool exec_matters(struct device *d, int32_t b, int32_t v)

@@ -288,12 +288,12 @@ static int small_entries_bytes(struct device *d, uint64_t *bytes)
     return over_at ? 0 : -ENOMEM;
 }
 
-static uint64_t arena_pages_more(struct device *d, bool plan_is_given)
+static uint64_t arena_pages_more(struct device *d)
 {
     uint64_t wanted, free_bytes = mem_arena_free_bytes(d);
     if (small_entries_bytes(d, &wanted) || !wanted)
         return 0;
-    return !plan_is_given + (wanted > free_bytes ? mem_pages(d, wanted - free_bytes) : 0);
+    return !d->cfg->plan_path[0] + (wanted > free_bytes ? mem_pages(d, wanted - free_bytes) : 0);
 }
 
 static int take_large(struct device *d, uint32_t place, uint64_t bytes)
@@ -585,10 +585,10 @@ static int pairs_of(struct device *d, struct colouring *c)
     return c->passing && c->partner ? pair_survivors(d, c) : -ENOMEM;
 }
 
-uint64_t install_pages_beside(struct device *d, bool plan_is_given)
+uint64_t install_pages_beside(struct device *d)
 {
     struct colouring c = {0};
-    uint64_t pages = arena_pages_more(d, plan_is_given);
+    uint64_t pages = arena_pages_more(d);
     const int err = pairs_of(d, &c);
     for (uint32_t k = 0; k < d->ex->rec.n_allocs && !err; k++)
         if (partner_stays(&d->ex->rec, &c, k) || (c.passing[k] >= 0 && c.partner[k] >= 0))
