@@ -8,6 +8,7 @@ What a plan is worth is printed for every model as a table, and asserted: that i
 at 60 % what it costs."""
 import argparse
 import concurrent.futures
+import math
 import os
 import re
 import statistics
@@ -22,6 +23,8 @@ FOLLOWED = ('enforced', 'replays', 'no swap', 'no memory call')
 PRICED = ('price', 'hook')
 PRICE = 1.35  # x native, at 60 %
 HOOK_US = 50  # wall time of the library in a launch under a plan, here: 8 to 11, beside other runs; once it was 100 to 900
+LAUNCH_BOUND_MOST = 1.10  # x native, an iteration of a model that launching bounds, without a limit
+LAUNCH_BOUND_TURNS = 3    # at least
 
 # Arguments of train.py. Activations outweigh what the optimizer holds in each: half the native peak is above the floor. (Of ResNet-18 with 12 images it was not:
 # 52.3 % are what one launch reads and writes with what cannot be made again. With bf16 and 24 images that is 46.6 %, and 54 % what a plan needs.)
@@ -181,19 +184,23 @@ def all_models(report, names, which, extra):
 
 def launch_bound(report):
     """A model so small that launching is all: what remat costs a launch, by the wall clock, in turn with native runs. What else the
-    machine does only adds to an iteration: so the quickest ones are compared, of all runs. The figure is printed, that the bits are
-    native's is asserted."""
+    machine does only adds to an iteration: so the quickest ones are compared, of all runs, and while remat seems dear another turn is
+    taken."""
     train = ['mlp', '--batch', '8', '--width', '64', '--iterations', '160', '--times', '--optimizer', 'adamw-for']
-    quickest = {'native': [], 'free': []}
-    for i in range(3):
-        native = run(f'launch-bound native {i}', train)
-        free = run(f'launch-bound without a limit {i}', train, ('--policy', 'auto'))
+    quickest, ratio, turns = {'native': [], 'free': []}, math.inf, 0
+    while turns < LAUNCH_BOUND_TURNS or (ratio > LAUNCH_BOUND_MOST and turns < 3 * LAUNCH_BOUND_TURNS):
+        turns += 1
+        native = run(f'launch-bound native {turns}', train)
+        free = run(f'launch-bound without a limit {turns}', train, ('--policy', 'auto'))
         report.that(free.same_as(native), f'{free.name}: as native', f'see {free.log}')
         for which, r in (('native', native), ('free', free)):
             quickest[which] += sorted(r.seconds[40:])[:8]
-    if quickest['native'] and quickest['free']:
-        native, free = (statistics.median(sorted(x)[:8]) for x in (quickest['native'], quickest['free']))
-        print(f'launch-bound without a limit: {free / native:.2f} x native by the wall clock ({free * 1e3:.2f} and {native * 1e3:.2f} ms)', flush=True)
+        if quickest['native'] and quickest['free']:
+            s = {which: statistics.median(sorted(x)[:8]) for which, x in quickest.items()}
+            ratio = s['free'] / s['native']
+            print(f'launch-bound without a limit: {ratio:.2f} x native by the wall clock '
+                  f'({s["free"] * 1e3:.2f} and {s["native"] * 1e3:.2f} ms, {turns} turns)', flush=True)
+    report.that(ratio <= LAUNCH_BOUND_MOST, f'launch-bound: at most {LAUNCH_BOUND_MOST} x native', f'{ratio:.2f} x')
 
 
 def main():

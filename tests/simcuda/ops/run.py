@@ -3,8 +3,8 @@
 Prints one line for each failing row and 'N passed, M failed'. Runs under
 `REMAT_SIMGPU=1 remat run -- build/pytorch/bin/python tests/simcuda/ops/run.py`, with any policy.
 
-Rows run in worker processes, one for each core, which takes every second row (of two): a row that ends its process fails, and the rest go on in another one.
-The device names a missing kernel once in a process; rows that fail later for the same reason are asked again, each in a
+Rows run in worker processes, one for each core, which share them in turn: a row that ends its process fails, and the rest go on in
+another one. The device names a missing kernel once in a process; rows that fail later for the same reason are asked again, each in a
 process of its own."""
 import argparse
 import concurrent.futures
