@@ -35,6 +35,16 @@ def _launches(op):
     return bool(op["writes"] or op["rmw"]) and "empty" not in op["op"]
 
 
+def _operands(op):
+    """The tensors that went into a PyTorch operator or came out of it."""
+    return set(op["reads"] + op["writes"] + op["rmw"])
+
+
+def _buffers(op):
+    """What a trace op touches, in whatever way."""
+    return {b for kind in ("reads", "writes", "rmw", "side") for b in op.get(kind, [])}
+
+
 class _Sizes:
     """Finds the program's size behind a buffer's: exact, or rounded up by an allocator to 512 bytes or a chunk."""
 
@@ -133,10 +143,10 @@ def _resplit(where, ops, size_of, born, truth):
 
     def misfit(part, op):
         have, may = {}, {}
-        for b in {b for o in part for k in ("reads", "writes", "rmw", "side") for b in o.get(k, []) if size_of[b] is not None}:
+        for b in {b for o in part for b in _buffers(o) if size_of[b] is not None}:
             kind = size_of[b], born[b] < 0
             have[kind] = have.get(kind, 0) + 1
-        for i in set(op["reads"] + op["writes"] + op["rmw"]):
+        for i in _operands(op):
             kind = tensors[i]["bytes"], tensors[i]["persistent"]
             may[kind] = may.get(kind, 0) + 1
         return sum(abs(have.get(kind, 0) - may.get(kind, 0)) for kind in have.keys() | may.keys())
@@ -144,7 +154,7 @@ def _resplit(where, ops, size_of, born, truth):
     launching = [j for j, op in enumerate(truth["ops"]) if _launches(op)]
     for j, after in zip(launching, launching[1:]):
         both = [k for k in range(len(ops)) if where[k] in (j, after)]
-        sizes = [{tensors[i]["bytes"] for kind in ("reads", "writes", "rmw") for i in truth["ops"][x][kind]} for x in (j, after)]
+        sizes = [{tensors[i]["bytes"] for i in _operands(truth["ops"][x])} for x in (j, after)]
         if len(both) < 2 or not sizes[0] & sizes[1]:
             continue
         now = sum(where[k] == j for k in both)
@@ -211,7 +221,7 @@ def compare(trace, truth):
     where = _resplit(_assign(touched, truth), ops, size_of, born, truth)
     seen = {}  # buffer: the operators that touch it
     for k, o in enumerate(ops):
-        for b in {b for kind in ("reads", "writes", "rmw", "side") for b in o.get(kind, [])}:
+        for b in _buffers(o):
             seen.setdefault(b, set()).add(where[k])
 
     cases = {c: {"operators": 0, "kernels": 0, "exact": True, "conservative": [], "missing": [], "extra": [],
@@ -242,7 +252,7 @@ def compare(trace, truth):
         overwrites = any(name.startswith(o) or name == o for o in OVERWRITES)
         # an operator that only allocates has outputs without contents
         out = [] if "empty" in op["op"] else op["writes"]
-        operands = set(op["reads"] + op["writes"] + op["rmw"])
+        operands = _operands(op)
         for kind, listed in (("out", out), ("changed", op["rmw"]), ("in", op["reads"])):
             for t in listed:
                 small = tensors[t]["bytes"] < least
@@ -268,7 +278,7 @@ def compare(trace, truth):
                     case["extra"].append(f"{label} is changed in place, seen as overwritten")
                 if kind == "in" and b in writes and b not in reads:
                     case["extra"].append(f"{label} went in, seen as overwritten")
-        allowed = set().union(*(who.buffers(t) for t in op["reads"] + op["writes"] + op["rmw"]))
+        allowed = set().union(*(who.buffers(t) for t in operands))
         may_write = set().union(*(who.buffers(t) for t in op["writes"] + op["rmw"]))
         for b in dict.fromkeys([*reads, *writes, *rmw]):
             if size_of[b] < least or (b not in allowed and born[b] >= 0 and seen[b] == {j}):
