@@ -19,6 +19,9 @@ struct bound {
 static const enum dtype all_types[] = { DT_U8, DT_I8, DT_I32, DT_I64, DT_I16, DT_F64, DT_F32, DT_F16, DT_BF16 };
 static const enum dtype floating_types[] = { DT_F64, DT_F32, DT_C64, DT_C32, DT_F16, DT_BF16 };
 
+/* The step between spaced elements, and the base of a logarithmic one, are floats where elements are integers or of 16 bits. */
+static enum dtype step_type(enum dtype t) { return t == DT_F64 ? DT_F64 : DT_F32; }
+
 static uint32_t up(uint32_t v, uint32_t to) { return (v + to - 1) / to * to; }
 
 static int bind(struct kern *k)
@@ -37,17 +40,17 @@ static int bind(struct kern *k)
     else if (spaced && f.ord[0] == 1 && ord >= 1 && ord <= 5) b->t = all_types[ord - 1];
     else if (spaced && f.ord[0] == 2 && ord >= 1 && ord <= 6) b->t = floating_types[ord - 1];
     if (dtype_class(b->t) == DC_NONE) goto unknown;
-    bool integer = dtype_class(b->t) == DC_I;
     uint32_t at = 0;
     if (!spaced) {
-        b->acc = integer ? DT_I64 : b->t == DT_F64 ? DT_F64 : DT_F32;
+        b->acc = dtype_class(b->t) == DC_I ? DT_I64 : b->t == DT_F64 ? DT_F64 : DT_F32;
         b->at[1] = (uint32_t)dtype_bytes(b->acc);
         at = 2 * b->at[1];
-    } else { /* start, end, [base], steps (i64), step, half (i64); the step of integers is a float */
+    } else { /* start, end, [base], steps (i64), step, half (i64) */
         b->acc = b->t;
-        uint32_t e = (uint32_t)dtype_bytes(b->t), fields = b->what == LOGSPACE ? 3 : 2, step = integer ? 4 : e;
-        for (uint32_t i = 0; i < fields; i++) b->at[i] = i * e;
-        b->at[3] = up(fields * e, 8);
+        uint32_t e = (uint32_t)dtype_bytes(b->t), step = (uint32_t)dtype_bytes(step_type(b->t));
+        b->at[1] = e;
+        b->at[2] = up(2 * e, step);
+        b->at[3] = up(b->what == LOGSPACE ? b->at[2] + step : 2 * e, 8);
         b->at[4] = b->at[3] + 8;
         b->at[5] = up(b->at[4] + step, 8);
         at = b->at[5] + 8;
@@ -83,7 +86,7 @@ static void run(const struct catalogue_launch *l, void *const *p, const struct k
     }
     bool integer = dtype_class(b->t) == DC_I;
     double start = dtype_get(b->t, f + b->at[0], 0), end = dtype_get(b->t, f + b->at[1], 0);
-    double base = b->what == LOGSPACE ? dtype_get(b->t, f + b->at[2], 0) : 0, step = dtype_get(integer ? DT_F32 : b->t, f + b->at[4], 0);
+    double base = b->what == LOGSPACE ? dtype_get(step_type(b->t), f + b->at[2], 0) : 0, step = dtype_get(step_type(b->t), f + b->at[4], 0);
     int64_t steps = dtype_geti(DT_I64, f + b->at[3], 0), half = dtype_geti(DT_I64, f + b->at[5], 0);
     for (int64_t i = 0; i < n; i++) {
         double v = i < half ? start + step * (double)i : end - step * (double)(steps - i - 1);

@@ -1,5 +1,5 @@
 /*
- * Distances between rows of two matrices (torch.cdist), forward and backward, in the norms that PyTorch has kernels for; products of
+ * Distances between rows of two matrices (torch.cdist) and of one (torch.pdist), forward and backward, in the norms that PyTorch has kernels for; products of
  * three-vectors (torch.linalg.cross).
  */
 #include <math.h>
@@ -35,6 +35,11 @@ static double fold(enum norm f, double acc, double d, double p)
     }
 }
 
+static double finish(enum norm f, double acc, double p)
+{
+    return f == TWO ? sqrt(acc) : f == LESS_THAN_TWO || f == P ? pow(acc, 1 / p) : acc;
+}
+
 static double slope(enum norm f, double diff, double grad, double dist, double p)
 {
     double sign = (double)((diff > 0) - (diff < 0));
@@ -63,7 +68,7 @@ static void forward(const struct catalogue_launch *l, void *const *p, const stru
         row_load(t, x, A(const void *, 1), b * A(int64_t, 7) + i * m, 1, m);
         row_load(t, y, A(const void *, 2), b * A(int64_t, 8) + j * m, 1, m);
         for (int64_t c = 0; c < m; c++) acc = fold(f, acc, fabs(x[c] - y[c]), pw);
-        dtype_set(t, A(void *, 0), o, f == TWO ? sqrt(acc) : f == LESS_THAN_TWO || f == P ? pow(acc, 1 / pw) : acc);
+        dtype_set(t, A(void *, 0), o, finish(f, acc, pw));
     }
     free(x);
 }
@@ -95,6 +100,56 @@ static void cost(const struct catalogue_launch *l, void *const *p, const struct 
     uint64_t n = A(uint64_t, 9), m = A(uint64_t, k->row->run == forward ? 5 : 8);
     *flops = 3 * n * m;
     *bytes = 2 * n * m * dtype_bytes(k->t[0]);
+}
+
+/* Pairs i < j of n rows, in the order (0, 1), (0, 2) .. (1, 2) ..; the next one of a pair. */
+static void next_pair(int64_t *i, int64_t *j, int64_t n)
+{
+    if (++*j == n) *j = ++*i + 1;
+}
+
+/* <T, norm> (T *out, const T *x, i64 rows, columns, T p, two doubles, i64 of out): a block each pair */
+static void pairs_forward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    enum dtype t = k->t[0];
+    enum norm f = norm_of(k);
+    double pw = dtype_get(t, p[4], 0);
+    int64_t n = A(int64_t, 2), m = A(int64_t, 3), i = 0, j = 1;
+    for (int64_t o = 0; o < n * (n - 1) / 2; o++, next_pair(&i, &j, n)) {
+        double acc = 0;
+        for (int64_t c = 0; c < m; c++) acc = fold(f, acc, fabs(dtype_get(t, A(const void *, 1), i * m + c) - dtype_get(t, A(const void *, 1), j * m + c)), pw);
+        dtype_set(t, A(void *, 0), o, finish(f, acc, pw));
+    }
+}
+
+/* <T, norm> (T *parts, const T *grad, const T *x, const T *dist, i64 grad's stride, rows, columns, pairs, T p, two doubles): the part of every
+   pair, (rows - 1, rows, columns); a row is in so many pairs */
+static void pairs_backward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    enum dtype t = k->t[0];
+    enum norm f = norm_of(k);
+    double pw = dtype_get(t, p[8], 0);
+    int64_t n = A(int64_t, 5), m = A(int64_t, 6), i = 0, j = 1;
+    for (int64_t o = 0; o < A(int64_t, 7); o++, next_pair(&i, &j, n)) {
+        double g = dtype_get(t, A(const void *, 1), o * A(int64_t, 4)), d = dtype_get(t, A(const void *, 3), o);
+        for (int64_t c = 0; c < m; c++) {
+            double diff = dtype_round(t, dtype_get(t, A(const void *, 2), i * m + c) - dtype_get(t, A(const void *, 2), j * m + c));
+            double part = slope(f, diff, g, d, pw);
+            dtype_set(t, A(void *, 0), ((j - i - 1) * n + i) * m + c, part);
+            dtype_set(t, A(void *, 0), ((n - 2 - i) * n + j) * m + c, -part);
+        }
+    }
+}
+
+static void pairs_cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    bool back = k->row->run == pairs_backward;
+    uint64_t n = A(uint64_t, back ? 5 : 2), m = A(uint64_t, back ? 6 : 3);
+    *flops = 3 * n * n / 2 * m;
+    *bytes = n * n * m * dtype_bytes(k->t[0]);
 }
 
 /* (int n, T *out, const T *a, const T *b, offsets <3> in elements, strides of the three along the vectors) */
@@ -131,6 +186,8 @@ static int bind_type(struct kern *k) { return dtype_class(k->t[0]) == DC_NONE ? 
 const struct kern_row distance_rows[] = {
     { "cdist_kernel_cuda_impl", "ppp*pppppp", forward, cost, bind },
     { "cdist_backward_kernel_cuda_impl", "ppppp*ppppppp", backward, cost, bind },
+    { "pdist_kernel_cuda_impl", "pppp*ppp", pairs_forward, pairs_cost, bind },
+    { "pdist_backward_kernel_cuda_impl", "pppppppp*pp", pairs_backward, pairs_cost, bind },
     { "cross_kernel", "ippp****", cross, cross_cost, bind_type },
     KERN_END
 };

@@ -1,7 +1,7 @@
 /*
  * Elements by index: indexing, gather and scatter, take and put, flip, index_fill, index_copy; all driven by a lambda by value
  * that begins with offsets of n operands. Then index_select and index_add over TensorInfo, rows by number (embedding), and the
- * sorted form of index_put(accumulate) and of embedding's gradient. Reductions by atomics arrive in the order of order.h.
+ * sorted form of index_put(accumulate) and of embedding's gradient; repeat_interleave by a tensor; the gradient of Tensor.unfold. Reductions by atomics arrive in the order of order.h.
  */
 #include <math.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static void element(const struct bound *b, const char *f, const uint32_t *off, s
                 ix = at;
             }
         }
-        char *iterated = pointer(f) + off[0], *indexed = pointer(fn) + ix * (int64_t)es;
+        char *iterated = pointer(f) + off[0], *indexed = pointer(fn + (b->what == PUT_ADD ? 8 : 0)) + ix * (int64_t)es; /* with atomics a count goes before */
         if (b->what == TAKE) memcpy(iterated, indexed, es);
         else if (b->what == PUT) memcpy(indexed, iterated, es);
         else combine(ADD, b->t, indexed, dtype_get(b->t, iterated, 0), dtype_geti(b->t, iterated, 0));
@@ -365,6 +365,70 @@ static void embedding_cost(const struct catalogue_launch *l, void *const *p, con
     *bytes = 3 * *flops * dtype_bytes(k->t[0]);
 }
 
+/* <I> (const I *repeats, const i64 *running sum of them, I *out, i64 n, i64 of out): i as often as repeats[i] says */
+static void repeat_numbers(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    for (int64_t i = 0; i < A(int64_t, 3); i++) {
+        int64_t end = A(const int64_t *, 1)[i];
+        for (int64_t at = end - dtype_geti(k->t[0], A(const void *, 0), i); at < end; at++) dtype_seti(k->t[0], A(void *, 2), at, i);
+    }
+}
+
+static void repeat_cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    *flops = A(uint64_t, 4);
+    *bytes = (A(uint64_t, 3) + A(uint64_t, 4)) * dtype_bytes(k->t[0]) + 8 * A(uint64_t, 3);
+}
+
+/* The gradient of windows along a dimension (Tensor.unfold). f: offsets of operands x's gradient, y's gradient, place along the dimension
+   [, place in the window]; then their addresses. Windows that overlap: every element of x's gradient adds up those that it is in; size, step,
+   windows, y's stride from window to window and in one. Others: every element of y's gradient is written where it came from; step, x's stride. */
+static void unfold_gradient(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    bool apart = k->k->bytes[1] == 752;
+    enum dtype t = k->t[0];
+    size_t es = dtype_bytes(t);
+    struct offset_calc c = { p[1], apart ? 4 : 3 };
+    const char *f = (const char *)p[1] + (apart ? 704 : 608), *n = f + (apart ? 32 : 24);
+    for (int i = 0; i < A(int, 0); i++) {
+        uint32_t off[4] = { 0 };
+        offset_get(&c, (uint32_t)i, off);
+        char *x = pointer(f) + off[0];
+        const char *y = pointer(f + 8) + off[1];
+        int64_t at = word(pointer(f + 16) + off[2]);
+        if (apart) {
+            at = at * word(n) + word(pointer(f + 24) + off[3]);
+            memcpy(x + at * word(n + 8) * (int64_t)es, y, es);
+            continue;
+        }
+        int64_t size = word(n), step = word(n + 8), last = KERN_MIN(at / step, word(n + 16) - 1), w = at < size ? 0 : (at - size) / step + 1;
+        double sum = dtype_get(t, x, 0);
+        for (; w <= last; w++) sum += dtype_get(t, y, w * word(n + 24) + (at - w * step) * word(n + 32));
+        dtype_set(t, x, 0, sum);
+    }
+}
+
+static void unfold_cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    const char *n = (const char *)p[1] + 608 + 24;
+    uint64_t each = k->k->bytes[1] == 752 ? 1 : (uint64_t)(word(n) / KERN_MAX(word(n + 8), 1)) + 1;
+    *flops = A(uint32_t, 0) * each;
+    *bytes = A(uint32_t, 0) * (each + 1) * dtype_bytes(k->t[0]) + 8ull * A(uint32_t, 0);
+}
+
+static int bind_unfold(struct kern *k)
+{
+    struct kfunctor f;
+    if (k->name.n_args < 3 || kname_functor(k->name.arg[2], &f) || strcmp(f.fn, "_unfold_backward_internal_kernel") || !f.n_targs) return -ENOSYS;
+    k->t[0] = dtype_parse(f.targ[0]);
+    if (dtype_class(k->t[0]) == DC_NONE) return -ENOSYS;
+    return k->k->bytes[1] == 752 || k->k->bytes[1] == 672 ? 0 : -EPROTO;
+}
+
 const struct kern_row index_rows[] = {
     { "index_elementwise_kernel", "p*", run, cost, bind },
     { "_scatter_gather_elementwise_kernel", "i*", run, cost, bind },
@@ -378,5 +442,7 @@ const struct kern_row index_rows[] = {
     { "indexing_backward_kernel_stride_1", "ppppppppb", put_sorted, NULL, NULL },
     { "indexing_backward_kernel_small_stride", "ppppppppb", put_sorted, NULL, NULL },
     { "embedding_backward_feature_kernel", "pppipi", embedding_grad, embedding_cost, NULL },
+    { "compute_cuda_kernel", "ppppp", repeat_numbers, repeat_cost, NULL },
+    { "_unfold_backward_elementwise_kernel", "i*", unfold_gradient, unfold_cost, bind_unfold },
     KERN_END
 };

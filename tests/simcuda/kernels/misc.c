@@ -82,17 +82,17 @@ static int64_t reflect(int64_t i, int64_t pad, int64_t size)
 static int64_t clamp(int64_t v, int64_t size) { return v < 0 ? 0 : v >= size ? size - 1 : v; }
 
 /* (x or dx, y or dy, iw, ih, top, bottom, left, right, y shift, z shift, planes); one dimension: (x, y, iw, left, right). The
-   gradient is added to what is there. */
+   gradient is added to what is there; where algorithms shall be deterministic (.., batch, planes, unused) stand in the place of the shifts. */
 static void pad_reflect(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     enum dtype t = k->t[0];
-    bool one = k->k->n_params == 5, back = strstr(k->name.base, "backward") != NULL;
+    bool one = k->k->n_params == 5, back = strstr(k->name.base, "backward") != NULL, fixed = strstr(k->name.base, "_det_") != NULL;
     int64_t iw = A(int64_t, 2), ih = one ? 1 : A(int64_t, 3), top = one ? 0 : A(int, 4), bottom = one ? 0 : A(int, 5);
     int64_t left = one ? A(int64_t, 3) : A(int, 6), right = one ? A(int64_t, 4) : A(int, 7);
     int64_t oh = ih + top + bottom, ow = iw + left + right;
-    for (int64_t z = 0; z < l->grid.z; z++)
-        for (int64_t y = 0; y < l->grid.y; y++) {
-            int64_t plane = one ? z * l->grid.y + y : y + A(int, 8) + (z + A(int, 9)) * A(int, 10);
+    for (int64_t z = 0; z < (fixed ? A(int, 8) : (int64_t)l->grid.z); z++)
+        for (int64_t y = 0; y < (fixed ? A(int, 9) : (int64_t)l->grid.y); y++) {
+            int64_t plane = one ? z * l->grid.y + y : fixed ? z * A(int, 9) + y : y + A(int, 8) + (z + A(int, 9)) * A(int, 10);
             for (int64_t o = 0; o < oh * ow; o++) {
                 int64_t in = plane * ih * iw + reflect(o / ow, top, ih) * iw + reflect(o % ow, left, iw), out = plane * oh * ow + o;
                 if (back) dtype_set(t, A(void *, 0), in, dtype_get(t, A(void *, 0), in) + dtype_get(t, A(const void *, 1), out));
@@ -102,31 +102,41 @@ static void pad_reflect(const struct catalogue_launch *l, void *const *p, const 
         }
 }
 
-/* (accessor x or dx, accessor y or dy, [top,] left, shifts): (batch, planes, [h,] w) */
-static void pad_replicate(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+/* (accessor x or dx, accessor y or dy, [front, [top,]] left, shifts): (batch, planes, [[d,] h,] w). Padding in three dimensions by reflection
+   names left, top, front. The gradient is added to what is there. */
+static void pad_accessors(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
     enum dtype t = k->t[0];
-    bool back = strstr(k->name.base, "backward") != NULL;
-    int d = k->k->bytes[0] == 56 ? 3 : k->k->bytes[0] == 72 ? 4 : 0;
-    struct accessor x = accessor_read(p[0], d, true), y = accessor_read(p[1], d, true);
-    int64_t top = d == 4 ? A(int, 2) : 0, left = A(int, d == 4 ? 3 : 2);
-    int64_t xh = d == 4 ? x.size[2] : 1, yh = d == 4 ? y.size[2] : 1, xw = x.size[d - 1], yw = y.size[d - 1];
-    for (int64_t n = 0; n < y.size[0]; n++)
-        for (int64_t c = 0; c < y.size[1]; c++)
-            for (int64_t o = 0; o < yh * yw; o++) {
-                int64_t i = clamp(o / yw - top, xh), j = clamp(o % yw - left, xw);
-                int64_t in = n * x.stride[0] + c * x.stride[1] + (d == 4 ? i * x.stride[2] : 0) + j * x.stride[d - 1];
-                int64_t out = n * y.stride[0] + c * y.stride[1] + (d == 4 ? o / yw * y.stride[2] : 0) + o % yw * y.stride[d - 1];
-                if (back) dtype_set(t, x.data, in, dtype_get(t, x.data, in) + dtype_get(t, y.data, out));
-                else dtype_set(t, y.data, out, dtype_get(t, x.data, in));
+    bool back = strstr(k->name.base, "backward") != NULL, reflects = strstr(k->name.base, "reflection") != NULL;
+    int d = (int)(k->k->bytes[0] - 8) / 16, first = 5 - d; /* axes 2 to 4 are depth, height, width; those that are not there have one place */
+    struct accessor a[2] = { accessor_read(p[0], d, true), accessor_read(p[1], d, true) };
+    int64_t size[2][3] = { { 1, 1, 1 }, { 1, 1, 1 } }, stride[2][3] = { { 0 } }, pad[3] = { 0 };
+    for (int i = first; i < 3; i++) {
+        for (int o = 0; o < 2; o++) {
+            size[o][i] = a[o].size[2 + i - first];
+            stride[o][i] = a[o].stride[2 + i - first];
+        }
+        pad[i] = reflects ? A(int64_t, 4 - i) : A(int, 2 + i - first);
+    }
+    for (int64_t n = 0; n < a[1].size[0]; n++)
+        for (int64_t c = 0; c < a[1].size[1]; c++)
+            for (int64_t e = 0; e < size[1][0] * size[1][1] * size[1][2]; e++) {
+                const int64_t at[3] = { e / size[1][2] / size[1][1], e / size[1][2] % size[1][1], e % size[1][2] };
+                int64_t in = n * a[0].stride[0] + c * a[0].stride[1], out = n * a[1].stride[0] + c * a[1].stride[1];
+                for (int i = first; i < 3; i++) {
+                    in += (reflects ? reflect(at[i], pad[i], size[0][i]) : clamp(at[i] - pad[i], size[0][i])) * stride[0][i];
+                    out += at[i] * stride[1][i];
+                }
+                if (back) dtype_set(t, a[0].data, in, dtype_get(t, a[0].data, in) + dtype_get(t, a[1].data, out));
+                else dtype_set(t, a[1].data, out, dtype_get(t, a[0].data, in));
             }
 }
 
-static int bind_replicate(struct kern *k)
+static int bind_accessors(struct kern *k)
 {
     uint32_t n = k->k->bytes[0];
-    return n == 56 || n == 72 ? 0 : -ENOSYS;
+    return dtype_class(k->t[0]) != DC_NONE && (n == 56 || n == 72 || n == 88) ? 0 : -ENOSYS;
 }
 
 const struct kern_row misc_rows[] = {
@@ -137,10 +147,14 @@ const struct kern_row misc_rows[] = {
     { "roll_cuda_kernel", "pppppppp", roll, NULL, NULL },
     { "reflection_pad2d_out_kernel", "ppppiiiiiii", pad_reflect, NULL, NULL },
     { "reflection_pad2d_backward_out_kernel", "ppppiiiiiii", pad_reflect, NULL, NULL },
+    { "reflection_pad2d_backward_det_out_kernel", "ppppiiiiiii", pad_reflect, NULL, NULL },
     { "reflection_pad1d_out_kernel", "ppppp", pad_reflect, NULL, NULL },
     { "reflection_pad1d_backward_out_kernel", "ppppp", pad_reflect, NULL, NULL },
-    { "replication_pad_forward_kernel1d", NULL, pad_replicate, NULL, bind_replicate },
-    { "replication_pad_forward_kernel2d", NULL, pad_replicate, NULL, bind_replicate },
-    { "replication_pad_backward_kernel", NULL, pad_replicate, NULL, bind_replicate },
+    { "replication_pad_forward_kernel1d", NULL, pad_accessors, NULL, bind_accessors },
+    { "replication_pad_forward_kernel2d", NULL, pad_accessors, NULL, bind_accessors },
+    { "replication_pad_forward_kernel3d", "**iiiii", pad_accessors, NULL, bind_accessors },
+    { "replication_pad_backward_kernel", NULL, pad_accessors, NULL, bind_accessors },
+    { "reflection_pad3d_out_kernel", "**ppppp", pad_accessors, NULL, bind_accessors },
+    { "reflection_pad3d_backward_out_kernel", "**ppppp", pad_accessors, NULL, bind_accessors },
     KERN_END
 };

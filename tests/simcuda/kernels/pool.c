@@ -1,5 +1,5 @@
 /*
- * Pooling in two dimensions: maximum with indices, average, adaptive average and maximum, forward and backward, for planes
+ * Pooling in two dimensions: maximum with indices, average, adaptive average and maximum, putting maxima back, forward and backward, for planes
  * (nchw) and channels last (nhwc). Sums are kept in double.
  */
 #include <math.h>
@@ -299,6 +299,20 @@ static void adaptive_max_bwd(const struct catalogue_launch *l, void *const *p, c
         adaptive_backward(k->t[0], &g, A(void *, 0), c * in.c, in, A(const void *, 1), c * out.c, out, A(const int64_t *, 2));
 }
 
+/* (i64 n, const T *x, const i64 *index, i64 channels, ih, iw, oh, ow, T *y): x goes to its places in planes of y that were zeroed; backward: (n,
+   const T *dy, index, channels, ih, iw, oh, ow, T *dx), where it is fetched from there */
+static void unpool(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    bool back = strstr(k->name.base, "backward") != NULL;
+    size_t es = dtype_bytes(k->t[0]);
+    int64_t in = A(int64_t, 4) * A(int64_t, 5), out = A(int64_t, 6) * A(int64_t, 7);
+    for (int64_t i = 0; i < A(int64_t, 0); i++) {
+        int64_t at = i / in * out + A(const int64_t *, 2)[i], src = back ? at : i, dst = back ? i : at;
+        memcpy(A(char *, 8) + dst * (int64_t)es, A(const char *, 1) + src * (int64_t)es, es);
+    }
+}
+
 const struct kern_row pool_rows[] = {
     { "max_pool_forward_nchw", "*pppp**********pp", max_fwd_planes, NULL, NULL },
     { "max_pool_forward_nhwc", "p********************pp", max_fwd_last, NULL, NULL },
@@ -317,5 +331,7 @@ const struct kern_row pool_rows[] = {
     { "adaptivemaxpool", "ppp****ppp", adaptive_max_fwd, NULL, NULL },
     { "adaptivemaxgradinput", "ppp****", adaptive_max_bwd, NULL, NULL },
     { "atomicadaptivemaxgradinput", "ppp****", adaptive_max_bwd, NULL, NULL },
+    { "max_unpooling2d_forward_kernel", "ppppppppp", unpool, NULL, NULL },
+    { "max_unpooling2d_backward_kernel", "ppppppppp", unpool, NULL, NULL },
     KERN_END
 };

@@ -1,5 +1,5 @@
 /*
- * Pooling in three dimensions: maximum with indices, average, adaptive average, forward and backward. A launch goes through part of the
+ * Pooling in three dimensions: maximum with indices, average, adaptive average and maximum, putting maxima back, forward and backward. A launch goes through part of the
  * output's frames: those from an offset on, one for each block of the z axis (of the x axis for adaptive ones).
  */
 #include <math.h>
@@ -226,6 +226,68 @@ static void adaptive(const struct catalogue_launch *l, void *const *p, const str
     free(acc);
 }
 
+/* (const T *x, T *y, i64 *index, in[3], out[3], i64 strides of plane, t, h, w, offset); backward: (T *dx, const T *dy, const i64 *index, in[3],
+   out[3], i64 offset), where dx gains; frames are the output's. The last NaN of a window is its maximum. */
+static void adaptive_max(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    enum dtype t = k->t[0];
+    bool back = strstr(k->name.base, "grad") != NULL;
+    int64_t in[3], out[3], o[3], i[3], offset = A(int64_t, back ? 9 : 13);
+    ints(p, 3, in, 3);
+    ints(p, 6, out, 3);
+    int64_t in_n = in[0] * in[1] * in[2];
+    for (int64_t z = offset; z < offset + (int64_t)l->grid.x; z++) {
+        o[0] = z % out[0];
+        for (o[1] = 0; o[1] < out[1]; o[1]++)
+            for (o[2] = 0; o[2] < out[2]; o[2]++) {
+                int64_t first[3], end[3], at = (z * out[1] + o[1]) * out[2] + o[2], best = -1;
+                if (back) {
+                    int64_t to = z / out[0] * in_n + A(const int64_t *, 2)[at];
+                    dtype_set(t, A(void *, 0), to, dtype_get(t, A(void *, 0), to) + dtype_get(t, A(const void *, 1), at));
+                    continue;
+                }
+                double max = 0;
+                for (int d = 0; d < 3; d++) {
+                    first[d] = from(o[d], in[d], out[d]);
+                    end[d] = until(o[d], in[d], out[d]);
+                }
+                for (i[0] = first[0]; i[0] < end[0]; i[0]++)
+                    for (i[1] = first[1]; i[1] < end[1]; i[1]++)
+                        for (i[2] = first[2]; i[2] < end[2]; i[2]++) {
+                            double v = dtype_get(t, A(const void *, 0), z / out[0] * A(int64_t, 9) + i[0] * A(int64_t, 10) + i[1] * A(int64_t, 11)
+                                                                            + i[2] * A(int64_t, 12));
+                            if (best >= 0 && !(v > max) && v == v) continue;
+                            max = v;
+                            best = (i[0] * in[1] + i[1]) * in[2] + i[2];
+                        }
+                dtype_set(t, A(void *, 1), at, max);
+                A(int64_t *, 2)[at] = best;
+            }
+    }
+}
+
+/* (accessor<4> x, accessor<4> index, T *y, i64 out[3], i64 offset); backward: (const T *dy, i64 out[3], accessor<4> index, accessor<4> dx, int
+   offset): frames are x's, a block of the z axis each */
+static void unpool(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    bool back = strstr(k->name.base, "backward") != NULL;
+    size_t es = dtype_bytes(k->t[0]);
+    struct accessor x = accessor_read(p[back ? 5 : 0], 4, true), index = accessor_read(p[back ? 4 : 1], 4, true);
+    char *y = A(char *, back ? 0 : 2);
+    int64_t i[3], out = 1, offset = back ? A(int, 6) : A(int64_t, 6);
+    for (int d = 0; d < 3; d++) out *= A(int64_t, back ? 1 + d : 3 + d);
+    for (int64_t z = offset; z < offset + (int64_t)l->grid.z; z++) {
+        i[0] = z % x.size[1];
+        int64_t plane = z / x.size[1];
+        for (i[1] = 0; i[1] < x.size[2]; i[1]++)
+            for (i[2] = 0; i[2] < x.size[3]; i[2]++) {
+                char *in = x.data + at4(&x, plane, i) * (int64_t)es;
+                char *there = y + (plane * out + ((const int64_t *)index.data)[at4(&index, plane, i)]) * (int64_t)es;
+                memcpy(back ? in : there, back ? there : in, es);
+            }
+    }
+}
+
 static void cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
 {
     (void)p;
@@ -245,5 +307,10 @@ const struct kern_row pool3d_rows[] = {
     { "adaptiveaveragepool", "ppiiiiiippppppp", adaptive, cost, NULL },
     { "adaptiveaveragegradinput", "ppiiiiiip", adaptive, cost, NULL },
     { "atomicadaptiveaveragegradinput", "ppiiiiiip", adaptive, cost, NULL },
+    { "adaptivemaxpool", "pppiiiiiippppp", adaptive_max, cost, NULL },
+    { "adaptivemaxgradinput", "pppiiiiiip", adaptive_max, cost, NULL },
+    { "atomicadaptivemaxgradinput", "pppiiiiiip", adaptive_max, cost, NULL },
+    { "max_unpooling3d_forward_kernel", "**ppppp", unpool, cost, NULL },
+    { "max_unpooling3d_backward_kernel", "pppp**i", unpool, cost, NULL },
     KERN_END
 };

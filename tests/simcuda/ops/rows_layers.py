@@ -179,6 +179,22 @@ row('adaptive_avg_pool2d_1', lambda: nn.AdaptiveAvgPool2d(1), T(2, 4, 9, 8), dty
 row('adaptive_avg_pool2d_3', lambda: nn.AdaptiveAvgPool2d((3, 2)), T(2, 4, 9, 8), dtypes=HALF)
 row('adaptive_avg_pool1d', lambda: nn.AdaptiveAvgPool1d(3), T(2, 4, 9), dtypes=(F32,))
 row('adaptive_max_pool2d', lambda: nn.AdaptiveMaxPool2d(2), T(2, 4, 9, 8), dtypes=(F32,))
+row('adaptive_max_pool1d', lambda: nn.AdaptiveMaxPool1d(3), T(2, 4, 11), dtypes=(F32,))
+row('adaptive_max_pool3d', lambda: nn.AdaptiveMaxPool3d((2, 3, 3)), T(2, 3, 5, 7, 6), dtypes=HALF)
+row('adaptive_max_pool3d_even', lambda: nn.AdaptiveMaxPool3d(2), T(2, 3, 4, 6, 8), dtypes=(F32,))
+row('lp_pool1d', lambda: nn.LPPool1d(3, 2), T(2, 4, 9, fill='positive'), dtypes=(F32,), slack=4)
+row('lp_pool2d', lambda: nn.LPPool2d(2, 2), T(2, 4, 9, 8, fill='positive'), dtypes=(F32,), slack=4)
+for d, shape in ((1, (9,)), (2, (8, 6)), (3, (4, 6, 8))):
+    pool, back = getattr(F, f'max_pool{d}d'), getattr(F, f'max_unpool{d}d')
+    row(f'max_unpool{d}d', lambda pool=pool, back=back: lambda a: back(*pool(a, 2, return_indices=True), 2), T(2, 3, *shape),
+        dtypes=(F32, F64))
+row('fractional_max_pool2d', lambda: lambda a, u: F.fractional_max_pool2d(a, (2, 3), output_size=(6, 5), _random_samples=u), T(2, 4, 12, 10),
+    T(2, 4, 2, fill='unit', grad=False), dtypes=(F32, F64))
+row('fractional_max_pool3d', lambda: lambda a, u: F.fractional_max_pool3d(a, 2, output_size=(3, 4, 3), _random_samples=u), T(2, 3, 8, 9, 8),
+    T(2, 3, 3, fill='unit', grad=False), dtypes=(F32, F64))
+row('instance_norm_1d', lambda: nn.InstanceNorm1d(4, affine=True), T(2, 4, 19), dtypes=(F32,), slack=4)
+row('instance_norm_3d', lambda: nn.InstanceNorm3d(4), T(2, 4, 5, 6, 3), dtypes=(F32,), slack=4)
+row('local_response_norm', lambda: nn.LocalResponseNorm(3), T(2, 6, 5, 4), dtypes=(F32,), slack=4)
 row('interpolate_nearest', lambda: lambda a: F.interpolate(a, scale_factor=2, mode='nearest'), T(2, 4, 5, 6), dtypes=HALF)
 row('interpolate_bilinear', lambda: lambda a: F.interpolate(a, scale_factor=2, mode='bilinear', align_corners=False), T(2, 4, 5, 6), dtypes=HALF)
 row('interpolate_bilinear_corners', lambda: lambda a: F.interpolate(a, size=(9, 7), mode='bilinear', align_corners=True), T(2, 4, 5, 6), dtypes=(F32,))

@@ -45,6 +45,27 @@ row('cumsum', lambda: lambda a: a.cumsum(-1), T(7, 131), slack=4)
 row('cumsum_first', lambda: lambda a: a.cumsum(0), T(131, 7), dtypes=HALF, slack=4)
 row('cumsum_int', lambda: lambda a: a.cumsum(0), T(131, 7, fill='index:9'), dtypes=(F32,), backward=False)
 row('cumsum_1d', lambda: lambda a: a.cumsum(0), T(5000), dtypes=(F32, F64), slack=10)
+
+
+def deterministic(f):
+    """Its gradient is taken inside: algorithms in a fixed order, forward and backward."""
+    def run(a):
+        before = torch.are_deterministic_algorithms_enabled()
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        try:
+            y = f(a)
+            return (y.detach(), *torch.autograd.grad(y.sin().sum(), a)) if a.requires_grad else y
+        finally:
+            torch.use_deterministic_algorithms(before)
+    return run
+
+
+row('cumsum_fixed', lambda: deterministic(lambda a: a.cumsum(0)), T(20000, scale=0.01), dtypes=(F32, F64), slack=10)
+row('cumsum_int_fixed', lambda: deterministic(lambda a: a.cumsum(0)), T(30000, fill='index:9'), dtypes=(F32,), backward=False)
+row('pad_reflect_fixed', lambda: deterministic(lambda a: F.pad(a, (1, 2, 2, 1), mode='reflect')), T(2, 3, 9, 5), dtypes=(F32,))
+row('pad_replicate_fixed', lambda: deterministic(lambda a: F.pad(a, (1, 2, 2, 1), mode='replicate')), T(2, 3, 9, 5), dtypes=(F32,))
+row('mode', lambda: lambda a: a.mode(1)[0], T(9, 31, fill='ties'), dtypes=(F32, F64), backward=False)
+row('mode_int', lambda: lambda a: a.mode(0)[0], T(50, 6, fill='index:4'), dtypes=(F32,), backward=False)
 row('cumprod', lambda: lambda a: a.cumprod(-1), T(7, 12, fill='positive'), dtypes=(F32,), slack=10)
 row('sort', lambda: lambda a: torch.sort(a, dim=-1, stable=True)[0], T(7, 131), dtypes=HALF)
 row('sort_index', lambda: lambda a: torch.sort(a, dim=-1, stable=True, descending=True), T(7, 131), dtypes=(F32,), backward=False)
@@ -93,10 +114,26 @@ row('nll_loss', lambda: lambda a, t: F.nll_loss(F.log_softmax(a, -1), t), T(37, 
 row('cosine_similarity', lambda: lambda a, b: F.cosine_similarity(a, b, dim=-1), T(9, 47), T(9, 47), dtypes=(F32,))
 row('cosine_embedding_loss', lambda: lambda a, b, t: F.cosine_embedding_loss(a, b, t * 2 - 1), T(9, 47), T(9, 47), T(9, fill='index:2'), dtypes=(F32,))
 row('triplet_margin', lambda: nn.TripletMarginLoss(), T(9, 47), T(9, 47), T(9, 47), dtypes=(F32,))
+for how in ('mean', 'sum', 'none'):
+    row(f'multi_margin_{how}', lambda how=how: nn.MultiMarginLoss(reduction=how), T(9, 11), T(9, fill='index:11'), dtypes=(F32, F64))
+    row(f'multilabel_margin_{how}', lambda how=how: lambda a, t: F.multilabel_margin_loss(a, t - 1, reduction=how), T(9, 11), T(9, 11, fill='index:12'),
+        dtypes=(F32, F64))
+    row(f'hinge_embedding_{how}', lambda how=how: lambda a, t: F.hinge_embedding_loss(a, t * 2 - 1, reduction=how), T(9, 11), T(9, 11, fill='index:2'),
+        dtypes=(F32,))
+    row(f'margin_ranking_{how}', lambda how=how: lambda a, b, t: F.margin_ranking_loss(a, b, t * 2 - 1, margin=0.2, reduction=how), T(47), T(47),
+        T(47, fill='index:2'), dtypes=(F32,))
+row('multi_margin_square', lambda: lambda a, t: F.multi_margin_loss(a, t, p=2, margin=0.7, weight=torch.linspace(0.5, 2, 11, device=a.device, dtype=a.dtype)),
+    T(9, 11), T(9, fill='index:11'), dtypes=HALF, slack=4)
+row('multi_margin_one', lambda: nn.MultiMarginLoss(), T(11), T(1, fill='index:11'), dtypes=(F32,))
+row('gaussian_nll', lambda: nn.GaussianNLLLoss(full=True), T(9, 11), T(9, 11, grad=False), T(9, 11, fill='positive'), dtypes=(F32,), slack=4)
+row('poisson_nll', lambda: nn.PoissonNLLLoss(full=True), T(9, 11), T(9, 11, fill='positive', grad=False), dtypes=(F32,), slack=4)
+row('multilabel_soft_margin', nn.MultiLabelSoftMarginLoss, T(9, 11), T(9, 11, fill='unit', grad=False), dtypes=(F32,))
 row('normalize', lambda: lambda a: F.normalize(a, dim=-1), T(9, 47), dtypes=HALF)
 row('soft_margin', nn.SoftMarginLoss, T(9, 47), T(9, 47, grad=False), dtypes=(F32,))
 for p in (0.5, 1, 1.5, 2, 3, float('inf')):
     row(f'cdist_{p}', lambda p=p: lambda a, b: torch.cdist(a, b, p), T(2, 9, 5), T(2, 7, 5), dtypes=(F32, F64) if p == 2 else (F32,), slack=20)
+for p in (0, 1, 1.5, 2, 3, float('inf')):
+    row(f'pdist_{p}', lambda p=p: lambda a: F.pdist(a, p), T(9, 5), dtypes=(F32, F64) if p == 2 else (F32,), slack=20)
 row('cdist_products', lambda: lambda a, b: torch.cdist(a, b), T(2, 39, 5), T(2, 37, 5), dtypes=(F32,), slack=50)
 row('cross', lambda: lambda a, b: torch.linalg.cross(a, b), T(9, 3), T(9, 3), dtypes=(F32,))
 row('searchsorted', lambda: lambda a, b: (torch.searchsorted(a.sort(-1)[0], b), torch.bucketize(b, a[0].sort()[0], right=True)), T(9, 17), T(9, 5), dtypes=(F32,), backward=False)
