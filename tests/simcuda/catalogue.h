@@ -41,6 +41,8 @@ struct catalogue_kernel {
     uint32_t static_shared_bytes;
     uint32_t registers;
     unsigned arch;              /* what the code was compiled for: 80, 90, ... */
+    const char *const *beside;  /* n_beside: names of all kernels of its module, itself among them; where versions of a program */
+    unsigned n_beside;          /* differ in what one of them does, they may differ in what there is */
 };
 
 /* One launch. */

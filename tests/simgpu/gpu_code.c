@@ -40,7 +40,8 @@ static CUresult fill(struct gpu_code_file *f, unsigned arch)
                                                       .bytes = k->bytes, .param_bytes = k->param_bytes,
                                                       .max_threads = k->max_threads,
                                                       .static_shared_bytes = k->static_shared_bytes,
-                                                      .registers = k->registers, .arch = arch };
+                                                      .registers = k->registers, .arch = arch,
+                                                      .beside = c->names, .n_beside = c->n_kernels };
     }
     return CUDA_SUCCESS;
 }

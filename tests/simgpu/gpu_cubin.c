@@ -299,6 +299,7 @@ static int walk(struct reader *r, const struct symbols *t, struct gpu_cubin *c, 
             memcpy(copy, name, room);
         if (kernel && copy) {
             c->kernels[kernels] = (struct gpu_cubin_kernel){ .name = copy, .max_threads = 1024 };
+            c->names[kernels] = copy;
             of_text[s.st_shndx] = kernels + 1;
         } else if (global && copy) {
             unsigned char *init = home.sh_type == SHT_NOBITS ? NULL : (unsigned char *)c->store + used;
@@ -319,9 +320,10 @@ static int walk(struct reader *r, const struct symbols *t, struct gpu_cubin *c, 
     if (c->store)
         return 0;
     c->kernels = calloc(kernels + 1, sizeof *c->kernels);
+    c->names = calloc(kernels + 1, sizeof *c->names);
     c->globals = calloc(globals + 1, sizeof *c->globals);
     c->store = malloc(used + 1);
-    return c->kernels && c->globals && c->store ? 0 : -ENOMEM;
+    return c->kernels && c->names && c->globals && c->store ? 0 : -ENOMEM;
 }
 
 int gpu_cubin_read(const unsigned char *image, size_t image_bytes, struct gpu_cubin *out, char *why, size_t why_bytes)
@@ -356,6 +358,7 @@ void gpu_cubin_free(struct gpu_cubin *c)
         free(c->kernels[i].bytes);
     }
     free(c->kernels);
+    free(c->names);
     free(c->globals);
     free(c->store);
     *c = (struct gpu_cubin){ 0 };

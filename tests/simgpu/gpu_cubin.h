@@ -28,6 +28,7 @@ struct gpu_cubin_global {
 };
 struct gpu_cubin {
     struct gpu_cubin_kernel *kernels;
+    const char **names; /* of the kernels */
     struct gpu_cubin_global *globals;
     unsigned n_kernels, n_globals;
     char *store; /* names and initial values */

@@ -117,8 +117,17 @@ static int fill_types(struct ew_bound *b, const struct kfunctor *f, int n_functo
     return b->fn ? 0 : -ENOSYS;
 }
 
+/* The function of a functor, as rows name it. Lambdas are told apart by their order in it: where a version of PyTorch has more of them, rows have a
+   name of their own for it, and what else the module has says which it is. */
+static const char *function_of(const struct kfunctor *f, const struct catalogue_kernel *k)
+{
+    for (unsigned i = 0; !strcmp(f->fn, "GroupNormKernelImplInternal") && i < k->n_beside; i++)
+        if (strstr(k->beside[i], "RowwiseMomentsChannelsLastCUDAKernel")) return "GroupNormKernelImplInternal, channels last, too";
+    return f->fn;
+}
+
 /* Finds the row of a functor and lays it out. */
-static int bind_functor(struct ew_bound *b, const char *text)
+static int bind_functor(struct ew_bound *b, const char *text, const struct catalogue_kernel *k)
 {
     struct kfunctor f, inner;
     int e = kname_functor(text, &f);
@@ -133,9 +142,10 @@ static int bind_functor(struct ew_bound *b, const char *text)
         b->wrapper = f.fn[0] == 'A' ? SCALAR_FIRST : f.fn[1] == 'U' ? SCALAR_SECOND : PLAIN;
         given = dtype_parse(f.targ[0]);
     }
+    const char *fn = function_of(core, k);
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct ew_row *r = tables[t]; r->fn; r++) {
-            if (strcmp(r->fn, core->fn)) continue;
+            if (strcmp(r->fn, fn)) continue;
             int n_in = count_in(r->types);
             if (core->is_lambda && core->n_params != n_in) continue;
             if (r->ord_first && (!core->n_ord || core->ord[0] != r->ord_first)) continue;
@@ -187,7 +197,7 @@ static int ew_bind(struct kern *k)
         bool cast = !strcmp(outer.fn, "gpu_kernel_impl");
         if (!cast && strcmp(outer.fn, "gpu_kernel_impl_nocast")) goto out;
         b->form = cast ? STRIDED_CAST : STRIDED;
-        if ((e = bind_functor(b, outer.targ[0]))) goto out;
+        if ((e = bind_functor(b, outer.targ[0], k->k))) goto out;
         e = -EPROTO;
         uint32_t n = (uint32_t)(b->n_in + 1);
         b->data_at = up(OFFSET_BYTES(n), 8);
@@ -207,7 +217,7 @@ static int ew_bind(struct kern *k)
         bool multi = !strcmp(base, "unrolled_elementwise_kernel_for_multi_outputs");
         b->form = multi ? MULTI : !strcmp(base, "vectorized_elementwise_kernel") ? CONTIGUOUS : UNROLLED;
         if (k->name.n_args <= at || k->k->n_params < (multi ? 5 : b->form == UNROLLED ? 7 : 3)) goto out;
-        if ((e = bind_functor(b, k->name.arg[at]))) goto out;
+        if ((e = bind_functor(b, k->name.arg[at], k->k))) goto out;
         if (!(e = size_fits(b, k->k->bytes[1])) && k->k->bytes[2] != 8u * (uint32_t)(b->n_in + b->n_out)) e = -EPROTO;
     }
 out:

@@ -31,6 +31,31 @@ static void moments(const struct catalogue_launch *l, void *const *p, const stru
     free(x);
 }
 
+/* Channels last. <T, Acc> (i64 n, c, size, d, T eps, const T *x, T *mean, T *rstd, Acc *mean, Acc *rstd): a block a group of an image;
+   <groups a block, T, Acc> (i64 c, size, d, g, T eps, ..): a block some groups of one */
+static void moments_last(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    bool several = strstr(k->name.base, "SmallD") != NULL;
+    enum dtype t = k->t[several], acc = k->t[1 + several];
+    int64_t c = A(int64_t, several ? 0 : 1), size = A(int64_t, several ? 1 : 2), d = A(int64_t, several ? 2 : 3), g = c / d;
+    int64_t n = several ? l->grid.x / ((g + k->v[0] - 1) / k->v[0]) : l->grid.x / g;
+    double eps = dtype_get(t, p[4], 0), *x = row_scratch(d * size);
+    for (int64_t r = 0; r < n * g; r++) {
+        double s = 0, q = 0;
+        for (int64_t i = 0; i < size; i++) row_load(t, x + i * d, A(const void *, 5), (r / g * size + i) * c + r % g * d, 1, d);
+        for (int64_t i = 0; i < d * size; i++) s += x[i];
+        double mean = s / (double)(d * size);
+        for (int64_t i = 0; i < d * size; i++) q += (x[i] - mean) * (x[i] - mean);
+        double rstd = 1 / sqrt(q / (double)(d * size) + eps);
+        dtype_set(t, A(void *, 6), r, mean);
+        dtype_set(t, A(void *, 7), r, rstd);
+        if (t == acc) continue; /* the last two are not there */
+        dtype_set(acc, A(void *, 8), r, mean);
+        dtype_set(acc, A(void *, 9), r, rstd);
+    }
+    free(x);
+}
+
 /* (n, c, g, const Acc *mean, const Acc *rstd, const T *gamma, const T *beta, Acc *a, Acc *b) */
 static void fused(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
@@ -65,6 +90,53 @@ static void internal(const struct catalogue_launch *l, void *const *p, const str
         dtype_set(acc, A(void *, 4), r, b);
     }
     free(dy);
+}
+
+/* Channels last. [<channels a block,>] <T> (i64 c, size, const T *dy, const T *x, Acc *ds, Acc *db) */
+static void internal_last(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    int at = k->t[0] == DT_NONE;
+    enum dtype t = k->t[at], acc = acc_of(t);
+    int64_t c = A(int64_t, 0), size = A(int64_t, 1), n = at ? l->grid.x / ((c + k->v[0] - 1) / k->v[0]) : l->grid.x / c;
+    double *dy = row_scratch(2 * size), *x = dy + size;
+    for (int64_t r = 0; r < n * c; r++) {
+        double s = 0, b = 0;
+        row_load(t, dy, A(const void *, 2), r / c * size * c + r % c, c, size);
+        row_load(t, x, A(const void *, 3), r / c * size * c + r % c, c, size);
+        for (int64_t i = 0; i < size; i++) {
+            s += dy[i] * x[i];
+            b += dy[i];
+        }
+        dtype_set(acc, A(void *, 4), r, s);
+        dtype_set(acc, A(void *, 5), r, b);
+    }
+    free(dy);
+}
+
+/* Channels last. <Index, T, Acc> (Index n, Index g, dividers by c, size, d (each begins with what it divides by), const T *dy, const T *x, const T
+   *rstd, const T *gamma, const Acc *c2, const Acc *c3, T *dx) */
+static void backward_last(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    bool wide = k->k->bytes[0] == 8;
+    enum dtype t = k->t[1], acc = k->t[2];
+    int64_t v[5];
+    for (int i = 0; i < 5; i++) v[i] = wide ? A(int64_t, i) : A(uint32_t, i);
+    for (int64_t i = 0; i < v[0]; i++) {
+        int64_t c = i % v[2], ng = i / v[2] / v[3] * v[1] + c / v[4];
+        double scale = dtype_get(t, A(const void *, 7), ng) * (A(const void *, 8) ? dtype_get(t, A(const void *, 8), c) : 1);
+        dtype_set(t, A(void *, 11), i, scale * dtype_get(t, A(const void *, 5), i) + dtype_get(acc, A(const void *, 9), ng)
+                                       * dtype_get(t, A(const void *, 6), i) + dtype_get(acc, A(const void *, 10), ng));
+    }
+}
+
+static void last_cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    bool back = k->row->run == backward_last, in = k->row->run == internal_last;
+    uint64_t n = back ? (k->k->bytes[0] == 8 ? A(uint64_t, 0) : A(uint32_t, 0)) : (uint64_t)l->grid.x * (in ? A(uint64_t, 1) : A(uint64_t, 2)
+                                                                                                       * A(uint64_t, strstr(k->name.base, "SmallD") ? 1 : 3));
+    *flops = 4 * n;
+    *bytes = n * dtype_bytes(back ? k->t[1] : k->t[k->t[0] == DT_NONE]) * (back ? 3 : in ? 2 : 1);
 }
 
 static void c2_c3(enum dtype acc, void *c2, void *c3, int64_t at, double s1, double s2, double mean, double rstd, double scale)
@@ -142,6 +214,11 @@ static void cost(const struct catalogue_launch *l, void *const *p, const struct 
 
 const struct kern_row groupnorm_rows[] = {
     { "RowwiseMomentsContiguousCUDAKernel", "p*ppppp", moments, cost, NULL },
+    { "RowwiseMomentsChannelsLastCUDAKernel", "pppp*ppppp", moments_last, last_cost, NULL },
+    { "RowwiseMomentsChannelsLastSmallDCUDAKernel", "pppp*ppppp", moments_last, last_cost, NULL },
+    { "ComputeInternalGradientsChannelsLastCUDAKernel", "pppppp", internal_last, last_cost, NULL },
+    { "ComputeInternalGradientsChannelsLastFallbackCUDAKernel", "pppppp", internal_last, last_cost, NULL },
+    { "GroupNormBackwardChannelsLastCUDAKernel", NULL, backward_last, last_cost, NULL },
     { "ComputeFusedParamsCUDAKernel", "ppppppppp", fused, NULL, NULL },
     { "ComputeInternalGradientsContiguousCUDAKernel", "ppppp", internal, cost, NULL },
     { "ComputeBackwardFusedParamsCUDAKernel", "pppppppppp", backward_fused, NULL, NULL },

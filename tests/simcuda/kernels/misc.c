@@ -1,5 +1,5 @@
 /*
- * Single kernels: the loss scale's update, gated linear unit's gradient, device-side assertions, roll, padding by reflection and
+ * Single kernels: the loss scale's update, gated linear unit's gradient, device-side assertions, roll, copies of transposed matrices, padding by reflection and
  * replication.
  */
 #include <math.h>
@@ -70,6 +70,29 @@ static void roll(const struct catalogue_launch *l, void *const *p, const struct 
         int64_t from = at >= size - start ? i - (size - start) * stride : i + start * stride;
         memcpy(A(char *, 1) + i * (int64_t)es, A(const char *, 0) + from * (int64_t)es, es);
     }
+}
+
+/* <T, elements a T, ..> (const T *x, T *y, i64 width, i64 height, i64 pitches of x and y), in Ts: y is x, transposed */
+static void transpose(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    int64_t each = k->v[1], es = (int64_t)dtype_bytes(k->t[0]) / each, width = A(int64_t, 2) * each, height = A(int64_t, 3) * each;
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++)
+            memcpy(A(char *, 1) + (x * A(int64_t, 5) * each + y) * es, A(const char *, 0) + (y * A(int64_t, 4) * each + x) * es, (size_t)es);
+}
+
+static void transpose_cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    *flops = 0;
+    *bytes = 2 * A(uint64_t, 2) * A(uint64_t, 3) * (uint64_t)k->v[1] * dtype_bytes(k->t[0]);
+}
+
+static int bind_transpose(struct kern *k)
+{
+    size_t es = dtype_bytes(k->t[0]);
+    return k->v[1] > 0 && es && es % (size_t)k->v[1] == 0 ? 0 : -ENOSYS;
 }
 
 static int64_t reflect(int64_t i, int64_t pad, int64_t size)
@@ -144,6 +167,7 @@ const struct kern_row misc_rows[] = {
     { "glu_backward_kernel", "ippp*pp", glu_backward, NULL, NULL },
     { "_assert_async_cuda_kernel", "p*", assert_true, NULL, NULL },
     { "masked_scatter_size_check", "ppp", check_count, NULL, NULL },
+    { "transpose_copy_tiled_kernel", "pppppp", transpose, transpose_cost, bind_transpose },
     { "roll_cuda_kernel", "pppppppp", roll, NULL, NULL },
     { "reflection_pad2d_out_kernel", "ppppiiiiiii", pad_reflect, NULL, NULL },
     { "reflection_pad2d_backward_out_kernel", "ppppiiiiiii", pad_reflect, NULL, NULL },

@@ -26,18 +26,20 @@ static const char *verdict(int e)
     return e == 0 ? "bound" : e == -EPROTO ? "sizes" : e == -ENOSYS ? "functor" : "template";
 }
 
-static void show(const struct catalogue_info *info, const struct gpu_cubin_kernel *k, unsigned arch, unsigned long *bound)
+static void show(const struct catalogue_info *info, const struct gpu_cubin *cubin, unsigned i, unsigned long *bound)
 {
+    const struct gpu_cubin_kernel *k = &cubin->kernels[i];
     struct catalogue_kernel ck = { .name = k->name, .n_params = k->n_params, .offset = k->offset, .bytes = k->bytes,
                                    .param_bytes = k->param_bytes, .max_threads = k->max_threads,
-                                   .static_shared_bytes = k->static_shared_bytes, .registers = k->registers, .arch = arch };
+                                   .static_shared_bytes = k->static_shared_bytes, .registers = k->registers, .arch = cubin->arch,
+                                   .beside = cubin->names, .n_beside = cubin->n_kernels };
     struct catalogue_binding b;
     static char text[1 << 16];
     int e = info->find(&ck, &b);
     *bound += e == 0;
     info->describe(k->name, text, sizeof text);
     printf("%s\t%u\t", verdict(e), k->param_bytes);
-    for (unsigned i = 0; i < k->n_params; i++) printf("%s%u", i ? "," : "", k->bytes[i]);
+    for (unsigned j = 0; j < k->n_params; j++) printf("%s%u", j ? "," : "", k->bytes[j]);
     printf("\t%s\n", text);
 }
 
@@ -73,7 +75,7 @@ int main(int argc, char **argv)
         if (gpu_fatbin_pick(file + at, bytes, arch, &code, why, sizeof why)) continue;
         /* never freed: what is bound keeps names and sizes */
         if (!gpu_cubin_read(code.bytes, code.n_bytes, &cubin, why, sizeof why))
-            for (unsigned i = 0; i < cubin.n_kernels; i++, n++) show(info, &cubin.kernels[i], cubin.arch, &bound);
+            for (unsigned i = 0; i < cubin.n_kernels; i++, n++) show(info, &cubin, i, &bound);
         free(code.owned);
         at += (off_t)(bytes / 8 * 8) - 8;
     }

@@ -61,6 +61,11 @@ row('masked_select', lambda: lambda a, m: a.masked_select(m), T(9, 17), T(9, 17,
 row('masked_scatter', lambda: lambda a, m, b: a.masked_scatter(m, b), T(9, 17), T(9, 17, fill='bool'), T(9, 17), dtypes=(F32,))
 row('bool_index', lambda: lambda a, m: a[m], T(9, 17), T(9, fill='bool'), dtypes=(F32,))
 row('nonzero', lambda: lambda a: torch.nonzero(a), T(9, 17, fill='bool'), dtypes=(F32,), backward=False)
+# large enough for a kernel of their own; its words hold several elements where sizes allow that
+for kind, dtype in (('half', F16), ('byte', torch.uint8), ('float', F32), ('double', F64)):
+    for name, h, w in (('', 1152, 1024), ('_odd', 2201, 2050)):
+        row(f'transposed_{kind}{name}', lambda dtype=dtype: lambda a: a.t().contiguous().to(dtype).t().contiguous().t(), T(h, w, fill='index:200'), dtypes=(F32,), backward=False)
+        row(f'transposed_{kind}{name}_part', lambda dtype=dtype: lambda a: a.to(dtype)[:, 16:].t().contiguous(), T(h, w, fill='index:200'), dtypes=(F32,), backward=False)
 row('take', lambda: lambda a, i: a.take(i), T(9, 17, lay='transposed'), T(11, fill='index:153'), dtypes=HALF)
 row('put', lambda: lambda a, b: a.put(torch.arange(2, 60, 3, device=a.device)[:13], b), T(9, 17), T(13), dtypes=HALF)
 row('put_accumulate', lambda: lambda a, b, i: a.put(i, b, accumulate=True), T(9, 17), T(40), T(40, fill='index:153'), dtypes=(F32, F64))
