@@ -1,5 +1,5 @@
 /*
- * Tensors from nothing: arange, range, linspace, logspace (functions of the element's number), triu and tril.
+ * Tensors from nothing: arange, range, linspace, logspace (functions of the element's number), triu and tril, indices of triangles.
  *   elementwise_kernel_with_index<Index, F>(Index n, F, T *out). F's name does not tell T; the ordinal of its dispatch does.
  */
 #include <math.h>
@@ -96,6 +96,46 @@ static void run(const struct catalogue_launch *l, void *const *p, const struct k
     }
 }
 
+/* <T> (T *out, i64 row offset, first row's elements, columns, elements of rows that grow, elements): rows and columns of a lower triangle, row by
+   row; each row has one element more than the one before, until it has all columns */
+static void lower_indices(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    int64_t n = A(int64_t, 5), r = 0, c = 0, width = A(int64_t, 2);
+    for (int64_t i = 0; i < n; i++) {
+        dtype_seti(k->t[0], A(void *, 0), i, r + A(int64_t, 1));
+        dtype_seti(k->t[0], A(void *, 0), n + i, c);
+        if (++c < width) continue;
+        c = 0;
+        r++;
+        width = KERN_MIN(width + 1, A(int64_t, 3));
+    }
+}
+
+/* <T> (T *out, i64 column offset, elements of the first row that is cut, columns, elements of whole rows, elements): so, of an upper triangle; each
+   row that is cut has one element less than the one before */
+static void upper_indices(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    int64_t n = A(int64_t, 5), columns = A(int64_t, 3), whole = A(int64_t, 4), r = whole ? whole / columns : 0, c = 0, width = A(int64_t, 2), cut = 0;
+    for (int64_t i = 0; i < n; i++) {
+        dtype_seti(k->t[0], A(void *, 0), i, i < whole ? i / columns : r);
+        dtype_seti(k->t[0], A(void *, 0), n + i, i < whole ? i % columns : A(int64_t, 1) + cut + c);
+        if (i < whole || ++c < width) continue;
+        c = 0;
+        r++;
+        cut++;
+        width--;
+    }
+}
+
+static void indices_cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
+{
+    (void)l;
+    *flops = 20 * A(uint64_t, 5);
+    *bytes = 2 * A(uint64_t, 5) * dtype_bytes(k->t[0]);
+}
+
 /* <T, Index, upper, per thread, in place> (info result, info<const T> self, i64 diagonal, i64 n, Index last dimension) */
 static void triangle(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
@@ -118,5 +158,7 @@ static void triangle(const struct catalogue_launch *l, void *const *p, const str
 const struct kern_row create_rows[] = {
     { "elementwise_kernel_with_index", "**p", run, NULL, bind },
     { "triu_tril_kernel", "**pp*", triangle, NULL, NULL },
+    { "tril_indices_kernel", "pppppp", lower_indices, indices_cost, NULL },
+    { "triu_indices_kernel", "pppppp", upper_indices, indices_cost, NULL },
     KERN_END
 };

@@ -104,6 +104,27 @@ static int64_t reflect(int64_t i, int64_t pad, int64_t size)
 
 static int64_t clamp(int64_t v, int64_t size) { return v < 0 ? 0 : v >= size ? size - 1 : v; }
 
+/* One dimension, many planes. (const T *x, T *y, i64 width, left, right, y's width, planes); backward: (T *dx, const T *dy, width, left, dy's width,
+   planes), dx gains */
+static void pad_reflect_flat(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    (void)l;
+    enum dtype t = k->t[0];
+    bool back = strstr(k->name.base, "backward") != NULL;
+    int64_t iw = A(int64_t, 2), left = A(int64_t, 3), ow = A(int64_t, back ? 4 : 5), n = ow * A(int64_t, back ? 5 : 6);
+    size_t es = dtype_bytes(t);
+    for (int64_t o = 0; o < n; o++) {
+        int64_t in = o / ow * iw + reflect(o % ow, left, iw);
+        if (back) dtype_set(t, A(void *, 0), in, dtype_get(t, A(void *, 0), in) + dtype_get(t, A(const void *, 1), o));
+        else memcpy(A(char *, 1) + o * (int64_t)es, A(const char *, 0) + in * (int64_t)es, es);
+    }
+}
+
+static int bind_floating(struct kern *k)
+{
+    return dtype_class(k->t[0]) == DC_F || dtype_class(k->t[0]) == DC_D ? 0 : -ENOSYS;
+}
+
 /* (x or dx, y or dy, iw, ih, top, bottom, left, right, y shift, z shift, planes); one dimension: (x, y, iw, left, right). The
    gradient is added to what is there; where algorithms shall be deterministic (.., batch, planes, unused) stand in the place of the shifts. */
 static void pad_reflect(const struct catalogue_launch *l, void *const *p, const struct kern *k)
@@ -172,6 +193,8 @@ const struct kern_row misc_rows[] = {
     { "reflection_pad2d_out_kernel", "ppppiiiiiii", pad_reflect, NULL, NULL },
     { "reflection_pad2d_backward_out_kernel", "ppppiiiiiii", pad_reflect, NULL, NULL },
     { "reflection_pad2d_backward_det_out_kernel", "ppppiiiiiii", pad_reflect, NULL, NULL },
+    { "reflection_pad1d_flat", "ppppppp", pad_reflect_flat, NULL, NULL },
+    { "reflection_pad1d_backward_flat", "pppppp", pad_reflect_flat, NULL, bind_floating },
     { "reflection_pad1d_out_kernel", "ppppp", pad_reflect, NULL, NULL },
     { "reflection_pad1d_backward_out_kernel", "ppppp", pad_reflect, NULL, NULL },
     { "replication_pad_forward_kernel1d", NULL, pad_accessors, NULL, bind_accessors },

@@ -32,6 +32,8 @@ row('pad_reflect', lambda: lambda a: F.pad(a, (1, 2, 2, 1), mode='reflect'), T(2
 for mode in ('reflect', 'replicate', 'circular'):
     row(f'pad_{mode}_1d', lambda mode=mode: lambda a: F.pad(a, (2, 1), mode=mode), T(2, 3, 9), dtypes=(F32,))
     row(f'pad_{mode}_3d', lambda mode=mode: lambda a: F.pad(a, (1, 2, 0, 1, 3, 1), mode=mode), T(2, 3, 5, 4, 6), dtypes=HALF)
+row('pad_reflect_1d_planes', lambda: lambda a: F.pad(a, (2, 1), mode='reflect'), T(1, 70000, 5), dtypes=(F32,))
+row('pad_reflect_1d_batches', lambda: lambda a: F.pad(a, (2, 1), mode='reflect'), T(300, 300, 4), dtypes=HALF)
 row('pad_replicate_crop', lambda: lambda a: F.pad(a, (-1, 2, 1, -2), mode='replicate'), T(2, 3, 9, 5), dtypes=(F32,))
 row('pad_replicate', lambda: lambda a: F.pad(a, (1, 2, 2, 1), mode='replicate'), T(2, 3, 9, 5), dtypes=(F32,))
 row('tril_triu', lambda: lambda a: (a.tril(), a.triu(1)), T(3, 17, 17), dtypes=HALF)
@@ -81,6 +83,9 @@ row('take_along_dim', lambda: lambda a, i: torch.take_along_dim(a, i, 1), T(9, 1
 row('one_hot', lambda: lambda i: F.one_hot(i, 20), T(30, fill='index:20'), dtypes=(F32,), backward=False)
 row('arange', lambda: lambda a: (torch.arange(5, 50, 3, device=a.device), torch.arange(0, 1, 0.1, device=a.device, dtype=F64),
                                 torch.arange(7, device=a.device, dtype=F32), torch.arange(9, device=a.device, dtype=torch.int32)), T(1), dtypes=(F32,), backward=False)
+for name in ('tril_indices', 'triu_indices'):
+    row(name, lambda name=name: lambda a: tuple(getattr(torch, name)(h, w, at, device=a.device) for h, w in ((5, 5), (3, 7), (7, 3)) for at in range(-7, 8)),
+        T(1), dtypes=(F32,), backward=False)
 for name in ('linspace', 'logspace'):
     row(name, lambda name=name: lambda a: getattr(torch, name)(-2, 3, 31, device=a.device, dtype=a.dtype), T(1), backward=False, slack=2)
     row(f'{name}_int', lambda name=name: lambda a: getattr(torch, name)(0, 3, 4, device=a.device, dtype=torch.int64), T(1), dtypes=(F32,), backward=False)
