@@ -50,8 +50,19 @@ static void sum(const struct catalogue_launch *l, void *const *params, const voi
 
 static const unsigned zero = 0, seven = 7;
 
+/* Whether the driver tells which kernels its module has, this one among them. */
+static int is_beside(const struct catalogue_kernel *k)
+{
+    unsigned i = 0;
+    while (i < k->n_beside && strcmp(k->beside[i], k->name))
+        i++;
+    return i < k->n_beside;
+}
+
 static int find(const struct catalogue_kernel *k, struct catalogue_binding *out)
 {
+    if (!is_beside(k))
+        return -ENOENT;
     if (!strcmp(k->name, "k_fill") && k->n_params != 3)
         return -EPROTO;
     if (!strcmp(k->name, "k_fill"))

@@ -1,6 +1,6 @@
 /*
- * Distances between rows of two matrices (torch.cdist) and of one (torch.pdist), forward and backward, in the norms that PyTorch has kernels for; products of
- * three-vectors (torch.linalg.cross).
+ * Distances between rows of two matrices (torch.cdist) and of one (torch.pdist), forward and backward, in the norms that PyTorch has kernels
+ * for; products of three-vectors (torch.linalg.cross).
  */
 #include <math.h>
 #include <string.h>
@@ -118,7 +118,8 @@ static void pairs_forward(const struct catalogue_launch *l, void *const *p, cons
     int64_t n = A(int64_t, 2), m = A(int64_t, 3), i = 0, j = 1;
     for (int64_t o = 0; o < n * (n - 1) / 2; o++, next_pair(&i, &j, n)) {
         double acc = 0;
-        for (int64_t c = 0; c < m; c++) acc = fold(f, acc, fabs(dtype_get(t, A(const void *, 1), i * m + c) - dtype_get(t, A(const void *, 1), j * m + c)), pw);
+        for (int64_t c = 0; c < m; c++)
+            acc = fold(f, acc, fabs(dtype_get(t, A(const void *, 1), i * m + c) - dtype_get(t, A(const void *, 1), j * m + c)), pw);
         dtype_set(t, A(void *, 0), o, finish(f, acc, pw));
     }
 }

@@ -92,7 +92,7 @@ static void element(const struct bound *b, const char *f, const uint32_t *off, s
                 ix = at;
             }
         }
-        char *iterated = pointer(f) + off[0], *indexed = pointer(fn + (b->what == PUT_ADD ? 8 : 0)) + ix * (int64_t)es; /* with atomics a count goes before */
+        char *iterated = pointer(f) + off[0], *indexed = pointer(fn + (b->what == PUT_ADD ? 8 : 0)) + ix * (int64_t)es; /* atomics: a count goes before */
         if (b->what == TAKE) memcpy(iterated, indexed, es);
         else if (b->what == PUT) memcpy(indexed, iterated, es);
         else combine(ADD, b->t, indexed, dtype_get(b->t, iterated, 0), dtype_geti(b->t, iterated, 0));

@@ -1,6 +1,6 @@
 /*
- * Single kernels: the loss scale's update, gated linear unit's gradient, device-side assertions, roll, copies of transposed matrices, padding by reflection and
- * replication.
+ * Single kernels: the loss scale's update, gated linear unit's gradient, device-side assertions, roll, copies of transposed matrices,
+ * padding by reflection and replication.
  */
 #include <math.h>
 #include <string.h>

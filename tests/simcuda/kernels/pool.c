@@ -1,6 +1,6 @@
 /*
- * Pooling in two dimensions: maximum with indices, average, adaptive average and maximum, putting maxima back, forward and backward, for planes
- * (nchw) and channels last (nhwc). Sums are kept in double.
+ * Pooling in two dimensions: maximum with indices, average, adaptive average and maximum, putting maxima back, forward and backward, for
+ * planes (nchw) and channels last (nhwc). Sums are kept in double.
  */
 #include <math.h>
 #include <string.h>

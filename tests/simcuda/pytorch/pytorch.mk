@@ -13,14 +13,18 @@ PYTORCH_VERSION := $(if $(filter command line environment,$(origin VERSION)),$(V
 pytorch: $(DEPS_STAMP)
 	@bash tests/simcuda/pytorch/install.sh $(ABS_B)/pytorch "$(PYTORCH_VERSION)" "$(if $(PYTORCH_DIR),$(abspath $(PYTORCH_DIR)))"
 
-# The operators against CPU PyTorch first: nothing is asked of remat before the kernels are known to be right. test-pytorch asks each model
-# for each limit and order of execution once, test-pytorch-all for all of them together, and against torch.utils.checkpoint.
+# The operators, and small models of transformers and torchvision, against CPU PyTorch first: nothing is asked of remat before the kernels are known
+# to be right. test-pytorch asks each model for each limit and order of execution once, test-pytorch-all for all of them together, and against
+# torch.utils.checkpoint.
 DRAWN ?= 4
-.PHONY: test-ops test-pytorch-scripts test-pytorch test-pytorch-all demo-pytorch
+.PHONY: test-ops test-zoo test-pytorch-scripts test-pytorch test-pytorch-all demo-pytorch
 test-ops: pytorch
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
 	@REMAT_SIMGPU=1 $(B)/remat run --policy off -- $(B)/pytorch/bin/python tests/simcuda/ops/run.py
-test-pytorch-scripts: test-ops
+test-zoo: pytorch
+	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
+	@REMAT_SIMGPU=1 $(B)/remat run --policy off -- $(B)/pytorch/bin/python tests/simcuda/scripts/zoo.py
+test-pytorch-scripts: test-ops test-zoo
 	@B=$(ABS_B) REMAT_TORCH_PYTHON=$(ABS_B)/pytorch/bin/python python3 tests/system/test_sweep_export.py
 	@B=$(ABS_B) python3 tests/system/test_docs.py pytorch
 	@B=$(ABS_B) python3 tests/simcuda/scripts/run.py
