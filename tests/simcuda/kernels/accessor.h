@@ -28,6 +28,35 @@ static inline struct accessor accessor_read(const void *p, int n, bool wide)
     return a;
 }
 
+/* An accessor of (batch, planes, [[t,] h,] w), its space as three axes: those that it has not have one place. */
+struct space { struct accessor a; int64_t size[3], stride[3]; };
+
+static inline struct space space_read(const void *p, int axes)
+{
+    struct space v = { accessor_read(p, 2 + axes, true), { 1, 1, 1 }, { 0, 0, 0 } };
+    for (int i = 0; i < axes; i++) {
+        v.size[3 - axes + i] = v.a.size[2 + i];
+        v.stride[3 - axes + i] = v.a.stride[2 + i];
+    }
+    return v;
+}
+
+/* Element offset of a place. */
+static inline int64_t space_offset(const struct space *v, int64_t n, int64_t c, const int64_t *at)
+{
+    return n * v->a.stride[0] + c * v->a.stride[1] + at[0] * v->stride[0] + at[1] * v->stride[1] + at[2] * v->stride[2];
+}
+
+/* The i-th place of a plane, and how many it has. */
+static inline void space_place(const struct space *v, int64_t i, int64_t *at)
+{
+    at[2] = i % v->size[2];
+    at[1] = i / v->size[2] % v->size[1];
+    at[0] = i / v->size[2] / v->size[1];
+}
+
+static inline int64_t space_places(const struct space *v) { return v->size[0] * v->size[1] * v->size[2]; }
+
 #define TINFO_MAX 25
 struct tinfo { char *data; int dims; int64_t size[TINFO_MAX], stride[TINFO_MAX]; };
 

@@ -19,7 +19,8 @@ struct bound {
 static const enum dtype all_types[] = { DT_U8, DT_I8, DT_I32, DT_I64, DT_I16, DT_F64, DT_F32, DT_F16, DT_BF16 };
 static const enum dtype floating_types[] = { DT_F64, DT_F32, DT_C64, DT_C32, DT_F16, DT_BF16 };
 
-/* The step between spaced elements, and the base of a logarithmic one, are floats where elements are integers or of 16 bits. */
+/* The step between spaced elements, and the base of a logarithmic one, are floats where elements are integers or of 16 bits; so is what ranges of
+   floating elements are computed in. */
 static enum dtype step_type(enum dtype t) { return t == DT_F64 ? DT_F64 : DT_F32; }
 
 static uint32_t up(uint32_t v, uint32_t to) { return (v + to - 1) / to * to; }
@@ -42,7 +43,7 @@ static int bind(struct kern *k)
     if (dtype_class(b->t) == DC_NONE) goto unknown;
     uint32_t at = 0;
     if (!spaced) {
-        b->acc = dtype_class(b->t) == DC_I ? DT_I64 : b->t == DT_F64 ? DT_F64 : DT_F32;
+        b->acc = dtype_class(b->t) == DC_I ? DT_I64 : step_type(b->t);
         b->at[1] = (uint32_t)dtype_bytes(b->acc);
         at = 2 * b->at[1];
     } else { /* start, end, [base], steps (i64), step, half (i64) */

@@ -8,33 +8,6 @@
 #include "tests/simcuda/kernels/order.h"
 #include "tests/simcuda/kernels/rows.h"
 
-/* Space as three axes; a plane of two has one place along the first. */
-struct volume { struct accessor a; int64_t size[3], stride[3]; };
-
-static struct volume volume_read(const void *p, int axes)
-{
-    struct volume v = { accessor_read(p, 2 + axes, true), { 1, 1, 1 }, { 0, 0, 0 } };
-    for (int i = 0; i < axes; i++) {
-        v.size[3 - axes + i] = v.a.size[2 + i];
-        v.stride[3 - axes + i] = v.a.stride[2 + i];
-    }
-    return v;
-}
-
-static int64_t element(const struct volume *v, int64_t n, int64_t c, const int64_t *at)
-{
-    return n * v->a.stride[0] + c * v->a.stride[1] + at[0] * v->stride[0] + at[1] * v->stride[1] + at[2] * v->stride[2];
-}
-
-static void place_of(const struct volume *v, int64_t i, int64_t *at)
-{
-    at[2] = i % v->size[2];
-    at[1] = i / v->size[2] % v->size[1];
-    at[0] = i / v->size[2] / v->size[1];
-}
-
-static int64_t places(const struct volume *v) { return v->size[0] * v->size[1] * v->size[2]; }
-
 static int64_t begins(enum dtype t, double u, int64_t o, int64_t in, int64_t out, int64_t window)
 {
     if (o == out - 1) return in - window;
@@ -54,16 +27,16 @@ static void forward(const struct catalogue_launch *l, void *const *p, const stru
     enum dtype t = k->t[0];
     bool flat = k->k->bytes[0] == 72;
     int axes = flat ? 2 : 3;
-    struct volume x = volume_read(p[flat ? 2 : 0], axes), y = volume_read(p[flat ? 0 : 1], axes), index = volume_read(p[flat ? 1 : 2], axes);
+    struct space x = space_read(p[flat ? 2 : 0], axes), y = space_read(p[flat ? 0 : 1], axes), index = space_read(p[flat ? 1 : 2], axes);
     struct accessor u = accessor_read(p[3], 3, true);
     int64_t window[3] = { 1, 1, 1 }, o[3], i[3], n, c;
     for (int d = 3 - axes; d < 3; d++) window[d] = flat ? A(int, 3 + d) : A(int64_t, 4 + d);
-    for (int64_t e = 0; e < y.a.size[0] * y.a.size[1] * places(&y); e++) {
+    for (int64_t e = 0; e < y.a.size[0] * y.a.size[1] * space_places(&y); e++) {
         int64_t first[3] = { 0, 0, 0 }, best = -1;
         double max = 0;
-        n = e / places(&y) / y.a.size[1];
-        c = e / places(&y) % y.a.size[1];
-        place_of(&y, e % places(&y), o);
+        n = e / space_places(&y) / y.a.size[1];
+        c = e / space_places(&y) % y.a.size[1];
+        space_place(&y, e % space_places(&y), o);
         for (int d = 3 - axes; d < 3; d++) {
             double sample = dtype_get(t, u.data, n * u.stride[0] + c * u.stride[1] + (flat ? 2 - d : d) * u.stride[2]);
             first[d] = begins(t, sample, o[d], x.size[d], y.size[d], window[d]);
@@ -71,13 +44,13 @@ static void forward(const struct catalogue_launch *l, void *const *p, const stru
         for (i[0] = first[0]; i[0] < first[0] + window[0]; i[0]++)
             for (i[1] = first[1]; i[1] < first[1] + window[1]; i[1]++)
                 for (i[2] = first[2]; i[2] < first[2] + window[2]; i[2]++) {
-                    double v = dtype_get(t, x.a.data, element(&x, n, c, i));
+                    double v = dtype_get(t, x.a.data, space_offset(&x, n, c, i));
                     if (best >= 0 && !(v > max) && v == v) continue;
                     max = v;
                     best = (i[0] * x.size[1] + i[1]) * x.size[2] + i[2];
                 }
-        dtype_set(t, y.a.data, element(&y, n, c, o), max);
-        ((int64_t *)index.a.data)[element(&index, n, c, o)] = best;
+        dtype_set(t, y.a.data, space_offset(&y, n, c, o), max);
+        ((int64_t *)index.a.data)[space_offset(&index, n, c, o)] = best;
     }
 }
 
@@ -86,14 +59,14 @@ static void backward(const struct catalogue_launch *l, void *const *p, const str
 {
     enum dtype t = k->t[0];
     int axes = k->k->bytes[0] == 72 ? 2 : 3;
-    struct volume dx = volume_read(p[0], axes), dy = volume_read(p[1], axes), index = volume_read(p[2], axes);
-    int64_t each = places(&dy), all = dy.a.size[0] * dy.a.size[1] * each;
+    struct space dx = space_read(p[0], axes), dy = space_read(p[1], axes), index = space_read(p[2], axes);
+    int64_t each = space_places(&dy), all = dy.a.size[0] * dy.a.size[1] * each;
     for (int64_t e = 0; e < all; e++) {
         int64_t i = order_of(l->chaos, e, all), n = i / each / dy.a.size[1], c = i / each % dy.a.size[1], o[3], in[3];
-        place_of(&dy, i % each, o);
-        place_of(&dx, ((const int64_t *)index.a.data)[element(&index, n, c, o)], in);
-        int64_t to = element(&dx, n, c, in);
-        dtype_set(t, dx.a.data, to, dtype_get(t, dx.a.data, to) + dtype_get(t, dy.a.data, element(&dy, n, c, o)));
+        space_place(&dy, i % each, o);
+        space_place(&dx, ((const int64_t *)index.a.data)[space_offset(&index, n, c, o)], in);
+        int64_t to = space_offset(&dx, n, c, in);
+        dtype_set(t, dx.a.data, to, dtype_get(t, dx.a.data, to) + dtype_get(t, dy.a.data, space_offset(&dy, n, c, o)));
     }
 }
 

@@ -10,6 +10,27 @@
 /* float for f32, f16, bf16 */
 static enum dtype acc_of(enum dtype t) { return t == DT_F64 ? DT_F64 : DT_F32; }
 
+static void statistics(const double *x, int64_t n, double eps, double *mean, double *rstd)
+{
+    double s = 0, q = 0;
+    for (int64_t i = 0; i < n; i++) s += x[i];
+    *mean = s / (double)n;
+    for (int64_t i = 0; i < n; i++) q += (x[i] - *mean) * (x[i] - *mean);
+    *rstd = 1 / sqrt(q / (double)n + eps);
+}
+
+/* Sums of dy x and of dy over a channel of an image: n elements from first on, stride apart; dy and x are scratch of n each. */
+static void channel_sums(enum dtype t, const void *dys, const void *xs, int64_t first, int64_t stride, int64_t n, double *dy, double *x, double *ds, double *db)
+{
+    *ds = *db = 0;
+    row_load(t, dy, dys, first, stride, n);
+    row_load(t, x, xs, first, stride, n);
+    for (int64_t i = 0; i < n; i++) {
+        *ds += dy[i] * x[i];
+        *db += dy[i];
+    }
+}
+
 /* <vec, T, Acc> (i64 n, T eps, const T *x, T *mean, T *rstd, Acc *mean, Acc *rstd): a block a row */
 static void moments(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
@@ -17,12 +38,9 @@ static void moments(const struct catalogue_launch *l, void *const *p, const stru
     int64_t n = A(int64_t, 0);
     double eps = dtype_get(t, p[1], 0), *x = row_scratch(n);
     for (int64_t r = 0; r < l->grid.x; r++) {
-        double s = 0, q = 0;
+        double mean, rstd;
         row_load(t, x, A(const void *, 2), r * n, 1, n);
-        for (int64_t i = 0; i < n; i++) s += x[i];
-        double mean = s / (double)n;
-        for (int64_t i = 0; i < n; i++) q += (x[i] - mean) * (x[i] - mean);
-        double rstd = 1 / sqrt(q / (double)n + eps);
+        statistics(x, n, eps, &mean, &rstd);
         dtype_set(t, A(void *, 3), r, mean);
         dtype_set(t, A(void *, 4), r, rstd);
         if (A(void *, 5)) dtype_set(acc, A(void *, 5), r, mean);
@@ -41,12 +59,9 @@ static void moments_last(const struct catalogue_launch *l, void *const *p, const
     int64_t n = several ? l->grid.x / ((g + k->v[0] - 1) / k->v[0]) : l->grid.x / g;
     double eps = dtype_get(t, p[4], 0), *x = row_scratch(d * size);
     for (int64_t r = 0; r < n * g; r++) {
-        double s = 0, q = 0;
+        double mean, rstd;
         for (int64_t i = 0; i < size; i++) row_load(t, x + i * d, A(const void *, 5), (r / g * size + i) * c + r % g * d, 1, d);
-        for (int64_t i = 0; i < d * size; i++) s += x[i];
-        double mean = s / (double)(d * size);
-        for (int64_t i = 0; i < d * size; i++) q += (x[i] - mean) * (x[i] - mean);
-        double rstd = 1 / sqrt(q / (double)(d * size) + eps);
+        statistics(x, d * size, eps, &mean, &rstd);
         dtype_set(t, A(void *, 6), r, mean);
         dtype_set(t, A(void *, 7), r, rstd);
         if (t == acc) continue; /* the last two are not there */
@@ -79,13 +94,8 @@ static void internal(const struct catalogue_launch *l, void *const *p, const str
     int64_t n = A(int64_t, 0);
     double *dy = row_scratch(2 * n), *x = dy + n;
     for (int64_t r = 0; r < l->grid.x; r++) {
-        double s = 0, b = 0;
-        row_load(t, dy, A(const void *, 1), r * n, 1, n);
-        row_load(t, x, A(const void *, 2), r * n, 1, n);
-        for (int64_t i = 0; i < n; i++) {
-            s += dy[i] * x[i];
-            b += dy[i];
-        }
+        double s, b;
+        channel_sums(t, A(const void *, 1), A(const void *, 2), r * n, 1, n, dy, x, &s, &b);
         dtype_set(acc, A(void *, 3), r, s);
         dtype_set(acc, A(void *, 4), r, b);
     }
@@ -100,13 +110,8 @@ static void internal_last(const struct catalogue_launch *l, void *const *p, cons
     int64_t c = A(int64_t, 0), size = A(int64_t, 1), n = at ? l->grid.x / ((c + k->v[0] - 1) / k->v[0]) : l->grid.x / c;
     double *dy = row_scratch(2 * size), *x = dy + size;
     for (int64_t r = 0; r < n * c; r++) {
-        double s = 0, b = 0;
-        row_load(t, dy, A(const void *, 2), r / c * size * c + r % c, c, size);
-        row_load(t, x, A(const void *, 3), r / c * size * c + r % c, c, size);
-        for (int64_t i = 0; i < size; i++) {
-            s += dy[i] * x[i];
-            b += dy[i];
-        }
+        double s, b;
+        channel_sums(t, A(const void *, 2), A(const void *, 3), r / c * size * c + r % c, c, size, dy, x, &s, &b);
         dtype_set(acc, A(void *, 4), r, s);
         dtype_set(acc, A(void *, 5), r, b);
     }

@@ -153,27 +153,18 @@ static void pad_accessors(const struct catalogue_launch *l, void *const *p, cons
     (void)l;
     enum dtype t = k->t[0];
     bool back = strstr(k->name.base, "backward") != NULL, reflects = strstr(k->name.base, "reflection") != NULL;
-    int d = (int)(k->k->bytes[0] - 8) / 16, first = 5 - d; /* axes 2 to 4 are depth, height, width; those that are not there have one place */
-    struct accessor a[2] = { accessor_read(p[0], d, true), accessor_read(p[1], d, true) };
-    int64_t size[2][3] = { { 1, 1, 1 }, { 1, 1, 1 } }, stride[2][3] = { { 0 } }, pad[3] = { 0 };
-    for (int i = first; i < 3; i++) {
-        for (int o = 0; o < 2; o++) {
-            size[o][i] = a[o].size[2 + i - first];
-            stride[o][i] = a[o].stride[2 + i - first];
-        }
-        pad[i] = reflects ? A(int64_t, 4 - i) : A(int, 2 + i - first);
-    }
-    for (int64_t n = 0; n < a[1].size[0]; n++)
-        for (int64_t c = 0; c < a[1].size[1]; c++)
-            for (int64_t e = 0; e < size[1][0] * size[1][1] * size[1][2]; e++) {
-                const int64_t at[3] = { e / size[1][2] / size[1][1], e / size[1][2] % size[1][1], e % size[1][2] };
-                int64_t in = n * a[0].stride[0] + c * a[0].stride[1], out = n * a[1].stride[0] + c * a[1].stride[1];
-                for (int i = first; i < 3; i++) {
-                    in += (reflects ? reflect(at[i], pad[i], size[0][i]) : clamp(at[i] - pad[i], size[0][i])) * stride[0][i];
-                    out += at[i] * stride[1][i];
-                }
-                if (back) dtype_set(t, a[0].data, in, dtype_get(t, a[0].data, in) + dtype_get(t, a[1].data, out));
-                else dtype_set(t, a[1].data, out, dtype_get(t, a[0].data, in));
+    int axes = (int)(k->k->bytes[0] - 8) / 16 - 2, first = 3 - axes;
+    struct space x = space_read(p[0], axes), y = space_read(p[1], axes);
+    int64_t pad[3] = { 0 }, at[3], from[3] = { 0 };
+    for (int i = first; i < 3; i++) pad[i] = reflects ? A(int64_t, 4 - i) : A(int, 2 + i - first);
+    for (int64_t n = 0; n < y.a.size[0]; n++)
+        for (int64_t c = 0; c < y.a.size[1]; c++)
+            for (int64_t e = 0; e < space_places(&y); e++) {
+                space_place(&y, e, at);
+                for (int i = first; i < 3; i++) from[i] = reflects ? reflect(at[i], pad[i], x.size[i]) : clamp(at[i] - pad[i], x.size[i]);
+                int64_t in = space_offset(&x, n, c, from), out = space_offset(&y, n, c, at);
+                if (back) dtype_set(t, x.a.data, in, dtype_get(t, x.a.data, in) + dtype_get(t, y.a.data, out));
+                else dtype_set(t, y.a.data, out, dtype_get(t, x.a.data, in));
             }
 }
 
