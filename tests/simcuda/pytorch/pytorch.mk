@@ -23,7 +23,7 @@ test-ops: pytorch
 	@REMAT_SIMGPU=1 $(B)/remat run --policy off -- $(B)/pytorch/bin/python tests/simcuda/ops/run.py
 test-zoo: pytorch
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
-	@REMAT_SIMGPU=1 $(B)/remat run --policy off -- $(B)/pytorch/bin/python tests/simcuda/scripts/zoo.py
+	@REMAT_SIMGPU=1 $(B)/remat run --policy off -- $(B)/pytorch/bin/python tests/simcuda/ops/zoo.py
 test-pytorch-scripts: test-ops test-zoo
 	@B=$(ABS_B) REMAT_TORCH_PYTHON=$(ABS_B)/pytorch/bin/python python3 tests/system/test_sweep_export.py
 	@B=$(ABS_B) python3 tests/system/test_docs.py pytorch
@@ -35,6 +35,8 @@ test-pytorch: test-pytorch-scripts
 	@B=$(ABS_B) python3 tests/simcuda/models/test_drawn.py --count $(DRAWN)
 	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py $(if $(PYTORCH_MODELS),--only $(PYTORCH_MODELS))
 test-pytorch-all: test-pytorch-scripts
+	@set -e; for p in swap auto; do \
+	    REMAT_SIMGPU=1 $(B)/remat run --policy $$p --limit 1G -- $(B)/pytorch/bin/python tests/simcuda/ops/zoo.py; done
 	@B=$(ABS_B) python3 tests/simcuda/models/test_drawn.py --count 24 --setting plan,tight,swap,auto
 	@B=$(ABS_B) python3 tests/simcuda/models/test_models.py --all
 demo-pytorch: pytorch
