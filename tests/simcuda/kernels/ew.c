@@ -104,7 +104,8 @@ static int fill_types(struct ew_bound *b, const struct kfunctor *f, int n_functo
     for (int i = 0; i < b->n_out; i++) {
         char c = outs[i];
         b->type[i] = c == 'T' ? b->main_t : c == 'A' ? compute_type(b->main_t) : c == 'B' ? DT_BOOL : c == 'L' ? DT_I64
-                   : c == 'C' ? complex_of(b->main_t) : c == 'R' ? real_of(b->main_t) : c == 'i' ? DT_I32 : f->n_targs > 1 ? dtype_parse(f->targ[1]) : DT_NONE;
+                   : c == 'C' ? complex_of(b->main_t) : c == 'R' ? real_of(b->main_t) : c == 'i' ? DT_I32 : c == 'h' ? DT_F16 : c == 'b' ? DT_BF16
+                   : f->n_targs > 1 ? dtype_parse(f->targ[1]) : DT_NONE;
         b->cls[i] = c == 'B' ? DC_B : c == 'L' || c == 'i' ? DC_I : c == 'C' ? DC_C : c == 'R' ? DC_D : dtype_class_any(b->main_t);
     }
     for (int i = 0; i < n_functor_in; i++) {
@@ -121,9 +122,12 @@ static int fill_types(struct ew_bound *b, const struct kfunctor *f, int n_functo
    name of their own for it, and what else the module has says which it is. */
 static const char *function_of(const struct kfunctor *f, const struct catalogue_kernel *k)
 {
-    for (unsigned i = 0; !strcmp(f->fn, "GroupNormKernelImplInternal") && i < k->n_beside; i++)
+    if (strcmp(f->fn, "GroupNormKernelImplInternal")) return f->fn;
+    for (unsigned i = 0; i < k->n_beside; i++)
         if (strstr(k->beside[i], "RowwiseMomentsChannelsLastCUDAKernel")) return "GroupNormKernelImplInternal, channels last, too";
-    return f->fn;
+    /* PyTorch 2.11 keeps statistics in the type of elements: of 16-bit types only what takes a and b has floats */
+    bool floats = f->n_targs == 1 && f->n_params == 3 && strcmp(f->param[0], f->param[1]);
+    return floats ? "GroupNormKernelImplInternal, a and b" : f->fn;
 }
 
 /* Finds the row of a functor and lays it out. */

@@ -136,6 +136,8 @@ FREXP(double, frexp_d)
 const struct ew_row ew_math_rows[] = {
     ROW_FDI("direct_copy_kernel_cuda", 3, 0, "T=T", "", copy),
     { "converting_copy_kernel_cuda", 0, 0, "1=T", "", copy_f, copy_d, copy_i, NULL },
+    { "float16_copy_kernel_cuda", 0, 0, "h=T", "", copy_f, NULL, NULL, NULL }, /* these two are what PyTorch 2.11 has for it */
+    { "bfloat16_copy_kernel_cuda", 0, 0, "b=T", "", copy_f, NULL, NULL, NULL },
     ROW_FDI("FillFunctor", 0, 0, "T=", "t", fill),
     ROW_FDI("AbsFunctor", 0, 0, "T=T", "", absv),
     ROW_FDI("neg_kernel_cuda", 2, 0, "T=T", "", neg),

@@ -77,6 +77,7 @@ const struct ew_row ew_misc_rows[] = {
     ROW_FD("GroupNormKernelImplInternal, channels last, too", 0, 0, "T=TTT", "", gn_affine),
     ROW_FD("GroupNormKernelImplInternal", 0, 1, "T=TTT", "", gn_norm),
     ROW_FD("GroupNormKernelImplInternal", 0, 0, "T=TTT", "", gn_affine),
+    ROW_FD("GroupNormKernelImplInternal, a and b", 0, 0, "T=TTT", "", gn_affine),
     ROW_FD("GroupNorm1dForward", 0, 0, "T=TTT", "", gn_norm),
     ROW_FD("GroupNorm1dForward", 0, 1, "T=TTTT", "", gn1_gamma),
     ROW_FD("GroupNorm1dForward", 0, 2, "T=TTTT", "", gn1_beta),

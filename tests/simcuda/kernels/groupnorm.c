@@ -31,10 +31,11 @@ static void channel_sums(enum dtype t, const void *dys, const void *xs, int64_t 
     }
 }
 
-/* <vec, T, Acc> (i64 n, T eps, const T *x, T *mean, T *rstd, Acc *mean, Acc *rstd): a block a row */
+/* <vec, T, Acc> (i64 n, T eps, const T *x, T *mean, T *rstd, Acc *mean, Acc *rstd): a block a row. <T> of PyTorch 2.11: without the last two */
 static void moments(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
-    enum dtype t = k->t[1], acc = k->t[2];
+    bool both = k->name.n_args == 3;
+    enum dtype t = k->t[both], acc = k->t[2];
     int64_t n = A(int64_t, 0);
     double eps = dtype_get(t, p[1], 0), *x = row_scratch(n);
     for (int64_t r = 0; r < l->grid.x; r++) {
@@ -43,8 +44,8 @@ static void moments(const struct catalogue_launch *l, void *const *p, const stru
         statistics(x, n, eps, &mean, &rstd);
         dtype_set(t, A(void *, 3), r, mean);
         dtype_set(t, A(void *, 4), r, rstd);
-        if (A(void *, 5)) dtype_set(acc, A(void *, 5), r, mean);
-        if (A(void *, 6)) dtype_set(acc, A(void *, 6), r, rstd);
+        if (both && A(void *, 5)) dtype_set(acc, A(void *, 5), r, mean);
+        if (both && A(void *, 6)) dtype_set(acc, A(void *, 6), r, rstd);
     }
     free(x);
 }
@@ -71,15 +72,15 @@ static void moments_last(const struct catalogue_launch *l, void *const *p, const
     free(x);
 }
 
-/* (n, c, g, const Acc *mean, const Acc *rstd, const T *gamma, const T *beta, Acc *a, Acc *b) */
+/* <T, Acc> (n, c, g, const Acc *mean, const Acc *rstd, const T *gamma, const T *beta, Acc *a, Acc *b). <T> of PyTorch 2.11 reads statistics in T */
 static void fused(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
-    enum dtype t = k->t[0], acc = k->t[1] == DT_NONE ? acc_of(t) : k->t[1];
+    enum dtype t = k->t[0], acc = acc_of(t), stat = k->t[1] == DT_NONE ? t : k->t[1];
     int64_t n = A(int64_t, 0), c = A(int64_t, 1), g = A(int64_t, 2);
     for (int64_t i = 0; i < n * c; i++) {
         int64_t ng = i / (c / g), ch = i % c;
-        double scale = dtype_get(acc, A(const void *, 4), ng), mean = dtype_get(acc, A(const void *, 3), ng);
+        double scale = dtype_get(stat, A(const void *, 4), ng), mean = dtype_get(stat, A(const void *, 3), ng);
         if (A(const void *, 5)) scale *= dtype_get(t, A(const void *, 5), ch);
         dtype_set(acc, A(void *, 7), i, scale);
         dtype_set(acc, A(void *, 8), i, -scale * mean + (A(const void *, 6) ? dtype_get(t, A(const void *, 6), ch) : 0));
@@ -214,11 +215,15 @@ static void cost(const struct catalogue_launch *l, void *const *p, const struct 
 {
     uint64_t n = l->grid.x * A(uint64_t, 0);
     *flops = 4 * n;
-    *bytes = n * dtype_bytes(k->t[1]) * (k->row->run == internal ? 2 : 1);
+    *bytes = n * dtype_bytes(k->t[k->t[0] == DT_NONE]) * (k->row->run == internal ? 2 : 1);
 }
+
+/* LayerNorm's kernel of that name has more template arguments. */
+static int of_2_11(struct kern *k) { return k->name.n_args == 1 ? 0 : -ENOSYS; }
 
 const struct kern_row groupnorm_rows[] = {
     { "RowwiseMomentsContiguousCUDAKernel", "p*ppppp", moments, cost, NULL },
+    { "RowwiseMomentsCUDAKernel", "p*ppp", moments, cost, of_2_11 },
     { "RowwiseMomentsChannelsLastCUDAKernel", "pppp*ppppp", moments_last, last_cost, NULL },
     { "RowwiseMomentsChannelsLastSmallDCUDAKernel", "pppp*ppppp", moments_last, last_cost, NULL },
     { "ComputeInternalGradientsChannelsLastCUDAKernel", "pppppp", internal_last, last_cost, NULL },
@@ -226,6 +231,7 @@ const struct kern_row groupnorm_rows[] = {
     { "GroupNormBackwardChannelsLastCUDAKernel", NULL, backward_last, last_cost, NULL },
     { "ComputeFusedParamsCUDAKernel", "ppppppppp", fused, NULL, NULL },
     { "ComputeInternalGradientsContiguousCUDAKernel", "ppppp", internal, cost, NULL },
+    { "ComputeInternalGradientsCUDAKernel", "ppppp", internal, cost, NULL },
     { "ComputeBackwardFusedParamsCUDAKernel", "pppppppppp", backward_fused, NULL, NULL },
     { "Compute1dBackwardFusedParamsCUDAKernel", "ppppppppp", backward_fused_1d, NULL, NULL },
     { "GammaBetaBackwardCUDAKernel1", "ppppppppp", gamma_beta, NULL, NULL },

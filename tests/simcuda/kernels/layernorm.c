@@ -64,37 +64,39 @@ static void vectorized(const struct catalogue_launch *l, void *const *p, const s
     free(x);
 }
 
-/* <T, Acc, rms> (i64 n, Acc eps, const T *x, Acc *mean, Acc *rstd), with how many rows between n and eps in some versions */
+/* How many parameters come before the n of a row: rows, in the versions that have it. */
+static int at_n(const struct kern *k, uint32_t without) { return k->k->n_params > without; }
+
+/* <T, Acc, rms> ([i64 rows,] i64 n, Acc eps, const T *x, Acc *mean, Acc *rstd): a block a row */
 static void rowwise(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     enum dtype t = k->t[0], acc = k->t[1];
-    int e = (int)k->k->n_params - 4;
-    int64_t n = e > 1 ? A(int64_t, 1) : A(int64_t, 0), rows = e > 1 ? A(int64_t, 0) : l->grid.x;
+    int e = at_n(k, 5);
+    int64_t n = A(int64_t, e);
     bool rms = is_rms(k);
-    if (e > 1 && rows != l->grid.x && n == l->grid.x) n = A(int64_t, 0);
-    rows = l->grid.x;
-    double *x = row_scratch(n), eps = dtype_get(acc, p[e], 0), mean, rstd;
-    for (int64_t r = 0; r < rows; r++) {
-        row_load(t, x, A(const void *, e + 1), r * n, 1, n);
+    double *x = row_scratch(n), eps = dtype_get(acc, p[e + 1], 0), mean, rstd;
+    for (int64_t r = 0; r < l->grid.x; r++) {
+        row_load(t, x, A(const void *, e + 2), r * n, 1, n);
         moments(x, n, rms, eps, &mean, &rstd);
-        if (!rms) dtype_set(acc, A(void *, e + 2), r, mean);
-        dtype_set(acc, A(void *, e + 3), r, rstd);
+        if (!rms) dtype_set(acc, A(void *, e + 3), r, mean);
+        dtype_set(acc, A(void *, e + 4), r, rstd);
     }
     free(x);
 }
 
-/* <T, Acc, rms> (i64 rows, i64 n, const T *x, const Acc *mean, const Acc *rstd, const T *gamma, const T *beta, T *y) */
+/* <T, Acc, rms> ([i64 rows,] i64 n, const T *x, const Acc *mean, const Acc *rstd, const T *gamma, const T *beta, T *y): a block a row */
 static void forward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     enum dtype t = k->t[0], acc = k->t[1];
-    int64_t n = A(int64_t, 1), rows = KERN_MIN((int64_t)l->grid.x, A(int64_t, 0));
+    int e = at_n(k, 7);
+    int64_t n = A(int64_t, e);
     bool rms = is_rms(k);
-    struct affine a = load_affine(t, A(const void *, 5), rms ? NULL : A(const void *, 6), n);
+    struct affine a = load_affine(t, A(const void *, e + 4), rms ? NULL : A(const void *, e + 5), n);
     double *x = row_scratch(n);
-    for (int64_t r = 0; r < rows; r++) {
-        row_load(t, x, A(const void *, 2), r * n, 1, n);
-        scale_row(x, x, a.gamma, a.beta, n, rms ? 0 : dtype_get(acc, A(const void *, 3), r), dtype_get(acc, A(const void *, 4), r));
-        row_store(t, x, A(void *, 7), r * n, 1, n);
+    for (int64_t r = 0; r < l->grid.x; r++) {
+        row_load(t, x, A(const void *, e + 1), r * n, 1, n);
+        scale_row(x, x, a.gamma, a.beta, n, rms ? 0 : dtype_get(acc, A(const void *, e + 2), r), dtype_get(acc, A(const void *, e + 3), r));
+        row_store(t, x, A(void *, e + 6), r * n, 1, n);
     }
     free(a.gamma);
     free(a.beta);
@@ -159,16 +161,22 @@ static void cost(const struct catalogue_launch *l, void *const *p, const struct 
     uint64_t n, es = dtype_bytes(k->t[0]), touches = 2;
     if (k->row->run == vectorized) n = l->grid.x * (uint64_t)A(int, 0);
     else if (k->row->run == grad_input) n = l->grid.x * (uint64_t)A(int, 6), touches = 3;
-    else if (k->row->run == rowwise) n = l->grid.x * (uint64_t)A(int64_t, 0), touches = 1;
+    else if (k->row->run == rowwise) n = l->grid.x * (uint64_t)A(int64_t, at_n(k, 5)), touches = 1;
+    else if (k->row->run == forward) n = l->grid.x * (uint64_t)A(int64_t, at_n(k, 7));
     else n = (uint64_t)A(int64_t, 0) * (uint64_t)A(int64_t, 1);
     *flops = 6 * n;
     *bytes = touches * n * es;
 }
 
+/* GroupNorm's kernel of that name has one template argument. */
+static int of_layers(struct kern *k) { return k->name.n_args == 3 ? 0 : -ENOSYS; }
+
 const struct kern_row layernorm_rows[] = {
     { "vectorized_layer_norm_kernel", "i*pppppp", vectorized, cost, NULL },
     { "RowwiseMomentsCUDAKernel", "pp*ppp", rowwise, cost, NULL },
+    { "RowwiseMomentsCUDAKernel", "p*ppp", rowwise, cost, of_layers }, /* this one and the next but one: PyTorch 2.11 */
     { "LayerNormForwardCUDAKernel", "pppppppp", forward, cost, NULL },
+    { "LayerNormForwardCUDAKernel", "ppppppp", forward, cost, NULL },
     { "layer_norm_grad_input_kernel", "ppppppi", grad_input, cost, NULL },
     { "layer_norm_grad_input_kernel_vectorized", "ppppppi", grad_input, cost, NULL },
     { "GammaBetaBackwardCUDAKernelTemplate", "pppppppp", gamma_beta, cost, NULL },
