@@ -53,16 +53,21 @@ static double slope(enum norm f, double diff, double grad, double dist, double p
     }
 }
 
-/* <T, norm> (T *out, const T *x, const T *y, T p, i64 rows of y, columns, of out in a batch, of x in a batch, of y, of out) */
+static uint64_t results(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    return k->k->n_params > 9 ? A(uint64_t, 9) : l->grid.x;
+}
+
+/* <T, norm> (T *out, const T *x, const T *y, T p, i64 rows of y, columns, of out in a batch, of x in a batch, of y[, of out]); 2.11.0 does not
+   say how many results there are: a block each */
 static void forward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     enum dtype t = k->t[0];
     enum norm f = norm_of(k);
     double pw = dtype_get(t, p[3], 0);
     int64_t r2 = A(int64_t, 4), m = A(int64_t, 5), each = A(int64_t, 6);
-    (void)l;
     double *x = row_scratch(2 * m), *y = x + m;
-    for (int64_t o = 0; o < A(int64_t, 9); o++) {
+    for (int64_t o = 0; o < (int64_t)results(l, p, k); o++) {
         int64_t b = o / each, i = o % each / r2, j = o % each % r2;
         double acc = 0;
         row_load(t, x, A(const void *, 1), b * A(int64_t, 7) + i * m, 1, m);
@@ -96,8 +101,7 @@ static void backward(const struct catalogue_launch *l, void *const *p, const str
 
 static void cost(const struct catalogue_launch *l, void *const *p, const struct kern *k, uint64_t *flops, uint64_t *bytes)
 {
-    (void)l;
-    uint64_t n = A(uint64_t, 9), m = A(uint64_t, k->row->run == forward ? 5 : 8);
+    uint64_t n = results(l, p, k), m = A(uint64_t, k->row->run == forward ? 5 : 8);
     *flops = 3 * n * m;
     *bytes = 2 * n * m * dtype_bytes(k->t[0]);
 }
@@ -108,7 +112,7 @@ static void next_pair(int64_t *i, int64_t *j, int64_t n)
     if (++*j == n) *j = ++*i + 1;
 }
 
-/* <T, norm> (T *out, const T *x, i64 rows, columns, T p, two doubles, i64 of out): a block each pair */
+/* <T, norm> (T *out, const T *x, i64 rows, columns, T p, two doubles[, i64 of out]): a block each pair */
 static void pairs_forward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
@@ -185,8 +189,10 @@ static void cross_cost(const struct catalogue_launch *l, void *const *p, const s
 static int bind_type(struct kern *k) { return dtype_class(k->t[0]) == DC_NONE ? -ENOSYS : 0; }
 
 const struct kern_row distance_rows[] = {
+    { "cdist_kernel_cuda_impl", "ppp*ppppp", forward, cost, bind },
     { "cdist_kernel_cuda_impl", "ppp*pppppp", forward, cost, bind },
     { "cdist_backward_kernel_cuda_impl", "ppppp*ppppppp", backward, cost, bind },
+    { "pdist_kernel_cuda_impl", "pppp*pp", pairs_forward, pairs_cost, bind },
     { "pdist_kernel_cuda_impl", "pppp*ppp", pairs_forward, pairs_cost, bind },
     { "pdist_backward_kernel_cuda_impl", "pppppppp*pp", pairs_backward, pairs_cost, bind },
     { "cross_kernel", "ippp****", cross, cross_cost, bind_type },

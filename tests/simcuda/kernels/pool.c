@@ -184,7 +184,7 @@ static void avg_fwd(const struct catalogue_launch *l, void *const *p, const stru
                     (nhwc ? last : planes)(channels, a.g.oh, a.g.ow), A(const void *, 1), A(void *, 13));
 }
 
-/* (n, const T *dy, channels, h, w, out h, out w, kernel.., [stride.., pad..,] T *dx, divisor, count padding, use divisor, ..) */
+/* (n, const T *dy, channels, h, w, out h, out w, kernel.., [stride.., pad..,] T *dx, divisor, count padding, use divisor[, ..]) */
 static void avg_bwd(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
@@ -320,7 +320,9 @@ const struct kern_row pool_rows[] = {
     { "max_pool_backward_nhwc", "pp*******************p", max_bwd_last, NULL, NULL },
     { "avg_pool2d_out_cuda_frame", "*p***********pibb", avg_fwd, NULL, NULL },
     { "avg_pool2d_out_cuda_frame_nhwc", "*p***********pibb", avg_fwd, NULL, NULL },
+    { "avg_pool2d_backward_out_cuda_frame", "*p***********pibb", avg_bwd, NULL, NULL },
     { "avg_pool2d_backward_out_cuda_frame", "*p***********pibbb", avg_bwd, NULL, NULL },
+    { "avg_pool2d_backward_out_cuda_frame_nhwc", "*p***********pibb", avg_bwd, NULL, NULL },
     { "avg_pool2d_backward_out_cuda_frame_nhwc", "*p***********pibbb", avg_bwd, NULL, NULL },
     { "avg_pool2d_backward_nonoverlap_frame", "*p*******pibb", avg_bwd, NULL, NULL },
     { "adaptive_average_pool", "pp****ppp", adaptive_avg_fwd, NULL, NULL },

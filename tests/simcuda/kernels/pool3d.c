@@ -126,14 +126,13 @@ static void gain(enum dtype t, const struct accessor *a, int64_t n, const int64_
     dtype_set(t, a->data, at, dtype_get(t, a->data, at) + v);
 }
 
-/* (accessor<4> dy, accessor<4> dx, kernel[3], stride[3], pad[3], count padding, offset, [elements,] use divisor, divisor) */
-static void avg_backward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+/* (accessor<4> dy, accessor<4> dx, kernel[3], stride[3], pad[3], count padding, offset, ..); divisor: 0 for none */
+static void avg_backward_by(double divisor, const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     enum dtype t = k->t[0];
     struct accessor y = accessor_read(p[0], 4, true), x = accessor_read(p[1], 4, true);
-    int64_t g[9], o[3], i[3], first[3], end[3], at = k->k->n_params - 2;
+    int64_t g[9], o[3], i[3], first[3], end[3];
     ints(p, 2, g, 9);
-    double divisor = A(bool, at) ? dtype_get(k->t[1], p[at + 1], 0) : 0;
     for (int64_t z = A(int, 12); z < A(int, 12) + (int64_t)l->grid.z; z++) {
         o[0] = z % y.size[1];
         for (o[1] = 0; o[1] < y.size[2]; o[1]++)
@@ -145,6 +144,19 @@ static void avg_backward(const struct catalogue_launch *l, void *const *p, const
                         for (i[2] = first[2]; i[2] < end[2]; i[2]++) gain(t, &x, z / y.size[1], i, v);
             }
     }
+}
+
+/* .., [elements,] use divisor, divisor) */
+static void avg_backward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    unsigned at = k->k->n_params - 2;
+    avg_backward_by(A(bool, at) ? dtype_get(k->t[1], p[at + 1], 0) : 0, l, p, k);
+}
+
+/* 2.11.0: .., int divisor or 0[, elements]) */
+static void avg_backward_int(const struct catalogue_launch *l, void *const *p, const struct kern *k)
+{
+    avg_backward_by(A(int, 13), l, p, k);
 }
 
 /* (accessor<4> dy, accessor<4> dx, kernel[3], Acc factor, offset): stride 1 and no padding; frames are the input's */
@@ -302,6 +314,8 @@ const struct kern_row pool3d_rows[] = {
     { "avg_pool3d_cuda_update_output", "**iiiiiiiiibii", avg_forward, cost, NULL },
     { "avg_pool3d_cuda_update_output", "**iiiiiiiibii", avg_forward, cost, NULL },
     { "avg_pool3d_cuda_update_grad_input", "**iiiiiiiiibib*", avg_backward, cost, NULL },
+    { "avg_pool3d_cuda_update_grad_input", "**iiiiiiiiibii", avg_backward_int, cost, NULL },
+    { "avg_pool3d_cuda_update_grad_input_atomic", "**iiiiiiiiibiii", avg_backward_int, cost, NULL },
     { "avg_pool3d_cuda_update_grad_input_atomic", "**iiiiiiiiibipb*", avg_backward, cost, NULL },
     { "avg_pool3d_single_backward_out_frame_stride1", "**iii*i", avg_backward_dense, cost, NULL },
     { "adaptiveaveragepool", "ppiiiiiippppppp", adaptive, cost, NULL },
