@@ -19,8 +19,8 @@ struct bound {
 static const enum dtype all_types[] = { DT_U8, DT_I8, DT_I32, DT_I64, DT_I16, DT_F64, DT_F32, DT_F16, DT_BF16 };
 static const enum dtype floating_types[] = { DT_F64, DT_F32, DT_C64, DT_C32, DT_F16, DT_BF16 };
 
-/* The step between spaced elements, and the base of a logarithmic one, are floats where elements are integers or of 16 bits; so is what ranges of
-   floating elements are computed in. */
+/* The step between spaced elements, and the base of a logarithmic one, are floats where elements are integers or of 16 bits (2.11.0: integers
+   alone, see step_is_element()); so is what ranges of floating elements are computed in. */
 static enum dtype step_type(enum dtype t) { return t == DT_F64 ? DT_F64 : DT_F32; }
 
 static uint32_t up(uint32_t v, uint32_t to) { return (v + to - 1) / to * to; }
@@ -67,6 +67,21 @@ unknown:
     return -ENOSYS;
 }
 
+/* In 2.11.0 step and base of 16-bit elements are such elements, and every operation rounds. Neither names nor sizes nor what is beside the kernel
+   tell which version it is, but the step does: it follows from start, end and steps, computed in floats or in elements. One that is neither ends the
+   kernel. */
+static bool step_is_element(const struct bound *b, const char *f)
+{
+    if (dtype_bytes(b->t) != 2 || dtype_class(b->t) == DC_I) return false;
+    float start = (float)dtype_get(b->t, f + b->at[0], 0), end = (float)dtype_get(b->t, f + b->at[1], 0);
+    float gaps = (float)(dtype_geti(DT_I64, f + b->at[3], 0) - 1), whole = (end - start) / gaps;
+    double as_float = dtype_get(DT_F32, f + b->at[4], 0), as_element = dtype_get(b->t, f + b->at[4], 0);
+    if (as_float == whole || (isnan(as_float) && isnan(whole))) return false;
+    float rounded = (float)dtype_round(b->t, end - start) / (float)dtype_round(b->t, gaps);
+    if (as_element != dtype_round(b->t, rounded) && !(isnan(as_element) && isnan(rounded))) kern_trap();
+    return true;
+}
+
 static void run(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
@@ -85,12 +100,15 @@ static void run(const struct catalogue_launch *l, void *const *p, const struct k
         }
         return;
     }
-    bool integer = dtype_class(b->t) == DC_I;
+    bool integer = dtype_class(b->t) == DC_I, rounds = step_is_element(b, f);
+    enum dtype st = rounds ? b->t : step_type(b->t), each = rounds ? b->t : DT_F64;
     double start = dtype_get(b->t, f + b->at[0], 0), end = dtype_get(b->t, f + b->at[1], 0);
-    double base = b->what == LOGSPACE ? dtype_get(step_type(b->t), f + b->at[2], 0) : 0, step = dtype_get(step_type(b->t), f + b->at[4], 0);
+    double base = b->what == LOGSPACE ? dtype_get(st, f + b->at[2], 0) : 0, step = dtype_get(st, f + b->at[4], 0);
     int64_t steps = dtype_geti(DT_I64, f + b->at[3], 0), half = dtype_geti(DT_I64, f + b->at[5], 0);
     for (int64_t i = 0; i < n; i++) {
-        double v = i < half ? start + step * (double)i : end - step * (double)(steps - i - 1);
+        bool first = i < half;
+        double way = dtype_round(each, step * dtype_round(each, (double)(first ? i : steps - i - 1)));
+        double v = dtype_round(each, first ? start + way : end - way);
         if (b->what == LOGSPACE) v = pow(base, v);
         if (integer) dtype_seti(b->t, out, i, (int64_t)v);
         else dtype_set(b->t, out, i, v);
