@@ -264,10 +264,11 @@ static void adaptive_avg_bwd(const struct catalogue_launch *l, void *const *p, c
         adaptive_backward(k->t[0], &g, A(void *, 0), c * in.c, in, A(const void *, 1), c * out.c, out, NULL);
 }
 
-/* (x or dx, y or dy, images, channels, h, w, out h, out w, .., .., strides of image, channel, row, pixel) */
+/* <Index, T> (x or dx, y or dy, images, channels, h, w, out h, out w, .., .., strides of image, channel, row, pixel) */
 static void adaptive_avg_last(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
+    enum dtype t = k->t[1];
     bool back = strstr(k->name.base, "grad") != NULL;
     int64_t images = num(p, k, 2), channels = num(p, k, 3);
     struct adaptive g = { num(p, k, 4), num(p, k, 5), num(p, k, 6), num(p, k, 7) };
@@ -276,8 +277,8 @@ static void adaptive_avg_last(const struct catalogue_launch *l, void *const *p, 
     for (int64_t n = 0; n < images; n++)
         for (int64_t c = 0; c < channels; c++) {
             int64_t x_at = n * in.n + c * in.c, y_at = n * out.n + c * out.c;
-            if (back) adaptive_backward(k->t[0], &g, A(void *, 0), x_at, in, A(const void *, 1), y_at, out, NULL);
-            else adaptive_forward(k->t[0], &g, A(const void *, 0), x_at, in, A(void *, 1), y_at, out, NULL);
+            if (back) adaptive_backward(t, &g, A(void *, 0), x_at, in, A(const void *, 1), y_at, out, NULL);
+            else adaptive_forward(t, &g, A(const void *, 0), x_at, in, A(void *, 1), y_at, out, NULL);
         }
 }
 

@@ -185,6 +185,7 @@ row('avg_pool2d_divisor', lambda: nn.AvgPool2d(3, stride=2, padding=1, divisor_o
 row('avg_pool1d', lambda: nn.AvgPool1d(2), T(2, 4, 9), dtypes=(F32,))
 row('adaptive_avg_pool2d_1', lambda: nn.AdaptiveAvgPool2d(1), T(2, 4, 9, 8), dtypes=HALF)
 row('adaptive_avg_pool2d_3', lambda: nn.AdaptiveAvgPool2d((3, 2)), T(2, 4, 9, 8), dtypes=HALF)
+row('adaptive_avg_pool2d_last', lambda: nn.AdaptiveAvgPool2d((3, 2)), T(2, 4, 9, 8, lay='channels_last'), dtypes=HALF)
 row('adaptive_avg_pool1d', lambda: nn.AdaptiveAvgPool1d(3), T(2, 4, 9), dtypes=(F32,))
 row('adaptive_max_pool2d', lambda: nn.AdaptiveMaxPool2d(2), T(2, 4, 9, 8), dtypes=(F32,))
 row('adaptive_max_pool1d', lambda: nn.AdaptiveMaxPool1d(3), T(2, 4, 11), dtypes=(F32,))
