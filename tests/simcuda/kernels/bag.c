@@ -318,7 +318,7 @@ const struct kern_row bag_rows[] = {
     { "renorm_kernel", "pp**ppppp", renorm, renorm_cost, NULL },
     { "EmbeddingBag_updateOutputKernel_sum_mean", "pppppppppp" "ippp*p", sum_mean, bag_cost, NULL },
     { "EmbeddingBag_updateOutputKernel_max", "pppppppppp" "pp*p", maximum, bag_cost, NULL },
-    { "EmbeddingBag_accGradParametersKernel_max", "ppppp*p", maximum_back, maximum_back_cost, NULL },
+    { "EmbeddingBag_accGradParametersKernel_max", "ppppp**", maximum_back, maximum_back_cost, NULL },
     { "_embedding_bag_per_sample_weights_backward_kernel", "pppppppppp" "ppp*", sample_weights_back, sample_weights_cost, NULL },
     { "krn_partials_per_segment", "pppp", parts, parts_cost, NULL },
     { "krn_partial_segment_offset", "ppppp", part_offsets, parts_cost, NULL },

@@ -9,7 +9,7 @@
 
 enum kind { NONE, POINTER, REVERSED, CONSTANT, COUNTER, BLOCK_KEY };
 
-struct iter { enum kind kind; enum dtype t; };
+struct iter { enum kind kind; enum dtype t; size_t value_at; /* a constant's value, behind its counter */ };
 
 /* The text from `from` to the given character is a type. */
 static enum dtype type_until(const char *from, char end)
@@ -23,15 +23,25 @@ static enum dtype type_until(const char *from, char end)
     return dtype_parse(text);
 }
 
+/* "T, its counter's type, ..": the counter has 8 bytes where no type is named. */
+static struct iter constant(const char *text)
+{
+    struct iter it = { CONSTANT, type_until(text, ','), 0 };
+    const char *second = strchr(text, ',');
+    enum dtype counter = second ? type_until(second + 2, ',') : DT_NONE;
+    it.value_at = KERN_MAX(counter == DT_NONE ? 8 : dtype_bytes(counter), dtype_bytes(it.t));
+    return it;
+}
+
 static struct iter iter_parse(const char *text)
 {
-    struct iter it = { NONE, DT_NONE };
+    struct iter it = { NONE, DT_NONE, 0 };
     const char *at;
-    if (strstr(text, "BlockIdxToKey")) it = (struct iter){ BLOCK_KEY, DT_U32 };
-    else if ((at = strstr(text, "reverse_iterator<"))) it = (struct iter){ REVERSED, type_until(at + 17, '*') };
-    else if ((at = strstr(text, "constant_iterator<"))) it = (struct iter){ CONSTANT, type_until(at + 18, ',') };
-    else if ((at = strstr(text, "counting_iterator<"))) it = (struct iter){ COUNTER, type_until(at + 18, ',') };
-    else it = (struct iter){ POINTER, dtype_parse_pointer(text) };
+    if (strstr(text, "BlockIdxToKey")) it = (struct iter){ BLOCK_KEY, DT_U32, 0 };
+    else if ((at = strstr(text, "reverse_iterator<"))) it = (struct iter){ REVERSED, type_until(at + 17, '*'), 0 };
+    else if ((at = strstr(text, "constant_iterator<"))) it = constant(at + 18);
+    else if ((at = strstr(text, "counting_iterator<"))) it = (struct iter){ COUNTER, type_until(at + 18, ','), 0 };
+    else it = (struct iter){ POINTER, dtype_parse_pointer(text), 0 };
     if (dtype_class(it.t) == DC_NONE) it.kind = NONE;
     return it;
 }
@@ -43,7 +53,7 @@ static int64_t number(struct iter it, const void *p, int64_t i)
 {
     switch (it.kind) {
     case COUNTER: return dtype_geti(it.t, p, 0) + i;
-    case CONSTANT: return dtype_geti(it.t, (const char *)p + dtype_bytes(it.t), 0); /* { counter; value } */
+    case CONSTANT: return dtype_geti(it.t, (const char *)p + it.value_at, 0);
     case BLOCK_KEY: return (((const uint32_t *)p)[0] + i) / KERN_MAX(((const uint32_t *)p)[1], 1u);
     default: return dtype_geti(it.t, *(const void *const *)p, place(it, i));
     }
@@ -175,8 +185,9 @@ static void cost(const struct catalogue_launch *l, void *const *p, const struct 
 
 const struct kern_row cub_keys_rows[] = {
     { "DeviceSelectSweepKernel", "pppppbbii*p", unique, cost, bind_unique },
-    { "DeviceUniqueByKeySweepKernel", "ppppp" "pb*ip", unique_by_key, cost, bind_unique_by_key },
+    { "DeviceUniqueByKeySweepKernel", "p*ppp" "pb*ip", unique_by_key, cost, bind_unique_by_key },
     { "DeviceReduceByKeyKernel", "pp*pppibbi*p", reduce_by_key, cost, bind_reduce_by_key },
+    { "DeviceReduceByKeyKernel", "pp*pppibbi", reduce_by_key, cost, bind_reduce_by_key }, /* 2.11 */
     { "DeviceScanByKeyKernel", "*p**pibbb*", scan_by_key, cost, bind_scan_by_key },
     { "DeviceScanByKeyInitKernel", "p*p*i", scan_by_key_init, NULL, bind_scan_by_key_init },
     KERN_END

@@ -209,18 +209,19 @@ static void onesweep(const struct catalogue_launch *l, void *const *p, const str
         for (int i = 0; i < 1 << RADIX_BITS; i++) dtype_seti(ot, A(void *, 2), i, next[i]);
 }
 
-/* One pass by a segment of its own: <policy, .., order, K, V, ..> (const K *, K *, const V *, V *, begin, end, bit, bits, ..); begin and end
-   are { int stride, first }: block b has elements stride * (first + b) and up to the other's */
+/* One pass by a segment of its own: <policy, .., order, K, V, ..> (const K *, K *, const V *, V *, begin, end, [segments,] bit, bits, ..); begin
+   and end are { int stride, first }: block b has elements stride * (first + b) and up to the other's */
 static void segmented_pass(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     enum dtype kt = k->t[3];
     size_t ke = dtype_bytes(kt), ve = value_bytes(k->name.arg[4]);
     const int *begin = p[4], *end = p[5];
+    int bit = (int)k->k->n_params - 3;
     for (int64_t b = 0; b < l->grid.x; b++) {
         int64_t first = begin[0] * (begin[1] + b), n = end[0] * (end[1] + b) - first;
         struct item *v = malloc(sizeof *v * (size_t)(n > 0 ? n : 1));
         for (int64_t i = 0; i < n; i++)
-            v[i] = (struct item){ digits(kt, A(const void *, 0), first + i, A(int, 6), A(int, 7), is_descending(k, 2)), i };
+            v[i] = (struct item){ digits(kt, A(const void *, 0), first + i, A(int, bit), A(int, bit + 1), is_descending(k, 2)), i };
         qsort(v, (size_t)n, sizeof *v, ascending);
         for (int64_t i = 0; i < n; i++) {
             memcpy(A(char *, 1) + (first + i) * (int64_t)ke, A(const char *, 0) + (first + v[i].place) * (int64_t)ke, ke);
@@ -341,6 +342,7 @@ const struct kern_row sort_rows[] = {
     { "DeviceRadixSortExclusiveSumKernel", "p", exclusive_sum, cost, NULL },
     { "DeviceRadixSortOnesweepKernel", "pppppppp*ii*", onesweep, cost, bind_keys },
     { "DeviceSegmentedRadixSortKernel", "pppp**ii*", segmented_pass, cost, bind_keys },
+    { "DeviceSegmentedRadixSortKernel", "pppp**iii*", segmented_pass, cost, bind_keys }, /* 2.11 */
     { "DeviceRadixSortUpsweepKernel", "pp*ii**", upsweep, cost, bind_keys },
     { "RadixSortScanBinsKernel", "pi", scan_counts, cost, NULL },
     { "DeviceRadixSortDownsweepKernel", "ppppp*ii**", downsweep, cost, bind_keys },

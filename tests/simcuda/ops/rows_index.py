@@ -100,6 +100,9 @@ row('embedding', lambda: nn.Embedding(60, 24), T(9, 17, fill='index:60'), dtypes
 row('embedding_large', lambda: nn.Embedding(60, 24), T(30, 40, fill='index:60'), dtypes=HALF, slack=4)
 row('embedding_padding', lambda: nn.Embedding(60, 24, padding_idx=3), T(9, 17, fill='index:60'), dtypes=HALF)
 row('embedding_large_padding', lambda: nn.Embedding(60, 24, padding_idx=3), T(30, 140, fill='index:60'), dtypes=HALF, slack=4)
+row('embedding_large_int', lambda: lambda w, i: F.embedding(i.int(), w, padding_idx=3), T(60, 24), T(30, 140, fill='index:60'), dtypes=(F32,), slack=4)
+row('embedding_by_frequency_int', lambda: lambda w, i: F.embedding(i.int(), w, scale_grad_by_freq=True), T(60, 24), T(9, 17, fill='index:60'), dtypes=(F32,))
+row('embedding_bag_max_int', lambda: lambda w, i: F.embedding_bag(i.int(), w, mode='max'), T(60, 24), T(9, 17, fill='index:60'), dtypes=(F32,))
 row('embedding_functional', lambda: lambda w, i: F.embedding(i, w), T(60, 24), T(9, 17, fill='index:60'), dtypes=HALF)
 row('embedding_bag', lambda: nn.EmbeddingBag(60, 24, mode='mean'), T(9, 17, fill='index:60'), dtypes=(F32,))
 row('complex_rotary', lambda: lambda a: torch.view_as_real(torch.view_as_complex(a.reshape(9, 8, 2)) * torch.polar(torch.ones(8, device=a.device, dtype=a.dtype), torch.arange(8, device=a.device, dtype=a.dtype))),
