@@ -2,6 +2,10 @@
  * Memory-efficient attention: fmha_cutlassF_* and fmha_cutlassB_*, a struct by value each. Blocks along z are batches, along y
  * heads. The names carry the element type; what else they carry is tiling. Where the kernel would spread an accumulator over
  * its workspace, the sums are kept on the side: what a workspace holds afterwards nobody reads.
+ *
+ * PyTorch 2.11.0 has smaller structs: every query head has keys of its own there, and a launch begins at batch and head 0. They are
+ * read as those of 2.15.0. What its kernels got wrong in corners (one query against keys shared by all heads, a window from the bottom
+ * right) is computed as 2.15.0 does.
  */
 #include <math.h>
 #include <string.h>
@@ -55,6 +59,34 @@ struct backward_params {
     int16_t splits;
     int64_t do_batch, dq_batch, dk_batch, dv_batch, dbias_batch, do_head, dq_head, dk_head, dv_head, dbias_head;
 };
+_Static_assert(sizeof(struct backward_params) == 480, "the struct of the backward kernels");
+
+/* Bytes at up to end of a struct lie back bytes further to the front in the one of 2.11.0. What has no piece is 0. */
+struct piece { size_t at, end, back; };
+
+#define OF(field) offsetof(struct forward_params, field)
+static const struct piece forward_old[] = {
+    { 0, OF(batch_offset), 0 }, { OF(heads), OF(heads_per_kv), 8 }, { OF(dropout), OF(dropout) + 1, 12 },
+    { OF(rng_offset), sizeof(struct forward_params), 8 }, { 0, 0, 0 }
+};
+#undef OF
+#define OF(field) offsetof(struct backward_params, field)
+static const struct piece backward_old[] = {
+    { 0, OF(heads_per_kv), 0 }, { OF(mask), OF(mask) + 1, 4 }, { OF(q_row), OF(batch_offset), 8 }, { OF(splits), OF(splits) + 2, 16 },
+    { OF(do_batch), sizeof(struct backward_params), 16 }, { 0, 0, 0 }
+};
+#undef OF
+
+/* to: the struct of the kernel, bytes of it, from a launch's parameter. */
+static void read_params(void *to, size_t bytes, const struct kern *k, const void *from, const struct piece *old)
+{
+    if (k->k->bytes[0] == bytes) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    memset(to, 0, bytes);
+    for (; old->end; old++) memcpy((char *)to + old->at, (const char *)from + old->at - old->back, old->end - old->at);
+}
 
 static int bind(struct kern *k)
 {
@@ -62,9 +94,9 @@ static int bind(struct kern *k)
     bool back = !strncmp(n, "fmha_cutlassB", 13);
     enum dtype t = strstr(n, "_bf16_") ? DT_BF16 : strstr(n, "_f16_") ? DT_F16 : strstr(n, "_f32_") ? DT_F32 : DT_NONE;
     if (t == DT_NONE) return -ENOSYS;
-    if (k->k->n_params != 1 || k->k->bytes[0] != (back ? 480u : 280u)) return -EPROTO;
     k->t[0] = t;
-    return 0;
+    size_t bytes = k->k->bytes[0], now = back ? sizeof(struct backward_params) : sizeof(struct forward_params), then = back ? 464 : 272;
+    return k->k->n_params == 1 && (bytes == now || bytes == then) ? 0 : -EPROTO;
 }
 
 /* 1: causal from the top left corner, 2: from the bottom right one. */
@@ -79,7 +111,7 @@ static void set_mask(struct attention *a, int mask, int causal_offset, int windo
 static void forward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     struct forward_params f;
-    memcpy(&f, p[0], sizeof f);
+    read_params(&f, sizeof f, k, p[0], forward_old);
     enum dtype t = k->t[0];
     int64_t es = (int64_t)dtype_bytes(t), lse_rows = ((int64_t)f.nq + 31) / 32 * 32;
     struct philox_seed seed = { 0, 0 };
@@ -119,8 +151,7 @@ static void forward(const struct catalogue_launch *l, void *const *p, const stru
 static void backward(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     struct backward_params f;
-    memset(&f, 0, sizeof f);
-    memcpy(&f, p[0], KERN_MIN(sizeof f, (size_t)480));
+    read_params(&f, sizeof f, k, p[0], backward_old);
     enum dtype t = k->t[0];
     int64_t es = (int64_t)dtype_bytes(t);
     struct philox_seed seed = { 0, 0 };
