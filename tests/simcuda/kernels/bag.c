@@ -109,12 +109,13 @@ static void maximum_back_cost(const struct catalogue_launch *l, void *const *p, 
 }
 
 /* <T, I> (const T *dy, i64 its strides[2], const T *weight, i64 its strides[2], const I *index, const I *offset2bag, i64 indices,
-   features, bags, rows, T *out, I padding): the gradient of each sample's weight */
+   features, bags, rows, T *out, I padding): the gradient of each sample's weight. Bags and rows are not there in 2.11.0 */
 static void sample_weights_back(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     (void)l;
     enum dtype t = k->t[0];
-    int64_t n = A(int64_t, 8), features = A(int64_t, 9), padding = dtype_geti(k->t[1], p[13], 0);
+    unsigned last = k->k->n_params - 1;
+    int64_t n = A(int64_t, 8), features = A(int64_t, 9), padding = dtype_geti(k->t[1], p[last], 0);
     double *a = row_scratch(2 * features), *b = a + features;
     for (int64_t i = 0; i < n; i++) {
         int64_t row = ix(k, 1, A(const void *, 6), i), bag = ix(k, 1, A(const void *, 7), i);
@@ -122,7 +123,7 @@ static void sample_weights_back(const struct catalogue_launch *l, void *const *p
         row_load(t, a, A(const void *, 0), bag * A(int64_t, 1), A(int64_t, 2), features);
         row_load(t, b, A(const void *, 3), row * A(int64_t, 4), A(int64_t, 5), features);
         for (int64_t f = 0; row != padding && f < features; f++) sum += a[f] * b[f];
-        dtype_set(t, A(void *, 12), i, sum);
+        dtype_set(t, A(void *, last - 1), i, sum);
     }
     free(a);
 }
@@ -288,22 +289,23 @@ static void wrap(const struct catalogue_launch *l, void *const *p, const struct 
 }
 
 /* <T, Acc, I> (T *weight, const I *rows, Acc greatest norm, Acc norm, i64 features, i64 all rows, i64 strides[2], const i64 *number of rows): rows whose norm
-   is too great are scaled */
+   is too great are scaled. 2.11.0 has no number of all rows there */
 static void renorm(const struct catalogue_launch *l, void *const *p, const struct kern *k)
 {
     enum dtype t = k->t[0];
     double most = dtype_get(k->t[1], p[2], 0), order = dtype_get(k->t[1], p[3], 0);
-    int64_t features = A(int64_t, 4), n = KERN_MIN(*A(const int64_t *, 8), (int64_t)l->grid.x);
+    unsigned last = k->k->n_params - 1;
+    int64_t features = A(int64_t, 4), stride = A(int64_t, last - 1), n = KERN_MIN(*A(const int64_t *, last), (int64_t)l->grid.x);
     double *x = row_scratch(features);
     for (int64_t i = 0; i < n; i++) {
-        int64_t at = ix(k, 2, A(const void *, 1), i) * A(int64_t, 6);
+        int64_t at = ix(k, 2, A(const void *, 1), i) * A(int64_t, last - 2);
         double norm = 0;
-        row_load(t, x, A(void *, 0), at, A(int64_t, 7), features);
+        row_load(t, x, A(void *, 0), at, stride, features);
         for (int64_t f = 0; f < features; f++) norm = isinf(order) ? fmax(norm, fabs(x[f])) : norm + pow(fabs(x[f]), order);
         if (!isinf(order)) norm = pow(norm, 1 / order);
         if (!(norm > most)) continue;
         for (int64_t f = 0; f < features; f++) x[f] *= most / (norm + 1e-7);
-        row_store(t, x, A(void *, 0), at, A(int64_t, 7), features);
+        row_store(t, x, A(void *, 0), at, stride, features);
     }
     free(x);
 }
@@ -316,10 +318,12 @@ static void renorm_cost(const struct catalogue_launch *l, void *const *p, const 
 
 const struct kern_row bag_rows[] = {
     { "renorm_kernel", "pp**ppppp", renorm, renorm_cost, NULL },
+    { "renorm_kernel", "pp**pppp", renorm, renorm_cost, NULL },
     { "EmbeddingBag_updateOutputKernel_sum_mean", "pppppppppp" "ippp*p", sum_mean, bag_cost, NULL },
     { "EmbeddingBag_updateOutputKernel_max", "pppppppppp" "pp*p", maximum, bag_cost, NULL },
     { "EmbeddingBag_accGradParametersKernel_max", "ppppp**", maximum_back, maximum_back_cost, NULL },
     { "_embedding_bag_per_sample_weights_backward_kernel", "pppppppppp" "ppp*", sample_weights_back, sample_weights_cost, NULL },
+    { "_embedding_bag_per_sample_weights_backward_kernel", "pppppppppp" "p*", sample_weights_back, sample_weights_cost, NULL },
     { "krn_partials_per_segment", "pppp", parts, parts_cost, NULL },
     { "krn_partial_segment_offset", "ppppp", part_offsets, parts_cost, NULL },
     { "krn_partial_to_segment_idx", "pppp", part_segments, parts_cost, NULL },
