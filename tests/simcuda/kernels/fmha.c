@@ -178,7 +178,7 @@ static void backward(const struct catalogue_launch *l, void *const *p, const str
             a.dv_out = f.dv + (b * f.dv_batch + k0 * a.dv_row + head * f.dv_head) * es;
             a.dbias = f.dbias ? f.dbias + (batch * f.dbias_batch + head * f.dbias_head) * es : NULL;
             a.lse = (float *)(uintptr_t)(f.lse + batch * f.lse_batch + head * f.lse_head);
-            a.delta = f.delta + batch * f.delta_batch + head * f.delta_head;
+            a.delta = f.delta + b * f.delta_batch + q0 + head * f.delta_head;
             a.compute_delta = t != DT_F32;
             set_mask(&a, f.mask, 0, f.window);
             a.drop = f.drop;

@@ -151,6 +151,19 @@ row('sdpa_default', sdpa(is_causal=True), T(2, 4, 130, 32), T(2, 4, 130, 32), T(
 row('sdpa_bool_mask', sdpa(), T(2, 4, 33, 32), T(2, 4, 40, 32), T(2, 4, 40, 32), T(2, 1, 33, 40, fill='bool'), dtypes=HALF, slack=4)
 row('sdpa_float_mask', sdpa(), T(2, 4, 33, 32), T(2, 4, 40, 32), T(2, 4, 40, 32), T(2, 4, 33, 40, grad=False), dtypes=HALF, slack=4)
 row('sdpa_gqa', sdpa(enable_gqa=True), T(2, 4, 33, 32), T(2, 2, 33, 32), T(2, 2, 33, 32), dtypes=HALF, slack=4)
+
+
+def packed(q, k, v):
+    """Sequences of several lengths behind one another, each with its own keys."""
+    at_q, at_k = [0, 5, 22, 38], [0, 9, 29, 47]
+    if q.device.type != 'cpu':
+        starts = [torch.tensor(at, dtype=torch.int32, device=q.device) for at in (at_q, at_k)]
+        return torch.ops.aten._efficient_attention_forward(q, k, v, None, *starts, 17, 20, 0.0, 0, True)[0]
+    parts = [(q[:, a:b], k[:, c:d], v[:, c:d]) for a, b, c, d in zip(at_q, at_q[1:], at_k, at_k[1:])]
+    return torch.cat([F.scaled_dot_product_attention(*(x.transpose(1, 2) for x in part)).transpose(1, 2) for part in parts], 1)
+
+
+row('sdpa_efficient_packed', lambda: packed, T(1, 38, 3, 32), T(1, 47, 3, 32), T(1, 47, 3, 32), dtypes=HALF, slack=4)
 row('encoder_layer', lambda: nn.TransformerEncoderLayer(32, 4, 64, dropout=0, batch_first=True), T(3, 9, 32), dtypes=HALF, slack=8)
 row('encoder_layer_gelu_pre', lambda: nn.TransformerEncoderLayer(32, 4, 64, dropout=0, activation='gelu', batch_first=True, norm_first=True), T(3, 9, 32), dtypes=HALF, slack=8)
 row('encoder', lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, dropout=0, batch_first=True), 2), T(3, 9, 32), dtypes=(F32, BF16), slack=10)
