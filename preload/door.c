@@ -244,6 +244,21 @@ static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct drv driver; /* the engine keeps a pointer to it */
 static pid_t started_in;  /* the process whose engine it is; 0: none. A forked child must not finish its parent's */
 
+/* A forked child has no device: the driver refuses all that it asks. Yet it lets go of what its parent had on one: an interpreter's collector
+ * finds tensors in a loader's worker. PyTorch's own allocator answers that without the driver; of a stream-ordered one, which `remat run` has it use,
+ * a refused free comes as an exception out of a destructor and ends the child. So a child's free succeeds, and nothing is done. */
+static CUresult freed_in_child(CUdeviceptr p, CUstream s)
+{
+    (void)p, (void)s;
+    return CUDA_SUCCESS;
+}
+
+static void child_frees(void)
+{
+    __atomic_store_n(&door_real.cuMemFreeAsync, freed_in_child, __ATOMIC_RELAXED);
+    __atomic_store_n(&door_real.cuMemFreeAsync_ptsz, freed_in_child, __ATOMIC_RELAXED);
+}
+
 static void child_passes_through(void)
 {
     eng_after_fork_child();
@@ -296,6 +311,7 @@ void door_start(void)
         int depth = door_depth;
         door_depth = DOOR_SHUT;
         fill_driver_table();
+        pthread_atfork(NULL, NULL, child_frees); /* whatever the policy: the allocator is chosen in any case */
         const char *missing;
         if (!drv_complete(&driver, &missing)) {
             log_once(SAY_WARN, "this driver has no %s: calls pass through", missing);

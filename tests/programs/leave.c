@@ -1,6 +1,6 @@
 /* leave HOW: trains a little, then leaves the way HOW says: exit, _exit, quick_exit, work (until it is killed), signal (the
  * same, with a handler of SIGTERM that calls _exit), exec (of true), abort, context (destroyed with memory live), fork (a
- * child that lives on and exits), wait (sleeps until it is killed), reload (modules unloaded and loaded again on the way). */
+ * child that lives on and exits), child (the same, and it frees what its parent has), wait (sleeps until it is killed), reload (modules unloaded and loaded again on the way). */
 #include "tests/programs/program.h"
 
 #include <signal.h>
@@ -78,10 +78,13 @@ int main(int argc, char **argv)
     for (int i = 0; i < 9; i++) {
         printf("iter %d %016llx\n", i, (unsigned long long)iteration(weight, out8));
         fflush(stdout);
-        if (!strcmp(how, "fork") && i == 6) {
+        const bool frees = !strcmp(how, "child");
+        if ((frees || !strcmp(how, "fork")) && i == 6) {
             pid_t child = fork();
             if (!child) {
                 CUdeviceptr p;
+                if (frees)
+                    printf("free %d\n", cuMemFreeAsync(left, NULL));
                 printf("child %d\n", cuMemAlloc_v2(&p, 4096) != CUDA_SUCCESS);
                 exit(7);
             }

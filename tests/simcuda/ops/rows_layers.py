@@ -259,7 +259,6 @@ row('weight_norm', lambda: nn.utils.parametrizations.weight_norm(nn.Linear(20, 9
 row('weight_norm_last', lambda: nn.utils.parametrizations.weight_norm(nn.Linear(20, 9), dim=1), T(7, 20), dtypes=(F32,), slack=4)
 row('spectral_norm', lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(20, 9)), T(7, 20), dtypes=(F32,), slack=20)
 row('embedding_bag_max', lambda: nn.EmbeddingBag(60, 24, mode='max'), T(9, 17, fill='index:60'), dtypes=(F32,))
-row('embedding_bag_max_int', lambda: lambda w, i: F.embedding_bag(i.int(), w, mode='max'), T(60, 24), T(9, 17, fill='index:60'), dtypes=(F32,))
 row('embedding_bag_weights', lambda: lambda w, i, s: F.embedding_bag(i, w, mode='sum', per_sample_weights=s), T(60, 24), T(9, 17, fill='index:60'), T(9, 17), dtypes=(F32, F16))
 row('embedding_by_frequency', lambda: nn.Embedding(60, 24, scale_grad_by_freq=True), T(9, 17, fill='index:60'), dtypes=(F32,))
 row('embedding_max_norm', lambda: nn.Embedding(60, 24, max_norm=1.0), T(9, 17, fill='index:60'), dtypes=(F32,))
