@@ -2,8 +2,9 @@
  * hooks.def into an exported function.
  *
  * Threads: any. The state is per thread (door_depth) or write-once. Errors: CUresult codes of the driver or the engine;
- * the doors add none, but for one case: a cu* entry called although the process has no driver answers
- * CUDA_ERROR_NOT_INITIALIZED, and one that this driver lacks CUDA_ERROR_NOT_SUPPORTED.
+ * the doors add none, but for two cases: a cu* entry called although the process has no driver answers
+ * CUDA_ERROR_NOT_INITIALIZED, and one that this driver lacks CUDA_ERROR_NOT_SUPPORTED; a forked child's cuMemFreeAsync
+ * answers CUDA_SUCCESS (door.c).
  */
 #ifndef REMAT_PRELOAD_DOOR_H
 #define REMAT_PRELOAD_DOOR_H

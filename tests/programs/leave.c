@@ -1,6 +1,7 @@
 /* leave HOW: trains a little, then leaves the way HOW says: exit, _exit, quick_exit, work (until it is killed), signal (the
  * same, with a handler of SIGTERM that calls _exit), exec (of true), abort, context (destroyed with memory live), fork (a
- * child that lives on and exits), child (the same, and it frees what its parent has), wait (sleeps until it is killed), reload (modules unloaded and loaded again on the way). */
+ * child that lives on and exits), child (the same, and it frees what its parent has), wait (sleeps until it is killed), reload
+ * (modules unloaded and loaded again on the way). */
 #include "tests/programs/program.h"
 
 #include <signal.h>
