@@ -1,17 +1,16 @@
-/* door.h: what every hook shares: the table of real entry points, the open/shut state, and the macro that turns a row of
- * hooks.def into an exported function.
+/* door.h: what every hook shares: the open/shut state, and the macro that turns a row of hooks.def into an exported function.
  *
  * Threads: any. The state is per thread (door_depth) or write-once. Errors: CUresult codes of the driver or the engine;
  * the doors add none, but for two cases: a cu* entry called although the process has no driver answers
  * CUDA_ERROR_NOT_INITIALIZED, and one that this driver lacks CUDA_ERROR_NOT_SUPPORTED; a forked child's cuMemFreeAsync
- * answers CUDA_SUCCESS (door.c).
+ * answers CUDA_SUCCESS (life.c).
  */
 #ifndef REMAT_PRELOAD_DOOR_H
 #define REMAT_PRELOAD_DOOR_H
 
 #include "policy/engine.h"
-#include "preload/abi_extra.h"
-#include "preload/hooks.def"
+#include "preload/life.h"
+#include "preload/provider.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,41 +18,6 @@
 
 #define DOOR_PUBLIC __attribute__((visibility("default")))
 #define DOOR_UNLIKELY(x) __builtin_expect(!!(x), 0)
-
-/* ---- the rows as an enum, as a table of real pointers, as hidden names of the hooks ------------------------------- */
-
-enum hook_id {
-#define H(sym, ...) HOOK_##sym,
-    HOOKS_CUDA(H) HOOKS_NVML(H) HOOKS_NCCL(H)
-#undef H
-        HOOK_COUNT
-};
-
-struct door_real {
-#define H(sym, ...) __typeof__(&sym) sym;
-    HOOKS_CUDA(H) HOOKS_NVML(H) HOOKS_NCCL(H)
-#undef H
-};
-/* Entries of a library that is not there, or that it lacks, point to a function that answers an error. */
-extern struct door_real door_real;
-
-/* hook_SYM is the exported SYM under a name that no other library can preempt. */
-#define H(sym, ...) extern __typeof__(sym) hook_##sym __attribute__((visibility("hidden")));
-HOOKS_CUDA(H) HOOKS_NVML(H) HOOKS_NCCL(H)
-#undef H
-
-enum door_provider { DOOR_CUDA, DOOR_NVML, DOOR_NCCL, DOOR_PROVIDERS };
-enum door_mode { MODE_PLAIN, MODE_LEGACY, MODE_THREAD };
-
-struct door_row {
-    const char *symbol, *base; /* base NULL: not a driver call */
-    int since;
-    enum door_mode mode;
-    enum door_provider provider;
-    void *hook;
-    void **real; /* into door_real */
-};
-extern const struct door_row door_rows[HOOK_COUNT];
 
 /* ---- state ---------------------------------------------------------------------------------------------------------- */
 
@@ -68,18 +32,24 @@ extern _Thread_local int door_depth __attribute__((visibility("hidden"), tls_mod
 /* Bits set while hooks must take the slow path first. */
 enum { WATCH_UNRESOLVED = 1, WATCH_UNSTARTED = 2, WATCH_COUNT = 4 };
 extern atomic_uint door_watch;
-void door_slow(enum hook_id id);
 
 /* The depth to restore afterwards, or -1: pass the call through. In steady state five loads, no store to shared memory. */
 static inline int door_enter(enum hook_id id, int max_depth)
 {
     int depth = door_depth;
     if (DOOR_UNLIKELY(atomic_load_explicit(&door_watch, memory_order_acquire)))
-        door_slow(id);
+        life_slow(id);
     if (depth > max_depth || !eng_active())
         return -1;
     door_depth = DOOR_SHUT;
     return depth;
+}
+
+/* For hooks that work whether or not the engine is active: counts, and finds the real entry points. */
+static inline void door_enter_any(enum hook_id id)
+{
+    if (DOOR_UNLIKELY(atomic_load_explicit(&door_watch, memory_order_acquire)))
+        life_slow(id);
 }
 
 /* Clears up to so many bytes of what the engine and the driver have left on the stack below the caller. A program hands over structs that it
@@ -100,28 +70,13 @@ static inline void door_leave(int depth, size_t sweep)
 
 /* REMAT_DISABLE=1. No lock, no allocation: dlsym asks it. */
 bool door_disabled(void);
-/* Starts the engine if that has not been tried; the driver must be initialised. */
-void door_start(void);
-/* True when the provider's library is in the process. No allocation. */
-bool door_provider_loaded(enum door_provider p);
-/* Fills door_real's entries of this provider once its library is loaded; false while it is not. */
-bool door_resolve(enum door_provider p);
-/* Any symbol of the real driver, past the doors; NULL when there is none. */
-void *door_driver_symbol(const char *name);
-/* glibc's dlsym. */
-void *door_real_dlsym(void *handle, const char *name);
-/* True when p lies in the library the provider's calls come from. */
-bool door_is_provider_address(enum door_provider p, const void *address);
-/* struct drv.nvml_limits (hook_nvml.c): opens NVML where it is installed. Called with the door shut. */
-int door_nvml_limits(const char *pci, const char *cgroup, uint64_t *soft_bytes, uint64_t *hard_bytes, uint64_t *used_bytes);
-/* REMAT_LOG=doors: this hook was handed out. */
+/* REMAT_LOG=doors: this hook was called, or handed out. */
+void door_note_called(enum hook_id id);
 enum door_route { ROUTE_DLSYM, ROUTE_PROC_ADDRESS, DOOR_ROUTES };
 void door_note_given(enum hook_id id, enum door_route route);
 void door_note_asked(enum door_route route);
+void door_print_counters(void);
 
-/* Work that touches device memory in ways nobody announces: everything live becomes resident and stays. Called with the
- * door shut. */
-int door_pin_everything(void);
 /* In a hook: the engine's refusal is the call's answer. */
 #define DOOR_TRY(call)                                                                                                 \
     do {                                                                                                               \

@@ -21,7 +21,7 @@ static bool list_open(struct touch_list *l, size_t copies, int *refused)
         return true;
     l->at = copies < (UINT32_MAX / 2) ? malloc(2 * copies * sizeof *l->at) : NULL;
     if (!l->at)
-        *refused = door_pin_everything();
+        *refused = eng_pin_everything();
     return l->at != NULL;
 }
 

@@ -1,52 +1,22 @@
-/* hook_context.c: the driver comes to life, hands out entry points, and its contexts end. These doors work whether or not
- * the engine is active.
- */
-#include "preload/proc_address.h"
-
-/* What every hook of this file opens with: counts, and finds the real entry points. */
-static void enter_any(enum hook_id id)
-{
-    if (DOOR_UNLIKELY(atomic_load_explicit(&door_watch, memory_order_acquire)))
-        door_slow(id);
-}
+/* hook_context.c: the driver comes to life, and its contexts end. These doors work whether or not the engine is active. */
+#include "preload/door.h"
 
 DOOR_PUBLIC CUresult cuInit(unsigned flags)
 {
-    enter_any(HOOK_cuInit);
+    door_enter_any(HOOK_cuInit);
     CUresult r = door_real.cuInit(flags);
     if (r == CUDA_SUCCESS && door_depth == DOOR_OPEN && (atomic_load(&door_watch) & WATCH_UNSTARTED))
-        door_start();
+        life_start();
     return r;
 }
 DOOR_ALIAS(cuInit)
-
-DOOR_PUBLIC CUresult cuGetProcAddress(const char *name, void **fn, int version, cuuint64_t flags)
-{
-    enter_any(HOOK_cuGetProcAddress);
-    CUresult r = door_real.cuGetProcAddress(name, fn, version, flags);
-    if (r == CUDA_SUCCESS && fn)
-        *fn = proc_address_swap(name, *fn, version, flags);
-    return r;
-}
-DOOR_ALIAS(cuGetProcAddress)
-
-DOOR_PUBLIC CUresult cuGetProcAddress_v2(const char *name, void **fn, int version, cuuint64_t flags,
-                                         CUdriverProcAddressQueryResult *status)
-{
-    enter_any(HOOK_cuGetProcAddress_v2);
-    CUresult r = door_real.cuGetProcAddress_v2(name, fn, version, flags, status);
-    if (r == CUDA_SUCCESS && fn)
-        *fn = proc_address_swap(name, *fn, version, flags);
-    return r;
-}
-DOOR_ALIAS(cuGetProcAddress_v2)
 
 /* ---- contexts: memory dies with a device's last one ------------------------------------------------------------------ */
 
 static bool primary_is_active(CUdevice d)
 {
     __typeof__(&cuDevicePrimaryCtxGetState) state =
-        (__typeof__(state))door_driver_symbol("cuDevicePrimaryCtxGetState");
+        (__typeof__(state))provider_driver_symbol("cuDevicePrimaryCtxGetState");
     unsigned flags;
     int active = 1;
     return !state || state(d, &flags, &active) != CUDA_SUCCESS || active;
@@ -55,7 +25,7 @@ static bool primary_is_active(CUdevice d)
 /* Its handle, while it is active: taken and given back. */
 static CUcontext primary_of(CUdevice d)
 {
-    __typeof__(&cuDevicePrimaryCtxRetain) retain = (__typeof__(retain))door_driver_symbol("cuDevicePrimaryCtxRetain");
+    __typeof__(&cuDevicePrimaryCtxRetain) retain = (__typeof__(retain))provider_driver_symbol("cuDevicePrimaryCtxRetain");
     CUcontext c = NULL;
     if (door_depth != DOOR_OPEN || !eng_active() || !retain || !primary_is_active(d) || retain(&c, d) != CUDA_SUCCESS)
         return NULL;
@@ -88,7 +58,7 @@ static void was_reset(CUcontext c, CUdevice d)
 #define CONTEXT_CALL(sym, after)                                                                                       \
     DOOR_PUBLIC CUresult sym(CUdevice d)                                                                               \
     {                                                                                                                  \
-        enter_any(HOOK_##sym);                                                                                         \
+        door_enter_any(HOOK_##sym);                                                                                         \
         CUcontext c = primary_of(d);                                                                                   \
         CUresult r = door_real.sym(d);                                                                                 \
         if (r == CUDA_SUCCESS)                                                                                         \
@@ -104,7 +74,7 @@ CONTEXT_CALL(cuDevicePrimaryCtxReset_v2, was_reset)
 
 DOOR_PUBLIC CUresult cuCtxDestroy_v2(CUcontext c)
 {
-    enter_any(HOOK_cuCtxDestroy_v2);
+    door_enter_any(HOOK_cuCtxDestroy_v2);
     if (c && door_depth == DOOR_OPEN && eng_active()) {
         door_depth = DOOR_SHUT;
         eng_context_ends(c);
@@ -126,21 +96,21 @@ static CUresult made(CUresult r, const CUcontext *c, CUdevice d)
 
 DOOR_PUBLIC CUresult cuCtxCreate_v2(CUcontext *c, unsigned flags, CUdevice d)
 {
-    enter_any(HOOK_cuCtxCreate_v2);
+    door_enter_any(HOOK_cuCtxCreate_v2);
     return made(door_real.cuCtxCreate_v2(c, flags, d), c, d);
 }
 DOOR_ALIAS(cuCtxCreate_v2)
 
 DOOR_PUBLIC CUresult cuCtxCreate_v3(CUcontext *c, CUexecAffinityParam *list, int n, unsigned flags, CUdevice d)
 {
-    enter_any(HOOK_cuCtxCreate_v3);
+    door_enter_any(HOOK_cuCtxCreate_v3);
     return made(door_real.cuCtxCreate_v3(c, list, n, flags, d), c, d);
 }
 DOOR_ALIAS(cuCtxCreate_v3)
 
 DOOR_PUBLIC CUresult cuCtxCreate_v4(CUcontext *c, CUctxCreateParams *params, unsigned flags, CUdevice d)
 {
-    enter_any(HOOK_cuCtxCreate_v4);
+    door_enter_any(HOOK_cuCtxCreate_v4);
     return made(door_real.cuCtxCreate_v4(c, params, flags, d), c, d);
 }
 DOOR_ALIAS(cuCtxCreate_v4)

@@ -30,8 +30,6 @@ static int began(int r, CUstream s)
     return r;
 }
 
-int door_pin_everything(void) { return eng_pin_everything(); }
-
 static int on_begin_capture_old(__typeof__(&cuStreamBeginCapture) real, CUstream nul, CUstream s)
 {
     DOOR_TRY(eng_capture_begins(door_stream(s, nul)));
@@ -99,68 +97,68 @@ static int on_end_capture_to_cig(__typeof__(&cuStreamEndCaptureToCig) real, CUst
 static int on_add_kernel_node_old(__typeof__(&cuGraphAddKernelNode) real, CUgraphNode *n, CUgraph g,
                                   const CUgraphNode *deps, size_t n_deps, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(n, g, deps, n_deps, p);
 }
 
 static int on_add_kernel_node(__typeof__(&cuGraphAddKernelNode_v2) real, CUgraphNode *n, CUgraph g,
                               const CUgraphNode *deps, size_t n_deps, const CUDA_KERNEL_NODE_PARAMS *p)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(n, g, deps, n_deps, p);
 }
 
 static int on_add_memcpy_node(__typeof__(&cuGraphAddMemcpyNode) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
                               size_t n_deps, const CUDA_MEMCPY3D *p, CUcontext ctx)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(n, g, deps, n_deps, p, ctx);
 }
 
 static int on_add_memset_node(__typeof__(&cuGraphAddMemsetNode) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
                               size_t n_deps, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(n, g, deps, n_deps, p, ctx);
 }
 
 static int on_add_opaque_node(__typeof__(&cuGraphAddBatchMemOpNode) real, CUgraphNode *n, CUgraph g,
                               const CUgraphNode *deps, size_t n_deps, const void *p)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(n, g, deps, n_deps, p);
 }
 
 static int on_add_node(__typeof__(&cuGraphAddNode) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
                        size_t n_deps, void *p)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(n, g, deps, n_deps, p);
 }
 
 static int on_add_node_edges(__typeof__(&cuGraphAddNode_v2) real, CUgraphNode *n, CUgraph g, const CUgraphNode *deps,
                              const CUgraphEdgeData *edges, size_t n_deps, void *p)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(n, g, deps, edges, n_deps, p);
 }
 
 static int on_node_set(__typeof__(&cuGraphNodeSetParams) real, CUgraphNode n, const void *p)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(n, p);
 }
 
 static int on_exec_set(__typeof__(&cuGraphExecNodeSetParams) real, CUgraphExec e, CUgraphNode n, const void *p)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(e, n, p);
 }
 
 static int on_exec_set_in(__typeof__(&cuGraphExecMemcpyNodeSetParams) real, CUgraphExec e, CUgraphNode n, const void *p,
                           CUcontext ctx)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(e, n, p, ctx);
 }
 

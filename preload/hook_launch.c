@@ -66,26 +66,26 @@ static int on_launch_cooperative(__typeof__(&cuLaunchCooperativeKernel) real, CU
 static int on_launch_multi(__typeof__(&cuLaunchCooperativeKernelMultiDevice) real, CUDA_LAUNCH_PARAMS *list, unsigned n,
                            unsigned flags)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(list, n, flags);
 }
 
 /* Parameters were set one by one with cuParamSet*. */
 static int on_launch_old(__typeof__(&cuLaunch) real, CUfunction f)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(f);
 }
 
 static int on_launch_grid(__typeof__(&cuLaunchGrid) real, CUfunction f, int w, int h)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(f, w, h);
 }
 
 static int on_launch_grid_async(__typeof__(&cuLaunchGridAsync) real, CUfunction f, int w, int h, CUstream s)
 {
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(f, w, h, s);
 }
 
@@ -94,7 +94,7 @@ static int on_decompress(__typeof__(&cuMemBatchDecompressAsync) real, CUstream n
                          size_t *fail, CUstream s)
 {
     (void)nul;
-    DOOR_TRY(door_pin_everything());
+    DOOR_TRY(eng_pin_everything());
     return real(list, n, flags, fail, s);
 }
 

@@ -35,7 +35,7 @@ static int on_enumerate_kernels(__typeof__(&cuLibraryEnumerateKernels) real, CUk
     int r = real(k, n, l);
     if (r || !k)
         return r;
-    __typeof__(&cuLibraryGetKernelCount) count = (__typeof__(count))door_driver_symbol("cuLibraryGetKernelCount");
+    __typeof__(&cuLibraryGetKernelCount) count = (__typeof__(count))provider_driver_symbol("cuLibraryGetKernelCount");
     unsigned there = 0;
     if (!count || count(&there, l) != CUDA_SUCCESS)
         return r;

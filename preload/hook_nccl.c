@@ -20,7 +20,7 @@ enum { NCCL_UNHANDLED_CUDA_ERROR = 1 }; /* ncclUnhandledCudaError */
 static int nccl_enter(enum hook_id id, const char *name, const void *send, const void *recv, const CUstream *s, int *refused)
 {
     *refused = CUDA_SUCCESS;
-    door_resolve(DOOR_NCCL);
+    provider_resolve(DOOR_NCCL);
     int depth = door_enter(id, DOOR_OPEN);
     if (depth < 0)
         return door_depth;

@@ -7,9 +7,8 @@
  * use.
  */
 #include "preload/door.h"
+#include "preload/libc_dlsym.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -31,7 +30,7 @@ static void *nvml_symbol(const char *name)
 {
     Dl_info info;
     void *h = dladdr((void *)door_real.nvmlDeviceGetMemoryInfo, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    return h ? door_real_dlsym(h, name) : NULL;
+    return h ? libc_dlsym(h, name) : NULL;
 }
 
 /* The CUDA device that NVML calls `d`; ENG_DEVICE_UNKNOWN before cuInit; -1: none of this process's. Called with the door shut. */
@@ -44,12 +43,12 @@ static int device_of(nvmlDevice_t d)
         get = (get_uuid *)nvml_symbol("nvmlDeviceGetUUID");
         atomic_store(&found, (void *)get);
     }
-    __typeof__(&cuDeviceGetCount) count = (__typeof__(count))door_driver_symbol("cuDeviceGetCount");
-    __typeof__(&cuDeviceGetUuid) uuid = (__typeof__(uuid))door_driver_symbol("cuDeviceGetUuid_v2");
+    __typeof__(&cuDeviceGetCount) count = (__typeof__(count))provider_driver_symbol("cuDeviceGetCount");
+    __typeof__(&cuDeviceGetUuid) uuid = (__typeof__(uuid))provider_driver_symbol("cuDeviceGetUuid_v2");
     char theirs[UUID_TEXT] = "", ours[UUID_TEXT];
     int n = 0;
     if (!uuid)
-        uuid = (__typeof__(uuid))door_driver_symbol("cuDeviceGetUuid");
+        uuid = (__typeof__(uuid))provider_driver_symbol("cuDeviceGetUuid");
     if (!count || !uuid || count(&n) != CUDA_SUCCESS)
         return ENG_DEVICE_UNKNOWN;
     if (!get || get(d, theirs, sizeof theirs) != NVML_SUCCESS)
@@ -94,7 +93,7 @@ static bool within_limit(enum hook_id id, nvmlDevice_t d, struct eng_memory *m)
 
 DOOR_PUBLIC int nvmlDeviceGetMemoryInfo(nvmlDevice_t d, struct nvml_memory *m)
 {
-    door_resolve(DOOR_NVML);
+    provider_resolve(DOOR_NVML);
     int r;
     NVML_REAL(r, nvmlDeviceGetMemoryInfo(d, m));
     if (r)
@@ -108,7 +107,7 @@ DOOR_ALIAS(nvmlDeviceGetMemoryInfo)
 
 DOOR_PUBLIC int nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t d, struct nvml_memory_v2 *m)
 {
-    door_resolve(DOOR_NVML);
+    provider_resolve(DOOR_NVML);
     int r;
     NVML_REAL(r, nvmlDeviceGetMemoryInfo_v2(d, m));
     if (r)
@@ -147,7 +146,7 @@ static bool own_use(enum hook_id id, nvmlDevice_t d, unsigned long long *bytes)
     DOOR_PUBLIC int sym(nvmlDevice_t d, unsigned *n, struct type *list)                                                       \
     {                                                                                                                         \
         unsigned long long used;                                                                                              \
-        door_resolve(DOOR_NVML);                                                                                              \
+        provider_resolve(DOOR_NVML);                                                                                              \
         int r;                                                                                                                \
         NVML_REAL(r, sym(d, n, list));                                                                                        \
         for (unsigned i = 0; !r && list && n && i < *n; i++)                                                                  \
@@ -170,7 +169,7 @@ NVML_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvml_process)
 DOOR_PUBLIC int nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t d, struct nvml_process_details *m)
 {
     unsigned long long used;
-    door_resolve(DOOR_NVML);
+    provider_resolve(DOOR_NVML);
     int r;
     NVML_REAL(r, nvmlDeviceGetRunningProcessDetailList(d, m));
     for (unsigned i = 0; !r && m && m->list && i < m->n; i++)
@@ -179,34 +178,3 @@ DOOR_PUBLIC int nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t d, struct nvm
     return r;
 }
 DOOR_ALIAS(nvmlDeviceGetRunningProcessDetailList)
-
-/* ---- limits ------------------------------------------------------------------------------------------------------------------ */
-
-int door_nvml_limits(const char *pci, const char *cgroup, uint64_t *soft_bytes, uint64_t *hard_bytes, uint64_t *used_bytes)
-{
-    typedef int start_or_stop(void);
-    typedef int handle_of(const char *, nvmlDevice_t *);
-    typedef int limits_of(nvmlDevice_t, struct nvml_limits *);
-    void *h = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (!h)
-        return -ENOENT;
-    start_or_stop *start = (start_or_stop *)door_real_dlsym(h, "nvmlInit_v2");
-    start_or_stop *stop = (start_or_stop *)door_real_dlsym(h, "nvmlShutdown");
-    handle_of *handle = (handle_of *)door_real_dlsym(h, "nvmlDeviceGetHandleByPciBusId_v2");
-    limits_of *limits = (limits_of *)door_real_dlsym(h, "nvmlDeviceGetMemoryLimits_v1"); /* CUDA 13.4 */
-    int rc = -ENOSYS;
-    /* older ones know of no limits, and are not started; NVML counts its users, so the program's own use goes on */
-    if (start && stop && handle && limits && start() == NVML_SUCCESS) {
-        nvmlDevice_t d;
-        struct nvml_limits l = {.cgroup = cgroup};
-        if (handle(pci, &d) == NVML_SUCCESS && limits(d, &l) == NVML_SUCCESS) {
-            *soft_bytes = l.soft;
-            *hard_bytes = l.hard;
-            *used_bytes = l.used;
-            rc = 0;
-        }
-        stop();
-    }
-    dlclose(h);
-    return rc;
-}

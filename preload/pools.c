@@ -44,8 +44,8 @@ enum pool_use pools_use_current(void)
 {
     if (!atomic_load_explicit(&special, memory_order_relaxed))
         return POOL_ENGINE;
-    __typeof__(&cuCtxGetDevice) device = (__typeof__(device))door_driver_symbol("cuCtxGetDevice");
-    __typeof__(&cuDeviceGetMemPool) current = (__typeof__(current))door_driver_symbol("cuDeviceGetMemPool");
+    __typeof__(&cuCtxGetDevice) device = (__typeof__(device))provider_driver_symbol("cuCtxGetDevice");
+    __typeof__(&cuDeviceGetMemPool) current = (__typeof__(current))provider_driver_symbol("cuDeviceGetMemPool");
     CUdevice d;
     CUmemoryPool pool;
     if (!device || !current || device(&d) != CUDA_SUCCESS || current(&pool, d) != CUDA_SUCCESS)
@@ -91,8 +91,8 @@ int pools_device(CUmemoryPool pool)
     int d = e ? atomic_load(&e->device) : -1;
     if (d >= 0)
         return d;
-    __typeof__(&cuDeviceGetCount) count = (__typeof__(count))door_driver_symbol("cuDeviceGetCount");
-    __typeof__(&cuDeviceGetDefaultMemPool) def = (__typeof__(def))door_driver_symbol("cuDeviceGetDefaultMemPool");
+    __typeof__(&cuDeviceGetCount) count = (__typeof__(count))provider_driver_symbol("cuDeviceGetCount");
+    __typeof__(&cuDeviceGetDefaultMemPool) def = (__typeof__(def))provider_driver_symbol("cuDeviceGetDefaultMemPool");
     int n;
     CUmemoryPool of;
     if (!count || !def || count(&n) != CUDA_SUCCESS)

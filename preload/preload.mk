@@ -4,8 +4,8 @@ CONF_DIR := $(B)/conformance
 
 ALL_TARGETS += $(addprefix $(CONF_DIR)/,walk walk_linked pass.so calls storm liblate.so libnccl.so.2 libnvidia-ml.so.1 libscope_a.so)
 
-# runs before a sanitizer's runtime has set itself up (see the file)
-$(B)/pic/preload/dlsym.o: CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
+# they run before a sanitizer's runtime has set itself up (see the files)
+$(B)/pic/preload/dlsym.o $(B)/pic/preload/libc_dlsym.o: CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
 
 # the doors over the pass-through engine: no tracer, no policy but the log lines
 CONF_PIC := $(call PIC_OBJ,$(PRELOAD_SRC) policy/process/log.c)

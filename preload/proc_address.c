@@ -1,10 +1,8 @@
-/* proc_address.c: the third way in: cuGetProcAddress. The driver answers first; then its pointer is swapped for the hook of
- * that very variant. Whatever else the driver says (result, symbol status, a name it does not know, the empty name that
- * libcudart asks first) is left as it is.
- */
+/* proc_address.c: see proc_address.h. */
 #include "preload/proc_address.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { FLAG_PER_THREAD = 2 }; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
@@ -51,16 +49,10 @@ static bool is_other_export(const void *fn)
     return dladdr(fn, &info) && info.dli_sname && info.dli_saddr == fn;
 }
 
-void *proc_address_swap(const char *name, void *fn, int version, cuuint64_t flags)
+enum hook_id proc_address_row(const char *name, const void *fn, int version, cuuint64_t flags)
 {
-    door_note_asked(ROUTE_PROC_ADDRESS);
-    if (!fn || !name || !*name || door_disabled() || !door_resolve(DOOR_CUDA))
-        return fn;
     const struct door_row *row = row_by_address(name, fn, flags);
     if (!row && !is_other_export(fn))
         row = row_by_rule(name, version, flags);
-    if (!row)
-        return fn;
-    door_note_given((enum hook_id)(row - door_rows), ROUTE_PROC_ADDRESS);
-    return row->hook;
+    return row ? (enum hook_id)(row - door_rows) : HOOK_COUNT;
 }

@@ -1,10 +1,10 @@
-/* proc_address.h: from the driver's answer to cuGetProcAddress to ours. Any thread; no errors. */
+/* proc_address.h: which variant of a call the driver answered cuGetProcAddress with. Any thread; no errors. */
 #ifndef REMAT_PRELOAD_PROC_ADDRESS_H
 #define REMAT_PRELOAD_PROC_ADDRESS_H
 
-#include "preload/door.h"
+#include "preload/rows.h"
 
-/* `fn`: what the driver answered for (name, version, flags). Returns the hook of that exact variant, or fn. */
-void *proc_address_swap(const char *name, void *fn, int version, cuuint64_t flags);
+/* `fn`: what the driver answered for (name, version, flags). HOOK_COUNT: a variant that has no row. provider_resolve() has been called. */
+enum hook_id proc_address_row(const char *name, const void *fn, int version, cuuint64_t flags);
 
 #endif

@@ -1,18 +1,34 @@
 #!/usr/bin/env python3
-"""No circle of calls between rooms (folders): the files of one may call each other, those of two may not, whatever lies between. Read from
-the symbols of what was built."""
+"""How files call each other, read from the symbols of what was built and from the headers:
+
+- no circle of calls between files, nor between rooms (folders), whatever lies between;
+- a function of x.c is declared in x.h of the same folder, and nowhere else;
+- names bear a word of their file's name, all but so many (STRAYS), which may only become fewer.
+
+What other libraries' contracts name (the doors: all that libremat.so exports) is declared in those contracts. What is referred to only weakly
+(commands, solvers) needs no declaration in a header: its table makes one of each row."""
 import os
+import re
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
+# Rooms whose files still call each other in circles, or declare each other's functions.
+NOT_YET = ("offline/commands", "offline/model", "offline/report", "offline/solvers/anneal", "offline/solvers/chain", "offline/solvers/checkmate",
+           "offline/solvers/cover", "offline/solvers/dtr", "offline/solvers/milp", "offline/solvers/mincut", "tracer",
+           "policy", "policy/learn", "policy/memory", "policy/op", "policy/plan", "policy/process", "policy/share")
+# Exported names without a word of their file's name.
+STRAYS = {"the library": 128, "the tool": 22}
+
 # The C library's, which the doors have one of their own for.
-INTERPOSED = {"dlsym"}
+INTERPOSED = {"dlsym", "_exit", "_Exit"}
+FOLDERS = ("offline", "tracer", "policy", "preload")
 SAID = 12
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+WORD = re.compile(r"[A-Za-z_]\w*|[^\w\s]")
 
 
 def objects(folder, under=""):
@@ -26,18 +42,26 @@ def objects(folder, under=""):
     return found
 
 
-def arrows(found):
-    """{file: {file that it calls: a name}}"""
-    home, wants = {}, {}
+def symbols(found):
+    """{file: {"has": what it exports, "uses": what it calls, "may use": what it refers to weakly}}"""
+    out = {}
     for name, path in found.items():
-        wants[name] = []
+        mine = out[name] = {"has": set(), "uses": set(), "may use": set()}
         for row in subprocess.run(["nm", "-P", "-g", path], capture_output=True, text=True, check=True).stdout.splitlines():
             symbol, kind = row.split()[:2]
-            if kind == "U":
-                wants[name].append(symbol)
-            elif symbol not in INTERPOSED:
-                home[symbol] = name
-    return {name: {home[s]: s for s in symbols if home.get(s, name) != name} for name, symbols in wants.items()}
+            mine["uses" if kind == "U" else "may use" if kind in "wv" else "has"].add(symbol)
+    return out
+
+
+def homes(files):
+    """{name: the file that has it}"""
+    return {s: name for name, of in files.items() for s in of["has"] - INTERPOSED}
+
+
+def arrows(files):
+    """{file: {file that it calls: a name}}"""
+    home = homes(files)
+    return {name: {home[s]: s for s in sorted(of["uses"]) if home.get(s, name) != name} for name, of in files.items()}
 
 
 def circles(calls):
@@ -73,26 +97,120 @@ def circles(calls):
     return out
 
 
-def check(c, what, found):
-    calls = arrows(found)
+def bare(text):
+    """Without comments, texts and lines of the preprocessor."""
+    text = re.sub(r'/\*.*?\*/|//[^\n]*|"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'', lambda m: " " if m[0][0] == "/" else "0", text, flags=re.S)
+    return re.sub(r"^[ \t]*#.*$", "", text.replace("\\\n", " "), flags=re.M)
+
+
+def declared(path):
+    """The words of a source outside of braces and parentheses, and those after `extern` anywhere, initial values left out: every name that it
+    declares is one of them."""
+    out, braces, parens, outside, value, last = set(), 0, 0, False, False, ""
+    with open(path, encoding="utf-8") as f:
+        words = WORD.findall(bare(f.read()))
+    for w in words:
+        if w in "{}":
+            braces += 1 if w == "{" else -1
+        elif w in "()[]":
+            parens += 1 if w in "([" else -1
+        elif w == "extern":
+            outside = True
+        elif w == ";":
+            outside = value = False
+        elif w == "=" and parens == 0 and (braces == 0 or outside):
+            value = True
+        elif parens == 0 and (braces == 0 or outside) and not value and last not in ("struct", "union", "enum"):
+            out.add(w)
+        last = w
+    return out
+
+
+def sources(suffix):
+    for folder in FOLDERS:
+        for where, _, files in os.walk(os.path.join(ROOT, folder)):
+            for f in files:
+                if f.endswith(suffix):
+                    yield os.path.normpath(os.path.relpath(os.path.join(where, f), ROOT))
+
+
+def exported(library):
+    """What the library's users see, and the hooks' second names."""
+    rows = subprocess.run(["nm", "-P", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout.splitlines()
+    names = {row.split()[0] for row in rows}
+    return names | {"hook_" + n for n in names}
+
+
+def is_left(path):
+    return os.path.dirname(path) in NOT_YET
+
+
+def check_circles(c, what, files):
+    calls = arrows(files)
     n = sum(len(to) for to in calls.values())
     c.ok(len(calls) > 50 and n > 200, what + ": read", "%d files, %d arrows" % (len(calls), n))
-    between = [x for x in circles(calls) if len({os.path.dirname(f) for f in x}) > 1]
+    every = circles(calls)
+    between = [x for x in every if len({os.path.dirname(f) for f in x}) > 1]
     pairs = {}
     for a, b in ((a, b) for x in between for a in x for b in calls[a] if b in x and os.path.dirname(a) != os.path.dirname(b)):
         pairs.setdefault((os.path.dirname(a), os.path.dirname(b)), []).append("%s calls %s (%s)" % (a, b, calls[a][b]))
     few_first = [why for ways in sorted(pairs.values(), key=len) for why in ways]  # those that go the wrong way are seldom many
     c.ok(not between, what + ": no circle between rooms", "; ".join(few_first[:SAID]))
+    within = [x for x in every if not all(is_left(f) for f in x)]
+    ways = ["%s calls %s (%s)" % (a, b, calls[a][b]) for x in within for a in x for b in sorted(calls[a]) if b in x]
+    c.ok(not within, what + ": no circle between files", "; ".join(ways[:SAID]))
+
+
+def check_headers(c, what, files, contracts, headers):
+    """headers: {header: what it declares}"""
+    home = {s: f for s, f in homes(files).items() if s not in contracts and s != "main"}
+    where = {}
+    for h, words in headers.items():
+        for s in words & set(home):
+            where.setdefault(s, set()).add(h)
+    used = set().union(*(of["uses"] for of in files.values()))
+    weak = set().union(*(of["may use"] for of in files.values()))
+    wrong = []
+    for s, f in sorted(home.items(), key=lambda x: (x[1], x[0])):
+        right = f + ".h"
+        places = {h for h in where.get(s, set()) - {right} if not is_left(h)}
+        if places and not is_left(f):
+            wrong.append("%s: %s of %s.c" % (", ".join(sorted(places)), s, f))
+        elif s not in where and not is_left(f) and (s in used or s not in weak):
+            wrong.append("%s.c: %s is in no header" % (f, s))
+    c.ok(not wrong, what + ": functions are declared in their own file's header", "%d; %s" % (len(wrong), "; ".join(wrong[:SAID])))
+    by_hand = ["%s.c: %s of %s.c" % (f, s, home[s]) for f, of in sorted(files.items()) if not is_left(f)
+               for s in sorted(declared(os.path.join(ROOT, f + ".c")) & of["uses"]) if home.get(s, f) != f]
+    c.ok(not by_hand, what + ": no source declares another's functions", "; ".join(by_hand[:SAID]))
+
+
+def stem_words(name):
+    return {w.rstrip("s") for w in name.split("_")}
+
+
+def check_names(c, what, files, contracts):
+    home = {s: f for s, f in homes(files).items() if s not in contracts and s != "main"}
+    strays = sorted("%s.c: %s" % (f, s) for s, f in home.items() if not stem_words(s) & stem_words(os.path.basename(f)))
+    print("%s: %d of %d exported names bear no word of their file's name" % (what, len(strays), len(home)))
+    c.ok(len(strays) <= STRAYS[what], what + ": names bear their file's", "%d, %d were allowed: %s" % (len(strays), STRAYS[what], "; ".join(strays)))
+
+
+def check(c, what, found, contracts, headers):
+    files = symbols(found)
+    check_circles(c, what, files)
+    check_headers(c, what, files, contracts, headers)
+    check_names(c, what, files, contracts)
 
 
 def main():
-    pic, obj = os.path.join(harness.B, "pic"), os.path.join(harness.B, "obj")
-    if not os.path.isdir(pic) or not os.path.isdir(obj):
+    pic, obj, library = os.path.join(harness.B, "pic"), os.path.join(harness.B, "obj"), os.path.join(harness.B, "libremat.so")
+    if not os.path.isdir(pic) or not os.path.isdir(obj) or not os.path.exists(library):
         print("no objects to look at")
         return 77
     c = harness.Checks()
-    check(c, "the library", objects(pic))
-    check(c, "the tool", objects(obj, "offline"))
+    headers = {h: declared(os.path.join(ROOT, h)) for h in sources(".h")}
+    check(c, "the library", objects(pic), exported(library), headers)
+    check(c, "the tool", objects(obj, "offline"), set(), headers)
     return c.end()
 
 

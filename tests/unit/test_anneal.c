@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "offline/solvers/anneal/anneal_search.h"
+#include "offline/solvers/anneal/anneal_runs.h"
 #include "offline/solvers/anneal/anneal_solve.h"
 #include "offline/model/sim.h"
 
@@ -387,7 +387,7 @@ START_TEST(plan_and_row_agree)
     struct anneal_search *s = anneal_search_new(m, g->baseline_peak_bytes * 6 / 10, 7, 0);
     struct anneal_seq row = {0};
     struct plan p = {0};
-    ck_assert_int_eq(anneal_search_all(s, 0, 2, 0), 0);
+    ck_assert_int_eq(anneal_runs(s, 0, 2, 0), 0);
     ck_assert_int_gt(s->best.n, 0);
     ck_assert_int_eq(anneal_load(s->a, &s->best), 0);
     ck_assert_int_eq(anneal_plan(s->a, &p), 0);

@@ -30,7 +30,7 @@ static CUresult get_count(int *n)
     return CUDA_SUCCESS;
 }
 
-void *door_driver_symbol(const char *name)
+void *provider_driver_symbol(const char *name)
 {
     return strcmp(name, "cuCtxGetDevice") == 0              ? (void *)get_device
            : strcmp(name, "cuDeviceGetMemPool") == 0        ? (void *)get_current

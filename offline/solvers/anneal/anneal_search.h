@@ -73,7 +73,7 @@ struct anneal_search {
     struct anneal_seq best; /* the cheapest schedule within the limit; n == 0: none yet */
     const struct anneal_seq *starts; /* borrowed: rows to start from while nothing within the limit is known */
     int n_starts;
-    int afresh;          /* anneal_search_all begins with a run that starts from nothing, whatever is known */
+    int afresh;          /* anneal_runs() begins with a run that starts from nothing, whatever is known */
     int64_t mutations;
 };
 
@@ -107,10 +107,8 @@ int anneal_search_note(struct anneal_search *s);
 
 int anneal_search_run(struct anneal_search *s, const struct anneal_run *run);
 
-/* The sequence of runs that the solvers use: short ones first, each pair longer than the last, alternating between
- * fresh starts and reheats of the best (of a row of `starts`, as long as there is no best); ends at the deadline, when `patience` runs in a row found nothing or brought less
- * than 0.02 % of the iteration, when the pool has had enough, or when the best reaches bound_ns (replay time; 0: no bound). */
-int anneal_search_all(struct anneal_search *s, double deadline_s, int patience, double bound_ns);
+/* Nothing more is to be looked for: the deadline, or the pool's end. */
+int anneal_search_had_enough(struct anneal_search *s, double deadline_s);
 
 /* Single changes, for those who choose them (anneal_first.c): begin, make some (each returns whether it did), time the copies
  * (0, or -EBUSY), look; then leave it so, or undo. Chains bring an input along with probability `deep` each. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "offline/solvers/anneal/anneal_first.h"
+#include "offline/solvers/anneal/anneal_runs.h"
 #include "offline/solvers/dtr/dtr.h"
 #include "offline/model/sim.h"
 
@@ -129,7 +130,7 @@ static int attempt(const struct anneal_model *m, const struct solver_opts *opts,
     if (!rc && opts->offload)
         rc = build_first(s, t->side, solver_now_s() + (t->deadline_s - solver_now_s()) / 2);
     if (!rc)
-        rc = anneal_search_all(s, t->deadline_s, t->patience, 0);
+        rc = anneal_runs(s, t->deadline_s, t->patience, 0);
     if (!rc && !s->best.n)
         rc = -ENOSPC;
     if (!rc)
