@@ -4,6 +4,7 @@
 #include "policy/learn/learn.h"
 #include "policy/op/op.h"
 #include "policy/plan/exec.h"
+#include "policy/process/check.h"
 #include "policy/share/share.h"
 
 #include <errno.h>
@@ -313,7 +314,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         engine_unlock();
         return r;
     }
-    if (!d || d->capturing) {
+    if (!d || d->capturing || d->doubt == DOUBT_MEMORY) {
         const bool captured = d && is_captured(d, stream);
         if (d)
             r = reserve(d, foreign_counted(bytes));

@@ -165,6 +165,8 @@ struct device {
     bool blocking_streams;        /* the program has some besides the legacy one, see stream_acts() */
     bool pressed;                 /* something had to be evicted, or did not fit: the limit is felt */
     int broken;                   /* the driver's code, after it refused to order something; 0 */
+    uint8_t doubt, doubt_met;     /* enum rt_doubt: a check has failed (process/check.h); what the engine has reacted to so far */
+    uint64_t audited_op;          /* op_count when audit_memory() looked last */
 
     /* each file's own, made by its _init function */
     struct mem *mem;

@@ -6,9 +6,11 @@
  */
 #include "policy/campaign.h"
 #include "policy/engine_own.h"
+#include "policy/memory/audit.h"
 #include "policy/op/ready.h"
 #include "policy/plan/exec.h"
 #include "policy/op/tensor_map.h"
+#include "policy/process/check.h"
 #include "policy/process/limits.h"
 #include "policy/process/planner.h"
 #include "tracer/plain.h"
@@ -18,6 +20,7 @@
 #include <string.h>
 
 enum { TIMED_EACH = 61 /* launches; a prime, so that in the course of iterations each has its turn */ };
+enum { AUDIT_OPS = 1 << 16 /* between two looks at all of memory's bookkeeping */ };
 enum { LAUNCHES_BETWEEN = 256 /* two looks at whether the statistics are due; copies and allocations look as well */ };
 
 static struct device *set_up(struct device *d)
@@ -141,6 +144,20 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
     return r ? r : (int)waited;
 }
 
+/* A check has failed (process/check.h). Where memory itself is in doubt nothing moves any more: what finds no room on the device now comes
+ * there when an op touches it. */
+static void stand_back(struct device *d)
+{
+    uint32_t left = 0;
+    d->doubt_met = d->doubt;
+    campaign_stop(d, "a check of remat's own failed");
+    for (uint32_t i = 0; i < d->n_slots && d->doubt == DOUBT_MEMORY; i++)
+        if (d->slots[i].live && d->slots[i].kind == SLOT_LARGE && !d->slots[i].pins)
+            left += ready_pin(d, &d->slots[i]) != 0;
+    if (left)
+        log_say(SAY_WARN, "%u buffers find no room on the device: they come and go as they are used", left);
+}
+
 /* The planner is waited for with the mutex released: other threads of the program go on, without a plan. */
 void engine_turn(struct device *d)
 {
@@ -148,6 +165,12 @@ void engine_turn(struct device *d)
         return;
     if (d->pressed && !atomic_load_explicit(&eng_stack_matters, memory_order_relaxed))
         eng_stack_matters = true;
+    if (d->op_count - d->audited_op >= AUDIT_OPS) {
+        d->audited_op = d->op_count;
+        audit_memory(d);
+    }
+    if (d->doubt != d->doubt_met && !d->capturing)
+        stand_back(d);
     campaign_turn(d);
     uint64_t began = 0;
     for (int ms; (ms = campaign_wait_ms(d)) > 0;) {

@@ -1,6 +1,7 @@
 /* Arenas: pages shared by what is small. */
 #include "policy/memory/mem_own.h"
 #include "policy/memory/runs.h"
+#include "policy/process/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +62,9 @@ static int arena_map(struct device *d, uint32_t which)
         swap_evict_for(d, 1);
     if (!d->n_free_chunks)
         return -ENOMEM;
-    int32_t c = d->free_head;
+    int32_t c = chunk_list_first(d);
+    if (c < 0)
+        return -EIO;
     struct slot page = {.va = a->va, .n_pages = 1, .map = &(int32_t){-1}};
     if (mem_map_page(d, &page, 0, c))
         return -EIO;
@@ -147,8 +150,10 @@ int arena_take(struct device *d, uint64_t bytes, struct slot **out)
         return -ENOMEM;
     struct arena *a = &m->arenas[which];
     uint32_t first = runs_find(a->runs, n);
-    for (uint32_t u = first; u < first + n; u++)
+    for (uint32_t u = first; u < first + n; u++) {
+        rt_check(d, !a->unit_slot[u]);
         a->unit_slot[u] = s->id + 1;
+    }
     runs_set(a->runs, first, n, false);
     arena_changed(m, which);
     s->arena = which;
@@ -165,8 +170,10 @@ int arena_take(struct device *d, uint64_t bytes, struct slot **out)
 void arena_give_back(struct device *d, struct slot *s)
 {
     struct arena *a = &d->mem->arenas[s->arena];
-    for (uint32_t u = s->entry; u < s->entry + s->n_pages; u++)
+    for (uint32_t u = s->entry; u < s->entry + s->n_pages; u++) {
+        rt_check(d, a->unit_slot[u] == s->id + 1);
         a->unit_slot[u] = 0;
+    }
     runs_set(a->runs, s->entry, s->n_pages, true);
     arena_changed(d->mem, s->arena);
     slot_fences(d, s, &a->ready);

@@ -1,6 +1,7 @@
 /* Physical memory: chunks of one granule each, made while the limit allows it, free or owned by a page of a slot; pages of our own. */
 #include "policy/memory/aside.h"
 #include "policy/memory/mem_own.h"
+#include "policy/process/check.h"
 #include "policy/share/share.h"
 
 #include <errno.h>
@@ -9,6 +10,8 @@
 void chunk_list_add(struct device *d, int32_t c)
 {
     struct chunk *k = &d->chunks[c];
+    if (!rt_check(d, k->owner != CHUNK_FREE))
+        return; /* twice in the list */
     k->owner = CHUNK_FREE;
     k->next = -1;
     k->prev = d->free_tail;
@@ -23,6 +26,8 @@ void chunk_list_add(struct device *d, int32_t c)
 void chunk_list_take(struct device *d, int32_t c)
 {
     struct chunk *k = &d->chunks[c];
+    if (!rt_check(d, k->owner == CHUNK_FREE))
+        return;
     if (k->prev >= 0)
         d->chunks[k->prev].next = k->next;
     else
@@ -34,8 +39,11 @@ void chunk_list_take(struct device *d, int32_t c)
     d->n_free_chunks--;
 }
 
-void chunk_list_add_row(struct device *d, const int32_t *row, uint32_t n, const struct fence *ready)
+void chunk_list_add_row(struct device *d, const int32_t *row, uint32_t n, uint32_t owner, const struct fence *ready)
 {
+    for (uint32_t i = 0; i < n; i++)
+        if (!rt_check(d, chunk_is_of(d, row[i], owner, i)))
+            return; /* whose it is would lose it: the others are nobody's from now on */
     for (uint32_t i = 0; i < n; i++) {
         struct chunk *k = &d->chunks[row[i]];
         k->ready = *ready;
@@ -58,7 +66,7 @@ bool chunk_list_take_row(struct device *d, const int32_t *row, uint32_t n, uint3
     if (!n || row[0] < 0 || d->chunks[row[0]].owner != CHUNK_FREE)
         return false;
     for (uint32_t i = 1; i < n; i++)
-        if (row[i] < 0 || d->chunks[row[i - 1]].next != row[i])
+        if (row[i] < 0 || d->chunks[row[i - 1]].next != row[i] || !rt_check(d, d->chunks[row[i]].owner == CHUNK_FREE))
             return false;
     const int32_t before = d->chunks[row[0]].prev, after = d->chunks[row[n - 1]].next;
     if (before >= 0)
@@ -77,11 +85,18 @@ bool chunk_list_take_row(struct device *d, const int32_t *row, uint32_t n, uint3
     return true;
 }
 
+int32_t chunk_list_first(struct device *d)
+{
+    return d->free_head >= 0 && rt_check(d, d->chunks[d->free_head].owner == CHUNK_FREE) ? d->free_head : -1;
+}
+
 int32_t mem_chunk_borrow(struct device *d)
 {
     int32_t c = d->free_head;
     while (c >= 0 && !d->chunks[c].at)
         c = d->chunks[c].next;
+    if (c >= 0 && !rt_check(d, d->chunks[c].owner == CHUNK_FREE))
+        return -1;
     if (c >= 0) {
         chunk_list_take(d, c);
         d->chunks[c].owner = CHUNK_LENT;
@@ -151,6 +166,7 @@ static int32_t chunk_make(struct device *d)
     d->chunks[c].ready = (struct fence){0};
     d->chunks[c].at = 0;
     chunk_list_add(d, c);
+    rt_check(d, ((uint64_t)(d->n_chunks - d->n_gone) << d->shift) + d->foreign_bytes <= d->limit_bytes);
     mem_note_peak(d);
     return c;
 }
@@ -195,6 +211,8 @@ int mem_map_page(struct device *d, struct slot *s, uint32_t page, int32_t c)
 /* A free chunk goes back to the driver. */
 static int chunk_release(struct device *d, int32_t c)
 {
+    if (c < 0)
+        return -EIO;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct slot *s = &d->slots[i];
         if (s->kind != SLOT_LARGE)
@@ -223,7 +241,7 @@ uint64_t mem_give_driver(struct device *d, uint64_t bytes)
             continue;
         if (!d->n_free_chunks)
             swap_evict_for(d, 1);
-        if (!d->n_free_chunks || chunk_release(d, d->free_head))
+        if (!d->n_free_chunks || chunk_release(d, chunk_list_first(d)))
             break;
     }
     return before - device_physical_bytes(d);
@@ -234,7 +252,7 @@ void mem_give_free(struct device *d)
     mem_arena_trim(d);
     while (aside_give(d))
         ;
-    while (d->n_free_chunks && !chunk_release(d, d->free_head))
+    while (d->n_free_chunks && !chunk_release(d, chunk_list_first(d)))
         ;
 }
 
@@ -264,7 +282,7 @@ int mem_make_foreign_room(struct device *d, uint64_t bytes)
             return share_wait(d, bytes);
         if (!d->n_free_chunks)
             return -ENOMEM;
-        int r = chunk_release(d, d->free_head);
+        int r = chunk_release(d, chunk_list_first(d));
         if (r)
             return r;
     }

@@ -1,6 +1,7 @@
 /* Fences and the streams that they speak of. An order is one event recorded at the tail of one stream and awaited by the
  * other. */
 #include "policy/device.h"
+#include "policy/process/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -325,6 +326,8 @@ static void add_point(struct device *d, struct fence *f, uint64_t p)
     unsigned u = point_stream(p);
     if (!p || point_seq(p) <= d->streams->done[u])
         return;
+    if (!rt_check(d, point_seq(p) <= d->seq[u]))
+        p = d->seq[u] << 6 | u;
     int at = -1;
     for (int i = 0; i < FENCE_POINTS && !(f->tails >> u & 1); i++) {
         if (f->point[i] && point_stream(f->point[i]) == u) {
@@ -464,6 +467,10 @@ static int sync_up_to(struct device *d, unsigned u, uint64_t q)
 static int order(struct device *d, unsigned t, unsigned u, uint64_t q)
 {
     struct streams *st = d->streams;
+    if (!rt_check(d, q <= d->seq[u]))
+        q = d->seq[u];
+    if (!rt_check(d, st->done[u] <= d->seq[u] && st->waited[t][u] <= d->seq[u]))
+        st->done[u] = st->waited[t][u] = 0; /* all of it is waited for once more */
     if (t == u || st->done[u] >= q)
         return 0;
     int r = stream_own(d, t);
@@ -539,6 +546,22 @@ bool fence_has_passed(struct device *d, const struct fence *f)
             st->done[u] = gate < 0 ? d->seq[u] : st->gated[u][gate];
     }
     return passed;
+}
+
+bool fence_is_sound(const struct device *d, const struct fence *f)
+{
+    bool sound = true;
+    for (int i = 0; i < FENCE_POINTS; i++)
+        sound &= point_seq(f->point[i]) <= d->seq[point_stream(f->point[i])];
+    return sound && f->gates <= d->streams->gates;
+}
+
+bool stream_is_sound(const struct device *d, unsigned u)
+{
+    bool sound = d->streams->done[u] <= d->seq[u];
+    for (unsigned t = 0; t < d->streams->n; t++)
+        sound &= d->streams->waited[t][u] <= d->seq[u];
+    return sound;
 }
 
 unsigned stream_count(const struct device *d) { return d->streams->n; }

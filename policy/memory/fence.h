@@ -105,6 +105,8 @@ void fence_waited(struct device *d, struct host_wait *w, bool passed);
 bool fence_has_passed(struct device *d, const struct fence *f);
 /* Drops the points whose end the host has seen: nobody has to wait for them any more. */
 void fence_trim(struct device *d, struct fence *f);
+/* Every point of it is of something that has been queued. */
+bool fence_is_sound(const struct device *d, const struct fence *f);
 
 /* ---- streams -------------------------------------------------------------------------------------------------- */
 
@@ -138,6 +140,8 @@ int stream_query_drv(struct device *d, unsigned t);
 /* What a device that has failed answers to every call from then on; CUDA_SUCCESS: it has not, as far as one can tell without waiting. */
 int stream_failure_drv(const struct device *d);
 unsigned stream_count(const struct device *d);
+/* The host has seen the end of no more, and no other stream is ordered behind more, than has been queued on stream u. */
+bool stream_is_sound(const struct device *d, unsigned u);
 /* The handle is about to be destroyed and may come back as another stream. */
 void stream_forget(struct device *d, CUstream s);
 /* A context is about to be destroyed, with its streams and events: the host has seen the end of what was queued there. */

@@ -49,10 +49,16 @@ int space_take(struct device *d, uint64_t n, uint64_t *first);
 int space_give(struct device *d, uint64_t first, uint64_t n);
 
 /* chunk.c: the list of free chunks, oldest first. */
+static inline bool chunk_is_of(const struct device *d, int32_t c, uint32_t owner, uint32_t page)
+{
+    return c >= 0 && d->chunks[c].owner == (int32_t)owner && d->chunks[c].page == page;
+}
 void chunk_list_add(struct device *d, int32_t c);
 void chunk_list_take(struct device *d, int32_t c);
-/* The chunks of a slot's pages, as one piece of the list; who gets one comes after `ready`. */
-void chunk_list_add_row(struct device *d, const int32_t *row, uint32_t n, const struct fence *ready);
+/* The oldest; -1: there is none. */
+int32_t chunk_list_first(struct device *d);
+/* The chunks of the pages 0 .. n - 1 of slot `owner`, as one piece of the list; who gets one comes after `ready`. */
+void chunk_list_add_row(struct device *d, const int32_t *row, uint32_t n, uint32_t owner, const struct fence *ready);
 /* The other way: true where they are still one piece of the list, as their slot has left them; they are its pages 0 .. n - 1 now. Nearly
  * always, where a program frees and allocates the same sizes; a call for each page would cost more than all else that an allocation does. */
 bool chunk_list_take_row(struct device *d, const int32_t *row, uint32_t n, uint32_t owner);

@@ -1,5 +1,6 @@
 /* Slots: an address each, with the chunks that are mapped there; found by address, taken by size, backed and unbacked. */
 #include "policy/memory/mem_own.h"
+#include "policy/process/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -222,6 +223,7 @@ static int slot_take_large(struct device *d, uint32_t n_pages, struct slot **out
     }
     if (!best)
         return slot_create_large(d, n_pages, out);
+    rt_check(d, best->idle && !best->live && best->state == SLOT_EMPTY);
     list_take(d, best);
     *out = best;
     return 0;
@@ -348,11 +350,6 @@ uint64_t mem_slot_room(const struct device *d, const struct slot *s)
     return s->kind == SLOT_LARGE ? (uint64_t)s->n_pages << d->shift : s->kind == SLOT_SMALL ? (uint64_t)s->n_pages * UNIT_BYTES : s->bytes;
 }
 
-static bool chunk_is_of(struct device *d, int32_t c, const struct slot *s, uint32_t page)
-{
-    return c >= 0 && d->chunks[c].owner == (int32_t)s->id && d->chunks[c].page == page;
-}
-
 static void chunk_take_for(struct device *d, int32_t c, const struct slot *s, uint32_t page)
 {
     chunk_list_take(d, c);
@@ -396,14 +393,14 @@ static int take_pages(struct device *d, struct slot *s)
             missing++;
     }
     for (uint32_t p = 0; p < n && missing; p++) {
-        if (chunk_is_of(d, s->map[p], s, p))
+        if (chunk_is_of(d, s->map[p], s->id, p))
             continue;
         int32_t c = may_have_more(d) ? mem_chunk_new(d) : -1;
-        c = c >= 0 ? c : d->free_head;
-        int r = mem_map_page(d, s, p, c);
+        c = c >= 0 ? c : chunk_list_first(d);
+        int r = c >= 0 ? mem_map_page(d, s, p, c) : -EIO;
         if (r) {
             for (uint32_t q = 0; q < n; q++) /* give back what was taken: nothing is lost */
-                if (chunk_is_of(d, s->map[q], s, q))
+                if (chunk_is_of(d, s->map[q], s->id, q))
                     chunk_list_add(d, s->map[q]);
             return r;
         }
@@ -429,8 +426,11 @@ int mem_back(struct device *d, struct slot *s)
     const int r = take_pages(d, s);
     if (r)
         return r;
-    for (uint32_t p = 0; p < n; p++)
+    for (uint32_t p = 0; p < n; p++) {
+        if (!rt_check(d, chunk_is_of(d, s->map[p], s->id, p)))
+            return -EIO;
         fence_merge(d, &s->ready, &d->chunks[s->map[p]].ready);
+    }
     s->state = SLOT_RESIDENT;
     return 0;
 }
@@ -451,7 +451,7 @@ void mem_unback(struct device *d, struct slot *s, enum slot_state state)
     if (s->state == SLOT_RESIDENT) {
         struct fence next = {0};
         slot_fences(d, s, &next);
-        chunk_list_add_row(d, s->map, s->n_pages, &next);
+        chunk_list_add_row(d, s->map, s->n_pages, s->id, &next);
         fence_merge(d, &s->stale, &next);
         s->ready = s->unseen = s->users = (struct fence){0};
         if (d->cfg->rehearse_unmapped && d->mode != MODE_ENFORCE && s->live && state != SLOT_EMPTY)

@@ -4,6 +4,7 @@
 #include "policy/memory/decoy.h"
 #include "policy/memory/host.h"
 #include "policy/memory/ranges.h"
+#include "policy/process/check.h"
 #include "policy/share/share.h"
 
 #include <errno.h>
@@ -224,7 +225,7 @@ int swap_copy_out(struct device *d, struct slot *s)
 int swap_copy_in(struct device *d, struct slot *s)
 {
     struct host_block *b = s->host;
-    if (s->state != SLOT_HOST || !b)
+    if (!rt_check(d, s->state == SLOT_HOST && b))
         return -EINVAL;
     int r = mem_back(d, s);
     if (r)
@@ -253,7 +254,7 @@ int swap_copy_in(struct device *d, struct slot *s)
 
 int swap_out(struct device *d, struct slot *s)
 {
-    if (s->state != SLOT_RESIDENT || s->kind != SLOT_LARGE)
+    if (!rt_check(d, s->state == SLOT_RESIDENT && s->kind == SLOT_LARGE))
         return -EINVAL;
     if (!s->written)
         mem_unback(d, s, SLOT_EMPTY);
