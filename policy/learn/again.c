@@ -1,6 +1,7 @@
-/* A launch under a plan, run for the program and again from the state before it: does it do what it was recorded to do? */
+#include "policy/learn/again.h"
 #include "policy/learn/probe.h"
-#include "policy/learn/trial.h"
+#include "policy/learn/probing.h"
+#include "policy/learn/words.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -117,7 +118,7 @@ static int set_aside_for_other(struct trial *t, struct again *again)
         struct touched *u = &t->u[i];
         if (!u->spared || u->made || !is_touched(t->op, u->slot, true))
             continue;
-        const int r = aside_take(t->d, u->slot, t->args ? probe_time_left(t->d) : 0, &u->old);
+        const int r = aside_take(t->d, u->slot, t->args ? pace_left_ns(t->d) : 0, &u->old);
         if (r && t->args)
             return r;
         if (r)
@@ -141,10 +142,12 @@ static int set_aside(struct trial *t, struct again *again)
  * zeros, as a decoy does: nothing could be told; or a decoy there would be a danger. */
 static int hide_irregular(struct trial *t)
 {
-    static unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
     const struct rt_op *op = t->op;
     uint64_t zeros[2];
     bool any = false;
+    unsigned char *args = t->hidden_args = malloc(op->arg_bytes + 16);
+    if (!args)
+        return -ENOMEM;
     memcpy(args, op->args, op->arg_bytes);
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const struct rt_operand *w = &op->operands[i];
@@ -183,16 +186,19 @@ static bool is_spoilt(const struct trial *t)
  * words now; memory is as its own run left it then, or as an equal one did. */
 static int light_drv(struct trial *t, bool known, struct again *again)
 {
-    static unsigned char other[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
     if (!known)
         return -ECANCELED;
     int r = 0;
-    if (again->other) {
+    unsigned char *other = again->other ? malloc(t->op->arg_bytes + 16) : NULL;
+    if (!other)
+        again->other = NULL; /* it is not tried */
+    if (other) {
         memcpy(other, again->other, t->op->arg_bytes);
         for (uint32_t i = 0; i < t->op->n_operands && t->args; i++)
             if (!t->op->operands[i].regular) /* the lower half is that of the address, or was put back */
                 memcpy(other + t->op->operands[i].offset + 4, t->args + t->op->operands[i].offset + 4, 4);
         r = trial_again(t, other, POISON_FIRST);
+        free(other);
         if (!r && is_spoilt(t))
             return -EIO;
         again->other_is_same = !r && trial_equal(t);
@@ -286,11 +292,10 @@ static int again_drv(struct trial *t, struct again *again, int *code)
 
 int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int *code)
 {
-    static uint32_t idle[OP_MAX_OPERANDS];
     struct trial t;
-    again->idle = idle;
+    again->idle = d->probe->idle;
     again->n_idle = 0;
-    if (probe_reaches_elsewhere(d, op, again)) {
+    if (probe_reaches_elsewhere(d, op, again->hidden, again->n_hidden)) {
         log_say(SAY_DEBUG, "%s holds addresses of memory elsewhere: it does not run as a trial", op->func->name);
         return -EAGAIN;
     }
@@ -300,11 +305,11 @@ int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int
     }
     if (trial_settle(d, true) || trial_open(d, op, &t))
         return -EAGAIN;
-    probe_unbounded(d, true); /* one op */
+    pace_unbounded(d, true); /* one op */
     t.planned = true;
     unsigned char *args = again->n_hidden ? malloc(op->arg_bytes + 16) : NULL;
     int r = again->n_hidden && (!args || hide(&t, again, args)) ? -EAGAIN : again_drv(&t, again, code);
-    probe_unbounded(d, false);
+    pace_unbounded(d, false);
     free(args);
     for (uint32_t i = 0; i < t.n; i++) { /* the caller says when that counts: after the op's uses are noted */
         t.u[i].slot->looked_tick = 0;

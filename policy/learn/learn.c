@@ -4,9 +4,9 @@
  *
  * What comes of it is campaign.c's.
  */
-#include "policy/learn/blank.h"
 #include "policy/learn/learn.h"
 #include "policy/learn/probe.h"
+#include "policy/learn/rows.h"
 #include "policy/iteration.h"
 #include "policy/op/ready.h"
 #include "policy/process/nvtx.h"
@@ -32,6 +32,7 @@ struct learn {
     uint64_t in_a_row;        /* iterations that were counted, one right after another */
     uint64_t unfed;           /* ops since the period is only counted: the finder has not seen them */
     bool reset_pending, counted_before;
+    struct iter_operand operands[OP_MAX_OPERANDS]; /* of the op at hand, as the finder takes them */
 };
 
 static bool any_recorded; /* by whichever device, also if its context has gone since */
@@ -115,7 +116,7 @@ void learn_abandon(struct device *d, const char *why)
 
 static int64_t feed(struct device *d, const struct rt_op *op)
 {
-    static struct iter_operand operands[OP_MAX_OPERANDS];
+    struct iter_operand *operands = d->learn->operands;
     for (uint32_t i = 0; i < op->n_operands; i++)
         operands[i] = (struct iter_operand){.serial = op->operands[i].slot->serial,
                                             .birth_op = op->operands[i].slot->birth_op,
@@ -193,7 +194,7 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
         if (at < 0)
             return -ENOMEM;
         d->ex->rec.operands[at].map = w->map;
-        int parts = w->mode == REC_READ ? -1 : probe_defined(d, w->slot, defined);
+        int parts = w->mode == REC_READ ? -1 : rows_defined(d, w->slot, defined);
         if (parts >= 0 && record_defined(&d->ex->rec, defined, (uint32_t)parts))
             return -ENOMEM;
         if (op->kind == OP_COPY && op->copy.kind == ENG_HTOD)
@@ -355,7 +356,7 @@ static void leave_alone_what_may_read_by_name(struct device *d)
 
 static char *command_line(void)
 {
-    static char text[256];
+    char text[256];
     FILE *f = fopen("/proc/self/cmdline", "re");
     size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
     if (f)

@@ -1,6 +1,9 @@
 #include "policy/learn/probe.h"
+#include "policy/learn/hashing.h"
 #include "policy/learn/learn.h"
+#include "policy/learn/probing.h"
 #include "policy/learn/trial.h"
+#include "policy/learn/words.h"
 #include "policy/memory/decoy.h"
 #include "policy/memory/in_place.h"
 #include "policy/op/ready.h"
@@ -10,39 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Learning may take ten times the iteration's own device time, nine more, and with each op the time of some round trips to the device: where
- * kernels are short those are what it takes. Content is compared byte by byte on the host only where
- * a buffer was written in part, and is not larger than this. */
-enum { TIMES_MORE = 9 };
-static const uint64_t ROUND_TRIPS_NS = 5000000, SIDE_MAX_BYTES = 64ull << 20, DIFF_MAX_BYTES = 256ull << 20;
+/* Content is compared byte by byte on the host only where a buffer was written in part, and is not larger than this. */
+static const uint64_t SIDE_MAX_BYTES = 64ull << 20, DIFF_MAX_BYTES = 256ull << 20;
 
 struct func_effect {
     uint32_t offset;
     uint32_t launches, changes;
-};
-
-enum { FILLS = 8, CLOCKS = 32, CLOCK_OPS = 64 };
-struct probe {
-    CUevent t0, t1;            /* around the program's own run */
-    CUevent begin, now;        /* around all that learning does with one op */
-    struct {                   /* every so many ops an event, so that it is known what an iteration takes */
-        CUevent at;
-        uint64_t op;           /* 0: not recorded */
-        uint64_t host_ns;
-    } clock[CLOCKS];
-    CUstream clock_stream;
-    uint64_t begin_serial;
-    struct blank_row **rows;   /* [n_rows] by slot id; NULL */
-    uint32_t n_rows;
-    uint64_t own_ns, expected_ns, extra_ns;
-    uint64_t n_ops;            /* learnt so far, the one at hand as well */
-    uint64_t host_ns;          /* that an iteration takes the host, before it is learnt; 0: unknown */
-    bool tried, usable, in_trial, stuck, unbounded;
-    struct {                   /* hashes of buffers full of the second poison */
-        uint64_t bytes, hash[2];
-    } fills[FILLS];
-    uint32_t next_fill;
-    uint32_t idle[OP_MAX_OPERANDS];
 };
 
 int probe_init(struct device *d)
@@ -53,162 +29,36 @@ int probe_init(struct device *d)
     if (p->tried)
         return p->usable ? 0 : -ENOTSUP;
     p->tried = true;
-    p->usable = !hashing_init(d) && d->drv->cuEventElapsedTime && d->drv->cuEventCreate(&p->t0, 0) == CUDA_SUCCESS &&
-                d->drv->cuEventCreate(&p->t1, 0) == CUDA_SUCCESS && d->drv->cuEventCreate(&p->begin, 0) == CUDA_SUCCESS &&
-                d->drv->cuEventCreate(&p->now, 0) == CUDA_SUCCESS;
+    p->usable = !hashing_init(d) && pace_init(d) && d->drv->cuEventCreate(&p->t0, 0) == CUDA_SUCCESS &&
+                d->drv->cuEventCreate(&p->t1, 0) == CUDA_SUCCESS;
     return p->usable ? 0 : -ENOTSUP;
-}
-
-/* ---- time ------------------------------------------------------------------------------------------------------- */
-
-static uint64_t elapsed_ns(struct device *d, CUevent from, CUevent to)
-{
-    float ms = 0;
-    return d->drv->cuEventElapsedTime(&ms, from, to) == CUDA_SUCCESS && ms > 0 ? (uint64_t)(ms * 1e6 + 0.5) : 0;
-}
-
-/* From here on a stream's time is the op's. What our own stream did for the op (new memory is filled) has ended; that the stream comes after it
- * is said all the same: a clock that follows the device and not the host would count it in. */
-static bool clock_starts(struct device *d, CUstream stream)
-{
-    return d->drv->cuEventRecord(d->probe->now, d->stream[STREAM_IN]) == CUDA_SUCCESS &&
-           d->drv->cuStreamWaitEvent(stream, d->probe->now, 0) == CUDA_SUCCESS && d->drv->cuEventRecord(d->probe->t0, stream) == CUDA_SUCCESS;
-}
-
-static uint64_t trial_ns(struct device *d)
-{
-    if (d->drv->cuEventRecord(d->probe->now, d->stream[STREAM_IN]) != CUDA_SUCCESS || d->drv->cuEventSynchronize(d->probe->now) != CUDA_SUCCESS)
-        return 0;
-    return elapsed_ns(d, d->probe->begin, d->probe->now);
-}
-
-void probe_unbounded(struct device *d, bool on) { d->probe->unbounded = on; }
-
-uint64_t probe_time_left(struct device *d)
-{
-    struct probe *p = d->probe;
-    if (p->unbounded || d->cfg->trace_mode) /* what is recorded to be looked at shall be whole */
-        return 1000000000;
-    uint64_t own = p->own_ns > p->expected_ns ? p->own_ns : p->expected_ns;
-    uint64_t spent = p->extra_ns + (p->in_trial ? trial_ns(d) : 0);
-    const uint64_t may = own * TIMES_MORE + p->n_ops * ROUND_TRIPS_NS;
-    return may > spent ? may - spent : 0;
 }
 
 void probe_clock(struct device *d, CUstream stream)
 {
-    if (d->op_count % CLOCK_OPS || probe_init(d))
-        return;
-    uint32_t k = d->op_count / CLOCK_OPS % CLOCKS;
-    CUevent *e = &d->probe->clock[k].at;
-    d->probe->clock_stream = stream;
-    bool made = *e || d->drv->cuEventCreate(e, 0) == CUDA_SUCCESS;
-    d->probe->clock[k].host_ns = stats_now_ns();
-    d->probe->clock[k].op = made && d->drv->cuEventRecord(*e, stream) == CUDA_SUCCESS ? d->op_count : 0;
-}
-
-/* The clock about a period of ops ago, and how many exactly; 0: there is none. */
-static uint64_t clock_before(const struct device *d, uint64_t period, uint32_t *best)
-{
-    const struct probe *p = d->probe;
-    uint64_t part = 0;
-    for (uint32_t i = 0; i < CLOCKS; i++) {
-        uint64_t ops = p->clock[i].op ? d->op_count - p->clock[i].op : 0;
-        if (ops * 4 >= period && (!part || (ops <= period && ops > part) || (part > period && ops < part))) {
-            part = ops;
-            *best = i;
-        }
-    }
-    return part;
-}
-
-/* The time of the latest ops, scaled to a period; 0: unknown. */
-static uint64_t iteration_ns(struct device *d, uint64_t period)
-{
-    struct probe *p = d->probe;
-    uint32_t best = 0;
-    uint64_t part = clock_before(d, period, &best);
-    if (!part || d->drv->cuEventRecord(p->now, p->clock_stream) != CUDA_SUCCESS || d->drv->cuEventSynchronize(p->now) != CUDA_SUCCESS)
-        return 0;
-    return elapsed_ns(d, p->clock[best].at, p->now) / part * period;
-}
-
-/* What the host took for them. */
-static uint64_t host_ns(const struct device *d, uint64_t period)
-{
-    uint32_t best = 0;
-    uint64_t part = clock_before(d, period, &best);
-    return part ? (stats_now_ns() - d->probe->clock[best].host_ns) / part * period : 0;
-}
-
-uint64_t probe_iteration_wall_ns(const struct device *d)
-{
-    uint64_t seen = stats_wall_ns(d), pace = d->probe ? d->probe->host_ns : 0;
-    return seen > pace ? seen : pace;
+    if (pace_is_due(d) && !probe_init(d))
+        pace_note(d, stream);
 }
 
 /* ---- the iteration ---------------------------------------------------------------------------------------------- */
 
-static void forget_rows(struct probe *p)
-{
-    for (uint32_t i = 0; i < p->n_rows; i++)
-        free(p->rows[i]);
-    free(p->rows);
-    p->rows = NULL;
-    p->n_rows = 0;
-}
-
 void probe_begin(struct device *d, uint64_t period)
 {
-    struct probe *p = d->probe;
-    forget_rows(p);
-    p->begin_serial = d->serial;
-    p->own_ns = p->extra_ns = p->n_ops = 0;
-    p->stuck = false;
-    p->host_ns = host_ns(d, period);
-    p->expected_ns = trial_settle(d, true) ? 0 : iteration_ns(d, period);
+    rows_begin(d);
+    pace_begin(d, period);
+    d->probe->stuck = false;
+    if (!trial_settle(d, true))
+        pace_expect(d, period);
 }
 
 void probe_end(struct device *d)
 {
     if (!d->probe)
         return;
-    log_say(SAY_DEBUG, "learning took %llu us of device time beside the %llu us of the ops themselves (%llu us were expected)",
-            (unsigned long long)d->probe->extra_ns / 1000, (unsigned long long)d->probe->own_ns / 1000,
-            (unsigned long long)d->probe->expected_ns / 1000);
-    forget_rows(d->probe);
-    d->probe->begin_serial = UINT64_MAX; /* nothing is new from now on */
+    pace_say(d);
+    rows_end(d);
     decoy_end(d);
     aside_clear(d, true);
-}
-
-bool probe_is_stuck(const struct device *d) { return d->probe->stuck; }
-
-bool probe_is_new(const struct device *d, const struct slot *s) { return s->serial > d->probe->begin_serial; }
-
-struct blank_row *probe_blank(struct device *d, const struct slot *s, bool make)
-{
-    struct probe *p = d->probe;
-    if (s->pins)
-        return NULL; /* reached through addresses that lie in memory, it may have been written by what no operand shows */
-    if (s->id >= p->n_rows && make) {
-        uint32_t n = d->n_slots + 64;
-        struct blank_row **rows = realloc(p->rows, n * sizeof *rows);
-        if (!rows)
-            return NULL;
-        memset(rows + p->n_rows, 0, (n - p->n_rows) * sizeof *rows);
-        p->rows = rows;
-        p->n_rows = n;
-    }
-    struct blank_row *r = s->id < p->n_rows ? p->rows[s->id] : NULL;
-    if (r && r->serial == s->serial)
-        return r->scattered || r->b.n ? r : NULL;
-    if (!make || !probe_is_new(d, s) || (!r && !(r = p->rows[s->id] = malloc(sizeof *r))))
-        return NULL;
-    r->serial = s->serial;
-    r->scattered = false;
-    blank_all(&r->b, s->bytes);
-    return r;
 }
 
 /* ---- what is known of a kernel ------------------------------------------------------------------------------ */
@@ -253,14 +103,14 @@ static void set_mode(struct rt_op *op, const struct slot *s, enum rec_mode m)
 static bool holds_second_poison(struct device *d, const struct touched *u)
 {
     struct probe *p = d->probe;
-    for (uint32_t i = 0; i < FILLS; i++)
+    for (uint32_t i = 0; i < PROBE_FILLS; i++)
         if (p->fills[i].bytes == u->slot->bytes)
             return hashing_same(p->fills[i].hash, u->now);
     uint64_t h[2];
     struct hash_range r = {u->slot->va, u->slot->bytes};
     if (d->drv->cuMemsetD8Async(r.ptr, POISON_SECOND, r.bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS || hashing_now(d, &r, 1, h))
         return false;
-    uint32_t k = p->next_fill++ % FILLS;
+    uint32_t k = p->next_fill++ % PROBE_FILLS;
     p->fills[k].bytes = r.bytes;
     memcpy(p->fills[k].hash, h, sizeof h);
     return hashing_same(h, u->now);
@@ -290,17 +140,6 @@ static struct content content(struct device *d, const struct slot *s)
         return c;
     content_free(d, c);
     return (struct content){0};
-}
-
-static struct blank_row *row_for(struct device *d, const struct slot *s)
-{
-    struct blank_row *r = probe_blank(d, s, true);
-    if (!r && s->id < d->probe->n_rows) { /* defined until now */
-        r = d->probe->rows[s->id] ? d->probe->rows[s->id] : (d->probe->rows[s->id] = malloc(sizeof *r));
-        if (r)
-            *r = (struct blank_row){.serial = s->serial};
-    }
-    return r;
 }
 
 /* The op has written it, though its content has not changed: what it wrote is what the poison is made of. */
@@ -349,7 +188,7 @@ static const char *two_poisons(struct trial *t)
         const struct content first = content(d, u->slot);
         struct blank b;
         int r = first.p ? blank_of_difference(&b, first.p, second[i].p, u->slot->bytes) : -ENOMEM;
-        struct blank_row *row = r == -ENOMEM ? NULL : row_for(d, u->slot);
+        struct blank_row *row = r == -ENOMEM ? NULL : rows_make(d, u->slot);
         content_free(d, first);
         if (!row)
             why = "host memory is short";
@@ -389,7 +228,7 @@ static int try_side(struct trial *t)
             in_place += t->u[i].slot->bytes;
         others += t->u[i].changed && t->u[i].blank;
     }
-    if (!in_place || !others || in_place > SIDE_MAX_BYTES || !probe_time_left(t->d) || trial_save_all(t))
+    if (!in_place || !others || in_place > SIDE_MAX_BYTES || !pace_left_ns(t->d) || trial_save_all(t))
         return 0;
     for (uint32_t i = 0; i < t->n; i++)
         t->u[i].keep = t->u[i].changed && !t->u[i].blank;
@@ -443,7 +282,7 @@ static const char *classify(struct trial *t, struct probe_result *out)
         return NULL;
     if (unsaved)
         return "changed memory that was not set aside";
-    if (!probe_time_left(t->d))
+    if (!pace_left_ns(t->d))
         return "there was no time to try it again";
     if (all_old) {
         if (trial_again(t, NULL, POISON_FIRST))
@@ -467,7 +306,7 @@ static void note_rows(struct trial *t, bool untried)
 {
     for (uint32_t i = 0; i < t->n; i++) {
         struct touched *u = &t->u[i];
-        struct blank_row *row = t->partial[i] ? row_for(t->d, u->slot) : probe_blank(t->d, u->slot, false);
+        struct blank_row *row = t->partial[i] ? rows_make(t->d, u->slot) : rows_of(t->d, u->slot, false);
         if (!row || row->scattered)
             continue;
         if (t->partial[i])
@@ -488,7 +327,7 @@ static bool is_managed(struct device *d, const struct slot *s)
     return s->kind == SLOT_FOREIGN && d->drv->cuPointerGetAttribute(&what, CU_POINTER_ATTRIBUTE_IS_MANAGED, s->va) == CUDA_SUCCESS && what;
 }
 
-bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const struct again *but)
+bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const uint32_t *but, uint32_t n_but)
 {
     for (uint32_t i = 0; i < op_pieces(op); i++) {
         uint32_t to, from = op_piece(op, i, &to);
@@ -496,8 +335,8 @@ bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const str
             CUdeviceptr p;
             unsigned what = 0;
             bool hidden = false;
-            for (uint32_t k = 0; but && k < but->n_hidden && !hidden; k++)
-                hidden = but->hidden[k] == at;
+            for (uint32_t k = 0; k < n_but && !hidden; k++)
+                hidden = but[k] == at;
             memcpy(&p, op->args + at, sizeof p);
             if (hidden || !device_may_be_address(p) || device_is_ours(d, p))
                 continue;
@@ -538,7 +377,7 @@ static int alone_drv(struct device *d, struct rt_op *op, struct probe_result *ou
     out->why_opaque = "did not finish when it was waited for";
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct slot *s = op->operands[i].slot;
-        struct blank_row *row = probe_blank(d, s, false);
+        struct blank_row *row = rows_of(d, s, false);
         op->operands[i].mode = REC_RMW;
         s->written = true;
         s->watched = false;
@@ -562,7 +401,7 @@ static void plain_rows(struct device *d, const struct rt_op *op)
 {
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const struct rt_operand *w = &op->operands[i];
-        struct blank_row *row = w->mode == REC_READ ? NULL : probe_blank(d, w->slot, false);
+        struct blank_row *row = w->mode == REC_READ ? NULL : rows_of(d, w->slot, false);
         if (!row)
             continue;
         int r = 0;
@@ -580,8 +419,8 @@ static void plain_rows(struct device *d, const struct rt_op *op)
     if (op->kind != OP_COPY || op->copy.kind != ENG_DTOD || op->n_operands < 2)
         return;
     const struct rt_operand *to = &op->operands[0], *from = &op->operands[1];
-    const struct blank_row *source = probe_blank(d, from->slot, false);
-    struct blank_row *row = source ? row_for(d, to->slot) : NULL;
+    const struct blank_row *source = rows_of(d, from->slot, false);
+    struct blank_row *row = source ? rows_make(d, to->slot) : NULL;
     for (uint32_t k = 0; row && k < source->b.n && !source->scattered; k++) {
         uint64_t a = source->b.r[k].from > from->delta ? source->b.r[k].from - from->delta : 0;
         uint64_t b = source->b.r[k].to > from->delta ? source->b.r[k].to - from->delta : 0;
@@ -619,18 +458,18 @@ static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result 
         out->why_opaque = "copies from memory that changes unseen";
     if (trial_settle(d, true))
         return alone_drv(d, op, out, false);
-    bool timed = clock_starts(d, op->stream);
+    bool timed = pace_op_begins(d, op->stream, d->probe->t0);
     int r = op_issue_drv(d, op);
     timed &= d->drv->cuEventRecord(d->probe->t1, op->stream) == CUDA_SUCCESS;
     if (r != CUDA_SUCCESS)
         return r;
     if (trial_settle(d, true))
         return alone_drv(d, op, out, true);
-    out->ns = timed ? elapsed_ns(d, d->probe->t0, d->probe->t1) : 0;
+    out->ns = timed ? pace_between_ns(d, d->probe->t0, d->probe->t1) : 0;
     plain_rows(d, op);
     for (uint32_t i = 0; i < op->n_operands; i++)
         if (op->operands[i].mode != REC_READ) {
-            struct blank_row *row = probe_blank(d, op->operands[i].slot, false);
+            struct blank_row *row = rows_of(d, op->operands[i].slot, false);
             op->operands[i].slot->written = true;
             op->operands[i].slot->watched = false;
             if (row && row->scattered && !out->why_opaque)
@@ -691,7 +530,7 @@ static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
             want |= !e || !e->launches || e->changes || ++places > 1;
         }
         if (want && !u->blank && !out->reaches_host && op_repeatable(op))
-            u->saved = !aside_take(d, s, probe_time_left(d), &u->old);
+            u->saved = !aside_take(d, s, pace_left_ns(d), &u->old);
     }
     (void)nth;
     return r ? r : trial_settle_copies(t);
@@ -723,7 +562,7 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
         return CUDA_ERROR_LAUNCH_FAILED;
     if (r)
         return r == -ETIMEDOUT ? alone_drv(d, op, out, false) : unseen_drv(d, op, out, false);
-    bool timed = clock_starts(d, op->stream);
+    bool timed = pace_op_begins(d, op->stream, d->probe->t0);
     r = op_issue_drv(d, op);
     timed &= d->drv->cuEventRecord(d->probe->t1, op->stream) == CUDA_SUCCESS;
     if (r != CUDA_SUCCESS)
@@ -733,8 +572,8 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
         return alone_drv(d, op, out, true);
     if (r) /* if it is the program's own error, its next call will say so */
         return unseen_drv(d, op, out, true);
-    out->ns = timed ? elapsed_ns(d, d->probe->t0, d->probe->t1) : 0;
-    d->probe->own_ns += out->ns;
+    out->ns = timed ? pace_between_ns(d, d->probe->t0, d->probe->t1) : 0;
+    d->probe->pace.own_ns += out->ns;
     if (trial_hash(t))
         return unseen_drv(d, op, out, true);
     for (uint32_t i = 0; i < t->n; i++) {
@@ -776,25 +615,13 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
     if (op->kind != OP_KERNEL)
         return plain_op_drv(d, op, out);
     struct trial t;
-    p->n_ops++;
-    d->drv->cuEventRecord(p->begin, d->stream[STREAM_IN]);
-    p->in_trial = true;
-    out->reaches_host = probe_reaches_elsewhere(d, op, NULL);
+    pace_trial_begins(d);
+    out->reaches_host = probe_reaches_elsewhere(d, op, NULL, 0);
     r = trial_open(d, op, &t) ? CUDA_ERROR_OUT_OF_MEMORY : kernel_drv(&t, nth, out);
-    p->in_trial = false;
-    if (!p->stuck) {
-        uint64_t all = trial_ns(d);
-        p->extra_ns += all > out->ns ? all - out->ns : 0;
-    }
+    pace_trial_ends(d, out->ns, !p->stuck);
     trial_close(&t);
     aside_clear(d, false);
     return r;
-}
-
-int probe_defined(struct device *d, const struct slot *s, struct rec_range *out)
-{
-    const struct blank_row *row = probe_blank(d, s, false);
-    return row && !row->scattered ? (int)blank_defined(&row->b, s->bytes, out) : -1;
 }
 
 int32_t probe_census(struct device *d)

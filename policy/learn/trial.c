@@ -1,4 +1,5 @@
 #include "policy/learn/trial.h"
+#include "policy/learn/pace.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -32,7 +33,7 @@ static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
 
 int trial_settle(struct device *d, bool patient)
 {
-    uint64_t wait = PATIENCE_NS + ITERATIONS_AHEAD * probe_iteration_wall_ns(d);
+    uint64_t wait = PATIENCE_NS + ITERATIONS_AHEAD * pace_iteration_wall_ns(d);
     uint64_t until = stats_now_ns() + (!patient ? MOMENT_NS : wait < PATIENCE_MOST_NS ? wait : PATIENCE_MOST_NS);
     for (unsigned t = 0; t < stream_count(d); t++) {
         int r = wait_stream(d, t, until);
@@ -80,9 +81,9 @@ int trial_open(struct device *d, struct rt_op *op, struct trial *t)
         s->mark = mark;
         struct touched *u = &t->u[t->n++];
         u->slot = s;
-        u->row = probe_blank(d, s, !s->written);
+        u->row = rows_of(d, s, !s->written);
         u->blank = u->row && !u->row->scattered && blank_is_all(&u->row->b, s->bytes);
-        u->old_life = !u->row && !probe_is_new(d, s);
+        u->old_life = !u->row && !rows_is_new(d, s);
         /* memory that holds nothing yet may have been taken away and given back meanwhile */
         if (u->blank && fill(d, s, &u->row->b, POISON_FIRST)) {
             trial_close(t);
@@ -107,6 +108,7 @@ void trial_close(struct trial *t)
     free(t->h);
     free(t->left);
     free(t->partial);
+    free(t->hidden_args);
     if (t->d)
         t->d->trying = !ended; /* decoys are not unmapped beside what may use them yet */
     *t = (struct trial){0};
@@ -194,7 +196,7 @@ int trial_save_all(struct trial *t)
             continue;
         if (u->changed) /* its old content is gone */
             return -ENOMEM;
-        int r = aside_take(t->d, u->slot, probe_time_left(t->d), &u->old);
+        int r = aside_take(t->d, u->slot, pace_left_ns(t->d), &u->old);
         if (r)
             return r;
         u->saved = true;

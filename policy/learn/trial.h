@@ -7,25 +7,19 @@
  * Nothing waits without bound: an op may wait for a call that the program has not made yet (a flag in memory, another stream).
  * trial_settle() says -ETIMEDOUT then, and the op is left alone.
  *
- * Used by probe.c, again.c and words.c only (and trial_settle() by plan/unmapped.c). Threads: under the engine's mutex. Errors: 0 or a
+ * Threads: under the engine's mutex. Errors: 0 or a
  * negative errno.
  */
 #ifndef REMAT_POLICY_TRIAL_H
 #define REMAT_POLICY_TRIAL_H
 
 #include "policy/memory/aside.h"
-#include "policy/learn/blank.h"
 #include "policy/learn/hashing.h"
+#include "policy/learn/rows.h"
 #include "policy/op/op.h"
 
 /* Finite, ordinary numbers in every float and integer format: a careless 0 x garbage must not become NaN. */
 enum { POISON_FIRST = 0x3c, POISON_SECOND = 0x3d };
-
-struct blank_row { /* of one buffer that is not wholly defined */
-    uint64_t serial;
-    bool scattered;  /* in too many pieces to be listed: b means nothing */
-    struct blank b;
-};
 
 struct again; /* probe.h */
 
@@ -52,6 +46,7 @@ struct trial {
     uint64_t *h;               /* [2 * n] */
     struct blank *left;        /* [n] blank bytes after the op, where `partial` */
     bool *partial;             /* [n] */
+    unsigned char *hidden_args; /* the op's, with decoys in some words; goes with the trial */
     const unsigned char *args; /* of the runs that are not the program's; NULL: its own */
     bool planned;              /* under a plan: words that are the recorded operands are not asked about again */
     bool spoiled;              /* the latest run failed half-way: memory is neither as before the op nor as after it */
@@ -83,45 +78,5 @@ int trial_mend(struct trial *t);
 bool trial_equal(const struct trial *t);
 /* Every buffer's old content is known, so that a run with other arguments can do no harm. */
 int trial_save_all(struct trial *t);
-
-/* How long an iteration takes the host, as far as is known; 0: it is not. */
-uint64_t probe_iteration_wall_ns(const struct device *d);
-/* What is left of the time that learning may take (ten times the iteration's own, and some round trips an op), ns. */
-uint64_t probe_time_left(struct device *d);
-/* As much of it as is asked for, from now on: for one op of a plan in force. Or no more. */
-void probe_unbounded(struct device *d, bool on);
-/* Its arguments hold addresses of memory that the driver knows and we do not see, in other words than those hidden in `but` (NULL: none
- * are): pinned or managed memory of the host, another device's, the program's own mappings. What lies there may change at any time, and
- * a launch that ran again might wait there for ever. */
-bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const struct again *but);
-/* The row of a buffer that was allocated in the probed iteration, made if need be; NULL: no memory. */
-struct blank_row *probe_blank(struct device *d, const struct slot *s, bool make);
-/* It was allocated in the probed iteration. */
-bool probe_is_new(const struct device *d, const struct slot *s);
-
-/* words.c: takes the argument words that do not matter out of op->operands, what of them is idle (words_idle_part) into idle[] (room for
- * OP_MAX_OPERANDS). The op repeats bit for bit. 0, or a negative errno: then memory is not as it was. */
-int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle);
-/* May a decoy take the place of the word of a struct at this offset (words.c says where it would be a danger)? The second asks it of the op's
- * operand k. */
-bool words_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t offset);
-bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t k);
-/* The decoy of [at, at + bytes]: all zeros, and its lower 32 bits are those of `at`. 0: there is none. Decoys lie as far from each other as
- * what they stand for, modulo 2^32, and may be in one place. */
-CUdeviceptr words_decoy(struct device *d, CUdeviceptr at, uint64_t bytes);
-/* The hash of a range of so many zeros, of which words_decoy made one. */
-int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t hash[2]);
-/* Since it was last given, or filled with zeros, something was written there; or that cannot be told. All that ran must have ended. The words of decoys
- * are in use then, also where what is done to the real ones changes nothing: a number so large that what is added to it is lost. */
-bool words_decoy_is_written(struct device *d);
-/* Where what is idle begins, of the word `word` at `offset` that a decoy was put in place of, or that points nowhere: a decoy has the lower
- * half of what it stands for, of which nothing was shown. Where it may be a number, or a few small ones of a byte each, the upper half alone is
- * idle. Else it may begin with small ones, beside the rest of an address that the stack held: its first two bytes are watched. Those
- * of most addresses are always zero. */
-static inline uint32_t words_idle_part(uint32_t offset, CUdeviceptr word)
-{
-    enum { BYTES = 0xf0f0f0 };
-    return offset + (mem_may_be_number(word) || !(word & BYTES) ? 4 : 2);
-}
 
 #endif

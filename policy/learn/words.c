@@ -23,8 +23,9 @@
  * data of this iteration is no tail: nobody else has its buffers there, or nothing before it is in use. Where the buffer outlives iterations it
  * stays an operand in any case: an update may pass over many of them (what has no gradient yet).
  */
+#include "policy/learn/words.h"
 #include "policy/learn/learn.h"
-#include "policy/learn/trial.h"
+#include "policy/learn/pace.h"
 #include "policy/memory/decoy.h"
 #include "policy/iteration.h"
 
@@ -91,7 +92,7 @@ static bool idle_together(struct search *s, uint32_t from, uint32_t to)
 {
     struct trial *t = s->t;
     struct device *d = t->d;
-    if (s->failed || s->runs == RUNS_MOST || !probe_time_left(d))
+    if (s->failed || s->runs == RUNS_MOST || !pace_left_ns(d))
         return false;
     s->runs++;
     memcpy(s->args, t->args ? t->args : t->op->args, t->op->arg_bytes);
@@ -303,7 +304,7 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
     for (int pass = 0; pass < (t->planned ? 1 : 2) && !r; pass++) { /* those that were others one iteration ago first */
         regular = n;
         for (uint32_t k = 0; k < op->n_operands; k++) {
-            if (!is_candidate(t, k, &param) || op->operands[k].regular != (pass == 1) || (pass == 1 && !probe_is_new(t->d, op->operands[k].slot)))
+            if (!is_candidate(t, k, &param) || op->operands[k].regular != (pass == 1) || (pass == 1 && !rows_is_new(t->d, op->operands[k].slot)))
                 continue;
             s.w[n++] = (struct word){.operand = k, .param = param};
         }

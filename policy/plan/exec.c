@@ -4,7 +4,7 @@
  * A launch is decided in exec_op_drv(): match, steps, ready, capture, issue.
  */
 #include "policy/learn/probe.h"
-#include "policy/learn/trial.h"
+#include "policy/learn/words.h"
 #include "policy/op/tensor_map.h"
 #include "policy/plan/proof.h"
 #include "policy/plan/verify.h"

@@ -1,6 +1,7 @@
 #include "policy/plan/proof.h"
+#include "policy/learn/again.h"
 #include "policy/learn/probe.h"
-#include "policy/learn/trial.h"
+#include "policy/learn/words.h"
 
 #include <errno.h>
 #include <stdlib.h>

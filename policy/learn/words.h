@@ -1,0 +1,35 @@
+/* words.h: which of an op's argument words matter to it, found with decoys in their place (words.c says how).
+ *
+ * Threads: under the engine's mutex. Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_POLICY_WORDS_H
+#define REMAT_POLICY_WORDS_H
+
+#include "policy/learn/trial.h"
+
+/* Takes the argument words that do not matter out of op->operands, what of them is idle (words_idle_part) into idle[] (room for
+ * OP_MAX_OPERANDS). The op repeats bit for bit. 0, or a negative errno: then memory is not as it was. */
+int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle);
+/* May a decoy take the place of the word of a struct at this offset (words.c says where it would be a danger)? The second asks it of the op's
+ * operand k. */
+bool words_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t offset);
+bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t k);
+/* The decoy of [at, at + bytes]: all zeros, and its lower 32 bits are those of `at`. 0: there is none. Decoys lie as far from each other as
+ * what they stand for, modulo 2^32, and may be in one place. */
+CUdeviceptr words_decoy(struct device *d, CUdeviceptr at, uint64_t bytes);
+/* The hash of a range of so many zeros, of which words_decoy made one. */
+int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t hash[2]);
+/* Since it was last given, or filled with zeros, something was written there; or that cannot be told. All that ran must have ended. The words of decoys
+ * are in use then, also where what is done to the real ones changes nothing: a number so large that what is added to it is lost. */
+bool words_decoy_is_written(struct device *d);
+/* Where what is idle begins, of the word `word` at `offset` that a decoy was put in place of, or that points nowhere: a decoy has the lower
+ * half of what it stands for, of which nothing was shown. Where it may be a number, or a few small ones of a byte each, the upper half alone is
+ * idle. Else it may begin with small ones, beside the rest of an address that the stack held: its first two bytes are watched. Those
+ * of most addresses are always zero. */
+static inline uint32_t words_idle_part(uint32_t offset, CUdeviceptr word)
+{
+    enum { BYTES = 0xf0f0f0 };
+    return offset + (mem_may_be_number(word) || !(word & BYTES) ? 4 : 2);
+}
+
+#endif
