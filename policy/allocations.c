@@ -3,6 +3,7 @@
 #include "policy/engine_own.h"
 #include "policy/learn/learn.h"
 #include "policy/op/op.h"
+#include "policy/op/ready.h"
 #include "policy/plan/exec.h"
 #include "policy/process/check.h"
 #include "policy/share/share.h"

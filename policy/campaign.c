@@ -1,7 +1,15 @@
 /* The way to a plan in force: which mode follows which, when to learn, when to plan, when to give up. */
 #include "policy/campaign.h"
 #include "policy/learn/learn.h"
+#include "policy/op/ready.h"
 #include "policy/memory/decoy.h"
+#include "policy/learn/recording.h"
+#include "policy/plan/compile.h"
+#include "policy/plan/cursor.h"
+#include "policy/plan/exec.h"
+#include "policy/plan/install.h"
+#include "policy/plan/leave.h"
+#include "policy/plan/steady.h"
 #include "policy/plan/verify.h"
 #include "policy/plan/unmapped.h"
 #include "policy/process/nvtx.h"
@@ -173,7 +181,7 @@ static void give(struct device *d, uint64_t bytes)
 /* What the recorded iteration takes with nothing evicted, and a sixteenth for what the colouring wastes. */
 static uint64_t could_use(struct device *d)
 {
-    uint64_t pages = exec_recorded_peak_pages(d, false) + exec_recorded_peak_pages(d, true) + mem_arena_chunks(d);
+    uint64_t pages = recording_peak_pages(d, false) + recording_peak_pages(d, true) + mem_arena_chunks(d);
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slots[i].kind == SLOT_LARGE && d->slots[i].pins && d->slots[i].live && d->slots[i].rec_buf < 0)
             pages += d->slots[i].n_pages;
@@ -189,7 +197,7 @@ static uint64_t budget_now(struct device *d)
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slots[i].kind == SLOT_LARGE && d->slots[i].pins && d->slots[i].live && d->slots[i].rec_buf < 0)
             gone += d->slots[i].n_pages;
-    gone += exec_recorded_peak_pages(d, true);
+    gone += recording_peak_pages(d, true);
     return (all > gone ? all - gone : 0) << d->shift;
 }
 
@@ -325,7 +333,7 @@ static void take_plan(struct device *d, const char *path)
     share_limit_for_plan(d, could_use(d)); /* what a group can give may have changed meanwhile */
     uint64_t arenas = mem_arena_chunks(d);
     bool users = path == d->cfg->plan_path;
-    int lacking = exec_load_plan(d, path, !users);
+    int lacking = compile_plan(d, path, !users);
     if (!lacking)
         lacking = install_plan(d);
     if (lacking < 0) {
@@ -433,7 +441,7 @@ int campaign_wait_ms(struct device *d)
 
 static void learnt(struct device *d)
 {
-    if (learn_finish(d) || exec_index(d)) {
+    if (learn_finish(d) || compile_index(d)) {
         log_say(SAY_WARN, "host memory is exhausted: memory is held by swapping");
         no_plan(d);
         return;
@@ -443,7 +451,7 @@ static void learnt(struct device *d)
     d->campaign->untried = 0;
     d->campaign->spare_bytes = 0;
     d->campaign->starts = 0;
-    uint64_t peak = exec_recorded_peak_pages(d, false) << d->shift;
+    uint64_t peak = recording_peak_pages(d, false) << d->shift;
     bool blocked;
     uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
     if (owed)
@@ -486,7 +494,7 @@ static void has_left(struct device *d)
     if (d->ex->code)
         return;
     c->left_in_a_row++;
-    if (c->followed && c->left_in_a_row > LEFT_SUSPECT && !exec_can_be_followed(d)) {
+    if (c->followed && c->left_in_a_row > LEFT_SUSPECT && !leave_can_be_followed(d)) {
         log_say(SAY_INFO, "tensors that every iteration works on are others now: learning anew");
         c->followed = false;
         c->left_in_a_row = 0;
@@ -494,7 +502,7 @@ static void has_left(struct device *d)
         return;
     }
     if (c->left_in_a_row >= LEFT_UNTRIED && d->ex->left_untried && !d->cfg->plan_path[0] && c->untried < UNTRIED_MOST &&
-        exec_trust_no_more(d)) {
+        leave_trust_no_more(d)) {
         c->untried++;
         c->left_in_a_row = 0;
         plan_anew(d, "no trial can tell whether a launch still does what it did: it is not to be replayed");
@@ -587,7 +595,7 @@ static void end_iteration(struct device *d)
     } else if (end == EXEC_END_WHOLE && d->share && share_anew(d))
         return;
     if (d->mode == MODE_FALLBACK || campaign_follows_plan(d)) {
-        exec_begin(d);
+        cursor_begin(d);
         follow(d);
     }
 }
@@ -595,7 +603,7 @@ static void end_iteration(struct device *d)
 void campaign_leave(struct device *d, const char *why)
 {
     if (campaign_follows_plan(d)) {
-        exec_diverge(d, why, NULL);
+        leave_plan(d, why, NULL);
         has_left(d);
     } else if (d->mode == MODE_PROBE) {
         learn_abandon(d, why);
@@ -605,7 +613,7 @@ void campaign_leave(struct device *d, const char *why)
 
 void campaign_writes_elsewhere(struct device *d)
 {
-    if (d->mode == MODE_PROBE ? exec_note_elsewhere(d) : campaign_follows_plan(d) && !exec_knows_elsewhere(d))
+    if (d->mode == MODE_PROBE ? recording_note_elsewhere(d) : campaign_follows_plan(d) && !cursor_knows_elsewhere(d))
         campaign_leave(d, "memory is written that kernels may know by name");
 }
 
@@ -666,7 +674,7 @@ void campaign_answered(struct device *d, uint64_t op_count)
         return;
     take_answer(d);
     if (d->mode == MODE_FALLBACK && d->ex->installed && d->op_count == op_count) { /* still at the boundary: go on at once */
-        exec_begin(d);
+        cursor_begin(d);
         follow(d);
     }
 }
@@ -713,7 +721,7 @@ static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
     return d->mode == MODE_FALLBACK && exec_may_resume(d, op) && !exec_reached_since(d) &&
-           (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == exec_last_sig(d));
+           (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == recording_last_sig(d));
 }
 
 bool campaign_runs_plainly(struct device *d, const struct rt_op *op)

@@ -64,6 +64,8 @@ struct exec {
     struct fence scratch_users; /* replays that used the scratch, launches before which state was kept */
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */
     struct steady_op *steady; /* [n_ops + 1] launches that can be told by their bytes (steady.c) */
+    struct left_out *left_out; /* scratch of match.c */
+    unsigned char *replay_args, *other_args; /* [OP_MAX_ARG_BYTES] scratch of replay.c, of proof.c */
     struct arg_watch *watch; /* [n_ops] which argument bytes must stay as they are (args.c) */
     uint32_t *alike;         /* [n_ops] all of them, those of the same kernel and shape beside each other (args.c) */
 

@@ -4,6 +4,7 @@
 #include "policy/engine_own.h"
 #include "policy/memory/in_place.h"
 #include "policy/op/tensor_map.h"
+#include "policy/op/ready.h"
 #include "policy/plan/exec.h"
 
 #include <stdlib.h>

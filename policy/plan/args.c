@@ -28,7 +28,9 @@
  *
  * Hot path: a comparison of a few spans with memcmp; lists are made and cut at an iteration's first difference only. */
 #include "policy/op/tensor_map.h"
-#include "policy/plan/exec.h"
+#include "policy/plan/address.h"
+#include "policy/plan/args.h"
+#include "policy/plan/cursor.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -352,7 +354,7 @@ static uint8_t seen_idle(const struct span *v, uint8_t least)
 /* Bit i: byte i of the word is idle there; or belongs to an operand of the recorded op, an address or a tensor map. */
 static uint8_t not_watched(const struct record *r, const struct rec_op *o, uint32_t at)
 {
-    const uint32_t idle = exec_idle_from(r, o, at);
+    const uint32_t idle = recording_idle_from(r, o, at);
     if (idle < at + 8)
         return (uint8_t)(0xff << idle % 8);
     for (uint32_t k = o->first; k < o->first + o->n && r->operands[k].offset <= at; k++)
@@ -475,7 +477,7 @@ static bool puts_address_back(struct device *d, const struct rt_op *op, const st
     uint64_t now, mixed;
     if (v->bytes == 8) {
         memcpy(&mixed, then, 8);
-        return exec_is_address(d, mixed);
+        return address_is_known(d, mixed);
     }
     if (at + 8 > op->arg_bytes)
         return false;
@@ -483,7 +485,7 @@ static bool puts_address_back(struct device *d, const struct rt_op *op, const st
     memcpy(&now, word, 8);
     memcpy(word + (v->at - at), then, v->bytes);
     memcpy(&mixed, word, 8);
-    return exec_may_have_been_had(d, now) || exec_may_have_been_had(d, mixed);
+    return address_may_have_been_had(d, now) || address_may_have_been_had(d, mixed);
 }
 
 /* What the op can run with in place of a word of a struct that may be padding: what the word held an iteration ago, or before it changed
@@ -512,9 +514,9 @@ static const unsigned char *to_put_back(struct device *d, const struct rt_op *op
     const unsigned char *then = may_put_back(d, op, v, w->all_back);
     const bool any = !w->litter_back && differs(v, op, &d->ex->caps[d->ex->pos]);
     uint64_t word;
-    if (then && !any && exec_word_is_idle(&d->ex->rec, &d->ex->rec.ops[d->ex->pos], v->at & ~7u)) {
+    if (then && !any && recording_word_is_idle(&d->ex->rec, &d->ex->rec.ops[d->ex->pos], v->at & ~7u)) {
         memcpy(&word, op->args + (v->at & ~7u), 8);
-        if (exec_is_address(d, word))
+        if (address_is_known(d, word))
             return NULL; /* a part of an entry, which may have come into use */
     }
     return then && !any && !is_litter(d, op->args + v->at, then, v->bytes) ? NULL : then;
@@ -547,7 +549,7 @@ static bool was_elsewhere(struct device *d, const struct span *v, const unsigned
     if (v->bytes < 8)
         return false;
     memcpy(&word, then + v->at, 8);
-    return exec_is_elsewhere(d, word);
+    return address_is_elsewhere(d, word);
 }
 
 bool args_before(struct device *d, const struct rt_op *op, bool all, unsigned char *out)

@@ -1,4 +1,9 @@
 /* From a record and a plan file to what exec.c walks: versions, producers, deaths, steps by position. */
+#include "policy/plan/compile.h"
+#include "policy/plan/args.h"
+#include "policy/plan/elide.h"
+#include "policy/plan/match.h"
+#include "policy/plan/steady.h"
 #include "policy/plan/verify.h"
 
 #include <errno.h>
@@ -24,7 +29,7 @@ static int list_made(struct exec *ex)
     return 0;
 }
 
-int exec_index(struct device *d)
+int compile_index(struct device *d)
 {
     const struct record *r = &d->ex->rec;
     uint32_t n = r->n_ops, nb = r->n_bufs;
@@ -45,10 +50,13 @@ int exec_index(struct device *d)
     d->ex->side_scratch = calloc(r->n_operands + 1, sizeof *d->ex->side_scratch);
     d->ex->side_saved = calloc(r->n_operands + 1, sizeof *d->ex->side_saved);
     d->ex->side_is_saved = calloc(r->n_operands + 1, sizeof *d->ex->side_is_saved);
+    d->ex->left_out = calloc(1, sizeof *d->ex->left_out);
+    d->ex->replay_args = malloc(OP_MAX_ARG_BYTES);
+    d->ex->other_args = malloc(OP_MAX_ARG_BYTES);
     int32_t *ver = calloc(nb + 1, sizeof *ver);
     if (!d->ex->in_ver || !d->ex->stays || !d->ex->out_ver || !d->ex->first_val || !d->ex->die_at || !d->ex->die_list || !d->ex->last_ref || !d->ex->keep || !d->ex->rebuilt ||
         !d->ex->relied || !d->ex->bind || !d->ex->res || !d->ex->cur || !d->ex->op_banned || !d->ex->side_scratch || !d->ex->side_saved ||
-        !d->ex->side_is_saved || !ver) {
+        !d->ex->side_is_saved || !d->ex->left_out || !d->ex->replay_args || !d->ex->other_args || !ver) {
         free(ver);
         return -ENOMEM;
     }
@@ -104,52 +112,6 @@ int exec_index(struct device *d)
             d->ex->used[d->ex->first_val[b + 1] - 1] = true;
     int e = list_made(d->ex);
     return e ? e : args_index(d);
-}
-
-void exec_clear(struct device *d)
-{
-    verify_clear(d);
-    install_drop(d);
-    saved_clear(d);
-    args_clear(d);
-    for (uint32_t i = 0; i < d->ex->n_caps; i++)
-        op_capture_free(&d->ex->caps[i]);
-    free(d->ex->caps);
-    plan_free(&d->ex->plan);
-    record_clear(&d->ex->rec);
-    free(d->ex->step_at);
-    free(d->ex->steps);
-    free(d->ex->made_at);
-    free(d->ex->made);
-    free(d->ex->in_ver);
-    free(d->ex->out_ver);
-    free(d->ex->first_val);
-    free(d->ex->producer);
-    free(d->ex->die_at);
-    free(d->ex->die_list);
-    free(d->ex->last_ref);
-    free(d->ex->ref_at);
-    free(d->ex->ref_list);
-    free(d->ex->used);
-    free(d->ex->check_turn);
-    free(d->ex->steady);
-    free(d->ex->remade);
-    free(d->ex->partial);
-    free(d->ex->elided);
-    free(d->ex->keep);
-    free(d->ex->rebuilt);
-    free(d->ex->relied);
-    free(d->ex->op_banned);
-    free(d->ex->op_of_trace);
-    free(d->ex->elsewhere);
-    free(d->ex->side_scratch);
-    free(d->ex->side_saved);
-    free(d->ex->side_is_saved);
-    free(d->ex->bind);
-    free(d->ex->res);
-    free(d->ex->cur);
-    free(d->ex->stays);
-    memset(d->ex, 0, sizeof *d->ex);
 }
 
 /* Buffers by the position of their last reference. */
@@ -267,7 +229,7 @@ static void find_copies(const struct exec *ex, const struct plan *p, struct copi
         const struct plan_step s = p->steps[i];
         const bool is_op = s.kind == PLAN_OP || s.kind == PLAN_REPLAY;
         if (s.id < 0 || (uint32_t)s.id >= (is_op ? r->n_ops : r->n_bufs))
-            continue; /* exec_load_plan says so */
+            continue; /* compile_plan says so */
         if (!is_op) {
             c->skip[i] = s.kind == PLAN_OFFLOAD && c->moved[s.id];
             end_copies(c, s.id, s.kind == PLAN_RELEASE);
@@ -327,7 +289,7 @@ static uint32_t find_left(const struct record *r, const struct plan *p, bool *le
         const struct plan_step s = p->steps[i];
         const bool is_op = s.kind == PLAN_OP || s.kind == PLAN_REPLAY;
         if (s.id < 0 || (uint32_t)s.id >= (is_op ? r->n_ops : r->n_bufs))
-            continue; /* exec_load_plan says so */
+            continue; /* compile_plan says so */
         if (!is_op) {
             left[s.id] = left[s.id] && s.kind != PLAN_RELEASE; /* before anything has wanted it: it may stay there */
             continue;
@@ -369,7 +331,7 @@ static int fetch_ahead(struct device *d, struct plan *p)
     return err;
 }
 
-int exec_load_plan(struct device *d, const char *path, bool own)
+int compile_plan(struct device *d, const char *path, bool own)
 {
     const struct record *r = &d->ex->rec;
     char err[400];
@@ -419,7 +381,7 @@ int exec_load_plan(struct device *d, const char *path, bool own)
             if ((uint32_t)s.id >= at || r->ops[s.id].why_opaque)
                 return -EINVAL;
             for (uint32_t k = r->ops[s.id].first; k < r->ops[s.id].first + r->ops[s.id].n; k++) {
-                exec_refer(d, r->operands[k].buf, (int32_t)at);
+                elide_refer(d, r->operands[k].buf, (int32_t)at);
                 d->ex->relied[r->operands[k].buf] = (int32_t)at;
                 if (rec_makes(&r->operands[k])) {
                     d->ex->rebuilt[r->operands[k].buf] = true;
@@ -428,7 +390,7 @@ int exec_load_plan(struct device *d, const char *path, bool own)
                 }
             }
         } else {
-            exec_refer(d, s.id, (int32_t)at);
+            elide_refer(d, s.id, (int32_t)at);
             if (s.kind != PLAN_DROP) /* what is dropped is made again by a later step, or never needed */
                 d->ex->relied[s.id] = (int32_t)at;
         }
@@ -439,7 +401,7 @@ int exec_load_plan(struct device *d, const char *path, bool own)
     for (size_t i = 0; i < d->ex->plan.n_keep; i++)
         if (d->ex->plan.keep[i] >= 0 && (uint32_t)d->ex->plan.keep[i] < r->n_bufs)
             d->ex->keep[d->ex->plan.keep[i]] = true;
-    if (exec_elide(d) || list_last_refs(d))
+    if (elide_replays(d) || list_last_refs(d))
         return -ENOMEM;
     if (verify_plan(d) || steady_plan(d))
         return -ENOMEM;
@@ -447,26 +409,4 @@ int exec_load_plan(struct device *d, const char *path, bool own)
     d->ex->proved = false;
     d->ex->unproved_rounds = 0;
     return 0;
-}
-
-/* Plain peak of the recorded iteration, in chunks: of what a plan may move, or of what it may not. */
-uint64_t exec_recorded_peak_pages(struct device *d, bool pinned)
-{
-    int64_t *delta = calloc(d->ex->rec.n_ops + 2, sizeof *delta), now = 0, peak = 0;
-    if (!delta)
-        return UINT64_MAX >> 20;
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
-        const struct rec_buf *x = &d->ex->rec.bufs[b];
-        if (x->small || x->foreign || x->pinned != pinned)
-            continue;
-        delta[x->born < 0 ? 0 : x->born] += (int64_t)mem_pages(d, x->bytes);
-        delta[x->dies < 0 ? (int32_t)d->ex->rec.n_ops : x->dies] -= (int64_t)mem_pages(d, x->bytes);
-    }
-    for (uint32_t i = 0; i < d->ex->rec.n_ops; i++) {
-        now += delta[i];
-        if (now > peak)
-            peak = now;
-    }
-    free(delta);
-    return (uint64_t)peak;
 }

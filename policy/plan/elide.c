@@ -5,7 +5,7 @@
  * nobody, the replays that make it are not left out.
  *
  * Addresses cost nothing: what such values are made of keeps its slot for as long as they may have to be made. */
-#include "policy/plan/exec.h"
+#include "policy/plan/elide.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static void keep_slots(struct device *d, struct walk *w, int32_t b, int32_t v, i
 {
     struct exec *ex = d->ex;
     const int32_t value = ex->first_val[b] + v;
-    exec_refer(d, b, until);
+    elide_refer(d, b, until);
     rely(ex, b, until);
     if (v < 0 || w->until[value] >= until || ex->producer[value] < 0 || ex->rec.ops[ex->producer[value]].why_opaque)
         return;
@@ -89,7 +89,7 @@ static void keep_slots(struct device *d, struct walk *w, int32_t b, int32_t v, i
         if (rec_takes(x))
             keep_slots(d, w, x->buf, ex->in_ver[k], until);
         else
-            exec_refer(d, x->buf, until);
+            elide_refer(d, x->buf, until);
     }
 }
 
@@ -252,7 +252,7 @@ static int elide(struct device *d, struct walk *w)
     return 0;
 }
 
-int exec_elide(struct device *d)
+int elide_replays(struct device *d)
 {
     const uint32_t nb = d->ex->rec.n_bufs;
     const size_t values = (size_t)d->ex->first_val[nb] + 1;

@@ -1,7 +1,7 @@
 /* A plan is installed once: the k-th allocation of the iteration gets a slot of its own, and chunks are assigned to
  * slots by colouring the intervals in which the plan holds them. Everything is mapped now, so that a steady iteration
  * makes no memory-management call. Runs at an iteration boundary; may synchronise. */
-#include "policy/plan/exec.h"
+#include "policy/plan/install.h"
 #include "policy/learn/learn.h"
 
 #include <errno.h>

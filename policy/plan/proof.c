@@ -2,6 +2,8 @@
 #include "policy/learn/again.h"
 #include "policy/learn/probe.h"
 #include "policy/learn/words.h"
+#include "policy/plan/address.h"
+#include "policy/plan/rebuild.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +27,7 @@ static void find_hidden(struct device *d, const struct rt_op *op, const struct r
             uint64_t now, then;
             memcpy(&now, op->args + at, 8);
             memcpy(&then, last->args + at, 8);
-            if ((!then || exec_word_is_idle(&d->ex->rec, o, at)) && !foreign_lookup(d, now) && exec_is_elsewhere(d, now) &&
+            if ((!then || recording_word_is_idle(&d->ex->rec, o, at)) && !foreign_lookup(d, now) && address_is_elsewhere(d, now) &&
                 words_may_be_decoy(d, op, at))
                 out->offset[out->n++] = at;
         }
@@ -51,15 +53,15 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
         const struct rec_operand *w = &d->ex->rec.operands[k];
         while (i < op->n_operands && op->operands[i].offset < w->offset)
             i++;
-        if ((i < op->n_operands && op->operands[i].offset == w->offset) || exec_word_is_idle(&d->ex->rec, o, w->offset))
+        if ((i < op->n_operands && op->operands[i].offset == w->offset) || recording_word_is_idle(&d->ex->rec, o, w->offset))
             continue;
         uint64_t word;
         memcpy(&word, op->args + w->offset, 8);
         if (!word && !w->map && (w->mode == REC_READ || stands_elsewhere(d, op, w->buf)))
             continue;
-        const struct slot *s = exec_slot(d, w->buf);
+        const struct slot *s = cursor_slot(d, w->buf);
         const uint32_t part = s ? words_idle_part(w->offset, s->va + w->delta) : w->offset + 4;
-        if (w->map || !word || exec_is_elsewhere(d, word) || args_free_word(d, part)) {
+        if (w->map || !word || address_is_elsewhere(d, word) || args_free_word(d, part)) {
             log_say(SAY_DEBUG, "%s: the recorded address at argument byte %u is %s now", op->func->name, w->offset,
                     word ? "one that we do not see" : "null");
             return false;
@@ -71,11 +73,9 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
 static void free_words(struct device *d, const struct rec_op *o, const uint32_t *at, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!exec_word_is_idle(&d->ex->rec, o, rec_idle_word(at[i])) && args_free_word(d, at[i]))
+        if (!recording_word_is_idle(&d->ex->rec, o, rec_idle_word(at[i])) && args_free_word(d, at[i]))
             return; /* they are found again */
 }
-
-static unsigned char other_args[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
 
 static void count_trial(struct device *d)
 {
@@ -96,8 +96,8 @@ static int light_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
     struct again again = {.light = true};
     if (!less_is_harmless(d, op, o))
         return -EAGAIN;
-    if (known && args_before(d, op, false, other_args))
-        again.other = other_args;
+    if (known && args_before(d, op, false, d->ex->other_args))
+        again.other = d->ex->other_args;
     int r = probe_again_drv(d, op, &again, code);
     if (!r) {
         *mattered = what_mattered(&again);
@@ -114,8 +114,8 @@ static int trial_drv(struct device *d, struct rt_op *op, bool whole, const struc
     struct again again = {.repeats = !o->why_opaque, .hidden = hidden->offset, .n_hidden = hidden->n, .doubt = args_idle_in_doubt(d)};
     if (!less_is_harmless(d, op, o))
         return -EAGAIN;
-    if (whole && args_before(d, op, true, other_args))
-        again.other = other_args;
+    if (whole && args_before(d, op, true, d->ex->other_args))
+        again.other = d->ex->other_args;
     again.doubt |= !args_were_all_put_back(d); /* a count that was not put back may have brought an idle word into use */
     if (probe_again_drv(d, op, &again, code))
         return -EAGAIN;

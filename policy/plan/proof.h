@@ -27,22 +27,8 @@
 #define REMAT_POLICY_PROOF_H
 
 #include "policy/learn/hashing.h"
-#include "policy/plan/exec.h"
-
-/* How a launch corresponds to the recorded one. */
-enum corresponds {
-    CORRESPONDS,
-    WANTS_PROOF, /* but for bytes that are others now, or words of structs that nobody may have filled */
-    CORRESPONDS_NOT
-};
-
-struct reading { /* what match() in exec.c found */
-    enum corresponds is;
-    const char *why;
-    bool whole;  /* every recorded operand is there, and no other */
-    bool same;   /* all bytes but for pointers and idle words are those of the iteration before */
-    bool absent; /* a buffer that the op was recorded to change may not be changed by it now */
-};
+#include "policy/plan/args.h"
+#include "policy/plan/match.h"
 
 /* An entry that nobody filled may point at what the plan has dropped. For the proof it gets memory without its content. */
 enum { LENT_MAX = 64, WATCHED_MAX = HASHING_AROUND_MOST };

@@ -1,7 +1,10 @@
 /* Leaving a plan in the middle: every value the program still holds is rebuilt now, in whatever order works. Values
  * that a replay would overwrite, though the program needs them, wait on the host meanwhile. Slow and rare: everything
  * here may synchronise. */
-#include "policy/plan/exec.h"
+#include "policy/plan/rebuild.h"
+#include "policy/op/ready.h"
+#include "policy/plan/replay.h"
+#include "policy/plan/saved.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,14 +15,14 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
 
 static bool holds(struct device *d, int32_t b, int32_t v)
 {
-    struct slot *s = exec_slot(d, b);
+    struct slot *s = cursor_slot(d, b);
     return s && d->ex->res[b] == v && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST);
 }
 
 /* What is in b now, if the program needs it, is put on the host before something else takes its place. */
 static int set_aside(struct device *d, int32_t b)
 {
-    struct slot *s = exec_slot(d, b);
+    struct slot *s = cursor_slot(d, b);
     if (!s || !s->live || d->ex->res[b] < 0 || d->ex->res[b] != d->ex->cur[b] || saved_find(d, b, d->ex->res[b]))
         return 0;
     if (s->state == SLOT_HOST) {
@@ -64,7 +67,7 @@ static int replay_for(struct device *d, int32_t op, unsigned t, unsigned depth)
             return r;
     }
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        struct slot *s = exec_slot(d, d->ex->rec.operands[k].buf);
+        struct slot *s = cursor_slot(d, d->ex->rec.operands[k].buf);
         if (!s)
             return -ENODATA;
         if (s->state == SLOT_HOST && d->ex->rec.operands[k].mode == REC_WRITE) {
@@ -73,14 +76,14 @@ static int replay_for(struct device *d, int32_t op, unsigned t, unsigned depth)
             d->ex->res[d->ex->rec.operands[k].buf] = -1;
         }
     }
-    return exec_replay(d, (uint32_t)op, t);
+    return replay_run(d, (uint32_t)op, t);
 }
 
 static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsigned depth)
 {
     if (holds(d, b, v))
         return 0;
-    struct slot *s = exec_slot(d, b);
+    struct slot *s = cursor_slot(d, b);
     if (!s || v < 0 || depth > MAX_DEPTH)
         return -ENODATA;
     int r = set_aside(d, b);
@@ -113,7 +116,7 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
 /* What has never been written has no memory, and nothing is owed; what a replay, or a launch, that got no memory was to make has none either. */
 bool rebuild_owed(struct device *d, int32_t b)
 {
-    const struct slot *s = exec_slot(d, b);
+    const struct slot *s = cursor_slot(d, b);
     return s && s->live && d->ex->cur[b] >= 0 && (s->state != SLOT_EMPTY || d->ex->res[b] != d->ex->cur[b]) && !holds(d, b, d->ex->cur[b]);
 }
 
@@ -143,9 +146,9 @@ static int make_owed(struct device *d, const bool *among, unsigned t)
 static void take_the_rest_away(struct device *d, int32_t but, const bool *there)
 {
     for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
-        const struct slot *s = exec_slot(d, (int32_t)b);
+        const struct slot *s = cursor_slot(d, (int32_t)b);
         if (!there[b] && (int32_t)b != but && s && s->state == SLOT_RESIDENT && s->kind == SLOT_LARGE && !s->pins)
-            exec_take_away(d, (int32_t)b);
+            cursor_take_away(d, (int32_t)b);
     }
 }
 
@@ -155,7 +158,7 @@ int rebuild_one(struct device *d, int32_t b, unsigned t)
     if (!there)
         return -ENOMEM;
     for (uint32_t x = 0; x < d->ex->rec.n_bufs; x++) {
-        const struct slot *s = exec_slot(d, (int32_t)x);
+        const struct slot *s = cursor_slot(d, (int32_t)x);
         there[x] = s && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST);
     }
     int r = make_value(d, b, d->ex->cur[b], t, 0);
@@ -218,7 +221,7 @@ uint8_t *rebuild_sources(struct device *d, uint32_t at)
 static void give_saved_back(struct device *d)
 {
     for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
-        struct slot *s = exec_slot(d, (int32_t)b);
+        struct slot *s = cursor_slot(d, (int32_t)b);
         if (!rebuild_owed(d, (int32_t)b) || s->state != SLOT_LOST)
             continue;
         struct host_block *h = saved_take(d, (int32_t)b, d->ex->cur[b]);

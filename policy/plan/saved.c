@@ -1,6 +1,6 @@
 /* Values set aside on the host: what rebuilt ones must equal, and what must come back after a rebuild. */
+#include "policy/plan/saved.h"
 #include "policy/learn/hashing.h"
-#include "policy/plan/exec.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,22 +7,18 @@
  *   no other memory of the program's own has come or gone since, and no slot has got another address (device.address_changes);
  *   each of its operands was the recorded one.
  * About 150 instructions, ten more a parameter and thirty more an operand; no call but the driver's own where nothing waits. */
+#include "policy/plan/steady.h"
+#include "policy/op/ready.h"
 #include "policy/op/tensor_map.h"
-#include "policy/plan/exec.h"
+#include "policy/plan/args.h"
+#include "policy/plan/compare.h"
+#include "policy/plan/leave.h"
+#include "policy/plan/replay.h"
+#include "policy/plan/steps.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct steady_op {
-    uint32_t op;       /* the first at or after this one that must come; n_ops: none */
-    bool same;         /* the launch captured last can be told by its bytes */
-    bool quiet;        /* the plan has nothing to do just before it */
-    bool sets_aside;   /* it overwrites a buffer that has values to compare */
-    bool begins;       /* it is the first to write a buffer of which that is so, and not all of it */
-    bool keeps_sides;  /* it changes small state in place, which is kept before */
-    uint64_t address_changes;
-};
 
 int steady_plan(struct device *d)
 {
@@ -35,7 +31,7 @@ int steady_plan(struct device *d)
     ex->steady[r->n_ops].op = r->n_ops;
     for (uint32_t i = r->n_ops; i-- > 0;) {
         struct steady_op *s = &ex->steady[i];
-        s->op = exec_is_optional(&r->ops[i]) ? ex->steady[i + 1].op : i;
+        s->op = recording_is_optional(&r->ops[i]) ? ex->steady[i + 1].op : i;
         s->quiet = ex->die_at[i] == ex->die_at[i + 1] && ex->step_at[i] == ex->step_at[i + 1] && ex->ref_at[i] == ex->ref_at[i + 1];
         for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
             int32_t b = r->operands[k].buf;
@@ -59,10 +55,6 @@ void steady_may_write_less(struct device *d, uint32_t at)
     }
 }
 
-uint32_t steady_next(const struct device *d) { return d->ex->steady[d->ex->pos].op; }
-
-bool steady_sets_aside(const struct device *d, uint32_t op) { return d->ex->steady[op].sets_aside; }
-
 void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool same)
 {
     const struct record *r = &d->ex->rec;
@@ -82,7 +74,7 @@ void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool sam
     }
     uint32_t n = 0;
     for (k = o->first; k < end; k++)
-        n += !exec_word_is_idle(r, o, r->operands[k].offset);
+        n += !recording_word_is_idle(r, o, r->operands[k].offset);
     if (n != op->n_operands)
         return;
     for (uint32_t i = 0, p = 0; p < op->func->n_params; p++) {
@@ -94,7 +86,7 @@ void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool sam
             memcpy(&word, op->args + w, 8);
             while (i < op->n_operands && op->operands[i].offset < w)
                 i++;
-            if (mem_in_reservation(d, word) && !(i < op->n_operands && op->operands[i].offset == w) && !exec_word_is_idle(r, o, w))
+            if (mem_in_reservation(d, word) && !(i < op->n_operands && op->operands[i].offset == w) && !recording_word_is_idle(r, o, w))
                 return; /* it points at what nobody holds now: who holds it next is another operand */
         }
     }
@@ -159,7 +151,7 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
     const struct steady_op *s = &ex->steady[at];
     struct rt_op *op = &ex->caps[at];
     bool ready = ex->pos == at && s->quiet && !s->sets_aside; /* what the plan does first may change what is ready */
-    if (s->begins && exec_begins_compared(d, at))
+    if (s->begins && compare_begins(d, at))
         return STEADY_NO;
     if (!s->same || s->address_changes != d->address_changes || !same_launch(d, k, op) || !same_bindings(d, op, &ready))
         return STEADY_NO;
@@ -171,16 +163,16 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
         quiet_to++;
     if (quiet_to == at && s->quiet)
         ex->pos = at;
-    else if (exec_pass(d, at, op->t))
-        why = exec_step_failed;
-    if (!why && s->sets_aside && exec_set_aside(d, at, op->t))
-        why = exec_step_failed;
+    else if (steps_pass(d, at, op->t))
+        why = leave_step_failed;
+    if (!why && s->sets_aside && compare_set_op_aside(d, at, op->t))
+        why = leave_step_failed;
     if (!why && !ready && !all_ready(op))
-        why = exec_make_ready(d, op);
-    if (!why && s->keeps_sides && exec_keep_sides(d, at, op->t))
-        why = exec_step_failed;
+        why = steps_make_ready(d, op);
+    if (!why && s->keeps_sides && replay_keep_sides(d, at, op->t))
+        why = leave_step_failed;
     if (why) {
-        exec_diverge(d, why, op);
+        leave_plan(d, why, op);
         return STEADY_LEFT;
     }
     *r = op_issue_given_drv(d, k, op->t);
@@ -189,10 +181,10 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
         *r = op_issue_drv(d, op); /* memory is made for the driver there */
     ready_done(d, op, false);
     if (*r != CUDA_SUCCESS) {
-        exec_diverge(d, exec_was_refused, op);
+        leave_plan(d, leave_was_refused, op);
         *r = ex->code ? ex->code : *r;
         return STEADY_REFUSED;
     }
-    exec_op_done(d);
+    cursor_op_done(d);
     return STEADY_RAN;
 }

@@ -192,7 +192,7 @@ int verify_flush(struct device *d)
     if (!r)
         r = fence_wait(d, t, &tb->users);
     for (uint32_t i = 0; i < q->n && !r; i++) {
-        struct slot *s = exec_slot(d, q->of[i].buf);
+        struct slot *s = cursor_slot(d, q->of[i].buf);
         if (!s || s->state != SLOT_RESIDENT || d->ex->res[q->of[i].buf] != q->of[i].version) {
             tb->checks[q->of[i].check].after = false; /* memory was short meanwhile: not compared this time */
             continue;
@@ -208,7 +208,7 @@ int verify_flush(struct device *d)
         stream_issued(d, t);
         fence_add(d, &tb->users, t);
         for (uint32_t i = 0; i < n; i++)
-            fence_add(d, &exec_slot(d, q->of[i].buf)->unseen, t);
+            fence_add(d, &cursor_slot(d, q->of[i].buf)->unseen, t);
     }
     q->n = 0;
     q->first = false;
@@ -312,7 +312,7 @@ static int look_at_input(struct device *d, uint32_t op, int32_t b, unsigned t, b
 {
     struct verify *v = d->verify;
     struct table *tb = &v->table[v->now];
-    struct slot *s = exec_slot(d, b);
+    struct slot *s = cursor_slot(d, b);
     const struct rec_range whole = {0, s->bytes};
     if (s->kind != SLOT_LARGE)
         return 0;

@@ -18,7 +18,7 @@
 #ifndef REMAT_POLICY_VERIFY_H
 #define REMAT_POLICY_VERIFY_H
 
-#include "policy/plan/exec.h"
+#include "policy/plan/cursor.h"
 
 enum { VERIFY_TURNS = 16, VERIFY_INPUT_TURNS = 128 };
 

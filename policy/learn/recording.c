@@ -1,0 +1,63 @@
+#include "policy/learn/recording.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int recording_note_elsewhere(struct device *d)
+{
+    struct exec *ex = d->ex;
+    if (ex->n_elsewhere == ex->cap_elsewhere) {
+        const uint32_t cap = ex->cap_elsewhere ? 2 * ex->cap_elsewhere : 8;
+        uint32_t *p = realloc(ex->elsewhere, cap * sizeof *p);
+        if (!p)
+            return -ENOMEM;
+        ex->elsewhere = p;
+        ex->cap_elsewhere = cap;
+    }
+    ex->elsewhere[ex->n_elsewhere++] = ex->rec.n_ops;
+    return 0;
+}
+
+uint32_t recording_idle_from(const struct record *r, const struct rec_op *o, uint32_t word)
+{
+    uint32_t a = o->idle, b = o->idle + o->n_idle;
+    while (a < b) {
+        uint32_t m = (a + b) / 2;
+        if (r->idle_words[m] < word)
+            a = m + 1;
+        else
+            b = m;
+    }
+    return a < o->idle + o->n_idle && rec_idle_word(r->idle_words[a]) == word ? r->idle_words[a] : word + 8;
+}
+
+uint64_t recording_last_sig(const struct device *d)
+{
+    const struct record *r = &d->ex->rec;
+    for (uint32_t i = r->n_ops; i-- > 0;)
+        if (!recording_is_optional(&r->ops[i]))
+            return r->ops[i].sig;
+    return 0;
+}
+
+/* Plain peak of the recorded iteration, in chunks: of what a plan may move, or of what it may not. */
+uint64_t recording_peak_pages(struct device *d, bool pinned)
+{
+    int64_t *delta = calloc(d->ex->rec.n_ops + 2, sizeof *delta), now = 0, peak = 0;
+    if (!delta)
+        return UINT64_MAX >> 20;
+    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+        const struct rec_buf *x = &d->ex->rec.bufs[b];
+        if (x->small || x->foreign || x->pinned != pinned)
+            continue;
+        delta[x->born < 0 ? 0 : x->born] += (int64_t)mem_pages(d, x->bytes);
+        delta[x->dies < 0 ? (int32_t)d->ex->rec.n_ops : x->dies] -= (int64_t)mem_pages(d, x->bytes);
+    }
+    for (uint32_t i = 0; i < d->ex->rec.n_ops; i++) {
+        now += delta[i];
+        if (now > peak)
+            peak = now;
+    }
+    free(delta);
+    return (uint64_t)peak;
+}

@@ -1,0 +1,32 @@
+/* cursor.h: where the iteration in progress stands: the next op, the slots that are bound to its buffers, the versions these hold.
+ *
+ * Threads: under the engine's mutex.
+ */
+#ifndef REMAT_POLICY_CURSOR_H
+#define REMAT_POLICY_CURSOR_H
+
+#include "policy/learn/recording.h"
+
+/* The slot that stands for buffer b in this iteration; NULL while there is none. */
+static inline struct slot *cursor_slot(struct device *d, int32_t b) { return d->ex->bind[b] >= 0 ? &d->slots[d->ex->bind[b]] : NULL; }
+/* The plan takes the buffer for one that nothing changes but what the plan sees; since the recording its slot was pinned, or has begun to hold
+ * addresses, which the record knows nothing of. */
+static inline bool cursor_reached_since(const struct rec_buf *x, const struct slot *s) { return (s->pins && !x->pinned) || (s->points && !x->points); }
+/* Somebody may look at version v of buffer b after a replay has made it. */
+static inline bool cursor_matters(struct device *d, int32_t b, int32_t v)
+{
+    struct slot *s = cursor_slot(d, b);
+    return d->ex->used[d->ex->first_val[b] + v] || (s && s->live);
+}
+/* A new iteration begins with the next op. */
+void cursor_begin(struct device *d);
+/* The iteration has ended, or is no longer followed: no slot stands for a buffer, and what only the plan kept in memory goes. */
+void cursor_unbind_all(struct device *d);
+/* The op at ex->pos has been issued. */
+void cursor_op_done(struct device *d);
+/* The recorded iteration was told, at the place where the one in progress is, that the program writes memory which kernels know by name. */
+bool cursor_knows_elsewhere(const struct device *d);
+/* b's memory goes, and what is in it with it: until a replay makes it again, it is lost. Nothing is compared. */
+void cursor_take_away(struct device *d, int32_t b);
+
+#endif

@@ -1,0 +1,71 @@
+#include "policy/plan/leave.h"
+#include "policy/plan/cursor.h"
+#include "policy/plan/rebuild.h"
+#include "policy/plan/saved.h"
+#include "policy/plan/verify.h"
+#include "tracer/plain.h"
+
+#include <errno.h>
+
+const char leave_step_failed[] = "a step of the plan could not be taken";
+const char leave_was_refused[] = "the driver refused it";
+
+/* Without a value that the program holds it cannot go on. */
+void leave_rebuild_or_stop(struct device *d, unsigned t)
+{
+    int r = rebuild_all(d, t);
+    if (!r)
+        return;
+    if (r == -ENOMEM)
+        log_say(SAY_ERROR, "memory was too short to rebuild a tensor after the program left the recorded iteration: it is stopped here; raise "
+                "--limit or --host-swap");
+    else
+        log_say(SAY_ERROR, "a tensor could not be rebuilt after the program left the recorded iteration: it is stopped here");
+    d->ex->code = CUDA_ERROR_UNKNOWN;
+}
+
+void leave_plan(struct device *d, const char *why, const struct rt_op *op)
+{
+    d->ex->left_untried = false;
+    d->ex->left_at = d->ex->pos;
+    d->ex->left_op = d->op_count;
+    log_say(SAY_INFO, "iteration %llu left the plan at op %u of %u (%s): %s", (unsigned long long)d->st.iterations, d->ex->pos,
+            d->ex->rec.n_ops, op && op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "no kernel", why);
+    d->st.divergences++;
+    stats_not_steady(d);
+    leave_rebuild_or_stop(d, op ? op->t : stream_alive(d, STREAM_FIRST_PROGRAM));
+    verify_clear(d);
+    saved_clear(d);
+    cursor_unbind_all(d);
+    d->ex->ended = false;
+}
+
+bool leave_can_be_followed(struct device *d)
+{
+    const struct record *r = &d->ex->rec;
+    for (uint32_t k = 0; k < r->n_operands; k++) {
+        const struct rec_buf *x = &r->bufs[r->operands[k].buf];
+        if (r->operands[k].mode == REC_READ || x->alloc_ord >= 0 || x->dies >= 0)
+            continue;
+        const struct slot *s = &d->slots[x->slot_id];
+        if (!s->live || s->serial != x->serial)
+            return false;
+    }
+    return true;
+}
+
+/* The kernel's launches all together: layers have the same words on their stacks, and the plan would be left at each of them in turn. */
+bool leave_trust_no_more(struct device *d)
+{
+    struct exec *ex = d->ex;
+    const struct func *f = ex->left_at < ex->rec.n_ops ? ex->caps[ex->left_at].func : NULL;
+    bool any = false;
+    for (uint32_t i = 0; f && i < ex->rec.n_ops; i++)
+        if (ex->caps[i].kind == OP_KERNEL && ex->caps[i].func == f && !ex->rec.ops[i].why_opaque) {
+            ex->rec.ops[i].why_opaque = "no trial can tell what it does";
+            any = true;
+        }
+    if (any)
+        ex->have_plan = false;
+    return any;
+}

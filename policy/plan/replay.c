@@ -1,0 +1,141 @@
+#include "policy/plan/replay.h"
+#include "policy/op/ready.h"
+#include "policy/plan/args.h"
+#include "policy/plan/unmapped.h"
+#include "policy/plan/verify.h"
+#include "policy/process/nvtx.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int replay_keep_sides(struct device *d, uint32_t at, unsigned t)
+{
+    const struct rec_op *o = &d->ex->rec.ops[at];
+    bool any = false;
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        const struct slot *s = cursor_slot(d, d->ex->rec.operands[k].buf);
+        if (!d->ex->side_saved[k] || !s || s->state != SLOT_RESIDENT)
+            continue;
+        if (fence_wait(d, t, &d->ex->scratch_users) || fence_wait(d, t, &s->ready) ||
+            d->drv->cuMemcpyDtoDAsync_v2(d->ex->side_saved[k], s->va, s->bytes, d->stream[t]) != CUDA_SUCCESS)
+            return -EIO;
+        d->ex->side_is_saved[k] = any = true;
+    }
+    if (any)
+        fence_add(d, &d->ex->scratch_users, t);
+    return 0;
+}
+
+/* Operand k of a replay of `op` goes to scratch, which starts as the op found the buffer, or, where that is a workspace, as it is. */
+static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsigned char *args)
+{
+    const struct rec_operand *w = &d->ex->rec.operands[k];
+    const struct slot *s = cursor_slot(d, w->buf);
+    const CUdeviceptr scratch = d->ex->side_scratch[k], saved = d->ex->side_saved[k];
+    CUdeviceptr word;
+    memcpy(&word, op->args + w->offset, 8);
+    if (word - s->va > s->bytes)
+        return 0; /* null now, or idle */
+    if (saved && !d->ex->side_is_saved[k])
+        return -ENODATA;
+    if (!scratch || fence_wait(d, op->t, &d->ex->scratch_users) ||
+        d->drv->cuMemcpyDtoDAsync_v2(scratch, saved ? saved : s->va, s->bytes, op->stream) != CUDA_SUCCESS)
+        return -EIO;
+    word = scratch + (word - s->va);
+    memcpy(args + w->offset, &word, 8);
+    return 0;
+}
+
+int replay_run(struct device *d, uint32_t i, unsigned t)
+{
+    const struct rec_op *o = &d->ex->rec.ops[i];
+    unsigned char *args = d->ex->replay_args;
+    struct rt_op op = d->ex->caps[i];
+    if (args_are_unproved(d, i))
+        return -ENODATA; /* no plan asks for it (proof_is_needless) */
+    int own = stream_own(d, t);
+    if (own)
+        return own;
+    op.t = t;
+    op.stream = d->stream[t];
+    uint64_t mark = ++d->mark;
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        struct slot *s = cursor_slot(d, d->ex->rec.operands[k].buf);
+        if (!s)
+            return -ENODATA;
+        s->mark = mark;
+    }
+    bool redirected = false;
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        const struct rec_operand *w = &d->ex->rec.operands[k];
+        struct slot *s = cursor_slot(d, w->buf);
+        bool makes = rec_makes(w);
+        if (w->mode != REC_WRITE && w->mode != REC_SIDE && d->ex->res[w->buf] != d->ex->in_ver[k])
+            return -ENODATA;
+        if (makes && s->state == SLOT_LOST)
+            s->state = SLOT_EMPTY;
+        int r = ready_slot(d, s, t);
+        if (r)
+            return r;
+        r = fence_wait(d, t, &s->users); /* the program has ordered its own op behind these, not this replay */
+        if (!r && makes)
+            r = fence_wait(d, t, &s->unseen);
+        if (!r && makes && d->ex->res[w->buf] == d->ex->out_ver[k])
+            r = compare_set_aside(d, w->buf, s, t); /* still there: made once more beside another output */
+        if (r)
+            return r;
+        if (makes && s->host)
+            swap_discard(d, s);
+        if ((w->mode == REC_SIDE || d->ex->side_scratch[k]) && op.kind == OP_KERNEL) {
+            if (!redirected)
+                memcpy(args, op.args, op.arg_bytes);
+            redirected = true;
+            if ((r = redirect(d, &op, k, args)))
+                return r;
+        }
+    }
+    /* what it reads from where it lies may be changed by it, for certain data: it is looked at now and then */
+    int e = verify_inputs(d, i, t, false);
+    if (!e)
+        e = verify_replays(d, i);
+    if (!e)
+        e = compare_fill_before(d, i, t);
+    if (e)
+        return e;
+    nvtx_push("replay", o->name, 0);
+    int r = op_replay_drv(d, &op, redirected ? args : NULL);
+    nvtx_pop();
+    if (r == CUDA_SUCCESS && unmapped_on(d))
+        r = d->ex->code = unmapped_look_drv(d, o->name, op.stream);
+    if (r != CUDA_SUCCESS)
+        return -EIO;
+    d->st.replays++;
+    uint64_t tick = ++d->tick;
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        const struct rec_operand *w = &d->ex->rec.operands[k];
+        struct slot *s = cursor_slot(d, w->buf);
+        s->use_tick = tick;
+        /* The program knows nothing of this reader or writer: whoever comes next, or writes next, waits for it. */
+        fence_add(d, rec_makes(w) ? &s->ready : &s->unseen, t);
+        if (rec_makes(w)) {
+            d->ex->res[w->buf] = cursor_matters(d, w->buf, d->ex->out_ver[k]) ? d->ex->out_ver[k] : -1; /* else never compared */
+            s->written = true;
+            s->kept |= !s->live;
+        }
+    }
+    if (redirected)
+        fence_add(d, &d->ex->scratch_users, t);
+    if ((e = verify_inputs(d, i, t, true)))
+        return e;
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        const struct rec_operand *w = &d->ex->rec.operands[k];
+        if (!rec_makes(w) || !cursor_matters(d, w->buf, d->ex->out_ver[k]))
+            continue;
+        struct slot *s = cursor_slot(d, w->buf);
+        e = compare_must(d) ? compare_rebuilt(d, i, w, d->ex->out_ver[k], s) : verify_after(d, i, k, s, t);
+        if (e)
+            return e;
+    }
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* saved.h: values set aside on the host: what rebuilt ones must equal, and what must come back after a rebuild.
+ *
+ * Threads: under the engine's mutex. Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_POLICY_SAVED_H
+#define REMAT_POLICY_SAVED_H
+
+#include "policy/plan/cursor.h"
+
+int saved_put(struct device *d, int32_t buf, int32_t version, struct slot *s);
+struct saved_value *saved_find(struct device *d, int32_t buf, int32_t version);
+/* The value is taken out; its block, which the caller owns now; NULL: it was not set aside. */
+struct host_block *saved_take(struct device *d, int32_t buf, int32_t version);
+void saved_clear(struct device *d);
+int saved_restore(struct device *d, const struct saved_value *v, struct slot *s);
+
+#endif
