@@ -42,7 +42,7 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
     }
     s->mark = ++d->mark;
     /* A kernel may reach it before any argument shows it: through a list of addresses that is copied to the device next. */
-    if (planned && s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].pinned && ready_pin(d, s)) {
+    if (planned && s->plan_buf >= 0 && d->ex->learnt.rec.bufs[s->plan_buf].pinned && ready_pin(d, s)) {
         campaign_leave(d, "no room for memory that must stay");
         mem_slot_free(d, s);
         return -ENOMEM;

@@ -4,7 +4,6 @@
 #include "policy/op/ready.h"
 #include "policy/memory/decoy.h"
 #include "policy/learn/recording.h"
-#include "policy/plan/compile.h"
 #include "policy/plan/cursor.h"
 #include "policy/plan/exec.h"
 #include "policy/plan/install.h"
@@ -126,7 +125,7 @@ static void be_quiet_after(struct device *d, uint64_t period)
 
 static void be_quiet(struct device *d)
 {
-    be_quiet_after(d, learn_period(d) ? learn_period(d) : d->ex->rec.n_ops ? d->ex->rec.n_ops : 1000);
+    be_quiet_after(d, learn_period(d) ? learn_period(d) : d->ex->learnt.rec.n_ops ? d->ex->learnt.rec.n_ops : 1000);
 }
 
 /* What was learnt is of no use, or was not learnt to its end. */
@@ -181,7 +180,7 @@ static void give(struct device *d, uint64_t bytes)
 /* What the recorded iteration takes with nothing evicted, and a sixteenth for what the colouring wastes. */
 static uint64_t could_use(struct device *d)
 {
-    uint64_t pages = recording_peak_pages(d, false) + recording_peak_pages(d, true) + mem_arena_chunks(d);
+    uint64_t pages = recording_peak_pages(d, &d->ex->learnt.rec, false) + recording_peak_pages(d, &d->ex->learnt.rec, true) + mem_arena_chunks(d);
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slots[i].kind == SLOT_LARGE && d->slots[i].pins && d->slots[i].live && d->slots[i].rec_buf < 0)
             pages += d->slots[i].n_pages;
@@ -197,13 +196,13 @@ static uint64_t budget_now(struct device *d)
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slots[i].kind == SLOT_LARGE && d->slots[i].pins && d->slots[i].live && d->slots[i].rec_buf < 0)
             gone += d->slots[i].n_pages;
-    gone += recording_peak_pages(d, true);
+    gone += recording_peak_pages(d, &d->ex->learnt.rec, true);
     return (all > gone ? all - gone : 0) << d->shift;
 }
 
 static void put_in_force(struct device *d)
 {
-    const struct plan *p = &d->ex->plan;
+    const struct plan *p = &d->ex->plan->as_read;
     d->campaign->tries = 0;
     log_say(SAY_INFO, "plan installed: %zu steps, %.1f%% more device time expected, peak %s", p->n_steps,
             p->baseline_ns ? 100.0 * (double)(p->planned_ns - p->baseline_ns) / (double)p->baseline_ns : 0.0,
@@ -214,9 +213,9 @@ static void put_in_force(struct device *d)
 static void start_planner(struct device *d)
 {
     const struct campaign *c = d->campaign;
-    d->ex->rec.host_bytes_per_s = swap_bytes_per_s(d);
+    d->ex->learnt.rec.host_bytes_per_s = swap_bytes_per_s(d);
     log_say(SAY_DEBUG, "a plan for %s is asked for%s", rt_size(c->budget_bytes).text, c->with_copies ? ", with copies to the host" : "");
-    int r = planner_start(d, &d->ex->rec, c->budget_bytes, c->with_copies, c->patience);
+    int r = planner_start(d, &d->ex->learnt.rec, c->budget_bytes, c->with_copies, c->patience);
     if (r) {
         log_say(SAY_WARN, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));
         no_plan(d);
@@ -267,7 +266,7 @@ static int64_t priced_ns(int64_t planned_ns, int lacking) { return planned_ns + 
 static bool better_than_best(const struct device *d, int lacking)
 {
     const struct campaign *c = d->campaign;
-    return !c->best.path[0] || priced_ns(d->ex->plan.planned_ns, lacking) < priced_ns(c->best.planned_ns, c->best.lacking);
+    return !c->best.path[0] || priced_ns(d->ex->plan->as_read.planned_ns, lacking) < priced_ns(c->best.planned_ns, c->best.lacking);
 }
 
 static void keep_as_best(struct device *d, int lacking)
@@ -275,7 +274,7 @@ static void keep_as_best(struct device *d, int lacking)
     struct campaign *c = d->campaign;
     snprintf(c->best.path, sizeof c->best.path, "%s.best", planner_path(d));
     c->best.lacking = lacking;
-    c->best.planned_ns = d->ex->plan.planned_ns;
+    c->best.planned_ns = d->ex->plan->as_read.planned_ns;
     if (rename(planner_path(d), c->best.path))
         c->best.path[0] = 0;
 }
@@ -283,7 +282,7 @@ static void keep_as_best(struct device *d, int lacking)
 /* Recomputing alone may be possible and cost more than copies do, beside the arithmetic. */
 static bool is_dear(const struct device *d)
 {
-    const struct plan *p = &d->ex->plan;
+    const struct plan *p = &d->ex->plan->as_read;
     return p->planned_ns - p->baseline_ns > p->baseline_ns / DEAR_PART;
 }
 
@@ -295,14 +294,14 @@ static uint64_t shortened_by(const struct device *d, uint64_t arenas_grown)
 {
     uint64_t chunks = 1ull << (d->campaign->tries - 1);
     chunks = chunks > arenas_grown ? chunks : arenas_grown;
-    return (chunks > d->ex->beyond_chunks ? chunks : d->ex->beyond_chunks) << d->shift;
+    return (chunks > d->ex->map.beyond_chunks ? chunks : d->ex->map.beyond_chunks) << d->shift;
 }
 
 /* The plan that the planner has just given is installed; its map lacks so many chunks. */
 static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
 {
     struct campaign *c = d->campaign;
-    const uint64_t peak = (uint64_t)d->ex->plan.peak_bytes; /* for a little less than the budget there might be the same plan */
+    const uint64_t peak = (uint64_t)d->ex->plan->as_read.peak_bytes; /* for a little less than the budget there might be the same plan */
     const uint64_t most = peak < c->budget_bytes ? peak : c->budget_bytes;
     c->tries += lacking > 0;
     const uint64_t less = lacking ? shortened_by(d, arenas_grown) : 0;
@@ -333,7 +332,7 @@ static void take_plan(struct device *d, const char *path)
     share_limit_for_plan(d, could_use(d)); /* what a group can give may have changed meanwhile */
     uint64_t arenas = mem_arena_chunks(d);
     bool users = path == d->cfg->plan_path;
-    int lacking = compile_plan(d, path, !users);
+    int lacking = exec_load_plan(d, path, !users);
     if (!lacking)
         lacking = install_plan(d);
     if (lacking < 0) {
@@ -345,10 +344,10 @@ static void take_plan(struct device *d, const char *path)
     const uint64_t grown = mem_arena_chunks(d) - arenas;
     if (lacking)
         log_say(SAY_DEBUG, "plan of %s lacks %d chunks, %llu of them whatever the map", rt_size(c->budget_bytes).text, lacking,
-                (unsigned long long)d->ex->beyond_chunks);
-    if (users && (uint64_t)d->ex->plan.peak_bytes > c->budget_bytes) {
+                (unsigned long long)d->ex->map.beyond_chunks);
+    if (users && (uint64_t)d->ex->plan->as_read.peak_bytes > c->budget_bytes) {
         log_say(SAY_WARN, "%s needs %s where %s can be planned with (limit %s): it is not used; raise --limit, or make "
-                "a plan for less; memory is held by swapping", path, rt_size((uint64_t)d->ex->plan.peak_bytes).text, rt_size(c->budget_bytes).text,
+                "a plan for less; memory is held by swapping", path, rt_size((uint64_t)d->ex->plan->as_read.peak_bytes).text, rt_size(c->budget_bytes).text,
                 rt_size(d->limit_bytes).text);
         no_plan(d);
         return;
@@ -397,8 +396,8 @@ static void take_answer(struct device *d)
 /* Structs among the arguments may hold words that nobody fills. */
 static bool words_may_want_proof(const struct device *d)
 {
-    for (uint32_t i = 0; i < d->ex->n_caps; i++) {
-        const struct rt_op *op = &d->ex->caps[i];
+    for (uint32_t i = 0; i < d->ex->learnt.n_caps; i++) {
+        const struct rt_op *op = &d->ex->learnt.caps[i];
         for (uint32_t p = 0; op->func && op->kind == OP_KERNEL && op->func->known && p < op->func->n_params; p++)
             if (func_is_struct(op->func, p))
                 return true;
@@ -441,7 +440,7 @@ int campaign_wait_ms(struct device *d)
 
 static void learnt(struct device *d)
 {
-    if (learn_finish(d) || compile_index(d)) {
+    if (learn_finish(d) || exec_index(d)) {
         log_say(SAY_WARN, "host memory is exhausted: memory is held by swapping");
         no_plan(d);
         return;
@@ -451,7 +450,7 @@ static void learnt(struct device *d)
     d->campaign->untried = 0;
     d->campaign->spare_bytes = 0;
     d->campaign->starts = 0;
-    uint64_t peak = recording_peak_pages(d, false) << d->shift;
+    uint64_t peak = recording_peak_pages(d, &d->ex->learnt.rec, false) << d->shift;
     bool blocked;
     uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
     if (owed)
@@ -468,12 +467,12 @@ static void learnt(struct device *d)
 
 static void follow(struct device *d)
 {
-    go(d, d->ex->proved ? MODE_ENFORCE : MODE_REHEARSE);
-    const unsigned t = stream_alive(d, d->ex->caps[0].t);
+    go(d, d->ex->now.proved ? MODE_ENFORCE : MODE_REHEARSE);
+    const unsigned t = stream_alive(d, d->ex->learnt.caps[0].t);
     stats_boundary(d, t, d->mode == MODE_ENFORCE);
     nvtx_iteration(d->st.iterations, device_mode_name(d, d->mode));
     if (d->mode == MODE_ENFORCE && verify_begin(d, t))
-        d->ex->code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
+        d->ex->now.code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
 }
 
 /* The installed plan goes, for one that fits what this process may hold now; the recorded iteration stays. */
@@ -491,7 +490,7 @@ static void has_left(struct device *d)
     c->left_op = d->op_count;
     go(d, MODE_FALLBACK);
     learn_reset(d);
-    if (d->ex->code)
+    if (d->ex->now.code)
         return;
     c->left_in_a_row++;
     if (c->followed && c->left_in_a_row > LEFT_SUSPECT && !leave_can_be_followed(d)) {
@@ -501,7 +500,7 @@ static void has_left(struct device *d)
         observe_again(d);
         return;
     }
-    if (c->left_in_a_row >= LEFT_UNTRIED && d->ex->left_untried && !d->cfg->plan_path[0] && c->untried < UNTRIED_MOST &&
+    if (c->left_in_a_row >= LEFT_UNTRIED && d->ex->now.left_untried && !d->cfg->plan_path[0] && c->untried < UNTRIED_MOST &&
         leave_trust_no_more(d)) {
         c->untried++;
         c->left_in_a_row = 0;
@@ -520,7 +519,7 @@ static void has_left(struct device *d)
 
 void campaign_give(struct device *d)
 {
-    bool blocked, planned = d->mode == MODE_FALLBACK && d->ex->installed;
+    bool blocked, planned = d->mode == MODE_FALLBACK && d->ex->map.done;
     uint64_t owed = share_owed(d, &blocked), tried = d->campaign->gave_nothing_at;
     if (!owed || d->capturing || (tried && d->op_count - tried < TRY_AGAIN_OPS))
         return;
@@ -550,7 +549,7 @@ static bool share_anew(struct device *d)
         plan_anew(d, "a neighbour has asked for its share");
         return true;
     }
-    if (!d->share || d->st.iterations < c->grow_at || d->ex->plan.planned_ns <= d->ex->plan.baseline_ns)
+    if (!d->share || d->st.iterations < c->grow_at || d->ex->plan->as_read.planned_ns <= d->ex->plan->as_read.baseline_ns)
         return false;
     uint64_t ceiling = share_ceiling(d), most = could_use(d);
     if ((ceiling < most ? ceiling : most) < d->plan_limit_bytes + d->plan_limit_bytes / GROW_PART)
@@ -613,7 +612,7 @@ void campaign_leave(struct device *d, const char *why)
 
 void campaign_writes_elsewhere(struct device *d)
 {
-    if (d->mode == MODE_PROBE ? recording_note_elsewhere(d) : campaign_follows_plan(d) && !cursor_knows_elsewhere(d))
+    if (d->mode == MODE_PROBE ? recording_note_elsewhere(&d->ex->learnt) : campaign_follows_plan(d) && !cursor_knows_elsewhere(d))
         campaign_leave(d, "memory is written that kernels may know by name");
 }
 
@@ -641,8 +640,8 @@ void campaign_distrusts(struct device *d, const char *why)
 void campaign_unloads(struct device *d, CUmodule module, CUlibrary library)
 {
     bool launches = d->mode == MODE_PROBE; /* it may */
-    for (uint32_t i = 0; i < d->ex->rec.n_ops && i < d->ex->n_caps && !launches; i++)
-        launches = d->ex->caps[i].kind == OP_KERNEL && d->ex->caps[i].func && func_is_of(d->ex->caps[i].func, module, library);
+    for (uint32_t i = 0; i < d->ex->learnt.rec.n_ops && i < d->ex->learnt.n_caps && !launches; i++)
+        launches = d->ex->learnt.caps[i].kind == OP_KERNEL && d->ex->learnt.caps[i].func && func_is_of(d->ex->learnt.caps[i].func, module, library);
     if (!launches)
         return;
     const bool followed = campaign_follows_plan(d);
@@ -658,7 +657,7 @@ void campaign_turn(struct device *d)
 {
     if (d->capturing)
         return;
-    if (campaign_follows_plan(d) && d->ex->ended)
+    if (campaign_follows_plan(d) && d->ex->now.ended)
         end_iteration(d);
     else if (d->mode == MODE_PROBE && learn_complete(d))
         learnt(d);
@@ -673,7 +672,7 @@ void campaign_answered(struct device *d, uint64_t op_count)
     if (d->mode != MODE_PLAN)
         return;
     take_answer(d);
-    if (d->mode == MODE_FALLBACK && d->ex->installed && d->op_count == op_count) { /* still at the boundary: go on at once */
+    if (d->mode == MODE_FALLBACK && d->ex->map.done && d->op_count == op_count) { /* still at the boundary: go on at once */
         cursor_begin(d);
         follow(d);
     }
@@ -684,7 +683,7 @@ static bool may_learn(const struct device *d)
 {
     if (d->mode == MODE_OBSERVE)
         return true;
-    uint64_t n = d->ex->rec.n_ops > learn_period(d) ? d->ex->rec.n_ops : learn_period(d);
+    uint64_t n = d->ex->learnt.rec.n_ops > learn_period(d) ? d->ex->learnt.rec.n_ops : learn_period(d);
     return d->mode == MODE_FALLBACK && d->op_count - d->campaign->left_op > RELEARN_PERIODS * n;
 }
 
@@ -721,18 +720,18 @@ static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
     return d->mode == MODE_FALLBACK && exec_may_resume(d, op) && !exec_reached_since(d) &&
-           (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == recording_last_sig(d));
+           (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == recording_last_sig(&d->ex->learnt.rec));
 }
 
 bool campaign_runs_plainly(struct device *d, const struct rt_op *op)
 {
-    return !d->capturing && !d->ex->code && !d->broken && !campaign_follows_plan(d) && !may_take_up(d, op);
+    return !d->capturing && !d->ex->now.code && !d->broken && !campaign_follows_plan(d) && !may_take_up(d, op);
 }
 
 static int decide_drv(struct device *d, struct rt_op *op)
 {
-    if (d->ex->code)
-        return d->ex->code;
+    if (d->ex->now.code)
+        return d->ex->now.code;
     if (is_overtaken(d, op)) {
         log_say(SAY_INFO, "learning starts over: memory holds addresses, or can be reached through them, that did not before");
         forget_iteration(d);
@@ -746,7 +745,7 @@ static int decide_drv(struct device *d, struct rt_op *op)
         if (left == EXEC_STAYED)
             return r;
         has_left(d);
-        return left == EXEC_LEFT_AFTER ? r : d->ex->code ? d->ex->code : outside_drv(d, op);
+        return left == EXEC_LEFT_AFTER ? r : d->ex->now.code ? d->ex->now.code : outside_drv(d, op);
     }
     if (d->mode == MODE_PROBE) {
         enum learn_step step;
@@ -766,7 +765,7 @@ static int decide_drv(struct device *d, struct rt_op *op)
 int campaign_op_drv(struct device *d, struct rt_op *op)
 {
     if (d->capturing) /* trials and steps of a plan would become a part of the graph */
-        return d->ex->code ? d->ex->code : run_plain_drv(d, op);
+        return d->ex->now.code ? d->ex->now.code : run_plain_drv(d, op);
     int r = decide_drv(d, op);
     if (unmapped_on(d) && r == CUDA_SUCCESS)
         r = unmapped_look_drv(d, op_name(op), op->stream);
@@ -775,7 +774,7 @@ int campaign_op_drv(struct device *d, struct rt_op *op)
 
 bool campaign_launch_drv(struct device *d, const struct eng_kernel *k, int *r)
 {
-    if (d->mode != MODE_ENFORCE || d->ex->ended || d->ex->code || share_called(d) || unmapped_on(d))
+    if (d->mode != MODE_ENFORCE || d->ex->now.ended || d->ex->now.code || share_called(d) || unmapped_on(d))
         return false;
     enum steady s = steady_launch_drv(d, k, r);
     if (s == STEADY_LEFT || s == STEADY_REFUSED)

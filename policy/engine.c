@@ -130,7 +130,7 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
         return op_issue_drv(d, op);
     }
     campaign_stop(d, "the program works in several contexts of one device");
-    int r = d->ex->code ? d->ex->code : ready_op(d, op, &lost);
+    int r = d->ex->now.code ? d->ex->now.code : ready_op(d, op, &lost);
     if (r < 0)
         r = r == -ENODATA ? CUDA_ERROR_UNKNOWN : ready_refused_drv(d, op);
     if (!r)
@@ -267,7 +267,7 @@ int eng_launch(const struct eng_kernel *k)
     int r = CUDA_SUCCESS;
     if ((k->params || k->extra) && !engine_elsewhere(d) && campaign_launch_drv(d, k, &r)) {
         d->op_count++;
-        if (d->ex->passed_on)
+        if (d->ex->now.passed_on)
             eng_stack_used = ENG_STACK_LITTLE;
     } else if (!(r = build_launch(d, k, &op)))
         r = engine_op_drv(d, &op);

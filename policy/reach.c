@@ -16,8 +16,8 @@ static int pin_drv(struct device *d, struct slot *s, const char *why)
 {
     if (campaign_follows_plan(d))
         campaign_leave(d, why);
-    if (d->ex->code)
-        return d->ex->code;
+    if (d->ex->now.code)
+        return d->ex->now.code;
     if (!ready_pin(d, s))
         return CUDA_SUCCESS;
     const int failed = stream_failure_drv(d);
@@ -103,7 +103,7 @@ static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
 {
     if (stays(s))
         return CUDA_SUCCESS;
-    bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 ? d->ex->rec.bufs[s->plan_buf].pinned : s->kind != SLOT_LARGE);
+    bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 ? d->ex->learnt.rec.bufs[s->plan_buf].pinned : s->kind != SLOT_LARGE);
     struct engine_visit v = engine_visit(d);
     int r = !planned ? pin_drv(d, s, "an address in a copy") : ready_pin(d, s) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     engine_return(v);
@@ -115,27 +115,27 @@ static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
 /* Addresses come to lie in this buffer. A plan that knows it without them takes those who read it for launches that follow none. */
 static int holds_addresses_drv(struct device *d, struct slot *list)
 {
-    const bool known = list->points || list->plan_buf < 0 || d->ex->rec.bufs[list->plan_buf].points;
+    const bool known = list->points || list->plan_buf < 0 || d->ex->learnt.rec.bufs[list->plan_buf].points;
     list->points = true;
     if (!known && campaign_follows_plan(d)) {
         struct engine_visit v = engine_visit(d);
         campaign_leave(d, "an address in memory that held none");
         engine_return(v);
     }
-    return known ? CUDA_SUCCESS : d->ex->code;
+    return known ? CUDA_SUCCESS : d->ex->now.code;
 }
 
 /* Its address comes to lie in memory that nobody tells us of. A record that does not know that takes what changes it for harmless. */
 static int is_named_drv(struct device *d, struct slot *s)
 {
-    const bool known = s->named || (campaign_follows_plan(d) && s->plan_buf >= 0 && d->ex->rec.bufs[s->plan_buf].named);
+    const bool known = s->named || (campaign_follows_plan(d) && s->plan_buf >= 0 && d->ex->learnt.rec.bufs[s->plan_buf].named);
     s->named = true;
     if (known)
         return CUDA_SUCCESS;
     struct engine_visit v = engine_visit(d);
     campaign_distrusts(d, "an address of a buffer comes to lie where any kernel may know it");
     engine_return(v);
-    return d->ex->code;
+    return d->ex->now.code;
 }
 
 /* The first word at or after `i` that lies in the reservation, in *word; `words`: none does. Most words are told apart from addresses by

@@ -86,11 +86,11 @@ int learn_begin(struct device *d)
         d->slots[i].rec_buf = -1;
         d->slots[i].watched = false;
     }
-    d->ex->caps = calloc(period, sizeof *d->ex->caps);
-    if (!d->ex->caps)
+    d->ex->learnt.caps = calloc(period, sizeof *d->ex->learnt.caps);
+    if (!d->ex->learnt.caps)
         return -ENOMEM;
-    d->ex->n_caps = (uint32_t)period;
-    d->ex->rec.period = period;
+    d->ex->learnt.n_caps = (uint32_t)period;
+    d->ex->learnt.rec.period = period;
     d->learn->probed = 0;
     d->learn->suspect = -1;
     probe_begin(d, period);
@@ -132,26 +132,26 @@ static int32_t buf_of(struct device *d, struct slot *s)
     if (s->rec_buf >= 0)
         return s->rec_buf;
     int32_t ord = s->rec_buf <= -2 ? -2 - s->rec_buf : -1;
-    int b = record_buf(&d->ex->rec, s->bytes, s->id, s->serial, ord);
+    int b = record_buf(&d->ex->learnt.rec, s->bytes, s->id, s->serial, ord);
     if (b < 0)
         return b;
-    d->ex->rec.bufs[b].birth_op = s->birth_op;
-    d->ex->rec.bufs[b].small = s->kind == SLOT_SMALL;
-    d->ex->rec.bufs[b].foreign = s->kind == SLOT_FOREIGN;
+    d->ex->learnt.rec.bufs[b].birth_op = s->birth_op;
+    d->ex->learnt.rec.bufs[b].small = s->kind == SLOT_SMALL;
+    d->ex->learnt.rec.bufs[b].foreign = s->kind == SLOT_FOREIGN;
     return s->rec_buf = b;
 }
 
 static int room_for_capture(struct device *d)
 {
     struct exec *ex = d->ex;
-    if (ex->rec.n_ops < ex->n_caps)
+    if (ex->learnt.rec.n_ops < ex->learnt.n_caps)
         return 0;
-    struct rt_op *more = realloc(ex->caps, (size_t)ex->n_caps * 2 * sizeof *more);
+    struct rt_op *more = realloc(ex->learnt.caps, (size_t)ex->learnt.n_caps * 2 * sizeof *more);
     if (!more)
         return -ENOMEM;
-    memset(more + ex->n_caps, 0, ex->n_caps * sizeof *more);
-    ex->caps = more;
-    ex->n_caps *= 2;
+    memset(more + ex->learnt.n_caps, 0, ex->learnt.n_caps * sizeof *more);
+    ex->learnt.caps = more;
+    ex->learnt.n_caps *= 2;
     return 0;
 }
 
@@ -179,41 +179,41 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
     struct rec_range defined[BLANK_MAX + 1];
     if (room_for_capture(d))
         return -ENOMEM;
-    int i = record_op(&d->ex->rec, op->sig, op_name(op), res->why_opaque, live);
+    int i = record_op(&d->ex->learnt.rec, op->sig, op_name(op), res->why_opaque, live);
     if (i < 0)
         return i;
-    d->ex->rec.ops[i].ns = res->ns;
-    d->ex->rec.ops[i].to_host = op_reads_for_host(op);
-    if (record_site(&d->ex->rec, site_here()))
+    d->ex->learnt.rec.ops[i].ns = res->ns;
+    d->ex->learnt.rec.ops[i].to_host = op_reads_for_host(op);
+    if (record_site(&d->ex->learnt.rec, site_here()))
         return -ENOMEM;
     uint64_t side_bytes = 0;
     for (uint32_t k = 0; k < op->n_operands; k++) {
         const struct rt_operand *w = &op->operands[k];
         int32_t b = buf_of(d, w->slot);
-        int at = b < 0 ? b : record_operand(&d->ex->rec, b, w->offset, w->delta, (enum rec_mode)w->mode);
+        int at = b < 0 ? b : record_operand(&d->ex->learnt.rec, b, w->offset, w->delta, (enum rec_mode)w->mode);
         if (at < 0)
             return -ENOMEM;
-        d->ex->rec.operands[at].map = w->map;
+        d->ex->learnt.rec.operands[at].map = w->map;
         int parts = w->mode == REC_READ ? -1 : rows_defined(d, w->slot, defined);
-        if (parts >= 0 && record_defined(&d->ex->rec, defined, (uint32_t)parts))
+        if (parts >= 0 && record_defined(&d->ex->learnt.rec, defined, (uint32_t)parts))
             return -ENOMEM;
         if (op->kind == OP_COPY && op->copy.kind == ENG_HTOD)
-            d->ex->rec.bufs[b].host_written = true;
-        d->ex->rec.bufs[b].pinned |= w->slot->pins > 0;
-        d->ex->rec.bufs[b].points |= w->slot->points;
-        d->ex->rec.bufs[b].named |= w->slot->named;
-        d->ex->rec.bufs[b].moves_on |= w->moved_on;
-        d->ex->rec.bufs[b].remains |= w->remains;
-        if (op->kind == OP_KERNEL && w->slot->points && !d->ex->rec.ops[i].why_opaque)
-            d->ex->rec.ops[i].why_opaque = "follows addresses that lie in memory";
+            d->ex->learnt.rec.bufs[b].host_written = true;
+        d->ex->learnt.rec.bufs[b].pinned |= w->slot->pins > 0;
+        d->ex->learnt.rec.bufs[b].points |= w->slot->points;
+        d->ex->learnt.rec.bufs[b].named |= w->slot->named;
+        d->ex->learnt.rec.bufs[b].moves_on |= w->moved_on;
+        d->ex->learnt.rec.bufs[b].remains |= w->remains;
+        if (op->kind == OP_KERNEL && w->slot->points && !d->ex->learnt.rec.ops[i].why_opaque)
+            d->ex->learnt.rec.ops[i].why_opaque = "follows addresses that lie in memory";
         side_bytes += w->mode == REC_SIDE ? w->slot->bytes : 0;
     }
-    if (side_bytes > SIDE_SCRATCH_MAX && !d->ex->rec.ops[i].why_opaque)
-        d->ex->rec.ops[i].why_opaque = "its in-place state is too large to set aside";
+    if (side_bytes > SIDE_SCRATCH_MAX && !d->ex->learnt.rec.ops[i].why_opaque)
+        d->ex->learnt.rec.ops[i].why_opaque = "its in-place state is too large to set aside";
     for (uint32_t k = 0; k < res->n_idle; k++)
-        if (record_idle_word(&d->ex->rec, res->idle[k]))
+        if (record_idle_word(&d->ex->learnt.rec, res->idle[k]))
             return -ENOMEM;
-    return op_capture(&d->ex->caps[i], op);
+    return op_capture(&d->ex->learnt.caps[i], op);
 }
 
 int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
@@ -241,7 +241,7 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
         mark_regular(d, op);
         feed(d, op);
     }
-    int r = probe_op_drv(d, op, (int32_t)d->ex->rec.n_ops, &res);
+    int r = probe_op_drv(d, op, (int32_t)d->ex->learnt.rec.n_ops, &res);
     ready_done(d, op, false);
     if (r != CUDA_SUCCESS) {
         learn_abandon(d, "a launch failed");
@@ -272,7 +272,7 @@ bool learn_keeps_side(struct device *d, uint64_t bytes)
  * That costs little: what an update reads is seldom made again later. Of few operands each has its part, and replays may begin from what it reads. */
 static bool updates_only(const struct device *d, const struct rec_op *o)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     bool only = o->why_opaque && o->n > LEARN_FEW;
     for (uint32_t k = o->first; k < o->first + o->n && only; k++)
         only = r->operands[k].mode == REC_READ || r->bufs[r->operands[k].buf].alloc_ord < 0;
@@ -282,39 +282,39 @@ static bool updates_only(const struct device *d, const struct rec_op *o)
 /* A pointer at this place was written through by another launch of the kernel: here it may be, another time. */
 static void merge_effects(struct device *d)
 {
-    for (uint32_t i = 0; i < d->ex->rec.n_ops; i++) {
-        struct rec_op *o = &d->ex->rec.ops[i];
-        const struct rt_op *op = &d->ex->caps[i];
+    for (uint32_t i = 0; i < d->ex->learnt.rec.n_ops; i++) {
+        struct rec_op *o = &d->ex->learnt.rec.ops[i];
+        const struct rt_op *op = &d->ex->learnt.caps[i];
         if (op->kind != OP_KERNEL)
             continue;
         for (uint32_t k = o->first; k < o->first + o->n; k++)
-            if (d->ex->rec.operands[k].mode == REC_READ && probe_offset_changes(op->func, d->ex->rec.operands[k].offset)) {
-                d->ex->rec.operands[k].mode = REC_RMW;
+            if (d->ex->learnt.rec.operands[k].mode == REC_READ && probe_offset_changes(op->func, d->ex->learnt.rec.operands[k].offset)) {
+                d->ex->learnt.rec.operands[k].mode = REC_RMW;
                 o->why_opaque = "writes through this pointer in other launches";
             }
         /* A kernel that changed nothing at all may well do so another time (negative numbers become zero, but there were
          * none): it counts as changing all that it touches. */
         bool changes = false;
         for (uint32_t k = o->first; k < o->first + o->n; k++)
-            changes |= d->ex->rec.operands[k].mode != REC_READ;
+            changes |= d->ex->learnt.rec.operands[k].mode != REC_READ;
         for (uint32_t k = o->first; k < o->first + o->n && !changes; k++) {
-            d->ex->rec.operands[k].mode = REC_RMW;
+            d->ex->learnt.rec.operands[k].mode = REC_RMW;
             o->why_opaque = "changed nothing while it was learnt";
         }
         if (updates_only(d, o))
             for (uint32_t k = o->first; k < o->first + o->n; k++)
-                if (d->ex->rec.operands[k].mode == REC_READ)
-                    d->ex->rec.operands[k].mode = REC_RMW;
+                if (d->ex->learnt.rec.operands[k].mode == REC_READ)
+                    d->ex->learnt.rec.operands[k].mode = REC_RMW;
     }
 }
 
 /* What is reached in ways that no argument shows may change unseen: no replay relies on it. */
 static void leave_pinned_alone(struct device *d)
 {
-    for (uint32_t i = 0; i < d->ex->rec.n_ops; i++)
-        for (uint32_t k = d->ex->rec.ops[i].first; k < d->ex->rec.ops[i].first + d->ex->rec.ops[i].n; k++)
-            if (d->ex->rec.bufs[d->ex->rec.operands[k].buf].pinned && !d->ex->rec.ops[i].why_opaque)
-                d->ex->rec.ops[i].why_opaque = "works on memory that is reached unseen";
+    for (uint32_t i = 0; i < d->ex->learnt.rec.n_ops; i++)
+        for (uint32_t k = d->ex->learnt.rec.ops[i].first; k < d->ex->learnt.rec.ops[i].first + d->ex->learnt.rec.ops[i].n; k++)
+            if (d->ex->learnt.rec.bufs[d->ex->learnt.rec.operands[k].buf].pinned && !d->ex->learnt.rec.ops[i].why_opaque)
+                d->ex->learnt.rec.ops[i].why_opaque = "works on memory that is reached unseen";
 }
 
 /* Something that op i makes may be wanted again there, or later. */
@@ -342,14 +342,14 @@ static bool changes_named(const struct record *r, uint32_t i)
 static void leave_alone_what_may_read_by_name(struct device *d)
 {
     const struct exec *ex = d->ex;
-    const struct record *r = &ex->rec;
-    uint32_t k = ex->n_elsewhere, at = r->n_ops + 1;
+    const struct record *r = &ex->learnt.rec;
+    uint32_t k = ex->learnt.n_elsewhere, at = r->n_ops + 1;
     for (uint32_t i = r->n_ops; i-- > 0;) {
         if (i + 1 < r->n_ops && changes_named(r, i + 1))
             at = i + 2;
-        for (; k > 0 && ex->elsewhere[k - 1] > i; k--) /* in order */
-            at = ex->elsewhere[k - 1] < at ? ex->elsewhere[k - 1] : at;
-        if (ex->caps[i].kind == OP_KERNEL && !r->ops[i].why_opaque && at <= r->n_ops && may_be_made_again_at(r, i, at))
+        for (; k > 0 && ex->learnt.elsewhere[k - 1] > i; k--) /* in order */
+            at = ex->learnt.elsewhere[k - 1] < at ? ex->learnt.elsewhere[k - 1] : at;
+        if (ex->learnt.caps[i].kind == OP_KERNEL && !r->ops[i].why_opaque && at <= r->n_ops && may_be_made_again_at(r, i, at))
             r->ops[i].why_opaque = "memory that kernels know by name is written before what it makes is freed";
     }
 }
@@ -371,35 +371,35 @@ static char *command_line(void)
 /* See record_insert_holds; the captured calls move with their ops. */
 static int hold_buffers(struct device *d)
 {
-    uint32_t n = d->ex->rec.n_ops;
+    uint32_t n = d->ex->learnt.rec.n_ops;
     uint32_t *to = calloc(n + 1, sizeof *to);
-    if (!to || record_insert_holds(&d->ex->rec, to)) {
+    if (!to || record_insert_holds(&d->ex->learnt.rec, to)) {
         free(to);
         return -ENOMEM;
     }
-    struct rt_op *caps = calloc(d->ex->rec.n_ops + 1, sizeof *caps);
+    struct rt_op *caps = calloc(d->ex->learnt.rec.n_ops + 1, sizeof *caps);
     for (uint32_t i = 0; caps && i < n; i++)
-        caps[to[i]] = d->ex->caps[i];
-    free(d->ex->op_of_trace);
-    d->ex->op_of_trace = to;
-    d->ex->n_trace_ops = n;
+        caps[to[i]] = d->ex->learnt.caps[i];
+    free(d->ex->learnt.op_of_trace);
+    d->ex->learnt.op_of_trace = to;
+    d->ex->learnt.n_trace_ops = n;
     if (!caps)
         return -ENOMEM;
-    free(d->ex->caps);
-    d->ex->caps = caps;
-    d->ex->n_caps = d->ex->rec.n_ops;
+    free(d->ex->learnt.caps);
+    d->ex->learnt.caps = caps;
+    d->ex->learnt.n_caps = d->ex->learnt.rec.n_ops;
     return 0;
 }
 
 static void note_live(struct exec *ex)
 {
     uint64_t least = UINT64_MAX, most = 0;
-    for (uint32_t i = 0; i < ex->rec.n_ops; i++) {
-        least = ex->rec.ops[i].live_bytes < least ? ex->rec.ops[i].live_bytes : least;
-        most = ex->rec.ops[i].live_bytes > most ? ex->rec.ops[i].live_bytes : most;
+    for (uint32_t i = 0; i < ex->learnt.rec.n_ops; i++) {
+        least = ex->learnt.rec.ops[i].live_bytes < least ? ex->learnt.rec.ops[i].live_bytes : least;
+        most = ex->learnt.rec.ops[i].live_bytes > most ? ex->learnt.rec.ops[i].live_bytes : most;
     }
-    ex->boundary_live_bytes = ex->rec.n_ops ? ex->rec.ops[0].live_bytes : 0;
-    ex->swing_bytes = most > least ? most - least : 0;
+    ex->learnt.boundary_live_bytes = ex->learnt.rec.n_ops ? ex->learnt.rec.ops[0].live_bytes : 0;
+    ex->learnt.swing_bytes = most > least ? most - least : 0;
 }
 
 /* In-place state too large to be kept before every launch is, for a replay, what it is then: it must be content that no op looks at. That is
@@ -407,7 +407,7 @@ static void note_live(struct exec *ex)
  * ReLU in place makes the same mask. */
 static int believe_workspaces(struct device *d)
 {
-    struct record *r = &d->ex->rec;
+    struct record *r = &d->ex->learnt.rec;
     int32_t *first = malloc((r->n_bufs + 1) * sizeof *first); /* op that leaves something in the buffer; or: */
     enum { NONE = -1, SEVERAL = -2, LOOKED_AT = -3 };
     if (!first)
@@ -438,29 +438,29 @@ int learn_finish(struct device *d)
     probe_end(d);
     if (s >= 0 && (d->learn->suspect < 0 || s < d->learn->suspect))
         d->learn->suspect = s;
-    for (uint32_t i = d->learn->suspect < 0 ? ex->rec.n_ops : (uint32_t)d->learn->suspect; i < ex->rec.n_ops; i++)
-        if (!ex->rec.ops[i].why_opaque)
-            ex->rec.ops[i].why_opaque = "memory changed that nobody had announced";
+    for (uint32_t i = d->learn->suspect < 0 ? ex->learnt.rec.n_ops : (uint32_t)d->learn->suspect; i < ex->learnt.rec.n_ops; i++)
+        if (!ex->learnt.rec.ops[i].why_opaque)
+            ex->learnt.rec.ops[i].why_opaque = "memory changed that nobody had announced";
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slots[i].live && d->slots[i].pins && d->slots[i].rec_buf >= 0) {
-            ex->rec.bufs[d->slots[i].rec_buf].pinned = true;
-            ex->rec.bufs[d->slots[i].rec_buf].named |= d->slots[i].named;
+            ex->learnt.rec.bufs[d->slots[i].rec_buf].pinned = true;
+            ex->learnt.rec.bufs[d->slots[i].rec_buf].named |= d->slots[i].named;
         }
     merge_effects(d);
     leave_pinned_alone(d);
     leave_alone_what_may_read_by_name(d);
     if (believe_workspaces(d))
         return -ENOMEM;
-    record_seal(&ex->rec);
-    for (uint32_t i = 0; i < ex->rec.n_ops; i++)
-        if (ex->rec.ops[i].why_opaque)
-            log_say(SAY_DEBUG, "op %u (%s) is never replayed: %s", i, ex->rec.ops[i].name, ex->rec.ops[i].why_opaque);
+    record_seal(&ex->learnt.rec);
+    for (uint32_t i = 0; i < ex->learnt.rec.n_ops; i++)
+        if (ex->learnt.rec.ops[i].why_opaque)
+            log_say(SAY_DEBUG, "op %u (%s) is never replayed: %s", i, ex->learnt.rec.ops[i].name, ex->learnt.rec.ops[i].why_opaque);
     d->st.iterations++;
     note_live(ex);
-    ex->rec.model = command_line();
+    ex->learnt.rec.model = command_line();
     if (learn_wants_trace(d)) {
-        ex->rec.host_bytes_per_s = swap_bytes_per_s(d);
-        int r = record_write(&ex->rec, d->cfg->trace_out, 1);
+        ex->learnt.rec.host_bytes_per_s = swap_bytes_per_s(d);
+        int r = record_write(&ex->learnt.rec, d->cfg->trace_out, 1);
         if (r)
             log_say(SAY_WARN, "cannot write the trace %s: %s", d->cfg->trace_out, strerror(-r));
         d->learn->recorded_iterations++;
@@ -475,7 +475,7 @@ void learn_alloc(struct device *d, struct slot *s)
 {
     if (d->mode != MODE_PROBE)
         return;
-    int k = record_alloc(&d->ex->rec, s->bytes);
+    int k = record_alloc(&d->ex->learnt.rec, s->bytes);
     s->rec_buf = k < 0 ? -1 : -2 - k;
 }
 
@@ -485,8 +485,8 @@ void learn_free(struct device *d, struct slot *s)
         return;
     int32_t b = s->rec_buf <= -2 ? -1 : buf_of(d, s); /* one that is older and untouched counts too: it had memory until now */
     if (b >= 0) {
-        d->ex->rec.bufs[b].pinned |= s->pins > 0;
-        record_free(&d->ex->rec, b);
+        d->ex->learnt.rec.bufs[b].pinned |= s->pins > 0;
+        record_free(&d->ex->learnt.rec, b);
     }
 }
 

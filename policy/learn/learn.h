@@ -1,7 +1,7 @@
 /* learn.h: which calls make an iteration, and what one of them does, measured.
  *
  * Threads: under the engine's mutex. Errors: *_drv return the driver's code for the program; others 0 or a negative errno.
- * The record grows in d->ex->rec.
+ * The record grows in d->ex->learnt.rec.
  */
 #ifndef REMAT_POLICY_LEARN_H
 #define REMAT_POLICY_LEARN_H

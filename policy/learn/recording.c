@@ -2,19 +2,30 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-int recording_note_elsewhere(struct device *d)
+void recording_clear(struct recording *r)
 {
-    struct exec *ex = d->ex;
-    if (ex->n_elsewhere == ex->cap_elsewhere) {
-        const uint32_t cap = ex->cap_elsewhere ? 2 * ex->cap_elsewhere : 8;
-        uint32_t *p = realloc(ex->elsewhere, cap * sizeof *p);
+    for (uint32_t i = 0; i < r->n_caps; i++)
+        op_capture_free(&r->caps[i]);
+    free(r->caps);
+    record_clear(&r->rec);
+    free(r->op_of_trace);
+    free(r->elsewhere);
+    memset(r, 0, sizeof *r);
+}
+
+int recording_note_elsewhere(struct recording *r)
+{
+    if (r->n_elsewhere == r->cap_elsewhere) {
+        const uint32_t cap = r->cap_elsewhere ? 2 * r->cap_elsewhere : 8;
+        uint32_t *p = realloc(r->elsewhere, cap * sizeof *p);
         if (!p)
             return -ENOMEM;
-        ex->elsewhere = p;
-        ex->cap_elsewhere = cap;
+        r->elsewhere = p;
+        r->cap_elsewhere = cap;
     }
-    ex->elsewhere[ex->n_elsewhere++] = ex->rec.n_ops;
+    r->elsewhere[r->n_elsewhere++] = r->rec.n_ops;
     return 0;
 }
 
@@ -31,9 +42,8 @@ uint32_t recording_idle_from(const struct record *r, const struct rec_op *o, uin
     return a < o->idle + o->n_idle && rec_idle_word(r->idle_words[a]) == word ? r->idle_words[a] : word + 8;
 }
 
-uint64_t recording_last_sig(const struct device *d)
+uint64_t recording_last_sig(const struct record *r)
 {
-    const struct record *r = &d->ex->rec;
     for (uint32_t i = r->n_ops; i-- > 0;)
         if (!recording_is_optional(&r->ops[i]))
             return r->ops[i].sig;
@@ -41,19 +51,19 @@ uint64_t recording_last_sig(const struct device *d)
 }
 
 /* Plain peak of the recorded iteration, in chunks: of what a plan may move, or of what it may not. */
-uint64_t recording_peak_pages(struct device *d, bool pinned)
+uint64_t recording_peak_pages(struct device *d, const struct record *r, bool pinned)
 {
-    int64_t *delta = calloc(d->ex->rec.n_ops + 2, sizeof *delta), now = 0, peak = 0;
+    int64_t *delta = calloc(r->n_ops + 2, sizeof *delta), now = 0, peak = 0;
     if (!delta)
         return UINT64_MAX >> 20;
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
-        const struct rec_buf *x = &d->ex->rec.bufs[b];
+    for (uint32_t b = 0; b < r->n_bufs; b++) {
+        const struct rec_buf *x = &r->bufs[b];
         if (x->small || x->foreign || x->pinned != pinned)
             continue;
         delta[x->born < 0 ? 0 : x->born] += (int64_t)mem_pages(d, x->bytes);
-        delta[x->dies < 0 ? (int32_t)d->ex->rec.n_ops : x->dies] -= (int64_t)mem_pages(d, x->bytes);
+        delta[x->dies < 0 ? (int32_t)r->n_ops : x->dies] -= (int64_t)mem_pages(d, x->bytes);
     }
-    for (uint32_t i = 0; i < d->ex->rec.n_ops; i++) {
+    for (uint32_t i = 0; i < r->n_ops; i++) {
         now += delta[i];
         if (now > peak)
             peak = now;

@@ -256,8 +256,8 @@ static uint32_t first_in_use(const struct search *s, uint32_t from, uint32_t to)
 /* An earlier launch of the iteration used the buffer through the word at the same offset. */
 static bool is_left_over(const struct device *d, const struct rt_operand *w)
 {
-    for (uint32_t i = d->ex->rec.n_ops; i-- > 0;) {
-        const struct rt_op *op = &d->ex->caps[i];
+    for (uint32_t i = d->ex->learnt.rec.n_ops; i-- > 0;) {
+        const struct rt_op *op = &d->ex->learnt.caps[i];
         const struct rt_operand *then = op->kind == OP_KERNEL && op->arg_bytes > w->offset ? op_operand_at(op, w->offset) : NULL;
         if (then && then->slot == w->slot && then->serial == w->serial && !then->idle)
             return true;

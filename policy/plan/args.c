@@ -146,31 +146,31 @@ static int by_signature(const void *a, const void *b, void *ops)
 static void find_alike(struct device *d)
 {
     struct exec *ex = d->ex;
-    const uint32_t n = ex->rec.n_ops;
+    const uint32_t n = ex->learnt.rec.n_ops;
     for (uint32_t i = 0; i < n; i++)
-        ex->alike[i] = i;
-    qsort_r(ex->alike, n, sizeof *ex->alike, by_signature, ex->rec.ops);
+        ex->now.alike[i] = i;
+    qsort_r(ex->now.alike, n, sizeof *ex->now.alike, by_signature, ex->learnt.rec.ops);
     for (uint32_t i = 0, j; i < n; i = j) {
-        for (j = i; j < n && ex->rec.ops[ex->alike[j]].sig == ex->rec.ops[ex->alike[i]].sig; j++)
-            ex->watch[ex->alike[j]].alike = i;
+        for (j = i; j < n && ex->learnt.rec.ops[ex->now.alike[j]].sig == ex->learnt.rec.ops[ex->now.alike[i]].sig; j++)
+            ex->now.watch[ex->now.alike[j]].alike = i;
         for (uint32_t k = i; k < j; k++)
-            ex->watch[ex->alike[k]].n_alike = j - i;
+            ex->now.watch[ex->now.alike[k]].n_alike = j - i;
     }
 }
 
 int args_index(struct device *d)
 {
-    const struct record *r = &d->ex->rec;
-    d->ex->watch = calloc(r->n_ops + 1, sizeof *d->ex->watch);
-    d->ex->alike = malloc((r->n_ops + 1) * sizeof *d->ex->alike);
-    if (!d->ex->watch || !d->ex->alike)
+    const struct record *r = &d->ex->learnt.rec;
+    d->ex->now.watch = calloc(r->n_ops + 1, sizeof *d->ex->now.watch);
+    d->ex->now.alike = malloc((r->n_ops + 1) * sizeof *d->ex->now.alike);
+    if (!d->ex->now.watch || !d->ex->now.alike)
         return -ENOMEM;
     find_alike(d);
     for (uint32_t i = 0; i < r->n_ops; i++) {
-        const struct rt_op *op = &d->ex->caps[i];
+        const struct rt_op *op = &d->ex->learnt.caps[i];
         if (r->ops[i].hold || op->kind != OP_KERNEL || !op->args)
             continue;
-        if (watch_op(&d->ex->watch[i], r, &r->ops[i], op))
+        if (watch_op(&d->ex->now.watch[i], r, &r->ops[i], op))
             return -ENOMEM;
     }
     return 0;
@@ -178,14 +178,14 @@ int args_index(struct device *d)
 
 void args_clear(struct device *d)
 {
-    for (uint32_t i = 0; d->ex->watch && i < d->ex->rec.n_ops; i++) {
-        free(d->ex->watch[i].constant);
-        free(d->ex->watch[i].varying);
+    for (uint32_t i = 0; d->ex->now.watch && i < d->ex->learnt.rec.n_ops; i++) {
+        free(d->ex->now.watch[i].constant);
+        free(d->ex->now.watch[i].varying);
     }
-    free(d->ex->watch);
-    free(d->ex->alike);
-    d->ex->watch = NULL;
-    d->ex->alike = NULL;
+    free(d->ex->now.watch);
+    free(d->ex->now.alike);
+    d->ex->now.watch = NULL;
+    d->ex->now.alike = NULL;
 }
 
 static bool is_padding(const struct span *v) { return v->spare || (v->idle >= PADDING_AFTER && v->idle != MATTERS); }
@@ -283,8 +283,8 @@ static uint32_t first_difference(const struct span *s, const unsigned char *now,
 
 enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t *offset)
 {
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
-    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
+    struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     enum args_change change = ARGS_SAME;
     if (op->kind != OP_KERNEL || !last->args)
         return ARGS_SAME;
@@ -366,9 +366,9 @@ static uint8_t not_watched(const struct record *r, const struct rec_op *o, uint3
 /* The launch at hand and the latest one at place `other` differ in nothing but addresses, and bytes that did not matter at one of the two. */
 static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
 {
-    const struct record *r = &d->ex->rec;
-    const struct rt_op *last = &d->ex->caps[other];
-    const struct arg_watch *w = &d->ex->watch[d->ex->pos], *theirs = &d->ex->watch[other];
+    const struct record *r = &d->ex->learnt.rec;
+    const struct rt_op *last = &d->ex->learnt.caps[other];
+    const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos], *theirs = &d->ex->now.watch[other];
     if (theirs->unproved || theirs->asks_again || last->kind != OP_KERNEL || !last->args || last->func != op->func || last->packed || last->arg_bytes != op->arg_bytes)
         return false;
     for (uint32_t p = 0; p < op_pieces(op); p++) {
@@ -378,7 +378,7 @@ static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
             const uint8_t others = other_bytes(op->args + at, last->args + at, next - at);
             const uint8_t least = is_litter(d, op->args + at, last->args + at, next - at) ? 1 : PADDING_AFTER;
             if (others && (others & ~(seen_idle(varying_at(w, at), least) | seen_idle(varying_at(theirs, at), least) |
-                                      (not_watched(r, &r->ops[d->ex->pos], at) & not_watched(r, &r->ops[other], at)))))
+                                      (not_watched(r, &r->ops[d->ex->now.pos], at) & not_watched(r, &r->ops[other], at)))))
                 return false;
         }
     }
@@ -389,12 +389,12 @@ static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
  * for. False: the word mattered at one of them. */
 static bool ask_others(struct device *d, const bool *asked, struct span *v, uint8_t other_now)
 {
-    const struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     uint32_t times = 0;
     uint32_t bytes[8] = {0};
     for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
-        const uint32_t other = d->ex->alike[w->alike + i];
-        const struct span *x = asked[i] ? varying_at(&d->ex->watch[other], v->at) : NULL;
+        const uint32_t other = d->ex->now.alike[w->alike + i];
+        const struct span *x = asked[i] ? varying_at(&d->ex->now.watch[other], v->at) : NULL;
         if (!x || x->bytes != v->bytes)
             continue;
         if (x->idle == MATTERS)
@@ -415,14 +415,14 @@ static bool ask_others(struct device *d, const bool *asked, struct span *v, uint
 
 bool args_known_alike(struct device *d, const struct rt_op *op)
 {
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
-    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
+    struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     bool agrees[ALIKE_MOST], any = false;
     if (w->n_alike < 2 || cut(w, op->args, last->args))
         return false;
     for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
-        const uint32_t other = d->ex->alike[w->alike + i];
-        agrees[i] = other != d->ex->pos && agree(d, op, other);
+        const uint32_t other = d->ex->now.alike[w->alike + i];
+        agrees[i] = other != d->ex->now.pos && agree(d, op, other);
         any |= agrees[i];
     }
     for (uint32_t i = 0; i < w->n_varying && any; i++) {
@@ -437,36 +437,36 @@ bool args_known_alike(struct device *d, const struct rt_op *op)
     return any;
 }
 
-uint32_t args_surprised(struct device *d) { return ++d->ex->watch[d->ex->pos].surprises; }
+uint32_t args_surprised(struct device *d) { return ++d->ex->now.watch[d->ex->now.pos].surprises; }
 
-void args_doubt_idle(struct device *d, bool doubt) { d->ex->watch[d->ex->pos].in_doubt = doubt; }
+void args_doubt_idle(struct device *d, bool doubt) { d->ex->now.watch[d->ex->now.pos].in_doubt = doubt; }
 
 void args_may_use_others(struct device *d, bool may)
 {
-    d->ex->watch[d->ex->pos].loose_now = may;
-    d->ex->watch[d->ex->pos].covered = false;
+    d->ex->now.watch[d->ex->now.pos].loose_now = may;
+    d->ex->now.watch[d->ex->now.pos].covered = false;
 }
 
 void args_are_covered(struct device *d)
 {
-    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     w->in_doubt = w->loose_now = w->covered = true;
 }
 
 void args_unproved(struct device *d, const struct rt_op *op)
 {
-    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     w->unproved = w->in_doubt = true;
     w->loose = false;
     for (uint32_t i = 0; i < op->n_operands; i++)
         w->loose |= !op->operands[i].regular;
 }
 
-bool args_ask_again(const struct device *d) { return d->ex->watch[d->ex->pos].asks_again || args_are_unproved(d, d->ex->pos); }
+bool args_ask_again(const struct device *d) { return d->ex->now.watch[d->ex->now.pos].asks_again || args_are_unproved(d, d->ex->now.pos); }
 
-bool args_are_unproved(const struct device *d, uint32_t at) { return d->ex->watch[at].unproved; }
+bool args_are_unproved(const struct device *d, uint32_t at) { return d->ex->now.watch[at].unproved; }
 
-bool args_idle_in_doubt(const struct device *d) { return d->ex->watch[d->ex->pos].in_doubt; }
+bool args_idle_in_doubt(const struct device *d) { return d->ex->now.watch[d->ex->now.pos].in_doubt; }
 
 /* `then` is an address; or the bytes are a part of a word that is an address now, or would be one with them: of what lay there in another iteration,
  * or of anything. Something else lies there now. A trial that writes there destroys it, and nobody sees that. */
@@ -493,7 +493,7 @@ static bool puts_address_back(struct device *d, const struct rt_op *op, const st
  * before too, and was not seen to be idle, is more likely a number: beside it nothing could be told of the others. */
 static const unsigned char *may_put_back(struct device *d, const struct rt_op *op, const struct span *v, bool all)
 {
-    const unsigned char *then = d->ex->caps[d->ex->pos].args + v->at;
+    const unsigned char *then = d->ex->learnt.caps[d->ex->now.pos].args + v->at;
     int i = func_param_at(op->func, v->at);
     if (i < 0 || !func_is_struct(op->func, (uint32_t)i) || v->idle == MATTERS)
         return NULL;
@@ -510,11 +510,11 @@ static const unsigned char *may_put_back(struct device *d, const struct rt_op *o
  * where it has never been. So the bytes of the iteration before are put back all together; else, and of older ones, what stacks leave. */
 static const unsigned char *to_put_back(struct device *d, const struct rt_op *op, const struct span *v)
 {
-    const struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     const unsigned char *then = may_put_back(d, op, v, w->all_back);
-    const bool any = !w->litter_back && differs(v, op, &d->ex->caps[d->ex->pos]);
+    const bool any = !w->litter_back && differs(v, op, &d->ex->learnt.caps[d->ex->now.pos]);
     uint64_t word;
-    if (then && !any && recording_word_is_idle(&d->ex->rec, &d->ex->rec.ops[d->ex->pos], v->at & ~7u)) {
+    if (then && !any && recording_word_is_idle(&d->ex->learnt.rec, &d->ex->learnt.rec.ops[d->ex->now.pos], v->at & ~7u)) {
         memcpy(&word, op->args + (v->at & ~7u), 8);
         if (address_is_known(d, word))
             return NULL; /* a part of an entry, which may have come into use */
@@ -526,8 +526,8 @@ static const unsigned char *to_put_back(struct device *d, const struct rt_op *op
  * and the operands are at the places in their buffers where they were. */
 static bool is_like_before(struct device *d, const struct rt_op *op)
 {
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
-    const struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
+    const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     for (uint32_t i = 0; i < w->n_varying; i++) {
         const struct span *v = &w->varying[i];
         if (differs(v, op, last) && !may_put_back(d, op, v, false) && !puts_address_back(d, op, v, last->args + v->at))
@@ -554,8 +554,8 @@ static bool was_elsewhere(struct device *d, const struct span *v, const unsigned
 
 bool args_before(struct device *d, const struct rt_op *op, bool all, unsigned char *out)
 {
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
-    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
+    struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     bool any = false;
     w->whole_back = false;
     if (op->kind != OP_KERNEL || !last->args || w->loose || cut(w, op->args, last->args))
@@ -579,14 +579,14 @@ bool args_before(struct device *d, const struct rt_op *op, bool all, unsigned ch
     return any;
 }
 
-bool args_were_all_put_back(const struct device *d) { return d->ex->watch[d->ex->pos].whole_back; }
+bool args_were_all_put_back(const struct device *d) { return d->ex->now.watch[d->ex->now.pos].whole_back; }
 
 /* Words of this struct that are known to be idle, or seen not to matter. */
 static uint32_t idle_words_of(const struct device *d, const struct rt_op *op, int param)
 {
-    const struct record *r = &d->ex->rec;
-    const struct rec_op *o = &r->ops[d->ex->pos];
-    const struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    const struct record *r = &d->ex->learnt.rec;
+    const struct rec_op *o = &r->ops[d->ex->now.pos];
+    const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     uint32_t n = 0;
     for (uint32_t i = o->idle; i < o->idle + o->n_idle; i++)
         n += func_param_at(op->func, r->idle_words[i]) == param;
@@ -597,8 +597,8 @@ static uint32_t idle_words_of(const struct device *d, const struct rt_op *op, in
 
 void args_accept(struct device *d, const struct rt_op *op, enum args_mattered mattered)
 {
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
-    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
+    struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     if (op->kind != OP_KERNEL || !last->args)
         return;
     if (cut(w, op->args, last->args))
@@ -675,9 +675,9 @@ static int without(struct span **list, uint32_t *n, uint32_t *cap, uint32_t at, 
 
 int args_free_word(struct device *d, uint32_t offset)
 {
-    struct arg_watch *w = &d->ex->watch[d->ex->pos];
+    struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     const uint32_t word = rec_idle_word(offset), end = word + 8;
-    int r = record_more_idle(&d->ex->rec, d->ex->pos, offset);
+    int r = record_more_idle(&d->ex->learnt.rec, d->ex->now.pos, offset);
     if (!r)
         r = without(&w->constant, &w->n_constant, &w->cap_constant, offset, end - offset);
     if (r)

@@ -5,7 +5,7 @@
 #ifndef REMAT_POLICY_ARGS_H
 #define REMAT_POLICY_ARGS_H
 
-#include "policy/learn/recording.h"
+#include "policy/iteration.h"
 
 /* The launch at hand against the one of the iteration before, at the same place. VARIED: only in numbers that have changed in
  * every iteration for long. SURPRISE: what the kernel does with these bytes was never measured; *offset: one that differs. */
@@ -20,20 +20,20 @@ bool args_known_alike(struct device *d, const struct rt_op *op);
 bool args_before(struct device *d, const struct rt_op *op, bool all, unsigned char *out);
 /* In out all is as it was an iteration ago, but for addresses that are operands and for idle words. */
 bool args_were_all_put_back(const struct device *d);
-/* The op at d->ex->pos did what was recorded, with the bytes that it has now; before it is captured. */
+/* The op at d->ex->now.pos did what was recorded, with the bytes that it has now; before it is captured. */
 enum args_mattered { ARGS_UNTRIED, ARGS_MATTERED, ARGS_IDLE }; /* whether those words made a difference */
 void args_accept(struct device *d, const struct rt_op *op, enum args_mattered mattered);
-/* How often the op at d->ex->pos has surprised under this plan, this time included. */
+/* How often the op at d->ex->now.pos has surprised under this plan, this time included. */
 uint32_t args_surprised(struct device *d);
-/* The op at d->ex->pos ran with other bytes, and it was looked at only: a count among them may have brought an idle word into use. Until
+/* The op at d->ex->now.pos ran with other bytes, and it was looked at only: a count among them may have brought an idle word into use. Until
  * a trial with decoys says that it has not, such words are operands, and what they point at must be there. */
 void args_doubt_idle(struct device *d, bool doubt);
 bool args_idle_in_doubt(const struct device *d);
-/* The op at d->ex->pos ran with other bytes, and nothing says what it did: no replay may have them, and the next launch there wants proof even
+/* The op at d->ex->now.pos ran with other bytes, and nothing says what it did: no replay may have them, and the next launch there wants proof even
  * where it has the same ones. args_accept() ends that. */
 void args_unproved(struct device *d, const struct rt_op *op);
 bool args_are_unproved(const struct device *d, uint32_t at);
-/* The op at d->ex->pos wants proof, whatever its bytes are. */
+/* The op at d->ex->now.pos wants proof, whatever its bytes are. */
 bool args_ask_again(const struct device *d);
 /* The launch that is accepted next may have used words that are no recorded operands: its bytes, a count among them, are never put back.
  * Another launch has anything in those words. */

@@ -11,17 +11,17 @@
  * hashes do it in turn (verify.c). */
 static bool must_save(struct device *d, int32_t b, int32_t v)
 {
-    return d->ex->remade[d->ex->first_val[b] + v] && (d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS);
+    return d->ex->plan->remade[d->ex->plan->first_val[b] + v] && (d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS);
 }
 
 /* The value may go: it is on the host if it must be compared. What memory was too short to set aside is not dropped. */
 int compare_set_aside(struct device *d, int32_t b, struct slot *s, unsigned t)
 {
-    if (d->ex->res[b] < 0 || s->state != SLOT_RESIDENT)
+    if (d->ex->now.res[b] < 0 || s->state != SLOT_RESIDENT)
         return 0;
     if (d->mode == MODE_ENFORCE && d->cfg->verify == VERIFY_SAMPLE)
-        return verify_before(d, b, d->ex->res[b], s, t);
-    int r = must_save(d, b, d->ex->res[b]) ? saved_put(d, b, d->ex->res[b], s) : 0;
+        return verify_before(d, b, d->ex->now.res[b], s, t);
+    int r = must_save(d, b, d->ex->now.res[b]) ? saved_put(d, b, d->ex->now.res[b], s) : 0;
     if (r)
         log_once(SAY_WARN, "a value of %s could not be set aside for comparison (%s): it is not dropped, the plan waits; more host "
                  "memory (--host-swap) helps", rt_size(s->bytes).text, strerror(-r));
@@ -30,12 +30,12 @@ int compare_set_aside(struct device *d, int32_t b, struct slot *s, unsigned t)
 
 int compare_set_op_aside(struct device *d, uint32_t at, unsigned t)
 {
-    const struct rec_op *o = &d->ex->rec.ops[at];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[at];
     int r = 0;
     for (uint32_t k = o->first; k < o->first + o->n && !r; k++) {
-        int32_t b = d->ex->rec.operands[k].buf;
+        int32_t b = d->ex->learnt.rec.operands[k].buf;
         struct slot *s = cursor_slot(d, b);
-        if (s && d->ex->rec.operands[k].mode != REC_READ)
+        if (s && d->ex->learnt.rec.operands[k].mode != REC_READ)
             r = compare_set_aside(d, b, s, t);
     }
     return r ? r : verify_flush(d);
@@ -45,21 +45,21 @@ int compare_set_op_aside(struct device *d, uint32_t at, unsigned t)
 static bool is_compared(const struct device *d, int32_t b)
 {
     bool any = d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS;
-    for (int32_t value = d->ex->first_val[b]; value < d->ex->first_val[b + 1] && !any; value++)
-        any = d->ex->remade[value] && verify_has_turn(d, value);
+    for (int32_t value = d->ex->plan->first_val[b]; value < d->ex->plan->first_val[b + 1] && !any; value++)
+        any = d->ex->plan->remade[value] && verify_has_turn(d, value);
     return any;
 }
 
 static bool begins_compared(const struct device *d, uint32_t at, const struct rec_operand *w)
 {
-    return w->mode == REC_WRITE && d->ex->partial[w->buf] && d->ex->rec.bufs[w->buf].born == (int32_t)at && is_compared(d, w->buf);
+    return w->mode == REC_WRITE && d->ex->now.partial[w->buf] && d->ex->learnt.rec.bufs[w->buf].born == (int32_t)at && is_compared(d, w->buf);
 }
 
 bool compare_begins(const struct device *d, uint32_t at)
 {
-    const struct rec_op *o = &d->ex->rec.ops[at];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[at];
     for (uint32_t k = o->first; k < o->first + o->n; k++)
-        if (begins_compared(d, at, &d->ex->rec.operands[k]))
+        if (begins_compared(d, at, &d->ex->learnt.rec.operands[k]))
             return true;
     return false;
 }
@@ -67,9 +67,9 @@ bool compare_begins(const struct device *d, uint32_t at)
 int compare_fill_before(struct device *d, uint32_t at, unsigned t)
 {
     enum { ANYTHING = 0x3c }; /* a finite number in every format */
-    const struct rec_op *o = &d->ex->rec.ops[at];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[at];
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct slot *s = begins_compared(d, at, &d->ex->rec.operands[k]) ? cursor_slot(d, d->ex->rec.operands[k].buf) : NULL;
+        const struct slot *s = begins_compared(d, at, &d->ex->learnt.rec.operands[k]) ? cursor_slot(d, d->ex->learnt.rec.operands[k].buf) : NULL;
         if (s && s->state == SLOT_RESIDENT && d->drv->cuMemsetD8Async(s->va, ANYTHING, s->bytes, d->stream[t]) != CUDA_SUCCESS)
             return -EIO;
     }
@@ -101,7 +101,7 @@ static bool equal_on_host(struct device *d, const struct rec_operand *w, const s
 {
     void *got = malloc(s->bytes);
     *read = got && d->drv->cuMemcpyDtoH_v2(got, s->va, s->bytes) == CUDA_SUCCESS;
-    const bool same = *read && equal_where_defined(&d->ex->rec, w, got, want->block->p);
+    const bool same = *read && equal_where_defined(&d->ex->learnt.rec, w, got, want->block->p);
     free(got);
     return same;
 }
@@ -112,28 +112,28 @@ int compare_rebuilt(struct device *d, uint32_t op, const struct rec_operand *w, 
 {
     int32_t b = w->buf;
     struct saved_value *want = saved_find(d, b, v);
-    d->ex->rebuilt_now++;
+    d->ex->now.rebuilt_now++;
     if (!want) {
-        log_say(SAY_DEBUG, "op %u (%s): version %d of buffer %d was rebuilt with nothing to compare it with", op, d->ex->rec.ops[op].name, v, b);
+        log_say(SAY_DEBUG, "op %u (%s): version %d of buffer %d was rebuilt with nothing to compare it with", op, d->ex->learnt.rec.ops[op].name, v, b);
         return 0;
     }
     bool read = d->drv->cuCtxSynchronize() == CUDA_SUCCESS;
     const bool same = read && (equal_by_hash(d, want, s) || equal_on_host(d, w, want, s, &read));
     d->st.verify_checked += read;
-    d->ex->compared_now += read;
+    d->ex->now.compared_now += read;
     if (same)
         return 0;
     if (read) {
         d->st.verify_failed++;
         log_say(d->mode == MODE_REHEARSE ? SAY_INFO : SAY_ERROR,
                 "the replay of op %u (%s) differed from the original; its value is restored and it will not be replayed again",
-                op, PLAIN_IN_LINE(d->ex->rec.ops[op].name));
-        if (!d->ex->op_banned[op]) {
-            d->ex->op_banned[op] = 1;
-            d->ex->bans++;
+                op, PLAIN_IN_LINE(d->ex->learnt.rec.ops[op].name));
+        if (!d->ex->now.op_banned[op]) {
+            d->ex->now.op_banned[op] = 1;
+            d->ex->now.bans++;
         }
     }
     return saved_restore(d, want, s);
 }
 
-bool compare_must(struct device *d) { return d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS || d->ex->saved; }
+bool compare_must(struct device *d) { return d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS || d->ex->now.saved; }

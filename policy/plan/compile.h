@@ -1,16 +1,19 @@
-/* compile.h: a record and a plan as tables by position.
+/* compile.h: makes a struct compiled of a record and a plan.
  *
- * Threads: under the engine's mutex. Errors: 0 or a negative errno.
+ * Pure data, but for the plan's file and the lines that are said of it. Threads: one owner. Errors: 0 or a negative errno.
  */
 #ifndef REMAT_POLICY_COMPILE_H
 #define REMAT_POLICY_COMPILE_H
 
-#include "policy/iteration.h"
+#include "policy/learn/recording.h"
+#include "policy/plan/compiled.h"
 
-/* Derives versions, producers, deaths from the record. */
-int compile_index(struct device *d);
-/* Takes a plan for the record: checks that it fits, compiles its steps. -EINVAL with a line. `own`: made for our own form
- * of the trace, with holds; else for the trace the user was given (same ops but for the holds). */
-int compile_plan(struct device *d, const char *path, bool own);
+/* Versions, producers, deaths of a sealed record, into *out, which compile_free() frees, also after an error. 0 or -ENOMEM. */
+int compile_index(const struct record *r, const struct compiled **out);
+/* Reads a plan for the record, checks that it fits, and compiles its steps into `index`. -EINVAL with a line; -ENOMEM; the tables of a
+ * plan mean nothing then. `own`: made for our own form of the trace, with holds; else for the trace the user was given (same ops but for the
+ * holds). */
+int compile_plan(const struct compiled *index, const struct recording *rec, const char *path, bool own);
+void compile_free(const struct compiled *index);
 
 #endif

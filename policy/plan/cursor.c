@@ -1,39 +1,44 @@
 #include "policy/plan/cursor.h"
+#include "policy/plan/match.h"
 #include "policy/plan/steady.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 void cursor_begin(struct device *d)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     for (uint32_t b = 0; b < r->n_bufs; b++) {
         const struct rec_buf *x = &r->bufs[b];
-        d->ex->bind[b] = -1;
-        d->ex->stays[b] = false;
-        d->ex->res[b] = d->ex->cur[b] = x->alloc_ord < 0 ? 0 : -1;
+        d->ex->now.bind[b] = -1;
+        d->ex->now.stays[b] = false;
+        d->ex->now.res[b] = d->ex->now.cur[b] = x->alloc_ord < 0 ? 0 : -1;
         if (x->alloc_ord < 0 && x->dies < 0) { /* persistent: the same allocation as ever, if it is still there */
             struct slot *s = &d->slots[x->slot_id];
             if (s->live && s->serial == x->serial && !cursor_reached_since(x, s)) {
-                d->ex->bind[b] = (int32_t)s->id;
+                d->ex->now.bind[b] = (int32_t)s->id;
                 s->plan_buf = (int32_t)b;
             }
         }
     }
-    d->ex->pos = d->ex->alloc_k = 0;
-    d->ex->rebuilt_now = d->ex->compared_now = 0;
-    d->ex->ended = false;
-    d->ex->tried = 0;
-    d->ex->proof_calls = 0;
-    d->ex->swaps_before = d->st.swaps_in + d->st.swaps_out;
-    d->ex->mem_calls_before = d->st.mem_calls;
+    d->ex->now.pos = d->ex->now.alloc_k = 0;
+    d->ex->now.rebuilt_now = d->ex->now.compared_now = 0;
+    d->ex->now.ended = false;
+    d->ex->now.tried = 0;
+    d->ex->now.proof_calls = 0;
+    d->ex->now.swaps_before = d->st.swaps_in + d->st.swaps_out;
+    d->ex->now.mem_calls_before = d->st.mem_calls;
 }
 
 void cursor_unbind_all(struct device *d)
 {
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
         struct slot *s = cursor_slot(d, (int32_t)b);
         if (!s)
             continue;
         s->plan_buf = -1;
-        d->ex->bind[b] = -1;
+        d->ex->now.bind[b] = -1;
         if (s->live)
             continue;
         swap_discard(d, s); /* freed by the program, kept for the plan: no longer */
@@ -50,10 +55,10 @@ bool cursor_knows_elsewhere(const struct device *d)
 {
     const struct exec *ex = d->ex;
     const uint32_t next = steady_next(d);
-    for (uint32_t i = 0; i < ex->n_elsewhere; i++) {
-        const uint32_t place = ex->elsewhere[i];
-        uint32_t at = place < ex->n_trace_ops ? ex->op_of_trace[place] : ex->rec.n_ops;
-        while (at < ex->rec.n_ops && recording_is_optional(&ex->rec.ops[at]))
+    for (uint32_t i = 0; i < ex->learnt.n_elsewhere; i++) {
+        const uint32_t place = ex->learnt.elsewhere[i];
+        uint32_t at = place < ex->learnt.n_trace_ops ? ex->learnt.op_of_trace[place] : ex->learnt.rec.n_ops;
+        while (at < ex->learnt.rec.n_ops && recording_is_optional(&ex->learnt.rec.ops[at]))
             at++;
         if (at == next)
             return true;
@@ -64,11 +69,11 @@ bool cursor_knows_elsewhere(const struct device *d)
 void cursor_op_done(struct device *d)
 {
     struct exec *ex = d->ex;
-    for (const struct exec_value *v = ex->made + ex->made_at[ex->pos], *end = ex->made + ex->made_at[ex->pos + 1]; v < end; v++)
-        ex->res[v->buf] = ex->cur[v->buf] = v->version;
-    if (!ex->pos++)
-        ex->began_live_bytes = d->live_bytes;
-    ex->ended = steady_next(d) == ex->rec.n_ops;
+    for (const struct compiled_value *v = ex->plan->made + ex->plan->made_at[ex->now.pos], *end = ex->plan->made + ex->plan->made_at[ex->now.pos + 1]; v < end; v++)
+        ex->now.res[v->buf] = ex->now.cur[v->buf] = v->version;
+    if (!ex->now.pos++)
+        ex->now.began_live_bytes = d->live_bytes;
+    ex->now.ended = steady_next(d) == ex->learnt.rec.n_ops;
 }
 
 void cursor_take_away(struct device *d, int32_t b)
@@ -78,5 +83,34 @@ void cursor_take_away(struct device *d, int32_t b)
     if (s->state == SLOT_RESIDENT && s->kind == SLOT_LARGE)
         d->st.evictions += s->live;
     mem_unback(d, s, s->live ? SLOT_LOST : SLOT_EMPTY);
-    d->ex->res[b] = -1;
+    d->ex->now.res[b] = -1;
+}
+
+int cursor_make(struct device *d)
+{
+    struct progress *n = &d->ex->now;
+    const struct record *r = &d->ex->learnt.rec;
+    n->bind = calloc(r->n_bufs + 1, sizeof *n->bind);
+    n->res = calloc(r->n_bufs + 1, sizeof *n->res);
+    n->cur = calloc(r->n_bufs + 1, sizeof *n->cur);
+    n->stays = calloc(r->n_bufs + 1, sizeof *n->stays);
+    n->partial = calloc(r->n_bufs + 1, sizeof *n->partial);
+    n->op_banned = calloc(r->n_ops + 1, sizeof *n->op_banned);
+    n->side_is_saved = calloc(r->n_operands + 1, sizeof *n->side_is_saved);
+    n->left_out = calloc(1, sizeof *n->left_out);
+    n->replay_args = malloc(OP_MAX_ARG_BYTES);
+    n->other_args = malloc(OP_MAX_ARG_BYTES);
+    return n->bind && n->res && n->cur && n->stays && n->partial && n->op_banned && n->side_is_saved && n->left_out && n->replay_args &&
+                   n->other_args
+               ? 0
+               : -ENOMEM;
+}
+
+void cursor_clear(struct device *d)
+{
+    struct progress *n = &d->ex->now;
+    void *const tables[] = {n->bind, n->res, n->cur, n->stays, n->partial, n->op_banned, n->side_is_saved, n->steady, n->left_out, n->replay_args, n->other_args};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        free(tables[i]);
+    memset(n, 0, sizeof *n);
 }

@@ -5,10 +5,10 @@
 #ifndef REMAT_POLICY_CURSOR_H
 #define REMAT_POLICY_CURSOR_H
 
-#include "policy/learn/recording.h"
+#include "policy/iteration.h"
 
 /* The slot that stands for buffer b in this iteration; NULL while there is none. */
-static inline struct slot *cursor_slot(struct device *d, int32_t b) { return d->ex->bind[b] >= 0 ? &d->slots[d->ex->bind[b]] : NULL; }
+static inline struct slot *cursor_slot(struct device *d, int32_t b) { return d->ex->now.bind[b] >= 0 ? &d->slots[d->ex->now.bind[b]] : NULL; }
 /* The plan takes the buffer for one that nothing changes but what the plan sees; since the recording its slot was pinned, or has begun to hold
  * addresses, which the record knows nothing of. */
 static inline bool cursor_reached_since(const struct rec_buf *x, const struct slot *s) { return (s->pins && !x->pinned) || (s->points && !x->points); }
@@ -16,13 +16,16 @@ static inline bool cursor_reached_since(const struct rec_buf *x, const struct sl
 static inline bool cursor_matters(struct device *d, int32_t b, int32_t v)
 {
     struct slot *s = cursor_slot(d, b);
-    return d->ex->used[d->ex->first_val[b] + v] || (s && s->live);
+    return d->ex->plan->used[d->ex->plan->first_val[b] + v] || (s && s->live);
 }
+/* The tables of progress.h for the record; they go with cursor_clear(). 0 or -ENOMEM. */
+int cursor_make(struct device *d);
+void cursor_clear(struct device *d);
 /* A new iteration begins with the next op. */
 void cursor_begin(struct device *d);
 /* The iteration has ended, or is no longer followed: no slot stands for a buffer, and what only the plan kept in memory goes. */
 void cursor_unbind_all(struct device *d);
-/* The op at ex->pos has been issued. */
+/* The op at ex->now.pos has been issued. */
 void cursor_op_done(struct device *d);
 /* The recorded iteration was told, at the place where the one in progress is, that the program writes memory which kernels know by name. */
 bool cursor_knows_elsewhere(const struct device *d);

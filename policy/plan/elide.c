@@ -6,6 +6,7 @@
  *
  * Addresses cost nothing: what such values are made of keeps its slot for as long as they may have to be made. */
 #include "policy/plan/elide.h"
+#include "policy/process/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,10 +20,12 @@ struct use { /* the value must be there before anything is done between op at - 
 };
 
 struct walk {
+    const struct record *r;
+    struct compiled *p;
     struct use *uses;
     uint32_t n_uses, cap_uses;
     bool *needed;         /* [values] */
-    int32_t *res, *cur;   /* [n_bufs] as in struct exec */
+    int32_t *res, *cur;   /* [n_bufs] as in struct progress */
     bool *bound;          /* [n_bufs] it has a slot */
     uint32_t *can, *cannot, look; /* [values] known in this look */
     int32_t *base, *base_relied; /* [n_bufs] last_ref, relied without what values that are left out need */
@@ -30,34 +33,34 @@ struct walk {
 };
 
 /* Walked backwards: a value is needed if a real op or a needed replay consumes it, it is one of `uses`, or must survive. */
-static void mark_elided(struct device *d, struct walk *w)
+static void mark_elided(struct walk *w)
 {
-    const struct exec *ex = d->ex;
-    const struct record *r = &ex->rec;
-    memset(w->needed, 0, ((size_t)ex->first_val[r->n_bufs] + 1) * sizeof *w->needed);
-#define VALUE(b, v) w->needed[ex->first_val[b] + (v)]
+    struct compiled *p = w->p;
+    const struct record *r = w->r;
+    memset(w->needed, 0, ((size_t)p->first_val[r->n_bufs] + 1) * sizeof *w->needed);
+#define VALUE(b, v) w->needed[p->first_val[b] + (v)]
     for (uint32_t b = 0; b < r->n_bufs; b++)
         if (r->bufs[b].dies < 0)
-            w->needed[ex->first_val[b + 1] - 1] = true;
+            w->needed[p->first_val[b + 1] - 1] = true;
     for (uint32_t at = r->n_ops + 1; at-- > 0;) {
         if (at < r->n_ops && !r->ops[at].hold)
             for (uint32_t k = r->ops[at].first; k < r->ops[at].first + r->ops[at].n; k++)
-                if (ex->in_ver[k] >= 0)
-                    VALUE(r->operands[k].buf, ex->in_ver[k]) = true;
-        for (uint32_t i = ex->step_at[at + 1]; i-- > ex->step_at[at];) {
-            const struct plan_step *s = &ex->steps[i];
-            ex->elided[i] = false;
+                if (p->in_ver[k] >= 0)
+                    VALUE(r->operands[k].buf, p->in_ver[k]) = true;
+        for (uint32_t i = p->step_at[at + 1]; i-- > p->step_at[at];) {
+            const struct plan_step *s = &p->steps[i];
+            p->elided[i] = false;
             if (s->kind != PLAN_REPLAY)
                 continue;
             const struct rec_op *o = &r->ops[s->id];
             bool use = false;
             for (uint32_t k = o->first; k < o->first + o->n; k++)
-                if (ex->out_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
-                    use |= VALUE(r->operands[k].buf, ex->out_ver[k]);
-            ex->elided[i] = !use;
+                if (p->out_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
+                    use |= VALUE(r->operands[k].buf, p->out_ver[k]);
+            p->elided[i] = !use;
             for (uint32_t k = o->first; k < o->first + o->n && use; k++)
-                if (ex->in_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
-                    VALUE(r->operands[k].buf, ex->in_ver[k]) = true;
+                if (p->in_ver[k] >= 0 && r->operands[k].mode != REC_SIDE)
+                    VALUE(r->operands[k].buf, p->in_ver[k]) = true;
         }
         for (uint32_t i = 0; i < w->n_uses; i++)
             if (w->uses[i].at == at)
@@ -66,67 +69,74 @@ static void mark_elided(struct device *d, struct walk *w)
 #undef VALUE
 }
 
-/* Somebody who leaves the plan before `until` may begin from what is in b. */
-static void rely(struct exec *ex, int32_t b, int32_t until)
+/* Position `at` refers to buffer b. */
+static void refer(struct compiled *p, int32_t b, int32_t at)
 {
-    if (ex->relied[b] < until)
-        ex->relied[b] = until;
+    if (p->last_ref[b] < at)
+        p->last_ref[b] = at;
+}
+
+/* Somebody who leaves the plan before `until` may begin from what is in b. */
+static void rely(struct compiled *p, int32_t b, int32_t until)
+{
+    if (p->relied[b] < until)
+        p->relied[b] = until;
 }
 
 /* What value (b, v) is made of keeps its slot until then, and nothing happens to it unseen. */
-static void keep_slots(struct device *d, struct walk *w, int32_t b, int32_t v, int32_t until)
+static void keep_slots(struct walk *w, int32_t b, int32_t v, int32_t until)
 {
-    struct exec *ex = d->ex;
-    const int32_t value = ex->first_val[b] + v;
-    elide_refer(d, b, until);
-    rely(ex, b, until);
-    if (v < 0 || w->until[value] >= until || ex->producer[value] < 0 || ex->rec.ops[ex->producer[value]].why_opaque)
+    struct compiled *p = w->p;
+    const int32_t value = p->first_val[b] + v;
+    refer(p, b, until);
+    rely(p, b, until);
+    if (v < 0 || w->until[value] >= until || p->producer[value] < 0 || w->r->ops[p->producer[value]].why_opaque)
         return;
     w->until[value] = until;
-    const struct rec_op *o = &ex->rec.ops[ex->producer[value]];
+    const struct rec_op *o = &w->r->ops[p->producer[value]];
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *x = &ex->rec.operands[k];
+        const struct rec_operand *x = &w->r->operands[k];
         if (rec_takes(x))
-            keep_slots(d, w, x->buf, ex->in_ver[k], until);
+            keep_slots(w, x->buf, p->in_ver[k], until);
         else
-            elide_refer(d, x->buf, until);
+            refer(p, x->buf, until);
     }
 }
 
-static void keep_what_elided_ones_need(struct device *d, struct walk *w)
+static void keep_what_elided_ones_need(struct walk *w)
 {
-    struct exec *ex = d->ex;
-    const struct record *r = &ex->rec;
-    memcpy(ex->last_ref, w->base, r->n_bufs * sizeof *ex->last_ref);
-    memcpy(ex->relied, w->base_relied, r->n_bufs * sizeof *ex->relied);
-    for (int32_t v = 0; v < ex->first_val[r->n_bufs]; v++)
+    struct compiled *p = w->p;
+    const struct record *r = w->r;
+    memcpy(p->last_ref, w->base, r->n_bufs * sizeof *p->last_ref);
+    memcpy(p->relied, w->base_relied, r->n_bufs * sizeof *p->relied);
+    for (int32_t v = 0; v < p->first_val[r->n_bufs]; v++)
         w->until[v] = -1;
-    for (uint32_t i = 0; i < ex->step_at[r->n_ops + 1]; i++) {
-        const struct rec_op *o = ex->elided[i] ? &r->ops[ex->steps[i].id] : NULL;
+    for (uint32_t i = 0; i < p->step_at[r->n_ops + 1]; i++) {
+        const struct rec_op *o = p->elided[i] ? &r->ops[p->steps[i].id] : NULL;
         for (uint32_t k = o ? o->first : 0; o && k < o->first + o->n; k++)
             if (rec_makes(&r->operands[k])) {
                 const int32_t b = r->operands[k].buf, dies = r->bufs[b].dies;
-                keep_slots(d, w, b, ex->out_ver[k], dies < 0 ? (int32_t)r->n_ops : dies);
+                keep_slots(w, b, p->out_ver[k], dies < 0 ? (int32_t)r->n_ops : dies);
             }
     }
 }
 
-static bool can_be_made(struct device *d, struct walk *w, int32_t b, int32_t v)
+static bool can_be_made(struct walk *w, int32_t b, int32_t v)
 {
-    const struct exec *ex = d->ex;
-    const int32_t value = ex->first_val[b] + v;
+    const struct compiled *p = w->p;
+    const int32_t value = p->first_val[b] + v;
     if (v < 0 || w->cannot[value] == w->look)
         return false;
     if (w->res[b] == v || w->can[value] == w->look)
         return true;
     w->cannot[value] = w->look; /* nothing is made of itself */
-    const int32_t op = ex->producer[value];
-    if (!w->bound[b] || op < 0 || ex->rec.ops[op].why_opaque)
+    const int32_t op = p->producer[value];
+    if (!w->bound[b] || op < 0 || w->r->ops[op].why_opaque)
         return false;
-    const struct rec_op *o = &ex->rec.ops[op];
+    const struct rec_op *o = &w->r->ops[op];
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *x = &ex->rec.operands[k];
-        if (!w->bound[x->buf] || (rec_takes(x) && !can_be_made(d, w, x->buf, ex->in_ver[k])))
+        const struct rec_operand *x = &w->r->operands[k];
+        if (!w->bound[x->buf] || (rec_takes(x) && !can_be_made(w, x->buf, p->in_ver[k])))
             return false;
     }
     w->cannot[value] = 0;
@@ -135,13 +145,13 @@ static bool can_be_made(struct device *d, struct walk *w, int32_t b, int32_t v)
 }
 
 /* The program may go another way now. < 0: no memory. */
-static int look_round(struct device *d, struct walk *w, uint32_t at)
+static int look_round(struct walk *w, uint32_t at)
 {
-    const struct exec *ex = d->ex;
+    const struct compiled *p = w->p;
     w->look++;
-    for (uint32_t b = 0; b < ex->rec.n_bufs; b++) {
-        const struct rec_buf *x = &ex->rec.bufs[b];
-        if (!rec_may_move(x) || w->cur[b] < 0 || w->res[b] == w->cur[b] || can_be_made(d, w, (int32_t)b, w->cur[b]))
+    for (uint32_t b = 0; b < w->r->n_bufs; b++) {
+        const struct rec_buf *x = &w->r->bufs[b];
+        if (!rec_may_move(x) || w->cur[b] < 0 || w->res[b] == w->cur[b] || can_be_made(w, (int32_t)b, w->cur[b]))
             continue;
         if (w->n_uses == w->cap_uses) {
             uint32_t cap = w->cap_uses ? 2 * w->cap_uses : 64;
@@ -151,53 +161,54 @@ static int look_round(struct device *d, struct walk *w, uint32_t at)
             w->uses = more;
             w->cap_uses = cap;
         }
-        w->uses[w->n_uses++] = (struct use){at, ex->first_val[b] + w->cur[b]};
+        w->uses[w->n_uses++] = (struct use){at, p->first_val[b] + w->cur[b]};
         w->res[b] = w->cur[b]; /* as it will be */
     }
     return 0;
 }
 
-static void walk_step(const struct exec *ex, struct walk *w, const struct plan_step *s)
+static void walk_step(struct walk *w, const struct plan_step *s)
 {
-    const struct record *r = &ex->rec;
+    const struct compiled *p = w->p;
+    const struct record *r = w->r;
     if (s->kind == PLAN_DROP && rec_may_move(&r->bufs[s->id]))
         w->res[s->id] = -1;
     if (s->kind != PLAN_REPLAY)
         return;
     for (uint32_t k = r->ops[s->id].first; k < r->ops[s->id].first + r->ops[s->id].n; k++)
         if (rec_makes(&r->operands[k]))
-            w->res[r->operands[k].buf] = ex->out_ver[k];
+            w->res[r->operands[k].buf] = p->out_ver[k];
 }
 
 /* The iteration as it runs where the replays so marked are left out. < 0: no memory. */
-static int walk_through(struct device *d, struct walk *w)
+static int walk_through(struct walk *w)
 {
-    const struct exec *ex = d->ex;
-    const struct record *r = &ex->rec;
+    const struct compiled *p = w->p;
+    const struct record *r = w->r;
     int err = 0;
     for (uint32_t b = 0; b < r->n_bufs; b++) {
         w->res[b] = w->cur[b] = r->bufs[b].alloc_ord < 0 ? 0 : -1;
         w->bound[b] = r->bufs[b].alloc_ord < 0;
     }
     for (uint32_t at = 0; at <= r->n_ops && !err; at++) {
-        for (uint32_t i = ex->die_at[at]; i < ex->die_at[at + 1]; i++) { /* what nothing refers to any more goes as soon as it is freed */
-            const int32_t b = ex->die_list[i];
+        for (uint32_t i = p->die_at[at]; i < p->die_at[at + 1]; i++) { /* what nothing refers to any more goes as soon as it is freed */
+            const int32_t b = p->die_list[i];
             w->cur[b] = -1;
-            if (ex->last_ref[b] <= (int32_t)at && !ex->keep[b] && !ex->rebuilt[b]) {
+            if (p->last_ref[b] <= (int32_t)at && !p->keep[b] && !p->rebuilt[b]) {
                 w->bound[b] = false;
                 w->res[b] = -1;
             }
         }
         if (!at || !r->ops[at - 1].hold)
-            err = look_round(d, w, at);
-        for (uint32_t i = ex->die_at[at]; i < ex->die_at[at + 1]; i++)
-            if (!ex->keep[ex->die_list[i]])
-                w->res[ex->die_list[i]] = -1;
-        for (uint32_t i = ex->step_at[at]; i < ex->step_at[at + 1]; i++)
-            if (!ex->elided[i])
-                walk_step(ex, w, &ex->steps[i]);
+            err = look_round(w, at);
+        for (uint32_t i = p->die_at[at]; i < p->die_at[at + 1]; i++)
+            if (!p->keep[p->die_list[i]])
+                w->res[p->die_list[i]] = -1;
+        for (uint32_t i = p->step_at[at]; i < p->step_at[at + 1]; i++)
+            if (!p->elided[i])
+                walk_step(w, &p->steps[i]);
         for (uint32_t b = 0; b < r->n_bufs; b++)
-            if (ex->last_ref[b] == (int32_t)at && r->bufs[b].dies >= 0 && w->cur[b] < 0 && r->bufs[b].born < (int32_t)at) {
+            if (p->last_ref[b] == (int32_t)at && r->bufs[b].dies >= 0 && w->cur[b] < 0 && r->bufs[b].born < (int32_t)at) {
                 w->bound[b] = false;
                 w->res[b] = -1;
             }
@@ -205,34 +216,35 @@ static int walk_through(struct device *d, struct walk *w)
             break;
         for (uint32_t k = r->ops[at].first; k < r->ops[at].first + r->ops[at].n; k++)
             w->bound[r->operands[k].buf] = true;
-        for (const struct exec_value *v = ex->made + ex->made_at[at], *end = ex->made + ex->made_at[at + 1]; v < end; v++)
+        for (const struct compiled_value *v = p->made + p->made_at[at], *end = p->made + p->made_at[at + 1]; v < end; v++)
             w->res[v->buf] = w->cur[v->buf] = v->version;
     }
     return err;
 }
 
-static uint32_t count_elided(const struct exec *ex)
+static uint32_t count_elided(const struct walk *w)
 {
+    const struct compiled *p = w->p;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < ex->step_at[ex->rec.n_ops + 1]; i++)
-        n += ex->elided[i];
+    for (uint32_t i = 0; i < p->step_at[w->r->n_ops + 1]; i++)
+        n += p->elided[i];
     return n;
 }
 
-static int elide(struct device *d, struct walk *w)
+static int elide(struct walk *w)
 {
-    const struct record *r = &d->ex->rec;
-    memcpy(w->base, d->ex->last_ref, r->n_bufs * sizeof *w->base);
-    memcpy(w->base_relied, d->ex->relied, r->n_bufs * sizeof *w->base_relied);
-    mark_elided(d, w);
-    const uint32_t first = count_elided(d->ex);
+    const struct record *r = w->r;
+    memcpy(w->base, w->p->last_ref, r->n_bufs * sizeof *w->base);
+    memcpy(w->base_relied, w->p->relied, r->n_bufs * sizeof *w->base_relied);
+    mark_elided(w);
+    const uint32_t first = count_elided(w);
     if (!first)
         return 0;
     uint32_t now = first, before = UINT32_MAX;
     for (int round = 0; round < ROUNDS; round++) {
         const uint32_t uses = w->n_uses;
-        keep_what_elided_ones_need(d, w);
-        int err = walk_through(d, w);
+        keep_what_elided_ones_need(w);
+        int err = walk_through(w);
         if (err)
             return err;
         if (w->n_uses > uses && now == before)
@@ -242,25 +254,25 @@ static int elide(struct device *d, struct walk *w)
             return 0;
         }
         before = now;
-        mark_elided(d, w);
-        now = count_elided(d->ex);
+        mark_elided(w);
+        now = count_elided(w);
     }
-    memset(d->ex->elided, 0, d->ex->step_at[r->n_ops + 1] * sizeof *d->ex->elided);
-    memcpy(d->ex->last_ref, w->base, r->n_bufs * sizeof *w->base);
-    memcpy(d->ex->relied, w->base_relied, r->n_bufs * sizeof *w->base_relied);
+    memset(w->p->elided, 0, w->p->step_at[r->n_ops + 1] * sizeof *w->p->elided);
+    memcpy(w->p->last_ref, w->base, r->n_bufs * sizeof *w->base);
+    memcpy(w->p->relied, w->base_relied, r->n_bufs * sizeof *w->base_relied);
     log_say(SAY_DEBUG, "none of %u replays for holds is left out", first);
     return 0;
 }
 
-int elide_replays(struct device *d)
+int elide_replays(const struct record *r, struct compiled *p)
 {
-    const uint32_t nb = d->ex->rec.n_bufs;
-    const size_t values = (size_t)d->ex->first_val[nb] + 1;
-    struct walk w = {.needed = calloc(values, sizeof *w.needed), .res = calloc(nb + 1, sizeof *w.res), .cur = calloc(nb + 1, sizeof *w.cur),
+    const uint32_t nb = r->n_bufs;
+    const size_t values = (size_t)p->first_val[nb] + 1;
+    struct walk w = {.r = r, .p = p, .needed = calloc(values, sizeof *w.needed), .res = calloc(nb + 1, sizeof *w.res), .cur = calloc(nb + 1, sizeof *w.cur),
                      .bound = calloc(nb + 1, sizeof *w.bound), .can = calloc(values, sizeof *w.can), .cannot = calloc(values, sizeof *w.cannot),
                      .base = calloc(nb + 1, sizeof *w.base), .base_relied = calloc(nb + 1, sizeof *w.base_relied),
                      .until = calloc(values, sizeof *w.until)};
-    int err = w.needed && w.res && w.cur && w.bound && w.can && w.cannot && w.base && w.base_relied && w.until ? elide(d, &w) : -ENOMEM;
+    int err = w.needed && w.res && w.cur && w.bound && w.can && w.cannot && w.base && w.base_relied && w.until ? elide(&w) : -ENOMEM;
     free(w.uses);
     free(w.needed);
     free(w.res);

@@ -5,7 +5,10 @@
  */
 #include "policy/plan/exec.h"
 #include "policy/op/ready.h"
+#include "policy/plan/args.h"
 #include "policy/plan/compare.h"
+#include "policy/plan/compile.h"
+#include "policy/plan/cursor.h"
 #include "policy/plan/install.h"
 #include "policy/plan/leave.h"
 #include "policy/plan/match.h"
@@ -17,6 +20,7 @@
 #include "policy/plan/verify.h"
 #include "tracer/iter.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +28,7 @@
 
 bool exec_reached_since(const struct device *d)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     for (uint32_t b = 0; b < r->n_bufs; b++) {
         const struct rec_buf *x = &r->bufs[b];
         const struct slot *s = &d->slots[x->slot_id];
@@ -36,10 +40,10 @@ bool exec_reached_since(const struct device *d)
 
 static void replan_without_banned(struct device *d)
 {
-    for (uint32_t i = 0; i < d->ex->rec.n_ops; i++)
-        if (d->ex->op_banned[i] && !d->ex->rec.ops[i].why_opaque)
-            d->ex->rec.ops[i].why_opaque = "its replay differed";
-    d->ex->have_plan = false;
+    for (uint32_t i = 0; i < d->ex->learnt.rec.n_ops; i++)
+        if (d->ex->now.op_banned[i] && !d->ex->learnt.rec.ops[i].why_opaque)
+            d->ex->learnt.rec.ops[i].why_opaque = "its replay differed";
+    d->ex->now.have_plan = false;
 }
 
 /* A plan that cannot be proved in so many iterations never will be: its values do not fit beside each other on the host. */
@@ -48,71 +52,71 @@ enum { REHEARSALS_MAX = 4 };
 enum exec_end exec_end_iteration(struct device *d)
 {
     struct exec *ex = d->ex;
-    unsigned t = stream_alive(d, ex->caps[0].t);
-    bool lost = steps_pass(d, ex->rec.n_ops, t) != 0;
+    unsigned t = stream_alive(d, ex->learnt.caps[0].t);
+    bool lost = steps_pass(d, ex->learnt.rec.n_ops, t) != 0;
     stream_look(d);
-    for (uint32_t b = 0; b < ex->rec.n_bufs && !lost; b++) {
+    for (uint32_t b = 0; b < ex->learnt.rec.n_bufs && !lost; b++) {
         struct slot *s = cursor_slot(d, (int32_t)b);
         lost = s && s->live && s->state == SLOT_LOST;
     }
     if (lost)
         leave_rebuild_or_stop(d, t);
-    ex->boundary_live_bytes = ex->began_live_bytes; /* of a whole iteration: an evaluation may begin like one, and holds gradients */
+    ex->learnt.boundary_live_bytes = ex->now.began_live_bytes; /* of a whole iteration: an evaluation may begin like one, and holds gradients */
     d->st.iterations++;
     d->whole_mode = d->mode;
-    if (ex->tried)
-        log_say(SAY_DEBUG, "iteration %llu: %u launches ran as trials", (unsigned long long)d->st.iterations, ex->tried);
+    if (ex->now.tried)
+        log_say(SAY_DEBUG, "iteration %llu: %u launches ran as trials", (unsigned long long)d->st.iterations, ex->now.tried);
     if (d->status)
         status_iteration(d->status, d->st.iterations);
     if (d->mode == MODE_ENFORCE) {
         d->st.iterations_enforced++;
-        d->st.iterations_steady += !ex->tried;
-        if (!ex->tried || !d->st.iterations_steady) { /* none without a trial: what there was but for those, rather than nothing */
-            d->st.mem_calls_enforced = d->st.mem_calls - ex->mem_calls_before - (ex->tried ? ex->proof_calls : 0);
-            d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->swaps_before;
+        d->st.iterations_steady += !ex->now.tried;
+        if (!ex->now.tried || !d->st.iterations_steady) { /* none without a trial: what there was but for those, rather than nothing */
+            d->st.mem_calls_enforced = d->st.mem_calls - ex->now.mem_calls_before - (ex->now.tried ? ex->now.proof_calls : 0);
+            d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->now.swaps_before;
         }
     }
     if (verify_end(d))
-        ex->code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
-    bool remapped = d->st.mem_calls != ex->mem_calls_before;
+        ex->now.code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
+    bool remapped = d->st.mem_calls != ex->now.mem_calls_before;
     saved_clear(d);
     cursor_unbind_all(d);
     enum exec_end end = EXEC_END_WHOLE;
-    if (ex->bans) {
+    if (ex->now.bans) {
         replan_without_banned(d);
-        ex->bans = 0;
+        ex->now.bans = 0;
         end = EXEC_END_BANNED;
-    } else if (d->mode == MODE_REHEARSE && !lost && ex->compared_now == ex->rebuilt_now) {
-        ex->proved = true;
+    } else if (d->mode == MODE_REHEARSE && !lost && ex->now.compared_now == ex->now.rebuilt_now) {
+        ex->now.proved = true;
         stats_steady_from_here(d);
-    } else if (d->mode == MODE_REHEARSE && ++ex->unproved_rounds == REHEARSALS_MAX)
+    } else if (d->mode == MODE_REHEARSE && ++ex->now.unproved_rounds == REHEARSALS_MAX)
         end = EXEC_END_UNPROVABLE;
     if (remapped && end == EXEC_END_WHOLE) {
         install_repair(d);
-        if (d->mode == MODE_ENFORCE && !ex->lacks_chunks && !ex->proof_calls && !ex->not_in_turn)
+        if (d->mode == MODE_ENFORCE && !ex->map.lacks_chunks && !ex->now.proof_calls && !ex->map.not_in_turn)
             end = EXEC_END_MOVED;
     }
-    ex->not_in_turn -= ex->not_in_turn > 0;
+    ex->map.not_in_turn -= ex->map.not_in_turn > 0;
     return end;
 }
 
 /* The fixed slot at this place; NULL: none, or it is still used by the buffer that had it before, whose free has not come yet. */
 static struct slot *unused_slot(struct device *d, int32_t place)
 {
-    struct slot *s = place >= 0 && d->ex->alloc_slot[place] >= 0 ? &d->slots[d->ex->alloc_slot[place]] : NULL;
+    struct slot *s = place >= 0 && d->ex->map.alloc_slot[place] >= 0 ? &d->slots[d->ex->map.alloc_slot[place]] : NULL;
     return s && (s->live || s->kept || s->plan_buf >= 0) ? NULL : s;
 }
 
 struct slot *exec_alloc(struct device *d, uint64_t bytes)
 {
-    const struct record *r = &d->ex->rec;
-    if (d->ex->alloc_k >= r->n_allocs || r->allocs[d->ex->alloc_k].bytes != bytes ||
-        r->allocs[d->ex->alloc_k].before_op < (int32_t)d->ex->pos)
+    const struct record *r = &d->ex->learnt.rec;
+    if (d->ex->now.alloc_k >= r->n_allocs || r->allocs[d->ex->now.alloc_k].bytes != bytes ||
+        r->allocs[d->ex->now.alloc_k].before_op < (int32_t)d->ex->now.pos)
         return NULL;
-    uint32_t k = d->ex->alloc_k++;
+    uint32_t k = d->ex->now.alloc_k++;
     int32_t b = r->allocs[k].buf;
     struct slot *s = NULL;
-    for (int32_t place = (int32_t)k; place >= 0 && !s; place = d->ex->twin[place])
+    for (int32_t place = (int32_t)k; place >= 0 && !s; place = d->ex->map.twin[place])
         s = unused_slot(d, place);
     if (s)
         mem_slot_revive(d, s, bytes);
@@ -120,7 +124,7 @@ struct slot *exec_alloc(struct device *d, uint64_t bytes)
         return NULL;
     if (b >= 0) {
         s->plan_buf = b;
-        d->ex->bind[b] = (int32_t)s->id;
+        d->ex->now.bind[b] = (int32_t)s->id;
     }
     return s;
 }
@@ -128,11 +132,11 @@ struct slot *exec_alloc(struct device *d, uint64_t bytes)
 bool exec_free(struct device *d, struct slot *s)
 {
     int32_t b = s->plan_buf;
-    if (b < 0 || d->ex->bind[b] != (int32_t)s->id)
+    if (b < 0 || d->ex->now.bind[b] != (int32_t)s->id)
         return false;
-    if (d->ex->last_ref[b] < (int32_t)d->ex->pos || (d->ex->last_ref[b] == (int32_t)d->ex->pos && !d->ex->keep[b] && !d->ex->rebuilt[b])) {
-        d->ex->bind[b] = -1;
-        d->ex->cur[b] = d->ex->res[b] = -1;
+    if (d->ex->plan->last_ref[b] < (int32_t)d->ex->now.pos || (d->ex->plan->last_ref[b] == (int32_t)d->ex->now.pos && !d->ex->plan->keep[b] && !d->ex->plan->rebuilt[b])) {
+        d->ex->now.bind[b] = -1;
+        d->ex->now.cur[b] = d->ex->now.res[b] = -1;
         if (s->fixed_ord == ORD_OWED)
             s->fixed_ord = ORD_NONE;
         return false;
@@ -142,9 +146,9 @@ bool exec_free(struct device *d, struct slot *s)
     s->live = false;
     if (s->fixed_ord == ORD_NONE)
         s->fixed_ord = ORD_OWED;
-    bool now = d->ex->rec.bufs[b].dies >= 0 && d->ex->rec.bufs[b].dies <= (int32_t)d->ex->pos;
+    bool now = d->ex->learnt.rec.bufs[b].dies >= 0 && d->ex->learnt.rec.bufs[b].dies <= (int32_t)d->ex->now.pos;
     s->kept = true;
-    if (now && steps_die(d, b, stream_alive(d, d->ex->caps[d->ex->pos ? d->ex->pos - 1 : 0].t)))
+    if (now && steps_die(d, b, stream_alive(d, d->ex->learnt.caps[d->ex->now.pos ? d->ex->now.pos - 1 : 0].t)))
         log_say(SAY_DEBUG, "buffer %d outlives its plan: it could not be set aside", b);
     return true;
 }
@@ -156,9 +160,9 @@ static void note_modes(struct device *d, struct rt_op *op, const struct rec_op *
 {
     uint32_t k = o->first, end = o->first + o->n;
     for (uint32_t i = 0; i < op->n_operands; i++) {
-        while (k < end && d->ex->rec.operands[k].offset < op->operands[i].offset)
+        while (k < end && d->ex->learnt.rec.operands[k].offset < op->operands[i].offset)
             k++;
-        op->operands[i].mode = k < end && d->ex->rec.operands[k].offset == op->operands[i].offset ? d->ex->rec.operands[k].mode : REC_UNKNOWN;
+        op->operands[i].mode = k < end && d->ex->learnt.rec.operands[k].offset == op->operands[i].offset ? d->ex->learnt.rec.operands[k].mode : REC_UNKNOWN;
         if (op->kind == OP_KERNEL && op->operands[i].mode == REC_READ)
             op->operands[i].mode = REC_UNKNOWN;
     }
@@ -185,8 +189,8 @@ static bool is_given_an_older_version(struct device *d, const struct rt_op *op)
 /* Where a copy to the host stands in the record, if it is the next one there or one of those that follow each other; n_ops: nowhere. */
 static uint32_t recorded_read(const struct device *d, const struct rt_op *op)
 {
-    const struct record *r = &d->ex->rec;
-    for (uint32_t i = d->ex->pos; i < r->n_ops && recording_is_optional(&r->ops[i]); i++)
+    const struct record *r = &d->ex->learnt.rec;
+    for (uint32_t i = d->ex->now.pos; i < r->n_ops && recording_is_optional(&r->ops[i]); i++)
         if (r->ops[i].to_host && r->ops[i].sig == op->sig && op->n_operands && r->operands[r->ops[i].first].buf == op->operands[0].slot->plan_buf)
             return i;
     return r->n_ops;
@@ -195,7 +199,7 @@ static uint32_t recorded_read(const struct device *d, const struct rt_op *op)
 /* A copy to the host, recorded or not: it asks for nothing but that what it reads is there, as the program left it. */
 static int read_drv(struct device *d, struct rt_op *op, enum exec_left *left)
 {
-    const uint32_t at = recorded_read(d, op), n_ops = d->ex->rec.n_ops;
+    const uint32_t at = recorded_read(d, op), n_ops = d->ex->learnt.rec.n_ops;
     const char *why = at < n_ops && steps_pass(d, at, op->t) ? leave_step_failed : NULL;
     for (uint32_t i = 0; i < op->n_operands && !why; i++)
         if (op->operands[i].slot->plan_buf >= 0 && rebuild_owed(d, op->operands[i].slot->plan_buf))
@@ -204,9 +208,9 @@ static int read_drv(struct device *d, struct rt_op *op, enum exec_left *left)
         why = steps_make_ready(d, op);
     if (why) {
         leave_plan(d, why, op);
-        d->ex->left_op = UINT64_MAX; /* the next op has the number of this one */
+        d->ex->now.left_op = UINT64_MAX; /* the next op has the number of this one */
         *left = EXEC_LEFT_BEFORE;
-        return d->ex->code;
+        return d->ex->now.code;
     }
     *left = EXEC_STAYED;
     int r = op_issue_drv(d, op);
@@ -224,22 +228,22 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
         return read_drv(d, op, left);
     const char *why = NULL, *why_after = NULL;
     bool not_tried = false;
-    const uint32_t from = d->ex->pos, at = steady_next(d); /* holds, and copies to the host that do not come this time, are passed on the way */
-    const struct rec_op *o = &d->ex->rec.ops[at];
+    const uint32_t from = d->ex->now.pos, at = steady_next(d); /* holds, and copies to the host that do not come this time, are passed on the way */
+    const struct rec_op *o = &d->ex->learnt.rec.ops[at];
     struct reading x = {.is = CORRESPONDS};
     int r = CUDA_SUCCESS;
     proof_none(&proof);
     *left = EXEC_STAYED;
-    d->ex->left_out->n = 0;
-    d->ex->pos = at; /* looked at before any step is taken: where another op has come, the plan is left as it was after the last one */
+    d->ex->now.left_out->n = 0;
+    d->ex->now.pos = at; /* looked at before any step is taken: where another op has come, the plan is left as it was after the last one */
     x = match_op(d, op, NULL);
     if (x.is == WANTS_PROOF && match_free_stale_words(d, op, o))
         x = match_op(d, op, NULL);
-    if (x.is == WANTS_PROOF && d->ex->left_out->n) {
+    if (x.is == WANTS_PROOF && d->ex->now.left_out->n) {
         match_take_idle_back(d, op);
         x = match_op(d, op, &x);
     }
-    d->ex->pos = from;
+    d->ex->now.pos = from;
     why = x.is == CORRESPONDS_NOT ? x.why : NULL;
     const bool proves = x.is == WANTS_PROOF;
     if (!why && (steps_pass(d, at, op->t) || (steady_sets_aside(d, at) && compare_set_op_aside(d, at, op->t))))
@@ -274,18 +278,18 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     }
     proof_close(d, &proof);
     if (proves && !unproved)
-        d->ex->proof_calls += d->st.mem_calls - calls_before;
+        d->ex->now.proof_calls += d->st.mem_calls - calls_before;
     if (!why && r != CUDA_SUCCESS) /* it has made nothing: what its buffers held is still the program's */
         why_after = leave_was_refused;
     if (!why && !why_after && !unproved && (proves || !x.same))
         args_accept(d, op, mattered);
-    if (!why && !why_after && op_capture(&d->ex->caps[d->ex->pos], op))
+    if (!why && !why_after && op_capture(&d->ex->learnt.caps[d->ex->now.pos], op))
         *(proves ? &why_after : &why) = "host memory was short";
     if (why) {
         leave_plan(d, why, op);
-        d->ex->left_untried = not_tried;
+        d->ex->now.left_untried = not_tried;
         *left = EXEC_LEFT_BEFORE;
-        return d->ex->code;
+        return d->ex->now.code;
     }
     if (!proves) {
         r = op_issue_drv(d, op);
@@ -294,13 +298,13 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
             why_after = leave_was_refused;
     }
     if (!why_after)
-        steady_note(d, d->ex->pos, op, !proves && x.same);
+        steady_note(d, d->ex->now.pos, op, !proves && x.same);
     if (why_after != leave_was_refused)
         cursor_op_done(d);
     if (why_after) {
         leave_plan(d, why_after, op);
         *left = EXEC_LEFT_AFTER;
-        return d->ex->code ? d->ex->code : r;
+        return d->ex->now.code ? d->ex->now.code : r;
     }
     return r;
 }
@@ -308,22 +312,22 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
 void exec_resume(struct device *d)
 {
     cursor_begin(d);
-    while (d->ex->alloc_k < d->ex->rec.n_allocs && d->ex->rec.allocs[d->ex->alloc_k].before_op == 0)
-        d->ex->alloc_k++;
+    while (d->ex->now.alloc_k < d->ex->learnt.rec.n_allocs && d->ex->learnt.rec.allocs[d->ex->now.alloc_k].before_op == 0)
+        d->ex->now.alloc_k++;
 }
 
 bool exec_may_resume(struct device *d, const struct rt_op *op)
 {
-    if (!d->ex->have_plan || !d->ex->installed || d->ex->code || op->sig != d->ex->rec.ops[0].sig)
+    if (!d->ex->now.have_plan || !d->ex->map.done || d->ex->now.code || op->sig != d->ex->learnt.rec.ops[0].sig)
         return false;
-    if (d->ex->left_op == d->op_count && d->ex->left_at == 0)
+    if (d->ex->now.left_op == d->op_count && d->ex->now.left_at == 0)
         return false; /* this very op was not it */
-    if (!iter_holds_as_much(d->ex->boundary_live_bytes, d->live_bytes, d->ex->swing_bytes))
+    if (!iter_holds_as_much(d->ex->learnt.boundary_live_bytes, d->live_bytes, d->ex->learnt.swing_bytes))
         return false;
     uint32_t i = 0; /* and it works on the same long-lived buffers */
-    for (uint32_t k = d->ex->rec.ops[0].first; k < d->ex->rec.ops[0].first + d->ex->rec.ops[0].n; k++) {
-        const struct rec_operand *w = &d->ex->rec.operands[k];
-        const struct rec_buf *x = &d->ex->rec.bufs[w->buf];
+    for (uint32_t k = d->ex->learnt.rec.ops[0].first; k < d->ex->learnt.rec.ops[0].first + d->ex->learnt.rec.ops[0].n; k++) {
+        const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
+        const struct rec_buf *x = &d->ex->learnt.rec.bufs[w->buf];
         while (i < op->n_operands && op->operands[i].offset < w->offset)
             i++;
         if (i == op->n_operands || op->operands[i].offset != w->offset)
@@ -335,51 +339,44 @@ bool exec_may_resume(struct device *d, const struct rt_op *op)
     return true;
 }
 
+/* ---- what is made for a record, and for a plan --------------------------------------------------------------------- */
+
+int exec_index(struct device *d)
+{
+    struct exec *ex = d->ex;
+    int r = compile_index(&ex->learnt.rec, &ex->plan);
+    if (!r)
+        r = cursor_make(d);
+    if (!r)
+        r = install_index(d);
+    return r ? r : args_index(d);
+}
+
+int exec_load_plan(struct device *d, const char *path, bool own)
+{
+    struct exec *ex = d->ex;
+    int r = compile_plan(ex->plan, &ex->learnt, path, own);
+    if (r)
+        return r;
+    memcpy(ex->now.partial, ex->plan->partial, ex->learnt.rec.n_bufs * sizeof *ex->now.partial);
+    verify_init(d);
+    if (steady_plan(d))
+        return -ENOMEM;
+    ex->now.have_plan = true;
+    ex->now.proved = false;
+    ex->now.unproved_rounds = 0;
+    return 0;
+}
+
 void exec_clear(struct device *d)
 {
     verify_clear(d);
     install_drop(d);
     saved_clear(d);
     args_clear(d);
-    for (uint32_t i = 0; i < d->ex->n_caps; i++)
-        op_capture_free(&d->ex->caps[i]);
-    free(d->ex->caps);
-    plan_free(&d->ex->plan);
-    record_clear(&d->ex->rec);
-    free(d->ex->step_at);
-    free(d->ex->steps);
-    free(d->ex->made_at);
-    free(d->ex->made);
-    free(d->ex->in_ver);
-    free(d->ex->out_ver);
-    free(d->ex->first_val);
-    free(d->ex->producer);
-    free(d->ex->die_at);
-    free(d->ex->die_list);
-    free(d->ex->last_ref);
-    free(d->ex->ref_at);
-    free(d->ex->ref_list);
-    free(d->ex->used);
-    free(d->ex->check_turn);
-    free(d->ex->left_out);
-    free(d->ex->replay_args);
-    free(d->ex->other_args);
-    free(d->ex->steady);
-    free(d->ex->remade);
-    free(d->ex->partial);
-    free(d->ex->elided);
-    free(d->ex->keep);
-    free(d->ex->rebuilt);
-    free(d->ex->relied);
-    free(d->ex->op_banned);
-    free(d->ex->op_of_trace);
-    free(d->ex->elsewhere);
-    free(d->ex->side_scratch);
-    free(d->ex->side_saved);
-    free(d->ex->side_is_saved);
-    free(d->ex->bind);
-    free(d->ex->res);
-    free(d->ex->cur);
-    free(d->ex->stays);
+    cursor_clear(d);
+    install_clear(d);
+    compile_free(d->ex->plan);
+    recording_clear(&d->ex->learnt);
     memset(d->ex, 0, sizeof *d->ex);
 }

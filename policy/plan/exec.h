@@ -7,6 +7,11 @@
 
 #include "policy/iteration.h"
 
+/* A record is whole: what is derived from it. 0 or -ENOMEM. */
+int exec_index(struct device *d);
+/* Takes a plan for the record (compile_plan says what is checked). It is in no memory yet (install.h). */
+int exec_load_plan(struct device *d, const char *path, bool own);
+/* Record and plan are forgotten. */
 void exec_clear(struct device *d);
 /* The program's op under the plan, which is left (leave_plan) before the op, not run then, or after it, where that did something
  * else than was recorded. */

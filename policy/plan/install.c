@@ -52,7 +52,7 @@ static int add_life(struct colouring *c, int32_t *head, uint32_t from, uint32_t 
 /* Walks the plan as the simulator does and notes when each buffer has memory. */
 static int find_lives(struct device *d, struct colouring *c)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     int32_t *since = malloc((r->n_bufs + 1) * sizeof *since); /* step, -1: not in memory */
     int err = since ? 0 : -ENOMEM;
     uint32_t now = 0;
@@ -65,15 +65,15 @@ static int find_lives(struct device *d, struct colouring *c)
         since[b] = -1;                                                                                                 \
     } while (0)
     for (uint32_t at = 0; at <= r->n_ops && !err; at++) {
-        for (uint32_t i = d->ex->die_at[at]; i < d->ex->die_at[at + 1]; i++)
-            if (!d->ex->keep[d->ex->die_list[i]])
-                LIFE_ENDS(d->ex->die_list[i]);
-        for (uint32_t i = d->ex->step_at[at]; i <= d->ex->step_at[at + 1] && !err; i++) {
-            bool program = i == d->ex->step_at[at + 1];
+        for (uint32_t i = d->ex->plan->die_at[at]; i < d->ex->plan->die_at[at + 1]; i++)
+            if (!d->ex->plan->keep[d->ex->plan->die_list[i]])
+                LIFE_ENDS(d->ex->plan->die_list[i]);
+        for (uint32_t i = d->ex->plan->step_at[at]; i <= d->ex->plan->step_at[at + 1] && !err; i++) {
+            bool program = i == d->ex->plan->step_at[at + 1];
             if (program && at == r->n_ops)
                 break;
-            const struct plan_step *s = program ? NULL : &d->ex->steps[i];
-            if (program || (s->kind == PLAN_REPLAY && !d->ex->elided[i])) {
+            const struct plan_step *s = program ? NULL : &d->ex->plan->steps[i];
+            if (program || (s->kind == PLAN_REPLAY && !d->ex->plan->elided[i])) {
                 const struct rec_op *o = &r->ops[program ? (int32_t)at : s->id];
                 for (uint32_t k = o->first; k < o->first + o->n; k++) {
                     const struct rec_operand *w = &r->operands[k];
@@ -161,7 +161,7 @@ static uint64_t colour(struct device *d, struct colouring *c, struct order *orde
     uint64_t lacking = 0;
     memcpy(c->busy, start, (size_t)c->n_chunks * c->words * sizeof *c->busy);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t k = order[i].alloc, pages = d->slots[d->ex->alloc_slot[k]].n_pages, got = 0;
+        uint32_t k = order[i].alloc, pages = d->slots[d->ex->map.alloc_slot[k]].n_pages, got = 0;
         for (uint32_t ch = 0; ch < c->n_chunks && got < pages; ch++)
             if (lives_free(c, ch, c->of_alloc[k])) {
                 lives_take(c, ch, c->of_alloc[k]);
@@ -195,7 +195,7 @@ static bool survives(const struct record *r, int32_t b) { return b >= 0 && !r->b
  * They are told by when they were made; what is left is paired by size, in order. */
 static int pair_survivors(struct device *d, struct colouring *c)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     bool *used = calloc(r->n_bufs + 1, sizeof *used);
     for (uint32_t k = 0; k < r->n_allocs && used; k++) {
         const int32_t b = r->allocs[k].buf;
@@ -218,7 +218,7 @@ static bool partner_stays(const struct record *r, const struct colouring *c, uin
 /* The slot of an allocation has memory while its buffer has, and in the next iterations while the buffer lives on. Its twins likewise. */
 static int lives_of_slots(struct device *d, struct colouring *c)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     int err = 0;
     for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
         int32_t b = r->allocs[k].buf;
@@ -228,7 +228,7 @@ static int lives_of_slots(struct device *d, struct colouring *c)
         for (uint32_t i = 0; i < sizeof in_turn / sizeof *in_turn; i++)
             for (int32_t l = in_turn[i] < 0 ? -1 : c->of_buf[in_turn[i]]; l >= 0 && !err; l = c->lives[l].next)
                 err = add_life(c, &c->of_alloc[k], c->lives[l].from, c->lives[l].to);
-        for (int32_t place = d->ex->twin[k]; place >= 0; place = d->ex->twin[place])
+        for (int32_t place = d->ex->map.twin[k]; place >= 0; place = d->ex->map.twin[place])
             c->of_alloc[place] = c->of_alloc[k];
     }
     return err;
@@ -238,29 +238,44 @@ static int lives_of_slots(struct device *d, struct colouring *c)
 
 void install_drop(struct device *d)
 {
-    for (uint32_t k = 0; d->ex->alloc_slot && k < d->ex->n_places; k++)
-        if (d->ex->alloc_slot[k] >= 0)
-            mem_slot_unfix(d, &d->slots[d->ex->alloc_slot[k]]);
-    free(d->ex->alloc_slot);
-    free(d->ex->twin);
-    d->ex->alloc_slot = d->ex->twin = NULL;
-    for (uint32_t k = 0; d->ex->home && k < d->ex->n_places; k++)
-        free(d->ex->home[k]);
-    free(d->ex->home);
-    d->ex->home = NULL;
-    d->ex->n_places = 0;
-    d->ex->installed = false;
+    for (uint32_t k = 0; d->ex->map.alloc_slot && k < d->ex->map.n_places; k++)
+        if (d->ex->map.alloc_slot[k] >= 0)
+            mem_slot_unfix(d, &d->slots[d->ex->map.alloc_slot[k]]);
+    free(d->ex->map.alloc_slot);
+    free(d->ex->map.twin);
+    d->ex->map.alloc_slot = d->ex->map.twin = NULL;
+    for (uint32_t k = 0; d->ex->map.home && k < d->ex->map.n_places; k++)
+        free(d->ex->map.home[k]);
+    free(d->ex->map.home);
+    d->ex->map.home = NULL;
+    d->ex->map.n_places = 0;
+    d->ex->map.done = false;
+}
+
+int install_index(struct device *d)
+{
+    struct installed *map = &d->ex->map;
+    map->side_scratch = calloc(d->ex->learnt.rec.n_operands + 1, sizeof *map->side_scratch);
+    map->side_saved = calloc(d->ex->learnt.rec.n_operands + 1, sizeof *map->side_saved);
+    return map->side_scratch && map->side_saved ? 0 : -ENOMEM;
+}
+
+void install_clear(struct device *d)
+{
+    free(d->ex->map.side_scratch);
+    free(d->ex->map.side_saved);
+    d->ex->map.side_scratch = d->ex->map.side_saved = NULL;
 }
 
 /* Small allocations share an entry when one is over, for good, before the other begins. */
 static int32_t share_small(struct device *d, uint32_t k)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     const struct rec_buf *b = &r->bufs[r->allocs[k].buf];
     for (uint32_t j = 0; j < k; j++) {
-        if (d->ex->alloc_slot[j] < 0 || !r->bufs[r->allocs[j].buf].small || r->allocs[j].bytes != b->bytes)
+        if (d->ex->map.alloc_slot[j] < 0 || !r->bufs[r->allocs[j].buf].small || r->allocs[j].bytes != b->bytes)
             continue;
-        int32_t s = d->ex->alloc_slot[j];
+        int32_t s = d->ex->map.alloc_slot[j];
         if (d->slots[s].over_at < r->allocs[k].before_op)
             return s;
     }
@@ -270,7 +285,7 @@ static int32_t share_small(struct device *d, uint32_t k)
 /* What small allocations take in arenas, where each entry is over when its buffer is freed: replays that read it keep it longer. */
 static int small_entries_bytes(struct device *d, uint64_t *bytes)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     int32_t *over_at = malloc((r->n_allocs + 1) * sizeof *over_at); /* of the entry that this allocation was the first to have */
     *bytes = 0;
     for (uint32_t k = 0; k < r->n_allocs && over_at; k++) {
@@ -302,41 +317,41 @@ static int take_large(struct device *d, uint32_t place, uint64_t bytes)
     int err = mem_slot_fixed(d, bytes, (int)place, &s);
     if (err)
         return err;
-    d->ex->alloc_slot[place] = (int32_t)s->id;
-    d->ex->home[place] = malloc(s->n_pages * sizeof **d->ex->home);
-    return d->ex->home[place] ? 0 : -ENOMEM;
+    d->ex->map.alloc_slot[place] = (int32_t)s->id;
+    d->ex->map.home[place] = malloc(s->n_pages * sizeof **d->ex->map.home);
+    return d->ex->map.home[place] ? 0 : -ENOMEM;
 }
 
 static int take_slots(struct device *d, const struct colouring *c)
 {
-    const struct record *r = &d->ex->rec;
-    d->ex->alloc_slot = malloc((PLACES_MOST * r->n_allocs + 1) * sizeof *d->ex->alloc_slot);
-    d->ex->twin = malloc((PLACES_MOST * r->n_allocs + 1) * sizeof *d->ex->twin);
-    d->ex->home = calloc(PLACES_MOST * r->n_allocs + 1, sizeof *d->ex->home);
-    int err = d->ex->alloc_slot && d->ex->twin && d->ex->home ? 0 : -ENOMEM;
-    d->ex->n_places = err ? 0 : r->n_allocs;
-    for (uint32_t k = 0; k < d->ex->n_places; k++)
-        d->ex->alloc_slot[k] = d->ex->twin[k] = -1;
+    const struct record *r = &d->ex->learnt.rec;
+    d->ex->map.alloc_slot = malloc((PLACES_MOST * r->n_allocs + 1) * sizeof *d->ex->map.alloc_slot);
+    d->ex->map.twin = malloc((PLACES_MOST * r->n_allocs + 1) * sizeof *d->ex->map.twin);
+    d->ex->map.home = calloc(PLACES_MOST * r->n_allocs + 1, sizeof *d->ex->map.home);
+    int err = d->ex->map.alloc_slot && d->ex->map.twin && d->ex->map.home ? 0 : -ENOMEM;
+    d->ex->map.n_places = err ? 0 : r->n_allocs;
+    for (uint32_t k = 0; k < d->ex->map.n_places; k++)
+        d->ex->map.alloc_slot[k] = d->ex->map.twin[k] = -1;
     for (uint32_t k = 0; k < r->n_allocs && !err; k++) {
         int32_t b = r->allocs[k].buf;
         if (b < 0 || r->bufs[b].pinned)
             continue;
         struct slot *s;
         if (r->bufs[b].small) {
-            d->ex->alloc_slot[k] = share_small(d, k);
-            if (d->ex->alloc_slot[k] < 0 && !(err = mem_slot_fixed(d, r->allocs[k].bytes, (int)k, &s)))
-                d->ex->alloc_slot[k] = (int32_t)s->id;
+            d->ex->map.alloc_slot[k] = share_small(d, k);
+            if (d->ex->map.alloc_slot[k] < 0 && !(err = mem_slot_fixed(d, r->allocs[k].bytes, (int)k, &s)))
+                d->ex->map.alloc_slot[k] = (int32_t)s->id;
             if (!err)
-                d->slots[d->ex->alloc_slot[k]].over_at = d->ex->last_ref[b];
+                d->slots[d->ex->map.alloc_slot[k]].over_at = d->ex->plan->last_ref[b];
             continue;
         }
         const int32_t twins = (c->passing[k] >= 0) + partner_stays(r, c, k);
         uint32_t place = k;
         err = take_large(d, k, r->allocs[k].bytes);
         for (int32_t i = 0; i < twins && !err; i++) {
-            const uint32_t more = d->ex->n_places++;
-            d->ex->twin[place] = (int32_t)more;
-            d->ex->alloc_slot[more] = d->ex->twin[more] = -1;
+            const uint32_t more = d->ex->map.n_places++;
+            d->ex->map.twin[place] = (int32_t)more;
+            d->ex->map.alloc_slot[more] = d->ex->map.twin[more] = -1;
             err = take_large(d, more, r->allocs[k].bytes);
             place = more;
         }
@@ -349,13 +364,13 @@ static int take_slots(struct device *d, const struct colouring *c)
  * does again what the launch has done. */
 static int read_scratch(struct device *d)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     uint64_t most = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < r->n_ops; i++) {
             const uint32_t first = r->ops[i].first;
             uint64_t at = 0;
-            for (uint32_t k = first; k < first + r->ops[i].n && !r->ops[i].why_opaque && d->ex->caps[i].kind == OP_KERNEL; k++) {
+            for (uint32_t k = first; k < first + r->ops[i].n && !r->ops[i].why_opaque && d->ex->learnt.caps[i].kind == OP_KERNEL; k++) {
                 const struct rec_operand *w = &r->operands[k];
                 const uint64_t bytes = (r->bufs[w->buf].bytes + 511) & ~511ull;
                 uint32_t same = first; /* two words of one buffer stay so */
@@ -364,7 +379,7 @@ static int read_scratch(struct device *d)
                 if (w->mode != REC_READ || w->map || !mem_is_small(d, at + bytes))
                     continue;
                 if (pass)
-                    d->ex->side_scratch[k] = same < k ? d->ex->side_scratch[same] : d->read_scratch + at;
+                    d->ex->map.side_scratch[k] = same < k ? d->ex->map.side_scratch[same] : d->read_scratch + at;
                 at += same < k ? 0 : bytes;
             }
             most = at > most ? at : most;
@@ -387,19 +402,19 @@ int install_scratch(struct device *d)
     struct slot *region = d->scratch_region;
     uint64_t most = 0;
     for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < d->ex->rec.n_ops; i++) {
+        for (uint32_t i = 0; i < d->ex->learnt.rec.n_ops; i++) {
             uint64_t at = 0;
-            for (uint32_t k = d->ex->rec.ops[i].first; k < d->ex->rec.ops[i].first + d->ex->rec.ops[i].n; k++) {
-                const struct rec_operand *w = &d->ex->rec.operands[k];
-                uint64_t bytes = d->ex->rec.bufs[w->buf].bytes;
-                if (w->mode != REC_SIDE || d->ex->rec.ops[i].why_opaque || d->ex->side_scratch[k])
+            for (uint32_t k = d->ex->learnt.rec.ops[i].first; k < d->ex->learnt.rec.ops[i].first + d->ex->learnt.rec.ops[i].n; k++) {
+                const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
+                uint64_t bytes = d->ex->learnt.rec.bufs[w->buf].bytes;
+                if (w->mode != REC_SIDE || d->ex->learnt.rec.ops[i].why_opaque || d->ex->map.side_scratch[k])
                     continue;
                 if (!mem_is_small(d, bytes)) {
                     if (pass)
-                        d->ex->side_scratch[k] = region->va + at;
+                        d->ex->map.side_scratch[k] = region->va + at;
                     at += (bytes + 511) & ~511ull;
-                } else if (pass && (!(d->ex->side_scratch[k] = mem_scratch(d, bytes)) ||
-                                    (learn_keeps_side(d, bytes) && !(d->ex->side_saved[k] = mem_scratch(d, bytes)))))
+                } else if (pass && (!(d->ex->map.side_scratch[k] = mem_scratch(d, bytes)) ||
+                                    (learn_keeps_side(d, bytes) && !(d->ex->map.side_saved[k] = mem_scratch(d, bytes)))))
                     return -ENOMEM;
             }
             most = at > most ? at : most;
@@ -426,15 +441,15 @@ int install_scratch(struct device *d)
 
 void install_repair(struct device *d)
 {
-    for (uint32_t k = 0; k < d->ex->n_places; k++) {
-        if (!d->ex->home[k])
+    for (uint32_t k = 0; k < d->ex->map.n_places; k++) {
+        if (!d->ex->map.home[k])
             continue;
-        struct slot *s = &d->slots[d->ex->alloc_slot[k]];
+        struct slot *s = &d->slots[d->ex->map.alloc_slot[k]];
         if (s->state == SLOT_RESIDENT)
             continue;
         for (uint32_t p = 0; p < s->n_pages; p++)
-            if (d->ex->home[k][p] >= 0 && s->map[p] != d->ex->home[k][p])
-                mem_map_page(d, s, p, d->ex->home[k][p]);
+            if (d->ex->map.home[k][p] >= 0 && s->map[p] != d->ex->map.home[k][p])
+                mem_map_page(d, s, p, d->ex->map.home[k][p]);
     }
 }
 
@@ -443,8 +458,8 @@ static int settle(struct device *d)
 {
     d->drv->cuCtxSynchronize();
     d->mark++;
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
-        const struct rec_buf *x = &d->ex->rec.bufs[b];
+    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
+        const struct rec_buf *x = &d->ex->learnt.rec.bufs[b];
         if (x->alloc_ord < 0 && x->dies < 0 && d->slots[x->slot_id].serial == x->serial)
             d->slots[x->slot_id].mark = d->mark;
     }
@@ -471,8 +486,8 @@ static void take_persistent(struct device *d, struct colouring *c)
             span_take(c, ch, 0, c->n_steps);
         else if (d->chunks[ch].owner >= 0 && d->slots[d->chunks[ch].owner].mark != d->mark)
             span_take(c, ch, 0, c->n_steps);
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
-        const struct rec_buf *x = &d->ex->rec.bufs[b];
+    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
+        const struct rec_buf *x = &d->ex->learnt.rec.bufs[b];
         struct slot *s = &d->slots[x->slot_id];
         if (x->alloc_ord >= 0 || x->dies >= 0 || s->kind != SLOT_LARGE || s->state != SLOT_RESIDENT || s->serial != x->serial)
             continue;
@@ -492,7 +507,7 @@ static int64_t blurred_birth(const struct colouring *c, const struct order *o, u
     return (int64_t)birth + (int64_t)(next_random(rng) % (blur + 1)) + (o->twice || turn % 2 ? 0 : blur);
 }
 
-static bool lacks(const struct device *d, int32_t *const *home, uint32_t alloc) { return home[alloc][d->slots[d->ex->alloc_slot[alloc]].n_pages - 1] < 0; }
+static bool lacks(const struct device *d, int32_t *const *home, uint32_t alloc) { return home[alloc][d->slots[d->ex->map.alloc_slot[alloc]].n_pages - 1] < 0; }
 
 /* Chunks that any map would lack: what is in memory at the same step, beyond all that there are. */
 static int chunks_beyond(struct device *d, const struct colouring *c, const struct order *order, uint32_t n, const uint64_t *start, uint64_t *beyond)
@@ -505,7 +520,7 @@ static int chunks_beyond(struct device *d, const struct colouring *c, const stru
     for (uint32_t i = 0; i < n && load && counted_for; i++)
         for (int32_t l = c->of_alloc[order[i].alloc]; l >= 0; l = c->lives[l].next)
             for (uint32_t at = c->lives[l].from; at < c->lives[l].to; at++) {
-                load[at] += counted_for[at] == i + 1 ? 0 : d->slots[d->ex->alloc_slot[order[i].alloc]].n_pages;
+                load[at] += counted_for[at] == i + 1 ? 0 : d->slots[d->ex->map.alloc_slot[order[i].alloc]].n_pages;
                 counted_for[at] = i + 1; /* its buffers, in turn, may be there at the same step */
                 *beyond = load[at] > c->n_chunks + *beyond ? load[at] - c->n_chunks : *beyond;
             }
@@ -517,18 +532,18 @@ static int chunks_beyond(struct device *d, const struct colouring *c, const stru
 
 static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacking)
 {
-    struct order *order = calloc(d->ex->n_places + 1, sizeof *order);
-    int32_t **other = calloc(d->ex->n_places + 1, sizeof *other);
-    int64_t *rank = malloc((d->ex->n_places + 1) * sizeof *rank); /* in the next squeaky order */
+    struct order *order = calloc(d->ex->map.n_places + 1, sizeof *order);
+    int32_t **other = calloc(d->ex->map.n_places + 1, sizeof *other);
+    int64_t *rank = malloc((d->ex->map.n_places + 1) * sizeof *rank); /* in the next squeaky order */
     uint64_t *start = NULL;
     int err = order && other && rank ? 0 : -ENOMEM;
     uint32_t n = 0;
-    for (uint32_t k = 0; k < d->ex->n_places && !err; k++) {
-        if (!d->ex->home[k])
+    for (uint32_t k = 0; k < d->ex->map.n_places && !err; k++) {
+        if (!d->ex->map.home[k])
             continue;
         int32_t h = c->of_alloc[k];
         order[n++] = (struct order){.alloc = k, .key = first_birth(c, h), .twice = h >= 0 && c->lives[h].next >= 0};
-        other[k] = malloc(d->slots[d->ex->alloc_slot[k]].n_pages * sizeof **other);
+        other[k] = malloc(d->slots[d->ex->map.alloc_slot[k]].n_pages * sizeof **other);
         err = other[k] ? 0 : -ENOMEM;
     }
     if (!err) {
@@ -544,7 +559,7 @@ static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacki
         take_persistent(d, c);
         memcpy(start, c->busy, (size_t)c->n_chunks * c->words * sizeof *start);
         qsort(order, n, sizeof *order, by_key);
-        *lacking = colour(d, c, order, n, d->ex->home, start);
+        *lacking = colour(d, c, order, n, d->ex->map.home, start);
         const uint64_t most = COLOUR_WORK / ((uint64_t)n * c->n_chunks + 1);
         uint64_t rng = 0x9e3779b97f4a7c15ull;
         for (uint32_t i = 0; i < n; i++)
@@ -559,17 +574,17 @@ static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacki
                 rank[order[i].alloc] = i - (lacks(d, other, order[i].alloc) ? (int64_t)(next_random(&rng) % (n / 4 + 2)) + 2 : 0);
             if (l < *lacking) {
                 *lacking = l;
-                int32_t **t = d->ex->home;
-                d->ex->home = other;
+                int32_t **t = d->ex->map.home;
+                d->ex->map.home = other;
                 other = t;
             }
         }
         install_repair(d);
-        d->ex->beyond_chunks = 0;
+        d->ex->map.beyond_chunks = 0;
         if (*lacking)
-            err = chunks_beyond(d, c, order, n, start, &d->ex->beyond_chunks);
+            err = chunks_beyond(d, c, order, n, start, &d->ex->map.beyond_chunks);
     }
-    for (uint32_t k = 0; other && k < d->ex->n_places; k++)
+    for (uint32_t k = 0; other && k < d->ex->map.n_places; k++)
         free(other[k]);
     free(other);
     free(order);
@@ -580,8 +595,8 @@ static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacki
 
 static int pairs_of(struct device *d, struct colouring *c)
 {
-    c->passing = malloc((d->ex->rec.n_allocs + 1) * sizeof *c->passing);
-    c->partner = malloc((d->ex->rec.n_allocs + 1) * sizeof *c->partner);
+    c->passing = malloc((d->ex->learnt.rec.n_allocs + 1) * sizeof *c->passing);
+    c->partner = malloc((d->ex->learnt.rec.n_allocs + 1) * sizeof *c->partner);
     return c->passing && c->partner ? pair_survivors(d, c) : -ENOMEM;
 }
 
@@ -590,9 +605,9 @@ uint64_t install_pages_beside(struct device *d)
     struct colouring c = {0};
     uint64_t pages = arena_pages_more(d);
     const int err = pairs_of(d, &c);
-    for (uint32_t k = 0; k < d->ex->rec.n_allocs && !err; k++)
-        if (partner_stays(&d->ex->rec, &c, k) || (c.passing[k] >= 0 && c.partner[k] >= 0))
-            pages += mem_pages(d, d->ex->rec.allocs[k].bytes);
+    for (uint32_t k = 0; k < d->ex->learnt.rec.n_allocs && !err; k++)
+        if (partner_stays(&d->ex->learnt.rec, &c, k) || (c.passing[k] >= 0 && c.partner[k] >= 0))
+            pages += mem_pages(d, d->ex->learnt.rec.allocs[k].bytes);
     free(c.passing);
     free(c.partner);
     return pages;
@@ -603,12 +618,12 @@ int install_plan(struct device *d)
     struct colouring c = {0};
     uint64_t lacking = 0;
     install_drop(d);
-    c.of_buf = malloc((d->ex->rec.n_bufs + 1) * sizeof *c.of_buf);
-    c.of_alloc = malloc((PLACES_MOST * d->ex->rec.n_allocs + 1) * sizeof *c.of_alloc);
+    c.of_buf = malloc((d->ex->learnt.rec.n_bufs + 1) * sizeof *c.of_buf);
+    c.of_alloc = malloc((PLACES_MOST * d->ex->learnt.rec.n_allocs + 1) * sizeof *c.of_alloc);
     int err = c.of_buf && c.of_alloc ? 0 : -ENOMEM;
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs && !err; b++)
+    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs && !err; b++)
         c.of_buf[b] = -1;
-    for (uint32_t k = 0; k < PLACES_MOST * d->ex->rec.n_allocs && !err; k++)
+    for (uint32_t k = 0; k < PLACES_MOST * d->ex->learnt.rec.n_allocs && !err; k++)
         c.of_alloc[k] = -1;
     if (!err)
         err = settle(d);
@@ -634,11 +649,11 @@ int install_plan(struct device *d)
         install_drop(d);
         return err;
     }
-    d->ex->installed = true;
-    d->ex->not_in_turn = 0;
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++)
-        if (d->ex->rec.bufs[b].handed_on)
-            d->ex->not_in_turn = PLACES_MOST;
-    d->ex->lacks_chunks = lacking > 0;
+    d->ex->map.done = true;
+    d->ex->map.not_in_turn = 0;
+    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++)
+        if (d->ex->learnt.rec.bufs[b].handed_on)
+            d->ex->map.not_in_turn = PLACES_MOST;
+    d->ex->map.lacks_chunks = lacking > 0;
     return lacking > INT32_MAX ? INT32_MAX : (int)lacking;
 }

@@ -13,6 +13,9 @@ int install_plan(struct device *d);
 /* Pages that had to take another chunk get theirs again. */
 void install_repair(struct device *d);
 void install_drop(struct device *d);
+/* A record is whole: room to say where its side operands go; until install_clear(). 0 or -ENOMEM. */
+int install_index(struct device *d);
+void install_clear(struct device *d);
 /* Scratch for the side operands of replays, as the record needs it. 0 or -ENOMEM. */
 int install_scratch(struct device *d);
 /* Pages that the map of any plan takes beside what the record tells the planner. Where an allocation is made while the buffer that the

@@ -21,28 +21,28 @@ void leave_rebuild_or_stop(struct device *d, unsigned t)
                 "--limit or --host-swap");
     else
         log_say(SAY_ERROR, "a tensor could not be rebuilt after the program left the recorded iteration: it is stopped here");
-    d->ex->code = CUDA_ERROR_UNKNOWN;
+    d->ex->now.code = CUDA_ERROR_UNKNOWN;
 }
 
 void leave_plan(struct device *d, const char *why, const struct rt_op *op)
 {
-    d->ex->left_untried = false;
-    d->ex->left_at = d->ex->pos;
-    d->ex->left_op = d->op_count;
-    log_say(SAY_INFO, "iteration %llu left the plan at op %u of %u (%s): %s", (unsigned long long)d->st.iterations, d->ex->pos,
-            d->ex->rec.n_ops, op && op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "no kernel", why);
+    d->ex->now.left_untried = false;
+    d->ex->now.left_at = d->ex->now.pos;
+    d->ex->now.left_op = d->op_count;
+    log_say(SAY_INFO, "iteration %llu left the plan at op %u of %u (%s): %s", (unsigned long long)d->st.iterations, d->ex->now.pos,
+            d->ex->learnt.rec.n_ops, op && op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "no kernel", why);
     d->st.divergences++;
     stats_not_steady(d);
     leave_rebuild_or_stop(d, op ? op->t : stream_alive(d, STREAM_FIRST_PROGRAM));
     verify_clear(d);
     saved_clear(d);
     cursor_unbind_all(d);
-    d->ex->ended = false;
+    d->ex->now.ended = false;
 }
 
 bool leave_can_be_followed(struct device *d)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     for (uint32_t k = 0; k < r->n_operands; k++) {
         const struct rec_buf *x = &r->bufs[r->operands[k].buf];
         if (r->operands[k].mode == REC_READ || x->alloc_ord >= 0 || x->dies >= 0)
@@ -58,14 +58,14 @@ bool leave_can_be_followed(struct device *d)
 bool leave_trust_no_more(struct device *d)
 {
     struct exec *ex = d->ex;
-    const struct func *f = ex->left_at < ex->rec.n_ops ? ex->caps[ex->left_at].func : NULL;
+    const struct func *f = ex->now.left_at < ex->learnt.rec.n_ops ? ex->learnt.caps[ex->now.left_at].func : NULL;
     bool any = false;
-    for (uint32_t i = 0; f && i < ex->rec.n_ops; i++)
-        if (ex->caps[i].kind == OP_KERNEL && ex->caps[i].func == f && !ex->rec.ops[i].why_opaque) {
-            ex->rec.ops[i].why_opaque = "no trial can tell what it does";
+    for (uint32_t i = 0; f && i < ex->learnt.rec.n_ops; i++)
+        if (ex->learnt.caps[i].kind == OP_KERNEL && ex->learnt.caps[i].func == f && !ex->learnt.rec.ops[i].why_opaque) {
+            ex->learnt.rec.ops[i].why_opaque = "no trial can tell what it does";
             any = true;
         }
     if (any)
-        ex->have_plan = false;
+        ex->now.have_plan = false;
     return any;
 }

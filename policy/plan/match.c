@@ -13,16 +13,16 @@ static bool may_bind_late(struct device *d, const struct rec_buf *x)
 {
     if (x->alloc_ord < 0)
         return x->dies >= 0;
-    return (uint32_t)x->alloc_ord < d->ex->alloc_k && d->ex->rec.allocs[x->alloc_ord].before_op == 0;
+    return (uint32_t)x->alloc_ord < d->ex->now.alloc_k && d->ex->learnt.rec.allocs[x->alloc_ord].before_op == 0;
 }
 
 /* Where an op wants proof, idle words do so too, since what is another one now may have brought them into use: they stay operands then. */
 static void leave_idle_out(struct device *d, struct rt_op *op, const struct rec_op *o)
 {
-    struct left_out *out = d->ex->left_out;
+    struct left_out *out = d->ex->now.left_out;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < op->n_operands; i++)
-        if (recording_word_is_idle(&d->ex->rec, o, op->operands[i].offset))
+        if (recording_word_is_idle(&d->ex->learnt.rec, o, op->operands[i].offset))
             out->operands[out->n++] = op->operands[i];
         else
             op->operands[kept++] = op->operands[i];
@@ -37,7 +37,7 @@ static int by_offset(const void *a, const void *b)
 
 void match_take_idle_back(struct device *d, struct rt_op *op)
 {
-    struct left_out *out = d->ex->left_out;
+    struct left_out *out = d->ex->now.left_out;
     memcpy(op->operands + op->n_operands, out->operands, out->n * sizeof *op->operands);
     op->n_operands += out->n;
     out->n = 0;
@@ -66,7 +66,7 @@ static bool other_word(struct reading *x, const struct rt_op *op, uint32_t offse
  * words. */
 uint32_t match_free_stale_words(struct device *d, const struct rt_op *op, const struct rec_op *o)
 {
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
     const struct func *f = op->func;
     uint32_t n = 0, k = o->first;
     for (uint32_t i = 0; op->kind == OP_KERNEL && f->known && !op->packed && last->args && last->func == f && i < f->n_params; i++)
@@ -74,16 +74,16 @@ uint32_t match_free_stale_words(struct device *d, const struct rt_op *op, const 
             uint64_t now, then;
             memcpy(&now, op->args + at, 8);
             memcpy(&then, last->args + at, 8);
-            while (k < o->first + o->n && d->ex->rec.operands[k].offset < at)
+            while (k < o->first + o->n && d->ex->learnt.rec.operands[k].offset < at)
                 k++;
-            bool recorded = k < o->first + o->n && d->ex->rec.operands[k].offset == at;
-            if (recorded && d->ex->rec.operands[k].map) {
+            bool recorded = k < o->first + o->n && d->ex->learnt.rec.operands[k].offset == at;
+            if (recorded && d->ex->learnt.rec.operands[k].map) {
                 at += TENSOR_MAP_BYTES - 8;
                 continue;
             }
             if (now == then && !device_is_ours(d, now))
                 continue; /* a number, or an address that it was before: the driver need not be asked which */
-            if (!then || recorded || recording_word_is_idle(&d->ex->rec, o, at) || !address_may_have_been_had(d, now) || address_is_elsewhere(d, then))
+            if (!then || recorded || recording_word_is_idle(&d->ex->learnt.rec, o, at) || !address_may_have_been_had(d, now) || address_is_elsewhere(d, then))
                 continue;
             n += !args_free_word(d, (uint32_t)now == (uint32_t)then ? at + 4 : words_idle_part(at, now));
         }
@@ -94,7 +94,7 @@ uint32_t match_free_stale_words(struct device *d, const struct rt_op *op, const 
  * what this op made of it, since the op is never replayed. */
 static bool stays_as_it_is(struct device *d, const struct rec_op *o, uint32_t k)
 {
-    const struct rec_operand *w = &d->ex->rec.operands[k];
+    const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
     const struct slot *s = cursor_slot(d, w->buf);
     return o->why_opaque && (w->mode == REC_READ || (w->mode != REC_WRITE && s && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST)));
 }
@@ -102,7 +102,7 @@ static bool stays_as_it_is(struct device *d, const struct rec_op *o, uint32_t k)
 static bool has_another_word(struct device *d, const struct rec_op *o, const struct rec_operand *w)
 {
     for (uint32_t k = o->first; k < o->first + o->n; k++)
-        if (d->ex->rec.operands[k].buf == w->buf && d->ex->rec.operands[k].offset != w->offset)
+        if (d->ex->learnt.rec.operands[k].buf == w->buf && d->ex->learnt.rec.operands[k].offset != w->offset)
             return true;
     return false;
 }
@@ -111,7 +111,7 @@ static bool has_another_word(struct device *d, const struct rec_op *o, const str
  * nothing else compares the bytes of an operand. a: the operand there is now, or NULL. The same place in another allocation is no number. */
 static bool number_may_change(struct device *d, const struct rt_op *op, const struct rec_operand *w, const struct rt_operand *a)
 {
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
     if (op->kind != OP_KERNEL || w->map || !last->args)
         return false;
     const struct slot *s = cursor_slot(d, w->buf);
@@ -145,7 +145,7 @@ static enum args_change args_now(struct device *d, const struct rt_op *op, uint3
  * operand that was recorded. before: what was found without idle words, which are among the operands now; else NULL. */
 struct reading match_op(struct device *d, struct rt_op *op, const struct reading *before)
 {
-    const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[d->ex->now.pos];
     struct reading x = {.is = CORRESPONDS, .whole = true};
     if (op->sig != o->sig)
         return (struct reading){.is = CORRESPONDS_NOT, .why = "another op"};
@@ -162,12 +162,12 @@ struct reading match_op(struct device *d, struct rt_op *op, const struct reading
         leave_idle_out(d, op, o);
     uint32_t k = o->first, end = o->first + o->n, i = 0;
     while (k < end || i < op->n_operands) {
-        const struct rec_operand *w = k < end ? &d->ex->rec.operands[k] : NULL;
+        const struct rec_operand *w = k < end ? &d->ex->learnt.rec.operands[k] : NULL;
         struct rt_operand *a = i < op->n_operands ? &op->operands[i] : NULL;
         bool only_w = w && (!a || w->offset < a->offset), only_a = !only_w && (!w || a->offset < w->offset);
         if (a && !only_w)
             a->regular = false;
-        if (o->n_idle && recording_word_is_idle(&d->ex->rec, o, only_a ? a->offset : w->offset)) {
+        if (o->n_idle && recording_word_is_idle(&d->ex->learnt.rec, o, only_a ? a->offset : w->offset)) {
             if (a && !only_w)
                 a->idle = true;
             if (a && !only_w && doubt && a->slot->state == SLOT_LOST) {
@@ -193,7 +193,7 @@ struct reading match_op(struct device *d, struct rt_op *op, const struct reading
         }
         if (only_a) {
             i++;
-            if (writes_addresses(&d->ex->rec, o))
+            if (writes_addresses(&d->ex->learnt.rec, o))
                 return (struct reading){.is = CORRESPONDS_NOT, .why = "an address of another buffer, to be followed"};
             /* a pointer that the recording did not have: harmless if it is only looked at, and there is something to look at */
             if ((op->kind != OP_KERNEL || !o->why_opaque || a->slot->state == SLOT_LOST || probe_offset_changes(op->func, a->offset)) &&
@@ -204,16 +204,16 @@ struct reading match_op(struct device *d, struct rt_op *op, const struct reading
         k++;
         i++;
         int32_t b = w->buf;
-        const struct rec_buf *rb = &d->ex->rec.bufs[b];
-        if (d->ex->bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && may_bind_late(d, rb) && !cursor_reached_since(rb, a->slot)) {
-            d->ex->bind[b] = (int32_t)a->slot->id;
+        const struct rec_buf *rb = &d->ex->learnt.rec.bufs[b];
+        if (d->ex->now.bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && may_bind_late(d, rb) && !cursor_reached_since(rb, a->slot)) {
+            d->ex->now.bind[b] = (int32_t)a->slot->id;
             a->slot->plan_buf = b;
         }
         if (a->map != w->map)
             return (struct reading){.is = CORRESPONDS_NOT, .why = "another tensor map"};
-        a->regular = d->ex->bind[b] == (int32_t)a->slot->id;
+        a->regular = d->ex->now.bind[b] == (int32_t)a->slot->id;
         if (!a->regular) {
-            if (writes_addresses(&d->ex->rec, o))
+            if (writes_addresses(&d->ex->learnt.rec, o))
                 return (struct reading){.is = CORRESPONDS_NOT, .why = "an address of another buffer, to be followed"};
             x.absent |= !stays_as_it_is(d, o, k - 1);
             if (!(o->why_opaque && w->mode == REC_READ && a->slot->state != SLOT_LOST) && !other_word(&x, op, w->offset, "another buffer"))

@@ -28,7 +28,7 @@ struct left_out { /* of the op at hand: the idle words that point at memory we k
 };
 
 /* The op against the recorded one at the cursor. Unknown buffers are bound on the way. operands[].regular: it is the operand that was
- * recorded. before: what was found without idle words, which are among the operands now; else NULL: idle words go to ex->left_out then, but
+ * recorded. before: what was found without idle words, which are among the operands now; else NULL: idle words go to ex->now.left_out then, but
  * where the op wants proof. */
 struct reading match_op(struct device *d, struct rt_op *op, const struct reading *before);
 /* Words that now turn out to be idle are known to be so from here on; their number. */

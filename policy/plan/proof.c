@@ -20,14 +20,14 @@ struct hidden {
 
 static void find_hidden(struct device *d, const struct rt_op *op, const struct rec_op *o, struct hidden *out)
 {
-    const struct rt_op *last = &d->ex->caps[d->ex->pos];
+    const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
     for (uint32_t i = 0; i < op_pieces(op) && op->func->known && !op->packed && last->args; i++) {
         uint32_t to, at = op_piece(op, i, &to);
         for (at = (at + 7) & ~7u; func_is_struct(op->func, i) && at + 8 <= to && out->n < HIDDEN_MOST; at += 8) {
             uint64_t now, then;
             memcpy(&now, op->args + at, 8);
             memcpy(&then, last->args + at, 8);
-            if ((!then || recording_word_is_idle(&d->ex->rec, o, at)) && !foreign_lookup(d, now) && address_is_elsewhere(d, now) &&
+            if ((!then || recording_word_is_idle(&d->ex->learnt.rec, o, at)) && !foreign_lookup(d, now) && address_is_elsewhere(d, now) &&
                 words_may_be_decoy(d, op, at))
                 out->offset[out->n++] = at;
         }
@@ -38,7 +38,7 @@ static void find_hidden(struct device *d, const struct rt_op *op, const struct r
 static bool stands_elsewhere(struct device *d, const struct rt_op *op, int32_t b)
 {
     for (uint32_t i = 0; i < op->n_operands; i++)
-        if (op->operands[i].regular && d->ex->bind[b] == (int32_t)op->operands[i].slot->id)
+        if (op->operands[i].regular && d->ex->now.bind[b] == (int32_t)op->operands[i].slot->id)
             return true;
     return false;
 }
@@ -50,10 +50,10 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
 {
     uint32_t i = 0;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &d->ex->rec.operands[k];
+        const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
         while (i < op->n_operands && op->operands[i].offset < w->offset)
             i++;
-        if ((i < op->n_operands && op->operands[i].offset == w->offset) || recording_word_is_idle(&d->ex->rec, o, w->offset))
+        if ((i < op->n_operands && op->operands[i].offset == w->offset) || recording_word_is_idle(&d->ex->learnt.rec, o, w->offset))
             continue;
         uint64_t word;
         memcpy(&word, op->args + w->offset, 8);
@@ -73,14 +73,14 @@ static bool less_is_harmless(struct device *d, const struct rt_op *op, const str
 static void free_words(struct device *d, const struct rec_op *o, const uint32_t *at, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!recording_word_is_idle(&d->ex->rec, o, rec_idle_word(at[i])) && args_free_word(d, at[i]))
+        if (!recording_word_is_idle(&d->ex->learnt.rec, o, rec_idle_word(at[i])) && args_free_word(d, at[i]))
             return; /* they are found again */
 }
 
 static void count_trial(struct device *d)
 {
     args_may_use_others(d, false);
-    d->ex->tried++;
+    d->ex->now.tried++;
     stats_tried(d);
 }
 
@@ -96,8 +96,8 @@ static int light_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
     struct again again = {.light = true};
     if (!less_is_harmless(d, op, o))
         return -EAGAIN;
-    if (known && args_before(d, op, false, d->ex->other_args))
-        again.other = d->ex->other_args;
+    if (known && args_before(d, op, false, d->ex->now.other_args))
+        again.other = d->ex->now.other_args;
     int r = probe_again_drv(d, op, &again, code);
     if (!r) {
         *mattered = what_mattered(&again);
@@ -110,12 +110,12 @@ static int light_drv(struct device *d, struct rt_op *op, const struct rec_op *o,
  * anything from now on. 0; -EAGAIN: it was not run, or what it did was undone. */
 static int trial_drv(struct device *d, struct rt_op *op, bool whole, const struct hidden *hidden, enum args_mattered *mattered, int *code)
 {
-    const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[d->ex->now.pos];
     struct again again = {.repeats = !o->why_opaque, .hidden = hidden->offset, .n_hidden = hidden->n, .doubt = args_idle_in_doubt(d)};
     if (!less_is_harmless(d, op, o))
         return -EAGAIN;
-    if (whole && args_before(d, op, true, d->ex->other_args))
-        again.other = d->ex->other_args;
+    if (whole && args_before(d, op, true, d->ex->now.other_args))
+        again.other = d->ex->now.other_args;
     again.doubt |= !args_were_all_put_back(d); /* a count that was not put back may have brought an idle word into use */
     if (probe_again_drv(d, op, &again, code))
         return -EAGAIN;
@@ -170,7 +170,7 @@ static bool watch(struct device *d, const struct rt_op *op, struct proof *p, boo
 /* Nothing that the launch may spoil is needed to leave the plan after it. */
 static bool may_be_left_after(struct device *d, const struct rt_op *op)
 {
-    uint8_t *source = rebuild_sources(d, d->ex->pos);
+    uint8_t *source = rebuild_sources(d, d->ex->now.pos);
     bool may = source != NULL;
     for (uint32_t i = 0; i < op->n_operands && may; i++) {
         const struct slot *s = op->operands[i].slot;
@@ -243,7 +243,7 @@ static bool nobody_relies_on(struct device *d, const struct rt_operand *w)
         return false;
     if (b < 0)
         return true;
-    return !rebuild_owed(d, b) && d->ex->relied[b] <= (int32_t)d->ex->pos;
+    return !rebuild_owed(d, b) && d->ex->plan->relied[b] <= (int32_t)d->ex->now.pos;
 }
 
 /* No step replays the op either: its own buffers would be relied on. */
@@ -259,7 +259,7 @@ bool proof_is_needless(struct device *d, const struct rt_op *op, const struct re
 
 void proof_open(struct device *d, struct rt_op *op, const struct reading *x, struct proof *p)
 {
-    const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[d->ex->now.pos];
     p->whole = x->whole;
     if (!x->absent && may_be_left_after(d, op)) {
         p->may_look = o->why_opaque && watch(d, op, p, true);
@@ -291,7 +291,7 @@ static enum proof_says run_drv(struct device *d, struct rt_op *op, struct proof 
     *mattered = ARGS_UNTRIED;
     if (fill_lent(d, p, op))
         return PROOF_NOT_RUN;
-    const struct rec_op *o = &d->ex->rec.ops[d->ex->pos];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[d->ex->now.pos];
     struct hidden hidden = {0};
     bool turn = is_trials_turn(args_surprised(d), p->may_look);
     if (turn || !p->may_look) /* a look does not ask for them */

@@ -16,28 +16,28 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
 static bool holds(struct device *d, int32_t b, int32_t v)
 {
     struct slot *s = cursor_slot(d, b);
-    return s && d->ex->res[b] == v && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST);
+    return s && d->ex->now.res[b] == v && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST);
 }
 
 /* What is in b now, if the program needs it, is put on the host before something else takes its place. */
 static int set_aside(struct device *d, int32_t b)
 {
     struct slot *s = cursor_slot(d, b);
-    if (!s || !s->live || d->ex->res[b] < 0 || d->ex->res[b] != d->ex->cur[b] || saved_find(d, b, d->ex->res[b]))
+    if (!s || !s->live || d->ex->now.res[b] < 0 || d->ex->now.res[b] != d->ex->now.cur[b] || saved_find(d, b, d->ex->now.res[b]))
         return 0;
     if (s->state == SLOT_HOST) {
         int r = swap_in(d, s);
         if (r)
             return r;
     }
-    return s->state == SLOT_RESIDENT ? saved_put(d, b, d->ex->res[b], s) : 0;
+    return s->state == SLOT_RESIDENT ? saved_put(d, b, d->ex->now.res[b], s) : 0;
 }
 
 static int inputs_ready(struct device *d, const struct rec_op *o)
 {
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &d->ex->rec.operands[k];
-        if (rec_takes(w) && !holds(d, w->buf, d->ex->in_ver[k]))
+        const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
+        if (rec_takes(w) && !holds(d, w->buf, d->ex->plan->in_ver[k]))
             return 0;
     }
     return 1;
@@ -45,35 +45,35 @@ static int inputs_ready(struct device *d, const struct rec_op *o)
 
 static int replay_for(struct device *d, int32_t op, unsigned t, unsigned depth)
 {
-    const struct rec_op *o = &d->ex->rec.ops[op];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[op];
     if (o->why_opaque)
         return -ENODATA;
     for (int round = 0; !inputs_ready(d, o); round++) { /* making one input may have cost another */
         if (round == MAX_ROUNDS)
             return -ENODATA;
         for (uint32_t k = o->first; k < o->first + o->n; k++) {
-            const struct rec_operand *w = &d->ex->rec.operands[k];
+            const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
             if (!rec_takes(w))
                 continue;
-            int r = make_value(d, w->buf, d->ex->in_ver[k], t, depth + 1);
+            int r = make_value(d, w->buf, d->ex->plan->in_ver[k], t, depth + 1);
             if (r)
                 return r;
         }
     }
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &d->ex->rec.operands[k];
-        int r = rec_makes(w) && d->ex->res[w->buf] != d->ex->out_ver[k] ? set_aside(d, w->buf) : 0;
+        const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
+        int r = rec_makes(w) && d->ex->now.res[w->buf] != d->ex->plan->out_ver[k] ? set_aside(d, w->buf) : 0;
         if (r)
             return r;
     }
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        struct slot *s = cursor_slot(d, d->ex->rec.operands[k].buf);
+        struct slot *s = cursor_slot(d, d->ex->learnt.rec.operands[k].buf);
         if (!s)
             return -ENODATA;
-        if (s->state == SLOT_HOST && d->ex->rec.operands[k].mode == REC_WRITE) {
+        if (s->state == SLOT_HOST && d->ex->learnt.rec.operands[k].mode == REC_WRITE) {
             swap_discard(d, s);
             s->state = SLOT_EMPTY;
-            d->ex->res[d->ex->rec.operands[k].buf] = -1;
+            d->ex->now.res[d->ex->learnt.rec.operands[k].buf] = -1;
         }
     }
     return replay_run(d, (uint32_t)op, t);
@@ -94,7 +94,7 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
         if (s->state == SLOT_HOST || s->state == SLOT_LOST) {
             swap_discard(d, s);
             s->state = SLOT_EMPTY;
-            d->ex->res[b] = -1;
+            d->ex->now.res[b] = -1;
         }
         d->mark++;
         s->mark = d->mark;
@@ -102,14 +102,14 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
         if (!r)
             r = saved_restore(d, saved, s);
         if (!r)
-            d->ex->res[b] = v;
+            d->ex->now.res[b] = v;
         return r;
     }
-    int32_t op = d->ex->producer[d->ex->first_val[b] + v];
+    int32_t op = d->ex->plan->producer[d->ex->plan->first_val[b] + v];
     r = op < 0 ? -ENODATA : replay_for(d, op, t, depth);
     if (r)
-        log_say(SAY_DEBUG, "depth %u: buffer %d version %d (resident %d, current %d, slot %u live %d state %d) from op %d (%s): %d", depth, b, v, d->ex->res[b], d->ex->cur[b],
-                s->id, s->live, s->state, op, op < 0 ? "-" : d->ex->rec.ops[op].why_opaque ? d->ex->rec.ops[op].why_opaque : d->ex->rec.ops[op].name, r);
+        log_say(SAY_DEBUG, "depth %u: buffer %d version %d (resident %d, current %d, slot %u live %d state %d) from op %d (%s): %d", depth, b, v, d->ex->now.res[b], d->ex->now.cur[b],
+                s->id, s->live, s->state, op, op < 0 ? "-" : d->ex->learnt.rec.ops[op].why_opaque ? d->ex->learnt.rec.ops[op].why_opaque : d->ex->learnt.rec.ops[op].name, r);
     return r;
 }
 
@@ -117,7 +117,7 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
 bool rebuild_owed(struct device *d, int32_t b)
 {
     const struct slot *s = cursor_slot(d, b);
-    return s && s->live && d->ex->cur[b] >= 0 && (s->state != SLOT_EMPTY || d->ex->res[b] != d->ex->cur[b]) && !holds(d, b, d->ex->cur[b]);
+    return s && s->live && d->ex->now.cur[b] >= 0 && (s->state != SLOT_EMPTY || d->ex->now.res[b] != d->ex->now.cur[b]) && !holds(d, b, d->ex->now.cur[b]);
 }
 
 /* What the program holds and is not there is made, of all buffers or of those in `among`; in whatever order works, since making one may
@@ -126,13 +126,13 @@ static int make_owed(struct device *d, const bool *among, unsigned t)
 {
     for (int round = 0; round < MAX_ROUNDS; round++) {
         bool missing = false;
-        for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+        for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
             if ((among && !among[b]) || !rebuild_owed(d, (int32_t)b))
                 continue;
             missing = true;
-            int r = make_value(d, (int32_t)b, d->ex->cur[b], t, 0);
+            int r = make_value(d, (int32_t)b, d->ex->now.cur[b], t, 0);
             if (r) {
-                log_say(SAY_DEBUG, "buffer %u version %d cannot be rebuilt: %d", b, d->ex->cur[b], r);
+                log_say(SAY_DEBUG, "buffer %u version %d cannot be rebuilt: %d", b, d->ex->now.cur[b], r);
                 return r;
             }
         }
@@ -145,7 +145,7 @@ static int make_owed(struct device *d, const bool *among, unsigned t)
 /* What was not there before goes again. */
 static void take_the_rest_away(struct device *d, int32_t but, const bool *there)
 {
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
         const struct slot *s = cursor_slot(d, (int32_t)b);
         if (!there[b] && (int32_t)b != but && s && s->state == SLOT_RESIDENT && s->kind == SLOT_LARGE && !s->pins)
             cursor_take_away(d, (int32_t)b);
@@ -154,14 +154,14 @@ static void take_the_rest_away(struct device *d, int32_t but, const bool *there)
 
 int rebuild_one(struct device *d, int32_t b, unsigned t)
 {
-    bool *there = calloc(d->ex->rec.n_bufs + 1, sizeof *there);
+    bool *there = calloc(d->ex->learnt.rec.n_bufs + 1, sizeof *there);
     if (!there)
         return -ENOMEM;
-    for (uint32_t x = 0; x < d->ex->rec.n_bufs; x++) {
+    for (uint32_t x = 0; x < d->ex->learnt.rec.n_bufs; x++) {
         const struct slot *s = cursor_slot(d, (int32_t)x);
         there[x] = s && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST);
     }
-    int r = make_value(d, b, d->ex->cur[b], t, 0);
+    int r = make_value(d, b, d->ex->now.cur[b], t, 0);
     if (!r)
         r = make_owed(d, there, t); /* what the program held is as it was */
     if (!r)
@@ -175,8 +175,8 @@ int rebuild_one(struct device *d, int32_t b, unsigned t)
 /* The op leaves another version there. */
 static bool changes(const struct exec *ex, uint32_t op, int32_t b)
 {
-    for (uint32_t k = ex->rec.ops[op].first; k < ex->rec.ops[op].first + ex->rec.ops[op].n; k++)
-        if (ex->rec.operands[k].buf == b && ex->out_ver[k] >= 0)
+    for (uint32_t k = ex->learnt.rec.ops[op].first; k < ex->learnt.rec.ops[op].first + ex->learnt.rec.ops[op].n; k++)
+        if (ex->learnt.rec.operands[k].buf == b && ex->plan->out_ver[k] >= 0)
             return true;
     return false;
 }
@@ -184,30 +184,30 @@ static bool changes(const struct exec *ex, uint32_t op, int32_t b)
 /* What making (b, v) again begins from, before the op at `at` or after it: what that changes must be made again, too, then. */
 static void mark_sources(struct device *d, uint32_t at, int32_t b, int32_t v, uint8_t *seen, uint8_t *source)
 {
-    if (v < 0 || seen[d->ex->first_val[b] + v])
+    if (v < 0 || seen[d->ex->plan->first_val[b] + v])
         return;
-    seen[d->ex->first_val[b] + v] = 1;
+    seen[d->ex->plan->first_val[b] + v] = 1;
     if (holds(d, b, v)) {
         source[b] = 1;
         if (!changes(d->ex, at, b))
             return;
     }
-    int32_t op = d->ex->producer[d->ex->first_val[b] + v];
+    int32_t op = d->ex->plan->producer[d->ex->plan->first_val[b] + v];
     if (op < 0 || saved_find(d, b, v))
         return;
-    const struct rec_op *o = &d->ex->rec.ops[op];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[op];
     for (uint32_t k = o->first; k < o->first + o->n; k++)
-        if (rec_takes(&d->ex->rec.operands[k]))
-            mark_sources(d, at, d->ex->rec.operands[k].buf, d->ex->in_ver[k], seen, source);
+        if (rec_takes(&d->ex->learnt.rec.operands[k]))
+            mark_sources(d, at, d->ex->learnt.rec.operands[k].buf, d->ex->plan->in_ver[k], seen, source);
 }
 
 uint8_t *rebuild_sources(struct device *d, uint32_t at)
 {
-    uint8_t *source = calloc(d->ex->rec.n_bufs + 1, 1);
-    uint8_t *seen = calloc((size_t)d->ex->first_val[d->ex->rec.n_bufs] + 1, 1);
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs && source && seen; b++)
+    uint8_t *source = calloc(d->ex->learnt.rec.n_bufs + 1, 1);
+    uint8_t *seen = calloc((size_t)d->ex->plan->first_val[d->ex->learnt.rec.n_bufs] + 1, 1);
+    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs && source && seen; b++)
         if (rebuild_owed(d, (int32_t)b))
-            mark_sources(d, at, (int32_t)b, d->ex->cur[b], seen, source);
+            mark_sources(d, at, (int32_t)b, d->ex->now.cur[b], seen, source);
     if (!seen) {
         free(source);
         source = NULL;
@@ -220,17 +220,17 @@ uint8_t *rebuild_sources(struct device *d, uint32_t at)
  * memory on either side, where a copy back would, and the block would still be needed beside it. */
 static void give_saved_back(struct device *d)
 {
-    for (uint32_t b = 0; b < d->ex->rec.n_bufs; b++) {
+    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
         struct slot *s = cursor_slot(d, (int32_t)b);
         if (!rebuild_owed(d, (int32_t)b) || s->state != SLOT_LOST)
             continue;
-        struct host_block *h = saved_take(d, (int32_t)b, d->ex->cur[b]);
+        struct host_block *h = saved_take(d, (int32_t)b, d->ex->now.cur[b]);
         if (!h)
             continue;
         swap_discard(d, s);
         s->host = h;
         s->state = SLOT_HOST;
-        d->ex->res[b] = d->ex->cur[b];
+        d->ex->now.res[b] = d->ex->now.cur[b];
     }
 }
 

@@ -11,35 +11,35 @@
 
 int replay_keep_sides(struct device *d, uint32_t at, unsigned t)
 {
-    const struct rec_op *o = &d->ex->rec.ops[at];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[at];
     bool any = false;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct slot *s = cursor_slot(d, d->ex->rec.operands[k].buf);
-        if (!d->ex->side_saved[k] || !s || s->state != SLOT_RESIDENT)
+        const struct slot *s = cursor_slot(d, d->ex->learnt.rec.operands[k].buf);
+        if (!d->ex->map.side_saved[k] || !s || s->state != SLOT_RESIDENT)
             continue;
-        if (fence_wait(d, t, &d->ex->scratch_users) || fence_wait(d, t, &s->ready) ||
-            d->drv->cuMemcpyDtoDAsync_v2(d->ex->side_saved[k], s->va, s->bytes, d->stream[t]) != CUDA_SUCCESS)
+        if (fence_wait(d, t, &d->ex->now.scratch_users) || fence_wait(d, t, &s->ready) ||
+            d->drv->cuMemcpyDtoDAsync_v2(d->ex->map.side_saved[k], s->va, s->bytes, d->stream[t]) != CUDA_SUCCESS)
             return -EIO;
-        d->ex->side_is_saved[k] = any = true;
+        d->ex->now.side_is_saved[k] = any = true;
     }
     if (any)
-        fence_add(d, &d->ex->scratch_users, t);
+        fence_add(d, &d->ex->now.scratch_users, t);
     return 0;
 }
 
 /* Operand k of a replay of `op` goes to scratch, which starts as the op found the buffer, or, where that is a workspace, as it is. */
 static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsigned char *args)
 {
-    const struct rec_operand *w = &d->ex->rec.operands[k];
+    const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
     const struct slot *s = cursor_slot(d, w->buf);
-    const CUdeviceptr scratch = d->ex->side_scratch[k], saved = d->ex->side_saved[k];
+    const CUdeviceptr scratch = d->ex->map.side_scratch[k], saved = d->ex->map.side_saved[k];
     CUdeviceptr word;
     memcpy(&word, op->args + w->offset, 8);
     if (word - s->va > s->bytes)
         return 0; /* null now, or idle */
-    if (saved && !d->ex->side_is_saved[k])
+    if (saved && !d->ex->now.side_is_saved[k])
         return -ENODATA;
-    if (!scratch || fence_wait(d, op->t, &d->ex->scratch_users) ||
+    if (!scratch || fence_wait(d, op->t, &d->ex->now.scratch_users) ||
         d->drv->cuMemcpyDtoDAsync_v2(scratch, saved ? saved : s->va, s->bytes, op->stream) != CUDA_SUCCESS)
         return -EIO;
     word = scratch + (word - s->va);
@@ -49,9 +49,9 @@ static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsign
 
 int replay_run(struct device *d, uint32_t i, unsigned t)
 {
-    const struct rec_op *o = &d->ex->rec.ops[i];
-    unsigned char *args = d->ex->replay_args;
-    struct rt_op op = d->ex->caps[i];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[i];
+    unsigned char *args = d->ex->now.replay_args;
+    struct rt_op op = d->ex->learnt.caps[i];
     if (args_are_unproved(d, i))
         return -ENODATA; /* no plan asks for it (proof_is_needless) */
     int own = stream_own(d, t);
@@ -61,17 +61,17 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
     op.stream = d->stream[t];
     uint64_t mark = ++d->mark;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        struct slot *s = cursor_slot(d, d->ex->rec.operands[k].buf);
+        struct slot *s = cursor_slot(d, d->ex->learnt.rec.operands[k].buf);
         if (!s)
             return -ENODATA;
         s->mark = mark;
     }
     bool redirected = false;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &d->ex->rec.operands[k];
+        const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
         struct slot *s = cursor_slot(d, w->buf);
         bool makes = rec_makes(w);
-        if (w->mode != REC_WRITE && w->mode != REC_SIDE && d->ex->res[w->buf] != d->ex->in_ver[k])
+        if (w->mode != REC_WRITE && w->mode != REC_SIDE && d->ex->now.res[w->buf] != d->ex->plan->in_ver[k])
             return -ENODATA;
         if (makes && s->state == SLOT_LOST)
             s->state = SLOT_EMPTY;
@@ -81,13 +81,13 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
         r = fence_wait(d, t, &s->users); /* the program has ordered its own op behind these, not this replay */
         if (!r && makes)
             r = fence_wait(d, t, &s->unseen);
-        if (!r && makes && d->ex->res[w->buf] == d->ex->out_ver[k])
+        if (!r && makes && d->ex->now.res[w->buf] == d->ex->plan->out_ver[k])
             r = compare_set_aside(d, w->buf, s, t); /* still there: made once more beside another output */
         if (r)
             return r;
         if (makes && s->host)
             swap_discard(d, s);
-        if ((w->mode == REC_SIDE || d->ex->side_scratch[k]) && op.kind == OP_KERNEL) {
+        if ((w->mode == REC_SIDE || d->ex->map.side_scratch[k]) && op.kind == OP_KERNEL) {
             if (!redirected)
                 memcpy(args, op.args, op.arg_bytes);
             redirected = true;
@@ -107,33 +107,33 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
     int r = op_replay_drv(d, &op, redirected ? args : NULL);
     nvtx_pop();
     if (r == CUDA_SUCCESS && unmapped_on(d))
-        r = d->ex->code = unmapped_look_drv(d, o->name, op.stream);
+        r = d->ex->now.code = unmapped_look_drv(d, o->name, op.stream);
     if (r != CUDA_SUCCESS)
         return -EIO;
     d->st.replays++;
     uint64_t tick = ++d->tick;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &d->ex->rec.operands[k];
+        const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
         struct slot *s = cursor_slot(d, w->buf);
         s->use_tick = tick;
         /* The program knows nothing of this reader or writer: whoever comes next, or writes next, waits for it. */
         fence_add(d, rec_makes(w) ? &s->ready : &s->unseen, t);
         if (rec_makes(w)) {
-            d->ex->res[w->buf] = cursor_matters(d, w->buf, d->ex->out_ver[k]) ? d->ex->out_ver[k] : -1; /* else never compared */
+            d->ex->now.res[w->buf] = cursor_matters(d, w->buf, d->ex->plan->out_ver[k]) ? d->ex->plan->out_ver[k] : -1; /* else never compared */
             s->written = true;
             s->kept |= !s->live;
         }
     }
     if (redirected)
-        fence_add(d, &d->ex->scratch_users, t);
+        fence_add(d, &d->ex->now.scratch_users, t);
     if ((e = verify_inputs(d, i, t, true)))
         return e;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &d->ex->rec.operands[k];
-        if (!rec_makes(w) || !cursor_matters(d, w->buf, d->ex->out_ver[k]))
+        const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
+        if (!rec_makes(w) || !cursor_matters(d, w->buf, d->ex->plan->out_ver[k]))
             continue;
         struct slot *s = cursor_slot(d, w->buf);
-        e = compare_must(d) ? compare_rebuilt(d, i, w, d->ex->out_ver[k], s) : verify_after(d, i, k, s, t);
+        e = compare_must(d) ? compare_rebuilt(d, i, w, d->ex->plan->out_ver[k], s) : verify_after(d, i, k, s, t);
         if (e)
             return e;
     }

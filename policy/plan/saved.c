@@ -7,7 +7,7 @@
 
 struct saved_value *saved_find(struct device *d, int32_t b, int32_t v)
 {
-    struct saved_value *s = d->ex->saved;
+    struct saved_value *s = d->ex->now.saved;
     while (s && (s->buf != b || s->version != v))
         s = s->next;
     return s;
@@ -15,7 +15,7 @@ struct saved_value *saved_find(struct device *d, int32_t b, int32_t v)
 
 struct host_block *saved_take(struct device *d, int32_t b, int32_t v)
 {
-    for (struct saved_value **at = &d->ex->saved; *at; at = &(*at)->next) {
+    for (struct saved_value **at = &d->ex->now.saved; *at; at = &(*at)->next) {
         struct saved_value *s = *at;
         if (s->buf != b || s->version != v)
             continue;
@@ -44,10 +44,10 @@ int saved_put(struct device *d, int32_t b, int32_t v, struct slot *s)
         swap_host_put(d, h);
         return -EIO;
     }
-    *n = (struct saved_value){.buf = b, .version = v, .block = h, .next = d->ex->saved};
+    *n = (struct saved_value){.buf = b, .version = v, .block = h, .next = d->ex->now.saved};
     const struct hash_range all = {s->va, s->bytes};
     n->hashed = !hashing_init(d) && !hashing_now(d, &all, 1, n->hash);
-    d->ex->saved = n;
+    d->ex->now.saved = n;
     return 0;
 }
 
@@ -61,10 +61,10 @@ int saved_restore(struct device *d, const struct saved_value *v, struct slot *s)
 
 void saved_clear(struct device *d)
 {
-    while (d->ex->saved) {
-        struct saved_value *n = d->ex->saved->next;
-        swap_host_put(d, d->ex->saved->block);
-        free(d->ex->saved);
-        d->ex->saved = n;
+    while (d->ex->now.saved) {
+        struct saved_value *n = d->ex->now.saved->next;
+        swap_host_put(d, d->ex->now.saved->block);
+        free(d->ex->now.saved);
+        d->ex->now.saved = n;
     }
 }

@@ -7,6 +7,14 @@
 
 #include "policy/plan/cursor.h"
 
+struct saved_value { /* a value set aside on the host */
+    int32_t buf, version;
+    struct host_block *block;
+    uint64_t hash[2]; /* of the whole of it; where `hashed` */
+    bool hashed;
+    struct saved_value *next;
+};
+
 int saved_put(struct device *d, int32_t buf, int32_t version, struct slot *s);
 struct saved_value *saved_find(struct device *d, int32_t buf, int32_t version);
 /* The value is taken out; its block, which the caller owns now; NULL: it was not set aside. */

@@ -1,7 +1,7 @@
 /* The launches of a steady iteration: most come with the very bytes that they had an iteration ago. Then nothing has to be looked up:
  * the same words point at the same slots, if these are bound to the same buffers of the plan.
  *
- * What makes the bytes alone enough, for the launch captured at ex->caps[op]:
+ * What makes the bytes alone enough, for the launch captured at ex->learnt.caps[op]:
  *   every word of its arguments that points into the reservation is one of its operands, or idle;
  *   none points where the host writes without a call: what lies there may be another address now;
  *   no other memory of the program's own has come or gone since, and no slot has got another address (device.address_changes);
@@ -23,22 +23,22 @@
 int steady_plan(struct device *d)
 {
     struct exec *ex = d->ex;
-    const struct record *r = &ex->rec;
-    free(ex->steady);
-    ex->steady = calloc(r->n_ops + 1, sizeof *ex->steady);
-    if (!ex->steady)
+    const struct record *r = &ex->learnt.rec;
+    free(ex->now.steady);
+    ex->now.steady = calloc(r->n_ops + 1, sizeof *ex->now.steady);
+    if (!ex->now.steady)
         return -ENOMEM;
-    ex->steady[r->n_ops].op = r->n_ops;
+    ex->now.steady[r->n_ops].op = r->n_ops;
     for (uint32_t i = r->n_ops; i-- > 0;) {
-        struct steady_op *s = &ex->steady[i];
-        s->op = recording_is_optional(&r->ops[i]) ? ex->steady[i + 1].op : i;
-        s->quiet = ex->die_at[i] == ex->die_at[i + 1] && ex->step_at[i] == ex->step_at[i + 1] && ex->ref_at[i] == ex->ref_at[i + 1];
+        struct steady_op *s = &ex->now.steady[i];
+        s->op = recording_is_optional(&r->ops[i]) ? ex->now.steady[i + 1].op : i;
+        s->quiet = ex->plan->die_at[i] == ex->plan->die_at[i + 1] && ex->plan->step_at[i] == ex->plan->step_at[i + 1] && ex->plan->ref_at[i] == ex->plan->ref_at[i + 1];
         for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
             int32_t b = r->operands[k].buf;
-            for (int32_t v = ex->first_val[b]; v < ex->first_val[b + 1] && r->operands[k].mode != REC_READ; v++)
-                s->sets_aside |= ex->remade[v];
-            s->begins |= ex->partial[b] && r->bufs[b].born == (int32_t)i;
-            s->keeps_sides |= ex->side_saved[k] != 0;
+            for (int32_t v = ex->plan->first_val[b]; v < ex->plan->first_val[b + 1] && r->operands[k].mode != REC_READ; v++)
+                s->sets_aside |= ex->plan->remade[v];
+            s->begins |= ex->now.partial[b] && r->bufs[b].born == (int32_t)i;
+            s->keeps_sides |= ex->map.side_saved[k] != 0;
         }
     }
     return 0;
@@ -47,20 +47,20 @@ int steady_plan(struct device *d)
 void steady_may_write_less(struct device *d, uint32_t at)
 {
     struct exec *ex = d->ex;
-    const struct rec_op *o = &ex->rec.ops[at];
+    const struct rec_op *o = &ex->learnt.rec.ops[at];
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const int32_t b = ex->rec.operands[k].buf;
-        if (ex->rec.operands[k].mode == REC_WRITE && ex->rec.bufs[b].born == (int32_t)at)
-            ex->partial[b] = ex->steady[at].begins = true;
+        const int32_t b = ex->learnt.rec.operands[k].buf;
+        if (ex->learnt.rec.operands[k].mode == REC_WRITE && ex->learnt.rec.bufs[b].born == (int32_t)at)
+            ex->now.partial[b] = ex->now.steady[at].begins = true;
     }
 }
 
 void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool same)
 {
-    const struct record *r = &d->ex->rec;
+    const struct record *r = &d->ex->learnt.rec;
     const struct rec_op *o = &r->ops[at];
-    struct rt_op *cap = &d->ex->caps[at];
-    struct steady_op *s = &d->ex->steady[at];
+    struct rt_op *cap = &d->ex->learnt.caps[at];
+    struct steady_op *s = &d->ex->now.steady[at];
     s->same = false;
     if (!same || op->in_place || op->odd || args_idle_in_doubt(d) || op->kind != OP_KERNEL || op->packed || !op->func->known || op->n_attrs || op->cooperative)
         return;
@@ -132,7 +132,7 @@ static bool all_ready(const struct rt_op *op)
  * nobody else has that address. *ready, where it was true: as all_ready(). */
 static bool same_bindings(const struct device *d, const struct rt_op *last, bool *ready)
 {
-    const int32_t *bind = d->ex->bind;
+    const int32_t *bind = d->ex->now.bind;
     const unsigned t = last->t;
     bool all = *ready;
     for (const struct rt_operand *a = last->operands, *end = a + last->n_operands; a < end; a++) {
@@ -147,10 +147,10 @@ static bool same_bindings(const struct device *d, const struct rt_op *last, bool
 enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int *r)
 {
     struct exec *ex = d->ex;
-    uint32_t at = ex->steady[ex->pos].op;
-    const struct steady_op *s = &ex->steady[at];
-    struct rt_op *op = &ex->caps[at];
-    bool ready = ex->pos == at && s->quiet && !s->sets_aside; /* what the plan does first may change what is ready */
+    uint32_t at = ex->now.steady[ex->now.pos].op;
+    const struct steady_op *s = &ex->now.steady[at];
+    struct rt_op *op = &ex->learnt.caps[at];
+    bool ready = ex->now.pos == at && s->quiet && !s->sets_aside; /* what the plan does first may change what is ready */
     if (s->begins && compare_begins(d, at))
         return STEADY_NO;
     if (!s->same || s->address_changes != d->address_changes || !same_launch(d, k, op) || !same_bindings(d, op, &ready))
@@ -158,11 +158,11 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
     op->stream = k->stream; /* under the same index there may have been another one, which is destroyed by now */
     /* From here on the plan goes on, or is left. */
     const char *why = NULL;
-    uint32_t quiet_to = ex->pos;
-    while (quiet_to < at && ex->steady[quiet_to].quiet)
+    uint32_t quiet_to = ex->now.pos;
+    while (quiet_to < at && ex->now.steady[quiet_to].quiet)
         quiet_to++;
     if (quiet_to == at && s->quiet)
-        ex->pos = at;
+        ex->now.pos = at;
     else if (steps_pass(d, at, op->t))
         why = leave_step_failed;
     if (!why && s->sets_aside && compare_set_op_aside(d, at, op->t))
@@ -176,13 +176,13 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
         return STEADY_LEFT;
     }
     *r = op_issue_given_drv(d, k, op->t);
-    ex->passed_on = ready && !s->keeps_sides && *r == CUDA_SUCCESS;
+    ex->now.passed_on = ready && !s->keeps_sides && *r == CUDA_SUCCESS;
     if (*r == CUDA_ERROR_OUT_OF_MEMORY)
         *r = op_issue_drv(d, op); /* memory is made for the driver there */
     ready_done(d, op, false);
     if (*r != CUDA_SUCCESS) {
         leave_plan(d, leave_was_refused, op);
-        *r = ex->code ? ex->code : *r;
+        *r = ex->now.code ? ex->now.code : *r;
         return STEADY_REFUSED;
     }
     cursor_op_done(d);

@@ -18,7 +18,7 @@ struct steady_op {
 };
 
 /* The next op that must come, n_ops: none is left of the iteration. */
-static inline uint32_t steady_next(const struct device *d) { return d->ex->steady[d->ex->pos].op; }
+static inline uint32_t steady_next(const struct device *d) { return d->ex->now.steady[d->ex->now.pos].op; }
 
 /* A launch that is the same as an iteration ago, byte for byte. NO: nothing was done, it has to be looked at (exec_op_drv).
  * LEFT: the plan has been left before it, and it has not been run. REFUSED: the driver has not taken it, and the plan has been left. */
@@ -31,6 +31,6 @@ void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool sam
 /* The op has other arguments than before: it may leave more of its new buffers as they are, and what is compared must not hang on that. */
 void steady_may_write_less(struct device *d, uint32_t at);
 /* The op overwrites a buffer that has values to compare. */
-static inline bool steady_sets_aside(const struct device *d, uint32_t op) { return d->ex->steady[op].sets_aside; }
+static inline bool steady_sets_aside(const struct device *d, uint32_t op) { return d->ex->now.steady[op].sets_aside; }
 
 #endif

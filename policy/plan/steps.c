@@ -12,7 +12,7 @@
 static struct slot *slot_to_drop(struct device *d, int32_t b)
 {
     struct slot *s = cursor_slot(d, b);
-    return s && s->live && (s->kind != SLOT_LARGE || s->pins || d->ex->stays[b]) ? NULL : s;
+    return s && s->live && (s->kind != SLOT_LARGE || s->pins || d->ex->now.stays[b]) ? NULL : s;
 }
 
 /* Steps [from, to), all of them drops. */
@@ -20,14 +20,14 @@ static int steps_drop(struct device *d, uint32_t from, uint32_t to, unsigned t)
 {
     int r = 0;
     for (uint32_t i = from; i < to && !r; i++) {
-        struct slot *s = slot_to_drop(d, d->ex->steps[i].id);
-        r = s ? compare_set_aside(d, d->ex->steps[i].id, s, t) : 0;
+        struct slot *s = slot_to_drop(d, d->ex->plan->steps[i].id);
+        r = s ? compare_set_aside(d, d->ex->plan->steps[i].id, s, t) : 0;
     }
     if (r || (r = verify_flush(d)))
         return r;
     for (uint32_t i = from; i < to; i++)
-        if (slot_to_drop(d, d->ex->steps[i].id))
-            cursor_take_away(d, d->ex->steps[i].id);
+        if (slot_to_drop(d, d->ex->plan->steps[i].id))
+            cursor_take_away(d, d->ex->plan->steps[i].id);
     return 0;
 }
 
@@ -68,8 +68,8 @@ int steps_die(struct device *d, int32_t b, unsigned t)
     struct slot *s = cursor_slot(d, b);
     if (s && s->live)
         return 0; /* still held by the program: hold_for_longer() has seen to it */
-    d->ex->cur[b] = -1;
-    if (!s || d->ex->keep[b])
+    d->ex->now.cur[b] = -1;
+    if (!s || d->ex->plan->keep[b])
         return 0;
     int r = compare_set_aside(d, b, s, t);
     if (r || (r = verify_flush(d)))
@@ -77,7 +77,7 @@ int steps_die(struct device *d, int32_t b, unsigned t)
     swap_discard(d, s);
     mem_unback(d, s, SLOT_EMPTY);
     s->kept = false;
-    d->ex->res[b] = -1;
+    d->ex->now.res[b] = -1;
     return 0;
 }
 
@@ -85,14 +85,14 @@ int steps_die(struct device *d, int32_t b, unsigned t)
 static void let_go(struct device *d, int32_t b)
 {
     struct slot *s = cursor_slot(d, b);
-    if (!s || s->live || d->ex->rec.bufs[b].dies < 0)
+    if (!s || s->live || d->ex->learnt.rec.bufs[b].dies < 0)
         return;
     swap_discard(d, s);
     mem_unback(d, s, SLOT_EMPTY);
     s->kept = false;
     s->plan_buf = -1;
-    d->ex->bind[b] = -1;
-    d->ex->res[b] = d->ex->cur[b] = -1;
+    d->ex->now.bind[b] = -1;
+    d->ex->now.res[b] = d->ex->now.cur[b] = -1;
     if (s->fixed_ord == ORD_OWED) {
         s->fixed_ord = ORD_NONE;
         mem_slot_free(d, s);
@@ -103,10 +103,10 @@ static void let_go(struct device *d, int32_t b)
 static bool spoils_what_stays(struct device *d, uint32_t op)
 {
     const struct exec *ex = d->ex;
-    for (uint32_t k = ex->rec.ops[op].first; k < ex->rec.ops[op].first + ex->rec.ops[op].n; k++) {
-        const struct rec_operand *w = &ex->rec.operands[k];
+    for (uint32_t k = ex->learnt.rec.ops[op].first; k < ex->learnt.rec.ops[op].first + ex->learnt.rec.ops[op].n; k++) {
+        const struct rec_operand *w = &ex->learnt.rec.operands[k];
         const struct slot *s = cursor_slot(d, w->buf);
-        if (rec_makes(w) && s && s->live && ex->stays[w->buf] && ex->out_ver[k] != ex->cur[w->buf])
+        if (rec_makes(w) && s && s->live && ex->now.stays[w->buf] && ex->plan->out_ver[k] != ex->now.cur[w->buf])
             return true;
     }
     return false;
@@ -114,17 +114,17 @@ static bool spoils_what_stays(struct device *d, uint32_t op)
 
 static int take_steps(struct device *d, uint32_t at, unsigned t)
 {
-    for (uint32_t i = d->ex->die_at[at]; i < d->ex->die_at[at + 1]; i++) {
-        int r = steps_die(d, d->ex->die_list[i], t);
+    for (uint32_t i = d->ex->plan->die_at[at]; i < d->ex->plan->die_at[at + 1]; i++) {
+        int r = steps_die(d, d->ex->plan->die_list[i], t);
         if (r)
             return r;
     }
-    for (uint32_t i = d->ex->step_at[at], n = d->ex->step_at[at + 1]; i < n;) {
-        const struct plan_step *s = &d->ex->steps[i];
+    for (uint32_t i = d->ex->plan->step_at[at], n = d->ex->plan->step_at[at + 1]; i < n;) {
+        const struct plan_step *s = &d->ex->plan->steps[i];
         const uint32_t first = i++;
-        if (d->ex->elided[first] && d->mode != MODE_REHEARSE)
+        if (d->ex->plan->elided[first] && d->mode != MODE_REHEARSE)
             continue;
-        while (s->kind == PLAN_DROP && i < n && d->ex->steps[i].kind == PLAN_DROP)
+        while (s->kind == PLAN_DROP && i < n && d->ex->plan->steps[i].kind == PLAN_DROP)
             i++;
         int r = s->kind == PLAN_REPLAY ? spoils_what_stays(d, (uint32_t)s->id) ? -EBUSY : replay_run(d, (uint32_t)s->id, t) : verify_flush(d);
         if (!r)
@@ -139,8 +139,8 @@ static int take_steps(struct device *d, uint32_t at, unsigned t)
     int r = verify_flush(d);
     if (r)
         return r;
-    for (uint32_t i = d->ex->ref_at[at]; i < d->ex->ref_at[at + 1]; i++)
-        let_go(d, d->ex->ref_list[i]);
+    for (uint32_t i = d->ex->plan->ref_at[at]; i < d->ex->plan->ref_at[at + 1]; i++)
+        let_go(d, d->ex->plan->ref_list[i]);
     return 0;
 }
 
@@ -150,17 +150,17 @@ static int take_steps(struct device *d, uint32_t at, unsigned t)
  * another way. */
 static int hold_for_longer(struct device *d, uint32_t to, unsigned t)
 {
-    for (uint32_t i = d->ex->die_at[d->ex->pos]; i < d->ex->die_at[to + 1]; i++) {
-        const int32_t b = d->ex->die_list[i];
+    for (uint32_t i = d->ex->plan->die_at[d->ex->now.pos]; i < d->ex->plan->die_at[to + 1]; i++) {
+        const int32_t b = d->ex->plan->die_list[i];
         const struct slot *s = cursor_slot(d, b);
         if (!s || !s->live)
             continue;
         if (rebuild_owed(d, b)) {
-            log_say(SAY_DEBUG, "op %u: buffer %d is held for longer, and made again", d->ex->pos, b);
+            log_say(SAY_DEBUG, "op %u: buffer %d is held for longer, and made again", d->ex->now.pos, b);
             if (rebuild_one(d, b, t))
                 return -ENODATA;
         }
-        d->ex->stays[b] = true;
+        d->ex->now.stays[b] = true;
     }
     return 0;
 }
@@ -168,19 +168,19 @@ static int hold_for_longer(struct device *d, uint32_t to, unsigned t)
 /* The plan's last steps with them may have made another version than the program's. */
 static bool held_are_there(struct device *d, uint32_t from, uint32_t to)
 {
-    for (uint32_t i = d->ex->die_at[from]; i < d->ex->die_at[to + 1]; i++)
-        if (rebuild_owed(d, d->ex->die_list[i]))
+    for (uint32_t i = d->ex->plan->die_at[from]; i < d->ex->plan->die_at[to + 1]; i++)
+        if (rebuild_owed(d, d->ex->plan->die_list[i]))
             return false;
     return true;
 }
 
 int steps_pass(struct device *d, uint32_t to, unsigned t)
 {
-    const uint32_t from = d->ex->pos;
+    const uint32_t from = d->ex->now.pos;
     int r = hold_for_longer(d, to, t);
     r = r ? r : verify_flush(d);
-    while (!r && !(r = take_steps(d, d->ex->pos, t)) && d->ex->pos < to)
-        d->ex->pos++;
+    while (!r && !(r = take_steps(d, d->ex->now.pos, t)) && d->ex->now.pos < to)
+        d->ex->now.pos++;
     return r ? r : held_are_there(d, from, to) ? 0 : -EBUSY;
 }
 

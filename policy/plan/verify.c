@@ -73,7 +73,7 @@ static int set_up(struct device *d)
     return 0;
 }
 
-static void init(struct device *d)
+void verify_init(struct device *d)
 {
     if (!d->verify && d->cfg->verify == VERIFY_SAMPLE && set_up(d))
         log_once(SAY_WARN, "rebuilt values are not compared after rehearsal: this device has no memory or no code for it");
@@ -84,43 +84,35 @@ enum { LAUNCHES_BYTES = 8 << 20 };
 
 /* The values that replays make just before op `at`, and none before them has made, get this turn. Returns what comparing them costs, in
  * bytes; 0: there are none. */
-static uint64_t give_turn(struct exec *ex, uint32_t at, int8_t turn)
+static uint64_t give_turn(const struct record *r, const struct compiled *p, uint32_t at, int8_t turn, int8_t *turns)
 {
     uint64_t cost = 0;
-    for (uint32_t i = ex->step_at[at]; i < ex->step_at[at + 1]; i++) {
-        if (ex->steps[i].kind != PLAN_REPLAY || ex->elided[i])
+    for (uint32_t i = p->step_at[at]; i < p->step_at[at + 1]; i++) {
+        if (p->steps[i].kind != PLAN_REPLAY || p->elided[i])
             continue;
-        const struct rec_op *o = &ex->rec.ops[ex->steps[i].id];
+        const struct rec_op *o = &r->ops[p->steps[i].id];
         for (uint32_t k = o->first; k < o->first + o->n; k++) {
-            const struct rec_operand *w = &ex->rec.operands[k];
-            if (!rec_makes(w) || ex->check_turn[ex->first_val[w->buf] + ex->out_ver[k]] >= 0)
+            const struct rec_operand *w = &r->operands[k];
+            if (!rec_makes(w) || turns[p->first_val[w->buf] + p->out_ver[k]] >= 0)
                 continue;
-            ex->check_turn[ex->first_val[w->buf] + ex->out_ver[k]] = turn;
-            cost += LAUNCHES_BYTES + 2 * ex->rec.bufs[w->buf].bytes;
+            turns[p->first_val[w->buf] + p->out_ver[k]] = turn;
+            cost += LAUNCHES_BYTES + 2 * r->bufs[w->buf].bytes;
         }
     }
     return cost;
 }
 
-int verify_plan(struct device *d)
+void verify_turns(const struct record *r, const struct compiled *p, int8_t *turns)
 {
-    struct exec *ex = d->ex;
-    init(d);
-    uint32_t n_values = (uint32_t)ex->first_val[ex->rec.n_bufs];
-    free(ex->check_turn);
-    ex->check_turn = malloc((n_values + 1) * sizeof *ex->check_turn);
-    if (!ex->check_turn)
-        return -ENOMEM;
-    memset(ex->check_turn, -1, (n_values + 1) * sizeof *ex->check_turn);
     uint64_t cost[VERIFY_TURNS] = {0};
-    for (uint32_t at = 0; at <= ex->rec.n_ops; at++) {
+    memset(turns, -1, (size_t)p->first_val[r->n_bufs] * sizeof *turns);
+    for (uint32_t at = 0; at <= r->n_ops; at++) {
         int8_t least = 0;
         for (int8_t i = 1; i < VERIFY_TURNS; i++)
             if (cost[i] < cost[least])
                 least = i;
-        cost[least] += give_turn(ex, at, least);
+        cost[least] += give_turn(r, p, at, least, turns);
     }
-    return 0;
 }
 
 static void look(struct device *d, struct table *tb)
@@ -136,8 +128,8 @@ static void look(struct device *d, struct table *tb)
         if (same)
             continue;
         d->st.verify_failed++;
-        d->ex->code = CUDA_ERROR_UNKNOWN;
-        const char *name = c->op < d->ex->rec.n_ops ? PLAIN_IN_LINE(d->ex->rec.ops[c->op].name) : "?";
+        d->ex->now.code = CUDA_ERROR_UNKNOWN;
+        const char *name = c->op < d->ex->learnt.rec.n_ops ? PLAIN_IN_LINE(d->ex->learnt.rec.ops[c->op].name) : "?";
         if (c->version == OF_INPUT)
             log_say(SAY_ERROR, "the replay of op %u (%s) changed what it had only read: results can no longer be trusted, the program is "
                     "stopped here. Please report this kernel; --policy swap does without replays", c->op, name);
@@ -193,7 +185,7 @@ int verify_flush(struct device *d)
         r = fence_wait(d, t, &tb->users);
     for (uint32_t i = 0; i < q->n && !r; i++) {
         struct slot *s = cursor_slot(d, q->of[i].buf);
-        if (!s || s->state != SLOT_RESIDENT || d->ex->res[q->of[i].buf] != q->of[i].version) {
+        if (!s || s->state != SLOT_RESIDENT || d->ex->now.res[q->of[i].buf] != q->of[i].version) {
             tb->checks[q->of[i].check].after = false; /* memory was short meanwhile: not compared this time */
             continue;
         }
@@ -220,11 +212,11 @@ int verify_replays(struct device *d, uint32_t op)
     const struct verify *v = d->verify;
     if (!v || !v->batch.n)
         return 0;
-    const struct rec_op *o = &d->ex->rec.ops[op];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[op];
     bool now = v->batch.first;
     for (uint32_t k = o->first; k < o->first + o->n && !now; k++)
-        for (uint32_t i = 0; i < v->batch.n && rec_makes(&d->ex->rec.operands[k]); i++)
-            now |= v->batch.of[i].buf == d->ex->rec.operands[k].buf;
+        for (uint32_t i = 0; i < v->batch.n && rec_makes(&d->ex->learnt.rec.operands[k]); i++)
+            now |= v->batch.of[i].buf == d->ex->learnt.rec.operands[k].buf;
     return now ? verify_flush(d) : 0;
 }
 
@@ -244,7 +236,7 @@ static int queue(struct device *d, struct table *tb, struct check *c, const stru
         q->range[q->n] = (struct hash_range){s->va + from, ranges[i].to - from};
         q->out[q->n] = tb->at + ((c->first + i) * ROW_WORDS + half) * sizeof(uint64_t);
         q->of[q->n].buf = c->buf;
-        q->of[q->n].version = d->ex->res[c->buf];
+        q->of[q->n].version = d->ex->now.res[c->buf];
         q->of[q->n++].check = (uint32_t)(c - tb->checks);
         q->first |= !half;
     }
@@ -253,23 +245,23 @@ static int queue(struct device *d, struct table *tb, struct check *c, const stru
 
 static const struct rec_operand *operand_of(struct device *d, uint32_t op, int32_t b)
 {
-    const struct rec_op *o = &d->ex->rec.ops[op];
+    const struct rec_op *o = &d->ex->learnt.rec.ops[op];
     for (uint32_t k = o->first; k < o->first + o->n; k++)
-        if (d->ex->rec.operands[k].buf == b)
-            return &d->ex->rec.operands[k];
+        if (d->ex->learnt.rec.operands[k].buf == b)
+            return &d->ex->learnt.rec.operands[k];
     return NULL;
 }
 
 bool verify_has_turn(const struct device *d, int32_t value)
 {
     const struct verify *v = d->verify;
-    return v && v->open && d->ex->check_turn[value] == (int8_t)(v->turn % VERIFY_TURNS);
+    return v && v->open && d->ex->plan->check_turn[value] == (int8_t)(v->turn % VERIFY_TURNS);
 }
 
 int verify_before(struct device *d, int32_t b, int32_t version, struct slot *s, unsigned t)
 {
     struct verify *v = d->verify;
-    int32_t value = d->ex->first_val[b] + version, op = d->ex->producer[value];
+    int32_t value = d->ex->plan->first_val[b] + version, op = d->ex->plan->producer[value];
     if (!verify_has_turn(d, value) || op < 0)
         return 0;
     struct table *tb = &v->table[v->now];
@@ -279,7 +271,7 @@ int verify_before(struct device *d, int32_t b, int32_t version, struct slot *s, 
     const struct rec_operand *w = operand_of(d, (uint32_t)op, b);
     struct rec_range whole;
     uint32_t n = 0;
-    const struct rec_range *ranges = w ? record_comparable(&d->ex->rec, w, &n, &whole) : NULL;
+    const struct rec_range *ranges = w ? record_comparable(&d->ex->learnt.rec, w, &n, &whole) : NULL;
     if (!n || n > RANGES_MAX || tb->n_rows + n > v->n_rows || tb->n_checks == ROWS)
         return 0;
     struct check *c = &tb->checks[tb->n_checks++];
@@ -291,17 +283,17 @@ int verify_before(struct device *d, int32_t b, int32_t version, struct slot *s, 
 int verify_after(struct device *d, uint32_t op, uint32_t k, struct slot *s, unsigned t)
 {
     struct verify *v = d->verify;
-    const struct rec_operand *w = &d->ex->rec.operands[k];
+    const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
     if (!v || !v->open)
         return 0;
     struct table *tb = &v->table[v->now];
     for (uint32_t i = 0; i < tb->n_checks; i++) {
         struct check *c = &tb->checks[i];
-        if (c->buf != w->buf || c->version != d->ex->out_ver[k] || c->after || c->op != op)
+        if (c->buf != w->buf || c->version != d->ex->plan->out_ver[k] || c->after || c->op != op)
             continue;
         struct rec_range whole;
         uint32_t n;
-        const struct rec_range *ranges = record_comparable(&d->ex->rec, w, &n, &whole);
+        const struct rec_range *ranges = record_comparable(&d->ex->learnt.rec, w, &n, &whole);
         c->after = true;
         return queue(d, tb, c, ranges, c->n < n ? c->n : n, s, t, 2);
     }
@@ -333,13 +325,13 @@ static int look_at_input(struct device *d, uint32_t op, int32_t b, unsigned t, b
 int verify_inputs(struct device *d, uint32_t op, unsigned t, bool after)
 {
     const struct verify *v = d->verify;
-    const struct rec_op *o = &d->ex->rec.ops[op];
-    if (!v || !v->open || op % (VERIFY_INPUT_TURNS / 2) * 2 != v->turn % VERIFY_INPUT_TURNS || d->ex->caps[op].kind != OP_KERNEL)
+    const struct rec_op *o = &d->ex->learnt.rec.ops[op];
+    if (!v || !v->open || op % (VERIFY_INPUT_TURNS / 2) * 2 != v->turn % VERIFY_INPUT_TURNS || d->ex->learnt.caps[op].kind != OP_KERNEL)
         return 0;
     int r = 0;
     for (uint32_t k = o->first; k < o->first + o->n && !r; k++)
-        if (d->ex->rec.operands[k].mode == REC_READ && !d->ex->side_scratch[k])
-            r = look_at_input(d, op, d->ex->rec.operands[k].buf, t, after);
+        if (d->ex->learnt.rec.operands[k].mode == REC_READ && !d->ex->map.side_scratch[k])
+            r = look_at_input(d, op, d->ex->learnt.rec.operands[k].buf, t, after);
     return r;
 }
 

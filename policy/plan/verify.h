@@ -23,8 +23,10 @@
 enum { VERIFY_TURNS = 16, VERIFY_INPUT_TURNS = 128 };
 
 /* A plan was loaded: takes scratch memory, once (where that fails nothing is compared, and one line says so; not before there is a plan:
- * under the tightest limits swapping needs every page), and notes which values its replays make. */
-int verify_plan(struct device *d);
+ * under the tightest limits swapping needs every page). */
+void verify_init(struct device *d);
+/* In which of VERIFY_TURNS iterations each value is compared, into turns[first_val[n_bufs]]; -1: never, no replay of the plan makes it. */
+void verify_turns(const struct record *r, const struct compiled *p, int8_t *turns);
 /* An enforced iteration begins, on stream t; what the ones before left behind is looked at. */
 FENCE_MUST_USE int verify_begin(struct device *d, unsigned t);
 /* The value (an index into producer) is compared in this iteration. */
