@@ -118,7 +118,7 @@ OFFLINE_SRC := $(call ROOMS,offline)
 # what the command line tool shares with the library: how files are written, how kernels are called, what the machine allows, the ledgers of groups
 CLI_SRC     := $(OFFLINE_SRC) tracer/output.c tracer/plain.c $(wildcard tracer/machine/*.c) policy/share/ledger.c policy/share/ledger_sums.c
 # the readers that the preloaded library shares with the command line tool
-SHARED_SRC  := $(wildcard offline/model/plan_file.c offline/model/json_read.c)
+SHARED_SRC  := $(wildcard offline/model/plan.c offline/model/json_read.c)
 
 PIC_OBJ  = $(patsubst %.c,$(B)/pic/%.o,$(1))
 HOST_OBJ = $(patsubst %.c,$(B)/obj/%.o,$(1))

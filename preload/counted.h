@@ -1,6 +1,6 @@
 /* counted.h: bookkeeping shared by the doors of memory that is counted but not managed.
  *
- * Threads: any; vmm_* hold one lock of their own. Errors: driver codes are handed through.
+ * Threads: any. Errors: driver codes are handed through.
  */
 #ifndef REMAT_PRELOAD_COUNTED_H
 #define REMAT_PRELOAD_COUNTED_H
@@ -29,17 +29,5 @@ static inline int counted_gone(int r, uint64_t key)
  * Sparse and deferred arrays have no memory of their own: 0. */
 size_t counted_array_bytes(size_t width, size_t height, size_t depth, CUarray_format format, unsigned channels,
                            unsigned flags, unsigned levels);
-
-/* The physical memory behind a cuMemCreate handle lives until the handle's last reference and its last mapping are gone;
- * the handle's number may be reused before that. So memory is known by a serial number of ours. */
-
-/* A handle of `bytes` was created on device `dev` (committed here). On exhausted host memory the bytes stay counted for good. */
-void vmm_created(CUmemGenericAllocationHandle h, int dev, size_t bytes);
-/* A further reference, from cuMemRetainAllocationHandle: to what is mapped at this address. */
-void vmm_retained(CUmemGenericAllocationHandle h, CUdeviceptr at);
-void vmm_released(CUmemGenericAllocationHandle h);
-void vmm_mapped(CUmemGenericAllocationHandle h, CUdeviceptr at, size_t bytes);
-/* Every mapping inside the range ended. */
-void vmm_unmapped(CUdeviceptr at, size_t bytes);
 
 #endif

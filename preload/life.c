@@ -13,9 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct drv driver; /* the engine keeps a pointer to it */
-static pid_t started_in;  /* the process whose engine it is; 0: none. A forked child must not finish its parent's */
+static struct {
+    pthread_mutex_t lock; /* of starting */
+    struct drv driver;    /* the engine keeps a pointer to it */
+    pid_t started_in;     /* the process whose engine it is; 0: none. A forked child must not finish its parent's */
+} life = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A forked child has no device: the driver refuses all that it asks. Yet it lets go of what its parent had on one: an interpreter's collector
  * finds tensors in a loader's worker. PyTorch's own allocator answers that without the driver; of a stream-ordered one, which `remat run` has it use,
@@ -39,7 +41,7 @@ static void child_passes_through(void)
 
 static void finish(void)
 {
-    if (started_in != getpid())
+    if (life.started_in != getpid())
         return;
     int depth = door_depth;
     door_depth = DOOR_SHUT;
@@ -53,7 +55,7 @@ static __typeof__(&_exit) next_exit;
 
 DOOR_PUBLIC void _exit(int status)
 {
-    if (started_in && started_in == getpid())
+    if (life.started_in && life.started_in == getpid())
         eng_finish_now();
     if (next_exit)
         next_exit(status);
@@ -68,28 +70,28 @@ DOOR_PUBLIC void _Exit(int status)
 
 static void fill_driver_table(void)
 {
-#define D(name) driver.name = (__typeof__(driver.name))provider_driver_symbol(#name);
+#define D(name) life.driver.name = (__typeof__(life.driver.name))provider_driver_symbol(#name);
     DRV_REQUIRED(D)
     DRV_OPTIONAL(D)
 #undef D
-    driver.nvml_limits = nvml_limits;
+    life.driver.nvml_limits = nvml_limits;
 }
 
 void life_start(void)
 {
     if (door_disabled() || !provider_resolve(DOOR_CUDA))
         return;
-    pthread_mutex_lock(&start_lock);
+    pthread_mutex_lock(&life.lock);
     if (atomic_load_explicit(&door_watch, memory_order_relaxed) & WATCH_UNSTARTED) {
         int depth = door_depth;
         door_depth = DOOR_SHUT;
         fill_driver_table();
         pthread_atfork(NULL, NULL, child_frees); /* whatever the policy: the allocator is chosen in any case */
         const char *missing;
-        if (!drv_complete(&driver, &missing)) {
+        if (!drv_complete(&life.driver, &missing)) {
             log_once(SAY_WARN, "this driver has no %s: calls pass through", missing);
-        } else if (eng_start(&driver) == 0) {
-            started_in = getpid();
+        } else if (eng_start(&life.driver) == 0) {
+            life.started_in = getpid();
             pthread_atfork(NULL, NULL, child_passes_through);
             /* Registered after the driver's own handlers, hence run before them: the driver still answers. */
             atexit(finish);
@@ -98,7 +100,7 @@ void life_start(void)
         door_depth = depth;
         atomic_fetch_and_explicit(&door_watch, ~(unsigned)WATCH_UNSTARTED, memory_order_release);
     }
-    pthread_mutex_unlock(&start_lock);
+    pthread_mutex_unlock(&life.lock);
 }
 
 /* A program may have the driver initialised by a route that passes no door. */

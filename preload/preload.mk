@@ -50,7 +50,7 @@ $(CONF_DIR)/libscope_a.so: tests/conformance/scope_a.c $(CONF_DIR)/libscope_b.so
 	$(CC) $(CFLAGS) -fPIC -shared $< -o $@ -Wl,-rpath,'$$ORIGIN' -L$(CONF_DIR) -Wl,--no-as-needed -lscope_b -Wl,--as-needed -ldl
 
 # parts of the doors on their own: each test brings what its part calls
-$(B)/tests/test_preload_counted: tests/unit/test_preload_counted.c $(call HOST_OBJ,preload/counted.c)
+$(B)/tests/test_preload_counted: tests/unit/test_preload_counted.c $(call HOST_OBJ,preload/counted.c preload/vmm.c)
 $(B)/tests/test_preload_pools: tests/unit/test_preload_pools.c $(call HOST_OBJ,preload/pools.c)
 $(B)/tests/test_preload_counted $(B)/tests/test_preload_pools: | $(DEPS_STAMP)
 	@mkdir -p $(@D)

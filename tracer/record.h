@@ -130,9 +130,4 @@ static inline const struct rec_range *record_comparable(const struct record *r, 
  * of op i. After record_seal. 0 or -ENOMEM. */
 int record_insert_holds(struct record *r, uint32_t *new_index);
 
-/* opgraph-1. `pages` > 1: sizes as the planner of this device must see them: large buffers rounded up to multiples of it,
- * small ones and memory that is never managed as 0 bytes. 1: the user's own file, which no other process of the run writes
- * over (output.h, OUTPUT_RUN). 0 or a negative errno. */
-int record_write(const struct record *r, const char *path, uint64_t page_bytes);
-
 #endif

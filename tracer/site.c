@@ -23,25 +23,30 @@ enum { MAX_FRAMES = 64, SHOWN = 4, C_BYTES = 2048, PYTHON_BYTES = 4096 };
 
 /* ---- walking -------------------------------------------------------------------------------------------------------------- */
 
-static int (*walk_libunwind)(void **ips, int n); /* unw_backtrace(); NULL: not there */
+/* Found once. */
+static struct {
+    pthread_once_t once;
+    int (*walk)(void **ips, int n); /* libunwind's unw_backtrace(); NULL: not there */
+    char reason[200];               /* why not */
+} unwinder = {.once = PTHREAD_ONCE_INIT};
+
+static void find_unwinder(void)
+{
+    /* not RTLD_GLOBAL: its _Unwind_* must not be found by anybody else */
+    void *h = THREAD_ENDS_TWICE ? NULL : dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+    if (h)
+        *(void **)&unwinder.walk = dlsym(h, "unw_backtrace");
+    if (!unwinder.walk) {
+        const char *e = dlerror();
+        snprintf(unwinder.reason, sizeof unwinder.reason, "%s", e ? e : "libunwind.so.8 has no unw_backtrace");
+    }
+}
 
 const char *site_unwinder(const char **why)
 {
-    static bool tried;
-    static char reason[200];
-    if (!tried) {
-        /* not RTLD_GLOBAL: its _Unwind_* must not be found by anybody else */
-        void *h = THREAD_ENDS_TWICE ? NULL : dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
-        if (h)
-            *(void **)&walk_libunwind = dlsym(h, "unw_backtrace");
-        if (!walk_libunwind) {
-            const char *e = dlerror();
-            snprintf(reason, sizeof reason, "%s", e ? e : "libunwind.so.8 has no unw_backtrace");
-        }
-        tried = true;
-    }
-    *why = walk_libunwind || THREAD_ENDS_TWICE ? NULL : reason;
-    return walk_libunwind ? "libunwind" : "the compiler's unwinder";
+    pthread_once(&unwinder.once, find_unwinder);
+    *why = unwinder.walk || THREAD_ENDS_TWICE ? NULL : unwinder.reason;
+    return unwinder.walk ? "libunwind" : "the compiler's unwinder";
 }
 
 struct walk {
@@ -63,8 +68,8 @@ static void walk(struct walk *w)
     const char *why;
     w->n = 0;
     site_unwinder(&why);
-    if (walk_libunwind)
-        w->n = walk_libunwind(w->ip, MAX_FRAMES);
+    if (unwinder.walk)
+        w->n = unwinder.walk(w->ip, MAX_FRAMES);
     if (w->n <= 0) {
         w->n = 0;
         _Unwind_Backtrace(frame, w);
@@ -90,9 +95,11 @@ struct frame_name {
 };
 
 enum { MEMO_PLACES = 1024 };
-static struct frame_name memo[MEMO_PLACES];
-static unsigned long long memo_gone; /* libraries that had gone when the names in it were asked for */
-static pthread_mutex_t memo_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    pthread_mutex_t lock;
+    struct frame_name at[MEMO_PLACES];
+    unsigned long long gone; /* libraries that had gone when the names were asked for */
+} memo = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int count_gone(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -119,10 +126,10 @@ static struct frame_name ask_loader(const char *ip)
     return f;
 }
 
-/* With memo_lock held; the name is good as long. */
+/* With memo.lock held; the name is good as long. */
 static const struct frame_name *name_of_locked(const char *ip)
 {
-    struct frame_name *f = &memo[((uintptr_t)ip * 0x9e3779b97f4a7c15u >> 32) % MEMO_PLACES];
+    struct frame_name *f = &memo.at[((uintptr_t)ip * 0x9e3779b97f4a7c15u >> 32) % MEMO_PLACES];
     if (f->ip != ip) {
         free(f->name);
         *f = ask_loader(ip);
@@ -134,13 +141,13 @@ static void memo_check_locked(void)
 {
     unsigned long long gone = 0;
     dl_iterate_phdr(count_gone, &gone);
-    if (gone == memo_gone)
+    if (gone == memo.gone)
         return;
     for (int i = 0; i < MEMO_PLACES; i++) {
-        free(memo[i].name);
-        memo[i] = (struct frame_name){0};
+        free(memo.at[i].name);
+        memo.at[i] = (struct frame_name){0};
     }
-    memo_gone = gone;
+    memo.gone = gone;
 }
 
 /* The frames outside this library, down to the interpreter. */
@@ -150,7 +157,7 @@ static size_t put_c(char *out, size_t room)
     size_t n = 0;
     int shown = 0;
     walk(&w);
-    pthread_mutex_lock(&memo_lock);
+    pthread_mutex_lock(&memo.lock);
     memo_check_locked();
     for (int i = 0; i < w.n && shown < SHOWN; i++) {
         /* a return address may be the first byte of the next function */
@@ -165,7 +172,7 @@ static size_t put_c(char *out, size_t room)
         n += (size_t)k;
         shown++;
     }
-    pthread_mutex_unlock(&memo_lock);
+    pthread_mutex_unlock(&memo.lock);
     out[n] = 0;
     return n;
 }

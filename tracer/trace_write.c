@@ -1,4 +1,5 @@
 /* The record as an opgraph-1 file. */
+#include "tracer/trace_write.h"
 #include "tracer/output.h"
 #include "tracer/record.h"
 

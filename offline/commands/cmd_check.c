@@ -5,7 +5,9 @@
 
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 #include "offline/model/sim.h"
+#include "offline/model/trace_read.h"
 
 static void check_string(const char *s)
 {
@@ -34,7 +36,7 @@ int cmd_check(int argc, char **argv)
         return rc > 0 ? CLI_OK : CLI_BAD;
     if (n != 2)
         return cli_bad("check: give a trace and a plan (remat check --help)");
-    if (graph_load(files[0], &g, err, sizeof(err)))
+    if (trace_read(files[0], &g, err, sizeof(err)))
         return cli_bad("%s", err);
     if (limit_text && (cli_size(limit_text, g->baseline_peak_bytes, &limit) || limit <= 0)) {
         graph_free(g);

@@ -4,8 +4,9 @@
  *   ok    fine      note  works, with this in mind      BAD  does not work; what to do
  */
 #include "offline/commands/cli.h"
-#include "offline/commands/options.h"
 #include "offline/commands/launch.h"
+#include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 #include "preload/cuda_abi.h"
 #include "tracer/machine/conf.h"
 #include "tracer/machine/dmem.h"

@@ -6,7 +6,9 @@
 
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 #include "offline/model/sim.h"
+#include "offline/model/trace_read.h"
 #include "offline/solvers/solver.h"
 #include "tracer/plain.h"
 
@@ -167,7 +169,7 @@ int cmd_plan(int argc, char **argv)
     if (!s)
         return cli_bad(solver_known(q.solver) ? "plan: this build has no solver \"%s\"%s" : "plan: no solver \"%s\"%s (remat plan --help)",
                        q.solver, options_hint(q.solver, options_values("plan", "solver"), hint, sizeof(hint)));
-    if (graph_load(q.trace, &g, err, sizeof(err)))
+    if (trace_read(q.trace, &g, err, sizeof(err)))
         return cli_bad("%s", err);
     rc = plan_solve(&q, g, s, &p);
     plan_free(&p);

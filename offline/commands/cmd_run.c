@@ -2,6 +2,7 @@
 #include "offline/commands/cli.h"
 #include "offline/commands/launch.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 
 int cmd_run(int argc, char **argv)
 {

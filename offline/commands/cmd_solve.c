@@ -8,6 +8,7 @@
 
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 #include "offline/model/json_read.h"
 #include "offline/solvers/solver.h"
 #include "tracer/output.h"
@@ -85,10 +86,10 @@ static int solve_pick(const struct json_doc *doc, const char *name, const struct
     }
     if (json_get_string(doc, doc->root, NULL, 0, "format", 1, &format, err, sizeof(err)))
         return cli_bad("%s", err);
-    *out = instance_find(format, name);
+    *out = solver_instance_find(format, name);
     if (*out)
         return CLI_OK;
-    for (i = 0; (s = instance_at(i)); i++)
+    for (i = 0; (s = solver_instance_at(i)); i++)
         known |= !strcmp(s->format, format);
     if (!known) {
         struct json_step at = {"format", 0};

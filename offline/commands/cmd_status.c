@@ -4,6 +4,7 @@
 #include "offline/commands/cli.h"
 #include "offline/commands/jobs.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 
 #include <errno.h>
 #include <inttypes.h>

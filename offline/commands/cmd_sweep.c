@@ -8,9 +8,12 @@
 
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 #include "offline/commands/sweep_plot.h"
 #include "offline/model/graph.h"
+#include "offline/model/trace_read.h"
 #include "offline/solvers/cover/cover.h"
+#include "offline/solvers/cover/cover_bound.h"
 #include "offline/solvers/solver.h"
 
 enum { SWEEP_MAX = 256 };
@@ -253,7 +256,7 @@ int cmd_sweep(int argc, char **argv)
         return cli_bad("sweep: --csv or --json, not both");
     if ((q.csv || q.json) && q.plot && !strcmp(q.plot, "-"))
         return cli_bad("sweep: %s and --plot - both want standard output", q.csv ? "--csv" : "--json");
-    if (graph_load(q.trace, &g, err, sizeof err))
+    if (trace_read(q.trace, &g, err, sizeof err))
         return cli_bad("%s", err);
     struct sweep s = {.g = g};
     rc = sweep_fill(&q, &s);

@@ -2,6 +2,7 @@
 #include "offline/commands/cli.h"
 #include "offline/commands/launch.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 
 int cmd_trace(int argc, char **argv)
 {

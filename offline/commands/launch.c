@@ -3,9 +3,10 @@
 
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 #include "offline/solvers/solver.h"
-#include "tracer/machine/size_text.h"
 #include "policy/share/ledger.h"
+#include "tracer/machine/size_text.h"
 #include "tracer/output.h"
 
 #include <dlfcn.h>

@@ -5,6 +5,8 @@
 
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
+#include "offline/commands/options_text.h"
 
 #ifndef REMAT_VERSION
 #define REMAT_VERSION "unknown"

@@ -1,6 +1,8 @@
 /* options_parse.c: reading a command line by the table of options.h, and saying what was probably meant. */
+#include "offline/commands/options_parse.h"
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_text.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* options_text.c: the table of options as help, man pages and completion. */
+#include "offline/commands/options_text.h"
 #include "offline/commands/options.h"
 
 #include <ctype.h>

@@ -8,6 +8,7 @@
 
 #include "offline/solvers/anneal/fastsa.h"
 #include "offline/solvers/checkmate/checkmate.h"
+#include "offline/solvers/checkmate/checkmate_pebble.h"
 #include "offline/solvers/solver.h"
 
 enum { INST_DEFAULT_S = 30, INST_SETS = 256 };

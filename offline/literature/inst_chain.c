@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "offline/solvers/chain/chain.h"
+#include "offline/solvers/chain/chain_solve.h"
 #include "offline/solvers/solver.h"
 
 /* {"format": "rotor-schedule-1", "steps": [[kind, stage], ...], "makespan", "peak"}. NULL: no memory. */

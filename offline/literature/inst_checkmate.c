@@ -1,5 +1,7 @@
 /* inst_checkmate: `remat solve` for checkmate-v1 documents: `milp` (exact) and `milp-lp` (relaxed and rounded). */
 #include "offline/solvers/checkmate/checkmate.h"
+#include "offline/solvers/checkmate/checkmate_milp.h"
+#include "offline/solvers/checkmate/checkmate_search.h"
 #include "offline/solvers/solver.h"
 
 #include <errno.h>

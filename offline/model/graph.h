@@ -104,15 +104,6 @@ struct graph {
     char sha256[65];            /* of the trace file, lower-case hex; "" for graphs built in memory */
 };
 
-/* Read an opgraph-1 file. On success *out is the caller's (graph_free). Every count, id and size is checked:
- * an id out of range, a negative size or time, an operand listed twice, a buffer used before it is born
- * or after it dies, a `born` that is not the first op that writes the buffer: each is -EINVAL with the
- * place in err. -ENOENT etc. for files that cannot be opened, -ENOMEM. */
-int graph_load(const char *path, struct graph **out, char *err, size_t err_len);
-
-/* The same from memory; name stands for the path in messages. Used by fuzzing. */
-int graph_load_text(const char *name, const char *text, size_t len, struct graph **out, char *err, size_t err_len);
-
 void graph_free(struct graph *g);
 
 /* Building in memory (trace_read.c, tests): add buffers and ops, then seal. The builder owns nothing of the

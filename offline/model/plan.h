@@ -1,7 +1,7 @@
 /* A plan-1 schedule: the steps of one iteration under a memory limit.
  *
  * What: the one header of offline/ that the runtime reads plans through, so it depends on libc alone;
- * plan_file.c adds jansson. Step meanings and the rules a plan must obey stand with the plan-1 format; the
+ * plan.c adds jansson. Step meanings and the rules a plan must obey stand with the plan-1 format; the
  * simulator (sim.h) judges them.
  *
  * Threads: no shared state; one plan belongs to one thread at a time.

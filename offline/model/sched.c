@@ -1,4 +1,5 @@
 #include "offline/model/sched.h"
+#include "offline/model/sched_tighten.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -81,17 +81,6 @@ struct sched_act {
 int sched_realize_acts(struct sched *s, const uint8_t *choice, const struct sched_act *acts, size_t n_acts, struct plan *out,
                        struct sim_result *r);
 
-/* Polish a valid plan without changing what is computed for the program: replays whose outputs nobody uses go,
- * drops move up to just after the last use, a drop is added where a resident value is not used again (or is
- * rebuilt or overwritten before its next use), offloads never used again go, `keep` lists what is still needed.
- * Never raises the peak or the time. Leaves fetch positions alone. */
-int sched_tighten(struct sched *s, struct plan *p);
-
-/* Use up the room a good, polished plan leaves under the limit: values it drops and replays are kept instead where they
- * fit, most time per byte first, as long as that helps. r gets the judgement of the plan as it stands afterwards; never
- * slower, never over the limit if it was not before. Copies to the host are left alone. 0, or -ENOMEM. */
-int sched_fill(struct sched *s, struct plan *p, int64_t limit_bytes, struct sim_result *r);
-
 /* The no-eviction plan. */
 int sched_baseline(const struct graph *g, struct plan *out);
 

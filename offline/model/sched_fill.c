@@ -1,9 +1,12 @@
 /* Using up the room a plan leaves: values that a plan drops and replays are kept instead wherever they fit. */
+#include "offline/model/sched_fill.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "offline/model/sched.h"
+#include "offline/model/sched_tighten.h"
 
 /* Longest in-place chain that is kept as a whole: a write and so many minus one updates of the same buffer. */
 #define FILL_CHAIN 4

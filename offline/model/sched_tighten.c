@@ -1,4 +1,6 @@
 /* Polishing a plan: one walk forwards to learn what each replay really made, one walk backwards over liveness. */
+#include "offline/model/sched_tighten.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

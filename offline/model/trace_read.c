@@ -1,4 +1,6 @@
 /* opgraph-1 files into graphs: types and ranges here, the meaning in graph_seal, and every fault back to its line. */
+#include "offline/model/trace_read.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,7 +263,7 @@ static int trace_take(struct json_doc *doc, struct graph **out, char *err, size_
     return rc;
 }
 
-int graph_load(const char *path, struct graph **out, char *err, size_t err_len)
+int trace_read(const char *path, struct graph **out, char *err, size_t err_len)
 {
     struct json_doc doc;
     int rc = json_doc_load(path, &doc, err, err_len);
@@ -269,7 +271,7 @@ int graph_load(const char *path, struct graph **out, char *err, size_t err_len)
     return rc ? rc : trace_take(&doc, out, err, err_len);
 }
 
-int graph_load_text(const char *name, const char *text, size_t len, struct graph **out, char *err, size_t err_len)
+int trace_read_text(const char *name, const char *text, size_t len, struct graph **out, char *err, size_t err_len)
 {
     struct json_doc doc;
     int rc = json_doc_parse(name, text, len, &doc, err, err_len);

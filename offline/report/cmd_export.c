@@ -14,11 +14,13 @@
 
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 #include "offline/model/graph.h"
 #include "offline/model/plan.h"
 #include "offline/model/sched.h"
 #include "offline/model/sim.h"
-#include "offline/report/export.h"
+#include "offline/model/trace_read.h"
+#include "offline/report/export_viz.h"
 #include "offline/report/walk.h"
 #include "tracer/output.h"
 
@@ -317,7 +319,7 @@ int cmd_export(int argc, char **argv)
         return rc > 0 ? CLI_OK : CLI_BAD;
     if (n < 1 || !format || !out)
         return cli_bad("export: give a trace, --format and -o (remat export --help)");
-    if (graph_load(operand[0], &g, err, sizeof err))
+    if (trace_read(operand[0], &g, err, sizeof err))
         return cli_bad("%s", err);
     rc = export_run(g, n > 1 ? operand[1] : NULL, format, out);
     graph_free(g);

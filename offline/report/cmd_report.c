@@ -5,7 +5,9 @@
 
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 #include "offline/model/sched.h"
+#include "offline/model/trace_read.h"
 #include "offline/report/page.h"
 #include "tracer/output.h"
 
@@ -60,7 +62,7 @@ int cmd_report(int argc, char **argv)
         return rc > 0 ? CLI_OK : CLI_BAD;
     if (n < 1 || !out)
         return cli_bad("report: give a trace and -o (remat report --help)");
-    if (graph_load(operand[0], &g, err, sizeof err))
+    if (trace_read(operand[0], &g, err, sizeof err))
         return cli_bad("%s", err);
     struct report p = {.g = g};
     rc = line_fill(&p, NULL);

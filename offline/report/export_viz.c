@@ -1,9 +1,10 @@
 /* export_viz.c: a memory snapshot for PyTorch's viewer; see export.h. */
+#include "offline/report/export_viz.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "offline/report/export.h"
 #include "offline/report/walk.h"
 
 void export_string(FILE *f, const char *s)

@@ -1,5 +1,6 @@
 /* page.c: see page.h. */
 #include "offline/report/page.h"
+#include "offline/report/page_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -25,6 +25,4 @@ struct page_line {
 /* lines[0] is the program as it is; n >= 1. */
 int page_write(FILE *f, const struct graph *g, const struct page_line *lines, int n);
 
-extern const char page_js[], page_css[];
-
 #endif

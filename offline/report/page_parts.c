@@ -1,5 +1,6 @@
 /* page_parts.c: the page's script and style, as the files beside this one hold them. The build's folder must be the
  * project's: .incbin reads relative to it. */
+#include "offline/report/page_parts.h"
 #include "offline/report/page.h"
 
 #define PART(symbol, file)                                                                                                    \

@@ -19,9 +19,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "offline/solvers/anneal/anneal_solve.h"
 #include "offline/commands/cli.h"
 #include "offline/model/sim.h"
+#include "offline/solvers/anneal/solve_anneal.h"
+#include "offline/solvers/cover/cover_bound.h"
 #include "offline/solvers/cover/ladder.h"
 
 enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16, AUTO_SEEDS = 8 };

@@ -82,7 +82,7 @@ const struct solver *solver_at(size_t n)
     return NULL;
 }
 
-const struct instance_solver *instance_at(size_t n)
+const struct instance_solver *solver_instance_at(size_t n)
 {
     size_t i;
 
@@ -92,12 +92,12 @@ const struct instance_solver *instance_at(size_t n)
     return NULL;
 }
 
-const struct instance_solver *instance_find(const char *format, const char *name)
+const struct instance_solver *solver_instance_find(const char *format, const char *name)
 {
     const struct instance_solver *s;
     size_t i;
 
-    for (i = 0; (s = instance_at(i)); i++)
+    for (i = 0; (s = solver_instance_at(i)); i++)
         if (!strcmp(s->format, format) && (name ? !strcmp(s->name, name) : s->is_default))
             return s;
     return NULL;

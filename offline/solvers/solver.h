@@ -101,7 +101,7 @@ struct instance_solver {
     int (*solve)(const struct json_doc *doc, const struct solver_opts *opts, struct instance_result *out);
 };
 
-const struct instance_solver *instance_find(const char *format, const char *name); /* name NULL: the default */
-const struct instance_solver *instance_at(size_t i);
+const struct instance_solver *solver_instance_find(const char *format, const char *name); /* name NULL: the default */
+const struct instance_solver *solver_instance_at(size_t i);
 
 #endif

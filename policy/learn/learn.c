@@ -12,6 +12,7 @@
 #include "policy/process/nvtx.h"
 #include "tracer/iter.h"
 #include "tracer/site.h"
+#include "tracer/trace_write.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* The planner is a process of its own, `remat plan`, without the preload: training goes on while it thinks. */
 #include "policy/process/planner.h"
+#include "tracer/trace_write.h"
 
 #include <dirent.h>
 #include <errno.h>

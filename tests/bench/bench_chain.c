@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "offline/solvers/chain/chain.h"
+#include "offline/solvers/chain/chain_dp.h"
 
 static double now_s(void)
 {

@@ -8,10 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "offline/solvers/chain/chain.h"
 #include "offline/model/graph.h"
 #include "offline/model/plan.h"
 #include "offline/model/sched.h"
+#include "offline/model/sched_fill.h"
+#include "offline/model/sched_tighten.h"
+#include "offline/model/trace_read.h"
+#include "offline/solvers/chain/chain.h"
+#include "offline/solvers/chain/chain_solve.h"
 
 static inline void fuzz_require(int truth, const char *what, const char *err)
 {
@@ -36,7 +40,7 @@ static inline int fuzz_trace(const uint8_t *data, size_t len)
     struct plan p = {0};
     struct sim_result r;
     uint8_t *choice;
-    int rc = graph_load_text("fuzz", (const char *)data, len, &g, err, sizeof(err));
+    int rc = trace_read_text("fuzz", (const char *)data, len, &g, err, sizeof(err));
 
     if (rc) {
         fuzz_message(rc, err);

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "offline/solvers/anneal/anneal_runs.h"
-#include "offline/solvers/anneal/anneal_solve.h"
 #include "offline/model/sim.h"
+#include "offline/solvers/anneal/anneal_copies.h"
+#include "offline/solvers/anneal/anneal_plan.h"
+#include "offline/solvers/anneal/anneal_runs.h"
+#include "offline/solvers/anneal/solve_anneal.h"
 
 static uint64_t rng;
 

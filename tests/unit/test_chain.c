@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include "offline/solvers/chain/chain.h"
+#include "offline/solvers/chain/chain_classic.h"
+#include "offline/solvers/chain/chain_dp.h"
+#include "offline/solvers/chain/chain_float.h"
+#include "offline/solvers/chain/chain_solve.h"
 #include "tests/unit/rand_graph.h"
 
 #define SEEDS 300

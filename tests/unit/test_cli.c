@@ -5,6 +5,7 @@
 
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
 
 START_TEST(sizes)
 {

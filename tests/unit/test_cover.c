@@ -6,9 +6,12 @@
 
 #include "offline/model/sim.h"
 #include "offline/solvers/cover/cover.h"
+#include "offline/solvers/cover/cover_bound.h"
 #include "offline/solvers/cover/cover_milp.h"
+#include "offline/solvers/cover/cover_plan.h"
 #include "offline/solvers/cover/ladder.h"
 #include "offline/solvers/milp/milp_model.h"
+#include "offline/solvers/milp/milp_search.h"
 #include "offline/solvers/solver.h"
 #include "tests/unit/rand_graph.h"
 

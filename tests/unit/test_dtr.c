@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "offline/solvers/dtr/dtr.h"
 #include "offline/model/sim.h"
+#include "offline/solvers/anneal/anneal_plan.h"
+#include "offline/solvers/dtr/dtr.h"
 #include "offline/solvers/solver.h"
 
 static struct graph *seal(struct graph_build *b)

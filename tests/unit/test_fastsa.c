@@ -10,6 +10,8 @@
 #include "offline/solvers/anneal/fastsa_first.h"
 #include "offline/solvers/anneal/fsa_move.h"
 #include "offline/solvers/anneal/fsa_profile.h"
+#include "offline/solvers/checkmate/checkmate_pebble.h"
+#include "offline/solvers/checkmate/checkmate_search.h"
 #include "offline/solvers/solver.h"
 
 static uint64_t rng = 1;

@@ -1,9 +1,14 @@
 /* The exact solvers for small traces against a plain exhaustive search over everything a plan may do, and Checkmate's
  * program against its own search. */
+#include "offline/model/sim.h"
+#include "offline/model/trace_read.h"
 #include "offline/solvers/checkmate/checkmate.h"
+#include "offline/solvers/checkmate/checkmate_milp.h"
+#include "offline/solvers/checkmate/checkmate_search.h"
 #include "offline/solvers/milp/milp.h"
 #include "offline/solvers/milp/milp_model.h"
-#include "offline/model/sim.h"
+#include "offline/solvers/milp/milp_search.h"
+#include "offline/solvers/milp/milp_stages.h"
 #include "offline/solvers/solver.h"
 #include "tests/unit/rand_graph.h"
 
@@ -288,7 +293,7 @@ START_TEST(time_limit_is_kept_on_a_large_trace)
     char path[4096], err[512];
     struct graph *g;
     snprintf(path, sizeof path, "%s/traces/bert_base-b32.json", shared);
-    ck_assert_msg(!graph_load(path, &g, err, sizeof err), "%s", err);
+    ck_assert_msg(!trace_read(path, &g, err, sizeof err), "%s", err);
     struct plan p = { 0 };
     struct solver_report rep;
     struct solver_opts o = { .limit_bytes = g->baseline_peak_bytes / 2, .time_limit_s = 4, .seed = 1 };
@@ -387,7 +392,7 @@ START_TEST(published_instances_have_their_optimum)
         memset(&r, 0, sizeof r);
         snprintf(path, sizeof path, "%s/anchors/milp/%s.json", shared, known[k].name);
         ck_assert_msg(!json_doc_load(path, &doc, err, sizeof err), "%s", err);
-        const struct instance_solver *s = instance_find("checkmate-v1", "milp");
+        const struct instance_solver *s = solver_instance_find("checkmate-v1", "milp");
         ck_assert_ptr_nonnull(s);
         ck_assert_int_eq(s->solve(&doc, &o, &r), 0);
         ck_assert(r.feasible && r.proved_optimal && r.value == (double)known[k].optimum && r.bound == r.value);

@@ -1,8 +1,11 @@
 /* The cut on random graphs (in-place chains, side buffers, opaque ops, dead intermediates, fan-out): its states keep the
  * network's promises, its value is the least, and every plan of the solver is accepted by the simulator. */
-#include "offline/solvers/milp/milp_model.h"
-#include "offline/solvers/mincut/mincut.h"
 #include "offline/model/sim.h"
+#include "offline/model/trace_read.h"
+#include "offline/solvers/milp/milp_model.h"
+#include "offline/solvers/milp/milp_search.h"
+#include "offline/solvers/mincut/mincut.h"
+#include "offline/solvers/mincut/mincut_fusion.h"
 #include "offline/solvers/solver.h"
 #include "tests/unit/rand_graph.h"
 
@@ -423,7 +426,7 @@ START_TEST(real_traces_fit_half_their_peak)
         char path[4096], err[512];
         struct graph *g;
         snprintf(path, sizeof path, "%s/traces/%s.json", shared, known[k].name);
-        ck_assert_msg(!graph_load(path, &g, err, sizeof err), "%s", err);
+        ck_assert_msg(!trace_read(path, &g, err, sizeof err), "%s", err);
         struct solver_opts o = { .limit_bytes = g->baseline_peak_bytes / 100 * known[k].percent, .time_limit_s = 5, .seed = 1 };
         struct solver_report rep;
         struct plan p = { 0 };

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "offline/solvers/chain/chain.h"
 #include "offline/model/graph.h"
 #include "offline/model/json_read.h"
 #include "offline/model/plan.h"
 #include "offline/model/sched.h"
+#include "offline/model/trace_read.h"
+#include "offline/solvers/chain/chain.h"
+#include "offline/solvers/chain/chain_solve.h"
 #include "offline/solvers/solver.h"
 
 /* gcc says it by macro, clang by feature */
@@ -93,7 +95,7 @@ static char err[512];
 static int use_trace(void)
 {
     struct graph *g = NULL;
-    int rc = graph_load(trace, &g, err, sizeof(err));
+    int rc = trace_read(trace, &g, err, sizeof(err));
 
     graph_free(g);
     return rc;
@@ -104,7 +106,7 @@ static int use_plan(void)
     struct graph *g = NULL;
     struct plan p = {0};
     struct sim_result r;
-    int rc = graph_load(trace, &g, err, sizeof(err));
+    int rc = trace_read(trace, &g, err, sizeof(err));
 
     if (!rc)
         rc = plan_read(plan, &p, err, sizeof(err));
@@ -123,7 +125,7 @@ static int use_solver(void)
     struct plan p = {0};
     struct solver_report rep;
     struct solver_opts o = {.slots = 40};
-    int rc = graph_load(trace, &g, err, sizeof(err));
+    int rc = trace_read(trace, &g, err, sizeof(err));
 
     if (!rc) {
         o.limit_bytes = g->baseline_peak_bytes * 6 / 10;
@@ -142,7 +144,7 @@ static int use_chain_solver(void)
     struct plan p = {0};
     struct solver_report rep;
     struct solver_opts o = {.slots = 20};
-    int rc = graph_load(trace, &g, err, sizeof(err));
+    int rc = trace_read(trace, &g, err, sizeof(err));
 
     if (!rc) {
         o.limit_bytes = g->baseline_peak_bytes * 7 / 10;

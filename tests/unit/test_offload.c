@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "offline/solvers/anneal/anneal_search.h"
-#include "offline/solvers/anneal/anneal_solve.h"
 #include "offline/model/sim.h"
+#include "offline/solvers/anneal/anneal_copies.h"
+#include "offline/solvers/anneal/anneal_plan.h"
+#include "offline/solvers/anneal/anneal_search.h"
+#include "offline/solvers/anneal/solve_anneal.h"
 
 /* n values made one after another, used again in reverse order at the end, `pause` ops of 1 ms in between; copies of a
  * value take `copy_ns`. Each value can also be recomputed, at 5 ms. */

@@ -1,5 +1,6 @@
-/* counted.c: what arrays weigh, and when the memory behind a cuMemCreate handle is really gone. */
+/* counted.c, vmm.c: what arrays weigh, and when the memory behind a cuMemCreate handle is really gone. */
 #include "preload/counted.h"
+#include "preload/vmm.h"
 
 #include <check.h>
 

@@ -1,6 +1,8 @@
 /* The record of an iteration: repairs in sealing, and a trace file that the reader of traces takes. */
 #include "offline/model/graph.h"
+#include "offline/model/trace_read.h"
 #include "tracer/record.h"
+#include "tracer/trace_write.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -83,7 +85,7 @@ START_TEST(the_reader_takes_the_trace)
     for (int pass = 0; pass < 2; pass++) {
         struct graph *g;
         ck_assert_int_eq(record_write(&r, path, pass ? 2 << 20 : 1), 0);
-        ck_assert_msg(graph_load(path, &g, err, sizeof err) == 0, "%s", err);
+        ck_assert_msg(trace_read(path, &g, err, sizeof err) == 0, "%s", err);
         ck_assert_int_eq(g->n_ops, 3);
         ck_assert_int_eq(g->n_bufs, 4);
         ck_assert_int_eq(g->total_ns, 13395);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "offline/model/sched.h"
+#include "offline/model/sched_fill.h"
+#include "offline/model/sched_tighten.h"
 #include "offline/solvers/mincut/mincut.h"
 #include "tests/unit/rand_graph.h"
 

@@ -1,4 +1,5 @@
 #include "offline/solvers/anneal/anneal.h"
+#include "offline/solvers/anneal/anneal_copies.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * set of replays is a valid schedule, adding or taking away one touches only the cells of its unit, and every
  * change is a handful of range additions to the memory profile (segtree.h).
  *
- * Cells may also stay on the host for a while (offload.c). The two copy engines are clocked along the program so that
+ * Cells may also stay on the host for a while (anneal_copies.c). The two copy engines are clocked along the program so that
  * nothing waits for them but where a stay says so and pays for it; a stay that cannot be timed so is refused.
  *
  * Threads: a schedule belongs to one thread.
@@ -36,7 +36,7 @@ static inline int anneal_ev_fetched(int32_t ev) { return (ev & 3) == ANNEAL_FETC
  * so that the memory is free to the last. */
 enum { ANNEAL_WAIT_OUT = 1, ANNEAL_WAIT_IN = 2, ANNEAL_WAIT_BOTH = 3 };
 
-/* A stay on the host (offload.c): the cell is copied out after it was made, released once that is done, and fetched in
+/* A stay on the host (anneal_copies.c): the cell is copied out after it was made, released once that is done, and fetched in
  * time for its next use. */
 struct anneal_copy {
     int32_t cell;
@@ -144,27 +144,6 @@ int anneal_may_add(const struct anneal *a, int32_t u, int32_t s);
 int anneal_add(struct anneal *a, int32_t u, int32_t s);
 void anneal_remove(struct anneal *a, int32_t s);
 
-/* ---- stays on the host ---- */
-
-/* The stay of cell c that ends with its use in slot use. -EINVAL if the event before it leaves no room. After any
- * change that sets copies.dirty, anneal_retime must run before the profile is looked at. */
-int anneal_copy_add(struct anneal *a, int32_t c, int32_t use, int waits);
-/* May a stay of cell c be fetched in this slot: the cell is there before it, and its next use after it. */
-int anneal_copy_may_put(const struct anneal *a, int32_t c, int32_t fetch);
-/* Put back a stay that anneal_copy_remove took away, with the fetch slot that it had. */
-int anneal_copy_put(struct anneal *a, int32_t c, int32_t fetch, int waits);
-void anneal_copy_remove(struct anneal *a, int32_t k);
-int32_t anneal_copy_find(const struct anneal *a, int32_t c, int32_t use); /* -1: none ends with that use */
-/* Time all copies anew. -EBUSY and no change at all if one of them cannot be done with the waits that it pays for. */
-int anneal_retime(struct anneal *a);
-/* Put the fetches back to where they were before the last anneal_retime, for somebody who takes back the changes made before it:
- * a use that is put back must find the fetch on the side of it where it was. Then anneal_retime must run again. */
-void anneal_retime_back(struct anneal *a);
-/* Read the compute clock off the slots, then retime; stays that cannot be timed any more wait on both sides if they may
- * (copies.may_wait), or go, one by one. */
-int anneal_clock(struct anneal *a);
-void anneal_copies_free(struct anneal *a);
-
 /* Renumber so that every op and every replay has its empty slots before it again. Invalidates slot numbers. */
 int anneal_regrid(struct anneal *a);
 
@@ -177,8 +156,5 @@ static inline int32_t anneal_unit_at(const struct anneal *a, int32_t s) { return
 
 /* Slow re-derivation of everything from the slots; 0 if the incremental state equals it, else -EIO. For tests. */
 int anneal_check(const struct anneal *a);
-
-/* The schedule as a plan: every cell leaves memory right after its last use. out is emptied first. */
-int anneal_plan(const struct anneal *a, struct plan *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "offline/solvers/anneal/anneal_copies.h"
 #include "offline/solvers/solver.h"
 
 /* How a cell may be away. The first four are ANNEAL_WAIT_... of a new stay. */

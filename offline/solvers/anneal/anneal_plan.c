@@ -1,4 +1,5 @@
 /* A schedule of the annealer, written out as plan steps. */
+#include "offline/solvers/anneal/anneal_plan.h"
 #include "offline/solvers/anneal/anneal.h"
 
 #include <errno.h>

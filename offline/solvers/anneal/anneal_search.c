@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "offline/solvers/anneal/anneal_copies.h"
 #include "offline/solvers/solver.h"
 
 enum { REGRID_EVERY = 4096, CHAIN_DEPTH = 16, COPIES_MAX = 256, COPIES_MOST = 4096 };

@@ -8,7 +8,7 @@
  *   stage 1   sum of replay times + K exp((LAE - limit) / unit)      unit: the temperature of the log-add-exp
  *   stage 2   sum of replay times + lambda max(0, peak - limit)
  *
- * With offload, mutations also send cells to the host over a gap and bring them back (offload.c); such stays cost
+ * With offload, mutations also send cells to the host over a gap and bring them back (anneal_copies.c); such stays cost
  * nothing as long as the copy engines keep up, and what they are waited for otherwise; so the choice between keeping, recomputing and
  * copying falls out of the same energy.
  *

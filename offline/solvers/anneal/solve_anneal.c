@@ -1,15 +1,16 @@
 /* The solver `anneal`: FastSA on the whole graph. */
-#include "offline/solvers/anneal/anneal_solve.h"
+#include "offline/solvers/anneal/solve_anneal.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
+#include "offline/model/sim.h"
 #include "offline/solvers/anneal/anneal_first.h"
+#include "offline/solvers/anneal/anneal_plan.h"
 #include "offline/solvers/anneal/anneal_runs.h"
 #include "offline/solvers/dtr/dtr.h"
-#include "offline/model/sim.h"
 
 enum { ANNEAL_DEFAULT_S = 30, ANNEAL_PATIENCE = 8, ROWS_MAX = 16 };
 

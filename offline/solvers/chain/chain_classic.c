@@ -1,5 +1,7 @@
 /* The classic schedules on a chain: sublinear segments (Chen, Xu, Zhang, Guestrin 2016) and revolve (Griewank and Walther
  * 2000). They look at the order of stages and, in the greedy form, at sizes; never at times. */
+#include "offline/solvers/chain/chain_classic.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -11,6 +11,8 @@
  * E falls with m: infinite below lo(s, t), zero from hi(s, t), where everything fits. So only [lo, hi) is stored, and
  * a split whose repeated forwards alone cost what a better choice costs in all is not looked at: past the first m with
  * E(m) <= cost nothing can improve. Both are exact. Decisions are found again when a schedule is read out. */
+#include "offline/solvers/chain/chain_dp.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

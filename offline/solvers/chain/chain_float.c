@@ -12,6 +12,8 @@
  * Moving the source forward without a split (r > s, then F_all) is allowed as well: a small a^r may stand in for a^(t-1).
  *
  * Times are integers below 2^53 in doubles, so sums and comparisons are exact. */
+#include "offline/solvers/chain/chain_float.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -56,13 +56,4 @@ enum chain_role {
 int chain_graph_new(const struct graph *g, const struct chain_way *way, struct chain_graph **out);
 void chain_graph_free(struct chain_graph *cg);
 
-/* Memory for chain_graph_realize, so that many schedules can be tried. */
-struct chain_maker;
-struct chain_maker *chain_maker_new(const struct chain_graph *cg, struct sched *s); /* NULL: no memory */
-void chain_maker_free(struct chain_maker *m);
-
-/* A plan that follows a schedule of cg->c step by step: what the schedule stores is held, what it runs again is replayed
- * when it says so. r: the simulator's judgement. */
-int chain_graph_realize(struct chain_maker *m, const struct chain_schedule *cs, struct plan *out, struct sim_result *r);
-
 #endif

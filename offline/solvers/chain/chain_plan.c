@@ -1,4 +1,6 @@
 /* Chain schedules into plans: the model's memory becomes holds, its second forwards become orders to rebuild. */
+#include "offline/solvers/chain/chain_plan.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

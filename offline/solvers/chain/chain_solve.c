@@ -1,9 +1,14 @@
 /* One entry for all chain methods: slots, rounding, and the replay that has the last word. */
+#include "offline/solvers/chain/chain_solve.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "offline/solvers/chain/chain.h"
+#include "offline/solvers/chain/chain_classic.h"
+#include "offline/solvers/chain/chain_dp.h"
+#include "offline/solvers/chain/chain_float.h"
 
 #define CHAIN_FLOAT_BYTES ((int64_t)1 << 30)
 #define CHAIN_FLOAT_SLOTS 60 /* fewer say nothing: rounding costs more than floating gains */

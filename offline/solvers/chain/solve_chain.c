@@ -6,8 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "offline/solvers/chain/chain_graph.h"
 #include "offline/commands/cli.h"
+#include "offline/model/sched_fill.h"
+#include "offline/solvers/chain/chain_classic.h"
+#include "offline/solvers/chain/chain_dp.h"
+#include "offline/solvers/chain/chain_float.h"
+#include "offline/solvers/chain/chain_graph.h"
+#include "offline/solvers/chain/chain_plan.h"
+#include "offline/solvers/chain/chain_solve.h"
 #include "offline/solvers/solver.h"
 
 #define SOLVE_CHAIN_SLOTS 500

@@ -60,31 +60,10 @@ int32_t checkmate_order(const struct checkmate *c, const struct checkmate_plan *
  * reference; NULL: no memory. */
 json_t *checkmate_schedule_json(const struct checkmate *c, const int32_t *order, int32_t n, int64_t cost, int64_t peak);
 
-/* 1 and a node that cannot be computed within the budget in any order, however often anything is computed; 0: none was
- * found, looking at sets_max sets of results for each node; -ENOMEM. */
-int checkmate_hopeless_node(const struct checkmate *c, int sets_max, int *node);
-
 struct checkmate_answer {
     int found, proved_optimal, proved_infeasible;
     int64_t cost, peak;
     double bound; /* proved lower bound on the cost */
 };
-
-/* The MILP through CBC. On entry a and p may hold a schedule found already and a proved bound (zeroed: none);
- * on return the best. Beyond a few hundred thousand columns only the first schedule is made. */
-int checkmate_milp(const struct checkmate *c, double time_limit_s, struct checkmate_plan *p, struct checkmate_answer *a);
-
-/* The exact optimum by best-first search over sets of held results; up to 62 nodes. On entry a may hold a schedule
- * found already (and p with it), which the search only has to beat or confirm. -E2BIG: too many nodes or states;
- * -ETIME; in both cases a->bound may have risen. time_limit_s 0: none. */
-int checkmate_search(const struct checkmate *c, double time_limit_s, struct checkmate_plan *p, struct checkmate_answer *a);
-
-/* The LP relaxation and two-phase rounding (section 5); where that comes to nothing in the time, checkmate_greedy. */
-int checkmate_lp_round(const struct checkmate *c, double time_limit_s, uint64_t seed, struct checkmate_plan *p,
-                       struct checkmate_answer *a);
-
-/* A first schedule to start from: the best of holding every so many results, and the latest few. Stops at until_s
- * (solver_now_s) once it has one. -ENOSPC if it finds none. */
-int checkmate_greedy(const struct checkmate *c, double until_s, struct checkmate_plan *p);
 
 #endif

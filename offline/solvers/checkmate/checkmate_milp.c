@@ -1,4 +1,5 @@
 /* checkmate_milp: Checkmate's linear programs and what turns their solutions into schedules. */
+#include "offline/solvers/checkmate/checkmate_milp.h"
 #include "offline/solvers/checkmate/checkmate.h"
 
 #include "offline/solvers/milp/milp.h"

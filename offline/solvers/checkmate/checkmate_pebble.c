@@ -7,6 +7,7 @@
  * no schedule (the game of pebbles on a graph, played backwards: Sethi 1975). Sets are searched lightest first. A result
  * whose inputs are all in C is taken out at once: that leaves a subset, from which whatever C allows is possible too.
  */
+#include "offline/solvers/checkmate/checkmate_pebble.h"
 #include "offline/solvers/checkmate/checkmate.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
  * for the first time, every missing result that one of them reads, and what those need in turn: each must be
  * computed at least once more, so the estimate never exceeds the truth (A*, Hart, Nilsson & Raphael 1968).
  */
+#include "offline/solvers/checkmate/checkmate_search.h"
 #include "offline/solvers/checkmate/checkmate.h"
 
 #include "offline/solvers/frontier.h"

@@ -1,12 +1,13 @@
 /* The best of the single-instant bounds. */
+#include "offline/solvers/cover/cover_bound.h"
 #include "offline/solvers/cover/cover.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "offline/solvers/mincut/mincut.h"
 #include "offline/solvers/anneal/anneal_model.h"
+#include "offline/solvers/mincut/mincut.h"
 
 /* How many instants are looked at: as many as make a second's work at most, and enough to find the right one. */
 enum { LOOK_MOST = 192, LOOK_LEAST = 6, LOOK_WORK = 400000, APART = 4 };

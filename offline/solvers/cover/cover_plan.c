@@ -1,14 +1,20 @@
 /* Proposals, and what the simulator says to them. */
+#include "offline/solvers/cover/cover_plan.h"
 #include "offline/solvers/cover/cover.h"
+#include "offline/solvers/cover/cover_bound.h"
+#include "offline/solvers/cover/cover_polish.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "offline/model/sched_fill.h"
 #include "offline/solvers/cover/cover_milp.h"
 #include "offline/solvers/milp/milp_model.h"
+#include "offline/solvers/milp/milp_search.h"
 #include "offline/solvers/mincut/mincut.h"
+#include "offline/solvers/mincut/mincut_try.h"
 #include "offline/solvers/solver.h"
 
 enum {

@@ -1,9 +1,12 @@
 /* The annealer goes over a plan, for a counted number of mutations. */
+#include "offline/solvers/cover/cover_polish.h"
 #include "offline/solvers/cover/cover.h"
 
 #include <errno.h>
 #include <math.h>
 
+#include "offline/model/sched_fill.h"
+#include "offline/solvers/anneal/anneal_plan.h"
 #include "offline/solvers/anneal/anneal_search.h"
 #include "offline/solvers/dtr/dtr.h"
 #include "offline/solvers/solver.h"

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "offline/solvers/cover/cover_bound.h"
+#include "offline/solvers/cover/cover_plan.h"
 #include "offline/solvers/solver.h"
 
 enum { STEPS = 200, STEPS_SMALL = 1000, SMALL_OPS = 40, STEPS_LARGE = 50, LARGE_OPS = 8000, THOROUGH = 20, SLACK = 1, SLACK_FROM = 1 << 20 };

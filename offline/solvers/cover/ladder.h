@@ -18,6 +18,7 @@
 #define REMAT_OFFLINE_LADDER_H
 
 #include "offline/solvers/cover/cover.h"
+#include "offline/solvers/cover/cover_bound.h"
 
 struct ladder_rung {
     uint8_t solved, bounded;

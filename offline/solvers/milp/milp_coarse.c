@@ -1,6 +1,8 @@
 #include "offline/solvers/milp/milp_coarse.h"
 
 #include "offline/solvers/checkmate/checkmate.h"
+#include "offline/solvers/checkmate/checkmate_milp.h"
+#include "offline/solvers/mincut/mincut_try.h"
 #include "offline/solvers/solver.h"
 
 #include <errno.h>

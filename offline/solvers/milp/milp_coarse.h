@@ -9,7 +9,7 @@
 #ifndef REMAT_OFFLINE_MILP_COARSE_H
 #define REMAT_OFFLINE_MILP_COARSE_H
 
-#include "offline/solvers/mincut/mincut.h"
+#include "offline/solvers/mincut/mincut_try.h"
 
 /* Tries budgets until until_s; finds land in t. */
 int milp_coarse(const struct graph *g, struct mincut_try *t, int groups, double until_s);

@@ -82,16 +82,4 @@ struct milp_effort {
     int64_t work_most; /* steps (ways of making room tried, states looked at); 0: any number */
 };
 
-/* The fastest drop-and-replay plan of all, by best-first search over (next op, values in memory). cutoff_ns > 0: only
- * plans with less replay time are of interest. -E2BIG: too many states or steps; -ETIME: too little time; the bound is
- * valid in either case. */
-int milp_search(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_ns, const struct milp_effort *effort,
-                struct plan *out, struct milp_found *f);
-
-/* The fastest plan in which what is replayed before an op runs in program order, each op at most once (Checkmate's
- * frontier-advancing form, over versions), through CBC. f->bound_ns is a bound for that form only. -E2BIG: more than
- * max_cols columns. */
-int milp_stages(const struct milp_model *m, int64_t limit_bytes, int64_t cutoff_ns, double until_s, int max_cols,
-                struct plan *out, struct milp_found *f);
-
 #endif

@@ -6,6 +6,7 @@
  * be rebuilt at least once, and so must what its producer reads, and so on; each op counted once. It never exceeds
  * the truth and never falls by more than a move costs (A*, Hart, Nilsson & Raphael 1968).
  */
+#include "offline/solvers/milp/milp_search.h"
 #include "offline/solvers/milp/milp_model.h"
 
 #include "offline/solvers/frontier.h"

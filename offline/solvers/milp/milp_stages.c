@@ -6,6 +6,7 @@
  * where an op makes the value. Only R needs to be integral: a value that is read must be wholly present, and so, going
  * back along its stretches, at the replay that made it.
  */
+#include "offline/solvers/milp/milp_stages.h"
 #include "offline/solvers/milp/milp.h"
 #include "offline/solvers/milp/milp_model.h"
 

@@ -1,8 +1,12 @@
 /* solve_milp: the `milp` solver. Small traces are solved exactly; large ones over groups of ops, and said to be. */
+#include "offline/model/sim.h"
 #include "offline/solvers/milp/milp_coarse.h"
 #include "offline/solvers/milp/milp_model.h"
+#include "offline/solvers/milp/milp_search.h"
+#include "offline/solvers/milp/milp_stages.h"
 #include "offline/solvers/mincut/mincut.h"
-#include "offline/model/sim.h"
+#include "offline/solvers/mincut/mincut_try.h"
+#include "offline/solvers/mincut/solve_mincut.h"
 #include "offline/solvers/solver.h"
 
 #include <errno.h>
@@ -11,8 +15,6 @@
 
 #define DEFAULT_SECONDS 30.0
 enum { OPS_MAX = 200, COLS_QUICK = 8000, COLS_MAX = 60000, GROUPS = 24 };
-
-extern const struct solver solver_mincut;
 
 struct run {
     const struct graph *g;

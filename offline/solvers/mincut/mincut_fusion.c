@@ -1,4 +1,5 @@
 /* mincut_fusion: the weights and bans of the fusion-aware cut (Yu & He 2023), from what a trace tells. */
+#include "offline/solvers/mincut/mincut_fusion.h"
 #include "offline/solvers/mincut/mincut.h"
 
 #include <errno.h>

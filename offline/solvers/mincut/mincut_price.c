@@ -1,5 +1,6 @@
 #include "offline/solvers/mincut/mincut_price.h"
 
+#include "offline/solvers/mincut/mincut_try.h"
 #include "offline/solvers/solver.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 #ifndef REMAT_OFFLINE_MINCUT_PRICE_H
 #define REMAT_OFFLINE_MINCUT_PRICE_H
 
-#include "offline/solvers/mincut/mincut.h"
+#include "offline/solvers/mincut/mincut_try.h"
 
 struct mincut_quest {
     const int32_t *pivots;   /* gaps open at one of these ops are decided anew (mincut_pivot) */

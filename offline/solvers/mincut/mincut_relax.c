@@ -1,5 +1,8 @@
 /* mincut_relax: the fusion-aware cut made to fit, by lifting its bans. */
+#include "offline/solvers/mincut/mincut_relax.h"
 #include "offline/solvers/mincut/mincut.h"
+#include "offline/solvers/mincut/mincut_fusion.h"
+#include "offline/solvers/mincut/mincut_try.h"
 
 #include "offline/solvers/solver.h"
 

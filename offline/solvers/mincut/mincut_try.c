@@ -1,4 +1,5 @@
 /* mincut_try: decisions are judged by the plan they make; what is best is found by trying. */
+#include "offline/solvers/mincut/mincut_try.h"
 #include "offline/solvers/mincut/mincut.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* mincut_walk: a local search over single decisions. */
+#include "offline/solvers/mincut/mincut_walk.h"
 #include "offline/solvers/mincut/mincut.h"
+#include "offline/solvers/mincut/mincut_try.h"
 
 #include "offline/solvers/solver.h"
 

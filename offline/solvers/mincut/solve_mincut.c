@@ -1,7 +1,11 @@
 /* solve_mincut: the `mincut` solver. */
+#include "offline/solvers/mincut/solve_mincut.h"
+#include "offline/model/sched_fill.h"
 #include "offline/solvers/mincut/mincut.h"
 #include "offline/solvers/mincut/mincut_price.h"
-#include "offline/solvers/solver.h"
+#include "offline/solvers/mincut/mincut_relax.h"
+#include "offline/solvers/mincut/mincut_try.h"
+#include "offline/solvers/mincut/mincut_walk.h"
 
 #include <errno.h>
 #include <stdio.h>

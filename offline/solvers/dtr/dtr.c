@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "offline/model/sim.h"
+#include "offline/solvers/anneal/anneal_plan.h"
 #include "offline/solvers/solver.h"
 
 enum { DTR_REPLAYS_PER_OP = 40, DTR_DEPTH_MAX = 20000, DTR_DEFAULT_S = 30 };

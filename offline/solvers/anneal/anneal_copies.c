@@ -18,6 +18,7 @@
  *
  * Timing all stays again is one pass over each engine. Changes of the compute clock by a replay here or there are left
  * for anneal_clock: copies take milliseconds, replays a fraction of one. */
+#include "offline/solvers/anneal/anneal_copies.h"
 #include "offline/solvers/anneal/anneal.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
  *
  * Threads: no shared state. Errors: 0 or negative errno; -ENOSPC: no schedule within the limit found.
  */
-#ifndef REMAT_OFFLINE_ANNEAL_SOLVE_H
-#define REMAT_OFFLINE_ANNEAL_SOLVE_H
+#ifndef REMAT_OFFLINE_SOLVE_ANNEAL_H
+#define REMAT_OFFLINE_SOLVE_ANNEAL_H
 
 #include "offline/solvers/anneal/anneal_search.h"
 #include "offline/solvers/solver.h"

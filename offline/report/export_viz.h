@@ -1,9 +1,9 @@
-/* export.h: what the exporters share: an iteration under a plan, judged, and where it is written.
+/* export_viz.h: what the exporters share: an iteration under a plan, judged, and where it is written.
  *
  * Threads: one export belongs to one thread. Errors: 0 or -ENOMEM; failed writes show in the stream.
  */
-#ifndef REMAT_OFFLINE_EXPORT_H
-#define REMAT_OFFLINE_EXPORT_H
+#ifndef REMAT_OFFLINE_EXPORT_VIZ_H
+#define REMAT_OFFLINE_EXPORT_VIZ_H
 
 #include <stdio.h>
 
