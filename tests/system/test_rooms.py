@@ -18,7 +18,7 @@ import harness  # noqa: E402
 # Rooms whose files still call each other in circles, or declare each other's functions.
 NOT_YET = ("policy", "policy/memory", "policy/op", "policy/process", "policy/share")
 # Exported names without a word of their file's name.
-STRAYS = {"the library": 123, "the tool": 0}
+STRAYS = {"the library": 110, "the tool": 0}
 
 # The C library's, which the doors have one of their own for.
 INTERPOSED = {"dlsym", "_exit", "_Exit"}
