@@ -41,8 +41,10 @@ struct eng_copy {
 };
 
 /* What any other call touches. ENG_WAITS: the stream stands still there until the word is as it should be, or a function of the host's returns, which
- * the host may bring about in a later call. ENG_EXACT: the driver refuses a call of which these bytes do not lie in one allocation. */
-enum { ENG_READ = 1, ENG_WRITE = 2, ENG_WAITS = 4, ENG_EXACT = 8 };
+ * the host may bring about in a later call. ENG_EXACT: the driver refuses a call of which these bytes do not lie in one allocation.
+ * ENG_EARLY: the driver may read them out of stream order, before or while the call is made. Before issue() is called the engine adds ENG_IN_ORDER
+ * where what is to be read comes back in stream order (an evicted source of a batch of copies): then issue() must have the driver read it so. */
+enum { ENG_READ = 1, ENG_WRITE = 2, ENG_WAITS = 4, ENG_EXACT = 8, ENG_EARLY = 16, ENG_IN_ORDER = 32 };
 struct eng_touch {
     CUdeviceptr ptr; /* 0: no memory */
     size_t bytes;    /* 0: to the end of its allocation */

@@ -341,7 +341,7 @@ int eng_memset(const struct eng_memset *m)
     return end_memset(m, r);
 }
 
-int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n_touch, int (*issue)(void *), void *ctx)
+int eng_other(const char *name, CUstream stream, struct eng_touch *touch, unsigned n_touch, int (*issue)(void *), void *ctx)
 {
     struct rt_op op;
     engine_lock();

@@ -111,8 +111,7 @@ int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes);
 /* Any other call that touches device memory (2D/3D copies, stream memory operations, graph launches, host functions,
  * collectives). The engine makes what it touches resident, calls issue(ctx), and records an op that is never
  * replayed. `touch` may be empty. */
-int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n_touch,
-              int (*issue)(void *ctx), void *ctx);
+int eng_other(const char *name, CUstream stream, struct eng_touch *touch, unsigned n_touch, int (*issue)(void *ctx), void *ctx);
 
 /* ---- questions: answered as they would be without remat ---------------------------------------------------- */
 

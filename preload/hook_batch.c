@@ -1,7 +1,13 @@
-/* hook_batch.c: many copies in one call: one opaque op that touches what they all touch. */
+/* hook_batch.c: many copies in one call: one opaque op that touches what they all touch.
+ *
+ * A copy may say that its source can be read out of stream order: nothing that the program has queued writes it. Something of remat's may: what was
+ * evicted comes back in stream order. The engine says which sources that holds for at the moment of the call (ENG_IN_ORDER): these copies alone are
+ * given to the driver with the order of the stream. What a copy reads of the host (a variable on the stack) is read when the program says.
+ */
 #include "preload/door.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { FEW = 32 };
 
@@ -30,6 +36,19 @@ static void list_add(struct touch_list *l, CUdeviceptr at, size_t bytes, unsigne
     l->at[l->used++] = (struct eng_touch){at, bytes, mode};
 }
 
+static bool list_is_in_order(const struct touch_list *l)
+{
+    bool any = false;
+    for (unsigned i = 0; i < l->used; i++)
+        any |= (l->at[i].mode & ENG_IN_ORDER) != 0;
+    return any;
+}
+
+static unsigned read_mode(CUmemcpySrcAccessOrder order)
+{
+    return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL || order == CU_MEMCPY_SRC_ACCESS_ORDER_ANY ? ENG_READ | ENG_EARLY : ENG_READ;
+}
+
 static int list_issue(struct touch_list *l, const char *name, CUstream s, int (*issue)(void *), void *call)
 {
     int r = eng_other(name, s, l->at, l->used, issue, call);
@@ -45,9 +64,66 @@ ISSUE9(batch_old, cuMemcpyBatchAsync, CUdeviceptr *, CUdeviceptr *, size_t *, si
 ISSUE8(batch, cuMemcpyBatchAsync_v2, CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *, size_t,
        CUstream)
 
-static int batch_1d(const CUdeviceptr *d, const CUdeviceptr *from, const size_t *n, size_t count, CUstream s,
-                    int (*issue)(void *), void *call)
+/* The copies, and where their attributes stand in the call. */
+struct batch {
+    const CUdeviceptr *to, *from;
+    const size_t *bytes;
+    size_t count;
+    CUmemcpyAttributes **attrs;
+    size_t **first, *n_attrs; /* attrs[k] applies from copy first[k] on */
+    struct touch_list *touched;
+    int (*issue)(void *);
+    void *call;
+};
+
+/* The attributes of copy i; *k: those of the one before it. NULL: it has none, and the driver refuses the call. */
+static const CUmemcpyAttributes *attributes_of(const struct batch *b, size_t i, size_t *k)
 {
+    if (!*b->attrs || !*b->first || !*b->n_attrs)
+        return NULL;
+    while (*k + 1 < *b->n_attrs && (*b->first)[*k + 1] <= i)
+        ++*k;
+    return &(*b->attrs)[*k];
+}
+
+/* Attributes for each copy, with the order of the stream where the engine asks for it. */
+static int issue_in_order(void *p)
+{
+    struct batch *b = p;
+    if (!list_is_in_order(b->touched))
+        return b->issue(b->call);
+    CUmemcpyAttributes *attrs = malloc(b->count * sizeof *attrs), *given = *b->attrs;
+    size_t *first = malloc(b->count * sizeof *first), *first_given = *b->first, n_given = *b->n_attrs, k = 0, n = 0;
+    const struct eng_touch *read = b->touched->at + 1; /* of each copy that copies anything: its destination, its source */
+    for (size_t i = 0; attrs && first && i < b->count; i++) {
+        CUmemcpyAttributes a = *attributes_of(b, i, &k);
+        if (b->bytes[i] && read->mode & ENG_IN_ORDER)
+            a.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+        read += b->bytes[i] ? 2 : 0;
+        if (n && !memcmp(&a, &attrs[n - 1], sizeof a))
+            continue;
+        attrs[n] = a;
+        first[n++] = i;
+    }
+    int r = CUDA_ERROR_OUT_OF_MEMORY;
+    if (attrs && first) {
+        *b->attrs = attrs;
+        *b->first = first;
+        *b->n_attrs = n;
+        r = b->issue(b->call);
+        *b->attrs = given;
+        *b->first = first_given;
+        *b->n_attrs = n_given;
+    }
+    free(attrs);
+    free(first);
+    return r;
+}
+
+static int batch_1d(struct batch *b, CUstream s)
+{
+    const CUdeviceptr *d = b->to, *from = b->from;
+    const size_t *n = b->bytes, count = b->count;
     struct touch_list l;
     for (size_t i = 0; d && from && n && i < count; i++)
         if (n[i] && !eng_is_device_pointer(d[i]))
@@ -56,28 +132,32 @@ static int batch_1d(const CUdeviceptr *d, const CUdeviceptr *from, const size_t 
             DOOR_TRY(eng_note_host_data(d[i], (const void *)(uintptr_t)from[i], n[i]));
     int refused = 0;
     if (!d || !from || !n || !list_open(&l, count, &refused))
-        return refused ? refused : issue(call);
-    for (size_t i = 0; i < count; i++) {
+        return refused ? refused : b->issue(b->call);
+    for (size_t i = 0, k = 0; i < count; i++) {
+        const CUmemcpyAttributes *a = attributes_of(b, i, &k);
         if (!n[i])
             continue;
         list_add(&l, d[i], n[i], ENG_WRITE);
-        list_add(&l, from[i], n[i], ENG_READ);
+        list_add(&l, from[i], n[i], a ? read_mode(a->srcAccessOrder) : ENG_READ);
     }
-    return list_issue(&l, "cuMemcpyBatchAsync", s, issue, call);
+    b->touched = &l;
+    return list_issue(&l, "cuMemcpyBatchAsync", s, issue_in_order, b);
 }
 
 static int on_batch_old(__typeof__(&cuMemcpyBatchAsync) real, CUstream nul, CUdeviceptr *d, CUdeviceptr *from, size_t *n,
                         size_t count, CUmemcpyAttributes *attrs, size_t *idx, size_t n_attrs, size_t *fail, CUstream s)
 {
     struct call_batch_old call = {real, d, from, n, count, attrs, idx, n_attrs, fail, s};
-    return batch_1d(d, from, n, count, door_stream(s, nul), issue_batch_old, &call);
+    struct batch b = {d, from, n, count, &call.e, &call.f, &call.g, NULL, issue_batch_old, &call};
+    return batch_1d(&b, door_stream(s, nul));
 }
 
 static int on_batch(__typeof__(&cuMemcpyBatchAsync_v2) real, CUstream nul, CUdeviceptr *d, CUdeviceptr *from, size_t *n,
                     size_t count, CUmemcpyAttributes *attrs, size_t *idx, size_t n_attrs, CUstream s)
 {
     struct call_batch call = {real, d, from, n, count, attrs, idx, n_attrs, s};
-    return batch_1d(d, from, n, count, door_stream(s, nul), issue_batch, &call);
+    struct batch b = {d, from, n, count, &call.e, &call.f, &call.g, NULL, issue_batch, &call};
+    return batch_1d(&b, door_stream(s, nul));
 }
 
 ISSUE5(batch_of_one, cuMemcpyWithAttributesAsync, CUdeviceptr, CUdeviceptr, size_t, CUmemcpyAttributes *, CUstream)
@@ -86,7 +166,9 @@ static int on_batch_of_one(__typeof__(&cuMemcpyWithAttributesAsync) real, CUstre
                            CUmemcpyAttributes *attr, CUstream s)
 {
     struct call_batch_of_one call = {real, d, from, n, attr, s};
-    return batch_1d(&d, &from, &n, 1, door_stream(s, nul), issue_batch_of_one, &call);
+    size_t zero = 0, *first = &zero, one = 1;
+    struct batch b = {&d, &from, &n, 1, &call.d, &first, &one, NULL, issue_batch_of_one, &call};
+    return batch_1d(&b, door_stream(s, nul));
 }
 
 /* ---- three-dimensional: rows and layers are given in elements of unknown size, so whole allocations count --------------- */
@@ -113,8 +195,40 @@ static int note_rows(const CUDA_MEMCPY3D_BATCH_OP *op)
     return CUDA_SUCCESS;
 }
 
-static int batch_3d(size_t n, const CUDA_MEMCPY3D_BATCH_OP *ops, CUstream s, int (*issue)(void *), void *call)
+struct boxes {
+    size_t n;
+    CUDA_MEMCPY3D_BATCH_OP **ops; /* where they stand in the call */
+    struct touch_list *touched;
+    int (*issue)(void *);
+    void *call;
+};
+
+static int issue_boxes_in_order(void *p)
 {
+    struct boxes *b = p;
+    if (!list_is_in_order(b->touched))
+        return b->issue(b->call);
+    CUDA_MEMCPY3D_BATCH_OP *ops = malloc(b->n * sizeof *ops), *given = *b->ops;
+    if (!ops)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(ops, given, b->n * sizeof *ops);
+    const struct eng_touch *t = b->touched->at;
+    for (size_t i = 0; i < b->n; i++) {
+        t += ops[i].dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER;
+        if (ops[i].src.type == CU_MEMCPY_OPERAND_TYPE_POINTER && t++->mode & ENG_IN_ORDER)
+            ops[i].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    }
+    *b->ops = ops;
+    int r = b->issue(b->call);
+    *b->ops = given;
+    free(ops);
+    return r;
+}
+
+static int batch_3d(struct boxes *b, CUstream s)
+{
+    const size_t n = b->n;
+    const CUDA_MEMCPY3D_BATCH_OP *ops = *b->ops;
     struct touch_list l;
     int refused = 0;
     for (size_t i = 0; ops && i < n; i++)
@@ -123,28 +237,31 @@ static int batch_3d(size_t n, const CUDA_MEMCPY3D_BATCH_OP *ops, CUstream s, int
         else
             DOOR_TRY(note_rows(&ops[i]));
     if (!ops || !list_open(&l, n, &refused))
-        return refused ? refused : issue(call);
+        return refused ? refused : b->issue(b->call);
     for (size_t i = 0; i < n; i++) {
         if (ops[i].dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER)
             list_add(&l, ops[i].dst.op.ptr.ptr, 0, ENG_READ | ENG_WRITE);
         if (ops[i].src.type == CU_MEMCPY_OPERAND_TYPE_POINTER)
-            list_add(&l, ops[i].src.op.ptr.ptr, 0, ENG_READ);
+            list_add(&l, ops[i].src.op.ptr.ptr, 0, read_mode(ops[i].srcAccessOrder));
     }
-    return list_issue(&l, "cuMemcpy3DBatchAsync", s, issue, call);
+    b->touched = &l;
+    return list_issue(&l, "cuMemcpy3DBatchAsync", s, issue_boxes_in_order, b);
 }
 
 static int on_copy3d_batch_old(__typeof__(&cuMemcpy3DBatchAsync) real, CUstream nul, size_t n, CUDA_MEMCPY3D_BATCH_OP *ops,
                                size_t *fail, unsigned long long flags, CUstream s)
 {
     struct call_copy3d_batch_old call = {real, n, ops, fail, flags, s};
-    return batch_3d(n, ops, door_stream(s, nul), issue_copy3d_batch_old, &call);
+    struct boxes b = {n, &call.b, NULL, issue_copy3d_batch_old, &call};
+    return batch_3d(&b, door_stream(s, nul));
 }
 
 static int on_copy3d_batch(__typeof__(&cuMemcpy3DBatchAsync_v2) real, CUstream nul, size_t n, CUDA_MEMCPY3D_BATCH_OP *ops,
                            unsigned long long flags, CUstream s)
 {
     struct call_copy3d_batch call = {real, n, ops, flags, s};
-    return batch_3d(n, ops, door_stream(s, nul), issue_copy3d_batch, &call);
+    struct boxes b = {n, &call.b, NULL, issue_copy3d_batch, &call};
+    return batch_3d(&b, door_stream(s, nul));
 }
 
 ISSUE3(copy3d_of_one, cuMemcpy3DWithAttributesAsync, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream)
@@ -153,7 +270,8 @@ static int on_copy3d_of_one(__typeof__(&cuMemcpy3DWithAttributesAsync) real, CUs
                             unsigned long long flags, CUstream s)
 {
     struct call_copy3d_of_one call = {real, op, flags, s};
-    return batch_3d(1, op, door_stream(s, nul), issue_copy3d_of_one, &call);
+    struct boxes b = {1, &call.a, NULL, issue_copy3d_of_one, &call};
+    return batch_3d(&b, door_stream(s, nul));
 }
 
 HOOKS_BATCH(DOOR_EXPORT)

@@ -8,7 +8,8 @@ ISSUE2(graph_launch, cuGraphLaunch, CUgraphExec, CUstream)
 static int on_graph_launch(__typeof__(&cuGraphLaunch) real, CUstream nul, CUgraphExec g, CUstream s)
 {
     struct call_graph_launch call = {real, g, s};
-    int r = eng_other("cuGraphLaunch", door_stream(s, nul), &door_may_wait, 1, issue_graph_launch, &call);
+    struct eng_touch waits = door_may_wait;
+    int r = eng_other("cuGraphLaunch", door_stream(s, nul), &waits, 1, issue_graph_launch, &call);
     eng_graph_issued();
     return r;
 }

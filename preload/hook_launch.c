@@ -154,7 +154,8 @@ static int queue(void *p)
 static int host_op(const char *name, CUstream s, struct host_call *c, int (*issue)(void *), void *call)
 {
     struct queueing q = {issue, call, false};
-    const int r = eng_other(name, s, &door_may_wait, 1, queue, &q);
+    struct eng_touch waits = door_may_wait;
+    const int r = eng_other(name, s, &waits, 1, queue, &q);
     if (!q.queued)
         free(c);
     return r;

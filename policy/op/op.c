@@ -199,8 +199,8 @@ void op_from_copy(struct device *d, const struct eng_copy *c, struct rt_op *op)
         add_operand(d, op, c->src_dev, OPERAND_SRC, REC_READ);
 }
 
-bool op_from_other(struct device *d, const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
-                   void *ctx, struct rt_op *op)
+bool op_from_other(struct device *d, const char *name, CUstream stream, struct eng_touch *touch, unsigned n, int (*issue)(void *), void *ctx,
+                   struct rt_op *op)
 {
     op_start(d, op, OP_OTHER, stream);
     op->other_name = name;
@@ -209,6 +209,11 @@ bool op_from_other(struct device *d, const char *name, CUstream stream, const st
     for (const char *c = name; *c; c++)
         op->sig = mix(op->sig, (unsigned char)*c);
     const uint64_t mark = ++d->mark;
+    for (unsigned i = 0; i < n; i++)
+        if (touch[i].mode & ENG_EARLY) {
+            op->early = touch;
+            op->n_early = n;
+        }
     for (unsigned i = 0; i < n; i++) {
         struct slot *s = any_lookup(d, touch[i].ptr);
         const enum rec_mode mode = touch[i].mode & ENG_WRITE ? REC_RMW : REC_READ;
@@ -402,6 +407,27 @@ static int copy_drv(struct device *d, const struct rt_op *op, bool replay)
     return op_pass_copy_drv(d->drv, &c);
 }
 
+/* What the call may read out of stream order, and what is on its way in a stream yet (a copy from the host, a replay): that is read in order. */
+static void read_in_order(struct device *d, const struct rt_op *op)
+{
+    for (uint32_t i = 0; i < op->n_early; i++) {
+        const struct slot *s = op->early[i].mode & ENG_EARLY ? any_lookup(d, op->early[i].ptr) : NULL;
+        op->early[i].mode &= ~(unsigned)ENG_IN_ORDER;
+        if (s && !fence_empty(&s->ready) && (d->capturing || !fence_has_passed(d, &s->ready)))
+            op->early[i].mode |= ENG_IN_ORDER;
+    }
+}
+
+/* The program may take it for read by now, and have another stream write there: who writes it comes after this. */
+static void note_read_in_order(struct device *d, const struct rt_op *op)
+{
+    for (uint32_t i = 0; i < op->n_early; i++) {
+        struct slot *s = op->early[i].mode & ENG_IN_ORDER ? any_lookup(d, op->early[i].ptr) : NULL;
+        if (s)
+            fence_add(d, &s->unseen, op->t);
+    }
+}
+
 static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
     int r;
@@ -421,11 +447,14 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
     default:
         if (op->waits)
             stream_may_wait(d, op->t);
+        read_in_order(d, op);
         r = op->other_issue(op->other_ctx);
         break;
     }
     stats_driver_ended(d, began);
     stream_issued(d, op->t);
+    if (op->n_early)
+        note_read_in_order(d, op);
     return r;
 }
 

@@ -70,6 +70,8 @@ struct rt_op {
     const char *other_name;
     int (*other_issue)(void *);
     void *other_ctx;
+    struct eng_touch *early; /* the call's touches, where it may read some out of stream order (ENG_EARLY); NULL: none */
+    uint32_t n_early;
 };
 
 /* The layout of a function's parameters, from the driver, remembered. NULL: no memory. */
@@ -124,8 +126,8 @@ int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *o
 void op_from_memset(struct device *d, const struct eng_memset *m, struct rt_op *op);
 void op_from_copy(struct device *d, const struct eng_copy *c, struct rt_op *op);
 /* False: it touches more allocations than an op can have operands; all of them have to stay in memory. */
-bool op_from_other(struct device *d, const char *name, CUstream stream, const struct eng_touch *touch, unsigned n, int (*issue)(void *),
-                   void *ctx, struct rt_op *op);
+bool op_from_other(struct device *d, const char *name, CUstream stream, struct eng_touch *touch, unsigned n, int (*issue)(void *), void *ctx,
+                   struct rt_op *op);
 
 int op_issue_drv(struct device *d, const struct rt_op *op);
 /* A launch just as the program gave it, on the stream of index t; it has no attributes and is not cooperative. */

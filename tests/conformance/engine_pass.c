@@ -288,8 +288,7 @@ int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes)
     return 0;
 }
 
-int eng_other(const char *name, CUstream stream, const struct eng_touch *touch, unsigned n_touch, int (*issue)(void *),
-              void *ctx)
+int eng_other(const char *name, CUstream stream, struct eng_touch *touch, unsigned n_touch, int (*issue)(void *), void *ctx)
 {
     note(CALL_other);
     (void)name, (void)stream, (void)touch, (void)n_touch;

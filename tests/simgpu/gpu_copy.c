@@ -5,7 +5,9 @@
  *   synchronous calls   after the copy, unless both ends are device memory: then at once;
  *   asynchronous calls  at once when the host end is pinned; pageable sources are read before the call
  *                       returns, pageable destinations are written before it returns; host to host waits.
- * An asynchronous copy from pinned memory reads it when the stream gets there, not before.
+ * An asynchronous copy from pinned memory reads it when the stream gets there, not before. The sources of a batch whose
+ * attribute says so are read as early as it allows: during the call, device memory too, whatever the stream has yet to do;
+ * those that are to be read in stream order are read then, pageable memory too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -100,11 +102,34 @@ static void *stage(box *b)
     return staged;
 }
 
+typedef struct {
+    gpu_op op;
+    box *b;
+    void *staged;
+} stage_op;
+
+static void run_stage(gpu_op *op)
+{
+    stage_op *s = (stage_op *)op;
+    s->staged = stage(s->b);
+}
+
+/* The same of device memory, on the calling thread; *fault: it is not mapped. */
+static void *stage_device(box *b, bool *fault)
+{
+    stage_op s = { .op.exec = run_stage, .b = b };
+    gpu_phys_open();
+    *fault = !gpu_fault_run(&s.op);
+    gpu_phys_close();
+    return s.staged;
+}
+
 enum copy_flags {
     DST_DEVICE = 1, /* the caller says so: an address that is host memory must be pinned */
     SRC_DEVICE = 2,
     SYNC = 4,
-    STAGE = 8 /* read the source during the call (batch copies may ask for it) */
+    STAGE = 8, /* the source may be read out of stream order (batch copies say so): it is read during the call */
+    LATE = 16  /* it is read when the stream gets there, pageable memory too (batch copies say so) */
 };
 
 static CUresult copy(const box *want, unsigned flags, CUstream h, bool per_thread)
@@ -143,11 +168,15 @@ static CUresult copy(const box *want, unsigned flags, CUstream h, bool per_threa
                              : d == PLACE_PAGEABLE || (d != PLACE_DEVICE && s != PLACE_DEVICE);
     if (recorded)
         wait = false;
-    if (!e && !wait && !recorded && (s == PLACE_PAGEABLE || (flags & STAGE && s != PLACE_DEVICE))) {
+    if (!e && !wait && !recorded && (flags & STAGE || (s == PLACE_PAGEABLE && !(flags & LATE)))) {
+        bool fault = false;
         gpu_unlock(); /* a long copy; nothing above can change under a correct program */
-        op->staged = stage(&b);
+        op->staged = s == PLACE_DEVICE ? stage_device(&b, &fault) : stage(&b);
         gpu_lock();
-        if (!op->staged)
+        if (fault) {
+            gpu_stats.faults++;
+            gpu_ctx_fail(stream->ctx, e = CUDA_ERROR_ILLEGAL_ADDRESS);
+        } else if (!op->staged)
             e = CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (e) {
@@ -377,19 +406,30 @@ GPU_API_BOTH(cuMemcpyAtoA_v2, _ptds, (CUarray a, size_t to, CUarray b, size_t fr
 
 /* ---- batches ---------------------------------------------------------------------------------------------------------------- */
 
+static bool is_order(CUmemcpySrcAccessOrder o) { return o >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && o <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY; }
+
+/* Each entry applies from its own copy on: the first from the first, each later one from a later copy. */
+static bool are_attributes(const CUmemcpyAttributes *attrs, const size_t *first, size_t n_attrs, size_t n)
+{
+    bool ok = first[0] == 0;
+    for (size_t a = 0; ok && a < n_attrs; a++)
+        ok = is_order(attrs[a].srcAccessOrder) && first[a] < n && (!a || first[a] > first[a - 1]);
+    return ok;
+}
+
 static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t n, CUmemcpyAttributes *attrs,
                       size_t *first, size_t n_attrs, size_t *failed, CUstream h, bool per_thread)
 {
     if (failed)
         *failed = SIZE_MAX;
-    if (!dsts || !srcs || !sizes || !n || !attrs || !first || !n_attrs || n_attrs > n || first[0] != 0 ||
+    if (!dsts || !srcs || !sizes || !n || !attrs || !first || !n_attrs || n_attrs > n || !are_attributes(attrs, first, n_attrs, n) ||
         ((!h || h == CU_STREAM_LEGACY) && !per_thread))
         return CUDA_ERROR_INVALID_VALUE;
     size_t a = 0;
     for (size_t i = 0; i < n; i++) {
         while (a + 1 < n_attrs && first[a + 1] <= i)
             a++;
-        unsigned flags = attrs[a].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? STAGE : 0;
+        unsigned flags = attrs[a].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ? LATE : STAGE;
         CUresult e = linear(dsts[i], srcs[i], sizes[i], flags, h, per_thread);
         if (e) {
             if (failed)
@@ -461,9 +501,9 @@ static CUresult batch_3d(size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, 
         size_t element = array_element_bytes(&o->src);
         element = element ? element : array_element_bytes(&o->dst);
         element = element ? element : 1;
-        unsigned how = o->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? STAGE : 0;
+        unsigned how = o->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ? LATE : STAGE;
         end_of_copy d, s;
-        CUresult e = operand(&o->dst, element, &d);
+        CUresult e = is_order(o->srcAccessOrder) ? operand(&o->dst, element, &d) : CUDA_ERROR_INVALID_VALUE;
         if (!e)
             e = operand(&o->src, element, &s);
         if (!e)

@@ -4,6 +4,8 @@
  */
 #include "tests/simgpu/testing.h"
 
+#include <stdbool.h>
+
 START_TEST(limit)
 {
     setenv("SIMGPU_MEM", "64M", 1);
@@ -421,6 +423,42 @@ START_TEST(batch_copy)
 }
 END_TEST
 
+/* A source that may be read out of stream order is read before the call returns, device memory too; one that may not is read when the stream gets there,
+   pageable memory too. */
+START_TEST(batch_reads_as_told)
+{
+    start();
+    CUstream s;
+    unsigned *word, pageable, back[2] = { 0, 0 };
+    CUdeviceptr at, from = alloc_words(1), to = alloc_words(2);
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuMemHostAlloc((void **)&word, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    OK(cuMemHostGetDevicePointer_v2(&at, word, 0));
+    for (int order = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM; order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY; order++) {
+        CUmemcpyAttributes attr = { .srcAccessOrder = (CUmemcpySrcAccessOrder)order };
+        CUdeviceptr dst[] = { to, to + 4 }, src[] = { from, (CUdeviceptr)(uintptr_t)&pageable };
+        size_t sizes[] = { 4, 4 }, first[] = { 0 };
+        const bool early = order != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+        *word = 0;
+        pageable = 1;
+        OK(cuMemsetD32Async(from, 1, 1, s));
+        OK(cuStreamSynchronize(s));
+        OK(cuStreamWaitValue32_v2(s, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+        OK(cuMemsetD32Async(from, 2, 1, s));
+        OK(cuMemcpyBatchAsync_v2(dst, src, sizes, 2, &attr, first, 1, s));
+        pageable = 2;
+        __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+        OK(cuMemcpyDtoHAsync_v2(back, to, 8, s));
+        OK(cuStreamSynchronize(s));
+        ck_assert_uint_eq(back[0], early ? 1 : 2);
+        ck_assert_uint_eq(back[1], early ? 1 : 2);
+    }
+    CUmemcpyAttributes none = { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID };
+    FAILS(cuMemcpyWithAttributesAsync(to, from, 4, &none, s), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFree_v2(from));
+}
+END_TEST
+
 START_TEST(batch_copy_3d)
 {
     start();
@@ -458,4 +496,4 @@ START_TEST(batch_copy_3d)
 END_TEST
 
 RUN_SUITE("simgpu_memory", limit, address_range, linear_copies, copies_2d, copies_3d, fills, host_memory, managed,
-          pointer_attributes, arrays, batch_copy, batch_copy_3d)
+          pointer_attributes, arrays, batch_copy, batch_reads_as_told, batch_copy_3d)
