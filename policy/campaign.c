@@ -76,10 +76,10 @@ struct campaign {
 static const unsigned may_follow[] = {
     [MODE_OBSERVE] = TO(PROBE),
     [MODE_PROBE] = TO(OBSERVE) | TO(PLAN),
-    [MODE_PLAN] = TO(OBSERVE) | TO(REHEARSE) | TO(FALLBACK),
-    [MODE_REHEARSE] = TO(ENFORCE) | TO(FALLBACK) | TO(PLAN) | TO(OBSERVE),
-    [MODE_ENFORCE] = TO(FALLBACK) | TO(OBSERVE) | TO(PLAN),
-    [MODE_FALLBACK] = TO(REHEARSE) | TO(ENFORCE) | TO(OBSERVE) | TO(PROBE) | TO(PLAN),
+    [MODE_PLAN] = TO(OBSERVE) | TO(REHEARSE) | TO(STANDBY),
+    [MODE_REHEARSE] = TO(ENFORCE) | TO(STANDBY) | TO(PLAN) | TO(OBSERVE),
+    [MODE_ENFORCE] = TO(STANDBY) | TO(OBSERVE) | TO(PLAN),
+    [MODE_STANDBY] = TO(REHEARSE) | TO(ENFORCE) | TO(OBSERVE) | TO(PROBE) | TO(PLAN),
 };
 #undef TO
 
@@ -207,7 +207,7 @@ static void put_in_force(struct device *d)
     log_say(SAY_INFO, "plan installed: %zu steps, %.1f%% more device time expected, peak %s", p->n_steps,
             p->baseline_ns ? 100.0 * (double)(p->planned_ns - p->baseline_ns) / (double)p->baseline_ns : 0.0,
             rt_size((uint64_t)p->peak_bytes).text);
-    go(d, MODE_FALLBACK);
+    go(d, MODE_STANDBY);
 }
 
 static void start_planner(struct device *d)
@@ -225,7 +225,7 @@ static void start_planner(struct device *d)
     d->campaign->wait = true;
 }
 
-/* What is there now, but for what is not to be planned with. */
+/* Budget = plannable memory - spare - beside. */
 static void take_budget(struct device *d)
 {
     const uint64_t all = budget_now(d), not = d->campaign->spare_bytes + d->campaign->beside_bytes;
@@ -483,12 +483,12 @@ static void plan_anew(struct device *d, const char *why)
     plan_now(d);
 }
 
-/* exec.c has left the plan: everything the program holds is readable again. */
+/* The plan has been left (plan/leave.c): everything the program holds is readable again. */
 static void has_left(struct device *d)
 {
     struct campaign *c = d->campaign;
     c->left_op = d->op_count;
-    go(d, MODE_FALLBACK);
+    go(d, MODE_STANDBY);
     learn_reset(d);
     if (d->ex->now.code)
         return;
@@ -519,7 +519,7 @@ static void has_left(struct device *d)
 
 void campaign_give(struct device *d)
 {
-    bool blocked, planned = d->mode == MODE_FALLBACK && d->ex->map.done;
+    bool blocked, planned = d->mode == MODE_STANDBY && d->ex->map.done;
     uint64_t owed = share_owed(d, &blocked), tried = d->campaign->gave_nothing_at;
     if (!owed || d->capturing || (tried && d->op_count - tried < TRY_AGAIN_OPS))
         return;
@@ -529,10 +529,10 @@ void campaign_give(struct device *d)
         planned = campaign_follows_plan(d);
         campaign_leave(d, "a neighbour cannot go on without its share");
     }
-    if (planned && d->mode == MODE_FALLBACK)
+    if (planned && d->mode == MODE_STANDBY)
         install_drop(d);
     give(d, owed);
-    if (planned && d->mode == MODE_FALLBACK)
+    if (planned && d->mode == MODE_STANDBY)
         plan_now(d);
 }
 
@@ -593,7 +593,7 @@ static void end_iteration(struct device *d)
         no_plan(d);
     } else if (end == EXEC_END_WHOLE && d->share && share_anew(d))
         return;
-    if (d->mode == MODE_FALLBACK || campaign_follows_plan(d)) {
+    if (d->mode == MODE_STANDBY || campaign_follows_plan(d)) {
         cursor_begin(d);
         follow(d);
     }
@@ -672,7 +672,7 @@ void campaign_answered(struct device *d, uint64_t op_count)
     if (d->mode != MODE_PLAN)
         return;
     take_answer(d);
-    if (d->mode == MODE_FALLBACK && d->ex->map.done && d->op_count == op_count) { /* still at the boundary: go on at once */
+    if (d->mode == MODE_STANDBY && d->ex->map.done && d->op_count == op_count) { /* still at the boundary: go on at once */
         cursor_begin(d);
         follow(d);
     }
@@ -684,7 +684,7 @@ static bool may_learn(const struct device *d)
     if (d->mode == MODE_OBSERVE)
         return true;
     uint64_t n = d->ex->learnt.rec.n_ops > learn_period(d) ? d->ex->learnt.rec.n_ops : learn_period(d);
-    return d->mode == MODE_FALLBACK && d->op_count - d->campaign->left_op > RELEARN_PERIODS * n;
+    return d->mode == MODE_STANDBY && d->op_count - d->campaign->left_op > RELEARN_PERIODS * n;
 }
 
 static int outside_drv(struct device *d, struct rt_op *op)
@@ -712,14 +712,14 @@ static int outside_drv(struct device *d, struct rt_op *op)
 /* The recorded iteration is no longer what the program does with its memory. */
 static bool is_overtaken(struct device *d, const struct rt_op *op)
 {
-    return d->mode == MODE_FALLBACK && exec_may_resume(d, op) && exec_reached_since(d);
+    return d->mode == MODE_STANDBY && exec_may_resume(d, op) && exec_reached_since(d);
 }
 
 /* The batches of an evaluation begin like an iteration, each of them. */
 static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
-    return d->mode == MODE_FALLBACK && exec_may_resume(d, op) && !exec_reached_since(d) &&
+    return d->mode == MODE_STANDBY && exec_may_resume(d, op) && !exec_reached_since(d) &&
            (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == recording_last_sig(&d->ex->learnt.rec));
 }
 

@@ -2,9 +2,9 @@
  *
  *   observe --an iteration is found, and memory was short--> probe --> plan --> rehearse --> enforce
  *      ^                                                      |          |         |            |
- *      +------- nothing to learn, or no plan possible --------+----------+         +- fallback -+
+ *      +------- nothing to learn, or no plan possible --------+----------+         +- standby --+
  *
- * In fallback a plan is installed, and ops run plainly until one begins an iteration that the plan knows. A plan that is left
+ * In standby a plan is installed, and ops run plainly until one begins an iteration that the plan knows. A plan that is left
  * again and again is given up: leaving costs more than swapping. Each failure makes the next attempt later (backoff).
  *
  * Threads: under the engine's mutex, but for campaign_wait(). Errors: *_drv return the driver's code for the program.

@@ -109,7 +109,7 @@ struct stats { /* counters only, then sums of time: stats_write() adds devices u
 };
 enum { STATS_COUNTERS = offsetof(struct stats, iter_ns_sum) / sizeof(uint64_t) };
 
-enum rt_mode { MODE_OBSERVE, MODE_PROBE, MODE_PLAN, MODE_REHEARSE, MODE_ENFORCE, MODE_FALLBACK };
+enum rt_mode { MODE_OBSERVE, MODE_PROBE, MODE_PLAN, MODE_REHEARSE, MODE_ENFORCE, MODE_STANDBY };
 
 /* Memory that is ours and lies outside the reservation, besides what swapping has on the host. No program knows of it; but its words come
  * from stacks that we have used too, and what it never filled may point there. */

@@ -50,7 +50,6 @@ uint64_t recording_last_sig(const struct record *r)
     return 0;
 }
 
-/* Plain peak of the recorded iteration, in chunks: of what a plan may move, or of what it may not. */
 uint64_t recording_peak_pages(struct device *d, const struct record *r, bool pinned)
 {
     int64_t *delta = calloc(r->n_ops + 2, sizeof *delta), now = 0, peak = 0;

@@ -55,14 +55,14 @@ static const uint32_t MATTERS = UINT32_MAX;
 struct arg_watch { /* of one op */
     struct span *constant, *varying; /* constant: rising; varying: one word each, in the order in which they changed */
     uint32_t n_constant, n_varying, cap_constant, cap_varying, surprises;
-    bool unproved;           /* the launch in the iteration before ran unproved (exec.h) */
-    bool asks_again;         /* what was proved of that launch says nothing of another one (exec.h, args_are_covered) */
-    bool in_doubt;           /* its idle words may be in use since a look (exec.h) */
+    bool unproved;           /* the launch in the iteration before ran unproved (args.h) */
+    bool asks_again;         /* what was proved of that launch says nothing of another one (args.h, args_are_covered) */
+    bool in_doubt;           /* its idle words may be in use since a look (args.h) */
     bool all_back;           /* the latest trial put back what changed in earlier iterations too (args_before) */
     bool litter_back;        /* and of the iteration before nothing but what stacks leave */
     bool whole_back;         /* and all that differs from the iteration before */
     bool covered;            /* the launch at hand will ask again */
-    bool loose, loose_now;   /* the launch in the iteration before, or the one at hand, may have used words that are no operands (exec.h) */
+    bool loose, loose_now;   /* the launch in the iteration before, or the one at hand, may have used words that are no operands (args.h) */
     uint32_t alike, n_alike; /* places of the same kernel and shape: exec.alike from there on, this one among them */
 };
 

@@ -263,7 +263,8 @@ int colour_room(struct colouring *c, uint32_t n_chunks)
     c->n_chunks = n_chunks;
     c->words = c->n_steps / 64 + 1;
     c->busy = calloc((size_t)c->n_chunks * c->words + 1, sizeof *c->busy);
-    return c->busy ? 0 : -ENOMEM;
+    c->taken = malloc(((size_t)c->n_chunks * c->words + 1) * sizeof *c->taken);
+    return c->busy && c->taken ? 0 : -ENOMEM;
 }
 
 /* Better maps than *home are looked for, in other orders, until none lacks a chunk or all turns are taken. */
@@ -296,8 +297,8 @@ int colour_map(struct colouring *c, const uint32_t *pages, uint32_t n_places, in
     struct order *order = calloc(n_places + 1, sizeof *order);
     int32_t **other = calloc(n_places + 1, sizeof *other);
     int64_t *rank = malloc((n_places + 1) * sizeof *rank); /* in the next squeaky order */
-    uint64_t *start = malloc(((size_t)c->n_chunks * c->words + 1) * sizeof *start); /* what is taken already */
-    int err = order && other && rank && start ? 0 : -ENOMEM;
+    uint64_t *const start = c->taken;
+    int err = order && other && rank ? 0 : -ENOMEM;
     uint32_t n = 0;
     *lacking = *beyond = 0;
     for (uint32_t k = 0; k < n_places && !err; k++) {
@@ -321,8 +322,22 @@ int colour_map(struct colouring *c, const uint32_t *pages, uint32_t n_places, in
     free(other);
     free(order);
     free(rank);
-    free(start);
     return err;
+}
+
+bool colour_is_sound(struct colouring *c, const uint32_t *pages, uint32_t n_places, int32_t *const *home)
+{
+    memcpy(c->busy, c->taken, (size_t)c->n_chunks * c->words * sizeof *c->busy);
+    for (uint32_t k = 0; k < n_places; k++)
+        for (uint32_t p = 0; p < pages[k]; p++) {
+            const int32_t ch = home[k][p];
+            if (ch < 0)
+                continue;
+            if ((uint32_t)ch >= c->n_chunks || !lives_free(c, (uint32_t)ch, c->of_alloc[k]))
+                return false;
+            colour_take_lives(c, (uint32_t)ch, c->of_alloc[k]);
+        }
+    return true;
 }
 
 void colour_end(struct colouring *c)
@@ -333,5 +348,6 @@ void colour_end(struct colouring *c)
     free(c->passing);
     free(c->partner);
     free(c->busy);
+    free(c->taken);
     *c = (struct colouring){0};
 }

@@ -26,6 +26,7 @@ struct colouring {
     int32_t *passing;    /* [n_allocs] buffer that the iteration before made there, and this one hands on to the next; -1 none */
     int32_t *partner;    /* [n_allocs] buffer that the iteration before made there, or the one before that, and this one frees; -1 none */
     uint64_t *busy;      /* [chunks][words] bitmap over steps */
+    uint64_t *taken;     /* likewise, before any place has its chunks */
     uint32_t words, n_chunks;
 };
 
@@ -46,5 +47,7 @@ void colour_take_lives(struct colouring *c, uint32_t chunk, int32_t head);
 /* A chunk for each of the pages[k] pages of every place, into (*home)[k][page]; -1 where there is none: *lacking of them, of which *beyond no
  * map could give. pages[k] 0: the place needs none. *home may be exchanged for another table of the same shape. */
 int colour_map(struct colouring *c, const uint32_t *pages, uint32_t n_places, int32_t ***home, uint64_t *lacking, uint64_t *beyond);
+/* After colour_map(): every chunk of the map has one tenant at a time. */
+bool colour_is_sound(struct colouring *c, const uint32_t *pages, uint32_t n_places, int32_t *const *home);
 
 #endif

@@ -6,6 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool cursor_bind(struct device *d, int32_t b, struct slot *s)
+{
+    if (!rt_check_plan(d, d->ex->now.bind[b] < 0) || !rt_check_plan(d, s->plan_buf < 0))
+        return false;
+    d->ex->now.bind[b] = (int32_t)s->id;
+    s->plan_buf = b;
+    return true;
+}
+
+bool cursor_unbind(struct device *d, int32_t b)
+{
+    const int32_t id = d->ex->now.bind[b];
+    d->ex->now.bind[b] = -1;
+    if (!rt_check_plan(d, id >= 0 && (uint32_t)id < d->n_slots && d->slots[id].plan_buf == b))
+        return false;
+    d->slots[id].plan_buf = -1;
+    return true;
+}
+
 void cursor_begin(struct device *d)
 {
     const struct record *r = &d->ex->learnt.rec;
@@ -17,8 +36,7 @@ void cursor_begin(struct device *d)
         if (x->alloc_ord < 0 && x->dies < 0) { /* persistent: the same allocation as ever, if it is still there */
             struct slot *s = &d->slots[x->slot_id];
             if (s->live && s->serial == x->serial && !cursor_reached_since(x, s)) {
-                d->ex->now.bind[b] = (int32_t)s->id;
-                s->plan_buf = (int32_t)b;
+                cursor_bind(d, (int32_t)b, s);
             }
         }
     }
@@ -37,9 +55,7 @@ void cursor_unbind_all(struct device *d)
         struct slot *s = cursor_slot(d, (int32_t)b);
         if (!s)
             continue;
-        s->plan_buf = -1;
-        d->ex->now.bind[b] = -1;
-        if (s->live)
+        if (!cursor_unbind(d, (int32_t)b) || s->live)
             continue;
         swap_discard(d, s); /* freed by the program, kept for the plan: no longer */
         mem_unback(d, s, SLOT_EMPTY);

@@ -6,9 +6,14 @@
 #define REMAT_POLICY_CURSOR_H
 
 #include "policy/iteration.h"
+#include "policy/process/check.h"
 
 /* The slot that stands for buffer b in this iteration; NULL while there is none. */
 static inline struct slot *cursor_slot(struct device *d, int32_t b) { return d->ex->now.bind[b] >= 0 ? &d->slots[d->ex->now.bind[b]] : NULL; }
+/* From now on s stands for b, and no longer. False: one of the two is bound to another (a check says so), and nothing was done; the second: as
+ * one that says so, though b is no longer bound. */
+bool cursor_bind(struct device *d, int32_t b, struct slot *s);
+bool cursor_unbind(struct device *d, int32_t b);
 /* The plan takes the buffer for one that nothing changes but what the plan sees; since the recording its slot was pinned, or has begun to hold
  * addresses, which the record knows nothing of. */
 static inline bool cursor_reached_since(const struct rec_buf *x, const struct slot *s) { return (s->pins && !x->pinned) || (s->points && !x->points); }

@@ -101,10 +101,12 @@ enum exec_end exec_end_iteration(struct device *d)
 }
 
 /* The fixed slot at this place; NULL: none, or it is still used by the buffer that had it before, whose free has not come yet. */
-static struct slot *unused_slot(struct device *d, int32_t place)
+static struct slot *unused_slot(struct device *d, int32_t place, uint64_t bytes)
 {
     struct slot *s = place >= 0 && d->ex->map.alloc_slot[place] >= 0 ? &d->slots[d->ex->map.alloc_slot[place]] : NULL;
-    return s && (s->live || s->kept || s->plan_buf >= 0) ? NULL : s;
+    if (!s || s->live || s->kept || s->plan_buf >= 0)
+        return NULL;
+    return rt_check_plan(d, s->kind != SLOT_LARGE || (uint64_t)s->n_pages << d->shift >= bytes) ? s : NULL;
 }
 
 struct slot *exec_alloc(struct device *d, uint64_t bytes)
@@ -117,15 +119,13 @@ struct slot *exec_alloc(struct device *d, uint64_t bytes)
     int32_t b = r->allocs[k].buf;
     struct slot *s = NULL;
     for (int32_t place = (int32_t)k; place >= 0 && !s; place = d->ex->map.twin[place])
-        s = unused_slot(d, place);
+        s = unused_slot(d, place, bytes);
     if (s)
         mem_slot_revive(d, s, bytes);
     else if (mem_slot_new(d, bytes, &s))
         return NULL;
-    if (b >= 0) {
-        s->plan_buf = b;
-        d->ex->now.bind[b] = (int32_t)s->id;
-    }
+    if (b >= 0)
+        cursor_bind(d, b, s);
     return s;
 }
 
@@ -135,7 +135,7 @@ bool exec_free(struct device *d, struct slot *s)
     if (b < 0 || d->ex->now.bind[b] != (int32_t)s->id)
         return false;
     if (d->ex->plan->last_ref[b] < (int32_t)d->ex->now.pos || (d->ex->plan->last_ref[b] == (int32_t)d->ex->now.pos && !d->ex->plan->keep[b] && !d->ex->plan->rebuilt[b])) {
-        d->ex->now.bind[b] = -1;
+        cursor_unbind(d, b);
         d->ex->now.cur[b] = d->ex->now.res[b] = -1;
         if (s->fixed_ord == ORD_OWED)
             s->fixed_ord = ORD_NONE;
@@ -174,8 +174,7 @@ static void may_do_anything(struct rt_op *op)
         op->operands[i].mode = REC_UNKNOWN;
 }
 
-/* What the recorded op was not given may be there, and be another version of it than the program's: the plan has made that again for a
- * while, to make something else of it. */
+/* An operand that was not recorded may be in memory in an older version, which a replay needed; the program must not read that. */
 static bool is_given_an_older_version(struct device *d, const struct rt_op *op)
 {
     for (uint32_t i = 0; i < op->n_operands; i++) {

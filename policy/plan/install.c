@@ -286,6 +286,8 @@ static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacki
         take_persistent(d, c);
         err = colour_map(c, pages, map->n_places, &map->home, lacking, &map->beyond_chunks);
     }
+    if (!err && !rt_check_plan(d, colour_is_sound(c, pages, map->n_places, map->home)))
+        err = -EIO;
     if (!err)
         install_repair(d);
     free(pages);

@@ -205,10 +205,8 @@ struct reading match_op(struct device *d, struct rt_op *op, const struct reading
         i++;
         int32_t b = w->buf;
         const struct rec_buf *rb = &d->ex->learnt.rec.bufs[b];
-        if (d->ex->now.bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && may_bind_late(d, rb) && !cursor_reached_since(rb, a->slot)) {
-            d->ex->now.bind[b] = (int32_t)a->slot->id;
-            a->slot->plan_buf = b;
-        }
+        if (d->ex->now.bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && may_bind_late(d, rb) && !cursor_reached_since(rb, a->slot))
+            cursor_bind(d, b, a->slot);
         if (a->map != w->map)
             return (struct reading){.is = CORRESPONDS_NOT, .why = "another tensor map"};
         a->regular = d->ex->now.bind[b] == (int32_t)a->slot->id;

@@ -113,7 +113,8 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
     return r;
 }
 
-/* What has never been written has no memory, and nothing is owed; what a replay, or a launch, that got no memory was to make has none either. */
+/* A buffer that nothing has written has no memory, and is owed nothing; one that a replay, or a launch, was to make and got no memory for has none
+ * either, and is owed. */
 bool rebuild_owed(struct device *d, int32_t b)
 {
     const struct slot *s = cursor_slot(d, b);

@@ -49,6 +49,8 @@ static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsign
 
 int replay_run(struct device *d, uint32_t i, unsigned t)
 {
+    if (!rt_check_plan(d, i < d->ex->now.pos)) /* what has not been in this iteration has no arguments yet */
+        return -EIO;
     const struct rec_op *o = &d->ex->learnt.rec.ops[i];
     unsigned char *args = d->ex->now.replay_args;
     struct rt_op op = d->ex->learnt.caps[i];
@@ -118,6 +120,8 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
         s->use_tick = tick;
         /* The program knows nothing of this reader or writer: whoever comes next, or writes next, waits for it. */
         fence_add(d, rec_makes(w) ? &s->ready : &s->unseen, t);
+        if (rec_makes(w) && !rt_check_plan(d, d->ex->plan->first_val[w->buf] + d->ex->plan->out_ver[k] < d->ex->plan->first_val[w->buf + 1]))
+            return -EIO;
         if (rec_makes(w)) {
             d->ex->now.res[w->buf] = cursor_matters(d, w->buf, d->ex->plan->out_ver[k]) ? d->ex->plan->out_ver[k] : -1; /* else never compared */
             s->written = true;

@@ -128,7 +128,7 @@ static bool all_ready(const struct rt_op *op)
 }
 
 /* The slots still stand for the buffers that they stood for: bind[] says so alone, since a slot's plan_buf is b exactly where bind[b] is
- * the slot (exec.h), and a buffer that the program has given back too early for the plan keeps its slot until the plan is done with it:
+ * the slot (progress.h), and a buffer that the program has given back too early for the plan keeps its slot until the plan is done with it:
  * nobody else has that address. *ready, where it was true: as all_ready(). */
 static bool same_bindings(const struct device *d, const struct rt_op *last, bool *ready)
 {

@@ -90,8 +90,7 @@ static void let_go(struct device *d, int32_t b)
     swap_discard(d, s);
     mem_unback(d, s, SLOT_EMPTY);
     s->kept = false;
-    s->plan_buf = -1;
-    d->ex->now.bind[b] = -1;
+    cursor_unbind(d, b);
     d->ex->now.res[b] = d->ex->now.cur[b] = -1;
     if (s->fixed_ord == ORD_OWED) {
         s->fixed_ord = ORD_NONE;
@@ -114,17 +113,18 @@ static bool spoils_what_stays(struct device *d, uint32_t op)
 
 static int take_steps(struct device *d, uint32_t at, unsigned t)
 {
-    for (uint32_t i = d->ex->plan->die_at[at]; i < d->ex->plan->die_at[at + 1]; i++) {
-        int r = steps_die(d, d->ex->plan->die_list[i], t);
+    const struct compiled *p = d->ex->plan;
+    for (uint32_t i = p->die_at[at]; i < p->die_at[at + 1]; i++) {
+        int r = steps_die(d, p->die_list[i], t);
         if (r)
             return r;
     }
-    for (uint32_t i = d->ex->plan->step_at[at], n = d->ex->plan->step_at[at + 1]; i < n;) {
-        const struct plan_step *s = &d->ex->plan->steps[i];
+    for (uint32_t i = p->step_at[at], n = p->step_at[at + 1]; i < n;) {
+        const struct plan_step *s = &p->steps[i];
         const uint32_t first = i++;
-        if (d->ex->plan->elided[first] && d->mode != MODE_REHEARSE)
+        if (p->elided[first] && d->mode != MODE_REHEARSE)
             continue;
-        while (s->kind == PLAN_DROP && i < n && d->ex->plan->steps[i].kind == PLAN_DROP)
+        while (s->kind == PLAN_DROP && i < n && p->steps[i].kind == PLAN_DROP)
             i++;
         int r = s->kind == PLAN_REPLAY ? spoils_what_stays(d, (uint32_t)s->id) ? -EBUSY : replay_run(d, (uint32_t)s->id, t) : verify_flush(d);
         if (!r)
@@ -139,19 +139,19 @@ static int take_steps(struct device *d, uint32_t at, unsigned t)
     int r = verify_flush(d);
     if (r)
         return r;
-    for (uint32_t i = d->ex->plan->ref_at[at]; i < d->ex->plan->ref_at[at + 1]; i++)
-        let_go(d, d->ex->plan->ref_list[i]);
+    for (uint32_t i = p->ref_at[at]; i < p->ref_at[at + 1]; i++)
+        let_go(d, p->ref_list[i]);
     return 0;
 }
 
-/* What the recorded iteration frees before the op at `to`, and after the last one that came, the program has freed by now, or holds for
- * longer. Then it must be there from now on: the plan does not make it again, and what it can be made of is freed here, too. Before any
- * step is taken, and anything dies: what the plan makes again for holds alone it leaves out, but until here the program could have gone
- * another way. */
+/* Buffers that the record frees in (pos, to] and the program still holds (a loss that is kept for a plot): those that are missing are made again
+ * now, and all stay in memory from now on: the plan has no later step for them, and what they could be made of is freed here, too. Comes before
+ * any step is taken, and before anything dies. */
 static int hold_for_longer(struct device *d, uint32_t to, unsigned t)
 {
-    for (uint32_t i = d->ex->plan->die_at[d->ex->now.pos]; i < d->ex->plan->die_at[to + 1]; i++) {
-        const int32_t b = d->ex->plan->die_list[i];
+    const struct compiled *p = d->ex->plan;
+    for (uint32_t i = p->die_at[d->ex->now.pos]; i < p->die_at[to + 1]; i++) {
+        const int32_t b = p->die_list[i];
         const struct slot *s = cursor_slot(d, b);
         if (!s || !s->live)
             continue;
@@ -168,8 +168,9 @@ static int hold_for_longer(struct device *d, uint32_t to, unsigned t)
 /* The plan's last steps with them may have made another version than the program's. */
 static bool held_are_there(struct device *d, uint32_t from, uint32_t to)
 {
-    for (uint32_t i = d->ex->plan->die_at[from]; i < d->ex->plan->die_at[to + 1]; i++)
-        if (rebuild_owed(d, d->ex->plan->die_list[i]))
+    const struct compiled *p = d->ex->plan;
+    for (uint32_t i = p->die_at[from]; i < p->die_at[to + 1]; i++)
+        if (rebuild_owed(d, p->die_list[i]))
             return false;
     return true;
 }
@@ -177,6 +178,8 @@ static bool held_are_there(struct device *d, uint32_t from, uint32_t to)
 int steps_pass(struct device *d, uint32_t to, unsigned t)
 {
     const uint32_t from = d->ex->now.pos;
+    if (!rt_check_plan(d, from <= to && to <= d->ex->learnt.rec.n_ops))
+        return -EIO;
     int r = hold_for_longer(d, to, t);
     r = r ? r : verify_flush(d);
     while (!r && !(r = take_steps(d, d->ex->now.pos, t)) && d->ex->now.pos < to)

@@ -27,7 +27,7 @@ struct table {
     bool under_way;
 };
 
-/* What waits to be hashed, on stream t. */
+/* Ranges that wait to be hashed, on stream t. */
 struct batch {
     struct hash_range range[HASHING_FEW];
     CUdeviceptr out[HASHING_FEW];

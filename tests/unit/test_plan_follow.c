@@ -1,5 +1,7 @@
 /* A plan followed in the test's own process (fixture.h): what the program holds is what it would be without a plan, wherever the plan is left. */
 #include "fixture.h"
+#include "policy/plan/replay.h"
+#include "policy/plan/steps.h"
 
 /* 0: x = older, 1: a = x, 2: b = a, 3: c = b; a is not needed until op 4: e = a. Three pages beside the older one would do. */
 static const struct fx_line program[] = {
@@ -130,7 +132,7 @@ START_TEST(held_for_longer)
 }
 END_TEST
 
-/* left.c: what every iteration changes, and neither makes nor frees, must be there. */
+/* leave.c: what every iteration changes, and neither makes nor frees, must be there. */
 START_TEST(can_be_followed_as_long_as_its_tensors_are_there)
 {
     begin(16);
@@ -194,6 +196,82 @@ START_TEST(a_map_that_lacks_chunks)
 }
 END_TEST
 
+/* ---- checks that stay in release, each with its fault put in ---------------------------------------------------------- */
+
+static void begin_checked(void)
+{
+    begin(16);
+    fx_plan("0 1 d2 2 r1 3 4");
+    fx_install(0);
+    fx_iteration(MODE_REHEARSE);
+    fx.d.mode = MODE_ENFORCE;
+    ck_assert_int_eq(fx.d.doubt, DOUBT_NONE);
+}
+
+/* bind[b] == id <=> slots[id].plan_buf == b: a slot that stands for another buffer. */
+START_TEST(a_binding_that_is_not_mutual)
+{
+    begin_checked();
+    fx_run(0, 4);
+    fx.slot[2]->plan_buf = fx.rec_buf[1];
+    fx_leave();
+    ck_assert_int_eq(fx.d.doubt, DOUBT_PLAN);
+    fx_end();
+}
+END_TEST
+
+START_TEST(a_buffer_that_is_bound_already)
+{
+    begin_checked();
+    fx.d.ex->now.bind[fx.rec_buf[1]] = (int32_t)fx.slot[0]->id;
+    fx_run(0, 1);
+    ck_assert_int_eq(fx.d.doubt, DOUBT_PLAN);
+    ck_assert_int_eq(fx.slot[1]->plan_buf, -1); /* it is the program's alone */
+    fx.d.ex->now.bind[fx.rec_buf[1]] = -1;
+    fx_leave();
+    fx_check_all();
+    fx_end();
+}
+END_TEST
+
+START_TEST(a_place_behind_the_last_op)
+{
+    begin_checked();
+    ck_assert_int_lt(steps_pass(&fx.d, fx.d.ex->learnt.rec.n_ops + 1, STREAM_FIRST_PROGRAM), 0);
+    ck_assert_int_eq(fx.d.doubt, DOUBT_PLAN);
+    fx_leave();
+    fx_check_all();
+    fx_end();
+}
+END_TEST
+
+START_TEST(a_replay_of_what_has_not_been)
+{
+    begin_checked();
+    fx_run(0, 4);
+    ck_assert_int_lt(replay_run(&fx.d, 3, STREAM_FIRST_PROGRAM), 0);
+    ck_assert_int_eq(fx.d.doubt, DOUBT_PLAN);
+    fx_leave();
+    fx_check_all();
+    fx_end();
+}
+END_TEST
+
+/* A slot of the map that is smaller than what is allocated there is not given out. */
+START_TEST(a_slot_that_is_too_small)
+{
+    begin_checked();
+    fx.d.slots[fx.d.ex->map.alloc_slot[0]].n_pages = 0;
+    fx_run(0, 1);
+    ck_assert_int_eq(fx.d.doubt, DOUBT_PLAN);
+    ck_assert_int_ne((int)fx.slot[1]->id, fx.d.ex->map.alloc_slot[0]);
+    fx.d.slots[fx.d.ex->map.alloc_slot[0]].n_pages = 1;
+    fx_leave();
+    fx_check_all();
+    fx_end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("plan_follow");
@@ -210,6 +288,11 @@ int main(void)
     tcase_add_test(t, sources_of_a_rebuild);
     tcase_add_test(t, plans_that_do_not_fit);
     tcase_add_test(t, a_map_that_lacks_chunks);
+    tcase_add_test(t, a_binding_that_is_not_mutual);
+    tcase_add_test(t, a_buffer_that_is_bound_already);
+    tcase_add_test(t, a_place_behind_the_last_op);
+    tcase_add_test(t, a_replay_of_what_has_not_been);
+    tcase_add_test(t, a_slot_that_is_too_small);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
