@@ -45,7 +45,7 @@ enum {
 struct campaign {
     int tries;
     uint64_t budget_bytes;
-    uint64_t spare_bytes;   /* not to be planned with: what has come to hold memory beside a plan may hold more */
+    uint64_t reserved_bytes;   /* not to be planned with: what has come to hold memory beside a plan may hold more */
     uint64_t beside_bytes;  /* not to be planned with: what any map takes beside what the planner counts (install.c) */
     struct {                /* of the plans that the planner has given for this record, the one to fall back on */
         char path[640];     /* "": none */
@@ -225,10 +225,10 @@ static void start_planner(struct device *d)
     d->campaign->wait = true;
 }
 
-/* Budget = plannable memory - spare - beside. */
+/* Budget = plannable memory - reserved - beside. */
 static void take_budget(struct device *d)
 {
-    const uint64_t all = budget_now(d), not = d->campaign->spare_bytes + d->campaign->beside_bytes;
+    const uint64_t all = budget_now(d), not = d->campaign->reserved_bytes + d->campaign->beside_bytes;
     d->campaign->budget_bytes = all > not ? all - not : 0;
 }
 
@@ -370,8 +370,8 @@ static void take_answer(struct device *d)
             ask_with_copies(d, true);
         else if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
             take_plan(d, c->best.path);
-        else if (c->spare_bytes || c->beside_bytes) { /* every chunk is needed, then, though a map of all of them may lack some */
-            c->spare_bytes = c->beside_bytes = 0;
+        else if (c->reserved_bytes || c->beside_bytes) { /* every chunk is needed, then, though a map of all of them may lack some */
+            c->reserved_bytes = c->beside_bytes = 0;
             ask_for_all(d);
         } else if (c->patience < PATIENCE_MOST) {
             /* On a busy machine the usual seconds may end before one schedule is whole. A limit that cannot be met is told at once
@@ -419,8 +419,8 @@ static void plan_now(struct device *d)
     if (words_may_want_proof(d))
         (void)decoy_prepare(d); /* likewise */
     share_limit_for_plan(d, could_use(d));
-    if (d->campaign->spare_bytes > budget_now(d) / SPARE_PART)
-        d->campaign->spare_bytes = 0;
+    if (d->campaign->reserved_bytes > budget_now(d) / SPARE_PART)
+        d->campaign->reserved_bytes = 0;
     leave_for_map(d);
     take_budget(d);
     d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
@@ -448,7 +448,7 @@ static void learnt(struct device *d)
     d->campaign->moves = 0;
     d->campaign->followed = false;
     d->campaign->untried = 0;
-    d->campaign->spare_bytes = 0;
+    d->campaign->reserved_bytes = 0;
     d->campaign->starts = 0;
     uint64_t peak = recording_peak_pages(d, &d->ex->learnt.rec, false) << d->shift;
     bool blocked;
@@ -573,7 +573,7 @@ static void map_anew(struct device *d)
         log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
         no_plan(d);
     } else if (lacking && !d->cfg->plan_path[0]) {
-        d->campaign->spare_bytes += 2 * ((uint64_t)lacking << d->shift);
+        d->campaign->reserved_bytes += 2 * ((uint64_t)lacking << d->shift);
         plan_anew(d, "something else has come to hold memory that it counted on");
     }
 }
@@ -612,7 +612,7 @@ void campaign_leave(struct device *d, const char *why)
 
 void campaign_writes_elsewhere(struct device *d)
 {
-    if (d->mode == MODE_PROBE ? recording_note_elsewhere(&d->ex->learnt) : campaign_follows_plan(d) && !cursor_knows_elsewhere(d))
+    if (d->mode == MODE_PROBE ? recording_note_named_write(&d->ex->learnt) : campaign_follows_plan(d) && !cursor_knows_named_write(d))
         campaign_leave(d, "memory is written that kernels may know by name");
 }
 

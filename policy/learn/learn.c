@@ -338,18 +338,18 @@ static bool changes_named(const struct record *r, uint32_t i)
 }
 
 /* Variables of modules are operands of no launch: any kernel may read them, and buffers whose addresses lie in them. So none is run again after
- * these are written (exec.elsewhere, or by an op): from `at` on, which is n_ops + 1 where they are not. That it was right in rehearsal says
+ * these are written (recording.named_writes, or by an op): from `at` on, which is n_ops + 1 where they are not. That it was right in rehearsal says
  * nothing of another iteration: what is written may have been what was there. */
 static void leave_alone_what_may_read_by_name(struct device *d)
 {
     const struct exec *ex = d->ex;
     const struct record *r = &ex->learnt.rec;
-    uint32_t k = ex->learnt.n_elsewhere, at = r->n_ops + 1;
+    uint32_t k = ex->learnt.n_named_writes, at = r->n_ops + 1;
     for (uint32_t i = r->n_ops; i-- > 0;) {
         if (i + 1 < r->n_ops && changes_named(r, i + 1))
             at = i + 2;
-        for (; k > 0 && ex->learnt.elsewhere[k - 1] > i; k--) /* in order */
-            at = ex->learnt.elsewhere[k - 1] < at ? ex->learnt.elsewhere[k - 1] : at;
+        for (; k > 0 && ex->learnt.named_writes[k - 1] > i; k--) /* in order */
+            at = ex->learnt.named_writes[k - 1] < at ? ex->learnt.named_writes[k - 1] : at;
         if (ex->learnt.caps[i].kind == OP_KERNEL && !r->ops[i].why_opaque && at <= r->n_ops && may_be_made_again_at(r, i, at))
             r->ops[i].why_opaque = "memory that kernels know by name is written before what it makes is freed";
     }

@@ -11,21 +11,21 @@ void recording_clear(struct recording *r)
     free(r->caps);
     record_clear(&r->rec);
     free(r->op_of_trace);
-    free(r->elsewhere);
+    free(r->named_writes);
     memset(r, 0, sizeof *r);
 }
 
-int recording_note_elsewhere(struct recording *r)
+int recording_note_named_write(struct recording *r)
 {
-    if (r->n_elsewhere == r->cap_elsewhere) {
-        const uint32_t cap = r->cap_elsewhere ? 2 * r->cap_elsewhere : 8;
-        uint32_t *p = realloc(r->elsewhere, cap * sizeof *p);
+    if (r->n_named_writes == r->cap_named_writes) {
+        const uint32_t cap = r->cap_named_writes ? 2 * r->cap_named_writes : 8;
+        uint32_t *p = realloc(r->named_writes, cap * sizeof *p);
         if (!p)
             return -ENOMEM;
-        r->elsewhere = p;
-        r->cap_elsewhere = cap;
+        r->named_writes = p;
+        r->cap_named_writes = cap;
     }
-    r->elsewhere[r->n_elsewhere++] = r->rec.n_ops;
+    r->named_writes[r->n_named_writes++] = r->rec.n_ops;
     return 0;
 }
 

@@ -13,9 +13,9 @@ struct recording {
     uint32_t n_caps;
     uint32_t *op_of_trace;   /* [n_trace_ops] op here of each op of the trace that users get: holds are not in it */
     uint32_t n_trace_ops;
-    uint32_t *elsewhere;     /* [n_elsewhere] before which ops of that trace the program writes device memory that is neither ours nor its own:
+    uint32_t *named_writes;     /* [n_named_writes] before which ops of that trace the program writes device memory that is neither ours nor its own:
                                 variables of modules, which kernels know by name */
-    uint32_t n_elsewhere, cap_elsewhere;
+    uint32_t n_named_writes, cap_named_writes;
     uint64_t boundary_live_bytes; /* held by the program when op 0 of the last whole iteration was launched */
     uint64_t swing_bytes;    /* from the least to the most that it holds in the recorded iteration */
 };
@@ -24,7 +24,7 @@ struct recording {
 void recording_clear(struct recording *r);
 /* Before its next op the program writes device memory that is neither ours nor its own: the iteration that is being recorded is told. 0 or
  * -ENOMEM. */
-int recording_note_elsewhere(struct recording *r);
+int recording_note_named_write(struct recording *r);
 /* The op may be missing in an iteration. */
 static inline bool recording_is_optional(const struct rec_op *o) { return o->hold || o->to_host; }
 /* Where what is idle of the argument word (its offset, a multiple of 8) begins; word + 8: nothing is. */

@@ -19,8 +19,8 @@ bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, 
 CUdeviceptr words_decoy(struct device *d, CUdeviceptr at, uint64_t bytes);
 /* The hash of a range of so many zeros, of which words_decoy made one. */
 int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t hash[2]);
-/* Since it was last given, or filled with zeros, something was written there; or that cannot be told. All that ran must have ended. The words of decoys
- * are in use then, also where what is done to the real ones changes nothing: a number so large that what is added to it is lost. */
+/* The decoy page is not all zeros since it was last given or filled, or cannot be hashed: the words of decoys count as used then, also where
+ * what a kernel does to the real buffer changes nothing (a sum so large that the 1 added to it is lost). All that ran must have ended. */
 bool words_decoy_is_written(struct device *d);
 /* Where what is idle begins, of the word `word` at `offset` that a decoy was put in place of, or that points nowhere: a decoy has the lower
  * half of what it stands for, of which nothing was shown. Where it may be a number, or a few small ones of a byte each, the upper half alone is

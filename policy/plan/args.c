@@ -42,7 +42,7 @@ struct span {
     uint32_t at, bytes;
     uint32_t row;  /* of varying ones: iterations in a row in which it changed; of padding all of them */
     uint32_t idle; /* of varying ones: times that it was seen not to matter; MATTERS */
-    uint32_t lent; /* so many of these at other places */
+    uint32_t lent; /* how many of these were seen at other positions of the same kernel */
     uint8_t lent_bytes; /* bit i: that byte i does not matter is known from there */
     uint8_t changed[8], idle_byte[8]; /* times that byte i has changed; that it was another one where the word was seen not to matter */
     bool spare;               /* one of many idle words of its struct */
@@ -59,7 +59,7 @@ struct arg_watch { /* of one op */
     bool asks_again;         /* what was proved of that launch says nothing of another one (args.h, args_are_covered) */
     bool in_doubt;           /* its idle words may be in use since a look (args.h) */
     bool all_back;           /* the latest trial put back what changed in earlier iterations too (args_before) */
-    bool litter_back;        /* and of the iteration before nothing but what stacks leave */
+    bool litter_back;        /* the latest trial put back words alone that look like what stacks leave */
     bool whole_back;         /* and all that differs from the iteration before */
     bool covered;            /* the launch at hand will ask again */
     bool loose, loose_now;   /* the launch in the iteration before, or the one at hand, may have used words that are no operands (args.h) */

@@ -36,10 +36,10 @@ bool args_are_unproved(const struct device *d, uint32_t at);
 /* The op at d->ex->now.pos wants proof, whatever its bytes are. */
 bool args_ask_again(const struct device *d);
 /* The launch that is accepted next may have used words that are no recorded operands: its bytes, a count among them, are never put back.
- * Another launch has anything in those words. */
+ * In another iteration those words may hold any address. */
 void args_may_use_others(struct device *d, bool may);
-/* So may this one, for buffers that it reads anyway (probe.h, covered). That holds for this launch alone: the next one there asks again, even with
- * the same bytes. After args_may_use_others(). */
+/* Words that are no recorded operands may be in use, but each points at a buffer that a recorded operand reads (again.h, covered). Valid for this
+ * launch alone: the next one there asks again, even with the same bytes. After args_may_use_others(). */
 void args_are_covered(struct device *d);
 /* The word may hold anything from this offset on; what is before it is watched (words_idle_part). */
 int args_free_word(struct device *d, uint32_t offset);

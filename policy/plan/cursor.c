@@ -31,7 +31,7 @@ void cursor_begin(struct device *d)
     for (uint32_t b = 0; b < r->n_bufs; b++) {
         const struct rec_buf *x = &r->bufs[b];
         d->ex->now.bind[b] = -1;
-        d->ex->now.stays[b] = false;
+        d->ex->now.held_longer[b] = false;
         d->ex->now.res[b] = d->ex->now.cur[b] = x->alloc_ord < 0 ? 0 : -1;
         if (x->alloc_ord < 0 && x->dies < 0) { /* persistent: the same allocation as ever, if it is still there */
             struct slot *s = &d->slots[x->slot_id];
@@ -67,12 +67,12 @@ void cursor_unbind_all(struct device *d)
     }
 }
 
-bool cursor_knows_elsewhere(const struct device *d)
+bool cursor_knows_named_write(const struct device *d)
 {
     const struct exec *ex = d->ex;
     const uint32_t next = steady_next(d);
-    for (uint32_t i = 0; i < ex->learnt.n_elsewhere; i++) {
-        const uint32_t place = ex->learnt.elsewhere[i];
+    for (uint32_t i = 0; i < ex->learnt.n_named_writes; i++) {
+        const uint32_t place = ex->learnt.named_writes[i];
         uint32_t at = place < ex->learnt.n_trace_ops ? ex->learnt.op_of_trace[place] : ex->learnt.rec.n_ops;
         while (at < ex->learnt.rec.n_ops && recording_is_optional(&ex->learnt.rec.ops[at]))
             at++;
@@ -109,14 +109,14 @@ int cursor_make(struct device *d)
     n->bind = calloc(r->n_bufs + 1, sizeof *n->bind);
     n->res = calloc(r->n_bufs + 1, sizeof *n->res);
     n->cur = calloc(r->n_bufs + 1, sizeof *n->cur);
-    n->stays = calloc(r->n_bufs + 1, sizeof *n->stays);
+    n->held_longer = calloc(r->n_bufs + 1, sizeof *n->held_longer);
     n->partial = calloc(r->n_bufs + 1, sizeof *n->partial);
     n->op_banned = calloc(r->n_ops + 1, sizeof *n->op_banned);
     n->side_is_saved = calloc(r->n_operands + 1, sizeof *n->side_is_saved);
     n->left_out = calloc(1, sizeof *n->left_out);
     n->replay_args = malloc(OP_MAX_ARG_BYTES);
     n->other_args = malloc(OP_MAX_ARG_BYTES);
-    return n->bind && n->res && n->cur && n->stays && n->partial && n->op_banned && n->side_is_saved && n->left_out && n->replay_args &&
+    return n->bind && n->res && n->cur && n->held_longer && n->partial && n->op_banned && n->side_is_saved && n->left_out && n->replay_args &&
                    n->other_args
                ? 0
                : -ENOMEM;
@@ -125,7 +125,7 @@ int cursor_make(struct device *d)
 void cursor_clear(struct device *d)
 {
     struct progress *n = &d->ex->now;
-    void *const tables[] = {n->bind, n->res, n->cur, n->stays, n->partial, n->op_banned, n->side_is_saved, n->steady, n->left_out, n->replay_args, n->other_args};
+    void *const tables[] = {n->bind, n->res, n->cur, n->held_longer, n->partial, n->op_banned, n->side_is_saved, n->steady, n->left_out, n->replay_args, n->other_args};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         free(tables[i]);
     memset(n, 0, sizeof *n);

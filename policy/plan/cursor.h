@@ -33,7 +33,7 @@ void cursor_unbind_all(struct device *d);
 /* The op at ex->now.pos has been issued. */
 void cursor_op_done(struct device *d);
 /* The recorded iteration was told, at the place where the one in progress is, that the program writes memory which kernels know by name. */
-bool cursor_knows_elsewhere(const struct device *d);
+bool cursor_knows_named_write(const struct device *d);
 /* b's memory goes, and what is in it with it: until a replay makes it again, it is lost. Nothing is compared. */
 void cursor_take_away(struct device *d, int32_t b);
 

@@ -19,7 +19,7 @@ struct progress {
     bool passed_on;          /* the launch that steady.c took last needed nothing but the driver's call */
     int32_t *bind;           /* [n_bufs] slot id, -1 not yet */
     int32_t *res, *cur;      /* [n_bufs] version in memory or on the host, -1 none; the program's version, -1 freed */
-    bool *stays;             /* [n_bufs] this iteration holds it for longer than the recorded one did */
+    bool *held_longer;           /* [n_bufs] this iteration holds it for longer than the recorded one did */
     struct saved_value *saved; /* rehearsal and verification: what rebuilt values must equal */
     uint32_t rebuilt_now, compared_now; /* in rehearsal: values that replays made, and those that were compared */
     uint32_t tried;          /* launches that ran as trials in this iteration */

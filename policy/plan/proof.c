@@ -167,7 +167,7 @@ static bool watch(struct device *d, const struct rt_op *op, struct proof *p, boo
     return most > 0;
 }
 
-/* Nothing that the launch may spoil is needed to leave the plan after it. */
+/* Every buffer that the launch could corrupt is unused by the replays that leaving would run. */
 static bool may_be_left_after(struct device *d, const struct rt_op *op)
 {
     uint8_t *source = rebuild_sources(d, d->ex->now.pos);

@@ -12,7 +12,7 @@
 static struct slot *slot_to_drop(struct device *d, int32_t b)
 {
     struct slot *s = cursor_slot(d, b);
-    return s && s->live && (s->kind != SLOT_LARGE || s->pins || d->ex->now.stays[b]) ? NULL : s;
+    return s && s->live && (s->kind != SLOT_LARGE || s->pins || d->ex->now.held_longer[b]) ? NULL : s;
 }
 
 /* Steps [from, to), all of them drops. */
@@ -105,7 +105,7 @@ static bool spoils_what_stays(struct device *d, uint32_t op)
     for (uint32_t k = ex->learnt.rec.ops[op].first; k < ex->learnt.rec.ops[op].first + ex->learnt.rec.ops[op].n; k++) {
         const struct rec_operand *w = &ex->learnt.rec.operands[k];
         const struct slot *s = cursor_slot(d, w->buf);
-        if (rec_makes(w) && s && s->live && ex->now.stays[w->buf] && ex->plan->out_ver[k] != ex->now.cur[w->buf])
+        if (rec_makes(w) && s && s->live && ex->now.held_longer[w->buf] && ex->plan->out_ver[k] != ex->now.cur[w->buf])
             return true;
     }
     return false;
@@ -160,7 +160,7 @@ static int hold_for_longer(struct device *d, uint32_t to, unsigned t)
             if (rebuild_one(d, b, t))
                 return -ENODATA;
         }
-        d->ex->now.stays[b] = true;
+        d->ex->now.held_longer[b] = true;
     }
     return 0;
 }
