@@ -145,10 +145,10 @@ static void observe_again(struct device *d)
 static void forget_question(struct device *d)
 {
     struct campaign *c = d->campaign;
-    planner_stop(d);
     if (c->best.path[0])
         remove(c->best.path);
     c->best.path[0] = 0;
+    planner_stop(d);
     c->wait = false;
 }
 

@@ -11,18 +11,29 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 enum how { HOW_DESCRIPTOR, HOW_BESIDE, HOW_COLLECT, HOW_AS_IT_IS };
-enum { NUMBERS = 9999, LINKS = 40, LOCK_TRIES = 2000 };
+enum { NUMBERS = 9999, LOCK_TRIES = 2000 };
 
 static int fault(char *err, size_t err_len, const char *name, int e)
 {
     if (err_len)
         snprintf(err, err_len, "%s: cannot write: %s", !strcmp(name, "-") ? "standard output" : name, strerror(e));
     return -e;
+}
+
+/* The same for a name that place_find() has refused: `rc`, with its reason where a rule of place.h was it. */
+static int refused(char *err, size_t err_len, const struct output *o, int rc)
+{
+    if (!o->at.why)
+        return fault(err, err_len, o->asked, -rc);
+    if (err_len)
+        snprintf(err, err_len, "%s: cannot write: %s: %s", o->asked, strerror(-rc), o->at.why);
+    return rc;
 }
 
 /* ---- names --------------------------------------------------------------------------------------------------------- */
@@ -70,50 +81,57 @@ static int descriptor_of(const char *name)
     return -1;
 }
 
-/* Follows symlinks at the end of `path`, in place; what the last one names need not exist. */
-static int follow(char path[OUTPUT_PATH])
+/* What was written beside the target goes, unless it has its name by now, and the folder is let go. */
+static void leave(struct output *o)
 {
-    char to[OUTPUT_PATH], joined[2 * OUTPUT_PATH];
-    for (int i = 0; i < LINKS; i++) {
-        const ssize_t n = readlink(path, to, sizeof to - 1);
-        if (n < 0)
-            return errno == EINVAL || errno == ENOENT ? 0 : -errno; /* no link, or nothing there */
-        to[n] = '\0';
-        const char *slash = strrchr(path, '/');
-        const int before = *to == '/' || !slash ? 0 : (int)(slash - path) + 1;
-        snprintf(joined, sizeof joined, "%.*s%s", before, path, to);
-        if (strlen(joined) >= OUTPUT_PATH)
-            return -ENAMETOOLONG;
-        strcpy(path, joined);
-    }
-    return -ELOOP;
-}
-
-/* The folder of `path`, with its slash: its length. 0: the current one. */
-static size_t folder_length(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? (size_t)(slash - path) + 1 : 0;
+    if (o->tmp[0])
+        unlinkat(o->at.dir, o->tmp, 0);
+    o->tmp[0] = '\0';
+    place_close(&o->at);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
 
-/* A file of a name that nobody has, in the target's folder. The name is short: the target's may be as long as names go. */
-static int open_beside(struct output *o, mode_t mode)
+/* A name that nobody can have known before, so that nobody can have taken it. */
+static void draw_name(char to[OUTPUT_TMP])
 {
     static _Atomic unsigned count;
-    const size_t folder = folder_length(o->path);
+    uint64_t x;
+    if (getrandom(&x, sizeof x, GRND_NONBLOCK) != (ssize_t)sizeof x) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        x = (uint64_t)now.tv_nsec << 40 ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)getpid() << 4 ^ count++;
+    }
+    snprintf(to, OUTPUT_TMP, ".remat-%016" PRIx64 ".tmp", x);
+}
+
+/* The permissions of the file that is replaced, this user's own. Never its set-user-id, set-group-id or sticky bits. What its group may do is for that group
+ * alone: where the new file cannot belong to it, the new file's group may do no more than everybody. */
+static int take_over_mode(int fd, const struct stat *was)
+{
+    struct stat made;
+    mode_t mode = was->st_mode & 0777;
+    if (fstat(fd, &made))
+        return -errno;
+    if (made.st_gid != was->st_gid && fchown(fd, (uid_t)-1, was->st_gid))
+        mode &= ~(mode_t)070 | (mode & 07) << 3;
+    return fchmod(fd, mode) ? -errno : 0;
+}
+
+/* A file in the target's folder. Its name is short: the target's may be as long as names go. */
+static int open_beside(struct output *o)
+{
+    const bool own = o->at.there && o->at.st.st_uid == geteuid();
     for (int tries = 0; tries < 100; tries++) {
-        if ((size_t)snprintf(o->tmp, sizeof o->tmp, "%.*s.remat-%ld-%u.tmp", (int)folder, o->path, (long)getpid(), count++) >=
-            sizeof o->tmp)
-            return -ENAMETOOLONG;
-        const int fd = open(o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        draw_name(o->tmp);
+        const int fd = openat(o->at.dir, o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, own ? 0600 : 0666);
         if (fd >= 0) {
-            if (mode && fchmod(fd, mode & 07777)) {
-                const int e = errno;
+            const int rc = own ? take_over_mode(fd, &o->at.st) : 0;
+            if (rc) {
                 close(fd);
-                unlink(o->tmp);
-                return -e;
+                unlinkat(o->at.dir, o->tmp, 0);
+                o->tmp[0] = '\0';
+                return rc;
             }
             return fd;
         }
@@ -126,44 +144,60 @@ static int open_beside(struct output *o, mode_t mode)
     return -EEXIST;
 }
 
-static int open_target(struct output *o)
+/* A device, a pipe: opened as it is, if the same thing stands there still. */
+static int open_as_it_is(struct output *o)
 {
     struct stat st;
-    int rc = follow(o->path);
+    o->how = HOW_AS_IT_IS;
+    const int wait = o->flags & OUTPUT_NO_WAIT ? O_NONBLOCK : 0;
+    const int fd = openat(o->at.dir, o->at.name, O_WRONLY | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC | wait);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) || st.st_dev != o->at.st.st_dev || st.st_ino != o->at.st.st_ino) {
+        close(fd);
+        return -EACCES;
+    }
+    if (wait)
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+}
+
+static int open_target(struct output *o)
+{
+    const int rc = place_find(o->asked, &o->at);
     if (rc)
         return rc;
-    const int there = stat(o->path, &st) == 0;
-    if (!there && errno != ENOENT)
-        return -errno;
-    if (there && S_ISDIR(st.st_mode))
-        return -EISDIR;
-    if (there && !S_ISREG(st.st_mode)) {
-        o->how = HOW_AS_IT_IS;
-        const int fd = open(o->path, O_WRONLY | O_NOCTTY | O_CLOEXEC | (o->flags & OUTPUT_NO_WAIT ? O_NONBLOCK : 0));
-        if (fd >= 0 && o->flags & OUTPUT_NO_WAIT)
-            fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-        return fd < 0 ? -errno : fd;
-    }
-    if (there && access(o->path, W_OK))
+    if (o->at.there && !S_ISREG(o->at.st.st_mode))
+        return open_as_it_is(o);
+    if (o->at.there && faccessat(o->at.dir, o->at.name, W_OK, 0))
         return -errno; /* a file that is write-protected stays, though its folder would allow a rename */
     o->how = HOW_BESIDE;
-    const int fd = open_beside(o, there ? st.st_mode : 0);
-    if (fd >= 0 || !there || (fd != -EACCES && fd != -EPERM && fd != -EROFS))
+    const int fd = open_beside(o);
+    if (fd >= 0 || !o->at.there || (fd != -EACCES && fd != -EPERM && fd != -EROFS))
         return fd;
     o->how = HOW_COLLECT;
     const int mem = memfd_create("remat-output", MFD_CLOEXEC);
     return mem < 0 ? -errno : mem;
 }
 
-bool output_is_file(const char *name, unsigned flags)
+/* What a name stands for now. False: nothing can be written there. */
+static bool look_at(const char *name, unsigned flags, struct place *p)
 {
     char path[OUTPUT_PATH];
-    struct stat st;
     if (strlen(name) >= sizeof path || (flags & OUTPUT_RUN && output_expand(name, path, sizeof path)))
         return false;
     if (!(flags & OUTPUT_RUN))
         strcpy(path, name);
-    return descriptor_of(path) < 0 && (stat(path, &st) ? errno == ENOENT : S_ISREG(st.st_mode));
+    if (descriptor_of(path) >= 0 || place_find(path, p))
+        return false;
+    place_close(p);
+    return true;
+}
+
+bool output_is_file(const char *name, unsigned flags)
+{
+    struct place p;
+    return look_at(name, flags, &p) && (!p.there || S_ISREG(p.st.st_mode));
 }
 
 int output_open(struct output *o, const char *name, unsigned flags, char *err, size_t err_len)
@@ -171,6 +205,7 @@ int output_open(struct output *o, const char *name, unsigned flags, char *err, s
     int fd, rc = 0;
     memset(o, 0, sizeof *o);
     o->flags = flags;
+    o->at.dir = -1;
     if (flags & OUTPUT_RUN)
         rc = output_expand(name, o->asked, sizeof o->asked);
     else if (strlen(name) >= sizeof o->asked)
@@ -179,7 +214,6 @@ int output_open(struct output *o, const char *name, unsigned flags, char *err, s
         strcpy(o->asked, name);
     if (rc || !*name)
         return fault(err, err_len, *name ? name : "an empty name", rc ? -rc : ENOENT);
-    strcpy(o->path, o->asked);
     const int given = descriptor_of(o->asked);
     if (given == STDOUT_FILENO) {
         o->how = HOW_DESCRIPTOR;
@@ -193,14 +227,15 @@ int output_open(struct output *o, const char *name, unsigned flags, char *err, s
     } else {
         fd = open_target(o);
     }
-    if (fd < 0)
-        return fault(err, err_len, o->asked, -fd);
+    if (fd < 0) {
+        place_close(&o->at);
+        return refused(err, err_len, o, fd);
+    }
     o->f = fdopen(fd, o->how == HOW_COLLECT ? "w+" : "w");
     if (!o->f) {
         rc = errno;
         close(fd);
-        if (o->tmp[0])
-            unlink(o->tmp);
+        leave(o);
         return fault(err, err_len, o->asked, rc);
     }
     return 0;
@@ -246,9 +281,8 @@ static bool older_than_run(const struct stat *st)
 
 bool output_is_of_run(const char *name)
 {
-    char path[OUTPUT_PATH];
-    struct stat st;
-    return !output_expand(name, path, sizeof path) && !stat(path, &st) && !older_than_run(&st);
+    struct place p;
+    return look_at(name, OUTPUT_RUN, &p) && p.there && !older_than_run(&p.st);
 }
 
 /* What this process has written: it may write it again. */
@@ -280,29 +314,31 @@ static void make_own(const struct stat *st, bool stays_open)
 }
 
 /* Renames only where nothing stands. File systems that cannot do it in one step get an empty file first. */
-static int rename_to_free(const char *from, const char *to)
+static int rename_to_free(const struct output *o, const char *to)
 {
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+    const int dir = o->at.dir;
+    if (renameat2(dir, o->tmp, dir, to, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    const int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int fd = openat(dir, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
     close(fd);
-    return rename(from, to) ? -errno : 0;
+    return renameat(dir, o->tmp, dir, to) ? -errno : 0;
 }
 
-static int place_one(struct output *o, const char *to, bool *again)
+/* Over what this process has written, or an earlier run; nothing else, and nothing that another user has put there meanwhile. */
+static int place_one(const struct output *o, const char *to, bool *again)
 {
     struct stat st;
     *again = false;
-    if (lstat(to, &st))
-        return errno == ENOENT ? rename_to_free(o->tmp, to) : -errno;
-    if (!S_ISREG(st.st_mode) || (!is_own(&st) && !older_than_run(&st)))
+    if (fstatat(o->at.dir, to, &st, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT ? rename_to_free(o, to) : -errno;
+    if (!S_ISREG(st.st_mode) || !place_may_write(&o->at, &st) || (!is_own(&st) && !older_than_run(&st)))
         return -EEXIST;
     *again = is_own(&st);
-    return rename(o->tmp, to) ? -errno : 0;
+    return renameat(o->at.dir, o->tmp, o->at.dir, to) ? -errno : 0;
 }
 
 static void tell(const char *asked, const char *got)
@@ -317,32 +353,44 @@ static void tell(const char *asked, const char *got)
 static int place_numbered(struct output *o, bool stays_open)
 {
     bool again = false;
-    char to[OUTPUT_PATH], folder[OUTPUT_PATH];
-    const size_t n = folder_length(o->path);
+    char to[PLACE_NAME + 8] = "";
+    const size_t folder = strlen(o->at.path) - strlen(o->at.name);
     struct stat made;
     int rc = -EEXIST;
-    snprintf(folder, sizeof folder, "%.*s", n ? (int)n : 1, n ? o->path : ".");
     pthread_mutex_lock(&own.lock);
     /* between looking and renaming nobody else may rename: on this machine the lock sees to that. Not waited for without end: somebody
      * may lock the folder for reasons of his own (flock . remat run ...), or have been stopped while he had it. */
-    const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int dir = openat(o->at.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) && i < LOCK_TRIES; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     for (int i = 0; rc == -EEXIST && i <= NUMBERS; i++) {
-        const int len = i ? snprintf(to, sizeof to, "%s.%d", o->path, i) : snprintf(to, sizeof to, "%s", o->path);
-        if ((size_t)len >= sizeof to)
-            rc = -ENAMETOOLONG;
-        else if ((rc = place_one(o, to, &again)) == 0 && i && !again)
-            tell(o->path, to);
+        if (i)
+            snprintf(to, sizeof to, "%s.%d", o->at.name, i);
+        else
+            strcpy(to, o->at.name);
+        rc = place_one(o, to, &again);
     }
     if (dir >= 0)
         close(dir);
-    if (!rc) {
-        strcpy(o->path, to);
-        if (stat(to, &made) == 0)
-            make_own(&made, stays_open);
+    if (!rc && strcmp(to, o->at.name) != 0 && !again) {
+        char got[OUTPUT_PATH + 8];
+        snprintf(got, sizeof got, "%.*s%s", (int)folder, o->at.path, to);
+        tell(o->at.path, got);
     }
+    if (!rc && fstatat(o->at.dir, to, &made, AT_SYMLINK_NOFOLLOW) == 0)
+        make_own(&made, stays_open);
     pthread_mutex_unlock(&own.lock);
+    return rc;
+}
+
+/* What was written gets its name. */
+static int put_in_place(struct output *o, bool stays_open)
+{
+    const int rc = o->flags & OUTPUT_RUN ? place_numbered(o, stays_open)
+                   : renameat(o->at.dir, o->tmp, o->at.dir, o->at.name) ? -errno
+                                                                         : 0;
+    if (!rc)
+        o->tmp[0] = '\0';
     return rc;
 }
 
@@ -354,12 +402,14 @@ static int fill_in_place(struct output *o)
 {
     struct stat st;
     char part[65536];
-    int fd = open(o->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW), rc = 0;
+    int fd = openat(o->at.dir, o->at.name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), rc = 0;
     if (fd < 0)
         return -errno;
     const off_t n = ftello(o->f);
     if (fstat(fd, &st))
         rc = -errno;
+    else if (!S_ISREG(st.st_mode) || !place_may_write(&o->at, &st))
+        rc = -EACCES;
     else if (o->flags & OUTPUT_RUN && !is_own(&st) && !older_than_run(&st))
         rc = -EEXIST;
     else if (n > st.st_size && fallocate(fd, 0, 0, n) && errno != EOPNOTSUPP && errno != ENOSYS)
@@ -407,10 +457,8 @@ int output_commit_open(struct output *o, int *fd, char *err, size_t err_len)
     else if (keep < 0)
         rc = -errno;
     if (!rc)
-        rc = o->flags & OUTPUT_RUN ? place_numbered(o, true) : rename(o->tmp, o->path) ? -errno : 0;
-    if (!rc)
-        o->tmp[0] = '\0';
-    else if (keep >= 0)
+        rc = put_in_place(o, true);
+    if (rc && keep >= 0)
         close(keep);
     output_abandon(o);
     if (rc && rc != -ENOTSUP)
@@ -428,10 +476,8 @@ int output_commit(struct output *o, char *err, size_t err_len)
         rc = -errno;
     o->f = NULL;
     if (!rc && o->how == HOW_BESIDE)
-        rc = o->flags & OUTPUT_RUN ? place_numbered(o, false) : rename(o->tmp, o->path) ? -errno : 0;
-    if (rc && o->tmp[0])
-        unlink(o->tmp);
-    o->tmp[0] = '\0';
+        rc = put_in_place(o, false);
+    leave(o);
     if (rc == -EEXIST && err_len) {
         snprintf(err, err_len, "%s: another process of this run wrote it; put %%p or %%r in the name", o->asked);
         return rc;
@@ -444,7 +490,5 @@ void output_abandon(struct output *o)
     if (o->f && o->f != stdout)
         fclose(o->f);
     o->f = NULL;
-    if (o->tmp[0])
-        unlink(o->tmp);
-    o->tmp[0] = '\0';
+    leave(o);
 }

@@ -5,8 +5,10 @@
  *     in front of it in a log stays there.
  *   - A name that is a regular file, or nothing yet, gets the new content as a whole or not at all: it is written beside
  *     the target and renamed over it. A full disk, a killed process, a failed write leave the old file as it was. The
- *     file may be the one that was read. Its permissions stay; one that is write-protected is refused.
+ *     file may be the one that was read. The permissions of one that is this user's stay (0777 of its mode, no set-user-id bit); any other gets those of a
+ *     new file. One that is write-protected is refused.
  *   - Symlinks are followed and kept: what they lead to is replaced. A dangling one gets its target.
+ *   - Links and files that another user can have laid in wait are refused: place.h has the rules (-EACCES, and the line says why).
  *   - A folder that takes no new file (but whose file may be written): everything is collected in memory, space is set
  *     aside, then the file is filled in place.
  *   - Anything else (a device, a pipe, a socket) is opened and written to as it is; never removed, never replaced.
@@ -25,6 +27,8 @@
 #ifndef REMAT_TRACER_OUTPUT_H
 #define REMAT_TRACER_OUTPUT_H
 
+#include "tracer/place.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -33,14 +37,14 @@ enum {
     OUTPUT_RUN = 1,    /* a file of `remat run`: %p and %r, never over another process's file */
     OUTPUT_NO_WAIT = 2 /* a pipe that nobody reads is an error (-ENXIO), not a wait: for processes about to end */
 };
-enum { OUTPUT_PATH = 4096 };
+enum { OUTPUT_PATH = PLACE_PATH, OUTPUT_TMP = 32 };
 
 struct output {
-    FILE *f;                /* write here; NULL once closed */
-    char path[OUTPUT_PATH]; /* where it goes, symlinks followed; after output_commit: where it went */
+    FILE *f; /* write here; NULL once closed */
     /* private */
     char asked[OUTPUT_PATH]; /* the name as expanded: for messages */
-    char tmp[OUTPUT_PATH];   /* beside the target; "" when there is none */
+    struct place at;         /* where it goes, symlinks followed */
+    char tmp[OUTPUT_TMP];    /* in the same folder; "" when there is none */
     int how;
     unsigned flags;
 };

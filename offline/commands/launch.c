@@ -420,6 +420,11 @@ static int set_output(const char *option, const char *name, const char *path)
         return launch_bad("--%s %s: is a directory", option, path);
     if (access(full, F_OK) == 0 ? access(full, W_OK) : access(dir, W_OK | X_OK))
         return launch_bad("--%s %s: cannot be written: %s", option, path, strerror(errno));
+    struct place at;
+    if (!place_find(full, &at))
+        place_close(&at);
+    else if (at.why) /* another user's link or file: told now, not when the program is done */
+        return launch_bad("--%s %s: cannot be written: %s", option, path, at.why);
     return set(name, full);
 }
 

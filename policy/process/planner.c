@@ -2,7 +2,8 @@
 #include "policy/process/planner.h"
 #include "tracer/trace_write.h"
 
-#include <dirent.h>
+#include "policy/process/scratch.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,18 +12,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 extern char **environ;
 
-enum { NAME = 512, SECONDS_MOST = 40, SILENT_S = 1 };
+enum { FILE_PATH = SCRATCH_PATH + 16, SECONDS_MOST = 40, SILENT_S = 1 };
 
 struct planner {
     pid_t child; /* 0: none runs */
-    char dir[NAME], trace_path[NAME + 16], plan_path[NAME + 16];
+    struct scratch scratch;
+    char trace_path[FILE_PATH], plan_path[FILE_PATH];
     enum planner_state state;
     int last_status, tied; /* tied: our end of the pipe that ties the child to us; -1 none */
 };
@@ -36,67 +37,19 @@ int planner_init(struct device *d)
     return 0;
 }
 
-/* Where programs put what they need for a while. */
-static const char *base_dir(void)
-{
-    const char *dir = getenv("TMPDIR");
-    return dir && *dir == '/' && strlen(dir) < NAME - 64 ? dir : "/tmp";
-}
-
-/* Processes that were killed while they planned left a folder behind: whoever plans next takes it away. */
-static void sweep(void)
-{
-    static const char *const files[] = {"trace.json", "plan.json", "plan.json.best", "plan.err"};
-    const char *base = base_dir();
-    DIR *tmp = opendir(base);
-    struct dirent *e;
-    while (tmp && (e = readdir(tmp))) {
-        long pid;
-        char path[NAME + 320];
-        struct stat st;
-        if (sscanf(e->d_name, "remat-%ld-", &pid) != 1 || pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
-            continue;
-        snprintf(path, sizeof path, "%s/%s", base, e->d_name);
-        if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-            continue;
-        for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-            snprintf(path, sizeof path, "%s/%s/%s", base, e->d_name, files[i]);
-            unlink(path);
-        }
-        snprintf(path, sizeof path, "%s/%s", base, e->d_name);
-        rmdir(path);
-    }
-    if (tmp)
-        closedir(tmp);
-}
-
-static void remove_dir(struct device *d)
-{
-    if (!d->planner->dir[0])
-        return;
-    char path[NAME + 16];
-    snprintf(path, sizeof path, "%s/plan.err", d->planner->dir);
-    unlink(path);
-    if (!getenv("REMAT_KEEP_PLAN")) {
-        unlink(d->planner->trace_path);
-        unlink(d->planner->plan_path);
-        rmdir(d->planner->dir);
-    }
-    d->planner->dir[0] = 0;
-}
+/* The folder is the user's to keep. */
+static bool is_kept(void) { return getenv("REMAT_KEEP_PLAN") != NULL; }
 
 static int make_dir(struct device *d)
 {
-    if (d->planner->dir[0])
+    struct planner *pl = d->planner;
+    if (pl->scratch.path[0])
         return 0;
-    sweep();
-    snprintf(d->planner->dir, sizeof d->planner->dir, "%s/remat-%ld-XXXXXX", base_dir(), (long)getpid());
-    if (!mkdtemp(d->planner->dir)) {
-        d->planner->dir[0] = 0;
-        return -errno;
-    }
-    snprintf(d->planner->trace_path, sizeof d->planner->trace_path, "%s/trace.json", d->planner->dir);
-    snprintf(d->planner->plan_path, sizeof d->planner->plan_path, "%s/plan.json", d->planner->dir);
+    const int r = scratch_make(&pl->scratch, is_kept());
+    if (r)
+        return r;
+    snprintf(pl->trace_path, sizeof pl->trace_path, "%s/trace.json", pl->scratch.path);
+    snprintf(pl->plan_path, sizeof pl->plan_path, "%s/plan.json", pl->scratch.path);
     return 0;
 }
 
@@ -151,8 +104,8 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
         posix_spawn_file_actions_adddup2(&fa, tie[0], tie[0]);
     posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
-    char err_path[NAME + 16];
-    snprintf(err_path, sizeof err_path, "%s/plan.err", d->planner->dir);
+    char err_path[FILE_PATH];
+    snprintf(err_path, sizeof err_path, "%s/plan.err", d->planner->scratch.path);
     posix_spawn_file_actions_addopen(&fa, 2, err_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawnattr_init(&at);
     sigemptyset(&none);
@@ -181,8 +134,8 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
 
 void planner_say_why(struct device *d)
 {
-    char path[NAME + 16], line[400] = "";
-    snprintf(path, sizeof path, "%s/plan.err", d->planner->dir);
+    char path[FILE_PATH], line[400] = "";
+    snprintf(path, sizeof path, "%s/plan.err", d->planner->scratch.path);
     FILE *f = fopen(path, "re");
     if (f) {
         if (!fgets(line, sizeof line, f))
@@ -251,5 +204,5 @@ void planner_stop(struct device *d)
         close(d->planner->tied);
     d->planner->tied = -1;
     d->planner->state = PLANNER_IDLE;
-    remove_dir(d);
+    scratch_remove(&d->planner->scratch, is_kept());
 }

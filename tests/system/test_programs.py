@@ -68,7 +68,7 @@ def same_as_native(c, name, cmd, limit, keep_stats):
 
 
 def folders(tmp):
-    return {x for x in os.listdir(tmp) if re.match(r"remat-\d", x)}
+    return {x for x in os.listdir(tmp) if re.match(r"remat-plan-\d", x)}
 
 
 def pids_with(word):
