@@ -1,10 +1,11 @@
 /* jobs.c: see jobs.h. */
 #include "offline/commands/jobs.h"
 
+#include "tracer/machine/folders.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -115,59 +116,63 @@ static int add_page(struct jobs *j, const struct status_page *p, uid_t uid)
     return rc;
 }
 
-/* 1: a living process's page, in *page. 0: not one (a stale one of ours is removed). The lock is only asked for, so reading is enough. */
-static int read_page(int dir, const char *name, bool is_ours, struct status_page *page)
+/* A living process's page, in *page. The lock is only asked for, so reading is enough. */
+static bool read_page(int dir, const char *name, struct status_page *page)
 {
-    int fd = openat(dir, name, (is_ours ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct stat st, now;
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int alive = 0;
     if (fd < 0)
-        return 0;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fcntl(fd, F_GETLK, &lock) == 0) {
-        alive = lock.l_type != F_UNLCK;
-        /* Unless a new process of that number has put its own page there meanwhile. */
-        if (!alive && is_ours && fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == st.st_ino)
-            unlinkat(dir, name, 0);
-    }
-    /* A page still being written has no magic yet; a foreign file never has. */
-    alive = alive && pread(fd, page, sizeof *page, 0) == (ssize_t)sizeof *page && page->magic == STATUS_MAGIC;
+        return false;
+    bool alive = !fstat(fd, &st) && S_ISREG(st.st_mode) && !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK &&
+                 pread(fd, page, sizeof *page, 0) == (ssize_t)sizeof *page && page->magic == STATUS_MAGIC;
     close(fd);
     return alive;
 }
 
-/* All living pages of one folder. A folder that is not there, or is not `owner`'s, adds nothing. */
-static int read_folder(struct jobs *j, const char *path, uid_t owner)
+/* A folder, if it is the user's whose it should be; opened, so that it stays the same one. */
+static DIR *open_folder(const char *path, uid_t owner)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     struct stat st;
     DIR *d = fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == owner ? fdopendir(fd) : NULL;
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
-        return 0;
-    }
+    if (!d && fd >= 0)
+        close(fd);
+    return d;
+}
+
+/* All living pages of one folder. A folder that is not there, or is not `owner`'s, adds nothing. */
+static int read_folder(void *arg, const char *path, uid_t owner)
+{
+    struct jobs *j = arg;
+    DIR *d = open_folder(path, owner);
     int rc = 0;
-    for (struct dirent *e; !rc && (e = readdir(d));) {
+    for (struct dirent *e; d && !rc && (e = readdir(d));) {
         /* ".<pid>" is a page on its way to its name, or what a process killed in that moment left */
         const char *digits = e->d_name[0] == '.' ? e->d_name + 1 : e->d_name;
         struct status_page page;
-        if (*digits && !digits[strspn(digits, "0123456789")] && read_page(dirfd(d), e->d_name, owner == getuid(), &page))
+        if (!*digits || digits[strspn(digits, "0123456789")])
+            continue;
+        if (read_page(dirfd(d), e->d_name, &page))
             rc = add_page(j, &page, owner);
+        else if (owner == geteuid() && status_is_stale(dirfd(d), e->d_name))
+            unlinkat(dirfd(d), e->d_name, 0);
     }
-    closedir(d);
+    if (d)
+        closedir(d);
     return rc;
 }
 
-static int read_ledgers(struct jobs *j, const char *path, uid_t owner)
+static int read_ledgers(void *arg, const char *path, uid_t owner)
 {
-    struct stat st;
-    DIR *d = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == owner ? opendir(path) : NULL;
+    struct jobs *j = arg;
+    DIR *d = open_folder(path, owner);
     int rc = 0;
     for (struct dirent *e; d && !rc && (e = readdir(d));) {
-        char file[PATH_MAX];
-        if (!strchr(e->d_name, '@') || (size_t)snprintf(file, sizeof file, "%s/%s", path, e->d_name) >= sizeof file)
+        char file[64 + sizeof e->d_name];
+        if (!strchr(e->d_name, '@'))
             continue;
+        snprintf(file, sizeof file, "/proc/self/fd/%d/%s", dirfd(d), e->d_name);
         struct job_group *more = realloc(j->groups, (j->n_groups + 1) * sizeof *more);
         if (!more) {
             rc = -ENOMEM;
@@ -178,26 +183,6 @@ static int read_ledgers(struct jobs *j, const char *path, uid_t owner)
             name_of(owner, more[j->n_groups].user, sizeof more->user);
             j->n_groups++;
         }
-    }
-    if (d)
-        closedir(d);
-    return rc;
-}
-
-/* Calls `each` with every folder PARENT/PREFIX<uid>SUFFIX but this user's own. */
-static int others(struct jobs *j, const char *parent, const char *prefix, const char *suffix,
-                  int (*each)(struct jobs *, const char *, uid_t))
-{
-    DIR *d = opendir(parent);
-    int rc = 0;
-    for (struct dirent *e; d && !rc && (e = readdir(d));) {
-        const char *digits = e->d_name + strlen(prefix);
-        char path[PATH_MAX];
-        if (strncmp(e->d_name, prefix, strlen(prefix)) || !*digits || digits[strspn(digits, "0123456789")])
-            continue;
-        unsigned long uid = strtoul(digits, NULL, 10);
-        if (uid != getuid() && (size_t)snprintf(path, sizeof path, "%s/%s%s", parent, e->d_name, suffix) < sizeof path)
-            rc = each(j, path, (uid_t)uid);
     }
     if (d)
         closedir(d);
@@ -224,29 +209,11 @@ static int by_group(const void *a, const void *b)
 
 int jobs_read(struct jobs *j)
 {
-    char dir[PATH_MAX];
-    const char *pages = getenv("REMAT_STATUS_DIR"), *ledgers = getenv("REMAT_GROUP_DIR"), *run = getenv("XDG_RUNTIME_DIR");
-    int rc = 0;
+    const char *pages = status_named_dir(), *ledgers = getenv("REMAT_GROUP_DIR");
     memset(j, 0, sizeof *j);
-    for (int i = 0; !rc && status_dir(i, dir, sizeof dir); i++)
-        rc = read_folder(j, dir, getuid());
-    if (!rc && !(pages && *pages)) {
-        rc = others(j, "/dev/shm", "remat-", "", read_folder);
-        if (!rc)
-            rc = others(j, "/run/user", "", "/remat", read_folder);
-    }
-    if (!rc && ledgers && *ledgers) {
-        rc = read_ledgers(j, ledgers, getuid());
-    } else if (!rc) {
-        snprintf(dir, sizeof dir, "/dev/shm/remat-groups-%u", (unsigned)getuid());
-        rc = read_ledgers(j, dir, getuid());
-        if (!rc && run && (size_t)snprintf(dir, sizeof dir, "%s/remat-groups", run) < sizeof dir)
-            rc = read_ledgers(j, dir, getuid());
-        if (!rc)
-            rc = others(j, "/dev/shm", "remat-groups-", "", read_ledgers);
-        if (!rc)
-            rc = others(j, "/run/user", "", "/remat-groups", read_ledgers);
-    }
+    int rc = pages ? read_folder(j, pages, geteuid()) : folders_each(STATUS_SORT, read_folder, j);
+    if (!rc)
+        rc = ledgers && *ledgers ? read_ledgers(j, ledgers, geteuid()) : folders_each("remat-groups", read_ledgers, j);
     if (j->n)
         qsort(j->list, j->n, sizeof *j->list, by_user_and_pid);
     if (j->n_groups)

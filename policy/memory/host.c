@@ -2,6 +2,7 @@
 #include "policy/memory/host.h"
 
 #include "policy/process/status.h"
+#include "tracer/machine/folders.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -183,23 +184,35 @@ static uint64_t page_pinned(const char *path)
     return sum;
 }
 
+/* The folder is this user's: what others lay there would be believed. */
+static uint64_t folder_pinned(const char *dir)
+{
+    char path[2 * PATH_MAX];
+    uint64_t sum = 0;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char *end;
+        long pid = strtol(e->d_name, &end, 10);
+        if (pid <= 0 || *end || pid == getpid())
+            continue; /* closing a descriptor of our own page would drop its lock */
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        sum += page_pinned(path);
+    }
+    if (d)
+        closedir(d);
+    return sum;
+}
+
 uint64_t host_others_bytes(void)
 {
-    char dir[PATH_MAX], path[2 * PATH_MAX];
+    const char *named = status_named_dir();
+    struct folders f;
     uint64_t sum = 0;
-    for (int i = 0; status_dir(i, dir, sizeof dir); i++) {
-        DIR *d = opendir(dir);
-        for (struct dirent *e; d && (e = readdir(d));) {
-            char *end;
-            long pid = strtol(e->d_name, &end, 10);
-            if (pid <= 0 || *end || pid == getpid())
-                continue; /* closing a descriptor of our own page would drop its lock */
-            snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-            sum += page_pinned(path);
-        }
-        if (d)
-            closedir(d);
-    }
+    if (named)
+        return folders_is_ours(named) ? folder_pinned(named) : 0;
+    folders_list(STATUS_SORT, NULL, &f);
+    for (unsigned i = 0; i < f.n; i++)
+        sum += folder_pinned(f.at[i].path);
     return sum;
 }
 

@@ -1,6 +1,8 @@
 /* status.c: publishing side of status.h. */
 #include "policy/process/status.h"
 
+#include "tracer/machine/folders.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,15 +13,6 @@
 /* The descriptor must stay open: closing it would drop the lock. */
 static int status_fd = -1;
 static char status_path[PATH_MAX];
-
-/* A folder in /dev/shm could be somebody else's, laid there in wait: take it only when it is ours and closed to others. */
-static int dir_is_ours(const char *dir)
-{
-    struct stat st;
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-        return 0;
-    return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() && (st.st_mode & 022) == 0;
-}
 
 static void fill_command(char *to, size_t room)
 {
@@ -35,48 +28,92 @@ static void fill_command(char *to, size_t room)
     to[n] = '\0';
 }
 
-static struct status_page *publish_in(const char *dir)
+bool status_is_stale(int dir, const char *name)
 {
-    char tmp[PATH_MAX];
-    if ((size_t)snprintf(tmp, sizeof tmp, "%s/.%d", dir, (int)getpid()) >= sizeof tmp ||
-        (size_t)snprintf(status_path, sizeof status_path, "%s/%d", dir, (int)getpid()) >= sizeof status_path)
-        return NULL;
-    int fd = open(tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return NULL;
-    /* Locked before it gets its name: a reader never sees an unlocked file of a living owner. */
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    struct status_page *s = MAP_FAILED;
-    if (fcntl(fd, F_SETLK, &lock) == 0 && ftruncate(fd, sizeof *s) == 0)
+    struct stat st, now;
+    uint64_t magic = 0;
+    const int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    bool stale = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_size == sizeof(struct status_page) &&
+                 pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic && magic == STATUS_MAGIC && !fcntl(fd, F_GETLK, &lock) &&
+                 lock.l_type == F_UNLCK;
+    /* unless a new process of that number has put its own page there meanwhile */
+    stale = stale && !fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) && now.st_ino == st.st_ino;
+    close(fd);
+    return stale;
+}
+
+/* Gives the page its name. What stands there already goes only if it is a page whose owner, of the same number, has ended. */
+static int give_name(int dir, const char *tmp, const char *name)
+{
+    if (status_is_stale(dir, name))
+        unlinkat(dir, name, 0);
+    if (!renameat2(dir, tmp, dir, name, RENAME_NOREPLACE))
+        return 0;
+    struct stat st;
+    if ((errno != EINVAL && errno != ENOSYS) || !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+        return -EEXIST;
+    return renameat(dir, tmp, dir, name) ? -errno : 0;
+}
+
+static struct status_page *publish_in(const char *path)
+{
+    char tmp[24], name[24];
+    struct status_page page = {.magic = STATUS_MAGIC, .pid = getpid(), .started_unix_s = time(NULL)}, *s = MAP_FAILED;
+    const int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || (size_t)snprintf(status_path, sizeof status_path, "%s/%d", path, (int)getpid()) >= sizeof status_path) {
+        if (dir >= 0)
+            close(dir);
+        return NULL;
+    }
+    snprintf(tmp, sizeof tmp, ".%d", (int)getpid());
+    snprintf(name, sizeof name, "%d", (int)getpid());
+    fill_command(page.command, sizeof page.command);
+    if (status_is_stale(dir, tmp))
+        unlinkat(dir, tmp, 0);
+    const int fd = openat(dir, tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* Locked before it gets its name: a reader never sees an unlocked file of a living owner. Written before it is mapped: a full disk is an error here, a signal
+     * later. */
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fd >= 0 && !fcntl(fd, F_SETLK, &lock) && write(fd, &page, sizeof page) == (ssize_t)sizeof page)
         s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (s == MAP_FAILED) {
-        unlink(tmp);
-        close(fd);
-        return NULL;
-    }
-    s->pid = getpid();
-    s->started_unix_s = time(NULL);
-    fill_command(s->command, sizeof s->command);
-    s->magic = STATUS_MAGIC;
-    if (rename(tmp, status_path) != 0) {
+    if (s != MAP_FAILED && give_name(dir, tmp, name)) {
         munmap(s, sizeof *s);
-        unlink(tmp);
-        close(fd);
-        return NULL;
+        s = MAP_FAILED;
     }
+    if (s == MAP_FAILED && fd >= 0) {
+        unlinkat(dir, tmp, 0);
+        close(fd);
+    }
+    close(dir);
+    if (s == MAP_FAILED)
+        return NULL;
     status_fd = fd;
     return s;
 }
 
 struct status_page *status_open(void)
 {
-    char dir[PATH_MAX];
-    for (int i = 0; status_dir(i, dir, sizeof dir); i++) {
-        struct status_page *s = dir_is_ours(dir) ? publish_in(dir) : NULL;
-        if (s)
-            return s;
+    const char *named = status_named_dir();
+    struct folders have;
+    char made[FOLDER_PATH];
+    if (named)
+        return folders_is_ours(named) ? publish_in(named) : NULL;
+    folders_list(STATUS_SORT, NULL, &have);
+    struct status_page *s = NULL;
+    for (unsigned i = 0; !s && i < have.n; i++)
+        s = publish_in(have.at[i].path);
+    /* one more where those do not do, in each place that has none */
+    while (!s && !folders_make(STATUS_SORT, NULL, &have, made)) {
+        const unsigned before = have.n;
+        s = publish_in(made);
+        folders_list(STATUS_SORT, NULL, &have);
+        if (have.n <= before)
+            break;
     }
-    return NULL;
+    return s;
 }
 
 struct status_device *status_add_device(struct status_page *s, int ordinal, const char *pci)

@@ -5,7 +5,8 @@
  * process ends in whatever way, so a reader that finds no lock knows a stale file and removes it. (POSIX locks, not
  * flock: a forked child must not keep a dead parent's file alive.)
  *
- * DIR is $REMAT_STATUS_DIR, else /dev/shm/remat-<uid>, else $XDG_RUNTIME_DIR/remat; mode 0700, owned by the user.
+ * DIR is $REMAT_STATUS_DIR, else one of the user's folders of tracer/machine/folders.h; mode 0700, owned by the user. Nothing in it is replaced or removed but
+ * pages: files of that name, size and magic whose owner has ended.
  *
  * Threads: fields from any thread; status_open and status_close from one. Errors: status_open answers NULL when there
  * is no place to publish; that is no failure of the run.
@@ -14,6 +15,7 @@
 #define REMAT_POLICY_STATUS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,7 +42,7 @@ struct status_device {
 };
 
 struct status_page {
-    uint64_t magic; /* written last by status_open */
+    uint64_t magic;
     int64_t pid;
     int64_t started_unix_s;
     char command[STATUS_COMMAND]; /* what runs, arguments joined by spaces, NUL-terminated */
@@ -86,18 +88,16 @@ static inline void status_iteration(struct status_device *s, uint64_t n)
     status_store(&s->iterations, n);
 }
 
-/* The i-th place to look (0, 1, ...): 1 and the path in `dir`, or 0 when there are no more. Both sides use this list. */
-static inline int status_dir(int i, char *dir, size_t room)
+static const char STATUS_SORT[] = "remat"; /* of folders.h */
+
+/* The folder that the user has named for pages; NULL: none. */
+static inline const char *status_named_dir(void)
 {
-    const char *own = getenv("REMAT_STATUS_DIR"), *run = getenv("XDG_RUNTIME_DIR");
-    int n = -1;
-    if (own && *own)
-        return i == 0 && (size_t)snprintf(dir, room, "%s", own) < room;
-    if (i == 0)
-        n = snprintf(dir, room, "/dev/shm/remat-%u", (unsigned)getuid());
-    else if (i == 1 && run && *run)
-        n = snprintf(dir, room, "%s/remat", run);
-    return n > 0 && (size_t)n < room;
+    const char *own = getenv("REMAT_STATUS_DIR");
+    return own && *own ? own : NULL;
 }
+
+/* Whether NAME in the folder `dir` is a page of this user's whose owner has ended, so that it may go: nothing else that is called so. */
+bool status_is_stale(int dir, const char *name);
 
 #endif

@@ -1,6 +1,8 @@
 /* ledger.c: see ledger.h. Joining is here, and what is on disk; the arithmetic of sharing is in ledger_sums.c. */
 #include "policy/share/ledger_own.h"
 
+#include "tracer/machine/folders.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +22,7 @@ _Static_assert(offsetof(struct ledger_page, rows) == 256, "header of a file that
 enum { JOIN_WAIT_MS = 10000 };
 
 #ifndef REMAT_TOTAL_DIR
-#define REMAT_TOTAL_DIR "/dev/shm"
+#define REMAT_TOTAL_DIR NULL /* tests: the one parent of the folders of totals */
 #endif
 
 static int say(int rc, char *err, size_t err_bytes, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
@@ -130,47 +132,102 @@ bool ledger_name_ok(const char *name)
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n;
 }
 
-static int dir_at(int i, char *dir, size_t room)
+/* The folders in which a ledger may lie, each held against others who join.
+ *
+ * There may be several (folders.h), and two processes that make one at the same time may each make another. They agree all the same: each holds all that it sees,
+ * in their common order, looks again, and begins anew if there is one more by now. No folder is ever taken away, so whoever holds its set later holds all of the
+ * earlier one's too, and waits for it; then it finds the earlier one's ledger, which has a living member. */
+struct held {
+    struct folders f;
+    int fd[FOLDERS_MOST]; /* of JOIN_FILE; -1: not held */
+    bool is_named;        /* by REMAT_GROUP_DIR: one folder, whoever it belongs to */
+};
+
+static const char SORT[] = "remat-groups", JOIN_FILE[] = ".join";
+
+static void let_go(struct held *h)
 {
-    const char *run = getenv("XDG_RUNTIME_DIR");
-    int n = i == 0                     ? snprintf(dir, room, "/dev/shm/remat-groups-%u", (unsigned)getuid())
-            : i == 1 && run && *run ? snprintf(dir, room, "%s/remat-groups", run)
-                                       : -1;
-    return n > 0 && (size_t)n < room;
+    for (unsigned i = 0; i < h->f.n; i++)
+        if (h->fd[i] >= 0)
+            close(h->fd[i]);
+    h->f.n = 0;
 }
 
-/* In a folder that everybody may write to somebody else could have laid it in wait. */
-static bool dir_is_ours(const char *dir)
+static int wait_for_byte(int fd, off_t at)
 {
-    struct stat st;
-    if (mkdir(dir, 0700) && errno != EEXIST)
-        return false;
-    return !lstat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == getuid() && !(st.st_mode & 022);
+    int r;
+    for (int ms = 0; (r = lock_byte(fd, at, F_WRLCK)) == -EAGAIN && ms < JOIN_WAIT_MS; ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return r;
 }
 
-int ledger_dir(char *dir, size_t room, char *err, size_t err_bytes)
+static int hold_those(struct held *h)
+{
+    char path[FOLDER_PATH + sizeof JOIN_FILE];
+    for (unsigned i = 0; i < h->f.n; i++)
+        h->fd[i] = -1;
+    for (unsigned i = 0; i < h->f.n; i++) {
+        snprintf(path, sizeof path, "%s/%s", h->f.at[i].path, JOIN_FILE);
+        h->fd[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        if (h->fd[i] < 0)
+            continue; /* it cannot be made: nobody has been able to, so there is no ledger in this folder, nor can there be one */
+        int r = wait_for_byte(h->fd[i], 0);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static bool same_folders(const struct folders *a, const struct folders *b)
+{
+    bool same = a->n == b->n;
+    for (unsigned i = 0; same && i < a->n; i++)
+        same = !strcmp(a->at[i].path, b->at[i].path);
+    return same;
+}
+
+/* `more`: those that there are do not do; one more is made first. */
+static int hold_folders(const char *only, bool more, struct held *h, char *err, size_t err_bytes)
+{
+    struct folders now;
+    char made[FOLDER_PATH];
+    for (int tries = 0; tries < 100; tries++) {
+        folders_list(SORT, only, &h->f);
+        if ((more || !h->f.n) && folders_make(SORT, only, &h->f, made)) {
+            h->f.n = 0;
+            return say(-EACCES, err, err_bytes, "there is no folder for groups: neither /run/user/%u nor /dev/shm nor /tmp takes one that is yours and closed to "
+                       "others; set REMAT_GROUP_DIR", (unsigned)geteuid());
+        }
+        if (more || !h->f.n) {
+            more = false;
+            continue;
+        }
+        int r = hold_those(h);
+        folders_list(SORT, only, &now);
+        if (!r && same_folders(&h->f, &now))
+            return 0;
+        let_go(h);
+        if (r)
+            return say(r, err, err_bytes, "somebody else is joining a group and does not come to an end (%s)", strerror(-r));
+    }
+    return say(-EAGAIN, err, err_bytes, "the folders for groups change again and again");
+}
+
+/* REMAT_GROUP_DIR. 1: it is set; 0: it is not. */
+static int named_folder(struct held *h, char *err, size_t err_bytes)
 {
     const char *own = getenv("REMAT_GROUP_DIR");
-    if (own && *own) {
-        if ((size_t)snprintf(dir, room, "%s", own) >= room)
-            return say(-ENAMETOOLONG, err, err_bytes, "REMAT_GROUP_DIR is too long");
-        if ((mkdir(dir, 0700) && errno != EEXIST) || access(dir, R_OK | W_OK | X_OK))
-            return say(-errno, err, err_bytes, "the folder of groups %s (REMAT_GROUP_DIR) cannot be used: %s", dir, strerror(errno));
+    char *dir = h->f.at[0].path;
+    if (!own || !*own)
         return 0;
-    }
-    for (int i = 0; dir_at(i, dir, room); i++)
-        if (dir_is_ours(dir))
-            return 0;
-    return say(-EACCES, err, err_bytes, "there is no folder for groups: /dev/shm/remat-groups-%u must be yours and closed to others; or set "
-               "REMAT_GROUP_DIR", (unsigned)getuid());
-}
-
-/* No variable moves it. */
-static int system_dir(char *dir, size_t room, char *err, size_t err_bytes)
-{
-    snprintf(dir, room, "%s/remat-groups-%u", REMAT_TOTAL_DIR, (unsigned)getuid());
-    return dir_is_ours(dir) ? 0 : say(-EACCES, err, err_bytes, "a total holds (remat.conf), and %s, where it is kept, is not yours and closed to "
-                                      "others", dir);
+    h->f.n = 0;
+    if ((size_t)snprintf(dir, FOLDER_PATH, "%s", own) >= FOLDER_PATH)
+        return say(-ENAMETOOLONG, err, err_bytes, "REMAT_GROUP_DIR is too long");
+    if ((mkdir(dir, 0700) && errno != EEXIST) || access(dir, R_OK | W_OK | X_OK))
+        return say(-errno, err, err_bytes, "the folder of groups %s (REMAT_GROUP_DIR) cannot be used: %s", dir, strerror(errno));
+    h->f.n = 1;
+    h->fd[0] = -1;
+    return 1;
 }
 
 static const char *size_text(uint64_t bytes, char *to, size_t room)
@@ -185,6 +242,15 @@ static const char *size_text(uint64_t bytes, char *to, size_t room)
     return to;
 }
 
+/* In a folder that everybody may write to somebody else could have laid the file there, to be read or to be cut short under the feet of whoever maps it. */
+static bool is_laid(const char *path, const struct stat *file)
+{
+    char dir[PATH_MAX];
+    struct stat st;
+    snprintf(dir, sizeof dir, "%.*s", (int)(strrchr(path, '/') - path), path);
+    return stat(*dir ? dir : "/", &st) || (st.st_mode & S_IWOTH && file->st_uid != geteuid() && file->st_uid != st.st_uid);
+}
+
 /* Opened, mapped, and held against others who join. */
 static int open_held(struct ledger *l, const char *path, bool make, char *err, size_t err_bytes)
 {
@@ -192,19 +258,25 @@ static int open_held(struct ledger *l, const char *path, bool make, char *err, s
     l->page = MAP_FAILED;
     l->me = LEDGER_ROWS;
     l->pid_ns = pid_namespace();
-    l->fd = open(path, O_RDWR | (make ? O_CREAT : 0) | O_CLOEXEC | O_NOFOLLOW, 0660);
+    l->fd = open(path, O_RDWR | (make ? O_CREAT : 0) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0660);
     if (l->fd < 0 || fstat(l->fd, &st))
         return say(-errno, err, err_bytes, "%s: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return say(-EINVAL, err, err_bytes, "%s is no file", path);
-    int r;
-    for (int ms = 0; (r = lock_byte(l->fd, 0, F_WRLCK)) == -EAGAIN && ms < JOIN_WAIT_MS; ms++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (is_laid(path, &st))
+        return say(-EACCES, err, err_bytes, "%s is another user's, in a folder that everybody may write to", path);
+    int r = wait_for_byte(l->fd, 0);
     if (r)
         return say(r, err, err_bytes, "%s: somebody else is joining and does not come to an end (%s)", path, strerror(-r));
-    /* an empty one has just been made by somebody who has not come to hold it yet */
-    if (fstat(l->fd, &st) || (st.st_size < (off_t)sizeof *l->page && ((!make && st.st_size) || ftruncate(l->fd, sizeof *l->page))))
-        return say(-EIO, err, err_bytes, "%s is cut short, or there is no room for it", path);
+    if (fstat(l->fd, &st))
+        return say(-errno, err, err_bytes, "%s: %s", path, strerror(errno));
+    if (st.st_size < (off_t)sizeof *l->page) {
+        /* an empty one has just been made by somebody who has not come to hold it yet. Its pages are there before it is mapped: a full disk is an error here, a
+         * signal later */
+        r = !make && st.st_size ? EIO : posix_fallocate(l->fd, 0, sizeof *l->page);
+        if (r)
+            return say(-r, err, err_bytes, r == EIO ? "%s is cut short" : "there is no room for %s", path);
+    }
     l->page = mmap(NULL, sizeof *l->page, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
     if (l->page == MAP_FAILED)
         return say(-errno, err, err_bytes, "%s cannot be mapped: %s", path, strerror(errno));
@@ -290,24 +362,90 @@ static int check(const struct ledger_ask *ask, char *err, size_t err_bytes)
     return 0;
 }
 
+static bool has_members(const struct ledger *l)
+{
+    bool lives = false;
+    for (unsigned i = 0; i < LEDGER_ROWS; i++)
+        lives |= atomic_load(&l->page->rows[i].pid) != 0;
+    return lives;
+}
+
+/* Opens the ledger in one of the folders. 0, *out: where it can be joined. */
+static int open_in(const char *dir, const char *file, bool make, struct ledger **out, char *err, size_t err_bytes)
+{
+    char path[PATH_MAX];
+    struct ledger *l = calloc(1, sizeof *l);
+    *out = NULL;
+    if (!l)
+        return say(-ENOMEM, err, err_bytes, "host memory is exhausted");
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    int r = open_held(l, path, make, err, err_bytes);
+    if (r)
+        shut(l);
+    else
+        *out = l;
+    return r;
+}
+
+/* The one that has members, else the first that can be made. -ENOSPC and the like: none of the folders has room for it. */
+static int find_ledger(const struct held *h, const char *file, struct ledger **out, char *err, size_t err_bytes)
+{
+    int r = -ENOENT;
+    for (unsigned i = 0; h->f.n > 1 && i < h->f.n; i++) {
+        r = open_in(h->f.at[i].path, file, false, out, err, err_bytes);
+        if (r == -EAGAIN)
+            return r;
+        if (r)
+            continue;
+        ledger_reap(*out);
+        if (has_members(*out))
+            return 0;
+        shut(*out);
+    }
+    for (unsigned i = 0; i < h->f.n; i++) {
+        r = open_in(h->f.at[i].path, file, true, out, err, err_bytes);
+        if (!r || (r != -ENOSPC && r != -EDQUOT && r != -EROFS && r != -EACCES))
+            break;
+    }
+    return r;
+}
+
+/* *out: the ledger, and in *h the folders, held. */
+static int open_for(const struct ledger_ask *ask, const char *file, struct held *h, struct ledger **out, char *err, size_t err_bytes)
+{
+    const char *only = ask->system ? REMAT_TOTAL_DIR : NULL;
+    int r = ask->system ? 0 : named_folder(h, err, err_bytes);
+    h->is_named = r == 1;
+    if (r < 0)
+        return r;
+    for (bool more = false;; more = true) {
+        r = h->is_named ? 0 : hold_folders(only, more, h, err, err_bytes);
+        if (!r)
+            r = find_ledger(h, file, out, err, err_bytes);
+        if (!r || h->is_named || (r != -ENOSPC && r != -EDQUOT && r != -EROFS))
+            return r;
+        let_go(h);
+    }
+}
+
 int ledger_join(const struct ledger_ask *wish, struct ledger **out, char *err, size_t err_bytes)
 {
     struct ledger_ask here = *wish;
     const struct ledger_ask *ask = &here;
     here.limit_bytes = limit_of(wish, wish->device_bytes);
-    char dir[PATH_MAX - 128], path[PATH_MAX], hex[33];
+    char file[LEDGER_NAME_MAX + 64], hex[33];
     uint64_t limit = 0;
+    struct held h;
+    struct ledger *l = NULL;
     *out = NULL;
     int r = check(ask, err, err_bytes);
-    if (r || (r = ask->system ? system_dir(dir, sizeof dir, err, err_bytes) : ledger_dir(dir, sizeof dir, err, err_bytes)))
+    if (r)
         return r;
     for (int i = 0; i < 16; i++)
         snprintf(hex + 2 * i, 3, "%02x", ask->device[i]);
-    snprintf(path, sizeof path, "%s/%s@%s", dir, ask->group, hex);
-    struct ledger *l = calloc(1, sizeof *l);
-    if (!l)
-        return say(-ENOMEM, err, err_bytes, "host memory is exhausted");
-    r = open_held(l, path, true, err, err_bytes);
+    snprintf(file, sizeof file, "%s@%s", ask->group, hex);
+    h.f.n = 0;
+    r = open_for(ask, file, &h, &l, err, err_bytes);
     if (!r)
         r = admit(l, ask, &limit, err, err_bytes);
     if (!r) {
@@ -323,52 +461,61 @@ int ledger_join(const struct ledger_ask *wish, struct ledger **out, char *err, s
         if (r)
             say(r, err, err_bytes, "group %s is full: all its %d rows are taken", ask->group, LEDGER_ROWS);
     }
-    if (r) {
+    if (r && l)
         shut(l);
-        return r;
+    else if (!r)
+        lock_byte(l->fd, 0, F_UNLCK);
+    let_go(&h);
+    *out = r ? NULL : l;
+    return r;
+}
+
+/* ledger_may_join() in one folder; *devices counts on how many devices the group has members. */
+static int may_join_in(const char *dir, const struct ledger_ask *ask, unsigned *devices, char *err, size_t err_bytes)
+{
+    struct ledger_ask here = *ask;
+    const size_t n = strlen(ask->group);
+    uint64_t limit;
+    int r = 0;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && !r && (e = readdir(d));) {
+        struct ledger *l;
+        if (strncmp(e->d_name, ask->group, n) || e->d_name[n] != '@')
+            continue;
+        r = open_in(dir, e->d_name, false, &l, err, err_bytes);
+        if (r)
+            continue;
+        ledger_reap(l);
+        if (has_members(l)) {
+            ++*devices;
+            here.limit_bytes = limit_of(ask, l->page->device_bytes);
+            r = admit(l, &here, &limit, err, err_bytes);
+        }
+        shut(l);
     }
-    lock_byte(l->fd, 0, F_UNLCK);
-    *out = l;
-    return 0;
+    if (d)
+        closedir(d);
+    return r;
 }
 
 int ledger_may_join(const struct ledger_ask *ask, char *err, size_t err_bytes)
 {
-    char dir[PATH_MAX - 512], path[PATH_MAX];
-    struct ledger_ask here = *ask;
-    uint64_t limit;
+    struct held h;
     unsigned devices = 0;
     int r = check(ask, err, err_bytes);
-    if (r || (r = ledger_dir(dir, sizeof dir, err, err_bytes)))
+    if (r)
         return r;
-    size_t n = strlen(ask->group);
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && !r && (e = readdir(d));) {
-        if (strncmp(e->d_name, ask->group, n) || e->d_name[n] != '@')
-            continue;
-        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-        struct ledger *l = calloc(1, sizeof *l);
-        if (!l)
-            r = say(-ENOMEM, err, err_bytes, "host memory is exhausted");
-        else if (!(r = open_held(l, path, false, err, err_bytes))) {
-            bool lives = false;
-            ledger_reap(l);
-            for (unsigned i = 0; i < LEDGER_ROWS; i++)
-                lives |= atomic_load(&l->page->rows[i].pid) != 0;
-            if (lives) {
-                devices++;
-                here.limit_bytes = limit_of(ask, l->page->device_bytes);
-                r = admit(l, &here, &limit, err, err_bytes);
-            }
-        }
-        if (l)
-            shut(l);
-    }
-    if (d)
-        closedir(d);
-    if (!r && !devices && !ask->limit_bytes && !(ask->limit_pct > 0))
+    r = named_folder(&h, err, err_bytes);
+    if (!r && !(r = hold_folders(NULL, false, &h, err, err_bytes))) /* makes one where none is: whether that can be done is told now */
+        r = 1;
+    for (unsigned i = 0; r >= 0 && i < h.f.n; i++)
+        if ((r = may_join_in(h.f.at[i].path, ask, &devices, err, err_bytes)))
+            break;
+    if (h.f.n)
+        let_go(&h);
+    if (r >= 0 && !devices && !ask->limit_bytes && !(ask->limit_pct > 0))
         r = say(-ENOENT, err, err_bytes, "group %s has no member yet: its first one must give --group-limit", ask->group);
-    return r;
+    return r < 0 ? r : 0;
 }
 
 void ledger_leave(struct ledger *l)
@@ -388,25 +535,32 @@ void ledger_after_fork_child(struct ledger *l)
 
 /* ---- reading -------------------------------------------------------------------------------------------------------- */
 
+/* What a ledger says goes to a terminal, of root's too: a name that is none is no ledger's. */
+static bool says_well(const struct ledger_page *p)
+{
+    const char *system = ".total";
+    return memchr(p->group, '\0', sizeof p->group) && memchr(p->device, '\0', sizeof p->device) &&
+           (ledger_name_ok(p->group) || !strcmp(p->group, system)) && !p->device[strspn(p->device, "0123456789abcdef")];
+}
+
 int ledger_read(const char *path, struct ledger_view *v)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), r = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY), r = 0;
     if (fd < 0)
         return -errno;
-    struct ledger_page *p = MAP_FAILED;
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof *p)
+    struct ledger_page *p = malloc(sizeof *p); /* a copy: whose file it is may cut it short at any moment */
+    if (!p)
+        r = -ENOMEM;
+    else if (fstat(fd, &st) || !S_ISREG(st.st_mode) || pread(fd, p, sizeof *p, 0) != (ssize_t)sizeof *p)
         r = -EINVAL;
-    else if ((p = mmap(NULL, sizeof *p, PROT_READ, MAP_SHARED, fd, 0)) == MAP_FAILED)
-        r = -errno;
-    else if (p->magic != LEDGER_MAGIC)
+    else if (p->magic != LEDGER_MAGIC || !says_well(p))
         r = -EINVAL;
     if (!r) {
         uint64_t ns = pid_namespace();
         memset(v, 0, sizeof *v);
         memcpy(v->group, p->group, sizeof v->group);
         memcpy(v->device, p->device, sizeof v->device);
-        v->group[sizeof v->group - 1] = v->device[sizeof v->device - 1] = '\0';
         v->limit = atomic_load(&p->limit);
         v->peak_reserved = atomic_load(&p->peak_reserved);
         v->device_bytes = p->device_bytes;
@@ -424,8 +578,7 @@ int ledger_read(const char *path, struct ledger_view *v)
             v->reserved += atomic_load(&row->reserved);
         }
     }
-    if (p != MAP_FAILED)
-        munmap(p, sizeof *p);
+    free(p);
     close(fd);
     return r;
 }

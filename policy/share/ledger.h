@@ -28,9 +28,8 @@
  * Do not open a member's ledger a second time in the same process: closing either descriptor drops the lock.
  *
  * The limit is the first member's and stays while anybody is in; the file stays for ever and says nothing when nobody is.
- * A system ledger (remat.conf's `total`) lies in REMAT_TOTAL_DIR/remat-groups-<uid>, whatever the environment says.
- * Folder: $REMAT_GROUP_DIR, else /dev/shm/remat-groups-<uid>, else $XDG_RUNTIME_DIR/remat-groups; file GROUP@DEVICE, with the
- * device's UUID in 32 hexadecimal digits.
+ * A system ledger (remat.conf's `total`) lies where the environment has no say. Folder: $REMAT_GROUP_DIR, which may be shared by users who trust each other, else
+ * those of tracer/machine/folders.h, which no other user can take first; file GROUP@DEVICE, with the device's UUID in 32 hexadecimal digits.
  *
  * Threads: the functions of one `struct ledger` are called by one thread at a time (the engine's mutex), but for
  * ledger_sleep(). Errors: 0 or a negative errno; joining says why in one line.
@@ -83,9 +82,6 @@ struct ledger_ask {
 
 /* True when the name is 1 to LEDGER_NAME_MAX of A-Z a-z 0-9 . _ - and does not begin with a dot. */
 bool ledger_name_ok(const char *name);
-/* The folder, made where it is not there. 0, or a negative errno with one line in err. */
-int ledger_dir(char *dir, size_t room, char *err, size_t err_bytes);
-
 /* Becomes a member. -EINVAL name or figures, -EACCES and others the file, -EEXIST another limit, -ENOENT no limit yet and none
  * given, -EDQUOT the guarantees would pass the limit, -ENOSPC all rows taken; with one line in err. */
 int ledger_join(const struct ledger_ask *ask, struct ledger **out, char *err, size_t err_bytes);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Limits that hold: the file of maxima against every variable and nested run; a run within a run; what the kernel allows (cgroup dmem)
 as the default, its soft limit as the target. build/held is remat with the file of maxima at build/held/remat.conf."""
+import glob
 import os
 import re
 import shutil
@@ -164,12 +165,22 @@ def totals(tmp):
     check.ok(second.returncode == 0, "another comes to its part", "%d %s" % (second.returncode, second.stderr))
     out, err = first.communicate("")
     check.ok(first.returncode == 0 and out == "as it was\n", "who gave has all its values", "%s %s" % (out, err[-600:]))
-    # what the machine cannot keep, it does not give: its folder taken by a file
-    shutil.rmtree(os.path.join(HELD, "remat-groups-%d" % os.getuid()))
-    open(os.path.join(HELD, "remat-groups-%d" % os.getuid()), "w").close()
+    # its folder's name taken by somebody else: another name does; the total holds
+    taken = os.path.join(HELD, "remat-groups-%d" % os.getuid())
+    for path in glob.glob(taken + "*"):
+        shutil.rmtree(path)
+    open(taken, "w").close()
     r = held([], SMALL)
-    os.unlink(os.path.join(HELD, "remat-groups-%d" % os.getuid()))
-    check.ok(r.rc != 0 and "is not yours and closed to others: this process gets no memory on device 0" in r.err, "no folder for the total, no memory", r.err)
+    check.ok(r.rc == 0 and limit_of(r) == total, "the folder's name is taken: the total holds all the same", "%s %s %s" % (r.rc, r.stats, r.err))
+    mine = glob.glob(taken + "-??????")
+    check.ok(len(mine) == 1 and os.stat(mine[0]).st_mode & 0o777 == 0o700, "in another folder", str(mine))
+    # what the machine cannot keep, it does not give: a place where everybody may take the folder away
+    shutil.rmtree(mine[0])
+    os.chmod(HELD, 0o777)
+    r = held([], SMALL)
+    os.chmod(HELD, 0o755)
+    os.unlink(taken)
+    check.ok(r.rc != 0 and "no folder for groups" in r.err and "this process gets no memory on device 0" in r.err, "no folder for the total, no memory", r.err)
     os.unlink(CONF)
 
 

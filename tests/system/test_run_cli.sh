@@ -174,10 +174,8 @@ status() { "$remat" status "$@" >"$tmp/out" 2>"$tmp/err" || fail "status exits $
 export REMAT_GROUP_DIR=$tmp/groups
 status; grep -q 'no process' "$tmp/out" || fail "status sees processes where none are"
 mkdir -p "$REMAT_STATUS_DIR"
-cp "$remat" "$REMAT_STATUS_DIR/12345" # what a killed process leaves: a file that nobody locks
-cp "$remat" "$REMAT_STATUS_DIR/notes" # and a file that is none of ours
+for f in 12345 2026 .7 notes; do cp "$remat" "$REMAT_STATUS_DIR/$f"; done # files that are no pages, whatever they are called
 status --json
-[ -e "$REMAT_STATUS_DIR/12345" ] && fail "a stale page stays"
-[ -e "$REMAT_STATUS_DIR/notes" ] || fail "status removes what is not its own"
+for f in 12345 2026 .7 notes; do [ -e "$REMAT_STATUS_DIR/$f" ] || fail "status removes what is not its own: $f"; done
 env -u LD_PRELOAD python3 -c 'import json,sys; assert json.load(open(sys.argv[1])) == {"processes": [], "groups": []}' "$tmp/out" || fail "status --json: $(cat "$tmp/out")"
 exit $failed
