@@ -150,6 +150,8 @@ size_t eng_forget_in_place(CUdeviceptr p);
  * A launch that is given a copy of it uses that memory from then on. Where the map lies in memory that a device can read, or cannot
  * be remembered, the memory is pinned instead: as for eng_pin(). */
 int eng_note_tensor_map(const CUtensorMap *map, CUdeviceptr ptr, const CUtensorMap *shape);
+/* The place that a map was noted for; 0: it is not known. */
+CUdeviceptr eng_tensor_map_at(const CUtensorMap *map);
 /* A stream was created with these flags. */
 void eng_note_stream(unsigned flags);
 /* Before cuStreamDestroy of `stream`. */

@@ -548,3 +548,12 @@ int eng_note_tensor_map(const CUtensorMap *map, CUdeviceptr ptr, const CUtensorM
     engine_unlock();
     return r;
 }
+
+CUdeviceptr eng_tensor_map_at(const CUtensorMap *map)
+{
+    uint64_t shape;
+    engine_lock();
+    const CUdeviceptr at = tensor_map_at((const unsigned char *)map, &shape);
+    engine_unlock();
+    return at;
+}

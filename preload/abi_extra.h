@@ -20,12 +20,14 @@ CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode, const void *);
 CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec, CUgraphNode, const void *);
 CUresult cuGraphAddBatchMemOpNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const void *);
 CUresult cuGraphAddNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, void *);
+CUresult cuGraphAddNode_v3(CUgraphNode *, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, void *);
 CUresult cuGraphAddNode_v2(CUgraphNode *, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, void *);
 CUresult cuGraphKernelNodeSetParams(CUgraphNode, const void *);
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode, const void *);
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode, const void *);
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode, const void *);
 CUresult cuGraphNodeSetParams(CUgraphNode, const void *);
+CUresult cuGraphNodeSetParams_v2(CUgraphNode, const void *);
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec, CUgraphNode, const void *);
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode, const void *);
 CUresult cuGraphExecNodeSetParams(CUgraphExec, CUgraphNode, const void *);
@@ -36,6 +38,8 @@ CUDA_ABI_BOTH(cuStreamBeginCaptureToCig, _ptsz, (CUstream, void *));
 CUDA_ABI_BOTH(cuStreamEndCaptureToCig, _ptsz, (CUstream));
 CUDA_ABI_BOTH(cuStreamBeginRecaptureToGraph, _ptsz, (CUstream, CUstreamCaptureMode, CUgraph, void *, void *));
 CUDA_ABI_BOTH(cuLaunchHostFunc_v2, _ptsz, (CUstream, CUhostFn, void *, unsigned));
+CUDA_ABI_BOTH(cuFabricCpyBatchAsync, _ptsz, (size_t, void *, unsigned long long, CUstream));
+CUresult cuLogicalEndpointBindAddr(cuuint32_t, CUdevice, cuuint64_t, void *, cuuint64_t, unsigned long long);
 CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle, CUdevice, size_t, CUdeviceptr, size_t, unsigned long long);
 CUresult cuTexObjectCreate(CUtexObject *, const struct abi_resource *, const void *, const void *);
 CUresult cuTexRefSetAddress_v2(size_t *, CUtexref, CUdeviceptr, size_t);
@@ -87,20 +91,26 @@ int nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t, unsigned *, struct 
 int nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t, struct nvml_process_details *);
 
 typedef struct ncclComm *ncclComm_t;
-int ncclAllReduce(const void *, void *, size_t, int type, int op, ncclComm_t, CUstream);
-int ncclReduce(const void *, void *, size_t, int type, int op, int root, ncclComm_t, CUstream);
-int ncclBroadcast(const void *, void *, size_t, int type, int root, ncclComm_t, CUstream);
-int ncclBcast(void *, size_t, int type, int root, ncclComm_t, CUstream);
-int ncclAllGather(const void *, void *, size_t, int type, ncclComm_t, CUstream);
-int ncclReduceScatter(const void *, void *, size_t, int type, int op, ncclComm_t, CUstream);
-int ncclAlltoAll(const void *, void *, size_t, int type, ncclComm_t, CUstream);
-int ncclGather(const void *, void *, size_t, int type, int root, ncclComm_t, CUstream);
-int ncclScatter(const void *, void *, size_t, int type, int root, ncclComm_t, CUstream);
-int ncclSend(const void *, size_t, int type, int peer, ncclComm_t, CUstream);
-int ncclRecv(void *, size_t, int type, int peer, ncclComm_t, CUstream);
-int ncclGroupStart(void);
-int ncclGroupEnd(void);
-int ncclCommRegister(ncclComm_t, void *, size_t, void **);
-int ncclCommWindowRegister(ncclComm_t, void *, size_t, void **, int);
+/* each under two names */
+#define ABI_NCCL(f, params) int f params; int p##f params
+ABI_NCCL(ncclAllReduce, (const void *, void *, size_t, int type, int op, ncclComm_t, CUstream));
+ABI_NCCL(ncclReduce, (const void *, void *, size_t, int type, int op, int root, ncclComm_t, CUstream));
+ABI_NCCL(ncclBroadcast, (const void *, void *, size_t, int type, int root, ncclComm_t, CUstream));
+ABI_NCCL(ncclBcast, (void *, size_t, int type, int root, ncclComm_t, CUstream));
+ABI_NCCL(ncclAllGather, (const void *, void *, size_t, int type, ncclComm_t, CUstream));
+ABI_NCCL(ncclReduceScatter, (const void *, void *, size_t, int type, int op, ncclComm_t, CUstream));
+ABI_NCCL(ncclAlltoAll, (const void *, void *, size_t, int type, ncclComm_t, CUstream));
+ABI_NCCL(ncclGather, (const void *, void *, size_t, int type, int root, ncclComm_t, CUstream));
+ABI_NCCL(ncclScatter, (const void *, void *, size_t, int type, int root, ncclComm_t, CUstream));
+ABI_NCCL(ncclSend, (const void *, size_t, int type, int peer, ncclComm_t, CUstream));
+ABI_NCCL(ncclRecv, (void *, size_t, int type, int peer, ncclComm_t, CUstream));
+ABI_NCCL(ncclGroupStart, (void));
+ABI_NCCL(ncclGroupEnd, (void));
+ABI_NCCL(ncclCommRegister, (ncclComm_t, void *, size_t, void **));
+ABI_NCCL(ncclCommWindowRegister, (ncclComm_t, void *, size_t, void **, int));
+ABI_NCCL(ncclPutSignal, (const void *, size_t, int type, int peer, void *window, size_t, int signal, int ctx, unsigned, ncclComm_t, CUstream));
+ABI_NCCL(ncclSignal, (int peer, int signal, int ctx, unsigned, ncclComm_t, CUstream));
+ABI_NCCL(ncclWaitSignal, (int, void *, ncclComm_t, CUstream));
+#undef ABI_NCCL
 
 #endif

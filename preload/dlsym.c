@@ -81,7 +81,8 @@ __asm__(".text\n"
 static bool may_be_ours(const char *n)
 {
     return (n[0] == 'c' && n[1] == 'u') || (n[0] == 'n' && n[1] == 'v' && n[2] == 'm' && n[3] == 'l') ||
-           (n[0] == 'n' && n[1] == 'c' && n[2] == 'c' && n[3] == 'l');
+           (n[0] == 'n' && n[1] == 'c' && n[2] == 'c' && n[3] == 'l') ||
+           (n[0] == 'p' && n[1] == 'n' && n[2] == 'c' && n[3] == 'c' && n[4] == 'l');
 }
 
 /* HOOK_COUNT: no row has that name. */

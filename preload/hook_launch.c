@@ -98,6 +98,15 @@ static int on_decompress(__typeof__(&cuMemBatchDecompressAsync) real, CUstream n
     return real(list, n, flags, fail, s);
 }
 
+/* Copies between devices that may not even be this machine's. */
+static int on_fabric_copies(__typeof__(&cuFabricCpyBatchAsync) real, CUstream nul, size_t n, void *list, unsigned long long flags,
+                            CUstream s)
+{
+    (void)nul;
+    DOOR_TRY(eng_pin_everything());
+    return real(n, list, flags, s);
+}
+
 /* ---- host functions: opaque work in stream order ------------------------------------------------------------------------- */
 
 /* A host function may make no call: the driver refuses it. The engine would not in time: it does its part first, and whoever has its mutex may

@@ -42,33 +42,14 @@ static int nccl_enter(enum hook_id id, const char *name, const void *send, const
     return depth;
 }
 
-#define NCCL_CALL(sym, params, args, send, recv, stream)                                                               \
+#define NCCL_ROW(sym, params, args, buffers)                                                                           \
     DOOR_PUBLIC int sym params                                                                                         \
     {                                                                                                                  \
-        int refused, depth = nccl_enter(HOOK_##sym, #sym, send, recv, stream, &refused);                               \
+        int refused, depth = NCCL_ENTER(HOOK_##sym, #sym, DOOR_UNWRAP buffers, &refused);                              \
         int r = refused ? NCCL_UNHANDLED_CUDA_ERROR : (int)door_real.sym args;                                         \
         door_leave(depth, SWEEP_ALL);                                                                                  \
         return r;                                                                                                      \
     }                                                                                                                  \
     DOOR_ALIAS(sym)
-
-/* What each call reads and writes; its parameters come from its row. */
-#define BUFFERS_ncclAllReduce send, recv, &s
-#define BUFFERS_ncclReduce send, recv, &s
-#define BUFFERS_ncclBroadcast send, recv, &s
-#define BUFFERS_ncclBcast NULL, buf, &s
-#define BUFFERS_ncclAllGather send, recv, &s
-#define BUFFERS_ncclReduceScatter send, recv, &s
-#define BUFFERS_ncclAlltoAll send, recv, &s
-#define BUFFERS_ncclGather send, recv, &s
-#define BUFFERS_ncclScatter send, recv, &s
-#define BUFFERS_ncclSend send, NULL, &s
-#define BUFFERS_ncclRecv NULL, recv, &s
-#define BUFFERS_ncclGroupStart NULL, NULL, NULL
-#define BUFFERS_ncclGroupEnd NULL, NULL, NULL
-#define BUFFERS_ncclCommRegister NULL, buf, NULL
-#define BUFFERS_ncclCommWindowRegister NULL, buf, NULL
-
-#define NCCL_EXPAND(...) NCCL_CALL(__VA_ARGS__)
-#define NCCL_ROW(sym, params, args) NCCL_EXPAND(sym, params, args, BUFFERS_##sym)
+#define NCCL_ENTER(...) nccl_enter(__VA_ARGS__)
 HOOKS_NCCL(NCCL_ROW)

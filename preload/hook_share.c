@@ -57,6 +57,26 @@ static int on_replace_address(__typeof__(&cuTensorMapReplaceAddress) real, CUten
     return note_map(m, p, real(&shape, SAME_PLACE), &shape);
 }
 
+/* The map's bytes change, the place it was made for does not. */
+static int on_set_class(__typeof__(&cuTensorMapSetAllocationClass) real, CUtensorMap *m, CUtensorMapAllocClass want,
+                        CUtensorMapAllocClass *got)
+{
+    const CUdeviceptr at = m ? eng_tensor_map_at(m) : 0;
+    DOOR_TRY(real(m, want, got));
+    if (!at)
+        return CUDA_SUCCESS;
+    CUtensorMap shape = *m;
+    return note_map(m, (void *)(uintptr_t)at, door_real.cuTensorMapReplaceAddress(&shape, SAME_PLACE), &shape);
+}
+
+/* What other machines reach by the endpoint may not move. */
+static int on_bind_endpoint(__typeof__(&cuLogicalEndpointBindAddr) real, cuuint32_t id, CUdevice dev, cuuint64_t at, void *p, cuuint64_t n,
+                            unsigned long long flags)
+{
+    DOOR_TRY(eng_pin((CUdeviceptr)(uintptr_t)p, n, "cuLogicalEndpointBindAddr"));
+    return real(id, dev, at, p, n, flags);
+}
+
 /* ---- textures over linear memory ------------------------------------------------------------------------------------ */
 
 static int on_texture(__typeof__(&cuTexObjectCreate) real, CUtexObject *t, const struct abi_resource *r, const void *d,

@@ -11,7 +11,7 @@ const struct door_row door_rows[HOOK_COUNT] = {
 #define N(sym, params, args) {#sym, NULL, 0, MODE_PLAIN, DOOR_NVML, (void **)&door_real.sym},
     HOOKS_NVML(N)
 #undef N
-#define N(sym, params, args) {#sym, NULL, 0, MODE_PLAIN, DOOR_NCCL, (void **)&door_real.sym},
+#define N(sym, ...) {#sym, NULL, 0, MODE_PLAIN, DOOR_NCCL, (void **)&door_real.sym},
     HOOKS_NCCL(N)
 #undef N
 };

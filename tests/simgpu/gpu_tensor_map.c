@@ -8,7 +8,7 @@
 #include "tests/simgpu/gpu.h"
 #include "tests/simgpu/simgpu.h"
 
-enum { MAX_RANK = 5, MAX_BOX = 256, PLACE = 0, SHAPE = 1 };
+enum { MAX_RANK = 5, MAX_BOX = 256, PLACE = 0, SHAPE = 1, CLASS = 15 };
 
 static CUresult encode_tiled(CUtensorMap *m, CUtensorMapDataType type, cuuint32_t rank, void *place, const cuuint64_t *dim,
                              const cuuint64_t *stride, const cuuint32_t *box, const cuuint32_t *elem, unsigned modes)
@@ -37,6 +37,17 @@ static CUresult replace_address(CUtensorMap *m, void *place)
     return CUDA_SUCCESS;
 }
 
+/* The class is a part of the map, and changes nothing of what a kernel reads. */
+static CUresult set_class(CUtensorMap *m, CUtensorMapAllocClass want, CUtensorMapAllocClass *got)
+{
+    if (!m || (unsigned)want > CU_TENSOR_MAP_ALLOC_CLASS_LARGE)
+        return CUDA_ERROR_INVALID_VALUE;
+    m->opaque[CLASS] = want;
+    if (got)
+        *got = want;
+    return CUDA_SUCCESS;
+}
+
 GPU_API(cuTensorMapEncodeTiled,
         (CUtensorMap *m, CUtensorMapDataType type, cuuint32_t rank, void *place, const cuuint64_t *dim, const cuuint64_t *stride,
          const cuuint32_t *box, const cuuint32_t *elem, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
@@ -44,3 +55,4 @@ GPU_API(cuTensorMapEncodeTiled,
         GPU_NEED_INIT,
         encode_tiled(m, type, rank, place, dim, stride, box, elem, (unsigned)interleave << 12 | (unsigned)swizzle << 8 | (unsigned)l2 << 4 | (unsigned)fill))
 GPU_API(cuTensorMapReplaceAddress, (CUtensorMap *m, void *place), GPU_NEED_INIT, replace_address(m, place))
+GPU_API(cuTensorMapSetAllocationClass, (CUtensorMap *m, CUtensorMapAllocClass want, CUtensorMapAllocClass *got), GPU_NEED_INIT, set_class(m, want, got))
