@@ -152,8 +152,8 @@ static void mapped_layer(int i, int iter)
     CUtensorMap out = tensor_map(act[i + 1], WORDS), in = tensor_map(act[i], words);
     if (i % 2) /* the other way to make one */
         MUST(cuTensorMapReplaceAddress(&out, (void *)(uintptr_t)act[i + 1]));
-    if (i % 3 == 1) /* it changes after it was made, not in what it is a map of */
-        MUST(cuTensorMapSetAllocationClass(&in, CU_TENSOR_MAP_ALLOC_CLASS_LARGE, NULL));
+    if (i % 2 == 0) /* it changes after it was made, not in what it is a map of */
+        MUST(cuTensorMapSetAllocationClass(&out, CU_TENSOR_MAP_ALLOC_CLASS_LARGE, NULL));
     LAUNCH(f_tensor, stream, &out, &in, &k);
 }
 
