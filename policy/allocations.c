@@ -1,11 +1,25 @@
-/* Memory, as the program asks for it: what is managed, pools, and what is counted only. */
+/* allocations.c: see allocations.h. */
+#include "policy/allocations.h"
+
+#include "policy/active.h"
 #include "policy/campaign.h"
-#include "policy/engine_own.h"
+#include "policy/engine_here.h"
+#include "policy/engine_pools.h"
+#include "policy/engine_state.h"
+#include "policy/engine_turn.h"
+#include "policy/iteration.h"
 #include "policy/learn/learn.h"
-#include "policy/op/op.h"
+#include "policy/memory/alloc.h"
+#include "policy/memory/foreign.h"
+#include "policy/memory/resident.h"
+#include "policy/memory/room.h"
+#include "policy/memory/slot.h"
 #include "policy/op/ready.h"
 #include "policy/plan/exec.h"
 #include "policy/process/check.h"
+#include "policy/process/limits.h"
+#include "policy/process/stats.h"
+#include "policy/reach.h"
 #include "policy/share/share.h"
 
 #include <errno.h>
@@ -23,8 +37,8 @@ static int no_room(struct device *d, uint64_t bytes)
     log_say(SAY_ERROR,
             "out of memory: an allocation of %s does not fit: limit %s, %s held by the program, %s of "
             "them cannot move; swapping may use %s of host memory (--host-swap); raise --limit",
-            rt_size(bytes).text, rt_size(d->limit_bytes).text, rt_size(d->live_bytes + d->foreign_bytes).text,
-            rt_size(mem_fixed_bytes(d)).text, rt_size(d->host_limit_bytes).text);
+            rt_size(bytes).text, rt_size(d->mem.limit_bytes).text, rt_size(d->mem.live_bytes + d->mem.foreign_bytes).text,
+            rt_size(room_fixed_bytes(d)).text, rt_size(d->mem.host_limit_bytes).text);
     share_say_short(d);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -36,20 +50,20 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
     if (!s) {
         /* What has never been touched needs no copy, so it would cost nothing to promise for ever: the sum is bounded by
          * what the device and the host together can hold. */
-        uint64_t most = d->limit_bytes + d->host_limit_bytes;
-        if (bytes > most || d->live_bytes > most - bytes || mem_slot_new(d, bytes, &s))
+        uint64_t most = d->mem.limit_bytes + d->mem.host_limit_bytes;
+        if (bytes > most || d->mem.live_bytes > most - bytes || alloc_new(d, bytes, &s))
             return -ENOMEM;
     }
-    s->mark = ++d->mark;
+    s->needed_by = ++d->mem.op_at_hand;
     /* A kernel may reach it before any argument shows it: through a list of addresses that is copied to the device next. */
     if (planned && s->plan_buf >= 0 && d->ex->learnt.rec.bufs[s->plan_buf].pinned && ready_pin(d, s)) {
         campaign_leave(d, "no room for memory that must stay");
-        mem_slot_free(d, s);
+        alloc_free(d, s);
         return -ENOMEM;
     }
     /* What must first be moved out of the way moves when the memory is touched: some is allocated and never used. */
-    if (!planned && s->kind == SLOT_LARGE && !mem_can_wait(d, s) && mem_back(d, s)) {
-        mem_slot_free(d, s);
+    if (!planned && s->kind == SLOT_LARGE && !resident_can_wait(d, s) && resident_back(d, s)) {
+        alloc_free(d, s);
         return -ENOMEM;
     }
     *out = s;
@@ -115,82 +129,6 @@ bool eng_is_captured(CUstream stream)
     return captured;
 }
 
-/* ---- what is held from which pool ------------------------------------------------------------------------------------ */
-
-static struct pool {
-    CUmemoryPool handle; /* NULL: the driver could not say which */
-    uint64_t used_bytes, most_bytes /* 0: no maximum */, high_bytes[2] /* used, reserved: since they were last reset */;
-} *pools;
-static uint32_t n_pools, cap_pools;
-
-/* NULL: no memory; such a pool says nothing of itself. */
-static struct pool *pool_of(CUmemoryPool handle)
-{
-    for (uint32_t i = 0; i < n_pools; i++)
-        if (pools[i].handle == handle)
-            return &pools[i];
-    if (n_pools == cap_pools) {
-        uint32_t cap = cap_pools ? 2 * cap_pools : 8;
-        struct pool *p = realloc(pools, cap * sizeof *p);
-        if (!p)
-            return NULL;
-        pools = p;
-        cap_pools = cap;
-    }
-    pools[n_pools] = (struct pool){.handle = handle};
-    return &pools[n_pools++];
-}
-
-static void pool_gone(CUmemoryPool handle)
-{
-    for (uint32_t i = 0; i < n_pools; i++)
-        if (pools[i].handle == handle) {
-            pools[i] = pools[--n_pools];
-            return;
-        }
-}
-
-/* What the driver says of a pool that is named for the first time: it may be gone, or none. */
-static int pool_refused(CUmemoryPool handle)
-{
-    uint64_t threshold;
-    for (uint32_t i = 0; i < n_pools && handle; i++)
-        if (pools[i].handle == handle)
-            return CUDA_SUCCESS;
-    return process.drv->cuMemPoolGetAttribute ? (int)process.drv->cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold)
-                                              : CUDA_SUCCESS;
-}
-
-static bool pool_has_room(CUmemoryPool handle, uint64_t bytes)
-{
-    const struct pool *p = handle ? pool_of(handle) : NULL;
-    return !p || !p->most_bytes || (bytes <= p->most_bytes && p->used_bytes <= p->most_bytes - bytes);
-}
-
-static void pool_take(CUmemoryPool handle, uint64_t bytes)
-{
-    struct pool *p = pool_of(handle);
-    if (!p)
-        return;
-    p->used_bytes += bytes;
-    for (int i = 0; i < 2; i++)
-        p->high_bytes[i] = p->used_bytes > p->high_bytes[i] ? p->used_bytes : p->high_bytes[i];
-}
-
-static void pool_give(CUmemoryPool handle, uint64_t bytes)
-{
-    struct pool *p = pool_of(handle);
-    if (p)
-        p->used_bytes -= bytes < p->used_bytes ? bytes : p->used_bytes;
-}
-
-void engine_pools_end(struct device *d)
-{
-    for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slots[i].live && d->slots[i].kind != SLOT_FOREIGN)
-            pool_give(d->slots[i].pool, d->slots[i].bytes);
-}
-
 static void free_slot(struct device *d, struct slot *s)
 {
     pool_give(s->pool, s->bytes);
@@ -198,12 +136,12 @@ static void free_slot(struct device *d, struct slot *s)
     if (kept)
         return;
     learn_free(d, s);
-    mem_slot_free(d, s);
+    alloc_free(d, s);
 }
 
 static void uncount(struct device *d, uint64_t bytes)
 {
-    d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
+    d->mem.foreign_bytes -= bytes < d->mem.foreign_bytes ? bytes : d->mem.foreign_bytes;
     share_settle(d);
 }
 
@@ -222,17 +160,17 @@ static int reserve(struct device *d, uint64_t bytes)
     struct engine_visit v = engine_visit(d);
     int rc, r = CUDA_SUCCESS;
     do {
-        d->mark++;
+        d->mem.op_at_hand++;
         fence_put_off(d);
-        rc = mem_make_foreign_room(d, bytes);
+        rc = room_make(d, bytes);
     } while (engine_begins_again(d, rc));
-    while (rc && device_borrow(d, bytes))
-        rc = mem_make_foreign_room(d, bytes);
+    while (rc && limits_borrow(d, bytes))
+        rc = room_make(d, bytes);
     if (rc)
         r = no_room(d, bytes);
     else
-        d->foreign_bytes += bytes;
-    mem_note_peak(d);
+        d->mem.foreign_bytes += bytes;
+    memory_note_peak(d);
     engine_return(v);
     return r;
 }
@@ -265,10 +203,10 @@ void eng_graph_issued(void)
         foreign_graphs(d);
         /* Drivers make a graph's memory when it is first launched: nobody is asked before, so others make room after it. */
         const uint64_t now = device_physical_bytes(d);
-        if (now > d->limit_bytes && !d->capturing) {
+        if (now > d->mem.limit_bytes && !d->capturing) {
             struct engine_visit v = engine_visit(d);
-            d->mark++;
-            mem_give_driver(d, now - d->limit_bytes);
+            d->mem.op_at_hand++;
+            room_give_driver(d, now - d->mem.limit_bytes);
             engine_return(v);
         }
     }
@@ -311,7 +249,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     struct device *d = device_for(pool_dev, stream);
     if (!d && engine_barred_here())
         r = CUDA_ERROR_OUT_OF_MEMORY;
-    if (d && ((r = refused_for(d, stream)) || (pool && (r = pool_refused(pool))))) {
+    if (d && ((r = refused_for(d, stream)) || (pool && (r = pool_refused_drv(pool))))) {
         engine_unlock();
         return r;
     }
@@ -338,7 +276,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     CUmemoryPool from = pool ? pool : current_pool(d);
     bool room = pool_has_room(from, bytes);
     int rc = room ? alloc_slot_waiting(d, bytes, &s) : -ENOMEM;
-    while (rc && room && device_borrow(d, bytes))
+    while (rc && room && limits_borrow(d, bytes))
         rc = alloc_slot(d, bytes, &s);
     if (!room)
         r = CUDA_ERROR_OUT_OF_MEMORY; /* of the pool's own maximum */
@@ -353,8 +291,8 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         else
             wait_elsewhere(d, v, stream);
         learn_alloc(d, s);
-        mem_note_peak(d);
-        if (d->n_reached && s->kind == SLOT_LARGE && (r = engine_reached_drv(d, s)))
+        memory_note_peak(d);
+        if (d->n_reached && s->kind == SLOT_LARGE && (r = reach_reached_drv(d, s)))
             free_slot(d, s);
         else
             *out = s->va;
@@ -432,7 +370,7 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
         engine_unlock();
         return free_foreign(ptr, stream);
     }
-    struct slot *s = mem_lookup(d, ptr);
+    struct slot *s = slot_lookup(d, ptr);
     if ((r = refused_for(d, stream))) {
         engine_unlock();
         return r;
@@ -450,7 +388,7 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
         if (is_named(stream) || !v.away) {
             const unsigned u = is_named(stream) ? t : stream_index(d, stream);
             stream_acts(d, u);
-            mem_slot_freed_on(d, s, u);
+            slot_freed_on(d, s, u);
         } else if (wait_elsewhere(d, v, stream))
             s->users = (struct fence){0};
         free_slot(d, s);
@@ -468,7 +406,7 @@ static int free_now(CUdeviceptr ptr)
     int r = (int)process.drv->cuCtxGetDevice(&dev); /* the driver refuses it without a context */
     engine_lock();
     struct device *d = r ? NULL : engine_holder(ptr);
-    struct slot *s = d ? mem_lookup(d, ptr) : NULL;
+    struct slot *s = d ? slot_lookup(d, ptr) : NULL;
     if (!r && (!s || s->va != ptr))
         r = CUDA_ERROR_INVALID_VALUE;
     else if (!r) {
@@ -500,7 +438,7 @@ int eng_pool_get(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *
         return 0;
     }
     engine_lock();
-    struct pool *p = engine_here() && !pool_refused(pool) ? pool_of(pool) : NULL; /* else the driver says what is wrong */
+    struct pool *p = engine_here() && !pool_refused_drv(pool) ? pool_of(pool) : NULL; /* else the driver says what is wrong */
     bool high = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
     v = p ? high ? p->high_bytes[attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] : p->used_bytes : 0;
     engine_unlock();
@@ -521,7 +459,7 @@ int eng_pool_set(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *
         memcpy(&v, value, sizeof v);
     *res = v ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* only zero resets it */
     engine_lock();
-    const bool there = !pool_refused(pool);
+    const bool there = !pool_refused_drv(pool);
     struct pool *p = there && !v && engine_here() ? pool_of(pool) : NULL;
     if (p)
         p->high_bytes[attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] = p->used_bytes;
@@ -543,7 +481,7 @@ int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res)
     (void)keep_bytes;
     *res = CUDA_SUCCESS; /* nothing is held beyond what is live, as far as the program can tell */
     engine_lock();
-    const bool there = !pool_refused(pool);
+    const bool there = !pool_refused_drv(pool);
     engine_unlock();
     return there;
 }
@@ -553,9 +491,9 @@ void eng_pool_destroyed(CUmemoryPool pool)
     engine_lock();
     for (unsigned k = 0; k < process.n_dev; k++) {
         process.dev[k]->current_pool = NULL; /* where it was this one, the driver has gone back to its default */
-        for (uint32_t i = 0; i < process.dev[k]->n_slots; i++)
-            if (process.dev[k]->slots[i].pool == pool)
-                process.dev[k]->slots[i].pool = NULL;
+        for (uint32_t i = 0; i < process.dev[k]->mem.n_slots; i++)
+            if (process.dev[k]->mem.slots[i].pool == pool)
+                process.dev[k]->mem.slots[i].pool = NULL;
     }
     pool_gone(pool);
     engine_unlock();

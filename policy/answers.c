@@ -1,23 +1,30 @@
-/* answers.c: how much memory there is, and what lies at an address: what the program is told, beside engine.c. */
-#include "policy/engine_own.h"
+/* answers.c: see answers.h. */
+#include "policy/answers.h"
+
+#include "policy/active.h"
+#include "policy/engine_here.h"
+#include "policy/engine_state.h"
+#include "policy/memory/foreign.h"
+#include "policy/memory/slot.h"
 #include "policy/process/limits.h"
+#include "policy/query.h"
 #include "policy/share/share.h"
 
 /* With the lock held: `real_free` bytes are free on the device. */
 static void view(struct device *d, uint64_t real_free, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    uint64_t used = ((uint64_t)(d->n_chunks - d->n_gone - d->n_free_chunks) << d->shift) + d->foreign_bytes;
-    uint64_t avail = d->limit_bytes > used ? d->limit_bytes - used : 0;
-    uint64_t could = real_free + ((uint64_t)d->n_free_chunks << d->shift);
+    uint64_t used = ((uint64_t)(d->mem.n_chunks - d->mem.n_gone - d->mem.n_free_chunks) << d->mem.shift) + d->mem.foreign_bytes;
+    uint64_t avail = d->mem.limit_bytes > used ? d->mem.limit_bytes - used : 0;
+    uint64_t could = real_free + ((uint64_t)d->mem.n_free_chunks << d->mem.shift);
     if (avail > could)
         avail = could;
     uint64_t ceiling = share_ceiling(d); /* of a group others may hold the rest */
     if (avail > (ceiling > used ? ceiling - used : 0))
         avail = ceiling > used ? ceiling - used : 0;
     /* evicted tensors still count as used for their owner: free + used must not pass the total */
-    uint64_t total = avail + d->live_bytes + d->foreign_bytes;
+    uint64_t total = avail + d->mem.live_bytes + d->mem.foreign_bytes;
     *free_bytes = avail;
-    *total_bytes = total < d->limit_bytes ? d->limit_bytes : total;
+    *total_bytes = total < d->mem.limit_bytes ? d->mem.limit_bytes : total;
 }
 
 int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
@@ -63,7 +70,7 @@ bool eng_device_memory(int dev, struct eng_memory *m)
         if (d->dev != dev || !d->ready || d->gone)
             continue;
         view(d, m->free_bytes, &m->free_bytes, &m->total_bytes);
-        m->held_bytes = d->live_bytes + d->foreign_bytes;
+        m->held_bytes = d->mem.live_bytes + d->mem.foreign_bytes;
         m->is_set_up = true;
     }
     if (!stands_aside && !m->is_set_up) {
@@ -80,7 +87,7 @@ bool eng_device_memory(int dev, struct eng_memory *m)
 /* One past its end is the slot's for who takes part of it, not for who asks. */
 static struct slot *slot_of(struct device *d, CUdeviceptr ptr)
 {
-    struct slot *s = mem_lookup(d, ptr);
+    struct slot *s = slot_lookup(d, ptr);
     return s && ptr - s->va < s->bytes ? s : NULL;
 }
 
@@ -108,7 +115,7 @@ int eng_pointer_attribute(void *data, CUpointer_attribute attr, CUdeviceptr ptr,
     engine_lock();
     struct slot *s = slot_of(d, ptr);
     CUresult r = CUDA_ERROR_INVALID_VALUE;
-    int answered = s && data ? eng_query_attribute(d, data, attr, ptr, s, &r) : 1;
+    int answered = s && data ? query_attribute(d, data, attr, ptr, s, &r) : 1;
     engine_unlock();
     *res = r;
     return answered;

@@ -1,6 +1,11 @@
 /* The way to a plan in force: which mode follows which, when to learn, when to plan, when to give up. */
 #include "policy/campaign.h"
 #include "policy/learn/learn.h"
+#include "policy/memory/arena.h"
+#include "policy/memory/room.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/supply.h"
+#include "policy/memory/swap.h"
 #include "policy/op/ready.h"
 #include "policy/memory/decoy.h"
 #include "policy/learn/recording.h"
@@ -13,6 +18,7 @@
 #include "policy/plan/unmapped.h"
 #include "policy/process/nvtx.h"
 #include "policy/process/planner.h"
+#include "policy/process/stats.h"
 #include "policy/share/share.h"
 
 #include <errno.h>
@@ -108,7 +114,7 @@ static bool wants_plan(const struct device *d)
 {
     const struct config *c = d->cfg;
     return (c->policy == POLICY_AUTO || c->policy == POLICY_PLAN || c->policy == POLICY_DTR) && !c->trace_mode &&
-           (d->pressed || c->plan_path[0]) && d->op_count >= d->campaign->quiet_until;
+           (d->mem.pressed || c->plan_path[0]) && d->op_count >= d->campaign->quiet_until;
 }
 
 /* Nothing is learnt for a while, and for twice as long the next time. */
@@ -170,7 +176,7 @@ static void no_plan(struct device *d)
 static void give(struct device *d, uint64_t bytes)
 {
     bool blocked;
-    uint64_t given = mem_give(d, bytes);
+    uint64_t given = room_give(d, bytes);
     d->st.gave_back_bytes += given;
     d->campaign->gave_nothing_at = given ? 0 : d->op_count;
     log_say(SAY_INFO, "%s given back to the group, of %s that are owed", rt_size(given).text, rt_size(bytes).text);
@@ -180,24 +186,24 @@ static void give(struct device *d, uint64_t bytes)
 /* What the recorded iteration takes with nothing evicted, and a sixteenth for what the colouring wastes. */
 static uint64_t could_use(struct device *d)
 {
-    uint64_t pages = recording_peak_pages(d, &d->ex->learnt.rec, false) + recording_peak_pages(d, &d->ex->learnt.rec, true) + mem_arena_chunks(d);
-    for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slots[i].kind == SLOT_LARGE && d->slots[i].pins && d->slots[i].live && d->slots[i].rec_buf < 0)
-            pages += d->slots[i].n_pages;
-    return ((pages + pages / 16 + 1) << d->shift) + d->foreign_bytes + d->own_bytes;
+    uint64_t pages = recording_peak_pages(d, &d->ex->learnt.rec, false) + recording_peak_pages(d, &d->ex->learnt.rec, true) + arena_chunks(d);
+    for (uint32_t i = 0; i < d->mem.n_slots; i++)
+        if (d->mem.slots[i].kind == SLOT_LARGE && d->mem.slots[i].pins && d->mem.slots[i].live && d->mem.slots[i].rec_buf < 0)
+            pages += d->mem.slots[i].n_pages;
+    return ((pages + pages / 16 + 1) << d->mem.shift) + d->mem.foreign_bytes + d->mem.own_bytes;
 }
 
 /* ---- planning ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t budget_now(struct device *d)
 {
-    mem_arena_trim(d);
-    uint64_t all = mem_max_chunks(d), gone = mem_arena_chunks(d);
-    for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slots[i].kind == SLOT_LARGE && d->slots[i].pins && d->slots[i].live && d->slots[i].rec_buf < 0)
-            gone += d->slots[i].n_pages;
+    arena_trim(d);
+    uint64_t all = supply_max_chunks(d), gone = arena_chunks(d);
+    for (uint32_t i = 0; i < d->mem.n_slots; i++)
+        if (d->mem.slots[i].kind == SLOT_LARGE && d->mem.slots[i].pins && d->mem.slots[i].live && d->mem.slots[i].rec_buf < 0)
+            gone += d->mem.slots[i].n_pages;
     gone += recording_peak_pages(d, &d->ex->learnt.rec, true);
-    return (all > gone ? all - gone : 0) << d->shift;
+    return (all > gone ? all - gone : 0) << d->mem.shift;
 }
 
 static void put_in_force(struct device *d)
@@ -235,7 +241,7 @@ static void take_budget(struct device *d)
 static void leave_for_map(struct device *d)
 {
     const uint64_t all = budget_now(d); /* first: empty arena pages go, and are not counted as room */
-    d->campaign->beside_bytes = install_pages_beside(d) << d->shift;
+    d->campaign->beside_bytes = install_pages_beside(d) << d->mem.shift;
     if (d->campaign->beside_bytes > all / 2)
         d->campaign->beside_bytes = 0;
 }
@@ -294,7 +300,7 @@ static uint64_t shortened_by(const struct device *d, uint64_t arenas_grown)
 {
     uint64_t chunks = 1ull << (d->campaign->tries - 1);
     chunks = chunks > arenas_grown ? chunks : arenas_grown;
-    return (chunks > d->ex->map.beyond_chunks ? chunks : d->ex->map.beyond_chunks) << d->shift;
+    return (chunks > d->ex->map.beyond_chunks ? chunks : d->ex->map.beyond_chunks) << d->mem.shift;
 }
 
 /* The plan that the planner has just given is installed; its map lacks so many chunks. */
@@ -330,7 +336,7 @@ static void take_plan(struct device *d, const char *path)
 {
     struct campaign *c = d->campaign;
     share_limit_for_plan(d, could_use(d)); /* what a group can give may have changed meanwhile */
-    uint64_t arenas = mem_arena_chunks(d);
+    uint64_t arenas = arena_chunks(d);
     bool users = path == d->cfg->plan_path;
     int lacking = exec_load_plan(d, path, !users);
     if (!lacking)
@@ -341,14 +347,14 @@ static void take_plan(struct device *d, const char *path)
         return;
     }
     /* What the arenas took for the plan's small buffers is lacking already where the plan used all that it was given. */
-    const uint64_t grown = mem_arena_chunks(d) - arenas;
+    const uint64_t grown = arena_chunks(d) - arenas;
     if (lacking)
         log_say(SAY_DEBUG, "plan of %s lacks %d chunks, %llu of them whatever the map", rt_size(c->budget_bytes).text, lacking,
                 (unsigned long long)d->ex->map.beyond_chunks);
     if (users && (uint64_t)d->ex->plan->as_read.peak_bytes > c->budget_bytes) {
         log_say(SAY_WARN, "%s needs %s where %s can be planned with (limit %s): it is not used; raise --limit, or make "
                 "a plan for less; memory is held by swapping", path, rt_size((uint64_t)d->ex->plan->as_read.peak_bytes).text, rt_size(c->budget_bytes).text,
-                rt_size(d->limit_bytes).text);
+                rt_size(d->mem.limit_bytes).text);
         no_plan(d);
         return;
     }
@@ -417,7 +423,7 @@ static void plan_now(struct device *d)
         return;
     }
     if (words_may_want_proof(d))
-        (void)decoy_prepare(d); /* likewise */
+        (void)room_for_decoys(d); /* likewise */
     share_limit_for_plan(d, could_use(d));
     if (d->campaign->reserved_bytes > budget_now(d) / SPARE_PART)
         d->campaign->reserved_bytes = 0;
@@ -450,7 +456,7 @@ static void learnt(struct device *d)
     d->campaign->untried = 0;
     d->campaign->reserved_bytes = 0;
     d->campaign->starts = 0;
-    uint64_t peak = recording_peak_pages(d, &d->ex->learnt.rec, false) << d->shift;
+    uint64_t peak = recording_peak_pages(d, &d->ex->learnt.rec, false) << d->mem.shift;
     bool blocked;
     uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
     if (owed)
@@ -552,7 +558,7 @@ static bool share_anew(struct device *d)
     if (!d->share || d->st.iterations < c->grow_at || d->ex->plan->as_read.planned_ns <= d->ex->plan->as_read.baseline_ns)
         return false;
     uint64_t ceiling = share_ceiling(d), most = could_use(d);
-    if ((ceiling < most ? ceiling : most) < d->plan_limit_bytes + d->plan_limit_bytes / GROW_PART)
+    if ((ceiling < most ? ceiling : most) < d->mem.plan_limit_bytes + d->mem.plan_limit_bytes / GROW_PART)
         return false;
     c->grow_wait *= 2;
     plan_anew(d, "the group has more to give");
@@ -573,7 +579,7 @@ static void map_anew(struct device *d)
         log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
         no_plan(d);
     } else if (lacking && !d->cfg->plan_path[0]) {
-        d->campaign->reserved_bytes += 2 * ((uint64_t)lacking << d->shift);
+        d->campaign->reserved_bytes += 2 * ((uint64_t)lacking << d->mem.shift);
         plan_anew(d, "something else has come to hold memory that it counted on");
     }
 }

@@ -1,7 +1,7 @@
 /* What is asked of a device, and said of it, in all rooms. */
 #include "policy/device.h"
 
-const char *rt_code_name(struct device *d, int code)
+const char *device_code_name(struct device *d, int code)
 {
     const char *name = NULL;
     if (d->drv->cuGetErrorName)
@@ -17,5 +17,5 @@ const char *device_mode_name(const struct device *d, enum rt_mode m)
 
 uint64_t device_physical_bytes(const struct device *d)
 {
-    return ((uint64_t)(d->n_chunks - d->n_gone) << d->shift) + d->foreign_bytes + d->own_bytes;
+    return ((uint64_t)(d->mem.n_chunks - d->mem.n_gone) << d->mem.shift) + d->mem.foreign_bytes + d->mem.own_bytes;
 }

@@ -1,5 +1,6 @@
 /* Questions about memory get the answer they would get without remat. */
-#include "policy/op/op.h"
+#include "policy/query.h"
+#include "policy/memory/slot.h"
 
 #include <string.h>
 
@@ -14,7 +15,7 @@ static size_t boolean_bytes(struct device *d, CUdeviceptr ptr)
     return known ? known : 1;
 }
 
-int eng_query_attribute(struct device *d, void *data, CUpointer_attribute attr, CUdeviceptr ptr, const struct slot *s, CUresult *res)
+int query_attribute(struct device *d, void *data, CUpointer_attribute attr, CUdeviceptr ptr, const struct slot *s, CUresult *res)
 {
     (void)ptr;
     *res = CUDA_SUCCESS;

@@ -1,11 +1,20 @@
-/* Memory that is reached otherwise than through the arguments of a launch: it stays where it is. And copies, which may carry
- * addresses to the device. */
+/* reach.c: see reach.h. */
+#include "policy/reach.h"
+
+#include "policy/active.h"
 #include "policy/campaign.h"
-#include "policy/engine_own.h"
+#include "policy/engine_here.h"
+#include "policy/engine_state.h"
+#include "policy/engine_turn.h"
+#include "policy/iteration.h"
+#include "policy/memory/foreign.h"
 #include "policy/memory/in_place.h"
-#include "policy/op/tensor_map.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/space.h"
+#include "policy/op/op.h"
 #include "policy/op/ready.h"
-#include "policy/plan/exec.h"
+#include "policy/op/tensor_map.h"
+#include "policy/process/stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,20 +33,20 @@ static int pin_drv(struct device *d, struct slot *s, const char *why)
     if (failed)
         return failed;
     log_say(SAY_ERROR, "out of memory: %s must stay in memory from now on (%s), and no room can be made; limit %s; raise --limit",
-            rt_size(s->bytes).text, why, rt_size(d->limit_bytes).text);
+            rt_size(s->bytes).text, why, rt_size(d->mem.limit_bytes).text);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* It does already, and there is memory behind it. */
-static bool stays(const struct slot *s) { return s->pins && s->state == SLOT_RESIDENT; }
+/* Pinned already, and there is memory behind it. */
+static bool is_pinned_here(const struct slot *s) { return s->pins && s->state == SLOT_RESIDENT; }
 
-int engine_pin_all_drv(struct device *d)
+int reach_pin_all_drv(struct device *d)
 {
     int r = CUDA_SUCCESS;
     struct engine_visit v = engine_visit(d);
-    for (uint32_t i = 0; i < d->n_slots && !r; i++)
-        if (d->slots[i].live && !stays(&d->slots[i]) && d->slots[i].kind != SLOT_FOREIGN)
-            r = pin_drv(d, &d->slots[i], "work whose addresses cannot be seen");
+    for (uint32_t i = 0; i < d->mem.n_slots && !r; i++)
+        if (d->mem.slots[i].live && !is_pinned_here(&d->mem.slots[i]) && d->mem.slots[i].kind != SLOT_FOREIGN)
+            r = pin_drv(d, &d->mem.slots[i], "work whose addresses cannot be seen");
     engine_return(v);
     return r;
 }
@@ -62,8 +71,8 @@ static int pin_at_drv(CUdeviceptr ptr, const char *why)
     struct device *d = engine_holder(ptr);
     if (!d)
         unseen_drv(ptr, NULL, why);
-    struct slot *s = d ? mem_lookup(d, ptr) : NULL;
-    if (!s || stays(s))
+    struct slot *s = d ? slot_lookup(d, ptr) : NULL;
+    if (!s || is_pinned_here(s))
         return CUDA_SUCCESS;
     log_say(SAY_DEBUG, "a buffer of %llu bytes stays in memory: %s", (unsigned long long)s->bytes, why);
     struct engine_visit v = engine_visit(d);
@@ -72,7 +81,7 @@ static int pin_at_drv(CUdeviceptr ptr, const char *why)
     return r;
 }
 
-int engine_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes)
+int reach_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes)
 {
     static const char why[] = "it is used from another device's context";
     struct device *of = engine_holder(ptr);
@@ -80,7 +89,7 @@ int engine_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes)
         unseen_drv(ptr, d, why);
     if (!of || of == d)
         return CUDA_SUCCESS;
-    struct slot *s = mem_lookup(of, ptr);
+    struct slot *s = slot_lookup(of, ptr);
     const bool first = s && !s->pins;
     int r = pin_at_drv(ptr, why);
     if (!s || !writes || r)
@@ -95,13 +104,13 @@ int engine_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes)
     return r;
 }
 
-static struct slot *slot_at(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? mem_lookup(d, p) : foreign_lookup(d, p); }
+static struct slot *slot_at(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? slot_lookup(d, p) : foreign_lookup(d, p); }
 
 /* A copy takes its address along: it stays in memory. A plan that was made for that goes on. What is small stays where it is under any plan, but
  * may change unseen from now on: one that knows it, and not that, must be left. */
 static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
 {
-    if (stays(s))
+    if (is_pinned_here(s))
         return CUDA_SUCCESS;
     bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 ? d->ex->learnt.rec.bufs[s->plan_buf].pinned : s->kind != SLOT_LARGE);
     struct engine_visit v = engine_visit(d);
@@ -145,7 +154,7 @@ __attribute__((no_sanitize("thread"))) static size_t next_address(const struct d
 {
     enum { AHEAD = 4096 };
     typedef uint32_t halves __attribute__((vector_size(16))); /* of two words: lower, upper, lower, upper */
-    uint32_t low = (uint32_t)(d->base >> 32), span = (uint32_t)((d->base + d->reserve_bytes - 1) >> 32) - low;
+    uint32_t low = (uint32_t)(d->mem.base >> 32), span = (uint32_t)((d->mem.base + d->mem.reserve_bytes - 1) >> 32) - low;
     const halves from = {0, low, 0, low}, most = {0, span, 0, span}, upper = {0, ~0u, 0, ~0u};
     for (; i + 8 <= words; i += 8) {
         halves h[4];
@@ -218,7 +227,7 @@ static int reached_moves_drv(struct device *d, const struct eng_copy *c)
     return r;
 }
 
-int engine_reached_drv(struct device *d, struct slot *s)
+int reach_reached_drv(struct device *d, struct slot *s)
 {
     for (uint32_t i = 0; i < d->n_reached; i++)
         if (d->reached[i].to - s->va < s->bytes && reached_stands(&d->reached[i]))
@@ -226,16 +235,16 @@ int engine_reached_drv(struct device *d, struct slot *s)
     return CUDA_SUCCESS;
 }
 
-bool engine_host_reads(CUdeviceptr at)
+bool reach_host_reads(CUdeviceptr at)
 {
     unsigned type = 0, managed[2] = {0, 0};
     return process.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE ||
            (process.drv->cuPointerGetAttribute(managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) == CUDA_SUCCESS && managed[0]);
 }
 
-void engine_writes_unknown(struct device *d, CUdeviceptr at)
+void reach_writes_unknown(struct device *d, CUdeviceptr at)
 {
-    if (!engine_elsewhere(d) && (d->mode == MODE_PROBE || campaign_follows_plan(d)) && !slot_at(d, at) && !engine_host_reads(at))
+    if (!engine_elsewhere(d) && (d->mode == MODE_PROBE || campaign_follows_plan(d)) && !slot_at(d, at) && !reach_host_reads(at))
         campaign_writes_elsewhere(d);
 }
 
@@ -256,7 +265,7 @@ static struct walk walk_begins(struct device *d, const unsigned char *p, size_t 
     struct walk w = {.p = p, .words = words};
     size_t hits = 0;
     for (size_t i = walk_look(d, &w, 0); i < words; i = walk_look(d, &w, i + 1))
-        hits += mem_lookup(d, w.word) != NULL;
+        hits += slot_lookup(d, w.word) != NULL;
     w.all = words <= SHORT_WORDS || hits * DENSE >= words;
     w.words = hits ? words : 0;
     w.i = SIZE_MAX; /* before the first one */
@@ -267,7 +276,7 @@ static struct walk walk_begins(struct device *d, const unsigned char *p, size_t 
 static struct slot *walk_next(struct device *d, struct walk *w)
 {
     while (walk_look(d, w, w->i + 1) < w->words) {
-        struct slot *s = mem_lookup(d, w->word);
+        struct slot *s = slot_lookup(d, w->word);
         if (s && (w->all || w->word == s->va || !mem_may_be_number(w->word)))
             return s;
     }
@@ -316,7 +325,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
     const uint64_t room = list ? list->va + list->bytes - dst : bytes > UNKNOWN_MAX_BYTES ? bytes_behind(dst) : bytes;
     if (bytes > room)
         bytes = room; /* the driver refuses such a copy, and reads nothing of it */
-    if (!p || !bytes || !engine_host_reads((CUdeviceptr)(uintptr_t)src))
+    if (!p || !bytes || !reach_host_reads((CUdeviceptr)(uintptr_t)src))
         return CUDA_SUCCESS;
     if (d->n_reached)
         reached_forget(d, dst, bytes);
@@ -330,7 +339,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
     for (size_t at = 0; tensor_map_any() && at + TENSOR_MAP_BYTES <= bytes; at += 8) {
         uint64_t shape;
         CUdeviceptr to = tensor_map_at(p + at, &shape);
-        struct slot *s = to && mem_in_reservation(d, to) ? mem_lookup(d, to) : NULL;
+        struct slot *s = to && mem_in_reservation(d, to) ? slot_lookup(d, to) : NULL;
         int r = s ? pin_reached_drv(d, s, "a tensor map in memory") : CUDA_SUCCESS;
         if (!r && s && list)
             r = holds_addresses_drv(d, list);
@@ -367,7 +376,7 @@ void eng_note_in_place(CUdeviceptr p, size_t bytes)
     if (ranges_add(&in_place, p, bytes))
         log_once(SAY_WARN, "no memory to remember what is pinned: a kernel that finds addresses there may read another tensor's memory");
     for (unsigned i = 0; i < process.n_dev; i++)
-        process.dev[i]->address_changes++; /* the words of launches may mean something else (plan/steady.c) */
+        process.dev[i]->mem.address_changes++; /* the words of launches may mean something else (plan/steady.c) */
     engine_unlock();
 }
 
@@ -416,7 +425,7 @@ static int follow_odd_drv(struct device *d, const struct rt_op *op)
     return CUDA_SUCCESS;
 }
 
-int engine_follow_drv(struct device *d, const struct rt_op *op)
+int reach_follow_drv(struct device *d, const struct rt_op *op)
 {
     enum { LOOK_MAX_BYTES = 1 << 16 };
     for (uint32_t i = 0, to; i < op_pieces(op) && op->in_place; i++)
@@ -480,9 +489,9 @@ int eng_copy(const struct eng_copy *given)
         eng_before_host_copy(c->stream, c->kind == ENG_DTOH ? c->dst_host : NULL, c->sync);
     engine_lock();
     struct device *d = engine_here();
-    int r = c->kind == ENG_DTOH ? CUDA_SUCCESS : engine_keep_others_drv(d, c->dst_dev, true);
+    int r = c->kind == ENG_DTOH ? CUDA_SUCCESS : reach_keep_others_drv(d, c->dst_dev, true);
     if (!r && c->kind != ENG_HTOD)
-        r = engine_keep_others_drv(d, c->src_dev, false);
+        r = reach_keep_others_drv(d, c->src_dev, false);
     if (!d || r) {
         r = r ? r : op_pass_copy_drv(process.drv, c);
         engine_unlock();
@@ -504,7 +513,7 @@ int eng_copy(const struct eng_copy *given)
         r = CUDA_ERROR_INVALID_VALUE;
     else {
         if (c->kind != ENG_DTOH)
-            engine_writes_unknown(d, c->dst_dev);
+            reach_writes_unknown(d, c->dst_dev);
         r = op.n_operands ? engine_op_drv(d, &op) : op_issue_drv(d, &op);
     }
     stats_keep(&process.cfg, process.dev, process.n_dev, eng_active());

@@ -5,6 +5,7 @@
 #ifndef REMAT_PRELOAD_COUNTED_H
 #define REMAT_PRELOAD_COUNTED_H
 
+#include "policy/allocations.h"
 #include "preload/door.h"
 
 /* After eng_foreign_reserve(dev, bytes) and the driver's call with result r: commits or cancels. Returns r. */

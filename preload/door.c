@@ -1,6 +1,7 @@
 /* door.c: the state behind door.h: how deep a thread is, whether there is anything to do, counters. */
 #include "preload/door.h"
 
+#include "policy/life.h"
 #include "policy/process/log.h"
 
 #include <pthread.h>

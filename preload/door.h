@@ -8,6 +8,7 @@
 #ifndef REMAT_PRELOAD_DOOR_H
 #define REMAT_PRELOAD_DOOR_H
 
+#include "policy/active.h"
 #include "policy/engine.h"
 #include "preload/life.h"
 #include "preload/provider.h"

@@ -4,6 +4,8 @@
  * evicted comes back in stream order. The engine says which sources that holds for at the moment of the call (ENG_IN_ORDER): these copies alone are
  * given to the driver with the order of the stream. What a copy reads of the host (a variable on the stack) is read when the program says.
  */
+#include "policy/engine.h"
+#include "policy/reach.h"
 #include "preload/door.h"
 
 #include <stdlib.h>

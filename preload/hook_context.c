@@ -1,4 +1,6 @@
 /* hook_context.c: the driver comes to life, and its contexts end. These doors work whether or not the engine is active. */
+#include "policy/active.h"
+#include "policy/engine.h"
 #include "preload/door.h"
 
 DOOR_PUBLIC CUresult cuInit(unsigned flags)

@@ -1,4 +1,6 @@
 /* hook_copy.c: one-dimensional copies. */
+#include "policy/engine.h"
+#include "policy/reach.h"
 #include "preload/door.h"
 
 static int htod(CUdeviceptr d, const void *h, size_t n, CUstream s, bool sync)

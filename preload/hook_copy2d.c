@@ -1,4 +1,7 @@
 /* hook_copy2d.c: two- and three-dimensional copies: opaque ops that read and write the ranges their boxes span. */
+#include "policy/answers.h"
+#include "policy/engine.h"
+#include "policy/reach.h"
 #include "preload/door.h"
 
 /* One side of a copy: where its box begins in memory of `pitch` bytes a row and `rows` rows a slice. */

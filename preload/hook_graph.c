@@ -1,6 +1,8 @@
 /* hook_graph.c: capture, graphs made by hand, graph launches. A graph's addresses are out of sight when it runs: what is
  * live while one is captured or edited becomes unevictable.
  */
+#include "policy/allocations.h"
+#include "policy/engine.h"
 #include "preload/door.h"
 
 ISSUE2(graph_launch, cuGraphLaunch, CUgraphExec, CUstream)

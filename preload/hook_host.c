@@ -1,6 +1,7 @@
 /* hook_host.c: host memory that a device reads in place. It is no device's memory and counts against no limit; but a kernel may find the
  * addresses of tensors there, and no argument shows them (policy/memory/in_place.h).
  */
+#include "policy/reach.h"
 #include "preload/door.h"
 
 static int on_alloc_host(__typeof__(&cuMemAllocHost_v2) real, void **p, size_t n)

@@ -2,6 +2,8 @@
  *
  * Hot path: door_enter() and a structure on the stack; no lock, allocation or system call of the doors' own.
  */
+#include "policy/allocations.h"
+#include "policy/engine.h"
 #include "preload/door.h"
 
 #include <stdlib.h>

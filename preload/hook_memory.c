@@ -1,6 +1,8 @@
 /* hook_memory.c: memory that is not stream-ordered: counted against the limit, never evicted. Open inside collectives too:
  * whoever allocates, it counts.
  */
+#include "policy/allocations.h"
+#include "policy/reach.h"
 #include "preload/counted.h"
 
 /* Pitches are multiples of this at most: bounds the bytes of a pitched allocation before the driver has chosen. */

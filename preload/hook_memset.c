@@ -1,4 +1,5 @@
 /* hook_memset.c: fills. One function answers all; the hooks differ in element size and in what they wait for. */
+#include "policy/engine.h"
 #include "preload/door.h"
 
 static int fill(CUdeviceptr d, size_t pitch, unsigned value, unsigned elem_bytes, size_t w, size_t h, CUstream s, bool sync)

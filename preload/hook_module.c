@@ -1,4 +1,5 @@
 /* hook_module.c: kernels that come from libraries, and code that goes away. */
+#include "policy/engine.h"
 #include "preload/door.h"
 
 /* Told before, while what the code makes can be made; and after it: a handle that is reused meanwhile is forgotten once too often, never

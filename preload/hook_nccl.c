@@ -5,6 +5,8 @@
  * allocates counts all the same (DOOR_QUIET). The op is recorded before the call: inside a group NCCL launches only at
  * the group's end, and the buffers are resident for good either way.
  */
+#include "policy/engine.h"
+#include "policy/reach.h"
 #include "preload/door.h"
 
 static int nothing(void *ctx)

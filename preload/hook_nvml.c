@@ -6,6 +6,7 @@
  * Left alone: the aperture that nvmlDeviceGetBAR1MemoryInfo tells of (a window of addresses, no memory), and what other processes
  * use.
  */
+#include "policy/answers.h"
 #include "preload/door.h"
 #include "preload/libc_dlsym.h"
 

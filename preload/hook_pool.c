@@ -1,7 +1,9 @@
 /* hook_pool.c: stream-ordered memory: the memory that remat manages. Pools that the engine cannot serve (pools.h) keep the
  * driver's, counted.
  */
+#include "policy/allocations.h"
 #include "policy/process/log.h"
+#include "policy/reach.h"
 #include "preload/counted.h"
 #include "preload/pools.h"
 

@@ -1,4 +1,6 @@
 /* hook_query.c: questions about memory, answered as they would be without remat, for evicted tensors too. */
+#include "policy/answers.h"
+#include "policy/reach.h"
 #include "preload/door.h"
 
 static int on_mem_info(__typeof__(&cuMemGetInfo_v2) real, size_t *free_b, size_t *total_b)

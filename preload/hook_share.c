@@ -1,6 +1,7 @@
 /* hook_share.c: addresses that leave our sight: other processes, textures: what they point to stays resident for good;
  * and tensor maps, which are recognised again where a launch is given one.
  */
+#include "policy/reach.h"
 #include "preload/door.h"
 
 static int on_ipc_handle(__typeof__(&cuIpcGetMemHandle) real, CUipcMemHandle *h, CUdeviceptr p)

@@ -1,6 +1,8 @@
 /* hook_stream.c: streams that begin and end, and operations on single words in stream order. Such a word is shared with the host,
  * another stream or another device while the operation waits: its allocation is never evicted.
  */
+#include "policy/engine.h"
+#include "policy/reach.h"
 #include "preload/door.h"
 
 static int on_stream_create(__typeof__(&cuStreamCreate) real, CUstream *s, unsigned flags)

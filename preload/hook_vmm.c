@@ -1,6 +1,9 @@
 /* hook_vmm.c: the program's own virtual memory management (PyTorch's expandable segments, NCCL): its physical blocks are
  * counted, its mappings are its own. Stream-ordered memory is none of it: here it is made of mappings, which only we may change.
  */
+#include "policy/allocations.h"
+#include "policy/answers.h"
+#include "policy/reach.h"
 #include "preload/vmm.h"
 
 static int on_create(__typeof__(&cuMemCreate) real, CUmemGenericAllocationHandle *h, size_t n,

@@ -6,6 +6,7 @@
 #include "preload/libc_dlsym.h"
 #include "preload/nvml_limits.h"
 
+#include "policy/life.h"
 #include "policy/process/log.h"
 
 #include <pthread.h>

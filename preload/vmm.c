@@ -1,5 +1,6 @@
 /* vmm.c: see vmm.h. */
 #include "preload/vmm.h"
+#include "policy/allocations.h"
 
 #include <pthread.h>
 #include <stdlib.h>

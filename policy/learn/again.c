@@ -2,6 +2,8 @@
 #include "policy/learn/probe.h"
 #include "policy/learn/probing.h"
 #include "policy/learn/words.h"
+#include "policy/memory/aside.h"
+#include "policy/memory/slot.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 #include "policy/learn/hashing.h"
+#include "policy/memory/arena.h"
+#include "policy/memory/space.h"
+#include "policy/process/stats.h"
 #include "tracer/effects/hash.h"
 #include "tracer/effects/hash_ptx.h"
 
@@ -56,8 +59,8 @@ int hashing_init(struct device *d)
     struct hashing *h = d->hashing = calloc(1, sizeof *h);
     if (!h)
         return -ENOMEM;
-    h->n_rows = mem_most_small(d, ROWS, sizeof *h->rows);
-    h->usable = !load(d, h) && (h->table = mem_scratch(d, h->n_rows * sizeof *h->rows)) && (h->out = mem_scratch(d, h->n_rows * 16ull));
+    h->n_rows = arena_most_small(d, ROWS, sizeof *h->rows);
+    h->usable = !load(d, h) && (h->table = arena_scratch(d, h->n_rows * sizeof *h->rows)) && (h->out = arena_scratch(d, h->n_rows * 16ull));
     return h->usable ? 0 : -ENOTSUP;
 }
 
@@ -110,8 +113,8 @@ uint32_t hashing_around_most(struct device *d)
     if (!h || !h->usable || h->around_tried)
         return h ? h->around_most : 0;
     h->around_tried = true;
-    uint32_t n = mem_pages_are_many(d) ? mem_most_small(d, HASHING_AROUND_MOST, AROUND_BYTES) : 0;
-    h->around_at = n ? mem_scratch(d, n * (uint64_t)AROUND_BYTES) : 0;
+    uint32_t n = mem_pages_are_many(d) ? arena_most_small(d, HASHING_AROUND_MOST, AROUND_BYTES) : 0;
+    h->around_at = n ? arena_scratch(d, n * (uint64_t)AROUND_BYTES) : 0;
     h->around_most = h->around_at ? n : 0;
     return h->around_most;
 }

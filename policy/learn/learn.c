@@ -8,8 +8,12 @@
 #include "policy/learn/probe.h"
 #include "policy/learn/rows.h"
 #include "policy/iteration.h"
+#include "policy/memory/arena.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/swap.h"
 #include "policy/op/ready.h"
 #include "policy/process/nvtx.h"
+#include "policy/process/stats.h"
 #include "tracer/iter.h"
 #include "tracer/site.h"
 #include "tracer/trace_write.h"
@@ -83,9 +87,9 @@ int learn_prepare(struct device *d)
 int learn_begin(struct device *d)
 {
     const uint64_t period = d->learn->period;
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        d->slots[i].rec_buf = -1;
-        d->slots[i].watched = false;
+    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
+        d->mem.slots[i].rec_buf = -1;
+        d->mem.slots[i].watched = false;
     }
     d->ex->learnt.caps = calloc(period, sizeof *d->ex->learnt.caps);
     if (!d->ex->learnt.caps)
@@ -124,7 +128,7 @@ static int64_t feed(struct device *d, const struct rt_op *op)
                                             .delta = op->operands[i].delta,
                                             .offset = op->operands[i].offset};
     bool from_host = op->kind == OP_COPY && op->copy.kind == ENG_HTOD;
-    return iter_feed(d->learn->finder, op->sig, operands, op->n_operands, d->live_bytes, from_host);
+    return iter_feed(d->learn->finder, op->sig, operands, op->n_operands, d->mem.live_bytes, from_host);
 }
 
 /* The record's buffer for a slot; allocations of this iteration are known by -2 - ordinal until they are touched. */
@@ -237,7 +241,7 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
         return r;
     }
     struct probe_result res;
-    uint64_t live = d->live_bytes;
+    uint64_t live = d->mem.live_bytes;
     if (counts) {
         mark_regular(d, op);
         feed(d, op);
@@ -264,7 +268,7 @@ bool learn_complete(const struct device *d) { return d->learn->probed == d->lear
 bool learn_keeps_side(struct device *d, uint64_t bytes)
 {
     static const uint64_t MOST = 32768; /* running statistics of 8,192 channels, counters */
-    return bytes <= MOST && mem_is_small(d, bytes);
+    return bytes <= MOST && arena_is_for(d, bytes);
 }
 
 /* A launch over a list, never replayed, that changes nothing but what is older than the iteration: an update. A word in memory may let it
@@ -442,10 +446,10 @@ int learn_finish(struct device *d)
     for (uint32_t i = d->learn->suspect < 0 ? ex->learnt.rec.n_ops : (uint32_t)d->learn->suspect; i < ex->learnt.rec.n_ops; i++)
         if (!ex->learnt.rec.ops[i].why_opaque)
             ex->learnt.rec.ops[i].why_opaque = "memory changed that nobody had announced";
-    for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slots[i].live && d->slots[i].pins && d->slots[i].rec_buf >= 0) {
-            ex->learnt.rec.bufs[d->slots[i].rec_buf].pinned = true;
-            ex->learnt.rec.bufs[d->slots[i].rec_buf].named |= d->slots[i].named;
+    for (uint32_t i = 0; i < d->mem.n_slots; i++)
+        if (d->mem.slots[i].live && d->mem.slots[i].pins && d->mem.slots[i].rec_buf >= 0) {
+            ex->learnt.rec.bufs[d->mem.slots[i].rec_buf].pinned = true;
+            ex->learnt.rec.bufs[d->mem.slots[i].rec_buf].named |= d->mem.slots[i].named;
         }
     merge_effects(d);
     leave_pinned_alone(d);
@@ -531,7 +535,7 @@ static bool goes_on(struct device *d, const struct rt_op *op)
 
 bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
 {
-    if (!wanted && !d->pressed && !d->learn->reset_pending && goes_on(d, op))
+    if (!wanted && !d->mem.pressed && !d->learn->reset_pending && goes_on(d, op))
         return false;
     if (d->learn->unfed)
         learn_reset(d);

@@ -1,6 +1,7 @@
 /* The time that learning may take: events on the device, and a little arithmetic. */
 #include "policy/learn/pace.h"
 #include "policy/learn/probing.h"
+#include "policy/process/stats.h"
 
 /* Learning may take ten times the iteration's own device time, nine more, and with each op the time of some round trips to the device: where
  * kernels are short those are what it takes. */

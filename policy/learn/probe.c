@@ -4,8 +4,13 @@
 #include "policy/learn/probing.h"
 #include "policy/learn/trial.h"
 #include "policy/learn/words.h"
+#include "policy/memory/aside.h"
 #include "policy/memory/decoy.h"
+#include "policy/memory/foreign.h"
 #include "policy/memory/in_place.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/space.h"
 #include "policy/op/ready.h"
 
 #include <errno.h>
@@ -126,7 +131,7 @@ static void content_free(struct device *d, struct content c)
 {
     if (!c.block || c.p != c.block->p)
         free(c.p);
-    swap_host_put(d, c.block);
+    pinned_put(d, c.block);
 }
 
 static struct content content(struct device *d, const struct slot *s)
@@ -134,8 +139,8 @@ static struct content content(struct device *d, const struct slot *s)
     struct content c = {0};
     if (s->bytes > DIFF_MAX_BYTES)
         return c;
-    c.block = swap_host_get(d, s->bytes);
-    c.p = c.block && !swap_host_wait(d, c.block) ? c.block->p : malloc(s->bytes);
+    c.block = pinned_get(d, s->bytes);
+    c.p = c.block && !pinned_wait(d, c.block) ? c.block->p : malloc(s->bytes);
     if (c.p && d->drv->cuMemcpyDtoH_v2(c.p, s->va, s->bytes) == CUDA_SUCCESS)
         return c;
     content_free(d, c);
@@ -338,7 +343,7 @@ bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const uin
             for (uint32_t k = 0; k < n_but && !hidden; k++)
                 hidden = but[k] == at;
             memcpy(&p, op->args + at, sizeof p);
-            if (hidden || !device_may_be_address(p) || device_is_ours(d, p))
+            if (hidden || !mem_may_be_address(p) || mem_is_ours(d, p))
                 continue;
             bool ours = foreign_lookup(d, p) != NULL;
             if (d->drv->cuPointerGetAttribute(&what, ours ? CU_POINTER_ATTRIBUTE_IS_MANAGED : CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p) == CUDA_SUCCESS && what)
@@ -363,7 +368,7 @@ static void add_dangling(struct device *d, const struct rt_op *op, struct probe_
         for (uint32_t at = (f->offset[i] + 7) & ~7u; func_is_struct(f, i) && at + 8 <= f->offset[i] + f->size[i]; at += 8) {
             CUdeviceptr p;
             memcpy(&p, op->args + at, sizeof p);
-            if (p - d->base < d->top_page << d->shift && !mem_lookup(d, p) && out->n_idle < OP_MAX_OPERANDS)
+            if (p - d->mem.base < d->mem.top_page << d->mem.shift && !slot_lookup(d, p) && out->n_idle < OP_MAX_OPERANDS)
                 out->idle[out->n_idle++] = words_idle_part(at, p);
         }
     qsort(out->idle, out->n_idle, sizeof *out->idle, by_offset);
@@ -488,14 +493,14 @@ static void find_addresses(struct device *d, struct slot *s, unsigned t)
     uint64_t *words = malloc(s->bytes);
     if (words && d->drv->cuMemcpyDtoH_v2(words, s->va, s->bytes) == CUDA_SUCCESS)
         for (size_t i = 0; i < s->bytes / 8; i++) {
-            struct slot *to = mem_in_reservation(d, words[i]) ? mem_lookup(d, words[i]) : foreign_lookup(d, words[i]);
+            struct slot *to = mem_in_reservation(d, words[i]) ? slot_lookup(d, words[i]) : foreign_lookup(d, words[i]);
             if (words[i] % 4 || (!to && !ranges_hold(&in_place, words[i])))
                 continue;
             s->points = true;
             if (!to || to->pins)
                 continue;
             to->pins = 1;
-            to->mark = d->mark; /* as what the op at hand touches */
+            to->needed_by = d->mem.op_at_hand; /* as what the op at hand touches */
             if (ready_slot(d, to, t))
                 log_say(SAY_DEBUG, "there is no room for a buffer of %s that is reached through an address in memory", rt_size(to->bytes).text);
         }
@@ -629,8 +634,8 @@ int32_t probe_census(struct device *d)
     int32_t found = -1;
     if (trial_settle(d, !d->probe->stuck))
         return 0; /* what still runs may change anything */
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        struct slot *s = &d->slots[i];
+    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
+        struct slot *s = &d->mem.slots[i];
         struct hash_range range = {s->va, s->bytes};
         uint64_t h[2];
         if (!s->live || !s->watched || (s->kind == SLOT_LARGE && s->state != SLOT_RESIDENT))

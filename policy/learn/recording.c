@@ -1,4 +1,5 @@
 #include "policy/learn/recording.h"
+#include "policy/memory/space.h"
 
 #include <errno.h>
 #include <stdlib.h>

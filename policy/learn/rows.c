@@ -1,5 +1,6 @@
 #include "policy/learn/rows.h"
 #include "policy/learn/probing.h"
+#include "policy/memory/slot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static void forget(struct rows *p)
 void rows_begin(struct device *d)
 {
     forget(&d->probe->rows);
-    d->probe->rows.begin_serial = d->serial;
+    d->probe->rows.begin_serial = d->mem.serial;
 }
 
 void rows_end(struct device *d)
@@ -33,7 +34,7 @@ struct blank_row *rows_of(struct device *d, const struct slot *s, bool make)
     if (s->pins)
         return NULL; /* reached through addresses that lie in memory, it may have been written by what no operand shows */
     if (s->id >= p->n && make) {
-        uint32_t n = d->n_slots + 64;
+        uint32_t n = d->mem.n_slots + 64;
         struct blank_row **rows = realloc(p->row, n * sizeof *rows);
         if (!rows)
             return NULL;

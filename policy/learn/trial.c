@@ -1,5 +1,7 @@
 #include "policy/learn/trial.h"
 #include "policy/learn/pace.h"
+#include "policy/memory/slot.h"
+#include "policy/process/stats.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -73,12 +75,13 @@ int trial_open(struct device *d, struct rt_op *op, struct trial *t)
         trial_close(t);
         return -ENOMEM;
     }
-    uint64_t mark = ++d->mark;
+    const uint64_t walk = ++d->mem.walk, number = ++d->mem.op_at_hand;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct slot *s = op->operands[i].slot;
-        if (s->mark == mark)
+        if (s->visited_in == walk)
             continue;
-        s->mark = mark;
+        s->visited_in = walk;
+        s->needed_by = number;
         struct touched *u = &t->u[t->n++];
         u->slot = s;
         u->row = rows_of(d, s, !s->written);

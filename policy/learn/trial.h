@@ -16,6 +16,7 @@
 #include "policy/memory/aside.h"
 #include "policy/learn/hashing.h"
 #include "policy/learn/rows.h"
+#include "policy/memory/slot.h"
 #include "policy/op/op.h"
 
 /* Finite, ordinary numbers in every float and integer format: a careless 0 x garbage must not become NaN. */

@@ -28,6 +28,9 @@
 #include "policy/learn/pace.h"
 #include "policy/memory/decoy.h"
 #include "policy/iteration.h"
+#include "policy/memory/room.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/space.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,13 +57,13 @@ struct search {
 
 CUdeviceptr words_decoy(struct device *d, CUdeviceptr at, uint64_t bytes)
 {
-    const CUdeviceptr decoy = decoy_of(d, at, bytes);
+    const CUdeviceptr decoy = room_decoy(d, at, bytes);
     return decoy && !decoy_zero(d, decoy) ? decoy : 0;
 }
 
 int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t hash[2])
 {
-    struct decoy *y = d->decoy;
+    struct decoy *y = d->mem.decoy;
     uint32_t k = 0;
     if (!decoy)
         return -EIO;
@@ -80,7 +83,7 @@ int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t ha
 
 bool words_decoy_is_written(struct device *d)
 {
-    const struct hash_range page = {d->decoy ? d->decoy->latest : 0, d->gran};
+    const struct hash_range page = {d->mem.decoy ? d->mem.decoy->latest : 0, d->mem.gran};
     uint64_t zeros[2], now[2];
     return !page.ptr || hashing_now(d, &page, 1, now) || words_zeros(d, page.ptr, page.bytes, zeros) || !hashing_same(now, zeros);
 }
@@ -280,7 +283,7 @@ static bool have_decoys(struct device *d, const struct rt_op *op, struct word *w
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct rt_operand *o = &op->operands[w[i].operand];
-        w[i].decoy = decoy_of(d, o->slot->va, o->slot->bytes);
+        w[i].decoy = room_decoy(d, o->slot->va, o->slot->bytes);
         if (!w[i].decoy)
             return false;
         w[i].decoy += o->delta;

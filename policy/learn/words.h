@@ -6,6 +6,7 @@
 #define REMAT_POLICY_WORDS_H
 
 #include "policy/learn/trial.h"
+#include "policy/memory/space.h"
 
 /* Takes the argument words that do not matter out of op->operands, what of them is idle (words_idle_part) into idle[] (room for
  * OP_MAX_OPERANDS). The op repeats bit for bit. 0, or a negative errno: then memory is not as it was. */

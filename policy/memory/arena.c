@@ -1,50 +1,46 @@
-/* Arenas: pages shared by what is small. */
-#include "policy/memory/mem_own.h"
+/* arena.c: pages shared by what is small. */
+#include "policy/memory/arena.h"
+
+#include "policy/device.h"
+#include "policy/memory/chunk.h"
+#include "policy/memory/evict.h"
+#include "policy/memory/page.h"
 #include "policy/memory/runs.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/supply.h"
 #include "policy/process/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-bool mem_is_small(struct device *d, uint64_t bytes) { return bytes < d->gran / 2; }
+bool arena_is_for(struct device *d, uint64_t bytes) { return bytes < d->mem.gran / 2; }
 
-uint32_t mem_most_small(struct device *d, uint32_t n, uint64_t bytes_each)
+uint32_t arena_most_small(struct device *d, uint32_t n, uint64_t bytes_each)
 {
-    while (n > 1 && !mem_is_small(d, n * bytes_each))
+    while (n > 1 && !arena_is_for(d, n * bytes_each))
         n /= 2;
     return n;
 }
 
-uint64_t mem_arena_chunks(struct device *d) { return d->mem->n_arena_chunks; }
+uint64_t arena_chunks(struct device *d) { return d->mem.n_arena_chunks; }
 
 static uint32_t units_of(uint64_t bytes) { return (uint32_t)(bytes / UNIT_BYTES) + 1; }
 
-uint64_t mem_small_bytes(uint64_t bytes) { return (uint64_t)units_of(bytes) * UNIT_BYTES; }
+uint64_t arena_small_bytes(uint64_t bytes) { return (uint64_t)units_of(bytes) * UNIT_BYTES; }
 
-uint64_t mem_arena_free_bytes(struct device *d)
+uint64_t arena_free_bytes(struct device *d)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < d->mem->n_arenas; i++)
-        for (uint32_t u = 0; u < d->gran / UNIT_BYTES && d->mem->arenas[i].chunk >= 0; u++)
-            bytes += d->mem->arenas[i].unit_slot[u] ? 0 : UNIT_BYTES;
+    for (uint32_t i = 0; i < d->mem.n_arenas; i++)
+        for (uint32_t u = 0; u < d->mem.gran / UNIT_BYTES && d->mem.arenas[i].chunk >= 0; u++)
+            bytes += d->mem.arenas[i].unit_slot[u] ? 0 : UNIT_BYTES;
     return bytes;
 }
 
-uint64_t mem_fixed_bytes(struct device *d)
-{
-    uint64_t bytes = d->foreign_bytes + d->own_bytes + (mem_arena_chunks(d) << d->shift);
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        const struct slot *s = &d->slots[i];
-        if (s->kind == SLOT_LARGE && s->live && s->pins && s->state == SLOT_RESIDENT)
-            bytes += mem_pages(d, s->bytes) << d->shift;
-    }
-    return bytes;
-}
-
-static uint32_t arena_units(struct device *d) { return (uint32_t)(d->gran / UNIT_BYTES); }
+static uint32_t arena_units(struct device *d) { return (uint32_t)(d->mem.gran / UNIT_BYTES); }
 
 /* What is known of a page's free units, for arena_take(): none where there is no memory behind it. */
-static void arena_changed(struct mem *m, uint32_t which)
+static void arena_changed(struct memory *m, uint32_t which)
 {
     const struct arena *a = &m->arenas[which];
     uint32_t i = MAX_ARENAS + which, most = a->chunk >= 0 ? runs_longest(a->runs) : 0;
@@ -57,24 +53,24 @@ static void arena_changed(struct mem *m, uint32_t which)
 
 static int arena_map(struct device *d, uint32_t which)
 {
-    struct arena *a = &d->mem->arenas[which];
-    if (!d->n_free_chunks && mem_chunk_new(d) < 0)
-        swap_evict_for(d, 1);
-    if (!d->n_free_chunks)
+    struct arena *a = &d->mem.arenas[which];
+    if (!d->mem.n_free_chunks && supply_chunk(d) < 0)
+        evict_for(d, 1);
+    if (!d->mem.n_free_chunks)
         return -ENOMEM;
     int32_t c = chunk_list_first(d);
     if (c < 0)
         return -EIO;
     struct slot page = {.va = a->va, .n_pages = 1, .map = &(int32_t){-1}};
-    if (mem_map_page(d, &page, 0, c))
+    if (page_map(d, &page, 0, c))
         return -EIO;
     chunk_list_take(d, c);
-    d->chunks[c].owner = CHUNK_ARENA;
+    d->mem.chunks[c].owner = CHUNK_ARENA;
     a->chunk = c;
-    a->ready = d->chunks[c].ready;
-    d->chunks[c].ready = (struct fence){0};
-    d->mem->n_arena_chunks++;
-    arena_changed(d->mem, which);
+    a->ready = d->mem.chunks[c].ready;
+    d->mem.chunks[c].ready = (struct fence){0};
+    d->mem.n_arena_chunks++;
+    arena_changed(&d->mem, which);
     return 0;
 }
 
@@ -82,12 +78,12 @@ static int arena_map(struct device *d, uint32_t which)
 static int arena_grow(struct device *d, uint32_t *which)
 {
     uint32_t i = 0;
-    while (i < d->mem->n_arenas && d->mem->arenas[i].chunk >= 0)
+    while (i < d->mem.n_arenas && d->mem.arenas[i].chunk >= 0)
         i++;
-    if (i == d->mem->n_arenas) {
-        if (d->mem->n_arenas == MAX_ARENAS)
+    if (i == d->mem.n_arenas) {
+        if (d->mem.n_arenas == MAX_ARENAS)
             return -ENOMEM;
-        struct arena *a = &d->mem->arenas[i];
+        struct arena *a = &d->mem.arenas[i];
         a->unit_slot = calloc(arena_units(d), sizeof *a->unit_slot);
         a->runs = runs_new(arena_units(d));
         uint64_t page;
@@ -97,33 +93,33 @@ static int arena_grow(struct device *d, uint32_t *which)
             return -ENOMEM;
         }
         a->chunk = -1;
-        a->va = d->base + (page << d->shift);
-        d->page_slot[page] = (d->mem->n_arenas++ + 1) | PAGE_ARENA;
-        while (MAX_ARENAS / d->mem->longest_root < d->mem->n_arenas) { /* a tree of twice as many; what is new in it is empty */
-            const uint32_t below = d->mem->longest_root;
-            d->mem->longest_root /= 2;
-            d->mem->longest[d->mem->longest_root] = d->mem->longest[below];
+        a->va = d->mem.base + (page << d->mem.shift);
+        d->mem.page_slot[page] = (d->mem.n_arenas++ + 1) | PAGE_ARENA;
+        while (MAX_ARENAS / d->mem.longest_root < d->mem.n_arenas) { /* a tree of twice as many; what is new in it is empty */
+            const uint32_t below = d->mem.longest_root;
+            d->mem.longest_root /= 2;
+            d->mem.longest[d->mem.longest_root] = d->mem.longest[below];
         }
     }
     *which = i;
     return arena_map(d, i);
 }
 
-void mem_arena_trim(struct device *d)
+void arena_trim(struct device *d)
 {
-    for (uint32_t i = 0; i < d->mem->n_arenas; i++) {
-        struct arena *a = &d->mem->arenas[i];
+    for (uint32_t i = 0; i < d->mem.n_arenas; i++) {
+        struct arena *a = &d->mem.arenas[i];
         if (a->chunk < 0 || runs_longest(a->runs) != arena_units(d))
             continue;
-        if (fence_sync(d, &a->ready) || MEM_CALL(cuMemUnmap(a->va, d->gran)) != CUDA_SUCCESS)
+        if (fence_sync(d, &a->ready) || MEM_CALL(cuMemUnmap(a->va, d->mem.gran)) != CUDA_SUCCESS)
             continue;
-        struct chunk *c = &d->chunks[a->chunk];
+        struct chunk *c = &d->mem.chunks[a->chunk];
         c->at = c->at == a->va ? 0 : c->at;
         c->ready = (struct fence){0};
         chunk_list_add(d, a->chunk);
         a->chunk = -1;
-        arena_changed(d->mem, i);
-        d->mem->n_arena_chunks--;
+        arena_changed(&d->mem, i);
+        d->mem.n_arena_chunks--;
     }
 }
 
@@ -131,7 +127,7 @@ void mem_arena_trim(struct device *d)
  * pages become empty. */
 int arena_take(struct device *d, uint64_t bytes, struct slot **out)
 {
-    struct mem *m = d->mem;
+    struct memory *m = &d->mem;
     uint32_t n = units_of(bytes), which = m->longest_root;
     if (m->longest[which] < n) {
         int r = arena_grow(d, &which);
@@ -144,7 +140,7 @@ int arena_take(struct device *d, uint64_t bytes, struct slot **out)
     }
     struct slot *s;
     if (m->small_structs >= 0) {
-        s = &d->slots[m->small_structs];
+        s = &d->mem.slots[m->small_structs];
         m->small_structs = s->next_free;
     } else if (!(s = slot_create(d, SLOT_SMALL)))
         return -ENOMEM;
@@ -169,22 +165,22 @@ int arena_take(struct device *d, uint64_t bytes, struct slot **out)
 
 void arena_give_back(struct device *d, struct slot *s)
 {
-    struct arena *a = &d->mem->arenas[s->arena];
+    struct arena *a = &d->mem.arenas[s->arena];
     for (uint32_t u = s->entry; u < s->entry + s->n_pages; u++) {
         rt_check(d, a->unit_slot[u] == s->id + 1);
         a->unit_slot[u] = 0;
     }
     runs_set(a->runs, s->entry, s->n_pages, true);
-    arena_changed(d->mem, s->arena);
+    arena_changed(&d->mem, s->arena);
     slot_fences(d, s, &a->ready);
-    s->next_free = d->mem->small_structs;
-    d->mem->small_structs = (int32_t)s->id;
+    s->next_free = d->mem.small_structs;
+    d->mem.small_structs = (int32_t)s->id;
 }
 
-CUdeviceptr mem_scratch(struct device *d, uint64_t bytes)
+CUdeviceptr arena_scratch(struct device *d, uint64_t bytes)
 {
     struct slot *s;
-    if (!mem_is_small(d, bytes) || arena_take(d, bytes, &s))
+    if (!arena_is_for(d, bytes) || arena_take(d, bytes, &s))
         return 0;
     if (fence_sync(d, &s->ready)) {
         arena_give_back(d, s);

@@ -1,4 +1,11 @@
+/* aside.c: see aside.h. */
 #include "policy/memory/aside.h"
+
+#include "policy/device.h"
+#include "policy/memory/chunk.h"
+#include "policy/memory/page.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/slot.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +22,7 @@ struct piece {
 struct aside_room {
     CUdeviceptr va;
     uint64_t reserved, mapped, used; /* bytes */
-    uint64_t kept;                   /* of them in use for good */
+    uint64_t for_good;               /* of them in use for good */
     CUmemGenericAllocationHandle *handles;
     uint32_t n_handles, cap_handles;
     struct piece *pieces; /* in borrowed chunks */
@@ -26,20 +33,20 @@ struct aside_room {
 
 static struct aside_room *room_of(struct device *d)
 {
-    if (!d->aside && (d->aside = calloc(1, sizeof *d->aside))) {
-        d->aside->borrowed = -1;
-        uint64_t want = (d->limit_bytes + d->gran - 1) >> d->shift << d->shift;
-        if (d->drv->cuMemAddressReserve(&d->aside->va, want, d->gran, 0, 0) == CUDA_SUCCESS)
-            d->aside->reserved = want;
-        d->own[OWN_ASIDE] = (struct own_range){d->aside->va, d->aside->reserved};
+    if (!d->mem.aside && (d->mem.aside = calloc(1, sizeof *d->mem.aside))) {
+        d->mem.aside->borrowed = -1;
+        uint64_t want = (d->mem.limit_bytes + d->mem.gran - 1) >> d->mem.shift << d->mem.shift;
+        if (d->drv->cuMemAddressReserve(&d->mem.aside->va, want, d->mem.gran, 0, 0) == CUDA_SUCCESS)
+            d->mem.aside->reserved = want;
+        d->mem.own[OWN_ASIDE] = (struct own_range){d->mem.aside->va, d->mem.aside->reserved};
     }
-    return d->aside;
+    return d->mem.aside;
 }
 
 /* One more page, if that takes nothing from anybody. */
 static int room_grow(struct device *d, struct aside_room *r)
 {
-    if (device_physical_bytes(d) + d->gran > d->limit_bytes || r->mapped + d->gran > r->reserved)
+    if (device_physical_bytes(d) + d->mem.gran > d->mem.limit_bytes || r->mapped + d->mem.gran > r->reserved)
         return -ENOMEM;
     if (r->n_handles == r->cap_handles) {
         uint32_t cap = r->cap_handles ? r->cap_handles * 2 : 64;
@@ -49,14 +56,14 @@ static int room_grow(struct device *d, struct aside_room *r)
         r->handles = h;
         r->cap_handles = cap;
     }
-    if (mem_page_of_own(d, &r->handles[r->n_handles]))
+    if (page_of_own(d, &r->handles[r->n_handles]))
         return -ENOMEM;
-    if (mem_page_map(d, r->va + r->mapped, 1, r->handles[r->n_handles])) {
-        mem_page_gone(d, r->handles[r->n_handles]);
+    if (page_of_own_map(d, r->va + r->mapped, 1, r->handles[r->n_handles])) {
+        page_of_own_gone(d, r->handles[r->n_handles]);
         return -ENOMEM;
     }
     r->n_handles++;
-    r->mapped += d->gran;
+    r->mapped += d->mem.gran;
     return 0;
 }
 
@@ -65,18 +72,18 @@ static int room_grow(struct device *d, struct aside_room *r)
 /* The next piece of so many bytes at most: what the chunk at hand has left, or a part of another one. 0 or a negative errno. */
 static int piece_room(struct device *d, struct aside_room *r, uint64_t bytes, struct piece *out)
 {
-    if (r->borrowed < 0 || r->chunk_used == d->gran) {
-        int32_t c = mem_chunk_borrow(d);
+    if (r->borrowed < 0 || r->chunk_used == d->mem.gran) {
+        int32_t c = chunk_borrow(d);
         if (c < 0)
             return -ENOMEM;
-        d->chunks[c].next = r->borrowed;
+        d->mem.chunks[c].next = r->borrowed;
         r->borrowed = c;
         r->chunk_used = 0;
-        if (fence_wait(d, STREAM_IN, &d->chunks[c].ready))
+        if (fence_wait(d, STREAM_IN, &d->mem.chunks[c].ready))
             return -EIO;
     }
-    const uint64_t left = d->gran - r->chunk_used;
-    *out = (struct piece){.at = d->chunks[r->borrowed].at + r->chunk_used, .bytes = bytes < left ? bytes : left};
+    const uint64_t left = d->mem.gran - r->chunk_used;
+    *out = (struct piece){.at = d->mem.chunks[r->borrowed].at + r->chunk_used, .bytes = bytes < left ? bytes : left};
     r->chunk_used += (out->bytes + ALIGN - 1) / ALIGN * ALIGN;
     return 0;
 }
@@ -99,7 +106,7 @@ static int piece_add(struct aside_room *r, struct piece p)
 static int take_pieces(struct device *d, struct aside_room *r, const struct slot *s, struct aside *out)
 {
     const uint32_t first = r->n_pieces;
-    if (s->bytes > d->gran - r->chunk_used + d->n_free_chunks * d->gran)
+    if (s->bytes > d->mem.gran - r->chunk_used + d->mem.n_free_chunks * d->mem.gran)
         return -ENOMEM;
     for (uint64_t done = 0; done < s->bytes; done += r->pieces[r->n_pieces - 1].bytes) {
         struct piece p;
@@ -121,7 +128,7 @@ static int take_pieces(struct device *d, struct aside_room *r, const struct slot
 static int pieces_back(struct device *d, const struct aside *a, const struct slot *s)
 {
     uint64_t done = 0;
-    for (const struct piece *p = d->aside->pieces + a->first, *end = p + a->pieces; p < end; done += p++->bytes)
+    for (const struct piece *p = d->mem.aside->pieces + a->first, *end = p + a->pieces; p < end; done += p++->bytes)
         if (d->drv->cuMemcpyDtoDAsync_v2(s->va + done, p->at, p->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
             return -EIO;
     return 0;
@@ -133,8 +140,8 @@ static void give_chunks_back(struct device *d, struct aside_room *r)
     r->n_pieces = 0;
     while (r->borrowed >= 0) {
         const int32_t c = r->borrowed;
-        r->borrowed = d->chunks[c].next;
-        mem_chunk_returned(d, c);
+        r->borrowed = d->mem.chunks[c].next;
+        chunk_returned(d, c);
     }
 }
 
@@ -157,9 +164,9 @@ int aside_take(struct device *d, struct slot *s, uint64_t left_ns, struct aside 
         r->used += need;
         return 0;
     }
-    if (s->bytes / HOST_BYTES_PER_US * 1000 > left_ns || !(out->host = swap_host_get(d, s->bytes)))
+    if (s->bytes / HOST_BYTES_PER_US * 1000 > left_ns || !(out->host = pinned_get(d, s->bytes)))
         return -ENOMEM;
-    if (!swap_host_wait(d, out->host) && d->drv->cuMemcpyDtoHAsync_v2(out->host->p, s->va, s->bytes, d->stream[STREAM_IN]) == CUDA_SUCCESS)
+    if (!pinned_wait(d, out->host) && d->drv->cuMemcpyDtoHAsync_v2(out->host->p, s->va, s->bytes, d->stream[STREAM_IN]) == CUDA_SUCCESS)
         return 0;
     aside_drop(d, out);
     return -EIO;
@@ -177,39 +184,39 @@ int aside_back(struct device *d, const struct aside *a, struct slot *s)
 
 void aside_drop(struct device *d, struct aside *a)
 {
-    swap_host_put(d, a->host);
+    pinned_put(d, a->host);
     if (a->pieces)
-        give_chunks_back(d, d->aside);
+        give_chunks_back(d, d->mem.aside);
     *a = (struct aside){0};
 }
 
 void aside_keep(struct device *d)
 {
-    if (!d->aside)
+    if (!d->mem.aside)
         return;
-    d->aside->kept = d->aside->used;
-    d->aside->borrowed = -1;
-    d->aside->n_pieces = 0;
+    d->mem.aside->for_good = d->mem.aside->used;
+    d->mem.aside->borrowed = -1;
+    d->mem.aside->n_pieces = 0;
 }
 
 bool aside_give(struct device *d)
 {
-    struct aside_room *r = d->aside;
-    if (!r || r->used + d->gran > r->mapped)
+    struct aside_room *r = d->mem.aside;
+    if (!r || r->used + d->mem.gran > r->mapped)
         return false;
-    r->mapped -= d->gran;
-    mem_page_unmap(d, r->va + r->mapped, 1);
-    mem_page_gone(d, r->handles[--r->n_handles]);
+    r->mapped -= d->mem.gran;
+    page_of_own_unmap(d, r->va + r->mapped, 1);
+    page_of_own_gone(d, r->handles[--r->n_handles]);
     return true;
 }
 
 void aside_clear(struct device *d, bool all)
 {
-    if (!d->aside)
+    if (!d->mem.aside)
         return;
-    d->aside->used = d->aside->kept;
-    give_chunks_back(d, d->aside);
-    if (!all && device_physical_bytes(d) <= d->limit_bytes - d->limit_bytes / 8)
+    d->mem.aside->used = d->mem.aside->for_good;
+    give_chunks_back(d, d->mem.aside);
+    if (!all && device_physical_bytes(d) <= d->mem.limit_bytes - d->mem.limit_bytes / 8)
         return;
     while (aside_give(d))
         ;
@@ -217,17 +224,17 @@ void aside_clear(struct device *d, bool all)
 
 void aside_end(struct device *d)
 {
-    struct aside_room *r = d->aside;
+    struct aside_room *r = d->mem.aside;
     if (!r)
         return;
-    mem_page_unmap(d, r->va, r->mapped >> d->shift);
+    page_of_own_unmap(d, r->va, r->mapped >> d->mem.shift);
     while (r->n_handles)
-        mem_page_gone(d, r->handles[--r->n_handles]);
+        page_of_own_gone(d, r->handles[--r->n_handles]);
     if (r->reserved)
         d->drv->cuMemAddressFree(r->va, r->reserved);
     free(r->handles);
     free(r->pieces);
     free(r);
-    d->aside = NULL;
-    d->own[OWN_ASIDE] = (struct own_range){0};
+    d->mem.aside = NULL;
+    d->mem.own[OWN_ASIDE] = (struct own_range){0};
 }

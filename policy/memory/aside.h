@@ -6,7 +6,7 @@
  * Memory is bounded by the limit and the host's cap.
  *
  * The pages stay from one op to the next, and hold nothing in between. So they never stand in anybody's way: whoever finds the limit
- * reached (memory/chunk.c) takes them by aside_give() before anything is evicted or refused.
+ * reached (memory/supply.c) takes them by aside_give() before anything is evicted or refused.
  *
  * Order: all streams of the device are idle when the first of an op's buffers is set aside, and trial_close() comes back when the last
  * copy has ended. So no copy uses a page that holds nothing, and unmapping one needs no wait.
@@ -17,6 +17,9 @@
 #define REMAT_POLICY_ASIDE_H
 
 #include "policy/device.h"
+
+struct slot;
+struct host_block;
 
 struct aside {
     CUdeviceptr dev;         /* where it lies on the device; 0: not there */

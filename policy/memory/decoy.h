@@ -2,7 +2,7 @@
  * (learn/words.c). A decoy is as long as the buffer, and its lower 32 bits are those of the buffer's address. Decoys lie as far from each other as
  * what they stand for, modulo 2^32, and may be in one place.
  *
- * The page never stands in anybody's way: before the program is refused memory, decoy_give() gives it back (memory/swap.c). Words that want
+ * The page never stands in anybody's way: before the program is refused memory, decoy_give() gives it back (memory/evict.c). Words that want
  * proof have none then, until the next such page.
  *
  * Order: a trial uses decoys between trial_open() and trial_close() alone (device.trying), and what ran in it has ended by then. So unmapping
@@ -30,9 +30,11 @@ struct decoy {
     uint32_t next_size;
 };
 
-/* Before a plan takes all memory: the page. -ENOMEM: there is no room. */
-int decoy_prepare(struct device *d);
-/* The decoy of [at, at + bytes], of unknown content. 0: there is none. */
+/* There is a page to make decoys of. */
+bool decoy_has_page(const struct device *d);
+/* Makes it, where the limit and the driver allow it; nothing moves for that (room.h). 0 or -ENOMEM. */
+int decoy_page(struct device *d);
+/* The decoy of [at, at + bytes], of unknown content. 0: there is none, or no page. */
 CUdeviceptr decoy_of(struct device *d, CUdeviceptr at, uint64_t bytes);
 /* Zeros in the decoy's page, in the order of STREAM_IN. */
 int decoy_zero(struct device *d, CUdeviceptr at);

@@ -49,7 +49,7 @@ static inline uint64_t point_seq(uint64_t p) { return p >> 6; }
 static int broken(struct device *d, CUresult r)
 {
     if (!d->broken)
-        log_say(SAY_ERROR, "the driver failed (%s) where work had to be ordered: the call at hand is refused", rt_code_name(d, (int)r));
+        log_say(SAY_ERROR, "the driver failed (%s) where work had to be ordered: the call at hand is refused", device_code_name(d, (int)r));
     d->broken = (int)r;
     return -EIO;
 }

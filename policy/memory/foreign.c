@@ -1,5 +1,9 @@
 /* Memory of the program's own: counted against the limit, looked up by address, never evicted. */
-#include "policy/op/op.h"
+#include "policy/memory/foreign.h"
+
+#include "policy/call.h"
+#include "policy/device.h"
+#include "policy/memory/slot.h"
 #include "policy/share/share.h"
 
 #include <errno.h>
@@ -27,22 +31,22 @@ struct foreign {
 
 int foreign_init(struct device *d)
 {
-    if (d->foreign) /* what has outlived the device's last context */
+    if (d->mem.foreign) /* what has outlived the device's last context */
         return 0;
-    d->foreign = calloc(1, sizeof *d->foreign);
-    if (!d->foreign)
+    d->mem.foreign = calloc(1, sizeof *d->mem.foreign);
+    if (!d->mem.foreign)
         return -ENOMEM;
-    d->foreign->low = ~0ull;
+    d->mem.foreign->low = ~0ull;
     return 0;
 }
 
 /* The first range that ends after ptr. */
 static uint32_t find(struct device *d, CUdeviceptr ptr)
 {
-    uint32_t a = 0, b = d->foreign->n_ranges;
+    uint32_t a = 0, b = d->mem.foreign->n_ranges;
     while (a < b) {
         uint32_t m = (a + b) / 2;
-        if (d->foreign->ranges[m]->va + d->foreign->ranges[m]->bytes <= ptr)
+        if (d->mem.foreign->ranges[m]->va + d->mem.foreign->ranges[m]->bytes <= ptr)
             a = m + 1;
         else
             b = m;
@@ -52,37 +56,37 @@ static uint32_t find(struct device *d, CUdeviceptr ptr)
 
 struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr)
 {
-    if (ptr < d->foreign->low || ptr >= d->foreign->high)
+    if (ptr < d->mem.foreign->low || ptr >= d->mem.foreign->high)
         return NULL;
     uint32_t i = find(d, ptr);
-    return i < d->foreign->n_ranges && d->foreign->ranges[i]->va <= ptr ? d->foreign->ranges[i] : NULL;
+    return i < d->mem.foreign->n_ranges && d->mem.foreign->ranges[i]->va <= ptr ? d->mem.foreign->ranges[i] : NULL;
 }
 
 static void bounds(struct device *d)
 {
-    d->address_changes++;
-    d->foreign->low = d->foreign->n_ranges ? d->foreign->ranges[0]->va : ~0ull;
-    d->foreign->high = d->foreign->n_ranges ? d->foreign->ranges[d->foreign->n_ranges - 1]->va + d->foreign->ranges[d->foreign->n_ranges - 1]->bytes : 0;
+    d->mem.address_changes++;
+    d->mem.foreign->low = d->mem.foreign->n_ranges ? d->mem.foreign->ranges[0]->va : ~0ull;
+    d->mem.foreign->high = d->mem.foreign->n_ranges ? d->mem.foreign->ranges[d->mem.foreign->n_ranges - 1]->va + d->mem.foreign->ranges[d->mem.foreign->n_ranges - 1]->bytes : 0;
 }
 
 bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_range)
 {
     struct foreign_row *r;
-    HASH_FIND(hh, d->foreign->rows, &key, sizeof key, r);
+    HASH_FIND(hh, d->mem.foreign->rows, &key, sizeof key, r);
     if (!r)
         return false;
-    HASH_DEL(d->foreign->rows, r);
+    HASH_DEL(d->mem.foreign->rows, r);
     *bytes = r->bytes;
     *is_range = r->slot != NULL;
     if (r->slot) {
         uint32_t i = 0;
-        while (i < d->foreign->n_ranges && d->foreign->ranges[i] != r->slot)
+        while (i < d->mem.foreign->n_ranges && d->mem.foreign->ranges[i] != r->slot)
             i++;
-        if (i < d->foreign->n_ranges) {
-            memmove(d->foreign->ranges + i, d->foreign->ranges + i + 1, (d->foreign->n_ranges - i - 1) * sizeof *d->foreign->ranges);
-            d->foreign->n_ranges--;
+        if (i < d->mem.foreign->n_ranges) {
+            memmove(d->mem.foreign->ranges + i, d->mem.foreign->ranges + i + 1, (d->mem.foreign->n_ranges - i - 1) * sizeof *d->mem.foreign->ranges);
+            d->mem.foreign->n_ranges--;
         }
-        mem_slot_foreign_gone(d, r->slot);
+        slot_foreign_gone(d, r->slot);
         bounds(d);
     }
     free(r);
@@ -91,12 +95,12 @@ bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_ra
 
 void foreign_context_gone(struct device *d)
 {
-    struct foreign *f = d->foreign;
+    struct foreign *f = d->mem.foreign;
     struct foreign_row *r, *next;
-    d->foreign_bytes = d->graph_bytes = 0;
+    d->mem.foreign_bytes = d->mem.graph_bytes = 0;
     HASH_ITER(hh, f->rows, r, next) {
         if (FOREIGN_IS_BLOCK(r->key)) {
-            d->foreign_bytes += r->bytes;
+            d->mem.foreign_bytes += r->bytes;
             continue;
         }
         HASH_DEL(f->rows, r);
@@ -107,11 +111,11 @@ void foreign_context_gone(struct device *d)
     f->high = 0;
 }
 
-static void uncount(struct device *d, uint64_t bytes) { d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes; }
+static void uncount(struct device *d, uint64_t bytes) { d->mem.foreign_bytes -= bytes < d->mem.foreign_bytes ? bytes : d->mem.foreign_bytes; }
 
 void foreign_look(struct device *d)
 {
-    struct foreign *f = d->foreign;
+    struct foreign *f = d->mem.foreign;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < f->n_leaving && !d->capturing; i++)
         if (fence_has_passed(d, &f->leaving[i].freed))
@@ -126,7 +130,7 @@ void foreign_look(struct device *d)
 
 void foreign_leaves(struct device *d, uint64_t bytes, unsigned t)
 {
-    struct foreign *f = d->foreign;
+    struct foreign *f = d->mem.foreign;
     const bool full = f->n_leaving == f->cap_leaving;
     if (full)
         foreign_look(d); /* where memory is never short nobody else does */
@@ -147,7 +151,7 @@ void foreign_leaves(struct device *d, uint64_t bytes, unsigned t)
 
 bool foreign_wait(struct device *d)
 {
-    struct foreign *f = d->foreign;
+    struct foreign *f = d->mem.foreign;
     if (!f->n_leaving || fence_sync(d, &f->leaving[0].freed))
         return false;
     uncount(d, f->leaving[0].bytes);
@@ -162,12 +166,12 @@ void foreign_graphs(struct device *d)
     if (!d->drv->cuDeviceGetGraphMemAttribute ||
         d->drv->cuDeviceGetGraphMemAttribute(d->dev, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &now) != CUDA_SUCCESS)
         return; /* what was said last stands */
-    d->foreign_bytes += now - d->graph_bytes;
-    d->graph_bytes = now;
+    d->mem.foreign_bytes += now - d->mem.graph_bytes;
+    d->mem.graph_bytes = now;
     if (share_cover(d, 0))
         log_say(SAY_DEBUG, "the group has no room for what the driver took for a graph");
     share_settle(d);
-    mem_note_peak(d);
+    memory_note_peak(d);
 }
 
 static void forget(struct device *d, uint64_t key)
@@ -176,7 +180,7 @@ static void forget(struct device *d, uint64_t key)
     bool is_range;
     if (!foreign_detach(d, key, &bytes, &is_range))
         return;
-    d->foreign_bytes -= bytes < d->foreign_bytes ? bytes : d->foreign_bytes;
+    d->mem.foreign_bytes -= bytes < d->mem.foreign_bytes ? bytes : d->mem.foreign_bytes;
     share_settle(d);
 }
 
@@ -188,26 +192,26 @@ void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range)
     r->key = key;
     r->bytes = foreign_counted(bytes);
     if (is_range) {
-        if (d->foreign->n_ranges == d->foreign->cap_ranges) {
-            uint32_t cap = d->foreign->cap_ranges ? d->foreign->cap_ranges * 2 : 64;
-            struct slot **p = realloc(d->foreign->ranges, cap * sizeof *p);
+        if (d->mem.foreign->n_ranges == d->mem.foreign->cap_ranges) {
+            uint32_t cap = d->mem.foreign->cap_ranges ? d->mem.foreign->cap_ranges * 2 : 64;
+            struct slot **p = realloc(d->mem.foreign->ranges, cap * sizeof *p);
             if (p) {
-                d->foreign->ranges = p;
-                d->foreign->cap_ranges = cap;
+                d->mem.foreign->ranges = p;
+                d->mem.foreign->cap_ranges = cap;
             }
         }
-        r->slot = d->foreign->n_ranges < d->foreign->cap_ranges ? mem_slot_foreign(d, key, bytes) : NULL;
+        r->slot = d->mem.foreign->n_ranges < d->mem.foreign->cap_ranges ? slot_foreign(d, key, bytes) : NULL;
         if (r->slot) {
             uint32_t i = find(d, key);
-            memmove(d->foreign->ranges + i + 1, d->foreign->ranges + i, (d->foreign->n_ranges - i) * sizeof *d->foreign->ranges);
-            d->foreign->ranges[i] = r->slot;
-            d->foreign->n_ranges++;
+            memmove(d->mem.foreign->ranges + i + 1, d->mem.foreign->ranges + i, (d->mem.foreign->n_ranges - i) * sizeof *d->mem.foreign->ranges);
+            d->mem.foreign->ranges[i] = r->slot;
+            d->mem.foreign->n_ranges++;
             bounds(d);
         }
     }
     struct foreign_row *old;
-    HASH_FIND(hh, d->foreign->rows, &key, sizeof key, old);
+    HASH_FIND(hh, d->mem.foreign->rows, &key, sizeof key, old);
     if (old)
         forget(d, key);
-    HASH_ADD(hh, d->foreign->rows, key, sizeof r->key, r);
+    HASH_ADD(hh, d->mem.foreign->rows, key, sizeof r->key, r);
 }

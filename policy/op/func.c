@@ -1,5 +1,5 @@
-/* Functions: parameter layouts from the driver, asked once a handle. */
-#include "policy/op/op.h"
+/* func.c: see func.h. Layouts are asked of the driver once a handle. */
+#include "policy/op/func.h"
 
 #include <stdlib.h>
 #include <string.h>

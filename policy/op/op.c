@@ -3,8 +3,13 @@
  * Every aligned word of a kernel's arguments that points into memory we know is an operand. The scan costs one
  * subtraction and one comparison a word. */
 #include "policy/op/op.h"
+#include "policy/memory/foreign.h"
 #include "policy/memory/in_place.h"
+#include "policy/memory/room.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/space.h"
 #include "policy/op/tensor_map.h"
+#include "policy/process/stats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +26,7 @@ static inline uint64_t mix(uint64_t h, uint64_t v)
     return h ^ (h >> 32);
 }
 
-static struct slot *any_lookup(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? mem_lookup(d, p) : foreign_lookup(d, p); }
+static struct slot *any_lookup(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? slot_lookup(d, p) : foreign_lookup(d, p); }
 
 /* False: there is no room. */
 static bool put_operand(struct rt_op *op, struct slot *s, CUdeviceptr p, uint32_t offset, enum rec_mode mode)
@@ -208,7 +213,7 @@ bool op_from_other(struct device *d, const char *name, CUstream stream, struct e
     op->other_ctx = ctx;
     for (const char *c = name; *c; c++)
         op->sig = mix(op->sig, (unsigned char)*c);
-    const uint64_t mark = ++d->mark;
+    const uint64_t walk = ++d->mem.walk;
     for (unsigned i = 0; i < n; i++)
         if (touch[i].mode & ENG_EARLY) {
             op->early = touch;
@@ -220,14 +225,14 @@ bool op_from_other(struct device *d, const char *name, CUstream stream, struct e
         op->waits |= touch[i].mode & ENG_WAITS;
         if (!s)
             continue;
-        uint32_t k = s->mark == mark ? 0 : op->n_operands; /* one operand for all that lies in the same allocation */
+        uint32_t k = s->visited_in == walk ? 0 : op->n_operands; /* one operand for all that lies in the same allocation */
         while (k < op->n_operands && op->operands[k].slot != s)
             k++;
         if (k == op->n_operands && !put_operand(op, s, touch[i].ptr, i * 8, mode))
             return false;
         if (mode == REC_RMW)
             op->operands[k].mode = REC_RMW;
-        s->mark = mark;
+        s->visited_in = walk;
     }
     return true;
 }
@@ -319,7 +324,7 @@ static int launch_drv(struct device *d, const struct rt_op *op, unsigned char *a
     for (uint32_t i = 0; i < op->func->n_params && !op->packed; i++)
         params[i] = args + op->func->offset[i];
     /* where memory has been short, or an iteration is measured or followed, there is work of ours */
-    const enum meant meant = replay ? A_REPLAY : d->pressed || d->mode != MODE_OBSERVE ? AFTER_OURS : AS_GIVEN;
+    const enum meant meant = replay ? A_REPLAY : d->mem.pressed || d->mode != MODE_OBSERVE ? AFTER_OURS : AS_GIVEN;
     return launch_with(d->drv, &k, meant, op->packed ? NULL : params, op->packed ? extra : NULL);
 }
 
@@ -364,10 +369,10 @@ int op_pass_copy_drv(const struct drv *drv, const struct eng_copy *c)
 static int launch_again_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
     int r = CUDA_ERROR_OUT_OF_MEMORY;
-    uint64_t all = 0, mark = ++d->mark;
+    uint64_t all = 0, number = ++d->mem.op_at_hand;
     for (uint32_t i = 0; i < op->n_operands; i++)
-        op->operands[i].slot->mark = mark;
-    for (uint64_t bytes = d->gran, given; r == CUDA_ERROR_OUT_OF_MEMORY && (given = mem_give_driver(d, bytes)); bytes *= 2) {
+        op->operands[i].slot->needed_by = number;
+    for (uint64_t bytes = d->mem.gran, given; r == CUDA_ERROR_OUT_OF_MEMORY && (given = room_give_driver(d, bytes)); bytes *= 2) {
         all += given;
         r = launch_drv(d, op, args, replay);
     }

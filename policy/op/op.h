@@ -7,33 +7,16 @@
 
 #include "policy/call.h"
 #include "policy/device.h"
+#include "policy/op/func.h"
 #include "tracer/record.h"
 
 enum op_kind { OP_KERNEL, OP_MEMSET, OP_COPY, OP_OTHER };
 
 enum {
-    OP_MAX_ARG_BYTES = 32768,
-    OP_MAX_PARAMS = 4096,
     OP_MAX_OPERANDS = OP_MAX_ARG_BYTES / 8,
     OP_MAX_ATTRS = 32,
     OPERAND_DST = 0, /* offsets of memset and copy operands */
     OPERAND_SRC = 8
-};
-
-/* What a kernel's parameters look like; one for every handle ever launched. */
-struct func {
-    CUfunction handle;
-    uint64_t generation;
-    CUmodule module;   /* that it is of; NULL: it is a library's, or unknown */
-    CUlibrary library; /* likewise */
-    bool unloaded;     /* its code has gone: what has this handle now is another function, whatever it is called */
-    char *name;
-    uint32_t n_params, arg_bytes;
-    uint32_t *offset, *size; /* per parameter, bytes */
-    bool is_kernel;          /* the handle is a CUkernel */
-    bool known;              /* the driver told the layout */
-    struct func_effect *effects; /* learnt per parameter offset (probe.c) */
-    uint32_t n_effects, cap_effects;
 };
 
 struct rt_operand {
@@ -73,22 +56,6 @@ struct rt_op {
     struct eng_touch *early; /* the call's touches, where it may read some out of stream order (ENG_EARLY); NULL: none */
     uint32_t n_early;
 };
-
-/* The layout of a function's parameters, from the driver, remembered. NULL: no memory. */
-struct func *func_of(struct device *d, CUfunction f);
-/* The parameter that holds the argument byte at `offset`, -1: none, or the layout is unknown. */
-int func_param_at(const struct func *f, uint32_t offset);
-/* The dynamic shared memory that a launch of it may have, bytes, as was set last. The driver's code; CUDA_ERROR_NOT_SUPPORTED: it has no such call. */
-int func_shared_most_drv(const struct device *d, const struct func *f, int *bytes);
-int func_set_shared_most_drv(const struct device *d, const struct func *f, int bytes);
-/* Parameter i is a struct passed by value, as far as its size tells: parts of it may be filled by nobody. */
-static inline bool func_is_struct(const struct func *f, uint32_t i) { return f->size[i] > 8; }
-void func_note_kernel(CUkernel k);
-void func_forget_all(void); /* handles may be reused from now on */
-/* The function is of this module, or of this library, whose module is `module`; true where that is not known. */
-bool func_is_of(const struct func *f, CUmodule module, CUlibrary library);
-/* Their code is about to go. */
-void func_unload(const struct drv *drv, CUmodule module, CUlibrary library);
 
 /* A launch's arguments in pieces, none of whose words reaches into the next: its parameters, or all of them where the layout is
  * unknown. op_piece() gives where piece i begins, and in *to where it ends. */
@@ -148,18 +115,5 @@ bool op_repeatable(const struct rt_op *op);
 /* A copy of op with memory of its own; `dst` may hold an earlier capture, whose memory is reused. 0 or -ENOMEM. */
 int op_capture(struct rt_op *dst, const struct rt_op *op);
 void op_capture_free(struct rt_op *op);
-
-/* Memory of the program's own (foreign.c): the live range that ptr lies in, or NULL. */
-/* What an allocation of the program's own takes on the device: drivers hand out whole units. */
-static inline uint64_t foreign_counted(uint64_t bytes) { return bytes > ~511ull ? ~511ull : (bytes + 511) & ~511ull; }
-int foreign_init(struct device *d);
-/* A context is gone, and all with it that is no block of the program's own (cuMemCreate), which are no context's. */
-void foreign_context_gone(struct device *d);
-struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr);
-void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */
-/* So many bytes, of a key that is forgotten, have been given back in stream t. */
-void foreign_leaves(struct device *d, uint64_t bytes, unsigned t);
-/* Forgets the key; its bytes stay counted until the driver has really freed them. */
-bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_range);
 
 #endif

@@ -1,6 +1,12 @@
 /* Before an op is launched, everything it touches is in memory and ordered before it; afterwards it is known who used
  * what. In a steady iteration this is a few loads an operand. */
 #include "policy/op/ready.h"
+#include "policy/memory/resident.h"
+#include "policy/memory/room.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/space.h"
+#include "policy/memory/swap.h"
+#include "policy/process/limits.h"
 #include "policy/share/share.h"
 #include "tracer/plain.h"
 
@@ -10,9 +16,9 @@ static int in_memory(struct device *d, struct slot *s)
 {
     switch (s->state) {
     case SLOT_HOST:
-        return swap_in(d, s);
+        return resident_swap_in(d, s);
     case SLOT_EMPTY:
-        return mem_back(d, s);
+        return resident_back(d, s);
     case SLOT_LOST:
         return -ENODATA;
     default:
@@ -28,7 +34,7 @@ int ready_slot(struct device *d, struct slot *s, unsigned t)
 
 int ready_pin(struct device *d, struct slot *s)
 {
-    s->mark = ++d->mark;
+    s->needed_by = ++d->mem.op_at_hand;
     int r = in_memory(d, s);
     if (!r)
         r = fence_sync(d, &s->ready);
@@ -52,23 +58,23 @@ int ready_refused_drv(struct device *d, const struct rt_op *op)
             again |= op->operands[j].slot == op->operands[i].slot;
         const struct slot *s = op->operands[i].slot;
         if (!again && s->kind == SLOT_LARGE && !(s->pins && s->state == SLOT_RESIDENT))
-            need += mem_pages(d, s->bytes) << d->shift;
+            need += mem_pages(d, s->bytes) << d->mem.shift;
     }
     log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; raise --limit",
-            op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "a copy", rt_size(need).text, rt_size(d->limit_bytes).text,
-            rt_size(mem_fixed_bytes(d)).text);
+            op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "a copy", rt_size(need).text, rt_size(d->mem.limit_bytes).text,
+            rt_size(room_fixed_bytes(d)).text);
     share_say_short(d);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
 {
-    uint64_t mark = ++d->mark;
+    const uint64_t number = ++d->mem.op_at_hand;
     int own = d->stream[op->t] == op->stream ? stream_own(d, op->t) : -EIO;
     if (own)
         return own;
     for (uint32_t i = 0; i < op->n_operands; i++)
-        op->operands[i].slot->mark = mark;
+        op->operands[i].slot->needed_by = number;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct slot *s = op->operands[i].slot;
         if (ready_operand(&op->operands[i], op->t))
@@ -76,7 +82,7 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
         fence_trim(d, &s->ready);
         fence_trim(d, &s->unseen);
         int r = ready_slot(d, s, op->t);
-        while (r == -ENOMEM && !d->broken && device_borrow(d, s->bytes))
+        while (r == -ENOMEM && !d->broken && limits_borrow(d, s->bytes))
             r = ready_slot(d, s, op->t);
         if (!r && op->operands[i].mode != REC_READ)
             r = fence_wait(d, op->t, &s->unseen);
@@ -87,13 +93,13 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
         if (r)
             return r;
     }
-    return mem_unmap_evicted(d); /* what was evicted for these */
+    return slot_unmap_evicted(d); /* what was evicted for these */
 }
 
 void ready_done(struct device *d, struct rt_op *op, bool may_write)
 {
     const unsigned t = op->t;
-    const uint64_t tick = ++d->tick, seq = d->seq[t];
+    const uint64_t tick = ++d->mem.tick, seq = d->seq[t];
     for (const struct rt_operand *a = op->operands, *end = a + op->n_operands; a < end; a++) {
         struct slot *s = a->slot;
         fence_add_latest(d, &s->users, t, seq);

@@ -5,6 +5,7 @@
 #ifndef REMAT_POLICY_READY_H
 #define REMAT_POLICY_READY_H
 
+#include "policy/memory/slot.h"
 #include "policy/op/op.h"
 
 /* The operand is in memory, and an op on stream t has nothing but that stream itself to come after. */

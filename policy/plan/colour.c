@@ -1,5 +1,6 @@
 /* Chunks by interval colouring: lives in steps of the plan, first fit in many orders. */
 #include "policy/plan/colour.h"
+#include "policy/memory/pinned.h"
 
 #include <errno.h>
 #include <stdlib.h>

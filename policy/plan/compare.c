@@ -1,5 +1,7 @@
 #include "policy/plan/compare.h"
 #include "policy/learn/hashing.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/slot.h"
 #include "policy/plan/verify.h"
 #include "tracer/plain.h"
 

@@ -1,4 +1,7 @@
 #include "policy/plan/cursor.h"
+#include "policy/memory/alloc.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/swap.h"
 #include "policy/plan/match.h"
 #include "policy/plan/steady.h"
 
@@ -19,9 +22,9 @@ bool cursor_unbind(struct device *d, int32_t b)
 {
     const int32_t id = d->ex->now.bind[b];
     d->ex->now.bind[b] = -1;
-    if (!rt_check_plan(d, id >= 0 && (uint32_t)id < d->n_slots && d->slots[id].plan_buf == b))
+    if (!rt_check_plan(d, id >= 0 && (uint32_t)id < d->mem.n_slots && d->mem.slots[id].plan_buf == b))
         return false;
-    d->slots[id].plan_buf = -1;
+    d->mem.slots[id].plan_buf = -1;
     return true;
 }
 
@@ -34,7 +37,7 @@ void cursor_begin(struct device *d)
         d->ex->now.held_longer[b] = false;
         d->ex->now.res[b] = d->ex->now.cur[b] = x->alloc_ord < 0 ? 0 : -1;
         if (x->alloc_ord < 0 && x->dies < 0) { /* persistent: the same allocation as ever, if it is still there */
-            struct slot *s = &d->slots[x->slot_id];
+            struct slot *s = &d->mem.slots[x->slot_id];
             if (s->live && s->serial == x->serial && !cursor_reached_since(x, s)) {
                 cursor_bind(d, (int32_t)b, s);
             }
@@ -58,11 +61,11 @@ void cursor_unbind_all(struct device *d)
         if (!cursor_unbind(d, (int32_t)b) || s->live)
             continue;
         swap_discard(d, s); /* freed by the program, kept for the plan: no longer */
-        mem_unback(d, s, SLOT_EMPTY);
-        s->kept = false;
+        slot_unback(d, s, SLOT_EMPTY);
+        s->owed = false;
         if (s->fixed_ord == ORD_OWED) {
             s->fixed_ord = ORD_NONE;
-            mem_slot_free(d, s);
+            alloc_free(d, s);
         }
     }
 }
@@ -88,7 +91,7 @@ void cursor_op_done(struct device *d)
     for (const struct compiled_value *v = ex->plan->made + ex->plan->made_at[ex->now.pos], *end = ex->plan->made + ex->plan->made_at[ex->now.pos + 1]; v < end; v++)
         ex->now.res[v->buf] = ex->now.cur[v->buf] = v->version;
     if (!ex->now.pos++)
-        ex->now.began_live_bytes = d->live_bytes;
+        ex->now.began_live_bytes = d->mem.live_bytes;
     ex->now.ended = steady_next(d) == ex->learnt.rec.n_ops;
 }
 
@@ -98,7 +101,7 @@ void cursor_take_away(struct device *d, int32_t b)
     swap_discard(d, s);
     if (s->state == SLOT_RESIDENT && s->kind == SLOT_LARGE)
         d->st.evictions += s->live;
-    mem_unback(d, s, s->live ? SLOT_LOST : SLOT_EMPTY);
+    slot_unback(d, s, s->live ? SLOT_LOST : SLOT_EMPTY);
     d->ex->now.res[b] = -1;
 }
 

@@ -6,10 +6,11 @@
 #define REMAT_POLICY_CURSOR_H
 
 #include "policy/iteration.h"
+#include "policy/memory/slot.h"
 #include "policy/process/check.h"
 
 /* The slot that stands for buffer b in this iteration; NULL while there is none. */
-static inline struct slot *cursor_slot(struct device *d, int32_t b) { return d->ex->now.bind[b] >= 0 ? &d->slots[d->ex->now.bind[b]] : NULL; }
+static inline struct slot *cursor_slot(struct device *d, int32_t b) { return d->ex->now.bind[b] >= 0 ? &d->mem.slots[d->ex->now.bind[b]] : NULL; }
 /* From now on s stands for b, and no longer. False: one of the two is bound to another (a check says so), and nothing was done; the second: as
  * one that says so, though b is no longer bound. */
 bool cursor_bind(struct device *d, int32_t b, struct slot *s);

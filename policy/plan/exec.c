@@ -4,6 +4,8 @@
  * A launch is decided in exec_op_drv(): match, steps, ready, capture, issue.
  */
 #include "policy/plan/exec.h"
+#include "policy/memory/alloc.h"
+#include "policy/memory/slot.h"
 #include "policy/op/ready.h"
 #include "policy/plan/args.h"
 #include "policy/plan/compare.h"
@@ -18,6 +20,8 @@
 #include "policy/plan/steady.h"
 #include "policy/plan/steps.h"
 #include "policy/plan/verify.h"
+#include "policy/process/check.h"
+#include "policy/process/stats.h"
 #include "tracer/iter.h"
 
 #include <errno.h>
@@ -31,7 +35,7 @@ bool exec_reached_since(const struct device *d)
     const struct record *r = &d->ex->learnt.rec;
     for (uint32_t b = 0; b < r->n_bufs; b++) {
         const struct rec_buf *x = &r->bufs[b];
-        const struct slot *s = &d->slots[x->slot_id];
+        const struct slot *s = &d->mem.slots[x->slot_id];
         if (x->alloc_ord < 0 && x->dies < 0 && s->live && s->serial == x->serial && cursor_reached_since(x, s))
             return true;
     }
@@ -103,10 +107,10 @@ enum exec_end exec_end_iteration(struct device *d)
 /* The fixed slot at this place; NULL: none, or it is still used by the buffer that had it before, whose free has not come yet. */
 static struct slot *unused_slot(struct device *d, int32_t place, uint64_t bytes)
 {
-    struct slot *s = place >= 0 && d->ex->map.alloc_slot[place] >= 0 ? &d->slots[d->ex->map.alloc_slot[place]] : NULL;
-    if (!s || s->live || s->kept || s->plan_buf >= 0)
+    struct slot *s = place >= 0 && d->ex->map.alloc_slot[place] >= 0 ? &d->mem.slots[d->ex->map.alloc_slot[place]] : NULL;
+    if (!s || s->live || s->owed || s->plan_buf >= 0)
         return NULL;
-    return rt_check_plan(d, s->kind != SLOT_LARGE || (uint64_t)s->n_pages << d->shift >= bytes) ? s : NULL;
+    return rt_check_plan(d, s->kind != SLOT_LARGE || (uint64_t)s->n_pages << d->mem.shift >= bytes) ? s : NULL;
 }
 
 struct slot *exec_alloc(struct device *d, uint64_t bytes)
@@ -121,8 +125,8 @@ struct slot *exec_alloc(struct device *d, uint64_t bytes)
     for (int32_t place = (int32_t)k; place >= 0 && !s; place = d->ex->map.twin[place])
         s = unused_slot(d, place, bytes);
     if (s)
-        mem_slot_revive(d, s, bytes);
-    else if (mem_slot_new(d, bytes, &s))
+        slot_revive(d, s, bytes);
+    else if (alloc_new(d, bytes, &s))
         return NULL;
     if (b >= 0)
         cursor_bind(d, b, s);
@@ -142,12 +146,12 @@ bool exec_free(struct device *d, struct slot *s)
         return false;
     }
     /* the plan still needs it: its memory, its content, or at least its address */
-    d->live_bytes -= s->bytes;
+    d->mem.live_bytes -= s->bytes;
     s->live = false;
     if (s->fixed_ord == ORD_NONE)
         s->fixed_ord = ORD_OWED;
     bool now = d->ex->learnt.rec.bufs[b].dies >= 0 && d->ex->learnt.rec.bufs[b].dies <= (int32_t)d->ex->now.pos;
-    s->kept = true;
+    s->owed = true;
     if (now && steps_die(d, b, stream_alive(d, d->ex->learnt.caps[d->ex->now.pos ? d->ex->now.pos - 1 : 0].t)))
         log_say(SAY_DEBUG, "buffer %d outlives its plan: it could not be set aside", b);
     return true;
@@ -321,7 +325,7 @@ bool exec_may_resume(struct device *d, const struct rt_op *op)
         return false;
     if (d->ex->now.left_op == d->op_count && d->ex->now.left_at == 0)
         return false; /* this very op was not it */
-    if (!iter_holds_as_much(d->ex->learnt.boundary_live_bytes, d->live_bytes, d->ex->learnt.swing_bytes))
+    if (!iter_holds_as_much(d->ex->learnt.boundary_live_bytes, d->mem.live_bytes, d->ex->learnt.swing_bytes))
         return false;
     uint32_t i = 0; /* and it works on the same long-lived buffers */
     for (uint32_t k = d->ex->learnt.rec.ops[0].first; k < d->ex->learnt.rec.ops[0].first + d->ex->learnt.rec.ops[0].n; k++) {

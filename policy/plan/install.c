@@ -2,8 +2,18 @@
  * slots by colouring the intervals in which the plan holds them. Everything is mapped now, so that a steady iteration
  * makes no memory-management call. Runs at an iteration boundary; may synchronise. */
 #include "policy/plan/install.h"
+#include "policy/memory/alloc.h"
+#include "policy/memory/arena.h"
+#include "policy/memory/chunk.h"
+#include "policy/memory/page.h"
+#include "policy/memory/resident.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/space.h"
+#include "policy/memory/supply.h"
+#include "policy/memory/swap.h"
 #include "policy/plan/colour.h"
 #include "policy/learn/learn.h"
+#include "policy/process/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +25,7 @@ void install_drop(struct device *d)
 {
     for (uint32_t k = 0; d->ex->map.alloc_slot && k < d->ex->map.n_places; k++)
         if (d->ex->map.alloc_slot[k] >= 0)
-            mem_slot_unfix(d, &d->slots[d->ex->map.alloc_slot[k]]);
+            alloc_unfix(d, &d->mem.slots[d->ex->map.alloc_slot[k]]);
     free(d->ex->map.alloc_slot);
     free(d->ex->map.twin);
     d->ex->map.alloc_slot = d->ex->map.twin = NULL;
@@ -51,7 +61,7 @@ static int32_t share_small(struct device *d, uint32_t k)
         if (d->ex->map.alloc_slot[j] < 0 || !r->bufs[r->allocs[j].buf].small || r->allocs[j].bytes != b->bytes)
             continue;
         int32_t s = d->ex->map.alloc_slot[j];
-        if (d->slots[s].over_at < r->allocs[k].before_op)
+        if (d->mem.slots[s].over_at < r->allocs[k].before_op)
             return s;
     }
     return -1;
@@ -71,7 +81,7 @@ static int small_entries_bytes(struct device *d, uint64_t *bytes)
         uint32_t j = 0;
         while (j < k && (r->allocs[j].bytes != b->bytes || over_at[j] >= r->allocs[k].before_op))
             j++;
-        *bytes += j == k ? mem_small_bytes(b->bytes) : 0;
+        *bytes += j == k ? arena_small_bytes(b->bytes) : 0;
         over_at[j] = b->dies < 0 ? (int32_t)r->n_ops : b->dies;
     }
     free(over_at);
@@ -80,7 +90,7 @@ static int small_entries_bytes(struct device *d, uint64_t *bytes)
 
 static uint64_t arena_pages_more(struct device *d)
 {
-    uint64_t wanted, free_bytes = mem_arena_free_bytes(d);
+    uint64_t wanted, free_bytes = arena_free_bytes(d);
     if (small_entries_bytes(d, &wanted) || !wanted)
         return 0;
     return !d->cfg->plan_path[0] + (wanted > free_bytes ? mem_pages(d, wanted - free_bytes) : 0);
@@ -89,7 +99,7 @@ static uint64_t arena_pages_more(struct device *d)
 static int take_large(struct device *d, uint32_t place, uint64_t bytes)
 {
     struct slot *s;
-    int err = mem_slot_fixed(d, bytes, (int)place, &s);
+    int err = alloc_fixed(d, bytes, (int)place, &s);
     if (err)
         return err;
     d->ex->map.alloc_slot[place] = (int32_t)s->id;
@@ -114,10 +124,10 @@ static int take_slots(struct device *d, const struct colouring *c)
         struct slot *s;
         if (r->bufs[b].small) {
             d->ex->map.alloc_slot[k] = share_small(d, k);
-            if (d->ex->map.alloc_slot[k] < 0 && !(err = mem_slot_fixed(d, r->allocs[k].bytes, (int)k, &s)))
+            if (d->ex->map.alloc_slot[k] < 0 && !(err = alloc_fixed(d, r->allocs[k].bytes, (int)k, &s)))
                 d->ex->map.alloc_slot[k] = (int32_t)s->id;
             if (!err)
-                d->slots[d->ex->map.alloc_slot[k]].over_at = d->ex->plan->last_ref[b];
+                d->mem.slots[d->ex->map.alloc_slot[k]].over_at = d->ex->plan->last_ref[b];
             continue;
         }
         const int32_t twins = (c->passing[k] >= 0) + colour_partner_stays(r, c, k);
@@ -151,7 +161,7 @@ static int read_scratch(struct device *d)
                 uint32_t same = first; /* two words of one buffer stay so */
                 while (same < k && r->operands[same].buf != w->buf)
                     same++;
-                if (w->mode != REC_READ || w->map || !mem_is_small(d, at + bytes))
+                if (w->mode != REC_READ || w->map || !arena_is_for(d, at + bytes))
                     continue;
                 if (pass)
                     d->ex->map.side_scratch[k] = same < k ? d->ex->map.side_scratch[same] : d->read_scratch + at;
@@ -161,7 +171,7 @@ static int read_scratch(struct device *d)
         }
         if (pass || most <= d->read_scratch_bytes)
             continue;
-        const CUdeviceptr area = mem_scratch(d, most); /* a smaller one before it stays: replays under way may use it */
+        const CUdeviceptr area = arena_scratch(d, most); /* a smaller one before it stays: replays under way may use it */
         if (!area)
             return -ENOMEM;
         d->read_scratch = area;
@@ -184,12 +194,12 @@ int install_scratch(struct device *d)
                 uint64_t bytes = d->ex->learnt.rec.bufs[w->buf].bytes;
                 if (w->mode != REC_SIDE || d->ex->learnt.rec.ops[i].why_opaque || d->ex->map.side_scratch[k])
                     continue;
-                if (!mem_is_small(d, bytes)) {
+                if (!arena_is_for(d, bytes)) {
                     if (pass)
                         d->ex->map.side_scratch[k] = region->va + at;
                     at += (bytes + 511) & ~511ull;
-                } else if (pass && (!(d->ex->map.side_scratch[k] = mem_scratch(d, bytes)) ||
-                                    (learn_keeps_side(d, bytes) && !(d->ex->map.side_saved[k] = mem_scratch(d, bytes)))))
+                } else if (pass && (!(d->ex->map.side_scratch[k] = arena_scratch(d, bytes)) ||
+                                    (learn_keeps_side(d, bytes) && !(d->ex->map.side_saved[k] = arena_scratch(d, bytes)))))
                     return -ENOMEM;
             }
             most = at > most ? at : most;
@@ -197,14 +207,14 @@ int install_scratch(struct device *d)
         if (pass || !most || (region && region->bytes >= most))
             continue;
         struct slot *s;
-        if (mem_slot_new(d, most, &s))
+        if (alloc_new(d, most, &s))
             return -ENOMEM;
-        s->mark = ++d->mark;
-        if (mem_back(d, s) || fence_sync(d, &s->ready)) {
-            mem_slot_free(d, s);
+        s->needed_by = ++d->mem.op_at_hand;
+        if (resident_back(d, s) || fence_sync(d, &s->ready)) {
+            alloc_free(d, s);
             return -ENOMEM;
         }
-        d->live_bytes -= s->bytes; /* ours, not the program's */
+        d->mem.live_bytes -= s->bytes; /* ours, not the program's */
         s->pins = 1;
         s->written = true;
         d->scratch_region = region = s; /* a smaller one before it stays: captured replays may still point there */
@@ -219,12 +229,12 @@ void install_repair(struct device *d)
     for (uint32_t k = 0; k < d->ex->map.n_places; k++) {
         if (!d->ex->map.home[k])
             continue;
-        struct slot *s = &d->slots[d->ex->map.alloc_slot[k]];
+        struct slot *s = &d->mem.slots[d->ex->map.alloc_slot[k]];
         if (s->state == SLOT_RESIDENT)
             continue;
         for (uint32_t p = 0; p < s->n_pages; p++)
             if (d->ex->map.home[k][p] >= 0 && s->map[p] != d->ex->map.home[k][p])
-                mem_map_page(d, s, p, d->ex->map.home[k][p]);
+                page_map(d, s, p, d->ex->map.home[k][p]);
     }
 }
 
@@ -232,20 +242,20 @@ void install_repair(struct device *d)
 static int settle(struct device *d)
 {
     d->drv->cuCtxSynchronize();
-    d->mark++;
+    d->mem.op_at_hand++;
     for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
         const struct rec_buf *x = &d->ex->learnt.rec.bufs[b];
-        if (x->alloc_ord < 0 && x->dies < 0 && d->slots[x->slot_id].serial == x->serial)
-            d->slots[x->slot_id].mark = d->mark;
+        if (x->alloc_ord < 0 && x->dies < 0 && d->mem.slots[x->slot_id].serial == x->serial)
+            d->mem.slots[x->slot_id].needed_by = d->mem.op_at_hand;
     }
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        struct slot *s = &d->slots[i];
-        if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && s->mark != d->mark && !s->pins && swap_out(d, s))
+    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
+        struct slot *s = &d->mem.slots[i];
+        if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && s->needed_by != d->mem.op_at_hand && !s->pins && swap_out(d, s))
             return -ENOMEM;
     }
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        struct slot *s = &d->slots[i];
-        int r = s->mark == d->mark && s->live && s->state == SLOT_HOST ? swap_in(d, s) : 0;
+    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
+        struct slot *s = &d->mem.slots[i];
+        int r = s->needed_by == d->mem.op_at_hand && s->live && s->state == SLOT_HOST ? resident_swap_in(d, s) : 0;
         if (r)
             return r;
     }
@@ -257,13 +267,13 @@ static int settle(struct device *d)
 static void take_persistent(struct device *d, struct colouring *c)
 {
     for (uint32_t ch = 0; ch < c->n_chunks; ch++)
-        if (d->chunks[ch].owner == CHUNK_ARENA || d->chunks[ch].owner == CHUNK_GONE)
+        if (d->mem.chunks[ch].owner == CHUNK_ARENA || d->mem.chunks[ch].owner == CHUNK_GONE)
             colour_take_all(c, ch);
-        else if (d->chunks[ch].owner >= 0 && d->slots[d->chunks[ch].owner].mark != d->mark)
+        else if (d->mem.chunks[ch].owner >= 0 && d->mem.slots[d->mem.chunks[ch].owner].needed_by != d->mem.op_at_hand)
             colour_take_all(c, ch);
     for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
         const struct rec_buf *x = &d->ex->learnt.rec.bufs[b];
-        struct slot *s = &d->slots[x->slot_id];
+        struct slot *s = &d->mem.slots[x->slot_id];
         if (x->alloc_ord >= 0 || x->dies >= 0 || s->kind != SLOT_LARGE || s->state != SLOT_RESIDENT || s->serial != x->serial)
             continue;
         for (uint32_t p = 0; p < s->n_pages; p++)
@@ -278,10 +288,10 @@ static int colour_and_map(struct device *d, struct colouring *c, uint64_t *lacki
     if (!pages)
         return -ENOMEM;
     for (uint32_t k = 0; k < map->n_places; k++)
-        pages[k] = map->home[k] ? d->slots[map->alloc_slot[k]].n_pages : 0;
-    while (d->n_chunks - d->n_gone < mem_max_chunks(d) && mem_chunk_new(d) >= 0)
+        pages[k] = map->home[k] ? d->mem.slots[map->alloc_slot[k]].n_pages : 0;
+    while (d->mem.n_chunks - d->mem.n_gone < supply_max_chunks(d) && supply_chunk(d) >= 0)
         ;
-    int err = colour_room(c, d->n_chunks);
+    int err = colour_room(c, d->mem.n_chunks);
     if (!err) {
         take_persistent(d, c);
         err = colour_map(c, pages, map->n_places, &map->home, lacking, &map->beyond_chunks);

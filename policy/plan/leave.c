@@ -1,8 +1,10 @@
 #include "policy/plan/leave.h"
+#include "policy/memory/slot.h"
 #include "policy/plan/cursor.h"
 #include "policy/plan/rebuild.h"
 #include "policy/plan/saved.h"
 #include "policy/plan/verify.h"
+#include "policy/process/stats.h"
 #include "tracer/plain.h"
 
 #include <errno.h>
@@ -47,7 +49,7 @@ bool leave_can_be_followed(struct device *d)
         const struct rec_buf *x = &r->bufs[r->operands[k].buf];
         if (r->operands[k].mode == REC_READ || x->alloc_ord >= 0 || x->dies >= 0)
             continue;
-        const struct slot *s = &d->slots[x->slot_id];
+        const struct slot *s = &d->mem.slots[x->slot_id];
         if (!s->live || s->serial != x->serial)
             return false;
     }

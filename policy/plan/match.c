@@ -1,6 +1,9 @@
 #include "policy/plan/match.h"
 #include "policy/learn/probe.h"
 #include "policy/learn/words.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/space.h"
 #include "policy/op/tensor_map.h"
 #include "policy/plan/address.h"
 #include "policy/plan/args.h"
@@ -81,7 +84,7 @@ uint32_t match_free_stale_words(struct device *d, const struct rt_op *op, const 
                 at += TENSOR_MAP_BYTES - 8;
                 continue;
             }
-            if (now == then && !device_is_ours(d, now))
+            if (now == then && !mem_is_ours(d, now))
                 continue; /* a number, or an address that it was before: the driver need not be asked which */
             if (!then || recorded || recording_word_is_idle(&d->ex->learnt.rec, o, at) || !address_may_have_been_had(d, now) || address_is_elsewhere(d, then))
                 continue;

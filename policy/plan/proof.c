@@ -2,8 +2,11 @@
 #include "policy/learn/again.h"
 #include "policy/learn/probe.h"
 #include "policy/learn/words.h"
+#include "policy/memory/foreign.h"
+#include "policy/memory/slot.h"
 #include "policy/plan/address.h"
 #include "policy/plan/rebuild.h"
+#include "policy/process/stats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -153,15 +156,16 @@ static bool is_trials_turn(uint32_t nth, bool look)
  * another's data may be there by now. False: too many. */
 static bool watch(struct device *d, const struct rt_op *op, struct proof *p, bool look)
 {
-    uint64_t mark = ++d->mark;
+    const uint64_t walk = ++d->mem.walk, number = ++d->mem.op_at_hand;
     const uint32_t most = look ? hashing_around_most(d) : WATCHED_MAX;
     for (uint32_t i = 0; i < op->n_operands && most; i++) {
         struct slot *s = op->operands[i].slot;
-        if (s->mark == mark || !s->live || (look ? probe_may_change(op, s) : s->state == SLOT_LOST))
+        if (s->visited_in == walk || !s->live || (look ? probe_may_change(op, s) : s->state == SLOT_LOST))
             continue;
         if (p->n_watched == most)
             return false;
-        s->mark = mark;
+        s->visited_in = walk;
+        s->needed_by = number;
         p->watched[p->n_watched++] = s;
     }
     return most > 0;
@@ -321,5 +325,5 @@ void proof_close(struct device *d, struct proof *p)
     for (unsigned i = 0; i < p->n_watched && p->looked; i++)
         p->watched[i]->looked_tick = p->watched[i]->use_tick; /* its hash is that of what it holds now */
     while (p->n_lent)
-        mem_unback(d, p->lent[--p->n_lent], SLOT_LOST);
+        slot_unback(d, p->lent[--p->n_lent], SLOT_LOST);
 }

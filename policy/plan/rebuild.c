@@ -2,6 +2,10 @@
  * that a replay would overwrite, though the program needs them, wait on the host meanwhile. Slow and rare: everything
  * here may synchronise. */
 #include "policy/plan/rebuild.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/resident.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/swap.h"
 #include "policy/op/ready.h"
 #include "policy/plan/replay.h"
 #include "policy/plan/saved.h"
@@ -26,7 +30,7 @@ static int set_aside(struct device *d, int32_t b)
     if (!s || !s->live || d->ex->now.res[b] < 0 || d->ex->now.res[b] != d->ex->now.cur[b] || saved_find(d, b, d->ex->now.res[b]))
         return 0;
     if (s->state == SLOT_HOST) {
-        int r = swap_in(d, s);
+        int r = resident_swap_in(d, s);
         if (r)
             return r;
     }
@@ -96,8 +100,8 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
             s->state = SLOT_EMPTY;
             d->ex->now.res[b] = -1;
         }
-        d->mark++;
-        s->mark = d->mark;
+        d->mem.op_at_hand++;
+        s->needed_by = d->mem.op_at_hand;
         r = ready_slot(d, s, t);
         if (!r)
             r = saved_restore(d, saved, s);

@@ -1,8 +1,11 @@
 #include "policy/plan/replay.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/swap.h"
 #include "policy/op/ready.h"
 #include "policy/plan/args.h"
 #include "policy/plan/unmapped.h"
 #include "policy/plan/verify.h"
+#include "policy/process/check.h"
 #include "policy/process/nvtx.h"
 
 #include <errno.h>
@@ -61,12 +64,12 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
         return own;
     op.t = t;
     op.stream = d->stream[t];
-    uint64_t mark = ++d->mark;
+    const uint64_t number = ++d->mem.op_at_hand;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         struct slot *s = cursor_slot(d, d->ex->learnt.rec.operands[k].buf);
         if (!s)
             return -ENODATA;
-        s->mark = mark;
+        s->needed_by = number;
     }
     bool redirected = false;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
@@ -113,7 +116,7 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
     if (r != CUDA_SUCCESS)
         return -EIO;
     d->st.replays++;
-    uint64_t tick = ++d->tick;
+    uint64_t tick = ++d->mem.tick;
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
         struct slot *s = cursor_slot(d, w->buf);
@@ -125,7 +128,7 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
         if (rec_makes(w)) {
             d->ex->now.res[w->buf] = cursor_matters(d, w->buf, d->ex->plan->out_ver[k]) ? d->ex->plan->out_ver[k] : -1; /* else never compared */
             s->written = true;
-            s->kept |= !s->live;
+            s->owed |= !s->live;
         }
     }
     if (redirected)

@@ -1,6 +1,8 @@
 /* Values set aside on the host: what rebuilt ones must equal, and what must come back after a rebuild. */
 #include "policy/plan/saved.h"
 #include "policy/learn/hashing.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/slot.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,16 +34,16 @@ int saved_put(struct device *d, int32_t b, int32_t v, struct slot *s)
     if (saved_find(d, b, v))
         return 0;
     struct saved_value *n = calloc(1, sizeof *n);
-    struct host_block *h = swap_host_get(d, s->bytes);
+    struct host_block *h = pinned_get(d, s->bytes);
     if (!n || !h) {
         free(n);
-        swap_host_put(d, h);
+        pinned_put(d, h);
         return -ENOMEM;
     }
-    if (swap_host_wait(d, h) || fence_sync(d, &s->ready) || fence_sync(d, &s->users) ||
+    if (pinned_wait(d, h) || fence_sync(d, &s->ready) || fence_sync(d, &s->users) ||
         d->drv->cuMemcpyDtoH_v2(h->p, s->va, s->bytes) != CUDA_SUCCESS) {
         free(n);
-        swap_host_put(d, h);
+        pinned_put(d, h);
         return -EIO;
     }
     *n = (struct saved_value){.buf = b, .version = v, .block = h, .next = d->ex->now.saved};
@@ -63,7 +65,7 @@ void saved_clear(struct device *d)
 {
     while (d->ex->now.saved) {
         struct saved_value *n = d->ex->now.saved->next;
-        swap_host_put(d, d->ex->now.saved->block);
+        pinned_put(d, d->ex->now.saved->block);
         free(d->ex->now.saved);
         d->ex->now.saved = n;
     }

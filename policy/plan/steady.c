@@ -8,6 +8,8 @@
  *   each of its operands was the recorded one.
  * About 150 instructions, ten more a parameter and thirty more an operand; no call but the driver's own where nothing waits. */
 #include "policy/plan/steady.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/space.h"
 #include "policy/op/ready.h"
 #include "policy/op/tensor_map.h"
 #include "policy/plan/args.h"
@@ -90,7 +92,7 @@ void steady_note(struct device *d, uint32_t at, const struct rt_op *op, bool sam
                 return; /* it points at what nobody holds now: who holds it next is another operand */
         }
     }
-    s->address_changes = d->address_changes;
+    s->address_changes = d->mem.address_changes;
     s->same = true;
 }
 
@@ -153,7 +155,7 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
     bool ready = ex->now.pos == at && s->quiet && !s->sets_aside; /* what the plan does first may change what is ready */
     if (s->begins && compare_begins(d, at))
         return STEADY_NO;
-    if (!s->same || s->address_changes != d->address_changes || !same_launch(d, k, op) || !same_bindings(d, op, &ready))
+    if (!s->same || s->address_changes != d->mem.address_changes || !same_launch(d, k, op) || !same_bindings(d, op, &ready))
         return STEADY_NO;
     op->stream = k->stream; /* under the same index there may have been another one, which is destroyed by now */
     /* From here on the plan goes on, or is left. */

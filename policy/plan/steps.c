@@ -1,10 +1,16 @@
 /* The steps of a plan: replay, drop, offload, release, fetch; and what the recorded iteration frees. */
 #include "policy/plan/steps.h"
+#include "policy/memory/alloc.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/resident.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/swap.h"
 #include "policy/op/ready.h"
 #include "policy/plan/compare.h"
 #include "policy/plan/rebuild.h"
 #include "policy/plan/replay.h"
 #include "policy/plan/verify.h"
+#include "policy/process/check.h"
 
 #include <errno.h>
 
@@ -50,7 +56,7 @@ static int step_release(struct device *d, int32_t b, unsigned t)
     int r = fence_wait(d, t, &s->host->busy);
     if (r)
         return r;
-    mem_unback(d, s, SLOT_HOST);
+    slot_unback(d, s, SLOT_HOST);
     d->st.evictions++;
     return 0;
 }
@@ -59,7 +65,7 @@ static int step_fetch(struct device *d, int32_t b)
 {
     struct slot *s = cursor_slot(d, b);
     /* the host copy stays: a later release needs no second offload */
-    return s && s->state == SLOT_HOST ? swap_copy_in(d, s) : 0;
+    return s && s->state == SLOT_HOST ? resident_copy_in(d, s) : 0;
 }
 
 /* The recorded iteration freed b here. What the program freed before, the plan lets go now. */
@@ -75,8 +81,8 @@ int steps_die(struct device *d, int32_t b, unsigned t)
     if (r || (r = verify_flush(d)))
         return r;
     swap_discard(d, s);
-    mem_unback(d, s, SLOT_EMPTY);
-    s->kept = false;
+    slot_unback(d, s, SLOT_EMPTY);
+    s->owed = false;
     d->ex->now.res[b] = -1;
     return 0;
 }
@@ -88,13 +94,13 @@ static void let_go(struct device *d, int32_t b)
     if (!s || s->live || d->ex->learnt.rec.bufs[b].dies < 0)
         return;
     swap_discard(d, s);
-    mem_unback(d, s, SLOT_EMPTY);
-    s->kept = false;
+    slot_unback(d, s, SLOT_EMPTY);
+    s->owed = false;
     cursor_unbind(d, b);
     d->ex->now.res[b] = d->ex->now.cur[b] = -1;
     if (s->fixed_ord == ORD_OWED) {
         s->fixed_ord = ORD_NONE;
-        mem_slot_free(d, s);
+        alloc_free(d, s);
     }
 }
 

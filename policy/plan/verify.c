@@ -1,6 +1,9 @@
 /* The comparing that goes on for as long as a plan is in force. */
 #include "policy/plan/verify.h"
 #include "policy/learn/hashing.h"
+#include "policy/memory/arena.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/space.h"
 #include "tracer/plain.h"
 
 #include <errno.h>
@@ -58,14 +61,14 @@ static int set_up(struct device *d)
     d->verify = v;
     if (!mem_pages_are_many(d))
         return -ENOMEM;
-    v->n_rows = mem_most_small(d, ROWS, ROW_WORDS * sizeof(uint64_t));
+    v->n_rows = arena_most_small(d, ROWS, ROW_WORDS * sizeof(uint64_t));
     size_t bytes = v->n_rows * ROW_WORDS * sizeof(uint64_t);
     if (hashing_init(d) || d->drv->cuMemHostAlloc(&host, TABLES * bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
         return -ENOMEM;
-    d->own[OWN_VERIFY] = (struct own_range){(CUdeviceptr)(uintptr_t)host, TABLES * bytes};
+    d->mem.own[OWN_VERIFY] = (struct own_range){(CUdeviceptr)(uintptr_t)host, TABLES * bytes};
     for (unsigned i = 0; i < TABLES; i++) {
         v->table[i].host = (uint64_t *)host + i * v->n_rows * ROW_WORDS;
-        v->table[i].at = mem_scratch(d, bytes);
+        v->table[i].at = arena_scratch(d, bytes);
         if (!v->table[i].at || d->drv->cuEventCreate(&v->table[i].done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
             return -ENOMEM;
     }

@@ -197,18 +197,18 @@ void limits_decide(const struct drv *drv, const struct config *c, CUdevice dev, 
             out->limit_bytes < device_bytes && out->ceiling_bytes == l.bytes ? l.from : "");
 }
 
-bool device_borrow(struct device *d, uint64_t bytes)
+bool limits_borrow(struct device *d, uint64_t bytes)
 {
     enum { STEPS = 16 }; /* not a byte at a time: each step is a line */
-    uint64_t room = d->ceiling_bytes - d->limit_bytes, step = d->ceiling_bytes / STEPS;
-    if (!room || bytes > d->ceiling_bytes)
+    uint64_t room = d->mem.ceiling_bytes - d->mem.limit_bytes, step = d->mem.ceiling_bytes / STEPS;
+    if (!room || bytes > d->mem.ceiling_bytes)
         return false;
-    bytes = (bytes > step ? bytes : step) + d->gran;
-    d->limit_bytes += bytes < room ? bytes : room;
-    d->plan_limit_bytes = d->limit_bytes;
-    log_say(SAY_WARN, "the soft limit gives way: %s are used from now on, of %s at most", rt_size(d->limit_bytes).text,
-            rt_size(d->ceiling_bytes).text);
+    bytes = (bytes > step ? bytes : step) + d->mem.gran;
+    d->mem.limit_bytes += bytes < room ? bytes : room;
+    d->mem.plan_limit_bytes = d->mem.limit_bytes;
+    log_say(SAY_WARN, "the soft limit gives way: %s are used from now on, of %s at most", rt_size(d->mem.limit_bytes).text,
+            rt_size(d->mem.ceiling_bytes).text);
     if (d->status)
-        status_store(&d->status->limit_bytes, d->limit_bytes);
+        status_store(&d->status->limit_bytes, d->mem.limit_bytes);
     return true;
 }

@@ -42,5 +42,8 @@ void limits_decide(const struct drv *drv, const struct config *c, CUdevice dev, 
 uint64_t limits_total_bytes(uint64_t device_bytes);
 /* Without a line, without a driver, without the kernel's and NVML's word: for questions asked before there is a context. */
 uint64_t limits_of_bytes(const struct config *c, uint64_t device_bytes);
+/* Nothing more can move: a soft limit gives way, for `bytes` and a little more. False: it is hard, or all is taken. */
+struct device;
+bool limits_borrow(struct device *d, uint64_t bytes);
 
 #endif

@@ -11,6 +11,9 @@
 #define REMAT_POLICY_LOG_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 
 enum log_level { SAY_ERROR, SAY_WARN, SAY_INFO, SAY_DEBUG };
 enum { LOG_TOPIC_DOORS = 1 };
@@ -46,5 +49,17 @@ void log_passed(void);
 /* log_say(SAY_WARN, "format", ...): no trailing newline. log_once: the same, one line a call site and process. */
 #define log_say(level, ...) LOG_SITE(level, LOG_CAP, __VA_ARGS__)
 #define log_once(level, ...) LOG_SITE(level, 1, __VA_ARGS__)
+
+/* A size as messages have it: whole MiB, but KiB where that would hide something. `rt_size(bytes).text` lasts as long as the call it is in. */
+struct rt_said {
+    char text[24];
+};
+static inline struct rt_said rt_size(uint64_t bytes)
+{
+    struct rt_said s;
+    bool whole = bytes >= 16u << 20 || (bytes && !(bytes & 0xfffff));
+    snprintf(s.text, sizeof s.text, "%llu %s", (unsigned long long)(whole ? bytes >> 20 : (bytes + 1023) >> 10), whole ? "MiB" : "KiB");
+    return s;
+}
 
 #endif

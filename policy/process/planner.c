@@ -1,5 +1,6 @@
 /* The planner is a process of its own, `remat plan`, without the preload: training goes on while it thinks. */
 #include "policy/process/planner.h"
+#include "policy/process/stats.h"
 #include "tracer/trace_write.h"
 
 #include "policy/process/scratch.h"
@@ -79,7 +80,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
         return -ENOENT;
     int r = make_dir(d);
     if (!r)
-        r = record_write(rec, d->planner->trace_path, d->gran);
+        r = record_write(rec, d->planner->trace_path, d->mem.gran);
     if (r)
         return r;
     unlink(d->planner->plan_path);

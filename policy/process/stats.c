@@ -8,6 +8,7 @@
  * The text is made here and not by jansson: _exit() may be called in a signal handler, where nothing may be allocated.
  */
 #include "policy/device.h"
+#include "policy/process/stats.h"
 #include "tracer/output.h"
 
 #include <errno.h>
@@ -107,7 +108,7 @@ static size_t make_text(struct device *const *devs, unsigned n, bool active, cha
     uint64_t limit_bytes = 0;
     for (unsigned i = 0; i < n; i++) {
         const struct stats *s = &devs[i]->st;
-        limit_bytes += devs[i]->limit_bytes;
+        limit_bytes += devs[i]->mem.limit_bytes;
         for (size_t k = 0; k < STATS_COUNTERS; k++)
             ((uint64_t *)&t)[k] += ((const uint64_t *)s)[k];
         t.iter_ns_sum += s->iter_ns_sum;

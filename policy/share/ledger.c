@@ -1,6 +1,7 @@
-/* ledger.c: see ledger.h. Joining is here, and what is on disk; the arithmetic of sharing is in ledger_sums.c. */
-#include "policy/share/ledger_own.h"
+/* ledger.c: see ledger.h. Joining is here, and what is on disk. */
+#include "policy/share/ledger.h"
 
+#include "policy/share/ledger_sums.h"
 #include "tracer/machine/folders.h"
 
 #include <dirent.h>
@@ -16,9 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(struct ledger_row) == 128, "rows of a file that outlives this build");
-_Static_assert(offsetof(struct ledger_page, rows) == 256, "header of a file that outlives this build");
-
 enum { JOIN_WAIT_MS = 10000 };
 
 #ifndef REMAT_TOTAL_DIR
@@ -33,94 +31,6 @@ static int say(int rc, char *err, size_t err_bytes, const char *fmt, ...)
     vsnprintf(err, err_bytes, fmt, ap);
     va_end(ap);
     return rc;
-}
-
-/* ---- locks and lives -------------------------------------------------------------------------------------------- */
-
-/* Byte 0 is held while joining, byte 1 + i by the owner of row i. */
-static int lock_byte(int fd, off_t at, int type)
-{
-    struct flock l = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    while (fcntl(fd, F_SETLK, &l))
-        if (errno != EINTR)
-            return errno == EACCES ? -EAGAIN : -errno;
-    return 0;
-}
-
-static bool byte_is_locked(int fd, off_t at)
-{
-    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    return fcntl(fd, F_GETLK, &l) || l.l_type != F_UNLCK; /* what cannot be told counts as held */
-}
-
-/* When the process began, by the kernel's clock; 0: there is none of that number, or only what is left to be reaped: a zombie
- * whose threads have all closed their files. */
-static uint64_t started_at(int64_t pid)
-{
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    const char *after = strrchr(text, ')'); /* the name before it may hold anything */
-    char state;
-    long threads;
-    unsigned long long start;
-    if (!after || sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu", &state, &threads,
-                         &start) != 3)
-        return 0;
-    return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : start;
-}
-
-static uint64_t pid_namespace(void)
-{
-    struct stat st;
-    return stat("/proc/self/ns/pid", &st) ? 0 : (uint64_t)st.st_ino;
-}
-
-static bool row_is_alive(int fd, const struct ledger_page *p, unsigned i, uint64_t pid_ns)
-{
-    const struct ledger_row *r = &p->rows[i];
-    int64_t pid = atomic_load(&r->pid);
-    if (!pid)
-        return false;
-    if (byte_is_locked(fd, 1 + (off_t)i))
-        return true;
-    return pid_ns && r->pid_ns == pid_ns && started_at(pid) == r->start_ticks;
-}
-
-static void row_clear(struct ledger_row *r)
-{
-    atomic_store(&r->wanted, 0);
-    atomic_store(&r->blocked, 0);
-    atomic_store(&r->asking, 0);
-    atomic_store(&r->guarantee, 0);
-    atomic_store(&r->pid, 0);
-    atomic_store(&r->reserved, 0); /* last: until then the row counts */
-}
-
-bool ledger_reap(struct ledger *l)
-{
-    bool found = false;
-    for (unsigned i = 0; i < atomic_load(&l->page->n_rows); i++) {
-        struct ledger_row *r = &l->page->rows[i];
-        bool holds = atomic_load(&r->pid) || atomic_load(&r->reserved) || atomic_load(&r->asking);
-        if (i == l->me || !holds || row_is_alive(l->fd, l->page, i, l->pid_ns) || lock_byte(l->fd, 1 + (off_t)i, F_WRLCK))
-            continue;
-        /* Ours to clear, and only now it is certain: between the look and the lock somebody else may have taken the row. */
-        if (!atomic_load(&r->pid) || r->pid_ns != l->pid_ns || started_at(atomic_load(&r->pid)) != r->start_ticks) {
-            found |= atomic_load(&r->reserved) != 0;
-            row_clear(r);
-        }
-        lock_byte(l->fd, 1 + (off_t)i, F_UNLCK);
-    }
-    if (found)
-        ledger_wake(l->page, false);
-    return found;
 }
 
 /* ---- the folder and the file ---------------------------------------------------------------------------------------- */
@@ -156,7 +66,7 @@ static void let_go(struct held *h)
 static int wait_for_byte(int fd, off_t at)
 {
     int r;
-    for (int ms = 0; (r = lock_byte(fd, at, F_WRLCK)) == -EAGAIN && ms < JOIN_WAIT_MS; ms++)
+    for (int ms = 0; (r = ledger_lock_byte(fd, at, F_WRLCK)) == -EAGAIN && ms < JOIN_WAIT_MS; ms++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     return r;
 }
@@ -257,7 +167,7 @@ static int open_held(struct ledger *l, const char *path, bool make, char *err, s
     struct stat st;
     l->page = MAP_FAILED;
     l->me = LEDGER_ROWS;
-    l->pid_ns = pid_namespace();
+    l->pid_ns = ledger_pid_namespace();
     l->fd = open(path, O_RDWR | (make ? O_CREAT : 0) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0660);
     if (l->fd < 0 || fstat(l->fd, &st))
         return say(-errno, err, err_bytes, "%s: %s", path, strerror(errno));
@@ -334,11 +244,11 @@ static int take_row(struct ledger *l, const struct ledger_ask *ask)
 {
     for (unsigned i = 0; i < LEDGER_ROWS; i++) {
         struct ledger_row *r = &l->page->rows[i];
-        if (atomic_load(&r->pid) || lock_byte(l->fd, 1 + (off_t)i, F_WRLCK))
+        if (atomic_load(&r->pid) || ledger_lock_byte(l->fd, 1 + (off_t)i, F_WRLCK))
             continue; /* living, or being cleared */
-        row_clear(r);
+        ledger_row_clear(r);
         r->pid_ns = l->pid_ns;
-        r->start_ticks = started_at(getpid());
+        r->start_ticks = ledger_started_at(getpid());
         r->joined_unix_s = time(NULL);
         atomic_store(&r->guarantee, ask->guarantee);
         atomic_store(&r->pid, getpid());
@@ -464,7 +374,7 @@ int ledger_join(const struct ledger_ask *wish, struct ledger **out, char *err, s
     if (r && l)
         shut(l);
     else if (!r)
-        lock_byte(l->fd, 0, F_UNLCK);
+        ledger_lock_byte(l->fd, 0, F_UNLCK);
     let_go(&h);
     *out = r ? NULL : l;
     return r;
@@ -522,7 +432,7 @@ void ledger_leave(struct ledger *l)
 {
     if (!l)
         return;
-    row_clear(&l->page->rows[l->me]);
+    ledger_row_clear(&l->page->rows[l->me]);
     ledger_wake(l->page, false);
     shut(l); /* closing drops the lock */
 }
@@ -557,7 +467,7 @@ int ledger_read(const char *path, struct ledger_view *v)
     else if (p->magic != LEDGER_MAGIC || !says_well(p))
         r = -EINVAL;
     if (!r) {
-        uint64_t ns = pid_namespace();
+        uint64_t ns = ledger_pid_namespace();
         memset(v, 0, sizeof *v);
         memcpy(v->group, p->group, sizeof v->group);
         memcpy(v->device, p->device, sizeof v->device);
@@ -566,7 +476,7 @@ int ledger_read(const char *path, struct ledger_view *v)
         v->device_bytes = p->device_bytes;
         for (unsigned i = 0; i < LEDGER_ROWS; i++) {
             const struct ledger_row *row = &p->rows[i];
-            if (!row_is_alive(fd, p, i, ns))
+            if (!ledger_row_is_alive(fd, p, i, ns))
                 continue;
             v->member[v->n++] = (struct ledger_member){.pid = atomic_load(&row->pid),
                                                        .joined_unix_s = row->joined_unix_s,

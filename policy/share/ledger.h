@@ -1,4 +1,5 @@
-/* ledger.h: one budget of device memory for several processes (DESIGN 7): who holds how much of it.
+/* ledger.h: one budget of device memory for several processes (DESIGN 7): who holds how much of it. Here: joining, leaving, and reading one;
+ * ledger_sums.h: reserving; ledger_rows.h: the file itself.
  *
  * One file per group and device, mapped shared by every member; a member is one row. All quantities are bytes.
  *
@@ -32,43 +33,16 @@
  * those of tracer/machine/folders.h, which no other user can take first; file GROUP@DEVICE, with the device's UUID in 32 hexadecimal digits.
  *
  * Threads: the functions of one `struct ledger` are called by one thread at a time (the engine's mutex), but for
- * ledger_sleep(). Errors: 0 or a negative errno; joining says why in one line.
+ * ledger_sleep() (ledger_rows.h). Errors: 0 or a negative errno; joining says why in one line.
  */
 #ifndef REMAT_POLICY_SHARE_LEDGER_H
 #define REMAT_POLICY_SHARE_LEDGER_H
 
-#include <stdatomic.h>
+#include "policy/share/ledger_rows.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define LEDGER_MAGIC 0x3167646c74616d72ull /* "rmatldg1" */
-enum { LEDGER_ROWS = 128, LEDGER_NAME_MAX = 48 };
-#define LEDGER_NO_GUARANTEE UINT64_MAX /* as a row's guarantee: none was asked for, see (3) */
-
-struct ledger_row {
-    _Atomic int64_t pid; /* 0: nobody's; written last by who joins */
-    uint64_t start_ticks, pid_ns;
-    int64_t joined_unix_s;
-    _Atomic uint64_t reserved, asking, wanted, guarantee;
-    _Atomic uint32_t blocked; /* it cannot go on before it gets some of what it waits for */
-    uint32_t pad[15];
-};
-
-struct ledger_page {
-    uint64_t magic; /* written last by who makes the file */
-    _Atomic uint64_t limit, peak_reserved; /* peak: the largest sum of reserved that anybody has seen */
-    uint64_t device_bytes;
-    char device[33], group[LEDGER_NAME_MAX + 1];
-    char pad[6];
-    _Atomic uint32_t n_rows;  /* rows ever used: those behind are empty */
-    _Atomic uint32_t asked;   /* counts asks; a futex */
-    _Atomic uint32_t freed;   /* counts releases; a futex */
-    uint32_t pad2[31];
-    struct ledger_row rows[LEDGER_ROWS];
-};
-
-struct ledger;
 
 struct ledger_ask {
     const char *group;
@@ -91,29 +65,6 @@ int ledger_may_join(const struct ledger_ask *ask, char *err, size_t err_bytes);
 void ledger_leave(struct ledger *l);
 /* In a forked child: the row is the parent's. Frees *l. */
 void ledger_after_fork_child(struct ledger *l);
-
-/* 0, or -ENOSPC: (2) or (4) would not hold. Dead members' shares are taken back first. */
-int ledger_reserve(struct ledger *l, uint64_t bytes);
-void ledger_release(struct ledger *l, uint64_t bytes);
-uint64_t ledger_reserved(const struct ledger *l);
-uint64_t ledger_limit(const struct ledger *l);
-uint64_t ledger_entitled(const struct ledger *l);
-/* What a reservation could have this moment, by (2) and (4). */
-uint64_t ledger_available(struct ledger *l);
-
-/* Asks the others to make room up to `bytes` in all, cut to what it is entitled to; 0: no more. */
-void ledger_want(struct ledger *l, uint64_t bytes, bool blocked);
-/* Whether somebody has asked since *seen: one load. */
-static inline bool ledger_asked(const struct ledger_page *p, uint32_t seen)
-{
-    return atomic_load_explicit(&p->asked, memory_order_relaxed) != seen;
-}
-/* What this member is to give back of what it holds beyond its entitlement: its part of what others wait for, in proportion.
- * *blocked: one of them cannot go on without. */
-uint64_t ledger_owed(struct ledger *l, bool *blocked);
-const struct ledger_page *ledger_page(const struct ledger *l);
-/* Sleeps until something is released (`asks` false) or asked for (true) after the count `seen`, ms at most. */
-void ledger_sleep(const struct ledger_page *p, bool asks, uint32_t seen, int ms);
 
 /* ---- reading, for `remat status` ---------------------------------------------------------------------------------- */
 

@@ -1,13 +1,8 @@
-/* ledger_sums.c: reserving, and what members owe each other; see ledger.h for the equations. */
-#include "policy/share/ledger_own.h"
+/* ledger_sums.c: see ledger_sums.h. */
+#include "policy/share/ledger_sums.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { TRIES = 4096 }; /* of a reservation that others' announcements alone stand against: they take microseconds */
 
@@ -170,20 +165,4 @@ uint64_t ledger_owed(struct ledger *l, bool *blocked)
             continue;
         return least(mine, (uint64_t)((__uint128_t)lacking * mine / excess) + 1);
     }
-}
-
-/* ---- sleeping and waking ------------------------------------------------------------------------------------------- */
-
-void ledger_wake(struct ledger_page *p, bool asks)
-{
-    _Atomic uint32_t *count = asks ? &p->asked : &p->freed;
-    atomic_fetch_add(count, 1);
-    syscall(SYS_futex, count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-void ledger_sleep(const struct ledger_page *p, bool asks, uint32_t seen, int ms)
-{
-    const _Atomic uint32_t *count = asks ? &p->asked : &p->freed;
-    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
-    syscall(SYS_futex, count, FUTEX_WAIT, seen, &t, NULL, 0);
 }

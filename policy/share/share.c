@@ -2,6 +2,7 @@
 #include "policy/share/share.h"
 
 #include "policy/process/limits.h"
+#include "policy/process/stats.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +17,7 @@ enum {
     CONTENT_OPS = 20000     /* ops without a refusal, after which nothing is asked for any more */
 };
 
-static uint64_t whole(const struct device *d, uint64_t bytes) { return bytes >> d->shift << d->shift; }
+static uint64_t whole(const struct device *d, uint64_t bytes) { return bytes >> d->mem.shift << d->mem.shift; }
 
 /* ---- joining ------------------------------------------------------------------------------------------------------- */
 
@@ -94,15 +95,15 @@ static int join(struct share *s, const struct ledger_ask *ask, const char *name,
 static void at_most_theirs(struct device *d)
 {
     for (unsigned i = 0; i < d->share->n; i++)
-        if (d->limit_bytes > ledger_limit(d->share->in[i].l))
-            d->limit_bytes = ledger_limit(d->share->in[i].l);
+        if (d->mem.limit_bytes > ledger_limit(d->share->in[i].l))
+            d->mem.limit_bytes = ledger_limit(d->share->in[i].l);
 }
 
 int share_init(struct device *d, void (*called)(void))
 {
     const struct config *c = d->cfg;
     char err[512];
-    const uint64_t total = limits_total_bytes(d->device_bytes);
+    const uint64_t total = limits_total_bytes(d->mem.device_bytes);
     if (!c->group[0] && !total)
         return 0;
     if (d->share) { /* it is in, and began anew */
@@ -113,12 +114,12 @@ int share_init(struct device *d, void (*called)(void))
     if (!s)
         return -ENOMEM;
     struct ledger_ask ask = {.group = c->group,
-                             .device_bytes = d->device_bytes,
+                             .device_bytes = d->mem.device_bytes,
                              .limit_bytes = c->group_limit_bytes,
                              .limit_pct = c->group_limit_pct,
                              .guarantee = c->guarantee_given ? c->guarantee_bytes : LEDGER_NO_GUARANTEE};
     device_id(d, ask.device);
-    struct ledger_ask all = {.group = ".total", .device_bytes = d->device_bytes, .limit_bytes = total, .guarantee = LEDGER_NO_GUARANTEE, .system = true};
+    struct ledger_ask all = {.group = ".total", .device_bytes = d->mem.device_bytes, .limit_bytes = total, .guarantee = LEDGER_NO_GUARANTEE, .system = true};
     memcpy(all.device, ask.device, sizeof all.device);
     int r = c->group[0] ? join(s, &ask, c->group, called, err, sizeof err) : 0;
     if (!r && total)
@@ -146,10 +147,10 @@ static void ask_for_ours(struct device *d, struct share_in *in, bool blocked)
 {
     uint64_t ours = ledger_entitled(in->l);
     in->short_op = d->op_count;
-    if (ours > d->limit_bytes)
-        ours = d->limit_bytes;
+    if (ours > d->mem.limit_bytes)
+        ours = d->mem.limit_bytes;
     ours = whole(d, ours);
-    if (ledger_reserved(in->l) + d->gran > ours)
+    if (ledger_reserved(in->l) + d->mem.gran > ours)
         return;
     in->wanted = ours;
     ledger_want(in->l, ours, blocked);
@@ -250,7 +251,7 @@ uint64_t share_owed(struct device *d, bool *blocked)
         *blocked |= one;
     }
     s->owes = most != 0;
-    return most ? (most + d->gran - 1) >> d->shift << d->shift : 0;
+    return most ? (most + d->mem.gran - 1) >> d->mem.shift << d->mem.shift : 0;
 }
 
 /* ---- how much to count on ------------------------------------------------------------------------------------------------ */
@@ -258,7 +259,7 @@ uint64_t share_owed(struct device *d, bool *blocked)
 uint64_t share_ceiling(struct device *d)
 {
     struct share *s = d->share;
-    uint64_t least = d->limit_bytes;
+    uint64_t least = d->mem.limit_bytes;
     for (unsigned i = 0; s && i < s->n; i++) {
         uint64_t could = ledger_reserved(s->in[i].l) + ledger_available(s->in[i].l);
         least = could < least ? could : least;
@@ -268,11 +269,11 @@ uint64_t share_ceiling(struct device *d)
 
 void share_limit_for_plan(struct device *d, uint64_t most_bytes)
 {
-    d->plan_limit_bytes = d->limit_bytes;
+    d->mem.plan_limit_bytes = d->mem.limit_bytes;
     if (!d->share || !d->share->n)
         return;
     uint64_t ceiling = share_ceiling(d), there = device_physical_bytes(d);
-    d->plan_limit_bytes = ceiling < most_bytes ? ceiling : most_bytes > there ? most_bytes : there;
+    d->mem.plan_limit_bytes = ceiling < most_bytes ? ceiling : most_bytes > there ? most_bytes : there;
 }
 
 void share_say_short(struct device *d)

@@ -16,6 +16,7 @@
 
 #include "policy/device.h"
 #include "policy/share/ledger.h"
+#include "policy/share/ledger_sums.h"
 
 enum { SHARE_LEDGERS = 2 }; /* the user's group, the machine's total */
 
@@ -32,7 +33,7 @@ struct share {
     struct share_in in[SHARE_LEDGERS];
 };
 
-/* Joins the group of the configuration, where there is one; d->limit_bytes is the process's own so far, and at most the group's
+/* Joins the group of the configuration, where there is one; d->mem.limit_bytes is the process's own so far, and at most the group's
  * afterwards. `called` is run by the helper thread when a neighbour has asked; from then on until the process ends. */
 int share_init(struct device *d, void (*called)(void));
 /* In a forked child, where nothing is shared. */
@@ -59,7 +60,7 @@ uint64_t share_owed(struct device *d, bool *blocked);
 
 /* What this process could hold now: all it has and all it could reserve; its own limit without a group. */
 uint64_t share_ceiling(struct device *d);
-/* Sets d->plan_limit_bytes: what it could hold now, but no more than `most`, which is all that it has use for. */
+/* Sets d->mem.plan_limit_bytes: what it could hold now, but no more than `most`, which is all that it has use for. */
 void share_limit_for_plan(struct device *d, uint64_t most_bytes);
 /* After an out of memory: how the group stands. */
 void share_say_short(struct device *d);

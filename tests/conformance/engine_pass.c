@@ -5,7 +5,11 @@
  * Threads: any; the counters are atomic. Errors: the driver's codes.
  * CONFORMANCE_LEDGER=1 prints, at exit, `ledger NAME COUNT` lines on stderr.
  */
+#include "policy/allocations.h"
+#include "policy/answers.h"
 #include "policy/engine.h"
+#include "policy/life.h"
+#include "policy/reach.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -22,12 +22,18 @@
 #define REMAT_TESTS_FIXTURE_H
 
 #include "policy/learn/learn.h"
+#include "policy/memory/alloc.h"
+#include "policy/memory/foreign.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/swap.h"
 #include "policy/op/ready.h"
 #include "policy/plan/cursor.h"
 #include "policy/plan/exec.h"
 #include "policy/plan/install.h"
 #include "policy/plan/leave.h"
 #include "policy/plan/rebuild.h"
+#include "policy/process/stats.h"
 
 #include <check.h>
 #include <errno.h>
@@ -167,13 +173,14 @@ FX void fx_begin(unsigned pages)
     d->cfg = &fx.cfg;
     fx.cfg.host_swap_bytes = 64u << 20;
     fx.cfg.verify = VERIFY_OFF;
-    d->device_bytes = 1 << 28;
-    d->limit_bytes = d->ceiling_bytes = d->plan_limit_bytes = (uint64_t)pages * FX_PAGE;
+    d->mem.device_bytes = 1 << 28;
+    d->mem.limit_bytes = d->mem.ceiling_bytes = d->mem.plan_limit_bytes = (uint64_t)pages * FX_PAGE;
     ck_assert_int_eq(learn_init(d), 0);
     ck_assert_int_eq(foreign_init(d), 0);
     ck_assert_int_eq(stats_init(d), 0);
-    ck_assert_int_eq(mem_init(d), 0);
+    ck_assert_int_eq(memory_init(d), 0);
     ck_assert_int_eq(stream_init(d), 0);
+    ck_assert_int_eq(pinned_init(d), 0);
     ck_assert_int_eq(swap_init(d), 0);
     stream_index(d, NULL);
     for (int b = 0; b < FX_BUFS; b++)
@@ -187,8 +194,8 @@ FX void fx_end(void)
     exec_clear(d);
     for (int b = 0; b < FX_BUFS; b++)
         if (fx.slot[b])
-            mem_slot_free(d, fx.slot[b]);
-    ck_assert_uint_eq(mem_end(d), 0);
+            alloc_free(d, fx.slot[b]);
+    ck_assert_uint_eq(memory_end(d), 0);
     close(fx.file);
 }
 
@@ -219,7 +226,7 @@ FX void fx_happened(const struct fx_line *l)
 /* A buffer of one page that is older than the iteration, and full of that byte. */
 FX void fx_older(int buf, int byte)
 {
-    ck_assert_int_eq(mem_slot_new(&fx.d, FX_PAGE, &fx.slot[buf]), 0);
+    ck_assert_int_eq(alloc_new(&fx.d, FX_PAGE, &fx.slot[buf]), 0);
     const struct fx_line fill = FX_FILL(buf, byte);
     struct rt_op op;
     fx_build(&fill, &op);
@@ -246,19 +253,19 @@ FX void fx_record(const struct fx_line *lines, int n)
     fx.lines = lines;
     fx.n_lines = n;
     x->caps = calloc((size_t)n + 1, sizeof *x->caps);
-    for (uint32_t i = 0; i < d->n_slots; i++)
-        d->slots[i].rec_buf = -1;
+    for (uint32_t i = 0; i < d->mem.n_slots; i++)
+        d->mem.slots[i].rec_buf = -1;
     for (const struct fx_line *l = lines; l < lines + n; l++) {
         if (l->what == FX_MAKES) {
-            ck_assert_int_eq(mem_slot_new(d, (uint64_t)l->arg * FX_PAGE, &fx.slot[l->buf]), 0);
+            ck_assert_int_eq(alloc_new(d, (uint64_t)l->arg * FX_PAGE, &fx.slot[l->buf]), 0);
             fx.slot[l->buf]->rec_buf = -2 - record_alloc(&x->rec, (uint64_t)l->arg * FX_PAGE);
         } else if (l->what == FX_FREES) {
             record_free(&x->rec, fx_buf_of(fx.slot[l->buf]));
-            mem_slot_free(d, fx.slot[l->buf]);
+            alloc_free(d, fx.slot[l->buf]);
         } else {
             struct rt_op op;
             fx_build(l, &op);
-            const int i = record_op(&x->rec, op.sig, l->what == FX_FILLS ? "fill" : "copy", NULL, d->live_bytes);
+            const int i = record_op(&x->rec, op.sig, l->what == FX_FILLS ? "fill" : "copy", NULL, d->mem.live_bytes);
             for (uint32_t k = 0; k < op.n_operands; k++)
                 record_operand(&x->rec, fx_buf_of(op.operands[k].slot), op.operands[k].offset, op.operands[k].delta, op.operands[k].mode);
             x->rec.ops[i].ns = 1000;
@@ -274,7 +281,7 @@ FX void fx_record(const struct fx_line *lines, int n)
     x->op_of_trace = calloc(x->n_caps + 1, sizeof *x->op_of_trace);
     for (uint32_t i = 0; i < x->n_caps; i++)
         x->op_of_trace[i] = i;
-    x->boundary_live_bytes = d->live_bytes;
+    x->boundary_live_bytes = d->mem.live_bytes;
     ck_assert_int_eq(exec_index(d), 0);
 }
 
@@ -339,10 +346,10 @@ FX void fx_line(const struct fx_line *l)
         const uint64_t bytes = (uint64_t)l->arg * FX_PAGE;
         fx.slot[l->buf] = fx_follows() ? exec_alloc(d, bytes) : NULL;
         if (!fx.slot[l->buf])
-            ck_assert_int_eq(mem_slot_new(d, bytes, &fx.slot[l->buf]), 0);
+            ck_assert_int_eq(alloc_new(d, bytes, &fx.slot[l->buf]), 0);
     } else if (l->what == FX_FREES) {
         if (!fx_follows() || !exec_free(d, fx.slot[l->buf]))
-            mem_slot_free(d, fx.slot[l->buf]);
+            alloc_free(d, fx.slot[l->buf]);
     } else {
         struct rt_op op;
         enum exec_left left = EXEC_LEFT_BEFORE;

@@ -1,7 +1,12 @@
 /* rt_check: each fault that is put into the bookkeeping of memory is found, where it is come upon and by audit_memory(); what is found is
  * said once, with its place; and a device without a fault fails no check. */
 #include "policy/device.h"
+#include "policy/memory/alloc.h"
 #include "policy/memory/audit.h"
+#include "policy/memory/chunk.h"
+#include "policy/memory/resident.h"
+#include "policy/memory/room.h"
+#include "policy/memory/slot.h"
 #include "policy/process/check.h"
 
 #include <check.h>
@@ -107,14 +112,14 @@ static void start(void)
                        .cuStreamWaitEvent = stream_wait_event};
     d.drv = &drv;
     d.cfg = &cfg;
-    d.device_bytes = d.limit_bytes = d.ceiling_bytes = d.plan_limit_bytes = (uint64_t)CHUNKS * GRAN;
-    ck_assert_int_eq(mem_init(&d), 0);
+    d.mem.device_bytes = d.mem.limit_bytes = d.mem.ceiling_bytes = d.mem.plan_limit_bytes = (uint64_t)CHUNKS * GRAN;
+    ck_assert_int_eq(memory_init(&d), 0);
     ck_assert_int_eq(stream_init(&d), 0);
 }
 
 static void end(void)
 {
-    mem_end(&d);
+    memory_end(&d);
     free(d.streams);
 }
 
@@ -122,8 +127,8 @@ static void end(void)
 static struct slot *buffer(unsigned chunks)
 {
     struct slot *s;
-    ck_assert_int_eq(mem_slot_new(&d, (uint64_t)chunks * GRAN, &s), 0);
-    ck_assert_int_eq(mem_back(&d, s), 0);
+    ck_assert_int_eq(alloc_new(&d, (uint64_t)chunks * GRAN, &s), 0);
+    ck_assert_int_eq(resident_back(&d, s), 0);
     return s;
 }
 
@@ -143,18 +148,18 @@ static void ck_audit_finds(void)
 START_TEST(nothing_is_found_where_nothing_is_wrong)
 {
     struct slot *a = buffer(3), *small, *b;
-    ck_assert_int_eq(mem_slot_new(&d, 1000, &small), 0);
+    ck_assert_int_eq(alloc_new(&d, 1000, &small), 0);
     audit_memory(&d);
-    mem_slot_free(&d, a);
+    alloc_free(&d, a);
     b = buffer(2);
     stream_issued(&d, STREAM_IN);
     fence_add(&d, &b->users, STREAM_IN);
     audit_memory(&d);
-    mem_slot_free(&d, small);
-    mem_slot_free(&d, b);
+    alloc_free(&d, small);
+    alloc_free(&d, b);
     a = buffer(5);
     ck_assert_int_eq(fence_sync(&d, &a->ready), 0);
-    mem_give(&d, UINT64_MAX);
+    room_give(&d, UINT64_MAX);
     audit_memory(&d);
     ck_assert_uint_eq(d.doubt, DOUBT_NONE);
 }
@@ -164,12 +169,12 @@ END_TEST
 START_TEST(a_chunk_of_another_slot)
 {
     struct slot *a = buffer(2), *b = buffer(2);
-    const uint32_t n_free = d.n_free_chunks;
-    d.chunks[a->map[1]].owner = (int32_t)b->id;
+    const uint32_t n_free = d.mem.n_free_chunks;
+    d.mem.chunks[a->map[1]].owner = (int32_t)b->id;
     ck_audit_finds();
-    mem_slot_free(&d, a);
+    alloc_free(&d, a);
     ck_found();
-    ck_assert_uint_eq(d.n_free_chunks, n_free);
+    ck_assert_uint_eq(d.mem.n_free_chunks, n_free);
 }
 END_TEST
 
@@ -177,12 +182,12 @@ END_TEST
 START_TEST(a_free_chunk_that_somebody_has)
 {
     struct slot *a = buffer(2), *b = buffer(2), *c;
-    mem_slot_free(&d, a);
-    d.limit_bytes = d.plan_limit_bytes = (uint64_t)d.n_chunks * GRAN;
-    d.chunks[d.free_head].owner = (int32_t)b->id;
+    alloc_free(&d, a);
+    d.mem.limit_bytes = d.mem.plan_limit_bytes = (uint64_t)d.mem.n_chunks * GRAN;
+    d.mem.chunks[d.mem.free_head].owner = (int32_t)b->id;
     ck_audit_finds();
-    ck_assert_int_eq(mem_slot_new(&d, GRAN, &c), 0);
-    ck_assert_int_lt(mem_back(&d, c), 0);
+    ck_assert_int_eq(alloc_new(&d, GRAN, &c), 0);
+    ck_assert_int_lt(resident_back(&d, c), 0);
     ck_found();
     ck_assert_int_ne(c->state, SLOT_RESIDENT);
 }
@@ -199,12 +204,12 @@ END_TEST
 START_TEST(a_count_of_chunks)
 {
     buffer(1);
-    d.n_free_chunks++;
+    d.mem.n_free_chunks++;
     ck_audit_finds();
-    d.n_free_chunks--;
-    d.n_gone++;
+    d.mem.n_free_chunks--;
+    d.mem.n_gone++;
     ck_audit_finds();
-    d.n_gone--;
+    d.mem.n_gone--;
     audit_memory(&d);
     ck_assert_uint_eq(d.doubt, DOUBT_NONE);
 }
@@ -214,10 +219,10 @@ END_TEST
 START_TEST(a_slot_without_its_copy)
 {
     struct slot *a = buffer(1);
-    mem_unback(&d, a, SLOT_EMPTY);
+    slot_unback(&d, a, SLOT_EMPTY);
     a->state = SLOT_HOST;
     ck_audit_finds();
-    ck_assert_int_eq(swap_in(&d, a), -EINVAL);
+    ck_assert_int_eq(resident_swap_in(&d, a), -EINVAL);
     ck_found();
 }
 END_TEST
@@ -226,10 +231,10 @@ END_TEST
 START_TEST(a_small_buffer_in_anothers_place)
 {
     struct slot *a, *b;
-    ck_assert_int_eq(mem_slot_new(&d, 1000, &a), 0);
-    ck_assert_int_eq(mem_slot_new(&d, 1000, &b), 0);
+    ck_assert_int_eq(alloc_new(&d, 1000, &a), 0);
+    ck_assert_int_eq(alloc_new(&d, 1000, &b), 0);
     b->entry = a->entry;
-    mem_slot_free(&d, b);
+    alloc_free(&d, b);
     ck_found();
 }
 END_TEST
@@ -271,30 +276,30 @@ START_TEST(said_once_with_its_place)
     const int err = dup(2);
     dup2(fileno(f), 2);
     const int line = __LINE__ + 1;
-    ck_assert(!rt_check_plan(&d, d.n_chunks > 99));
-    ck_assert(!rt_check_plan(&d, d.n_chunks > 98));
+    ck_assert(!rt_check_plan(&d, d.mem.n_chunks > 99));
+    ck_assert(!rt_check_plan(&d, d.mem.n_chunks > 98));
     ck_assert_uint_eq(d.doubt, DOUBT_PLAN);
-    ck_assert(!rt_check(&d, d.n_slots > 97));
-    ck_assert(!rt_check(&d, d.n_slots > 96));
-    ck_assert(!rt_check_plan(&d, d.n_chunks > 95));
+    ck_assert(!rt_check(&d, d.mem.n_slots > 97));
+    ck_assert(!rt_check(&d, d.mem.n_slots > 96));
+    ck_assert(!rt_check_plan(&d, d.mem.n_chunks > 95));
     ck_assert_uint_eq(d.doubt, DOUBT_MEMORY);
-    ck_assert(rt_check(&d, d.limit_bytes > 0));
+    ck_assert(rt_check(&d, d.mem.limit_bytes > 0));
     dup2(err, 2);
     rewind(f);
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     fclose(f);
     snprintf(place, sizeof place, "test_check.c:%d: ", line);
-    ck_assert_msg(strstr(text, place) && strstr(text, "d.n_chunks > 99"), "%s", text);
-    ck_assert_msg(strstr(text, "d.n_slots > 97") && !strstr(text, "98") && !strstr(text, "96") && !strstr(text, "95"), "%s", text);
+    ck_assert_msg(strstr(text, place) && strstr(text, "d.mem.n_chunks > 99"), "%s", text);
+    ck_assert_msg(strstr(text, "d.mem.n_slots > 97") && !strstr(text, "98") && !strstr(text, "96") && !strstr(text, "95"), "%s", text);
 }
 END_TEST
 
 /* The launches that are told by their bytes are told so no longer: the next one is looked at in full. */
 START_TEST(steady_launches_end)
 {
-    const uint64_t before = d.address_changes;
+    const uint64_t before = d.mem.address_changes;
     rt_check_plan(&d, false);
-    ck_assert_uint_ne(d.address_changes, before);
+    ck_assert_uint_ne(d.mem.address_changes, before);
 }
 END_TEST
 

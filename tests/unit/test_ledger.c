@@ -2,6 +2,7 @@
  * the dead is free; guarantees are handed over. Each process keeps its own count of what it has "mapped" in memory that the
  * ledger knows nothing of, and sums all of them after every step. */
 #include "policy/share/ledger.h"
+#include "policy/share/ledger_sums.h"
 
 #include <check.h>
 #include <dirent.h>

@@ -1,7 +1,10 @@
 /* A plan followed in the test's own process (fixture.h): what the program holds is what it would be without a plan, wherever the plan is left. */
 #include "fixture.h"
+#include "policy/memory/alloc.h"
+#include "policy/memory/slot.h"
 #include "policy/plan/replay.h"
 #include "policy/plan/steps.h"
+#include "policy/process/check.h"
 
 /* 0: x = older, 1: a = x, 2: b = a, 3: c = b; a is not needed until op 4: e = a. Three pages beside the older one would do. */
 static const struct fx_line program[] = {
@@ -139,7 +142,7 @@ START_TEST(can_be_followed_as_long_as_its_tensors_are_there)
     fx_plan(plans[0]);
     fx_install(0);
     ck_assert(leave_can_be_followed(&fx.d));
-    mem_slot_free(&fx.d, fx.slot[0]);
+    alloc_free(&fx.d, fx.slot[0]);
     fx.slot[0] = NULL;
     ck_assert(!leave_can_be_followed(&fx.d));
     fx_end();
@@ -261,11 +264,11 @@ END_TEST
 START_TEST(a_slot_that_is_too_small)
 {
     begin_checked();
-    fx.d.slots[fx.d.ex->map.alloc_slot[0]].n_pages = 0;
+    fx.d.mem.slots[fx.d.ex->map.alloc_slot[0]].n_pages = 0;
     fx_run(0, 1);
     ck_assert_int_eq(fx.d.doubt, DOUBT_PLAN);
     ck_assert_int_ne((int)fx.slot[1]->id, fx.d.ex->map.alloc_slot[0]);
-    fx.d.slots[fx.d.ex->map.alloc_slot[0]].n_pages = 1;
+    fx.d.mem.slots[fx.d.ex->map.alloc_slot[0]].n_pages = 1;
     fx_leave();
     fx_check_all();
     fx_end();

@@ -1,6 +1,6 @@
 /* space.c against a row of flags: what is taken is nobody else's, lies where no number does as long as there is such a place, and is
  * all there again in the end. */
-#include "policy/memory/mem_own.h"
+#include "policy/memory/space.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -27,13 +27,12 @@ static uint64_t draw(uint64_t below)
 static void begin(CUdeviceptr base, uint64_t pages)
 {
     memset(&d, 0, sizeof d);
-    d.base = base;
-    d.shift = SHIFT;
-    d.gran = 1ull << SHIFT;
-    d.n_va_pages = pages;
-    d.reserve_bytes = pages << SHIFT;
-    d.page_slot = calloc(pages, sizeof *d.page_slot);
-    d.mem = calloc(1, sizeof *d.mem);
+    d.mem.base = base;
+    d.mem.shift = SHIFT;
+    d.mem.gran = 1ull << SHIFT;
+    d.mem.n_va_pages = pages;
+    d.mem.reserve_bytes = pages << SHIFT;
+    d.mem.page_slot = calloc(pages, sizeof *d.mem.page_slot);
     used = calloc(pages, sizeof *used);
     n_taken = 0;
 }
@@ -44,11 +43,10 @@ static void end(void)
         n_taken--;
         ck_assert_int_eq(space_give(&d, taken[n_taken].first, taken[n_taken].n), 0);
     }
-    ck_assert_uint_eq(d.next_page, 0);
-    ck_assert_uint_eq(d.mem->n_gaps, 0);
-    free(d.mem->gaps);
-    free(d.mem);
-    free(d.page_slot);
+    ck_assert_uint_eq(d.mem.next_page, 0);
+    ck_assert_uint_eq(d.mem.n_gaps, 0);
+    free(d.mem.gaps);
+    free(d.mem.page_slot);
     free(used);
 }
 
@@ -56,7 +54,7 @@ static void end(void)
  * 752 MiB at most, if it is a float of any use. */
 static bool is_at_no_number(uint64_t first, uint64_t n)
 {
-    const uint64_t low = (d.base + (first << SHIFT)) % HALF, last = (d.base + ((first + n) << SHIFT) - 1) % HALF;
+    const uint64_t low = (d.mem.base + (first << SHIFT)) % HALF, last = (d.mem.base + ((first + n) << SHIFT) - 1) % HALF;
     const float minus_zero = -0.0f, little = -1e-9f;
     uint32_t zero_bits, little_bits;
     memcpy(&zero_bits, &minus_zero, 4);
@@ -69,7 +67,7 @@ static bool take_one(uint64_t n)
     uint64_t first;
     if (n_taken == TAKEN_MOST || space_take(&d, n, &first))
         return false;
-    ck_assert_uint_le(first + n, d.n_va_pages);
+    ck_assert_uint_le(first + n, d.mem.n_va_pages);
     for (uint64_t i = first; i < first + n; i++) {
         ck_assert(!used[i]);
         used[i] = true;
@@ -113,7 +111,7 @@ START_TEST(all_is_taken_in_the_end)
         pages += 7;
     while (take_one(1))
         pages++;
-    ck_assert_uint_eq(pages, d.n_va_pages);
+    ck_assert_uint_eq(pages, d.mem.n_va_pages);
     end();
 }
 END_TEST

@@ -1,0 +1,166 @@
+/* engine_here.c: see engine_here.h. */
+#include "policy/engine_here.h"
+
+#include "policy/campaign.h"
+#include "policy/engine_pools.h"
+#include "policy/learn/learn.h"
+#include "policy/memory/aside.h"
+#include "policy/memory/decoy.h"
+#include "policy/memory/foreign.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/swap.h"
+#include "policy/process/limits.h"
+#include "policy/process/planner.h"
+#include "policy/process/stats.h"
+#include "policy/share/share.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* On the helper thread of share.c. The program may be between two of its driver calls for long. */
+static void neighbour_asked(void)
+{
+    CUcontext before = NULL;
+    engine_lock();
+    for (unsigned i = 0; i < process.n_dev && !process.finished; i++) {
+        struct device *d = process.dev[i];
+        if (!d->ready || d->gone || !share_called(d) || process.drv->cuCtxGetCurrent(&before) != CUDA_SUCCESS ||
+            process.drv->cuCtxSetCurrent(d->ctx) != CUDA_SUCCESS)
+            continue;
+        campaign_give(d);
+        process.drv->cuCtxSetCurrent(before);
+    }
+    engine_unlock();
+}
+
+static int init_all(struct device *d)
+{
+    size_t total = 0;
+    if (d->drv->cuCtxGetCurrent(&d->ctx) != CUDA_SUCCESS || d->drv->cuDeviceTotalMem_v2(&total, d->dev) != CUDA_SUCCESS)
+        return -EIO;
+    d->mem.device_bytes = total;
+    struct limits l;
+    limits_decide(d->drv, d->cfg, d->dev, total, &l);
+    d->mem.limit_bytes = d->cfg->group[0] ? l.ceiling_bytes : l.limit_bytes; /* in a group its ledger is what is aimed at */
+    d->mem.ceiling_bytes = l.ceiling_bytes;
+    int r = 0;
+    if ((r = campaign_init(d)) || (r = learn_init(d)) || (r = foreign_init(d)) || (r = planner_init(d)) || (r = stats_init(d)) || (r = memory_init(d)) ||
+        (r = stream_init(d)) || (r = pinned_init(d)) || (r = swap_init(d)) || (r = share_init(d, neighbour_asked)))
+        return r;
+    d->mem.plan_limit_bytes = d->mem.limit_bytes;
+    if (d->cfg->group[0])
+        d->mem.ceiling_bytes = d->mem.limit_bytes;
+    d->ready = true;
+    char pci[STATUS_PCI] = "";
+    if (d->drv->cuDeviceGetPCIBusId)
+        d->drv->cuDeviceGetPCIBusId(pci, sizeof pci, d->dev);
+    if (!d->status)
+        d->status = status_add_device(process.status, d->dev, pci);
+    if (d->status) {
+        status_store(&d->status->limit_bytes, d->mem.limit_bytes);
+        status_set_mode(d->status, device_mode_name(d, d->mode));
+    }
+    return 0;
+}
+
+void engine_end_here(struct device *d)
+{
+    planner_stop(d);
+    pool_device_ends(d);
+    decoy_context_gone(d);
+    aside_end(d);
+    pinned_end(d);
+    const uint64_t kept_bytes = memory_end(d);
+    foreign_context_gone(d);
+    if (kept_bytes) { /* nobody has them, and they count */
+        d->mem.foreign_bytes += kept_bytes;
+        foreign_add(d, 1ull << 63 | ++d->mem.serial, kept_bytes, false);
+    }
+    d->ready = d->capturing = false;
+    share_settle(d);
+}
+
+/* A device that has ended begins anew, in the context that is current: what its statistics, its group and the program's own blocks were stays.
+ * NULL: no memory. It is to be set up. */
+static struct device *begin_anew(struct device *old)
+{
+    struct device *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->drv = old->drv;
+    d->cfg = old->cfg;
+    d->dev = old->dev;
+    d->primary = old->primary;
+    d->mem.serial = old->mem.serial;
+    d->mem.foreign = old->mem.foreign;
+    d->mem.foreign_bytes = old->mem.foreign_bytes;
+    d->mem.graph_bytes = old->mem.graph_bytes;
+    d->share = old->share;
+    d->status = old->status;
+    d->st = old->st;
+    old->share = NULL;
+    old->mem.foreign = NULL;
+    return d;
+}
+
+static struct device *set_up(struct device *d)
+{
+    const CUdevice dev = d->dev;
+    d->blocking_streams = process.blocking_streams;
+    int r = init_all(d);
+    if (r) {
+        d->barred = limits_bind();
+        if (d->barred)
+            log_say(SAY_ERROR, "setting up device %d failed (%s): a maximum holds (%s), so the program gets no memory there", (int)dev,
+                    strerror(-r), limits_holder());
+        else
+            log_say(SAY_WARN, "setting up device %d failed (%s): remat stands aside there, the program runs as without it", (int)dev,
+                    strerror(-r));
+        return NULL;
+    }
+    return d;
+}
+
+/* With the lock held: the device of the calling thread's context, set up; NULL where remat stands aside. A thread that has had a
+ * context on the only device there is is not asked about again: whatever context it has later is on that device. */
+struct device *engine_here(void)
+{
+    static __thread bool on_the_only_one;
+    CUdevice dev;
+    if (on_the_only_one && process.dev[0]->ready && !process.dev[0]->gone)
+        return process.dev[0];
+    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+        return NULL; /* no context yet: a later call will have one */
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->dev == dev) {
+            if (process.dev[i]->ended) {
+                if (process.dev[i]->ready)
+                    engine_end_here(process.dev[i]);
+                struct device *d = begin_anew(process.dev[i]);
+                return d ? set_up(process.dev[i] = d) : NULL;
+            }
+            on_the_only_one = process.n_visible == 1;
+            return process.dev[i]->ready && !process.dev[i]->gone ? process.dev[i] : NULL;
+        }
+    struct device *d = process.n_dev < MAX_DEVICES ? calloc(1, sizeof *d) : NULL;
+    if (!d)
+        return NULL;
+    d->drv = process.drv;
+    d->cfg = &process.cfg;
+    d->dev = dev;
+    d->primary = process.n_dev == 0;
+    process.dev[process.n_dev++] = d;
+    return set_up(d);
+}
+
+/* After engine_here() has answered NULL: the device could not be set up, and may give nothing because of that. */
+bool engine_barred_here(void)
+{
+    CUdevice dev;
+    if (process.drv->cuCtxGetDevice(&dev) == CUDA_SUCCESS)
+        for (unsigned i = 0; i < process.n_dev; i++)
+            if (process.dev[i]->dev == dev)
+                return process.dev[i]->barred;
+    return false;
+}

@@ -1,0 +1,17 @@
+/* engine_here.h: the device that the calling thread is on: set up by the first call that needs it, ended with its context, begun anew in the next one.
+ *
+ * Threads: under engine_lock(). Errors: NULL: remat stands aside.
+ */
+#ifndef REMAT_POLICY_ENGINE_HERE_H
+#define REMAT_POLICY_ENGINE_HERE_H
+
+#include "policy/engine_state.h"
+
+/* The device of the calling thread's context, set up; NULL where remat stands aside. */
+struct device *engine_here(void);
+/* After that: the device could not be set up, and may give nothing because of that. */
+bool engine_barred_here(void);
+/* Of a device that has ended: what is no context's goes back to the driver. `ready` says that it has yet to. */
+void engine_end_here(struct device *d);
+
+#endif

@@ -1,0 +1,34 @@
+/* engine_state.c: see engine_state.h. */
+#include "policy/engine_state.h"
+
+#include "policy/memory/space.h"
+
+struct process process;
+pthread_mutex_t engine_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+struct device *engine_holder(CUdeviceptr ptr)
+{
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->ready && !process.dev[i]->gone && mem_in_reservation(process.dev[i], ptr))
+            return process.dev[i];
+    return NULL;
+}
+
+struct engine_visit engine_visit(struct device *d)
+{
+    struct engine_visit v = {NULL, false};
+    v.away = process.drv->cuCtxGetCurrent(&v.before) == CUDA_SUCCESS && v.before != d->ctx && process.drv->cuCtxSetCurrent(d->ctx) == CUDA_SUCCESS;
+    return v;
+}
+
+void engine_return(struct engine_visit v)
+{
+    if (v.away)
+        process.drv->cuCtxSetCurrent(v.before);
+}
+
+bool engine_elsewhere(struct device *d)
+{
+    CUcontext here = NULL;
+    return process.contexts && (process.drv->cuCtxGetCurrent(&here) != CUDA_SUCCESS || here != d->ctx);
+}

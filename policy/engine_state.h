@@ -1,0 +1,60 @@
+/* engine_state.h: the process, for the files that answer the doors: its devices, the mutex, and in which context a thread is.
+ *
+ * Threads: everything under engine_lock(), but for engine_holder(). Errors: none.
+ */
+#ifndef REMAT_POLICY_ENGINE_STATE_H
+#define REMAT_POLICY_ENGINE_STATE_H
+
+#include "policy/active.h"
+#include "policy/device.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct capture;
+struct context;
+struct pool;
+
+/* Devices are set up by the first call that needs one, and stay. */
+enum { MAX_DEVICES = 64 };
+struct process {
+    const struct drv *drv;
+    struct config cfg;
+    struct status_page *status;
+    struct device *dev[MAX_DEVICES]; /* in the order in which they were first used; [0] is the one that traces and reports */
+    unsigned n_dev;
+    int n_visible;         /* devices that the driver shows */
+    atomic_bool started;   /* eng_start() has been called */
+    bool blocking_streams; /* see stream_acts() */
+    bool contexts;         /* the program has made contexts of its own: one that is current may not be its device's (engine_elsewhere) */
+    bool finished;         /* eng_finish has been called: the driver may go any moment */
+    struct capture *captures; /* under way (engine.c) */
+    uint32_t n_captures, cap_captures;
+    struct context *own_contexts; /* of the program's making (engine.c) */
+    struct pool *pools;    /* that anything was asked of (engine_pools.c) */
+    uint32_t n_pools, cap_pools;
+};
+extern struct process process;
+
+extern pthread_mutex_t engine_mutex;
+static inline void engine_lock(void)
+{
+    pthread_mutex_lock(&engine_mutex);
+    eng_stack_used = ENG_STACK_MUCH;
+}
+static inline void engine_unlock(void) { pthread_mutex_unlock(&engine_mutex); }
+
+/* The context that is current is not the one in which the device was set up: our streams and events are not of it, and its legacy stream
+ * is another one. */
+bool engine_elsewhere(struct device *d);
+/* The device's own context is current until engine_return(). */
+struct engine_visit {
+    CUcontext before;
+    bool away;
+};
+struct engine_visit engine_visit(struct device *d);
+void engine_return(struct engine_visit v);
+/* The device whose managed memory holds the address, or NULL. The reservations never move: no lock is needed. */
+struct device *engine_holder(CUdeviceptr ptr);
+
+#endif

@@ -1,0 +1,136 @@
+/* engine_turn.c: see engine_turn.h. */
+#include "policy/engine_turn.h"
+
+#include "policy/campaign.h"
+#include "policy/memory/audit.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/space.h"
+#include "policy/op/ready.h"
+#include "policy/iteration.h"
+#include "policy/process/check.h"
+#include "policy/process/planner.h"
+#include "policy/process/stats.h"
+
+#include <errno.h>
+
+enum { AUDIT_OPS = 1 << 16 /* between two looks at all of memory's bookkeeping */ };
+
+/* An op from another context of the device. What it touches is brought into memory in the device's own context, and the host waits for
+ * that; then for the op. So nothing has to be ordered between the two, whose legacy streams share a name. Slow, and right. */
+static int op_elsewhere_drv(struct device *d, struct rt_op *op)
+{
+    bool managed = false;
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        managed |= op->operands[i].slot->kind != SLOT_FOREIGN;
+    struct engine_visit v = engine_visit(d);
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        if (op->operands[i].slot->kind == SLOT_FOREIGN && op->operands[i].mode != REC_READ && !op->operands[i].slot->pins) {
+            op->operands[i].slot->pins = 1;
+            campaign_distrusts(d, "memory is changed in another context");
+        }
+    if (!managed || d->capturing) { /* while there is a capture nothing moves */
+        engine_return(v);
+        return op_issue_drv(d, op);
+    }
+    campaign_stop(d, "the program works in several contexts of one device");
+    int r = d->ex->now.code ? d->ex->now.code : ready_op(d, op, &lost);
+    if (r < 0)
+        r = r == -ENODATA ? CUDA_ERROR_UNKNOWN : ready_refused_drv(d, op);
+    if (!r)
+        r = (int)process.drv->cuCtxSynchronize();
+    engine_return(v);
+    if (r)
+        return r;
+    r = op_issue_drv(d, op);
+    CUresult waited = process.drv->cuStreamSynchronize(op->stream);
+    ready_done(d, op, true);
+    return r ? r : (int)waited;
+}
+
+/* A check has failed (process/check.h). Where memory itself is in doubt nothing moves any more: what finds no room on the device now comes
+ * there when an op touches it. */
+static void stand_back(struct device *d)
+{
+    uint32_t left = 0;
+    d->doubt_met = d->doubt;
+    campaign_stop(d, "a check of remat's own failed");
+    for (uint32_t i = 0; i < d->mem.n_slots && d->doubt == DOUBT_MEMORY; i++)
+        if (d->mem.slots[i].live && d->mem.slots[i].kind == SLOT_LARGE && !d->mem.slots[i].pins)
+            left += ready_pin(d, &d->mem.slots[i]) != 0;
+    if (left)
+        log_say(SAY_WARN, "%u buffers find no room on the device: they come and go as they are used", left);
+}
+
+/* The planner is waited for with the mutex released: other threads of the program go on, without a plan. */
+void engine_turn(struct device *d)
+{
+    if (engine_elsewhere(d))
+        return;
+    if (d->mem.pressed && !atomic_load_explicit(&eng_stack_matters, memory_order_relaxed))
+        eng_stack_matters = true;
+    if (d->op_count - d->audited_op >= AUDIT_OPS) {
+        d->audited_op = d->op_count;
+        audit_memory(d);
+    }
+    if (d->doubt != d->doubt_met && !d->capturing)
+        stand_back(d);
+    campaign_turn(d);
+    uint64_t began = 0;
+    for (int ms; (ms = campaign_wait_ms(d)) > 0;) {
+        began = began ? began : stats_now_ns();
+        uint64_t op_count = d->op_count;
+        pid_t child = planner_child(d);
+        engine_unlock();
+        planner_wait(child, ms, began);
+        engine_lock();
+        campaign_answered(d, op_count);
+    }
+    if (began)
+        log_passed();
+}
+
+bool engine_begins_again(struct device *d, int rc)
+{
+    struct host_wait w;
+    if (!fence_put_off_ends(d, &w))
+        return false;
+    if (!rc) { /* something else has served */
+        fence_waited(d, &w, false);
+        return false;
+    }
+    engine_unlock();
+    const bool passed = process.drv->cuEventSynchronize(w.event) == CUDA_SUCCESS;
+    engine_lock();
+    fence_waited(d, &w, passed);
+    return passed;
+}
+
+bool engine_waited(struct device *d, struct rt_op *op)
+{
+    uint32_t lost = 0;
+    uint32_t ready = 0;
+    while (ready < op->n_operands && !d->cfg->rehearse_unmapped && ready_operand(&op->operands[ready], op->t))
+        ready++;
+    if (ready == op->n_operands || engine_elsewhere(d) || !campaign_runs_plainly(d, op))
+        return false;
+    fence_put_off(d);
+    return engine_begins_again(d, ready_op(d, op, &lost)); /* what it cannot do now is found out again, and said, when the op runs */
+}
+
+/* engine_turn() has been called before the op was built: it may release the mutex, and ops are built in one place. */
+int engine_op_drv(struct device *d, struct rt_op *op)
+{
+    int r = engine_elsewhere(d) ? op_elsewhere_drv(d, op) : campaign_op_drv(d, op);
+    d->op_count += !op_reads_for_host(op);
+    return r;
+}
+
+bool engine_nobodys(struct device *d, CUdeviceptr p, uint64_t bytes)
+{
+    if (!mem_in_reservation(d, p))
+        return false;
+    const struct slot *s = slot_lookup(d, p);
+    uint64_t room = s ? slot_room(d, s) : 0;
+    return !s || p - s->va > room || bytes > room - (p - s->va);
+}

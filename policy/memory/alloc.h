@@ -1,0 +1,21 @@
+/* alloc.h: a slot for each allocation, small or large, and its end.
+ *
+ * Threads: under the engine's mutex. Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_POLICY_MEMORY_ALLOC_H
+#define REMAT_POLICY_MEMORY_ALLOC_H
+
+#include "policy/device.h"
+
+struct slot;
+
+/* A slot for `bytes`, live; a LARGE one EMPTY. -ENOMEM when address space or bookkeeping is exhausted. */
+int alloc_new(struct device *d, uint64_t bytes, struct slot **out);
+/* A slot of this size that nobody else gets, not live; for the plan's allocation `ord`. */
+int alloc_fixed(struct device *d, uint64_t bytes, int ord, struct slot **out);
+/* Makes a fixed slot an ordinary free one again (where it is live: once it is freed). */
+void alloc_unfix(struct device *d, struct slot *s);
+/* The program (or a plan) is done with it: its memory is free in the order of its streams. */
+void alloc_free(struct device *d, struct slot *s);
+
+#endif

@@ -1,0 +1,13 @@
+/* evict.h: free chunks at the cost of others: least recently used slots go to the host.
+ *
+ * Threads: under the engine's mutex. Errors: none: what has not come about shows in memory.n_free_chunks.
+ */
+#ifndef REMAT_POLICY_MEMORY_EVICT_H
+#define REMAT_POLICY_MEMORY_EVICT_H
+
+#include "policy/device.h"
+
+/* Evicts until `n` chunks are free or nothing can move; then what neighbours of the group owe, what streams are about to free, decoys. */
+void evict_for(struct device *d, uint64_t n_chunks);
+
+#endif

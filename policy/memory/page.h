@@ -1,0 +1,24 @@
+/* page.h: what is mapped where: a chunk at a page of a slot; pages of our own outside every slot.
+ *
+ * Threads: under the engine's mutex. Errors: 0 or a negative errno; -EAGAIN: the host would have to wait, and that is put off (fence.h).
+ */
+#ifndef REMAT_POLICY_MEMORY_PAGE_H
+#define REMAT_POLICY_MEMORY_PAGE_H
+
+#include "policy/device.h"
+
+struct slot;
+
+/* Maps `chunk` at page p of slot s; the page's stale mapping goes first (the host waits for its users). */
+int page_map(struct device *d, struct slot *s, uint32_t page, int32_t chunk);
+/* Takes the page's mapping away: the host waits for all that used the slot. */
+int page_unmap(struct device *d, struct slot *s, uint32_t page);
+
+/* A page of our own outside every slot, counted as physical. One more: 0, or -ENOMEM where the limit or the driver does not allow it;
+ * nothing is evicted. It is mapped `n` times in a row at va, which the caller has reserved; nobody uses what is unmapped. */
+int page_of_own(struct device *d, CUmemGenericAllocationHandle *out);
+void page_of_own_gone(struct device *d, CUmemGenericAllocationHandle h);
+int page_of_own_map(struct device *d, CUdeviceptr va, uint64_t n, CUmemGenericAllocationHandle h);
+void page_of_own_unmap(struct device *d, CUdeviceptr va, uint64_t n);
+
+#endif

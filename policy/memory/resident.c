@@ -1,0 +1,116 @@
+/* resident.c: see resident.h. */
+#include "policy/memory/resident.h"
+
+#include "policy/device.h"
+#include "policy/memory/arena.h"
+#include "policy/memory/chunk.h"
+#include "policy/memory/evict.h"
+#include "policy/memory/page.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/slot.h"
+#include "policy/memory/supply.h"
+#include "policy/memory/swap.h"
+#include "policy/process/check.h"
+
+#include <errno.h>
+
+static void chunk_take_for(struct device *d, int32_t c, const struct slot *s, uint32_t page)
+{
+    chunk_list_take(d, c);
+    d->mem.chunks[c].owner = (int32_t)s->id;
+    d->mem.chunks[c].page = page;
+}
+
+bool resident_can_wait(struct device *d, const struct slot *s)
+{
+    uint64_t have = d->mem.n_free_chunks, most = supply_max_chunks(d), made = d->mem.n_chunks - d->mem.n_gone;
+    have += most > made ? most - made : 0;
+    if (have >= s->n_pages || d->share || pinned_room_bytes(d) < (uint64_t)s->n_pages << d->mem.shift)
+        return false;
+    for (uint32_t i = 0; i < d->mem.n_slots && have < s->n_pages; i++)
+        if (swap_may_go(d, &d->mem.slots[i]))
+            have += d->mem.slots[i].n_pages;
+    return have >= s->n_pages;
+}
+
+/* A page that has a chunk of its own keeps it from one iteration to the next; one that takes what is free elsewhere leaves that place
+ * without, and mapping each anew costs tens of microseconds a chunk. So some more memory than is alive is taken while the limit allows
+ * it, as other caching allocators do: half as much again at most. Not where the limit is shared: there it is others who need it. */
+static bool may_have_more(struct device *d)
+{
+    const uint64_t peak = d->st.native_peak_bytes, then = device_physical_bytes(d) + d->mem.gran;
+    return !d->share && then <= d->mem.limit_bytes && then <= peak + peak / 2;
+}
+
+/* The slot gets what is still mapped at its pages and free, and other chunks for the rest; they are enough. */
+static int take_pages(struct device *d, struct slot *s)
+{
+    const uint32_t n = s->n_pages;
+    uint32_t missing = 0;
+    if (chunk_list_take_row(d, s->map, n, s->id))
+        return 0;
+    for (uint32_t p = 0; p < n; p++) {
+        int32_t c = s->map[p];
+        if (c >= 0 && d->mem.chunks[c].owner == CHUNK_FREE)
+            chunk_take_for(d, c, s, p);
+        else
+            missing++;
+    }
+    for (uint32_t p = 0; p < n && missing; p++) {
+        if (chunk_is_of(d, s->map[p], s->id, p))
+            continue;
+        int32_t c = may_have_more(d) ? supply_chunk(d) : -1;
+        c = c >= 0 ? c : chunk_list_first(d);
+        int r = c >= 0 ? page_map(d, s, p, c) : -EIO;
+        if (r) {
+            for (uint32_t q = 0; q < n; q++) /* give back what was taken: nothing is lost */
+                if (chunk_is_of(d, s->map[q], s->id, q))
+                    chunk_list_add(d, s->map[q]);
+            return r;
+        }
+        chunk_take_for(d, c, s, p);
+        missing--;
+    }
+    return 0;
+}
+
+int resident_back(struct device *d, struct slot *s)
+{
+    if (s->state == SLOT_RESIDENT || s->kind != SLOT_LARGE)
+        return 0;
+    uint32_t n = s->n_pages;
+    while (d->mem.n_free_chunks < n && supply_chunk(d) >= 0)
+        ;
+    if (d->mem.n_free_chunks < n)
+        arena_trim(d);
+    if (d->mem.n_free_chunks < n)
+        evict_for(d, n);
+    if (d->mem.n_free_chunks < n)
+        return -ENOMEM;
+    const int r = take_pages(d, s);
+    if (r)
+        return r;
+    for (uint32_t p = 0; p < n; p++) {
+        if (!rt_check(d, chunk_is_of(d, s->map[p], s->id, p)))
+            return -EIO;
+        fence_merge(d, &s->ready, &d->mem.chunks[s->map[p]].ready);
+    }
+    s->state = SLOT_RESIDENT;
+    return 0;
+}
+
+int resident_copy_in(struct device *d, struct slot *s)
+{
+    if (!rt_check(d, s->state == SLOT_HOST && s->host))
+        return -EINVAL;
+    int r = resident_back(d, s);
+    return r ? r : swap_queue_in(d, s);
+}
+
+int resident_swap_in(struct device *d, struct slot *s)
+{
+    int r = resident_copy_in(d, s);
+    if (!r)
+        swap_discard(d, s);
+    return r;
+}

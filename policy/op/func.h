@@ -1,0 +1,44 @@
+/* func.h: the functions that are launched: how their parameters lie, whose code they are, what was learnt of them.
+ *
+ * Threads: under the engine's mutex. Errors: NULL: no memory; *_drv return the driver's code.
+ */
+#ifndef REMAT_POLICY_OP_FUNC_H
+#define REMAT_POLICY_OP_FUNC_H
+
+#include "policy/device.h"
+
+enum { OP_MAX_ARG_BYTES = 32768, OP_MAX_PARAMS = 4096 };
+
+/* What a kernel's parameters look like; one for every handle ever launched. */
+struct func {
+    CUfunction handle;
+    uint64_t generation;
+    CUmodule module;   /* that it is of; NULL: it is a library's, or unknown */
+    CUlibrary library; /* likewise */
+    bool unloaded;     /* its code has gone: what has this handle now is another function, whatever it is called */
+    char *name;
+    uint32_t n_params, arg_bytes;
+    uint32_t *offset, *size; /* per parameter, bytes */
+    bool is_kernel;          /* the handle is a CUkernel */
+    bool known;              /* the driver told the layout */
+    struct func_effect *effects; /* learnt per parameter offset (probe.c) */
+    uint32_t n_effects, cap_effects;
+};
+
+/* The layout of a function's parameters, from the driver, remembered. NULL: no memory. */
+struct func *func_of(struct device *d, CUfunction f);
+/* The parameter that holds the argument byte at `offset`, -1: none, or the layout is unknown. */
+int func_param_at(const struct func *f, uint32_t offset);
+/* The dynamic shared memory that a launch of it may have, bytes, as was set last. The driver's code; CUDA_ERROR_NOT_SUPPORTED: it has no such call. */
+int func_shared_most_drv(const struct device *d, const struct func *f, int *bytes);
+int func_set_shared_most_drv(const struct device *d, const struct func *f, int bytes);
+/* Parameter i is a struct passed by value, as far as its size tells: parts of it may be filled by nobody. */
+static inline bool func_is_struct(const struct func *f, uint32_t i) { return f->size[i] > 8; }
+void func_note_kernel(CUkernel k);
+void func_forget_all(void); /* handles may be reused from now on */
+/* The function is of this module, or of this library, whose module is `module`; true where that is not known. */
+bool func_is_of(const struct func *f, CUmodule module, CUlibrary library);
+/* Their code is about to go. */
+void func_unload(const struct drv *drv, CUmodule module, CUlibrary library);
+
+#endif

@@ -1,0 +1,21 @@
+/* counts.h: what a device counts, for the statistics and the tests (device.st; stats.h writes it).
+ *
+ * Threads: under the engine's mutex; in a signal handler it is read as it stands. Errors: none.
+ */
+#ifndef REMAT_POLICY_PROCESS_COUNTS_H
+#define REMAT_POLICY_PROCESS_COUNTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct stats { /* counters only, then sums of time: stats_write() adds devices up field by field */
+    uint64_t peak_physical_bytes, native_peak_bytes, iterations, iterations_enforced, launches, replays, evictions;
+    uint64_t swaps_out, swaps_in, divergences, verify_checked, verify_failed;
+    uint64_t mem_calls, mem_calls_enforced, swaps_enforced, hook_ns, hook_launches;
+    uint64_t iterations_steady; /* enforced, without a trial, since the plan was proved */
+    uint64_t bytes_out, bytes_in, iter_ns_count, tried_ns_count, gave_back_bytes, launches_tried, launches_looked_at;
+    double iter_ns_sum, tried_ns_sum; /* iterations under a plan: steady ones, and those with launches that ran as trials */
+};
+enum { STATS_COUNTERS = offsetof(struct stats, iter_ns_sum) / sizeof(uint64_t) };
+
+#endif
