@@ -21,7 +21,8 @@ import harness as h
 
 MIB = 1 << 20
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-OTHER, VICTIM = 65534, 61239
+OTHER = 65534
+VICTIM = next(uid for uid in range(61239, 65000) if not glob.glob("/dev/shm/remat*-%d*" % uid) + glob.glob("/tmp/remat*-%d*" % uid)) # nobody's on this machine
 LEAVE = os.path.join(h.B, "programs", "leave")
 MLP = os.path.join(h.B, "workloads", "mlp")
 PLANS = ["run", "--limit", "12M", "--policy", "plan", "--solver", "chen-sqrt", "--", MLP, "--iters", "12", "--batch", "2048", "--layers", "12"]
@@ -370,7 +371,8 @@ def N3():
         remat("report", GOLDEN, "-o", os.path.join(shared, "page%d.html" % i))
     names = set(re.findall(rb"\.remat[^\0]*", os.read(watch, 65536)))
     os.close(watch)
-    check.ok(len(names) == 3 and all(re.fullmatch(rb"\.remat-[0-9a-f]{16}\.tmp", n) for n in names), "names that cannot be foretold", str(names))
+    check.ok(len(names) == 3 and all(re.fullmatch(rb"\.remat-[0-9a-f]{16}\.tmp", n) for n in names) and
+             len({n[7:13] for n in names}) == 3 and len({n[17:23] for n in names}) == 3, "names that cannot be foretold", str(names))
     # the names that an earlier version could be foretold to take, for every process there may be
     other(lambda: [write(os.path.join(shared, ".remat-%d-%d.tmp" % (pid, n)), "") for pid in range(os.getpid(), os.getpid() + 60) for n in range(101)])
     for _ in range(3):
@@ -516,8 +518,11 @@ def squats(where):
             "link": lambda p: os.symlink(where, p), "dangling": lambda p: os.symlink("/nonexistent/x", p), "pipe": os.mkfifo}
 
 
-def fixed_names(uid):
-    return ["/dev/shm/remat-%d" % uid, "/dev/shm/remat-groups-%d" % uid]
+def fixed_names(uid, parents=("/dev/shm",)):
+    return ["%s/%s-%d" % (p, sort, uid) for p in parents for sort in ("remat", "remat-groups")]
+
+
+EVERYWHERE = ("/dev/shm", "/tmp")
 
 
 def forget(uid):
@@ -535,7 +540,7 @@ def N6():
     bait = folder("n6-bait", 0o755, uid=VICTIM) # a folder of the victim's that a link may lead to
     for kind, lay in squats(bait).items():
         forget(VICTIM)
-        other(lambda: [lay(p) for p in fixed_names(VICTIM)])
+        other(lambda: [lay(p) for p in fixed_names(VICTIM, EVERYWHERE)])
         jobs = [member(clean_env(), VICTIM) for _ in range(2)]
         check.ok([is_in(j) for j in jobs] == ["0", "0"], "%s at the names: members have memory" % kind)
         groups, pages = groups_of(VICTIM)
@@ -550,7 +555,7 @@ def N6():
         stop = threading.Event()
         squatter = subprocess.Popen([PYTHON, "-c", "import os, sys\nwhile True:\n    for p in sys.argv[1:]:\n        try:\n            os.mkdir(p, 0o700)\n"
                                      "        except OSError:\n            pass\n    for p in sys.argv[1:]:\n        try:\n            os.rmdir(p)\n        except OSError:\n            pass"]
-                                    + fixed_names(VICTIM), user=OTHER, group=OTHER, extra_groups=[])
+                                    + fixed_names(VICTIM, EVERYWHERE), user=OTHER, group=OTHER, extra_groups=[])
         jobs = [member(clean_env(), VICTIM) for _ in range(6)]
         first = [is_in(j) for j in jobs]
         groups, pages = groups_of(VICTIM)
@@ -562,14 +567,14 @@ def N6():
             leave_member(j)
     # the group's limit is one limit all the same
     forget(VICTIM)
-    other(lambda: [os.mkdir(p, 0o700) for p in fixed_names(VICTIM)])
+    other(lambda: [os.mkdir(p, 0o700) for p in fixed_names(VICTIM, EVERYWHERE)])
     jobs = [member(clean_env(), VICTIM) for _ in range(9)] # of 8 MiB each, in 64
     first = sorted(is_in(j) for j in jobs)
     check.ok(first[:7] == ["0"] * 7 and first[-1] == "2", "what is beyond the group's limit is refused", str(first))
     for j in jobs:
         leave_member(j)
     # root has a place that nobody else can take
-    taken = [p for p in fixed_names(0) if not os.path.lexists(p)]
+    taken = [p for p in fixed_names(0, EVERYWHERE) if not os.path.lexists(p)]
     other(lambda: [os.mkdir(p, 0o700) for p in taken])
     jobs = [member(clean_env(), None) for _ in range(2)]
     check.ok([is_in(j) for j in jobs] == ["0", "0"], "root's members have memory")
@@ -721,9 +726,6 @@ def main():
     probe = subprocess.run([h.REMAT, "--version"], user=VICTIM if is_root else None, capture_output=True, cwd="/")
     if is_root and probe.returncode:
         print("other users cannot reach the build: nothing is tried")
-        return 77
-    if is_root and [p for p in glob.glob("/dev/shm/remat*-%d*" % VICTIM)]:
-        print("user %d has folders here: nothing is tried" % VICTIM)
         return 77
     os.umask(0o022)
     tmp = tempfile.mkdtemp(prefix="security-")
