@@ -92,7 +92,10 @@ deps: $(DEPS_STAMP)
 help:
 	@echo 'make            build libremat.so, remat, the simulated GPU and the workloads'
 	@echo 'make demo       each workload native, under 50 % swap, under 50 % plan, as one table'
-	@echo 'make test       the whole suite'
+	@echo 'make check      what one runs before a commit: a minute and a half'
+	@echo 'make test       the suite: each promise and each fault that was ever mended, grids drawn from the commit; eight minutes'
+	@echo 'make test-all   whole grids, packages, PyTorch: hours'
+	@echo 'make test T=..  tests by name, or a tag (learning order faults cli docs share planner ..; also with check, test-all, asan, tsan)'
 	@echo 'make check-gcc check-clang  everything that make test builds, with -Wall -Wextra -Werror under each compiler'
 	@echo 'make asan tsan  the suite under AddressSanitizer+UBSan, the threaded parts under ThreadSanitizer'
 	@echo 'make adversary  20,000 programs drawn from seeds, on a device that is as unkind as it may be (COUNT=n SEED=s)'
@@ -161,6 +164,7 @@ endif
 -include tests/simcuda/simcuda.mk
 -include tests/workloads/workloads.mk
 -include tests/programs/programs.mk
+-include tests/runner/runner.mk
 -include preload/preload.mk
 -include policy/policy.mk
 -include tests/gpu/gpu.mk
@@ -210,9 +214,26 @@ ifneq ($(filter all build-tests,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
+# T: tests by name, or tags; what they need is built, nothing else
+T ?=
+RUN_TESTS = B=$(ABS_B) CC=$(CC) python3 tests/runner/run.py
+define BUILD_AND_RUN
+	@$(MAKE) --no-print-directory -j2 B=$(B) $(if $(T),$$(B=$(B) python3 tests/runner/run.py $(1) --only "$(T)" --targets || echo no-such-test),build-tests)
+	@$(RUN_TESTS) $(1) $(if $(T),--only "$(T)")
+endef
+.PHONY: check test-all test-rest no-such-test
+no-such-test: ; @false
+check: $(DEPS_STAMP)
+	$(call BUILD_AND_RUN,check)
 test: $(DEPS_STAMP) $(TEST_STAMP)
+	$(call BUILD_AND_RUN,test)
+test-all: $(DEPS_STAMP) $(TEST_STAMP)
+	$(call BUILD_AND_RUN,all)
+# what `make test` leaves out, longest unrun first, as much as SECONDS_LEFT allow
+SECONDS_LEFT ?= 3600
+test-rest: $(DEPS_STAMP) $(TEST_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-tests
-	@B=$(ABS_B) CC=$(CC) TEST_BESIDE="$(UNTHREADED)" TEST_ALONE="$(DISTURBED)" bash tests/run_tests.sh $(TEST_BIN) $(TEST_SCRIPT)
+	@$(RUN_TESTS) rest --seconds $(SECONDS_LEFT)
 
 # the literature's graphs at full time limits, as a table (about ten minutes)
 .PHONY: moccasin
@@ -233,21 +254,13 @@ asan:
 tsan:
 	@$(MAKE) --no-print-directory B=build/tsan SAN=thread test-sanitized
 .PHONY: test-sanitized
-# What one processor is enough for: solvers and readers of files (the threads of `auto` are in every test that plans),
-# BLAS, the figures of the workloads. ThreadSanitizer has nothing to see there; the other suites run it beside all else.
-UNTHREADED := $(addprefix test_,anneal chain cli cover cuda_abi dtr fastsa graph host json maxflow milp mincut offline_oom offload plan \
-                readers_corpus sched segtree sim simcuda_abi simcuda_blas anneal_solve.sh cli_errors.sh gpu_suite.sh install.sh sweep.sh \
-                workloads.sh auto_verify.py chain_verify.py docs.py mincut_verify.py moccasin.py monotone.py report.py sim_verify.py \
-                sweep_export.py)
-# On a busy machine the planner may come to another plan than these ask for.
-DISTURBED := test_alike.py test_dear.py
-SANITIZED = $(if $(filter thread,$(SAN)),$(filter-out $(addprefix %/,$(UNTHREADED)),$(TEST_BIN) $(TEST_SCRIPT)),$(TEST_BIN) $(TEST_SCRIPT))
+# Solvers, readers of files and the like (tag `unthreaded`) have nothing that ThreadSanitizer could see.
 # Everything takes ten times as long, and is no hang for that.
 test-sanitized: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) SAN=$(SAN) build-tests
 	@$(MAKE) --no-print-directory -j2 B=$(B)/plain SAN= $(B)/plain/remat
-	@B=$(ABS_B) CC=$(CC) SAN=$(SAN) TEST_PLANNER=$(ABS_B)/plain/remat TEST_TIMEOUT=$${TEST_TIMEOUT:-7200} TEST_BESIDE="$(UNTHREADED)" TEST_ALONE="$(DISTURBED)" \
-	  bash tests/run_tests.sh $(SANITIZED)
+	@SAN=$(SAN) TEST_PLANNER=$(ABS_B)/plain/remat TEST_TIMEOUT=$${TEST_TIMEOUT:-7200} \
+	  $(RUN_TESTS) test $(if $(T),--only "$(T)") --without "$(if $(filter thread,$(SAN)),unthreaded)"
 
 bench: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all $(BENCH_BIN)

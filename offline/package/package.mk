@@ -104,4 +104,4 @@ pkg-deb:
 # cannot run here
 test-packages: $(DEPS_STAMP) $(TEST_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
-	@B=$(ABS_B) CC=$(CC) bash tests/run_tests.sh $(wildcard tests/packages/test_*.sh tests/packages/test_*.py)
+	@$(RUN_TESTS) all --only packages

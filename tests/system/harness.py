@@ -1,9 +1,11 @@
 """Running workloads on the simulated GPU, natively and under remat, and looking at what came of it."""
 import argparse
+import hashlib
 import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 
 B = os.environ.get("B") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
@@ -15,9 +17,12 @@ RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}.get(os.environ.get("
 if RUNTIME:
     RUNTIME = subprocess.run([os.environ.get("CC", "gcc"), "-print-file-name=" + RUNTIME], capture_output=True, text=True).stdout.strip()
 
-# The planner that programs start, of an ordinary build: a sanitizer's gets as far in its seconds as one in a tenth of them, and comes to
-# other plans than the tests ask for, or to none. (`remat plan` itself runs under the sanitizer in the tests that call it.)
-PLANNER = os.environ.get("TEST_PLANNER")
+# The planner that programs start: min-cut first, and answers that are kept (tests/runner/planner.c). Under a sanitizer it asks a remat of an
+# ordinary build, TEST_PLANNER: a sanitizer's gets as far in its seconds as one in a tenth of them, and comes to other plans than the tests ask
+# for, or to none. (`remat plan` itself runs under the sanitizer in the tests that call it.)
+PLANNER = os.path.join(B, "tests", "planner")
+# What a program starts of itself, for tests whose question is the planning: planner=OWN_PLANNER
+OWN_PLANNER = os.environ.get("TEST_PLANNER") or REMAT
 
 # A sanitizer makes everything some ten times slower: what is no hang here is none there, and a solver gets as much longer.
 SLOWER = float(os.environ.get("TEST_SLOWER") or (10 if RUNTIME else 1))
@@ -58,7 +63,7 @@ def load(path):
         return {}
 
 
-def run(cmd, remat=None, env=None, timeout=300):
+def run(cmd, remat=None, env=None, timeout=300, planner=PLANNER):
     """Runs cmd (a list; the first word names a workload or is a path) on the simulated GPU; `remat`: options of `remat run`."""
     if "/" not in cmd[0]:
         cmd = [os.path.join(B, "workloads", cmd[0])] + cmd[1:]
@@ -70,7 +75,7 @@ def run(cmd, remat=None, env=None, timeout=300):
             e["LD_PRELOAD"] = RUNTIME
         e.update(env or {})
         if remat is not None:
-            cmd = [REMAT, "run", "--stats", sta] + [str(x) for x in remat] + ["--"] + (["env", "REMAT_BIN=" + PLANNER] if PLANNER else []) + cmd
+            cmd = [REMAT, "run", "--stats", sta] + [str(x) for x in remat] + ["--"] + ["env", "REMAT_BIN=" + planner] + cmd
         p = subprocess.run(cmd, env=e, capture_output=True, text=True, timeout=timeout * SLOWER)
         if CHECK_FAILED in p.stderr:
             raise AssertionError(p.stderr)
@@ -109,13 +114,44 @@ def plan_against_native(cmd, percent, env, timeout=300):
     return other_than(native, r, limit), r.stats
 
 
-def seeds_asked_for(count):
-    """The seeds of --seed FIRST and --count N (`count` where it is not given)."""
+# Which suite this process belongs to, and which part of a test it is (tests/runner/run.py). By hand: everything, in one piece.
+TIER = os.environ.get("TEST_TIER") or "all"
+PART, PARTS = (int(n) for n in (os.environ.get("TEST_PART") or "0/1").split("/"))
+# Programs at once: one where the runner has others beside this test.
+WORKERS = 1 if "TEST_PART" in os.environ else os.cpu_count()
+
+
+def drawn(items, test=None, check=None, always=(), salt="", whole=False):
+    """The `items` that this process has to run, in their order: all of them in `make test-all` and by hand, so many in `make test` and `make
+    check` (None: as many as in the next larger suite). Which ones is drawn from the commit's hash, so that all are met in time; `always` are
+    among them whatever is drawn, beside that number. Two grids of one script need a salt each. Of these, every n-th where the test runs in n
+    parts, unless the caller divides them later: `whole`."""
+    items = list(items)
+    most = {"all": None, "test": test, "check": test if check is None else check}[TIER]
+    if most is not None and most < len(items):
+        salt = os.environ.get("TEST_DRAW", "") + os.path.basename(sys.argv[0]) + salt
+        by_lot = sorted(range(len(items)), key=lambda i: hashlib.sha256(("%s %d" % (salt, i)).encode()).digest())
+        taken = set(by_lot[:most])
+        items = [x for i, x in enumerate(items) if i in taken or x in always]
+    return items if whole else items[PART::PARTS]
+
+
+def so_many(whole, test=None, check=None):
+    """A number that grows with the suite."""
+    test = whole if test is None else test
+    return {"all": whole, "test": test, "check": test if check is None else check}[TIER]
+
+
+def seeds_asked_for(count, test=None, check=None, always=()):
+    """The seeds of --seed FIRST and --count N; where neither is given, those that are drawn of 1 .. count."""
     p = argparse.ArgumentParser()
-    p.add_argument("--count", type=int, default=count)
-    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--count", type=int)
+    p.add_argument("--seed", type=int)
     a = p.parse_args()
-    return range(a.seed, a.seed + a.count)
+    if a.count is None and a.seed is None:
+        return drawn(range(1, count + 1), test, check, always)
+    first = a.seed or 1
+    return range(first, first + (count if a.count is None else a.count))
 
 
 class Checks:

@@ -25,13 +25,13 @@ def one(seed):
 
 
 def main():
-    seeds = harness.seeds_asked_for(40)
+    seeds = harness.seeds_asked_for(40, test=8, check=1, always=BYTE_OF_ZEROS)
     if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
     total = replayed = 0
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(harness.WORKERS) as pool:
         for seed, (what, enforced, replays) in zip(seeds, pool.map(one, seeds)):
             c.ok(what is None, "seed %d" % seed, str(what))
             total += enforced

@@ -49,6 +49,7 @@ def main():
             for policy in ("swap", "plan"):
                 for chaos in (None, "7"):
                     jobs.append((w, pct, limit, policy, chaos))
+    jobs = harness.drawn(jobs, test=12, check=3)
 
     def one(job):
         w, pct, limit, policy, chaos = job
@@ -56,7 +57,7 @@ def main():
                            env={"SIMGPU_CHAOS": chaos} if chaos else None)
 
     time = {}
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(harness.WORKERS) as pool:
         for job, r in zip(jobs, pool.map(one, jobs)):
             w, pct, limit, policy, chaos = job
             name = "%s at %d %%, %s%s" % (w, pct, policy, ", chaos" if chaos else "")

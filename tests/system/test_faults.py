@@ -80,7 +80,8 @@ def main():
         for call in sorted(k for k in calls if k.startswith(FAMILIES)):
             jobs += [(name, "%s:%d" % (call, n), native) for n in values(name + call, calls[call], most)]
 
-    jobs += [(name, fault, natives[name]) for name, fault in ALWAYS]
+    c.ok(len(jobs) > 60, "enough calls", str(len(jobs)))
+    jobs = harness.drawn(jobs, test=24) + [(name, fault, natives[name]) for name, fault in harness.drawn(ALWAYS)]
 
     def one(job):
         name, fault, native = job
@@ -90,7 +91,7 @@ def main():
             return name, fault, "hang", ""
         return name, fault, verdict(r, native), r.err[-400:]
     ended = 0
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(harness.WORKERS) as pool:
         for name, fault, wrong, err in pool.map(one, jobs):
             c.ok(wrong is None, "%s with %s:" % (name, fault), "%s %s" % (wrong, err.strip()))
             ended += 1
@@ -98,7 +99,6 @@ def main():
                 print("\r%d of %d faults " % (ended, len(jobs)), end="", flush=True)
     if sys.stdout.isatty():
         print()
-    c.ok(len(jobs) > 60, "enough calls", str(len(jobs)))
     return c.end()
 
 

@@ -19,7 +19,7 @@ def main():
         return 77
     c = harness.Checks()
     env = {"SIMGPU_GRANULARITY": "65536"}
-    for name, limit in CASES:
+    for name, limit in harness.drawn(CASES, check=2):
         native = harness.run([program, name], env=env)
         c.ok(native.rc == 0 and native.out.count("round"), name + " natively", native.err[-300:])
         for chaos in ["adversary"] + ["adversary:%d" % s for s in range(1, 9)]:

@@ -123,10 +123,10 @@ def main():
         for seed, features, least in SINGLE:
             env = dict(SMALL_PAGES, SIMGPU_CHAOS="4") if seed % 2 else SMALL_PAGES
             jobs.append(("features %x" % features, [train, str(seed), "13", "%x" % features], 75, ["plan"], env, least))
-        for seed in RANDOM:
+        for seed in harness.drawn(RANDOM, test=1, whole=True):
             env = dict(SMALL_PAGES, SIMGPU_CHAOS=str(seed % 5 + 1)) if seed % 2 else {}
             jobs.append(("seed %d" % seed, [train, str(seed), "10"], 60 if seed % 2 else 80, ["swap", "plan"] if seed % 3 else ["auto"], env, 0))
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(harness.WORKERS) as pool:
         for f in [pool.submit(compare, c, *j) for j in jobs]:
             f.result()
     same_as_native(c, "answers", [os.path.join(PROGRAMS, "answers")], "64M", True)

@@ -53,7 +53,7 @@ def training(foreground):
     env = {"REMAT_SIMGPU": "1", "LD_LIBRARY_PATH": os.path.join(harness.B, "simgpu")}
     if harness.RUNTIME:
         env["LD_PRELOAD"] = harness.RUNTIME
-    planner = ["env", "REMAT_BIN=" + harness.PLANNER] if harness.PLANNER else []
+    planner = ["env", "REMAT_BIN=" + harness.OWN_PLANNER]
     return said_by([REMAT, "run", "--limit", "178M", "--", *planner, os.path.join(harness.B, "workloads", "gpt"), "--iters", "6"], True, foreground, env)
 
 

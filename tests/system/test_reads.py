@@ -22,13 +22,13 @@ def one(seed):
 
 
 def main():
-    seeds = harness.seeds_asked_for(24)
+    seeds = harness.seeds_asked_for(24, test=6, check=1)
     if not os.path.exists(os.path.join(harness.B, "simgpu", "libcuda.so.1")):
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
     whole = replays = left = 0
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(harness.WORKERS) as pool:
         for seed, (differs, stats) in zip(seeds, pool.map(one, seeds)):
             c.ok(not differs, "seed %d" % seed, differs)
             whole += stats.get("iterations_enforced", 0)

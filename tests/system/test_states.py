@@ -19,11 +19,11 @@ def main():
         return 77
     c = harness.Checks()
     for case in CASES:
-        for at in ("13", "16", "19"):
-            for order in ({}, {"SIMGPU_CHAOS": "adversary"}):
-                differs, stats = harness.plan_against_native([PROGRAM, case, at], 75, dict(DEVICE, **order))
-                c.ok(not differs, "%s, iteration %s %s" % (case, at, order), differs)
-                c.ok(stats.get("iterations_enforced", 0) >= 9 and stats.get("replays", 0) >= (0 if case == "clip" else 50), case + ": enforced", str(stats))
+        grid = [(at, order) for at in ("13", "16", "19") for order in ({}, {"SIMGPU_CHAOS": "adversary"})]
+        for at, order in harness.drawn(grid, test=2, salt=case):
+            differs, stats = harness.plan_against_native([PROGRAM, case, at], 75, dict(DEVICE, **order))
+            c.ok(not differs, "%s, iteration %s %s" % (case, at, order), differs)
+            c.ok(stats.get("iterations_enforced", 0) >= 9 and stats.get("replays", 0) >= (0 if case == "clip" else 50), case + ": enforced", str(stats))
     return c.end()
 
 

@@ -29,7 +29,7 @@ def main():
         return 77
     c = harness.Checks()
     env = {"SIMGPU_MEM": "16M", "SIMGPU_GRANULARITY": "64K", "REMAT_LOG": "info"}
-    for case, limit, devices, seen in CASES:
+    for case, limit, devices, seen in harness.drawn(CASES, check=2):
         native = harness.run([program, case], env=env)
         c.ok(native.rc == 0 and native.out.count("iter") == 40, case + " natively", native.err[-300:])
         for chaos in devices:

@@ -41,7 +41,7 @@ def first_plan(c, program, env):
     for what is left, so that its first plan has a map. Another plan takes as long as the first, and the program stands still for it."""
     command = [program, "1", "40", "late"]
     native = harness.run(command, env=env)
-    for limit in (11 << 20, 23 << 19, 12 << 20):
+    for limit in harness.drawn((11 << 20, 23 << 19, 12 << 20), test=1, salt="first"):
         what = "a batch that lives on, %d KiB" % (limit >> 10)
         r = harness.run(command, ["--policy", "plan", "--limit", str(limit)], env)
         c.ok(r.rc == 0 and native.rc == 0 and r.out == native.out, what + ": the same", "exit %d %s" % (r.rc, r.err[-500:]))
@@ -62,7 +62,7 @@ def only_counted(c):
 
 def no_more_calls(c):
     """Without a felt limit memory stays where it is mapped: each call takes 14 us on a real device, and there were hundreds in an iteration."""
-    for workload in ("mlp", "cnn", "gpt"):
+    for workload in harness.drawn(("mlp", "cnn", "gpt"), test=1, salt="calls"):
         calls = []
         for iters in ("12", "32"):
             r = harness.run([os.path.join(harness.B, "workloads", workload), "--iters", iters], ["--limit", "100%"], {"SIMGPU_GRANULARITY": "64K"})

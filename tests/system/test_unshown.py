@@ -19,7 +19,7 @@ def main():
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
-    for case, replays in CASES:
+    for case, replays in harness.drawn(CASES, check=3):
         differs, stats = harness.plan_against_native([PROGRAM, case], 60, DEVICE)
         c.ok(not differs, case, differs)
         c.ok(stats.get("iterations_enforced", 0) >= 8 and stats.get("replays", 0) >= replays, case + ": enforced", str(stats))

@@ -53,9 +53,8 @@ def main():
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
-    for program, names in CASES.items():
-        for name in names.split():
-            check(c, program, name)
+    for program, name in harness.drawn(((program, name) for program, names in CASES.items() for name in names.split()), check=8):
+        check(c, program, name)
     return c.end()
 
 

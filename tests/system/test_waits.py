@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import REMAT, SLOWER  # noqa: E402
+from harness import REMAT, SLOWER, drawn  # noqa: E402
 
 SHARED = os.environ.get("REMAT_SHARED", "")
 JUDGE = os.path.join(SHARED, "verify_plan.py")
@@ -101,7 +101,7 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as tmp:
         trace, out = os.path.join(tmp, "t.json"), os.path.join(tmp, "p.json")
-        for layers, bytes_per_s in ((FEW, 4e9), (FEW, 40e9), (160, 40e9)):
+        for layers, bytes_per_s in drawn(((FEW, 4e9), (FEW, 40e9)), test=1) + drawn(((160, 40e9),), test=0, salt="many"):
             language_model(layers).write(trace, bytes_per_s)
             said, _ = plan(trace, 1 << 40, out, None)
             floor, peak = said["floor_bytes"], said["baseline_peak_bytes"]
@@ -109,7 +109,7 @@ def main():
             last = float("inf")
             for part in (1.03, 1.15, 1.3) if layers == FEW else (1.03,):
                 limit = int(floor * part)
-                for rule in (None, "until-used") if layers == FEW else ("until-used",):
+                for rule in drawn((None, "until-used"), test=1, salt=str(part)) if layers == FEW else ("until-used",):
                     said, run = plan(trace, limit, out, rule)
                     took = said.get("solve_seconds", 0)
                     assert run.returncode == 0 and said["feasible"], (limit, rule, run)

@@ -11,6 +11,7 @@
 #include "offline/solvers/chain/chain_float.h"
 #include "offline/solvers/chain/chain_solve.h"
 #include "tests/unit/rand_graph.h"
+#include "tests/unit/drawn.h"
 
 #define SEEDS 300
 
@@ -102,9 +103,12 @@ static int64_t search_best(const struct chain *c, int64_t budget)
 
 START_TEST(programs_against_search)
 {
-    int seed, feasible = 0, equal_float = 0, persistent_worse = 0;
+    int seed, tried = 0, feasible = 0, equal_float = 0, persistent_worse = 0;
 
     for (seed = 1; seed <= SEEDS; seed++) {
+        if (!drawn((uint64_t)seed, 1, 5))
+            continue;
+        tried++;
         struct rand_state r = {(uint64_t)seed * 7919 + 13};
         struct chain c;
         struct chain_dp *dp = NULL;
@@ -146,7 +150,7 @@ START_TEST(programs_against_search)
         chain_float_free(fl);
         chain_free(&c);
     }
-    ck_assert_int_gt(feasible, SEEDS / 2);
+    ck_assert_int_gt(feasible, tried / 2);
     /* On chains this short the floating program finds the optimum of the model, every time. */
     ck_assert_int_eq(equal_float, feasible);
     printf("%d feasible: floating is the optimum in %d, persistent is not in %d\n", feasible, equal_float, persistent_worse);

@@ -4,14 +4,15 @@
 # points to has that version.
 #
 # Wheels are kept in $PYTORCH_WHEELS (default ~/.cache/remat-wheels), so that a second checkout downloads nothing. Two
-# installations into one place wait for each other. A broken download is tried again; exit 1 with one line when it cannot be had.
+# installations into one place wait for each other. A broken download is tried again; exit 77 with one line when it cannot
+# be had, 1 when something else is wrong.
 set -euo pipefail
 at=$1 version=$2 shared=${3:-}
 here=$(cd "$(dirname "$0")" && pwd)
 list=$here/$version.txt
 wheels=${PYTORCH_WHEELS:-${XDG_CACHE_HOME:-$HOME/.cache}/remat-wheels}
 
-die() { echo "make pytorch: $*" >&2; exit 1; }
+die() { echo "make pytorch: $*" >&2; exit "${status:-1}"; }
 
 [ -f "$list" ] || die "no list of packages for version $version; there are: $(cd "$here" && ls [0-9]*.txt | sed 's/\.txt$//' | tr '\n' ' ')"
 mkdir -p "$(dirname "$at")"
@@ -49,7 +50,7 @@ pip=("$dir/bin/python" -m pip --disable-pip-version-check -q)
 try=0
 until "${pip[@]}" download --no-deps --retries 5 --timeout 60 -d "$wheels" -r "$list" 2>"$dir/.pip-log"; do
   try=$((try + 1))
-  [ $try -lt 4 ] || die "cannot download PyTorch $version ($(grep -m 1 '^ERROR' "$dir/.pip-log" || echo 'no word from pip')): is there a network?"
+  [ $try -lt 4 ] || status=77 die "cannot download PyTorch $version ($(grep -m 1 '^ERROR' "$dir/.pip-log" || echo 'no word from pip')): is there a network?"
   echo "make pytorch: download broke off, trying again ($try of 3)" >&2
   sleep $((try * 5))
 done
