@@ -306,7 +306,7 @@ __attribute__((no_sanitize("thread"))) static int note_others_drv(struct device 
         uint64_t word;
         memcpy(&word, p + 8 * i, 8);
         struct slot *s = foreign_lookup(d, word);
-        if (s ? word != s->va && words > SHORT_WORDS && mem_may_be_number(word) : !ranges_hold(&in_place, word))
+        if (s ? word != s->va && words > SHORT_WORDS && mem_may_be_number(word) : !in_place_or_outside(word))
             continue;
         r = list ? holds_addresses_drv(d, list) : s ? is_named_drv(d, s) : CUDA_SUCCESS;
         if (!r && s)
@@ -386,6 +386,25 @@ size_t eng_forget_in_place(CUdeviceptr p)
     const uint64_t bytes = ranges_remove(&in_place, p);
     engine_unlock();
     return bytes;
+}
+
+void eng_note_outside(CUdeviceptr p, size_t bytes)
+{
+    engine_lock();
+    if (!bytes)
+        bytes = bytes_behind(p);
+    if (bytes && ranges_add(&outside, p, bytes))
+        log_once(SAY_WARN, "no memory to remember memory that the program maps or opens: a kernel that finds its addresses in a list may read another tensor's memory");
+    for (unsigned i = 0; i < process.n_dev; i++)
+        process.dev[i]->address_changes++;
+    engine_unlock();
+}
+
+void eng_forget_outside(CUdeviceptr p)
+{
+    engine_lock();
+    ranges_remove(&outside, p);
+    engine_unlock();
 }
 
 /* The driver still knows it, and the host may read it whatever the device does. */

@@ -41,6 +41,15 @@ CUDA_ABI_BOTH(cuLaunchHostFunc_v2, _ptsz, (CUstream, CUhostFn, void *, unsigned)
 CUDA_ABI_BOTH(cuFabricCpyBatchAsync, _ptsz, (size_t, void *, unsigned long long, CUstream));
 CUresult cuLogicalEndpointBindAddr(cuuint32_t, CUdevice, cuuint64_t, void *, cuuint64_t, unsigned long long);
 CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle, CUdevice, size_t, CUdeviceptr, size_t, unsigned long long);
+/* CUDA_EXTERNAL_MEMORY_BUFFER_DESC */
+struct abi_external_buffer {
+    unsigned long long offset, size;
+    unsigned flags, reserved[16];
+};
+typedef struct CUextMemory_st *CUexternalMemory;
+typedef struct CUgraphicsResource_st *CUgraphicsResource;
+CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *, CUexternalMemory, const struct abi_external_buffer *);
+CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *, size_t *, CUgraphicsResource);
 CUresult cuTexObjectCreate(CUtexObject *, const struct abi_resource *, const void *, const void *);
 CUresult cuTexRefSetAddress_v2(size_t *, CUtexref, CUdeviceptr, size_t);
 CUresult cuTexRefSetAddress2D_v2(CUtexref, const CUDA_ARRAY_DESCRIPTOR *, CUdeviceptr, size_t);

@@ -9,9 +9,11 @@
 
 static int alloc_from_driver(enum pool_use use, int dev, CUdeviceptr *p, size_t n, int (*issue)(void *), void *call)
 {
+    int r = use == POOL_OUTSIDE ? issue(call) : eng_foreign_reserve(dev, n);
+    if (use == POOL_OUTSIDE && !r)
+        eng_note_outside(*p, n); /* on the host, or imported: kernels reach it all the same */
     if (use == POOL_OUTSIDE)
-        return issue(call);
-    int r = eng_foreign_reserve(dev, n);
+        return r;
     if (r)
         return r;
     r = issue(call);
@@ -124,6 +126,14 @@ static int on_pool_import(__typeof__(&cuMemPoolImportFromShareableHandle) real, 
     int r = real(pool, h, t, flags);
     if (!r)
         pools_mark(*pool, POOL_OUTSIDE);
+    return r;
+}
+
+static int on_pool_import_pointer(__typeof__(&cuMemPoolImportPointer) real, CUdeviceptr *p, CUmemoryPool pool, CUmemPoolPtrExportData *data)
+{
+    int r = real(p, pool, data);
+    if (!r)
+        eng_note_outside(*p, 0);
     return r;
 }
 

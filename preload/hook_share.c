@@ -10,6 +10,41 @@ static int on_ipc_handle(__typeof__(&cuIpcGetMemHandle) real, CUipcMemHandle *h,
     return real(h, p);
 }
 
+/* ---- memory that comes from elsewhere: nobody here sees who writes it ------------------------------------------------------ */
+
+static int on_ipc_open(__typeof__(&cuIpcOpenMemHandle_v2) real, CUdeviceptr *p, CUipcMemHandle h, unsigned flags)
+{
+    int r = real(p, h, flags);
+    if (!r)
+        eng_note_outside(*p, 0);
+    return r;
+}
+
+static int on_ipc_close(__typeof__(&cuIpcCloseMemHandle) real, CUdeviceptr p)
+{
+    int r = real(p);
+    if (!r)
+        eng_forget_outside(p);
+    return r;
+}
+
+static int on_external_buffer(__typeof__(&cuExternalMemoryGetMappedBuffer) real, CUdeviceptr *p, CUexternalMemory from,
+                              const struct abi_external_buffer *what)
+{
+    int r = real(p, from, what);
+    if (!r)
+        eng_note_outside(*p, what->size);
+    return r;
+}
+
+static int on_graphics_pointer(__typeof__(&cuGraphicsResourceGetMappedPointer_v2) real, CUdeviceptr *p, size_t *n, CUgraphicsResource from)
+{
+    int r = real(p, n, from);
+    if (!r)
+        eng_note_outside(*p, *n);
+    return r;
+}
+
 /* Tensor maps: a kernel gets 128 bytes that only the driver can read in place of an address. Each is made once more for one and the
  * same place, so that two of them can be told apart by shape alone (policy/op/tensor_map.h). */
 #define SAME_PLACE ((void *)0x100000)

@@ -31,6 +31,24 @@ static int on_release(__typeof__(&cuMemRelease) real, CUmemGenericAllocationHand
     return r;
 }
 
+/* Whatever is mapped there later: its address may lie in a list before it is. */
+static int on_reserve(__typeof__(&cuMemAddressReserve) real, CUdeviceptr *p, size_t n, size_t alignment, CUdeviceptr hint,
+                      unsigned long long flags)
+{
+    int r = real(p, n, alignment, hint, flags);
+    if (!r)
+        eng_note_outside(*p, n);
+    return r;
+}
+
+static int on_unreserve(__typeof__(&cuMemAddressFree) real, CUdeviceptr p, size_t n)
+{
+    int r = eng_is_managed(p) ? CUDA_ERROR_INVALID_VALUE : (int)real(p, n);
+    if (!r)
+        eng_forget_outside(p);
+    return r;
+}
+
 static int on_map(__typeof__(&cuMemMap) real, CUdeviceptr p, size_t n, size_t offset, CUmemGenericAllocationHandle h,
                   unsigned long long flags)
 {

@@ -494,7 +494,7 @@ static void find_addresses(struct device *d, struct slot *s, unsigned t)
     if (words && d->drv->cuMemcpyDtoH_v2(words, s->va, s->bytes) == CUDA_SUCCESS)
         for (size_t i = 0; i < s->bytes / 8; i++) {
             struct slot *to = mem_in_reservation(d, words[i]) ? slot_lookup(d, words[i]) : foreign_lookup(d, words[i]);
-            if (words[i] % 4 || (!to && !ranges_hold(&in_place, words[i])))
+            if (words[i] % 4 || (!to && !in_place_or_outside(words[i])))
                 continue;
             s->points = true;
             if (!to || to->pins)

@@ -13,4 +13,13 @@
 
 extern struct ranges in_place;
 
+/* Memory that kernels reach and that neither a slot nor `in_place` stands for: addresses that the program reserves and maps itself (symmetric
+ * memory does), opened from another process, imported, shared with a graphics interface, of pools that lie on the host. Nobody sees what changes
+ * it, so a list that holds such an address makes whoever follows it a launch that is never repeated. A range may stay here after its memory has
+ * gone: a list is then taken for one of addresses without need, which is safe. */
+extern struct ranges outside;
+
+/* The address lies in memory of either kind. */
+static inline bool in_place_or_outside(uint64_t p) { return ranges_hold(&in_place, p) || ranges_hold(&outside, p); }
+
 #endif

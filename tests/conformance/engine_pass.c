@@ -347,6 +347,14 @@ void eng_note_in_place(CUdeviceptr p, size_t bytes)
     (void)bytes;
 }
 
+void eng_note_outside(CUdeviceptr p, size_t bytes)
+{
+    (void)p;
+    (void)bytes;
+}
+
+void eng_forget_outside(CUdeviceptr p) { (void)p; }
+
 size_t eng_forget_in_place(CUdeviceptr p)
 {
     (void)p;
