@@ -71,6 +71,8 @@ struct device {
     uint64_t read_scratch_bytes;
     struct slot *scratch_region; /* where large side operands of replays go, one replay after another; NULL none */
     bool ended; /* with its last context: whoever calls next in another one finds it set up anew (engine_here) */
+    bool unconfined; /* something has run, or may at any time, that writes what no operand shows: graphs, kernels of other devices, kernels that
+                        find addresses in host memory. Memory of the program's own is pinned for the planner then (learn.c) */
     bool capturing;
     bool trying;             /* between trial_open() and trial_close(): decoys may be in use */
     uint64_t issue_ns; /* of the driver's own launch call, when timing */

@@ -108,6 +108,7 @@ static struct device *set_up(struct device *d)
 {
     const CUdevice dev = d->dev;
     d->blocking_streams = process.blocking_streams;
+    d->unconfined = process.unconfined;
     int r = init_all(d);
     if (r) {
         d->barred = limits_bind();

@@ -25,6 +25,7 @@ struct process {
     unsigned n_dev;
     int n_visible;         /* devices that the driver shows */
     atomic_bool started;   /* eng_start() has been called */
+    bool unconfined;       /* see eng_unconfined(), reach.h */
     bool blocking_streams; /* see stream_acts() */
     bool contexts;         /* the program has made contexts of its own: one that is current may not be its device's (engine_elsewhere) */
     bool finished;         /* eng_finish has been called: the driver may go any moment */

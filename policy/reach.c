@@ -66,6 +66,27 @@ static void unseen_drv(CUdeviceptr ptr, const struct device *by, const char *why
     }
 }
 
+static void unconfined(struct device *d, const char *why)
+{
+    if (d->unconfined)
+        return;
+    d->unconfined = true;
+    log_say(SAY_DEBUG, "memory of the program's own is no input of a replay from now on: %s", why);
+    struct engine_visit v = engine_visit(d);
+    campaign_distrusts(d, why);
+    engine_return(v);
+}
+
+void eng_unconfined(const char *why)
+{
+    engine_lock();
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->ready && !process.dev[i]->gone)
+            unconfined(process.dev[i], why);
+    process.unconfined = true;
+    engine_unlock();
+}
+
 static int pin_at_drv(CUdeviceptr ptr, const char *why)
 {
     struct device *d = engine_holder(ptr);
@@ -393,17 +414,17 @@ void eng_note_outside(CUdeviceptr p, size_t bytes)
     engine_lock();
     if (!bytes)
         bytes = bytes_behind(p);
-    if (bytes && ranges_add(&outside, p, bytes))
+    if (bytes && ranges_add(&in_place_outside, p, bytes))
         log_once(SAY_WARN, "no memory to remember memory that the program maps or opens: a kernel that finds its addresses in a list may read another tensor's memory");
     for (unsigned i = 0; i < process.n_dev; i++)
-        process.dev[i]->address_changes++;
+        process.dev[i]->mem.address_changes++;
     engine_unlock();
 }
 
 void eng_forget_outside(CUdeviceptr p)
 {
     engine_lock();
-    ranges_remove(&outside, p);
+    ranges_remove(&in_place_outside, p);
     engine_unlock();
 }
 
@@ -444,6 +465,18 @@ static int follow_odd_drv(struct device *d, const struct rt_op *op)
     return CUDA_SUCCESS;
 }
 
+/* Some word is an address of memory of the program's own. The program may write these words meanwhile, as in next_address(). */
+__attribute__((no_sanitize("thread"))) static bool names_own_memory(struct device *d, const unsigned char *p, size_t words)
+{
+    bool found = false;
+    for (size_t i = 0; i < words && !found; i++) {
+        uint64_t word;
+        memcpy(&word, p + 8 * i, 8);
+        found = foreign_lookup(d, word) != NULL;
+    }
+    return found;
+}
+
 int reach_follow_drv(struct device *d, const struct rt_op *op)
 {
     enum { LOOK_MAX_BYTES = 1 << 16 };
@@ -457,7 +490,10 @@ int reach_follow_drv(struct device *d, const struct rt_op *op)
             p += before;
             if (bytes < 8 || !host_may_read(p))
                 continue;
-            struct walk w = walk_begins(d, (const unsigned char *)(uintptr_t)p, (bytes < LOOK_MAX_BYTES ? bytes : LOOK_MAX_BYTES) / 8);
+            const size_t words = (bytes < LOOK_MAX_BYTES ? bytes : LOOK_MAX_BYTES) / 8;
+            if (!d->unconfined && names_own_memory(d, (const unsigned char *)(uintptr_t)p, words))
+                unconfined(d, "a kernel finds addresses of the program's own memory in host memory");
+            struct walk w = walk_begins(d, (const unsigned char *)(uintptr_t)p, words);
             for (struct slot *s; (s = walk_next(d, &w));) {
                 int r = keep_reached_drv(d, s, "memory that the host writes");
                 if (r)

@@ -53,10 +53,13 @@ int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why);
  * without a call. eng_forget_in_place(): it is about to go; its bytes, 0: it was not known. */
 void eng_note_in_place(CUdeviceptr p, size_t bytes);
 size_t eng_forget_in_place(CUdeviceptr p);
-/* Memory that is neither stream-ordered nor counted by its address lies there, or will (memory/in_place.h, outside): the program has
+/* Memory that is neither stream-ordered nor counted by its address lies there, or will (memory/in_place.h, in_place_outside): the program has
  * reserved the addresses to map memory at, opened them from another process, imported or mapped them. `bytes` 0: as many as the driver says. */
 void eng_note_outside(CUdeviceptr p, size_t bytes);
 void eng_forget_outside(CUdeviceptr p);
+/* Something that no operand shows may write memory from now on: a graph is about to be launched, another device's kernels get access. Replays
+ * rely on no memory of the program's own any more (cuMemAlloc, say), on any device. `why` is kept: a constant. */
+void eng_unconfined(const char *why);
 /* A tensor map was made at `map` for the memory at ptr; `shape` (NULL: unknown) is one for another place that is like it in all else.
  * A launch that is given a copy of it uses that memory from then on. Where the map lies in memory that a device can read, or cannot
  * be remembered, the memory is pinned instead: as for eng_pin(). */

@@ -3,6 +3,7 @@
  */
 #include "policy/allocations.h"
 #include "policy/engine.h"
+#include "policy/reach.h"
 #include "preload/door.h"
 
 ISSUE2(graph_launch, cuGraphLaunch, CUgraphExec, CUstream)
@@ -10,6 +11,7 @@ ISSUE2(graph_launch, cuGraphLaunch, CUgraphExec, CUstream)
 static int on_graph_launch(__typeof__(&cuGraphLaunch) real, CUstream nul, CUgraphExec g, CUstream s)
 {
     struct call_graph_launch call = {real, g, s};
+    eng_unconfined("a graph is launched");
     struct eng_touch waits = door_may_wait;
     int r = eng_other("cuGraphLaunch", door_stream(s, nul), &waits, 1, issue_graph_launch, &call);
     eng_graph_issued();

@@ -45,6 +45,15 @@ static int on_graphics_pointer(__typeof__(&cuGraphicsResourceGetMappedPointer_v2
     return r;
 }
 
+/* From now on kernels of the current context's device may write that one's memory: an argument of theirs is no operand there. */
+static int on_peer_access(__typeof__(&cuCtxEnablePeerAccess) real, CUcontext peer, unsigned flags)
+{
+    int r = real(peer, flags);
+    if (!r)
+        eng_unconfined("kernels of another device reach this one's memory");
+    return r;
+}
+
 /* Tensor maps: a kernel gets 128 bytes that only the driver can read in place of an address. Each is made once more for one and the
  * same place, so that two of them can be told apart by shape alone (policy/op/tensor_map.h). */
 #define SAME_PLACE ((void *)0x100000)

@@ -313,13 +313,17 @@ static void merge_effects(struct device *d)
     }
 }
 
-/* What is reached in ways that no argument shows may change unseen: no replay relies on it. */
+/* Memory that is reached in ways that no argument shows may change unseen, and no replay relies on it: what is pinned, and where something
+ * unconfined runs (a graph, say, that writes a table of cuMemAlloc) all memory of the program's own. */
 static void leave_pinned_alone(struct device *d)
 {
-    for (uint32_t i = 0; i < d->ex->learnt.rec.n_ops; i++)
-        for (uint32_t k = d->ex->learnt.rec.ops[i].first; k < d->ex->learnt.rec.ops[i].first + d->ex->learnt.rec.ops[i].n; k++)
-            if (d->ex->learnt.rec.bufs[d->ex->learnt.rec.operands[k].buf].pinned && !d->ex->learnt.rec.ops[i].why_opaque)
-                d->ex->learnt.rec.ops[i].why_opaque = "works on memory that is reached unseen";
+    struct record *r = &d->ex->learnt.rec;
+    for (uint32_t b = 0; b < r->n_bufs && d->unconfined; b++)
+        r->bufs[b].pinned |= r->bufs[b].foreign;
+    for (uint32_t i = 0; i < r->n_ops; i++)
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++)
+            if (r->bufs[r->operands[k].buf].pinned && !r->ops[i].why_opaque)
+                r->ops[i].why_opaque = "works on memory that is reached unseen";
 }
 
 /* Something that op i makes may be wanted again there, or later. */

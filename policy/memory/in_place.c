@@ -1,3 +1,3 @@
 #include "policy/memory/in_place.h"
 
-struct ranges in_place, outside;
+struct ranges in_place, in_place_outside;

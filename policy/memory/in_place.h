@@ -17,9 +17,9 @@ extern struct ranges in_place;
  * memory does), opened from another process, imported, shared with a graphics interface, of pools that lie on the host. Nobody sees what changes
  * it, so a list that holds such an address makes whoever follows it a launch that is never repeated. A range may stay here after its memory has
  * gone: a list is then taken for one of addresses without need, which is safe. */
-extern struct ranges outside;
+extern struct ranges in_place_outside;
 
 /* The address lies in memory of either kind. */
-static inline bool in_place_or_outside(uint64_t p) { return ranges_hold(&in_place, p) || ranges_hold(&outside, p); }
+static inline bool in_place_or_outside(uint64_t p) { return ranges_hold(&in_place, p) || ranges_hold(&in_place_outside, p); }
 
 #endif

@@ -353,6 +353,8 @@ void eng_note_outside(CUdeviceptr p, size_t bytes)
     (void)bytes;
 }
 
+void eng_unconfined(const char *why) { (void)why; }
+
 void eng_forget_outside(CUdeviceptr p) { (void)p; }
 
 size_t eng_forget_in_place(CUdeviceptr p)

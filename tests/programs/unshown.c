@@ -14,6 +14,15 @@
  *   laid     so, where a kernel has put it
  *   host     a table in pinned memory, whose address lies in a list on the device
  *   given    so, where a kernel has put it
+ *   mapped   a table in memory that the program maps itself, whose address lies in a list on the device
+ *   mapped_laid   so, where a kernel has put it
+ *   mapped_first  so, where a copy has put it before there was memory
+ * Or that what writes it does not show: a table of cuMemAlloc, which is an argument of the layers' launches, written by
+ *   graph    a graph that was captured once
+ *   graph_copy    a graph that copies from pinned memory
+ *   graph_late    so, for the first time in iteration 12
+ *   through_pinned   a kernel that finds the table's address in pinned memory
+ *   through_managed  so, in managed memory
  */
 #include "tests/programs/tensors.h"
 
@@ -21,15 +30,18 @@ enum { LAYERS = 12, WORDS = 131072, TABLE = 64, CHANGE_AT = 12 };
 
 static const char *what;
 static CUstream s;
-static CUfunction map, join, f_variable, by_name, by_name_through, point, peek, f_sum;
-static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, list, sum;
+static CUfunction map, join, through, f_variable, by_name, by_name_through, point, peek, f_sum;
+static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, list, source, sum;
 static uint32_t host_table[TABLE], *pinned;
 
 static bool is(const char *c) { return !strcmp(what, c); }
 static bool shares(void) { return is("shared") || is("lowered") || is("kernel"); }
 static bool lists_host(void) { return is("host") || is("given"); }
 static bool names(void) { return is("tensor") || is("buffer"); }
-static bool lists(void) { return is("own") || is("laid") || lists_host(); }
+static bool maps(void) { return !strncmp(what, "mapped", 6); }
+static bool lists(void) { return is("own") || is("laid") || maps() || lists_host(); }
+static bool graphs(void) { return !strncmp(what, "graph", 5); }
+static bool writes_unseen(void) { return graphs() || !strncmp(what, "through_", 8); }
 
 static CUdeviceptr make(uint32_t words) { return tensor_make(words, NULL, s).p; }
 
@@ -42,6 +54,12 @@ static void change(CUdeviceptr to, uint32_t value)
     }
     for (uint32_t i = 0; i < TABLE; i++)
         host_table[i] = is("filled") ? value : value + i;
+    if (maps()) { /* by a kernel: copies to memory that nobody knows are seen */
+        uint32_t n = TABLE, k = 0, mask = ~0u;
+        MUST(cuMemcpyHtoDAsync_v2(source, host_table, sizeof host_table, s));
+        LAUNCH(map, s, &to, &source, &n, &k, &mask);
+        return;
+    }
     if (is("filled"))
         MUST(cuMemsetD32Async(to, value, TABLE, s));
     else if (is("rows")) {
@@ -52,6 +70,40 @@ static void change(CUdeviceptr to, uint32_t value)
         MUST(cuMemcpyHtoDAsync_v2(is("moved") ? table : to, host_table, sizeof host_table, s));
     if (is("moved"))
         MUST(cuMemcpyDtoDAsync_v2(to, table, sizeof host_table, s));
+}
+
+static CUgraphExec writer;
+
+static CUgraphExec capture_writer(void)
+{
+    uint32_t n = TABLE, k = 0, mask = ~0u;
+    CUgraph g;
+    CUgraphExec exec;
+    MUST(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    if (is("graph"))
+        LAUNCH(map, s, &table, &source, &n, &k, &mask);
+    else
+        MUST(cuMemcpyHtoDAsync_v2(table, pinned, 4 * TABLE, s));
+    MUST(cuStreamEndCapture(s, &g));
+    MUST(cuGraphInstantiateWithFlags(&exec, g, 0));
+    return exec;
+}
+
+/* The table is written, and the call that does it does not name it. */
+static void change_unseen(int iter, uint32_t value)
+{
+    uint32_t n = TABLE, k = value;
+    if (!graphs()) {
+        LAUNCH(through, s, &list, &source, &n, &k);
+        return;
+    }
+    if (is("graph_late") && iter < CHANGE_AT)
+        return;
+    MUST(cuStreamSynchronize(s)); /* the last graph has read its numbers */
+    for (uint32_t i = 0; i < TABLE; i++)
+        pinned[i] = value + i;
+    MUST(cuMemcpyHtoDAsync_v2(source, pinned, 4 * TABLE, s));
+    MUST(cuGraphLaunch(writer, s));
 }
 
 /* In bytes; more than what every launch may have. */
@@ -79,6 +131,12 @@ static void layer(int i, int iter)
     act[i + 1] = make(WORDS);
     if (shares()) {
         shared_layer(i);
+        return;
+    }
+    if (writes_unseen()) {
+        uint32_t few = TABLE;
+        change_unseen(iter, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
+        LAUNCH(join, s, &act[i + 1], &act[i], &table, &n, &n, &few);
         return;
     }
     change(lists() || names() ? table : variable, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
@@ -113,15 +171,50 @@ static uint64_t train(int iter)
     return h;
 }
 
+/* What change_unseen() writes, from where, and where whoever writes it finds its address. */
+static void make_unseen(void)
+{
+    source = make(TABLE);
+    MUST(cuMemsetD32Async(source, 5, TABLE, s));
+    MUST(cuMemAlloc_v2(&table, 4 * TABLE));
+    MUST(cuMemsetD32Async(table, 5, TABLE, s));
+    if (is("through_managed")) {
+        MUST(cuMemAllocManaged(&list, 4096, CU_MEM_ATTACH_GLOBAL));
+        pinned = (uint32_t *)(uintptr_t)list;
+    } else {
+        MUST(cuMemHostAlloc((void **)&pinned, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+        MUST(cuMemHostGetDevicePointer_v2(&list, pinned, 0));
+    }
+    MUST(cuStreamSynchronize(s));
+    memcpy(pinned, &table, sizeof table);
+    if (graphs())
+        writer = capture_writer();
+}
+
 static void make_list(void)
 {
     list = make(TABLE);
+    source = make(TABLE);
+    if (is("mapped_first")) { /* addresses that memory comes to lie at later */
+        const CUmemAllocationProp prop = memory_of(0);
+        const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        const size_t bytes = 1 << 21;
+        CUmemGenericAllocationHandle h;
+        MUST(cuMemAddressReserve(&table, bytes, 0, 0, 0));
+        MUST(cuMemcpyHtoD_v2(list, &table, sizeof table));
+        MUST(cuMemCreate(&h, bytes, &prop, 0));
+        MUST(cuMemMap(table, bytes, 0, h, 0));
+        MUST(cuMemSetAccess(table, bytes, &access, 1));
+        return;
+    }
     if (lists_host()) {
         MUST(cuMemHostAlloc((void **)&pinned, 4 * TABLE, CU_MEMHOSTALLOC_DEVICEMAP));
         MUST(cuMemHostGetDevicePointer_v2(&table, pinned, 0));
-    } else
+    } else if (maps())
+        table = map_own(1 << 21);
+    else
         MUST(cuMemAlloc_v2(&table, 4 * TABLE));
-    if (is("laid") || is("given"))
+    if (is("laid") || is("given") || is("mapped_laid"))
         LAUNCH(point, s, &list, &table, &(uint32_t){1}, &(uint32_t){0});
     else
         MUST(cuMemcpyHtoD_v2(list, &table, sizeof table));
@@ -150,9 +243,12 @@ int main(int argc, char **argv)
     by_name = kernel(m, "by_name");
     by_name_through = kernel(m, "by_name_through");
     point = kernel(m, "point");
+    through = kernel(m, "through");
     peek = kernel(m, "peek");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    if (writes_unseen()) /* before there are weights: what a capture meets stays in memory */
+        make_unseen();
     for (int i = 0; i < LAYERS; i++) {
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, s));
@@ -162,7 +258,7 @@ int main(int argc, char **argv)
         make_list();
     else if (is("buffer"))
         MUST(cuMemAlloc_v2(&table, 4 * TABLE));
-    else
+    else if (!writes_unseen())
         table = make(TABLE);
     variable = map_own(65536); /* on the device, in memory that the program has not allocated as such */
     LAUNCH(f_variable, s, &variable);

@@ -11,7 +11,8 @@ PROGRAM = os.path.join(harness.B, "programs", "unshown")
 DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8"}
 # case, at least so many replays
 CASES = (("copied", 0), ("filled", 0), ("rows", 0), ("moved", 0), ("tensor", 0), ("buffer", 0), ("shared", 100), ("lowered", 100),
-         ("kernel", 100), ("own", 0), ("laid", 0), ("host", 0), ("given", 0))
+         ("kernel", 100), ("own", 0), ("laid", 0), ("host", 0), ("given", 0), ("mapped", 0), ("mapped_laid", 0), ("mapped_first", 0),
+         ("graph", 0), ("graph_copy", 0), ("graph_late", 0), ("through_pinned", 0), ("through_managed", 0))
 
 
 def main():
