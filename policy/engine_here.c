@@ -123,14 +123,11 @@ static struct device *set_up(struct device *d)
     return d;
 }
 
-/* With the lock held: the device of the calling thread's context, set up; NULL where remat stands aside. A thread that has had a
- * context on the only device there is is not asked about again: whatever context it has later is on that device. */
-struct device *engine_here(void)
+_Thread_local bool engine_here_is_only;
+
+struct device *engine_here_asked(void)
 {
-    static __thread bool on_the_only_one;
     CUdevice dev;
-    if (on_the_only_one && process.dev[0]->ready && !process.dev[0]->gone)
-        return process.dev[0];
     if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
         return NULL; /* no context yet: a later call will have one */
     for (unsigned i = 0; i < process.n_dev; i++)
@@ -141,7 +138,7 @@ struct device *engine_here(void)
                 struct device *d = begin_anew(process.dev[i]);
                 return d ? set_up(process.dev[i] = d) : NULL;
             }
-            on_the_only_one = process.n_visible == 1;
+            engine_here_is_only = process.n_visible == 1;
             return process.dev[i]->ready && !process.dev[i]->gone ? process.dev[i] : NULL;
         }
     struct device *d = process.n_dev < MAX_DEVICES ? calloc(1, sizeof *d) : NULL;

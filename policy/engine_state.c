@@ -27,8 +27,8 @@ void engine_return(struct engine_visit v)
         process.drv->cuCtxSetCurrent(v.before);
 }
 
-bool engine_elsewhere(struct device *d)
+bool engine_is_elsewhere(struct device *d)
 {
     CUcontext here = NULL;
-    return process.contexts && (process.drv->cuCtxGetCurrent(&here) != CUDA_SUCCESS || here != d->ctx);
+    return process.drv->cuCtxGetCurrent(&here) != CUDA_SUCCESS || here != d->ctx;
 }

@@ -47,7 +47,8 @@ static inline void engine_unlock(void) { pthread_mutex_unlock(&engine_mutex); }
 
 /* The context that is current is not the one in which the device was set up: our streams and events are not of it, and its legacy stream
  * is another one. */
-bool engine_elsewhere(struct device *d);
+bool engine_is_elsewhere(struct device *d);
+static inline bool engine_elsewhere(struct device *d) { return process.contexts && engine_is_elsewhere(d); }
 /* The device's own context is current until engine_return(). */
 struct engine_visit {
     CUcontext before;
