@@ -11,6 +11,7 @@
 #include "policy/learn/learn.h"
 #include "policy/memory/alloc.h"
 #include "policy/memory/foreign.h"
+#include "policy/memory/pooled.h"
 #include "policy/memory/resident.h"
 #include "policy/memory/room.h"
 #include "policy/memory/slot.h"
@@ -175,42 +176,88 @@ static int reserve(struct device *d, uint64_t bytes)
     return r;
 }
 
-/* What the driver said of memory that was reserved. */
-static void settle(struct device *d, int r, CUdeviceptr p, size_t bytes)
+/* The driver holds more than it was asked for: nobody was asked before, so others make room after it. */
+static void make_room_after(struct device *d)
+{
+    if (device_physical_bytes(d) <= d->mem.limit_bytes)
+        return;
+    struct engine_visit v = engine_visit(d);
+    d->mem.op_at_hand++;
+    pooled_trim(d);
+    const uint64_t now = device_physical_bytes(d);
+    if (now > d->mem.limit_bytes && !d->capturing)
+        room_give_driver(d, now - d->mem.limit_bytes);
+    engine_return(v);
+}
+
+/* What a pool of the driver's may take for so many bytes: it grows by whole granules. */
+static uint64_t pool_grows_by(const struct device *d, uint64_t bytes)
+{
+    return bytes > UINT64_MAX - d->mem.gran ? UINT64_MAX : (bytes + d->mem.gran - 1) & ~(d->mem.gran - 1);
+}
+
+/* The driver's answer for memory of one of its pools, of which `reserved` bytes were reserved. Memory that a capture allocates is its graph's, and
+ * the driver says how much of that there is. */
+static void settle(struct device *d, int r, CUdeviceptr p, size_t bytes, uint64_t reserved, CUmemoryPool pool, bool captured)
 {
     engine_lock();
-    if (r == CUDA_SUCCESS)
-        foreign_add(d, p, bytes, true);
-    else
-        uncount(d, foreign_counted(bytes));
+    const bool pooled = !captured && pooled_note(d, pool);
+    if (captured)
+        foreign_graphs(d);
+    else if (r == CUDA_SUCCESS)
+        foreign_add(d, p, &(struct foreign_block){bytes, pooled ? pool : NULL, true});
+    uncount(d, r == CUDA_SUCCESS && !captured && !pooled ? reserved - foreign_counted(bytes) : reserved);
+    pooled_look(d);
+    make_room_after(d);
     engine_unlock();
 }
 
-/* The same of memory that a capture allocates: it is its graph's, and the driver says how much of it there is. */
-static void settle_captured(struct device *d, size_t bytes)
-{
-    engine_lock();
-    foreign_graphs(d);
-    uncount(d, foreign_counted(bytes));
-    engine_unlock();
-}
-
+/* Drivers make a graph's memory when it is first launched. */
 void eng_graph_issued(void)
 {
     engine_lock();
     struct device *d = engine_here();
     if (d) {
         foreign_graphs(d);
-        /* Drivers make a graph's memory when it is first launched: nobody is asked before, so others make room after it. */
-        const uint64_t now = device_physical_bytes(d);
-        if (now > d->mem.limit_bytes && !d->capturing) {
-            struct engine_visit v = engine_visit(d);
-            d->mem.op_at_hand++;
-            room_give_driver(d, now - d->mem.limit_bytes);
-            engine_return(v);
-        }
+        if (!d->capturing)
+            make_room_after(d);
     }
     engine_unlock();
+}
+
+static int issue_alloc(const struct eng_pool_call *c)
+{
+    return c->pool ? (int)process.drv->cuMemAllocFromPoolAsync(c->out, c->bytes, c->pool, c->stream)
+                   : (int)process.drv->cuMemAllocAsync(c->out, c->bytes, c->stream);
+}
+
+/* With the lock held, which it gives back. d NULL: nobody counts. */
+static int from_driver_unlocking(struct device *d, const struct eng_pool_call *c)
+{
+    const bool captured = d && is_captured(d, c->stream);
+    const uint64_t bytes = !d ? 0 : captured ? foreign_counted(c->bytes) : pool_grows_by(d, c->bytes);
+    const CUmemoryPool pool = c->pool || !d ? c->pool : current_pool(d);
+    int r = d ? reserve(d, bytes) : CUDA_SUCCESS;
+    engine_unlock();
+    if (r)
+        return r;
+    r = c->issue(c);
+    if (d)
+        settle(d, r, r ? 0 : *c->out, c->bytes, bytes, pool, captured);
+    return r;
+}
+
+int eng_allocation_from_driver(int dev, const struct eng_pool_call *c)
+{
+    if (!c->out || !c->bytes)
+        return c->issue(c);
+    engine_lock();
+    struct device *d = counts_for(dev);
+    if (!d && engine_barred_here()) {
+        engine_unlock();
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return from_driver_unlocking(d, c);
 }
 
 bool eng_has_devices(void) { return process.n_visible != 1; }
@@ -254,17 +301,10 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         return r;
     }
     if (!d || d->capturing || d->doubt == DOUBT_MEMORY) {
-        const bool captured = d && is_captured(d, stream);
-        if (d)
-            r = reserve(d, foreign_counted(bytes));
+        const struct eng_pool_call call = {.pool = pool, .stream = stream, .out = out, .bytes = bytes, .issue = issue_alloc};
+        if (!r)
+            return from_driver_unlocking(d, &call);
         engine_unlock();
-        if (r)
-            return r;
-        r = pool ? (int)process.drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream) : (int)process.drv->cuMemAllocAsync(out, bytes, stream);
-        if (captured)
-            settle_captured(d, bytes);
-        else if (d)
-            settle(d, r, *out, bytes);
         return r;
     }
     if (is_named(stream))
@@ -303,10 +343,10 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
 }
 
 /* The device that counts this memory of the program's own forgets its row; NULL: nobody counts it. */
-static struct device *detach(uint64_t key, uint64_t *bytes, bool *is_range)
+static struct device *detach(uint64_t key, struct foreign_block *b)
 {
     for (unsigned i = 0; i < process.n_dev; i++)
-        if ((process.dev[i]->ready || process.dev[i]->ended) && foreign_detach(process.dev[i], key, bytes, is_range))
+        if ((process.dev[i]->ready || process.dev[i]->ended) && foreign_detach(process.dev[i], key, b))
             return process.dev[i];
     return NULL;
 }
@@ -328,14 +368,14 @@ static void leave_before_free(CUdeviceptr ptr)
 }
 
 /* Memory that this device counted was given back in a stream: it is there until the stream comes to that. */
-static void leaves(struct device *d, uint64_t bytes, CUstream stream)
+static void leaves(struct device *d, const struct foreign_block *b, CUstream stream)
 {
     const unsigned t = is_named(stream) ? stream_index(d, stream) : 0;
     struct engine_visit v = engine_visit(d);
     if (is_named(stream) || !v.away)
-        foreign_leaves(d, bytes, is_named(stream) ? t : stream_index(d, stream));
+        foreign_leaves(d, b, is_named(stream) ? t : stream_index(d, stream));
     else if (wait_elsewhere(d, v, stream))
-        uncount(d, bytes);
+        uncount(d, foreign_block_counted(b));
     engine_return(v);
 }
 
@@ -343,20 +383,19 @@ static void leaves(struct device *d, uint64_t bytes, CUstream stream)
  * address. `stream` NULL: cuMemFree. */
 static int free_foreign(CUdeviceptr ptr, CUstream stream)
 {
-    uint64_t bytes = 0;
-    bool is_range = false;
+    struct foreign_block b;
     engine_lock();
     leave_before_free(ptr);
-    struct device *d = detach(ptr, &bytes, &is_range);
+    struct device *d = detach(ptr, &b);
     engine_unlock();
     int r = stream ? process.drv->cuMemFreeAsync(ptr, stream) : process.drv->cuMemFree_v2(ptr);
     engine_lock();
     if (d && r == CUDA_SUCCESS && stream && d->ready && !d->gone)
-        leaves(d, bytes, stream);
+        leaves(d, &b, stream);
     else if (d && r == CUDA_SUCCESS)
-        uncount(d, bytes);
+        uncount(d, foreign_block_counted(&b));
     else if (d)
-        foreign_add(d, ptr, bytes, is_range);
+        foreign_add(d, ptr, &b);
     engine_unlock();
     return r;
 }
@@ -478,10 +517,11 @@ void eng_pool_made(CUmemoryPool pool, size_t most_bytes)
 
 int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res)
 {
-    (void)keep_bytes;
     *res = CUDA_SUCCESS; /* nothing is held beyond what is live, as far as the program can tell */
     engine_lock();
     const bool there = !pool_refused_drv(pool);
+    if (there && process.drv->cuMemPoolTrimTo) /* but for what the driver has served from it */
+        *res = (int)process.drv->cuMemPoolTrimTo(pool, keep_bytes);
     engine_unlock();
     return there;
 }
@@ -491,6 +531,8 @@ void eng_pool_destroyed(CUmemoryPool pool)
     engine_lock();
     for (unsigned k = 0; k < process.n_dev; k++) {
         process.dev[k]->current_pool = NULL; /* where it was this one, the driver has gone back to its default */
+        if (process.dev[k]->mem.foreign)
+            foreign_pool_gone(process.dev[k], pool);
         for (uint32_t i = 0; i < process.dev[k]->mem.n_slots; i++)
             if (process.dev[k]->mem.slots[i].pool == pool)
                 process.dev[k]->mem.slots[i].pool = NULL;
@@ -528,7 +570,7 @@ void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range)
     engine_lock();
     struct device *d = counts_for(dev);
     if (d)
-        foreign_add(d, key, bytes, is_range);
+        foreign_add(d, key, &(struct foreign_block){bytes, NULL, is_range});
     engine_unlock();
 }
 
@@ -544,11 +586,10 @@ void eng_foreign_cancel(int dev, size_t bytes)
 
 void eng_foreign_free(uint64_t key)
 {
-    uint64_t bytes = 0;
-    bool is_range;
+    struct foreign_block b;
     engine_lock();
-    struct device *d = detach(key, &bytes, &is_range);
+    struct device *d = detach(key, &b);
     if (d)
-        uncount(d, bytes);
+        uncount(d, foreign_block_counted(&b));
     engine_unlock();
 }

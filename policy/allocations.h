@@ -15,6 +15,17 @@
  * it matters where eng_has_devices() is true. */
 int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_dev, CUstream stream);
 bool eng_has_devices(void);
+/* Stream-ordered memory that the driver serves: of pools that cannot be managed. The pool counts as a whole, by what the driver says. `dev` as for
+ * eng_foreign_reserve(); pool NULL: the current one. issue() makes the call, without a lock. */
+struct eng_pool_call {
+    CUmemoryPool pool;
+    CUstream stream;
+    CUdeviceptr *out;
+    size_t bytes;
+    int (*issue)(const struct eng_pool_call *c);
+    void *ctx;
+};
+int eng_allocation_from_driver(int dev, const struct eng_pool_call *c);
 /* cuMemFreeAsync. Memory that is not managed goes to the driver. */
 int eng_free_async(CUdeviceptr ptr, CUstream stream);
 

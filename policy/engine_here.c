@@ -75,7 +75,7 @@ void engine_end_here(struct device *d)
     foreign_context_gone(d);
     if (kept_bytes) { /* nobody has them, and they count */
         d->mem.foreign_bytes += kept_bytes;
-        foreign_add(d, 1ull << 63 | ++d->mem.serial, kept_bytes, false);
+        foreign_add(d, 1ull << 63 | ++d->mem.serial, &(struct foreign_block){.bytes = kept_bytes});
     }
     d->ready = d->capturing = false;
     share_settle(d);
@@ -96,11 +96,13 @@ static struct device *begin_anew(struct device *old)
     d->mem.foreign = old->mem.foreign;
     d->mem.foreign_bytes = old->mem.foreign_bytes;
     d->mem.graph_bytes = old->mem.graph_bytes;
+    d->mem.pooled = old->mem.pooled;
     d->share = old->share;
     d->status = old->status;
     d->st = old->st;
     old->share = NULL;
     old->mem.foreign = NULL;
+    old->mem.pooled = NULL;
     return d;
 }
 

@@ -7,28 +7,27 @@
 #include "preload/counted.h"
 #include "preload/pools.h"
 
-static int alloc_from_driver(enum pool_use use, int dev, CUdeviceptr *p, size_t n, int (*issue)(void *), void *call)
-{
-    int r = use == POOL_OUTSIDE ? issue(call) : eng_foreign_reserve(dev, n);
-    if (use == POOL_OUTSIDE && !r)
-        eng_note_outside(*p, n); /* on the host, or imported: kernels reach it all the same */
-    if (use == POOL_OUTSIDE)
-        return r;
-    if (r)
-        return r;
-    r = issue(call);
-    return counted_settle(dev, r, r ? 0 : *p, n, true);
-}
-
 ISSUE3(alloc_async, cuMemAllocAsync, CUdeviceptr *, size_t, CUstream)
 ISSUE4(alloc_from_pool, cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream)
+
+/* On the host, or imported: kernels reach it all the same. */
+static int outside(int r, const CUdeviceptr *p, size_t n)
+{
+    if (!r)
+        eng_note_outside(*p, n);
+    return r;
+}
+
+static int issue_from_current(const struct eng_pool_call *c) { return issue_alloc_async(c->ctx); }
+static int issue_from_pool(const struct eng_pool_call *c) { return issue_alloc_from_pool(c->ctx); }
 
 static int on_alloc_async(__typeof__(&cuMemAllocAsync) real, CUstream nul, CUdeviceptr *p, size_t n, CUstream s)
 {
     enum pool_use use = pools_use_current();
     if (DOOR_UNLIKELY(use != POOL_ENGINE)) {
         struct call_alloc_async call = {real, p, n, s};
-        return alloc_from_driver(use, ENG_HERE, p, n, issue_alloc_async, &call);
+        const struct eng_pool_call c = {NULL, door_stream(s, nul), p, n, issue_from_current, &call};
+        return use == POOL_OUTSIDE ? outside(issue_alloc_async(&call), p, n) : eng_allocation_from_driver(ENG_HERE, &c);
     }
     return eng_alloc_async(p, n, NULL, -1, door_stream(s, nul));
 }
@@ -39,7 +38,8 @@ static int on_alloc_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, CUstrea
     enum pool_use use = pool ? pools_use(pool) : POOL_OUTSIDE; /* no pool at all is the driver's to refuse */
     if (DOOR_UNLIKELY(use != POOL_ENGINE)) {
         struct call_alloc_from_pool call = {real, p, n, pool, s};
-        return alloc_from_driver(use, pools_device(pool), p, n, issue_alloc_from_pool, &call);
+        const struct eng_pool_call c = {pool, door_stream(s, nul), p, n, issue_from_pool, &call};
+        return use == POOL_OUTSIDE ? outside(issue_alloc_from_pool(&call), p, n) : eng_allocation_from_driver(pools_device(pool), &c);
     }
     return eng_alloc_async(p, n, pool, eng_has_devices() ? pools_device(pool) : -1, door_stream(s, nul));
 }

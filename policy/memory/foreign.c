@@ -3,6 +3,7 @@
 
 #include "policy/call.h"
 #include "policy/device.h"
+#include "policy/memory/pooled.h"
 #include "policy/memory/slot.h"
 #include "policy/share/share.h"
 
@@ -12,13 +13,14 @@
 #include <uthash.h>
 
 struct foreign_row {
-    uint64_t key, bytes;
+    uint64_t key;
+    struct foreign_block block;
     struct slot *slot; /* NULL: not addressable through the key */
     UT_hash_handle hh;
 };
 struct leaving {
     struct fence freed;
-    uint64_t bytes;
+    struct foreign_block block;
 };
 struct foreign {
     struct foreign_row *rows;
@@ -69,15 +71,14 @@ static void bounds(struct device *d)
     d->mem.foreign->high = d->mem.foreign->n_ranges ? d->mem.foreign->ranges[d->mem.foreign->n_ranges - 1]->va + d->mem.foreign->ranges[d->mem.foreign->n_ranges - 1]->bytes : 0;
 }
 
-bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_range)
+bool foreign_detach(struct device *d, uint64_t key, struct foreign_block *b)
 {
     struct foreign_row *r;
     HASH_FIND(hh, d->mem.foreign->rows, &key, sizeof key, r);
     if (!r)
         return false;
     HASH_DEL(d->mem.foreign->rows, r);
-    *bytes = r->bytes;
-    *is_range = r->slot != NULL;
+    *b = r->block;
     if (r->slot) {
         uint32_t i = 0;
         while (i < d->mem.foreign->n_ranges && d->mem.foreign->ranges[i] != r->slot)
@@ -98,9 +99,10 @@ void foreign_context_gone(struct device *d)
     struct foreign *f = d->mem.foreign;
     struct foreign_row *r, *next;
     d->mem.foreign_bytes = d->mem.graph_bytes = 0;
+    pooled_forget(d);
     HASH_ITER(hh, f->rows, r, next) {
         if (FOREIGN_IS_BLOCK(r->key)) {
-            d->mem.foreign_bytes += r->bytes;
+            d->mem.foreign_bytes += foreign_block_counted(&r->block);
             continue;
         }
         HASH_DEL(f->rows, r);
@@ -117,9 +119,10 @@ void foreign_look(struct device *d)
 {
     struct foreign *f = d->mem.foreign;
     uint32_t kept = 0;
+    pooled_look(d);
     for (uint32_t i = 0; i < f->n_leaving && !d->capturing; i++)
         if (fence_has_passed(d, &f->leaving[i].freed))
-            uncount(d, f->leaving[i].bytes);
+            uncount(d, foreign_block_counted(&f->leaving[i].block));
         else
             f->leaving[kept++] = f->leaving[i];
     if (d->capturing || kept == f->n_leaving)
@@ -128,7 +131,7 @@ void foreign_look(struct device *d)
     share_settle(d);
 }
 
-void foreign_leaves(struct device *d, uint64_t bytes, unsigned t)
+void foreign_leaves(struct device *d, const struct foreign_block *b, unsigned t)
 {
     struct foreign *f = d->mem.foreign;
     const bool full = f->n_leaving == f->cap_leaving;
@@ -143,7 +146,7 @@ void foreign_leaves(struct device *d, uint64_t bytes, unsigned t)
         f->cap_leaving = cap;
     }
     struct leaving *l = &f->leaving[f->n_leaving++];
-    *l = (struct leaving){.bytes = bytes};
+    *l = (struct leaving){.block = *b};
     stream_issued(d, t);
     fence_add(d, &l->freed, t);
     stream_may_wait(d, t); /* who waits for this shall not wait for what comes next there */
@@ -154,7 +157,7 @@ bool foreign_wait(struct device *d)
     struct foreign *f = d->mem.foreign;
     if (!f->n_leaving || fence_sync(d, &f->leaving[0].freed))
         return false;
-    uncount(d, f->leaving[0].bytes);
+    uncount(d, foreign_block_counted(&f->leaving[0].block));
     memmove(f->leaving, f->leaving + 1, --f->n_leaving * sizeof *f->leaving);
     share_settle(d);
     return true;
@@ -176,22 +179,38 @@ void foreign_graphs(struct device *d)
 
 static void forget(struct device *d, uint64_t key)
 {
-    uint64_t bytes;
-    bool is_range;
-    if (!foreign_detach(d, key, &bytes, &is_range))
+    struct foreign_block b;
+    if (!foreign_detach(d, key, &b))
         return;
-    d->mem.foreign_bytes -= bytes < d->mem.foreign_bytes ? bytes : d->mem.foreign_bytes;
+    uncount(d, foreign_block_counted(&b));
     share_settle(d);
 }
 
-void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range)
+void foreign_pool_gone(struct device *d, CUmemoryPool pool)
+{
+    struct foreign *f = d->mem.foreign;
+    pooled_gone(d, pool);
+    for (struct foreign_row *r = f->rows; r; r = r->hh.next)
+        if (r->block.pool == pool) {
+            r->block.pool = NULL;
+            d->mem.foreign_bytes += foreign_block_counted(&r->block);
+        }
+    for (uint32_t i = 0; i < f->n_leaving; i++)
+        if (f->leaving[i].block.pool == pool) {
+            f->leaving[i].block.pool = NULL;
+            d->mem.foreign_bytes += foreign_block_counted(&f->leaving[i].block);
+        }
+    share_settle(d);
+}
+
+void foreign_add(struct device *d, uint64_t key, const struct foreign_block *b)
 {
     struct foreign_row *r = calloc(1, sizeof *r);
     if (!r)
         return; /* stays counted for ever: the limit errs on the safe side */
     r->key = key;
-    r->bytes = foreign_counted(bytes);
-    if (is_range) {
+    r->block = *b;
+    if (b->is_range) {
         if (d->mem.foreign->n_ranges == d->mem.foreign->cap_ranges) {
             uint32_t cap = d->mem.foreign->cap_ranges ? d->mem.foreign->cap_ranges * 2 : 64;
             struct slot **p = realloc(d->mem.foreign->ranges, cap * sizeof *p);
@@ -200,7 +219,7 @@ void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range)
                 d->mem.foreign->cap_ranges = cap;
             }
         }
-        r->slot = d->mem.foreign->n_ranges < d->mem.foreign->cap_ranges ? slot_foreign(d, key, bytes) : NULL;
+        r->slot = d->mem.foreign->n_ranges < d->mem.foreign->cap_ranges ? slot_foreign(d, key, b->bytes) : NULL;
         if (r->slot) {
             uint32_t i = find(d, key);
             memmove(d->mem.foreign->ranges + i + 1, d->mem.foreign->ranges + i, (d->mem.foreign->n_ranges - i) * sizeof *d->mem.foreign->ranges);

@@ -16,15 +16,23 @@ int foreign_init(struct device *d);
 void foreign_context_gone(struct device *d);
 /* The live range that ptr lies in, or NULL. */
 struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr);
-void foreign_add(struct device *d, uint64_t key, uint64_t bytes, bool is_range); /* its bytes are counted already */
-/* So many bytes, of a key that is forgotten, have been given back in stream t: counted until the stream has come to that. */
-void foreign_leaves(struct device *d, uint64_t bytes, unsigned t);
+struct foreign_block {
+    uint64_t bytes;
+    CUmemoryPool pool; /* of the driver's, whose memory counts as a whole (pooled.h); NULL: the block itself counts */
+    bool is_range;     /* its key is an address, and the bytes lie there */
+};
+static inline uint64_t foreign_block_counted(const struct foreign_block *b) { return b->pool ? 0 : foreign_counted(b->bytes); }
+void foreign_add(struct device *d, uint64_t key, const struct foreign_block *b); /* its bytes are counted already */
+/* A block, whose key is forgotten, has been given back in stream t: counted until the stream has come to that. */
+void foreign_leaves(struct device *d, const struct foreign_block *b, unsigned t);
 /* Looks, without waiting, which of these streams have come to it; */
 void foreign_look(struct device *d);
 /* waits for the first that has not: false where there is none, or the wait is put off (fence.h). */
 bool foreign_wait(struct device *d);
 /* Forgets the key; its bytes stay counted until the driver has really freed them. */
-bool foreign_detach(struct device *d, uint64_t key, uint64_t *bytes, bool *is_range);
+bool foreign_detach(struct device *d, uint64_t key, struct foreign_block *b);
+/* A pool of the driver's is destroyed: what is left of it counts block by block. */
+void foreign_pool_gone(struct device *d, CUmemoryPool pool);
 /* The program has graphs, or had: what the driver holds for their allocation nodes counts, as much as it says now. */
 void foreign_graphs(struct device *d);
 

@@ -14,7 +14,7 @@
  *     slot HOST <=> its content is in slot->host
  * These are checked where memory changes hands, and all of them now and then (audit.h).
  *
- * Who may call whom, lowest first: ranges, runs, host, fence; space, chunk, pinned; page; slot, decoy, aside; foreign; supply; swap; evict;
+ * Who may call whom, lowest first: ranges, runs, host, fence; space, chunk, pinned; page; slot, decoy, aside; pooled; foreign; supply; swap; evict;
  * arena; resident, alloc, room; audit.
  *
  * Threads: under the engine's mutex. Errors: 0 or a negative errno; functions whose name ends in _drv return the driver's code.
@@ -99,6 +99,7 @@ struct memory {
     struct pinned *pinned;
     struct swap *swap;
     struct foreign *foreign;
+    struct pooled *pooled;     /* NULL: no pool of the driver's serves anything */
     struct aside_room *aside;
     struct decoy *decoy;
 };

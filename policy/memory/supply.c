@@ -5,6 +5,7 @@
 #include "policy/memory/aside.h"
 #include "policy/memory/chunk.h"
 #include "policy/memory/foreign.h"
+#include "policy/memory/pooled.h"
 #include "policy/memory/page.h"
 #include "policy/memory/slot.h"
 #include "policy/process/check.h"
@@ -23,8 +24,13 @@ bool supply_is_short(struct device *d, uint64_t bytes)
 {
     if (device_physical_bytes(d) + bytes > d->mem.limit_bytes)
         foreign_look(d);
-    if (d->mem.graph_bytes && device_physical_bytes(d) + bytes > d->mem.limit_bytes)
+    if (device_physical_bytes(d) + bytes > d->mem.limit_bytes)
+        pooled_trim(d);
+    if (d->mem.graph_bytes && device_physical_bytes(d) + bytes > d->mem.limit_bytes) {
+        if (d->drv->cuDeviceGraphMemTrim)
+            (void)d->drv->cuDeviceGraphMemTrim(d->dev); /* what no graph uses */
         foreign_graphs(d);
+    }
     return device_physical_bytes(d) + bytes > d->mem.limit_bytes;
 }
 

@@ -7,7 +7,8 @@
 
 #include "policy/device.h"
 
-/* So much more passes the limit, also if streams have come to frees by now, or the driver holds less for graphs than when it was asked last. */
+/* So much more passes the limit, also if streams have come to frees by now, or the driver holds less for graphs or
+ * in its pools than when it was asked last, or does when it gives back what nobody uses. */
 bool supply_is_short(struct device *d, uint64_t bytes);
 /* Creates one more chunk, free; -1: limit reached or the driver refused, and learning holds nothing to spare. */
 int32_t supply_chunk(struct device *d);

@@ -132,6 +132,13 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     return (int)(pool ? drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream) : drv->cuMemAllocAsync(out, bytes, stream));
 }
 
+int eng_allocation_from_driver(int dev, const struct eng_pool_call *c)
+{
+    (void)dev;
+    note(CALL_foreign_reserve);
+    return c->issue(c);
+}
+
 int eng_free_async(CUdeviceptr ptr, CUstream stream)
 {
     note(CALL_free_async);

@@ -433,8 +433,8 @@ void gpu_pool_free_ctx(CUcontext ctx);
 void gpu_module_free_ctx(CUcontext ctx);
 /* Frees one stream-ordered allocation now (cuMemFree). */
 CUresult gpu_pool_free_now(gpu_range *r);
-/* Unused bytes that pools hold back from cuMemGetInfo. */
-uint64_t gpu_pool_held_bytes(CUdevice dev);
+/* Pools give back so much of what they hold and nobody uses, or all of it. */
+void gpu_pool_give_way(CUdevice dev, uint64_t bytes);
 void gpu_pool_host_synced(void);
 uint64_t gpu_round_up(uint64_t n, uint64_t to);
 

@@ -166,8 +166,7 @@ static CUresult get_info(size_t *available, size_t *total)
     *total = gpu_cfg.mem_bytes;
     CUdevice dev = gpu_ctx_current()->device;
     gpu_shared_look();
-    uint64_t held = gpu_pool_held_bytes(dev), room = gpu_phys_room(dev);
-    *available = room > held ? room - held : 0;
+    *available = gpu_phys_room(dev);
     gpu_unlock();
     return CUDA_SUCCESS;
 }

@@ -116,7 +116,12 @@ static bool bin_take(uint64_t bytes, uint64_t *offset)
 
 CUresult gpu_phys_charge(CUdevice dev, uint64_t bytes)
 {
-    if (bytes > gpu_cfg.mem_bytes || gpu_stats.physical_bytes[dev] > gpu_cfg.mem_bytes - bytes)
+    if (bytes > gpu_cfg.mem_bytes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t room = gpu_phys_room(dev);
+    if (bytes > room)
+        gpu_pool_give_way(dev, bytes - room);
+    if (gpu_stats.physical_bytes[dev] > gpu_cfg.mem_bytes - bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult r = gpu_shared_charge(dev, bytes);
     if (r)

@@ -9,9 +9,9 @@
  * in the same stream, else after the free was reached. Under SIMGPU_CHAOS and SIMGPU_GUARD nothing is reused:
  * memory appears when the stream reaches the allocation and faults as soon as it has reached the free.
  *
- * What a pool has `reserved` is bookkeeping alone: it follows the documented rules (release threshold at each
- * synchronisation, trim), takes part in cuMemGetInfo, gives way when somebody else needs the memory, and is
- * no physical memory in the statistics.
+ * What a pool holds is physical memory, used or not: what is freed stays with it until the host synchronises
+ * (all beyond the release threshold goes back then), somebody trims it, or somebody else needs the memory. Of what
+ * is freed in a stream that has not come to the free nothing goes back: the pool alone may give it out again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +19,16 @@
 
 #include "tests/simgpu/gpu_graph.h"
 
-enum { CHARGE_UNIT = 512, RESERVE_UNIT = 2 << 20, HUGE_ALIGN = 2 << 20 };
+enum { CHARGE_UNIT = 512, HUGE_ALIGN = 2 << 20 };
 
 struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *next;
     CUmemPoolProps props;
-    uint64_t threshold, reserved, reserved_high, used, used_high;
+    uint64_t threshold, used, used_high;
+    uint64_t pending;         /* freed in streams that have not come to it */
+    uint64_t held, held_high; /* of the device's memory; >= used + pending */
     int reuse_event, reuse_opportunistic, reuse_internal;
-    uint64_t n_live;
+    uint64_t n_live; /* allocations, and frees that are pending */
     bool is_default, destroyed;
 };
 
@@ -63,42 +65,35 @@ static bool live(CUmemoryPool p)
 
 /* ---- bookkeeping ---------------------------------------------------------------------------------------------------- */
 
-/* reserved >= used, rounded; what all pools hold back fits in the memory that is free. */
-static void settle(CUmemoryPool p)
+/* What is reserved is whole granules. */
+static uint64_t reserved(uint64_t held)
 {
-    uint64_t others = 0;
-    for (CUmemoryPool o = pools; o; o = o->next)
-        if (o != p && device_of(o) == device_of(p))
-            others += o->reserved > o->used ? o->reserved - o->used : 0;
-    uint64_t least = gpu_round_up(p->used, RESERVE_UNIT);
-    uint64_t room = gpu_phys_room(device_of(p));
-    uint64_t most = p->used + (room > others ? room - others : 0);
-    if (p->reserved < least)
-        p->reserved = least;
-    if (p->reserved > most)
-        p->reserved = most;
-    if (p->reserved > p->reserved_high)
-        p->reserved_high = p->reserved;
+    return gpu_round_up(held, gpu_cfg.granularity_bytes);
 }
 
-uint64_t gpu_pool_held_bytes(CUdevice dev)
+/* `bytes` more are used: the device's memory where the pool does not hold so much already. */
+static CUresult take(CUmemoryPool p, uint64_t bytes)
 {
-    uint64_t held = 0;
-    for (CUmemoryPool p = pools; p; p = p->next) {
-        if (device_of(p) != dev)
-            continue;
-        settle(p);
-        held += p->reserved - p->used;
+    p->used += bytes; /* first: so the pool itself does not give way */
+    CUresult e = p->used > p->held ? gpu_phys_charge(device_of(p), p->used - p->held) : CUDA_SUCCESS;
+    if (e) {
+        p->used -= bytes;
+        return e;
     }
-    uint64_t room = gpu_phys_room(dev);
-    return held < room ? held : room;
+    p->held = p->used > p->held ? p->used : p->held;
+    p->used_high = p->used > p->used_high ? p->used : p->used_high;
+    p->held_high = p->held > p->held_high ? p->held : p->held_high;
+    return CUDA_SUCCESS;
 }
 
 static void shrink(CUmemoryPool p, uint64_t keep)
 {
-    if (p->reserved > keep)
-        p->reserved = keep;
-    settle(p);
+    uint64_t least = p->used + p->pending;
+    keep = keep > least ? keep : least;
+    if (p->held <= keep)
+        return;
+    gpu_phys_uncharge(device_of(p), p->held - keep);
+    p->held = keep;
 }
 
 void gpu_pool_host_synced(void)
@@ -107,22 +102,41 @@ void gpu_pool_host_synced(void)
         shrink(p, p->threshold);
 }
 
+void gpu_pool_give_way(CUdevice dev, uint64_t bytes)
+{
+    for (CUmemoryPool p = pools; p && bytes; p = p->next) {
+        if (device_of(p) != dev)
+            continue;
+        uint64_t before = p->held;
+        shrink(p, before > bytes ? before - bytes : 0);
+        bytes -= before - p->held;
+    }
+}
+
+/* One allocation, or one pending free, less. */
+static void let_go(CUmemoryPool p)
+{
+    p->n_live--;
+    if (!p->destroyed)
+        return;
+    shrink(p, 0);
+    if (p->n_live)
+        return;
+    for (CUmemoryPool *l = &pools; *l; l = &(*l)->next)
+        if (*l == p) {
+            *l = p->next;
+            break;
+        }
+    free(p);
+}
+
 static void uncount(gpu_range *r)
 {
     CUmemoryPool p = r->pool;
-    gpu_phys_uncharge(device_of(p), r->charged_bytes);
     p->used -= r->charged_bytes;
-    p->n_live--;
-    if (p->destroyed && !p->n_live) {
-        for (CUmemoryPool *l = &pools; *l; l = &(*l)->next)
-            if (*l == p) {
-                *l = p->next;
-                break;
-            }
-        free(p);
-    }
     r->pool = NULL;
     r->charged_bytes = 0;
+    let_go(p);
 }
 
 /* ---- ranges that were freed and may serve again ------------------------------------------------------------------------ */
@@ -205,6 +219,8 @@ typedef struct {
     gpu_op op;
     unsigned long long id; /* a range that was reused meanwhile has another one */
     CUdeviceptr p;
+    CUmemoryPool pool; /* of a free: where `bytes` are pending */
+    uint64_t bytes;
 } pool_op;
 
 static void appear(gpu_op *op)
@@ -281,11 +297,11 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
     } else if (bytes > gpu_cfg.mem_bytes || (p->props.maxSize && p->used + charge > p->props.maxSize))
         e = CUDA_ERROR_OUT_OF_MEMORY;
     else
-        e = gpu_phys_charge(device_of(p), charge);
+        e = take(p, charge);
     if (!e) {
         r = keeps() ? take_kept(device_of(p), span, s) : NULL;
         if (!r && (e = fresh(device_of(p), bytes, span, &r)))
-            gpu_phys_uncharge(device_of(p), charge);
+            p->used -= charge;
     }
     if (!e) {
         r->kind = GPU_RANGE_POOL;
@@ -298,10 +314,6 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
         r->free_reached = false;
         r->sync_memops = 0;
         p->n_live++;
-        p->used += charge;
-        if (p->used > p->used_high)
-            p->used_high = p->used;
-        settle(p);
         op->p = r->start;
         op->id = r->id;
         if (!keeps())
@@ -330,6 +342,8 @@ static void reached(gpu_op *op)
         else
             forget_old();
     }
+    f->pool->pending -= f->bytes;
+    let_go(f->pool);
     free(op);
 }
 
@@ -371,6 +385,10 @@ static CUresult free_async(CUdeviceptr p, CUstream h, bool per_thread)
         if (r->kind == GPU_RANGE_POOL) {
             op->op.retire = reached;
             r->kind = GPU_RANGE_POOL_FREE;
+            op->pool = r->pool;
+            op->bytes = r->charged_bytes;
+            op->pool->pending += op->bytes;
+            op->pool->n_live++;
             uncount(r);
         }
         gpu_exec_enqueue(s, &op->op, GPU_ENGINE_NONE, 0);
@@ -395,6 +413,7 @@ CUresult gpu_pool_free_now(gpu_range *r)
     if (e || !r || r->id != id || r->kind != GPU_RANGE_POOL)
         return e ? e : CUDA_ERROR_INVALID_VALUE;
     uncount(r);
+    gpu_pool_host_synced();
     r->kind = GPU_RANGE_POOL_FREE;
     r->free_reached = true;
     if (keeps()) {
@@ -417,6 +436,8 @@ void gpu_pool_free_ctx(CUcontext ctx)
             unkeep(r);
         discard(r);
     }
+    for (CUmemoryPool p = pools; p; p = p->next)
+        shrink(p, 0);
 }
 
 GPU_API_BOTH(cuMemAllocAsync, _ptsz, (CUdeviceptr *p, size_t bytes, CUstream s), alloc(p, bytes, NULL, s, per_thread))
@@ -463,12 +484,8 @@ static CUresult destroy(CUmemoryPool p)
             current[device_of(p)] = &default_pools[device_of(p)];
         p->destroyed = true;
         p->threshold = 0;
-        shrink(p, 0);
-        if (!p->n_live) {
-            gpu_range none = { .pool = p };
-            p->n_live = 1;
-            uncount(&none);
-        }
+        p->n_live++;
+        let_go(p);
     }
     gpu_unlock();
     return e;
@@ -499,16 +516,15 @@ static CUresult get_attribute(CUmemoryPool p, CUmemPool_attribute a, void *out)
     gpu_lock();
     CUresult e = live(p) && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (!e) {
-        settle(p);
         int *flag = reuse_flag(p, a);
         if (flag)
             *(int *)out = *flag;
         else if (a == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
             *(cuuint64_t *)out = p->threshold;
         else if (a == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
-            *(cuuint64_t *)out = p->reserved;
+            *(cuuint64_t *)out = reserved(p->held);
         else if (a == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
-            *(cuuint64_t *)out = p->reserved_high;
+            *(cuuint64_t *)out = reserved(p->held_high);
         else if (a == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
             *(cuuint64_t *)out = p->used;
         else if (a == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
@@ -525,14 +541,13 @@ static CUresult set_attribute(CUmemoryPool p, CUmemPool_attribute a, const void 
     gpu_lock();
     CUresult e = live(p) && in ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (!e) {
-        settle(p);
         int *flag = reuse_flag(p, a);
         if (flag)
             *flag = *(const int *)in != 0;
         else if (a == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
             p->threshold = *(const cuuint64_t *)in;
         else if (a == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH && *(const cuuint64_t *)in == 0)
-            p->reserved_high = p->reserved;
+            p->held_high = p->held;
         else if (a == CU_MEMPOOL_ATTR_USED_MEM_HIGH && *(const cuuint64_t *)in == 0)
             p->used_high = p->used;
         else
