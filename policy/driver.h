@@ -34,7 +34,7 @@
     DRV(cuModuleLoad) DRV(cuEventElapsedTime) DRV(cuGetErrorName) DRV(cuDriverGetVersion)                                   \
     DRV(cuDeviceGetUuid) DRV(cuDeviceGetUuid_v2) DRV(cuDeviceGetMemPool) DRV(cuDeviceGetPCIBusId) DRV(cuDeviceGetCount)                \
     DRV(cuFuncGetModule) DRV(cuKernelGetLibrary) DRV(cuLibraryGetModule)                                              \
-    DRV(cuDeviceGetAttribute) DRV(cuStreamGetCtx) DRV(cuStreamIsCapturing) DRV(cuMemPoolGetAttribute) DRV(cuDevicePrimaryCtxGetState)  \
+    DRV(cuDeviceGetAttribute) DRV(cuStreamGetCtx) DRV(cuStreamGetCtx_v2) DRV(cuStreamIsCapturing) DRV(cuMemPoolGetAttribute) DRV(cuDevicePrimaryCtxGetState)  \
     DRV(cuMemPoolTrimTo) DRV(cuDeviceGraphMemTrim)                                                                                       \
     DRV(cuDeviceGetGraphMemAttribute) DRV(cuFuncGetAttribute) DRV(cuFuncSetAttribute) DRV(cuKernelGetAttribute)                        \
     DRV(cuKernelSetAttribute)

@@ -314,6 +314,7 @@ void eng_capture_ends(CUstream stream)
 struct context {
     CUcontext ctx;
     CUdevice dev;
+    int attached; /* its making, and cuCtxAttach */
     struct context *next;
 };
 
@@ -331,13 +332,35 @@ static void context_forget(CUcontext ctx)
 void eng_note_context(CUcontext ctx, CUdevice dev)
 {
     engine_lock();
-    process.contexts = true;
     struct context *c = malloc(sizeof *c);
     if (c) {
-        *c = (struct context){ctx, dev, process.own_contexts};
+        *c = (struct context){ctx, dev, 1, process.own_contexts};
         process.own_contexts = c;
     }
     engine_unlock();
+}
+
+int engine_context_attached(CUcontext ctx, int more)
+{
+    engine_lock();
+    struct context *c = process.own_contexts;
+    while (c && c->ctx != ctx)
+        c = c->next;
+    const int attached = c ? c->attached += more : 0;
+    engine_unlock();
+    return attached;
+}
+
+CUdevice engine_context_device(CUcontext ctx)
+{
+    CUcontext before = NULL;
+    CUdevice dev = -1;
+    if (process.drv->cuCtxGetCurrent(&before) != CUDA_SUCCESS || process.drv->cuCtxSetCurrent(ctx) != CUDA_SUCCESS)
+        return -1;
+    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+        dev = -1;
+    process.drv->cuCtxSetCurrent(before);
+    return dev;
 }
 
 void eng_context_ends(CUcontext ctx)

@@ -49,8 +49,12 @@ int eng_pin_everything(void);
 /* Before cuStreamBeginCapture: the same, since the graph may run at any time; and nothing moves until the capture ends. */
 int eng_capture_begins(CUstream stream);
 void eng_capture_ends(CUstream stream);
-/* The program makes a context of its own: there may be several on a device from now on. */
+/* The program makes a context of its own: the device's memory outlives the others while there is one. */
 void eng_note_context(CUcontext ctx, CUdevice dev);
+/* How often such a context has been attached to, its making included, after `more` (0, 1, -1) are added; 0: it is not known. */
+int engine_context_attached(CUcontext ctx, int more);
+/* The device of a context; -1: the driver does not say. */
+CUdevice engine_context_device(CUcontext ctx);
 /* This context is about to be destroyed, and has been destroyed (primary context reset or last release, context destroy). A device that
  * was set up in it, and has no other, ends, and begins anew with the next one. */
 void eng_context_ends(CUcontext ctx);

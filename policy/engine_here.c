@@ -34,10 +34,22 @@ static void neighbour_asked(void)
     engine_unlock();
 }
 
+/* Where a green context is current, its device's primary one: it outlives the green ones, and memory is its own. */
+static int find_context(struct device *d)
+{
+    CUcontext primary = NULL;
+    CUgreenCtx green = NULL;
+    if (d->drv->cuCtxGetCurrent(&d->ctx) != CUDA_SUCCESS)
+        return -EIO;
+    if (d->drv->cuStreamGetCtx_v2 && d->drv->cuStreamGetCtx_v2(CU_STREAM_LEGACY, &primary, &green) == CUDA_SUCCESS && green)
+        d->ctx = primary;
+    return 0;
+}
+
 static int init_all(struct device *d)
 {
     size_t total = 0;
-    if (d->drv->cuCtxGetCurrent(&d->ctx) != CUDA_SUCCESS || d->drv->cuDeviceTotalMem_v2(&total, d->dev) != CUDA_SUCCESS)
+    if (d->drv->cuDeviceTotalMem_v2(&total, d->dev) != CUDA_SUCCESS)
         return -EIO;
     d->mem.device_bytes = total;
     struct limits l;
@@ -111,7 +123,12 @@ static struct device *set_up(struct device *d)
     const CUdevice dev = d->dev;
     d->blocking_streams = process.blocking_streams;
     d->unconfined = process.unconfined;
-    int r = init_all(d);
+    int r = find_context(d);
+    if (!r) {
+        struct engine_visit v = engine_visit(d);
+        r = init_all(d);
+        engine_return(v);
+    }
     if (r) {
         d->barred = limits_bind();
         if (d->barred)

@@ -27,8 +27,8 @@ void engine_return(struct engine_visit v)
         process.drv->cuCtxSetCurrent(v.before);
 }
 
-bool engine_is_elsewhere(struct device *d)
+bool engine_elsewhere(struct device *d)
 {
-    CUcontext here = NULL;
-    return process.drv->cuCtxGetCurrent(&here) != CUDA_SUCCESS || here != d->ctx;
+    CUcontext here = NULL; /* asked each time: a context may come to be current by a call that has no door */
+    return process.drv->cuCtxGetCurrent(&here) == CUDA_SUCCESS && here && here != d->ctx; /* without one the driver refuses the call */
 }

@@ -27,7 +27,6 @@ struct process {
     atomic_bool started;   /* eng_start() has been called */
     bool unconfined;       /* see eng_unconfined(), reach.h */
     bool blocking_streams; /* see stream_acts() */
-    bool contexts;         /* the program has made contexts of its own: one that is current may not be its device's (engine_elsewhere) */
     bool finished;         /* eng_finish has been called: the driver may go any moment */
     struct capture *captures; /* under way (engine.c) */
     uint32_t n_captures, cap_captures;
@@ -47,8 +46,7 @@ static inline void engine_unlock(void) { pthread_mutex_unlock(&engine_mutex); }
 
 /* The context that is current is not the one in which the device was set up: our streams and events are not of it, and its legacy stream
  * is another one. */
-bool engine_is_elsewhere(struct device *d);
-static inline bool engine_elsewhere(struct device *d) { return process.contexts && engine_is_elsewhere(d); }
+bool engine_elsewhere(struct device *d);
 /* The device's own context is current until engine_return(). */
 struct engine_visit {
     CUcontext before;

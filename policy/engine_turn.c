@@ -37,8 +37,11 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
     int r = d->ex->now.code ? d->ex->now.code : ready_op(d, op, &lost);
     if (r < 0)
         r = r == -ENODATA ? CUDA_ERROR_UNKNOWN : ready_refused_drv(d, op);
-    if (!r)
-        r = (int)process.drv->cuCtxSynchronize();
+    for (uint32_t i = 0; i < op->n_operands && !r; i++) {
+        struct slot *s = op->operands[i].slot;
+        if (fence_sync(d, &s->ready) || (op->operands[i].mode != REC_READ && fence_sync(d, &s->unseen)))
+            r = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
+    }
     engine_return(v);
     if (r)
         return r;

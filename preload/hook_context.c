@@ -74,20 +74,72 @@ CONTEXT_CALL(cuDevicePrimaryCtxRelease_v2, released)
 CONTEXT_CALL(cuDevicePrimaryCtxReset, was_reset)
 CONTEXT_CALL(cuDevicePrimaryCtxReset_v2, was_reset)
 
+static void ends(CUcontext c)
+{
+    if (!c || door_depth != DOOR_OPEN || !eng_active())
+        return;
+    door_depth = DOOR_SHUT;
+    eng_context_ends(c);
+    door_depth = DOOR_OPEN;
+}
+
 DOOR_PUBLIC CUresult cuCtxDestroy_v2(CUcontext c)
 {
     door_enter_any(HOOK_cuCtxDestroy_v2);
-    if (c && door_depth == DOOR_OPEN && eng_active()) {
-        door_depth = DOOR_SHUT;
-        eng_context_ends(c);
-        door_depth = DOOR_OPEN;
-    }
+    ends(c);
     CUresult r = door_real.cuCtxDestroy_v2(c);
     if (r == CUDA_SUCCESS)
         gone(c, false); /* a context beside the one that a device was set up in takes nothing of ours along */
     return r;
 }
 DOOR_ALIAS(cuCtxDestroy_v2)
+
+/* A context that was attached to is destroyed by the last of as many detachments. */
+DOOR_PUBLIC CUresult cuCtxAttach(CUcontext *c, unsigned flags)
+{
+    door_enter_any(HOOK_cuCtxAttach);
+    CUresult r = door_real.cuCtxAttach(c, flags);
+    if (r == CUDA_SUCCESS && door_depth == DOOR_OPEN)
+        engine_context_attached(*c, 1);
+    return r;
+}
+DOOR_ALIAS(cuCtxAttach)
+
+DOOR_PUBLIC CUresult cuCtxDetach(CUcontext c)
+{
+    door_enter_any(HOOK_cuCtxDetach);
+    const bool last = door_depth == DOOR_OPEN && engine_context_attached(c, 0) == 1;
+    if (last)
+        ends(c);
+    CUresult r = door_real.cuCtxDetach(c);
+    if (r == CUDA_SUCCESS && last)
+        gone(c, false);
+    else if (r == CUDA_SUCCESS && door_depth == DOOR_OPEN)
+        engine_context_attached(c, -1);
+    return r;
+}
+DOOR_ALIAS(cuCtxDetach)
+
+/* A green context takes its streams along; what was allocated in it is the primary context's, which it has kept. */
+DOOR_PUBLIC CUresult cuGreenCtxDestroy(CUgreenCtx g)
+{
+    door_enter_any(HOOK_cuGreenCtxDestroy);
+    __typeof__(&cuCtxFromGreenCtx) as_context = (__typeof__(as_context))provider_driver_symbol("cuCtxFromGreenCtx");
+    CUcontext c = NULL;
+    CUdevice d = -1;
+    if (door_depth == DOOR_OPEN && eng_active() && as_context && as_context(&c, g) == CUDA_SUCCESS)
+        d = engine_context_device(c);
+    ends(c);
+    CUcontext primary = d >= 0 ? primary_of(d) : NULL;
+    CUresult r = door_real.cuGreenCtxDestroy(g);
+    if (r == CUDA_SUCCESS && c) {
+        gone(c, false);
+        if (primary)
+            released(primary, d);
+    }
+    return r;
+}
+DOOR_ALIAS(cuGreenCtxDestroy)
 
 static CUresult made(CUresult r, const CUcontext *c, CUdevice d)
 {

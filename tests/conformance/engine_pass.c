@@ -424,6 +424,18 @@ bool eng_is_captured(CUstream stream)
 
 void eng_graph_issued(void) {}
 
+int engine_context_attached(CUcontext ctx, int more)
+{
+    (void)ctx, (void)more;
+    return 0;
+}
+
+CUdevice engine_context_device(CUcontext ctx)
+{
+    (void)ctx;
+    return -1;
+}
+
 void eng_note_context(CUcontext ctx, CUdevice dev) { (void)ctx, (void)dev; }
 
 void eng_context_ends(CUcontext ctx) { (void)ctx; }

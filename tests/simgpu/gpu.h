@@ -144,7 +144,9 @@ enum gpu_kind {
     GPU_GRAPH,
     GPU_GRAPH_NODE,
     GPU_GRAPH_EXEC,
-    GPU_USER_OBJECT
+    GPU_USER_OBJECT,
+    GPU_GREEN,
+    GPU_RESOURCES
 };
 /* Live handles are registered, so that a stale or invented one is an error code and not a crash. */
 CUresult gpu_handle_add(const void *h, enum gpu_kind kind); /* CUDA_ERROR_OUT_OF_MEMORY */
@@ -168,6 +170,10 @@ struct CUctx_st {
     size_t limits[16];
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
+    int attached;     /* cuCtxCreate, cuCtxAttach */
+    CUcontext of;     /* of a green context: the primary one, whose is all but its streams; NULL: of no green one */
+    CUgreenCtx green; /* likewise */
+    CUcontext greens, next_green; /* of a primary context: its green ones, ended ones too */
 };
 
 typedef struct {
@@ -243,6 +249,11 @@ struct CUevent_st {
     gpu_asked asked;
 };
 
+/* Whose memory, arrays and modules those of this context are. */
+static inline CUcontext gpu_ctx_owner(CUcontext ctx) { return ctx->of ? ctx->of : ctx; }
+/* gpu_green.c's: a green context that keeps its device's primary one; it has no handle yet. Under gpu_lock. */
+CUresult gpu_ctx_green_begin(CUdevice dev, CUgreenCtx green, CUcontext *out);
+void gpu_ctx_green_end(CUcontext ctx);
 /* The calling thread's current context, NULL: none. */
 CUcontext gpu_ctx_current(void);
 /* What every call in this context answers first: that it was destroyed, or has failed; CUDA_SUCCESS. Needs no lock: a thread that looks

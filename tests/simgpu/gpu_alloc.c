@@ -23,7 +23,7 @@ static gpu_range *new_range(enum gpu_range_kind kind, uint64_t bytes)
     r->kind = kind;
     r->bytes = bytes;
     r->span = gpu_round_up(bytes, page());
-    r->ctx = gpu_ctx_current();
+    r->ctx = gpu_ctx_owner(gpu_ctx_current());
     r->device = r->ctx->device;
     r->id = gpu_range_new_id();
     return r;

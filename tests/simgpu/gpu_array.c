@@ -35,7 +35,7 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
     if (!a)
         return CUDA_ERROR_OUT_OF_MEMORY;
     a->desc = *d;
-    a->ctx = gpu_ctx_current();
+    a->ctx = gpu_ctx_owner(gpu_ctx_current());
     a->element_bytes = element;
     a->row_bytes = d->Width * element;
     a->rows = d->Height ? d->Height : 1;

@@ -1,5 +1,5 @@
 /*
- * Contexts: each device's primary one and those a program creates; which is current is a stack per thread.
+ * Contexts: each device's primary one and those a program creates; which is current is a stack per thread. Green ones: gpu_green.c.
  *
  * A destroyed context's object is kept, so that an old handle is recognised and answered with
  * CUDA_ERROR_CONTEXT_IS_DESTROYED (the primary one comes back to life when it is retained again).
@@ -28,8 +28,12 @@ CUresult gpu_ctx_health(CUcontext ctx)
 
 void gpu_ctx_fail(CUcontext ctx, CUresult why)
 {
-    if (!ctx->sticky)
-        ctx->sticky = why;
+    CUcontext all = gpu_ctx_owner(ctx);
+    if (!all->sticky)
+        all->sticky = why;
+    for (CUcontext g = all->greens; g; g = g->next_green)
+        if (!g->sticky)
+            g->sticky = why;
     gpu_exec_progress();
 }
 
@@ -66,12 +70,17 @@ static void stop(CUcontext ctx)
     ctx->alive = false; /* nothing new from other threads */
     gpu_ctx_wait_host(ctx);
     gpu_exec_drain(ctx);
+    for (CUcontext g = ctx->greens; g; g = g->next_green)
+        if (g->alive)
+            stop(g);
     gpu_handle_each(GPU_STREAM, close_stream, ctx);
     for (CUstream s = ctx->streams, next; s; s = next) {
         next = s->next_in_ctx;
         gpu_stream_close(s); /* the legacy stream and the threads' own: they have no handle */
     }
     ctx->legacy = NULL;
+    if (ctx->of)
+        return;
     gpu_pool_free_ctx(ctx);
     gpu_array_free_ctx(ctx);
     gpu_alloc_free_ctx(ctx);
@@ -93,13 +102,8 @@ static CUresult push(CUcontext ctx)
 
 /* ---- the primary context ------------------------------------------------------------------------------------ */
 
-static CUresult primary_retain(CUcontext *out, CUdevice dev)
+static CUresult retain(CUcontext *out, CUdevice dev)
 {
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!gpu_device_known(dev))
-        return CUDA_ERROR_INVALID_DEVICE;
-    gpu_lock();
     CUresult r = CUDA_SUCCESS;
     CUcontext ctx = &primaries[dev];
     if (!ctx->primary && !(r = gpu_handle_add(ctx, GPU_CTX))) {
@@ -112,8 +116,52 @@ static CUresult primary_retain(CUcontext *out, CUdevice dev)
         ctx->primary_refs++;
         *out = ctx;
     }
+    return r;
+}
+
+static CUresult primary_retain(CUcontext *out, CUdevice dev)
+{
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!gpu_device_known(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
+    gpu_lock();
+    CUresult r = retain(out, dev);
     gpu_unlock();
     return r;
+}
+
+CUresult gpu_ctx_green_begin(CUdevice dev, CUgreenCtx green, CUcontext *out)
+{
+    CUcontext of, ctx = calloc(1, sizeof *ctx);
+    if (!ctx)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r = retain(&of, dev);
+    if (r) {
+        free(ctx);
+        return r;
+    }
+    ctx->device = dev;
+    ctx->of = of;
+    ctx->green = green;
+    if ((r = start(ctx))) {
+        if (--of->primary_refs == 0)
+            stop(of);
+        free(ctx);
+        return r;
+    }
+    ctx->sticky = of->sticky;
+    ctx->next_green = of->greens;
+    of->greens = ctx;
+    *out = ctx;
+    return CUDA_SUCCESS;
+}
+
+void gpu_ctx_green_end(CUcontext ctx)
+{
+    stop(ctx);
+    if (ctx->of->alive && ctx->of->primary_refs && --ctx->of->primary_refs == 0)
+        stop(ctx->of);
 }
 
 static CUresult primary_release(CUdevice dev)
@@ -201,6 +249,7 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev)
     gpu_lock();
     ctx->flags = flags;
     ctx->device = dev;
+    ctx->attached = 1;
     CUresult r = gpu_handle_add(ctx, GPU_CTX);
     if (!r && (r = start(ctx)))
         gpu_handle_drop(ctx);
@@ -218,7 +267,7 @@ static CUresult destroy(CUcontext ctx)
 {
     gpu_lock();
     CUresult r = CUDA_SUCCESS;
-    if (!known(ctx) || ctx->primary)
+    if (!known(ctx) || ctx->primary || ctx->of)
         r = CUDA_ERROR_INVALID_CONTEXT;
     else if (!ctx->alive)
         r = CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -230,6 +279,28 @@ static CUresult destroy(CUcontext ctx)
     return r;
 }
 
+static CUresult attach(CUcontext *out, unsigned flags)
+{
+    CUcontext ctx = gpu_ctx_current();
+    if (!out || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    ctx->attached++;
+    *out = ctx;
+    return CUDA_SUCCESS;
+}
+
+/* The last one destroys it; it must be current. */
+static CUresult detach(CUcontext ctx)
+{
+    gpu_lock();
+    bool ok = known(ctx) && ctx == gpu_ctx_current() && ctx->attached > 0;
+    bool last = ok && --ctx->attached == 0;
+    gpu_unlock();
+    return !ok ? CUDA_ERROR_INVALID_CONTEXT : last && !ctx->primary && !ctx->of ? destroy(ctx) : CUDA_SUCCESS;
+}
+
+GPU_API(cuCtxAttach, (CUcontext *ctx, unsigned flags), GPU_NEED_CTX, attach(ctx, flags))
+GPU_API(cuCtxDetach, (CUcontext ctx), GPU_NEED_CTX, detach(ctx))
 GPU_API(cuCtxCreate_v2, (CUcontext *ctx, unsigned flags, CUdevice dev), GPU_NEED_INIT, create(ctx, flags, dev))
 GPU_API(cuCtxCreate_v3, (CUcontext *ctx, CUexecAffinityParam *affinity, int n, unsigned flags, CUdevice dev),
         GPU_NEED_INIT, affinity || n ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(ctx, flags, dev))

@@ -295,7 +295,7 @@ static CUresult module_load(CUmodule *out, const char *path, const void *image, 
     CUresult e = image ? load_image(image, tries, &m) : load_file(path, &m);
     if (e)
         return e;
-    m->ctx = gpu_ctx_current();
+    m->ctx = gpu_ctx_owner(gpu_ctx_current());
     gpu_lock();
     e = add_functions(m, GPU_MODULE, m);
     gpu_unlock();

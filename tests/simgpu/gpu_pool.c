@@ -306,7 +306,7 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
     if (!e) {
         r->kind = GPU_RANGE_POOL;
         r->bytes = bytes;
-        r->ctx = s->ctx;
+        r->ctx = gpu_ctx_owner(s->ctx);
         r->device = device_of(p);
         r->id = gpu_range_new_id();
         r->pool = p;

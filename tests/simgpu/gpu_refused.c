@@ -16,8 +16,6 @@ REFUSE(cuFlushGPUDirectRDMAWrites, (CUflushGPUDirectRDMAWritesTarget a, CUflushG
 
 /* Contexts */
 REFUSE(cuCtxGetExecAffinity, (CUexecAffinityParam *a, CUexecAffinityType b))
-REFUSE(cuCtxAttach, (CUcontext *a, unsigned b))
-REFUSE(cuCtxDetach, (CUcontext a))
 REFUSE(cuCtxRecordEvent, (CUcontext a, CUevent b))
 REFUSE(cuCtxWaitEvent, (CUcontext a, CUevent b))
 

@@ -164,6 +164,8 @@ static CUresult wait_for_all(CUcontext ctx, bool blocking_only)
 CUresult gpu_ctx_wait_host(CUcontext ctx)
 {
     CUresult r = wait_for_all(ctx, false);
+    for (CUcontext g = ctx->greens; g && !r; g = g->next_green)
+        r = wait_for_all(g, false);
     return r ? r : ctx->sticky;
 }
 
@@ -269,9 +271,14 @@ static CUresult ask(CUstream h, bool per_thread, enum ask what, void *out)
 
 static CUresult ask_ctx_v2(CUstream h, bool per_thread, CUcontext *ctx, CUgreenCtx *green)
 {
+    CUcontext here = gpu_ctx_current();
+    if (here->green && (h == CU_STREAM_PER_THREAD || (!h && per_thread)))
+        return CUDA_ERROR_INVALID_HANDLE;
     CUresult r = ask(h, per_thread, ASK_CTX, ctx);
     if (!r && green)
-        *green = NULL;
+        *green = (*ctx)->green;
+    if (!r)
+        *ctx = gpu_ctx_owner(*ctx);
     return r;
 }
 

@@ -33,7 +33,7 @@ static CUresult reserve(CUdeviceptr *out, size_t bytes, size_t alignment, CUdevi
     r->kind = GPU_RANGE_RESERVATION;
     r->bytes = bytes;
     r->span = gpu_round_up(bytes, g);
-    r->ctx = gpu_ctx_current();
+    r->ctx = gpu_ctx_current() ? gpu_ctx_owner(gpu_ctx_current()) : NULL;
     r->n_slots = r->span / g;
     /* one pointer per granule; the kernel backs only what is touched */
     r->slots = mmap(NULL, r->n_slots * sizeof *r->slots, PROT_READ | PROT_WRITE,
