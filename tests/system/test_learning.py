@@ -137,13 +137,14 @@ def no_memory_for_a_replay(c, only):
     native = harness.run([PROGRAM, case], env=RECOMPUTED, timeout=120)
     left = 0
     # whether the n-th page mapped is one for a replay is a matter of when the host does what: about one in four is
-    for k, n in enumerate(range(1300, 5500, 105)):
-        if k >= 10 and left >= 3:
+    tried, enough = (10, 3) if harness.TIER == "all" else (3, 1)
+    for k, n in enumerate(harness.drawn(range(1300, 5500, 105), test=16, salt="unmapped")):
+        if k >= tried and left >= enough:
             break
         r = harness.run([PROGRAM, case], remat=["--limit", limit, "--policy", "plan"], env=dict(RECOMPUTED, SIMGPU_FAULTS="cuMemMap:%d" % n), timeout=240)
         c.ok(r.out == native.out if r.rc == 0 else native.out.startswith(r.out) and "CUDA_ERROR" in r.err, "%s, mapping %d fails" % (case, n), r.err[-300:])
         left += r.err.count("a step of the plan could not be taken")
-    c.ok(left >= 3, "plans are left where a page cannot be mapped", str(left))
+    c.ok(left >= enough, "plans are left where a page cannot be mapped", str(left))
 
 
 def times(c, only):

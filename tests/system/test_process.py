@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 LEAVE = os.path.join(harness.B, "programs", "leave")
+PLANNED = ["env", "REMAT_BIN=" + harness.PLANNER, LEAVE]
 PATIENCE = 300 if harness.RUNTIME else 60
 
 
@@ -41,7 +42,7 @@ def ends_by_signal(c, tmp, how, number, code):
     name = "%s, %s" % (how, signal.Signals(number).name)
     sta, out = os.path.join(tmp, "%s-%d.json" % (how, number)), os.path.join(tmp, "out")
     with open(out, "w") as f:
-        p = subprocess.Popen([harness.REMAT, "run", "--limit", "50M", "--policy", "plan", "--stats", sta, "--", LEAVE, how],
+        p = subprocess.Popen([harness.REMAT, "run", "--limit", "50M", "--policy", "plan", "--stats", sta, "--", *PLANNED, how],
                              env=environment(tmp), stdout=f, stderr=subprocess.DEVNULL)
     c.ok(until(lambda: "on\n" in open(out).read() and harness.load(sta).get("iterations_enforced", 0) > 4), name + ": statistics while it runs")
     seen = harness.load(sta)
@@ -73,7 +74,7 @@ def kept_file(c, tmp):
     """What the file that is kept must not do: end the program, go where it has no business, spoil what it cannot write."""
     run = [harness.REMAT, "run", "--limit", "50M", "--policy", "swap", "--stats"]
     sta = os.path.join(tmp, "cut.json")
-    p = subprocess.Popen(run + [sta, "--", LEAVE, "exit"], env=environment(tmp), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    p = subprocess.Popen(run + [sta, "--", *PLANNED, "exit"], env=environment(tmp), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until(lambda: os.path.exists(sta) or p.poll() is not None)
     try:
         os.truncate(sta, 0)
@@ -84,14 +85,14 @@ def kept_file(c, tmp):
     c.ok(p.returncode == 0 and harness.load(sta).get("launches"), "truncated and removed meanwhile", "%d %s" % (p.returncode, err))
     fifo = os.path.join(tmp, "fifo")
     os.mkfifo(fifo)
-    p = subprocess.Popen(run + [fifo, "--", LEAVE, "exit"], env=environment(tmp), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    p = subprocess.Popen(run + [fifo, "--", *PLANNED, "exit"], env=environment(tmp), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(fifo) as f:
         got = f.read()
     p.wait(PATIENCE)
     c.ok(json.loads(got or "{}").get("launches") and stat.S_ISFIFO(os.stat(fifo).st_mode), "a pipe gets one object, at the end", got)
     link, target = os.path.join(tmp, "link.json"), os.path.join(tmp, "target.json")
     os.symlink(target, link)
-    p = subprocess.run(run + [link, "--", LEAVE, "abort"], env=environment(tmp), capture_output=True, timeout=PATIENCE)
+    p = subprocess.run(run + [link, "--", *PLANNED, "abort"], env=environment(tmp), capture_output=True, timeout=PATIENCE)
     c.ok(os.path.islink(link) and harness.load(target).get("limit_bytes"), "a symlink stays one", str(p))
     # two processes at once under one name, both killed
     one = os.path.join(tmp, "one.json")

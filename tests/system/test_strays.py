@@ -27,7 +27,7 @@ def looked_at_late(c):
     """What an iteration looks at when no other does."""
     program = os.path.join(harness.B, "programs", "stays")
     for case in ("input", "output", "gone", "back", "small", "stream"):
-        for late in ("10", "13"):
+        for late in harness.drawn(("10", "13"), test=1, salt=case, whole=True):
             differs, stats = harness.plan_against_native([program, case, late], 95, DEVICE)
             c.ok(not differs, "%s looked at late in iteration %s" % (case, late), differs)
             c.ok(stats.get("iterations_enforced", 0) >= 9 and stats.get("replays", 0) >= 1, case + ": enforced", str(stats))
