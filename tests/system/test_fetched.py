@@ -19,17 +19,17 @@ def main():
         command = [program, "40"] + ([str(kept)] if kept else [])
         native = harness.run(command, env=env)
         c.ok(native.rc == 0 and native.out.count("iter") == 40, "natively", native.err[-300:])
-        for limit in (11, 12, 13):
-            for chaos in (None, "adversary", "adversary:3"):
-                what = "%d MiB, %s%s" % (limit, chaos, ", one is kept" if kept else "")
-                r = harness.run(command, ["--policy", "plan", "--limit", "%dM" % limit], dict(env, SIMGPU_CHAOS=chaos) if chaos else env)
-                c.ok(r.rc == 0 and r.out == native.out, what + ": the same", "exit %d %s" % (r.rc, r.err[-500:]))
-                c.ok(r.device and r.peak <= limit << 20 < native.peak, what + ": within the limit", "%s, natively %s" % (r.peak, native.peak))
-                c.ok(r.stats.get("iterations_enforced", 0) >= 28, what + ": a plan is followed", "%s %s" % (r.stats, r.err[-1500:]))
-                c.ok(r.stats.get("divergences", 99) <= (3 if kept else 1), what + ": and left where one is kept alone", str(r.stats))
-                # the tightest map lacks a chunk; and so may that of a planner that a sanitizer slows down
-                if limit > 11 and not os.environ.get("SAN"):
-                    c.ok(r.stats.get("driver_memory_calls_steady", 1) == 0, what + ": no memory call", str(r.stats))
+        grid = [(limit, chaos) for limit in (11, 12, 13) for chaos in (None, "adversary", "adversary:3")]
+        for limit, chaos in harness.drawn(grid, test=2, salt=str(kept)):
+            what = "%d MiB, %s%s" % (limit, chaos, ", one is kept" if kept else "")
+            r = harness.run(command, ["--policy", "plan", "--limit", "%dM" % limit], dict(env, SIMGPU_CHAOS=chaos) if chaos else env)
+            c.ok(r.rc == 0 and r.out == native.out, what + ": the same", "exit %d %s" % (r.rc, r.err[-500:]))
+            c.ok(r.device and r.peak <= limit << 20 < native.peak, what + ": within the limit", "%s, natively %s" % (r.peak, native.peak))
+            c.ok(r.stats.get("iterations_enforced", 0) >= 28, what + ": a plan is followed", "%s %s" % (r.stats, r.err[-1500:]))
+            c.ok(r.stats.get("divergences", 99) <= (3 if kept else 1), what + ": and left where one is kept alone", str(r.stats))
+            # the tightest map lacks a chunk; and so may that of a planner that a sanitizer slows down
+            if limit > 11 and not os.environ.get("SAN"):
+                c.ok(r.stats.get("driver_memory_calls_steady", 1) == 0, what + ": no memory call", str(r.stats))
     return c.end()
 
 
