@@ -14,6 +14,7 @@
 #include "policy/op/op.h"
 #include "policy/op/ready.h"
 #include "policy/op/tensor_map.h"
+#include "policy/op/texture.h"
 #include "policy/process/stats.h"
 
 #include <stdlib.h>
@@ -316,6 +317,41 @@ static uint64_t bytes_behind(CUdeviceptr at)
     return start + size - at;
 }
 
+/* From now on any launch may use a texture that no argument shows: none is run again, and nothing that the plan has dropped is made again either. */
+static void textures_anywhere(const char *why)
+{
+    if (texture_by_any())
+        return;
+    texture_set_by_any();
+    for (unsigned i = 0; i < process.n_dev; i++) {
+        struct device *d = process.dev[i];
+        if (!d->ready || d->gone)
+            continue;
+        d->mem.address_changes++;
+        struct engine_visit v = engine_visit(d);
+        campaign_distrusts(d, why);
+        engine_return(v);
+    }
+}
+
+/* Handles of textures among words that are written at memory: whoever reads them there uses what they show. */
+__attribute__((no_sanitize("thread"))) static int note_textures_drv(struct device *d, struct slot *list, const unsigned char *p, size_t words)
+{
+    enum { MOST_WORDS = 8192 };
+    int r = CUDA_SUCCESS;
+    for (size_t i = 0; i < words && words <= MOST_WORDS && texture_any() && !r; i++) {
+        uint64_t word;
+        memcpy(&word, p + 8 * i, 8);
+        if (!texture_is(word))
+            continue;
+        if (list)
+            r = holds_addresses_drv(d, list);
+        else
+            textures_anywhere("a texture's handle comes to lie where any kernel may know it");
+    }
+    return r;
+}
+
 /* Addresses of the program's own memory, and of memory that the host writes. That stays where it is, but whoever follows them reads there what
  * no argument shows, as it is then. They are few beside each other: longer stretches are not looked through. In one that is no list a word
  * may look like an address (see struct walk). The program may write this memory meanwhile, as in next_address(). */
@@ -377,7 +413,49 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
         if (r)
             return r;
     }
-    return note_others_drv(d, list, p, words);
+    const int r = note_textures_drv(d, list, p, words);
+    return r ? r : note_others_drv(d, list, p, words);
+}
+
+/* A copy on the device takes handles along that lie in its source. */
+static int textures_move_drv(struct device *d, const struct eng_copy *c)
+{
+    const struct slot *from = texture_any() ? slot_at(d, c->src_dev) : NULL;
+    struct slot *to = from && from->points ? slot_at(d, c->dst_dev) : NULL;
+    if (to)
+        return holds_addresses_drv(d, to);
+    if (from && from->points)
+        textures_anywhere("a list that may hold a texture's handle is copied to where any kernel may know it");
+    return CUDA_SUCCESS;
+}
+
+static void textures_changed(void)
+{
+    for (unsigned i = 0; i < process.n_dev; i++)
+        process.dev[i]->mem.address_changes++; /* the words of launches mean something else (plan/steady.c) */
+}
+
+void eng_reach_texture_made(uint64_t handle)
+{
+    engine_lock();
+    texture_note(handle);
+    textures_changed();
+    engine_unlock();
+}
+
+void eng_reach_texture_gone(uint64_t handle)
+{
+    engine_lock();
+    texture_forget(handle);
+    textures_changed();
+    engine_unlock();
+}
+
+void eng_reach_texture_bound(void)
+{
+    engine_lock();
+    textures_anywhere("a texture reference is bound");
+    engine_unlock();
 }
 
 int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes)
@@ -558,6 +636,8 @@ int eng_copy(const struct eng_copy *given)
         r = c->kind == ENG_HTOD                    ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes)
             : c->kind == ENG_DTOD && d->n_reached ? reached_moves_drv(d, c)
                                                   : CUDA_SUCCESS;
+        if (!r && c->kind == ENG_DTOD)
+            r = textures_move_drv(d, c);
         if (r) {
             engine_unlock();
             return r;

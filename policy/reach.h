@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct device;
 struct rt_op;
@@ -64,6 +65,11 @@ void eng_unconfined(const char *why);
  * A launch that is given a copy of it uses that memory from then on. Where the map lies in memory that a device can read, or cannot
  * be remembered, the memory is pinned instead: as for eng_pin(). */
 int eng_note_tensor_map(const CUtensorMap *map, CUdeviceptr ptr, const CUtensorMap *shape);
+/* A texture or a surface has been made with this handle, or is about to go: a launch that holds it is not run again. */
+void eng_reach_texture_made(uint64_t handle);
+void eng_reach_texture_gone(uint64_t handle);
+/* Before a texture or surface reference is bound: any launch may use it. */
+void eng_reach_texture_bound(void);
 /* The place that a map was noted for; 0: it is not known. */
 CUdeviceptr eng_tensor_map_at(const CUtensorMap *map);
 

@@ -1,5 +1,5 @@
 /* abi_extra.h: entry points that have a door but are neither called nor simulated by this project: graph editing and
- * textures of the driver, and the few calls of NVML and NCCL. Parameter blocks the doors only hand on are `void`.
+ * texture references of the driver, and the few calls of NVML and NCCL. Parameter blocks the doors only hand on are `void`.
  *
  * No code, no state. NVML calls answer 0 or an NVML code, NCCL calls 0 or an ncclResult_t.
  */
@@ -7,14 +7,6 @@
 #define REMAT_PRELOAD_ABI_EXTRA_H
 
 #include "preload/cuda_abi.h"
-
-typedef unsigned long long CUtexObject;
-
-/* The head of CUDA_RESOURCE_DESC: a linear or pitched resource begins with its device pointer. */
-struct abi_resource {
-    int type; /* 2: linear, 3: two-dimensional with a pitch; 0 and 1: arrays */
-    CUdeviceptr ptr;
-};
 
 CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode, const void *);
 CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec, CUgraphNode, const void *);
@@ -50,10 +42,12 @@ typedef struct CUextMemory_st *CUexternalMemory;
 typedef struct CUgraphicsResource_st *CUgraphicsResource;
 CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *, CUexternalMemory, const struct abi_external_buffer *);
 CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *, size_t *, CUgraphicsResource);
-CUresult cuTexObjectCreate(CUtexObject *, const struct abi_resource *, const void *, const void *);
 CUresult cuTexRefSetAddress_v2(size_t *, CUtexref, CUdeviceptr, size_t);
 CUresult cuTexRefSetAddress2D_v2(CUtexref, const CUDA_ARRAY_DESCRIPTOR *, CUdeviceptr, size_t);
 CUresult cuTexRefSetAddress2D_v3(CUtexref, const CUDA_ARRAY_DESCRIPTOR *, CUdeviceptr, size_t);
+CUresult cuTexRefSetArray(CUtexref, CUarray, unsigned);
+CUresult cuTexRefSetMipmappedArray(CUtexref, CUmipmappedArray, unsigned);
+CUresult cuSurfRefSetArray(CUsurfref, CUarray, unsigned);
 
 typedef struct nvmlDevice_st *nvmlDevice_t;
 struct nvml_memory {

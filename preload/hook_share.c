@@ -1,4 +1,4 @@
-/* hook_share.c: addresses that leave our sight: other processes, textures: what they point to stays resident for good;
+/* hook_share.c: addresses that leave our sight: other processes: what they point to stays resident for good;
  * and tensor maps, which are recognised again where a launch is given one.
  */
 #include "policy/reach.h"
@@ -120,29 +120,6 @@ static int on_bind_endpoint(__typeof__(&cuLogicalEndpointBindAddr) real, cuuint3
 {
     DOOR_TRY(eng_pin((CUdeviceptr)(uintptr_t)p, n, "cuLogicalEndpointBindAddr"));
     return real(id, dev, at, p, n, flags);
-}
-
-/* ---- textures over linear memory ------------------------------------------------------------------------------------ */
-
-static int on_texture(__typeof__(&cuTexObjectCreate) real, CUtexObject *t, const struct abi_resource *r, const void *d,
-                      const void *v)
-{
-    if (r && (r->type == 2 || r->type == 3))
-        DOOR_TRY(eng_pin(r->ptr, 0, "texture"));
-    return real(t, r, d, v);
-}
-
-static int on_texref(__typeof__(&cuTexRefSetAddress_v2) real, size_t *at, CUtexref t, CUdeviceptr p, size_t n)
-{
-    DOOR_TRY(eng_pin(p, n, "texture"));
-    return real(at, t, p, n);
-}
-
-static int on_texref2d(__typeof__(&cuTexRefSetAddress2D_v3) real, CUtexref t, const CUDA_ARRAY_DESCRIPTOR *d,
-                       CUdeviceptr p, size_t pitch)
-{
-    DOOR_TRY(eng_pin(p, 0, "texture"));
-    return real(t, d, p, pitch);
 }
 
 HOOKS_SHARE(DOOR_EXPORT)

@@ -12,6 +12,7 @@
 #include "policy/memory/slot.h"
 #include "policy/memory/space.h"
 #include "policy/op/ready.h"
+#include "policy/op/texture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -277,6 +278,8 @@ static const char *classify(struct trial *t, struct probe_result *out)
             unsaved |= !u->blank && !u->saved;
         }
     }
+    if (t->op->textures)
+        return "may use a texture or a surface";
     if (!op_repeatable(t->op))
         return "cooperative launch";
     if (out->reaches_host)
@@ -494,6 +497,7 @@ static void find_addresses(struct device *d, struct slot *s, unsigned t)
     if (words && d->drv->cuMemcpyDtoH_v2(words, s->va, s->bytes) == CUDA_SUCCESS)
         for (size_t i = 0; i < s->bytes / 8; i++) {
             struct slot *to = mem_in_reservation(d, words[i]) ? slot_lookup(d, words[i]) : foreign_lookup(d, words[i]);
+            s->points |= texture_is(words[i]);
             if (words[i] % 4 || (!to && !in_place_or_outside(words[i])))
                 continue;
             s->points = true;

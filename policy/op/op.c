@@ -9,6 +9,7 @@
 #include "policy/memory/slot.h"
 #include "policy/memory/space.h"
 #include "policy/op/tensor_map.h"
+#include "policy/op/texture.h"
 #include "policy/process/stats.h"
 
 #include <errno.h>
@@ -123,6 +124,18 @@ static void scan_words(struct device *d, struct rt_op *op, uint32_t from, uint32
     }
 }
 
+/* A handle of a texture among these bytes; in a packed struct it may lie where only four bytes are aligned. */
+static bool has_texture(const struct rt_op *op, uint32_t from, uint32_t to)
+{
+    bool has = false;
+    for (uint32_t at = (from + 3) & ~3u; at + 8 <= to && !has; at += 4) {
+        uint64_t word;
+        memcpy(&word, op->args + at, 8);
+        has = texture_is(word);
+    }
+    return has;
+}
+
 /* Packed structs have addresses where four bytes are aligned, and eight are not. One whose size is a multiple of eight is taken for a struct
  * that is not packed: what a stack has left there would look like addresses as well. */
 static bool has_odd_address(struct device *d, const struct rt_op *op, uint32_t from, uint32_t to)
@@ -174,6 +187,12 @@ int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *o
             scan_words(d, op, from, to);
             op->odd = op->odd || has_odd_address(d, op, from, to);
         }
+    op->textures = texture_by_any();
+    for (uint32_t i = 0, to; i < op_pieces(op) && texture_any() && !op->textures; i++) {
+        const uint32_t from = op_piece(op, i, &to);
+        op->textures = has_texture(op, from, to);
+    }
+    op->sig = op->textures ? mix(op->sig, 1) : op->sig; /* where a recorded launch had none it is another op */
     return 0;
 }
 
@@ -253,7 +272,7 @@ const char *op_name(const struct rt_op *op)
 
 bool op_repeatable(const struct rt_op *op)
 {
-    return (op->kind == OP_KERNEL && !op->cooperative) || op->kind == OP_MEMSET ||
+    return (op->kind == OP_KERNEL && !op->cooperative && !op->textures) || op->kind == OP_MEMSET ||
            (op->kind == OP_COPY && op->copy.kind == ENG_DTOD);
 }
 

@@ -44,6 +44,7 @@ struct rt_op {
     bool cooperative, packed; /* packed: the layout is unknown, arguments go as one buffer */
     bool in_place; /* a word of the arguments may point into memory that the host writes (memory/in_place.h) */
     bool odd;      /* an address lies across two words of them, in a packed struct: no operand; what it points at stays in memory (reach.c) */
+    bool textures; /* it may use a texture or a surface, which is no operand (texture.h) */
     bool waits;    /* the stream may stand still here until the host has made a later call (ENG_WAITS) */
     unsigned char *args;
     struct rt_operand *operands;
@@ -110,7 +111,7 @@ int op_replay_drv(struct device *d, const struct rt_op *op, unsigned char *args)
 const char *op_name(const struct rt_op *op);
 /* A copy to the host changes nothing on the device: it may come in one iteration and not in the next (a loss that is printed now and then). */
 static inline bool op_reads_for_host(const struct rt_op *op) { return op->kind == OP_COPY && op->copy.kind == ENG_DTOH; }
-/* The op may run again with the same arguments (kernels, memsets, device copies; not cooperative launches). */
+/* The op may run again with the same arguments (kernels, memsets, device copies; not cooperative launches, nor ones that may use textures). */
 bool op_repeatable(const struct rt_op *op);
 /* A copy of op with memory of its own; `dst` may hold an earlier capture, whose memory is reused. 0 or -ENOMEM. */
 int op_capture(struct rt_op *dst, const struct rt_op *op);

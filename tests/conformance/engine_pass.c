@@ -370,6 +370,10 @@ size_t eng_forget_in_place(CUdeviceptr p)
     return 0;
 }
 
+void eng_reach_texture_made(uint64_t handle) { (void)handle; }
+void eng_reach_texture_gone(uint64_t handle) { (void)handle; }
+void eng_reach_texture_bound(void) {}
+
 int eng_note_tensor_map(const CUtensorMap *map, CUdeviceptr ptr, const CUtensorMap *shape)
 {
     (void)map, (void)ptr, (void)shape;

@@ -629,6 +629,53 @@ static void k_scale(const simgpu_launch *l, void *const *params)
         x[i] *= by;
 }
 
+/* Layers that read what a texture shows: 64 words; the handle stands alone, in a struct, in a packed one, in memory; a surface is counted up, too. */
+static void textured(u32 *out, const u32 *in, uint64_t handle, u32 n)
+{
+    const u32 *shown = handle ? (const u32 *)(uintptr_t)simgpu_tensor_map_address(&handle) : NULL;
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + (shown ? shown[i % 64] : 0));
+}
+static void k_textured(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    textured(PTR(0), PTR(1), P(2, uint64_t), P(3, u32));
+}
+static void k_textured_struct(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const struct { uint64_t out, in, handle; u32 n, more; } *a = params[0];
+    textured((u32 *)(uintptr_t)a->out, (const u32 *)(uintptr_t)a->in, a->handle, a->n);
+}
+static void k_textured_packed(const simgpu_launch *l, void *const *params)
+{
+    uint64_t handle;
+    (void)l;
+    memcpy(&handle, (const char *)params[2] + 4, sizeof handle);
+    textured(PTR(0), PTR(1), handle, P(2, u32));
+}
+static void k_textured_list(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    textured(PTR(0), PTR(1), *(const uint64_t *)PTR(2), P(3, u32));
+}
+static void k_textured_by_name(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    textured(PTR(0), PTR(1), *(const uint64_t *)(const void *)module_variable, P(2, u32));
+}
+static void k_surface(const simgpu_launch *l, void *const *params)
+{
+    k_textured(l, params);
+    if (P(2, uint64_t))
+        ++*(u32 *)(uintptr_t)simgpu_tensor_map_address(params[2]);
+}
+static void k_put(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    *(uint64_t *)PTR(0) = P(1, uint64_t);
+}
+
 #define ROW(name, n, run, cost, ...) {name, n, (const size_t[]){__VA_ARGS__}, run, cost}
 static const simgpu_kernel kernels[] = {
     ROW("map", 5, k_map, c_map, 8, 8, 4, 4, 4),
@@ -681,5 +728,12 @@ static const simgpu_kernel kernels[] = {
     ROW("scale", 3, k_scale, NULL, 8, 4, 4),
     ROW("packed", 2, k_packed, NULL, 8, 12),
     ROW("sum", 3, k_sum, NULL, 8, 8, 4),
+    ROW("textured", 4, k_textured, NULL, 8, 8, 8, 4),
+    ROW("textured_struct", 1, k_textured_struct, NULL, 32),
+    ROW("textured_packed", 3, k_textured_packed, NULL, 8, 8, 12),
+    ROW("textured_list", 4, k_textured_list, NULL, 8, 8, 8, 4),
+    ROW("textured_by_name", 3, k_textured_by_name, NULL, 8, 8, 4),
+    ROW("surface", 4, k_surface, NULL, 8, 8, 8, 4),
+    ROW("put", 2, k_put, NULL, 8, 8),
 };
 __attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {SIMGPU_ABI, sizeof kernels / sizeof *kernels, kernels};

@@ -1,5 +1,5 @@
 /*
- * Arrays: device memory in rows that only the copy calls can reach (the simulated GPU has no textures).
+ * Arrays: device memory in rows that the copy calls reach, and kernels by textures and surfaces.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -164,6 +164,52 @@ START_TEST(nonsense)
 }
 END_TEST
 
+/* A green context has a default stream of its own and its primary context's memory; it is no context before it is asked for as one. */
+START_TEST(green_contexts)
+{
+    CUdevResource sms, part[2];
+    CUdevResourceDesc desc;
+    CUgreenCtx green, of;
+    CUcontext as_context, ctx;
+    CUstream s, blocking;
+    CUdeviceptr p;
+    unsigned n = 2;
+    int active;
+    unsigned flags;
+    OK(cuInit(0));
+    FAILS(cuDeviceGetDevResource(0, &sms, CU_DEV_RESOURCE_TYPE_INVALID), CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    OK(cuDeviceGetDevResource(0, &sms, CU_DEV_RESOURCE_TYPE_SM));
+    OK(cuDevSmResourceSplitByCount(part, &n, &sms, NULL, 0, 8));
+    ck_assert_uint_eq(n, 2);
+    CUdevResource mixed[] = { part[0], sms };
+    FAILS(cuDevResourceGenerateDesc(&desc, mixed, 2), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    OK(cuDevResourceGenerateDesc(&desc, part, 2));
+    FAILS(cuGreenCtxCreate(&green, desc, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    ck_assert_int_eq(active, 1); /* it keeps it */
+    OK(cuCtxFromGreenCtx(&as_context, green));
+    OK(cuCtxSetCurrent(as_context));
+    FAILS(cuCtxDestroy_v2(as_context), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuStreamGetCtx_v2(NULL, &ctx, &of));
+    ck_assert_ptr_eq(of, green);
+    ck_assert_ptr_ne(ctx, as_context); /* the primary one */
+    FAILS(cuStreamGetCtx_v2(CU_STREAM_PER_THREAD, &ctx, &of), CUDA_ERROR_INVALID_HANDLE);
+    FAILS(cuGreenCtxStreamCreate(&blocking, green, CU_STREAM_DEFAULT, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGreenCtxStreamCreate(&s, green, CU_STREAM_NON_BLOCKING, 0));
+    OK(cuMemAlloc_v2(&p, 4096));
+    OK(cuCtxSetCurrent(NULL));
+    OK(cuDevicePrimaryCtxRetain(&ctx, 0));
+    OK(cuCtxSetCurrent(ctx));
+    OK(cuGreenCtxDestroy(green));
+    FAILS(cuGreenCtxDestroy(green), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    FAILS(cuCtxFromGreenCtx(&as_context, green), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuMemsetD32Async(p, 1, 1024, NULL)); /* the memory is there still */
+    OK(cuCtxSynchronize());
+    OK(cuMemFree_v2(p));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("simgpu_devices");
@@ -171,6 +217,7 @@ int main(void)
     tcase_add_test(t, identities);
     tcase_add_test(t, memory_is_per_device);
     tcase_add_test(t, work_is_per_device);
+    tcase_add_test(t, green_contexts);
     tcase_add_loop_test(t, nonsense, 0, 4);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -399,6 +399,57 @@ START_TEST(arrays)
 }
 END_TEST
 
+static CUDA_RESOURCE_DESC linear(CUdeviceptr p, size_t bytes)
+{
+    CUDA_RESOURCE_DESC r;
+    memset(&r, 0, sizeof r);
+    r.resType = CU_RESOURCE_TYPE_LINEAR;
+    r.res.linear.devPtr = p;
+    r.res.linear.format = CU_AD_FORMAT_UNSIGNED_INT32;
+    r.res.linear.numChannels = 1;
+    r.res.linear.sizeInBytes = bytes;
+    return r;
+}
+
+/* A handle is given for memory that is there, and aligned; two for one place are two. */
+START_TEST(textures)
+{
+    start();
+    CUdeviceptr p = alloc_words(1024);
+    CUtexObject t, u;
+    CUsurfObject s;
+    CUarray a, plain;
+    CUDA_TEXTURE_DESC how;
+    memset(&how, 0, sizeof how);
+    CUDA_RESOURCE_DESC r = linear(p, 4096), got;
+    OK(cuTexObjectCreate(&t, &r, &how, NULL));
+    OK(cuTexObjectCreate(&u, &r, &how, NULL));
+    OK(cuTexObjectGetResourceDesc(&got, t));
+    ck_assert_uint_eq(got.res.linear.devPtr, p);
+    OK(cuTexObjectDestroy(t));
+    OK(cuTexObjectDestroy(u));
+    FAILS(cuTexObjectDestroy(t), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuTexObjectCreate(&t, &r, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuSurfObjectCreate(&s, &r), CUDA_ERROR_INVALID_VALUE);
+    CUDA_RESOURCE_DESC wrong[] = { linear(p + 4, 16), linear(p, 8192), linear(0, 16), linear(p, 0), r };
+    wrong[4].res.linear.numChannels = 3;
+    for (int i = 0; i < 5; i++)
+        FAILS(cuTexObjectCreate(&t, &wrong[i], &how, NULL), CUDA_ERROR_INVALID_VALUE);
+    CUDA_ARRAY3D_DESCRIPTOR d = { .Width = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1 };
+    OK(cuArray3DCreate_v2(&plain, &d));
+    d.Flags = CUDA_ARRAY3D_SURFACE_LDST;
+    OK(cuArray3DCreate_v2(&a, &d));
+    memset(&r, 0, sizeof r);
+    r.res.array.hArray = plain;
+    OK(cuTexObjectCreate(&t, &r, &how, NULL));
+    FAILS(cuSurfObjectCreate(&s, &r), CUDA_ERROR_INVALID_VALUE);
+    r.res.array.hArray = a;
+    OK(cuSurfObjectCreate(&s, &r));
+    FAILS(cuTexObjectDestroy(s), CUDA_ERROR_INVALID_VALUE);
+    OK(cuSurfObjectDestroy(s));
+}
+END_TEST
+
 START_TEST(batch_copy)
 {
     start();
@@ -496,4 +547,4 @@ START_TEST(batch_copy_3d)
 END_TEST
 
 RUN_SUITE("simgpu_memory", limit, address_range, linear_copies, copies_2d, copies_3d, fills, host_memory, managed,
-          pointer_attributes, arrays, batch_copy, batch_reads_as_told, batch_copy_3d)
+          pointer_attributes, arrays, textures, batch_copy, batch_reads_as_told, batch_copy_3d)
