@@ -13,6 +13,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import gen_graph  # noqa: E402
+import harness  # noqa: E402
 
 SHARED = os.environ.get("REMAT_SHARED", "")
 REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")), "remat")
@@ -39,8 +40,8 @@ def main():
     spec = importlib.util.spec_from_file_location("verify_plan", JUDGE)
     judge = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(judge)
-    rounds = int(os.environ.get("AUTO_ROUNDS", "16"))
-    first = int(os.environ.get("AUTO_FIRST", "0"))
+    rounds = int(os.environ.get("AUTO_ROUNDS") or harness.so_many(16, test=3))
+    first = int(os.environ.get("AUTO_FIRST") or harness.drawn(range(14), test=1)[0])
     plans = refused = tight = 0
     with tempfile.TemporaryDirectory() as tmp:
         tpath, ppath = os.path.join(tmp, "t.json"), os.path.join(tmp, "p.json")

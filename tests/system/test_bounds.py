@@ -13,6 +13,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHARED = os.environ.get("REMAT_SHARED", "")
 REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")), "remat")
@@ -48,7 +51,7 @@ def main():
     spec = importlib.util.spec_from_file_location("verify_plan", os.path.join(SHARED, "verify_plan.py"))
     judge = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(judge)
-    limits = [float(p) for p in os.environ.get("BOUNDS_LIMITS", "50,70").split(",")]
+    limits = [float(p) for p in (os.environ.get("BOUNDS_LIMITS") or ",".join(harness.drawn(("50", "70"), test=1))).split(",")]
     names = os.environ.get("BOUNDS_TRACES", "resnet50-b128,unet-b32")
     seconds = float(os.environ.get("BOUNDS_SECONDS", "1"))
     n = n_bounds = 0

@@ -13,6 +13,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHARED = os.environ.get("REMAT_SHARED", "")
 REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")), "remat")
@@ -103,7 +106,7 @@ def main():
         with open(clock[:-2] + "c", "w") as f:
             f.write(CLOCK)
         subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", clock, clock[:-2] + "c", "-ldl"], check=True)
-        for name, limit in CASES:
+        for name, limit in harness.drawn(CASES, test=1):
             files = []
             for preload in (None, clock):
                 out = os.path.join(tmp, "p.json")
