@@ -271,6 +271,15 @@ class Run:
         self.screen.line("%*d of %d  %-28s %4d s, %4d s of a processor  %s" % (width, self.n_ended(), self.n, job.name, job.took_s, job.busy_s, word))
 
     def go(self):
+        """Whoever is interrupted takes along what it runs: tests are sessions of their own, which no terminal reaches."""
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        try:
+            return self.all_of_them()
+        finally:
+            for job in self.running:
+                job.end()
+
+    def all_of_them(self):
         while self.waiting or self.running:
             self.begin_some()
             for job in list(self.running):

@@ -25,7 +25,7 @@ TABLE = [
     ("needs-it", "all", "1", "1", "2", "long", "true"),
     ("test_lonely.sh", "all", "alone", "1", "1", "long", 'test ! -e "$B/busy"'),
     ("test_busy.sh", "all", "1", "1", "2", "long", 'touch "$B/busy"; sleep 0.5; rm "$B/busy"'),
-    ("test_endless.sh", "all", "1", "1", "1", "endless", "sleep 300"),
+    ("test_endless.sh", "all", "1", "1", "1", "endless", 'echo $$ >>"$B/endless"; exec sleep 300'),
 ]
 
 
@@ -111,6 +111,22 @@ def main():
         began = time.monotonic()
         rc, said = s.run("test", "--only", "endless", TEST_TIMEOUT="2")
         c.ok(rc != 0 and "no end after 2 s" in said and time.monotonic() - began < 30, "no end is an end", said)
+
+        # whoever ends the runner ends its tests
+        env = dict(os.environ, B=s.b, TEST_DRAW="some commit")
+        os.unlink(os.path.join(s.b, "endless"))
+        p = subprocess.Popen([sys.executable, os.path.join(folder, "tests", "runner", "run.py"), "test", "--only", "endless"], env=env, stdout=subprocess.DEVNULL)
+        before = s.text("endless")
+        while s.text("endless") == before and p.poll() is None:
+            time.sleep(0.02)
+        p.terminate()
+        c.ok(p.wait(30) != 0, "terminated: exit")
+        pid = s.text("endless").split()
+        for _ in range(100):
+            if not pid or not os.path.exists("/proc/%s/fd" % pid[-1]) or open("/proc/%s/stat" % pid[-1]).read().split()[2] == "Z":
+                break
+            time.sleep(0.02)
+        c.ok(pid and (not os.path.exists("/proc/%s" % pid[-1]) or open("/proc/%s/stat" % pid[-1]).read().split()[2] == "Z"), "terminated: no test is left", str(pid))
 
         # the rest: whole grids and long tests, as far as the time goes, and next time the others
         os.unlink(os.path.join(s.b, "grows"))
