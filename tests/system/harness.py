@@ -142,6 +142,10 @@ def so_many(whole, test=None, check=None):
     return {"all": whole, "test": test, "check": test if check is None else check}[TIER]
 
 
+# A mean over all seeds of a grid is promised by no few of them: what a smaller suite may ask of the mean.
+OF_MEAN = {"all": 1, "test": 0.25, "check": 0}[TIER]
+
+
 def seeds_asked_for(count, test=None, check=None, always=()):
     """The seeds of --seed FIRST and --count N; where neither is given, those that are drawn of 1 .. count."""
     p = argparse.ArgumentParser()
