@@ -47,7 +47,7 @@ def main():
         return 77
     c = harness.Checks()
     only = sys.argv[1:]
-    for case, enforced, left in harness.drawn((case for case in CASES if not only or case[0] in only), check=2):
+    for case, enforced, left in harness.drawn((case for case in CASES if not only or case[0] in only), test=10, check=2):
         device = dict(DEVICE, **SPECIAL.get(case, {}))
         native = harness.run([PROGRAM, case] + ITERATIONS.get(case, []), env=dict(device, ALIKE_WORK_US="0"), timeout=300)
         c.ok(native.rc == 0, case + " native", native.err[-300:])

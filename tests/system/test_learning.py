@@ -94,7 +94,7 @@ def room(c, only):
 
 
 def left_while_rehearsed(c, only):
-    for case, limit, host in SHORT_CASES:
+    for case, limit, host in harness.drawn(SHORT_CASES, test=2, salt="short"):
         if only and case not in only:
             continue
         name = "%s with %s of host memory" % (case, host)
@@ -152,7 +152,7 @@ def times(c, only):
     counted in, and copies seemed to hide behind them."""
     if only and "times" not in only:
         return
-    for case in ("untouched", "rare", "poisons"):
+    for case in harness.drawn(("untouched", "rare", "poisons"), test=1, salt="times"):
         short, native = (harness.run([PROGRAM, case, n], env=DEVICE, timeout=120).device["device_ns"] for n in ("10", "20"))
         r = harness.run([PROGRAM, case], remat=["--limit", 10500000, "--policy", "plan"], env=DEVICE, timeout=240)
         own, us = re.search(OPS_TAKE, r.err), (native - short) / 10e3

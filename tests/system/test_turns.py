@@ -54,8 +54,8 @@ def first_plan(c, program, env):
 def only_counted(c):
     """Without a limit iterations are counted, and what counts them looks at little once it is sure of them."""
     # what they do, at least, at most: batches of a step are no iterations; an evaluation between two is none either
-    for more, least, most in ((["--iters", "60", "--accumulate", "4"], 50, 60),
-                              (["--iters", "160", "--eval-every", "40", "--eval-batches", "3"], 145, 160)):
+    for more, least, most in harness.drawn(((["--iters", "60", "--accumulate", "4"], 50, 60),
+                              (["--iters", "160", "--eval-every", "40", "--eval-batches", "3"], 145, 160)), test=1, salt="counted"):
         r = harness.run_quarter("cnn", more + ["--batch", "1"], [])
         c.ok(r.rc == 0 and least <= r.stats.get("iterations", 0) <= most, "counted: " + " ".join(more), "%s %s" % (r.stats, r.err[-300:]))
 

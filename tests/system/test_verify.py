@@ -54,7 +54,7 @@ def all_in_turn(name):
     with tempfile.TemporaryDirectory(prefix="remat-verify-") as folder:
         plan, limit = plan_at_half(name, folder)
         for verify in ("off", "sample"):
-            out[verify] = harness.run([name, "--iters", "40"], ["--policy", "plan", "--plan", plan, "--limit", limit, "--verify", verify])
+            out[verify] = harness.run([name, "--iters", str(harness.so_many(40, test=28))], ["--policy", "plan", "--plan", plan, "--limit", limit, "--verify", verify])
     off, on = out["off"].stats, out["sample"].stats
     enforced = on.get("iterations_enforced", 0)
     a_round = on.get("replays", 0) / max(1, enforced + 1) # a replay makes one value at least
