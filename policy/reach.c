@@ -67,6 +67,13 @@ static void unseen_drv(CUdeviceptr ptr, const struct device *by, const char *why
     }
 }
 
+/* The words of launches may mean something else from now on: none is told by its bytes (plan/steady.c). */
+static void words_mean_others(void)
+{
+    for (unsigned i = 0; i < process.n_dev; i++)
+        process.dev[i]->mem.address_changes++;
+}
+
 static void unconfined(struct device *d, const char *why)
 {
     if (d->unconfined)
@@ -429,17 +436,11 @@ static int textures_move_drv(struct device *d, const struct eng_copy *c)
     return CUDA_SUCCESS;
 }
 
-static void textures_changed(void)
-{
-    for (unsigned i = 0; i < process.n_dev; i++)
-        process.dev[i]->mem.address_changes++; /* the words of launches mean something else (plan/steady.c) */
-}
-
 void eng_reach_texture_made(uint64_t handle)
 {
     engine_lock();
     texture_note(handle);
-    textures_changed();
+    words_mean_others();
     engine_unlock();
 }
 
@@ -447,7 +448,7 @@ void eng_reach_texture_gone(uint64_t handle)
 {
     engine_lock();
     texture_forget(handle);
-    textures_changed();
+    words_mean_others();
     engine_unlock();
 }
 
@@ -474,8 +475,7 @@ void eng_note_in_place(CUdeviceptr p, size_t bytes)
     engine_lock();
     if (ranges_add(&in_place, p, bytes))
         log_once(SAY_WARN, "no memory to remember what is pinned: a kernel that finds addresses there may read another tensor's memory");
-    for (unsigned i = 0; i < process.n_dev; i++)
-        process.dev[i]->mem.address_changes++; /* the words of launches may mean something else (plan/steady.c) */
+    words_mean_others();
     engine_unlock();
 }
 
@@ -494,8 +494,7 @@ void eng_note_outside(CUdeviceptr p, size_t bytes)
         bytes = bytes_behind(p);
     if (bytes && ranges_add(&in_place_outside, p, bytes))
         log_once(SAY_WARN, "no memory to remember memory that the program maps or opens: a kernel that finds its addresses in a list may read another tensor's memory");
-    for (unsigned i = 0; i < process.n_dev; i++)
-        process.dev[i]->mem.address_changes++;
+    words_mean_others();
     engine_unlock();
 }
 

@@ -3,7 +3,7 @@
  * Two things make it quick. Where a running program asks for `best`, the min-cut solver is asked first, for a tenth of the seconds, and `best` only
  * where min-cut finds no plan: of a typical test's time four fifths would be annealing, and its question is what the runtime does with a plan, not
  * how good the plan is. And a question that was asked before (same trace byte for byte, same options, same build of remat) gets the answer that it got then, plan or
- * refusal, from $B/plans. A test whose question is the planning itself runs with harness.run(..., planner="own"), past this program.
+ * refusal, from $B/plans. A test whose question is the planning itself runs with harness.run(..., planner=harness.OWN_PLANNER), past this program.
  *
  *   TEST_PLANNER  the remat that plans; default: ../remat beside this program's folder
  */
