@@ -21,6 +21,8 @@ static inline u32 mix(u32 x)
     return x;
 }
 
+static inline u32 least(u32 a, u32 b) { return a < b ? a : b; }
+
 /* kernels_other.so is made of this file, too: kernels of the same names and arguments, of which some do something else. */
 #ifdef OTHER_KERNELS
 static const bool other = true;
@@ -33,7 +35,7 @@ static void k_map(const simgpu_launch *l, void *const *params)
 {
     (void)l;
     u32 *out = PTR(0), *in = PTR(1), n = P(2, u32), k = P(3, u32), mask = P(4, u32);
-    for (u32 i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         out[i] = mix(in[i] + k) & mask;
     if (other && n)
         in[0]++;
@@ -49,11 +51,13 @@ static void c_map(const simgpu_launch *l, void *const *params, uint64_t *flops, 
 static void k_join(const simgpu_launch *l, void *const *params)
 {
     (void)l;
-    u32 *out = PTR(0), *a = PTR(1), *b = PTR(2), n = P(3, u32), na = P(4, u32), nb = P(5, u32), x = 0, y = 0;
-    for (u32 i = 0; i < n; i++) {
-        out[i] = mix(a[x] + 3 * b[y]);
-        x = x + 1 == na ? 0 : x + 1;
-        y = y + 1 == nb ? 0 : y + 1;
+    u32 *out = PTR(0), *a = PTR(1), *b = PTR(2), n = P(3, u32), na = P(4, u32), nb = P(5, u32);
+    for (u32 i = 0, run; i < n; i += run) { /* to where one of the two begins anew: a loop that the compiler makes wide */
+        const u32 *p = a + i % na, *q = b + i % nb;
+        u32 *to = out + i;
+        run = least(n - i, least(na - i % na, nb - i % nb));
+        for (size_t k = 0; k < run; k++)
+            to[k] = mix(p[k] + 3 * q[k]);
     }
 }
 static void c_join(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
@@ -105,8 +109,11 @@ static void k_add(const simgpu_launch *l, void *const *params)
 {
     (void)l;
     u32 *x = PTR(0), *a = PTR(1), n = P(2, u32), na = P(3, u32);
-    for (u32 i = 0; i < n; i++)
-        x[i] += mix(a[i % na]);
+    for (u32 i = 0, run; i < n; i += run) {
+        run = least(n - i, na);
+        for (size_t k = 0; k < run; k++)
+            x[i + k] += mix(a[k]);
+    }
 }
 
 /* out = f(in); 64 words of statistics move towards the data, and no output depends on them */

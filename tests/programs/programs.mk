@@ -10,11 +10,12 @@ $(PR_PROG): $(PR_DIR)/%: tests/programs/%.c $(B)/simgpu/libcuda.so.1 | $(DEPS_ST
 $(PR_DIR)/random_api: $(wildcard tests/programs/api/*.c tests/programs/api/*.h) tests/programs/program.h $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS) $(B)/simgpu/libcuda.so.1 -ldl -lpthread
-# device code: no sanitizer
+# device code: no sanitizer, and as wide as the processor at hand
+PR_WIDE := $(shell grep -qwm1 avx2 /proc/cpuinfo && echo -mavx2)
 $(PR_DIR)/kernels_other.so: KERNELS := -DOTHER_KERNELS
 $(PR_DIR)/kernels.so $(PR_DIR)/kernels_other.so: tests/programs/kernels.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) $(KERNELS) -O3 -fPIC -fvisibility=hidden -MMD -MP -shared $< -o $@
+	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) $(KERNELS) -O3 $(PR_WIDE) -fPIC -fvisibility=hidden -MMD -MP -shared $< -o $@
 
 # in place of NVIDIA's: writes the ranges down
 $(PR_DIR)/nvtx/libnvtx3interop.so.1: tests/programs/nvtx_record.c | $(DEPS_STAMP)

@@ -47,7 +47,7 @@ def main():
         return 77
     c = harness.Checks()
     only = sys.argv[1:]
-    for case, enforced, left in harness.drawn((case for case in CASES if not only or case[0] in only), test=10, check=2):
+    for case, enforced, left in harness.drawn((case for case in CASES if not only or case[0] in only), test=8, check=2):
         device = dict(DEVICE, **SPECIAL.get(case, {}))
         native = harness.run([PROGRAM, case] + ITERATIONS.get(case, []), env=dict(device, ALIKE_WORK_US="0"), timeout=300)
         c.ok(native.rc == 0, case + " native", native.err[-300:])
@@ -75,9 +75,9 @@ def main():
     if not only and harness.PART == 0: # what one reservation could take whole: the addresses of decoys are left
         r = harness.run([PROGRAM, "dropped"], remat=["--limit", LIMIT, "--policy", "plan"], env=dict(DEVICE, SIMGPU_WINDOW="512G"), timeout=600)
         c.ok(r.rc == 0 and r.stats.get("iterations_enforced", 0) >= 16, "few addresses", "%s\n%s" % (r.stats, r.err[-800:]))
-    # each case in every suite; of its iterations all, or one that is drawn
+    # of the iterations all, or one that is drawn
     flags = [(case, when) for case, iterations in FLAG_AT.items() for when in harness.drawn(iterations, test=1, salt=case, whole=True) if not only or case in only]
-    flags = harness.drawn(flags, check=2, salt="flags")
+    flags = harness.drawn(flags, test=16, check=2, salt="flags")
     with concurrent.futures.ThreadPoolExecutor(harness.WORKERS) as pool:
         for (case, when), (native, r) in zip(flags, pool.map(with_flag, flags)):
             name = "%s set in iteration %d" % (case, when)

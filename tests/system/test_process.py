@@ -151,7 +151,7 @@ def planner_that_had_no_time(c, tmp):
 
 def bandwidth_is_measured(c, tmp):
     """The planner is told how fast this machine's copies are."""
-    for want in (1e9, 40e9):
+    for want in harness.drawn((1e9, 40e9), test=1, salt="bandwidth"):
         trace = os.path.join(tmp, "trace-%g.json" % want)
         r = harness.run(["mlp", "--iters", "8", "--batch", "4096"], ["--limit", "15M", "--policy", "plan", "--trace-out", trace], {"SIMGPU_HOST_BW": "%g" % want}, PATIENCE)
         got = harness.load(trace).get("meta", {}).get("host_bytes_per_s", 0)

@@ -65,7 +65,7 @@ def no_more_calls(c):
     for workload in harness.drawn(("mlp", "cnn", "gpt"), test=1, salt="calls"):
         calls = []
         for iters in ("12", "32"):
-            r = harness.run([os.path.join(harness.B, "workloads", workload), "--iters", iters], ["--limit", "100%"], {"SIMGPU_GRANULARITY": "64K"})
+            r = harness.run_quarter(workload, ["--iters", iters], ["--limit", "100%"], {"SIMGPU_GRANULARITY": "64K"})
             calls.append(r.stats.get("driver_memory_calls", 0))
             most = r.stats.get("native_peak_bytes", 0) * 3 // 2
             c.ok(r.rc == 0 and 0 < r.peak <= most, workload + ", no limit: at most half as much again as is alive", "%s %s" % (r.peak, r.stats))
