@@ -119,7 +119,7 @@ POLICY_SRC  := $(call ROOMS,policy)
 PRELOAD_SRC := $(call ROOMS,preload)
 OFFLINE_SRC := $(call ROOMS,offline)
 # what the command line tool shares with the library: how files are written, how kernels are called, what the machine allows, the ledgers of groups
-CLI_SRC     := $(OFFLINE_SRC) tracer/output.c tracer/place.c tracer/plain.c $(wildcard tracer/machine/*.c) $(wildcard policy/share/ledger*.c) policy/process/status.c
+CLI_SRC     := $(OFFLINE_SRC) tracer/loader.c tracer/output.c tracer/place.c tracer/plain.c $(wildcard tracer/machine/*.c) $(wildcard policy/share/ledger*.c) policy/process/status.c
 # the readers that the preloaded library shares with the command line tool
 SHARED_SRC  := $(wildcard offline/model/plan.c offline/model/json_read.c)
 

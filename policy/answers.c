@@ -53,11 +53,12 @@ bool eng_device_memory(int dev, struct eng_memory *m)
     static bool read; /* before eng_start: what it will read */
     if (process.started && !eng_active()) /* remat stands aside; or this is a forked child, and whoever had the mutex is not here */
         return false;
+    if (!process.started)
+        limits_start();
     engine_lock();
     bool stands_aside = process.started && !eng_active();
     if (!process.started && !read) {
         char err[256];
-        limits_start();
         stands_aside = config_read(&process.cfg, err, sizeof err) && !limits_bind();
         read = true;
     }

@@ -1,5 +1,6 @@
 /* The way to a plan in force: which mode follows which, when to learn, when to plan, when to give up. */
 #include "policy/campaign.h"
+#include "policy/learn/hashing.h"
 #include "policy/learn/learn.h"
 #include "policy/memory/arena.h"
 #include "policy/memory/room.h"
@@ -693,6 +694,11 @@ static bool may_learn(const struct device *d)
     return d->mode == MODE_STANDBY && d->op_count - d->campaign->left_op > RELEARN_PERIODS * n;
 }
 
+bool campaign_wants_code(const struct device *d)
+{
+    return !hashing_is_loaded(d) && !d->capturing && !d->campaign->stopped && (wants_plan(d) || learn_wants_trace(d));
+}
+
 static int outside_drv(struct device *d, struct rt_op *op)
 {
     int r = run_plain_drv(d, op);
@@ -700,7 +706,7 @@ static int outside_drv(struct device *d, struct rt_op *op)
         return r;
     d->campaign->last_sig = op->sig;
     bool wanted = wants_plan(d) || learn_wants_trace(d);
-    if (!learn_watch(d, op, wanted) || !may_learn(d))
+    if (!learn_watch(d, op, wanted) || !may_learn(d) || !hashing_is_loaded(d)) /* without it: at the next iteration's end */
         return r;
     learn_count_iteration(d, op->t);
     int e = learn_prepare(d);

@@ -45,6 +45,7 @@ struct device {
     struct memory mem;
     struct reached *reached; /* words in memory that point at managed memory (reach.c) */
     uint32_t n_reached, cap_reached;
+    uint64_t learnings;  /* iterations that learning has begun with so far */
     uint64_t op_count; /* ops of the program so far, but for copies to the host (op_reads_for_host) */
 
     /* streams */
@@ -58,6 +59,8 @@ struct device {
     /* each file's own, made by its _init function */
     struct streams *streams;
     struct hashing *hashing;
+    CUmodule code;    /* the device code of hashing.c, NULL: none could be loaded */
+    bool code_loaded; /* it has been tried */
     struct probe *probe;
     struct learn *learn;
     struct campaign *campaign;

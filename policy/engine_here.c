@@ -46,14 +46,14 @@ static int find_context(struct device *d)
     return 0;
 }
 
-static int init_all(struct device *d)
+static int init_all(struct device *d, const struct limits_machine *machine)
 {
     size_t total = 0;
     if (d->drv->cuDeviceTotalMem_v2(&total, d->dev) != CUDA_SUCCESS)
         return -EIO;
     d->mem.device_bytes = total;
     struct limits l;
-    limits_decide(d->drv, d->cfg, d->dev, total, &l);
+    limits_decide(machine, d->cfg, d->dev, total, &l);
     d->mem.limit_bytes = d->cfg->group[0] ? l.ceiling_bytes : l.limit_bytes; /* in a group its ledger is what is aimed at */
     d->mem.ceiling_bytes = l.ceiling_bytes;
     int r = 0;
@@ -118,7 +118,7 @@ static struct device *begin_anew(struct device *old)
     return d;
 }
 
-static struct device *set_up(struct device *d)
+static struct device *set_up(struct device *d, const struct limits_machine *machine)
 {
     const CUdevice dev = d->dev;
     d->blocking_streams = process.blocking_streams;
@@ -126,7 +126,7 @@ static struct device *set_up(struct device *d)
     int r = find_context(d);
     if (!r) {
         struct engine_visit v = engine_visit(d);
-        r = init_all(d);
+        r = init_all(d, machine);
         engine_return(v);
     }
     if (r) {
@@ -144,21 +144,24 @@ static struct device *set_up(struct device *d)
 
 _Thread_local bool engine_here_is_only;
 
-struct device *engine_here_asked(void)
+/* What there is for this device already; NULL: it has never been used. */
+static struct device *known(CUdevice dev)
 {
-    CUdevice dev;
-    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
-        return NULL; /* no context yet: a later call will have one */
+    for (unsigned i = 0; i < process.n_dev; i++)
+        if (process.dev[i]->dev == dev)
+            return process.dev[i];
+    return NULL;
+}
+
+/* The place where the device is to be set up: a new one, or that of one which has ended. NULL: no memory. */
+static struct device *place_for(CUdevice dev)
+{
     for (unsigned i = 0; i < process.n_dev; i++)
         if (process.dev[i]->dev == dev) {
-            if (process.dev[i]->ended) {
-                if (process.dev[i]->ready)
-                    engine_end_here(process.dev[i]);
-                struct device *d = begin_anew(process.dev[i]);
-                return d ? set_up(process.dev[i] = d) : NULL;
-            }
-            engine_here_is_only = process.n_visible == 1;
-            return process.dev[i]->ready && !process.dev[i]->gone ? process.dev[i] : NULL;
+            if (process.dev[i]->ready)
+                engine_end_here(process.dev[i]);
+            struct device *d = begin_anew(process.dev[i]);
+            return d ? process.dev[i] = d : NULL;
         }
     struct device *d = process.n_dev < MAX_DEVICES ? calloc(1, sizeof *d) : NULL;
     if (!d)
@@ -167,8 +170,25 @@ struct device *engine_here_asked(void)
     d->cfg = &process.cfg;
     d->dev = dev;
     d->primary = process.n_dev == 0;
-    process.dev[process.n_dev++] = d;
-    return set_up(d);
+    return process.dev[process.n_dev++] = d;
+}
+
+struct device *engine_here_asked(void)
+{
+    CUdevice dev;
+    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+        return NULL; /* no context yet: a later call will have one */
+    struct device *d = known(dev);
+    if (!d || d->ended) {
+        engine_unlock(); /* what the machine allows is asked of libraries that may have to be loaded */
+        const struct limits_machine machine = limits_ask_machine(process.drv, dev);
+        engine_lock();
+        d = known(dev); /* another thread may have set it up meanwhile */
+        if (!d || d->ended)
+            return (d = place_for(dev)) ? set_up(d, &machine) : NULL;
+    }
+    engine_here_is_only = process.n_visible == 1;
+    return d->ready && !d->gone ? d : NULL;
 }
 
 /* After engine_here() has answered NULL: the device could not be set up, and may give nothing because of that. */

@@ -14,6 +14,14 @@ struct device *engine_holder(CUdeviceptr ptr)
     return NULL;
 }
 
+void engine_name_call_site(void)
+{
+    char *site = call_site_ask();
+    loader_lock(&engine_mutex);
+    call_site_name(site);
+    loader_unlock(&engine_mutex);
+}
+
 struct engine_visit engine_visit(struct device *d)
 {
     struct engine_visit v = {NULL, false};

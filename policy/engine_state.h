@@ -7,8 +7,9 @@
 
 #include "policy/active.h"
 #include "policy/device.h"
+#include "policy/learn/call_site.h"
+#include "tracer/loader.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct capture;
@@ -39,10 +40,17 @@ extern struct process process;
 extern pthread_mutex_t engine_mutex;
 static inline void engine_lock(void)
 {
-    pthread_mutex_lock(&engine_mutex);
+    loader_lock(&engine_mutex);
     eng_stack_used = ENG_STACK_MUCH;
 }
-static inline void engine_unlock(void) { pthread_mutex_unlock(&engine_mutex); }
+/* What a call left to be asked of the loader is asked here, with the mutex free: the call site of an op that was learnt (learn/call_site.h). */
+void engine_name_call_site(void);
+static inline void engine_unlock(void)
+{
+    loader_unlock(&engine_mutex);
+    if (__builtin_expect(call_site_is_owed(), false))
+        engine_name_call_site();
+}
 
 /* The context that is current is not the one in which the device was set up: our streams and events are not of it, and its legacy stream
  * is another one. */

@@ -2,6 +2,7 @@
 #include "policy/engine_turn.h"
 
 #include "policy/campaign.h"
+#include "policy/learn/hashing.h"
 #include "policy/memory/audit.h"
 #include "policy/memory/slot.h"
 #include "policy/memory/space.h"
@@ -65,6 +66,16 @@ static void stand_back(struct device *d)
         log_say(SAY_WARN, "%u buffers find no room on the device: they come and go as they are used", left);
 }
 
+/* The driver asks the loader, so the mutex is free meanwhile; another thread may do the same, and what comes second is not used. */
+static void load_code(struct device *d)
+{
+    engine_unlock();
+    const CUmodule m = hashing_load(process.drv);
+    engine_lock();
+    if (!hashing_is_loaded(d))
+        hashing_loaded(d, m);
+}
+
 /* The planner is waited for with the mutex released: other threads of the program go on, without a plan. */
 void engine_turn(struct device *d)
 {
@@ -78,6 +89,8 @@ void engine_turn(struct device *d)
     }
     if (d->doubt != d->doubt_met && !d->capturing)
         stand_back(d);
+    if (campaign_wants_code(d))
+        load_code(d);
     campaign_turn(d);
     uint64_t began = 0;
     for (int ms; (ms = campaign_wait_ms(d)) > 0;) {

@@ -31,13 +31,23 @@ void eng_unused(void)
 
 bool eng_may_hold(void) { return limits_may_hold(); }
 
+void eng_before_start(void)
+{
+    log_init(getenv("REMAT_LOG"));
+    limits_start();
+}
+
+void eng_after_start(void)
+{
+    if (nvtx_wanted)
+        nvtx_load();
+}
+
 int eng_start(const struct drv *drv)
 {
     char err[256];
     const char *missing = NULL;
-    log_init(getenv("REMAT_LOG"));
     process.started = true;
-    limits_start();
     bool held = limits_hold();
     const char *disable = getenv("REMAT_DISABLE");
     if (disable && *disable && strcmp(disable, "0") != 0) {
@@ -81,7 +91,7 @@ void eng_finish_now(void)
     if (atomic_exchange(&finished, true) || !process.drv)
         return;
     /* Whoever has the lock may be this very thread, below the handler: then the counts are read as they stand. */
-    bool locked = pthread_mutex_trylock(&engine_mutex) == 0;
+    bool locked = loader_trylock(&engine_mutex);
     stats_keep_last(process.dev, process.n_dev, eng_active());
     if (locked)
         engine_unlock();

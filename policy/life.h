@@ -17,10 +17,14 @@ void eng_unused(void);
 /* True where the system may have set maxima for this user: then REMAT_DISABLE is eng_start()'s to judge. One system call at most, no
  * lock, no allocation: dlsym asks. */
 bool eng_may_hold(void);
+/* Before eng_start(), by each thread that is about to call it and without a lock of ours: what has to be asked of the loader (tracer/loader.h). */
+void eng_before_start(void);
 /* Reads the configuration (environment set by `remat run`, see policy/process/config.h) and keeps `d` (which must outlive the
  * process). Called once by the doors, after cuInit has succeeded for the first time. 0, or a negative errno: then the
  * doors pass everything through. */
 int eng_start(const struct drv *d);
+/* After it, likewise without a lock: libraries that the configuration asks for are loaded. */
+void eng_after_start(void);
 
 /* The process is about to exit (destructor / atexit): writes the statistics, stops helper threads. Idempotent. */
 void eng_finish(void);

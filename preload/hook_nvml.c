@@ -9,6 +9,7 @@
 #include "policy/answers.h"
 #include "preload/door.h"
 #include "preload/libc_dlsym.h"
+#include "tracer/loader.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static void uuid_text(const CUuuid *u, char text[UUID_TEXT])
 static void *nvml_symbol(const char *name)
 {
     Dl_info info;
-    void *h = dladdr((void *)door_real.nvmlDeviceGetMemoryInfo, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *h = loader_address((void *)door_real.nvmlDeviceGetMemoryInfo, &info) ? loader_open(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     return h ? libc_dlsym(h, name) : NULL;
 }
 

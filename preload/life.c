@@ -5,11 +5,11 @@
 #include "preload/door.h"
 #include "preload/libc_dlsym.h"
 #include "preload/nvml_limits.h"
+#include "tracer/loader.h"
 
 #include "policy/life.h"
 #include "policy/process/log.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -69,24 +69,27 @@ DOOR_PUBLIC void _Exit(int status)
     _exit(status);
 }
 
-static void fill_driver_table(void)
+static void fill_driver_table(struct drv *driver)
 {
-#define D(name) life.driver.name = (__typeof__(life.driver.name))provider_driver_symbol(#name);
+#define D(name) driver->name = (__typeof__(driver->name))provider_driver_symbol(#name);
     DRV_REQUIRED(D)
     DRV_OPTIONAL(D)
 #undef D
-    life.driver.nvml_limits = nvml_limits;
+    driver->nvml_limits = nvml_limits;
 }
 
 void life_start(void)
 {
     if (door_disabled() || !provider_resolve(DOOR_CUDA))
         return;
-    pthread_mutex_lock(&life.lock);
+    struct drv driver;
+    fill_driver_table(&driver); /* before the lock, by whoever comes: see loader.h */
+    eng_before_start();
+    loader_lock(&life.lock);
     if (atomic_load_explicit(&door_watch, memory_order_relaxed) & WATCH_UNSTARTED) {
         int depth = door_depth;
         door_depth = DOOR_SHUT;
-        fill_driver_table();
+        life.driver = driver;
         pthread_atfork(NULL, NULL, child_frees); /* whatever the policy: the allocator is chosen in any case */
         const char *missing;
         if (!drv_complete(&life.driver, &missing)) {
@@ -101,7 +104,8 @@ void life_start(void)
         door_depth = depth;
         atomic_fetch_and_explicit(&door_watch, ~(unsigned)WATCH_UNSTARTED, memory_order_release);
     }
-    pthread_mutex_unlock(&life.lock);
+    loader_unlock(&life.lock);
+    eng_after_start();
 }
 
 /* A program may have the driver initialised by a route that passes no door. */
@@ -118,7 +122,7 @@ static void start_if_initialised(void)
 static void load_driver(void)
 {
     static atomic_bool tried;
-    if (!atomic_exchange(&tried, true) && dlopen("libcuda.so.1", RTLD_LAZY))
+    if (!atomic_exchange(&tried, true) && loader_open("libcuda.so.1", RTLD_LAZY))
         provider_resolve(DOOR_CUDA);
 }
 

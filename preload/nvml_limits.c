@@ -3,6 +3,7 @@
 
 #include "preload/abi_extra.h"
 #include "preload/libc_dlsym.h"
+#include "tracer/loader.h"
 
 #include <errno.h>
 
@@ -13,7 +14,7 @@ int nvml_limits(const char *pci, const char *cgroup, uint64_t *soft_bytes, uint6
     typedef int start_or_stop(void);
     typedef int handle_of(const char *, nvmlDevice_t *);
     typedef int limits_of(nvmlDevice_t, struct nvml_limits *);
-    void *h = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+    void *h = loader_open("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
     if (!h)
         return -ENOENT;
     start_or_stop *start = (start_or_stop *)libc_dlsym(h, "nvmlInit_v2");
@@ -33,6 +34,6 @@ int nvml_limits(const char *pci, const char *cgroup, uint64_t *soft_bytes, uint6
         }
         stop();
     }
-    dlclose(h);
+    loader_close(h);
     return rc;
 }

@@ -8,7 +8,7 @@ ALL_TARGETS += $(addprefix $(CONF_DIR)/,walk walk_linked pass.so calls storm lib
 $(B)/pic/preload/dlsym.o $(B)/pic/preload/libc_dlsym.o: CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
 
 # the doors over the pass-through engine: no tracer, no policy but the log lines
-CONF_PIC := $(call PIC_OBJ,$(PRELOAD_SRC) policy/process/log.c)
+CONF_PIC := $(call PIC_OBJ,$(PRELOAD_SRC) policy/process/log.c tracer/loader.c)
 $(CONF_DIR)/engine_pass.o: tests/conformance/engine_pass.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CPPDEFS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
@@ -50,7 +50,7 @@ $(CONF_DIR)/libscope_a.so: tests/conformance/scope_a.c $(CONF_DIR)/libscope_b.so
 	$(CC) $(CFLAGS) -fPIC -shared $< -o $@ -Wl,-rpath,'$$ORIGIN' -L$(CONF_DIR) -Wl,--no-as-needed -lscope_b -Wl,--as-needed -ldl
 
 # parts of the doors on their own: each test brings what its part calls
-$(B)/tests/test_preload_counted: tests/unit/test_preload_counted.c $(call HOST_OBJ,preload/counted.c preload/vmm.c)
+$(B)/tests/test_preload_counted: tests/unit/test_preload_counted.c $(call HOST_OBJ,preload/counted.c preload/vmm.c tracer/loader.c)
 $(B)/tests/test_preload_pools: tests/unit/test_preload_pools.c $(call HOST_OBJ,preload/pools.c)
 $(B)/tests/test_preload_counted $(B)/tests/test_preload_pools: | $(DEPS_STAMP)
 	@mkdir -p $(@D)

@@ -1,7 +1,8 @@
 /* proc_address.c: see proc_address.h. */
 #include "preload/proc_address.h"
 
-#include <dlfcn.h>
+#include "tracer/loader.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ static const struct door_row *row_by_rule(const char *name, int version, cuuint6
 static bool is_other_export(const void *fn)
 {
     Dl_info info;
-    return dladdr(fn, &info) && info.dli_sname && info.dli_saddr == fn;
+    return loader_address(fn, &info) && info.dli_sname && info.dli_saddr == fn;
 }
 
 enum hook_id proc_address_row(const char *name, const void *fn, int version, cuuint64_t flags)

@@ -1,9 +1,8 @@
 /* provider.c: see provider.h. */
 #include "preload/door.h"
 #include "preload/libc_dlsym.h"
+#include "tracer/loader.h"
 
-#include <link.h>
-#include <pthread.h>
 #include <string.h>
 
 static const char *const provider_file[DOOR_PROVIDERS] = {"libcuda.so", "libnvidia-ml.so", "libnccl.so"};
@@ -35,7 +34,7 @@ bool provider_loaded(enum door_provider p)
     if (atomic_load_explicit(&seen[p], memory_order_relaxed))
         return true;
     struct provider_search s = {p, NULL};
-    if (!dl_iterate_phdr(search_one, &s))
+    if (!loader_walk(search_one, &s))
         return false;
     atomic_store_explicit(&seen[p], true, memory_order_relaxed);
     return true;
@@ -44,7 +43,7 @@ bool provider_loaded(enum door_provider p)
 bool provider_has_address(enum door_provider p, const void *address)
 {
     Dl_info info;
-    return dladdr(address, &info) && info.dli_fname && is_provider_file(p, info.dli_fname);
+    return loader_address(address, &info) && info.dli_fname && is_provider_file(p, info.dli_fname);
 }
 
 static pthread_mutex_t resolve_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,33 +54,35 @@ bool provider_resolve(enum door_provider p)
     if (atomic_load_explicit(&provider_handle[p], memory_order_acquire))
         return true;
     struct provider_search s = {p, NULL};
-    dl_iterate_phdr(search_one, &s);
+    loader_walk(search_one, &s);
     if (!s.path)
         return false;
     /* Already in the process: this takes a reference, so that the pointers below stay good, and loads nothing. */
-    void *h = dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD);
+    void *h = loader_open(s.path, RTLD_LAZY | RTLD_NOLOAD);
     if (!h)
         return false;
-    pthread_mutex_lock(&resolve_lock);
+    void *real[HOOK_COUNT] = {0};
+    for (int i = 0; i < HOOK_COUNT; i++) {
+        if (door_rows[i].provider != p)
+            continue;
+        real[i] = libc_dlsym(h, door_rows[i].symbol);
+        if (!real[i] && p == DOOR_CUDA)
+            real[i] = (void *)rows_not_in_driver;
+    }
+    loader_lock(&resolve_lock);
     if (!atomic_load_explicit(&provider_handle[p], memory_order_relaxed)) {
-        for (int i = 0; i < HOOK_COUNT; i++) {
-            if (door_rows[i].provider != p)
-                continue;
-            void *real = libc_dlsym(h, door_rows[i].symbol);
-            if (!real && p == DOOR_CUDA)
-                real = (void *)rows_not_in_driver;
-            if (real)
-                __atomic_store_n(door_rows[i].real, real, __ATOMIC_RELAXED);
-        }
+        for (int i = 0; i < HOOK_COUNT; i++)
+            if (real[i])
+                __atomic_store_n(door_rows[i].real, real[i], __ATOMIC_RELAXED);
         atomic_store_explicit(&provider_handle[p], h, memory_order_release);
         if (p == DOOR_CUDA)
             atomic_fetch_and_explicit(&door_watch, ~(unsigned)WATCH_UNRESOLVED, memory_order_release);
     }
-    pthread_mutex_unlock(&resolve_lock);
+    loader_unlock(&resolve_lock);
     return true;
 }
 
 void *provider_driver_symbol(const char *name)
 {
-    return provider_resolve(DOOR_CUDA) ? libc_dlsym(atomic_load(&provider_handle[DOOR_CUDA]), name) : NULL;
+    return provider_resolve(DOOR_CUDA) && (loader_asks(name), true) ? libc_dlsym(atomic_load(&provider_handle[DOOR_CUDA]), name) : NULL;
 }

@@ -1,8 +1,8 @@
 /* vmm.c: see vmm.h. */
 #include "preload/vmm.h"
 #include "policy/allocations.h"
+#include "tracer/loader.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct block {
@@ -67,13 +67,13 @@ static uint64_t drop_if_dead(struct block *b)
 void vmm_created(CUmemGenericAllocationHandle h, int dev, size_t bytes)
 {
     struct block *b = malloc(sizeof *b);
-    pthread_mutex_lock(&vmm.lock);
+    loader_lock(&vmm.lock);
     uint64_t key = KEY_BASE + ++vmm.serial;
     if (b) {
         *b = (struct block){.handle = h, .refs = 1, .key = key, .next = *bucket(h)};
         *bucket(h) = b;
     }
-    pthread_mutex_unlock(&vmm.lock);
+    loader_unlock(&vmm.lock);
     eng_foreign_commit(dev, key, bytes, false);
 }
 
@@ -88,7 +88,7 @@ static void renamed(struct block *b, CUmemGenericAllocationHandle h)
 
 void vmm_retained(CUmemGenericAllocationHandle h, CUdeviceptr at)
 {
-    pthread_mutex_lock(&vmm.lock);
+    loader_lock(&vmm.lock);
     struct mapping *m = vmm.mappings;
     while (m && at - m->at >= m->bytes)
         m = m->next;
@@ -97,19 +97,19 @@ void vmm_retained(CUmemGenericAllocationHandle h, CUdeviceptr at)
         renamed(b, h);
     if (b)
         b->refs++;
-    pthread_mutex_unlock(&vmm.lock);
+    loader_unlock(&vmm.lock);
 }
 
 void vmm_released(CUmemGenericAllocationHandle h)
 {
-    pthread_mutex_lock(&vmm.lock);
+    loader_lock(&vmm.lock);
     struct block *b = block_of(h);
     uint64_t key = 0;
     if (b) {
         b->refs--;
         key = drop_if_dead(b);
     }
-    pthread_mutex_unlock(&vmm.lock);
+    loader_unlock(&vmm.lock);
     if (key)
         eng_foreign_free(key);
 }
@@ -117,7 +117,7 @@ void vmm_released(CUmemGenericAllocationHandle h)
 void vmm_mapped(CUmemGenericAllocationHandle h, CUdeviceptr at, size_t bytes)
 {
     struct mapping *m = malloc(sizeof *m);
-    pthread_mutex_lock(&vmm.lock);
+    loader_lock(&vmm.lock);
     struct block *b = m ? block_of(h) : NULL;
     if (b) {
         b->maps++;
@@ -125,14 +125,14 @@ void vmm_mapped(CUmemGenericAllocationHandle h, CUdeviceptr at, size_t bytes)
         vmm.mappings = m;
         m = NULL;
     }
-    pthread_mutex_unlock(&vmm.lock);
+    loader_unlock(&vmm.lock);
     free(m); /* an imported handle: another process counts it */
 }
 
 void vmm_unmapped(CUdeviceptr at, size_t bytes)
 {
     struct mapping *dead = NULL;
-    pthread_mutex_lock(&vmm.lock);
+    loader_lock(&vmm.lock);
     for (struct mapping **p = &vmm.mappings; *p;) {
         struct mapping *m = *p;
         if (m->at < at || m->at - at >= bytes) {
@@ -143,14 +143,14 @@ void vmm_unmapped(CUdeviceptr at, size_t bytes)
         m->next = dead;
         dead = m;
     }
-    pthread_mutex_unlock(&vmm.lock);
+    loader_unlock(&vmm.lock);
     while (dead) {
         struct mapping *m = dead;
         dead = m->next;
-        pthread_mutex_lock(&vmm.lock);
+        loader_lock(&vmm.lock);
         m->block->maps--;
         uint64_t key = drop_if_dead(m->block);
-        pthread_mutex_unlock(&vmm.lock);
+        loader_unlock(&vmm.lock);
         if (key)
             eng_foreign_free(key);
         free(m);

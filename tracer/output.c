@@ -1,12 +1,12 @@
 /* output.c: see output.h. */
 #include "tracer/output.h"
+#include "tracer/loader.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -357,7 +357,7 @@ static int place_numbered(struct output *o, bool stays_open)
     const size_t folder = strlen(o->at.path) - strlen(o->at.name);
     struct stat made;
     int rc = -EEXIST;
-    pthread_mutex_lock(&own.lock);
+    loader_lock(&own.lock);
     /* between looking and renaming nobody else may rename: on this machine the lock sees to that. Not waited for without end: somebody
      * may lock the folder for reasons of his own (flock . remat run ...), or have been stopped while he had it. */
     const int dir = openat(o->at.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -379,7 +379,7 @@ static int place_numbered(struct output *o, bool stays_open)
     }
     if (!rc && fstatat(o->at.dir, to, &made, AT_SYMLINK_NOFOLLOW) == 0)
         make_own(&made, stays_open);
-    pthread_mutex_unlock(&own.lock);
+    loader_unlock(&own.lock);
     return rc;
 }
 

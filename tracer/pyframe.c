@@ -1,6 +1,7 @@
 #include "tracer/pyframe.h"
 
-#include <dlfcn.h>
+#include "tracer/loader.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,11 +83,11 @@ static bool published(const unsigned char *runtime, struct layout *at)
 /* False: no interpreter in this process, or none that is understood. Looked for each time: it may be loaded later. */
 static bool find(struct interpreter *py)
 {
-    *(void **)&py->thread = dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-    const unsigned long *version = py->thread ? dlsym(RTLD_DEFAULT, "Py_Version") : NULL; /* there from 3.11 on */
-    py->type_code = (uintptr_t)dlsym(RTLD_DEFAULT, "PyCode_Type");
-    py->type_text = (uintptr_t)dlsym(RTLD_DEFAULT, "PyUnicode_Type");
-    py->type_bytes = (uintptr_t)dlsym(RTLD_DEFAULT, "PyBytes_Type");
+    *(void **)&py->thread = loader_symbol(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
+    const unsigned long *version = py->thread ? loader_symbol(RTLD_DEFAULT, "Py_Version") : NULL; /* there from 3.11 on */
+    py->type_code = (uintptr_t)loader_symbol(RTLD_DEFAULT, "PyCode_Type");
+    py->type_text = (uintptr_t)loader_symbol(RTLD_DEFAULT, "PyUnicode_Type");
+    py->type_bytes = (uintptr_t)loader_symbol(RTLD_DEFAULT, "PyBytes_Type");
     if (!version || !py->type_code || !py->type_text || !py->type_bytes || sizeof(void *) != 8)
         return false;
     unsigned long minor = *version >> 16;
@@ -94,7 +95,7 @@ static bool find(struct interpreter *py)
         py->at = minor == 0x30b ? v3_11 : v3_12;
         return true;
     }
-    const unsigned char *runtime = minor > 0x30c ? dlsym(RTLD_DEFAULT, "_PyRuntime") : NULL;
+    const unsigned char *runtime = minor > 0x30c ? loader_symbol(RTLD_DEFAULT, "_PyRuntime") : NULL;
     return runtime && published(runtime, &py->at);
 }
 
@@ -256,6 +257,6 @@ size_t pyframe_lines(char *out, size_t room)
 bool pyframe_is_interpreter(const void *code)
 {
     Dl_info at, interpreter;
-    void *f = dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-    return f && dladdr(f, &interpreter) && dladdr(code, &at) && at.dli_fbase == interpreter.dli_fbase;
+    void *f = loader_symbol(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
+    return f && loader_address(f, &interpreter) && loader_address(code, &at) && at.dli_fbase == interpreter.dli_fbase;
 }

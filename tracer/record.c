@@ -116,22 +116,22 @@ int record_idle_word(struct record *r, uint32_t offset)
     return 0;
 }
 
-int record_site(struct record *r, char *site)
+int record_site(struct record *r, uint32_t op, char *site)
 {
     uint32_t k = 0;
     if (!site)
         return 0;
     while (k < r->n_sites && strcmp(r->sites[k], site))
         k++;
-    if (!r->n_ops || (k == r->n_sites && ROOM(r, sites))) {
+    if (op >= r->n_ops || (k == r->n_sites && ROOM(r, sites))) {
         free(site);
-        return r->n_ops ? -ENOMEM : -EINVAL;
+        return op < r->n_ops ? -ENOMEM : -EINVAL;
     }
     if (k == r->n_sites)
         r->sites[r->n_sites++] = site;
     else
         free(site);
-    r->ops[r->n_ops - 1].site = k + 1;
+    r->ops[op].site = k + 1;
     return 0;
 }
 

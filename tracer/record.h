@@ -101,7 +101,7 @@ int record_operand(struct record *r, int32_t buf, uint32_t offset, uint64_t delt
 /* What is defined of the last operand's buffer after its op (see rec_operand); whole where this is not called. */
 int record_defined(struct record *r, const struct rec_range *ranges, uint32_t n);
 int record_idle_word(struct record *r, uint32_t offset); /* of the last op */
-int record_site(struct record *r, char *site);           /* of the last op; takes the string over, NULL: unknown */
+int record_site(struct record *r, uint32_t op, char *site); /* takes the string over, NULL: unknown */
 int record_more_idle(struct record *r, uint32_t op, uint32_t offset); /* of any op */
 int record_buf(struct record *r, uint64_t bytes, uint64_t slot_id, uint64_t serial, int32_t alloc_ord);
 int record_alloc(struct record *r, uint64_t bytes);

@@ -1,9 +1,9 @@
 #include "tracer/site.h"
+#include "tracer/loader.h"
 #include "tracer/pyframe.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,30 +23,39 @@ enum { MAX_FRAMES = 64, SHOWN = 4, C_BYTES = 2048, PYTHON_BYTES = 4096 };
 
 /* ---- walking -------------------------------------------------------------------------------------------------------------- */
 
-/* Found once. */
-static struct {
-    pthread_once_t once;
+/* Found once, or by two threads at once, who find the same: neither may wait for the other, which asks the loader. */
+struct unwinder {
     int (*walk)(void **ips, int n); /* libunwind's unw_backtrace(); NULL: not there */
     char reason[200];               /* why not */
-} unwinder = {.once = PTHREAD_ONCE_INIT};
+};
+static _Atomic(const struct unwinder *) unwinder;
 
-static void find_unwinder(void)
+static const struct unwinder *find_unwinder(void)
 {
+    static const struct unwinder nothing = {NULL, "no memory"};
+    const struct unwinder *known = atomic_load(&unwinder);
+    struct unwinder *u = known ? NULL : calloc(1, sizeof *u);
+    if (!u)
+        return known ? known : &nothing;
     /* not RTLD_GLOBAL: its _Unwind_* must not be found by anybody else */
-    void *h = THREAD_ENDS_TWICE ? NULL : dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+    void *h = THREAD_ENDS_TWICE ? NULL : loader_open("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
     if (h)
-        *(void **)&unwinder.walk = dlsym(h, "unw_backtrace");
-    if (!unwinder.walk) {
-        const char *e = dlerror();
-        snprintf(unwinder.reason, sizeof unwinder.reason, "%s", e ? e : "libunwind.so.8 has no unw_backtrace");
+        *(void **)&u->walk = loader_symbol(h, "unw_backtrace");
+    if (!u->walk) {
+        const char *e = loader_error();
+        snprintf(u->reason, sizeof u->reason, "%s", e ? e : "libunwind.so.8 has no unw_backtrace");
     }
+    if (atomic_compare_exchange_strong(&unwinder, &known, u))
+        return u;
+    free(u);
+    return known;
 }
 
 const char *site_unwinder(const char **why)
 {
-    pthread_once(&unwinder.once, find_unwinder);
-    *why = unwinder.walk || THREAD_ENDS_TWICE ? NULL : unwinder.reason;
-    return unwinder.walk ? "libunwind" : "the compiler's unwinder";
+    const struct unwinder *u = find_unwinder();
+    *why = u->walk || THREAD_ENDS_TWICE ? NULL : u->reason;
+    return u->walk ? "libunwind" : "the compiler's unwinder";
 }
 
 struct walk {
@@ -65,11 +74,11 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *c, void *arg)
 
 static void walk(struct walk *w)
 {
-    const char *why;
+    const struct unwinder *u = find_unwinder();
     w->n = 0;
-    site_unwinder(&why);
-    if (unwinder.walk)
-        w->n = unwinder.walk(w->ip, MAX_FRAMES);
+    (void)loader_asks("a walk up the stack");
+    if (u->walk)
+        w->n = u->walk(w->ip, MAX_FRAMES);
     if (w->n <= 0) {
         w->n = 0;
         _Unwind_Backtrace(frame, w);
@@ -96,7 +105,7 @@ struct frame_name {
 
 enum { MEMO_PLACES = 1024 };
 static struct {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* given back wherever the loader is asked */
     struct frame_name at[MEMO_PLACES];
     unsigned long long gone; /* libraries that had gone when the names were asked for */
 } memo = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -113,7 +122,7 @@ static struct frame_name ask_loader(const char *ip)
     struct frame_name f = {ip, NULL, FRAME_PASSED_OVER};
     char text[C_BYTES];
     Dl_info me, here;
-    if (!dladdr((void *)site_here, &me) || !dladdr(ip, &here) || here.dli_fbase == me.dli_fbase)
+    if (!loader_address((void *)site_here, &me) || !loader_address(ip, &here) || here.dli_fbase == me.dli_fbase)
         return f;
     f.kind = pyframe_is_interpreter(ip) ? FRAME_OF_INTERPRETER : FRAME_NAMED;
     if (f.kind == FRAME_OF_INTERPRETER)
@@ -126,28 +135,45 @@ static struct frame_name ask_loader(const char *ip)
     return f;
 }
 
-/* With memo.lock held; the name is good as long. */
-static const struct frame_name *name_of_locked(const char *ip)
+static struct frame_name *place_of(const char *ip) { return &memo.at[((uintptr_t)ip * 0x9e3779b97f4a7c15u >> 32) % MEMO_PLACES]; }
+
+/* What the loader said of it while `gone` libraries had gone: the caller's own copy. */
+static struct frame_name name_of(const char *ip, unsigned long long gone)
 {
-    struct frame_name *f = &memo.at[((uintptr_t)ip * 0x9e3779b97f4a7c15u >> 32) % MEMO_PLACES];
-    if (f->ip != ip) {
+    loader_lock(&memo.lock);
+    struct frame_name *f = place_of(ip), named = *f;
+    const bool known = memo.gone == gone && f->ip == ip;
+    named.name = known && f->name ? strdup(f->name) : NULL;
+    loader_unlock(&memo.lock);
+    if (known)
+        return named;
+    named = ask_loader(ip);
+    char *copy = named.name ? strdup(named.name) : NULL;
+    loader_lock(&memo.lock);
+    f = place_of(ip);
+    if (memo.gone == gone) {
         free(f->name);
-        *f = ask_loader(ip);
+        *f = (struct frame_name){ip, copy, named.kind};
+        copy = NULL;
     }
-    return f;
+    loader_unlock(&memo.lock);
+    free(copy);
+    return named;
 }
 
-static void memo_check_locked(void)
+/* How many libraries have gone; names that were asked for before the last of them went are forgotten. */
+static unsigned long long memo_check(void)
 {
     unsigned long long gone = 0;
-    dl_iterate_phdr(count_gone, &gone);
-    if (gone == memo.gone)
-        return;
-    for (int i = 0; i < MEMO_PLACES; i++) {
+    loader_walk(count_gone, &gone);
+    loader_lock(&memo.lock);
+    for (int i = 0; i < MEMO_PLACES && gone > memo.gone; i++) {
         free(memo.at[i].name);
         memo.at[i] = (struct frame_name){0};
     }
-    memo.gone = gone;
+    memo.gone = gone > memo.gone ? gone : memo.gone;
+    loader_unlock(&memo.lock);
+    return gone;
 }
 
 /* The frames outside this library, down to the interpreter. */
@@ -157,22 +183,21 @@ static size_t put_c(char *out, size_t room)
     size_t n = 0;
     int shown = 0;
     walk(&w);
-    pthread_mutex_lock(&memo.lock);
-    memo_check_locked();
+    const unsigned long long gone = memo_check();
     for (int i = 0; i < w.n && shown < SHOWN; i++) {
-        /* a return address may be the first byte of the next function */
-        const struct frame_name *f = w.ip[i] ? name_of_locked((char *)w.ip[i] - 1) : NULL;
-        if (!f || f->kind == FRAME_PASSED_OVER)
+        if (!w.ip[i])
             continue;
-        if (f->kind == FRAME_OF_INTERPRETER)
-            break;
-        int k = f->name ? snprintf(out + n, room - n, "%s%s", shown ? " < " : "", f->name) : -1;
+        /* a return address may be the first byte of the next function */
+        const struct frame_name f = name_of((char *)w.ip[i] - 1, gone);
+        if (f.kind == FRAME_PASSED_OVER)
+            continue;
+        int k = f.kind == FRAME_NAMED && f.name ? snprintf(out + n, room - n, "%s%s", shown ? " < " : "", f.name) : -1;
+        free(f.name);
         if (k < 0 || (size_t)k >= room - n)
             break;
         n += (size_t)k;
         shown++;
     }
-    pthread_mutex_unlock(&memo.lock);
     out[n] = 0;
     return n;
 }

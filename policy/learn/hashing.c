@@ -4,8 +4,8 @@
 #include "policy/process/stats.h"
 #include "tracer/effects/hash.h"
 #include "tracer/effects/hash_ptx.h"
+#include "tracer/loader.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,21 +35,28 @@ static int find_functions(struct device *d, struct hashing *h, CUmodule m)
                ? 0 : -EIO;
 }
 
-static int load(struct device *d, struct hashing *h)
+CUmodule hashing_load(const struct drv *drv)
 {
     CUmodule m;
-    if (d->drv->cuModuleLoadData(&m, hash_ptx) == CUDA_SUCCESS)
-        return find_functions(d, h, m);
+    (void)loader_asks("a module of the driver's"); /* which may have to load its compiler */
+    if (drv->cuModuleLoadData(&m, hash_ptx) == CUDA_SUCCESS)
+        return m;
     /* the simulated GPU reads modules of its own kind, which lie beside it */
     Dl_info me;
     char path[4096];
     const char *slash;
-    if (!d->drv->cuModuleLoad || !dladdr((void *)hashing_init, &me) || !(slash = strrchr(me.dli_fname, '/')))
-        return -ENOTSUP;
+    if (!drv->cuModuleLoad || !loader_address((void *)hashing_load, &me) || !(slash = strrchr(me.dli_fname, '/')))
+        return NULL;
     int n = snprintf(path, sizeof path, "%.*s/simgpu/remat_kernels.so", (int)(slash - me.dli_fname), me.dli_fname);
-    if (n < 0 || (size_t)n >= sizeof path || d->drv->cuModuleLoad(&m, path) != CUDA_SUCCESS)
-        return -ENOTSUP;
-    return find_functions(d, h, m);
+    return n > 0 && (size_t)n < sizeof path && drv->cuModuleLoad(&m, path) == CUDA_SUCCESS ? m : NULL;
+}
+
+bool hashing_is_loaded(const struct device *d) { return d->code_loaded; }
+
+void hashing_loaded(struct device *d, CUmodule m)
+{
+    d->code = m;
+    d->code_loaded = true;
 }
 
 int hashing_init(struct device *d)
@@ -60,7 +67,7 @@ int hashing_init(struct device *d)
     if (!h)
         return -ENOMEM;
     h->n_rows = arena_most_small(d, ROWS, sizeof *h->rows);
-    h->usable = !load(d, h) && (h->table = arena_scratch(d, h->n_rows * sizeof *h->rows)) && (h->out = arena_scratch(d, h->n_rows * 16ull));
+    h->usable = d->code && !find_functions(d, h, d->code) && (h->table = arena_scratch(d, h->n_rows * sizeof *h->rows)) && (h->out = arena_scratch(d, h->n_rows * 16ull));
     return h->usable ? 0 : -ENOTSUP;
 }
 

@@ -17,7 +17,12 @@ struct hash_range {
 
 static inline bool hashing_same(const uint64_t *a, const uint64_t *b) { return a[0] == b[0] && a[1] == b[1]; }
 
-/* Loads the device code and takes its scratch memory; cheap after the first time. -ENOTSUP: this device cannot. */
+/* The device code is loaded into the current context, without a lock of ours: the driver asks the loader for it (tracer/loader.h). NULL: it cannot be.
+ * hashing_loaded() hands it over, or says that there is none; before that nothing is hashed. */
+CUmodule hashing_load(const struct drv *drv);
+void hashing_loaded(struct device *d, CUmodule m);
+bool hashing_is_loaded(const struct device *d);
+/* Takes the scratch memory; cheap after the first time. After hashing_loaded(). -ENOTSUP: this device cannot. */
 int hashing_init(struct device *d);
 /* Hashes n ranges into out[2 * n], on a stream of our own; the host waits for that stream, and for no other: the caller has seen to
  * it that nobody writes the ranges meanwhile. */

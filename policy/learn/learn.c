@@ -5,6 +5,7 @@
  * What comes of it is campaign.c's.
  */
 #include "policy/learn/learn.h"
+#include "policy/learn/call_site.h"
 #include "policy/learn/probe.h"
 #include "policy/learn/rows.h"
 #include "policy/iteration.h"
@@ -15,7 +16,6 @@
 #include "policy/process/nvtx.h"
 #include "policy/process/stats.h"
 #include "tracer/iter.h"
-#include "tracer/site.h"
 #include "tracer/trace_write.h"
 
 #include <errno.h>
@@ -71,7 +71,10 @@ bool learn_wants_trace(const struct device *d)
 int learn_prepare(struct device *d)
 {
     const uint64_t period = d->learn->period;
-    if (probe_init(d)) {
+    const int r = probe_init(d);
+    if (r == -EAGAIN)
+        return r;
+    if (r) {
         log_once(SAY_WARN, "learning is not possible on this device (its own kernels do not load); memory is held by swapping");
         return -ENOTSUP;
     }
@@ -99,9 +102,7 @@ int learn_begin(struct device *d)
     d->learn->probed = 0;
     d->learn->suspect = -1;
     probe_begin(d, period);
-    const char *why;
-    if (site_unwinder(&why), why)
-        log_once(SAY_INFO, "call sites are walked by the compiler's unwinder, which is part of remat: libunwind is not there (%s)", why);
+    d->learnings++;
     log_say(SAY_INFO, "an iteration is %llu ops; learning what each of them reads and writes", (unsigned long long)period);
     return 0;
 }
@@ -189,8 +190,7 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
         return i;
     d->ex->learnt.rec.ops[i].ns = res->ns;
     d->ex->learnt.rec.ops[i].to_host = op_reads_for_host(op);
-    if (record_site(&d->ex->learnt.rec, site_here()))
-        return -ENOMEM;
+    call_site_owe(d, (uint32_t)i);
     uint64_t side_bytes = 0;
     for (uint32_t k = 0; k < op->n_operands; k++) {
         const struct rt_operand *w = &op->operands[k];

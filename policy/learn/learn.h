@@ -23,7 +23,7 @@ void learn_count_iteration(struct device *d, unsigned t);
 /* The stream of ops is looked at afresh. */
 void learn_reset(struct device *d);
 
-/* All that an iteration is learnt with is there. -ENOTSUP: this device cannot learn. */
+/* All that an iteration is learnt with is there. -ENOTSUP: this device cannot learn. -EAGAIN: not yet (campaign_wants_code). */
 int learn_prepare(struct device *d);
 /* The next op is the first of a probed iteration. After learn_prepare(); the record is empty, as exec_clear() leaves it, which clears it as
  * well once learning is abandoned. */

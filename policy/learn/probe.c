@@ -29,6 +29,8 @@ struct func_effect {
 
 int probe_init(struct device *d)
 {
+    if (!hashing_is_loaded(d))
+        return -EAGAIN;
     if (!d->probe && !(d->probe = calloc(1, sizeof *d->probe)))
         return -ENOMEM;
     struct probe *p = d->probe;

@@ -2,12 +2,16 @@
 #include "policy/process/limits.h"
 
 #include "policy/device.h"
+#include "tracer/loader.h"
 #include "tracer/machine/conf.h"
-#include "tracer/machine/dmem.h"
 #include "tracer/machine/size_text.h"
 
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { FILES = 2, TEXT = 512 };
@@ -42,24 +46,36 @@ bool limits_may_hold(void)
     return access(REMAT_CONF, F_OK) == 0 || also();
 }
 
-static void read_file(struct conf *c, const char *path)
+static void say_bad(const struct conf *c, const char *path, int rc)
 {
-    int rc = conf_read_own(path, c);
     if (rc)
         log_say(SAY_ERROR, "%s: cannot be read (%s): its maxima do not hold; it should be readable by everyone", path, strerror(-rc));
     if (c->n_bad)
         log_say(SAY_ERROR, "%s: the line is left out, the others hold (%u such)", c->bad, c->n_bad);
 }
 
+/* Two threads may read at once: neither waits for the other, since users' names are asked of libraries that are loaded for it (tracer/loader.h). */
 void limits_start(void)
 {
-    static bool done;
-    if (done)
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static atomic_bool done;
+    struct conf *read = atomic_load(&done) ? NULL : calloc(FILES, sizeof *read);
+    int rc[FILES] = {0};
+    if (!read)
         return;
-    done = true;
-    read_file(&known.conf[0], REMAT_CONF);
+    rc[0] = conf_read_own(REMAT_CONF, &read[0]);
     if (also())
-        read_file(&known.conf[1], also());
+        rc[1] = conf_read_own(also(), &read[1]);
+    loader_lock(&lock);
+    if (!atomic_load(&done)) {
+        say_bad(&read[0], REMAT_CONF, rc[0]);
+        if (also())
+            say_bad(&read[1], also(), rc[1]);
+        memcpy(known.conf, read, sizeof known.conf);
+    }
+    atomic_store(&done, true);
+    loader_unlock(&lock);
+    free(read);
 }
 
 bool limits_hold(void) { return conf_holds(&known.conf[0]) != NULL || conf_holds(&known.conf[1]) != NULL; }
@@ -158,35 +174,41 @@ uint64_t limits_of_bytes(const struct config *c, uint64_t device_bytes)
 /* ---- the kernel and NVML ----------------------------------------------------------------------------------------------- */
 
 /* Both tell of the whole group of processes, this one's context included: what is left is what this process may still take. */
-static uint64_t lower_by_machine(struct least *l, const struct drv *drv, CUdevice dev)
+struct limits_machine limits_ask_machine(const struct drv *drv, CUdevice dev)
 {
     char folder[PATH_MAX], pci[32] = "";
-    struct dmem m = {.max_bytes = DMEM_NONE, .room_bytes = DMEM_NONE};
-    uint64_t soft = 0;
+    struct limits_machine m = {.dmem = {.max_bytes = DMEM_NONE, .room_bytes = DMEM_NONE}, .nvml_bytes = DMEM_NONE};
     if (!drv->cuDeviceGetPCIBusId || drv->cuDeviceGetPCIBusId(pci, sizeof pci, dev) != CUDA_SUCCESS || dmem_folder(folder, sizeof folder))
-        return 0;
-    dmem_read(folder, pci, &m);
-    if (m.room_bytes != DMEM_NONE)
-        lower(l, m.room_bytes, m.from);
-    soft = m.soft_bytes;
-    if (m.max_bytes == DMEM_NONE && !soft && drv->nvml_limits) {
+        return m;
+    dmem_read(folder, pci, &m.dmem);
+    m.soft_bytes = m.dmem.soft_bytes;
+    if (m.dmem.max_bytes == DMEM_NONE && !m.soft_bytes && drv->nvml_limits) {
         /* where the kernel has no such controller, the driver counts itself */
-        uint64_t hard, used, nvml_soft;
-        if (drv->nvml_limits(pci, folder, &nvml_soft, &hard, &used) == 0) {
+        uint64_t hard, used, soft;
+        if (drv->nvml_limits(pci, folder, &soft, &hard, &used) == 0) {
             if (hard != UINT64_MAX)
-                lower(l, hard > used ? hard - used : 0, "the memory limit that NVML tells of");
-            soft = nvml_soft;
+                m.nvml_bytes = hard > used ? hard - used : 0;
+            m.soft_bytes = soft;
         }
     }
-    return soft;
+    return m;
 }
 
-void limits_decide(const struct drv *drv, const struct config *c, CUdevice dev, uint64_t device_bytes, struct limits *out)
+static void lower_by_machine(struct least *l, const struct limits_machine *m)
 {
+    if (m->dmem.room_bytes != DMEM_NONE)
+        lower(l, m->dmem.room_bytes, m->dmem.from);
+    if (m->nvml_bytes != DMEM_NONE)
+        lower(l, m->nvml_bytes, "the memory limit that NVML tells of");
+}
+
+void limits_decide(const struct limits_machine *m, const struct config *c, CUdevice dev, uint64_t device_bytes, struct limits *out)
+{
+    const uint64_t soft = m->soft_bytes;
     struct least l = {.bytes = device_bytes, .from = "the device's memory"};
     uint64_t asked = asked_bytes(c, device_bytes);
     lower_by_all(&l, device_bytes);
-    uint64_t soft = lower_by_machine(&l, drv, dev);
+    lower_by_machine(&l, m);
     if (asked > l.bytes && l.bytes < device_bytes)
         log_say(SAY_WARN, "a limit of %s was asked for: %s it is, %s", rt_size(asked).text,
                 rt_size(l.bytes).text, l.from);

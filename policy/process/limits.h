@@ -7,7 +7,8 @@
  *                           below the cgroup's dmem.max and NVML's hard limit; the device.
  * A soft limit is aimed at, not held: where nothing more can move, the process takes more, up to what it cannot go above.
  *
- * Threads: limits_at_load() from the library's constructor, the rest from eng_start() and from set-up, one thread at a time.
+ * Threads: limits_at_load() from the library's constructor, limits_start() and limits_ask_machine() any, without a lock of ours; the rest from eng_start()
+ * and from set-up, one thread at a time.
  * Errors: none; what could not be read is told by limits_start() on stderr, and counts as not there.
  */
 #ifndef REMAT_POLICY_LIMITS_H
@@ -15,6 +16,7 @@
 
 #include "policy/driver.h"
 #include "policy/process/config.h"
+#include "tracer/machine/dmem.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,8 +38,14 @@ struct limits {
     uint64_t limit_bytes;   /* where the process begins */
     uint64_t ceiling_bytes; /* >= limit_bytes: where it may go when nothing more can move */
 };
+/* What the kernel and NVML allow this process on device `dev`. NVML is a library that may have to be loaded: without a lock (tracer/loader.h). */
+struct limits_machine {
+    struct dmem dmem;
+    uint64_t nvml_bytes, soft_bytes; /* DMEM_NONE: NVML tells of no limit; 0: none */
+};
+struct limits_machine limits_ask_machine(const struct drv *drv, CUdevice dev);
 /* The limits on device `dev`; one line on stderr where more was asked for than there is. */
-void limits_decide(const struct drv *drv, const struct config *c, CUdevice dev, uint64_t device_bytes, struct limits *out);
+void limits_decide(const struct limits_machine *m, const struct config *c, CUdevice dev, uint64_t device_bytes, struct limits *out);
 /* What all of this user's processes may have of a device together, by the `total` rules; 0: no such rule. share.c keeps it. */
 uint64_t limits_total_bytes(uint64_t device_bytes);
 /* Without a line, without a driver, without the kernel's and NVML's word: for questions asked before there is a context. */

@@ -1,8 +1,9 @@
 #include "policy/process/nvtx.h"
 #include "policy/process/log.h"
+#include "tracer/loader.h"
 #include "tracer/plain.h"
 
-#include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,27 +19,34 @@ static struct {
     bool open;
 } mode, iteration;
 
-static bool ready(void)
+static atomic_bool loaded; /* the four are there */
+
+static bool ready(void) { return atomic_load_explicit(&loaded, memory_order_acquire); }
+
+void nvtx_load(void)
 {
     static const char *const files[] = {"libnvtx3interop.so.1", "libnvToolsExt.so.1", "libnvtx3interop.so"};
-    static bool tried;
+    static atomic_bool tried;
     void *h = NULL;
-    if (tried)
-        return push != NULL;
-    tried = true;
+    if (atomic_exchange(&tried, true))
+        return;
     for (size_t i = 0; i < sizeof files / sizeof *files && !h; i++)
-        h = dlopen(files[i], RTLD_LAZY | RTLD_LOCAL);
+        h = loader_open(files[i], RTLD_LAZY | RTLD_LOCAL);
     if (h) {
-        *(void **)&push = dlsym(h, "nvtxRangePushA");
-        *(void **)&pop = dlsym(h, "nvtxRangePop");
-        *(void **)&start = dlsym(h, "nvtxRangeStartA");
-        *(void **)&end = dlsym(h, "nvtxRangeEnd");
+        *(void **)&push = loader_symbol(h, "nvtxRangePushA");
+        *(void **)&pop = loader_symbol(h, "nvtxRangePop");
+        *(void **)&start = loader_symbol(h, "nvtxRangeStartA");
+        *(void **)&end = loader_symbol(h, "nvtxRangeEnd");
     }
     if (!push || !pop || !start || !end) {
-        push = NULL;
         log_say(SAY_WARN, "--nvtx: no library of NVTX is found (libnvtx3interop.so.1, libnvToolsExt.so.1): no ranges are made");
+        return;
     }
-    return push != NULL;
+    void (*initialize)(const void *);
+    *(void **)&initialize = loader_symbol(h, "nvtxInitialize");
+    if (initialize)
+        initialize(NULL); /* the profiler's own library is loaded now, and not at the first range, which is made under the mutex */
+    atomic_store_explicit(&loaded, true, memory_order_release);
 }
 
 void nvtx_push_now(const char *verb, const char *name, uint64_t bytes)

@@ -2,7 +2,7 @@
  *
  * Made through the library of NVTX that is installed (libnvtx3interop.so.1 of CUDA 13, libnvToolsExt.so.1 before it; PyTorch's wheels bring
  * one), which hands them to the tool that started the program (NVTX_INJECTION64_PATH) and to nobody where there is none. It is loaded
- * when the first range is made; without it that is said once.
+ * when the program initialises the driver; without it that is said once.
  *
  * Threads: under the engine's mutex; ranges of modes and iterations belong to the process, the others to the calling thread. Cost:
  * one test where ranges are off. Errors: none; a range that cannot be made is left out.
@@ -14,6 +14,8 @@
 #include <stdint.h>
 
 extern bool nvtx_wanted; /* set once, before any other call */
+/* Without a lock of ours (tracer/loader.h). Until it has come to an end no ranges are made. */
+void nvtx_load(void);
 
 void nvtx_mode_is(const char *name);
 void nvtx_iteration_is(uint64_t n, const char *mode);

@@ -86,6 +86,9 @@ void eng_loaded(void) {}
 void eng_unused(void) {}
 bool eng_may_hold(void) { return false; }
 
+void eng_before_start(void) {}
+void eng_after_start(void) {}
+
 int eng_start(const struct drv *d)
 {
     note(CALL_start);

@@ -1,7 +1,7 @@
 # Programs as strangers would write them, and their kernels as a module of the simulated GPU. Included by the root Makefile.
 
 PR_DIR  := $(B)/programs
-PR_PROG := $(patsubst tests/programs/%.c,$(PR_DIR)/%,$(filter-out tests/programs/kernels.c tests/programs/nvtx_record.c,$(wildcard tests/programs/*.c)))
+PR_PROG := $(patsubst tests/programs/%.c,$(PR_DIR)/%,$(filter-out $(addprefix tests/programs/,kernels.c nvtx_record.c loading_library.c),$(wildcard tests/programs/*.c)))
 
 $(PR_PROG): $(PR_DIR)/%: tests/programs/%.c $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
@@ -17,13 +17,19 @@ $(PR_DIR)/kernels.so $(PR_DIR)/kernels_other.so: tests/programs/kernels.c | $(DE
 	@mkdir -p $(@D)
 	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) $(KERNELS) -O3 $(PR_WIDE) -fPIC -fvisibility=hidden -MMD -MP -shared $< -o $@
 
+# what it says when it comes and goes is the program's
+$(PR_DIR)/loading: LDFLAGS += -rdynamic
+$(PR_DIR)/loading_library.so: tests/programs/loading_library.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -fPIC -MMD -MP -shared $< -o $@
+
 # in place of NVIDIA's: writes the ranges down
 $(PR_DIR)/nvtx/libnvtx3interop.so.1: tests/programs/nvtx_record.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -fPIC -MMD -MP -shared $< -o $@
 
 ifneq ($(SIMGPU_SRC),)
-ALL_TARGETS += $(PR_PROG) $(PR_DIR)/random_api $(PR_DIR)/kernels.so $(PR_DIR)/kernels_other.so $(PR_DIR)/nvtx/libnvtx3interop.so.1
+ALL_TARGETS += $(PR_PROG) $(PR_DIR)/random_api $(PR_DIR)/kernels.so $(PR_DIR)/kernels_other.so $(PR_DIR)/loading_library.so $(PR_DIR)/nvtx/libnvtx3interop.so.1
 endif
 
 # programs drawn from seeds, under the adversary

@@ -1,6 +1,7 @@
 /* conf.c: see conf.h. */
 #include "tracer/machine/conf.h"
 
+#include "tracer/loader.h"
 #include "tracer/machine/size_text.h"
 
 #include <errno.h>
@@ -182,6 +183,7 @@ int conf_read_own(const char *path, struct conf *out)
     /* nothing is looked up where there is no file */
     if (access(path, F_OK) != 0 && errno == ENOENT)
         return 0;
+    (void)loader_asks("the name of a user"); /* libraries that know names are loaded for it */
     int n = getgroups(0, NULL);
     gid_t *groups = malloc(((size_t)(n > 0 ? n : 0) + 2) * sizeof *groups);
     char *buf = malloc(NAME_ROOM);
