@@ -69,6 +69,7 @@ struct device {
     struct exec *ex;
     struct share *share; /* of a group's budget; NULL: this process is in none */
     struct verify *verify;
+    struct op_scratch *op_scratch;
 
     CUdeviceptr read_scratch;    /* where replays read small operands from, one replay after another; 0: none */
     uint64_t read_scratch_bytes;

@@ -16,9 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned char arg_block[OP_MAX_ARG_BYTES] __attribute__((aligned(16)));
-static struct rt_operand operand_block[OP_MAX_OPERANDS];
-static CUlaunchAttribute attr_block[OP_MAX_ATTRS + 1];
+struct op_scratch {
+    unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16))); /* of the op at hand */
+    struct rt_operand operands[OP_MAX_OPERANDS];
+    void *params[OP_MAX_PARAMS]; /* of the launch that is being issued */
+};
+
+int op_init(struct device *d)
+{
+    if (!d->op_scratch)
+        d->op_scratch = aligned_alloc(_Alignof(struct op_scratch), sizeof *d->op_scratch);
+    return d->op_scratch ? 0 : -ENOMEM;
+}
 
 static inline uint64_t mix(uint64_t h, uint64_t v)
 {
@@ -52,14 +61,14 @@ static void op_start(struct device *d, struct rt_op *op, enum op_kind kind, CUst
     op->kind = kind;
     op->stream = stream;
     op->t = stream_index(d, stream);
-    op->operands = operand_block;
+    op->operands = d->op_scratch->operands;
     op->sig = mix(0x72656d6174ull, kind);
 }
 
-static int read_arguments(const struct eng_kernel *k, struct rt_op *op)
+static int read_arguments(struct device *d, const struct eng_kernel *k, struct rt_op *op)
 {
     const struct func *fn = op->func;
-    op->args = arg_block;
+    op->args = d->op_scratch->args;
     if (k->params && k->extra)
         return -EINVAL;
     if (k->extra) {
@@ -76,9 +85,9 @@ static int read_arguments(const struct eng_kernel *k, struct rt_op *op)
         if (n > OP_MAX_ARG_BYTES || (n && !buf))
             return -ENOTSUP;
         if (n)
-            memcpy(arg_block, buf, n);
+            memcpy(op->args, buf, n);
         if (n < fn->arg_bytes)
-            memset(arg_block + n, 0, fn->arg_bytes - n);
+            memset(op->args + n, 0, fn->arg_bytes - n);
         op->arg_bytes = (uint32_t)n;
         op->packed = true;
         op->sig = mix(op->sig, n);
@@ -91,7 +100,7 @@ static int read_arguments(const struct eng_kernel *k, struct rt_op *op)
             return -EINVAL;
     op->arg_bytes = fn->arg_bytes;
     for (uint32_t i = 0; i < fn->n_params; i++)
-        memcpy(arg_block + fn->offset[i], k->params[i], fn->size[i]);
+        memcpy(op->args + fn->offset[i], k->params[i], fn->size[i]);
     return 0;
 }
 
@@ -157,7 +166,7 @@ int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *o
     op->func = func_of(d, k->func);
     if (!op->func)
         return -ENOMEM;
-    int r = read_arguments(k, op);
+    int r = read_arguments(d, k, op);
     if (r)
         return r;
     for (int i = 0; i < 3; i++) {
@@ -296,6 +305,7 @@ static bool is_left_out(CUlaunchAttributeID id, enum meant meant)
 /* One launch call: the plain one where it says all there is to say. */
 static int launch_with(const struct drv *drv, const struct eng_kernel *k, enum meant meant, void **params, void **extra)
 {
+    CUlaunchAttribute attrs[OP_MAX_ATTRS + 1];
     unsigned n = 0;
     bool coop = false;
     if (!k->n_attrs && !k->cooperative)
@@ -305,12 +315,12 @@ static int launch_with(const struct drv *drv, const struct eng_kernel *k, enum m
         if (is_left_out(id, meant))
             continue;
         coop |= id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        attr_block[n++] = k->attrs[i];
+        attrs[n++] = k->attrs[i];
     }
     if (k->cooperative && !coop) {
-        memset(&attr_block[n], 0, sizeof attr_block[n]);
-        attr_block[n].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        attr_block[n++].value.cooperative = 1;
+        memset(&attrs[n], 0, sizeof attrs[n]);
+        attrs[n].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        attrs[n++].value.cooperative = 1;
     }
     if (!n || !drv->cuLaunchKernelEx)
         return launch_plainly(drv, k, params, extra);
@@ -324,7 +334,7 @@ static int launch_with(const struct drv *drv, const struct eng_kernel *k, enum m
     cfg.blockDimZ = k->block[2];
     cfg.sharedMemBytes = k->shared_bytes;
     cfg.hStream = k->stream;
-    cfg.attrs = attr_block;
+    cfg.attrs = attrs;
     cfg.numAttrs = n;
     return drv->cuLaunchKernelEx(&cfg, k->func, params, extra);
 }
@@ -333,7 +343,7 @@ int op_pass_drv(const struct drv *drv, const struct eng_kernel *k) { return laun
 
 static int launch_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
-    static void *params[OP_MAX_PARAMS];
+    void **params = d->op_scratch->params;
     size_t packed_bytes = op->arg_bytes;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, args, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_bytes, CU_LAUNCH_PARAM_END};
     struct eng_kernel k = {.func = op->func->handle, .shared_bytes = op->shared_bytes, .stream = op->stream,

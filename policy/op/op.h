@@ -58,6 +58,9 @@ struct rt_op {
     uint32_t n_early;
 };
 
+/* The device's memory for the op at hand. -ENOMEM. It is the device's for good. */
+int op_init(struct device *d);
+
 /* A launch's arguments in pieces, none of whose words reaches into the next: its parameters, or all of them where the layout is
  * unknown. op_piece() gives where piece i begins, and in *to where it ends. */
 static inline uint32_t op_pieces(const struct rt_op *op) { return op->func->known ? op->func->n_params : 1; }

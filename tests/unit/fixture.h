@@ -178,6 +178,7 @@ FX void fx_begin(unsigned pages)
     ck_assert_int_eq(learn_init(d), 0);
     ck_assert_int_eq(foreign_init(d), 0);
     ck_assert_int_eq(stats_init(d), 0);
+    ck_assert_int_eq(op_init(d), 0);
     ck_assert_int_eq(memory_init(d), 0);
     ck_assert_int_eq(stream_init(d), 0);
     ck_assert_int_eq(pinned_init(d), 0);
