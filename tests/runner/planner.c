@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const double MINCUT_PART = 0.1, BEST_PART = 0.5; /* of the seconds asked for */
+static const double MINCUT_PART = 0.1, BEST_PART = 0.25; /* of the seconds asked for */
 enum { PATH = 4096, NO_PLAN = 3 /* exit status of `remat plan`: no plan meets the limit */ };
 
 static _Noreturn void die(const char *what)
