@@ -22,6 +22,7 @@
 #include "policy/process/stats.h"
 #include "policy/reach.h"
 #include "policy/share/share.h"
+#include "policy/unmet.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,6 +41,9 @@ static int no_room(struct device *d, uint64_t bytes)
             "them cannot move; swapping may use %s of host memory (--host-swap); raise --limit",
             rt_size(bytes).text, rt_size(d->mem.limit_bytes).text, rt_size(d->mem.live_bytes + d->mem.foreign_bytes).text,
             rt_size(room_fixed_bytes(d)).text, rt_size(d->mem.host_limit_bytes).text);
+    if (d->mem.foreign_bytes > d->mem.limit_bytes / 2)
+        log_once(SAY_WARN, "most of that, %s, is memory of cuMemAlloc and the like, which does not move: PyTorch's own caching allocator takes it "
+                           "so, and not the one that remat run chooses; --allocator each moves cuMemAlloc's", rt_size(d->mem.foreign_bytes).text);
     share_say_short(d);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -133,6 +137,7 @@ bool eng_is_captured(CUstream stream)
 static void free_slot(struct device *d, struct slot *s)
 {
     pool_give(s->pool, s->bytes);
+    unmet_freed(d, s);
     bool kept = campaign_follows_plan(d) && exec_free(d, s);
     if (kept)
         return;
@@ -287,6 +292,20 @@ static struct device *device_for(int pool_dev, CUstream stream)
     return NULL;
 }
 
+/* A slot becomes the program's; where it cannot be, it is nobody's. */
+static int handed_out(struct device *d, struct slot *s, CUdeviceptr *out)
+{
+    stats_keep(&process.cfg, process.dev, process.n_dev, eng_active());
+    learn_alloc(d, s);
+    memory_note_peak(d);
+    const int r = d->n_reached && s->kind == SLOT_LARGE ? reach_reached_drv(d, s) : CUDA_SUCCESS;
+    if (r)
+        free_slot(d, s);
+    else
+        *out = s->va;
+    return r;
+}
+
 int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_dev, CUstream stream)
 {
     if (!out || !bytes)
@@ -314,6 +333,11 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         engine_turn(d);
     struct slot *s;
     CUmemoryPool from = pool ? pool : current_pool(d);
+    if (!unmet_none(d) && unmet_refuses(d, bytes, (int)stream_index(d, stream))) {
+        engine_return(v);
+        engine_unlock();
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     bool room = pool_has_room(from, bytes);
     int rc = room ? alloc_slot_waiting(d, bytes, &s) : -ENOMEM;
     while (rc && room && limits_borrow(d, bytes))
@@ -323,23 +347,49 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     else if (rc)
         r = no_room(d, bytes);
     else {
-        stats_keep(&process.cfg, process.dev, process.n_dev, eng_active());
         s->pool = from;
         pool_take(from, bytes);
         if (is_named(stream) || !v.away)
             stream_acts(d, stream_index(d, stream)); /* asked again: others were let in */
         else
             wait_elsewhere(d, v, stream);
-        learn_alloc(d, s);
-        memory_note_peak(d);
-        if (d->n_reached && s->kind == SLOT_LARGE && (r = reach_reached_drv(d, s)))
-            free_slot(d, s);
-        else
-            *out = s->va;
+        r = handed_out(d, s, out);
     }
     engine_return(v);
     engine_unlock();
     return r;
+}
+
+/* Not where other devices may reach what cuMemAlloc gives out: they would find nothing. */
+int eng_alloc(CUdeviceptr *out, size_t bytes, int *res)
+{
+    engine_lock();
+    struct device *d = engine_here();
+    if (!d || eng_has_devices() || d->capturing || d->doubt == DOUBT_MEMORY) {
+        if (d && eng_has_devices())
+            log_once(SAY_WARN, "--allocator each: of several visible devices each may reach the others' memory, so that of cuMemAlloc stays where it is "
+                               "(CUDA_VISIBLE_DEVICES)");
+        engine_unlock();
+        return 0;
+    }
+    struct engine_visit v = engine_visit(d);
+    if (!v.away)
+        engine_turn(d);
+    struct slot *s;
+    const bool refused = !unmet_none(d) && unmet_refuses(d, bytes, UNMET_ANY_STREAM);
+    int rc = refused ? -ENOMEM : alloc_slot_waiting(d, bytes, &s), r = CUDA_SUCCESS;
+    while (rc && !refused && limits_borrow(d, bytes))
+        rc = alloc_slot(d, bytes, &s);
+    if (rc)
+        r = refused ? CUDA_ERROR_OUT_OF_MEMORY : no_room(d, bytes);
+    else
+        r = handed_out(d, s, out);
+    if (!r)
+        s->waits = true;
+    engine_return(v);
+    engine_unlock();
+    *res = r;
+    return 1;
 }
 
 /* The device that counts this memory of the program's own forgets its row; NULL: nobody counts it. */
@@ -437,12 +487,25 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
     return r;
 }
 
+/* Of memory that cuMemAlloc gave out the driver takes nothing back that may be in use. */
+static int wait_before_free(CUdeviceptr ptr)
+{
+    engine_lock();
+    struct device *d = engine_holder(ptr);
+    const struct slot *s = d ? slot_lookup(d, ptr) : NULL;
+    const bool waits = s && s->waits && s->va == ptr;
+    engine_unlock();
+    return waits ? (int)process.drv->cuCtxSynchronize() : CUDA_SUCCESS;
+}
+
 /* cuMemFree waits for nothing where the memory is stream-ordered: the program has seen the end of all uses. We need not have: who is given
  * the memory next comes after the users that we know of. */
 static int free_now(CUdeviceptr ptr)
 {
     CUdevice dev;
     int r = (int)process.drv->cuCtxGetDevice(&dev); /* the driver refuses it without a context */
+    if (!r)
+        r = wait_before_free(ptr);
     engine_lock();
     struct device *d = r ? NULL : engine_holder(ptr);
     struct slot *s = d ? slot_lookup(d, ptr) : NULL;
@@ -520,6 +583,8 @@ int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res)
     *res = CUDA_SUCCESS; /* nothing is held beyond what is live, as far as the program can tell */
     engine_lock();
     const bool there = !pool_refused_drv(pool);
+    for (unsigned i = 0; i < process.n_dev; i++)
+        unmet_trimmed(process.dev[i]);
     if (there && process.drv->cuMemPoolTrimTo) /* but for what the driver has served from it */
         *res = (int)process.drv->cuMemPoolTrimTo(pool, keep_bytes);
     engine_unlock();

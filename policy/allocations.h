@@ -15,6 +15,8 @@
  * it matters where eng_has_devices() is true. */
 int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_dev, CUstream stream);
 bool eng_has_devices(void);
+/* cuMemAlloc where its memory is managed (--allocator each). 1: answered, result code in *res; 0: the door must ask the driver. */
+int eng_alloc(CUdeviceptr *out, size_t bytes, int *res);
 /* Stream-ordered memory that the driver serves: of pools that cannot be managed. The pool counts as a whole, by what the driver says. `dev` as for
  * eng_foreign_reserve(); pool NULL: the current one. issue() makes the call, without a lock. */
 struct eng_pool_call {
@@ -52,7 +54,7 @@ void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range);
 void eng_foreign_cancel(int dev, size_t bytes);
 /* The program gave `key` back; unknown keys are ignored. */
 void eng_foreign_free(uint64_t key);
-/* cuMemFree_v2: frees managed memory (synchronises, as the driver does) or a counted range. */
+/* cuMemFree_v2: frees managed memory, or a counted range. Of eng_alloc()'s memory it waits for the device, as the driver does. */
 int eng_free(CUdeviceptr ptr);
 
 /* What is queued there now becomes a part of a graph. */

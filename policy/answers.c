@@ -2,13 +2,19 @@
 #include "policy/answers.h"
 
 #include "policy/active.h"
+#include "policy/campaign.h"
 #include "policy/engine_here.h"
 #include "policy/engine_state.h"
 #include "policy/memory/foreign.h"
+#include "policy/memory/room.h"
 #include "policy/memory/slot.h"
 #include "policy/process/limits.h"
 #include "policy/query.h"
 #include "policy/share/share.h"
+#include "tracer/pyframe.h"
+
+/* The total that every question is answered with: the limit, though a script may have taken a fraction of it. */
+static uint64_t told_bytes(const struct device *d) { return d->mem.whole_bytes ? d->mem.whole_bytes : d->mem.limit_bytes; }
 
 /* With the lock held: `real_free` bytes are free on the device. */
 static void view(struct device *d, uint64_t real_free, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -21,14 +27,60 @@ static void view(struct device *d, uint64_t real_free, uint64_t *free_bytes, uin
     uint64_t ceiling = share_ceiling(d); /* of a group others may hold the rest */
     if (avail > (ceiling > used ? ceiling - used : 0))
         avail = ceiling > used ? ceiling - used : 0;
-    /* evicted tensors still count as used for their owner: free + used must not pass the total */
-    uint64_t total = avail + d->mem.live_bytes + d->mem.foreign_bytes;
     *free_bytes = avail;
-    *total_bytes = total < d->mem.limit_bytes ? d->mem.limit_bytes : total;
+    *total_bytes = told_bytes(d);
+}
+
+/* ---- a fraction of memory, as PyTorch keeps it ---------------------------------------------------------------------------- */
+
+/* torch.cuda.set_per_process_memory_fraction() asks how much memory there is, and from then on PyTorch itself refuses an allocation with which the program
+ * would hold more than that fraction, evicted tensors included. So it is told of more memory than any program fills, and the fraction is kept here:
+ * what may lie on the device is that fraction of the limit. Asking for the fraction, PyTorch divides by the total again. */
+enum { NO_FRACTION_BITS = 60 };
+
+static bool keep_fraction(struct device *d, double fraction)
+{
+    const uint64_t whole = told_bytes(d), want = (uint64_t)(fraction * (double)whole);
+    if (d->cfg->group[0] || campaign_follows_plan(d)) { /* its ledger says how much; a plan fits one limit */
+        log_say(SAY_WARN, "set_per_process_memory_fraction(%.3g): left to the limit of %s", fraction, rt_size(d->mem.limit_bytes).text);
+    } else {
+        struct engine_visit v = engine_visit(d);
+        const uint64_t now = device_physical_bytes(d);
+        if (now > want)
+            room_give(d, now - want);
+        engine_return(v);
+        const uint64_t left = device_physical_bytes(d);
+        d->mem.limit_bytes = d->mem.ceiling_bytes = d->mem.plan_limit_bytes = left > want ? left : want;
+        log_say(SAY_INFO, "set_per_process_memory_fraction(%.3g): %s of %s are used from now on; evicted tensors do not count", fraction,
+                rt_size(d->mem.limit_bytes).text, rt_size(whole).text);
+        if (d->status)
+            status_store(&d->status->limit_bytes, d->mem.limit_bytes);
+    }
+    d->mem.whole_bytes = whole;
+    return true;
+}
+
+/* Which of the two asks, if any; the fraction that is set. Python is looked at without a lock (tracer/loader.h). */
+enum asker { ASKS_OTHER, ASKS_TO_SET, ASKS_TO_GET };
+static enum asker who_asks(double *fraction)
+{
+    return pyframe_argument("set_per_process_memory_fraction", fraction)   ? ASKS_TO_SET
+           : pyframe_argument("get_per_process_memory_fraction", fraction) ? ASKS_TO_GET
+                                                                           : ASKS_OTHER;
+}
+
+/* With the lock held: the answer is to be more than any program fills. */
+static bool fraction_asked(struct device *d, enum asker by, double fraction)
+{
+    if (by == ASKS_TO_SET && (d->mem.limit_bytes < d->mem.device_bytes || d->mem.whole_bytes))
+        return keep_fraction(d, fraction);
+    return by == ASKS_TO_GET && d->mem.whole_bytes; /* where nothing is ever evicted PyTorch counts rightly */
 }
 
 int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
 {
+    double fraction;
+    const enum asker by = who_asks(&fraction);
     engine_lock();
     struct device *d = engine_here();
     if (!d) {
@@ -43,7 +95,7 @@ int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
     if (free_bytes)
         *free_bytes = free_b;
     if (total_bytes)
-        *total_bytes = total_b;
+        *total_bytes = fraction_asked(d, by, fraction) ? (size_t)1 << NO_FRACTION_BITS : total_b;
     engine_unlock();
     return r;
 }
@@ -72,6 +124,8 @@ bool eng_device_memory(int dev, struct eng_memory *m)
             continue;
         view(d, m->free_bytes, &m->free_bytes, &m->total_bytes);
         m->held_bytes = d->mem.live_bytes + d->mem.foreign_bytes;
+        if (m->held_bytes > m->total_bytes)
+            m->held_bytes = m->total_bytes;
         m->is_set_up = true;
     }
     if (!stands_aside && !m->is_set_up) {

@@ -18,6 +18,7 @@
 #include "policy/process/log.h"
 #include "policy/process/status.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,24 @@ enum rt_mode { MODE_OBSERVE, MODE_PROBE, MODE_PLAN, MODE_REHEARSE, MODE_ENFORCE,
 struct slot;
 struct func;
 struct rt_op;
+
+/* unmet.c: launches that found no room. */
+enum { UNMET_GIVEN = 64 };
+struct unmet {
+    uint32_t unmade;    /* live slots that nobody has made */
+    uint32_t due;       /* refusals of an allocation, in the place of a launch */
+    bool trimmed;       /* since the last of them the program has given back what its pools had cached */
+    unsigned t;         /* the launch's stream */
+    pthread_t thread;   /* who launched it */
+    uint64_t bytes, op_count; /* of the allocation that was refused last; when that was */
+    uint32_t n_outputs; /* of the launch, that are live */
+    uint64_t latest;    /* serial of the newest of these */
+    uint32_t n_given;   /* what else the launch was given */
+    struct unmet_given {
+        uint32_t id;
+        uint64_t serial;
+    } given[UNMET_GIVEN];
+};
 
 struct device {
     const struct drv *drv;
@@ -77,6 +96,8 @@ struct device {
     bool ended; /* with its last context: whoever calls next in another one finds it set up anew (engine_here) */
     bool unconfined; /* something has run, or may at any time, that writes what no operand shows: graphs, kernels of other devices, kernels that
                         find addresses in host memory. Memory of the program's own is pinned for the planner then (learn.c) */
+    struct unmet unmet;
+    bool refused;            /* the op at hand found no room (ready_refused_drv) */
     bool capturing;
     bool trying;             /* between trial_open() and trial_close(): decoys may be in use */
     uint64_t issue_ns; /* of the driver's own launch call, when timing */

@@ -18,6 +18,7 @@
 #include "policy/process/stats.h"
 #include "policy/reach.h"
 #include "policy/process/limits.h"
+#include "policy/unmet.h"
 #include "tracer/plain.h"
 
 #include <errno.h>
@@ -70,7 +71,7 @@ int eng_launch(const struct eng_kernel *k)
     const uint64_t measured = d->st.launches_tried + d->st.launches_looked_at;
     d->issue_ns = 0;
     int r = CUDA_SUCCESS;
-    if ((k->params || k->extra) && !engine_elsewhere(d) && campaign_launch_drv(d, k, &r)) {
+    if ((k->params || k->extra) && unmet_none(d) && !engine_elsewhere(d) && campaign_launch_drv(d, k, &r)) {
         d->op_count++;
         if (d->ex->now.passed_on)
             eng_stack_used = ENG_STACK_LITTLE;

@@ -11,6 +11,7 @@
 #include "policy/process/check.h"
 #include "policy/process/planner.h"
 #include "policy/process/stats.h"
+#include "policy/unmet.h"
 
 #include <errno.h>
 
@@ -137,7 +138,14 @@ bool engine_waited(struct device *d, struct rt_op *op)
 /* engine_turn() has been called before the op was built: it may release the mutex, and ops are built in one place. */
 int engine_op_drv(struct device *d, struct rt_op *op)
 {
-    int r = engine_elsewhere(d) ? op_elsewhere_drv(d, op) : campaign_op_drv(d, op);
+    bool left_out = false;
+    int r = unmet_none(d) ? CUDA_SUCCESS : unmet_before_drv(d, op, &left_out);
+    if (r)
+        return left_out ? CUDA_SUCCESS : r;
+    d->refused = false;
+    r = engine_elsewhere(d) ? op_elsewhere_drv(d, op) : campaign_op_drv(d, op);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && d->refused && unmet_leaves_out(d, op))
+        r = CUDA_SUCCESS;
     d->op_count += !op_reads_for_host(op);
     return r;
 }

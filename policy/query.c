@@ -21,8 +21,8 @@ int query_attribute(struct device *d, void *data, CUpointer_attribute attr, CUde
     *res = CUDA_SUCCESS;
     switch (attr) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: {
-        CUcontext none = NULL; /* stream-ordered memory belongs to no context */
-        memcpy(data, &none, sizeof none);
+        CUcontext of = s->waits ? d->ctx : NULL; /* stream-ordered memory belongs to no context */
+        memcpy(data, &of, sizeof of);
         return 1;
     }
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: {

@@ -1,16 +1,20 @@
-/* hook_memory.c: memory that is not stream-ordered: counted against the limit, never evicted. Open inside collectives too:
+/* hook_memory.c: memory that is not stream-ordered: counted against the limit, never evicted, but for cuMemAlloc's under --allocator each. Open inside collectives too:
  * whoever allocates, it counts.
  */
 #include "policy/allocations.h"
 #include "policy/reach.h"
 #include "preload/counted.h"
+#include "preload/torch_env.h"
 
 /* Pitches are multiples of this at most: bounds the bytes of a pitched allocation before the driver has chosen. */
 enum { PITCH_ALIGN_BYTES = 512 };
 
 static int on_alloc(__typeof__(&cuMemAlloc_v2) real, CUdeviceptr *p, size_t n)
 {
-    int r = eng_foreign_reserve(ENG_HERE, n);
+    int r;
+    if (torch_env_allocator() == ALLOC_CONF_EACH && p && n && eng_alloc(p, n, &r))
+        return r;
+    r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
     r = real(p, n);

@@ -10,6 +10,16 @@ static int on_mem_info(__typeof__(&cuMemGetInfo_v2) real, size_t *free_b, size_t
     return eng_mem_info(free_b, total_b);
 }
 
+/* The limit, as cuMemGetInfo says it: programs divide one by the other. */
+static int on_total_mem(__typeof__(&cuDeviceTotalMem_v2) real, size_t *bytes, CUdevice dev)
+{
+    DOOR_TRY(real(bytes, dev));
+    struct eng_memory m = {.total_bytes = *bytes, .free_bytes = *bytes};
+    if (eng_device_memory(dev, &m))
+        *bytes = m.total_bytes;
+    return CUDA_SUCCESS;
+}
+
 static int on_address_range(__typeof__(&cuMemGetAddressRange_v2) real, CUdeviceptr *base, size_t *n, CUdeviceptr p)
 {
     int r;

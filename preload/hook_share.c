@@ -3,11 +3,17 @@
  */
 #include "policy/reach.h"
 #include "preload/door.h"
+#include "preload/torch_env.h"
+
+#include "policy/process/log.h"
 
 static int on_ipc_handle(__typeof__(&cuIpcGetMemHandle) real, CUipcMemHandle *h, CUdeviceptr p)
 {
     DOOR_TRY(eng_pin(p, 0, "cuIpcGetMemHandle"));
-    return real(h, p);
+    const int r = real(h, p);
+    if (r && torch_env_allocator() == ALLOC_CONF_EACH)
+        log_once(SAY_WARN, "with --allocator each memory of cuMemAlloc is managed, and cannot be handed to another process: cuIpcGetMemHandle is refused");
+    return r;
 }
 
 /* ---- memory that comes from elsewhere: nobody here sees who writes it ------------------------------------------------------ */

@@ -1,10 +1,11 @@
 /* life.c: see life.h.
  *
- * Loading the library does next to nothing: it reads three environment variables. No thread, no driver, no output.
+ * Loading the library does next to nothing: it reads a few environment variables, and mends those of PyTorch's allocator. No thread, no driver, no output.
  */
 #include "preload/door.h"
 #include "preload/libc_dlsym.h"
 #include "preload/nvml_limits.h"
+#include "preload/torch_env.h"
 #include "tracer/loader.h"
 
 #include "policy/life.h"
@@ -29,10 +30,19 @@ static CUresult freed_in_child(CUdeviceptr p, CUstream s)
     return CUDA_SUCCESS;
 }
 
+/* Without its cache PyTorch's own allocator asks the driver, too. */
+static CUresult freed_at_once_in_child(CUdeviceptr p)
+{
+    (void)p;
+    return CUDA_SUCCESS;
+}
+
 static void child_frees(void)
 {
     __atomic_store_n(&door_real.cuMemFreeAsync, freed_in_child, __ATOMIC_RELAXED);
     __atomic_store_n(&door_real.cuMemFreeAsync_ptsz, freed_in_child, __ATOMIC_RELAXED);
+    if (torch_env_allocator() == ALLOC_CONF_EACH)
+        __atomic_store_n(&door_real.cuMemFree_v2, freed_at_once_in_child, __ATOMIC_RELAXED);
 }
 
 static void child_passes_through(void)
@@ -90,6 +100,7 @@ void life_start(void)
         int depth = door_depth;
         door_depth = DOOR_SHUT;
         life.driver = driver;
+        torch_env_tell();
         pthread_atfork(NULL, NULL, child_frees); /* whatever the policy: the allocator is chosen in any case */
         const char *missing;
         if (!drv_complete(&life.driver, &missing)) {
@@ -146,6 +157,8 @@ __attribute__((constructor)) static void on_load(void)
         log_line(0, 1, "REMAT_LOG='%s': unknown words ignored; it takes error, warn, info or debug, and doors", spec);
     if (door_disabled())
         atomic_fetch_and(&door_watch, ~(unsigned)WATCH_UNSTARTED);
+    else
+        torch_env_at_load();
     if (log_topics & LOG_TOPIC_DOORS)
         atomic_fetch_or(&door_watch, WATCH_COUNT);
 }

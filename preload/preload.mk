@@ -2,13 +2,13 @@
 
 CONF_DIR := $(B)/conformance
 
-ALL_TARGETS += $(addprefix $(CONF_DIR)/,walk walk_linked pass.so calls storm liblate.so libnccl.so.2 libnvidia-ml.so.1 libscope_a.so)
+ALL_TARGETS += $(addprefix $(CONF_DIR)/,walk walk_linked pass.so c10_user calls storm liblate.so libnccl.so.2 libnvidia-ml.so.1 libscope_a.so)
 
 # they run before a sanitizer's runtime has set itself up (see the files)
 $(B)/pic/preload/dlsym.o $(B)/pic/preload/libc_dlsym.o: CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
 
 # the doors over the pass-through engine: no tracer, no policy but the log lines
-CONF_PIC := $(call PIC_OBJ,$(PRELOAD_SRC) policy/process/log.c tracer/loader.c)
+CONF_PIC := $(call PIC_OBJ,$(PRELOAD_SRC) policy/process/log.c tracer/loader.c tracer/machine/alloc_conf.c)
 $(CONF_DIR)/engine_pass.o: tests/conformance/engine_pass.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CPPDEFS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
@@ -55,3 +55,10 @@ $(B)/tests/test_preload_pools: tests/unit/test_preload_pools.c $(call HOST_OBJ,p
 $(B)/tests/test_preload_counted $(B)/tests/test_preload_pools: | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $(filter %.c %.o,$^) -o $@ $(LDFLAGS) $(CHECK_LIBS) -lm -lpthread
+
+# in place of PyTorch's libraries, and a program that calls them
+$(CONF_DIR)/torch/libc10.so $(CONF_DIR)/torch/libc10_cuda.so: tests/conformance/fake_c10.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -fPIC -shared -Wl,-soname,$(@F) $(if $(filter %cuda.so,$@),-DCUDA_PART) $< -o $@
+$(CONF_DIR)/c10_user: tests/conformance/c10_user.c $(CONF_DIR)/torch/libc10.so $(CONF_DIR)/torch/libc10_cuda.so
+	$(CC) $(CFLAGS) -MMD -MP -o $@ $< $(LDFLAGS) -Wl,--no-as-needed -Wl,-rpath,'$$ORIGIN/torch' $(CONF_DIR)/torch/libc10.so $(CONF_DIR)/torch/libc10_cuda.so

@@ -16,18 +16,18 @@ struct layout {
     uint64_t object, text; /* sizes of an object's head, and of a string's where it is plain ASCII */
     uint64_t thread_frame, by_way_frame;
     bool by_way;
-    uint64_t code, previous, instr;                     /* in a frame */
+    uint64_t code, previous, instr, locals;              /* in a frame */
     uint64_t filename, qualname, lines, first, bytecode; /* in a code object */
 };
 
 static const struct layout v3_11 = {.object = 16, .text = 48, .by_way = true, .thread_frame = 56, .by_way_frame = 8, .code = 32,
-                                    .previous = 48, .instr = 56, .filename = 112, .qualname = 128, .lines = 136, .first = 72, .bytecode = 184};
+                                    .previous = 48, .instr = 56, .locals = 72, .filename = 112, .qualname = 128, .lines = 136, .first = 72, .bytecode = 184};
 static const struct layout v3_12 = {.object = 16, .text = 40, .by_way = true, .thread_frame = 56, .by_way_frame = 0, .code = 0,
-                                    .previous = 8, .instr = 56, .filename = 112, .qualname = 128, .lines = 136, .first = 68, .bytecode = 192};
+                                    .previous = 8, .instr = 56, .locals = 72, .filename = 112, .qualname = 128, .lines = 136, .first = 68, .bytecode = 192};
 
 struct interpreter {
     void *(*thread)(void);
-    uint64_t type_code, type_text, type_bytes;
+    uint64_t type_code, type_text, type_bytes, type_float;
     struct layout at;
 };
 
@@ -52,7 +52,7 @@ static const uint64_t *find_block(const uint64_t *w, size_t n, size_t from, bool
 /* size, prev, next, interp, current_frame: every thread state begins with three pointers */
 static bool is_thread(const uint64_t *b) { return b[0] > 64 && b[1] == 0 && b[2] == 8 && b[3] == 16 && b[4] >= 24 && b[4] < b[0]; }
 
-/* size, previous, executable, instr_ptr */
+/* size, previous, executable, instr_ptr, localsplus */
 static bool is_frame(const uint64_t *b)
 {
     return b[0] > 32 && b[0] < 512 && b[1] < b[0] && b[2] < b[0] && b[3] < b[0] && (b[1] == 0 || b[2] == 0) && b[1] != b[2] && b[3] > 8 && b[3] % 8 == 0;
@@ -76,7 +76,7 @@ static bool published(const unsigned char *runtime, struct layout *at)
         return false;
     uint64_t object = w[2] ? 32 : 16; /* an interpreter without its lock keeps more in front of each object */
     *at = (struct layout){.object = object, .text = object + 24, .thread_frame = thread[4], .previous = frame[1], .code = frame[2],
-                          .instr = frame[3], .filename = code[1], .qualname = code[3], .lines = code[4], .first = code[5], .bytecode = code[9]};
+                          .instr = frame[3], .locals = frame[4], .filename = code[1], .qualname = code[3], .lines = code[4], .first = code[5], .bytecode = code[9]};
     return true;
 }
 
@@ -88,6 +88,7 @@ static bool find(struct interpreter *py)
     py->type_code = (uintptr_t)loader_symbol(RTLD_DEFAULT, "PyCode_Type");
     py->type_text = (uintptr_t)loader_symbol(RTLD_DEFAULT, "PyUnicode_Type");
     py->type_bytes = (uintptr_t)loader_symbol(RTLD_DEFAULT, "PyBytes_Type");
+    py->type_float = (uintptr_t)loader_symbol(RTLD_DEFAULT, "PyFloat_Type");
     if (!version || !py->type_code || !py->type_text || !py->type_bytes || sizeof(void *) != 8)
         return false;
     unsigned long minor = *version >> 16;
@@ -229,17 +230,24 @@ static size_t put_frame(const struct interpreter *py, uint64_t code, uint64_t in
     return room;
 }
 
+/* This thread's innermost frame; 0: it is in no Python that is understood. */
+static uint64_t innermost(struct interpreter *py)
+{
+    uint64_t frame = 0;
+    if (!find(py))
+        return 0;
+    const uint64_t thread = (uintptr_t)py->thread();
+    if (!thread || !peek_word(thread + py->at.thread_frame, &frame) || (py->at.by_way && !peek_word(frame + py->at.by_way_frame, &frame)))
+        return 0;
+    return frame;
+}
+
 size_t pyframe_lines(char *out, size_t room)
 {
     struct interpreter py;
-    uint64_t frame = 0;
     size_t n = 0;
     out[0] = 0;
-    if (!find(&py))
-        return 0;
-    uint64_t thread = (uintptr_t)py.thread();
-    if (!thread || !peek_word(thread + py.at.thread_frame, &frame) || (py.at.by_way && !peek_word(frame + py.at.by_way_frame, &frame)))
-        return 0;
+    uint64_t frame = innermost(&py);
     for (int i = 0; i < MAX_FRAMES && frame; i++) {
         uint64_t code, instr, previous;
         if (!peek_word(frame + py.at.code, &code) || !peek_word(frame + py.at.instr, &instr) || !peek_word(frame + py.at.previous, &previous))
@@ -252,6 +260,21 @@ size_t pyframe_lines(char *out, size_t room)
         frame = previous;
     }
     return n;
+}
+
+bool pyframe_argument(const char *name, double *value)
+{
+    struct interpreter py;
+    char text[MAX_NAME * 4 + 1];
+    const uint64_t frame = innermost(&py);
+    uint64_t code, is, first;
+    *value = 1;
+    if (!frame || !peek_word(frame + py.at.code, &code) || !is_a(&py, code &= ~7ull, py.type_code) || !peek_word(code + py.at.qualname, &is) ||
+        !text_of(&py, is, text) || strcmp(text, name) != 0)
+        return false;
+    if (peek_word(frame + py.at.locals, &first) && is_a(&py, first &= ~7ull, py.type_float))
+        peek(first + py.at.object, value, sizeof *value);
+    return true;
 }
 
 bool pyframe_is_interpreter(const void *code)

@@ -20,6 +20,8 @@
 /* "path.py:LINE function < path.py:LINE function", innermost first, as many as fit, zero-terminated. The bytes written; 0: this
  * thread is in no Python, or in one that cannot be read. */
 size_t pyframe_lines(char *out, size_t room);
+/* The innermost Python that this thread is in is the function `name`. Its first argument, 1 where that is no float. */
+bool pyframe_argument(const char *name, double *value);
 /* The code at this address belongs to the interpreter itself (libpython, or a program that contains it). */
 bool pyframe_is_interpreter(const void *code);
 

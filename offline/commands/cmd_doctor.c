@@ -8,6 +8,7 @@
 #include "offline/commands/options.h"
 #include "offline/commands/options_parse.h"
 #include "preload/cuda_abi.h"
+#include "tracer/machine/alloc_conf.h"
 #include "tracer/machine/conf.h"
 #include "tracer/machine/dmem.h"
 
@@ -288,7 +289,7 @@ static void check_pytorch(void)
 {
     int fds[2], status = 0;
     char conf[4096], dropped[4096], line[256] = "";
-    if (launch_alloc_conf(getenv("PYTORCH_CUDA_ALLOC_CONF"), conf, sizeof conf, dropped, sizeof dropped) ||
+    if (alloc_conf_merge(ALLOC_CONF_ASYNC, getenv("PYTORCH_CUDA_ALLOC_CONF"), conf, sizeof conf, dropped, sizeof dropped) ||
         pipe(fds)) {
         say(NOTE, "pytorch", "not looked at");
         return;

@@ -16,6 +16,7 @@ int cmd_run(int argc, char **argv)
         {"host-swap", &s.host_swap},
         {"verify", &s.verify},
         {"rehearse", &s.rehearse},
+        {"allocator", &s.allocator},
         {"nvtx", &s.nvtx},
         {"stats", &s.stats},
         {"group", &s.group},

@@ -6,6 +6,7 @@
 #include "offline/commands/options_parse.h"
 #include "offline/solvers/solver.h"
 #include "policy/share/ledger.h"
+#include "tracer/machine/alloc_conf.h"
 #include "tracer/machine/size_text.h"
 #include "tracer/output.h"
 
@@ -19,8 +20,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define BACKEND "backend:cudaMallocAsync"
 
 int launch_bad(const char *fmt, ...)
 {
@@ -41,87 +40,44 @@ int launch_split(int argc, char **argv)
     return argc;
 }
 
+static int set(const char *name, const char *value)
+{
+    if (value && setenv(name, value, 1))
+        return launch_bad("cannot set %s: %s", name, strerror(errno));
+    return 0;
+}
+
 /* ---- PyTorch's allocator ------------------------------------------------------------------------------------------------ */
 
-/* Settings of PyTorch's own caching allocator: the stream-ordered backend does not know them and says so, or fails. */
-static const char *const native_only[] = {
-    "backend", "expandable_segments", "max_split_size_mb", "max_non_split_rounding_mb", "roundup_power2_divisions",
-    "roundup_bypass_threshold_mb", "garbage_collection_threshold", "release_lock_on_cudamalloc",
-    "release_lock_on_hipmalloc", "graph_capture_record_stream_reuse", "large_segment_size_mb",
-};
-
-/* The end of the setting that begins at s: the next comma outside brackets, or the end. */
-static size_t setting_length(const char *s)
+/* What serves the policy, where nobody asked: the program that is left alone, and not recorded, keeps its own. */
+static enum alloc_conf allocator(const struct launch_settings *s)
 {
-    int depth = 0;
-    size_t n = 0;
-    for (; s[n] && (depth > 0 || s[n] != ','); n++)
-        depth += (s[n] == '[') - (s[n] == ']');
-    return n;
+    bool left_alone = s->policy && !strcmp(s->policy, "off") && !s->trace_out && !s->trace;
+    return s->allocator ? alloc_conf_of(s->allocator) : left_alone ? ALLOC_CONF_NONE : ALLOC_CONF_ASYNC;
 }
 
-static bool is_native_only(const char *s, size_t n)
+/* What the user set under one name only counts under both. */
+static int set_alloc_conf(enum alloc_conf how)
 {
-    const char *colon = memchr(s, ':', n);
-    size_t key = colon ? (size_t)(colon - s) : n;
-    for (size_t i = 0; i < sizeof native_only / sizeof native_only[0]; i++)
-        if (strlen(native_only[i]) == key && memcmp(s, native_only[i], key) == 0)
-            return true;
-    return false;
-}
-
-static int append(char *to, size_t room, const char *s, size_t n)
-{
-    size_t used = strlen(to);
-    if (used + n + 2 > room)
-        return -ENAMETOOLONG;
-    if (used)
-        to[used++] = ',';
-    memcpy(to + used, s, n);
-    to[used + n] = '\0';
-    return 0;
-}
-
-int launch_alloc_conf(const char *user, char *out, size_t room, char *dropped, size_t dropped_room)
-{
-    int rc;
-    if (!room || !dropped_room)
-        return -ENAMETOOLONG;
-    *out = *dropped = '\0';
-    rc = append(out, room, BACKEND, strlen(BACKEND));
-    while (!rc && user && *user) {
-        user += strspn(user, ", \t");
-        size_t whole = setting_length(user), n = whole;
-        while (n && (user[n - 1] == ' ' || user[n - 1] == '\t'))
-            n--;
-        bool is_ours = n == strlen(BACKEND) && memcmp(user, BACKEND, n) == 0;
-        if (n && is_native_only(user, n))
-            rc = is_ours ? 0 : append(dropped, dropped_room, user, n);
-        else if (n)
-            rc = append(out, room, user, n);
-        user += whole;
-    }
-    return rc;
-}
-
-/* Both names of the variable: which one is read depends on PyTorch's version. What the user set under one name only
- * counts under both. */
-static int set_alloc_conf(void)
-{
-    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
-    const char *given[2] = {getenv(names[0]), getenv(names[1])};
-    char out[2][4096], dropped[4096];
-    for (int i = 0; i < 2; i++) {
+    const char *given[ALLOC_CONF_NAMES];
+    char out[ALLOC_CONF_NAMES][4096], dropped[4096];
+    if (how == ALLOC_CONF_NONE) /* of a run within a run, too */
+        return unsetenv("REMAT_ALLOCATOR") ? launch_bad("cannot set REMAT_ALLOCATOR: %s", strerror(errno)) : 0;
+    for (int i = 0; i < ALLOC_CONF_NAMES; i++)
+        given[i] = getenv(alloc_conf_names[i]);
+    for (int i = 0; i < ALLOC_CONF_NAMES; i++) {
         const char *user = given[i] && *given[i] ? given[i] : given[!i];
-        if (launch_alloc_conf(user, out[i], sizeof out[i], dropped, sizeof dropped))
-            return launch_bad("%s is too long", names[i]);
+        if (alloc_conf_merge(how, user, out[i], sizeof out[i], dropped, sizeof dropped))
+            return launch_bad("%s is too long", alloc_conf_names[i]);
         if (*dropped && given[i] && *given[i])
-            launch_bad("%s: left out %s, which the stream-ordered allocator that remat needs cannot have", names[i], dropped);
+            launch_bad("%s: left out %s, which the %s allocator that remat needs cannot have", alloc_conf_names[i], dropped,
+                       how == ALLOC_CONF_EACH ? "uncached" : "stream-ordered");
     }
-    for (int i = 0; i < 2; i++)
-        if (setenv(names[i], out[i], 1))
-            return launch_bad("cannot set %s: %s", names[i], strerror(errno));
-    return 0;
+    for (int i = 0; i < ALLOC_CONF_NAMES; i++)
+        if (*out[i] || given[i] ? setenv(alloc_conf_names[i], out[i], 1) : 0)
+            return launch_bad("cannot set %s: %s", alloc_conf_names[i], strerror(errno));
+    int rc = how == ALLOC_CONF_EACH ? set(ALLOC_CONF_NO_CACHE, "1") : 0;
+    return rc ? rc : set("REMAT_ALLOCATOR", how == ALLOC_CONF_EACH ? "each" : "async");
 }
 
 /* ---- the library --------------------------------------------------------------------------------------------------------- */
@@ -277,13 +233,6 @@ static int set_simulator(void)
 }
 
 /* ---- settings --------------------------------------------------------------------------------------------------------------- */
-
-static int set(const char *name, const char *value)
-{
-    if (value && setenv(name, value, 1))
-        return launch_bad("cannot set %s: %s", name, strerror(errno));
-    return 0;
-}
 
 static int set_bytes(const char *name, int64_t bytes)
 {
@@ -468,6 +417,7 @@ static int set_all(const struct launch_settings *s)
     static const char *const policies[] = {"auto", "plan", "dtr", "swap", "off", NULL};
     static const char *const verifies[] = {"off", "sample", "always", NULL};
     static const char *const rehearsals[] = {"mapped", "unmapped", NULL};
+    static const char *const allocators[] = {"async", "each", NULL};
     int rc = set_limit(s->limit);
     if (!rc)
         rc = set_group(s);
@@ -477,6 +427,8 @@ static int set_all(const struct launch_settings *s)
         rc = set_word("verify", "REMAT_VERIFY", s->verify, verifies, "off, sample, always");
     if (!rc)
         rc = set_word("rehearse", "REMAT_REHEARSE", s->rehearse, rehearsals, "mapped, unmapped");
+    if (!rc)
+        rc = set_word("allocator", "REMAT_ALLOCATOR", s->allocator, allocators, "async, each");
     if (!rc && s->nvtx)
         rc = set("REMAT_NVTX", "1");
     if (!rc)
@@ -510,7 +462,7 @@ int launch(const struct launch_settings *s)
     if (!rc)
         rc = set_all(s);
     if (!rc)
-        rc = set_alloc_conf();
+        rc = set_alloc_conf(allocator(s));
     if (!rc)
         rc = set_simulator();
     if (!rc)

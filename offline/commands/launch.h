@@ -13,7 +13,8 @@ enum { LAUNCH_FAILED = 125, LAUNCH_NOT_RUNNABLE = 126, LAUNCH_NOT_FOUND = 127 };
 
 /* As given on the command line; NULL: not given. Borrowed. */
 struct launch_settings {
-    const char *limit, *policy, *plan, *solver, *trace_out, *host_swap, *verify, *rehearse, *stats, *iterations, *group, *group_limit, *guarantee;
+    const char *limit, *policy, *plan, *solver, *trace_out, *host_swap, *verify, *rehearse, *stats, *iterations, *group, *group_limit, *guarantee,
+        *allocator;
     int nvtx;       /* a flag */
     bool trace;     /* record only */
     char **command; /* NULL-terminated */
@@ -27,11 +28,6 @@ int launch_split(int argc, char **argv);
 int launch(const struct launch_settings *s);
 
 /* ---- parts of it, for tests and `remat doctor` ------------------------------------------------------------------------ */
-
-/* PyTorch's allocator settings ("key:value,...", values may hold bracketed lists) with the stream-ordered backend, and
- * without what that backend cannot have; `user` may be NULL. `dropped` lists what was left out, "" if nothing.
- * Returns 0, or -ENAMETOOLONG. */
-int launch_alloc_conf(const char *user, char *out, size_t room, char *dropped, size_t dropped_room);
 
 /* LD_PRELOAD's value with `lib` once, in front of all but sanitizers' runtimes. 0, or -ENAMETOOLONG. */
 int launch_preload(const char *lib, const char *before, char *out, size_t room);

@@ -14,6 +14,7 @@ static const struct option_row run_rows[] = {
     {"host-swap", 0, "SIZE", NULL, "half of what the host has free, all runs together", "pinned host memory the fallback may use"},
     {"verify", 0, "WHEN", "off|sample|always", "sample", "compare rebuilt tensors with what they were"},
     {"rehearse", 0, "HOW", "mapped|unmapped", "mapped", "unmapped: until a plan is in force, a kernel that touches an evicted tensor unseen faults and is named (slow)"},
+    {"allocator", 0, "HOW", "async|each", "async; the program's own under --policy off", "how PyTorch takes memory; see below"},
     {"nvtx", 0, NULL, NULL, NULL, "make ranges for NVIDIA's profilers: modes, iterations, replays, swaps"},
     {"stats", 0, "FILE", NULL, NULL, "write statistics, a JSON object, however the program ends"},
     {"group", 0, "NAME", NULL, NULL, "share one limit with the other processes of this group"},
@@ -43,9 +44,16 @@ static const char run_more[] =
     "  swap  copies to pinned host memory alone\n"
     "  off   leave the program alone; with --trace-out, record it\n"
     "\n"
+    "Allocators of PyTorch:\n"
+    "\n"
+    "  async  its cudaMallocAsync backend; has no memory history, no snapshots, no MemPool, sends no tensor to another process\n"
+    "  each   its own allocator without its cache: memory of its own for each tensor; slower, lacks none of that but the sending\n"
+    "\n"
+    "With each, cuMemAlloc's memory is managed in any program.\n"
+    "\n"
     "Environment set for the command: LD_PRELOAD (libremat.so first), PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF "
-    "(backend:cudaMallocAsync; settings that backend cannot have are left out with a warning), and one REMAT_* variable for "
-    "each option. Read from yours:\n"
+    "(backend:cudaMallocAsync; settings that backend cannot have are left out with a warning), with --allocator each "
+    "PYTORCH_NO_CUDA_MEMORY_CACHING, and one REMAT_* variable for each option. Read from yours:\n"
     "\n"
     "  REMAT_SIMGPU=1   on a machine without a GPU, load the simulated one\n"
     "  REMAT_LOG        error, warn, info or debug; with ,doors counters of the driver calls at exit\n"

@@ -45,6 +45,7 @@ struct memory {
     /* how much there may be, in bytes (process/limits.h) */
     uint64_t device_bytes;     /* of the device */
     uint64_t limit_bytes;      /* that this process may have there now */
+    uint64_t whole_bytes;      /* where a script has taken a fraction of the limit: the limit; 0 */
     uint64_t ceiling_bytes;    /* >= limit_bytes, which limits_borrow() raises up to here: a soft limit is aimed at */
     uint64_t plan_limit_bytes; /* what a plan may count on: limit_bytes, in a group perhaps less */
 

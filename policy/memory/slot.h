@@ -35,6 +35,8 @@ struct slot {
     bool written;        /* something may have written it since it was allocated */
     bool watched;        /* its hash is known (probe.c) */
     bool points;         /* addresses lie in it */
+    bool unmade;         /* the launch that should have written it was left out (unmet.h): nothing reads it */
+    bool waits;          /* cuMemAlloc has given it out: its free waits for the device */
     bool named;          /* its own lies in memory that nobody tells us of, a variable of a module: any kernel may know it */
     struct fence users;
     uint64_t use_tick;   /* device.tick of its latest use */

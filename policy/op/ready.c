@@ -35,7 +35,7 @@ int ready_slot(struct device *d, struct slot *s, unsigned t)
 int ready_pin(struct device *d, struct slot *s)
 {
     s->needed_by = ++d->mem.op_at_hand;
-    int r = in_memory(d, s);
+    int r = s->unmade ? -ENOMEM : in_memory(d, s);
     if (!r)
         r = fence_sync(d, &s->ready);
     if (!r)
@@ -64,6 +64,7 @@ int ready_refused_drv(struct device *d, const struct rt_op *op)
             op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "a copy", rt_size(need).text, rt_size(d->mem.limit_bytes).text,
             rt_size(room_fixed_bytes(d)).text);
     share_say_short(d);
+    d->refused = true;
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -135,6 +135,12 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     return (int)(pool ? drv->cuMemAllocFromPoolAsync(out, bytes, pool, stream) : drv->cuMemAllocAsync(out, bytes, stream));
 }
 
+int eng_alloc(CUdeviceptr *out, size_t bytes, int *res)
+{
+    (void)out, (void)bytes, (void)res;
+    return 0;
+}
+
 int eng_allocation_from_driver(int dev, const struct eng_pool_call *c)
 {
     (void)dev;

@@ -1,5 +1,6 @@
 /* launch.c, config.c, size_text.h: what `remat run` makes of its options and of the user's environment. */
 #include "offline/commands/launch.h"
+#include "tracer/machine/alloc_conf.h"
 #include "policy/process/config.h"
 #include "tracer/machine/size_text.h"
 
@@ -32,7 +33,7 @@ static const struct {
 START_TEST(alloc_conf)
 {
     char out[256], dropped[256];
-    ck_assert_int_eq(launch_alloc_conf(conf_cases[_i].user, out, sizeof out, dropped, sizeof dropped), 0);
+    ck_assert_int_eq(alloc_conf_merge(ALLOC_CONF_ASYNC, conf_cases[_i].user, out, sizeof out, dropped, sizeof dropped), 0);
     ck_assert_str_eq(out, conf_cases[_i].out);
     ck_assert_str_eq(dropped, conf_cases[_i].dropped);
 }
@@ -41,8 +42,8 @@ END_TEST
 START_TEST(alloc_conf_merges_to_itself)
 {
     char once[256], twice[256], dropped[256];
-    launch_alloc_conf(conf_cases[_i].user, once, sizeof once, dropped, sizeof dropped);
-    ck_assert_int_eq(launch_alloc_conf(once, twice, sizeof twice, dropped, sizeof dropped), 0);
+    alloc_conf_merge(ALLOC_CONF_ASYNC, conf_cases[_i].user, once, sizeof once, dropped, sizeof dropped);
+    ck_assert_int_eq(alloc_conf_merge(ALLOC_CONF_ASYNC, once, twice, sizeof twice, dropped, sizeof dropped), 0);
     ck_assert_str_eq(once, twice);
     ck_assert_str_eq(dropped, "");
 }
@@ -53,12 +54,31 @@ START_TEST(alloc_conf_bounds)
     char out[64], dropped[64];
     for (size_t room = 0; room < sizeof out; room++) {
         memset(out, 'x', sizeof out);
-        int rc = launch_alloc_conf("pinned_num_register_threads:4", out, room, dropped, sizeof dropped);
+        int rc = alloc_conf_merge(ALLOC_CONF_ASYNC, "pinned_num_register_threads:4", out, room, dropped, sizeof dropped);
         ck_assert(rc == 0 || rc == -ENAMETOOLONG);
         ck_assert_int_eq(rc == 0, room > strlen("backend:cudaMallocAsync,pinned_num_register_threads:4"));
         for (size_t i = room; i < sizeof out; i++)
             ck_assert_int_eq(out[i], 'x');
     }
+}
+END_TEST
+
+/* Memory of its own for each tensor: the backend is PyTorch's own, whose other settings stay. */
+START_TEST(alloc_conf_each)
+{
+    static const char *const cases[][3] = {{NULL, "", ""}, {"backend:native", "", ""}, {"backend:cudaMallocAsync", "", "backend:cudaMallocAsync"},
+                                           {"max_split_size_mb:8,backend: native", "max_split_size_mb:8", ""},
+                                           {" backend:x , expandable_segments:True", "expandable_segments:True", "backend:x"}};
+    char out[256], dropped[256];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_int_eq(alloc_conf_merge(ALLOC_CONF_EACH, cases[i][0], out, sizeof out, dropped, sizeof dropped), 0);
+        ck_assert_str_eq(out, cases[i][1]);
+        ck_assert_str_eq(dropped, cases[i][2]);
+    }
+    ck_assert_int_eq(alloc_conf_of(NULL), ALLOC_CONF_NONE);
+    ck_assert_int_eq(alloc_conf_of("async"), ALLOC_CONF_ASYNC);
+    ck_assert_int_eq(alloc_conf_of("each"), ALLOC_CONF_EACH);
+    ck_assert_int_eq(alloc_conf_of("native"), ALLOC_CONF_NONE);
 }
 END_TEST
 
@@ -207,6 +227,7 @@ int main(void)
     tcase_add_loop_test(t, alloc_conf, 0, COUNT(conf_cases));
     tcase_add_loop_test(t, alloc_conf_merges_to_itself, 0, COUNT(conf_cases));
     tcase_add_test(t, alloc_conf_bounds);
+    tcase_add_test(t, alloc_conf_each);
     tcase_add_loop_test(t, preload, 0, COUNT(preload_cases));
     suite_add_tcase(s, t);
     t = tcase_create("settings");
