@@ -57,7 +57,9 @@ def run(name, train, remat=('--policy', 'off'), env=None, timeout=600, script='t
         if os.path.exists(f):
             os.remove(f)
     command = [os.path.join(b, 'remat'), 'run', *remat]
-    if tuple(remat) != ('--policy', 'off'):
+    if tuple(remat) == ('--policy', 'off'):
+        command += ['--allocator', 'async']  # without a cache: what is on the device is what the program holds
+    else:
         command += ['--stats', files['stats']]
     command += ['--', os.path.join(b, 'pytorch', 'bin', 'python'), os.path.join(HERE, script), *train]
     full = dict(os.environ, REMAT_SIMGPU='1', SIMGPU_STATS=files['device'], **DEVICE)

@@ -61,7 +61,7 @@ def main():
         p, native, peak = Place(tmp), {}, {}
         for name, train in (('gpt', GPT), ('mlp', MLP)):
             p.fresh()
-            check.ok(p.start('native-' + name, ['--policy', 'off'], [PYTHON, TRAIN, *train]).wait(1200) == 0, name + ' natively', p.text('native-%s.err' % name))
+            check.ok(p.start('native-' + name, ['--policy', 'off', '--allocator', 'async'], [PYTHON, TRAIN, *train]).wait(1200) == 0, name + ' natively', p.text('native-%s.err' % name))
             native[name], peak[name] = trained(p.text('native-%s.out' % name)), p.peak()
         check.ok(all(len(n) == 15 for n in native.values()), 'fourteen losses and a checksum each')
 

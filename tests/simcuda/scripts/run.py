@@ -12,7 +12,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.normpath(os.path.join(here, '..', '..', '..'))
 build = os.environ.get('B', os.path.join(root, 'build'))
 python = os.path.join(build, 'pytorch', 'bin', 'python')
-SETTINGS = {'native': ['--policy', 'off'], 'swap': ['--policy', 'swap', '--limit', '256M'],
+SETTINGS = {'native': ['--policy', 'off', '--allocator', 'async'], 'swap': ['--policy', 'swap', '--limit', '256M'],
             'plan': ['--policy', 'auto', '--limit', '256M']}
 ENV = {'two_devices': {'SIMGPU_DEVICES': '2'},
        'missing': {'SIMGPU_CATALOGUE': os.path.join(build, 'simgpu', 'testcatalogue.so')}}
