@@ -32,8 +32,9 @@ enum {
     DEAR_PART = 2,          /* a plan by recomputing alone that adds more than this part of the iteration is weighed against one with copies */
     GAP_NS = 500000,        /* some calls of tens of microseconds, and some more until the device has nothing to do with the chunk */
     PATIENCE_MOST = 8,      /* times its usual seconds, for a planner that found nothing in them */
-    PLAN_WAIT_MS = 60000,   /* for the planner, with the mutex released: it limits its own time, but not that of a busy machine */
-    POLL_OPS = 64,          /* ops between two looks at a planner that nobody waits for */
+    PLAN_WAIT_MS = 60000,   /* --policy plan: for each answer, with the mutex released */
+    PAUSE_MS = 100,         /* else: how long the program stands still at one place for an answer that may be near; after that it moves on */
+    PAUSES_MOST_MS = 2000,  /* and for all answers to one record: what a program of some seconds can spare for a plan */
     FIRST_BACKOFF = 32,     /* iterations */
     STARTS_MOST = 12,       /* of learning in a row, each given up since the iteration went another way */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
@@ -62,12 +63,18 @@ struct campaign {
     bool with_copies;       /* recompute alone cannot meet the limit: copies to the host take part */
     unsigned patience;      /* times the planner's usual seconds */
     bool wait;              /* the planner has just been started */
+    bool beside;            /* the best plan so far is in force while a better one is asked for */
+    uint64_t boundary_op;   /* device.op_count at which the latest iteration like the recorded one ended, or its plan was asked for */
+    uint64_t looked_op;     /* of the latest look at the planner */
+    uint64_t paused_op, paused_here_ns, paused_ns, pause_began_ns; /* the latest pause for an answer: at which device.op_count; how long there; of all for
+                                                                      this record together; when its latest part began */
     uint64_t quiet_until;   /* device.op_count before which nothing is learnt */
     uint64_t quiet_period;  /* ops of the iteration that came to nothing last */
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
     uint64_t left_op;       /* device.op_count when the plan was last left */
     uint32_t left_in_a_row; /* times without one whole iteration in between */
     uint32_t untried;       /* plans made anew for want of a trial, of this record */
+    uint32_t outdated;      /* questions dropped in a row since the program has moved on from what was recorded */
     bool followed;          /* a whole iteration has followed a plan since the last one was recorded */
     uint32_t starts;        /* of learning that came to nothing, in a row */
     uint64_t last_sig;      /* of the last op outside a plan */
@@ -135,18 +142,8 @@ static void be_quiet(struct device *d)
     be_quiet_after(d, learn_period(d) ? learn_period(d) : d->ex->learnt.rec.n_ops ? d->ex->learnt.rec.n_ops : 1000);
 }
 
-/* What was learnt is of no use, or was not learnt to its end. */
-static void observe(struct device *d)
-{
-    exec_clear(d);
-    go(d, MODE_OBSERVE);
-}
-
-static void observe_again(struct device *d)
-{
-    observe(d);
-    learn_reset(d);
-}
+/* `--policy plan` asks for plans and nothing else: the program stands still until they are there. */
+static bool waits_for_plans(const struct device *d) { return d->cfg->policy == POLICY_PLAN; }
 
 /* Nobody waits any more for what the planner was asked: it ends, and its files go. */
 static void forget_question(struct device *d)
@@ -156,7 +153,22 @@ static void forget_question(struct device *d)
         remove(c->best.path);
     c->best.path[0] = 0;
     planner_stop(d);
-    c->wait = false;
+    c->wait = c->beside = false;
+}
+
+/* What was learnt is of no use, or was not learnt to its end. */
+static void observe(struct device *d)
+{
+    if (d->campaign->beside)
+        forget_question(d);
+    exec_clear(d);
+    go(d, MODE_OBSERVE);
+}
+
+static void observe_again(struct device *d)
+{
+    observe(d);
+    learn_reset(d);
 }
 
 static void forget_iteration(struct device *d)
@@ -210,26 +222,28 @@ static uint64_t budget_now(struct device *d)
 static void put_in_force(struct device *d)
 {
     const struct plan *p = &d->ex->plan->as_read;
-    d->campaign->tries = 0;
     log_say(SAY_INFO, "plan installed: %zu steps, %.1f%% more device time expected, peak %s", p->n_steps,
             p->baseline_ns ? 100.0 * (double)(p->planned_ns - p->baseline_ns) / (double)p->baseline_ns : 0.0,
             rt_size((uint64_t)p->peak_bytes).text);
     go(d, MODE_STANDBY);
 }
 
+/* The program moves on meanwhile: by swapping, or, where a plan is in force, under that. */
 static void start_planner(struct device *d)
 {
-    const struct campaign *c = d->campaign;
+    struct campaign *c = d->campaign;
+    const bool beside = d->mode != MODE_PLAN;
     d->ex->learnt.rec.host_bytes_per_s = swap_bytes_per_s(d);
     log_say(SAY_DEBUG, "a plan for %s is asked for%s", rt_size(c->budget_bytes).text, c->with_copies ? ", with copies to the host" : "");
     int r = planner_start(d, &d->ex->learnt.rec, c->budget_bytes, c->with_copies, c->patience);
-    if (r) {
+    if (r && beside)
+        log_say(SAY_DEBUG, "cannot start `remat plan` for a better plan (%s)", strerror(-r));
+    else if (r) {
         log_say(SAY_WARN, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));
         no_plan(d);
-        return;
     }
-    go(d, MODE_PLAN);
-    d->campaign->wait = true;
+    c->wait = !r && !beside;
+    c->beside = !r && beside;
 }
 
 /* Budget = plannable memory - reserved - beside. */
@@ -304,6 +318,17 @@ static uint64_t shortened_by(const struct device *d, uint64_t arenas_grown)
     return (chunks > d->ex->map.beyond_chunks ? chunks : d->ex->map.beyond_chunks) << d->mem.shift;
 }
 
+/* The best plan so far takes the place of the one that is installed. True: it cannot. */
+static bool follow_best(struct device *d)
+{
+    const int lacking = exec_load_plan(d, d->campaign->best.path, true), r = lacking ? lacking : install_plan(d);
+    if (r < 0) {
+        log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-r));
+        no_plan(d);
+    }
+    return r < 0;
+}
+
 /* The plan that the planner has just given is installed; its map lacks so many chunks. */
 static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
 {
@@ -324,6 +349,11 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     }
     if (better)
         keep_as_best(d, lacking);
+    if (!waits_for_plans(d)) { /* the best so far is followed while a better one is thought of */
+        if (!better && follow_best(d))
+            return;
+        put_in_force(d);
+    }
     if (with_copies) {
         ask_with_copies(d, lacking > 0);
         return;
@@ -365,55 +395,80 @@ static void take_plan(struct device *d, const char *path)
         put_in_force(d);
 }
 
+/* What is asked once no plan has come of the last question. False: nothing more. */
+static bool ask_otherwise(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    if (planner_is_late(d))
+        return false;
+    if (may_copy(d) && (!c->best.path[0] || c->best.lacking)) { /* recompute alone does not reach it, or not with less than a map that lacks chunks */
+        ask_with_copies(d, true);
+        return true;
+    }
+    if (c->best.path[0])
+        return false;
+    if (c->reserved_bytes || c->beside_bytes) { /* every chunk is needed, then, though a map of all of them may lack some */
+        c->reserved_bytes = c->beside_bytes = 0;
+        ask_for_all(d);
+        return true;
+    }
+    if (c->patience == PATIENCE_MOST)
+        return false;
+    /* On a busy machine the usual seconds may end before one schedule is whole. A limit that cannot be met is told at once
+     * however many there are. */
+    c->patience = PATIENCE_MOST;
+    c->with_copies = false;
+    leave_for_map(d);
+    ask_for_all(d);
+    return true;
+}
+
+/* The program has moved on from what a plan was asked for. The first time it is learnt anew at once. */
+static void drop_question(struct device *d, const char *why)
+{
+    log_say(SAY_INFO, "%s: learning anew", why);
+    if (d->campaign->outdated++)
+        be_quiet(d);
+    forget_question(d);
+    observe_again(d);
+}
+
+/* Only between two iterations: what is installed in the middle of one finds memory that it counts on in use. */
 static void take_answer(struct device *d)
 {
     struct campaign *c = d->campaign;
-    switch (planner_poll(d)) {
-    case PLANNER_DONE:
+    const bool beside = c->beside;
+    const enum planner_state state = planner_poll(d);
+    if (state != PLANNER_DONE && state != PLANNER_FAILED)
+        return;
+    c->beside = false;
+    if (state == PLANNER_DONE && !leave_can_be_followed(d)) {
+        drop_question(d, "a plan has come for tensors that are no more");
+        return;
+    }
+    if (state == PLANNER_DONE) {
+        if (beside) {
+            install_drop(d);
+            go(d, MODE_PLAN);
+        }
         take_plan(d, planner_path(d));
-        break;
-    case PLANNER_FAILED:
-        if (may_copy(d) && (!c->best.path[0] || c->best.lacking)) /* recompute alone does not reach it, or not with less than a map that lacks chunks */
-            ask_with_copies(d, true);
-        else if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
+    } else if (!ask_otherwise(d) && !beside) {
+        if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
             take_plan(d, c->best.path);
-        else if (c->reserved_bytes || c->beside_bytes) { /* every chunk is needed, then, though a map of all of them may lack some */
-            c->reserved_bytes = c->beside_bytes = 0;
-            ask_for_all(d);
-        } else if (c->patience < PATIENCE_MOST) {
-            /* On a busy machine the usual seconds may end before one schedule is whole. A limit that cannot be met is told at once
-             * however many there are. */
-            c->patience = PATIENCE_MOST;
-            c->with_copies = false;
-            leave_for_map(d);
-            ask_for_all(d);
-        } else {
+        else {
             planner_say_why(d);
             no_plan(d);
         }
-        break;
-    default:
-        return;
     }
-    if (d->mode == MODE_PLAN)
-        return;
-    forget_question(d);
-}
-
-/* Structs among the arguments may hold words that nobody fills. */
-static bool words_may_want_proof(const struct device *d)
-{
-    for (uint32_t i = 0; i < d->ex->learnt.n_caps; i++) {
-        const struct rt_op *op = &d->ex->learnt.caps[i];
-        for (uint32_t p = 0; op->func && op->kind == OP_KERNEL && op->func->known && p < op->func->n_params; p++)
-            if (func_is_struct(op->func, p))
-                return true;
-    }
-    return false;
+    if (d->mode != MODE_PLAN && !c->beside)
+        forget_question(d);
 }
 
 static void plan_now(struct device *d)
 {
+    if (d->campaign->beside)
+        forget_question(d);
+    d->campaign->boundary_op = d->op_count;
     go(d, MODE_PLAN);
     d->campaign->tries = 0;
     d->campaign->with_copies = false;
@@ -423,7 +478,7 @@ static void plan_now(struct device *d)
         no_plan(d);
         return;
     }
-    if (words_may_want_proof(d))
+    if (recording_has_structs(&d->ex->learnt))
         (void)room_for_decoys(d); /* likewise */
     share_limit_for_plan(d, could_use(d));
     if (d->campaign->reserved_bytes > budget_now(d) / SPARE_PART)
@@ -439,10 +494,21 @@ static void plan_now(struct device *d)
 
 int campaign_wait_ms(struct device *d)
 {
-    if (d->mode != MODE_PLAN || !d->campaign->wait)
+    struct campaign *c = d->campaign;
+    if (d->mode != MODE_PLAN || !planner_child(d))
         return 0;
-    d->campaign->wait = false;
-    return PLAN_WAIT_MS;
+    if (waits_for_plans(d)) {
+        const bool wait = c->wait;
+        c->wait = false;
+        return wait ? PLAN_WAIT_MS : 0;
+    }
+    if (c->boundary_op != d->op_count)
+        return 0;
+    const uint64_t most = PAUSE_MS * 1000000ull;
+    c->paused_here_ns = c->paused_op == d->op_count ? c->paused_here_ns : 0;
+    c->paused_op = d->op_count;
+    c->pause_began_ns = stats_now_ns();
+    return c->paused_here_ns < most && c->paused_ns < PAUSES_MOST_MS * 1000000ull ? (int)((most - c->paused_here_ns + 999999) / 1000000) : 0;
 }
 
 static void learnt(struct device *d)
@@ -457,6 +523,7 @@ static void learnt(struct device *d)
     d->campaign->untried = 0;
     d->campaign->reserved_bytes = 0;
     d->campaign->starts = 0;
+    d->campaign->paused_here_ns = d->campaign->paused_ns = 0;
     uint64_t peak = recording_peak_pages(d, &d->ex->learnt.rec, false) << d->mem.shift;
     bool blocked;
     uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
@@ -588,7 +655,7 @@ static void map_anew(struct device *d)
 static void end_iteration(struct device *d)
 {
     enum exec_end end = exec_end_iteration(d);
-    d->campaign->left_in_a_row = 0;
+    d->campaign->left_in_a_row = d->campaign->outdated = 0;
     d->campaign->followed = true;
     if (end == EXEC_END_BANNED) { /* once more, without the op whose replay differed */
         install_drop(d);
@@ -600,6 +667,8 @@ static void end_iteration(struct device *d)
         no_plan(d);
     } else if (end == EXEC_END_WHOLE && d->share && share_anew(d))
         return;
+    else if (end == EXEC_END_WHOLE && d->campaign->beside)
+        take_answer(d);
     if (d->mode == MODE_STANDBY || campaign_follows_plan(d)) {
         cursor_begin(d);
         follow(d);
@@ -660,6 +729,17 @@ void campaign_unloads(struct device *d, CUmodule module, CUlibrary library)
 
 /* ---- events -------------------------------------------------------------------------------------------------------- */
 
+/* A plan is awaited, and none is followed. */
+static void await(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    if (c->boundary_op == d->op_count && c->looked_op != d->op_count) {
+        c->looked_op = d->op_count;
+        take_answer(d);
+    } else if (d->op_count - c->boundary_op > RELEARN_PERIODS * (uint64_t)d->ex->learnt.rec.n_ops)
+        drop_question(d, "the program does something else than what a plan was asked for");
+}
+
 void campaign_turn(struct device *d)
 {
     if (d->capturing)
@@ -668,15 +748,21 @@ void campaign_turn(struct device *d)
         end_iteration(d);
     else if (d->mode == MODE_PROBE && learn_complete(d))
         learnt(d);
-    else if (d->mode == MODE_PLAN && d->op_count % POLL_OPS == 0)
-        take_answer(d);
+    else if (d->mode == MODE_PLAN || (d->mode == MODE_STANDBY && d->campaign->beside))
+        await(d);
     if (share_called(d))
         campaign_give(d);
 }
 
 void campaign_answered(struct device *d, uint64_t op_count)
 {
+    struct campaign *c = d->campaign;
     if (d->mode != MODE_PLAN)
+        return;
+    const uint64_t ns = stats_now_ns() - c->pause_began_ns;
+    c->paused_here_ns += ns;
+    c->paused_ns += ns;
+    if (!waits_for_plans(d) && d->op_count != op_count)
         return;
     take_answer(d);
     if (d->mode == MODE_STANDBY && d->ex->map.done && d->op_count == op_count) { /* still at the boundary: go on at once */
@@ -706,11 +792,20 @@ static int outside_drv(struct device *d, struct rt_op *op)
         return r;
     d->campaign->last_sig = op->sig;
     bool wanted = wants_plan(d) || learn_wants_trace(d);
-    if (!learn_watch(d, op, wanted) || !may_learn(d) || !hashing_is_loaded(d)) /* without it: at the next iteration's end */
+    if (!learn_watch(d, op, wanted))
+        return r;
+    if (d->mode != MODE_OBSERVE && learn_period(d) == d->ex->learnt.rec.period && op->sig == recording_last_sig(&d->ex->learnt.rec)) {
+        d->campaign->boundary_op = d->op_count + 1;
+        if (d->mode == MODE_PLAN)
+            learn_count_iteration(d, op->t);
+    }
+    if (!may_learn(d) || !hashing_is_loaded(d)) /* without it: at the next iteration's end */
         return r;
     learn_count_iteration(d, op->t);
     int e = learn_prepare(d);
     if (!e) {
+        if (d->campaign->beside)
+            forget_question(d);
         exec_clear(d);
         e = learn_begin(d);
         go(d, e ? MODE_OBSERVE : MODE_PROBE);

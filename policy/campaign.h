@@ -7,6 +7,10 @@
  * In standby a plan is installed, and ops run plainly until one begins an iteration that the plan knows. A plan that is left
  * again and again is given up: leaving costs more than swapping. Each failure makes the next attempt later (backoff).
  *
+ * The program goes on while a plan is made (--policy plan: it waits). Several are asked for in turn, one planner at a time, each for a little less
+ * memory, or with copies: the best so far is followed meanwhile (campaign.beside). An answer is taken between two iterations. It is dropped where the
+ * recorded iteration has not come again for long, or the tensors are gone that it works on.
+ *
  * Threads: under the engine's mutex, but for campaign_wait(). Errors: *_drv return the driver's code for the program.
  */
 #ifndef REMAT_POLICY_CAMPAIGN_H
@@ -42,10 +46,10 @@ void campaign_unloads(struct device *d, CUmodule module, CUlibrary library);
 /* A plan is being followed: allocations and frees are its. */
 static inline bool campaign_follows_plan(const struct device *d) { return d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE; }
 
-/* The planner has just been started, and waiting a moment for it costs less than running on without a plan: how long at most.
- * 0: no. The engine then waits with its mutex released (planner_wait) and calls campaign_turn again. */
+/* Waiting a moment for the planner costs less than running on without a plan: how long at most. 0: no. The engine then waits with its mutex
+ * released (planner_wait) and calls campaign_answered(). */
 int campaign_wait_ms(struct device *d);
-/* After that wait. `op_count`: what it was when the wait began: other threads may have launched meanwhile. */
+/* After that wait: what the planner has said is taken. `op_count`: what it was when the wait began: other threads may have launched meanwhile. */
 void campaign_answered(struct device *d, uint64_t op_count);
 
 #endif

@@ -30,6 +30,17 @@ int recording_note_named_write(struct recording *r)
     return 0;
 }
 
+bool recording_has_structs(const struct recording *r)
+{
+    for (uint32_t i = 0; i < r->n_caps; i++) {
+        const struct rt_op *op = &r->caps[i];
+        for (uint32_t p = 0; op->func && op->kind == OP_KERNEL && op->func->known && p < op->func->n_params; p++)
+            if (func_is_struct(op->func, p))
+                return true;
+    }
+    return false;
+}
+
 uint32_t recording_idle_from(const struct record *r, const struct rec_op *o, uint32_t word)
 {
     uint32_t a = o->idle, b = o->idle + o->n_idle;

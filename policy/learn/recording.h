@@ -25,6 +25,8 @@ void recording_clear(struct recording *r);
 /* Before its next op the program writes device memory that is neither ours nor its own: the iteration that is being recorded is told. 0 or
  * -ENOMEM. */
 int recording_note_named_write(struct recording *r);
+/* Launches have structs among their arguments, which may hold words that nobody fills. */
+bool recording_has_structs(const struct recording *r);
 /* The op may be missing in an iteration. */
 static inline bool recording_is_optional(const struct rec_op *o) { return o->hold || o->to_host; }
 /* Where what is idle of the argument word (its offset, a multiple of 8) begins; word + 8: nothing is. */

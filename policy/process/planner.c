@@ -19,7 +19,15 @@
 
 extern char **environ;
 
-enum { FILE_PATH = SCRATCH_PATH + 16, SECONDS_MOST = 40, SILENT_S = 1 };
+static const double QUICK_LEAST = 0.2;
+
+enum {
+    FILE_PATH = SCRATCH_PATH + 16,
+    SECONDS_MOST = 40,
+    SILENT_S = 1,
+    LATE_TIMES = 12, /* its seconds, which it counts as eight on a machine that is busy (solver.h) */
+    LATE_MORE_S = 5 /* for all that it does beside solving */
+};
 
 struct planner {
     pid_t child; /* 0: none runs */
@@ -27,6 +35,8 @@ struct planner {
     char trace_path[FILE_PATH], plan_path[FILE_PATH];
     enum planner_state state;
     int last_status, tied; /* tied: our end of the pipe that ties the child to us; -1 none */
+    uint64_t late_ns;      /* when it has had all the time that it gets */
+    bool late;             /* it did not answer until then */
 };
 
 int planner_init(struct device *d)
@@ -86,9 +96,12 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     unlink(d->planner->plan_path);
     char limit[32], seconds[32];
     const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "best";
-    unsigned s = (1 + rec->n_ops / 100) * patience;
+    double s = (1 + rec->n_ops / 100) * patience;
+    if (d->cfg->policy != POLICY_PLAN && rec->n_ops < 100) /* nobody waits, and a program whose iterations are short may be short itself */
+        s *= QUICK_LEAST + (1 - QUICK_LEAST) * rec->n_ops / 100;
+    s = s > SECONDS_MOST ? SECONDS_MOST : s;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
-    snprintf(seconds, sizeof seconds, "%u", s > SECONDS_MOST ? SECONDS_MOST : s);
+    snprintf(seconds, sizeof seconds, "%g", s);
     const char *argv[] = {d->cfg->remat_bin, "plan",    d->planner->trace_path, "--limit",      limit, "--solver", solver,
                     "--time-limit",   seconds,   "-o",       d->planner->plan_path, offload ? "--offload" : NULL, NULL};
     posix_spawn_file_actions_t fa;
@@ -130,6 +143,8 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
         return -r;
     }
     d->planner->state = PLANNER_RUNNING;
+    d->planner->late = false;
+    d->planner->late_ns = stats_now_ns() + (uint64_t)((s * LATE_TIMES + LATE_MORE_S) * 1e9);
     return 0;
 }
 
@@ -145,11 +160,15 @@ void planner_say_why(struct device *d)
     }
     line[strcspn(line, "\n")] = 0;
     int status = d->planner->last_status;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 3) /* infeasible */
+    if (d->planner->late)
+        log_say(SAY_WARN, "remat plan has not answered in many times its seconds: it was ended; memory is held by swapping");
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == 3) /* infeasible */
         log_say(SAY_WARN, "no plan meets the limit (%s); memory is held by swapping", line);
     else
         log_say(SAY_WARN, "remat plan failed (status %d: %s); memory is held by swapping", status, line);
 }
+
+bool planner_is_late(const struct device *d) { return d->planner->late; }
 
 enum planner_state planner_poll(struct device *d)
 {
@@ -157,9 +176,14 @@ enum planner_state planner_poll(struct device *d)
     if (pl->state == PLANNER_RUNNING) {
         int status;
         pid_t r = waitpid(pl->child, &status, WNOHANG);
+        if (!r && stats_now_ns() > pl->late_ns) {
+            pl->late = true;
+            kill(pl->child, SIGKILL);
+            r = waitpid(pl->child, &status, 0);
+        }
         if (r == pl->child || (r < 0 && errno != EINTR)) {
             /* the program may have reaped it (SIGCHLD ignored): the file tells */
-            bool ok = r == pl->child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(pl->plan_path, R_OK) == 0;
+            bool ok = pl->late ? false : r == pl->child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(pl->plan_path, R_OK) == 0;
             pl->last_status = r == pl->child ? status : 0;
             pl->child = 0;
             if (pl->tied >= 0)
@@ -179,7 +203,7 @@ void planner_wait(pid_t child, int ms, uint64_t began_ns)
     struct timespec ts = {0, 2000000};
     siginfo_t info;
     uint64_t said_s = SILENT_S;
-    for (int waited = 0; waited < ms; waited += 2) {
+    for (const uint64_t end = stats_now_ns() + (uint64_t)ms * 1000000; stats_now_ns() < end;) {
         info.si_pid = 0;
         if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid)
             return;

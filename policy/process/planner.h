@@ -21,6 +21,8 @@ enum planner_state planner_poll(struct device *d);
 void planner_wait(pid_t child, int ms, uint64_t began_ns);
 pid_t planner_child(const struct device *d); /* 0: none runs */
 const char *planner_path(struct device *d);
+/* After FAILED: it had not answered in many times its seconds, and was ended. Asking anything else of it would take as long. */
+bool planner_is_late(const struct device *d);
 /* After FAILED: one line with the planner's own words. */
 void planner_say_why(struct device *d);
 /* Nothing more is asked of it: it is ended where it runs, and its files go. */

@@ -21,6 +21,8 @@ if RUNTIME:
 # ordinary build, TEST_PLANNER: a sanitizer's gets as far in its seconds as one in a tenth of them, and comes to other plans than the tests ask
 # for, or to none. (`remat plan` itself runs under the sanitizer in the tests that call it.)
 PLANNER = os.path.join(B, "tests", "planner")
+# Where a test names no policy its program waits for its plans: which iteration the plan begins with then hangs on no clock.
+os.environ.setdefault("REMAT_POLICY", "plan")
 # What a program starts of itself, for tests whose question is the planning: planner=OWN_PLANNER
 OWN_PLANNER = os.environ.get("TEST_PLANNER") or REMAT
 

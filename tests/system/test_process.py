@@ -3,6 +3,7 @@
 planner's answer makes of a run."""
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -149,6 +150,60 @@ def planner_that_had_no_time(c, tmp):
     c.ok(r.stats.get("iterations_enforced", 0) > 0, "in haste: a plan in the end", str(r.stats) + r.err[-300:])
 
 
+SLOW = """#!/bin/sh
+echo $$ >>'%(log)s'
+%(does)s
+exec '%(remat)s' "$@"
+"""
+PAUSE_MS = 200
+PAUSES = os.path.join(harness.B, "programs", "pauses")
+
+
+def with_planner(tmp, does, train, policy="auto", tries=3):
+    """The program `pauses` at 60 percent, with a planner that does this first: what it came to, how long its longest call took in ms, and how often the
+    planner was asked. On a busy machine once more, if a call took long."""
+    log, planner, device = os.path.join(tmp, "asked"), os.path.join(tmp, "slow"), {"SIMGPU_GRANULARITY": "65536", "REMAT_LOG": "info"}
+    native = harness.run([PAUSES, *train], env=device)
+    with open(planner, "w") as f:
+        f.write(SLOW % {"log": log, "does": does, "remat": harness.OWN_PLANNER})
+    os.chmod(planner, 0o755)
+    for left in reversed(range(tries)):
+        open(log, "w").close()
+        r = harness.run([PAUSES, *train], ["--limit", native.peak * 60 // 100, "--policy", policy], device, PATIENCE, planner=planner)
+        longest = re.search(r"longest call: (\d+) ms", r.err)
+        ms = int(longest.group(1)) if longest else 1 << 30
+        if ms < PAUSE_MS or not left:
+            break
+    pids = [int(n) for n in open(log).read().split()]
+    return (harness.other_than(native, r, native.peak * 60 // 100), r, ms, pids)
+
+
+def goes_on_while_it_is_planned(c, tmp):
+    """However long a planner takes, a program stands still for no call longer than 200 ms, and its plan comes into force later."""
+    def case(what, does, train, enforced, asked=1):
+        wrong, r, ms, pids = with_planner(tmp, does, train)
+        c.ok(not wrong, what + ": as natively", wrong)
+        c.ok(ms < PAUSE_MS, what + ": it goes on", "%d ms %s" % (ms, r.err[-600:]))
+        c.ok((r.stats.get("iterations_enforced", 0) > 0) == enforced, what + ": a plan", "%s %s" % (r.stats.get("iterations_enforced"), r.err[-600:]))
+        c.ok(len(pids) >= asked, what + ": asked", str(pids))
+        c.ok(not any(os.path.exists("/proc/%d" % p) for p in pids), what + ": no planner outlives it", str(pids))
+        return r
+
+    case("a slow planner", "sleep 1", ["70", "50"], True)
+    case("a planner that dies", "kill -9 $$", ["40", "10"], False, asked=3)
+    r = case("a planner that never answers", "exec sleep 600", ["150", "80"], False)
+    c.ok("has not answered" in r.err, "a planner that never answers: it is ended", r.err[-600:])
+    r = case("a plan for another shape", "sleep 1", ["90", "40", "other", "10"], True)
+    c.ok(r.err.count("an iteration is") > 1, "a plan for another shape: learnt anew", r.err[-600:])
+    r = case("a planner that is asked for a shape that has gone", "[ $(wc -l <'%s') -gt 1 ] || exec sleep 600" % os.path.join(tmp, "asked"), ["110", "30", "other", "10"], True)
+    c.ok("something else than what a plan was asked for" in r.err, "a planner that is asked for a shape that has gone: it is ended", r.err[-600:])
+    r = case("a plan for other tensors", "sleep 1", ["70", "50", "anew", "10"], True)
+    c.ok("for tensors that are no more" in r.err, "a plan for other tensors: it is dropped", r.err[-600:])
+    # who asks for a plan and nothing else waits for it
+    wrong, r, ms, _ = with_planner(tmp, "sleep 1", ["20", "0"], policy="plan", tries=1)
+    c.ok(not wrong and ms >= 1000 and r.stats.get("iterations_enforced", 0) > 8, "--policy plan waits", "%s %d ms %s" % (wrong, ms, r.stats))
+
+
 def bandwidth_is_measured(c, tmp):
     """The planner is told how fast this machine's copies are."""
     for want in harness.drawn((1e9, 40e9), test=1, salt="bandwidth"):
@@ -193,6 +248,7 @@ def main():
         kept_file(c, tmp)
         copies_where_recomputing_fails(c, tmp)
         planner_that_had_no_time(c, tmp)
+        goes_on_while_it_is_planned(c, tmp)
         bandwidth_is_measured(c, tmp)
         untouched(c)
         stack_is_swept(c)

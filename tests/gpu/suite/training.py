@@ -120,7 +120,7 @@ def run(suite, budget):
             if variant == "remat50":
                 os.makedirs(cache, exist_ok=True)
             r, stats = suite.remat_run(name, argv, timeout, limit=limit, cache=cache,
-                                       policy="swap" if variant.startswith("swap") else None)
+                                       policy="swap" if variant.startswith("swap") else "plan")
         row = row_of(model, amp, variant, r, base.read_json(report_path), stats)
         if limit:
             row["limit_bytes"] = limit
