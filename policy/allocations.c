@@ -118,18 +118,11 @@ static bool wait_elsewhere(struct device *d, struct engine_visit v, CUstream str
     return back && r == CUDA_SUCCESS;
 }
 
-static bool is_captured(struct device *d, CUstream stream)
-{
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return d->capturing && process.drv->cuStreamIsCapturing &&
-           (process.drv->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
-}
-
 bool eng_is_captured(CUstream stream)
 {
     engine_lock();
     struct device *d = engine_here();
-    const bool captured = d && is_captured(d, stream);
+    const bool captured = d && engine_is_captured(stream);
     engine_unlock();
     return captured;
 }
@@ -239,7 +232,7 @@ static int issue_alloc(const struct eng_pool_call *c)
 /* With the lock held, which it gives back. d NULL: nobody counts. */
 static int from_driver_unlocking(struct device *d, const struct eng_pool_call *c)
 {
-    const bool captured = d && is_captured(d, c->stream);
+    const bool captured = d && engine_is_captured(c->stream);
     const uint64_t bytes = !d ? 0 : captured ? foreign_counted(c->bytes) : pool_grows_by(d, c->bytes);
     const CUmemoryPool pool = c->pool || !d ? c->pool : current_pool(d);
     int r = d ? reserve(d, bytes) : CUDA_SUCCESS;
@@ -464,7 +457,7 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
         engine_unlock();
         return r;
     }
-    if (is_captured(d, stream)) { /* it frees what the capture has allocated, and nothing else: the driver says so */
+    if (engine_is_captured(stream)) { /* it frees what the capture has allocated, and nothing else: the driver says so */
         engine_unlock();
         return (int)process.drv->cuMemFreeAsync(ptr, stream);
     }
@@ -511,7 +504,7 @@ static int free_now(CUdeviceptr ptr)
     struct slot *s = d ? slot_lookup(d, ptr) : NULL;
     if (!r && (!s || s->va != ptr))
         r = CUDA_ERROR_INVALID_VALUE;
-    else if (!r) {
+    else if (!r && !(r = process.n_captures ? fence_forbidden_drv(d) : CUDA_SUCCESS)) {
         struct engine_visit v = engine_visit(d);
         free_slot(d, s);
         engine_return(v);

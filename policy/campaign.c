@@ -546,7 +546,7 @@ static void follow(struct device *d)
     stats_boundary(d, t, d->mode == MODE_ENFORCE);
     nvtx_iteration(d->st.iterations, device_mode_name(d, d->mode));
     if (d->mode == MODE_ENFORCE && verify_begin(d, t))
-        d->ex->now.code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
+        d->ex->now.code = device_failure(d);
 }
 
 /* The installed plan goes, for one that fits what this process may hold now; the recorded iteration stays. */

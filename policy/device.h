@@ -71,6 +71,7 @@ struct device {
     CUstream stream[RT_MAX_STREAMS];
     uint64_t seq[RT_MAX_STREAMS]; /* things queued on each */
     bool blocking_streams;        /* the program has some besides the legacy one, see stream_acts() */
+    int forbidden;                /* the driver's code, where a capture forbade what the op at hand needs; 0 */
     int broken;                   /* the driver's code, after it refused to order something; 0 */
     uint8_t doubt, doubt_met;     /* enum rt_doubt: a check has failed (process/check.h); what the engine has reacted to so far */
     uint64_t audited_op;          /* op_count when audit_memory() looked last */
@@ -113,6 +114,8 @@ const char *device_mode_name(const struct device *d, enum rt_mode m);
 /* Physical memory on the device now: chunks, the program's own, remat's own. */
 uint64_t device_physical_bytes(const struct device *d);
 /* What a driver's result code is called. */
+/* Why nothing could be ordered: the driver's code. */
+static inline int device_failure(const struct device *d) { return d->broken ? d->broken : d->forbidden ? d->forbidden : CUDA_ERROR_UNKNOWN; }
 const char *device_code_name(struct device *d, int code);
 
 #endif

@@ -37,7 +37,7 @@
     DRV(cuDeviceGetAttribute) DRV(cuStreamGetCtx) DRV(cuStreamGetCtx_v2) DRV(cuStreamIsCapturing) DRV(cuMemPoolGetAttribute) DRV(cuDevicePrimaryCtxGetState)  \
     DRV(cuMemPoolTrimTo) DRV(cuDeviceGraphMemTrim)                                                                                       \
     DRV(cuDeviceGetGraphMemAttribute) DRV(cuFuncGetAttribute) DRV(cuFuncSetAttribute) DRV(cuKernelGetAttribute)                        \
-    DRV(cuKernelSetAttribute)
+    DRV(cuKernelSetAttribute) DRV(cuThreadExchangeStreamCaptureMode) DRV(cuStreamGetCaptureInfo)
 
 struct drv {
 #define DRV_FIELD(name) __typeof__(&name) name;

@@ -7,11 +7,11 @@
 #include "policy/engine.h"
 
 #include "policy/campaign.h"
+#include "policy/capture.h"
 #include "policy/engine_here.h"
 #include "policy/engine_state.h"
 #include "policy/engine_turn.h"
 #include "policy/iteration.h"
-#include "policy/memory/room.h"
 #include "policy/memory/slot.h"
 #include "policy/op/op.h"
 #include "policy/op/ready.h"
@@ -122,11 +122,12 @@ int eng_memset(const struct eng_memset *m)
     struct rt_op op;
     engine_lock();
     struct device *d = engine_here();
-    int r = reach_keep_others_drv(d, m->dst, true);
+    int r = d && m->sync && process.n_captures ? fence_forbidden_drv(d) : CUDA_SUCCESS;
+    if (!r)
+        r = reach_keep_others_drv(d, m->dst, true);
     if (!d || r) {
-        r = r ? r : op_pass_memset_drv(process.drv, m);
         engine_unlock();
-        return end_memset(m, r);
+        return r ? r : end_memset(m, op_pass_memset_drv(process.drv, m));
     }
     do {
         engine_turn(d);
@@ -212,81 +213,15 @@ void eng_note_stream(unsigned flags)
     engine_unlock();
 }
 
-/* Captures under way, by the stream that began them: where it ends another device's context may be current, and a stream that is destroyed
- * takes its capture along. */
-struct capture {
-    CUstream stream;
-    struct device *d;
-};
-
-static int capture_add(CUstream stream, struct device *d)
-{
-    if (process.n_captures == process.cap_captures) {
-        uint32_t cap = process.cap_captures ? 2 * process.cap_captures : 8;
-        struct capture *p = realloc(process.captures, cap * sizeof *p);
-        if (!p)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        process.captures = p;
-        process.cap_captures = cap;
-    }
-    process.captures[process.n_captures++] = (struct capture){stream, d};
-    d->capturing = true;
-    return CUDA_SUCCESS;
-}
-
-/* One that this stream began. */
-static bool capture_remove(CUstream stream)
-{
-    for (uint32_t i = process.n_captures; i-- > 0;) {
-        if (process.captures[i].stream != stream)
-            continue;
-        struct device *d = process.captures[i].d;
-        process.captures[i] = process.captures[--process.n_captures];
-        d->capturing = false;
-        for (uint32_t k = 0; k < process.n_captures; k++)
-            d->capturing |= process.captures[k].d == d;
-        return true;
-    }
-    return false;
-}
-
-static void captures_end(const struct device *d)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < process.n_captures; i++)
-        if (process.captures[i].d != d)
-            process.captures[n++] = process.captures[i];
-    process.n_captures = n;
-}
-
 void eng_stream_destroyed(CUstream stream)
 {
     engine_lock();
-    while (stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && capture_remove(stream))
-        ;
+    if (stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD)
+        capture_stream_gone(stream);
     for (unsigned i = 0; i < process.n_dev; i++)
         if (process.dev[i]->ready && !process.dev[i]->gone)
             stream_forget(process.dev[i], stream);
     engine_unlock();
-}
-
-int eng_capture_begins(CUstream stream)
-{
-    int r = CUDA_SUCCESS;
-    engine_lock();
-    struct device *d = engine_here();
-    if (d) {
-        struct engine_visit v = engine_visit(d);
-        campaign_leave(d, "a stream capture");
-        r = reach_pin_all_drv(d);
-        if (!r && !d->capturing) /* what is allocated meanwhile comes from the driver, and nobody can make room then */
-            room_give_free(d);
-        engine_return(v);
-        if (!r)
-            r = capture_add(stream, d);
-    }
-    engine_unlock();
-    return r;
 }
 
 int eng_pin_everything(void)
@@ -302,13 +237,6 @@ int eng_pin_everything(void)
     }
     engine_unlock();
     return r;
-}
-
-void eng_capture_ends(CUstream stream)
-{
-    engine_lock();
-    capture_remove(stream);
-    engine_unlock();
 }
 
 /* Contexts of the program's own making. */
@@ -395,7 +323,7 @@ void eng_context_gone(CUcontext ctx, bool was_primary)
         if (d->ctx != ctx || d->gone || d->ended)
             continue;
         d->gone = true; /* its streams went with it; what the program still calls goes to the driver */
-        captures_end(d);
+        capture_device_ends(d);
         d->ended = d->ready && !process.finished && !others_are_there(d, was_primary);
         CUcontext left = NULL;
         CUdevice dev;

@@ -48,7 +48,16 @@ void eng_stream_destroyed(CUstream stream);
 int eng_pin_everything(void);
 /* Before cuStreamBeginCapture: the same, since the graph may run at any time; and nothing moves until the capture ends. */
 int eng_capture_begins(CUstream stream);
+/* It has begun. */
+void eng_capture_began(CUstream stream);
+/* It has ended, or never began. */
 void eng_capture_ends(CUstream stream);
+/* Whether any capture is under way: a relaxed read. */
+bool eng_capture_under_way(void);
+/* Before cuStreamWaitEvent: where the event was recorded in a capture the stream's device comes into that (*joins), as if a capture began there; then
+ * eng_capture_joined() is called after it. */
+int eng_capture_joins(CUstream stream, CUevent event, bool *joins);
+void eng_capture_joined(CUstream stream);
 /* The program makes a context of its own: the device's memory outlives the others while there is one. */
 void eng_note_context(CUcontext ctx, CUdevice dev);
 /* How often such a context has been attached to, its making included, after `more` (0, 1, -1) are added; 0: it is not known. */

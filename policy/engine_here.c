@@ -193,6 +193,18 @@ struct device *engine_here_asked(void)
     return d->ready && !d->gone ? d : NULL;
 }
 
+struct device *engine_of_stream(CUstream stream)
+{
+    CUcontext before = NULL, of = NULL;
+    if (process.n_visible == 1 || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || !process.drv->cuStreamGetCtx ||
+        process.drv->cuStreamGetCtx(stream, &of) != CUDA_SUCCESS || process.drv->cuCtxGetCurrent(&before) != CUDA_SUCCESS || of == before ||
+        process.drv->cuCtxSetCurrent(of) != CUDA_SUCCESS)
+        return engine_here();
+    struct device *d = engine_here();
+    process.drv->cuCtxSetCurrent(before);
+    return d;
+}
+
 /* After engine_here() has answered NULL: the device could not be set up, and may give nothing because of that. */
 bool engine_barred_here(void)
 {

@@ -17,6 +17,8 @@ static inline struct device *engine_here(void)
         return process.dev[0]; /* nearly always */
     return engine_here_asked();
 }
+/* The device of the context that the stream is of; for a default stream the calling thread's. */
+struct device *engine_of_stream(CUstream stream);
 /* After that: the device could not be set up, and may give nothing because of that. */
 bool engine_barred_here(void);
 /* Of a device that has ended: what is no context's goes back to the driver. `ready` says that it has yet to. */

@@ -22,6 +22,13 @@ void engine_name_call_site(void)
     loader_unlock(&engine_mutex);
 }
 
+bool engine_is_captured(CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return process.n_captures && process.drv->cuStreamIsCapturing &&
+           (process.drv->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
 struct engine_visit engine_visit(struct device *d)
 {
     struct engine_visit v = {NULL, false};

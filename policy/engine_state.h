@@ -8,6 +8,7 @@
 #include "policy/active.h"
 #include "policy/device.h"
 #include "policy/learn/call_site.h"
+#include "policy/process/capture_mode.h"
 #include "tracer/loader.h"
 
 #include <stdatomic.h>
@@ -41,12 +42,16 @@ extern pthread_mutex_t engine_mutex;
 static inline void engine_lock(void)
 {
     loader_lock(&engine_mutex);
+    if (__builtin_expect(process.n_captures != 0, false))
+        capture_mode_ours(process.drv);
     eng_stack_used = ENG_STACK_MUCH;
 }
 /* What a call left to be asked of the loader is asked here, with the mutex free: the call site of an op that was learnt (learn/call_site.h). */
 void engine_name_call_site(void);
 static inline void engine_unlock(void)
 {
+    if (__builtin_expect(capture_mode.ours, false))
+        capture_mode_programs(process.drv);
     loader_unlock(&engine_mutex);
     if (__builtin_expect(call_site_is_owed(), false))
         engine_name_call_site();
@@ -62,6 +67,8 @@ struct engine_visit {
 };
 struct engine_visit engine_visit(struct device *d);
 void engine_return(struct engine_visit v);
+/* The stream takes part in a capture; or nobody may ask. */
+bool engine_is_captured(CUstream stream);
 /* The device whose managed memory holds the address, or NULL. The reservations never move: no lock is needed. */
 struct device *engine_holder(CUdeviceptr ptr);
 

@@ -42,7 +42,7 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
     for (uint32_t i = 0; i < op->n_operands && !r; i++) {
         struct slot *s = op->operands[i].slot;
         if (fence_sync(d, &s->ready) || (op->operands[i].mode != REC_READ && fence_sync(d, &s->unseen)))
-            r = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
+            r = device_failure(d);
     }
     engine_return(v);
     if (r)
@@ -71,7 +71,9 @@ static void stand_back(struct device *d)
 static void load_code(struct device *d)
 {
     engine_unlock();
+    capture_mode_ours(process.drv);
     const CUmodule m = hashing_load(process.drv);
+    capture_mode_programs(process.drv);
     engine_lock();
     if (!hashing_is_loaded(d))
         hashing_loaded(d, m);
@@ -80,6 +82,7 @@ static void load_code(struct device *d)
 /* The planner is waited for with the mutex released: other threads of the program go on, without a plan. */
 void engine_turn(struct device *d)
 {
+    d->forbidden = 0;
     if (engine_elsewhere(d))
         return;
     if (d->mem.pressed && !atomic_load_explicit(&eng_stack_matters, memory_order_relaxed))
@@ -117,7 +120,9 @@ bool engine_begins_again(struct device *d, int rc)
         return false;
     }
     engine_unlock();
+    capture_mode_ours(process.drv); /* a capture may begin while the mutex is free */
     const bool passed = process.drv->cuEventSynchronize(w.event) == CUDA_SUCCESS;
+    capture_mode_programs(process.drv);
     engine_lock();
     fence_waited(d, &w, passed);
     return passed;

@@ -595,7 +595,7 @@ void eng_before_host_copy(CUstream stream, const void *dst_host, bool sync)
         return;
     engine_lock();
     struct device *d = engine_here();
-    bool may_wait = d && !d->capturing; /* a capture forbids it */
+    bool may_wait = d && !engine_is_captured(stream); /* that forbids it */
     engine_unlock();
     if (may_wait)
         process.drv->cuStreamSynchronize(stream); /* where it fails the copy says so */
@@ -625,9 +625,8 @@ int eng_copy(const struct eng_copy *given)
     if (!r && c->kind != ENG_HTOD)
         r = reach_keep_others_drv(d, c->src_dev, false);
     if (!d || r) {
-        r = r ? r : op_pass_copy_drv(process.drv, c);
         engine_unlock();
-        return r;
+        return r ? r : op_pass_copy_drv(process.drv, c);
     }
     do {
         if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */

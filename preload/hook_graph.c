@@ -32,6 +32,8 @@ static int began(int r, CUstream s)
 {
     if (r)
         eng_capture_ends(s);
+    else
+        eng_capture_began(s);
     return r;
 }
 

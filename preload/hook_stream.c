@@ -1,9 +1,13 @@
 /* hook_stream.c: streams that begin and end, and operations on single words in stream order. Such a word is shared with the host,
- * another stream or another device while the operation waits: its allocation is never evicted.
+ * another stream or another device while the operation waits: its allocation is never evicted. And waits for what somebody else lets pass:
+ * events of other processes, semaphores of other interfaces.
  */
 #include "policy/engine.h"
 #include "policy/reach.h"
 #include "preload/door.h"
+#include "tracer/loader.h"
+
+#include <stdlib.h>
 
 static int on_stream_create(__typeof__(&cuStreamCreate) real, CUstream *s, unsigned flags)
 {
@@ -98,6 +102,102 @@ static int on_batch_mem_op(__typeof__(&cuStreamBatchMemOp) real, CUstream nul, C
             touch[used++] = (struct eng_touch){p, 8, ENG_READ | ENG_WRITE | ENG_WAITS};
     }
     return eng_other("cuStreamBatchMemOp", door_stream(s, nul), touch, used, issue_batch_mem_op, &call);
+}
+
+/* ---- events and semaphores ------------------------------------------------------------------------------------------------------ */
+
+/* Events that another process may let pass: opened from one, or shown to one. A few; one that
+ * has been destroyed may stay, and what has its handle then is taken for one, which costs an event in front of each wait. */
+static struct {
+    pthread_mutex_t lock;
+    CUevent *at;
+    size_t n, room;
+    atomic_bool any, all; /* all: there was no memory to tell them apart */
+} outside = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool is_outside_locked(CUevent e)
+{
+    for (size_t i = 0; i < outside.n; i++)
+        if (outside.at[i] == e)
+            return true;
+    return false;
+}
+
+static void note_outside(CUevent e)
+{
+    loader_lock(&outside.lock);
+    if (!is_outside_locked(e)) {
+        if (outside.n == outside.room) {
+            const size_t room = outside.room ? 2 * outside.room : 16;
+            CUevent *p = realloc(outside.at, room * sizeof *p);
+            if (p) {
+                outside.at = p;
+                outside.room = room;
+            }
+        }
+        if (outside.n < outside.room)
+            outside.at[outside.n++] = e;
+        else
+            atomic_store(&outside.all, true);
+        atomic_store(&outside.any, true);
+    }
+    loader_unlock(&outside.lock);
+}
+
+static bool is_outside(CUevent e)
+{
+    if (!atomic_load_explicit(&outside.any, memory_order_relaxed))
+        return false; /* nearly always */
+    loader_lock(&outside.lock);
+    const bool is = atomic_load(&outside.all) || is_outside_locked(e);
+    loader_unlock(&outside.lock);
+    return is;
+}
+
+static int on_event_shown(__typeof__(&cuIpcGetEventHandle) real, CUipcEventHandle *h, CUevent e)
+{
+    int r = real(h, e);
+    if (!r)
+        note_outside(e);
+    return r;
+}
+
+static int on_event_opened(__typeof__(&cuIpcOpenEventHandle) real, CUevent *e, CUipcEventHandle h)
+{
+    int r = real(e, h);
+    if (!r)
+        note_outside(*e);
+    return r;
+}
+
+ISSUE3(wait_event, cuStreamWaitEvent, CUstream, CUevent, unsigned)
+
+/* A wait for this process's own streams is none of the engine's affairs. It is where somebody else lets the stream go on: what lies in front of the wait
+ * must not be taken to stand still with it; and where it brings the stream into a capture. */
+static int on_wait_event(__typeof__(&cuStreamWaitEvent) real, CUstream nul, CUstream s, CUevent e, unsigned flags)
+{
+    if (is_outside(e)) {
+        struct call_wait_event call = {real, s, e, flags};
+        struct eng_touch waits = door_may_wait;
+        return eng_other("cuStreamWaitEvent", door_stream(s, nul), &waits, 1, issue_wait_event, &call);
+    }
+    bool joins = false;
+    if (eng_capture_under_way())
+        DOOR_TRY(eng_capture_joins(door_stream(s, nul), e, &joins));
+    int r = real(s, e, flags);
+    if (joins)
+        eng_capture_joined(door_stream(s, nul));
+    return r;
+}
+
+ISSUE4(semaphores, cuWaitExternalSemaphoresAsync, const CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *, unsigned, CUstream)
+
+static int on_wait_semaphores(__typeof__(&cuWaitExternalSemaphoresAsync) real, CUstream nul, const CUexternalSemaphore *x,
+                              const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *how, unsigned n, CUstream s)
+{
+    struct call_semaphores call = {real, x, how, n, s};
+    struct eng_touch waits = door_may_wait;
+    return eng_other("cuWaitExternalSemaphoresAsync", door_stream(s, nul), &waits, 1, issue_semaphores, &call);
 }
 
 HOOKS_STREAM(DOOR_EXPORT)

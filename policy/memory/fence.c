@@ -1,6 +1,7 @@
 /* Fences and the streams that they speak of. An order is one event recorded at the tail of one stream and awaited by the
  * other. */
 #include "policy/device.h"
+#include "policy/process/capture_mode.h"
 #include "policy/process/check.h"
 
 #include <errno.h>
@@ -48,6 +49,10 @@ static inline uint64_t point_seq(uint64_t p) { return p >> 6; }
 
 static int broken(struct device *d, CUresult r)
 {
+    if (capture_mode_refused(r)) { /* another time it may be allowed: the call at hand is refused, and the device is as it was */
+        d->forbidden = (int)r;
+        return -EIO;
+    }
     if (!d->broken)
         log_say(SAY_ERROR, "the driver failed (%s) where work had to be ordered: the call at hand is refused", device_code_name(d, (int)r));
     d->broken = (int)r;
@@ -568,10 +573,19 @@ unsigned stream_count(const struct device *d) { return d->streams->n; }
 
 int stream_failure_drv(const struct device *d)
 {
-    const CUresult r = d->broken ? (CUresult)d->broken
+    const CUresult r = d->broken    ? (CUresult)d->broken
+                       : d->forbidden ? (CUresult)d->forbidden
                        : d->capturing ? CUDA_SUCCESS /* nobody may ask: the capture would be invalidated */
                                       : d->drv->cuStreamQuery(d->streams->handle[STREAM_IN]);
     return r == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : (int)r;
+}
+
+int fence_forbidden_drv(const struct device *d)
+{
+    const bool ours = capture_mode_call_begins(d->drv);
+    const CUresult r = d->drv->cuEventQuery(d->streams->event[STREAM_IN]); /* the cheapest of them */
+    capture_mode_call_ended(d->drv, ours);
+    return capture_mode_refused(r) ? (int)r : CUDA_SUCCESS;
 }
 
 int stream_query_drv(struct device *d, unsigned t)

@@ -29,7 +29,7 @@
  * event in front of an op that may wait for the host; gates have numbers, and where a stream has got one since it is awaited up to that.
  *
  * Threads: under the engine's mutex. Errors: where the driver refuses the event, the host waits instead; where that fails too,
- * -EIO, the driver's code is in d->broken, and the caller must not go on: nothing is ordered. Results must be used.
+ * -EIO, the driver's code is in d->broken (or in d->forbidden, where a capture forbade it: until the next op), and the caller must not go on: nothing is ordered. Results must be used.
  */
 #ifndef REMAT_POLICY_FENCE_H
 #define REMAT_POLICY_FENCE_H
@@ -139,6 +139,9 @@ unsigned stream_alive(const struct device *d, unsigned t);
 int stream_query_drv(struct device *d, unsigned t);
 /* What a device that has failed answers to every call from then on; CUDA_SUCCESS: it has not, as far as one can tell without waiting. */
 int stream_failure_drv(const struct device *d);
+/* What the driver answers the program for a call that a capture may forbid its thread (process/capture_mode.h): where remat answers such a call in the
+ * driver's place it asks this first. */
+int fence_forbidden_drv(const struct device *d);
 unsigned stream_count(const struct device *d);
 /* The host has seen the end of no more, and no other stream is ordered behind more, than has been queued on stream u. */
 bool stream_is_sound(const struct device *d, unsigned u);

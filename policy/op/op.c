@@ -10,6 +10,7 @@
 #include "policy/memory/space.h"
 #include "policy/op/tensor_map.h"
 #include "policy/op/texture.h"
+#include "policy/process/capture_mode.h"
 #include "policy/process/stats.h"
 
 #include <errno.h>
@@ -465,6 +466,7 @@ static void note_read_in_order(struct device *d, const struct rt_op *op)
 static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
     int r;
+    bool ours;
     uint64_t began = stats_driver_begins(d);
     switch (op->kind) {
     case OP_KERNEL:
@@ -476,13 +478,17 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
         r = memset_drv(d, op);
         break;
     case OP_COPY:
+        ours = !replay && capture_mode_call_begins(d->drv);
         r = copy_drv(d, op, replay);
+        capture_mode_call_ended(d->drv, ours);
         break;
     default:
         if (op->waits)
             stream_may_wait(d, op->t);
         read_in_order(d, op);
+        ours = capture_mode_call_begins(d->drv);
         r = op->other_issue(op->other_ctx);
+        capture_mode_call_ended(d->drv, ours);
         break;
     }
     stats_driver_ended(d, began);

@@ -81,7 +81,7 @@ enum exec_end exec_end_iteration(struct device *d)
         }
     }
     if (verify_end(d))
-        ex->now.code = d->broken ? d->broken : CUDA_ERROR_UNKNOWN;
+        ex->now.code = device_failure(d);
     bool remapped = d->st.mem_calls != ex->now.mem_calls_before;
     saved_clear(d);
     cursor_unbind_all(d);

@@ -423,6 +423,15 @@ int eng_capture_begins(CUstream stream)
     return 0;
 }
 
+void eng_capture_began(CUstream s) { (void)s; }
+bool eng_capture_under_way(void) { return false; }
+int eng_capture_joins(CUstream s, CUevent e, bool *joins)
+{
+    (void)s, (void)e;
+    *joins = false;
+    return 0;
+}
+void eng_capture_joined(CUstream s) { (void)s; }
 void eng_capture_ends(CUstream stream)
 {
     note(CALL_capture_ends);

@@ -146,7 +146,8 @@ enum gpu_kind {
     GPU_GRAPH_EXEC,
     GPU_USER_OBJECT,
     GPU_GREEN,
-    GPU_RESOURCES
+    GPU_RESOURCES,
+    GPU_SEMAPHORE
 };
 /* Live handles are registered, so that a stale or invented one is an error code and not a crash. */
 CUresult gpu_handle_add(const void *h, enum gpu_kind kind); /* CUDA_ERROR_OUT_OF_MEMORY */
@@ -228,6 +229,7 @@ struct CUstream_st {
     uint64_t chaos;          /* state of this stream's random numbers */
     CUstreamAttrValue hints[16]; /* by attribute id */
     struct gpu_capture *capture; /* that it takes part in (gpu_graph.h); NULL: none */
+    CUstream capture_next;       /* another stream of it, of whichever device */
     gpu_nodes capture_deps;      /* what its next operation depends on there */
     /* for the adversary alone */
     CUstream next_busy;
@@ -247,7 +249,17 @@ struct CUevent_st {
     cuuint64_t capture_id; /* not 0: the last record was in that capture */
     gpu_nodes captured;    /* and stands for these nodes */
     gpu_asked asked;
+    struct gpu_event_page *page; /* of an event that two processes have (gpu_outside.c); NULL: this one's alone */
 };
+
+/* Events of two processes (gpu_outside.c). Under gpu_lock, but for the first. */
+struct gpu_event_page {
+    _Atomic uint64_t recorded, done; /* by whichever process: its latest record, and the latest that has passed */
+    int pid, fd; /* of the process that showed it */
+};
+void gpu_event_page_drop(struct gpu_event_page *p);
+/* A fresh event with that page, which is the event's then. */
+CUresult gpu_event_of_page(struct gpu_event_page *p, CUevent *out);
 
 /* Whose memory, arrays and modules those of this context are. */
 static inline CUcontext gpu_ctx_owner(CUcontext ctx) { return ctx->of ? ctx->of : ctx; }
@@ -293,6 +305,8 @@ CUresult gpu_exec_wait(CUstream s, uint64_t seq);
 void gpu_exec_drain(CUcontext ctx);
 /* True on a worker inside a kernel or a host callback, where driver calls are forbidden. */
 bool gpu_exec_inside(void);
+/* On a worker: s stands still until that is met, its context fails or the process exits (gpu_memop.c). */
+void gpu_memop_until(CUstream s, bool (*met)(const void *), const void *what);
 /* Wakes whoever waits for s->done or a sticky error. */
 void gpu_exec_progress(void);
 /* Sleeps until something is done, ns at most. Drops gpu_lock meanwhile. */

@@ -211,6 +211,9 @@ GPU_API(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *size, CUdeviceptr p
 
 static CUresult alloc_host(void **out, size_t bytes, unsigned flags)
 {
+    CUresult unsafe = gpu_capture_allows_unsafe();
+    if (unsafe)
+        return unsafe;
     if (!out || !bytes || flags & ~7u)
         return CUDA_ERROR_INVALID_VALUE;
     if (bytes > 1ull << 46)
@@ -236,6 +239,9 @@ static CUresult alloc_host(void **out, size_t bytes, unsigned flags)
 
 static CUresult free_host(void *p)
 {
+    CUresult unsafe = gpu_capture_allows_unsafe();
+    if (unsafe)
+        return unsafe;
     CUresult e = CUDA_ERROR_INVALID_VALUE;
     gpu_lock();
     gpu_range *r = gpu_range_find((CUdeviceptr)(uintptr_t)p);
@@ -253,6 +259,9 @@ static CUresult free_host(void *p)
 
 static CUresult host_register(void *p, size_t bytes, unsigned flags)
 {
+    CUresult unsafe = gpu_capture_allows_unsafe();
+    if (unsafe)
+        return unsafe;
     CUdeviceptr start = (CUdeviceptr)(uintptr_t)p;
     if (!p || !bytes || bytes > 1ull << 46 || flags & ~15u || gpu_range_is_device(start))
         return CUDA_ERROR_INVALID_VALUE;
@@ -276,6 +285,9 @@ static CUresult host_register(void *p, size_t bytes, unsigned flags)
 
 static CUresult host_unregister(void *p)
 {
+    CUresult unsafe = gpu_capture_allows_unsafe();
+    if (unsafe)
+        return unsafe;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult e = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

@@ -1,7 +1,8 @@
 /*
  * Stream capture. A capture is a set of streams that record into one graph; each of them knows the nodes that its next operation
  * will depend on. Other streams join by waiting for an event recorded in one of them. What cannot be recorded (waiting for
- * a captured stream, for instance) fails and invalidates the capture, whose end then fails too.
+ * a captured stream, for instance) fails and invalidates the capture, whose end then fails too. Streams of other devices may join: their
+ * operations are recorded for their own device, and run in the launching stream with the others, one after the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,7 @@
 struct gpu_capture {
     struct gpu_capture *next;
     CUgraph graph;
-    CUcontext ctx;
-    CUstream origin;
+    CUstream origin, streams; /* that began it; that take part, through capture_next */
     CUstreamCaptureMode mode;
     pthread_t thread;
     cuuint64_t id;
@@ -30,17 +30,27 @@ static void invalidate(struct gpu_capture *c, CUresult why)
         c->invalid = why;
 }
 
+static void join(struct gpu_capture *c, CUstream s)
+{
+    s->capture = c;
+    s->capture_next = c->streams;
+    c->streams = s;
+}
+
 static void leave(CUstream s)
 {
+    CUstream *at = &s->capture->streams;
+    while (*at != s)
+        at = &(*at)->capture_next;
+    *at = s->capture_next;
     s->capture = NULL;
     gpu_nodes_clear(&s->capture_deps);
 }
 
 static void finish(struct gpu_capture *c)
 {
-    for (CUstream s = c->ctx->streams; s; s = s->next_in_ctx)
-        if (s->capture == c)
-            leave(s);
+    while (c->streams)
+        leave(c->streams);
     for (struct gpu_capture **p = &captures; *p; p = &(*p)->next)
         if (*p == c) {
             *p = c->next;
@@ -137,11 +147,12 @@ CUresult gpu_capture_wait(CUstream s, CUevent e, bool *done)
         invalidate(c, CUDA_ERROR_STREAM_CAPTURE_MERGE);
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
-    if (s->is_legacy || s->ctx != c->ctx) {
+    if (s->is_legacy) {
         invalidate(c, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
-    s->capture = c;
+    if (!s->capture)
+        join(c, s);
     CUresult r = gpu_nodes_add_all(&s->capture_deps, &e->captured);
     if (r)
         invalidate(c, r);
@@ -161,12 +172,21 @@ CUresult gpu_capture_may_wait(CUstream s)
 CUresult gpu_capture_may_wait_ctx(CUcontext ctx)
 {
     CUresult e = CUDA_SUCCESS;
-    for (struct gpu_capture *c = captures; c; c = c->next)
-        if (c->ctx == ctx) {
-            invalidate(c, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    for (CUstream s = ctx->streams; s; s = s->next_in_ctx)
+        if (s->capture) {
+            invalidate(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
             e = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     return e;
+}
+
+/* What a question about the legacy stream is answered beside a captured blocking one; it does no harm to that. */
+static CUresult ask_legacy(CUcontext ctx)
+{
+    for (CUstream s = captures ? ctx->streams : NULL; s; s = s->next_in_ctx)
+        if (s->capture && s->blocking)
+            return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    return CUDA_SUCCESS;
 }
 
 CUresult gpu_capture_allows_legacy(CUcontext ctx)
@@ -245,7 +265,7 @@ static CUresult begin(CUstream h, bool per_thread, CUgraph graph, const CUgraphN
     else if (graph && !gpu_graph_is(graph))
         e = CUDA_ERROR_INVALID_VALUE;
     if (!e) {
-        *c = (struct gpu_capture){ captures, graph, s->ctx, s, mode, pthread_self(), ++last_id, CUDA_SUCCESS, graph != NULL };
+        *c = (struct gpu_capture){ captures, graph, s, NULL, mode, pthread_self(), ++last_id, CUDA_SUCCESS, graph != NULL };
         if (!graph)
             c->graph = gpu_graph_new();
         e = c->graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -254,7 +274,7 @@ static CUresult begin(CUstream h, bool per_thread, CUgraph graph, const CUgraphN
         e = deps[i]->graph == graph ? gpu_nodes_add(&s->capture_deps, deps[i]) : CUDA_ERROR_INVALID_VALUE;
     if (!e) {
         captures = c;
-        s->capture = c;
+        join(c, s);
         c->graph->in_capture = true;
         c = NULL;
     } else if (s && !s->capture) {
@@ -283,8 +303,8 @@ static bool joined(const struct gpu_capture *c)
     for (unsigned i = g->n; i--;) /* dependencies stand before those that depend on them */
         for (unsigned j = 0; g->nodes[i]->mark && j < g->nodes[i]->deps.n; j++)
             mark(g->nodes[i]->deps.at[j]);
-    for (CUstream s = c->ctx->streams; s; s = s->next_in_ctx)
-        for (unsigned i = 0; s->capture == c && i < s->capture_deps.n; i++)
+    for (CUstream s = c->streams; s; s = s->capture_next)
+        for (unsigned i = 0; i < s->capture_deps.n; i++)
             if (!s->capture_deps.at[i]->mark)
                 return false;
     return true;
@@ -326,7 +346,7 @@ static CUresult info(CUstream h, bool per_thread, CUstreamCaptureStatus *status,
         return CUDA_ERROR_INVALID_VALUE;
     gpu_lock();
     CUstream s = gpu_stream_resolve(h, per_thread);
-    CUresult e = !s ? CUDA_ERROR_INVALID_HANDLE : s->is_legacy ? gpu_capture_allows_legacy(s->ctx) : CUDA_SUCCESS;
+    CUresult e = !s ? CUDA_ERROR_INVALID_HANDLE : s->is_legacy ? ask_legacy(s->ctx) : CUDA_SUCCESS;
     struct gpu_capture *c = s ? s->capture : NULL;
     if (!e) {
         *status = !c           ? CU_STREAM_CAPTURE_STATUS_NONE

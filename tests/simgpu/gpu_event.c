@@ -13,7 +13,7 @@ static bool live(CUevent e)
 
 static bool done(CUevent e)
 {
-    return !e->stream || e->stream->done >= e->seq;
+    return e->page ? e->page->done >= e->page->recorded : !e->stream || e->stream->done >= e->seq;
 }
 
 static CUresult create(CUevent *out, unsigned flags)
@@ -35,11 +35,21 @@ static CUresult create(CUevent *out, unsigned flags)
     return r;
 }
 
+CUresult gpu_event_of_page(struct gpu_event_page *p, CUevent *out)
+{
+    CUresult r = create(out, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
+    if (!r)
+        (*out)->page = p;
+    return r;
+}
+
 static CUresult destroy(CUevent e)
 {
     gpu_lock();
     bool ok = live(e);
     if (ok) {
+        if (e->page)
+            gpu_event_page_drop(e->page);
         gpu_handle_drop(e);
         gpu_capture_forget(e);
         if (e->stream)
@@ -63,11 +73,39 @@ void gpu_event_capture(CUevent e, CUstream s)
     e->ns = s->end_ns;
 }
 
+/* A record, or a wait, of an event that another process has too. */
+typedef struct {
+    gpu_op op;
+    struct gpu_event_page *page;
+    CUstream stream;
+    uint64_t n;
+} page_op;
+
+static void pass(gpu_op *op)
+{
+    page_op *p = (page_op *)op;
+    uint64_t before = p->page->done;
+    while (before < p->n && !atomic_compare_exchange_weak(&p->page->done, &before, p->n))
+        ;
+}
+
+static bool has_passed(const void *op)
+{
+    const page_op *p = op;
+    return p->page->done >= p->n;
+}
+
+static void run_page_wait(gpu_op *op)
+{
+    gpu_memop_until(((page_op *)op)->stream, has_passed, op);
+}
+
 static CUresult record(CUevent e, CUstream h, bool per_thread, unsigned flags)
 {
     if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    gpu_op *op = gpu_exec_op(sizeof *op);
+    page_op *p = gpu_exec_op(sizeof *p);
+    gpu_op *op = p ? &p->op : NULL;
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_lock();
@@ -81,6 +119,8 @@ static CUresult record(CUevent e, CUstream h, bool per_thread, unsigned flags)
         else
             gpu_event_capture(e, s);
     } else if (!r) {
+        if (e->page)
+            *p = (page_op){ { .exec = pass }, e->page, s, ++e->page->recorded };
         gpu_exec_enqueue(s, op, GPU_ENGINE_NONE, 0);
         gpu_event_capture(e, s);
         op = NULL;
@@ -94,7 +134,8 @@ static CUresult stream_wait(CUstream h, bool per_thread, CUevent e, unsigned fla
 {
     if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    gpu_op *op = gpu_exec_op(sizeof *op);
+    page_op *p = gpu_exec_op(sizeof *p);
+    gpu_op *op = p ? &p->op : NULL;
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_lock();
@@ -105,7 +146,11 @@ static CUresult stream_wait(CUstream h, bool per_thread, CUevent e, unsigned fla
         r = gpu_capture_allows_work(s);
     if (!r)
         r = gpu_capture_wait(s, e, &captured);
-    if (!r && !captured && e->stream && !(r = gpu_exec_depend(op, e->stream, e->seq))) {
+    if (!r && !captured && e->page) {
+        *p = (page_op){ { .exec = run_page_wait }, e->page, s, e->page->recorded };
+        gpu_exec_enqueue(s, op, GPU_ENGINE_NONE, 0);
+        op = NULL;
+    } else if (!r && !captured && e->stream && !(r = gpu_exec_depend(op, e->stream, e->seq))) {
         if (e->ns > s->end_ns)
             s->end_ns = e->ns;
         gpu_exec_enqueue(s, op, GPU_ENGINE_NONE, 0);
@@ -123,7 +168,7 @@ static CUresult query(CUevent e)
                  : e->capture_id ? CUDA_ERROR_CAPTURED_EVENT
                  : done(e)       ? CUDA_SUCCESS
                                  : CUDA_ERROR_NOT_READY;
-    if (r == CUDA_ERROR_NOT_READY && gpu_adversary_asked(&e->asked))
+    if (r == CUDA_ERROR_NOT_READY && e->stream && gpu_adversary_asked(&e->asked))
         gpu_adversary_demand(e->stream, e->seq);
     gpu_unlock();
     return r;
@@ -133,7 +178,13 @@ static CUresult synchronize(CUevent e)
 {
     gpu_lock();
     CUresult r = !live(e) ? CUDA_ERROR_INVALID_HANDLE : e->capture_id ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
-    if (!r && e->stream) {
+    const uint64_t n = !r && e->page ? (uint64_t)e->page->recorded : 0;
+    while (n && e->page->done < n && !gpu_exiting) { /* wherever it was recorded */
+        if (e->stream)
+            gpu_adversary_demand(e->stream, e->seq);
+        gpu_exec_wait_a_moment(1000000);
+    }
+    if (!r && !n && e->stream) {
         CUstream s = e->stream;
         uint64_t ns = e->ns;
         r = gpu_exec_wait(s, e->seq);

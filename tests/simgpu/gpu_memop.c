@@ -25,8 +25,9 @@ static void run_write(gpu_op *op)
         __atomic_store_n((uint32_t *)w->at, (uint32_t)w->value, __ATOMIC_RELEASE);
 }
 
-static bool met(const word_op *w)
+static bool met(const void *op)
 {
+    const word_op *w = op;
     uint64_t have = w->wide ? __atomic_load_n((const uint64_t *)w->at, __ATOMIC_ACQUIRE)
                             : __atomic_load_n((const uint32_t *)w->at, __ATOMIC_ACQUIRE);
     uint64_t want = w->wide ? w->value : (uint32_t)w->value;
@@ -39,21 +40,25 @@ static bool met(const word_op *w)
     }
 }
 
-static void run_wait(gpu_op *op)
+void gpu_memop_until(CUstream s, bool (*met)(const void *), const void *what)
 {
-    word_op *w = (word_op *)op;
     struct timespec nap = { 0, 20000 };
-    while (!met(w)) {
+    while (!met(what)) {
         gpu_lock();
-        gpu_adversary_set_aside(w->stream);
-        if (gpu_cfg.adversary && gpu_adversary_is_demanded(w->stream))
+        gpu_adversary_set_aside(s);
+        if (gpu_cfg.adversary && gpu_adversary_is_demanded(s))
             gpu_adversary_demand_all();
-        bool give_up = w->stream->ctx->sticky || gpu_exiting;
+        bool give_up = s->ctx->sticky || gpu_exiting;
         gpu_unlock();
         if (give_up)
             return;
         nanosleep(&nap, NULL);
     }
+}
+
+static void run_wait(gpu_op *op)
+{
+    gpu_memop_until(((word_op *)op)->stream, met, op);
 }
 
 static CUresult word(CUstream h, bool per_thread, bool wait, bool wide, CUdeviceptr at, uint64_t value, unsigned flags)

@@ -1,6 +1,6 @@
 /*
- * What the simulated GPU does not have, and says so: graphs made by hand (captured ones it has), linking, interprocess handles
- * but file descriptors of physical memory, multicast, mipmapped arrays, texture references, tensor maps by
+ * What the simulated GPU does not have, and says so: graphs made by hand (captured ones it has), linking, interprocess handles of memory
+ * but file descriptors, multicast, mipmapped arrays, texture references, tensor maps by
  * im2col, clusters. Each call answers CUDA_ERROR_NOT_SUPPORTED.
  */
 #include "tests/simgpu/gpu.h"
@@ -115,8 +115,6 @@ REFUSE(cuTensorMapEncodeIm2colWide, (CUtensorMap *a, CUtensorMapDataType b, cuui
        l, CUtensorMapIm2ColWideMode m, CUtensorMapSwizzle n, CUtensorMapL2promotion o, CUtensorMapFloatOOBfill p))
 
 /* Sharing between processes */
-REFUSE(cuIpcGetEventHandle, (CUipcEventHandle *a, CUevent b))
-REFUSE(cuIpcOpenEventHandle, (CUevent *a, CUipcEventHandle b))
 REFUSE(cuIpcGetMemHandle, (CUipcMemHandle *a, CUdeviceptr b))
 REFUSE(cuIpcOpenMemHandle, (CUdeviceptr *a, CUipcMemHandle b, unsigned c))
 REFUSE(cuIpcOpenMemHandle_v2, (CUdeviceptr *a, CUipcMemHandle b, unsigned c))

@@ -11,7 +11,7 @@ import harness  # noqa: E402
 CASES = {
     "waits": "wait_copy wait_pageable wait_box wait_batch wait_boxes host_free host_room host_batch host_many func_free func_room func_many"
              " func_six func_own many_own func_calls sync_fill",
-    "captures": "capture_free capture_lost capture_loop capture_thread other_capture capture_fresh host_capture graph_memory graph_full",
+    "captures": "capture_free capture_lost capture_loop capture_thread other_capture other_global other_local other_relaxed other_unsafe other_spans other_beside other_twice capture_fresh host_capture graph_memory graph_full",
     "addresses": "one_pointer box_pointer batch_pointer word_pointer odd_pointer odd_box boxes_pointer far_pointer odd_list pinned_list own_list"
                  " managed_list gone_list same_pointer moved_pointer",
     "standing": "alloc plain launch to_device to_host within box batch events behind streams destroy free_behind free_ordered free_now questions pinned register"
@@ -21,7 +21,7 @@ CASES = {
 }
 FELT = {"pool_most": "16M", "pool_peaks": "16M", "far_pointer": "1728K", "capture": "2M", "graph": "2M"}  # a limit that is felt, where it is not 640K
 EVICTS = ("_pointer", "host_room", "host_batch", "func_room", "func_six", "func_own", "many_own", "func_calls", "pinned_list", "own_list", "managed_list",
-          "batch_many", "lone_batch", "contexts", "legacies", "other_copy", "retained", "wrong_way", "capture_lost", "other_capture", "graph_memory")
+          "batch_many", "lone_batch", "contexts", "legacies", "other_copy", "retained", "wrong_way", "capture_lost", "other_capture", "other_global", "other_local", "other_spans", "other_twice", "graph_memory")
 HELD = ("retained", "graph_memory", "graph_full")  # what is not remat's to give, and counts
 
 
@@ -53,8 +53,10 @@ def main():
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
+    only = sys.argv[1:]
     for program, name in harness.drawn(((program, name) for program, names in CASES.items() for name in names.split()), check=8):
-        check(c, program, name)
+        if not only or name in only:
+            check(c, program, name)
     return c.end()
 
 
