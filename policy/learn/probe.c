@@ -495,11 +495,12 @@ static void find_addresses(struct device *d, struct slot *s, unsigned t)
     enum { LOOK_MAX_BYTES = 1 << 16 };
     if (s->bytes < 8 || s->bytes > LOOK_MAX_BYTES)
         return;
+    const bool textures = texture_any();
     uint64_t *words = malloc(s->bytes);
     if (words && d->drv->cuMemcpyDtoH_v2(words, s->va, s->bytes) == CUDA_SUCCESS)
         for (size_t i = 0; i < s->bytes / 8; i++) {
             struct slot *to = mem_in_reservation(d, words[i]) ? slot_lookup(d, words[i]) : foreign_lookup(d, words[i]);
-            s->points |= texture_is(words[i]);
+            s->points |= textures && texture_is(words[i]);
             if (words[i] % 4 || (!to && !in_place_or_outside(words[i])))
                 continue;
             s->points = true;
