@@ -504,7 +504,7 @@ static int free_now(CUdeviceptr ptr)
     struct slot *s = d ? slot_lookup(d, ptr) : NULL;
     if (!r && (!s || s->va != ptr))
         r = CUDA_ERROR_INVALID_VALUE;
-    else if (!r && !(r = process.n_captures ? fence_forbidden_drv(d) : CUDA_SUCCESS)) {
+    else if (!r && !(r = process.n_captures ? stream_forbidden_drv(d) : CUDA_SUCCESS)) {
         struct engine_visit v = engine_visit(d);
         free_slot(d, s);
         engine_return(v);

@@ -68,8 +68,8 @@ struct device {
     uint64_t op_count; /* ops of the program so far, but for copies to the host (op_reads_for_host) */
 
     /* streams */
-    CUstream stream[RT_MAX_STREAMS];
-    uint64_t seq[RT_MAX_STREAMS]; /* things queued on each */
+    CUstream *stream; /* by index, as many as there are rows (memory/stream.h) */
+    uint64_t *seq;    /* things queued on each */
     bool blocking_streams;        /* the program has some besides the legacy one, see stream_acts() */
     int forbidden;                /* the driver's code, where a capture forbade what the op at hand needs; 0 */
     int broken;                   /* the driver's code, after it refused to order something; 0 */

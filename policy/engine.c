@@ -122,7 +122,7 @@ int eng_memset(const struct eng_memset *m)
     struct rt_op op;
     engine_lock();
     struct device *d = engine_here();
-    int r = d && m->sync && process.n_captures ? fence_forbidden_drv(d) : CUDA_SUCCESS;
+    int r = d && m->sync && process.n_captures ? stream_forbidden_drv(d) : CUDA_SUCCESS;
     if (!r)
         r = reach_keep_others_drv(d, m->dst, true);
     if (!d || r) {

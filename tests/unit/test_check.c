@@ -245,13 +245,13 @@ START_TEST(a_fence_of_the_future)
     struct slot *a = buffer(1);
     struct fence into = {0};
     stream_issued(&d, STREAM_OUT);
-    a->ready.point[0] = (d.seq[STREAM_OUT] + 1) << 6 | STREAM_OUT;
+    a->ready.point[0] = fence_point(STREAM_OUT, d.seq[STREAM_OUT] + 1);
     ck_audit_finds();
     ck_assert_int_eq(fence_wait(&d, STREAM_IN, &a->ready), 0);
     ck_found();
     fence_merge_all(&d, &into, &a->ready);
     ck_found();
-    ck_assert_uint_eq(into.point[0], d.seq[STREAM_OUT] << 6 | STREAM_OUT);
+    ck_assert_uint_eq(into.point[0], fence_point(STREAM_OUT, d.seq[STREAM_OUT]));
 }
 END_TEST
 

@@ -9,7 +9,8 @@ enum { T = STREAM_FIRST_PROGRAM };
 
 static struct device d;
 static struct drv drv;
-static bool at_work[RT_MAX_STREAMS]; /* by stream: its work has not ended */
+enum { SOME = 200 };
+static bool at_work[SOME + 0x200]; /* by stream: its work has not ended */
 static unsigned asked, waits, made;
 
 static CUresult create_stream(CUstream *s, unsigned flags)
@@ -61,7 +62,13 @@ static void start(void)
     ck_assert_uint_eq(stream_index(&d, (CUstream)(uintptr_t)0x200), T);
 }
 
-static void end(void) { free(d.streams); }
+static void end(void)
+{
+    free(d.streams->row);
+    free(d.streams);
+    free(d.stream);
+    free(d.seq);
+}
 
 static struct fence after_copy(unsigned u)
 {
@@ -121,27 +128,94 @@ START_TEST(what_stays_moves_up)
 }
 END_TEST
 
-/* More streams than a fence has points are kept as tails: they end as points do. */
-START_TEST(tails_end_too)
+static CUstream handle(unsigned i) { return (CUstream)(uintptr_t)(0x210 + i); }
+
+/* A fence after so many streams at work. */
+static struct fence after_streams(unsigned from, unsigned n)
 {
     struct fence f = {0};
-    for (unsigned i = 0; i < FENCE_POINTS + 1; i++) {
-        unsigned u = stream_index(&d, (CUstream)(uintptr_t)(0x210 + i));
+    for (unsigned i = from; i < from + n; i++) {
+        unsigned u = stream_index(&d, handle(i));
+        at_work[(uintptr_t)handle(i) - 0x100] = true;
         stream_issued(&d, u);
         fence_add(&d, &f, u);
     }
-    stream_mark(&d, STREAM_OUT);
-    fence_add(&d, &f, STREAM_OUT);
-    uint64_t tails = f.tails;
-    ck_assert(tails >> STREAM_OUT & 1);
-    at_work[STREAM_OUT] = true;
-    stream_look(&d);
+    return f;
+}
+
+static unsigned waits_for(const struct fence *f)
+{
+    const unsigned before = waits;
+    ck_assert_int_eq(fence_wait(&d, T, f), 0);
+    return waits - before;
+}
+
+/* More streams than a fence has points, as many as there are: each is waited for once, and nobody else is. */
+START_TEST(every_stream_counts)
+{
+    struct fence f = after_streams(0, SOME);
+    const struct fence other = after_streams(SOME, 1);
+    for (unsigned i = 0; i < SOME; i++)
+        ck_assert_uint_eq(stream_index(&d, handle(i)), T + 1 + i);
+    ck_assert(!fence_only_on(&f, T));
+    ck_assert(fence_is_sound(&d, &f));
+    struct fence copy = f;
+    ck_assert_uint_eq(waits_for(&f), SOME);
+    ck_assert_uint_eq(waits_for(&copy), 0);
+    ck_assert_uint_eq(waits_for(&other), 1); /* it was in none of them */
+}
+END_TEST
+
+/* What is in a set ends as what is not: it is looked at before it is kept, and when it has ended nobody waits for it. */
+START_TEST(sets_end_too)
+{
+    struct fence f = after_streams(0, 12);
+    ck_assert(f.set != 0);
+    ck_assert(!fence_has_passed(&d, &f));
+    for (unsigned i = 0; i < 12; i++)
+        at_work[(uintptr_t)handle(i) - 0x100] = false;
+    ck_assert(fence_has_passed(&d, &f));
     fence_trim(&d, &f);
-    ck_assert_uint_eq(f.tails, tails);
-    at_work[STREAM_OUT] = false;
-    stream_look(&d);
-    fence_trim(&d, &f);
-    ck_assert_uint_eq(f.tails, tails & ~(1ull << STREAM_OUT));
+    ck_assert(fence_empty(&f));
+    struct fence idle = {0}; /* of streams that are done already there is no set */
+    for (unsigned i = 0; i < 12; i++) {
+        stream_issued(&d, T + 1 + i);
+        fence_add(&d, &idle, T + 1 + i);
+    }
+    ck_assert_uint_eq(idle.set, 0);
+}
+END_TEST
+
+/* Sets are united, and each point is the latest of its stream. */
+START_TEST(sets_are_united)
+{
+    struct fence f = after_streams(0, 10), g = after_streams(5, 10), h = after_streams(0, 10);
+    struct fence both = f;
+    fence_merge(&d, &both, &g);
+    fence_merge(&d, &both, &h);
+    ck_assert_uint_eq(waits_for(&both), 15);
+    ck_assert_uint_eq(waits_for(&f), 0);
+    ck_assert_uint_eq(waits_for(&g), 0);
+    ck_assert_uint_eq(waits_for(&h), 0);
+}
+END_TEST
+
+/* The place of a set that has ended goes to another: a fence that names the old one waits for none of the new one's streams. */
+START_TEST(places_of_sets_are_used_again)
+{
+    struct fence old[100];
+    for (unsigned k = 0; k < 100; k++) {
+        old[k] = after_streams(2 * k % 90, 8 + k % 3);
+        for (unsigned i = 0; i < 110; i++)
+            at_work[(uintptr_t)handle(i) - 0x100] = false;
+        ck_assert(fence_has_passed(&d, &old[k]));
+    }
+    struct fence now = after_streams(100, 20);
+    for (unsigned k = 0; k < 100; k++) {
+        ck_assert_uint_eq(waits_for(&old[k]), 0);
+        fence_merge(&d, &now, &old[k]);
+    }
+    ck_assert_uint_eq(waits_for(&now), 20);
 }
 END_TEST
 
@@ -172,7 +246,10 @@ int main(void)
     tcase_add_test(t, at_work_is_waited_for);
     tcase_add_test(t, done_is_nobodys_wait);
     tcase_add_test(t, what_stays_moves_up);
-    tcase_add_test(t, tails_end_too);
+    tcase_add_test(t, every_stream_counts);
+    tcase_add_test(t, sets_end_too);
+    tcase_add_test(t, sets_are_united);
+    tcase_add_test(t, places_of_sets_are_used_again);
     tcase_add_test(t, asked_when_it_may_be);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

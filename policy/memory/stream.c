@@ -1,0 +1,407 @@
+/* stream.c: see stream.h. */
+#include "policy/device.h"
+#include "policy/process/capture_mode.h"
+#include "policy/process/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The per-thread default stream is one handle and a stream for every thread: an index each. No other thread can record an event there, so
+ * it leaves one behind each op. Where work is to be queued under another thread's index (a plan that is followed by other threads than
+ * it was recorded of) the host waits for that event, and the index changes hands. */
+static uint64_t me(void)
+{
+    static uint64_t threads; /* under the mutex, as all here */
+    static __thread uint64_t my_thread;
+    return my_thread ? my_thread : (my_thread = ++threads);
+}
+
+int stream_broken(struct device *d, CUresult r)
+{
+    if (capture_mode_refused(r)) { /* another time it may be allowed: the call at hand is refused, and the device is as it was */
+        d->forbidden = (int)r;
+        return -EIO;
+    }
+    if (!d->broken)
+        log_say(SAY_ERROR, "the driver failed (%s) where work had to be ordered: the call at hand is refused", device_code_name(d, (int)r));
+    d->broken = (int)r;
+    return -EIO;
+}
+
+bool stream_is_anothers(const struct streams *st, unsigned t) { return st->row[t].handle == CU_STREAM_PER_THREAD && st->row[t].holder != me(); }
+
+bool stream_stands_at_tail(const struct streams *st, unsigned t) { return st->row[t].gone || stream_is_anothers(st, t); }
+
+int stream_own(struct device *d, unsigned t)
+{
+    struct streams *st = d->streams;
+    if (!stream_is_anothers(st, t))
+        return 0;
+    CUresult r = st->row[t].event ? d->drv->cuEventSynchronize(st->row[t].event) : d->drv->cuCtxSynchronize();
+    if (r != CUDA_SUCCESS && (r = d->drv->cuCtxSynchronize()) != CUDA_SUCCESS)
+        return stream_broken(d, r);
+    st->row[t].n_waited = 0; /* what another thread's stream has waited for this one has not */
+    st->row[t].holder = me();
+    return 0;
+}
+
+/* An event that is recorded in a capture stands for nothing that runs. */
+static bool is_captured(struct device *d, CUstream s)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return d->capturing && d->drv->cuStreamIsCapturing &&
+           (d->drv->cuStreamIsCapturing(s, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+unsigned stream_alive(const struct device *d, unsigned t)
+{
+    const struct streams *st = d->streams;
+    if (t < st->n && !st->row[t].gone)
+        return t;
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n; i++)
+        if (!st->row[i].gone)
+            return i;
+    return STREAM_IN; /* of ours */
+}
+
+void stream_issued(struct device *d, unsigned t)
+{
+    d->seq[t]++;
+    if (d->streams->row[t].handle != CU_STREAM_PER_THREAD || is_captured(d, CU_STREAM_PER_THREAD) ||
+        d->drv->cuEventRecord(d->streams->row[t].event, CU_STREAM_PER_THREAD) == CUDA_SUCCESS)
+        return;
+    CUresult r = d->drv->cuStreamSynchronize(CU_STREAM_PER_THREAD); /* by this thread, whose stream it is */
+    if (r != CUDA_SUCCESS)
+        stream_broken(d, r);
+}
+
+void stream_acts(struct device *d, unsigned t)
+{
+    struct stream_row *s = &d->streams->row[t];
+    if (!d->blocking_streams || (s->event && d->drv->cuEventRecord(s->event, s->handle) == CUDA_SUCCESS))
+        return;
+    CUresult r = d->drv->cuCtxSynchronize(); /* the host has seen all of it: nothing is left to be ordered */
+    if (r != CUDA_SUCCESS)
+        stream_broken(d, r);
+}
+
+/* ---- indices --------------------------------------------------------------------------------------------------- */
+
+static int enter(struct device *d, unsigned i, CUstream s)
+{
+    struct stream_row *r = &d->streams->row[i];
+    if (!r->event && d->drv->cuEventCreate(&r->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        return -EIO;
+    r->handle = s;
+    d->blocking_streams |= s == CU_STREAM_PER_THREAD;
+    return 0;
+}
+
+/* Room for one more row. */
+static int grow(struct device *d)
+{
+    struct streams *st = d->streams;
+    if (st->n < st->cap)
+        return 0;
+    const unsigned cap = st->cap ? 2 * st->cap : 64;
+    struct stream_row *row = cap <= FENCE_MOST_STREAMS ? realloc(st->row, cap * sizeof *row) : NULL;
+    if (row)
+        st->row = row;
+    CUstream *stream = row ? realloc(d->stream, cap * sizeof *stream) : NULL;
+    if (stream)
+        d->stream = stream;
+    uint64_t *seq = stream ? realloc(d->seq, cap * sizeof *seq) : NULL;
+    if (!seq)
+        return -ENOMEM;
+    d->seq = seq;
+    memset(row + st->cap, 0, (cap - st->cap) * sizeof *row);
+    memset(stream + st->cap, 0, (cap - st->cap) * sizeof *stream);
+    memset(seq + st->cap, 0, (cap - st->cap) * sizeof *seq);
+    st->cap = cap;
+    return 0;
+}
+
+int stream_init(struct device *d)
+{
+    CUstream s[2];
+    d->streams = calloc(1, sizeof *d->streams);
+    if (!d->streams || grow(d))
+        return -ENOMEM;
+    d->streams->last = STREAM_FIRST_PROGRAM;
+    for (unsigned i = 0; i < 2; i++) {
+        if (d->drv->cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS || enter(d, i, s[i]))
+            return -EIO;
+        d->stream[i] = s[i];
+    }
+    d->streams->n = STREAM_FIRST_PROGRAM;
+    return 0;
+}
+
+/* Events of gates are kept for the next ones. */
+static void gates_drop(struct device *d, struct stream_row *r, uint32_t n)
+{
+    struct streams *st = d->streams;
+    for (uint32_t i = 0; i < n; i++) {
+        if (st->n_spare == st->cap_spare) {
+            const uint32_t cap = st->cap_spare ? 2 * st->cap_spare : 16;
+            CUevent *p = realloc(st->spare, cap * sizeof *p);
+            if (p) {
+                st->spare = p;
+                st->cap_spare = cap;
+            }
+        }
+        if (st->n_spare < st->cap_spare)
+            st->spare[st->n_spare++] = r->gates[i].event;
+        else
+            d->drv->cuEventDestroy_v2(r->gates[i].event);
+    }
+    r->n_gates -= n;
+    memmove(r->gates, r->gates + n, r->n_gates * sizeof *r->gates);
+}
+
+/* The index means another stream from now on, which is ordered behind nothing, and nothing of the old one is left to wait
+ * for: the host has seen its end. */
+static void index_reused(struct device *d, unsigned i)
+{
+    struct stream_row *r = &d->streams->row[i];
+    r->n_waited = 0;
+    r->done = d->seq[i];
+    r->gone = false;
+    uint32_t n = 0;
+    while (n < r->n_gates && !r->gates[n].users)
+        n++;
+    gates_drop(d, r, n);
+}
+
+/* Its stream is gone, or it is an ended thread's as likely as not, and what was queued there has ended. Two living threads need not take each other's
+ * index for that: while there are few, each has its own. */
+static bool may_be_reused(struct device *d, unsigned i)
+{
+    enum { FEW = 64 };
+    struct streams *st = d->streams;
+    struct stream_row *r = &st->row[i];
+    if (!r->gone && !(st->n >= FEW && stream_is_anothers(st, i)))
+        return false;
+    return !r->event || r->done >= d->seq[i] || d->drv->cuEventQuery(r->event) == CUDA_SUCCESS;
+}
+
+/* An index for a stream never seen before. Without memory for it another stream keeps its own (broken), and ready_op() refuses. */
+static unsigned new_index(struct device *d, CUstream s)
+{
+    struct streams *st = d->streams;
+    unsigned i = STREAM_FIRST_PROGRAM;
+    while (i < st->n && !may_be_reused(d, i))
+        i++;
+    if (i < st->n)
+        index_reused(d, i);
+    else if (grow(d)) {
+        stream_broken(d, CUDA_ERROR_OUT_OF_MEMORY);
+        return st->n - 1;
+    } else
+        st->n++;
+    st->row[i].holder = me();
+    /* Without an event of its own the stream can still be waited for by the host. */
+    if (enter(d, i, s))
+        st->row[i].handle = s;
+    d->stream[i] = s;
+    return i;
+}
+
+static __attribute__((noinline)) unsigned other_index(struct device *d, CUstream s)
+{
+    struct streams *st = d->streams;
+    unsigned i = st->last;
+    if (i >= st->n || st->row[i].handle != s || st->row[i].gone || stream_is_anothers(st, i)) {
+        for (i = STREAM_FIRST_PROGRAM; i < st->n; i++)
+            if (st->row[i].handle == s && !st->row[i].gone && !stream_is_anothers(st, i))
+                break;
+        if (i == st->n)
+            i = new_index(d, s);
+        st->last = i;
+    }
+    return i;
+}
+
+unsigned stream_index(struct device *d, CUstream s)
+{
+    const struct streams *st = d->streams;
+    unsigned i = st->last;
+    if (i < st->n && st->row[i].handle == s && !st->row[i].gone && s != CU_STREAM_PER_THREAD)
+        return i; /* nearly always */
+    return other_index(d, s);
+}
+
+bool stream_is_known(const struct device *d, CUstream s)
+{
+    const struct streams *st = d->streams;
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n; i++)
+        if (st->row[i].handle == s && !st->row[i].gone)
+            return true;
+    return false;
+}
+
+unsigned stream_count(const struct device *d) { return d->streams->n; }
+
+/* ---- events ---------------------------------------------------------------------------------------------------- */
+
+void stream_mark(struct device *d, unsigned u)
+{
+    struct streams *st = d->streams;
+    uint64_t q = ++d->seq[u];
+    CUevent *e = &st->mark[u][q % STREAM_MARKS];
+    if (!*e && d->drv->cuEventCreate(e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        *e = NULL;
+    st->marked[u][q % STREAM_MARKS] = *e && d->drv->cuEventRecord(*e, st->row[u].handle) == CUDA_SUCCESS ? q : 0;
+}
+
+/* Gates that have been passed go, once there are some. */
+static void gates_look(struct device *d, struct stream_row *r)
+{
+    enum { SOME = 4 };
+    uint32_t n = 0;
+    while (r->n_gates - n >= SOME && !r->gates[n].users && (r->done >= r->gates[n].seq || d->drv->cuEventQuery(r->gates[n].event) == CUDA_SUCCESS)) {
+        r->done = r->done < r->gates[n].seq ? r->gates[n].seq : r->done;
+        n++;
+    }
+    gates_drop(d, r, n);
+}
+
+void stream_may_wait(struct device *d, unsigned t)
+{
+    struct streams *st = d->streams;
+    struct stream_row *r = &st->row[t];
+    const uint64_t q = d->seq[t];
+    CUevent e = NULL;
+    if (r->done >= q || (r->n_gates && r->gates[r->n_gates - 1].seq == q) || is_captured(d, r->handle))
+        return;
+    gates_look(d, r);
+    if (r->n_gates == r->cap_gates) {
+        const uint32_t cap = r->cap_gates ? 2 * r->cap_gates : 4;
+        struct gate *p = realloc(r->gates, cap * sizeof *p);
+        if (!p)
+            return; /* who waits stands still with the stream */
+        r->gates = p;
+        r->cap_gates = cap;
+    }
+    if (st->n_spare)
+        e = st->spare[--st->n_spare];
+    else if (d->drv->cuEventCreate(&e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        return;
+    if (d->drv->cuEventRecord(e, r->handle) == CUDA_SUCCESS)
+        r->gates[r->n_gates++] = (struct gate){.event = e, .seq = q};
+    else
+        d->drv->cuEventDestroy_v2(e);
+}
+
+struct gate *stream_gate_behind(struct streams *st, unsigned u, uint64_t q)
+{
+    struct stream_row *r = &st->row[u];
+    for (uint32_t i = 0; i < r->n_gates; i++)
+        if (r->gates[i].seq >= q)
+            return &r->gates[i];
+    return NULL;
+}
+
+void stream_has_waited(struct streams *st, unsigned t, unsigned u, uint64_t q)
+{
+    enum { MOST = 1024 }; /* of later ones it is not remembered, and they are waited for again */
+    struct stream_row *r = &st->row[t];
+    if (u >= r->n_waited) {
+        const uint32_t n = u < MOST ? u + 1 : 0;
+        uint64_t *p = n ? realloc(r->waited, n * sizeof *p) : NULL;
+        if (!p)
+            return;
+        memset(p + r->n_waited, 0, (n - r->n_waited) * sizeof *p);
+        r->waited = p;
+        r->n_waited = n;
+    }
+    r->waited[u] = q;
+}
+
+void stream_look(struct device *d)
+{
+    struct streams *st = d->streams;
+    for (unsigned u = 0; u < STREAM_FIRST_PROGRAM && !d->capturing; u++) /* a capture may forbid to ask */
+        if (st->row[u].done < d->seq[u] && d->drv->cuStreamQuery(st->row[u].handle) == CUDA_SUCCESS)
+            st->row[u].done = d->seq[u];
+}
+
+bool stream_has_passed(struct device *d, unsigned u, uint64_t q)
+{
+    struct streams *st = d->streams;
+    struct stream_row *r = &st->row[u];
+    if (r->done >= q)
+        return true;
+    struct gate *g = stream_gate_behind(st, u, q);
+    if ((g ? (int)d->drv->cuEventQuery(g->event) : stream_query_drv(d, u)) != CUDA_SUCCESS)
+        return false;
+    r->done = g ? g->seq : d->seq[u];
+    return true;
+}
+
+/* Destroying a stream does not wait for its work, and must not begin to: an event stands for its tail instead. */
+void stream_forget(struct device *d, CUstream s)
+{
+    struct streams *st = d->streams;
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n; i++) {
+        struct stream_row *r = &st->row[i];
+        if (r->handle != s || r->gone)
+            continue;
+        if (!r->event || d->drv->cuEventRecord(r->event, s) != CUDA_SUCCESS) {
+            d->drv->cuStreamSynchronize(s);
+            r->done = d->seq[i];
+        }
+        r->gone = true;
+    }
+}
+
+void stream_context_ends(struct device *d, CUcontext ctx)
+{
+    struct streams *st = d->streams;
+    CUcontext of;
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n && d->drv->cuStreamGetCtx; i++) {
+        struct stream_row *r = &st->row[i];
+        CUstream s = r->handle;
+        if (r->gone || s == CU_STREAM_LEGACY || s == CU_STREAM_PER_THREAD || d->drv->cuStreamGetCtx(s, &of) != CUDA_SUCCESS || of != ctx)
+            continue;
+        d->drv->cuStreamSynchronize(s);
+        r->done = d->seq[i];
+        r->event = NULL; /* if it is of that context it goes with it; if not, it is small */
+        r->n_gates = 0;
+        r->gone = true;
+    }
+}
+
+bool stream_is_sound(const struct device *d, unsigned u)
+{
+    bool sound = d->streams->row[u].done <= d->seq[u];
+    for (unsigned t = 0; t < d->streams->n; t++)
+        sound &= stream_waited(d->streams, t, u) <= d->seq[u];
+    return sound;
+}
+
+int stream_failure_drv(const struct device *d)
+{
+    const CUresult r = d->broken      ? (CUresult)d->broken
+                       : d->forbidden ? (CUresult)d->forbidden
+                       : d->capturing ? CUDA_SUCCESS /* nobody may ask: the capture would be invalidated */
+                                      : d->drv->cuStreamQuery(d->streams->row[STREAM_IN].handle);
+    return r == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : (int)r;
+}
+
+int stream_forbidden_drv(const struct device *d)
+{
+    const bool ours = capture_mode_call_begins(d->drv);
+    const CUresult r = d->drv->cuEventQuery(d->streams->row[STREAM_IN].event); /* the cheapest of them */
+    capture_mode_call_ended(d->drv, ours);
+    return capture_mode_refused(r) ? (int)r : CUDA_SUCCESS;
+}
+
+int stream_query_drv(struct device *d, unsigned t)
+{
+    struct streams *st = d->streams;
+    if (!stream_stands_at_tail(st, t))
+        return (int)d->drv->cuStreamQuery(st->row[t].handle);
+    return st->row[t].event ? (int)d->drv->cuEventQuery(st->row[t].event) : CUDA_SUCCESS; /* without one the host has waited */
+}
