@@ -7,7 +7,6 @@
 #include "tracer/loader.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,16 +38,7 @@ CUmodule hashing_load(const struct drv *drv)
 {
     CUmodule m;
     (void)loader_asks("a module of the driver's"); /* which may have to load its compiler */
-    if (drv->cuModuleLoadData(&m, hash_ptx) == CUDA_SUCCESS)
-        return m;
-    /* the simulated GPU reads modules of its own kind, which lie beside it */
-    Dl_info me;
-    char path[4096];
-    const char *slash;
-    if (!drv->cuModuleLoad || !loader_address((void *)hashing_load, &me) || !(slash = strrchr(me.dli_fname, '/')))
-        return NULL;
-    int n = snprintf(path, sizeof path, "%.*s/simgpu/remat_kernels.so", (int)(slash - me.dli_fname), me.dli_fname);
-    return n > 0 && (size_t)n < sizeof path && drv->cuModuleLoad(&m, path) == CUDA_SUCCESS ? m : NULL;
+    return drv->cuModuleLoadData(&m, hash_ptx) == CUDA_SUCCESS ? m : NULL;
 }
 
 bool hashing_is_loaded(const struct device *d) { return d->code_loaded; }

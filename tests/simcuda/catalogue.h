@@ -54,6 +54,7 @@ struct catalogue_launch {
     unsigned sm_count;                     /* its multiprocessors */
     uint64_t chaos;                        /* 0: none, else a number that differs from launch to launch: what a device leaves
                                               open (the order of atomic additions) shall follow from it */
+    int cooperative;                       /* blocks may wait for each other */
 };
 
 struct catalogue_binding {

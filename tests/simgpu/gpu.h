@@ -466,8 +466,10 @@ uint64_t gpu_round_up(uint64_t n, uint64_t to);
 /* ---- faults (gpu_fault.c) ---------------------------------------------------------------------------------- */
 
 void gpu_fault_install(void);
-/* Runs op->exec; false: it touched memory that is not mapped. */
-bool gpu_fault_run(gpu_op *op);
+/* Runs op->exec. CUDA_ERROR_ILLEGAL_ADDRESS: it touched memory that is not mapped; or what gpu_fault_leave was told. */
+CUresult gpu_fault_run(gpu_op *op);
+/* Inside of op->exec, on its own thread: ends it here. */
+_Noreturn void gpu_fault_leave(CUresult why);
 /* Names the calling thread so that threads a kernel starts are recognised. */
 void gpu_fault_name_thread(void);
 
@@ -488,6 +490,8 @@ struct CUkern_st {
     CUlibrary library;
     CUfunction function;
 };
+/* Bytes of dynamic shared memory that a launch may ask for (gpu_function.c). */
+int gpu_function_dynamic_shared(const struct CUfunc_st *f);
 /* What a launch may name: a CUfunction, or a CUkernel passed as one. NULL: neither. */
 CUfunction gpu_module_function(CUfunction f);
 

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "tests/simgpu/gpu_fatbin.h"
+#include "tests/simgpu/gpu_ptx.h"
+#include "tests/simgpu/ptx/ptx.h"
 
 /* ---- reading -------------------------------------------------------------------------------------------------------------- */
 
@@ -19,7 +21,7 @@ static CUresult refuse(const char *why, CUresult e)
     return e;
 }
 
-static CUresult fill(struct gpu_code_file *f, unsigned arch)
+CUresult gpu_code_fill(struct gpu_code_file *f, unsigned arch)
 {
     const struct gpu_cubin *c = &f->cubin;
     size_t n_params = 0;
@@ -52,6 +54,16 @@ CUresult gpu_code_open(const void *image, size_t n, struct gpu_code_file **out)
     struct gpu_fatbin_code code = { .bytes = image, .n_bytes = n, .arch = GPU_CODE_ARCH };
     if (gpu_fatbin_is(image)) {
         int e = gpu_fatbin_pick(image, n, GPU_CODE_ARCH, &code, why, sizeof why);
+        if (e == -ENOENT) {
+            char text_why[256];
+            struct gpu_fatbin_code text;
+            int none = gpu_fatbin_pick_text(image, n, GPU_CODE_ARCH, &text, text_why, sizeof text_why);
+            if (!none) {
+                CUresult r = gpu_ptx_open((const char *)text.bytes, text.n_bytes, out, why, sizeof why);
+                free(text.owned);
+                return r ? refuse(why, r) : r;
+            }
+        }
         if (e)
             return e == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
                                 : refuse(why, e == -EINVAL ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -62,7 +74,7 @@ CUresult gpu_code_open(const void *image, size_t n, struct gpu_code_file **out)
         snprintf(why, sizeof why, "it is for sm_%u, this device is sm_%u", f->cubin.arch, GPU_CODE_ARCH);
         e = -ENOTSUP;
     }
-    CUresult r = !e              ? fill(f, f->cubin.arch)
+    CUresult r = !e              ? gpu_code_fill(f, f->cubin.arch)
                  : e == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
                                 : refuse(why, e == -ENOTSUP ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE);
     free(code.owned);
@@ -101,11 +113,41 @@ static CUresult make_variable(const struct gpu_cubin_global *g, CUdeviceptr *out
     return e;
 }
 
+/* Those of a text, all at once: some begin as addresses of others. */
+static CUresult make_all(struct gpu_code_file *f, CUdeviceptr *variables)
+{
+    bool made = true;
+    for (unsigned i = 0; i < f->cubin.n_globals; i++) {
+        made &= variables[i] != 0;
+        CUresult e = variables[i] ? CUDA_SUCCESS : gpu_alloc_linear(&variables[i], f->cubin.globals[i].n_bytes);
+        if (e)
+            return e;
+    }
+    if (!made)
+        gpu_ptx_begin(f, variables);
+    return CUDA_SUCCESS;
+}
+
+CUresult gpu_code_variables(struct gpu_code_file *f)
+{
+    if (!f->cubin.n_globals)
+        return CUDA_SUCCESS;
+    pthread_mutex_lock(&variables_lock);
+    CUdeviceptr *variables = variables_in(f, gpu_ctx_current());
+    CUresult e = variables ? make_all(f, variables) : CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_unlock(&variables_lock);
+    return e;
+}
+
 CUresult gpu_code_global(struct gpu_code_file *f, const char *name, CUdeviceptr *at, size_t *bytes)
 {
     pthread_mutex_lock(&variables_lock);
     CUdeviceptr *variables = variables_in(f, gpu_ctx_current());
-    CUresult e = variables ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult e = variables ? f->ptx ? make_all(f, variables) : CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!e)
+        e = CUDA_ERROR_NOT_FOUND;
+    else
+        variables = NULL;
     for (unsigned i = 0; variables && i < f->cubin.n_globals; i++) {
         const struct gpu_cubin_global *g = &f->cubin.globals[i];
         if (strcmp(g->name, name))
@@ -126,6 +168,7 @@ void gpu_code_close(struct gpu_code_file *f)
     if (!f)
         return;
     gpu_cubin_free(&f->cubin);
+    gpu_ptx_close(f->ptx);
     free(f->kernels);
     free(f->codes);
     free(f->sizes);
@@ -193,8 +236,18 @@ static void say_missing(const struct catalogue_kernel *k, int error)
             reason(error, text, sizeof text, k), name);
 }
 
+/* A text is bound from the beginning; one instruction that is not known keeps its kernel from being launched. */
+static CUresult bind_text(struct gpu_code *c)
+{
+    if (c->ptx->missing && atomic_exchange(&c->state, GPU_CODE_MISSING) != GPU_CODE_MISSING)
+        fprintf(stderr, "simgpu: kernel %s cannot be launched: %s\n", c->ptx->name, c->ptx->missing);
+    return c->ptx->missing ? CUDA_ERROR_NOT_SUPPORTED : gpu_ptx_prepare(c);
+}
+
 CUresult gpu_code_bind(struct gpu_code *c)
 {
+    if (c->ptx)
+        return bind_text(c);
     if (c->state == GPU_CODE_BOUND)
         return CUDA_SUCCESS;
     pthread_once(&catalogue_once, open_catalogue);

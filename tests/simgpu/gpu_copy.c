@@ -119,7 +119,7 @@ static void *stage_device(box *b, bool *fault)
 {
     stage_op s = { .op.exec = run_stage, .b = b };
     gpu_phys_open();
-    *fault = !gpu_fault_run(&s.op);
+    *fault = gpu_fault_run(&s.op) != CUDA_SUCCESS;
     gpu_phys_close();
     return s.staged;
 }

@@ -109,19 +109,19 @@ static void *worker(void *arg)
             running++;
             gpu_unlock();
             inside = true;
-            bool ok = true;
+            CUresult why = CUDA_SUCCESS;
             if (op->touches_memory) {
                 gpu_phys_open();
-                ok = gpu_fault_run(op);
+                why = gpu_fault_run(op);
                 gpu_phys_close();
             } else
                 op->exec(op);
             inside = false;
             gpu_lock();
             running--;
-            if (!ok) {
+            if (why) {
                 gpu_stats.faults++;
-                gpu_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+                gpu_ctx_fail(s->ctx, why);
             }
         } else
             op->skipped = true;

@@ -78,7 +78,7 @@ static void note(char *list, size_t room, const char *kind, unsigned arch)
         snprintf(list + n, room - n, "%s%s", n ? ", " : "", word);
 }
 
-int gpu_fatbin_pick(const void *image, size_t image_bytes, unsigned arch, struct gpu_fatbin_code *out, char *why, size_t room)
+static int pick(const void *image, size_t image_bytes, unsigned kind, unsigned arch, struct gpu_fatbin_code *out, char *why, size_t room)
 {
     const unsigned char *p = image, *end, *best = NULL;
     struct header h;
@@ -108,7 +108,8 @@ int gpu_fatbin_pick(const void *image, size_t image_bytes, unsigned arch, struct
             return -EINVAL;
         }
         note(seen, sizeof seen, e.kind == KIND_PTX ? "PTX for sm_" : "sm_", e.arch);
-        if (e.kind == KIND_ELF && gpu_fatbin_runs(e.arch, arch) && (!best || e.arch > best_entry.arch)) {
+        bool runs = kind == KIND_ELF ? gpu_fatbin_runs(e.arch, arch) : e.arch <= arch;
+        if (e.kind == kind && runs && (!best || e.arch > best_entry.arch)) {
             best = p + e.header_bytes;
             best_entry = e;
         }
@@ -128,4 +129,14 @@ int gpu_fatbin_pick(const void *image, size_t image_bytes, unsigned arch, struct
     out->bytes = best;
     out->n_bytes = best_entry.payload_bytes;
     return 0;
+}
+
+int gpu_fatbin_pick(const void *image, size_t image_bytes, unsigned arch, struct gpu_fatbin_code *out, char *why, size_t room)
+{
+    return pick(image, image_bytes, KIND_ELF, arch, out, why, room);
+}
+
+int gpu_fatbin_pick_text(const void *image, size_t image_bytes, unsigned arch, struct gpu_fatbin_code *out, char *why, size_t room)
+{
+    return pick(image, image_bytes, KIND_PTX, arch, out, why, room);
 }

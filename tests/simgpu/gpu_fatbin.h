@@ -17,7 +17,7 @@ static inline bool gpu_fatbin_runs(unsigned code, unsigned arch)
 }
 
 struct gpu_fatbin_code {
-    const unsigned char *bytes; /* an ELF file */
+    const unsigned char *bytes; /* an ELF file, or a text */
     size_t n_bytes;
     unsigned char *owned;       /* not NULL: `bytes` was unpacked; free it */
     unsigned arch;              /* it was compiled for */
@@ -31,5 +31,7 @@ size_t gpu_fatbin_bytes(const void *image);
    unpack, -ENOMEM. */
 int gpu_fatbin_pick(const void *image, size_t image_bytes, unsigned arch, struct gpu_fatbin_code *out, char *why,
                     size_t why_bytes);
+/* The newest PTX text for it or older ones, likewise; it need not end with a NUL. */
+int gpu_fatbin_pick_text(const void *image, size_t image_bytes, unsigned arch, struct gpu_fatbin_code *out, char *why, size_t why_bytes);
 
 #endif

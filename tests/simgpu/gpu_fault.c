@@ -10,6 +10,8 @@
  * device window cannot be unwound from here: it gets a page of zeroes under its feet, the kernel runs to its
  * end, and the operation then counts as faulted. Outside the window the fault is the program's own.
  *
+ * A kernel that finds out itself that it cannot go on (PTX outside of its shared memory) leaves the same way, with an error of its own.
+ *
  * The handler is installed by cuInit, and again before an operation if the program has set one since.
  *
  * Be careful: the handler runs on the faulting thread at any instruction; it takes no lock.
@@ -29,6 +31,7 @@ static const char thread_name[] = "simgpu-worker";
 static struct sigaction before_segv, before_bus;
 /* set while this worker is inside device work; the handler must be able to read it without allocating */
 static __thread sigjmp_buf *landing __attribute__((tls_model("initial-exec")));
+static __thread CUresult left_with;
 
 /* Pages lent to kernel threads that faulted; taken back when no operation that might use them runs. */
 enum { LENT = 1024 };
@@ -108,10 +111,17 @@ static void stay_in_front(void)
     gpu_unlock();
 }
 
-bool gpu_fault_run(gpu_op *op)
+void gpu_fault_leave(CUresult why)
+{
+    left_with = why;
+    siglongjmp(*landing, 1);
+}
+
+CUresult gpu_fault_run(gpu_op *op)
 {
     stay_in_front();
     sigjmp_buf here;
+    left_with = CUDA_ERROR_ILLEGAL_ADDRESS;
     unsigned lent_before = n_lent;
     atomic_fetch_add(&n_inside, 1);
     bool ok = sigsetjmp(here, 0) == 0;
@@ -127,5 +137,5 @@ bool gpu_fault_run(gpu_op *op)
             gpu_phys_unmap(atomic_exchange(&lent[i], 0), (uint64_t)sysconf(_SC_PAGESIZE));
         n_lent = 0;
     }
-    return ok;
+    return ok ? CUDA_SUCCESS : left_with;
 }

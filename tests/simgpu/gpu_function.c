@@ -4,6 +4,7 @@
  */
 #include "tests/simgpu/gpu.h"
 #include "tests/simgpu/gpu_code.h"
+#include "tests/simgpu/ptx/ptx.h"
 
 CUfunction gpu_module_function(CUfunction f)
 {
@@ -12,6 +13,13 @@ CUfunction gpu_module_function(CUfunction f)
     case GPU_KERNEL: return ((CUkernel)f)->function;
     default: return NULL;
     }
+}
+
+/* 48 KiB with the function's own, unless the program has asked for more. */
+int gpu_function_dynamic_shared(const struct CUfunc_st *f)
+{
+    int fixed = f->code ? (int)f->code->meta.static_shared_bytes : 0, plain = (48 << 10) - fixed;
+    return f->max_dynamic_shared > plain ? f->max_dynamic_shared : plain > 0 ? plain : 0;
 }
 
 static CUfunction function_locked(void *h)
@@ -47,11 +55,11 @@ static CUresult get_attribute(int *out, CUfunction_attribute a, CUfunction f)
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *out = f->code ? (int)f->code->meta.arch : 80; break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *out = f->code ? (int)f->code->meta.static_shared_bytes : 0; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        *out = f->max_dynamic_shared ? f->max_dynamic_shared : 48 << 10;
+        *out = f->max_dynamic_shared ? f->max_dynamic_shared : gpu_function_dynamic_shared(f);
         break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *out = f->carveout; break;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *out = f->code && f->code->ptx ? (int)f->code->ptx->local_bytes : 0; break;
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
@@ -68,7 +76,8 @@ static CUresult set_attribute(CUfunction f, CUfunction_attribute a, int value)
 {
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (a == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 && value <= 163 << 10)
+    if (a == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 &&
+        value <= (163 << 10) - (f->code ? (int)f->code->meta.static_shared_bytes : 0))
         f->max_dynamic_shared = value;
     else if (a == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT && value >= -1 && value <= 100)
         f->carveout = value;

@@ -8,6 +8,7 @@
 #include "tests/simgpu/gpu.h"
 #include "tests/simgpu/gpu_code.h"
 #include "tests/simgpu/gpu_graph.h"
+#include "tests/simgpu/ptx/ptx.h"
 
 enum { SM_COUNT = 108, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32, MAX_THREADS = 1024, MAX_ATTRS = 64 };
 
@@ -64,7 +65,10 @@ static CUresult check_shape(CUfunction f, const shape *s)
         return CUDA_ERROR_INVALID_VALUE;
     if (f->code && threads > f->code->meta.max_threads)
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    if (s->shared > (unsigned)(f->max_dynamic_shared > 48 << 10 ? f->max_dynamic_shared : 48 << 10))
+    const uint32_t *required = f->code && f->code->ptx ? f->code->ptx->reqntid : NULL;
+    if (required && required[0] && (s->block[0] != required[0] || s->block[1] != required[1] || s->block[2] != required[2]))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (s->shared > (unsigned)gpu_function_dynamic_shared(f))
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t fit = THREADS_PER_SM / threads;
     if (s->cooperative && blocks > SM_COUNT * (fit < BLOCKS_PER_SM ? fit : BLOCKS_PER_SM))
@@ -132,7 +136,8 @@ static CUresult launch(CUfunction h, const shape *s, CUstream stream, void **par
     if (op->code) {
         op->code_launch = (struct catalogue_launch){ .grid = op->launch.grid, .block = op->launch.block,
                                                      .shared_bytes = s->shared, .kernel = &op->code->meta,
-                                                     .device = gpu_ctx_current()->device, .sm_count = SM_COUNT, .chaos = gpu_code_chaos() };
+                                                     .device = gpu_ctx_current()->device, .sm_count = SM_COUNT, .chaos = gpu_code_chaos(),
+                                                     .cooperative = s->cooperative };
         if (op->code->bound.cost)
             op->code->bound.cost(&op->code_launch, op->params, op->code->bound.row, &flops, &bytes);
     } else if (k->cost) {
@@ -225,7 +230,7 @@ GPU_API_BOTH(cuLaunchCooperativeKernel, _ptsz,
               CUstream s, void **params),
              launch_plain(f, gx, gy, gz, bx, by, bz, shared, true, s, params, NULL, per_thread))
 
-/* ---- occupancy: a kernel uses 32 registers and no static shared memory -------------------------------------------------- */
+/* ---- occupancy: a kernel uses 32 registers, one in C no static shared memory -------------------------------------------- */
 
 static CUfunction known(CUfunction h)
 {
@@ -237,13 +242,15 @@ static CUfunction known(CUfunction h)
 
 static CUresult max_blocks(int *out, CUfunction h, int block, size_t shared)
 {
-    if (!known(h))
+    CUfunction f = known(h);
+    if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!out || block <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     int fit = block > MAX_THREADS ? 0 : THREADS_PER_SM / block;
     if (fit > BLOCKS_PER_SM)
         fit = BLOCKS_PER_SM;
+    shared += f->code ? f->code->meta.static_shared_bytes : 0;
     if (shared) {
         size_t by_shared = (164u << 10) / (shared + 1024);
         if ((size_t)fit > by_shared)
@@ -255,23 +262,28 @@ static CUresult max_blocks(int *out, CUfunction h, int block, size_t shared)
 
 static CUresult best_block(int *grid, int *block, CUfunction h, int limit)
 {
-    if (!known(h))
+    CUfunction f = known(h);
+    if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!grid || !block)
         return CUDA_ERROR_INVALID_VALUE;
-    *block = limit > 0 && limit < MAX_THREADS ? limit : MAX_THREADS;
+    int most = f->code && f->code->meta.max_threads < MAX_THREADS ? (int)f->code->meta.max_threads : MAX_THREADS;
+    *block = limit > 0 && limit < most ? limit : most;
     *grid = SM_COUNT * (THREADS_PER_SM / *block < BLOCKS_PER_SM ? THREADS_PER_SM / *block : BLOCKS_PER_SM);
     return CUDA_SUCCESS;
 }
 
 static CUresult free_shared(size_t *out, CUfunction h, int blocks, int block)
 {
-    if (!known(h))
+    CUfunction f = known(h);
+    if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!out || blocks <= 0 || block <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     size_t each = (164u << 10) / (unsigned)blocks;
     each = each > 1024 ? each - 1024 : 0;
+    size_t fixed = f->code ? f->code->meta.static_shared_bytes : 0;
+    each = each > fixed ? each - fixed : 0;
     *out = each < 163u << 10 ? each : 163u << 10;
     return CUDA_SUCCESS;
 }

@@ -1,9 +1,9 @@
 /*
  * Modules, libraries, functions and kernels. A module is an ELF shared object of our ABI (simgpu.h), loaded with
- * dlopen: from its path, or from its bytes through a memory file. Or it is machine code for a real device, in a fat binary
- * or bare: its names and parameters are read, and what its kernels do is looked up by name when one is first launched
- * (gpu_code.h). What is an image at all but neither (PTX, code for another device) has no binary for this GPU, and a line
- * on stderr says what it has; anything else is an invalid image.
+ * dlopen: from its path, or from its bytes through a memory file. Or it is PTX, which is run as it stands (gpu_ptx.h). Or it is
+ * machine code for a real device, in a fat binary or bare: its names and parameters are read, and what its kernels do is looked up
+ * by name when one is first launched (gpu_code.h). Code for another device is no binary for this GPU, and a line on stderr says
+ * what it has; anything else is an invalid image.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -20,6 +20,7 @@
 #include "tests/simgpu/gpu_code.h"
 #include "tests/simgpu/gpu_cubin.h"
 #include "tests/simgpu/gpu_fatbin.h"
+#include "tests/simgpu/gpu_ptx.h"
 
 struct CUmod_st {
     CUcontext ctx;     /* NULL: of a library, which belongs to no context */
@@ -116,16 +117,17 @@ static CUresult open_object(const char *path, int fd, CUmodule *out)
     return e;
 }
 
-/* Machine code of n bytes (SIZE_MAX: as long as it says itself). The image is not needed afterwards. */
-static CUresult open_code(const void *image, size_t n, CUmodule *out)
+/* Takes code. */
+static CUresult module_of(struct gpu_code_file *code, CUmodule *out)
 {
     CUmodule m = calloc(1, sizeof *m);
-    if (!m)
+    if (!m) {
+        gpu_code_close(code);
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     m->fd = -1;
-    CUresult e = gpu_code_open(image, n, &m->code);
-    if (!e)
-        e = fill_functions(m, m->code->kernels, m->code->cubin.n_kernels);
+    m->code = code;
+    CUresult e = fill_functions(m, m->code->kernels, m->code->cubin.n_kernels);
     for (unsigned i = 0; !e && i < m->n; i++) {
         CUfunction f = &m->functions[i];
         f->code = &m->code->codes[i];
@@ -140,26 +142,34 @@ static CUresult open_code(const void *image, size_t n, CUmodule *out)
     return e;
 }
 
+/* Machine code of n bytes (SIZE_MAX: as long as it says itself). The image is not needed afterwards. */
+static CUresult open_code(const void *image, size_t n, CUmodule *out)
+{
+    struct gpu_code_file *code;
+    CUresult e = gpu_code_open(image, n, &code);
+    return e ? e : module_of(code, out);
+}
+
 static bool is_elf(const void *image)
 {
     const unsigned char *p = image; /* one byte at a time: a text may end early */
     return p[0] == ELFMAG0 && p[1] == ELFMAG1 && p[2] == ELFMAG2 && p[3] == ELFMAG3;
 }
 
-/* PTX begins with a comment or a directive. */
-static bool is_ptx(const void *image)
+/* A text of n bytes (SIZE_MAX: up to its NUL), or what stands for it. What is wrong with it is said to whoever gave room for a log, else on
+   stderr. */
+static CUresult open_text(const char *text, size_t n, const struct gpu_jit_log *log, CUmodule *out)
 {
-    const unsigned char *p = image;
-    while (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')
-        p++;
-    return *p == '.' || (*p == '/' && (p[1] == '/' || p[1] == '*'));
-}
-
-static CUresult refuse_ptx(void)
-{
-    fprintf(stderr, "simgpu: PTX cannot be run here: load machine code for sm_%u whose kernels the catalogue has, or a "
-                    "module of kernels in C (tests/simgpu/simgpu.h)\n", GPU_CODE_ARCH);
-    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    char path[4096], why[512] = "";
+    if (n == SIZE_MAX && gpu_ptx_twin(text, path, sizeof path))
+        return open_object(path, -1, out);
+    struct gpu_code_file *code;
+    CUresult e = gpu_ptx_open(text, n, &code, why, sizeof why);
+    if (log)
+        gpu_ptx_log(log, e ? why : NULL);
+    if (e && *why && (!log || !log->n))
+        fprintf(stderr, "simgpu: PTX cannot be loaded: %s\n", why);
+    return e ? e : module_of(code, out);
 }
 
 /* The container inside what a program's linker leaves ({magic, version, address}); NULL: it is none. */
@@ -209,8 +219,8 @@ static size_t elf_bytes(const void *image)
     return end < 1ull << 32 ? end : 0;
 }
 
-/* `tries`: the caller may have something else to fall back on, so that a refusal needs no words. */
-static CUresult load_image(const void *image, bool tries, CUmodule *out)
+/* `log`: where a compiler's words go; NULL: nowhere. */
+static CUresult load_image(const void *image, const struct gpu_jit_log *log, CUmodule *out)
 {
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
@@ -220,7 +230,7 @@ static CUresult load_image(const void *image, bool tries, CUmodule *out)
     if (gpu_fatbin_is(image))
         return open_code(image, gpu_fatbin_bytes(image), out);
     if (!is_elf(image))
-        return !is_ptx(image) ? CUDA_ERROR_INVALID_IMAGE : tries ? CUDA_ERROR_NO_BINARY_FOR_GPU : refuse_ptx();
+        return gpu_ptx_is(image) ? open_text(image, SIZE_MAX, log, out) : CUDA_ERROR_INVALID_IMAGE;
     size_t bytes = elf_bytes(image);
     if (is_cubin(image))
         return open_code(image, bytes, out);
@@ -255,6 +265,23 @@ static CUresult load_code_file(int fd, CUmodule *out)
     return e;
 }
 
+static CUresult load_text_file(int fd, CUmodule *out)
+{
+    struct stat st;
+    if (fstat(fd, &st) || st.st_size <= 0)
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    char *text = malloc((size_t)st.st_size + 1);
+    size_t n = 0;
+    if (!text)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (ssize_t got; n < (size_t)st.st_size && (got = pread(fd, text + n, (size_t)st.st_size - n, (off_t)n)) > 0;)
+        n += (size_t)got;
+    text[n] = '\0';
+    CUresult e = gpu_ptx_is(text) ? open_text(text, SIZE_MAX, NULL, out) : CUDA_ERROR_INVALID_IMAGE;
+    free(text);
+    return e;
+}
+
 static CUresult load_file(const char *path, CUmodule *out)
 {
     if (!path)
@@ -269,9 +296,12 @@ static CUresult load_file(const char *path, CUmodule *out)
         close(fd);
         return e;
     }
+    if (n < 4 || !is_elf(head)) {
+        CUresult e = n < 4 ? CUDA_ERROR_INVALID_IMAGE : load_text_file(fd, out);
+        close(fd);
+        return e;
+    }
     close(fd);
-    if (n < 4 || !is_elf(head))
-        return n >= 4 && is_ptx(head) ? refuse_ptx() : CUDA_ERROR_INVALID_IMAGE;
     if (strchr(path, '/'))
         return open_object(path, -1, out);
     char here[4096]; /* a bare name would be searched for in the library path */
@@ -287,12 +317,12 @@ static CUresult add_functions(CUmodule m, enum gpu_kind kind, const void *handle
     return e;
 }
 
-static CUresult module_load(CUmodule *out, const char *path, const void *image, bool tries)
+static CUresult module_load(CUmodule *out, const char *path, const void *image, const struct gpu_jit_log *log)
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     CUmodule m;
-    CUresult e = image ? load_image(image, tries, &m) : load_file(path, &m);
+    CUresult e = image ? load_image(image, log, &m) : load_file(path, &m);
     if (e)
         return e;
     m->ctx = gpu_ctx_owner(gpu_ctx_current());
@@ -336,14 +366,14 @@ void gpu_module_free_ctx(CUcontext ctx)
     gpu_handle_each(GPU_MODULE, free_of_ctx, ctx);
 }
 
-GPU_API(cuModuleLoad, (CUmodule *m, const char *path), GPU_NEED_CTX, module_load(m, path, NULL, false))
+GPU_API(cuModuleLoad, (CUmodule *m, const char *path), GPU_NEED_CTX, module_load(m, path, NULL, NULL))
 GPU_API(cuModuleLoadData, (CUmodule *m, const void *image), GPU_NEED_CTX,
-        image ? module_load(m, NULL, image, true) : CUDA_ERROR_INVALID_VALUE)
+        image ? module_load(m, NULL, image, NULL) : CUDA_ERROR_INVALID_VALUE)
 GPU_API(cuModuleLoadDataEx, (CUmodule *m, const void *image, unsigned n, CUjit_option *options, void **values),
         GPU_NEED_CTX,
-        ((void)n, (void)options, (void)values, image ? module_load(m, NULL, image, false) : CUDA_ERROR_INVALID_VALUE))
+        image ? module_load(m, NULL, image, &(struct gpu_jit_log){ n, options, values }) : CUDA_ERROR_INVALID_VALUE)
 GPU_API(cuModuleLoadFatBinary, (CUmodule *m, const void *image), GPU_NEED_CTX,
-        image ? module_load(m, NULL, image, false) : CUDA_ERROR_INVALID_VALUE)
+        image ? module_load(m, NULL, image, NULL) : CUDA_ERROR_INVALID_VALUE)
 GPU_API(cuModuleUnload, (CUmodule m), GPU_NEED_CTX, module_unload(m))
 
 /* ---- finding functions ------------------------------------------------------------------------------------------------ */
@@ -397,7 +427,7 @@ static CUresult loading_mode(CUmoduleLoadingMode *out)
     return CUDA_SUCCESS;
 }
 
-/* A variable of machine code; a module of our ABI has none. */
+/* A variable of machine code or of a text; a module of our ABI has none. */
 static CUresult module_global(CUdeviceptr *at, size_t *bytes, CUmodule h, const char *name)
 {
     gpu_lock();
@@ -419,12 +449,12 @@ GPU_API(cuModuleGetGlobal_v2, (CUdeviceptr *p, size_t *bytes, CUmodule m, const 
 
 /* ---- libraries ---------------------------------------------------------------------------------------------------------- */
 
-static CUresult library_load(CUlibrary *out, const char *path, const void *image)
+static CUresult library_load(CUlibrary *out, const char *path, const void *image, const struct gpu_jit_log *log)
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     CUmodule m;
-    CUresult e = image ? load_image(image, false, &m) : load_file(path, &m);
+    CUresult e = image ? load_image(image, log, &m) : load_file(path, &m);
     if (e)
         return e;
     CUlibrary l = calloc(1, sizeof *l);
@@ -567,13 +597,13 @@ GPU_API(cuLibraryLoadData,
         (CUlibrary *l, const void *image, CUjit_option *jit, void **jit_values, unsigned n_jit, CUlibraryOption *options,
          void **values, unsigned n),
         GPU_NEED_INIT,
-        ((void)jit, (void)jit_values, (void)n_jit, (void)options, (void)values, (void)n,
-         image ? library_load(l, NULL, image) : CUDA_ERROR_INVALID_VALUE))
+        ((void)options, (void)values, (void)n,
+         image ? library_load(l, NULL, image, &(struct gpu_jit_log){ n_jit, jit, jit_values }) : CUDA_ERROR_INVALID_VALUE))
 GPU_API(cuLibraryLoadFromFile,
         (CUlibrary *l, const char *path, CUjit_option *jit, void **jit_values, unsigned n_jit, CUlibraryOption *options,
          void **values, unsigned n),
         GPU_NEED_INIT,
-        ((void)jit, (void)jit_values, (void)n_jit, (void)options, (void)values, (void)n, library_load(l, path, NULL)))
+        ((void)jit, (void)jit_values, (void)n_jit, (void)options, (void)values, (void)n, library_load(l, path, NULL, NULL)))
 GPU_API(cuLibraryUnload, (CUlibrary l), GPU_NEED_INIT, library_unload(l))
 GPU_API(cuLibraryGetKernel, (CUkernel *k, CUlibrary l, const char *name), GPU_NEED_INIT, library_kernel(k, l, name))
 GPU_API(cuLibraryGetKernelCount, (unsigned *n, CUlibrary l), GPU_NEED_INIT, library_count(n, l))

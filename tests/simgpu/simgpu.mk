@@ -6,6 +6,25 @@ SIMGPU_SRC := $(wildcard tests/simgpu/gpu_*.c)
 SIMGPU_ZSTD := -Wl,-Bstatic -lzstd -Wl,-Bdynamic
 SIMGPU_OBJ := $(patsubst tests/simgpu/%.c,$(SIMGPU_DIR)/%.o,$(SIMGPU_SRC))
 
+# PTX: what is computed lane by lane is compiled twice, the second time for processors with AVX2; results are the same
+PTX_SRC := $(wildcard tests/simgpu/ptx/ptx_*.c)
+PTX_ALU := $(wildcard tests/simgpu/ptx/ptx_alu_*.c)
+# clang complains of loops that it does not vectorize where assume_safety asks for no more than that nothing be in the way
+PTX_FLAGS := -O3 -Wno-pass-failed -fno-math-errno -fno-trapping-math -ffp-contract=off -fPIC -fvisibility=hidden
+PTX_AVX2 := $(if $(filter x86_64,$(shell uname -m)),-mavx2 -mfma -mf16c -mbmi2)
+PTX_OBJ := $(patsubst tests/simgpu/%.c,$(SIMGPU_DIR)/%.o,$(filter-out $(PTX_ALU),$(PTX_SRC))) \
+           $(foreach v,any avx2,$(patsubst tests/simgpu/ptx/%.c,$(SIMGPU_DIR)/ptx/$(v)/%.o,$(PTX_ALU)))
+$(SIMGPU_DIR)/ptx/any/%.o: tests/simgpu/ptx/%.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(PTX_FLAGS) -DPTX_VARIANT=any -MMD -MP -c $< -o $@
+$(SIMGPU_DIR)/ptx/avx2/%.o: tests/simgpu/ptx/%.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(PTX_FLAGS) $(PTX_AVX2) -DPTX_VARIANT=avx2 -MMD -MP -c $< -o $@
+$(SIMGPU_DIR)/ptx/%.o: tests/simgpu/ptx/%.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(PTX_FLAGS) -MMD -MP -c $< -o $@
+SIMGPU_OBJ += $(PTX_OBJ)
+
 $(SIMGPU_DIR)/%.o: tests/simgpu/%.c | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
@@ -46,3 +65,6 @@ $(B)/fuzz/fuzz_fatbin: tests/fuzz/fuzz_fatbin.c tests/simgpu/gpu_fatbin.c tests/
 	clang $(CSTD) -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $(filter %.c,$^) -o $@ -lzstd
 # its test reads the statistics back
 $(B)/tests/test_simgpu_clock: private LDFLAGS += -ljansson
+# the tables and the executor are linked into the test of every form
+$(B)/tests/test_simgpu_ptx_forms: tests/simgpu/ptx/ptx_forms.def $(PTX_OBJ)
+$(B)/tests/test_simgpu_ptx_forms: private LDFLAGS += $(PTX_OBJ)

@@ -277,10 +277,10 @@ START_TEST(which_code_is_taken)
     FAILS(only_ptx, CUDA_ERROR_NO_BINARY_FOR_GPU);
     FAILS(newer_minor, CUDA_ERROR_NO_BINARY_FOR_GPU);
     FAILS(too_new, CUDA_ERROR_NO_BINARY_FOR_GPU);
-    FAILS(text_alone, CUDA_ERROR_NO_BINARY_FOR_GPU);
+    FAILS(text_alone, CUDA_ERROR_INVALID_PTX);
     ck_assert_msg(strstr(said, "no machine code for sm_80; it has: PTX for sm_90\n"), "said %s", said);
     ck_assert_msg(strstr(said, "it has: PTX for sm_90, sm_90\n"), "said %s", said);
-    ck_assert_msg(strstr(said, "PTX cannot be run here"), "said %s", said);
+    ck_assert_msg(strstr(said, "PTX cannot be loaded: line 2: no .target"), "said %s", said);
     fat = made_fat(more, 2, 80, c.at, c.n, 0);
     OK(cuModuleLoadData(&m, fat.at));
     function(m, "k_tell");

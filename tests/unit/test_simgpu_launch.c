@@ -229,9 +229,9 @@ START_TEST(foreign_images)
     FAILS(cuModuleLoad(&m, "/dev/null"), CUDA_ERROR_INVALID_IMAGE);
     FAILS(cuModuleLoad(NULL, built("testkernels.so")), CUDA_ERROR_INVALID_VALUE);
     FAILS(cuModuleLoadData(&m, NULL), CUDA_ERROR_INVALID_VALUE);
-    FAILS(cuModuleLoadData(&m, "\n//\n.version 8.0\n.target sm_80\n"), CUDA_ERROR_NO_BINARY_FOR_GPU);
-    FAILS(cuModuleLoadDataEx(&m, ".version 8.0\n", 0, NULL, NULL), CUDA_ERROR_NO_BINARY_FOR_GPU);
-    FAILS(cuLibraryLoadData(&l, ".version 8.0\n", NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    OK(cuModuleLoadData(&m, "\n//\n.version 8.0\n.target sm_80\n"));
+    FAILS(cuModuleLoadDataEx(&m, ".version 8.0\n", 0, NULL, NULL), CUDA_ERROR_INVALID_PTX);
+    FAILS(cuLibraryLoadData(&l, ".version 8.0\n", NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_INVALID_PTX);
     FAILS(cuModuleLoadData(&m, "hello"), CUDA_ERROR_INVALID_IMAGE);
     FAILS(cuModuleLoadData(&m, ""), CUDA_ERROR_INVALID_IMAGE);
     FAILS(cuModuleLoadFatBinary(&m, "\x50\xed\x55\xba\x01\x00\x10\x00\0\0\0\0\0\0\0"), CUDA_ERROR_NO_BINARY_FOR_GPU);

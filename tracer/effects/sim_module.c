@@ -1,5 +1,7 @@
-/* The device hash as a module of the simulated GPU. */
+/* The device hash as a module of the simulated GPU: stands for the PTX text, which would take twenty times as long there. tests/unit/
+   test_simgpu_ptx.c holds one against the other. */
 #include "tracer/effects/hash.h"
+#include "tracer/effects/hash_ptx.h"
 #include "tests/simgpu/simgpu.h"
 
 /* Adds the sums of n words. */
@@ -62,3 +64,4 @@ static const size_t few_params[] = {sizeof(struct hash_few), 8}, list_params[] =
 static const simgpu_kernel kernels[] = {{"remat_hash_few", 2, few_params, few_run, hash_cost},
                                         {"remat_hash_list", 2, list_params, list_run, hash_cost}};
 __attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {1, 2, kernels};
+__attribute__((visibility("default"))) const char *const simgpu_stands_for = hash_ptx;
