@@ -312,7 +312,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         engine_unlock();
         return r;
     }
-    if (!d || d->capturing || d->doubt == DOUBT_MEMORY) {
+    if (!d || d->capturing || d->stays || d->doubt == DOUBT_MEMORY) {
         const struct eng_pool_call call = {.pool = pool, .stream = stream, .out = out, .bytes = bytes, .issue = issue_alloc};
         if (!r)
             return from_driver_unlocking(d, &call);
@@ -358,7 +358,7 @@ int eng_alloc(CUdeviceptr *out, size_t bytes, int *res)
 {
     engine_lock();
     struct device *d = engine_here();
-    if (!d || eng_has_devices() || d->capturing || d->doubt == DOUBT_MEMORY) {
+    if (!d || eng_has_devices() || d->capturing || d->stays || d->doubt == DOUBT_MEMORY) {
         if (d && eng_has_devices())
             log_once(SAY_WARN, "--allocator each: of several visible devices each may reach the others' memory, so that of cuMemAlloc stays where it is "
                                "(CUDA_VISIBLE_DEVICES)");

@@ -99,6 +99,7 @@ struct device {
                         find addresses in host memory. Memory of the program's own is pinned for the planner then (learn.c) */
     struct unmet unmet;
     bool refused;            /* the op at hand found no room (ready_refused_drv) */
+    bool stays; /* memory does, and what is allocated is the driver's (stays.h) */
     bool capturing;
     bool trying;             /* between trial_open() and trial_close(): decoys may be in use */
     uint64_t issue_ns; /* of the driver's own launch call, when timing */

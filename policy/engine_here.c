@@ -13,6 +13,7 @@
 #include "policy/process/planner.h"
 #include "policy/process/stats.h"
 #include "policy/share/share.h"
+#include "policy/stays.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -141,6 +142,7 @@ static struct device *set_up(struct device *d, const struct limits_machine *mach
                     strerror(-r));
         return NULL;
     }
+    stays_begin(d);
     return d;
 }
 

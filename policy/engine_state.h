@@ -28,6 +28,7 @@ struct process {
     int n_visible;         /* devices that the driver shows */
     atomic_bool started;   /* eng_start() has been called */
     bool unconfined;       /* see eng_unconfined(), reach.h */
+    const char *stays;     /* why memory stays where it is, see stays.h; NULL: it does not */
     bool blocking_streams; /* see stream_acts() */
     bool finished;         /* eng_finish has been called: the driver may go any moment */
     struct capture *captures; /* under way (engine.c) */

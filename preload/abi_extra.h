@@ -31,8 +31,15 @@ CUDA_ABI_BOTH(cuStreamEndCaptureToCig, _ptsz, (CUstream));
 CUDA_ABI_BOTH(cuStreamBeginRecaptureToGraph, _ptsz, (CUstream, CUstreamCaptureMode, CUgraph, void *, void *));
 CUDA_ABI_BOTH(cuLaunchHostFunc_v2, _ptsz, (CUstream, CUhostFn, void *, unsigned));
 CUDA_ABI_BOTH(cuFabricCpyBatchAsync, _ptsz, (size_t, void *, unsigned long long, CUstream));
+CUresult cuLogicalEndpointBindMem(cuuint32_t, CUdevice, cuuint64_t, CUmemGenericAllocationHandle, cuuint64_t, cuuint64_t, unsigned long long);
 CUresult cuLogicalEndpointBindAddr(cuuint32_t, CUdevice, cuuint64_t, void *, cuuint64_t, unsigned long long);
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle, CUdevice, size_t, CUmemGenericAllocationHandle, size_t, size_t, unsigned long long);
 CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle, CUdevice, size_t, CUdeviceptr, size_t, unsigned long long);
+/* as they were before CUDA 3.2 and 4.0: programs that look a name up without its variant get these */
+CUresult cuMemAllocHost(void **, unsigned);
+CUresult cuCtxCreate(CUcontext *, unsigned, CUdevice);
+CUresult cuCtxDestroy(CUcontext);
+CUresult cuStreamDestroy(CUstream);
 /* CUDA_EXTERNAL_MEMORY_BUFFER_DESC */
 struct abi_external_buffer {
     unsigned long long offset, size;
@@ -107,6 +114,14 @@ ABI_NCCL(ncclGather, (const void *, void *, size_t, int type, int root, ncclComm
 ABI_NCCL(ncclScatter, (const void *, void *, size_t, int type, int root, ncclComm_t, CUstream));
 ABI_NCCL(ncclSend, (const void *, size_t, int type, int peer, ncclComm_t, CUstream));
 ABI_NCCL(ncclRecv, (void *, size_t, int type, int peer, ncclComm_t, CUstream));
+ABI_NCCL(ncclAllReduceConfig, (const void *, void *, size_t, int type, int op, ncclComm_t, CUstream, const void *));
+ABI_NCCL(ncclBroadcastConfig, (const void *, void *, size_t, int type, int root, ncclComm_t, CUstream, const void *));
+ABI_NCCL(ncclReduceConfig, (const void *, void *, size_t, int type, int op, int root, ncclComm_t, CUstream, const void *));
+ABI_NCCL(ncclAllGatherConfig, (const void *, void *, size_t, int type, ncclComm_t, CUstream, const void *));
+ABI_NCCL(ncclReduceScatterConfig, (const void *, void *, size_t, int type, int op, ncclComm_t, CUstream, const void *));
+ABI_NCCL(ncclAlltoAllConfig, (const void *, void *, size_t, int type, ncclComm_t, CUstream, const void *));
+ABI_NCCL(ncclGatherConfig, (const void *, void *, size_t, int type, int root, ncclComm_t, CUstream, const void *));
+ABI_NCCL(ncclScatterConfig, (const void *, void *, size_t, int type, int root, ncclComm_t, CUstream, const void *));
 ABI_NCCL(ncclGroupStart, (void));
 ABI_NCCL(ncclGroupEnd, (void));
 ABI_NCCL(ncclCommRegister, (ncclComm_t, void *, size_t, void **));

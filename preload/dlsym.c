@@ -5,10 +5,14 @@
  * with the registers as they were, so glibc sees the program's return address. One unversioned definition serves
  * references to both of glibc's versions, GLIBC_2.34 and the older default.
  *
- * Nothing here allocates or takes a lock of ours: programs call dlsym from inside malloc, and before main.
+ * Nothing here allocates or takes a lock of ours, but for the first call of a thread after it has loaded a library: programs call dlsym from inside malloc,
+ * and before main.
  */
+#include "preload/bypass.h"
+#include "preload/dlopen.h"
 #include "preload/hooks.h"
 #include "preload/libc_dlsym.h"
+#include "preload/net.h"
 
 #include <string.h>
 
@@ -82,7 +86,7 @@ static bool may_be_ours(const char *n)
 {
     return (n[0] == 'c' && n[1] == 'u') || (n[0] == 'n' && n[1] == 'v' && n[2] == 'm' && n[3] == 'l') ||
            (n[0] == 'n' && n[1] == 'c' && n[2] == 'c' && n[3] == 'l') ||
-           (n[0] == 'p' && n[1] == 'n' && n[2] == 'c' && n[3] == 'c' && n[4] == 'l');
+           (n[0] == 'p' && n[1] == 'n' && n[2] == 'c' && n[3] == 'c' && n[4] == 'l') || bypass_may_be(n);
 }
 
 /* HOOK_COUNT: no row has that name. */
@@ -94,6 +98,41 @@ static enum hook_id row_named(const char *name)
     return (enum hook_id)i;
 }
 
+/* A stub that this library has under the name: of the driver's, or of a library that works on memory past the driver. */
+static void *pick_export(void *handle, const char *name, const struct net_export *x, bool loaded, bool (*is_theirs)(const char *, const void *))
+{
+    void *forward = (void *)&dlsym_forward;
+    void *found = handle == RTLD_DEFAULT && loaded ? NULL : libc_dlsym(handle, name);
+    if (!loaded) /* as for rows, below */
+        return found == x->stub ? libc_dlsym(RTLD_NEXT, name) : forward;
+    if (!found)
+        return forward;
+    return found == x->stub || is_theirs(name, found) ? (void *)(uintptr_t)x->stub : found;
+}
+
+static bool is_drivers(const char *name, const void *address)
+{
+    (void)name;
+    return provider_has_address(DOOR_CUDA, address);
+}
+
+/* A name that no row of hooks.def has: one that is newer than the tables is handed out behind a stub (net.h). */
+static void *pick_other(void *handle, const char *name)
+{
+    void *forward = (void *)&dlsym_forward;
+    const struct net_export *x = bypass_export_of(name);
+    if (x)
+        return pick_export(handle, name, x, bypass_loaded(name), bypass_has_address);
+    if ((x = net_export_of(name)) != NULL)
+        return pick_export(handle, name, x, provider_loaded(DOOR_CUDA), is_drivers);
+    const enum door_provider p = name[0] == 'c' ? DOOR_CUDA : DOOR_NCCL;
+    const char first = name[p == DOOR_CUDA ? 2 : name[0] == 'p' ? 5 : 4];
+    if (first < 'A' || first > 'Z' || (name[0] == 'n' && name[1] == 'v') || !provider_loaded(p))
+        return forward; /* cudaMalloc, cublasCreate are others' */
+    void *found = libc_dlsym(handle, name);
+    return found && provider_has_address(p, found) ? net_symbol(name, found) : forward;
+}
+
 /* What dlsym(handle, name) answers, or &dlsym_forward: glibc's answer. Called by the assembly. */
 __attribute__((used)) static void *dlsym_pick(void *handle, const char *name)
 {
@@ -101,9 +140,14 @@ __attribute__((used)) static void *dlsym_pick(void *handle, const char *name)
     if (!libc_dlsym_find())
         return NULL;
     const enum hook_id id = name ? row_named(name) : HOOK_COUNT;
+    if (dlopen_under_way && door_depth == DOOR_OPEN && eng_active())
+        bypass_look(); /* what this thread has loaded is used from now on, perhaps without a call that has a door */
+    dlopen_is_over();
     /* RTLD_NEXT: the caller is an interposer itself and wants what lies behind it, never a hook again. */
-    if (id == HOOK_COUNT || handle == RTLD_NEXT || door_disabled())
+    if (!name || !may_be_ours(name) || handle == RTLD_NEXT || door_disabled())
         return forward;
+    if (id == HOOK_COUNT)
+        return pick_other(handle, name);
     const enum door_provider p = door_rows[id].provider;
     void *hook = hooks[id];
     door_note_asked(ROUTE_DLSYM);

@@ -31,7 +31,7 @@ enum door_depth {
 extern _Thread_local int door_depth __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 /* Bits set while hooks must take the slow path first. */
-enum { WATCH_UNRESOLVED = 1, WATCH_UNSTARTED = 2, WATCH_COUNT = 4 };
+enum { WATCH_UNRESOLVED = 1, WATCH_UNSTARTED = 2, WATCH_COUNT = 4, WATCH_LOADED = 8 /* libraries may have come (bypass.h) */ };
 extern atomic_uint door_watch;
 
 /* The depth to restore afterwards, or -1: pass the call through. In steady state five loads, no store to shared memory. */

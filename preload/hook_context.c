@@ -83,6 +83,17 @@ static void ends(CUcontext c)
     door_depth = DOOR_OPEN;
 }
 
+DOOR_PUBLIC CUresult cuCtxDestroy(CUcontext c)
+{
+    door_enter_any(HOOK_cuCtxDestroy);
+    ends(c);
+    CUresult r = door_real.cuCtxDestroy(c);
+    if (r == CUDA_SUCCESS)
+        gone(c, false);
+    return r;
+}
+DOOR_ALIAS(cuCtxDestroy)
+
 DOOR_PUBLIC CUresult cuCtxDestroy_v2(CUcontext c)
 {
     door_enter_any(HOOK_cuCtxDestroy_v2);
@@ -147,6 +158,13 @@ static CUresult made(CUresult r, const CUcontext *c, CUdevice d)
         eng_note_context(*c, d);
     return r;
 }
+
+DOOR_PUBLIC CUresult cuCtxCreate(CUcontext *c, unsigned flags, CUdevice d)
+{
+    door_enter_any(HOOK_cuCtxCreate);
+    return made(door_real.cuCtxCreate(c, flags, d), c, d);
+}
+DOOR_ALIAS(cuCtxCreate)
 
 DOOR_PUBLIC CUresult cuCtxCreate_v2(CUcontext *c, unsigned flags, CUdevice d)
 {

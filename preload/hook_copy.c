@@ -131,4 +131,43 @@ static int on_atod(__typeof__(&cuMemcpyAtoD_v2) real, CUstream nul, CUdeviceptr 
     return eng_other("cuMemcpyAtoD", nul, &touch, n ? 1 : 0, issue_atod, &call);
 }
 
+/* An array and what is named as host memory: the driver takes device memory there as well. */
+ISSUE4(htoa, cuMemcpyHtoA_v2, CUarray, size_t, const void *, size_t)
+ISSUE5(htoa_async, cuMemcpyHtoAAsync_v2, CUarray, size_t, const void *, size_t, CUstream)
+ISSUE4(atoh, cuMemcpyAtoH_v2, void *, CUarray, size_t, size_t)
+ISSUE5(atoh_async, cuMemcpyAtoHAsync_v2, void *, CUarray, size_t, size_t, CUstream)
+
+static struct eng_touch named_host(const void *h, size_t n, unsigned mode) { return (struct eng_touch){(CUdeviceptr)(uintptr_t)h, n, mode | ENG_EXACT}; }
+
+static int on_htoa(__typeof__(&cuMemcpyHtoA_v2) real, CUstream nul, CUarray a, size_t at, const void *h, size_t n)
+{
+    struct call_htoa call = {real, a, at, h, n};
+    struct eng_touch touch = named_host(h, n, ENG_READ);
+    eng_before_host_copy(nul, NULL, true);
+    return eng_other("cuMemcpyHtoA", nul, &touch, n ? 1 : 0, issue_htoa, &call);
+}
+
+static int on_htoa_async(__typeof__(&cuMemcpyHtoAAsync_v2) real, CUstream nul, CUarray a, size_t at, const void *h, size_t n, CUstream s)
+{
+    struct call_htoa_async call = {real, a, at, h, n, s};
+    struct eng_touch touch = named_host(h, n, ENG_READ);
+    return eng_other("cuMemcpyHtoAAsync", door_stream(s, nul), &touch, n ? 1 : 0, issue_htoa_async, &call);
+}
+
+static int on_atoh(__typeof__(&cuMemcpyAtoH_v2) real, CUstream nul, void *h, CUarray a, size_t at, size_t n)
+{
+    struct call_atoh call = {real, h, a, at, n};
+    struct eng_touch touch = named_host(h, n, ENG_WRITE);
+    eng_before_host_copy(nul, NULL, true);
+    return eng_other("cuMemcpyAtoH", nul, &touch, n ? 1 : 0, issue_atoh, &call);
+}
+
+static int on_atoh_async(__typeof__(&cuMemcpyAtoHAsync_v2) real, CUstream nul, void *h, CUarray a, size_t at, size_t n, CUstream s)
+{
+    struct call_atoh_async call = {real, h, a, at, n, s};
+    struct eng_touch touch = named_host(h, n, ENG_WRITE);
+    eng_before_host_copy(door_stream(s, nul), h, false);
+    return eng_other("cuMemcpyAtoHAsync", door_stream(s, nul), &touch, n ? 1 : 0, issue_atoh_async, &call);
+}
+
 HOOKS_COPY(DOOR_EXPORT)

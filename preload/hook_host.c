@@ -11,6 +11,13 @@ static int on_alloc_host(__typeof__(&cuMemAllocHost_v2) real, void **p, size_t n
     return CUDA_SUCCESS;
 }
 
+static int on_alloc_host_old(__typeof__(&cuMemAllocHost) real, void **p, unsigned n)
+{
+    DOOR_TRY(real(p, n));
+    eng_note_in_place((CUdeviceptr)(uintptr_t)*p, n);
+    return CUDA_SUCCESS;
+}
+
 static int on_host_alloc(__typeof__(&cuMemHostAlloc) real, void **p, size_t n, unsigned flags)
 {
     DOOR_TRY(real(p, n, flags));
@@ -34,6 +41,15 @@ static int on_host_gone(__typeof__(&cuMemFreeHost) real, void *p)
     if (r && was)
         eng_note_in_place((CUdeviceptr)(uintptr_t)p, was);
     return r;
+}
+
+/* Some devices reach registered memory at another address than the host does. */
+static int on_device_pointer(__typeof__(&cuMemHostGetDevicePointer_v2) real, CUdeviceptr *p, void *host, unsigned flags)
+{
+    DOOR_TRY(real(p, host, flags));
+    if (*p != (CUdeviceptr)(uintptr_t)host)
+        eng_note_outside(*p, 0);
+    return CUDA_SUCCESS;
 }
 
 HOOKS_HOST(DOOR_EXPORT)

@@ -1,5 +1,6 @@
 /* hook_module.c: kernels that come from libraries, and code that goes away. */
 #include "policy/engine.h"
+#include "policy/reach.h"
 #include "preload/door.h"
 
 /* Told before, while what the code makes can be made; and after it: a handle that is reused meanwhile is forgotten once too often, never
@@ -43,6 +44,20 @@ static int on_enumerate_kernels(__typeof__(&cuLibraryEnumerateKernels) real, CUk
     for (unsigned i = 0; i < n && i < there; i++)
         eng_note_kernel(k[i]);
     return r;
+}
+
+/* The host writes such a variable without a call, as it does all managed memory. */
+static int on_get_managed(__typeof__(&cuLibraryGetManaged) real, CUdeviceptr *p, size_t *n, CUlibrary l, const char *name)
+{
+    size_t bytes = 0;
+    CUdeviceptr at = 0;
+    DOOR_TRY(real(&at, &bytes, l, name));
+    eng_note_in_place(at, bytes);
+    if (p)
+        *p = at;
+    if (n)
+        *n = bytes;
+    return CUDA_SUCCESS;
 }
 
 HOOKS_MODULE(DOOR_EXPORT)

@@ -106,4 +106,28 @@ static int on_multicast_bind_on(__typeof__(&cuMulticastBindAddr_v2) real, CUmemG
     return real(mc, dev, at, p, n, flags);
 }
 
+/* What is bound by its handle is mapped elsewhere too, and written there by whoever writes through the other mapping: another device, another machine. */
+static const char bound[] = "memory is bound to a multicast object or a logical endpoint";
+
+static int on_multicast_bind_mem(__typeof__(&cuMulticastBindMem) real, CUmemGenericAllocationHandle mc, size_t at,
+                                 CUmemGenericAllocationHandle h, size_t from, size_t n, unsigned long long flags)
+{
+    eng_unconfined(bound);
+    return real(mc, at, h, from, n, flags);
+}
+
+static int on_multicast_bind_mem_on(__typeof__(&cuMulticastBindMem_v2) real, CUmemGenericAllocationHandle mc, CUdevice dev, size_t at,
+                                    CUmemGenericAllocationHandle h, size_t from, size_t n, unsigned long long flags)
+{
+    eng_unconfined(bound);
+    return real(mc, dev, at, h, from, n, flags);
+}
+
+static int on_bind_endpoint_mem(__typeof__(&cuLogicalEndpointBindMem) real, cuuint32_t id, CUdevice dev, cuuint64_t at,
+                                CUmemGenericAllocationHandle h, cuuint64_t from, cuuint64_t n, unsigned long long flags)
+{
+    eng_unconfined(bound);
+    return real(id, dev, at, h, from, n, flags);
+}
+
 HOOKS_VMM(DOOR_EXPORT_COUNTED)

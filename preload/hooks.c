@@ -2,6 +2,7 @@
  * cuGetProcAddress is a row of the table.
  */
 #include "preload/hooks.h"
+#include "preload/net.h"
 #include "preload/proc_address.h"
 
 /* hook_SYM is the exported SYM under a name that no other library can preempt (DOOR_ALIAS). */
@@ -24,7 +25,7 @@ static void *swapped(const char *name, void *fn, int version, cuuint64_t flags)
         return fn;
     const enum hook_id id = proc_address_row(name, fn, version, flags);
     if (id == HOOK_COUNT)
-        return fn;
+        return net_proc_address(name, proc_address_symbol(fn), fn, version, proc_address_is_newer(name, fn, version, flags));
     door_note_given(id, ROUTE_PROC_ADDRESS);
     return hooks[id];
 }

@@ -2,8 +2,10 @@
  *
  * Loading the library does next to nothing: it reads a few environment variables, and mends those of PyTorch's allocator. No thread, no driver, no output.
  */
+#include "preload/bypass.h"
 #include "preload/door.h"
 #include "preload/libc_dlsym.h"
+#include "preload/net.h"
 #include "preload/nvml_limits.h"
 #include "preload/torch_env.h"
 #include "tracer/loader.h"
@@ -117,6 +119,10 @@ void life_start(void)
     }
     loader_unlock(&life.lock);
     eng_after_start();
+    if (eng_active() && door_depth == DOOR_OPEN) {
+        net_begins();
+        bypass_look();
+    }
 }
 
 /* A program may have the driver initialised by a route that passes no door. */
@@ -146,6 +152,8 @@ void life_slow(enum hook_id id)
         load_driver();
     if (p == DOOR_CUDA && (watch & WATCH_UNSTARTED) && door_depth == DOOR_OPEN && !door_disabled())
         start_if_initialised();
+    if ((watch & WATCH_LOADED) && door_depth == DOOR_OPEN && eng_active())
+        bypass_look();
 }
 
 __attribute__((constructor)) static void on_load(void)

@@ -5,7 +5,7 @@ CONF_DIR := $(B)/conformance
 ALL_TARGETS += $(addprefix $(CONF_DIR)/,walk walk_linked pass.so c10_user calls storm liblate.so libnccl.so.2 libnvidia-ml.so.1 libscope_a.so)
 
 # they run before a sanitizer's runtime has set itself up (see the files)
-$(B)/pic/preload/dlsym.o $(B)/pic/preload/libc_dlsym.o: CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
+$(addprefix $(B)/pic/preload/,dlsym.o dlopen.o libc_dlsym.o): CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
 
 # the doors over the pass-through engine: no tracer, no policy but the log lines
 CONF_PIC := $(call PIC_OBJ,$(PRELOAD_SRC) policy/process/log.c tracer/loader.c tracer/machine/alloc_conf.c)
@@ -18,6 +18,11 @@ $(CONF_DIR)/pass.so: $(CONF_PIC) $(CONF_DIR)/engine_pass.o
 $(CONF_DIR)/walk: tests/conformance/walk.c preload/hooks.def | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -ldl
+
+# the table of doors in README.md, made anew
+.PHONY: doors-table
+doors-table: $(CONF_DIR)/walk
+	B=$(ABS_B) python3 tests/system/test_doors.py --write
 
 # the same program with libcuda.so.1 among its needs, as -lcuda would leave it; it is linked against names alone
 $(CONF_DIR)/names/libcuda.so.1: tests/conformance/names.c tests/conformance/names_get.c preload/hooks.def | $(DEPS_STAMP)

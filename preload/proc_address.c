@@ -1,6 +1,7 @@
 /* proc_address.c: see proc_address.h. */
 #include "preload/proc_address.h"
 
+#include "preload/doors.h"
 #include "tracer/loader.h"
 
 #include <stdbool.h>
@@ -43,17 +44,27 @@ static const struct door_row *row_by_rule(const char *name, int version, cuuint6
     return best;
 }
 
-/* An exported function that is none of ours: a variant newer or older than the table knows. */
-static bool is_other_export(const void *fn)
+const char *proc_address_symbol(const void *fn)
 {
     Dl_info info;
-    return loader_address(fn, &info) && info.dli_sname && info.dli_saddr == fn;
+    return loader_address(fn, &info) && info.dli_saddr == fn ? info.dli_sname : NULL;
+}
+
+bool proc_address_is_newer(const char *name, const void *fn, int version, cuuint64_t flags)
+{
+    void *known = NULL;
+    if (version <= DOORS_CUDA_VERSION)
+        return false;
+    CUdriverProcAddressQueryResult status;
+    if ((void *)door_real.cuGetProcAddress_v2 != (void *)rows_not_in_driver)
+        return door_real.cuGetProcAddress_v2(name, &known, DOORS_CUDA_VERSION, flags, &status) != CUDA_SUCCESS || known != fn;
+    return door_real.cuGetProcAddress(name, &known, DOORS_CUDA_VERSION, flags) != CUDA_SUCCESS || known != fn;
 }
 
 enum hook_id proc_address_row(const char *name, const void *fn, int version, cuuint64_t flags)
 {
     const struct door_row *row = row_by_address(name, fn, flags);
-    if (!row && !is_other_export(fn))
+    if (!row && !proc_address_symbol(fn) && !proc_address_is_newer(name, fn, version, flags))
         row = row_by_rule(name, version, flags);
     return row ? (enum hook_id)(row - door_rows) : HOOK_COUNT;
 }

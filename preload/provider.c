@@ -82,7 +82,9 @@ bool provider_resolve(enum door_provider p)
     return true;
 }
 
-void *provider_driver_symbol(const char *name)
+void *provider_symbol(enum door_provider p, const char *name)
 {
-    return provider_resolve(DOOR_CUDA) && (loader_asks(name), true) ? libc_dlsym(atomic_load(&provider_handle[DOOR_CUDA]), name) : NULL;
+    return provider_resolve(p) && (loader_asks(name), true) ? libc_dlsym(atomic_load(&provider_handle[p]), name) : NULL;
 }
+
+void *provider_driver_symbol(const char *name) { return provider_symbol(DOOR_CUDA, name); }

@@ -10,6 +10,7 @@
 #include "policy/engine.h"
 #include "policy/life.h"
 #include "policy/reach.h"
+#include "policy/stays.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -370,6 +371,12 @@ void eng_note_outside(CUdeviceptr p, size_t bytes)
 }
 
 void eng_unconfined(const char *why) { (void)why; }
+
+int eng_memory_stays(const char *why)
+{
+    (void)why;
+    return 0;
+}
 
 void eng_forget_outside(CUdeviceptr p) { (void)p; }
 

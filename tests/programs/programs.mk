@@ -1,11 +1,26 @@
 # Programs as strangers would write them, and their kernels as a module of the simulated GPU. Included by the root Makefile.
 
 PR_DIR  := $(B)/programs
-PR_PROG := $(patsubst tests/programs/%.c,$(PR_DIR)/%,$(filter-out $(addprefix tests/programs/,kernels.c nvtx_record.c loading_library.c),$(wildcard tests/programs/*.c)))
+PR_PROG := $(patsubst tests/programs/%.c,$(PR_DIR)/%,$(filter-out $(addprefix tests/programs/,kernels.c nvtx_record.c loading_library.c past_doors.c),$(wildcard tests/programs/*.c)))
 
 $(PR_PROG): $(PR_DIR)/%: tests/programs/%.c $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -o $@ $< $(LDFLAGS) $(B)/simgpu/libcuda.so.1 -ldl -lpthread
+# linked with a driver that is newer than remat, and with nothing left to be bound; and libraries that work on device memory past the driver
+$(PR_DIR)/past_doors: tests/programs/past_doors.c $(B)/simgpu/newer/libcuda.so.1 | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -rdynamic -o $@ $< $(LDFLAGS) -Wl,-z,now,-z,relro $(B)/simgpu/newer/libcuda.so.1 -ldl -lpthread
+# the same program, which needs such a library from the start
+$(PR_DIR)/past_doors_needs: tests/programs/past_doors.c $(PR_DIR)/engines/libplugin.so
+	$(CC) $(CFLAGS) -rdynamic -o $@ $< $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/engines' -Wl,--no-as-needed $(PR_DIR)/engines/libnvoptix.so.1 $(B)/simgpu/newer/libcuda.so.1 -ldl -lpthread
+PR_ENGINES := $(addprefix $(PR_DIR)/engines/,libnvidia-encode.so.1 libnvoptix.so.1 libnvcuvid.so.1 libcufile.so.0 libibverbs.so.1)
+$(PR_ENGINES): tests/programs/engines/engine.c $(B)/simgpu/newer/libcuda.so.1 | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) $(if $(findstring nvcuvid,$@),-DNVCUVID) $(if $(findstring cufile,$@),-DCUFILE) $(if $(findstring ibverbs,$@),-DIBVERBS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $< $(B)/simgpu/newer/libcuda.so.1
+$(PR_DIR)/engines/libplugin.so: tests/programs/engines/plugin.c $(PR_ENGINES) $(B)/simgpu/newer/libcuda.so.1 | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -fPIC -shared -o $@ $< -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed $(PR_DIR)/engines/libcufile.so.0 \
+	  $(PR_DIR)/engines/libibverbs.so.1 $(B)/simgpu/newer/libcuda.so.1
 # programs drawn from seeds
 $(PR_DIR)/random_api: $(wildcard tests/programs/api/*.c tests/programs/api/*.h) tests/programs/program.h $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
@@ -29,7 +44,7 @@ $(PR_DIR)/nvtx/libnvtx3interop.so.1: tests/programs/nvtx_record.c | $(DEPS_STAMP
 	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -fPIC -MMD -MP -shared $< -o $@
 
 ifneq ($(SIMGPU_SRC),)
-ALL_TARGETS += $(PR_PROG) $(PR_DIR)/random_api $(PR_DIR)/kernels.so $(PR_DIR)/kernels_other.so $(PR_DIR)/loading_library.so $(PR_DIR)/nvtx/libnvtx3interop.so.1
+ALL_TARGETS += $(PR_PROG) $(PR_DIR)/past_doors $(PR_DIR)/past_doors_needs $(PR_DIR)/engines/libplugin.so $(PR_DIR)/random_api $(PR_DIR)/kernels.so $(PR_DIR)/kernels_other.so $(PR_DIR)/loading_library.so $(PR_DIR)/nvtx/libnvtx3interop.so.1
 endif
 
 # programs drawn from seeds, under the adversary

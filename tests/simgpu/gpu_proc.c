@@ -39,6 +39,9 @@ static size_t first_of(const char *name)
     return from;
 }
 
+/* newer/newer.c, where it is a part of the library: a driver that is newer than remat. */
+void *simgpu_newer_call(const char *name, int version) __attribute__((weak, visibility("hidden")));
+
 static CUresult find(const char *name, void **out, int version, cuuint64_t flags,
                      CUdriverProcAddressQueryResult *status)
 {
@@ -55,6 +58,8 @@ static CUresult find(const char *name, void **out, int version, cuuint64_t flags
         found = per_thread && rows[i].per_thread && rows[i].per_thread_version <= version ? rows[i].per_thread
                                                                                           : rows[i].symbol;
     }
+    if (simgpu_newer_call && simgpu_newer_call(name, version))
+        found = simgpu_newer_call(name, version);
     *out = found;
     if (status)
         *status = found  ? CU_GET_PROC_ADDRESS_SUCCESS

@@ -37,6 +37,17 @@ $(SIMGPU_DIR)/libcuda.so.1: $(SIMGPU_OBJ) tests/simgpu/exports.map
 ALL_TARGETS += $(SIMGPU_DIR)/libcuda.so.1
 endif
 
+# a driver with calls that are newer than remat's tables
+$(SIMGPU_DIR)/newer/newer.o: tests/simgpu/newer/newer.c | $(DEPS_STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+$(SIMGPU_DIR)/newer/libcuda.so.1: $(SIMGPU_OBJ) $(SIMGPU_DIR)/newer/newer.o tests/simgpu/exports.map
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=tests/simgpu/exports.map \
+	  -o $@ $(SIMGPU_OBJ) $(SIMGPU_DIR)/newer/newer.o $(SIMGPU_ZSTD) -lm -ldl -lpthread
+ifneq ($(SIMGPU_SRC),)
+ALL_TARGETS += $(SIMGPU_DIR)/newer/libcuda.so.1
+endif
+
 # ---- our declarations of the driver interface against NVIDIA's, each header in a file of its own -----------
 CUDA_INCLUDE ?= $(firstword $(wildcard /usr/local/cuda/include /usr/include))
 ABI_OBJ := $(SIMGPU_DIR)/abi/abi_ours.o $(SIMGPU_DIR)/abi/abi_nvidia.o

@@ -60,9 +60,11 @@ if [ -r "$types" ]; then
 fi
 
 # ---- what the library is to the loader ------------------------------------------------------------------------------------
-{ "$C/walk" rows | cut -d' ' -f1; printf '%s\n' dlsym _exit _Exit setenv unsetenv putenv; } | sort >"$tmp/want"
+root=$(cd "$(dirname "$0")/../.." && pwd)
+stubs() { grep -oE '\b[SC]\(("[^"]*", )?[A-Za-z]\w+' "$root/preload/doors.def" "$root/preload/bypass.c" -h | sed 's/.*[ (]//' | grep -vxE 'symbol|library'; }
+{ "$C/walk" rows | cut -d' ' -f1; stubs; printf '%s\n' dlsym dlopen _exit _Exit setenv unsetenv putenv; } | sort >"$tmp/want"
 nm -D --defined-only "$lib" | awk '{print $3}' | grep -vE '^(p?nccl|nvml|_ZN3c10)' | sort >"$tmp/exported"
-diff "$tmp/want" "$tmp/exported" >"$tmp/diff" || { cat "$tmp/diff"; fail "exports are not the hooks, dlsym, _exit and setenv"; }
+diff "$tmp/want" "$tmp/exported" >"$tmp/diff" || { cat "$tmp/diff"; fail "exports are not the hooks, the stubs of doors.def and bypass.c, dlsym, dlopen, _exit and setenv"; }
 needed=$(readelf -d "$lib" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
     grep -vE '^(libc|libm|libdl|libpthread|ld-linux[-a-z0-9_]*)\.so|^lib(a|t|ub)san\.so')
 [ -z "$needed" ] || fail "libremat.so needs $needed"
