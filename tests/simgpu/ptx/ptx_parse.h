@@ -65,6 +65,7 @@ struct ptx_parse {
     unsigned n_places, room_places;
     struct ptx_pooled { uint64_t value; uint32_t at, bytes; } *constants; /* open addressing */
     unsigned n_constants, room_constants;
+    struct ptx_formal *formals;  /* of the head that is being read */
     unsigned scope;              /* depth */
     unsigned function;           /* that is being read */
     uint32_t shared_of_function; /* its own */

@@ -502,7 +502,9 @@ static void read_function(struct ptx_parse *P, bool is_kernel)
     struct ptx_lex *l = &P->lex;
     struct ptx_program *p = P->p;
     unsigned symbols = P->n_symbols;
-    static _Thread_local struct ptx_formal scratch[2 * MOST_PARAMS];
+    if (!P->formals && !(P->formals = calloc(2 * MOST_PARAMS, sizeof *P->formals)))
+        ptx_lex_fail(l, -ENOMEM, "no memory");
+    struct ptx_formal *const scratch = P->formals;
     /* what comes back stands before the name: its symbols belong to the function that is named afterwards */
     struct ptx_lex before = *l;
     if (!is_kernel && l->token == TOK_PUNCT && l->word[0] == '(')
@@ -666,6 +668,7 @@ int ptx_read(const char *text, size_t n, struct ptx_program **out, char *why, si
     free(P->fixups);
     free(P->places);
     free(P->constants);
+    free(P->formals);
     free(P);
     return e;
 }
