@@ -84,7 +84,15 @@ bool chunk_list_take_row(struct device *d, const int32_t *row, uint32_t n, uint3
 
 int32_t chunk_list_first(struct device *d)
 {
-    return d->mem.free_head >= 0 && rt_check(d, d->mem.chunks[d->mem.free_head].owner == CHUNK_FREE) ? d->mem.free_head : -1;
+    int32_t c = d->mem.free_head;
+    if (c < 0 || !rt_check(d, d->mem.chunks[c].owner == CHUNK_FREE))
+        return -1;
+    if (!fence_stands(d, &d->mem.chunks[c].ready))
+        return c; /* nearly always */
+    stream_looks_anew(d);
+    while (c >= 0 && fence_stands(d, &d->mem.chunks[c].ready))
+        c = d->mem.chunks[c].next;
+    return c >= 0 && rt_check(d, d->mem.chunks[c].owner == CHUNK_FREE) ? c : d->mem.free_head;
 }
 
 int32_t chunk_borrow(struct device *d)

@@ -10,16 +10,34 @@
 #include "policy/memory/swap.h"
 #include "policy/share/share.h"
 
-/* Least recently used first; memory that holds nothing yet before all others. */
+/* The copy to the host would stand still with a stream that waits for the host, and whatever is copied after it. */
+static bool would_stand(struct device *d, const struct slot *s)
+{
+    return fence_stands(d, &s->users) || fence_stands(d, &s->ready) || fence_stands(d, &s->unseen);
+}
+
+static bool goes_before(const struct slot *s, bool stands, const struct slot *best, bool best_stands)
+{
+    if (stands != best_stands)
+        return best_stands;
+    return s->written != best->written ? best->written : s->use_tick < best->use_tick;
+}
+
+/* Least recently used first; memory that holds nothing yet before all others; after all others what the program may have to let go first. */
 static struct slot *victim(struct device *d)
 {
     struct slot *best = NULL;
+    bool best_stands = false;
+    stream_looks_anew(d);
     for (uint32_t i = 0; i < d->mem.n_slots; i++) {
         struct slot *s = &d->mem.slots[i];
         if (!swap_may_go(d, s))
             continue;
-        if (!best || (!s->written && best->written) || (s->written == best->written && s->use_tick < best->use_tick))
+        const bool stands = would_stand(d, s);
+        if (!best || goes_before(s, stands, best, best_stands)) {
             best = s;
+            best_stands = stands;
+        }
     }
     return best;
 }

@@ -106,6 +106,9 @@ bool fence_put_off_ends(struct device *d, struct host_wait *w);
 void fence_waited(struct device *d, struct host_wait *w, bool passed);
 /* Looks, without waiting, whether every point of it has passed; while a stream is captured nobody may ask. */
 bool fence_has_passed(struct device *d, const struct fence *f);
+/* Some point of it may stand still for the host: who waits for it may do so until the program has made a later call. As was seen since
+ * stream_looks_anew(). */
+bool fence_stands(struct device *d, const struct fence *f);
 /* Drops the points whose end the host has seen: nobody has to wait for them any more. */
 void fence_trim(struct device *d, struct fence *f);
 /* Every point of it is of something that has been queued. */

@@ -139,22 +139,45 @@ int stream_init(struct device *d)
 }
 
 /* Events of gates are kept for the next ones. */
-static void gates_drop(struct device *d, struct stream_row *r, uint32_t n)
+static void event_drop(struct device *d, CUevent e)
 {
     struct streams *st = d->streams;
-    for (uint32_t i = 0; i < n; i++) {
-        if (st->n_spare == st->cap_spare) {
-            const uint32_t cap = st->cap_spare ? 2 * st->cap_spare : 16;
-            CUevent *p = realloc(st->spare, cap * sizeof *p);
-            if (p) {
-                st->spare = p;
-                st->cap_spare = cap;
-            }
+    if (!e)
+        return;
+    if (st->n_spare == st->cap_spare) {
+        const uint32_t cap = st->cap_spare ? 2 * st->cap_spare : 16;
+        CUevent *p = realloc(st->spare, cap * sizeof *p);
+        if (p) {
+            st->spare = p;
+            st->cap_spare = cap;
         }
-        if (st->n_spare < st->cap_spare)
-            st->spare[st->n_spare++] = r->gates[i].event;
-        else
-            d->drv->cuEventDestroy_v2(r->gates[i].event);
+    }
+    if (st->n_spare < st->cap_spare)
+        st->spare[st->n_spare++] = e;
+    else
+        d->drv->cuEventDestroy_v2(e);
+}
+
+/* At the tail of a stream; NULL: the driver refuses it. */
+static CUevent event_at(struct device *d, CUstream s)
+{
+    struct streams *st = d->streams;
+    CUevent e = NULL;
+    if (st->n_spare)
+        e = st->spare[--st->n_spare];
+    else if (d->drv->cuEventCreate(&e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        return NULL;
+    if (d->drv->cuEventRecord(e, s) == CUDA_SUCCESS)
+        return e;
+    d->drv->cuEventDestroy_v2(e);
+    return NULL;
+}
+
+static void gates_drop(struct device *d, struct stream_row *r, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        event_drop(d, r->gates[i].event);
+        event_drop(d, r->gates[i].after);
     }
     r->n_gates -= n;
     memmove(r->gates, r->gates + n, r->n_gates * sizeof *r->gates);
@@ -255,50 +278,88 @@ void stream_mark(struct device *d, unsigned u)
     st->marked[u][q % STREAM_MARKS] = *e && d->drv->cuEventRecord(*e, st->row[u].handle) == CUDA_SUCCESS ? q : 0;
 }
 
+/* The op behind it does not stand still, or not any more. */
+static bool is_over(struct device *d, const struct stream_row *r, struct gate *g)
+{
+    if (!g->over && (r->done > g->seq || (g->after && d->drv->cuEventQuery(g->after) == CUDA_SUCCESS))) {
+        event_drop(d, g->after);
+        g->after = NULL;
+        g->over = true;
+    }
+    return g->over;
+}
+
 /* Gates that have been passed go, once there are some. */
 static void gates_look(struct device *d, struct stream_row *r)
 {
     enum { SOME = 4 };
     uint32_t n = 0;
-    while (r->n_gates - n >= SOME && !r->gates[n].users && (r->done >= r->gates[n].seq || d->drv->cuEventQuery(r->gates[n].event) == CUDA_SUCCESS)) {
+    while (r->n_gates - n >= SOME && !r->gates[n].users && is_over(d, r, &r->gates[n]) &&
+           (r->done >= r->gates[n].seq || d->drv->cuEventQuery(r->gates[n].event) == CUDA_SUCCESS)) {
         r->done = r->done < r->gates[n].seq ? r->gates[n].seq : r->done;
         n++;
     }
     gates_drop(d, r, n);
 }
 
-void stream_may_wait(struct device *d, unsigned t)
+bool stream_may_wait(struct device *d, unsigned t)
 {
     struct streams *st = d->streams;
     struct stream_row *r = &st->row[t];
     const uint64_t q = d->seq[t];
-    CUevent e = NULL;
-    if (r->done >= q || (r->n_gates && r->gates[r->n_gates - 1].seq == q) || is_captured(d, r->handle))
-        return;
+    if (is_captured(d, r->handle))
+        return false;
+    if (r->n_gates && r->gates[r->n_gates - 1].seq == q)
+        return true;
     gates_look(d, r);
     if (r->n_gates == r->cap_gates) {
         const uint32_t cap = r->cap_gates ? 2 * r->cap_gates : 4;
         struct gate *p = realloc(r->gates, cap * sizeof *p);
         if (!p)
-            return; /* who waits stands still with the stream */
+            return false; /* who waits stands still with the stream */
         r->gates = p;
         r->cap_gates = cap;
     }
-    if (st->n_spare)
-        e = st->spare[--st->n_spare];
-    else if (d->drv->cuEventCreate(&e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-        return;
-    if (d->drv->cuEventRecord(e, r->handle) == CUDA_SUCCESS)
-        r->gates[r->n_gates++] = (struct gate){.event = e, .seq = q};
-    else
-        d->drv->cuEventDestroy_v2(e);
+    CUevent e = r->done < q ? event_at(d, r->handle) : NULL;
+    if (r->done < q && !e)
+        return false;
+    r->gates[r->n_gates++] = (struct gate){.event = e, .seq = q, .over = true};
+    return true;
+}
+
+void stream_may_stand(struct device *d, unsigned t)
+{
+    struct stream_row *r = &d->streams->row[t];
+    struct gate *g = &r->gates[r->n_gates - 1];
+    event_drop(d, g->after);
+    g->after = event_at(d, r->handle);
+    g->over = false;
+    d->streams->gated = true;
+}
+
+void stream_looks_anew(struct device *d) { d->streams->looks++; }
+
+bool stream_stands(struct device *d, unsigned u, uint64_t q)
+{
+    struct streams *st = d->streams;
+    struct stream_row *r = &st->row[u];
+    if (!r->n_gates || r->done >= q)
+        return false;
+    if (r->stands_look != st->looks || !st->looks) {
+        uint32_t i = 0;
+        while (i < r->n_gates && is_over(d, r, &r->gates[i]))
+            i++;
+        r->stands_from = i < r->n_gates ? r->gates[i].seq : UINT64_MAX;
+        r->stands_look = st->looks;
+    }
+    return q > r->stands_from;
 }
 
 struct gate *stream_gate_behind(struct streams *st, unsigned u, uint64_t q)
 {
     struct stream_row *r = &st->row[u];
     for (uint32_t i = 0; i < r->n_gates; i++)
-        if (r->gates[i].seq >= q)
+        if (r->gates[i].seq >= q && r->gates[i].event)
             return &r->gates[i];
     return NULL;
 }

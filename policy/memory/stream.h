@@ -22,7 +22,9 @@ enum { STREAM_OUT = 0, STREAM_IN = 1, STREAM_FIRST_PROGRAM = 2 };
 enum { STREAM_MARKS = 256 };
 
 struct gate {
-    CUevent event;
+    CUevent event; /* NULL: all in front of it had ended when it was made */
+    CUevent after; /* behind the op that may wait; NULL: none */
+    bool over;     /* nothing stands still there, or not any more */
     uint64_t seq;  /* all up to this lies in front of it */
     unsigned users; /* threads that wait for the event with the mutex free */
 };
@@ -35,6 +37,7 @@ struct stream_row {
     uint64_t holder; /* of CU_STREAM_PER_THREAD: the thread whose stream it is */
     struct gate *gates; /* in the order of seq; what lies in front of the first has been seen to end, or has more in front */
     uint32_t n_gates, cap_gates;
+    uint64_t stands_from, stands_look; /* what is later than the first may stand still, as was seen in the look of this number */
     uint64_t *waited; /* [u]: it is ordered behind stream u up to this; u beyond n_waited: behind nothing */
     uint32_t n_waited;
 };
@@ -44,6 +47,8 @@ struct streams {
     unsigned n, cap, last; /* last: the index that was looked up last */
     CUevent mark[STREAM_FIRST_PROGRAM][STREAM_MARKS];
     uint64_t marked[STREAM_FIRST_PROGRAM][STREAM_MARKS]; /* the sequence number that each of these events stands for */
+    uint64_t looks;         /* see stream_looks_anew() */
+    bool gated;             /* some stream has had a gate */
     CUevent *spare; /* events of gates that have been passed */
     uint32_t n_spare, cap_spare;
     struct fence_sets *sets; /* fence.c's */
@@ -58,8 +63,12 @@ bool stream_is_known(const struct device *d, CUstream s);
 void stream_issued(struct device *d, unsigned t);
 /* The same for a copy on one of our own streams, with an event of its own: who waits for it waits for nothing later. */
 void stream_mark(struct device *d, unsigned u);
-/* What comes next on stream t may wait for the host: who waits for what is in front of it shall not wait for that too. */
-void stream_may_wait(struct device *d, unsigned t);
+/* What comes next on stream t may wait for the host: who waits for what is in front of it shall not wait for that too. True: once that is queued,
+ * stream_may_stand() says so, and what comes behind it counts as standing still until it has passed. */
+bool stream_may_wait(struct device *d, unsigned t);
+void stream_may_stand(struct device *d, unsigned t);
+/* What follows is asked again who stands still; in between what was seen first counts. */
+void stream_looks_anew(struct device *d);
 /* Looks, without waiting, whether our own streams have done all that was queued on them. Copies of long ago would otherwise stay in the
  * fences of all memory that they touched, and every launch would look them up. */
 void stream_look(struct device *d);
@@ -100,6 +109,8 @@ bool stream_stands_at_tail(const struct streams *st, unsigned t);
 struct gate *stream_gate_behind(struct streams *st, unsigned u, uint64_t q);
 static inline uint64_t stream_waited(const struct streams *st, unsigned t, unsigned u) { return u < st->row[t].n_waited ? st->row[t].waited[u] : 0; }
 void stream_has_waited(struct streams *st, unsigned t, unsigned u, uint64_t q);
+/* Whether what was queued on stream u up to q may stand still for the host, as far as one can tell without waiting. */
+bool stream_stands(struct device *d, unsigned u, uint64_t q);
 /* Whether all up to q has ended on stream u, without waiting. */
 bool stream_has_passed(struct device *d, unsigned u, uint64_t q);
 

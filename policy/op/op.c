@@ -466,7 +466,7 @@ static void note_read_in_order(struct device *d, const struct rt_op *op)
 static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
     int r;
-    bool ours;
+    bool ours, stands;
     uint64_t began = stats_driver_begins(d);
     switch (op->kind) {
     case OP_KERNEL:
@@ -483,12 +483,13 @@ static int issue_drv(struct device *d, const struct rt_op *op, unsigned char *ar
         capture_mode_call_ended(d->drv, ours);
         break;
     default:
-        if (op->waits)
-            stream_may_wait(d, op->t);
+        stands = op->waits && stream_may_wait(d, op->t);
         read_in_order(d, op);
         ours = capture_mode_call_begins(d->drv);
         r = op->other_issue(op->other_ctx);
         capture_mode_call_ended(d->drv, ours);
+        if (stands)
+            stream_may_stand(d, op->t);
         break;
     }
     stats_driver_ended(d, began);
