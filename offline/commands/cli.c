@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -110,6 +111,14 @@ int cli_real(const char *text, double min, double max, double *out)
         return -EINVAL;
     *out = v;
     return 0;
+}
+
+int cli_same_file(const char *out, const char *in)
+{
+    struct stat a, b;
+
+    return out && in && strcmp(out, "-") && strcmp(in, "-") && !stat(out, &a) && !stat(in, &b) && S_ISREG(a.st_mode) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 const char *cli_bytes(int64_t bytes, char *buf, size_t len)

@@ -40,6 +40,9 @@ void cli_ticker(const char *what, double most_s);
 void cli_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_progress_end(void);
 
+/* Whether an output (NULL: none) is the very file that an input is, by whatever name. */
+int cli_same_file(const char *out, const char *in);
+
 /* 1536 -> "1.50 KiB"; buf holds at least 16 bytes; returns buf. */
 const char *cli_bytes(int64_t bytes, char *buf, size_t len);
 

@@ -67,7 +67,7 @@ static void plan_print_text(const struct graph *g, const char *solver, const str
                ((double)r->planned_ns / (double)g->total_ns - 1 - plan_bound(g, r)) * 100);
 }
 
-static int plan_infeasible(const struct graph *g, const char *solver, const struct solver_opts *o,
+static int plan_infeasible(const struct graph *g, const char *limit, const char *solver, const struct solver_opts *o,
                            const struct solver_report *r)
 {
     int64_t floor = o->offload ? g->floor_offload_bytes : g->floor_bytes;
@@ -76,6 +76,9 @@ static int plan_infeasible(const struct graph *g, const char *solver, const stru
 
     cli_bytes(o->limit_bytes, a, sizeof(a));
     cli_bytes(floor, b, sizeof(b));
+    if (o->limit_bytes < floor && o->limit_bytes <= 100 && limit[strspn(limit, "0123456789")] == 0)
+        return cli_infeasible("plan: no plan fits in %s bytes: did you mean %s%%, of the trace's peak, or %sG? The floor is %lld bytes (%s)", limit, limit, limit,
+                              (long long)floor, b);
     if (o->limit_bytes < floor)
         return cli_infeasible("plan: no plan fits in %lld bytes (%s): the floor is %lld bytes (%s), set by op %d (%s); raise the "
                               "limit to at least that%s",
@@ -125,7 +128,7 @@ static int plan_solve(const struct plan_request *q, const struct graph *g, const
     if (rc == -ENOSPC || rc == -ETIME) {
         if (q->json)
             plan_print_json(g, s->name, &o, 0, &r);
-        return plan_infeasible(g, s->name, &o, &r);
+        return plan_infeasible(g, q->limit, s->name, &o, &r);
     }
     if (rc)
         return cli_fail("plan: solver %s failed: %s", s->name, r.message[0] ? r.message : strerror(-rc));

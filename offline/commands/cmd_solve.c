@@ -84,6 +84,8 @@ static int solve_pick(const struct json_doc *doc, const char *name, const struct
         json_fault(doc, NULL, 0, err, sizeof(err), "an instance is a JSON object");
         return cli_bad("%s", err);
     }
+    if (!json_object_get(doc->root, "format") && json_object_get(doc->root, "ops"))
+        return cli_bad("solve: %s is a trace: use `remat plan`; what `solve` reads are the instances of papers", doc->name);
     if (json_get_string(doc, doc->root, NULL, 0, "format", 1, &format, err, sizeof(err)))
         return cli_bad("%s", err);
     *out = solver_instance_find(format, name);

@@ -49,10 +49,14 @@ static int sweep_each(const char *text, struct sweep *s, int (*take)(struct swee
             return cli_bad("sweep: \"%.40s...\" is too long", text);
         memcpy(part, text, n);
         part[n] = 0;
-        const int rc = n ? take(s, part) : 0;
+        if (!n)
+            return cli_bad("sweep: a list has nothing between two commas, or after the last one");
+        const int rc = take(s, part);
         if (rc)
             return rc;
-        text += n + (text[n] == ',');
+        text += n;
+        if (*text == ',' && !*++text)
+            return cli_bad("sweep: a list has nothing between two commas, or after the last one");
     }
     return 0;
 }

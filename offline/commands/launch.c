@@ -4,6 +4,7 @@
 #include "offline/commands/cli.h"
 #include "offline/commands/options.h"
 #include "offline/commands/options_parse.h"
+#include "offline/commands/target.h"
 #include "offline/solvers/solver.h"
 #include "policy/share/ledger.h"
 #include "tracer/machine/alloc_conf.h"
@@ -12,6 +13,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -254,6 +256,8 @@ static int pass_outer_limit(void)
     return set("REMAT_LIMIT_MAX", all);
 }
 
+enum { LEAST_BARE_BYTES = 4096 }; /* a smaller number without a unit is one whose unit was forgotten */
+
 static int set_limit(const char *text)
 {
     int64_t parts;
@@ -271,6 +275,8 @@ static int set_limit(const char *text)
         return launch_bad("--limit %s is neither a size (12G, 1536MiB, bytes) nor a percentage (50%%)", text);
     if (parts == 0)
         return launch_bad("--limit 0: no program fits; leave --limit out to run without one");
+    if (parts < LEAST_BARE_BYTES && strspn(text, "0123456789") == n)
+        return launch_bad("--limit %s: %s bytes, less than any program needs: did you mean %sG, or %s%%?", text, text, text, text);
     return set_bytes("REMAT_LIMIT", parts);
 }
 
@@ -369,6 +375,13 @@ static int set_output(const char *option, const char *name, const char *path)
         return launch_bad("--%s %s: is a directory", option, path);
     if (access(full, F_OK) == 0 ? access(full, W_OK) : access(dir, W_OK | X_OK))
         return launch_bad("--%s %s: cannot be written: %s", option, path, strerror(errno));
+    const int made = open(full, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); /* in /proc even root makes none */
+    if (made < 0 && errno != EEXIST)
+        return launch_bad("--%s %s: cannot be written: %s", option, path, strerror(errno));
+    if (made >= 0) {
+        close(made);
+        unlink(full);
+    }
     struct place at;
     if (!place_find(full, &at))
         place_close(&at);
@@ -469,8 +482,12 @@ int launch(const struct launch_settings *s)
         rc = set_preload();
     if (rc)
         return rc;
+    char line[1024];
+    if (target_unheld(s->command[0], line, sizeof line))
+        launch_bad("%s", line);
     execvp(s->command[0], s->command);
-    int why = errno;
-    launch_bad("cannot run %s: %s", s->command[0], strerror(why));
+    const int why = errno;
+    target_refused(s->command[0], why, line, sizeof line);
+    launch_bad("%s", line);
     return why == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_RUNNABLE;
 }

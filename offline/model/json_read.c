@@ -1,4 +1,5 @@
 #include "offline/model/json_read.h"
+#include "offline/model/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +34,33 @@ static int json_say(char *err, size_t err_len, int code, const char *fmt, ...)
         json_one_line(err);
     }
     return code;
+}
+
+/* The command line reads compressed files; the library, which is in the program's process, starts nothing for a file's sake, and has no unpack.c. */
+#pragma weak unpack_needs
+#pragma weak unpack
+
+/* The text of a file that was compressed, in the place of its bytes. */
+static int json_unpacked(const char *path, char **text, size_t *len, char *err, size_t err_len)
+{
+    const char *with = unpack_needs ? unpack_needs(*text, *len) : NULL;
+    char *plain;
+    size_t n;
+    if (!*len || !with) {
+        if (*len)
+            return 0;
+        free(*text);
+        return json_say(err, err_len, -EINVAL, "%s:1:1: is empty", path);
+    }
+    const int rc = unpack(with, *text, *len, JSON_MAX_BYTES, &plain, &n);
+    free(*text);
+    *text = plain;
+    *len = n;
+    return !rc              ? 0
+           : rc == -ENOENT  ? json_say(err, err_len, rc, "%s: is compressed, and there is no %s to read it with: install it, or uncompress the file", path, with)
+           : rc == -EFBIG   ? json_say(err, err_len, rc, "%s: holds more than 1 GiB", path)
+           : rc == -ENOMEM  ? json_say(err, err_len, rc, "%s: not enough memory to read it", path)
+                            : json_say(err, err_len, rc, "%s: is compressed, and %s cannot read it: damaged?", path, with);
 }
 
 static int json_slurp(const char *path, char **text, size_t *len, char *err, size_t err_len)
@@ -87,7 +115,7 @@ static int json_slurp(const char *path, char **text, size_t *len, char *err, siz
     close(fd);
     *text = buf;
     *len = n;
-    return 0;
+    return json_unpacked(path, text, len, err, err_len);
 no_memory:
     close(fd);
     free(buf);

@@ -62,6 +62,9 @@ int cmd_report(int argc, char **argv)
         return rc > 0 ? CLI_OK : CLI_BAD;
     if (n < 1 || !out)
         return cli_bad("report: give a trace and -o (remat report --help)");
+    for (size_t k = 0; k < n; k++)
+        if (cli_same_file(out, operand[k]))
+            return cli_bad("report: -o %s is one of the inputs, which the page would replace", out);
     if (trace_read(operand[0], &g, err, sizeof err))
         return cli_bad("%s", err);
     struct report p = {.g = g};

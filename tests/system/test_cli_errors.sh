@@ -116,5 +116,41 @@ done
 # and what is told is so
 [ "$("$remat" plan "$t" --limit 80% --json | grep -o '"solver": "[a-z]*"')" = '"solver": "auto"' ] || fail "plan's default solver"
 
+# ---- what is told instead of done -------------------------------------------------------------------------------------
+: >"$tmp/empty.json"
+refuse "$tmp/empty.json:1:1: is empty" plan "$tmp/empty.json" --limit 80%
+for with in gzip xz zstd; do
+  command -v $with >/dev/null || continue
+  $with -c "$t" >"$tmp/packed" && "$remat" plan "$tmp/packed" --limit 80% --solver none >/dev/null 2>"$tmp/err"
+  [ $? -eq 3 ] || fail "a trace packed by $with: $(cat "$tmp/err")"
+  head -c 40 "$tmp/packed" >"$tmp/torn"
+  refuse "is compressed, and $with cannot read it" plan "$tmp/torn" --limit 80%
+done
+cp "$t" "$tmp/t.json" && ln -s t.json "$tmp/link.json"
+refuse 'is a trace: use `remat plan`' solve "$t"
+refuse 'is one of the inputs' report "$tmp/t.json" -o "$tmp/link.json"
+cmp -s "$t" "$tmp/t.json" || fail "an input was replaced"
+for list in 50%, ,50% 50%,,60% ''; do
+  [ -z "$list" ] && refuse "nothing to do" sweep "$t" --limits "$list" || refuse "between two commas" sweep "$t" --limits "$list"
+done
+WANT=3 refuse "did you mean 50%, of the trace's peak, or 50G?" plan "$t" --limit 50
+export REMAT_SIMGPU=1
+WANT=125 refuse 'did you mean 12G, or 12%?' run --limit 12 -- true
+WANT=125 refuse 'cannot be written' run --trace-out /proc/x -- true
+WANT=127 refuse 'leave out the quotes' run -- 'true and more'
+WANT=126 refuse 'is a directory' run -- /tmp
+printf '#!/nope/python\n' >"$tmp/script" && chmod +x "$tmp/script"
+WANT=127 refuse 'its interpreter /nope/python is not there' run -- "$tmp/script"
+# a program that no library can be put in front of says so, and runs; so does a script of which one such is the interpreter
+printf 'void _start(void) { __asm__("mov $60, %%eax; xor %%edi, %%edi; syscall"); }' | ${CC:-cc} -O -static -nostdlib -x c - -o "$tmp/static" || fail "no static program"
+printf '#!%s -x\n' "$tmp/static" >"$tmp/script"
+WANT=0 refuse "$tmp/static is linked statically" run -- "$tmp/static"
+WANT=0 refuse "$tmp/static is linked statically" run -- "$tmp/script"
+if [ "$(id -u)" -eq 0 ]; then # another user's, with his rights
+  cp /bin/true "$tmp/his" && chown 65534 "$tmp/his" && chmod 4755 "$tmp/his"
+  WANT=0 refuse 'runs as another user' run -- "$tmp/his"
+fi
+"$remat" run -- true 2>"$tmp/err" && [ ! -s "$tmp/err" ] || fail "true: $(cat "$tmp/err")"
+
 echo "$done refusals checked"
 [ $done -gt 100 ] && exit $failed
