@@ -225,6 +225,31 @@ static void k_peek(const simgpu_launch *l, void *const *params)
         out[i] = mix(in[i] + (p ? *(u32 *)(uintptr_t)p : 0));
 }
 
+/* out = f(in, what is at t), n words; the address of t comes from a list, from a variable of the module, or is that of the variable */
+static void from(u32 *out, const u32 *in, const u32 *t, void *const *numbers)
+{
+    const u32 n = *(u32 *)numbers[0], n_in = *(u32 *)numbers[1], n_t = *(u32 *)numbers[2], k = *(u32 *)numbers[3];
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i % n_in] + 3 * t[i % n_t] + k);
+}
+static void k_from_list(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    from(PTR(0), PTR(1), (u32 *)(uintptr_t)*(uint64_t *)PTR(2), params + 3);
+}
+/* what a list points at = f(in) */
+static void to(u32 *t, const u32 *in, void *const *numbers)
+{
+    const u32 n = *(u32 *)numbers[0], n_in = *(u32 *)numbers[1], k = *(u32 *)numbers[2];
+    for (u32 i = 0; i < n; i++)
+        t[i] = mix(in[i % n_in] + k);
+}
+static void k_to_list(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    to((u32 *)(uintptr_t)*(uint64_t *)PTR(0), PTR(1), params + 2);
+}
+
 /* puts addresses into device memory: base, base + stride, ... */
 static void k_point(const simgpu_launch *l, void *const *params)
 {
@@ -586,6 +611,18 @@ static void k_by_name_through(const simgpu_launch *l, void *const *params)
         out[i] = mix(in[i] + tensor[i % 64]);
 }
 
+static void k_from_named(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const u32 through = P(6, u32);
+    from(PTR(0), PTR(1), through ? (const u32 *)(uintptr_t)*(const uint64_t *)module_variable : module_variable, params + 2);
+}
+static void k_named_to_list(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    to((u32 *)(uintptr_t)*(const uint64_t *)module_variable, PTR(0), params + 1);
+}
+
 static void c_table(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
@@ -727,6 +764,10 @@ static const simgpu_kernel kernels[] = {
     ROW("variable", 1, k_variable, NULL, 8),
     ROW("by_name", 3, k_by_name, c_table, 8, 8, 4),
     ROW("by_name_through", 3, k_by_name_through, c_table, 8, 8, 4),
+    ROW("from_list", 7, k_from_list, NULL, 8, 8, 8, 4, 4, 4, 4),
+    ROW("to_list", 5, k_to_list, NULL, 8, 8, 4, 4, 4),
+    ROW("from_named", 7, k_from_named, NULL, 8, 8, 4, 4, 4, 4, 4),
+    ROW("named_to_list", 4, k_named_to_list, NULL, 8, 4, 4, 4),
     ROW("hide", 2, k_hide, NULL, 8, 8),
     ROW("seek", 3, k_seek, NULL, 8, 8, 4),
     ROW("counted", 5, k_counted, NULL, 8, 8, 8, 4, 4),

@@ -91,6 +91,7 @@ typedef struct {
     uint64_t launch_ns;
     uint64_t lazy_bytes; /* device memory that a kernel takes when it is first launched */
     int n_devices;                /* SIMGPU_DEVICES; mem_bytes is of each */
+    bool peers;                   /* SIMGPU_PEERS: devices can be given access to each other's memory */
     int n_copy_engines;           /* SIMGPU_COPY_ENGINES: one for each direction to the host, or one for both */
     uint64_t chaos_seed;
     bool chaos, adversary;        /* SIMGPU_CHAOS: either of its forms; =adversary[:SEED] */
@@ -171,6 +172,7 @@ struct CUctx_st {
     size_t limits[16];
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
+    unsigned peers;   /* devices whose memory kernels of this context may use (cuCtxEnablePeerAccess): bits */
     int attached;     /* cuCtxCreate, cuCtxAttach */
     CUcontext of;     /* of a green context: the primary one, whose is all but its streams; NULL: of no green one */
     CUgreenCtx green; /* likewise */
@@ -355,6 +357,7 @@ struct gpu_phys {
     int handle_refs;         /* cuMemCreate, retain, import */
     CUmemAllocationProp prop;
     int fd;                  /* a file of its own when it may be exported, else -1 */
+    bool peers;              /* kernels of other devices may use it, too */
 };
 typedef struct gpu_phys gpu_phys;
 
@@ -376,12 +379,17 @@ void gpu_shared_look(void); /* what ended processes held is free from now on */
 uint64_t gpu_phys_room(CUdevice dev);
 /* Makes [va, va + bytes) show p from its byte `offset` on, with the given access; CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpu_phys_map(CUdeviceptr va, uint64_t bytes, gpu_phys *p, uint64_t offset, CUmemAccess_flags access);
+/* From now on this memory is open to kernels of more devices than its own, or no longer; what shows it is told by gpu_phys_reopen(). */
+void gpu_phys_set_peers(gpu_phys *p, bool any);
+void gpu_phys_reopen(CUdeviceptr va, uint64_t bytes, const gpu_phys *p);
 /* Makes the range fault again. */
 void gpu_phys_unmap(CUdeviceptr va, uint64_t bytes);
 /* Every device address lies in [base, base + bytes). Constant after gpu_phys_init. */
 extern uintptr_t gpu_window_base, gpu_window_bytes;
-/* Called around everything a worker does with device memory: opens it (SIMGPU_GUARD, protection keys). */
-void gpu_phys_open(void);
+/* Called around everything a worker does with device memory: opens that of these devices (bits), and what is open to several (SIMGPU_GUARD,
+   protection keys; without keys that of all). Copies reach every device: they may go through the host. */
+#define GPU_EVERY_DEVICE (~0u)
+void gpu_phys_open(unsigned devices);
 void gpu_phys_close(void);
 
 enum gpu_range_kind {
@@ -422,6 +430,7 @@ typedef struct gpu_range {
     uint64_t charged_bytes; /* of a stream-ordered allocation */
     CUstream order;         /* of a stream-ordered allocation: where it was allocated or freed; a reference */
     uint64_t order_seq;
+    bool appeared;          /* the stream has come to the allocation */
     bool free_reached;      /* the stream has come to the free */
     struct gpu_range *older, *newer;       /* freed ones, by age */
     struct gpu_range *same_prev, *same_next; /* freed ones of the same size, the latest first */

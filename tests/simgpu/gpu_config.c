@@ -100,7 +100,7 @@ static CUresult read_faults(void)
 
 CUresult gpu_config_read(void)
 {
-    double launch = (double)gpu_cfg.launch_ns, devices = 1, copy_engines = gpu_cfg.n_copy_engines;
+    double launch = (double)gpu_cfg.launch_ns, devices = 1, copy_engines = gpu_cfg.n_copy_engines, peers = 0;
     CUresult r;
     if ((r = read_size("SIMGPU_MEM", &gpu_cfg.mem_bytes)) ||
         (r = read_size("SIMGPU_GRANULARITY", &gpu_cfg.granularity_bytes)) ||
@@ -114,12 +114,16 @@ CUresult gpu_config_read(void)
         (r = read_number("SIMGPU_HOST_WALL_BW", &gpu_cfg.host_wall_bytes_per_s, false)) ||
         (r = read_number("SIMGPU_LAUNCH_NS", &launch, true)) ||
         (r = read_number("SIMGPU_COPY_ENGINES", &copy_engines, false)) ||
+        (r = read_number("SIMGPU_PEERS", &peers, true)) ||
         (r = read_number("SIMGPU_DEVICES", &devices, false)) || (r = read_faults()))
         return r;
     gpu_cfg.launch_ns = (uint64_t)launch;
     if (devices < 1 || devices > GPU_MAX_DEVICES || devices != (int)devices)
         return refuse("SIMGPU_DEVICES", getenv("SIMGPU_DEVICES"), "want a number from 1 to 8");
     gpu_cfg.n_devices = (int)devices;
+    if (peers != 0 && peers != 1)
+        return refuse("SIMGPU_PEERS", getenv("SIMGPU_PEERS"), "want 0 or 1");
+    gpu_cfg.peers = peers == 1;
     if (copy_engines != 1 && copy_engines != 2)
         return refuse("SIMGPU_COPY_ENGINES", getenv("SIMGPU_COPY_ENGINES"), "want 1 or 2");
     gpu_cfg.n_copy_engines = (int)copy_engines;

@@ -118,7 +118,7 @@ static void run_stage(gpu_op *op)
 static void *stage_device(box *b, bool *fault)
 {
     stage_op s = { .op.exec = run_stage, .b = b };
-    gpu_phys_open();
+    gpu_phys_open(GPU_EVERY_DEVICE);
     *fault = gpu_fault_run(&s.op) != CUDA_SUCCESS;
     gpu_phys_close();
     return s.staged;

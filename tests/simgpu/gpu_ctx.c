@@ -482,17 +482,25 @@ GPU_API(cuCtxResetPersistingL2Cache, (void), GPU_NEED_CTX, CUDA_SUCCESS)
 GPU_API(cuProfilerStart, (void), GPU_NEED_CTX, CUDA_SUCCESS)
 GPU_API(cuProfilerStop, (void), GPU_NEED_CTX, CUDA_SUCCESS)
 
-/* No device reaches another's memory. */
-static CUresult enable_peer(CUcontext peer, unsigned flags)
+/* Kernels of the current context may use the memory of the other one's device; that of pools, and what the program maps, is opened by other calls.
+ * (That it is mapped memory is not looked at: such a kernel gets away with it.) */
+static CUresult set_peer(CUcontext peer, unsigned flags, bool on)
 {
+    CUcontext here = gpu_ctx_owner(gpu_ctx_current());
     gpu_lock();
-    bool ok = known(peer);
+    const unsigned bit = known(peer) ? 1u << peer->device : 0;
+    CUresult e = flags                             ? CUDA_ERROR_INVALID_VALUE
+                 : !bit                            ? CUDA_ERROR_INVALID_CONTEXT
+                 : on && peer->device == here->device ? CUDA_ERROR_INVALID_DEVICE
+                 : on && !gpu_cfg.peers            ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
+                 : on && here->peers & bit         ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+                 : !on && !(here->peers & bit)     ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED
+                                                   : CUDA_SUCCESS;
+    if (!e)
+        here->peers ^= bit;
     gpu_unlock();
-    return flags                                           ? CUDA_ERROR_INVALID_VALUE
-           : !ok                                           ? CUDA_ERROR_INVALID_CONTEXT
-           : peer->device == gpu_ctx_current()->device ? CUDA_ERROR_INVALID_DEVICE
-                                                           : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    return e;
 }
 
-GPU_API(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags), GPU_NEED_CTX, enable_peer(peer, flags))
-GPU_API(cuCtxDisablePeerAccess, (CUcontext peer), GPU_NEED_CTX, ((void)peer, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED))
+GPU_API(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags), GPU_NEED_CTX, set_peer(peer, flags, true))
+GPU_API(cuCtxDisablePeerAccess, (CUcontext peer), GPU_NEED_CTX, set_peer(peer, 0, false))

@@ -1,5 +1,5 @@
 /*
- * The devices, SIMGPU_DEVICES of them: each an A100 in round numbers, without graphics, peers, clusters or multicast.
+ * The devices, SIMGPU_DEVICES of them: each an A100 in round numbers, without graphics, clusters or multicast.
  */
 #include <stdio.h>
 #include <string.h>
@@ -191,7 +191,7 @@ static CUresult can_access_peer(int *out, CUdevice dev, CUdevice peer)
         return CUDA_ERROR_INVALID_VALUE;
     if (!gpu_device_known(dev) || !gpu_device_known(peer))
         return CUDA_ERROR_INVALID_DEVICE;
-    *out = 0; /* no device reaches another's memory: copies between them go through the host */
+    *out = gpu_cfg.peers && dev != peer; /* otherwise copies between them go through the host */
     return CUDA_SUCCESS;
 }
 
@@ -201,7 +201,7 @@ static CUresult p2p_attribute(int *out, CUdevice_P2PAttribute a, CUdevice dev, C
         return CUDA_ERROR_INVALID_DEVICE;
     if (!out || a < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || a > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = 0;
+    *out = gpu_cfg.peers && a == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
     return CUDA_SUCCESS;
 }
 

@@ -111,7 +111,7 @@ static void *worker(void *arg)
             inside = true;
             CUresult why = CUDA_SUCCESS;
             if (op->touches_memory) {
-                gpu_phys_open();
+                gpu_phys_open(op->node_type == CU_GRAPH_NODE_TYPE_KERNEL ? 1u << s->ctx->device | gpu_ctx_owner(s->ctx)->peers : GPU_EVERY_DEVICE);
                 why = gpu_fault_run(op);
                 gpu_phys_close();
             } else

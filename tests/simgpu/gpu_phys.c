@@ -40,7 +40,9 @@ uintptr_t gpu_window_base, gpu_window_bytes;
 
 static int file = -1;
 static uint64_t file_end; /* next offset never used */
-static int pkey = -1;
+static int pkey = -1;             /* of the first device; -1: there are none */
+static int own[GPU_MAX_DEVICES];  /* of each device's memory */
+static int key_of_several;        /* of memory that kernels of more than one device may use */
 
 /* ---- pieces kept for reuse ------------------------------------------------------------------------------ */
 
@@ -261,10 +263,17 @@ static bool guard_add(uintptr_t from, uintptr_t to, int prot)
     return true;
 }
 
-void gpu_phys_open(void)
+static void open_keys(unsigned devices)
+{
+    pkey_set(key_of_several, devices ? 0 : PKEY_DISABLE_ACCESS);
+    for (int i = 0; i < gpu_cfg.n_devices; i++)
+        pkey_set(own[i], devices >> i & 1 ? 0 : PKEY_DISABLE_ACCESS);
+}
+
+void gpu_phys_open(unsigned devices)
 {
     if (pkey >= 0)
-        pkey_set(pkey, 0);
+        open_keys(devices);
     if (!gpu_cfg.guard || pkey >= 0)
         return;
     pthread_mutex_lock(&guard_mutex);
@@ -276,7 +285,7 @@ void gpu_phys_open(void)
 void gpu_phys_close(void)
 {
     if (pkey >= 0)
-        pkey_set(pkey, PKEY_DISABLE_ACCESS);
+        open_keys(0);
     if (!gpu_cfg.guard || pkey >= 0)
         return;
     pthread_mutex_lock(&guard_mutex);
@@ -286,6 +295,16 @@ void gpu_phys_close(void)
 }
 
 /* ---- mapping ---------------------------------------------------------------------------------------------- */
+
+static int key_of(const gpu_phys *p) { return p->peers ? key_of_several : own[p->device]; }
+
+void gpu_phys_set_peers(gpu_phys *p, bool any) { p->peers = any; }
+
+void gpu_phys_reopen(CUdeviceptr va, uint64_t bytes, const gpu_phys *p)
+{
+    if (pkey >= 0)
+        pkey_mprotect((void *)(uintptr_t)va, bytes, PROT_READ | PROT_WRITE, key_of(p));
+}
 
 CUresult gpu_phys_map(CUdeviceptr va, uint64_t bytes, gpu_phys *p, uint64_t offset, CUmemAccess_flags access)
 {
@@ -310,7 +329,7 @@ CUresult gpu_phys_map(CUdeviceptr va, uint64_t bytes, gpu_phys *p, uint64_t offs
     if (!r && mmap(want, bytes, first, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, p->fd >= 0 ? p->fd : file,
                    (off_t)at) == MAP_FAILED)
         r = CUDA_ERROR_OUT_OF_MEMORY;
-    if (!r && pkey >= 0 && pkey_mprotect(want, bytes, prot, pkey))
+    if (!r && pkey >= 0 && pkey_mprotect(want, bytes, prot, key_of(p)))
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (r) /* not the program's doing: the host has no room, or a sanitizer does not let it have this address */
         fprintf(stderr, "simgpu: %llu bytes cannot be mapped at %llx (the device's addresses: %llx to %llx): %s\n", (unsigned long long)bytes,
@@ -388,5 +407,12 @@ CUresult gpu_phys_init(void)
             pkey = -1;
         }
     }
+    /* as many keys as there are: without one of its own a device shares the first one's, and less is caught */
+    for (int i = 0; i < gpu_cfg.n_devices; i++)
+        own[i] = i && pkey >= 0 ? pkey_alloc(0, PKEY_DISABLE_ACCESS) : pkey;
+    key_of_several = gpu_cfg.n_devices > 1 && pkey >= 0 ? pkey_alloc(0, PKEY_DISABLE_ACCESS) : pkey;
+    for (int i = 0; i < gpu_cfg.n_devices; i++)
+        own[i] = own[i] >= 0 ? own[i] : pkey;
+    key_of_several = key_of_several >= 0 ? key_of_several : pkey;
     return CUDA_SUCCESS;
 }

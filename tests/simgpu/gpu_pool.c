@@ -30,6 +30,7 @@ struct CUmemPoolHandle_st {
     int reuse_event, reuse_opportunistic, reuse_internal;
     uint64_t n_live; /* allocations, and frees that are pending */
     bool is_default, destroyed;
+    bool peers; /* kernels of other devices may use its memory */
 };
 
 static struct CUmemPoolHandle_st default_pools[GPU_MAX_DEVICES];
@@ -231,6 +232,7 @@ static void appear(gpu_op *op)
         CUresult e = gpu_phys_map(r->start, r->span, r->phys, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         if (e)
             gpu_ctx_fail(r->ctx, e);
+        r->appeared = true;
     }
     free(op);
 }
@@ -267,6 +269,14 @@ static CUresult fresh(CUdevice dev, uint64_t bytes, uint64_t span, gpu_range **o
         *out = r;
     }
     return e;
+}
+
+/* To the devices that the pool is open to. */
+static void open_range(gpu_range *r)
+{
+    gpu_phys_set_peers(r->phys, r->pool->peers);
+    if (r->appeared)
+        gpu_phys_reopen(r->start, r->span, r->phys);
 }
 
 static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h, bool per_thread)
@@ -312,6 +322,8 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
         r->pool = p;
         r->charged_bytes = charge;
         r->free_reached = false;
+        r->appeared = keeps();
+        open_range(r);
         r->sync_memops = 0;
         p->n_live++;
         op->p = r->start;
@@ -557,6 +569,14 @@ static CUresult set_attribute(CUmemoryPool p, CUmemPool_attribute a, const void 
     return e;
 }
 
+static void set_peers(CUmemoryPool p, bool on)
+{
+    p->peers = on;
+    for (gpu_range *r = gpu_range_next(0); r; r = gpu_range_next(r->start + 1))
+        if (r->kind == GPU_RANGE_POOL && r->pool == p)
+            open_range(r);
+}
+
 static CUresult set_access(CUmemoryPool p, const CUmemAccessDesc *desc, size_t n)
 {
     gpu_lock();
@@ -566,9 +586,12 @@ static CUresult set_access(CUmemoryPool p, const CUmemAccessDesc *desc, size_t n
             e = CUDA_ERROR_INVALID_VALUE;
         else if (!gpu_device_known(desc[i].location.id))
             e = CUDA_ERROR_INVALID_DEVICE;
-        else if (desc[i].location.id != device_of(p)) /* no device reaches another's memory */
-            e = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-        else if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        else if (desc[i].location.id != device_of(p)) {
+            const bool opens = desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+            e = opens && !gpu_cfg.peers ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+            if (!e)
+                set_peers(p, opens); /* by device: not looked at where there are more than two */
+        } else if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             e = CUDA_ERROR_INVALID_VALUE; /* a pool stays accessible from the device it lives on */
     }
     gpu_unlock();
@@ -583,7 +606,7 @@ static CUresult get_access(CUmemAccess_flags *flags, CUmemoryPool p, const CUmem
     if (!e && !gpu_device_known(at->id))
         e = CUDA_ERROR_INVALID_DEVICE;
     if (!e)
-        *flags = at->id == device_of(p) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        *flags = at->id == device_of(p) || p->peers ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     gpu_unlock();
     return e;
 }

@@ -155,7 +155,7 @@ void gpu_ptx_close(struct gpu_ptx *p)
 /* Nobody has seen this memory yet: it is written here and now. */
 void gpu_ptx_begin(const struct gpu_code_file *f, const CUdeviceptr *at)
 {
-    gpu_phys_open();
+    gpu_phys_open(GPU_EVERY_DEVICE);
     for (unsigned i = 0; i < f->cubin.n_globals; i++) {
         const struct ptx_variable *v = ptx_variable(f->ptx->program, i);
         unsigned char *to = (unsigned char *)(uintptr_t)at[i];

@@ -348,13 +348,19 @@ static CUresult set_access(CUdeviceptr va, size_t bytes, const CUmemAccessDesc *
             desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return CUDA_ERROR_INVALID_VALUE;
     }
-    CUmemAccess_flags access = desc[n - 1].flags;
     gpu_lock();
     CUresult e = whole_mappings(va, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    /* devices are no peers of each other: memory is for the one it lies on */
+    CUmemAccess_flags access = e ? CU_MEM_ACCESS_FLAGS_PROT_NONE : mapping_at(va)->access;
+    bool peers = !e && mapping_at(va)->phys->peers;
     for (size_t i = 0; !e && i < n; i++)
-        if (desc[i].location.id != mapping_at(va)->phys->device)
-            e = CUDA_ERROR_INVALID_VALUE;
+        if (desc[i].location.id == mapping_at(va)->phys->device)
+            access = desc[i].flags;
+        else if (!gpu_cfg.peers)
+            e = CUDA_ERROR_INVALID_VALUE; /* memory is for the device it lies on */
+        else
+            peers = desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE; /* by device: not looked at where there are more than two */
+    for (CUdeviceptr at = va; !e && at < va + bytes; at += mapping_at(at)->bytes)
+        gpu_phys_set_peers(mapping_at(at)->phys, peers);
     for (CUdeviceptr at = va; !e && at < va + bytes;) {
         gpu_mapping *first = mapping_at(at);
         uint64_t run = first->bytes;
@@ -385,7 +391,7 @@ static CUresult get_access(unsigned long long *flags, const CUmemLocation *at, C
     gpu_lock();
     gpu_mapping *m = mapping_at(p);
     if (m)
-        *flags = m->phys->device == at->id ? m->access : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        *flags = m->phys->device == at->id || m->phys->peers ? m->access : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     gpu_unlock();
     return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -38,6 +38,18 @@ def main():
     for word in ("second thread", "free_sync", "on short", "on legacy", "on thread", "on blocking", "call_read", "up_paged", "drop_event",
                  "poll_event", "fill_part", "copy_sync", "destroy"):
         c.ok(word in text, "the programs have: " + word)
+    # each kind begins a stretch of eight seeds: all are met within the first thousand
+    text = "\n".join(adversary.execute(["--seeds", ",".join(str(b.first) for b in adversary.batches(1, 1000) if b.kinds), "--print"])[0])
+    for word in ("list_up", "list_poke", "list_lay", "list_copy", "from_list", "to_list", "from_named", "poke", "peek", "graph_make", "graph_run", "graph_up", "show",
+                 "textured", "surface", "array_up", "tensor_map", "batch", "batch_up", "peer_copy", "beside_capture", "trim", "in green", "in second device", "mapped",
+                 "managed", "pinned", "remote", "named", "array"):
+        c.ok(re.search(r"\b%s\b" % word, text), "the programs have: " + word)
+    kinds = [b for b in adversary.batches(1, 200) if b.kinds][:3 if few else harness.so_many(10, test=6)]
+    for b in kinds:
+        seeds = ["--seeds", "%d-%d" % (b.first, b.first + b.count - 1)]
+        native = adversary.execute(seeds, device=b.device())
+        got = [adversary.execute(seeds, ("native", "", chaos), device=b.device()) for chaos in ("adversary", "adversary:3")]
+        c.ok(native[1] == 0 and all(g[:2] == native[:2] for g in got), "one result without remat, from seed %d on" % b.first, native[2] + got[0][2] + got[1][2])
     # what is left out takes along what rests on it, and nothing else changes
     whole = adversary.execute(["--seeds", "3"])[0]
     less = adversary.execute(["--seeds", "3", "--without", "0-20"])

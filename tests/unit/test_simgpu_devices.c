@@ -3,6 +3,8 @@
  */
 #include "tests/simgpu/testing.h"
 
+#include <sys/mman.h>
+
 static CUcontext contexts[2];
 
 static void two(void)
@@ -102,6 +104,74 @@ START_TEST(memory_is_per_device)
     OK(cuMemUnmap(q, 2 << 20));
     OK(cuMemRelease(h));
     OK(cuMemAddressFree(q, 2 << 20));
+}
+END_TEST
+
+/* The processor has protection keys. */
+static int has_keys(void)
+{
+    const int key = pkey_alloc(0, 0);
+    if (key >= 0)
+        pkey_free(key);
+    return key >= 0;
+}
+
+/* A kernel reaches another device's memory where it has been opened to it, and faults elsewhere (with protection keys). */
+START_TEST(peers)
+{
+    enum { PLAIN, MAPPED, POOLED, CLOSED, PLACES };
+    CUdeviceptr p[PLACES], own;
+    CUstream s;
+    int can;
+    setenv("SIMGPU_PEERS", "1", 1);
+    two();
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    ck_assert_int_eq(can, 1);
+    OK(cuDeviceGetP2PAttribute(&can, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
+    ck_assert_int_eq(can, 1);
+    use(0);
+    p[PLAIN] = alloc_words(64);
+    const CUmemAllocationProp prop = device_prop();
+    const CUmemAccessDesc both[] = {{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}, {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
+    CUmemGenericAllocationHandle h;
+    for (int i = MAPPED; i <= CLOSED; i += CLOSED - MAPPED) {
+        OK(cuMemCreate(&h, 2 << 20, &prop, 0));
+        OK(cuMemAddressReserve(&p[i], 2 << 20, 0, 0, 0));
+        OK(cuMemMap(p[i], 2 << 20, 0, h, 0));
+        OK(cuMemSetAccess(p[i], 2 << 20, both, i == MAPPED ? 2 : 1));
+    }
+    CUmemoryPool pool;
+    OK(cuDeviceGetDefaultMemPool(&pool, 0));
+    OK(cuMemAllocAsync(&p[POOLED], 256, NULL));
+    OK(cuStreamSynchronize(NULL));
+    OK(cuMemPoolSetAccess(pool, &both[1], 1));
+    CUmemAccess_flags flags;
+    OK(cuMemPoolGetAccess(&flags, pool, (CUmemLocation *)(uintptr_t)&both[1].location));
+    ck_assert_int_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    use(1);
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    own = alloc_words(64);
+    OK(cuMemcpyDtoDAsync_v2(p[PLAIN], own, 256, s)); /* copies may go through the host */
+    FAILS(cuCtxEnablePeerAccess(contexts[1], 0), CUDA_ERROR_INVALID_DEVICE);
+    FAILS(cuCtxEnablePeerAccess(contexts[0], 1), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuCtxDisablePeerAccess(contexts[0]), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    OK(cuCtxEnablePeerAccess(contexts[0], 0));
+    FAILS(cuCtxEnablePeerAccess(contexts[0], 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    launch_fill(p[PLAIN], 7, 64, s);
+    OK(cuStreamSynchronize(s));
+    OK(cuCtxDisablePeerAccess(contexts[0]));
+    launch_fill(p[MAPPED], 8, 64, s);
+    launch_fill(p[POOLED], 9, 64, s);
+    OK(cuStreamSynchronize(s));
+    uint32_t word;
+    for (uint32_t i = 0; i < CLOSED; i++) {
+        OK(cuMemcpyDtoH_v2(&word, p[i], 4));
+        ck_assert_uint_eq(word, 7 + i);
+    }
+    if (has_keys()) {
+        launch_fill(p[CLOSED], 10, 64, s);
+        FAILS(cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+    }
 }
 END_TEST
 
@@ -216,6 +286,7 @@ int main(void)
     TCase *t = tcase_create("simgpu_devices");
     tcase_add_test(t, identities);
     tcase_add_test(t, memory_is_per_device);
+    tcase_add_test(t, peers);
     tcase_add_test(t, work_is_per_device);
     tcase_add_test(t, green_contexts);
     tcase_add_loop_test(t, nonsense, 0, 4);

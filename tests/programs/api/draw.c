@@ -1,36 +1,39 @@
 /* Drawing a program from a seed: legal by construction. Before a step that needs an order the program does not have yet, the
  * steps that make it are drawn: an event that was recorded already, a fresh one, or a wait of the host. */
-#include "tests/programs/api/order.h"
+#include "tests/programs/api/draw.h"
+#include "tests/programs/api/kinds.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LEGACY_INDEX 0
-enum { PAGE_WORDS = 1024, MOST_LIVE = 24 };
+__thread struct drawing d;
 
-static __thread struct {
-    struct program *p;
-    struct order o;
-    uint64_t rng;
-    uint32_t sizes[5], cap_words, round;
-    int n_sizes, n_streams;
-    unsigned host_percent, foreign_percent; /* how orders are made; frees on a stream that did not use the memory */
-    bool in_round, training;                /* a body that is repeated; which keeps what it needs */
-    int first_tensor;                       /* of this round */
-} d;
-
-static uint32_t draw(uint32_t n)
+uint32_t draw(uint32_t n)
 {
     d.rng = d.rng * 6364136223846793005ull + 1442695040888963407ull;
     return (uint32_t)((d.rng >> 33) % n);
 }
 
-static bool chance(unsigned percent) { return draw(100) < percent; }
+bool chance(unsigned percent) { return draw(100) < percent; }
 
-static void emit(struct step s)
+/* The context that is current: the stream's, where it must be that one; of a device's contexts any other time. */
+static void set_context(struct step *s)
+{
+    const struct verb_row *v = &verb_row[s->verb];
+    const bool named = v->on_stream || s->verb == V_SYNC || s->verb == V_POLL || s->verb == V_DESTROY;
+    if (named && !v->on_legacy && (d.o.kind[s->stream] == STREAM_LEGACY || d.o.context[s->stream] == CONTEXT_PEER))
+        s->context = d.o.context[s->stream];
+    else if (s->verb == V_ALLOC_SYNC && s->how == MEM_REMOTE)
+        s->context = CONTEXT_PEER;
+    else if (d.kinds & KIND_CONTEXT && s->verb != V_SYNC_ALL && s->verb != V_CREATE && !(named && d.o.kind[s->stream] == STREAM_THREAD) && !v->on_legacy)
+        s->context = chance(30) ? CONTEXT_GREEN : CONTEXT_PRIMARY;
+}
+
+void emit(struct step s)
 {
     struct program *p = d.p;
+    set_context(&s);
     if (verb_row[s.verb].on_stream || s.verb == V_SYNC || s.verb == V_POLL) {
         if (d.o.kind[s.stream] == STREAM_THREAD)
             s.thread = d.o.thread[s.stream];
@@ -42,25 +45,37 @@ static void emit(struct step s)
     p->step[p->n_steps++] = s;
 }
 
-static struct step step(enum verb v, int stream, int a, int b, int c)
+/* In a training loop of some kind the arguments of launches are the same in every round: the host's numbers alone are others. And where it is
+ * steady at first, whatever writes a table writes the same until then. */
+static uint32_t number(enum verb v, uint32_t lot)
+{
+    const bool data = v == V_UP_PAGED || v == V_HOST_WRITE || v == V_CALL_WRITE || v == V_POKE || v == V_ARRAY_UP || v == V_BATCH_UP;
+    if (d.steady && d.writes_table && (!data || d.round < d.steady))
+        return 7;
+    return lot + 7919u * (!d.trains || (data && d.round >= d.steady) ? d.round : 0);
+}
+
+struct step step(enum verb v, int stream, int a, int b, int c)
 {
     return (struct step){.verb = (uint8_t)v,
                          .stream = (uint8_t)stream,
                          .thread = d.p->helper && !d.in_round ? (uint8_t)draw(2) : 0,
-                         .t = {(int16_t)a, (int16_t)b, (int16_t)c},
-                         .value = draw(1u << 30) + 7919u * d.round};
+                         .t = {(int16_t)a, (int16_t)b, (int16_t)c, -1},
+                         .value = number(v, draw(1u << 30))};
 }
 
-static int any_stream(void)
+int any_stream(void)
 {
+    if (d.kinds & KIND_CONTEXT && chance(40)) /* default streams are told apart by the context alone */
+        return order_legacy(&d.o, (int)draw(2));
     for (;;) {
         int s = (int)draw((uint32_t)d.n_streams);
-        if (d.o.open[s] && (s != LEGACY_INDEX || chance(40)))
+        if (d.o.open[s] && d.o.context[s] != CONTEXT_PEER && (s != 0 || chance(40)))
             return s;
     }
 }
 
-static void emit_event(enum verb v, int stream, int e)
+void emit_event(enum verb v, int stream, int e)
 {
     struct step s = step(v, stream, -1, -1, -1);
     s.event = (uint8_t)e;
@@ -105,7 +120,7 @@ static void host_after(int u)
     }
 }
 
-static void host_needs(const struct touched *x, bool for_write)
+void host_needs(const struct touched *x, bool for_write)
 {
     for (int u = 0; u < MAX_STREAMS && !order_host_covers(&d.o, x, for_write); u++)
         if ((x->writer == u && d.o.host[u] < x->at) || (for_write && d.o.host[u] < x->read[u]))
@@ -129,12 +144,12 @@ static void stream_needs(int s, const struct touched *x, bool for_write)
 }
 
 /* A step with what it needs before it. */
-static void emit_ready(struct step s)
+void emit_ready(struct step s)
 {
     const struct verb_row *v = &verb_row[s.verb];
-    int stream = v->on_legacy ? LEGACY_INDEX : s.stream;
-    for (int k = 0; k < 3; k++)
-        if ((v->reads | v->writes) & 1u << k && s.verb != V_ALLOC)
+    int stream = v->on_legacy ? order_legacy(&d.o, s.context) : s.stream;
+    for (int k = 0; k < OPERANDS; k++)
+        if ((v->reads | v->writes) & 1u << k && s.verb != V_ALLOC && s.verb != V_BESIDE_CAPTURE)
             stream_needs(stream, &d.o.tensor[s.t[k]].touched, (v->writes & 1u << k) != 0);
     if (v->host_reads | v->host_writes)
         stream_needs(stream, &d.o.buffer[s.host].touched, v->host_writes != 0);
@@ -143,7 +158,7 @@ static void emit_ready(struct step s)
 
 /* ---- tensors --------------------------------------------------------------------------------------------------------- */
 
-static uint32_t live_words(void)
+uint32_t live_words(void)
 {
     uint32_t n = 0;
     for (int i = 0; i < d.p->n_tensors; i++)
@@ -153,20 +168,24 @@ static uint32_t live_words(void)
 }
 
 /* A live tensor, filled if asked, with at least so many words; -1: none. */
-static int any_tensor(bool filled, uint32_t least)
+int any_tensor(bool filled, uint32_t least)
 {
     int found = -1;
     uint32_t n = 0;
     for (int i = 0; i < d.p->n_tensors; i++)
-        if (d.o.tensor[i].live && (d.o.tensor[i].filled || !filled) && d.o.tensor[i].words >= least && draw(++n) == 0)
+        if (d.o.tensor[i].live && (d.o.tensor[i].filled || !filled) && d.o.tensor[i].words >= least && d.o.tensor[i].memory < MEM_REMOTE &&
+            !(d.hold[i] & (filled ? HOLD_FILLED : HOLD_ANY)) && draw(++n) == 0)
             found = i;
     return found;
 }
 
-static void free_tensor(int t)
+void free_tensor(int t)
 {
     struct tensor *x = &d.o.tensor[t];
-    if (x->sync) {
+    d.hold[t] = 0;
+    if (x->memory != MEM_POOL) {
+        if (x->memory != MEM_PLAIN || d.kinds & (KIND_CONTEXT | KIND_PEER))
+            host_needs(&x->touched, true);
         emit(step(V_FREE_SYNC, 0, t, -1, -1));
         return;
     }
@@ -179,14 +198,14 @@ static void free_tensor(int t)
     emit_ready(step(V_FREE, s, t, -1, -1));
 }
 
-static int new_tensor(int stream, uint32_t words)
+int new_tensor(int stream, uint32_t words)
 {
     int n = 0;
     for (int i = 0; i < d.p->n_tensors; i++)
         n += d.o.tensor[i].live;
     while (!d.training && (n > MOST_LIVE || (live_words() + words > d.cap_words && n > 2))) {
         int old = any_tensor(false, 0);
-        if (d.in_round && old < d.first_tensor) /* it lives across rounds, which are to be alike */
+        if (old < 0 || (d.in_round && old < d.first_tensor)) /* it lives across rounds, which are to be alike */
             break;
         free_tensor(old);
         n--;
@@ -194,8 +213,13 @@ static int new_tensor(int stream, uint32_t words)
     if (d.p->n_tensors == MAX_TENSORS)
         return any_tensor(false, 0);
     int t = d.p->n_tensors++;
-    struct step s = step(chance(3) && !d.in_round ? V_ALLOC_SYNC : V_ALLOC, stream, t, -1, -1);
+    struct step s = step(chance(3) && !d.in_round && !d.kinds ? V_ALLOC_SYNC : V_ALLOC, stream, t, -1, -1);
     s.value = words;
+    s.how = s.verb == V_ALLOC_SYNC ? MEM_PLAIN : 0;
+    d.hold[t] = 0;
+    if (s.verb == V_ALLOC && d.kinds & KIND_POOL && chance(40) && /* what is there stays where it is */
+        live_words() + words <= 16 * PAGE_WORDS)
+        s.verb = V_BESIDE_CAPTURE;
     emit(s);
     return t;
 }
@@ -371,7 +395,7 @@ static void act_hand_on(void)
     emit_ready(map_step(b, out, t));
     if (in >= 0 && d.o.tensor[in].live && in != t && in != out)
         emit_ready(step(V_JOIN, a, in, t, out));
-    if (d.o.tensor[t].sync)
+    if (d.o.tensor[t].memory != MEM_POOL)
         free_tensor(t);
     else
         emit_ready(step(V_FREE, c, t, -1, -1));
@@ -381,6 +405,14 @@ static void act_hand_on(void)
 
 static void act(void)
 {
+    if (d.kinds & KIND_CONTEXT && chance(25)) {
+        act_hand_on();
+        return;
+    }
+    if (d.kinds && chance(40)) {
+        kinds_act();
+        return;
+    }
     unsigned k = draw(100);
     if (k < 46)
         act_kernel();
@@ -403,10 +435,11 @@ static void act(void)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------------- */
 
-static void add_stream(enum stream_kind kind, int thread)
+static void add_stream(enum stream_kind kind, int thread, enum context context)
 {
     if (d.n_streams == MAX_STREAMS)
         return;
+    d.o.context[d.n_streams] = (uint8_t)context;
     d.o.kind[d.n_streams] = kind;
     d.o.thread[d.n_streams] = (uint8_t)thread;
     d.o.open[d.n_streams++] = kind != STREAM_SHORT;
@@ -431,16 +464,26 @@ static void join_all(bool host)
             emit_event(V_WAIT, s, 1);
 }
 
+/* What only steps that show it use, if there is such a one. */
+static int any_weight(void)
+{
+    int t = any_tensor(true, 0);
+    for (int i = 0; i < 64 && (d.o.tensor[t].memory != MEM_POOL || d.hold[t]); i++)
+        t = any_tensor(true, 0);
+    return t;
+}
+
 /* One step of training: values are saved on the way forward and used on the way back, the last one first. */
 static void train(unsigned layers)
 {
-    int saved[16], w = any_tensor(true, 0), s = any_stream();
+    int saved[16], w = d.trains ? any_weight() : any_tensor(true, 0), s = any_stream();
     saved[0] = new_tensor(s, any_size());
     emit_ready(step(chance(50) ? V_UP_PAGED : V_RANDOM, s, saved[0], -1, -1));
     for (unsigned i = 0; i < layers; i++) {
         s = chance(60) ? s : any_stream();
         int in = saved[i], out = saved[i + 1] = new_tensor(s, any_size());
-        emit_ready(chance(70) && w >= 0 ? step(V_JOIN, s, out, in, w) : map_step(s, out, in));
+        if (!d.kinds || chance(d.trains ? 45 : 30) || !kinds_layer(s, out, in))
+            emit_ready(chance(70) && w >= 0 ? step(V_JOIN, s, out, in, w) : map_step(s, out, in));
         if (chance(20))
             emit_ready(step(V_RELU, s, out, -1, -1));
         if (chance(20))
@@ -475,8 +518,12 @@ static void rounds(void)
     uint64_t body, after;
     bool host = chance(50), many = chance(25);
     unsigned n = many ? 30 + draw(30) : 6 + draw(9), length = 8 + draw(many ? 8 : 16), odd = chance(30) ? 3 + draw(4) : 0;
-    bool training = chance(60);
-    while (any_tensor(false, 0) >= 0 && live_words() > 12 * PAGE_WORDS) /* little lives on: room for a plan */
+    bool training = d.trains || chance(60);
+    if (d.trains) {
+        n = 14 + draw(6);
+        odd = 0;
+    }
+    while (!d.trains && any_tensor(false, 0) >= 0 && live_words() > 12 * PAGE_WORDS) /* little lives on: room for a plan */
         free_tensor(any_tensor(false, 0));
     unsigned layers = 3 + draw(10);
     body = d.rng;
@@ -503,9 +550,46 @@ static void rounds(void)
     d.rng = after;
 }
 
-void draw_program(struct program *p, uint64_t seed, bool alone)
+/* A loop with a few tensors that live on, large enough beside what the steps before it hold for a plan to be worth it. */
+static void train_alone(void)
+{
+    enum { LARGE = 8 * PAGE_WORDS };
+    d.n_sizes = 1;
+    d.sizes[0] = LARGE;
+    d.cap_words = 100 * LARGE;
+    d.host_percent = 5;
+    d.steady = chance(70) ? 10 : 0;
+    kinds_begin();
+    for (int i = 0; i < 2; i++) {
+        int w = new_tensor(any_stream(), LARGE);
+        emit_ready(step(V_RANDOM, any_stream(), w, -1, -1));
+    }
+    rounds();
+}
+
+static void any_program(void)
 {
     static const uint32_t small[] = {3, 16, 64, 100, 255, 400};
+    const uint32_t least = d.kinds ? 2 : 1, most = d.kinds ? 3 : 9;
+    d.n_sizes = 2 + (int)draw(4);
+    for (int i = 0; i < d.n_sizes; i++)
+        d.sizes[i] = chance(25) && i ? small[draw(6)] : chance(60) ? PAGE_WORDS * (least + draw(d.kinds ? 3 : 4)) : 600 + draw(most * PAGE_WORDS);
+    d.cap_words = PAGE_WORDS * (50 + draw(60));
+    d.host_percent = chance(50) ? 5 : draw(60);
+    d.foreign_percent = chance(50) ? 20 : 70;
+    if (d.kinds)
+        kinds_begin();
+    for (uint32_t n = (d.kinds ? 50 : 10) + draw(50); n; n--)
+        act();
+    if (chance(25)) {
+        rounds();
+        for (uint32_t n = draw(20); n; n--)
+            act();
+    }
+}
+
+void draw_program(struct program *p, uint64_t seed, bool alone, unsigned kinds)
+{
     memset(p, 0, sizeof *p);
     memset(&d, 0, sizeof d);
     p->seed = seed;
@@ -513,35 +597,40 @@ void draw_program(struct program *p, uint64_t seed, bool alone)
     d.rng = seed * 0x9e3779b97f4a7c15ull + 1;
     for (int i = 0; i < 8; i++)
         draw(2);
-    p->helper = alone && chance(15);
-    add_stream(STREAM_LEGACY, 0);
-    for (uint32_t n = 1 + draw(3); n; n--)
-        add_stream(STREAM_FREE, 0);
+    if (kinds)
+        draw_kinds_of(seed, &d.trains);
+    d.kinds = p->kinds = kinds;
+    p->helper = alone && chance(15) && !d.trains;
+    add_stream(STREAM_LEGACY, 0, CONTEXT_PRIMARY);
+    for (uint32_t n = 1 + draw(d.trains ? 2 : 3); n; n--)
+        add_stream(STREAM_FREE, 0, CONTEXT_PRIMARY);
     for (uint32_t n = draw(3); n; n--)
-        add_stream(STREAM_BLOCKING, 0);
+        add_stream(STREAM_BLOCKING, 0, CONTEXT_PRIMARY);
     for (int i = 0; i <= p->helper; i++)
         if (chance(25))
-            add_stream(STREAM_THREAD, i);
-    add_stream(STREAM_SHORT, 0);
-    add_stream(STREAM_SHORT, 0);
-    p->start = d.o;
-    d.n_sizes = 2 + (int)draw(4);
-    for (int i = 0; i < d.n_sizes; i++)
-        d.sizes[i] = chance(25) && i ? small[draw(6)] : chance(60) ? PAGE_WORDS * (1 + draw(4)) : 600 + draw(9 * PAGE_WORDS);
-    d.cap_words = PAGE_WORDS * (50 + draw(60));
-    d.host_percent = chance(50) ? 5 : draw(60);
-    d.foreign_percent = chance(50) ? 20 : 70;
-    for (uint32_t n = 10 + draw(50); n; n--)
-        act();
-    if (chance(25)) {
-        rounds();
-        for (uint32_t n = draw(20); n; n--)
-            act();
+            add_stream(STREAM_THREAD, i, CONTEXT_PRIMARY);
+    add_stream(STREAM_SHORT, 0, CONTEXT_PRIMARY);
+    add_stream(STREAM_SHORT, 0, CONTEXT_PRIMARY);
+    if (kinds & KIND_CONTEXT) {
+        add_stream(STREAM_LEGACY, 0, CONTEXT_GREEN);
+        if (chance(60))
+            add_stream(STREAM_FREE, 0, CONTEXT_GREEN);
+        if (chance(40))
+            add_stream(STREAM_BLOCKING, 0, CONTEXT_GREEN);
     }
+    if (kinds & KIND_PEER)
+        add_stream(STREAM_FREE, 0, CONTEXT_PEER);
+    for (int i = 0; i < MAX_TENSORS; i++)
+        d.o.tensor[i].points = -1;
+    p->start = d.o;
+    if (d.trains)
+        train_alone();
+    else
+        any_program();
     emit(step(V_SYNC_ALL, 0, -1, -1, -1));
     for (int i = 0; i < p->n_tensors; i++)
         if (d.o.tensor[i].live) {
-            if (d.o.tensor[i].filled)
+            if (d.o.tensor[i].filled && d.o.tensor[i].memory != MEM_ARRAY)
                 emit(step(V_DOWN_PAGED, 1, -1, i, -1));
         }
     for (int i = 0; i < MAX_HOSTS; i++)

@@ -1,8 +1,9 @@
-/* random_api --seeds SEEDS [--print | --check] [--without STEPS]
+/* random_api --seeds SEEDS [--print | --check | --kinds] [--without STEPS]
  *
  * Draws an API-level program from each seed (SEEDS: numbers and ranges, comma-separated: 3,7-12), runs them one after the other in one process, and prints a line for each: the
- * seed, and step:checksum for all that the program read back. Every fifth seed runs two programs at the same time, in two threads.
- * --print shows the programs instead of running them; --check draws them and says how many steps they have; --without leaves steps
+ * seed, and step:checksum for all that the program read back. Every fifth of the seeds that have nothing of enum kind runs two programs at the same time, in two threads.
+ * --print shows the programs instead of running them; --check draws them and says how many steps they have; --kinds says what they have of enum kind (order.h: bits), and whether they are training
+ * loops; --without leaves steps
  * out of the last program (numbers and ranges too), and those that would not be race-free without them. */
 #include "tests/programs/api/order.h"
 
@@ -15,7 +16,7 @@ static uint64_t first_notes[MAX_STEPS], other_notes[MAX_STEPS];
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: random_api --seeds A-B,C,... [--print | --check] [--without STEPS]\n");
+    fprintf(stderr, "usage: random_api --seeds A-B,C,... [--print | --check | --kinds] [--without STEPS]\n");
     return 2;
 }
 
@@ -49,15 +50,23 @@ static void print_notes(const struct program *p, const uint64_t *notes)
             printf(" %d:%016llx", i, (unsigned long long)notes[i]);
 }
 
+enum what { RUN, PRINT, CHECK, SAY_KINDS };
+
 /* One seed: drawn, and shown, counted or run. */
-static void one(unsigned long long seed, const char *without, bool print, bool check)
+static void one(unsigned long long seed, const char *without, enum what what)
 {
-    bool two = seed % 5 == 4 && !without;
-    draw_program(&first, seed, !two);
+    bool trains = false;
+    const unsigned kinds = draw_kinds_of(seed, &trains);
+    const bool two = seed % 5 == 4 && !without && !kinds, print = what == PRINT, check = what == CHECK;
+    if (what == SAY_KINDS) {
+        printf("%llu %u %d\n", seed, kinds, trains);
+        return;
+    }
+    draw_program(&first, seed, !two, kinds);
     if (without)
         leave_out(&first, without);
     if (two)
-        draw_program(&other, seed + (1ull << 40), false);
+        draw_program(&other, seed + (1ull << 40), false, 0);
     if (print) {
         print_program(&first);
         if (two)
@@ -82,13 +91,15 @@ static void one(unsigned long long seed, const char *without, bool print, bool c
 
 int main(int argc, char **argv)
 {
-    bool print = false, check = false;
+    enum what what = RUN;
     const char *without = NULL, *seeds = "";
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--print"))
-            print = true;
+            what = PRINT;
         else if (!strcmp(argv[i], "--check"))
-            check = true;
+            what = CHECK;
+        else if (!strcmp(argv[i], "--kinds"))
+            what = SAY_KINDS;
         else if (i + 1 < argc && !strcmp(argv[i], "--without"))
             without = argv[++i];
         else if (i + 1 < argc && !strcmp(argv[i], "--seeds"))
@@ -98,7 +109,7 @@ int main(int argc, char **argv)
     }
     if (!*seeds)
         return usage();
-    if (!print && !check)
+    if (what == RUN)
         run_start();
     for (const char *at = seeds; *at;) {
         char *end;
@@ -106,7 +117,7 @@ int main(int argc, char **argv)
         if (end == at || (*end && *end != ',') || b < a)
             return usage();
         for (; a <= b; a++)
-            one(a, a == b && !*end ? without : NULL, print, check);
+            one(a, a == b && !*end ? without : NULL, what);
         at = *end ? end + 1 : end;
     }
     return 0;

@@ -13,11 +13,41 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MAX_STREAMS = 10, MAX_TENSORS = 400, MAX_EVENTS = 12, MAX_HOSTS = 6, MAX_STEPS = 20000, HOST_WORDS = 10240 };
+enum { MAX_STREAMS = 14, MAX_TENSORS = 400, MAX_EVENTS = 12, MAX_HOSTS = 6, MAX_STEPS = 20000, HOST_WORDS = 10240, OPERANDS = 4 };
+enum { MAX_GRAPHS = 3, MAX_TEXTURES = 3, ARRAY_WORDS = 64, LIST_WORDS = 16 };
 
 enum stream_kind { STREAM_NONE, STREAM_FREE, STREAM_BLOCKING, STREAM_LEGACY, STREAM_THREAD, STREAM_SHORT };
 /* STREAM_FREE: CU_STREAM_NON_BLOCKING. STREAM_THREAD: CU_STREAM_PER_THREAD of one thread. STREAM_SHORT: like STREAM_FREE,
- * created and destroyed by the program. */
+ * created and destroyed by the program. Each context has a legacy stream, which waits for its own blocking streams alone. */
+
+enum context { CONTEXT_PRIMARY, CONTEXT_GREEN /* of the same device */, CONTEXT_PEER /* of the second device */, CONTEXTS };
+
+/* What a program may have beside streams, events and stream-ordered memory; a program has few of them. */
+enum kind {
+    KIND_GRAPH = 1 << 0,   /* captured graphs, which write what plain launches read */
+    KIND_LIST = 1 << 1,    /* kernels that find addresses in device, pinned or managed memory */
+    KIND_MAPPED = 1 << 2,  /* so, of memory that the program maps itself */
+    KIND_NAMED = 1 << 3,   /* a variable of the module, and kernels that find an address there */
+    KIND_HOST = 1 << 4,    /* managed and pinned memory, which the host reads and writes */
+    KIND_HANDLE = 1 << 5,  /* textures, surfaces, arrays, tensor maps */
+    KIND_CONTEXT = 1 << 6, /* a green context */
+    KIND_PEER = 1 << 7,    /* a second device, which reaches the first one's memory */
+    KIND_BATCH = 1 << 8,   /* copies whose sources may be read out of stream order */
+    KIND_POOL = 1 << 9,    /* pools that keep what is freed, are trimmed, and serve while a stream is captured */
+    KINDS = 10
+};
+
+/* Where a tensor lies. */
+enum memory {
+    MEM_POOL,    /* cuMemAllocAsync */
+    MEM_PLAIN,   /* cuMemAlloc */
+    MEM_MAPPED,  /* cuMemMap; every device may use it */
+    MEM_MANAGED, /* cuMemAllocManaged */
+    MEM_PINNED,  /* cuMemHostAlloc, by its address on the device */
+    MEM_REMOTE,  /* cuMemAlloc of the second device */
+    MEM_NAMED,   /* what the module's variable points at: kernels find it without an argument */
+    MEM_ARRAY    /* an array, seen by textures and surfaces alone */
+};
 
 enum verb {
     V_ALLOC,      /* t[0] on stream, `value` words; cuMemAllocAsync */
@@ -56,12 +86,37 @@ enum verb {
     V_SYNC_ALL,   /* the context */
     V_CREATE,     /* a short-lived stream */
     V_DESTROY,    /* it; its work goes on */
+    /* A list is a tensor whose first words are an address: of t[2] below, or of nothing that the program may use. */
+    V_LIST_UP,    /* t[0] = address of t[1], from the host */
+    V_LIST_POKE,  /* so, written by the host itself into managed or pinned memory */
+    V_LIST_LAY,   /* so, by a kernel that is given the address */
+    V_LIST_COPY,  /* t[0] = t[1], both lists */
+    V_FROM_LIST,  /* t[0] = f(t[3], what t[1] points at: t[2]) */
+    V_TO_LIST,    /* what t[1] points at: t[2] = f(t[3]) */
+    V_FROM_NAMED, /* t[0] = f(t[3], the variable: t[1]) */
+    V_POKE,       /* the host writes t[0] */
+    V_PEEK,       /* the host reads t[0]; noted */
+    V_GRAPH_MAKE, /* graph e, which is what V_GRAPH_RUN says, by `how` */
+    V_GRAPH_RUN,  /* t[0] = f(t[1], t[2]), in one launch of graph e */
+    V_GRAPH_UP,   /* t[0] = host buffer h, by graph e */
+    V_SHOW,       /* texture e, or a surface, shows t[2] from now on */
+    V_TEXTURED,   /* t[0] = f(t[1], what texture e shows: t[2]) */
+    V_SURFACE,    /* so, by a surface, of which the first word grows */
+    V_ARRAY_UP,   /* t[0], an array, from the stack */
+    V_TENSOR_MAP, /* t[0] = f(t[1]), both given as tensor maps */
+    V_BATCH,      /* t[0] = t[1], at least as long, by a call for many copies; `how` says in which order the source may be read */
+    V_BATCH_UP,   /* t[0] = words of the stack, likewise: read during the call */
+    V_PEER_COPY,  /* t[0] = t[1], the shorter length, from one context to another */
+    V_BESIDE_CAPTURE, /* V_ALLOC while another stream is captured */
+    V_TRIM,       /* the pools give back what they keep */
     N_VERBS
 };
 
 struct step {
     uint8_t verb, stream, event, host, thread;
-    int16_t t[3]; /* -1: none */
+    uint8_t how;     /* of V_ALLOC_SYNC: enum memory; of V_BATCH: CUmemcpySrcAccessOrder, 0 a mixture; which one of a few ways */
+    uint8_t context; /* current */
+    int16_t t[OPERANDS]; /* -1: none */
     uint32_t value;
 };
 
@@ -75,13 +130,15 @@ struct touched {
 struct tensor {
     uint32_t words;
     bool live, filled; /* filled: every word has a known value */
-    bool sync;         /* of cuMemAlloc */
+    uint8_t memory;
+    int points; /* a list: at that tensor; -1: it is none */
     struct touched touched;
 };
 
 struct order {
     enum stream_kind kind[MAX_STREAMS];
     uint8_t thread[MAX_STREAMS]; /* of STREAM_THREAD: whose it is */
+    uint8_t context[MAX_STREAMS];
     bool open[MAX_STREAMS];      /* it exists now */
     uint32_t at[MAX_STREAMS], clock[MAX_STREAMS][MAX_STREAMS];
     uint32_t host[MAX_STREAMS];  /* what the host knows to be over */
@@ -95,11 +152,17 @@ struct order {
         struct touched touched;
         bool filled;
     } buffer[MAX_HOSTS];
+    struct shown {
+        bool made; /* and all of it is there */
+        uint8_t how, host;
+        int16_t t[OPERANDS];
+    } graph[MAX_GRAPHS], texture[MAX_TEXTURES];
 };
 
 struct program {
     uint64_t seed;
     int n_steps, n_tensors;
+    unsigned kinds; /* enum kind */
     bool helper; /* a second thread takes part */
     struct step step[MAX_STEPS];
     struct order start; /* kinds of streams */
@@ -114,6 +177,9 @@ struct verb_row {
     bool on_stream, on_legacy, host_waits;
 };
 extern const struct verb_row verb_row[N_VERBS];
+/* t[1] is read as a list that points at t[2]; t[0] becomes a list. */
+static inline bool order_follows(int verb) { return verb == V_FROM_LIST || verb == V_TO_LIST; }
+static inline bool order_lays(int verb) { return verb >= V_LIST_UP && verb <= V_LIST_COPY; }
 
 /* Would a step on stream s come after what is asked: the last writer (for_write: and the readers)? */
 bool order_covers(const struct order *o, int s, const struct touched *x, bool for_write);
@@ -123,8 +189,15 @@ bool order_step(struct order *o, const struct step *s);
 /* Words that a copy or kernel between two tensors handles. */
 static inline uint32_t order_least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* draw.c: fills p from its seed. `alone`: it may use a second thread. */
-void draw_program(struct program *p, uint64_t seed, bool alone);
+/* A kernel or copy of this context can use the memory. */
+bool order_reaches(enum context c, enum memory m, enum verb v);
+/* The context's legacy stream. */
+int order_legacy(const struct order *o, int context);
+
+/* draw.c: fills p from its seed. `alone`: it may use a second thread. kinds.c: what of enum kind seeds have, and whether they are training
+ * loops; 0: programs of streams, events and stream-ordered memory alone. Stretches of 8 seeds have the same. */
+void draw_program(struct program *p, uint64_t seed, bool alone, unsigned kinds);
+unsigned draw_kinds_of(uint64_t seed, bool *trains);
 /* print.c: the calls, one a line, numbered as --without wants them. */
 void print_program(const struct program *p);
 
