@@ -7,6 +7,7 @@
 #include "policy/engine_pools.h"
 #include "policy/engine_state.h"
 #include "policy/engine_turn.h"
+#include "policy/graph_memory.h"
 #include "policy/iteration.h"
 #include "policy/learn/learn.h"
 #include "policy/memory/alloc.h"
@@ -200,6 +201,8 @@ static void settle(struct device *d, int r, CUdeviceptr p, size_t bytes, uint64_
 {
     engine_lock();
     const bool pooled = !captured && pooled_note(d, pool);
+    if (captured && r == CUDA_SUCCESS)
+        graph_memory_add(p);
     if (captured)
         foreign_graphs(d);
     else if (r == CUDA_SUCCESS)
@@ -439,6 +442,8 @@ static int free_foreign(CUdeviceptr ptr, CUstream stream)
         uncount(d, foreign_block_counted(&b));
     else if (d)
         foreign_add(d, ptr, &b);
+    else if (stream && graph_memory_is_none(ptr, r))
+        r = CUDA_SUCCESS;
     engine_unlock();
     return r;
 }

@@ -203,12 +203,12 @@ bool launch_has_gpu(char *driver, size_t room)
     return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0 || (*driver && !simulated);
 }
 
-/* PyTorch finds NVIDIA's runtime and BLAS by DT_RPATH, which goes before LD_LIBRARY_PATH: only a preloaded library of the same
+/* PyTorch finds NVIDIA's runtime, BLAS and profiling interface by DT_RPATH, which goes before LD_LIBRARY_PATH: only a preloaded library of the same
  * SONAME comes first. Whatever is built of the simulated ones is preloaded for every command: a script may start Python, and
  * a program that does not use the runtime never calls into it. */
 static int set_simulated_runtime(void)
 {
-    static const char *const libs[] = {"simcuda/libcublasLt.so.13", "simcuda/libcublas.so.13", "simcuda/libcudart.so.13"};
+    static const char *const libs[] = {"simcuda/libcublasLt.so.13", "simcuda/libcublas.so.13", "simcuda/libcudart.so.13", "simcuda/libcupti.so.13"};
     char lib[PATH_MAX];
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof libs / sizeof libs[0]; i++)

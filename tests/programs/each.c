@@ -6,6 +6,7 @@
  *   wrong    calls that are refused
  *   ipc      it is to be handed to another process
  *   fork     a child gives back what its parent had
+ *   capture  memory of captures that are broken off, never launched, or launched, given back; and what was never given out
  *   totals   cuDeviceTotalMem and cuMemGetInfo: before there is a context, with nothing, with 40 MiB held
  *   env      what the process finds in its environment, and after it has set something else */
 #include "tests/programs/program.h"
@@ -126,6 +127,39 @@ static void forks(void)
     printf("child %d %016llx\n", WEXITSTATUS(status), (unsigned long long)sum_of(p));
 }
 
+static void capture(void)
+{
+    CUstream s;
+    CUgraph g;
+    CUgraphExec exec;
+    CUdeviceptr p[4];
+    static const char *const what[] = {"broken", "dropped", "launched"};
+    MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 3; i++) {
+        MUST(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+        for (int k = 0; k < 4; k++) {
+            MUST(cuMemAllocAsync(&p[k], BYTES, s));
+            MUST(cuMemsetD32Async(p[k], 3, WORDS, s));
+        }
+        MUST(cuMemFreeAsync(p[3], s));
+        if (i == 0)
+            printf("wait %s\n", name(cuStreamSynchronize(s)));
+        if (i == 0)
+            printf("inside %s\n", name(cuMemFreeAsync(p[2], s)));
+        const CUresult r = cuStreamEndCapture(s, &g);
+        printf("%s %s\n", what[i], name(r));
+        if (i == 2) {
+            MUST(cuGraphInstantiateWithFlags(&exec, g, 0));
+            MUST(cuGraphLaunch(exec, s));
+            MUST(cuStreamSynchronize(s));
+        }
+        for (int k = 0; k < (i == 0 ? 2 : 3); k++)
+            printf("free %s\n", name(cuMemFreeAsync(p[k], s)));
+    }
+    MUST(cuStreamSynchronize(s));
+    printf("nobody's %s\n", name(cuMemFreeAsync((CUdeviceptr)4096, s)));
+}
+
 static void tell_totals(const char *what)
 {
     size_t whole = 0, free_b = 0, total = 0;
@@ -180,7 +214,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"chain", chain}, {"waits", waits}, {"asked", asked}, {"wrong", wrong}, {"ipc", ipc}, {"fork", forks}, {"totals", totals}};
+    } cases[] = {{"chain", chain}, {"waits", waits}, {"asked", asked}, {"wrong", wrong}, {"ipc", ipc}, {"fork", forks}, {"capture", capture}, {"totals", totals}};
     if (argc != 2)
         return 2;
     if (!strcmp(argv[1], "env"))

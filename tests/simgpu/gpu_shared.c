@@ -152,6 +152,17 @@ uint64_t gpu_phys_room(CUdevice dev)
     return gpu_cfg.mem_bytes > used ? gpu_cfg.mem_bytes - used : 0;
 }
 
+/* For NVML (nvml.c). Before the driver is initialised nothing is taken. */
+GPU_EXPORT uint64_t simgpu_memory_room(CUdevice dev);
+GPU_EXPORT uint64_t simgpu_memory_room(CUdevice dev)
+{
+    gpu_lock();
+    gpu_shared_look();
+    const uint64_t left = gpu_device_known(dev) ? gpu_phys_room(dev) : 0;
+    gpu_unlock();
+    return left;
+}
+
 void gpu_shared_look(void)
 {
     if (!page || !lock_byte(0, F_WRLCK, F_SETLKW))

@@ -34,7 +34,10 @@ $(SIMGPU_DIR)/libcuda.so.1: $(SIMGPU_OBJ) tests/simgpu/exports.map
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=tests/simgpu/exports.map \
 	  -o $@ $(SIMGPU_OBJ) $(SIMGPU_ZSTD) -lm -ldl -lpthread
 	@ln -sf libcuda.so.1 $(SIMGPU_DIR)/libcuda.so
-ALL_TARGETS += $(SIMGPU_DIR)/libcuda.so.1
+# NVML beside it, with settings of its own reading
+$(SIMGPU_DIR)/libnvidia-ml.so.1: $(SIMGPU_DIR)/nvml.o $(SIMGPU_DIR)/gpu_config.o tests/simgpu/nvml.map
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic -Wl,--version-script=tests/simgpu/nvml.map -o $@ $(filter %.o,$^) -ldl -lpthread
+ALL_TARGETS += $(SIMGPU_DIR)/libcuda.so.1 $(SIMGPU_DIR)/libnvidia-ml.so.1
 endif
 
 # a driver with calls that are newer than remat's tables

@@ -83,6 +83,19 @@ def each():
     c.ok("of several visible devices" in r.err, "several devices: told", r.err)
 
 
+def captures():
+    """What a capture gave out and nothing ever made is given back without an error, which PyTorch would meet in a destructor."""
+    native = harness.run([EACH, "capture"])
+    refused = [line for line in native.out.splitlines() if line.split()[0] in ("free", "inside") and "SUCCESS" not in line]
+    c.ok(native.rc == 0 and len(refused) == 6, "captures natively: what was never made is refused", native.out + native.err)
+    for options in (["--limit", "256M"], ["--limit", "256M", "--policy", "swap"], []):
+        r = run([EACH, "capture"], options)
+        lines = r.out.splitlines()
+        c.ok(r.rc == 0 and [x for x in lines if x.split()[0] in ("free", "inside")] == ["inside CUDA_SUCCESS"] + ["free CUDA_SUCCESS"] * 8, "captures %s" % options, r.out + r.err)
+        c.ok([x for x in lines if x.split()[0] not in ("free", "inside")] == [x for x in native.out.splitlines() if x.split()[0] not in ("free", "inside")],
+             "captures %s: all else as natively" % options, r.out)
+
+
 def totals():
     for mem, limit, want in (("512M", "64M", 64 * MIB), ("512M", "16M", 16 * MIB), ("512M", "50%", 256 * MIB), ("512M", None, 512 * MIB), ("100M", "400M", 100 * MIB)):
         r = run([EACH, "totals"], ["--limit", limit] if limit else [], SIMGPU_MEM=mem)
@@ -165,6 +178,7 @@ def main():
         return 77
     environment()
     each()
+    captures()
     totals()
     fractions()
     torch()

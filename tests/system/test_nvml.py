@@ -19,6 +19,48 @@ for f in (lib.nvmlDeviceGetMemoryInfo, getattr(lib, "nvmlDeviceGetMemoryInfo")):
     print(m.total, m.free, m.used)
 """
 check = h.Checks()
+OWN = os.path.join(h.B, "simgpu", "libnvidia-ml.so.1")
+ASK = """import ctypes, os, sys
+class Memory(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_ulonglong) for n in ("total", "free", "used")]
+class Process(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("a", ctypes.c_uint), ("b", ctypes.c_uint)]
+n, cu = ctypes.CDLL(sys.argv[1]), ctypes.CDLL("libcuda.so.1")
+d, count, m, text = ctypes.c_void_p(), ctypes.c_uint(), Memory(), ctypes.create_string_buffer(96)
+print("before", n.nvmlDeviceGetCount_v2(ctypes.byref(count)))
+assert n.nvmlInit_v2() == 0 and n.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0
+print("count", count.value, n.nvmlDeviceGetHandleByIndex_v2(count.value, ctypes.byref(d)))
+for i in range(count.value):
+    pci = ctypes.create_string_buffer(32)
+    assert cu.cuInit(0) == 0 and cu.cuDeviceGetPCIBusId(pci, 32, i) == 0
+    assert n.nvmlDeviceGetHandleByPciBusId_v2(b"0000" + pci.value, ctypes.byref(d)) == 0
+    assert n.nvmlDeviceGetUUID(d, text, 96) == 0
+    u = (ctypes.c_ubyte * 16)()
+    cu.cuDeviceGetUuid_v2(u, i)
+    print("uuid", text.value.decode().replace("-", "") == "GPU" + bytes(u).hex())
+n.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(d))
+ctx, p, k = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_uint(0)
+print("empty", n.nvmlDeviceGetMemoryInfo(d, ctypes.byref(m)), m.total, m.used)
+assert cu.cuDevicePrimaryCtxRetain(ctypes.byref(ctx), 0) == 0 and cu.cuCtxSetCurrent(ctx) == 0
+assert cu.cuMemAllocAsync(ctypes.byref(p), 24 << 20, None) == 0 and cu.cuMemsetD8Async(p, 1, 24 << 20, None) == 0 and cu.cuStreamSynchronize(None) == 0
+print("held", n.nvmlDeviceGetMemoryInfo(d, ctypes.byref(m)), m.total, m.used)
+few = n.nvmlDeviceGetComputeRunningProcesses_v3(d, ctypes.byref(k), None)
+k, rows = ctypes.c_uint(4), (Process * 4)()
+r = n.nvmlDeviceGetComputeRunningProcesses_v3(d, ctypes.byref(k), rows)
+print("processes", few, r, k.value, rows[0].pid == os.getpid(), rows[0].used)
+print("links", n.nvmlDeviceGetNvLinkRemoteDeviceType(d, 0, ctypes.byref(k)), n.nvmlShutdown(), n.nvmlShutdown())
+"""
+
+
+def own():
+    """The simulated device's NVML: what it says is what the driver says, natively and under a limit."""
+    want = ["before 1", "count 2 6", "uuid True", "uuid True", "empty 0 %d 0" % TOTAL, "held 0 %d %d" % (TOTAL, 24 * MIB), "processes 7 0 1 True %d" % (24 * MIB), "links 3 0 1"]
+    env = {"SIMGPU_MEM": str(TOTAL), "SIMGPU_DEVICES": "2"}
+    r = h.run([sys.executable, "-c", ASK, OWN], env=env)
+    check.ok(r.out.splitlines() == want, "the simulated device's own NVML", r.out + r.err)
+    r = h.run([sys.executable, "-c", ASK, OWN], ["--limit", "64M"], env)
+    limited = [x.replace(str(TOTAL), str(64 * MIB)) for x in want]
+    check.ok(r.out.splitlines() == limited, "the same under a limit", r.out + r.err)
 
 
 def view(options, env=None):
@@ -42,6 +84,7 @@ def main():
     if not os.path.exists(PROGRAM) or not os.path.exists(NVML):
         print("no nvml_view: skipped")
         return 77
+    own()
     # the machine's own answers, for comparison: six tenths are free
     native = [TOTAL, TOTAL // 10 * 6, TOTAL - TOTAL // 10 * 6]
     rows, lists, _ = view(None)

@@ -1,5 +1,6 @@
 """Layers with parameters, as scripts use them."""
 import torch
+import torchvision
 import torch.nn.attention
 import torch.nn.functional as F
 from torch import nn
@@ -275,3 +276,19 @@ row('avg_pool3d_divisor', lambda: nn.AvgPool3d(3, 2, divisor_override=7), T(2, 3
 row('avg_pool3d_apart', lambda: nn.AvgPool3d(2, padding=1, divisor_override=3), T(2, 3, 7, 8, 9), dtypes=HALF)
 row('adaptive_avg_pool3d', lambda: nn.AdaptiveAvgPool3d((3, 2, 4)), T(2, 3, 7, 8, 9), dtypes=(F32,))
 row('adaptive_avg_pool3d_even', lambda: nn.AdaptiveAvgPool3d(2), T(2, 3, 4, 6, 8), dtypes=(F32,))
+
+
+def boxes(corners, sizes):
+    return torch.cat([corners, corners + sizes.abs() + 1], -1)
+
+
+ROIS = [[0, 1.0, 0.5, 7.0, 6.25], [1, -2.0, 2.0, 5.5, 8.0], [1, 3.0, 3.0, 3.25, 3.5], [0, 6.0, 5.0, 14.0, 12.0]]
+row('nms', lambda: lambda c, d, s: torchvision.ops.nms(boxes(c, d), s, 0.3), T(90, 2, scale=4.0), T(90, 2, scale=6.0), T(90), dtypes=(F32, F64), backward=False)
+row('nms_few', lambda: lambda c, d, s: torchvision.ops.nms(boxes(c, d), s, 0.7), T(3, 2), T(3, 2, scale=6.0), T(3), dtypes=(F32,), backward=False)
+row('batched_nms', lambda: lambda c, d, s, i: torchvision.ops.batched_nms(boxes(c, d), s, i, 0.4), T(130, 2, scale=4.0), T(130, 2, scale=6.0), T(130), T(130, fill='index:3'),
+    dtypes=(F32,), backward=False)
+for aligned in (False, True):
+    for ratio in (-1, 2):
+        row(f'roi_align_{"aligned_" if aligned else ""}{"whole" if ratio < 0 else ratio}',
+            lambda aligned=aligned, ratio=ratio: lambda a: torchvision.ops.roi_align(a, torch.tensor(ROIS, device=a.device, dtype=a.dtype), (3, 2), 0.75, ratio, aligned),
+            T(2, 3, 9, 11), dtypes=(F32, F64), slack=8)
