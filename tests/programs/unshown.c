@@ -17,12 +17,15 @@
  *   mapped   a table in memory that the program maps itself, whose address lies in a list on the device
  *   mapped_laid   so, where a kernel has put it
  *   mapped_first  so, where a copy has put it before there was memory
+ *   mapped_shared  a table in memory that is exported and imported again: the list has one address, the table is written by the other
  * Or that what writes it does not show: a table of cuMemAlloc, which is an argument of the layers' launches, written by
  *   graph    a graph that was captured once
  *   graph_copy    a graph that copies from pinned memory
  *   graph_late    so, for the first time in iteration 12
  *   through_pinned   a kernel that finds the table's address in pinned memory
  *   through_managed  so, in managed memory
+ *   through_named    so, in a variable of the module
+ *   through_peer     so, in memory of another device, whose kernel it is
  */
 #include "tests/programs/tensors.h"
 
@@ -31,7 +34,7 @@ enum { LAYERS = 12, WORDS = 131072, TABLE = 64, CHANGE_AT = 12 };
 static const char *what;
 static CUstream s;
 static CUfunction map, join, through, f_variable, by_name, by_name_through, point, peek, f_sum;
-static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, list, source, sum;
+static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, alias /* of the table, where it is written */, list, source, sum;
 static uint32_t host_table[TABLE], *pinned;
 
 static bool is(const char *c) { return !strcmp(what, c); }
@@ -73,6 +76,9 @@ static void change(CUdeviceptr to, uint32_t value)
 }
 
 static CUgraphExec writer;
+static CUcontext here, there;
+static CUfunction named_to_list, peer_through;
+static CUstream peer_stream;
 
 static CUgraphExec capture_writer(void)
 {
@@ -93,6 +99,18 @@ static CUgraphExec capture_writer(void)
 static void change_unseen(int iter, uint32_t value)
 {
     uint32_t n = TABLE, k = value;
+    if (is("through_named")) {
+        LAUNCH(named_to_list, s, &source, &n, &n, &k);
+        return;
+    }
+    if (is("through_peer")) {
+        MUST(cuStreamSynchronize(s)); /* nobody reads it any more */
+        MUST(cuCtxSetCurrent(there));
+        LAUNCH(peer_through, peer_stream, &list, &source, &n, &k);
+        MUST(cuStreamSynchronize(peer_stream));
+        MUST(cuCtxSetCurrent(here));
+        return;
+    }
     if (!graphs()) {
         LAUNCH(through, s, &list, &source, &n, &k);
         return;
@@ -139,7 +157,7 @@ static void layer(int i, int iter)
         LAUNCH(join, s, &act[i + 1], &act[i], &table, &n, &n, &few);
         return;
     }
-    change(lists() || names() ? table : variable, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
+    change(alias ? alias : lists() || names() ? table : variable, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
     if (lists())
         LAUNCH(peek, s, &act[i + 1], &act[i], &list, &n);
     else
@@ -171,6 +189,23 @@ static uint64_t train(int iter)
     return h;
 }
 
+/* The second device, which reaches the first one's memory, with a list and a source of its own. */
+static void make_peer(void)
+{
+    MUST(cuCtxGetCurrent(&here));
+    MUST(cuDevicePrimaryCtxRetain(&there, 1));
+    MUST(cuCtxSetCurrent(there));
+    MUST(cuCtxEnablePeerAccess(here, 0));
+    peer_through = kernel(load_kernels(), "through");
+    MUST(cuStreamCreate(&peer_stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuMemAlloc_v2(&list, 4 * TABLE));
+    MUST(cuMemAlloc_v2(&source, 4 * TABLE));
+    MUST(cuMemsetD32Async(source, 5, TABLE, peer_stream));
+    MUST(cuMemcpyHtoDAsync_v2(list, &table, sizeof table, peer_stream));
+    MUST(cuStreamSynchronize(peer_stream));
+    MUST(cuCtxSetCurrent(here));
+}
+
 /* What change_unseen() writes, from where, and where whoever writes it finds its address. */
 static void make_unseen(void)
 {
@@ -178,6 +213,13 @@ static void make_unseen(void)
     MUST(cuMemsetD32Async(source, 5, TABLE, s));
     MUST(cuMemAlloc_v2(&table, 4 * TABLE));
     MUST(cuMemsetD32Async(table, 5, TABLE, s));
+    if (is("through_named"))
+        return;
+    if (is("through_peer")) {
+        MUST(cuStreamSynchronize(s));
+        make_peer();
+        return;
+    }
     if (is("through_managed")) {
         MUST(cuMemAllocManaged(&list, 4096, CU_MEM_ATTACH_GLOBAL));
         pinned = (uint32_t *)(uintptr_t)list;
@@ -189,6 +231,25 @@ static void make_unseen(void)
     memcpy(pinned, &table, sizeof table);
     if (graphs())
         writer = capture_writer();
+}
+
+/* The same memory at two addresses: at `alias` as the program has made it, at `table` as it would come from another process. */
+static void map_shared(size_t bytes)
+{
+    CUmemAllocationProp prop = memory_of(0);
+    const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle h[2];
+    CUdeviceptr *at[] = {&alias, &table};
+    int fd;
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    MUST(cuMemCreate(&h[0], bytes, &prop, 0));
+    MUST(cuMemExportToShareableHandle(&fd, h[0], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    MUST(cuMemImportFromShareableHandle(&h[1], (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    for (int i = 0; i < 2; i++) {
+        MUST(cuMemAddressReserve(at[i], bytes, 0, 0, 0));
+        MUST(cuMemMap(*at[i], bytes, 0, h[i], 0));
+        MUST(cuMemSetAccess(*at[i], bytes, &access, 1));
+    }
 }
 
 static void make_list(void)
@@ -210,7 +271,9 @@ static void make_list(void)
     if (lists_host()) {
         MUST(cuMemHostAlloc((void **)&pinned, 4 * TABLE, CU_MEMHOSTALLOC_DEVICEMAP));
         MUST(cuMemHostGetDevicePointer_v2(&table, pinned, 0));
-    } else if (maps())
+    } else if (is("mapped_shared"))
+        map_shared(1 << 21);
+    else if (maps())
         table = map_own(1 << 21);
     else
         MUST(cuMemAlloc_v2(&table, 4 * TABLE));
@@ -244,6 +307,7 @@ int main(int argc, char **argv)
     by_name_through = kernel(m, "by_name_through");
     point = kernel(m, "point");
     through = kernel(m, "through");
+    named_to_list = kernel(m, "named_to_list");
     peek = kernel(m, "peek");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -262,7 +326,7 @@ int main(int argc, char **argv)
         table = make(TABLE);
     variable = map_own(65536); /* on the device, in memory that the program has not allocated as such */
     LAUNCH(f_variable, s, &variable);
-    if (names())
+    if (names() || is("through_named"))
         MUST(cuMemcpyHtoD_v2(variable, &table, sizeof table));
     for (int iter = 0; iter < iterations; iter++)
         printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
