@@ -280,6 +280,104 @@ START_TEST(green_contexts)
 }
 END_TEST
 
+/* A capture spans devices as streams of theirs wait for its events, and says so where it is asked; then these streams are their own again. */
+START_TEST(captures_span_devices)
+{
+    CUstream s[2];
+    CUevent e[2];
+    CUdeviceptr p[2];
+    CUstreamCaptureStatus status;
+    CUgraph g;
+    CUgraphExec x;
+    unsigned word;
+    two();
+    for (int i = 0; i < 2; i++) {
+        use(i);
+        OK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
+        OK(cuEventCreate(&e[i], CU_EVENT_DISABLE_TIMING));
+        OK(cuMemAlloc_v2(&p[i], 4));
+        OK(cuMemsetD32_v2(p[i], 0, 1));
+        OK(cuCtxSynchronize());
+    }
+    use(0);
+    OK(cuStreamBeginCapture_v2(s[0], CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuEventRecord(e[0], s[0]));
+    OK(cuStreamWaitEvent(s[1], e[0], 0));
+    use(1);
+    OK(cuStreamIsCapturing(s[1], &status));
+    ck_assert_int_eq(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    OK(cuMemsetD32Async(p[1], 7, 1, s[1]));
+    FAILS(cuStreamEndCapture(s[1], &g), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    OK(cuEventRecord(e[1], s[1]));
+    use(0);
+    OK(cuStreamWaitEvent(s[0], e[1], 0));
+    OK(cuMemsetD32Async(p[0], 8, 1, s[0]));
+    OK(cuStreamEndCapture(s[0], &g));
+    use(1);
+    OK(cuStreamIsCapturing(s[1], &status));
+    ck_assert_int_eq(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    OK(cuMemcpyDtoH_v2(&word, p[1], 4));
+    ck_assert_uint_eq(word, 0);
+    use(0);
+    OK(cuGraphInstantiateWithFlags(&x, g, 0));
+    OK(cuGraphLaunch(x, s[0]));
+    OK(cuStreamSynchronize(s[0]));
+    for (int i = 0; i < 2; i++) {
+        use(i);
+        OK(cuMemcpyDtoH_v2(&word, p[i], 4));
+        ck_assert_uint_eq(word, i ? 7 : 8);
+    }
+}
+END_TEST
+
+/* A question about the legacy stream beside a captured blocking one is refused, and does that no harm; pinned memory is refused, and does. */
+START_TEST(captures_heed_questions)
+{
+    CUstream s;
+    CUstreamCaptureStatus status;
+    CUgraph g;
+    void *pinned;
+    start();
+    OK(cuStreamCreate(&s, CU_STREAM_DEFAULT));
+    OK(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    FAILS(cuStreamIsCapturing(NULL, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    FAILS(cuMemHostAlloc(&pinned, 64, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    FAILS(cuStreamEndCapture(s, &g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+END_TEST
+
+/* A stream waits until the timeline has come so far, whoever moves it; a signal moves it. */
+START_TEST(external_semaphores)
+{
+    CUstream s;
+    CUexternalSemaphore x;
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC d = { .type = CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD };
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait = { .params.fence.value = 3 };
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signal = { .params.fence.value = 5 };
+    start();
+    FAILS(cuImportExternalSemaphore(&x, &d), CUDA_ERROR_NOT_SUPPORTED);
+    d.type = CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD;
+    d.handle.fd = memfd_create("timeline", 0);
+    FAILS(cuImportExternalSemaphore(&x, &d), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(ftruncate(d.handle.fd, 4096), 0);
+    volatile uint64_t *counter = mmap(NULL, 8, PROT_READ | PROT_WRITE, MAP_SHARED, d.handle.fd, 0);
+    OK(cuImportExternalSemaphore(&x, &d));
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuWaitExternalSemaphoresAsync(&x, &wait, 1, s));
+    OK(cuSignalExternalSemaphoresAsync(&x, &signal, 1, s));
+    *counter = 2;
+    usleep(20000);
+    FAILS(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    *counter = 3;
+    OK(cuStreamSynchronize(s));
+    ck_assert_uint_eq(*counter, 5);
+    OK(cuDestroyExternalSemaphore(x));
+    FAILS(cuWaitExternalSemaphoresAsync(&x, &wait, 1, s), CUDA_ERROR_INVALID_HANDLE);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("simgpu_devices");
@@ -289,6 +387,9 @@ int main(void)
     tcase_add_test(t, peers);
     tcase_add_test(t, work_is_per_device);
     tcase_add_test(t, green_contexts);
+    tcase_add_test(t, captures_span_devices);
+    tcase_add_test(t, captures_heed_questions);
+    tcase_add_test(t, external_semaphores);
     tcase_add_loop_test(t, nonsense, 0, 4);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
