@@ -194,6 +194,7 @@ typedef struct gpu_op {
     bool touches_memory;            /* runs under the fault guard */
     bool runs_when_failed;          /* executed even after a sticky error */
     bool skipped;                   /* was not executed: the context had failed */
+    unsigned reaches;               /* devices whose memory it may use, where that is not its stream's to say (a step of a graph): bits; 0 */
     CUgraphNodeType node_type;      /* what it is in a graph (0, a kernel, unless said otherwise) */
     enum gpu_engine engine;         /* this and the next two: for the adversary alone */
     uint64_t order;                 /* over all streams, by enqueueing */
@@ -309,6 +310,8 @@ void gpu_exec_drain(CUcontext ctx);
 bool gpu_exec_inside(void);
 /* On a worker: s stands still until that is met, its context fails or the process exits (gpu_memop.c). */
 void gpu_memop_until(CUstream s, bool (*met)(const void *), const void *what);
+/* Devices whose memory an operation may use that is enqueued in s: bits. Under gpu_lock, or on the worker of s. */
+unsigned gpu_exec_reaches(const gpu_op *op, CUstream s);
 /* Wakes whoever waits for s->done or a sticky error. */
 void gpu_exec_progress(void);
 /* Sleeps until something is done, ns at most. Drops gpu_lock meanwhile. */

@@ -74,6 +74,7 @@ static CUresult add_node(CUstream s, CUgraphNodeType type, gpu_op *op, enum gpu_
 
 void gpu_capture_enqueue(CUstream s, gpu_op *op, enum gpu_engine engine, uint64_t ns)
 {
+    op->reaches = gpu_exec_reaches(op, s); /* wherever it is launched */
     add_node(s, op->node_type, op, engine, ns, NULL);
 }
 

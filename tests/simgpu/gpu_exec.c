@@ -111,7 +111,7 @@ static void *worker(void *arg)
             inside = true;
             CUresult why = CUDA_SUCCESS;
             if (op->touches_memory) {
-                gpu_phys_open(op->node_type == CU_GRAPH_NODE_TYPE_KERNEL ? 1u << s->ctx->device | gpu_ctx_owner(s->ctx)->peers : GPU_EVERY_DEVICE);
+                gpu_phys_open(op->reaches ? op->reaches : gpu_exec_reaches(op, s));
                 why = gpu_fault_run(op);
                 gpu_phys_close();
             } else
@@ -190,6 +190,11 @@ CUresult gpu_exec_depend(gpu_op *op, CUstream s, uint64_t seq)
     gpu_stream_ref(s);
     op->deps[op->n_deps++] = (gpu_dep){ s, seq };
     return CUDA_SUCCESS;
+}
+
+unsigned gpu_exec_reaches(const gpu_op *op, CUstream s)
+{
+    return op->node_type == CU_GRAPH_NODE_TYPE_KERNEL ? 1u << s->ctx->device | gpu_ctx_owner(s->ctx)->peers : GPU_EVERY_DEVICE;
 }
 
 uint64_t gpu_exec_enqueue(CUstream s, gpu_op *op, enum gpu_engine engine, uint64_t ns)

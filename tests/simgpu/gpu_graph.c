@@ -498,6 +498,7 @@ static CUresult enqueue_step(CUgraphExec x, gpu_recipe *r, CUstream s, bool firs
     op->op.exec = op->pattern ? run_step : NULL;
     op->op.retire = retire_step;
     op->op.touches_memory = op->pattern && op->pattern->touches_memory;
+    op->op.reaches = op->pattern ? op->pattern->reaches : 0;
     CUresult e = first && x->last ? gpu_exec_depend(&op->op, x->last, x->last_seq) : CUDA_SUCCESS;
     if (e) {
         free(op);
