@@ -284,6 +284,8 @@ static bool updates_only(const struct device *d, const struct rec_op *o)
     return only;
 }
 
+static const char CHANGED_NOTHING[] = "changed nothing while it was learnt";
+
 /* A pointer at this place was written through by another launch of the kernel: here it may be, another time. */
 static void merge_effects(struct device *d)
 {
@@ -304,7 +306,7 @@ static void merge_effects(struct device *d)
             changes |= d->ex->learnt.rec.operands[k].mode != REC_READ;
         for (uint32_t k = o->first; k < o->first + o->n && !changes; k++) {
             d->ex->learnt.rec.operands[k].mode = REC_RMW;
-            o->why_opaque = "changed nothing while it was learnt";
+            o->why_opaque = CHANGED_NOTHING;
         }
         if (updates_only(d, o))
             for (uint32_t k = o->first; k < o->first + o->n; k++)
@@ -337,8 +339,20 @@ static bool may_be_made_again_at(const struct record *r, uint32_t i, uint32_t at
     return false;
 }
 
-static bool changes_named(const struct record *r, uint32_t i)
+static bool any_named(const struct device *d)
 {
+    bool any = false;
+    for (uint32_t i = 0; i < d->mem.n_slots && !any; i++)
+        any = d->mem.slots[i].live && d->mem.slots[i].named;
+    return any;
+}
+
+/* A kernel that changed nothing of what it was given may have changed what it knows by name (`named`: there is such memory): why else was it launched? */
+static bool changes_named(const struct exec *ex, uint32_t i, bool named)
+{
+    const struct record *r = &ex->learnt.rec;
+    if (named && ex->learnt.caps[i].kind == OP_KERNEL && (!r->ops[i].n || r->ops[i].why_opaque == CHANGED_NOTHING))
+        return true;
     for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++)
         if (r->operands[k].mode != REC_READ && r->bufs[r->operands[k].buf].named)
             return true;
@@ -352,9 +366,10 @@ static void leave_alone_what_may_read_by_name(struct device *d)
 {
     const struct exec *ex = d->ex;
     const struct record *r = &ex->learnt.rec;
+    const bool named = any_named(d);
     uint32_t k = ex->learnt.n_named_writes, at = r->n_ops + 1;
     for (uint32_t i = r->n_ops; i-- > 0;) {
-        if (i + 1 < r->n_ops && changes_named(r, i + 1))
+        if (i + 1 < r->n_ops && changes_named(ex, i + 1, named))
             at = i + 2;
         for (; k > 0 && ex->learnt.named_writes[k - 1] > i; k--) /* in order */
             at = ex->learnt.named_writes[k - 1] < at ? ex->learnt.named_writes[k - 1] : at;

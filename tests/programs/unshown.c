@@ -25,6 +25,7 @@
  *   through_pinned   a kernel that finds the table's address in pinned memory
  *   through_managed  so, in managed memory
  *   through_named    so, in a variable of the module
+ *   through_both     so, where the layers find it there, too
  *   through_peer     so, in memory of another device, whose kernel it is
  */
 #include "tests/programs/tensors.h"
@@ -43,6 +44,7 @@ static bool lists_host(void) { return is("host") || is("given"); }
 static bool names(void) { return is("tensor") || is("buffer"); }
 static bool maps(void) { return !strncmp(what, "mapped", 6); }
 static bool lists(void) { return is("own") || is("laid") || maps() || lists_host(); }
+static bool in_variable(void) { return is("through_named") || is("through_both"); }
 static bool graphs(void) { return !strncmp(what, "graph", 5); }
 static bool writes_unseen(void) { return graphs() || !strncmp(what, "through_", 8); }
 
@@ -99,7 +101,7 @@ static CUgraphExec capture_writer(void)
 static void change_unseen(int iter, uint32_t value)
 {
     uint32_t n = TABLE, k = value;
-    if (is("through_named")) {
+    if (in_variable()) {
         LAUNCH(named_to_list, s, &source, &n, &n, &k);
         return;
     }
@@ -154,6 +156,10 @@ static void layer(int i, int iter)
     if (writes_unseen()) {
         uint32_t few = TABLE;
         change_unseen(iter, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
+        if (is("through_both")) {
+            LAUNCH(by_name_through, s, &act[i + 1], &act[i], &n);
+            return;
+        }
         LAUNCH(join, s, &act[i + 1], &act[i], &table, &n, &n, &few);
         return;
     }
@@ -213,7 +219,7 @@ static void make_unseen(void)
     MUST(cuMemsetD32Async(source, 5, TABLE, s));
     MUST(cuMemAlloc_v2(&table, 4 * TABLE));
     MUST(cuMemsetD32Async(table, 5, TABLE, s));
-    if (is("through_named"))
+    if (in_variable())
         return;
     if (is("through_peer")) {
         MUST(cuStreamSynchronize(s));
@@ -326,7 +332,7 @@ int main(int argc, char **argv)
         table = make(TABLE);
     variable = map_own(65536); /* on the device, in memory that the program has not allocated as such */
     LAUNCH(f_variable, s, &variable);
-    if (names() || is("through_named"))
+    if (names() || in_variable())
         MUST(cuMemcpyHtoD_v2(variable, &table, sizeof table));
     for (int iter = 0; iter < iterations; iter++)
         printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));

@@ -13,7 +13,7 @@ DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": 
 CASES = (("copied", 0), ("filled", 0), ("rows", 0), ("moved", 0), ("tensor", 0), ("buffer", 0), ("shared", 100), ("lowered", 100),
          ("kernel", 100), ("own", 0), ("laid", 0), ("host", 0), ("given", 0), ("mapped", 0), ("mapped_laid", 0), ("mapped_first", 0),
          ("graph", 0), ("graph_copy", 0), ("graph_late", 0), ("through_pinned", 0), ("through_managed", 0),
-         ("mapped_shared", 0), ("through_named", 0), ("through_peer", 0))
+         ("mapped_shared", 0), ("through_named", 0), ("through_both", 0), ("through_peer", 0))
 
 
 def main():
