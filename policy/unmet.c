@@ -29,6 +29,12 @@ static unsigned mark_fresh(struct device *d, const struct rt_op *op)
     return n;
 }
 
+/* The host, another process or a graph may find out by this op what the launch that was left out should have changed. */
+static bool shows(const struct rt_op *op)
+{
+    return op->kind == OP_OTHER || op->in_place || op->odd || (op->kind == OP_COPY && op->copy.kind == ENG_DTOH);
+}
+
 int unmet_before_drv(struct device *d, const struct rt_op *op, bool *left_out)
 {
     bool touches = false, all = true;
@@ -37,9 +43,9 @@ int unmet_before_drv(struct device *d, const struct rt_op *op, bool *left_out)
         touches |= op->operands[i].slot->unmade;
         all &= op->operands[i].slot->unmade;
     }
-    if (!touches)
+    if (!touches && !(d->unmet.due == REFUSALS && shows(op)))
         return CUDA_SUCCESS;
-    *left_out = op->kind == OP_KERNEL && !op->in_place && !op->odd && (mark_fresh(d, op) || all);
+    *left_out = touches && op->kind == OP_KERNEL && !op->in_place && !op->odd && (mark_fresh(d, op) || all);
     if (!*left_out) {
         d->unmet.due = 0; /* the program hears of it now */
         log_say(SAY_ERROR, "out of memory: %s needs what a launch before it found no room to make; raise --limit", op_name(op));

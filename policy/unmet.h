@@ -8,6 +8,8 @@
  * - A launch that is given unmade memory, and other memory that nothing has written, is left out too; what it should have made is unmade.
  * - Any other use of unmade memory (a copy to the host, a launch that changes what was there before, NCCL, memory that must stay) is refused with the
  *   driver's code for a lack of memory. So no value of the program's is ever wrong: what depends on a launch left out cannot be looked at.
+ * - Until the allocation has been refused, nothing may be looked at: a copy to the host of whatever else, a collective, a graph, a launch that reaches the host's
+ *   memory is refused, since the launch may have been to change in place what it was given.
  * - A launch without an output that nothing has written (an update in place) is refused itself, as is one under a plan.
  * - Where all such outputs are freed before an allocation was refused, they were workspaces: what else the launch had may be what it should have changed, and
  *   is unmade too.

@@ -6,7 +6,7 @@
  *   in_place   an update of memory that was written before
  *   updates    what a launch left out should have made is added to memory that was written before, which stays as it was
  *   workspace  the launch's only new memory is given back before anything else happens: what it had beside may not be looked at
- *   garbage    the next launch needs none of it, and runs
+ *   garbage    the next launch needs none of it, and runs; what it made is not looked at before an allocation has been refused
  *   other      another thread allocates, in a stream of its own
  *   freed      all of it is freed; the next allocation is refused all the same, and then all goes on
  *   again      thirty times, with learning and a plan for what fits between */

@@ -18,7 +18,7 @@ CASES = {
     "in_place": {0: "launch " + NO, 1: "out CUDA_SUCCESS 9 9"},
     "updates": {1: "update " + NO, 2: "sum CUDA_SUCCESS 5 5"},
     "workspace": {1: "in " + NO},
-    "garbage": {},
+    "garbage": {2: "end " + NO}, # what the launch was to change may be anything
     "other": {2: "mine " + NO},
     "freed": {2: "take " + NO},
     "again": {11: "take " + NO, 24: "take " + NO, 37: "take " + NO},
