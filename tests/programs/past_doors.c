@@ -9,6 +9,7 @@
  *   fresh, fresh_proc  a call that nobody has heard of
  *   linked     the program is linked with the newer variant
  *   plugin     a library is, which is opened late and bound at the first call
+ *   nccl, pnccl, nccl_plugin  a function of NCCL that nobody has heard of: by dlsym, under its second name, by a library that is linked with it
  *   first      it is called before the driver is initialised, and fails; and never again
  * Libraries that work past the driver (tests/programs/engines):
  *   encode, optix_thread  it is opened in iteration CHANGE_AT; by another thread
@@ -142,6 +143,15 @@ static void by_network(CUdeviceptr to, uint32_t value)
     MUST((CUresult)((int (*)(unsigned))dlsym(h, is("rdma_plugin") ? "plugin_receive" : "network_fill"))(value));
 }
 
+static void by_collective(CUdeviceptr to, uint32_t value)
+{
+    static void *h;
+    h = h ? h : opened(is("nccl_plugin") ? "libplugin.so" : "libnccl.so.2");
+    MUST(cuStreamSynchronize(s));
+    engine_fn *f = (engine_fn *)dlsym(h, is("nccl_plugin") ? "plugin_collect" : is("nccl") ? "ncclFreshFill" : "pncclFreshFill");
+    MUST((CUresult)f(to, value, WORDS));
+}
+
 /* The calls of today, and those that are only asked for. */
 static void known(CUdeviceptr to, uint32_t value, size_t n)
 {
@@ -183,6 +193,8 @@ static void change(CUdeviceptr to, uint32_t value)
         copied(to, value);
     else if (!strncmp(what, "file", 4) && !is("file_idle"))
         by_file(to, value);
+    else if (strstr(what, "nccl"))
+        by_collective(to, value);
     else if (!strncmp(what, "rdma", 4) && !is("rdma_host"))
         by_network(to, value);
     else if (is("first") || is("needs") || is("known") || is("asked") || is("file_idle") || is("rdma_host"))

@@ -13,14 +13,14 @@ $(PR_DIR)/past_doors: tests/programs/past_doors.c $(B)/simgpu/newer/libcuda.so.1
 # the same program, which needs such a library from the start
 $(PR_DIR)/past_doors_needs: tests/programs/past_doors.c $(PR_DIR)/engines/libplugin.so
 	$(CC) $(CFLAGS) -rdynamic -o $@ $< $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/engines' -Wl,--no-as-needed $(PR_DIR)/engines/libnvoptix.so.1 $(B)/simgpu/newer/libcuda.so.1 -ldl -lpthread
-PR_ENGINES := $(addprefix $(PR_DIR)/engines/,libnvidia-encode.so.1 libnvoptix.so.1 libnvcuvid.so.1 libcufile.so.0 libibverbs.so.1)
+PR_ENGINES := $(addprefix $(PR_DIR)/engines/,libnvidia-encode.so.1 libnvoptix.so.1 libnvcuvid.so.1 libcufile.so.0 libibverbs.so.1 libnccl.so.2)
 $(PR_ENGINES): tests/programs/engines/engine.c $(B)/simgpu/newer/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) $(if $(findstring nvcuvid,$@),-DNVCUVID) $(if $(findstring cufile,$@),-DCUFILE) $(if $(findstring ibverbs,$@),-DIBVERBS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $< $(B)/simgpu/newer/libcuda.so.1
+	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) $(if $(findstring nvcuvid,$@),-DNVCUVID) $(if $(findstring cufile,$@),-DCUFILE) $(if $(findstring ibverbs,$@),-DIBVERBS) $(if $(findstring nccl,$@),-DNCCL) -fPIC -shared -Wl,-soname,$(@F) -o $@ $< $(B)/simgpu/newer/libcuda.so.1
 $(PR_DIR)/engines/libplugin.so: tests/programs/engines/plugin.c $(PR_ENGINES) $(B)/simgpu/newer/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)
 	$(CC) $(filter-out $(SANFLAGS),$(CFLAGS)) -fPIC -shared -o $@ $< -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed $(PR_DIR)/engines/libcufile.so.0 \
-	  $(PR_DIR)/engines/libibverbs.so.1 $(B)/simgpu/newer/libcuda.so.1
+	  $(PR_DIR)/engines/libibverbs.so.1 $(PR_DIR)/engines/libnccl.so.2 $(B)/simgpu/newer/libcuda.so.1
 # programs drawn from seeds
 $(PR_DIR)/random_api: $(wildcard tests/programs/api/*.c tests/programs/api/*.h) tests/programs/program.h $(B)/simgpu/libcuda.so.1 | $(DEPS_STAMP)
 	@mkdir -p $(@D)

@@ -16,7 +16,7 @@ LIMIT = 60  # per cent of the native peak
 # case: what the line names
 CALLS = {"dlsym": "cuMemsetD32Async_v2", "default": "cuMemsetD32Async_v2", "proc": "cuMemsetD32Async_v2", "copy": "cuMemcpyHtoDAsync_v3",
          "unnamed": "cuMemsetD16Async of CUDA 14.0", "fresh": "cuFreshFill", "fresh_proc": "cuFreshFill", "linked": "cuMemsetD32Async_v2",
-         "plugin": "cuFreshFill", "first": "cuFreshFill"}
+         "plugin": "cuFreshFill", "first": "cuFreshFill", "nccl": "ncclFreshFill", "pnccl": "pncclFreshFill", "nccl_plugin": "ncclFreshFill"}
 LIBRARIES = {"encode": "libnvidia-encode.so", "optix_thread": "libnvoptix.so", "early": "libnvidia-encode.so", "registers": "libnvcuvid.so",
              "file": "cuFileRead", "file_plugin": "cuFileRead", "rdma": "ibv_reg_mr", "rdma_plugin": "ibv_reg_mr", "needs": "libnvoptix.so"}
 NOTHING = ("known", "asked", "file_idle", "rdma_host")

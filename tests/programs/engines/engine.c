@@ -34,6 +34,11 @@ void *ibv_reg_mr(void *pd, void *at, size_t bytes, int access)
 }
 int network_fill(unsigned value) { return fill((uint64_t)(uintptr_t)region.at, value, region.bytes / 4); }
 #endif
+#ifdef NCCL
+/* a collective that is newer than remat */
+int ncclFreshFill(uint64_t to, unsigned value, size_t words) { return fill(to, value, words); }
+int pncclFreshFill(uint64_t to, unsigned value, size_t words) { return fill(to, value, words); }
+#endif
 #ifdef NVCUVID
 /* by which a program finds its plugins without asking for a name */
 extern void past_doors_register(int (*)(uint64_t, unsigned, size_t)) __attribute__((weak));
