@@ -26,9 +26,10 @@ static void audit_chunks(struct device *d)
 
 static void audit_slot(struct device *d, const struct slot *s)
 {
-    for (uint32_t p = 0; s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && p < s->n_pages; p++)
+    for (uint32_t p = 0; s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && !s->lodged && p < s->n_pages; p++)
         rt_check(d, chunk_is_of(d, s->map[p], s->id, p));
     rt_check(d, s->state != SLOT_HOST || s->host);
+    rt_check(d, !s->lodged || (s->state == SLOT_RESIDENT && s->host_pages));
     rt_check(d, fence_is_sound(d, &s->ready) && fence_is_sound(d, &s->unseen) && fence_is_sound(d, &s->users) && fence_is_sound(d, &s->stale));
 }
 

@@ -4,6 +4,7 @@
 #include "policy/device.h"
 #include "policy/memory/arena.h"
 #include "policy/memory/chunk.h"
+#include "policy/memory/pinned.h"
 #include "policy/memory/slot.h"
 #include "policy/memory/space.h"
 
@@ -79,6 +80,13 @@ uint64_t memory_end(struct device *d)
         for (uint32_t p = 0; s->kind == SLOT_LARGE && s->map && p < s->n_pages; p++)
             if (s->map[p] >= 0)
                 kept += MEM_CALL(cuMemUnmap(s->va + ((uint64_t)p << d->mem.shift), d->mem.gran)) != CUDA_SUCCESS;
+        for (uint32_t p = 0; s->host_pages && p < s->n_pages; p++) {
+            kept += MEM_CALL(cuMemUnmap(s->va + ((uint64_t)p << d->mem.shift), d->mem.gran)) != CUDA_SUCCESS;
+            kept += MEM_CALL(cuMemRelease(s->host_pages[p])) != CUDA_SUCCESS;
+        }
+        if (s->host_pages)
+            pinned_count(d, -((int64_t)s->n_pages << d->mem.shift));
+        free(s->host_pages);
         if (s->kind == SLOT_LARGE)
             free(s->map);
     }

@@ -10,11 +10,11 @@
  *
  *     n_chunks * gran + foreign_bytes <= limit_bytes                    physical bytes never pass the limit
  *     and <= what the group's ledger counts as ours                     (share/share.h, in a group)
- *     a chunk has at most one owner; slot RESIDENT <=> it owns the chunks of all its pages
+ *     a chunk has at most one owner; slot RESIDENT <=> it owns the chunks of all its pages, or is lodged (lodge.h)
  *     slot HOST <=> its content is in slot->host
  * These are checked where memory changes hands, and all of them now and then (audit.h).
  *
- * Who may call whom, lowest first: ranges, runs, host, fence; space, chunk, pinned; page; slot, decoy, aside; pooled; foreign; supply; swap; evict;
+ * Who may call whom, lowest first: ranges, runs, host, fence; space, chunk, pinned; page; slot, decoy, aside; pooled; foreign; supply; swap; evict; lodge;
  * arena; resident, alloc, room; audit.
  *
  * Threads: under the engine's mutex. Errors: 0 or a negative errno; functions whose name ends in _drv return the driver's code.
@@ -63,6 +63,7 @@ struct memory {
     uint32_t n_slots;
     int32_t *free_slots;       /* by number of pages: head of a list of slots that nobody has, through next_free, next_back */
     uint64_t listed_pages;     /* of the slots in these lists */
+    uint32_t n_lodged;         /* slots in host memory at their own address (lodge.h) */
     bool left_mapped;          /* an evicted slot still has its mappings: the host would have had to wait (slot_unmap_evicted) */
     int32_t small_structs, large_structs, foreign_structs; /* heads of lists of structs without an address, through next_free; -1 */
     uint64_t address_changes;  /* times that an address came to mean something else: memory of the program's own, slots of other sizes */

@@ -14,6 +14,12 @@ int page_map(struct device *d, struct slot *s, uint32_t page, int32_t chunk);
 /* Takes the page's mapping away: the host waits for all that used the slot. */
 int page_unmap(struct device *d, struct slot *s, uint32_t page);
 
+/* Pages of the host for the slot, which has no memory: they are counted as pinned host memory (slot.host_pages). -ENOMEM: there are none, or the driver
+ * does not map such memory. */
+int page_of_host_map(struct device *d, struct slot *s);
+/* They go, where there are any: the host waits for all that used the slot. */
+int page_of_host_unmap(struct device *d, struct slot *s);
+
 /* A page of our own outside every slot, counted as physical. One more: 0, or -ENOMEM where the limit or the driver does not allow it;
  * nothing is evicted. It is mapped `n` times in a row at va, which the caller has reserved; nobody uses what is unmapped. */
 int page_of_own(struct device *d, CUmemGenericAllocationHandle *out);

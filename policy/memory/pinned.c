@@ -30,7 +30,7 @@ static void look_again(struct device *d)
     d->mem.host_limit_bytes = host_cap_of(host_free_bytes(""), all_devices.bytes, host_others_bytes(), d->cfg->host_swap_bytes);
 }
 
-static void count_pinned(struct device *d, int64_t bytes)
+void pinned_count(struct device *d, int64_t bytes)
 {
     d->mem.host_bytes += (uint64_t)bytes;
     all_devices.bytes += (uint64_t)bytes;
@@ -52,7 +52,7 @@ void pinned_end(struct device *d)
 {
     for (struct host_block *b = d->mem.pinned->all, *next; b; b = next) {
         next = b->next_all;
-        count_pinned(d, -(int64_t)b->bytes);
+        pinned_count(d, -(int64_t)b->bytes);
         free(b);
     }
     d->mem.pinned->all = d->mem.pinned->cached = NULL;
@@ -94,7 +94,7 @@ struct host_block *pinned_get(struct device *d, uint64_t bytes)
         if (pinned_wait(d, b) || d->drv->cuMemFreeHost(b->p) != CUDA_SUCCESS)
             return NULL;
         d->mem.pinned->cached = b->next;
-        count_pinned(d, -(int64_t)b->bytes);
+        pinned_count(d, -(int64_t)b->bytes);
         forget(d, b);
         free(b);
     }
@@ -113,7 +113,7 @@ struct host_block *pinned_get(struct device *d, uint64_t bytes)
     }
     b->next_all = d->mem.pinned->all;
     d->mem.pinned->all = b;
-    count_pinned(d, (int64_t)bytes);
+    pinned_count(d, (int64_t)bytes);
     return b;
 }
 

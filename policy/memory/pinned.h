@@ -34,6 +34,8 @@ static inline bool mem_is_ours(const struct device *d, CUdeviceptr p)
             return true;
     return pinned_is_ours(d, p);
 }
+/* So much more, or less, is pinned in other ways: it counts as what the blocks take. */
+void pinned_count(struct device *d, int64_t bytes);
 /* Pinned host memory that may still be taken. */
 uint64_t pinned_room_bytes(const struct device *d);
 

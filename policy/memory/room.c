@@ -86,7 +86,7 @@ uint64_t room_fixed_bytes(struct device *d)
     uint64_t bytes = d->mem.foreign_bytes + d->mem.own_bytes + (arena_chunks(d) << d->mem.shift);
     for (uint32_t i = 0; i < d->mem.n_slots; i++) {
         const struct slot *s = &d->mem.slots[i];
-        if (s->kind == SLOT_LARGE && s->live && s->pins && s->state == SLOT_RESIDENT)
+        if (s->kind == SLOT_LARGE && s->live && s->pins && s->state == SLOT_RESIDENT && !s->lodged)
             bytes += mem_pages(d, s->bytes) << d->mem.shift;
     }
     return bytes;

@@ -54,8 +54,8 @@ static void list_take(struct device *d, struct slot *s)
 static void slot_dissolve(struct device *d, struct slot *s)
 {
     for (uint32_t p = 0; p < s->n_pages; p++)
-        if (s->map[p] >= 0) {
-            const int r = page_unmap(d, s, p);
+        if (s->map[p] >= 0 || s->host_pages) {
+            const int r = s->host_pages ? page_of_host_unmap(d, s) : page_unmap(d, s, p);
             if (r == -EAGAIN) /* not now: another time */
                 slot_list_add(d, s);
             if (r)
@@ -264,7 +264,7 @@ uint64_t slot_room(const struct device *d, const struct slot *s)
 /* `--rehearse unmapped` (plan/unmapped.h): no page of an evicted slot stays mapped. */
 static int unmap_evicted(struct device *d, struct slot *s)
 {
-    int r = 0;
+    int r = page_of_host_unmap(d, s);
     for (uint32_t p = 0; p < s->n_pages && !r; p++)
         r = s->map[p] >= 0 ? page_unmap(d, s, p) : 0;
     return r;
@@ -277,7 +277,11 @@ void slot_unback(struct device *d, struct slot *s, enum slot_state state)
     if (s->state == SLOT_RESIDENT) {
         struct fence next = {0};
         slot_fences(d, s, &next);
-        chunk_list_add_row(d, s->map, s->n_pages, s->id, &next);
+        if (s->lodged)
+            d->mem.n_lodged--;
+        else
+            chunk_list_add_row(d, s->map, s->n_pages, s->id, &next);
+        s->lodged = false;
         fence_merge(d, &s->stale, &next);
         s->ready = s->unseen = s->users = (struct fence){0};
         if (d->cfg->rehearse_unmapped && d->mode != MODE_ENFORCE && s->live && state != SLOT_EMPTY)

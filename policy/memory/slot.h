@@ -37,6 +37,7 @@ struct slot {
     bool points;         /* addresses lie in it */
     bool unmade;         /* the launch that should have written it was left out (unmet.h): nothing reads it */
     bool waits;          /* cuMemAlloc has given it out: its free waits for the device */
+    bool lodged;         /* RESIDENT in host memory, without chunks (lodge.h) */
     bool named;          /* its own lies in memory that nobody tells us of, a variable of a module: any kernel may know it */
     struct fence users;
     uint64_t use_tick;   /* device.tick of its latest use */
@@ -59,6 +60,7 @@ struct slot {
     uint64_t hash[2];
     uint64_t looked_tick, looked_hash[2]; /* of its content, as long as use_tick is that tick (plan/proof.h) */
     int32_t over_at;     /* SMALL, fixed: op after which its present tenant is over for good (install.c) */
+    CUmemGenericAllocationHandle *host_pages; /* [n_pages] LARGE: pages of the host that are mapped here, and no chunk is; NULL: none are (lodge.h) */
     int32_t watched_at;  /* the probed op that left this hash */
 };
 

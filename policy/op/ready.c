@@ -1,11 +1,13 @@
 /* Before an op is launched, everything it touches is in memory and ordered before it; afterwards it is known who used
  * what. In a steady iteration this is a few loads an operand. */
 #include "policy/op/ready.h"
+#include "policy/memory/lodge.h"
 #include "policy/memory/resident.h"
 #include "policy/memory/room.h"
 #include "policy/memory/slot.h"
 #include "policy/memory/space.h"
 #include "policy/memory/swap.h"
+#include "policy/op/needs.h"
 #include "policy/process/limits.h"
 #include "policy/share/share.h"
 #include "tracer/plain.h"
@@ -48,27 +50,24 @@ int ready_pin(struct device *d, struct slot *s)
 /* What it says to need and what it says cannot move are whole pages, and no page is in both: their sum is a limit that will do. */
 int ready_refused_drv(struct device *d, const struct rt_op *op)
 {
-    uint64_t need = 0;
     const int failed = stream_failure_drv(d);
     if (failed)
         return failed;
-    for (uint32_t i = 0; i < op->n_operands; i++) {
-        bool again = false;
-        for (uint32_t j = 0; j < i; j++)
-            again |= op->operands[j].slot == op->operands[i].slot;
-        const struct slot *s = op->operands[i].slot;
-        if (!again && s->kind == SLOT_LARGE && !(s->pins && s->state == SLOT_RESIDENT))
-            need += mem_pages(d, s->bytes) << d->mem.shift;
-    }
-    log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; raise --limit",
-            op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "a copy", rt_size(need).text, rt_size(d->mem.limit_bytes).text,
-            rt_size(room_fixed_bytes(d)).text);
+    const struct needs n = needs_of(d, op);
+    const char *what = op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "a copy";
+    if (n.perhaps)
+        log_say(SAY_ERROR, "out of memory: %s needs %s at once, and has addresses of %s more in its arguments, used or not, for which the host has no room "
+                "either; the limit is %s, of which %s cannot move; raise --limit or --host-swap",
+                what, rt_size(n.certain).text, rt_size(n.perhaps).text, rt_size(d->mem.limit_bytes).text, rt_size(room_fixed_bytes(d)).text);
+    else
+        log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; raise --limit", what, rt_size(n.certain).text,
+                rt_size(d->mem.limit_bytes).text, rt_size(room_fixed_bytes(d)).text);
     share_say_short(d);
     d->refused = true;
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
+static int all_ready(struct device *d, struct rt_op *op, uint32_t *lost)
 {
     const uint64_t number = ++d->mem.op_at_hand;
     int own = d->stream[op->t] == op->stream ? stream_own(d, op->t) : -EIO;
@@ -97,6 +96,30 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
     return slot_unmap_evicted(d); /* what was evicted for these */
 }
 
+/* There is no room for all of them on the device: those that may be in the arguments for nothing go to host memory, one after the other, the least
+ * likely first, until the rest fits. Under a plan another way is taken: it is left. */
+static int lodge_some(struct device *d, struct rt_op *op, uint32_t *lost)
+{
+    int r = -ENOMEM;
+    for (struct slot *s; r == -ENOMEM && !d->broken && (s = needs_least(d, op));) {
+        const int moved = s->state == SLOT_RESIDENT ? swap_out(d, s) : 0, e = moved ? moved : lodge_take(d, s);
+        if (e)
+            return e;
+        r = all_ready(d, op, lost);
+    }
+    if (!r)
+        log_once(SAY_INFO, "%s: the limit leaves no room for all that its arguments point at; what may be there for nothing lies in host memory meanwhile",
+                 PLAIN_IN_LINE(op->func->name));
+    return r;
+}
+
+int ready_op(struct device *d, struct rt_op *op, uint32_t *lost)
+{
+    const int r = all_ready(d, op, lost);
+    const bool follows = d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE;
+    return r == -ENOMEM && op->kind == OP_KERNEL && !d->capturing && !follows ? lodge_some(d, op, lost) : r;
+}
+
 void ready_done(struct device *d, struct rt_op *op, bool may_write)
 {
     const unsigned t = op->t;
@@ -111,6 +134,8 @@ void ready_done(struct device *d, struct rt_op *op, bool may_write)
                 swap_discard(d, s);
         }
     }
+    for (uint32_t i = 0; d->mem.n_lodged && i < op->n_operands; i++)
+        lodge_leave(d, op->operands[i].slot);
 }
 
 int run_plain_drv(struct device *d, struct rt_op *op)

@@ -3,6 +3,7 @@
  * makes no memory-management call. Runs at an iteration boundary; may synchronise. */
 #include "policy/plan/install.h"
 #include "policy/memory/alloc.h"
+#include "policy/memory/lodge.h"
 #include "policy/memory/arena.h"
 #include "policy/memory/chunk.h"
 #include "policy/memory/page.h"
@@ -243,6 +244,8 @@ static int settle(struct device *d)
 {
     d->drv->cuCtxSynchronize();
     d->mem.op_at_hand++;
+    if (lodge_leave_all(d))
+        return -ENOMEM;
     for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
         const struct rec_buf *x = &d->ex->learnt.rec.bufs[b];
         if (x->alloc_ord < 0 && x->dies < 0 && d->mem.slots[x->slot_id].serial == x->serial)
@@ -274,7 +277,7 @@ static void take_persistent(struct device *d, struct colouring *c)
     for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
         const struct rec_buf *x = &d->ex->learnt.rec.bufs[b];
         struct slot *s = &d->mem.slots[x->slot_id];
-        if (x->alloc_ord >= 0 || x->dies >= 0 || s->kind != SLOT_LARGE || s->state != SLOT_RESIDENT || s->serial != x->serial)
+        if (x->alloc_ord >= 0 || x->dies >= 0 || s->kind != SLOT_LARGE || s->state != SLOT_RESIDENT || s->lodged || s->serial != x->serial)
             continue;
         for (uint32_t p = 0; p < s->n_pages; p++)
             colour_take_lives(c, (uint32_t)s->map[p], c->of_buf[b]);

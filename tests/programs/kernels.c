@@ -139,6 +139,23 @@ static void k_step(const simgpu_launch *l, void *const *params)
     }
 }
 
+/* the first list's tensors, of them and of those of the other lists */
+static void k_many(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    const struct many_args *a = params[0];
+    for (u32 j = 0; j < a->n; j++) {
+        u32 *x = (u32 *)(uintptr_t)a->at[j];
+        for (u32 k = 1; k < a->lists; k++) {
+            const u32 *y = (const u32 *)(uintptr_t)a->at[k * (MANY_MAX / a->lists) + j];
+            for (u32 i = 0; i < a->words; i++)
+                x[i] += y[i] * (x[i] | 1);
+        }
+        for (u32 i = 0; i < a->words; i++)
+            x[i] = mix(x[i] + a->k);
+    }
+}
+
 /* the same where a word in memory says so, which is counted up */
 static void step_if(const simgpu_launch *l, void *const *params, uint64_t at)
 {
@@ -730,6 +747,7 @@ static const simgpu_kernel kernels[] = {
     ROW("add", 4, k_add, NULL, 8, 8, 4, 4),
     ROW("stats", 4, k_stats, NULL, 8, 8, 8, 4),
     ROW("step", 1, k_step, NULL, sizeof(struct list_args)),
+    ROW("many", 1, k_many, NULL, sizeof(struct many_args)),
     ROW("step_if", 1, k_step_if, NULL, sizeof(struct list_args)),
     ROW("step_if_first", 1, k_step_if_first, NULL, sizeof(struct list_args)),
     ROW("ignore", 5, k_ignore, NULL, 8, 8, 8, 8, 4),

@@ -44,6 +44,14 @@ struct convolve_args {
     } part[CONVOLVE_TIMES * CONVOLVE_KINDS];
 };
 
+/* Lists as optimizers hand them over: room for many addresses, few in use. `lists` lists of n each, which begin at multiples of MANY_MAX / lists; the
+ * rest is what the stack held. */
+enum { MANY_MAX = 48 };
+struct many_args {
+    uint64_t at[MANY_MAX];
+    uint32_t n, lists, words, k;
+};
+
 /* A functor by value: bytes 1 to 3 are padding. */
 struct functor {
     uint8_t kind;

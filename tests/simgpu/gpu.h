@@ -96,6 +96,7 @@ typedef struct {
     uint64_t chaos_seed;
     bool chaos, adversary;        /* SIMGPU_CHAOS: either of its forms; =adversary[:SEED] */
     bool guard, guard_off;        /* SIMGPU_GUARD=1, =0 */
+    bool no_host_vmm;             /* SIMGPU_HOST_VMM=0: cuMemCreate makes no memory of the host */
     const char *stats_path; /* NULL: none */
     const char *shared_path; /* SIMGPU_SHARED; NULL: the device is this process's alone */
 } gpu_settings;

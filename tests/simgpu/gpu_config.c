@@ -150,6 +150,8 @@ CUresult gpu_config_read(void)
     const char *guard = getenv("SIMGPU_GUARD");
     gpu_cfg.guard_off = guard && !strcmp(guard, "0");
     gpu_cfg.guard = guard && *guard && !gpu_cfg.guard_off;
+    const char *host_vmm = getenv("SIMGPU_HOST_VMM");
+    gpu_cfg.no_host_vmm = host_vmm && !strcmp(host_vmm, "0");
     const char *shared = getenv("SIMGPU_SHARED");
     if (shared && *shared) {
         if (*shared != '/' || strlen(shared) >= sizeof shared_path)

@@ -82,9 +82,8 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 {
     if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
-    if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST || prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-        prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA) /* a machine without NUMA has the node 0 alone */
+        return gpu_cfg.no_host_vmm || prop->requestedHandleTypes ? CUDA_ERROR_NOT_SUPPORTED : prop->location.id ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
     if (!gpu_device_known(prop->location.id))
@@ -102,11 +101,12 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t bytes, const CU
     CUresult e = check_prop(prop);
     if (e)
         return e;
-    if (bytes > gpu_cfg.mem_bytes)
+    const bool host = prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    if (!host && bytes > gpu_cfg.mem_bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_lock();
     gpu_phys *p;
-    e = gpu_phys_take(prop->location.id, bytes, bytes, prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE, &p);
+    e = gpu_phys_take(host ? 0 : prop->location.id, bytes, host ? 0 : bytes, prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE, &p);
     if (!e && (e = gpu_handle_add(p, GPU_PHYS)))
         gpu_phys_unref(p);
     if (!e) {
