@@ -77,7 +77,7 @@ def main():
         c.ok(r.rc == 0 and r.stats.get("iterations_enforced", 0) >= 16, "few addresses", "%s\n%s" % (r.stats, r.err[-800:]))
     # of the iterations all, or one that is drawn
     flags = [(case, when) for case, iterations in FLAG_AT.items() for when in harness.drawn(iterations, test=1, salt=case, whole=True) if not only or case in only]
-    flags = harness.drawn(flags, test=16, check=2, salt="flags")
+    flags = harness.drawn(flags, test=10, check=2, salt="flags")
     with concurrent.futures.ThreadPoolExecutor(harness.WORKERS) as pool:
         for (case, when), (native, r) in zip(flags, pool.map(with_flag, flags)):
             name = "%s set in iteration %d" % (case, when)
