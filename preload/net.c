@@ -17,18 +17,21 @@ enum { STUB_BYTES = 16 };
 static struct net_entry net_entries[STUBS] __attribute__((used));
 extern const char net_stubs[] __attribute__((visibility("hidden")));
 
+/* All stubs, and the name of what they jump to. */
+#define NET_STUBS                                      \
+    ".balign 16\n"                                     \
+    "net_stubs:\n"                                     \
+    ".set net_at, 0\n"                                 \
+    ".rept " NET_STRING(STUBS) "\n"                    \
+    ".balign 16\n" NET_STUB("net_entries+net_at")      \
+    ".set net_at, net_at + 128\n"                      \
+    ".endr\n"                                          \
+    ".hidden net_common\n"                             \
+    ".globl net_common\n"
+
 /* net_common saves what may hold an argument, asks net_called() where to go, and goes there. */
 #if defined(__x86_64__)
-__asm__(".text\n"
-        ".balign 16\n"
-        "net_stubs:\n"
-        ".set net_at, 0\n"
-        ".rept " NET_STRING(STUBS) "\n"
-        ".balign 16\n" NET_STUB("net_entries+net_at")
-        ".set net_at, net_at + 128\n"
-        ".endr\n"
-        ".hidden net_common\n"
-        ".globl net_common\n"
+__asm__(".text\n" NET_STUBS
         ".type net_common, @function\n"
         "net_common:\n"
         ".cfi_startproc\n"
@@ -76,16 +79,7 @@ __asm__(".text\n"
         ".cfi_endproc\n"
         ".size net_common, .-net_common\n");
 #else
-__asm__(".text\n"
-        ".balign 16\n"
-        "net_stubs:\n"
-        ".set net_at, 0\n"
-        ".rept " NET_STRING(STUBS) "\n"
-        ".balign 16\n" NET_STUB("net_entries+net_at")
-        ".set net_at, net_at + 128\n"
-        ".endr\n"
-        ".hidden net_common\n"
-        ".globl net_common\n"
+__asm__(".text\n" NET_STUBS
         ".type net_common, %function\n"
         "net_common:\n"
         ".cfi_startproc\n"

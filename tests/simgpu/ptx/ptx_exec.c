@@ -96,17 +96,7 @@ static uint32_t combined(unsigned how, uint32_t a, uint32_t c)
 static void compare(struct warp *w, const struct ptx_insn *in, uint32_t m)
 {
     _Alignas(32) uint8_t holds[LANES];
-    uint32_t a32[LANES], b32[LANES];
-    const void *a = row(w, in->a), *b = row(w, in->b);
-    if (in->flush) {
-        for (int i = 0; i < LANES; i++) {
-            a32[i] = flushed(((const uint32_t *)a)[i]);
-            b32[i] = flushed(((const uint32_t *)b)[i]);
-        }
-        a = a32;
-        b = b32;
-    }
-    in->fn(holds, a, b, b, in);
+    compare_lanes(w, in, in->fn, holds);
     uint32_t r = mask_of(holds), c = in->sub ? predicate(w, in->c) : 0;
     set_predicate(w, in->d, combined(in->sub, r, c), m);
     if (in->second.base != B_SINK)

@@ -55,17 +55,7 @@ void exec_bfi(struct warp *w, const struct ptx_insn *in, uint32_t m)
 void exec_set(struct warp *w, const struct ptx_insn *in, uint32_t m)
 {
     uint8_t holds[LANES];
-    uint32_t a32[LANES], b32[LANES];
-    const void *a = row(w, in->a), *b = row(w, in->b);
-    if (in->flush) {
-        for (int i = 0; i < LANES; i++) {
-            a32[i] = flushed(((const uint32_t *)a)[i]);
-            b32[i] = flushed(((const uint32_t *)b)[i]);
-        }
-        a = a32;
-        b = b32;
-    }
-    ((ptx_alu_fn *)(uintptr_t)in->imm)(holds, a, b, b, in);
+    compare_lanes(w, in, (ptx_alu_fn *)(uintptr_t)in->imm, holds);
     const uint32_t c = in->sub ? predicate(w, in->c) : 0;
     uint64_t yes = in->type == T_F32 ? 0x3f800000u : in->type == T_F16 ? 0x3c00u : in->type == T_BF16 ? 0x3f80u : ~0ull;
     void *d = row(w, in->d);

@@ -9,6 +9,7 @@
 #ifndef SIMGPU_PTX_WARP_H
 #define SIMGPU_PTX_WARP_H
 
+#include "tests/simgpu/ptx/ptx_number.h"
 #include "tests/simgpu/ptx/ptx_ir.h"
 
 enum { BARRIERS = 16 };
@@ -62,6 +63,17 @@ struct run {
 };
 
 static inline void *row(const struct warp *w, struct ptx_operand o) { return w->base[o.base] + o.at; }
+/* holds[i]: what fn says of a and b in lane i; where the instruction asks, subnormal numbers are zeros to it. */
+static inline void compare_lanes(const struct warp *w, const struct ptx_insn *in, ptx_alu_fn *fn, uint8_t *holds)
+{
+    uint32_t a32[LANES], b32[LANES];
+    const void *a = row(w, in->a), *b = row(w, in->b);
+    for (int i = 0; i < LANES && in->flush; i++) {
+        a32[i] = flushed(((const uint32_t *)a)[i]);
+        b32[i] = flushed(((const uint32_t *)b)[i]);
+    }
+    fn(holds, in->flush ? a32 : a, in->flush ? b32 : b, in->flush ? b32 : b, in);
+}
 static inline uint64_t lane_of(const void *r, unsigned bytes, int i)
 {
     switch (bytes) {
