@@ -265,7 +265,7 @@ static bool put_off(struct device *d, unsigned u, struct gate *gate)
     if (d->drv->cuEventQuery(w.event) != CUDA_ERROR_NOT_READY)
         return false;
     if (gate)
-        gate->users++; /* it stays while somebody waits for its event */
+        gate->users++; /* the gate stays while somebody waits for its event */
     else if (!stream_stands_at_tail(st, u)) { /* its own is recorded again by whoever comes next */
         if (d->drv->cuEventCreate(&w.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
             return false;

@@ -1,17 +1,9 @@
 /* c10_user: calls what PyTorch's libraries call of each other (fake_c10.c), as they do when they refuse something, and prints what comes of it. */
-#include <stdint.h>
+#include "tests/conformance/c10_types.h"
+
 #include <stdio.h>
 #include <string.h>
 
-struct string {
-    char *text;
-    size_t length, capacity, more;
-};
-struct place {
-    const char *function, *file;
-    uint32_t line;
-};
-#define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 void fail_text(const char *, const char *, uint32_t, const char *) __asm__("_ZN3c106detail14torchCheckFailEPKcS2_jS2_");
 void fail_string(const char *, const char *, uint32_t, const struct string *) __asm__("_ZN3c106detail14torchCheckFailEPKcS2_jRK" STRING);
 void error_part(void *, struct place, struct string *) __asm__("_ZN3c105ErrorC2ENS_14SourceLocationE" STRING);

@@ -1,22 +1,12 @@
 /* fake_c10.c: in place of PyTorch's libc10.so and libc10_cuda.so (-DCUDA_PART): the functions that the doors stand in front of (preload/torch_c10.c). Each prints
  * what it is given. C++ is not needed: names and layouts are the compiler's.
  */
+#include "tests/conformance/c10_types.h"
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct string {
-    char *text;
-    size_t length, capacity, more;
-};
-struct place {
-    const char *function, *file;
-    uint32_t line;
-};
-#define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 
 #ifndef CUDA_PART
 void fake_fail_text(const char *, const char *, uint32_t, const char *) __asm__("_ZN3c106detail14torchCheckFailEPKcS2_jS2_");

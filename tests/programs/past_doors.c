@@ -15,7 +15,7 @@
  *   encode, optix_thread  it is opened in iteration CHANGE_AT; by another thread
  *   early      before the driver is initialised
  *   needs      the program is linked with it (past_doors_needs), and does not use it
- *   registers  it says by its constructor that it is there, and nobody asks for a name
+ *   registers  the library says by its constructor that it is there, and nobody asks for a name of it
  *   file, file_plugin  cuFile is called: by dlsym, by a library that is linked with it
  *   rdma, rdma_plugin  memory is registered for a network card
  * What must change nothing:
