@@ -1,4 +1,4 @@
-/* campaign.h: from the first op to a plan in force, and back. The one writer of device.mode.
+/* campaign.h: from the first op to a plan in force, and back. What is behind it lies in campaign/.
  *
  *   observe --an iteration is found, and memory was short--> probe --> plan --> rehearse --> enforce
  *      ^                                                      |          |         |            |
@@ -16,6 +16,7 @@
 #ifndef REMAT_POLICY_CAMPAIGN_H
 #define REMAT_POLICY_CAMPAIGN_H
 
+#include "policy/campaign/modes.h"
 #include "policy/op/op.h"
 
 int campaign_init(struct device *d);
@@ -44,7 +45,7 @@ void campaign_distrusts(struct device *d, const char *why);
  * kernels can make again is made now: the host waits for that. */
 void campaign_unloads(struct device *d, CUmodule module, CUlibrary library);
 /* A plan is being followed: allocations and frees are its. */
-static inline bool campaign_follows_plan(const struct device *d) { return d->mode == MODE_REHEARSE || d->mode == MODE_ENFORCE; }
+static inline bool campaign_follows_plan(const struct device *d) { return modes_follow_plan(d); }
 
 /* Waiting a moment for the planner costs less than running on without a plan: how long at most. 0: no. The engine then waits with its mutex
  * released (planner_wait) and calls campaign_answered(). */

@@ -1,0 +1,169 @@
+/* following.c: see following.h. */
+#include "policy/campaign/following.h"
+
+#include "policy/campaign/budget.h"
+#include "policy/campaign/modes.h"
+#include "policy/campaign/planning.h"
+#include "policy/learn/learn.h"
+#include "policy/plan/cursor.h"
+#include "policy/plan/exec.h"
+#include "policy/plan/install.h"
+#include "policy/plan/leave.h"
+#include "policy/plan/verify.h"
+#include "policy/process/nvtx.h"
+#include "policy/process/stats.h"
+#include "policy/share/share.h"
+
+#include <string.h>
+
+enum {
+    LEFT_SUSPECT = 2,       /* times in a row; then tensors that every iteration works on may be others */
+    LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
+    LEFT_UNTRIED = 4,       /* then a launch that no trial can tell anything of is in the way */
+    UNTRIED_MOST = 3,       /* plans made anew for that, of one record: each of them takes a planner's time */
+    GROW_PART = 8,          /* a plan is made anew because a group has more to give now only for as much more as this part of what the plan has */
+    MOVES_MAX = 4           /* static maps made anew for one record; then iterations that map memory are lived with */
+};
+
+void following_learnt(struct device *d)
+{
+    if (learn_finish(d) || exec_index(d)) {
+        log_say(SAY_WARN, "host memory is exhausted: memory is held by swapping");
+        modes_no_plan(d);
+        return;
+    }
+    d->campaign->moves = 0;
+    d->campaign->followed = false;
+    d->campaign->untried = 0;
+    d->campaign->reserved_bytes = 0;
+    d->campaign->starts = 0;
+    d->campaign->paused_here_ns = d->campaign->paused_ns = 0;
+    uint64_t peak = recording_peak_pages(d, &d->ex->learnt.rec, false) << d->mem.shift;
+    bool blocked;
+    uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
+    if (owed)
+        budget_give(d, owed);
+    share_limit_for_plan(d, budget_could_use(d));
+    if (modes_wants_plan(d) && (peak > budget_now(d) || d->cfg->plan_path[0])) {
+        planning_begin(d);
+        return;
+    }
+    modes_no_plan(d); /* the iteration fits: it is looked at again, ever more rarely */
+}
+
+void following_begin(struct device *d)
+{
+    modes_go(d, d->ex->now.proved ? MODE_ENFORCE : MODE_REHEARSE);
+    const unsigned t = stream_alive(d, d->ex->learnt.caps[0].t);
+    stats_boundary(d, t, d->mode == MODE_ENFORCE);
+    nvtx_iteration(d->st.iterations, device_mode_name(d, d->mode));
+    if (d->mode == MODE_ENFORCE && verify_begin(d, t))
+        d->ex->now.code = device_failure(d);
+}
+
+/* The installed plan goes, for one that fits what this process may hold now; the recorded iteration stays. */
+static void plan_anew(struct device *d, const char *why)
+{
+    log_say(SAY_INFO, "the plan is made anew: %s", why);
+    install_drop(d);
+    planning_begin(d);
+}
+
+/* The plan has been left (plan/leave.c): everything the program holds is readable again. */
+void following_has_left(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    c->left_op = d->op_count;
+    modes_go(d, MODE_STANDBY);
+    learn_reset(d);
+    if (d->ex->now.code)
+        return;
+    c->left_in_a_row++;
+    if (c->followed && c->left_in_a_row > LEFT_SUSPECT && !leave_can_be_followed(d)) {
+        log_say(SAY_INFO, "tensors that every iteration works on are others now: learning anew");
+        c->followed = false;
+        c->left_in_a_row = 0;
+        modes_observe_again(d);
+        return;
+    }
+    if (c->left_in_a_row >= LEFT_UNTRIED && d->ex->now.left_untried && !d->cfg->plan_path[0] && c->untried < UNTRIED_MOST &&
+        leave_trust_no_more(d)) {
+        c->untried++;
+        c->left_in_a_row = 0;
+        plan_anew(d, "no trial can tell whether a launch still does what it did: it is not to be replayed");
+        return;
+    }
+    if (c->left_in_a_row < LEFT_TOO_OFTEN)
+        return;
+    c->left_in_a_row = 0;
+    log_say(SAY_INFO, "the plan was left %d times without one whole iteration: it is given up, memory is held by swapping; learning "
+            "anew in %llu iterations", LEFT_TOO_OFTEN, (unsigned long long)c->backoff);
+    modes_no_plan(d);
+}
+
+/* ---- sharing ------------------------------------------------------------------------------------------------------- */
+
+/* At the end of an iteration under a plan: memory is given where it is owed, and taken where there is enough more of it. True:
+ * another plan is on its way. */
+static bool share_anew(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    bool blocked;
+    uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
+    if (owed) {
+        install_drop(d);
+        budget_give(d, owed);
+        plan_anew(d, "a neighbour has asked for its share");
+        return true;
+    }
+    if (!d->share || d->st.iterations < c->grow_at || d->ex->plan->as_read.planned_ns <= d->ex->plan->as_read.baseline_ns)
+        return false;
+    uint64_t ceiling = share_ceiling(d), most = budget_could_use(d);
+    if ((ceiling < most ? ceiling : most) < d->mem.plan_limit_bytes + d->mem.plan_limit_bytes / GROW_PART)
+        return false;
+    c->grow_wait *= 2;
+    plan_anew(d, "the group has more to give");
+    return true;
+}
+
+/* The static map counted on chunks that something else has now: a tensor that was swapped while the plan was left, small memory that
+ * has grown. What the plan may use is the rest; if that is too little for it, another is made. */
+static void map_anew(struct device *d)
+{
+    if (d->campaign->moves++ == MOVES_MAX)
+        log_say(SAY_DEBUG, "the map of the plan was made anew %d times; now its iterations map memory", MOVES_MAX);
+    if (d->campaign->moves > MOVES_MAX)
+        return;
+    int lacking = install_plan(d);
+    log_say(SAY_DEBUG, "the map of the plan is made anew; it lacks %d chunks", lacking);
+    if (lacking < 0) {
+        log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
+        modes_no_plan(d);
+    } else if (lacking && !d->cfg->plan_path[0]) {
+        d->campaign->reserved_bytes += 2 * ((uint64_t)lacking << d->mem.shift);
+        plan_anew(d, "something else has come to hold memory that it counted on");
+    }
+}
+
+void following_end_iteration(struct device *d)
+{
+    enum exec_end end = exec_end_iteration(d);
+    d->campaign->left_in_a_row = d->campaign->outdated = 0;
+    d->campaign->followed = true;
+    if (end == EXEC_END_BANNED) { /* once more, without the op whose replay differed */
+        install_drop(d);
+        planning_begin(d);
+    } else if (end == EXEC_END_MOVED)
+        map_anew(d);
+    else if (end == EXEC_END_UNPROVABLE) {
+        log_say(SAY_WARN, "the plan could not be proved (its replays could not all be compared): memory is held by swapping");
+        modes_no_plan(d);
+    } else if (end == EXEC_END_WHOLE && d->share && share_anew(d))
+        return;
+    else if (end == EXEC_END_WHOLE && d->campaign->beside)
+        planning_take_answer(d);
+    if (d->mode == MODE_STANDBY || modes_follow_plan(d)) {
+        cursor_begin(d);
+        following_begin(d);
+    }
+}

@@ -1,0 +1,18 @@
+/* following.h: a plan in force: where an iteration begins and ends under it, and what becomes of it when it was left.
+ *
+ * Threads: under the engine's mutex. Errors: none: without a plan memory is held by swapping.
+ */
+#ifndef REMAT_POLICY_CAMPAIGN_FOLLOWING_H
+#define REMAT_POLICY_CAMPAIGN_FOLLOWING_H
+
+#include "policy/device.h"
+
+/* The probed iteration is whole: a plan is asked for, where it needs one. */
+void following_learnt(struct device *d);
+/* The next op is the first of an iteration that the installed plan knows. */
+void following_begin(struct device *d);
+void following_end_iteration(struct device *d);
+/* The plan has been left (plan/leave.h): everything the program holds is readable again. */
+void following_has_left(struct device *d);
+
+#endif

@@ -1,0 +1,116 @@
+/* modes.c: see modes.h. */
+#include "policy/campaign/modes.h"
+
+#include "policy/learn/learn.h"
+#include "policy/plan/exec.h"
+#include "policy/process/nvtx.h"
+#include "policy/process/planner.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    FIRST_BACKOFF = 32, /* iterations */
+    GROW_ITERATIONS = 8, /* in force, before a plan is made anew because a group has more to give now; doubles each time */
+    LOOP_WITHIN = 4     /* an iteration so many times longer than the last one is another */
+};
+
+#define TO(m) (1u << MODE_##m)
+static const unsigned may_follow[] = {
+    [MODE_OBSERVE] = TO(PROBE),
+    [MODE_PROBE] = TO(OBSERVE) | TO(PLAN),
+    [MODE_PLAN] = TO(OBSERVE) | TO(REHEARSE) | TO(STANDBY),
+    [MODE_REHEARSE] = TO(ENFORCE) | TO(STANDBY) | TO(PLAN) | TO(OBSERVE),
+    [MODE_ENFORCE] = TO(STANDBY) | TO(OBSERVE) | TO(PLAN),
+    [MODE_STANDBY] = TO(REHEARSE) | TO(ENFORCE) | TO(OBSERVE) | TO(PROBE) | TO(PLAN),
+};
+#undef TO
+
+void modes_go(struct device *d, enum rt_mode to)
+{
+    if (d->mode != to && !(may_follow[d->mode] >> to & 1))
+        log_say(SAY_ERROR, "mode %d follows mode %d, which it must not: please report this", (int)to, (int)d->mode);
+    d->mode = to;
+    if (d->status)
+        status_set_mode(d->status, device_mode_name(d, d->mode));
+    nvtx_mode(device_mode_name(d, d->mode));
+}
+
+/* A plan is worth its while where memory has been short: the limit was met by evicting something. */
+bool modes_wants_plan(const struct device *d)
+{
+    const struct config *c = d->cfg;
+    return (c->policy == POLICY_AUTO || c->policy == POLICY_PLAN || c->policy == POLICY_DTR) && !c->trace_mode &&
+           (d->mem.pressed || c->plan_path[0]) && d->op_count >= d->campaign->quiet_until;
+}
+
+/* Nothing is learnt for a while, and for twice as long the next time. */
+void modes_quiet_after(struct device *d, uint64_t period)
+{
+    struct campaign *c = d->campaign;
+    if (period > LOOP_WITHIN * c->quiet_period)
+        c->backoff = FIRST_BACKOFF; /* what was learnt before was a loop within this iteration: it says nothing of this one */
+    c->quiet_period = period;
+    c->quiet_until = d->op_count + c->backoff * period;
+    if (c->backoff < UINT32_MAX)
+        c->backoff *= 2;
+}
+
+void modes_quiet(struct device *d)
+{
+    modes_quiet_after(d, learn_period(d) ? learn_period(d) : d->ex->learnt.rec.n_ops ? d->ex->learnt.rec.n_ops : 1000);
+}
+
+/* `--policy plan` asks for plans and nothing else: the program stands still until they are there. */
+bool modes_wait_for_plans(const struct device *d) { return d->cfg->policy == POLICY_PLAN; }
+
+/* Nobody waits any more for what the planner was asked: it ends, and its files go. */
+void modes_forget_question(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    if (c->best.path[0])
+        remove(c->best.path);
+    c->best.path[0] = 0;
+    planner_stop(d);
+    c->wait = c->beside = false;
+}
+
+/* What was learnt is of no use, or was not learnt to its end. */
+void modes_observe(struct device *d)
+{
+    if (d->campaign->beside)
+        modes_forget_question(d);
+    exec_clear(d);
+    modes_go(d, MODE_OBSERVE);
+}
+
+void modes_observe_again(struct device *d)
+{
+    modes_observe(d);
+    learn_reset(d);
+}
+
+void modes_forget_iteration(struct device *d)
+{
+    if (d->mode == MODE_PLAN)
+        modes_forget_question(d);
+    if (d->mode != MODE_OBSERVE)
+        modes_observe_again(d);
+}
+
+void modes_no_plan(struct device *d)
+{
+    modes_quiet(d);
+    modes_observe_again(d);
+}
+
+int modes_init(struct device *d)
+{
+    d->campaign = calloc(1, sizeof *d->campaign);
+    if (!d->campaign)
+        return -ENOMEM;
+    d->campaign->backoff = FIRST_BACKOFF;
+    d->campaign->grow_wait = GROW_ITERATIONS;
+    return 0;
+}

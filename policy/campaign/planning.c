@@ -1,0 +1,306 @@
+/* planning.c: see planning.h. */
+#include "policy/campaign/planning.h"
+
+#include "policy/campaign/budget.h"
+#include "policy/campaign/modes.h"
+#include "policy/learn/learn.h"
+#include "policy/memory/arena.h"
+#include "policy/memory/room.h"
+#include "policy/memory/swap.h"
+#include "policy/plan/exec.h"
+#include "policy/plan/install.h"
+#include "policy/plan/leave.h"
+#include "policy/process/planner.h"
+#include "policy/process/stats.h"
+#include "policy/share/share.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAX_TRIES = 5,          /* plans whose static map lacks chunks, before the best of them is taken; likewise with copies */
+    DEAR_PART = 2,          /* a plan by recomputing alone that adds more than this part of the iteration is weighed against one with copies */
+    GAP_NS = 500000,        /* some calls of tens of microseconds, and some more until the device has nothing to do with the chunk */
+    PATIENCE_MOST = 8,      /* times its usual seconds, for a planner that found nothing in them */
+    PLAN_WAIT_MS = 60000,   /* --policy plan: for each answer, with the mutex released */
+    PAUSE_MS = 100,         /* else: how long the program stands still at one place for an answer that may be near; after that it moves on */
+    PAUSES_MOST_MS = 2000,  /* and for all answers to one record: what a program of some seconds can spare for a plan */
+    SPARE_PART = 32         /* of what can be planned with, at most, is spared */
+};
+
+static void put_in_force(struct device *d)
+{
+    const struct plan *p = &d->ex->plan->as_read;
+    log_say(SAY_INFO, "plan installed: %zu steps, %.1f%% more device time expected, peak %s", p->n_steps,
+            p->baseline_ns ? 100.0 * (double)(p->planned_ns - p->baseline_ns) / (double)p->baseline_ns : 0.0,
+            rt_size((uint64_t)p->peak_bytes).text);
+    modes_go(d, MODE_STANDBY);
+}
+
+/* The program moves on meanwhile: by swapping, or, where a plan is in force, under that. */
+static void start_planner(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    const bool beside = d->mode != MODE_PLAN;
+    d->ex->learnt.rec.host_bytes_per_s = swap_bytes_per_s(d);
+    log_say(SAY_DEBUG, "a plan for %s is asked for%s", rt_size(c->budget_bytes).text, c->with_copies ? ", with copies to the host" : "");
+    int r = planner_start(d, &d->ex->learnt.rec, c->budget_bytes, c->with_copies, c->patience);
+    if (r && beside)
+        log_say(SAY_DEBUG, "cannot start `remat plan` for a better plan (%s)", strerror(-r));
+    else if (r) {
+        log_say(SAY_WARN, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));
+        modes_no_plan(d);
+    }
+    c->wait = !r && !beside;
+    c->beside = !r && beside;
+}
+
+/* Another question, for all that it may be. */
+static void ask_for_all(struct device *d)
+{
+    budget_take(d);
+    start_planner(d);
+}
+
+static bool may_copy(const struct device *d) { return d->cfg->policy != POLICY_DTR && !d->campaign->with_copies; }
+
+/* With copies a plan for more may have no gap where recomputing alone had: `gaps` begins with all there is again. */
+static void ask_with_copies(struct device *d, bool gaps)
+{
+    d->campaign->with_copies = true;
+    d->campaign->tries = 0;
+    if (gaps)
+        ask_for_all(d);
+    else
+        start_planner(d);
+}
+
+/* What a plan adds, and what its gaps do: each lacking chunk is mapped and unmapped in every iteration, which the host waits for. */
+static int64_t priced_ns(int64_t planned_ns, int lacking) { return planned_ns + (int64_t)lacking * GAP_NS; }
+
+static bool better_than_best(const struct device *d, int lacking)
+{
+    const struct campaign *c = d->campaign;
+    return !c->best.path[0] || priced_ns(d->ex->plan->as_read.planned_ns, lacking) < priced_ns(c->best.planned_ns, c->best.lacking);
+}
+
+static void keep_as_best(struct device *d, int lacking)
+{
+    struct campaign *c = d->campaign;
+    snprintf(c->best.path, sizeof c->best.path, "%s.best", planner_path(d));
+    c->best.lacking = lacking;
+    c->best.planned_ns = d->ex->plan->as_read.planned_ns;
+    if (rename(planner_path(d), c->best.path))
+        c->best.path[0] = 0;
+}
+
+/* Recomputing alone may be possible and cost more than copies do, beside the arithmetic. */
+static bool is_dear(const struct device *d)
+{
+    const struct plan *p = &d->ex->plan->as_read;
+    return p->planned_ns - p->baseline_ns > p->baseline_ns / DEAR_PART;
+}
+
+static void take_plan(struct device *d, const char *path);
+
+/* By how much less the next plan is to do with than the last one: what any map of that would have lacked, or, where it was the colouring
+ * that did not come out, ever more. */
+static uint64_t shortened_by(const struct device *d, uint64_t arenas_grown)
+{
+    uint64_t chunks = 1ull << (d->campaign->tries - 1);
+    chunks = chunks > arenas_grown ? chunks : arenas_grown;
+    return (chunks > d->ex->map.beyond_chunks ? chunks : d->ex->map.beyond_chunks) << d->mem.shift;
+}
+
+/* The best plan so far takes the place of the one that is installed. True: it cannot. */
+static bool follow_best(struct device *d)
+{
+    const int lacking = exec_load_plan(d, d->campaign->best.path, true), r = lacking ? lacking : install_plan(d);
+    if (r < 0) {
+        log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-r));
+        modes_no_plan(d);
+    }
+    return r < 0;
+}
+
+/* The plan that the planner has just given is installed; its map lacks so many chunks. */
+static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
+{
+    struct campaign *c = d->campaign;
+    const uint64_t peak = (uint64_t)d->ex->plan->as_read.peak_bytes; /* for a little less than the budget there might be the same plan */
+    const uint64_t most = peak < c->budget_bytes ? peak : c->budget_bytes;
+    c->tries += lacking > 0;
+    const uint64_t less = lacking ? shortened_by(d, arenas_grown) : 0;
+    const bool for_less = lacking && c->tries < MAX_TRIES && less < most;
+    const bool with_copies = !for_less && may_copy(d) && (lacking || is_dear(d));
+    const bool better = better_than_best(d, lacking);
+    if (!for_less && !with_copies) {
+        if (better)
+            put_in_force(d);
+        else
+            take_plan(d, c->best.path);
+        return;
+    }
+    if (better)
+        keep_as_best(d, lacking);
+    if (!modes_wait_for_plans(d)) { /* the best so far is followed while a better one is thought of */
+        if (!better && follow_best(d))
+            return;
+        put_in_force(d);
+    }
+    if (with_copies) {
+        ask_with_copies(d, lacking > 0);
+        return;
+    }
+    c->budget_bytes = most - less;
+    start_planner(d);
+}
+
+/* A plan is there: map it. If its colouring lacks chunks, ask again for less, and take the best in the end. */
+static void take_plan(struct device *d, const char *path)
+{
+    struct campaign *c = d->campaign;
+    share_limit_for_plan(d, budget_could_use(d)); /* what a group can give may have changed meanwhile */
+    uint64_t arenas = arena_chunks(d);
+    bool users = path == d->cfg->plan_path;
+    int lacking = exec_load_plan(d, path, !users);
+    if (!lacking)
+        lacking = install_plan(d);
+    if (lacking < 0) {
+        log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
+        modes_no_plan(d);
+        return;
+    }
+    /* What the arenas took for the plan's small buffers is lacking already where the plan used all that it was given. */
+    const uint64_t grown = arena_chunks(d) - arenas;
+    if (lacking)
+        log_say(SAY_DEBUG, "plan of %s lacks %d chunks, %llu of them whatever the map", rt_size(c->budget_bytes).text, lacking,
+                (unsigned long long)d->ex->map.beyond_chunks);
+    if (users && (uint64_t)d->ex->plan->as_read.peak_bytes > c->budget_bytes) {
+        log_say(SAY_WARN, "%s needs %s where %s can be planned with (limit %s): it is not used; raise --limit, or make "
+                "a plan for less; memory is held by swapping", path, rt_size((uint64_t)d->ex->plan->as_read.peak_bytes).text, rt_size(c->budget_bytes).text,
+                rt_size(d->mem.limit_bytes).text);
+        modes_no_plan(d);
+        return;
+    }
+    if (path == planner_path(d))
+        weigh_plan(d, lacking, grown);
+    else
+        put_in_force(d);
+}
+
+/* What is asked once no plan has come of the last question. False: nothing more. */
+static bool ask_otherwise(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    if (planner_is_late(d))
+        return false;
+    if (may_copy(d) && (!c->best.path[0] || c->best.lacking)) { /* recompute alone does not reach it, or not with less than a map that lacks chunks */
+        ask_with_copies(d, true);
+        return true;
+    }
+    if (c->best.path[0])
+        return false;
+    if (c->reserved_bytes || c->beside_bytes) { /* every chunk is needed, then, though a map of all of them may lack some */
+        c->reserved_bytes = c->beside_bytes = 0;
+        ask_for_all(d);
+        return true;
+    }
+    if (c->patience == PATIENCE_MOST)
+        return false;
+    /* On a busy machine the usual seconds may end before one schedule is whole. A limit that cannot be met is told at once
+     * however many there are. */
+    c->patience = PATIENCE_MOST;
+    c->with_copies = false;
+    budget_leave_for_map(d);
+    ask_for_all(d);
+    return true;
+}
+
+/* The program has moved on from what a plan was asked for. The first time it is learnt anew at once. */
+void planning_drop_question(struct device *d, const char *why)
+{
+    log_say(SAY_INFO, "%s: learning anew", why);
+    if (d->campaign->outdated++)
+        modes_quiet(d);
+    modes_forget_question(d);
+    modes_observe_again(d);
+}
+
+/* Only between two iterations: what is installed in the middle of one finds memory that it counts on in use. */
+void planning_take_answer(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    const bool beside = c->beside;
+    const enum planner_state state = planner_poll(d);
+    if (state != PLANNER_DONE && state != PLANNER_FAILED)
+        return;
+    c->beside = false;
+    if (state == PLANNER_DONE && !leave_can_be_followed(d)) {
+        planning_drop_question(d, "a plan has come for tensors that are no more");
+        return;
+    }
+    if (state == PLANNER_DONE) {
+        if (beside) {
+            install_drop(d);
+            modes_go(d, MODE_PLAN);
+        }
+        take_plan(d, planner_path(d));
+    } else if (!ask_otherwise(d) && !beside) {
+        if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
+            take_plan(d, c->best.path);
+        else {
+            planner_say_why(d);
+            modes_no_plan(d);
+        }
+    }
+    if (d->mode != MODE_PLAN && !c->beside)
+        modes_forget_question(d);
+}
+
+void planning_begin(struct device *d)
+{
+    if (d->campaign->beside)
+        modes_forget_question(d);
+    d->campaign->boundary_op = d->op_count;
+    modes_go(d, MODE_PLAN);
+    d->campaign->tries = 0;
+    d->campaign->with_copies = false;
+    d->campaign->patience = 1;
+    if (install_scratch(d)) { /* before the budget: it stays */
+        log_say(SAY_WARN, "no memory to set in-place state aside: memory is held by swapping");
+        modes_no_plan(d);
+        return;
+    }
+    if (recording_has_structs(&d->ex->learnt))
+        (void)room_for_decoys(d); /* likewise */
+    share_limit_for_plan(d, budget_could_use(d));
+    if (d->campaign->reserved_bytes > budget_now(d) / SPARE_PART)
+        d->campaign->reserved_bytes = 0;
+    budget_leave_for_map(d);
+    budget_take(d);
+    d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
+    if (d->cfg->plan_path[0])
+        take_plan(d, d->cfg->plan_path);
+    else
+        start_planner(d);
+}
+
+int planning_wait_ms(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    if (d->mode != MODE_PLAN || !planner_child(d))
+        return 0;
+    if (modes_wait_for_plans(d)) {
+        const bool wait = c->wait;
+        c->wait = false;
+        return wait ? PLAN_WAIT_MS : 0;
+    }
+    if (c->boundary_op != d->op_count)
+        return 0;
+    const uint64_t most = PAUSE_MS * 1000000ull;
+    c->paused_here_ns = c->paused_op == d->op_count ? c->paused_here_ns : 0;
+    c->paused_op = d->op_count;
+    c->pause_began_ns = stats_now_ns();
+    return c->paused_here_ns < most && c->paused_ns < PAUSES_MOST_MS * 1000000ull ? (int)((most - c->paused_here_ns + 999999) / 1000000) : 0;
+}

@@ -1,0 +1,19 @@
+/* planning.h: from a record to a plan that is installed: what the planner is asked, in which order, and which of its answers is taken.
+ *
+ * Threads: under the engine's mutex. Errors: none: without a plan memory is held by swapping.
+ */
+#ifndef REMAT_POLICY_CAMPAIGN_PLANNING_H
+#define REMAT_POLICY_CAMPAIGN_PLANNING_H
+
+#include "policy/device.h"
+
+/* A plan for the recorded iteration is asked for; what was asked before is forgotten. */
+void planning_begin(struct device *d);
+/* Between two iterations: what is installed in the middle of one finds memory that it counts on in use. */
+void planning_take_answer(struct device *d);
+/* The program has moved on from what a plan was asked for. */
+void planning_drop_question(struct device *d, const char *why);
+/* See campaign_wait_ms(). */
+int planning_wait_ms(struct device *d);
+
+#endif
