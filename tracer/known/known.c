@@ -1,0 +1,473 @@
+#include "tracer/known/known.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+struct pattern {
+    uint32_t grid[3], block[3], arg_bytes, n_words;
+    uint64_t also;
+    unsigned char *args, *care; /* [arg_bytes]; care: 0xff where another byte makes another pattern */
+    struct known_word *words;   /* [n_words] */
+    uint8_t *use;               /* [n_words] */
+    const char *why;
+    uint64_t ns, lesson, met; /* met: known.clock when a launch of it was asked for or entered last */
+    uint32_t measured;
+    bool settled, wild;
+};
+
+/* Bits of a kernel's arguments: seen to vary once, twice, KNOWN_VARIED times, and seen to matter. */
+enum { ONCE, TWICE, FREE, MATTERS, PLANES };
+
+struct kernel_key {
+    struct known_code code;
+    uint64_t name; /* hash; the name itself is compared too */
+};
+
+struct known_kernel {
+    struct kernel_key key;
+    char *name;
+    struct pattern *p[KNOWN_PATTERNS_MOST];
+    uint32_t n, plane_bytes;
+    unsigned char *plane[PLANES]; /* [plane_bytes] each; NULL before bits have varied */
+    bool wild;                    /* a pattern of it is: none is taken to be like the others any more */
+    struct known_kernel *next;    /* of the same key */
+    UT_hash_handle hh;
+};
+
+struct known {
+    struct known_kernel *kernels;
+    uint32_t n_kernels, n_patterns;
+    uint64_t bytes, clock, lesson;
+    uint32_t *to_pattern, *to_launch; /* [cap_groups] scratch of words_match() */
+    uint32_t cap_groups;
+};
+
+struct known *known_new(void) { return calloc(1, sizeof(struct known)); }
+
+static uint64_t pattern_bytes(const struct pattern *p)
+{
+    return sizeof *p + 2ull * p->arg_bytes + p->n_words * (sizeof *p->words + sizeof *p->use);
+}
+
+static void pattern_free(struct known *k, struct pattern *p)
+{
+    k->bytes -= pattern_bytes(p);
+    k->n_patterns--;
+    free(p->args);
+    free(p->care);
+    free(p->words);
+    free(p->use);
+    free(p);
+}
+
+static void kernel_free(struct known *k, struct known_kernel *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        pattern_free(k, f->p[i]);
+    for (int i = 0; i < PLANES; i++)
+        free(f->plane[i]);
+    free(f->name);
+    free(f);
+}
+
+void known_free(struct known *k)
+{
+    struct known_kernel *f, *after;
+    if (!k)
+        return;
+    HASH_ITER(hh, k->kernels, f, after)
+    {
+        HASH_DEL(k->kernels, f);
+        while (f) {
+            struct known_kernel *next = f->next;
+            kernel_free(k, f);
+            f = next;
+        }
+    }
+    free(k->to_pattern);
+    free(k->to_launch);
+    free(k);
+}
+
+static uint64_t hash_text(const char *s)
+{
+    uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
+    while (*s)
+        h = (h ^ (unsigned char)*s++) * 0x100000001b3ull;
+    return h;
+}
+
+struct known_kernel *known_kernel(struct known *k, struct known_code code, const char *name)
+{
+    struct kernel_key key;
+    struct known_kernel *first, *f;
+    memset(&key, 0, sizeof key);
+    key.code = code;
+    key.name = hash_text(name);
+    HASH_FIND(hh, k->kernels, &key, sizeof key, first);
+    for (f = first; f; f = f->next)
+        if (!strcmp(f->name, name))
+            return f;
+    if (k->n_kernels == KNOWN_KERNELS_MOST || k->bytes + sizeof *f > KNOWN_BYTES_MOST || !(f = calloc(1, sizeof *f)))
+        return NULL;
+    if (!(f->name = strdup(name))) {
+        free(f);
+        return NULL;
+    }
+    f->key = key;
+    if (first) {
+        f->next = first->next;
+        first->next = f;
+    } else
+        HASH_ADD(hh, k->kernels, key, sizeof key, f);
+    k->n_kernels++;
+    k->bytes += sizeof *f;
+    return f;
+}
+
+const char *known_name(const struct known_kernel *f) { return f->name; }
+uint64_t known_bytes(const struct known *k) { return k->bytes; }
+uint32_t known_patterns(const struct known *k) { return k->n_patterns; }
+
+unsigned char known_free_bits(const struct known_kernel *f, uint32_t i)
+{
+    return i < f->plane_bytes ? (unsigned char)(f->plane[FREE][i] & ~f->plane[MATTERS][i]) : 0;
+}
+
+/* ---- does a launch have a pattern? ------------------------------------------------------------------------------------- */
+
+static bool have_groups(struct known *k, uint32_t n)
+{
+    if (n <= k->cap_groups)
+        return true;
+    uint32_t *a = realloc(k->to_pattern, n * sizeof *a);
+    if (a)
+        k->to_pattern = a;
+    uint32_t *b = realloc(k->to_launch, n * sizeof *b);
+    if (b)
+        k->to_launch = b;
+    if (!a || !b)
+        return false;
+    k->cap_groups = n;
+    return true;
+}
+
+static bool shape_matches(const struct pattern *p, const struct known_launch *l)
+{
+    return p->arg_bytes == l->arg_bytes && p->also == l->also && !memcmp(p->grid, l->grid, sizeof p->grid) && !memcmp(p->block, l->block, sizeof p->block);
+}
+
+static bool word_matches(const struct known_word *a, const struct known_word *b)
+{
+    return a->delta == b->delta && a->bytes == b->bytes && a->map == b->map && a->before == b->before;
+}
+
+/* Every address that is no idle one of the pattern has its counterpart, and where two lead to one buffer here they do there. What stands in idle words
+ * makes no difference; an address of the launch where the pattern has none does. */
+static bool words_match(struct known *k, const struct pattern *p, const struct known_launch *l)
+{
+    const uint32_t most = p->n_words > l->n_words ? p->n_words : l->n_words;
+    uint32_t i = 0, j = 0;
+    if (!have_groups(k, most + 1))
+        return false;
+    memset(k->to_pattern, 0xff, (most + 1) * sizeof *k->to_pattern);
+    memset(k->to_launch, 0xff, (most + 1) * sizeof *k->to_launch);
+    while (i < l->n_words || j < p->n_words) {
+        const bool here = i < l->n_words && (j == p->n_words || l->words[i].offset <= p->words[j].offset);
+        const bool there = j < p->n_words && (i == l->n_words || p->words[j].offset <= l->words[i].offset);
+        const bool idle = there && p->use[j] == KNOWN_IDLE;
+        if (!idle) {
+            if (!here || !there || !word_matches(&l->words[i], &p->words[j]))
+                return false;
+            uint32_t *to = &k->to_pattern[l->words[i].same_as], *from = &k->to_launch[p->words[j].same_as];
+            if (*to == UINT32_MAX && *from == UINT32_MAX) {
+                *to = p->words[j].same_as;
+                *from = l->words[i].same_as;
+            } else if (*to != p->words[j].same_as || *from != l->words[i].same_as)
+                return false;
+        }
+        i += here;
+        j += there;
+    }
+    return true;
+}
+
+/* The bits in which argument byte i is another one than the pattern's. */
+static unsigned char differs_at(const struct pattern *p, const struct known_launch *l, uint32_t i)
+{
+    return (unsigned char)((p->args[i] ^ l->args[i]) & p->care[i]);
+}
+
+/* f: bits that vary freely are left out; NULL: none are. */
+static bool bytes_match(const struct known_kernel *f, const struct pattern *p, const struct known_launch *l)
+{
+    unsigned char other = 0;
+    for (uint32_t i = 0; i < p->arg_bytes && !f; i++)
+        other |= differs_at(p, l, i);
+    for (uint32_t i = 0; i < p->arg_bytes && f; i++)
+        other |= (unsigned char)(differs_at(p, l, i) & ~known_free_bits(f, i));
+    return !other;
+}
+
+static struct pattern *find(struct known *k, const struct known_kernel *f, const struct known_launch *l, bool freely)
+{
+    struct pattern *best = NULL; /* wild ones first: where two match, the one that says less is believed */
+    for (uint32_t i = 0; i < f->n; i++)
+        if (shape_matches(f->p[i], l) && bytes_match(freely ? f : NULL, f->p[i], l) && words_match(k, f->p[i], l) && (!best || f->p[i]->wild))
+            best = f->p[i];
+    return best;
+}
+
+/* The pattern's use of the launch's words; where the launch has an address in an idle word of the pattern it is idle. */
+static void tell(const struct pattern *p, const struct known_launch *l, struct known_facts *facts)
+{
+    for (uint32_t i = 0, j = 0; i < l->n_words; i++) {
+        while (j < p->n_words && p->words[j].offset < l->words[i].offset)
+            j++;
+        facts->use[i] = j < p->n_words && p->words[j].offset == l->words[i].offset ? p->use[j] : (uint8_t)KNOWN_UNTRIED;
+    }
+    facts->why = p->why;
+    facts->ns = p->ns;
+}
+
+/* Patterns of one kernel that have the launch's addresses, and agree on what becomes of each. */
+static bool agree(const struct known_kernel *f, const struct known_launch *l, struct known_facts *facts)
+{
+    const struct pattern *first = f->n ? f->p[0] : NULL;
+    if (f->wild || f->n < KNOWN_LIKE_PATTERNS || first->n_words != l->n_words || first->arg_bytes != l->arg_bytes)
+        return false;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct pattern *p = f->p[i];
+        if (p->n_words != l->n_words || p->arg_bytes != l->arg_bytes || p->why != first->why || memcmp(p->use, first->use, p->n_words))
+            return false;
+        for (uint32_t w = 0; w < l->n_words; w++)
+            if (p->words[w].offset != l->words[w].offset || p->words[w].before != l->words[w].before || p->words[w].same_as != l->words[w].same_as ||
+                p->use[w] == KNOWN_IDLE || p->use[w] == KNOWN_IN_PART)
+                return false;
+    }
+    tell(first, l, facts);
+    facts->ns = 0; /* another grid, another time */
+    return true;
+}
+
+enum known_state known_ask(struct known *k, struct known_kernel *f, const struct known_launch *l, struct known_facts *facts)
+{
+    struct pattern *p = find(k, f, l, false);
+    if (p && p->wild)
+        return KNOWN_NOT;
+    if (p && (p->settled || p->measured >= KNOWN_AGREE)) {
+        p->met = ++k->clock;
+        tell(p, l, facts);
+        return KNOWN_FULLY;
+    }
+    const struct pattern *q = find(k, f, l, true);
+    if (q && q->wild)
+        return KNOWN_NOT;
+    if (q && q != p && (q->settled || q->measured >= KNOWN_AGREE)) {
+        tell(q, l, facts);
+        return KNOWN_LIKE;
+    }
+    return agree(f, l, facts) ? KNOWN_LIKE : KNOWN_NOT;
+}
+
+/* ---- what was measured ---------------------------------------------------------------------------------------------------- */
+
+bool known_use_covers(enum known_use a, enum known_use b)
+{
+    switch (a) {
+    case KNOWN_IDLE:
+        return b == KNOWN_IDLE || b == KNOWN_UNTRIED;
+    case KNOWN_UNTRIED:
+    case KNOWN_READ:
+        return b <= KNOWN_READ;
+    case KNOWN_SIDE:
+        return b <= KNOWN_SIDE;
+    case KNOWN_WHOLE:
+        return b <= KNOWN_READ || b == KNOWN_WHOLE;
+    case KNOWN_IN_PART:
+        return b <= KNOWN_READ || b == KNOWN_WHOLE || b == KNOWN_IN_PART;
+    case KNOWN_IN_PLACE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What both were seen to do together. */
+static enum known_use join(enum known_use a, enum known_use b)
+{
+    if (a <= KNOWN_UNTRIED && b <= KNOWN_UNTRIED)
+        return a < b ? a : b;
+    return a > b ? a : b;
+}
+
+static bool have_planes(struct known *k, struct known_kernel *f, uint32_t bytes)
+{
+    if (f->plane_bytes)
+        return f->plane_bytes == bytes;
+    if (k->bytes + (uint64_t)PLANES * bytes > KNOWN_BYTES_MOST)
+        return false;
+    for (int i = 0; i < PLANES; i++)
+        if (!f->plane[i] && !(f->plane[i] = calloc(1, bytes ? bytes : 1)))
+            return false;
+    f->plane_bytes = bytes;
+    k->bytes += (uint64_t)PLANES * bytes;
+    return true;
+}
+
+/* Bits in which the launch is another one than a pattern that is like it but for them. They made no difference; or one of them did. */
+static void note_bits(struct known_kernel *f, const struct pattern *p, const struct pattern *new, bool same)
+{
+    for (uint32_t i = 0; i < p->arg_bytes; i++) {
+        const unsigned char d = (unsigned char)((p->args[i] ^ new->args[i]) & p->care[i] & new->care[i]);
+        if (!same)
+            f->plane[MATTERS][i] |= d;
+        else {
+            f->plane[FREE][i] |= d & f->plane[TWICE][i];
+            f->plane[TWICE][i] |= d & f->plane[ONCE][i];
+            f->plane[ONCE][i] |= d;
+        }
+    }
+}
+
+static void compare_with_latest(struct known *k, struct known_kernel *f, const struct pattern *new, const struct known_launch *l)
+{
+    const struct pattern *latest = NULL;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (!f->p[i]->wild && shape_matches(f->p[i], l) && words_match(k, f->p[i], l) && (!latest || f->p[i]->met > latest->met))
+            latest = f->p[i];
+    if (!latest || !have_planes(k, f, l->arg_bytes))
+        return;
+    const bool same = latest->why == new->why && latest->n_words == new->n_words && !memcmp(latest->use, new->use, new->n_words);
+    note_bits(f, latest, new, same);
+}
+
+static struct pattern *pattern_new(const struct known_launch *l, const struct known_facts *facts)
+{
+    struct pattern *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->arg_bytes = l->arg_bytes;
+    p->n_words = l->n_words;
+    p->args = malloc(l->arg_bytes + 1);
+    p->care = malloc(l->arg_bytes + 1);
+    p->words = malloc(l->n_words * sizeof *p->words + 1);
+    p->use = malloc(l->n_words + 1);
+    if (!p->args || !p->care || !p->words || !p->use) {
+        free(p->args);
+        free(p->care);
+        free(p->words);
+        free(p->use);
+        free(p);
+        return NULL;
+    }
+    memcpy(p->grid, l->grid, sizeof p->grid);
+    memcpy(p->block, l->block, sizeof p->block);
+    p->also = l->also;
+    memcpy(p->args, l->args, l->arg_bytes);
+    memset(p->care, 0xff, l->arg_bytes);
+    memcpy(p->words, l->words, l->n_words * sizeof *p->words);
+    memcpy(p->use, facts->use, l->n_words);
+    for (uint32_t i = 0; i < l->n_words; i++) {
+        const uint32_t bytes = l->words[i].map ? 128 : 8, from = l->words[i].offset;
+        if (p->use[i] != KNOWN_IDLE && from < l->arg_bytes)
+            memset(p->care + from, 0, from + bytes <= l->arg_bytes ? bytes : l->arg_bytes - from);
+    }
+    for (uint32_t i = 0; i < facts->n_idle; i++)
+        for (uint32_t at = facts->idle[i]; at < l->arg_bytes && at < (facts->idle[i] & ~7u) + 8; at++)
+            p->care[at] = 0;
+    p->why = facts->why;
+    p->ns = facts->ns;
+    return p;
+}
+
+static enum known_news merge(struct known_kernel *f, struct pattern *p, const struct known_launch *l, const struct known_facts *facts)
+{
+    enum known_news news = KNOWN_NEWS_SAME;
+    for (uint32_t i = 0, j = 0; i < l->n_words; i++) {
+        while (j < p->n_words && p->words[j].offset < l->words[i].offset)
+            j++;
+        if (j == p->n_words || p->words[j].offset != l->words[i].offset)
+            continue; /* no pattern that matches has such a word */
+        if (!known_use_covers(p->use[j], facts->use[i]))
+            news = KNOWN_NEWS_MORE;
+        else if (p->use[j] != facts->use[i] && news == KNOWN_NEWS_SAME && !(p->use[j] <= KNOWN_READ && facts->use[i] <= KNOWN_READ))
+            news = KNOWN_NEWS_LESS;
+        /* an idle word stays what it was found to be, for its bytes are compared no more */
+        if (p->use[j] != KNOWN_IDLE && facts->use[i] != KNOWN_IDLE)
+            p->use[j] = (uint8_t)join(p->use[j], facts->use[i]);
+    }
+    if (p->why != facts->why && facts->why) {
+        news = p->why ? news : KNOWN_NEWS_MORE;
+        p->why = facts->why;
+    } else if (p->why != facts->why && news == KNOWN_NEWS_SAME)
+        news = KNOWN_NEWS_LESS;
+    if (news == KNOWN_NEWS_MORE)
+        p->wild = f->wild = true;
+    return news;
+}
+
+static void forget_oldest(struct known *k, struct known_kernel *f)
+{
+    uint32_t oldest = UINT32_MAX;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (!f->p[i]->wild && (oldest == UINT32_MAX || f->p[i]->met < f->p[oldest]->met)) /* what was found wrong is kept */
+            oldest = i;
+    if (oldest == UINT32_MAX)
+        return;
+    pattern_free(k, f->p[oldest]);
+    f->p[oldest] = f->p[--f->n];
+}
+
+int known_enter(struct known *k, struct known_kernel *f, const struct known_launch *l, const struct known_facts *facts, enum known_news *news)
+{
+    struct pattern *p = find(k, f, l, false);
+    if (p) {
+        *news = merge(f, p, l, facts);
+        p->measured++;
+        p->lesson = k->lesson;
+        p->met = ++k->clock;
+        p->ns = facts->ns ? facts->ns : p->ns;
+        return 0;
+    }
+    *news = KNOWN_NEWS_FIRST;
+    p = pattern_new(l, facts);
+    if (!p)
+        return -ENOMEM;
+    compare_with_latest(k, f, p, l);
+    if (f->n == KNOWN_PATTERNS_MOST)
+        forget_oldest(k, f);
+    const bool room = f->n < KNOWN_PATTERNS_MOST && k->bytes + pattern_bytes(p) <= KNOWN_BYTES_MOST;
+    k->bytes += pattern_bytes(p);
+    k->n_patterns++;
+    if (!room) {
+        pattern_free(k, p);
+        return -ENOSPC;
+    }
+    p->measured = 1;
+    p->lesson = k->lesson;
+    p->met = ++k->clock;
+    f->p[f->n++] = p;
+    return 0;
+}
+
+void known_surprise(struct known *k, struct known_kernel *f, const struct known_launch *l)
+{
+    f->wild = true;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (shape_matches(f->p[i], l) && bytes_match(f, f->p[i], l) && words_match(k, f->p[i], l))
+            f->p[i]->wild = true;
+}
+
+void known_lesson(struct known *k) { k->lesson++; }
+
+void known_settle(struct known *k)
+{
+    struct known_kernel *first, *after;
+    HASH_ITER(hh, k->kernels, first, after)
+    for (struct known_kernel *f = first; f; f = f->next)
+        for (uint32_t i = 0; i < f->n; i++)
+            f->p[i]->settled |= f->p[i]->lesson == k->lesson;
+}
