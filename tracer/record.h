@@ -88,6 +88,7 @@ struct record {
     char *model;     /* owned: the program's command line */
     char *device;    /* owned */
     uint64_t host_bytes_per_s; /* 0: unknown */
+    uint64_t page_bytes, reserve_bytes; /* for the user's trace (reserve.h); 0: unknown */
     uint64_t period; /* ops of an iteration, but for copies to the host */
 };
 

@@ -2,6 +2,7 @@
 #include "tracer/trace_write.h"
 #include "tracer/output.h"
 #include "tracer/record.h"
+#include "tracer/reserve.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -15,7 +16,7 @@ static uint64_t shown_bytes(const struct rec_buf *b, uint64_t page)
         return b->bytes;
     if (b->alloc_ord < 0 && !b->dies) /* of the iteration before, given back before the first op: nobody waits for it */
         return 0;
-    return rec_may_move(b) ? (b->bytes + page - 1) / page * page : 0;
+    return rec_may_move(b) ? reserve_rounded_bytes(b->bytes, page) : 0;
 }
 
 /* Memory in use at each op with nothing evicted, as the simulator counts it. */
@@ -133,9 +134,11 @@ static json_t *bufs_json(const struct record *r, uint64_t page, const unsigned c
     for (uint32_t b = 0; bufs && b < r->n_bufs; b++) {
         const struct rec_buf *x = &r->bufs[b];
         uint64_t bytes = shown_bytes(x, page);
-        json_array_append_new(bufs, json_pack("{s:i, s:I, s:i, s:o, s:s}", "id", (int)b, "bytes", (json_int_t)bytes,
-                                              "born", x->born, "dies", x->dies < 0 ? json_null() : json_integer(x->dies),
-                                              "kind", kind_of(r, b, changed)));
+        json_t *j = json_pack("{s:i, s:I, s:i, s:o, s:s}", "id", (int)b, "bytes", (json_int_t)bytes, "born", x->born, "dies",
+                              x->dies < 0 ? json_null() : json_integer(x->dies), "kind", kind_of(r, b, changed));
+        if (j && page <= 1 && !rec_may_move(x)) /* the planner sees 0 bytes of it */
+            json_object_set_new(j, "fixed", json_true());
+        json_array_append_new(bufs, j);
         if (x->born < 0 && x->dies < 0)
             *persistent += bytes;
     }
@@ -172,6 +175,10 @@ int record_write(const struct record *r, const char *path, uint64_t page)
         json_object_set_new(meta, "device", json_string(r->device));
     if (page > 1)
         json_object_set_new(meta, "granularity_bytes", json_integer((json_int_t)page));
+    else if (r->page_bytes) {
+        json_object_set_new(meta, "page_bytes", json_integer((json_int_t)r->page_bytes));
+        json_object_set_new(meta, "reserve_bytes", json_integer((json_int_t)r->reserve_bytes));
+    }
     if (r->host_bytes_per_s)
         json_object_set_new(meta, "host_bytes_per_s", json_integer((json_int_t)r->host_bytes_per_s));
     if (with_sites)

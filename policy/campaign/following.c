@@ -9,6 +9,7 @@
 #include "policy/plan/exec.h"
 #include "policy/plan/install.h"
 #include "policy/plan/leave.h"
+#include "policy/plan/reserve.h"
 #include "policy/plan/verify.h"
 #include "policy/process/nvtx.h"
 #include "policy/process/stats.h"
@@ -27,7 +28,7 @@ enum {
 
 void following_learnt(struct device *d)
 {
-    if (learn_finish(d) || exec_index(d)) {
+    if (learn_finish(d, reserve_of_record_bytes) || exec_index(d)) {
         log_say(SAY_WARN, "host memory is exhausted: memory is held by swapping");
         modes_no_plan(d);
         return;

@@ -455,7 +455,7 @@ static int believe_workspaces(struct device *d)
     return 0;
 }
 
-int learn_finish(struct device *d)
+int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
 {
     struct exec *ex = d->ex;
     int32_t s = probe_census(d);
@@ -484,6 +484,8 @@ int learn_finish(struct device *d)
     ex->learnt.rec.model = command_line();
     if (learn_wants_trace(d)) {
         ex->learnt.rec.host_bytes_per_s = swap_bytes_per_s(d);
+        ex->learnt.rec.page_bytes = d->mem.gran;
+        ex->learnt.rec.reserve_bytes = reserve(d);
         int r = record_write(&ex->learnt.rec, d->cfg->trace_out, 1);
         if (r)
             log_say(SAY_WARN, "cannot write the trace %s: %s", d->cfg->trace_out, strerror(-r));

@@ -36,8 +36,9 @@ enum learn_step {
 int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step);
 void learn_abandon(struct device *d, const char *why);
 bool learn_complete(const struct device *d); /* the probed iteration's last op has run */
-/* Seals the record, writes the trace that was asked for, puts holds in (record_insert_holds). */
-int learn_finish(struct device *d);
+/* Seals the record, writes the trace that was asked for, puts holds in (record_insert_holds). `reserve`: what of a limit no plan of the record can
+ * use (tracer/reserve.h), for the trace; it is asked once the record is sealed. */
+int learn_finish(struct device *d, uint64_t (*reserve)(struct device *));
 /* During a probed iteration. */
 void learn_alloc(struct device *d, struct slot *s);
 void learn_free(struct device *d, struct slot *s);

@@ -5,6 +5,7 @@
 #include "tracer/trace_write.h"
 
 #include <check.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,6 +96,16 @@ START_TEST(the_reader_takes_the_trace)
         ck_assert_int_eq(g->bufs[x].dies, 2);
         graph_free(g);
     }
+    /* what a planner of another process must know: which buffers never move, pages, and what is held beside them */
+    r.page_bytes = 2 << 20;
+    r.reserve_bytes = 6 << 20;
+    ck_assert_int_eq(record_write(&r, path, 1), 0);
+    json_t *t = json_load_file(path, 0, NULL), *meta = json_object_get(t, "meta"), *bufs = json_object_get(t, "buffers");
+    ck_assert_int_eq(json_integer_value(json_object_get(meta, "page_bytes")), 2 << 20);
+    ck_assert_int_eq(json_integer_value(json_object_get(meta, "reserve_bytes")), 6 << 20);
+    ck_assert(json_is_true(json_object_get(json_array_get(bufs, (size_t)s), "fixed")));
+    ck_assert_ptr_null(json_object_get(json_array_get(bufs, (size_t)w), "fixed"));
+    json_decref(t);
     unlink(path);
 }
 END_TEST
