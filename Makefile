@@ -150,11 +150,18 @@ endif
 -include offline/offline.mk
 # read by the assembler, which tells no dependencies
 $(B)/obj/offline/report/page_parts.o: offline/report/page.js offline/report/page.css
-CLI_OBJ := $(call HOST_OBJ,$(CLI_SRC))
-CBC_LIBS = $(shell pkg-config --libs cbc 2>/dev/null)
-$(B)/remat: $(CLI_OBJ)
+# CBC apart, loaded by the tool from beside itself: with it every start would take ten times as long (offline/solvers/milp/milp_cbc.h)
+MILP_SRC := offline/solvers/milp/milp_cbc.c
+MILP_OBJ := $(call PIC_OBJ,$(MILP_SRC))
+CLI_OBJ  := $(call HOST_OBJ,$(filter-out $(MILP_SRC),$(CLI_SRC)))
+CLI_LIBS := -ljansson -liberty -lsqlite3 -lm -ldl -lpthread
+CBC_LIBS  = $(shell pkg-config --libs cbc 2>/dev/null)
+$(B)/remat: $(CLI_OBJ) | $(B)/remat-milp.so
 	echo "  LD   $@"
-	$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) -ljansson -liberty $(CBC_LIBS) -lsqlite3 $(OFFLINE_LIBS) -lm -ldl -lpthread
+	$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) $(CLI_LIBS)
+$(B)/remat-milp.so: $(MILP_OBJ)
+	echo "  LD   $@"
+	$(CC) $(LDFLAGS) -shared -o $@ $(MILP_OBJ) $(CBC_LIBS)
 ifneq ($(wildcard offline/commands/main.c),)
 ALL_TARGETS += $(B)/remat
 endif
@@ -187,8 +194,7 @@ $(B)/tests/test_simgpu_%: tests/unit/test_simgpu_%.c $(B)/simgpu/libcuda.so.1 | 
 	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) $(CHECK_LIBS) $(SIM_LINK) -lm -ldl -lpthread
 define LINK_UNIT
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--whole-archive $(B)/obj/unit.a -Wl,--no-whole-archive $(CHECK_LIBS) -ljansson -liberty $(CBC_LIBS) -lsqlite3 \
-	  $(OFFLINE_LIBS) -lm -ldl -lpthread
+	$(CC) $(CFLAGS) -MMD -MP $< -o $@ $(LDFLAGS) -Wl,--whole-archive $(B)/obj/unit.a -Wl,--no-whole-archive $(CHECK_LIBS) $(CBC_LIBS) $(CLI_LIBS)
 endef
 # it plays an interpreter whose names are looked up
 $(B)/tests/test_pyframe: LDFLAGS += -rdynamic
@@ -273,7 +279,7 @@ FUZZ_SRC := $(filter-out offline/commands/% offline/report/%,$(CLI_SRC)) offline
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz_readers.h $(FUZZ_SRC) | $(DEPS_STAMP)
 	mkdir -p $(@D)
 	clang $(CSTD) -O1 -g $(CPPDEFS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $< $(FUZZ_SRC) -o $@ \
-	  -ljansson -liberty $(CBC_LIBS) -lsqlite3 -lm -lpthread
+	  $(CBC_LIBS) $(CLI_LIBS)
 fuzz: $(DEPS_STAMP)
 	$(MAKE) --no-print-directory $(FUZZ_BIN)
 	for f in $(FUZZ_BIN); do n=$$(basename $$f); mkdir -p $(B)/fuzz/corpus-$$n; \

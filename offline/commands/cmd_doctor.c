@@ -7,6 +7,8 @@
 #include "offline/commands/launch.h"
 #include "offline/commands/options.h"
 #include "offline/commands/options_parse.h"
+#include "offline/model/beside.h"
+#include "offline/solvers/milp/milp.h"
 #include "preload/cuda_abi.h"
 #include "tracer/machine/alloc_conf.h"
 #include "tracer/machine/conf.h"
@@ -67,7 +69,7 @@ static void say(enum verdict v, const char *what, const char *fmt, ...)
 static void check_library(void)
 {
     char path[PATH_MAX];
-    int rc = launch_find_beside("libremat.so", path, sizeof path);
+    int rc = beside_find("libremat.so", path, sizeof path);
     if (rc)
         say(BAD, "library", "libremat.so is neither beside this executable nor in ../lib or ../lib/remat: build or install it there");
     else if (strpbrk(path, ": "))
@@ -76,9 +78,18 @@ static void check_library(void)
         say(OK, "library", "%s", path);
 }
 
+static void check_solver(void)
+{
+    int rc = milp_load();
+    if (rc)
+        say(BAD, "solver", "auto and milp cannot solve integer programs: %s", milp_error(rc));
+    else
+        say(OK, "solver", "CBC, for integer programs");
+}
+
 static int have_simulator(char *path, size_t room)
 {
-    return launch_find_beside("simgpu/libcuda.so.1", path, room) == 0;
+    return beside_find("simgpu/libcuda.so.1", path, room) == 0;
 }
 
 static void check_simulator(void)
@@ -337,6 +348,7 @@ int cmd_doctor(int argc, char **argv)
         return rc > 0 ? CLI_OK : CLI_BAD;
     findings = json ? json_array() : NULL;
     check_library();
+    check_solver();
     check_driver();
     check_simulator();
     check_pytorch();

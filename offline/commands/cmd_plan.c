@@ -9,6 +9,7 @@
 #include "offline/commands/options_parse.h"
 #include "offline/model/sim.h"
 #include "offline/model/trace_read.h"
+#include "offline/solvers/milp/milp.h"
 #include "offline/solvers/solver.h"
 #include "tracer/plain.h"
 
@@ -131,7 +132,7 @@ static int plan_solve(const struct plan_request *q, const struct graph *g, const
         return plan_infeasible(g, q->limit, s->name, &o, &r);
     }
     if (rc)
-        return cli_fail("plan: solver %s failed: %s", s->name, r.message[0] ? r.message : strerror(-rc));
+        return cli_fail("plan: solver %s failed: %s", s->name, r.message[0] ? r.message : milp_error(rc));
     if (q->out && plan_write(p, q->out, err, sizeof(err)))
         return cli_fail("%s", err);
     if (!q->json && r.message[0])

@@ -10,6 +10,7 @@
 #include "offline/commands/options.h"
 #include "offline/commands/options_parse.h"
 #include "offline/model/json_read.h"
+#include "offline/solvers/milp/milp.h"
 #include "offline/solvers/solver.h"
 #include "tracer/output.h"
 
@@ -155,7 +156,7 @@ int cmd_solve(int argc, char **argv)
     if (rc == -EINVAL)
         rc = cli_bad("%s", r.message);
     else if (rc && rc != -ENOSPC)
-        rc = cli_fail("solve: %s failed: %s", s->name, r.message[0] ? r.message : strerror(-rc));
+        rc = cli_fail("solve: %s failed: %s", s->name, r.message[0] ? r.message : milp_error(rc));
     else if (!out || !r.feasible || !(rc = solve_write(s, &r, out)))
         rc = solve_print(s->name, &r, json, out);
     json_decref(r.schedule);

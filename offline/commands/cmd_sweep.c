@@ -14,6 +14,7 @@
 #include "offline/model/trace_read.h"
 #include "offline/solvers/cover/cover.h"
 #include "offline/solvers/cover/cover_bound.h"
+#include "offline/solvers/milp/milp.h"
 #include "offline/solvers/solver.h"
 
 enum { SWEEP_MAX = 256 };
@@ -197,7 +198,7 @@ static int sweep_run(struct sweep *s)
             cli_progress_end();
             if (rc && rc != -ENOSPC && rc != -ETIME)
                 bad = cli_fail("sweep: solver %s at %lld bytes: %s", s->solver[k]->name, (long long)s->limit[l],
-                               r.message[0] ? r.message : strerror(-rc));
+                               r.message[0] ? r.message : milp_error(rc));
             else {
                 if (rows)
                     sweep_row(s, s->limit[l], s->solver[k], rc, &r);

@@ -5,6 +5,7 @@
 #include "offline/commands/options.h"
 #include "offline/commands/options_parse.h"
 #include "offline/commands/target.h"
+#include "offline/model/beside.h"
 #include "offline/solvers/solver.h"
 #include "policy/share/ledger.h"
 #include "tracer/machine/alloc_conf.h"
@@ -84,36 +85,6 @@ static int set_alloc_conf(enum alloc_conf how)
 
 /* ---- the library --------------------------------------------------------------------------------------------------------- */
 
-int launch_self(char *out, size_t room)
-{
-    ssize_t n = readlink("/proc/self/exe", out, room);
-    if (n < 0)
-        return -errno;
-    if ((size_t)n >= room)
-        return -ENAMETOOLONG;
-    out[n] = '\0';
-    return 0;
-}
-
-int launch_find_beside(const char *file, char *out, size_t room)
-{
-    static const char *const places[] = {"", "/../lib", "/../lib/remat"};
-    char self[PATH_MAX], path[PATH_MAX], real[PATH_MAX];
-    int rc = launch_self(self, sizeof self);
-    if (rc)
-        return rc;
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if ((size_t)snprintf(path, sizeof path, "%s%s/%s", self, places[i], file) >= sizeof path)
-            return -ENAMETOOLONG;
-        if (access(path, R_OK) == 0 && realpath(path, real))
-            return (size_t)snprintf(out, room, "%s", real) < room ? 0 : -ENAMETOOLONG;
-    }
-    return -ENOENT;
-}
-
 /* A sanitizer's runtime refuses to come second. */
 static bool is_sanitizer(const char *s, size_t n)
 {
@@ -176,11 +147,11 @@ static int add_preload(const char *lib)
 static int set_preload(void)
 {
     char lib[PATH_MAX], self[PATH_MAX];
-    int rc = launch_find_beside("libremat.so", lib, sizeof lib);
+    int rc = beside_find("libremat.so", lib, sizeof lib);
     if (rc)
         return launch_bad("libremat.so is neither beside the remat executable nor in ../lib or ../lib/remat (%s)", strerror(-rc));
     rc = add_preload(lib);
-    if (!rc && launch_self(self, sizeof self) == 0 && setenv("REMAT_BIN", self, 1))
+    if (!rc && beside_self(self, sizeof self) == 0 && setenv("REMAT_BIN", self, 1))
         rc = launch_bad("cannot set REMAT_BIN: %s", strerror(errno));
     return rc;
 }
@@ -212,7 +183,7 @@ static int set_simulated_runtime(void)
     char lib[PATH_MAX];
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof libs / sizeof libs[0]; i++)
-        if (launch_find_beside(libs[i], lib, sizeof lib) == 0)
+        if (beside_find(libs[i], lib, sizeof lib) == 0)
             rc = add_preload(lib);
     return rc;
 }
@@ -223,7 +194,7 @@ static int set_simulator(void)
     char lib[PATH_MAX], driver[PATH_MAX];
     if (!want || strcmp(want, "1") != 0 || launch_has_gpu(driver, sizeof driver))
         return 0;
-    if (launch_find_beside("simgpu/libcuda.so.1", lib, sizeof lib - 1))
+    if (beside_find("simgpu/libcuda.so.1", lib, sizeof lib - 1))
         return launch_bad("REMAT_SIMGPU=1, but there is no simgpu/libcuda.so.1 beside the remat executable");
     *strrchr(lib, '/') = '\0';
     char value[4 * PATH_MAX];

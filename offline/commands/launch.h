@@ -32,10 +32,6 @@ int launch(const struct launch_settings *s);
 /* LD_PRELOAD's value with `lib` once, in front of all but sanitizers' runtimes. 0, or -ENAMETOOLONG. */
 int launch_preload(const char *lib, const char *before, char *out, size_t room);
 
-/* The path of this executable, and of FILE in its folder, in ../lib or in ../lib/remat. 0 or a negative errno. */
-int launch_self(char *out, size_t room);
-int launch_find_beside(const char *file, char *out, size_t room);
-
 /* True when the machine shows a GPU's device file, or any driver library that is not the simulator: its path is left in
  * `driver`, "" if none. */
 bool launch_has_gpu(char *driver, size_t room);

@@ -27,7 +27,7 @@ changed=$(sed -n 's/^## [^ ]* (\([0-9-]*\))$/\1/p' "$here/../../CHANGELOG.md" | 
 find "$root" -type d -exec chmod 755 {} +
 mkdir -p "$folder/debian"
 printf 'Source: remat\n\nPackage: remat\nArchitecture: %s\n' "$arch" >"$folder/debian/control"
-depends=$(cd "$folder" && dpkg-shlibdeps -O root/usr/bin/remat root/usr/lib/remat/libremat.so 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+depends=$(cd "$folder" && dpkg-shlibdeps -O root/usr/bin/remat root/usr/lib/remat/libremat.so root/usr/lib/remat/remat-milp.so 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
 [ -n "$depends" ] || { echo "dpkg-shlibdeps found no dependencies" >&2; exit 1; }
 mkdir -p "$root/DEBIAN"
 cat >"$root/DEBIAN/control" <<END

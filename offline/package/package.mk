@@ -4,7 +4,7 @@
 #   DESTDIR  put in front of it while installing, for packagers
 #
 # The layout is the same everywhere, and relocatable: the command finds the library by its own place.
-#   PREFIX/bin/remat                PREFIX/lib/remat/libremat.so       PREFIX/share/{man,doc,bash-completion,zsh,fish}
+#   PREFIX/bin/remat                PREFIX/lib/remat/{libremat.so,remat-milp.so}      PREFIX/share/{man,doc,bash-completion,zsh,fish}
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -34,32 +34,35 @@ $(PKG)/remat.fish: $(B)/remat
 	@mkdir -p $(@D)
 	$(B)/remat --generate fish >$@
 
-# the command that brings the libraries it needs: DT_RPATH, so that they find each other through it too
+# what brings the libraries it needs: DT_RPATH, so that they find each other through it too
 $(PKG)/remat: $(CLI_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/remat' -o $@ $(CLI_OBJ) -ljansson -liberty $(CBC_LIBS) -lsqlite3 \
-	  $(OFFLINE_LIBS) -lm -ldl -lpthread
+	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/remat' -o $@ $(CLI_OBJ) $(CLI_LIBS)
+$(PKG)/remat-milp.so: $(MILP_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN' -shared -o $@ $(MILP_OBJ) $(CBC_LIBS)
 
 .PHONY: install uninstall deb tarball wheel test-packages pkg-parts pkg-install pkg-portable
 # One at a time in a build folder: they share a tree, which the next one makes anew.
 PKG_ALONE = @mkdir -p $(PKG); flock $(PKG)/lock sh -ec
 install uninstall: $(DEPS_STAMP)
 	$(PKG_ALONE) '$(MAKE) --no-print-directory -j2 B=$(B) pkg-parts; $(MAKE) --no-print-directory B=$(B) pkg-$@'
-pkg-parts: $(B)/remat $(B)/libremat.so $(PKG_MAN) $(PKG_SH)
+pkg-parts: $(B)/remat $(B)/remat-milp.so $(B)/libremat.so $(PKG_MAN) $(PKG_SH)
 
 # what goes where: mode, file, folder under PREFIX, name there
-PKG_ROWS = 755:$(PKG_BIN):bin:remat 644:$(B)/libremat.so:lib/remat:libremat.so \
+PKG_ROWS = 755:$(PKG_BIN):bin:remat 644:$(B)/libremat.so:lib/remat:libremat.so 644:$(PKG_MILP):lib/remat:remat-milp.so \
   $(foreach m,$(PKG_MAN),644:$(m):share/man/man$(subst .,,$(suffix $(m))):$(notdir $(m))) \
   644:$(PKG)/remat.bash:share/bash-completion/completions:remat 644:$(PKG)/_remat:$(PKG_ZSH):_remat \
   644:$(PKG)/remat.fish:share/fish/vendor_completions.d:remat.fish \
   644:README.md:share/doc/remat:README.md $(foreach d,$(wildcard docs/*.md docs/*.svg),644:$(d):share/doc/remat/docs:$(notdir $(d)))
 PKG_BIN = $(B)/remat
+PKG_MILP = $(B)/remat-milp.so
 PKG_ZSH = share/zsh/site-functions
 
 pkg-install:
 	@set -e; to=$(DESTDIR)$(PREFIX); for row in $(PKG_ROWS); do IFS=: read -r mode from dir name <<<"$$row"; \
 	  install -d "$$to/$$dir"; install -m $$mode $$from "$$to/$$dir/$$name"; \
-	  case $$name in remat|libremat.so) [ $$dir = bin ] || [ $$dir = lib/remat ] && strip --strip-unneeded "$$to/$$dir/$$name" || true;; esac; done
+	  case $$name in remat|libremat.so|remat-milp.so) [ $$dir = bin ] || [ $$dir = lib/remat ] && strip --strip-unneeded "$$to/$$dir/$$name" || true;; esac; done
 	@echo "remat $(REMAT_VERSION) is in $(DESTDIR)$(PREFIX)"
 pkg-install pkg-uninstall pkg-portable pkg-tarball pkg-deb: SHELL := /bin/bash
 .PHONY: pkg-uninstall pkg-tarball pkg-deb pkg-wheel
@@ -71,10 +74,10 @@ pkg-uninstall:
 
 # ---- portable: a tree that runs wherever glibc is as new as here --------------------------------------------------
 PKG_TREE := $(PKG)/tree/$(PKG_NAME)
-pkg-portable: $(PKG)/remat pkg-parts
+pkg-portable: $(PKG)/remat $(PKG)/remat-milp.so pkg-parts
 	@rm -rf $(PKG)/tree
-	@$(MAKE) --no-print-directory B=$(B) PREFIX=/ DESTDIR=$(abspath $(PKG_TREE)) PKG_BIN=$(PKG)/remat pkg-install >/dev/null
-	@ldd $(PKG)/remat | awk '$$2 == "=>" && $$3 ~ /^\// && $$1 !~ /$(GPU_GLIBC)/ {print $$3}' | \
+	@$(MAKE) --no-print-directory B=$(B) PREFIX=/ DESTDIR=$(abspath $(PKG_TREE)) PKG_BIN=$(PKG)/remat PKG_MILP=$(PKG)/remat-milp.so pkg-install >/dev/null
+	@ldd $(PKG)/remat $(PKG)/remat-milp.so | awk '$$2 == "=>" && $$3 ~ /^\// && $$1 !~ /$(GPU_GLIBC)/ {print $$3}' | sort -u | \
 	  while read -r so; do cp -L "$$so" $(PKG_TREE)/lib/remat/ && strip --strip-unneeded $(PKG_TREE)/lib/remat/$$(basename $$so); done
 	@cp LICENSE $(PKG_TREE)/share/doc/remat/
 	@{ echo 'The libraries in lib/remat other than libremat.so come from Debian; their licences:'; \

@@ -19,17 +19,17 @@ check_glibc()
         complain "$1 asks for $newest"
 }
 
-for f in remat libremat.so run.sh run.py facts/alias facts/kernels.ptx workloads/mlp; do
+for f in remat remat-milp.so libremat.so run.sh run.py facts/alias facts/kernels.ptx workloads/mlp; do
     [ -e "$dist/$f" ] || complain "$f is missing"
 done
-for f in "$dist"/remat "$dist"/libremat.so "$dist"/lib/* "$dist"/facts/* "$dist"/workloads/*; do
+for f in "$dist"/remat "$dist"/remat-milp.so "$dist"/libremat.so "$dist"/lib/* "$dist"/facts/* "$dist"/workloads/*; do
     [ "$(head -c 4 "$f" 2>/dev/null | tail -c 3)" = ELF ] || continue
     check_glibc "$f"
     while read -r so; do
         [[ $so =~ $glibc ]] && continue
         case ${f#"$dist"/} in
         libremat.so) complain "libremat.so needs $so" ;;
-        remat | lib/*) [ -e "$dist/lib/$so" ] || complain "${f#"$dist"/} needs $so, which lib/ has not" ;;
+        remat | remat-milp.so | lib/*) [ -e "$dist/lib/$so" ] || complain "${f#"$dist"/} needs $so, which lib/ has not" ;;
         *) [ "$so" = libcuda.so.1 ] || complain "${f#"$dist"/} needs $so" ;;
         esac
     done < <(needed "$f")
@@ -37,7 +37,8 @@ done
 # the tool itself, with nothing in its environment that could find a library elsewhere
 if [ -e "$dist/remat" ]; then
     env -i "$dist/remat" --version >/dev/null 2>&1 || complain "remat --version fails in an empty environment"
-    env -i LD_TRACE_LOADED_OBJECTS=1 "$dist/remat" 2>/dev/null |
+    env -i LC_ALL=C "$dist/remat" doctor 2>/dev/null | grep -q '^ok *solver' || complain "remat-milp.so cannot be loaded in an empty environment"
+    { env -i LD_TRACE_LOADED_OBJECTS=1 "$dist/remat"; env -i ldd "$dist/remat-milp.so"; } 2>/dev/null |
         awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | while read -r so path; do
         [[ $so =~ $glibc ]] || [ "$(dirname "$path")" -ef "$dist/lib" ] || echo "$so from $path"
     done | { ! grep .; } || complain "remat takes these libraries from outside its folder"

@@ -39,7 +39,7 @@ GPU_FACTS := $(FACT_BIN) $(FACT_DIR)/libspy.so $(FACT_DIR)/kernels.simgpu.so $(F
 gpu-facts: $(GPU_FACTS)
 
 # ---- the folder that travels --------------------------------------------------------------------------------
-# remat is linked once more, with its libraries beside it: DT_RPATH, not RUNPATH, since the bundled libraries
+# remat and remat-milp.so are linked once more, with their libraries beside them: DT_RPATH, not RUNPATH, since the bundled libraries
 # must find each other through it too. libremat.so needs nothing but glibc and is copied as it is.
 GPU_GLIBC := ^(libc|libm|libdl|libpthread|librt|ld-linux-x86-64|linux-vdso)\.so
 GPU_COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)$(shell \
@@ -49,13 +49,13 @@ dist-gpu: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory B=$(B) build-all gpu-facts
 	@$(MAKE) --no-print-directory B=$(B) dist-gpu-folder
 .PHONY: dist-gpu-folder
-dist-gpu-folder: $(CLI_OBJ) $(GPU_FACTS)
+dist-gpu-folder: $(CLI_OBJ) $(MILP_OBJ) $(GPU_FACTS)
 	@rm -rf $(GPU_DIST)
 	@mkdir -p $(GPU_DIST)/lib $(GPU_DIST)/facts $(GPU_DIST)/workloads
-	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -o $(GPU_DIST)/remat $(CLI_OBJ) -ljansson -liberty $(CBC_LIBS) \
-	  -lsqlite3 $(OFFLINE_LIBS) -lm -ldl -lpthread
+	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -o $(GPU_DIST)/remat $(CLI_OBJ) $(CLI_LIBS)
+	$(CC) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -shared -o $(GPU_DIST)/remat-milp.so $(MILP_OBJ) $(CBC_LIBS)
 	@# of the LAPACKs that may be installed the plain one: the fast ones are thirty times its size
-	@LD_LIBRARY_PATH=$(subst $(eval) ,:,$(wildcard /usr/lib/*/lapack /usr/lib/*/blas)) ldd $(GPU_DIST)/remat | awk '$$2 == "=>" && $$3 ~ /^\// && $$1 !~ /$(GPU_GLIBC)/ {print $$3}' | \
+	@LD_LIBRARY_PATH=$(subst $(eval) ,:,$(wildcard /usr/lib/*/lapack /usr/lib/*/blas)) ldd $(GPU_DIST)/remat $(GPU_DIST)/remat-milp.so | awk '$$2 == "=>" && $$3 ~ /^\// && $$1 !~ /$(GPU_GLIBC)/ {print $$3}' | sort -u | \
 	  while read -r so; do cp -L "$$so" $(GPU_DIST)/lib/; done
 	cp $(B)/libremat.so $(GPU_DIST)/
 	cp $(GPU_FACTS) tests/gpu/facts/torch_params.py $(GPU_DIST)/facts/
@@ -64,7 +64,7 @@ dist-gpu-folder: $(CLI_OBJ) $(GPU_FACTS)
 	  -exec cp {} $(GPU_DIST)/workloads/ \;
 	cp -r tests/gpu/run.sh tests/gpu/*.py tests/gpu/suite tests/gpu/scripts tests/gpu/README.md $(GPU_DIST)/
 	find $(GPU_DIST) -name __pycache__ -prune -exec rm -rf {} +
-	@for f in $(GPU_DIST)/remat $(GPU_DIST)/lib/* $(GPU_DIST)/facts/*; do \
+	@for f in $(GPU_DIST)/remat $(GPU_DIST)/remat-milp.so $(GPU_DIST)/lib/* $(GPU_DIST)/facts/*; do \
 	  case $$f in *.ptx|*.py) ;; *) strip --strip-debug $$f;; esac; done
 	@echo $(GPU_COMMIT) > $(GPU_DIST)/COMMIT
 	@bash tests/gpu/check_dist.sh $(GPU_DIST)

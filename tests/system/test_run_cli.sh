@@ -5,6 +5,7 @@ set -u
 B=${B:-$(cd "$(dirname "$0")/../.." && pwd)/build}
 . "$(dirname "$0")/../conformance/env.sh"
 remat=$B/remat
+here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 export REMAT_STATUS_DIR=$tmp/status
@@ -144,7 +145,16 @@ cp "$remat" "$tmp/alone/"; cp "$remat" "$tmp/root/bin/"; cp "$lib" "$tmp/root/li
 { one_line && grep -q libremat.so "$tmp/err"; } || fail "no line about the missing library: $(cat "$tmp/err")"
 "$tmp/alone/remat" doctor >"$tmp/out"; [ $? = 1 ] || fail "doctor is content without a library"
 grep -q '^BAD *library' "$tmp/out" || fail "doctor does not name the missing library"
+# CBC is a shared object of its own, for commands that solve: with it each start took 10 ms. One of another version of remat is refused
+ldd "$remat" | grep -qE 'Cbc|stdc\+\+' && fail "every start of remat loads CBC: $(ldd "$remat")"
+grep -q '^BAD *solver .*remat-milp.so is neither' "$tmp/out" || fail "doctor does not name the missing solver: $(cat "$tmp/out")"
+"$tmp/alone/remat" plan "$here/../golden/mlp.json" --limit 60% --solver milp 2>"$tmp/err"; [ $? = 1 ] || fail "plan without a solver"
+{ one_line && grep -q 'milp failed: remat-milp.so is neither' "$tmp/err"; } || fail "no line about the missing solver: $(cat "$tmp/err")"
+version=$("$remat" --version | sed 's/^remat //')
+LC_ALL=C sed "s/\\x00$version\\x00/\\x00${version%?}x\\x00/" "$(dirname "$remat")/remat-milp.so" >"$tmp/root/lib/remat-milp.so"
+"$tmp/root/bin/remat" doctor | grep -q "^BAD *solver .*is of remat ${version%?}x, not $version" || fail "a solver of another version: $("$tmp/root/bin/remat" doctor)"
 "$remat" doctor >"$tmp/out"; rc=$?
+grep -q '^ok *solver' "$tmp/out" || fail "doctor does not find the solver: $(cat "$tmp/out")"
 [ "$(grep -c '^BAD ' "$tmp/out")" = 0 ]; [ $? = $rc ] || fail "doctor's exit status $rc is not its verdict: $(cat "$tmp/out")"
 grep -q '^ok *library' "$tmp/out" || fail "doctor does not find the library"
 grep -qvE '^(ok   |note |BAD  ) |stand in the way$' "$tmp/out" && fail "doctor's lines: $(cat "$tmp/out")"

@@ -1,9 +1,13 @@
-#include "offline/solvers/milp/milp.h"
+#include "offline/solvers/milp/milp_cbc.h"
+
+#include "offline/model/beside.h"
+#include "tracer/loader.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
+#include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,19 +19,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <coin/Cbc_C_Interface.h>
-
-struct milp {
-    int n_cols, cols_room, n_rows, rows_room, err;
-    double *lo, *hi, *cost;
-    char *integer;
-    double *row_lo, *row_hi;
-    int *row_first; /* n_rows + 1 */
-    int n_terms, terms_room;
-    int *term_col;
-    double *term;
-};
 
 struct milp *milp_new(void)
 {
@@ -143,139 +134,51 @@ void milp_result_free(struct milp_result *r)
     r->x = NULL;
 }
 
-/* CBC wants the matrix by columns. */
-static int load(const struct milp *m, Cbc_Model *cbc)
-{
-    size_t nc = (size_t)m->n_cols, nz = (size_t)m->n_terms;
-    CoinBigIndex *start = calloc(nc + 2, sizeof *start);
-    int *row = malloc((nz + 1) * sizeof *row);
-    double *val = malloc((nz + 1) * sizeof *val);
-    int r = -ENOMEM;
-    if (!start || !row || !val)
-        goto out;
-    for (size_t k = 0; k < nz; k++)
-        start[m->term_col[k] + 2]++;
-    for (size_t c = 0; c < nc; c++)
-        start[c + 2] += start[c + 1];
-    for (int i = 0; i < m->n_rows; i++)
-        for (int k = m->row_first[i]; k < m->row_first[i + 1]; k++) {
-            CoinBigIndex at = start[m->term_col[k] + 1]++;
-            row[at] = i;
-            val[at] = m->term[k];
-        }
-    Cbc_loadProblem(cbc, m->n_cols, m->n_rows, start, row, val, m->lo, m->hi, m->cost, m->row_lo, m->row_hi);
-    r = 0;
-out:
-    free(start);
-    free(row);
-    free(val);
-    return r;
-}
+/* ---- CBC is loaded when the first program is solved ------------------------------------------------------------------------------- */
 
-static int warm_start(const struct milp *m, Cbc_Model *cbc, const double *x)
-{
-    int *idx = malloc(((size_t)m->n_cols + 1) * sizeof *idx), n = 0;
-    double *val = malloc(((size_t)m->n_cols + 1) * sizeof *val);
-    for (int c = 0; idx && val && c < m->n_cols; c++) {
-        char name[16];
-        snprintf(name, sizeof name, "c%d", c);
-        Cbc_setColName(cbc, c, name); /* CBC finds the start's columns by name */
-        if (m->integer[c]) {
-            idx[n] = c;
-            val[n++] = x[c];
-        }
-    }
-    int r = idx && val ? 0 : -ENOMEM;
-    if (!r)
-        Cbc_setMIPStartI(cbc, n, idx, val);
-    free(idx);
-    free(val);
-    return r;
-}
+static const struct milp_cbc *cbc; /* NULL: load_err, load_why */
+static int load_err;
+static char load_why[PATH_MAX + 256];
 
-static void set_real(Cbc_Model *cbc, const char *name, double x)
+static void load_cbc(void)
 {
-    char text[40];
-    snprintf(text, sizeof text, "%.9g", x);
-    Cbc_setParameter(cbc, name, text);
-}
-
-static int take_solution(const struct milp *m, const double *x, struct milp_result *r)
-{
-    if (!x)
-        return 0;
-    r->x = malloc(((size_t)m->n_cols + 1) * sizeof *r->x);
-    if (!r->x)
-        return -ENOMEM;
-    memcpy(r->x, x, (size_t)m->n_cols * sizeof *r->x);
-    r->value = 0;
-    for (int c = 0; c < m->n_cols; c++)
-        r->value += m->cost[c] * x[c];
-    return 0;
-}
-
-/* In the child: solves and leaves the result in *r. */
-static int solve_here(const struct milp *m, const struct milp_opts *o, double seconds, int plain, struct milp_result *r)
-{
-    Cbc_Model *cbc = Cbc_newModel();
-    int e = cbc ? load(m, cbc) : -ENOMEM;
-    if (e)
-        return e;
-    Cbc_setLogLevel(cbc, 0);
-    Cbc_setParameter(cbc, "logLevel", "0");
-    Cbc_setParameter(cbc, "timeMode", "elapsed");
-    if (plain) {
-        Cbc_setParameter(cbc, "preprocess", "off");
-        Cbc_setParameter(cbc, "presolve", "off");
+    char path[PATH_MAX];
+    void *lib;
+    if (&milp_cbc) {
+        cbc = &milp_cbc;
+        return;
     }
-    if (!o->relaxed)
-        for (int c = 0; c < m->n_cols; c++)
-            if (m->integer[c])
-                Cbc_setInteger(cbc, c);
-    if (seconds > 0)
-        set_real(cbc, "seconds", seconds);
-    if (o->cost_step > 0)
-        set_real(cbc, "allowableGap", 0.999 * o->cost_step);
-    if (o->cutoff > 0)
-        set_real(cbc, "cutoff", o->cutoff);
-    if (o->max_nodes > 0)
-        set_real(cbc, "maxNodes", o->max_nodes);
-    if (o->ratio_gap > 0)
-        set_real(cbc, "ratioGap", o->ratio_gap);
-    if (o->start && !o->relaxed)
-        e = warm_start(m, cbc, o->start);
-    if (e)
-        return e;
-    Cbc_solve(cbc);
-    if (o->relaxed) {
-        if (Cbc_isProvenOptimal(cbc)) {
-            e = take_solution(m, Cbc_getColSolution(cbc), r);
-            r->status = MILP_OPTIMAL;
-            r->bound = r->value;
-        } else if (Cbc_isProvenInfeasible(cbc)) {
-            r->status = MILP_INFEASIBLE;
-        }
-        return e;
+    load_err = -ELIBACC;
+    if (beside_find(MILP_CBC_FILE, path, sizeof path)) {
+        snprintf(load_why, sizeof load_why, MILP_CBC_FILE " is neither beside this executable nor in ../lib or ../lib/remat");
+        return;
     }
-    e = take_solution(m, Cbc_bestSolution(cbc), r);
-    /* with a start as good as the optimum the root is "infeasible" below it, so look for a solution first */
-    if (!r->x && (Cbc_isProvenInfeasible(cbc) || Cbc_isInitialSolveProvenPrimalInfeasible(cbc))) {
-        r->status = MILP_INFEASIBLE;
-        return e;
-    }
-    if (r->x && Cbc_isProvenOptimal(cbc) && o->ratio_gap == 0) {
-        r->status = MILP_OPTIMAL;
-        r->bound = r->value;
+    const struct milp_cbc *found = (lib = loader_open(path, RTLD_LAZY | RTLD_LOCAL)) ? loader_symbol(lib, "milp_cbc") : NULL;
+    if (!found) {
+        const char *said = loader_error();
+        snprintf(load_why, sizeof load_why, "%s", said ? said : path);
+    } else if (strcmp(found->version, REMAT_VERSION)) {
+        load_err = -ELIBBAD;
+        snprintf(load_why, sizeof load_why, "%s is of remat %s, not " REMAT_VERSION, path, found->version);
     } else {
-        double b = Cbc_getBestPossibleObjValue(cbc);
-        r->status = r->x ? MILP_FEASIBLE : MILP_UNKNOWN;
-        if (isfinite(b) && fabs(b) < MILP_NONE)
-            r->bound = b;
-        if (r->x && r->bound > r->value)
-            r->bound = r->value;
+        cbc = found;
+        load_err = 0;
     }
-    return e;
 }
+
+int milp_load(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_cbc);
+    return load_err;
+}
+
+const char *milp_error(int err)
+{
+    return err == load_err && *load_why ? load_why : strerror(-err);
+}
+
+/* ---- in a process of its own ----------------------------------------------------------------------------------------------------- */
 
 struct answer {
     int err, status, has_x;
@@ -319,7 +222,7 @@ static void child(const struct milp *m, const struct milp_opts *o, double second
         dup2(null, 1);
         dup2(null, 2);
     }
-    int e = solve_here(m, o, seconds, plain, &r);
+    int e = cbc->solve(m, o, seconds, plain, &r);
     struct answer a = { e, r.status, r.x != NULL, r.value, r.bound };
     write_all(fd, &a, sizeof a);
     if (a.has_x)
@@ -433,7 +336,7 @@ static int solve_apart(const struct milp *m, const struct milp_opts *o, double u
 int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r)
 {
     double until = o->time_limit_s > 0 ? now_s() + o->time_limit_s : 0;
-    int e = m->err;
+    int e = m->err ? m->err : milp_load();
     for (int plain = 0; plain < 2; plain++) {
         memset(r, 0, sizeof *r);
         r->status = MILP_UNKNOWN;

@@ -3,7 +3,8 @@
  * CBC runs in a child process: it may break down or overrun its time without taking the caller along, and what it
  * prints goes nowhere. A child that gets no work done, since it inherited a lock that another thread held, is replaced.
  *
- * Threads: none inside; one program belongs to one caller. Errors: 0 or a negative errno; builders remember the first error and milp_solve returns it.
+ * Threads: none inside; one program belongs to one caller. Errors: 0 or a negative errno;
+ * builders remember the first error and milp_solve returns it.
  */
 #ifndef REMAT_OFFLINE_MILP_H
 #define REMAT_OFFLINE_MILP_H
@@ -54,6 +55,11 @@ struct milp_opts {
     int max_nodes;        /* of the search; 0: no limit. Unlike time, the same on every machine */
     double ratio_gap;     /* a solution this near the bound, relatively, is good enough; 0: CBC's own */
 };
+
+/* Loads CBC, as milp_solve() does. -ELIBACC: its shared object cannot be found or loaded; -ELIBBAD: it is of another version of remat. */
+int milp_load(void);
+/* What a solver's error means: what the loader said of those two, else strerror(). */
+const char *milp_error(int err);
 
 int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r);
 
