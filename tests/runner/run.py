@@ -209,7 +209,7 @@ class Run:
         self.ended = {"passed": [], "failed": [], "skipped": [], "left out": []}
 
     def takes(self, job):
-        return self.places if job.alone else min(int(job.row.places), self.places)
+        return self.places if job.alone else min(float(job.row.places), self.places)
 
     def next(self):
         """The first that may begin now; None: none may yet. Who wants nothing beside it comes last."""

@@ -14,6 +14,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Passes only beside the test that makes the second file.
+MEETS = 'touch "$B/%s"; for i in $(seq 100); do if [ -e "$B/%s" ]; then exit 0; fi; sleep 0.05; done; exit 1'
 TABLE = [
     ("test_good.sh", "check", "1", "1", "1", "easy", "exit 0"),
     ("test_bad.sh", "test", "1", "1", "1", "easy", "echo the reason; exit 3"),
@@ -21,6 +23,8 @@ TABLE = [
     ("test_parts.sh", "check", "1", "3", "3", "other", 'echo "$TEST_TIER $TEST_PART" >>"$B/parts"'),
     ("test_leaves.sh", "check", "1", "1", "1", "other", 'sleep 300 & echo $! >"$B/left"'),
     ("test_grows.sh", "check", "1", "1", "1/1/40", "other", 'echo "$TEST_TIER" >>"$B/grows"'),
+    ("test_sleeps.sh", "test", "0.5", "1", "1", "sleepy", MEETS % ("one", "other")),
+    ("test_dozes.sh", "test", "0.5", "1", "1", "sleepy", MEETS % ("other", "one")),
     ("setup", "all", "1", "1", "1", "long", 'test ! -e "$B/no-setup"'),
     ("needs-it", "all", "1", "1", "2", "long", "true"),
     ("test_lonely.sh", "all", "alone", "1", "1", "long", 'test ! -e "$B/busy"'),
@@ -91,7 +95,7 @@ def main():
         c.ok(json.loads(s.text("test-times.json")).get("test_good.sh@check/1") is not None, "times are kept", s.text("test-times.json"))
 
         rc, said = s.run("test")
-        c.ok(rc == 1 and "6 passed, 1 failed, 1 skipped" in said, "test: one fails", said)
+        c.ok(rc == 1 and "8 passed, 1 failed, 1 skipped" in said, "test: one fails", said)
         c.ok("failed: test_bad.sh" in said and "FAILED (exit 3)" in said and "the reason" in said, "which, and why", said)
         c.ok("skipped: no such machine" in said, "skipped, and why", said)
 
@@ -99,6 +103,10 @@ def main():
                              (("--only", "easy", "--without", "easy"), "0 passed, 0 failed"), (("--only", "nothing"), "no test and no tag is called `nothing`")):
             rc, said = s.run("test", *words)
             c.ok(rc != 0 and tells in said, "test %s" % " ".join(words), said)
+        for name in ("one", "other"):
+            os.unlink(os.path.join(s.b, name))
+        rc, said = s.run("test", "--only", "sleepy", TEST_PLACES="1")
+        c.ok(rc == 0 and "2 passed" in said, "two tests that mostly sleep share a place", said)
         rc, said = s.run("check", "--only", "skip")
         c.ok(rc != 0 and "0 passed, 0 failed, 1 skipped" in said, "nothing passed is not well", said)
 
