@@ -291,3 +291,16 @@ void cli_progress_end(void)
     fflush(stderr);
     cli_shown = 0;
 }
+
+void cli_json(const char *s)
+{
+    putchar('"');
+    for (; *s; s++)
+        if (*s == '"' || *s == '\\')
+            printf("\\%c", *s);
+        else if ((unsigned char)*s < 0x20)
+            printf("\\u%04x", *s);
+        else
+            putchar(*s);
+    putchar('"');
+}

@@ -43,6 +43,9 @@ void cli_progress_end(void);
 /* Whether an output (NULL: none) is the very file that an input is, by whatever name. */
 int cli_same_file(const char *out, const char *in);
 
+/* Print a string of JSON's on standard output, quotes and all. */
+void cli_json(const char *s);
+
 /* 1536 -> "1.50 KiB"; buf holds at least 16 bytes; returns buf. */
 const char *cli_bytes(int64_t bytes, char *buf, size_t len);
 

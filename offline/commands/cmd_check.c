@@ -9,17 +9,6 @@
 #include "offline/model/sim.h"
 #include "offline/model/trace_read.h"
 
-static void check_string(const char *s)
-{
-    for (; *s; s++)
-        if (*s == '"' || *s == '\\')
-            printf("\\%c", *s);
-        else if ((unsigned char)*s < 0x20)
-            printf("\\u%04x", *s);
-        else
-            putchar(*s);
-}
-
 int cmd_check(int argc, char **argv)
 {
     const char *files[2], *limit_text = NULL;
@@ -61,9 +50,8 @@ int cmd_check(int argc, char **argv)
             printf(", \"ns\": %lld, \"overhead\": %.5f, \"replays\": %lld, \"offloads\": %lld", (long long)r.ns, r.overhead,
                    (long long)r.replays, (long long)r.offloads);
         if (!r.ok) {
-            printf(", \"error\": \"");
-            check_string(r.error);
-            printf("\"");
+            printf(", \"error\": ");
+            cli_json(r.error);
         }
         printf("}\n");
     }

@@ -32,9 +32,11 @@ static void plan_print_json(const struct graph *g, const char *solver, const str
 {
     int64_t floor = o->offload ? g->floor_offload_bytes : g->floor_bytes;
 
-    printf("{\"solver\": \"%s\", \"feasible\": %s, \"limit_bytes\": %lld, \"floor_bytes\": %lld, \"floor_op\": %d, "
+    printf("{\"solver\": ");
+    cli_json(solver);
+    printf(", \"feasible\": %s, \"limit_bytes\": %lld, \"floor_bytes\": %lld, \"floor_op\": %d, "
            "\"baseline_peak_bytes\": %lld, \"baseline_ns\": %lld, ",
-           solver, feasible ? "true" : "false", (long long)o->limit_bytes, (long long)floor,
+           feasible ? "true" : "false", (long long)o->limit_bytes, (long long)floor,
            o->offload ? g->floor_offload_op : g->floor_op, (long long)g->baseline_peak_bytes, (long long)g->total_ns);
     if (feasible)
         printf("\"peak_bytes\": %lld, \"planned_ns\": %lld, \"overhead\": %.6f, \"replays\": %lld, \"offloads\": %lld, ",

@@ -43,7 +43,7 @@ struct sweep {
 /* Split text at commas; each part is handed to take. */
 static int sweep_each(const char *text, struct sweep *s, int (*take)(struct sweep *, const char *))
 {
-    char part[128];
+    char part[4096];
     while (*text) {
         const size_t n = strcspn(text, ",");
         if (n >= sizeof part)
@@ -99,14 +99,28 @@ static void sweep_head(const struct sweep *s)
                "seconds");
 }
 
+/* A field of a table of comma-separated values: quoted where a reader needs it. */
+static void sweep_csv(const char *s)
+{
+    if (!strpbrk(s, "\",\n")) {
+        fputs(s, stdout);
+        return;
+    }
+    putchar('"');
+    for (; *s; s++)
+        printf(*s == '"' ? "\"\"" : "%c", *s);
+    putchar('"');
+}
+
 static void sweep_row(struct sweep *s, int64_t limit, const struct solver *solver, int rc, const struct solver_report *r)
 {
     const double percent = 100.0 * (double)limit / (double)(s->g->baseline_peak_bytes ? s->g->baseline_peak_bytes : 1);
     const double overhead = s->g->total_ns ? (double)r->planned_ns / (double)s->g->total_ns - 1 : 0;
     char a[32], b[32];
     if (s->json) {
-        printf("%s\n  {\"limit_bytes\": %lld, \"limit_percent\": %.2f, \"solver\": \"%s\", \"feasible\": %s, ", s->rows ? "," : "",
-               (long long)limit, percent, solver->name, rc ? "false" : "true");
+        printf("%s\n  {\"limit_bytes\": %lld, \"limit_percent\": %.2f, \"solver\": ", s->rows ? "," : "", (long long)limit, percent);
+        cli_json(solver->name);
+        printf(", \"feasible\": %s, ", rc ? "false" : "true");
         if (rc)
             printf("\"peak_bytes\": null, \"overhead\": null, \"replays\": null, \"offloads\": null, ");
         else
@@ -114,7 +128,9 @@ static void sweep_row(struct sweep *s, int64_t limit, const struct solver *solve
                    overhead, (long long)r->replays, (long long)r->offloads);
         printf("\"solve_seconds\": %.6f}", r->solve_seconds);
     } else if (s->csv) {
-        printf("%lld,%.2f,%s,%d,", (long long)limit, percent, solver->name, !rc);
+        printf("%lld,%.2f,", (long long)limit, percent);
+        sweep_csv(solver->name);
+        printf(",%d,", !rc);
         if (rc)
             printf(",,,,%.6f\n", r->solve_seconds);
         else

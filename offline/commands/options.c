@@ -9,7 +9,7 @@ static const struct option_row run_rows[] = {
     {"limit", 0, "SIZE|PCT", NULL, NULL, "device memory the program may use, at any instant"},
     {"policy", 0, "POLICY", "auto|plan|dtr|swap|off", "auto", "how the limit is kept; see below"},
     {"plan", 0, "FILE", NULL, NULL, "a plan-1 file to follow instead of planning"},
-    {"solver", 0, "NAME", SOLVERS, "best", "solver that makes the plan"},
+    {"solver", 0, "NAME|exec:CMD", SOLVERS, "best", "solver that makes the plan"},
     {"trace-out", 0, "FILE", NULL, NULL, "write the recorded iteration, an opgraph-1 file"},
     {"host-swap", 0, "SIZE", NULL, "half of what the host has free, all runs together", "pinned host memory the fallback may use"},
     {"verify", 0, "WHEN", "off|sample|always", "sample", "compare rebuilt tensors with what they were"},
@@ -78,7 +78,7 @@ static const char trace_more[] =
 
 static const struct option_row plan_rows[] = {
     {"limit", 0, "SIZE|PCT", NULL, NULL, "memory limit; a percentage is of the trace's unconstrained peak (required)"},
-    {"solver", 0, "NAME", SOLVERS, "auto", "who makes the plan"},
+    {"solver", 0, "NAME|exec:CMD", SOLVERS, "auto", "who makes the plan; exec: a program of your own (docs/formats.md)"},
     {"offload", 0, NULL, NULL, NULL, "allow copies to the host"},
     {"time-limit", 0, "SEC", NULL, "the solver's own", "wall-clock seconds the solver may take"},
     {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
@@ -92,7 +92,7 @@ static const char plan_more[] =
 
 static const struct option_row sweep_rows[] = {
     {"limits", 0, "LIST", NULL, "100%,90%,...,30%", "limits, separated by commas; percentages are of the unconstrained peak"},
-    {"solvers", 0, "LIST", NULL, "all", "solvers, separated by commas"},
+    {"solvers", 0, "LIST", NULL, "all", "solvers, separated by commas; exec:CMD, without a comma in it, is one of your own"},
     {"time-limit", 0, "SEC", NULL, "3 (auto: none)", "wall-clock seconds for each plan"},
     {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
     {"offload", 0, NULL, NULL, NULL, "allow copies to the host"},

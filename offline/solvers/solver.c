@@ -39,6 +39,7 @@
 #define INSTANCE_DECLARE(object) extern const struct instance_solver object __attribute__((weak));
 SOLVER_TABLE(SOLVER_DECLARE)
 INSTANCE_TABLE(INSTANCE_DECLARE)
+extern const struct solver solver_exec __attribute__((weak));
 
 #define SOLVER_ROW(name, object) {name, &object},
 #define INSTANCE_ROW(object) &object,
@@ -52,10 +53,45 @@ static const struct instance_solver *const instance_table[] = {INSTANCE_TABLE(IN
 
 #define SOLVER_COUNT(t) (sizeof(t) / sizeof(*(t)))
 
+struct solver_own {
+    struct solver solver;
+    struct solver_own *next;
+    char name[]; /* "exec:CMD" */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct solver_own *first;
+} owns = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const struct solver *solver_own_find(const char *name)
+{
+    struct solver_own *o;
+
+    if (!&solver_exec)
+        return NULL;
+    pthread_mutex_lock(&owns.lock);
+    for (o = owns.first; o && strcmp(o->name, name); o = o->next)
+        ;
+    if (!o && (o = malloc(sizeof(*o) + strlen(name) + 1))) {
+        strcpy(o->name, name);
+        o->solver = solver_exec;
+        o->solver.name = o->name;
+        o->next = owns.first;
+        owns.first = o;
+    }
+    pthread_mutex_unlock(&owns.lock);
+    return o ? &o->solver : NULL;
+}
+
+static int solver_is_own(const char *name) { return !strncmp(name, SOLVER_EXEC, strlen(SOLVER_EXEC)) && name[strlen(SOLVER_EXEC)]; }
+
 const struct solver *solver_find(const char *name)
 {
     size_t i;
 
+    if (solver_is_own(name))
+        return solver_own_find(name);
     for (i = 0; i < SOLVER_COUNT(solver_table); i++)
         if (!strcmp(solver_table[i].name, name))
             return solver_table[i].solver;
@@ -66,6 +102,8 @@ int solver_known(const char *name)
 {
     size_t i;
 
+    if (solver_is_own(name))
+        return 1;
     for (i = 0; i < SOLVER_COUNT(solver_table); i++)
         if (!strcmp(solver_table[i].name, name))
             return 1;
@@ -159,7 +197,9 @@ int solver_run(const struct solver *s, const struct graph *g, const struct solve
         snprintf(rep->message, sizeof(rep->message), "the limit is below the floor");
         return -ENOSPC;
     }
-    rc = s->solve(g, opts, out, rep);
+    struct solver_opts named = *opts;
+    named.name = s->name;
+    rc = s->solve(g, &named, out, rep);
     rep->solve_seconds = solver_now_s() - start;
     if (rc)
         return rc;

@@ -30,6 +30,7 @@ struct solver_opts {
     int slots;              /* memory slots of the chain programs; 0: chosen by the solver */
     int reorder;            /* the program's own ops may be reordered (instances only; a plan may never) */
     int progress;           /* standard error is a terminal and nobody asked for silence: see cli_progress */
+    const char *name;       /* set by solver_run: the solver's, as on the command line */
     struct solver_memo *memo; /* the caller's, for several limits on one graph: what a solver wants to remember from one call
                                  to the next; NULL: nothing */
 };
@@ -59,6 +60,9 @@ struct solver {
      * solver checks its own result with sim_run before it returns 0 and stamps it (sim_stamp). */
     int (*solve)(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep);
 };
+
+/* A solver of the user's own is "exec:CMD" (exec/solve_exec.c); solver_find makes one for each CMD, which lives as long as the process. */
+#define SOLVER_EXEC "exec:"
 
 const struct solver *solver_find(const char *name); /* NULL: unknown or not built in */
 const struct solver *solver_at(size_t i);           /* i-th built-in solver in table order; NULL past the end */

@@ -43,7 +43,7 @@ struct config {
     int trace_iterations;     /* at least 1: recorded before learning stops; the program itself runs to its end */
     /* absolute or relative paths as given; "" when not given */
     char plan_path[PATH_MAX], trace_out[PATH_MAX], stats[PATH_MAX], remat_bin[PATH_MAX], cache_dir[PATH_MAX];
-    char solver[32]; /* "auto" by default */
+    char solver[PATH_MAX]; /* "best" by default; exec:CMD is as long as a command may be */
     char group[64];  /* "" when not given */
 };
 

@@ -113,7 +113,7 @@ def run_blocks(info):
 
 
 # What a block may be: run here, or by another target, or read by the function named.
-INFOS = {"sh", "sh packages", "sh pytorch", "sh dmem", "conf", "yaml"}
+INFOS = {"json", "sh", "sh packages", "sh pytorch", "sh dmem", "conf", "yaml"}
 COMMAND = re.compile(r"\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:remat|make|python3?|pip|sudo|nsys|torchrun|srun|apt|apt-get|sqlite3|\./\S+|build/\S+) ")
 
 

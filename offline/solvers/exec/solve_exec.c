@@ -1,0 +1,164 @@
+/* exec:CMD, a solver of the user's own: CMD is run by /bin/sh with the trace (opgraph-1) as its standard input, and what it prints is its
+ * plan (plan-1). docs/formats.md has the contract. What it prints is judged like every plan: solver.h.
+ *
+ * Both ends are files in memory, so CMD may read and write in any order, as little or as much as it likes, and nobody waits for a pipe. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "offline/model/graph_write.h"
+#include "offline/solvers/solver.h"
+
+extern char **environ;
+
+enum { VARIABLES = 5, VARIABLE = 64, NO_PLAN = 3, GRACE_S = 5, ANSWER_MOST = 1 << 30 };
+
+/* The environment with what is asked; the texts lie in `to`. NULL: no memory. */
+static char **with_question(const struct solver_opts *o, char to[VARIABLES][VARIABLE])
+{
+    size_t n = 0, k = 0;
+    while (environ[n])
+        n++;
+    char **e = calloc(n + VARIABLES + 1, sizeof *e);
+    if (!e)
+        return NULL;
+    snprintf(to[0], VARIABLE, "REMAT_LIMIT_BYTES=%lld", (long long)o->limit_bytes);
+    snprintf(to[1], VARIABLE, "REMAT_TIME_LIMIT_S=%g", o->time_limit_s);
+    snprintf(to[2], VARIABLE, "REMAT_SEED=%llu", (unsigned long long)o->seed);
+    snprintf(to[3], VARIABLE, "REMAT_OFFLOAD=%d", o->offload != 0);
+    snprintf(to[4], VARIABLE, "REMAT_DISABLE=1"); /* a solver that uses the GPU does so past remat */
+    for (size_t i = 0; i < n; i++) {
+        size_t v = 0;
+        while (v < VARIABLES && strncmp(environ[i], to[v], strcspn(to[v], "=") + 1))
+            v++;
+        if (v == VARIABLES)
+            e[k++] = environ[i];
+    }
+    for (size_t v = 0; v < VARIABLES; v++)
+        e[k++] = to[v];
+    return e;
+}
+
+/* Begin CMD in a process group of its own, which ends with us. The pid, or -1. */
+static pid_t begin(const char *cmd, int in, int out, char **env)
+{
+    const pid_t us = getpid(), child = fork();
+    if (child)
+        return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
+    if (getppid() == us && dup2(in, 0) == 0 && dup2(out, 1) == 1)
+        execle("/bin/sh", "sh", "-c", cmd, NULL, env);
+    _exit(127);
+}
+
+/* Its wait status; -ETIME: it was ended because it took twice its time, and some more to begin and to end. */
+static int end_of(pid_t child, double time_limit_s, int *status)
+{
+    const double late = solver_now_s() + 2 * time_limit_s + GRACE_S;
+    long pause_ns = 200000;
+    for (;;) {
+        const pid_t r = waitpid(child, status, WNOHANG);
+        if (r == child)
+            return 0;
+        if (r < 0 && errno != EINTR)
+            return -errno;
+        if (time_limit_s > 0 && solver_now_s() > late) {
+            kill(-child, SIGKILL);
+            kill(child, SIGKILL);
+            while (waitpid(child, status, 0) < 0 && errno == EINTR)
+                ;
+            return -ETIME;
+        }
+        nanosleep(&(struct timespec){0, pause_ns}, NULL);
+        pause_ns += pause_ns < 20000000 ? pause_ns / 4 : 0;
+    }
+}
+
+/* What it printed, as a plan. */
+static int answer(const char *name, int fd, struct plan *out, struct solver_report *rep)
+{
+    struct stat st;
+    char *text = fstat(fd, &st) || st.st_size > ANSWER_MOST ? NULL : malloc((size_t)st.st_size + 1);
+    size_t n = 0;
+    if (!text) {
+        snprintf(rep->message, sizeof rep->message, "its plan is over 1 GiB, or memory is short");
+        return -ENOMEM;
+    }
+    while (n < (size_t)st.st_size) {
+        const ssize_t k = pread(fd, text + n, (size_t)st.st_size - n, (off_t)n);
+        if (k <= 0)
+            break;
+        n += (size_t)k;
+    }
+    plan_free(out);
+    const int rc = plan_read_text(name, text, n, out, rep->message, sizeof rep->message);
+    free(text);
+    return rc;
+}
+
+static int failed(int status, struct solver_report *rep)
+{
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_PLAN)
+        return -ENOSPC;
+    if (WIFEXITED(status))
+        snprintf(rep->message, sizeof rep->message, "it ended with status %d%s", WEXITSTATUS(status),
+                 WEXITSTATUS(status) == 127 ? ": there is no such command" : "");
+    else
+        snprintf(rep->message, sizeof rep->message, "it was ended by signal %d", WTERMSIG(status));
+    return -ECHILD;
+}
+
+static int ask(const struct graph *g, const struct solver_opts *opts, int in, int to, struct plan *out, struct solver_report *rep)
+{
+    char texts[VARIABLES][VARIABLE];
+    char **env = with_question(opts, texts);
+    const int copy = dup(in);
+    FILE *f = env && copy >= 0 ? fdopen(copy, "w") : NULL;
+    int status = 0;
+    if (!f) {
+        free(env);
+        if (copy >= 0)
+            close(copy);
+        return -ENOMEM;
+    }
+    graph_write(f, g);
+    const int bad = ferror(f) | fclose(f) | (lseek(in, 0, SEEK_SET) != 0);
+    const pid_t child = bad ? -1 : begin(opts->name + strlen(SOLVER_EXEC), in, to, env);
+    free(env);
+    if (child < 0)
+        return bad ? -EIO : -errno;
+    int rc = end_of(child, opts->time_limit_s, &status);
+    if (rc == -ETIME)
+        snprintf(rep->message, sizeof rep->message, "it had not answered in %g s, and was ended", 2 * opts->time_limit_s + GRACE_S);
+    if (!rc && status)
+        rc = failed(status, rep);
+    return rc ? rc : answer(opts->name, to, out, rep);
+}
+
+static int exec_solve(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+{
+    const int in = memfd_create("remat-trace", MFD_CLOEXEC), to = memfd_create("remat-plan", MFD_CLOEXEC);
+    int rc = in < 0 || to < 0 ? -errno : ask(g, opts, in, to, out, rep);
+    if (in >= 0)
+        close(in);
+    if (to >= 0)
+        close(to);
+    for (size_t i = 0; !rc && !opts->offload && i < out->n_steps; i++)
+        if (out->steps[i].kind == PLAN_OFFLOAD) {
+            snprintf(rep->message, sizeof rep->message, "step %zu: copies to the host were not allowed (REMAT_OFFLOAD=0)", i);
+            rc = -EPROTO;
+        }
+    return rc;
+}
+
+const struct solver solver_exec = {"exec", "a program of your own: exec:CMD", exec_solve};
