@@ -78,7 +78,7 @@ static const char trace_more[] =
 
 static const struct option_row plan_rows[] = {
     {"limit", 0, "SIZE|PCT", NULL, NULL, "memory limit; a percentage is of the trace's unconstrained peak (required)"},
-    {"solver", 0, "NAME|exec:CMD", SOLVERS, "auto", "who makes the plan; exec: a program of your own (docs/formats.md)"},
+    {"solver", 0, "NAME|exec:CMD", SOLVERS, "auto", "who makes the plan"},
     {"offload", 0, NULL, NULL, NULL, "allow copies to the host"},
     {"time-limit", 0, "SEC", NULL, "the solver's own", "wall-clock seconds the solver may take"},
     {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
@@ -88,6 +88,8 @@ static const struct option_row plan_rows[] = {
 
 static const char plan_more[] =
     "TRACE may be - for standard input. SIZE: bytes, or with K M G T (KiB MiB GiB TiB), all binary.\n"
+    "\n"
+    "Solver exec:CMD is a program of your own: the shell runs CMD with the trace as standard input, and it prints the plan (docs/formats.md).\n"
     "\n" PLAN_EXITS;
 
 static const struct option_row sweep_rows[] = {

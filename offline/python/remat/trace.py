@@ -22,6 +22,7 @@ class Buffer:
     born: int = -1            # op that first writes it; -1: it exists before op 0
     dies: Optional[int] = None  # freed just before this op; None: never
     kind: str = "activation"
+    fixed: bool = False       # lies where no plan moves it
 
 
 @dataclass
@@ -117,7 +118,8 @@ class Trace:
             if o.site is not None:
                 row["site"] = o.site
             ops.append(row)
-        out: Dict[str, Any] = {"meta": meta, "buffers": [{"id": i, "bytes": b.bytes, "born": b.born, "dies": b.dies, "kind": b.kind}
+        out: Dict[str, Any] = {"meta": meta, "buffers": [{"id": i, "bytes": b.bytes, "born": b.born, "dies": b.dies, "kind": b.kind,
+                                                          **({"fixed": True} if b.fixed else {})}
                                                          for i, b in enumerate(self.buffers)], "ops": ops}
         if self.sites:
             out["sites"] = self.sites
@@ -290,7 +292,8 @@ class _Reader:
         born = self.doc.integer(row, at, "born", -1, self.n_ops - 1, need=True)
         dies = self.doc.integer(row, at, "dies", 0, self.n_ops)
         assert size is not None and born is not None
-        return Buffer(size, born, dies, self.word(row, at, "kind", KINDS))
+        return Buffer(size, born, dies, self.word(row, at, "kind", KINDS),
+                      bool(self.doc.kind(row, at, "fixed", bool, "true or false")))
 
     def op(self, i: int, row: Any) -> Op:
         at, doc = ["ops", i], self.doc
