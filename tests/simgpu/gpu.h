@@ -137,6 +137,7 @@ enum gpu_kind {
     GPU_STREAM,
     GPU_EVENT,
     GPU_MODULE,
+    GPU_LINK,
     GPU_FUNCTION,
     GPU_LIBRARY,
     GPU_KERNEL,

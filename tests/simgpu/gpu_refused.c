@@ -1,5 +1,5 @@
 /*
- * What the simulated GPU does not have, and says so: graphs made by hand (captured ones it has), linking, interprocess handles of memory
+ * What the simulated GPU does not have, and says so: graphs made by hand (captured ones it has), interprocess handles of memory
  * but file descriptors, multicast, mipmapped arrays, texture references, tensor maps by
  * im2col, clusters. Each call answers CUDA_ERROR_NOT_SUPPORTED.
  */
@@ -19,15 +19,9 @@ REFUSE(cuCtxGetExecAffinity, (CUexecAffinityParam *a, CUexecAffinityType b))
 REFUSE(cuCtxRecordEvent, (CUcontext a, CUevent b))
 REFUSE(cuCtxWaitEvent, (CUcontext a, CUevent b))
 
-/* Modules and linking */
+/* Modules */
 REFUSE(cuModuleGetTexRef, (CUtexref *a, CUmodule b, const char *c))
 REFUSE(cuModuleGetSurfRef, (CUsurfref *a, CUmodule b, const char *c))
-REFUSE(cuLinkCreate_v2, (unsigned a, CUjit_option *b, void **c, CUlinkState *d))
-REFUSE(cuLinkAddData_v2, (CUlinkState a, CUjitInputType b, void *c, size_t d, const char *e, unsigned f, CUjit_option
-       *g, void **h))
-REFUSE(cuLinkAddFile_v2, (CUlinkState a, CUjitInputType b, const char *c, unsigned d, CUjit_option *e, void **f))
-REFUSE(cuLinkComplete, (CUlinkState a, void **b, size_t *c))
-REFUSE(cuLinkDestroy, (CUlinkState a))
 
 /* Functions and launches */
 REFUSE(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS *a, unsigned b, unsigned c))

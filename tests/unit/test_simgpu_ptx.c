@@ -167,6 +167,38 @@ START_TEST(libraries_and_fat_binaries_take_texts)
 }
 END_TEST
 
+/* As numba does: several texts become one, and what one only names another has. */
+START_TEST(texts_are_linked)
+{
+    static char caller[] = HEAD ".extern .global .align 4 .u32 number;\n.extern .func (.param .b32 r) twice(.param .b32 a);\n"
+        ".visible .entry k(.param .u64 out, .param .u64 in)\n{\n .reg .b32 %r<4>;\n .reg .b64 %x<4>;\n ld.param.u64 %x1, [out];\n ld.global.u32 %r1, [number];\n"
+        " {\n .param .b32 p;\n .param .b32 q;\n st.param.b32 [p], %r1;\n call.uni (q), twice, (p);\n ld.param.b32 %r2, [q];\n }\n st.global.u32 [%x1], %r2;\n ret;\n}\n";
+    static char callee[] = "// of another compiler\n/* and\n another */" HEAD ".visible .global .align 4 .u32 number = 21;\n"
+        ".visible .func (.param .b32 r) twice(.param .b32 a)\n{\n .reg .b32 %r<4>;\n ld.param.b32 %r1, [a];\n add.u32 %r1, %r1, %r1;\n st.param.b32 [r], %r1;\n ret;\n}\n";
+    start();
+    char log[256] = "?";
+    CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+    void *values[] = { log, (void *)sizeof log }, *made;
+    size_t bytes;
+    CUlinkState link;
+    OK(cuLinkCreate_v2(2, options, values, &link));
+    OK(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, caller, sizeof caller, "caller", 0, NULL, NULL));
+    FAILS(cuLinkComplete(link, &made, &bytes), CUDA_ERROR_INVALID_PTX);
+    ck_assert_msg(strstr(log, "number") && (size_t)values[1] == strlen(log) + 1, "says %s", log);
+    listen_to_stderr();
+    CUresult e = cuLinkAddData_v2(link, CU_JIT_INPUT_LIBRARY, (char[]){ "!<arch>" }, 7, "lib.a", 0, NULL, NULL);
+    HEARD("lib.a cannot be linked: PTX alone can");
+    ck_assert_int_eq(e, CUDA_ERROR_NOT_SUPPORTED);
+    OK(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, callee, sizeof callee - 1, "callee", 0, NULL, NULL));
+    OK(cuLinkComplete(link, &made, &bytes));
+    ck_assert_uint_eq(bytes, strlen(made) + 1);
+    run(made, 1, 1);
+    ck_assert_uint_eq(got[0], 42);
+    OK(cuLinkDestroy(link));
+    FAILS(cuLinkComplete(link, &made, &bytes), CUDA_ERROR_INVALID_HANDLE);
+}
+END_TEST
+
 START_TEST(a_broken_text_is_told_with_its_line)
 {
     static const struct { const char *text, *says; CUresult want; } broken[] = {
@@ -575,14 +607,13 @@ END_TEST
 
 /* ---- remat's own ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* The text that remat loads on devices against the C that stands for it here: sums of 200 ranges that begin and end anywhere. */
-static void sums(const char *twins, CUdeviceptr bytes, CUdeviceptr table, CUdeviceptr out, const struct hash_row *rows, unsigned n, hash_word *to)
+/* The text that remat loads on devices against the C that stands for it here. */
+static void sums(const char *twins, CUdeviceptr table, CUdeviceptr out, const struct hash_row *rows, unsigned n, hash_word *to)
 {
     if (twins)
         setenv("SIMGPU_TWINS", twins, 1);
     CUfunction list = of_text(hash_ptx, "remat_hash_list"), few = of_text(hash_ptx, "remat_hash_few");
     hash_word all = 1 << 16;
-    (void)bytes;
     OK(cuMemcpyHtoD_v2(table, rows, n * sizeof *rows));
     OK(cuMemsetD8_v2(out, 0, n * 16));
     OK(cuLaunchKernel(list, 3, n - HASH_FEW, 1, 256, 1, 1, 0, NULL, (void *[]){ &table, &all }, NULL));
@@ -592,36 +623,47 @@ static void sums(const char *twins, CUdeviceptr bytes, CUdeviceptr table, CUdevi
     OK(cuMemcpyDtoH_v2(to, out, n * 16));
 }
 
+enum { ROUNDS = 50, ROWS = 200, BYTES = 1 << 16 };
+static uint64_t drawn_number(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 20;
+}
+
+/* 10,000 ranges of words that begin and end anywhere: of every length up to 160 bytes, the first round's of any length, the others' short. */
 START_TEST(the_hash_is_what_its_text_says)
 {
-    enum { ROWS = 200, BYTES = 1 << 16 };
     static unsigned char data[BYTES];
     static struct hash_row rows[ROWS];
-    static hash_word ours[2 * ROWS], texts[2 * ROWS];
+    static hash_word ours[ROUNDS][2 * ROWS], texts[2 * ROWS];
     CUdeviceptr at, table, out;
-    uint64_t state = 12345;
     start();
     OK(cuMemAlloc_v2(&at, BYTES));
     OK(cuMemAlloc_v2(&table, sizeof rows));
-    OK(cuMemAlloc_v2(&out, sizeof ours));
-    for (unsigned i = 0; i < BYTES; i++)
-        data[i] = (unsigned char)((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
-    OK(cuMemcpyHtoD_v2(at, data, BYTES));
-    for (unsigned i = 0; i < ROWS; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        hash_word from = (state >> 40) % (BYTES / 8) * 8, most = BYTES - from, n = i < 20 ? i : (state >> 20) % (i < 100 ? 4000 : BYTES);
-        rows[i] = (struct hash_row){ .ptr = at + from, .bytes = n < most ? n : most, .out = out + 16 * i };
+    OK(cuMemAlloc_v2(&out, sizeof texts));
+    for (int text = 0; text < 2; text++) {
+        uint64_t state = 12345;
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            for (unsigned i = 0; i < BYTES && round % 10 == 0; i++)
+                data[i] = (unsigned char)drawn_number(&state);
+            if (round % 10 == 0)
+                OK(cuMemcpyHtoD_v2(at, data, BYTES));
+            for (unsigned i = 0; i < ROWS; i++) {
+                hash_word from = drawn_number(&state) % (BYTES / 8) * 8, most = BYTES - from, n = drawn_number(&state);
+                n = round == 0 && i >= 150 ? n % BYTES : round == 1 && i <= 160 ? i : n % (i % 8 ? 100 : 4000);
+                rows[i] = (struct hash_row){ .ptr = at + from, .bytes = n < most ? n : most, .out = out + 16 * i };
+            }
+            sums(text ? "" : NULL, table, out, rows, ROWS, text ? texts : ours[round]);
+            for (unsigned i = 0; text && i < 2 * ROWS; i++)
+                ck_assert_msg(ours[round][i] == texts[i], "round %u, %llu bytes: %#llx, and by the text %#llx", round, (unsigned long long)rows[i / 2].bytes,
+                              (unsigned long long)ours[round][i], (unsigned long long)texts[i]);
+            ck_assert(texts[2 * ROWS - 1] != 0 || !text || rows[ROWS - 1].bytes == 0);
+        }
     }
-    sums(NULL, at, table, out, rows, ROWS, ours);
-    sums("", at, table, out, rows, ROWS, texts);
-    for (unsigned i = 0; i < 2 * ROWS; i++)
-        ck_assert_msg(ours[i] == texts[i], "%llu bytes: %#llx, and by the text %#llx", (unsigned long long)rows[i / 2].bytes, (unsigned long long)ours[i],
-                      (unsigned long long)texts[i]);
-    ck_assert(ours[2 * ROWS - 1] != 0);
 }
 END_TEST
 
-RUN_SUITE("simgpu ptx", a_module_says_what_its_text_says, variables_begin_as_the_text_says, libraries_and_fat_binaries_take_texts,
+RUN_SUITE("simgpu ptx", a_module_says_what_its_text_says, variables_begin_as_the_text_says, libraries_and_fat_binaries_take_texts, texts_are_linked,
           a_broken_text_is_told_with_its_line, an_unknown_instruction_keeps_its_kernel_from_being_launched, lanes_part_and_meet_again,
           each_lane_jumps_where_its_index_says, calls_have_frames_of_their_own, functions_that_wait_keep_their_registers, local_memory_is_each_threads_own, lanes_exchange_vote_match_and_reduce,
           lanes_wait_for_those_that_are_named, lanes_that_have_ended_are_not_waited_for, atomics_of_all_kinds, the_carry_goes_from_word_to_word, threads_of_a_block_meet_at_barriers,

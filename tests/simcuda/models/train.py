@@ -86,9 +86,18 @@ def arguments():
     p.add_argument('--ema', action='store_true', help='keep an exponential moving average of the parameters')
     p.add_argument('--accumulate', type=int, default=1, help='backward passes for one step')
     p.add_argument('--checkpoint', action='store_true', help='torch.utils.checkpoint around each block')
+    p.add_argument('--compile', nargs='?', const='default', metavar='MODE', help='torch.compile the net')
+    p.add_argument('--compile-step', action='store_true', help='torch.compile the optimizer\'s step')
+    p.add_argument('--cut', type=int, metavar='N', help='from half of the iterations on: sentences of N words, or batches of N of anything else')
     p.add_argument('--device', default='cuda')
     p.add_argument('--times', action='store_true', help='print the seconds of each iteration, and device time between their beginnings (events)')
     return p.parse_args()
+
+
+def shorter(a, i, x, y):
+    if not a.cut or i < a.iterations // 2:
+        return x, y
+    return (x[:, :a.cut].contiguous(), y[:, :a.cut].contiguous()) if x.dim() == 2 and not x.is_floating_point() else (x[:a.cut], y[:a.cut])
 
 
 def checksum(*modules):
@@ -122,6 +131,8 @@ def main():
     half = {'bf16': torch.bfloat16, 'f16': torch.float16}.get(a.dtype)
     average = torch.optim.swa_utils.AveragedModel(net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.99)) if a.ema else None
     gen = torch.Generator().manual_seed(5)
+    forward = torch.compile(net, mode=a.compile) if a.compile else net
+    step = torch.compile(optimizer.step) if a.compile_step else lambda: scaler.step(optimizer)
     marks = [] if a.times and a.device == 'cuda' else None
     for i in range(a.iterations):
         began = time.perf_counter()
@@ -131,15 +142,15 @@ def main():
         optimizer.zero_grad()
         total = 0.0
         for _ in range(a.accumulate):
-            x, y = (t.to(a.device) for t in data(batch, gen))
+            x, y = (t.to(a.device) for t in shorter(a, i, *data(batch, gen)))
             with torch.autocast(a.device, dtype=half, enabled=half is not None):
-                loss = net(x, y) / a.accumulate
+                loss = forward(x, y) / a.accumulate
             scaler.scale(loss).backward()
             total += loss.item()
         if a.clip:
             scaler.unscale_(optimizer)
             torch.nn.utils.clip_grad_norm_(net.parameters(), a.clip)
-        scaler.step(optimizer)
+        step()
         scaler.update()
         if average:
             average.update_parameters(net)

@@ -15,6 +15,9 @@ void ptx_lex_fail(struct ptx_lex *l, int error, const char *format, ...)
         va_start(args, format);
         vsnprintf(l->why + n, l->why_bytes - (size_t)n, format, args);
         va_end(args);
+        for (char *c = l->why + n; *c; c++) /* what is quoted of the text may be anything: one line it stays */
+            if (!isprint((unsigned char)*c))
+                *c = '?';
     }
     l->error = error;
     longjmp(l->back, 1);
