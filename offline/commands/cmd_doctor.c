@@ -98,7 +98,7 @@ static void check_simulator(void)
     if (have_simulator(path, sizeof path))
         say(OK, "simulator", "%s (used with REMAT_SIMGPU=1 where there is no GPU)", path);
     else
-        say(NOTE, "simulator", "none beside this executable: REMAT_SIMGPU=1 will not work");
+        say(NOTE, "simulator", "none beside this executable or in ../lib/remat, as remat[sim] brings one: REMAT_SIMGPU=1 will not work");
 }
 
 /* ---- the driver --------------------------------------------------------------------------------------------------------- */

@@ -195,7 +195,8 @@ static int set_simulator(void)
     if (!want || strcmp(want, "1") != 0 || launch_has_gpu(driver, sizeof driver))
         return 0;
     if (beside_find("simgpu/libcuda.so.1", lib, sizeof lib - 1))
-        return launch_bad("REMAT_SIMGPU=1, but there is no simgpu/libcuda.so.1 beside the remat executable");
+        return launch_bad("REMAT_SIMGPU=1, but no simulated GPU lies beside the remat executable or in ../lib/remat: build it (make), pip install 'remat[sim]' "
+                          "or unpack remat-sim");
     *strrchr(lib, '/') = '\0';
     char value[4 * PATH_MAX];
     if ((size_t)snprintf(value, sizeof value, "%s%s%s", lib, path && *path ? ":" : "", path ? path : "") >= sizeof value)
