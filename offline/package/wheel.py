@@ -59,6 +59,10 @@ def main():
         to = data + ("/scripts/remat" if inside == "bin/remat" else "/data/" + inside)
         with open(path, "rb") as f:
             entries.append((to, f.read(), 0o755 if os.access(path, os.X_OK) else 0o644))
+    package = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python")
+    for path in sorted(os.path.join(d, f) for d, _, names in os.walk(package) for f in names if name == "remat" and not f.endswith(".pyc")):
+        with open(path, "rb") as f:
+            entries.append((os.path.relpath(path, package), f.read(), 0o644))
     entries.append((info + "/METADATA", metadata(name, version, tree).encode(), 0o644))
     entries.append((info + "/WHEEL", ("Wheel-Version: 1.0\nGenerator: remat\nRoot-Is-Purelib: false\nTag: %s\n" % tag).encode(), 0o644))
     record = info + "/RECORD"

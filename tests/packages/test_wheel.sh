@@ -18,6 +18,8 @@ cd / || exit 1
 remat --version | grep -q '^remat [0-9]' || fail "remat --version"
 [ "$(remat run -- python -c 'import os; print(os.environ["LD_PRELOAD"])')" = "$(realpath "$tmp/v")/lib/remat/libremat.so" ] || fail "the library is not found"
 remat plan "$here/../golden/mlp.json" --limit 80% --solver mincut --time-limit 1 >"$tmp/out" 2>&1 || fail "plan: $(cat "$tmp/out")"
+python -c "import remat; t = remat.load('$here/../golden/mlp.json'); p = remat.plan(t, '80%', 'mincut', seconds=1); assert remat.check(t, p).ok
+assert remat.simulate(t, p).ns == p.planned_ns and remat.find_command() == '$tmp/v/bin/remat'" >"$tmp/out" 2>&1 || fail "import remat: $(cat "$tmp/out")"
 outside=$(env -i ldd "$tmp/v/bin/remat" | awk '$2 == "=>" {print $3}' | grep -v "^$tmp" | grep -vE '/(libc|libm|libdl|libpthread|librt)\.so')
 [ -z "$outside" ] || fail "needs libraries of this machine: $outside"
 [ -s "$tmp/v/share/man/man1/remat-run.1" ] || fail "no man pages"

@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import Any, List, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Set, Tuple, Union
 
 Step = Union[str, int]
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -50,7 +50,8 @@ def read_bytes(path: Union[str, "os.PathLike[str]"]) -> bytes:
         if data[:4] == b"\x28\xb5\x2f\xfd":
             if not shutil.which("zstd"):
                 raise BadFile(name, 0, 0, "is compressed, and there is no zstd to read it with")
-            return subprocess.run(["zstd", "-dcq"], input=data, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+            out: bytes = subprocess.run(["zstd", "-dcq"], input=data, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+            return out
     except (OSError, EOFError, lzma.LZMAError, subprocess.CalledProcessError):
         raise BadFile(name, 0, 0, "is compressed, and cannot be read: damaged?") from None
     return data
@@ -62,12 +63,13 @@ class Document:
     def __init__(self, text: Union[bytes, str], name: str = "text") -> None:
         self.name = name
         if isinstance(text, bytes):
+            data = text
             try:
-                text = text.decode("utf-8")
+                text = data.decode("utf-8")
             except UnicodeDecodeError as e:
-                before = text[:e.start]
+                before = data[:e.start]
                 raise BadFile(name, before.count(b"\n") + 1, e.start - (before.rfind(b"\n") + 1) + 1,
-                              "unable to decode byte 0x%02x" % text[e.start]) from None
+                              "unable to decode byte 0x%02x" % data[e.start]) from None
         self.text = text
         if not text:
             raise BadFile(name, 1, 1, "is empty")
@@ -86,7 +88,7 @@ class Document:
         offset = min(offset, len(self.text))
         raise BadFile(self.name, self.text.count("\n", 0, offset) + 1, offset - (self.text.rfind("\n", 0, offset) + 1) + 1, what)
 
-    def bad(self, path: Sequence[Step], what: str) -> NoReturn:
+    def bad(self, path: Sequence[Any], what: str) -> NoReturn:
         """The place is that of the deepest value of the path that exists."""
         at = self._space(0)
         for step in path:
@@ -99,7 +101,7 @@ class Document:
 
     # ---- typed look-ups: obj is the value at path ----
 
-    def integer(self, obj: Any, path: Sequence[Step], key: str, low: int, high: int, default: Optional[int] = None, need: bool = False) -> Optional[int]:
+    def integer(self, obj: Any, path: Sequence[Any], key: str, low: int, high: int, default: Optional[int] = None, need: bool = False) -> Optional[int]:
         v = obj.get(key)
         if v is None:
             if need:
@@ -112,7 +114,7 @@ class Document:
             self.bad([*path, key], "must be between %d and %d" % (low, high))
         return n
 
-    def kind(self, obj: Any, path: Sequence[Step], key: str, kind: type, what: str, need: bool = False) -> Any:
+    def kind(self, obj: Any, path: Sequence[Any], key: str, kind: type, what: str, need: bool = False) -> Any:
         v = obj.get(key)
         if v is None:
             if need:
@@ -175,7 +177,7 @@ class Document:
     def _syntax(self) -> None:
         """Find what json.loads disliked: syntax, duplicate keys, numbers that are none, nesting."""
         text, at = self.text, 0
-        stack: List[Tuple[str, set]] = []
+        stack: List[Tuple[str, Set[str]]] = []
         want = "value"
         while True:
             at = self._space(at)
@@ -241,7 +243,7 @@ def whole(v: Any) -> Optional[int]:
     return None
 
 
-def _once(pairs: List[Tuple[str, Any]]) -> dict:
+def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
         raise ValueError("duplicate key")

@@ -313,7 +313,9 @@ class _Reader:
                     doc.bad([*at, key, k], "op %d must name a buffer here, a whole number from 0 to %d" % (i, self.n_bufs - 1))
             lists.append([int(b) for b in ids])
         assert ns is not None and flops is not None and size is not None
-        return Op(name, ns, phase, *lists, flops, size, *flags, site)
+        reads, writes, rmw, side = lists
+        heavy, random, opaque = flags
+        return Op(name, ns, phase, reads, writes, rmw, side, flops, size, heavy, random, opaque, site)
 
     def sizes(self, t: Trace) -> None:
         total = ns = 0
