@@ -113,6 +113,19 @@ int cli_real(const char *text, double min, double max, double *out)
     return 0;
 }
 
+int cli_seconds(const char *text, double *out)
+{
+    static const double AT_ONCE_S = 1e-3;
+
+    *out = 0;
+    if (!text)
+        return 0;
+    if (cli_real(text, 0, 1e9, out))
+        return -EINVAL;
+    *out = *out < AT_ONCE_S ? AT_ONCE_S : *out;
+    return 0;
+}
+
 int cli_same_file(const char *out, const char *in)
 {
     struct stat a, b;

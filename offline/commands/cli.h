@@ -22,6 +22,8 @@ typedef int cli_command(int argc, char **argv);
  * percentage is an error. The result is rounded down and is at least 0. */
 int cli_size(const char *text, int64_t whole_bytes, int64_t *bytes);
 int cli_long(const char *text, int64_t min, int64_t max, int64_t *out);
+/* A time limit: `text` seconds, from 0 up; 0 is the least that solvers know, since their 0 is none. NULL: none, *out 0. */
+int cli_seconds(const char *text, double *out);
 int cli_real(const char *text, double min, double max, double *out);
 
 /* One line on stderr, "remat: ...". Returns CLI_BAD so that a command can `return cli_bad(...)`. */

@@ -10,12 +10,18 @@
 #include "offline/model/sim.h"
 #include "offline/model/trace_read.h"
 #include "offline/solvers/milp/milp.h"
-#include "offline/solvers/solver.h"
+#include "offline/solvers/price.h"
 #include "tracer/plain.h"
 
 struct plan_request {
     const char *trace, *limit, *solver, *time_limit, *seed, *out;
-    int offload, json;
+    int offload, no_offload, json;
+};
+
+/* The trace, and the same as a run has it. */
+struct plan_subject {
+    struct graph *g;
+    struct as_run run;
 };
 
 #define PLAN_OP_NAME(g, op) ((op) >= 0 ? PLAIN((g)->ops[op].name) : "the start")
@@ -27,17 +33,19 @@ static double plan_bound(const struct graph *g, const struct solver_report *r)
 }
 
 /* One object on standard output. Numbers and names of our own: nothing to quote but the op's name, left out here. */
-static void plan_print_json(const struct graph *g, const char *solver, const struct solver_opts *o, int feasible,
+static void plan_print_json(const struct plan_subject *on, const char *solver, const struct solver_opts *o, int feasible,
                             const struct solver_report *r)
 {
-    int64_t floor = o->offload ? g->floor_offload_bytes : g->floor_bytes;
+    const struct graph *g = on->g;
+    int32_t floor_op;
+    int64_t floor = price_floor(&on->run, o->offload, &floor_op);
 
     printf("{\"solver\": ");
     cli_json(solver);
     printf(", \"feasible\": %s, \"limit_bytes\": %lld, \"floor_bytes\": %lld, \"floor_op\": %d, "
            "\"baseline_peak_bytes\": %lld, \"baseline_ns\": %lld, ",
            feasible ? "true" : "false", (long long)o->limit_bytes, (long long)floor,
-           o->offload ? g->floor_offload_op : g->floor_op, (long long)g->baseline_peak_bytes, (long long)g->total_ns);
+           floor_op, (long long)g->baseline_peak_bytes, (long long)g->total_ns);
     if (feasible)
         printf("\"peak_bytes\": %lld, \"planned_ns\": %lld, \"overhead\": %.6f, \"replays\": %lld, \"offloads\": %lld, ",
                (long long)r->peak_bytes, (long long)r->planned_ns,
@@ -53,9 +61,10 @@ static void plan_print_json(const struct graph *g, const char *solver, const str
            r->proved_optimal ? "true" : "false", r->proved_infeasible ? "true" : "false");
 }
 
-static void plan_print_text(const struct graph *g, const char *solver, const struct solver_opts *o,
+static void plan_print_text(const struct plan_subject *on, const char *solver, const struct solver_opts *o,
                             const struct solver_report *r, const char *out)
 {
+    const struct graph *g = on->g;
     char a[32], b[32], c[32];
 
     printf("%s: peak %s within %s (unconstrained %s), overhead %.2f %%, %lld replays, %lld offloads, %.2f s%s%s%s\n", solver,
@@ -70,11 +79,23 @@ static void plan_print_text(const struct graph *g, const char *solver, const str
                ((double)r->planned_ns / (double)g->total_ns - 1 - plan_bound(g, r)) * 100);
 }
 
-static int plan_infeasible(const struct graph *g, const char *limit, const char *solver, const struct solver_opts *o,
+/* Where a device ran the trace: the limit as `remat run` takes it, and what of it no plan gets. */
+static void plan_print_run(const struct plan_subject *on, const struct solver_opts *o)
+{
+    char a[32], b[32], c[32];
+
+    if (on->run.page_bytes && on->run.is_limits)
+        printf("the same for a run: `remat run --limit %lld`; of its %s no plan gets %s%s: small tensors, scratch, what never moves; pages of %s\n",
+               (long long)o->limit_bytes, cli_bytes(o->limit_bytes, a, sizeof(a)), on->run.estimated ? "about " : "",
+               cli_bytes(on->run.reserve_bytes, b, sizeof(b)), cli_bytes(on->run.page_bytes, c, sizeof(c)));
+}
+
+static int plan_infeasible(const struct plan_subject *on, const char *limit, const char *solver, const struct solver_opts *o,
                            const struct solver_report *r)
 {
-    int64_t floor = o->offload ? g->floor_offload_bytes : g->floor_bytes;
-    int32_t op = o->offload ? g->floor_offload_op : g->floor_op;
+    const struct graph *g = on->g;
+    int32_t op;
+    int64_t floor = price_floor(&on->run, o->offload, &op);
     char a[32], b[32];
 
     cli_bytes(o->limit_bytes, a, sizeof(a));
@@ -86,12 +107,12 @@ static int plan_infeasible(const struct graph *g, const char *limit, const char 
         return cli_infeasible("plan: no plan fits in %lld bytes (%s): the floor is %lld bytes (%s), set by op %d (%s); raise the "
                               "limit to at least that%s",
                        (long long)o->limit_bytes, a, (long long)floor, b, op, PLAN_OP_NAME(g, op),
-                       !o->offload && g->floor_offload_bytes < floor ? ", or allow --offload" : "");
+                       !o->offload && price_floor(&on->run, 1, NULL) < floor ? ", or leave out --no-offload" : "");
     if (r->proved_infeasible)
         return cli_infeasible("plan: no plan%s fits in %lld bytes (%s), which solver %s has proved, although the floor is lower (%lld "
                               "bytes, %s, set by op %d, %s): raise the limit%s",
                               o->offload ? "" : " without copies to the host", (long long)o->limit_bytes, a, solver, (long long)floor, b,
-                              op, PLAN_OP_NAME(g, op), o->offload ? "" : ", or allow --offload");
+                              op, PLAN_OP_NAME(g, op), o->offload ? "" : ", or leave out --no-offload");
     return cli_infeasible("plan: solver %s found no plan within %lld bytes (%s)%s%s; the floor is %lld bytes (%s), set by op %d (%s): "
                    "raise the limit or try another solver",
                    solver, (long long)o->limit_bytes, a, r->message[0] ? ": " : "", r->message, (long long)floor, b, op,
@@ -105,33 +126,33 @@ static int plan_options(const struct plan_request *q, const struct graph *g, str
     memset(o, 0, sizeof(*o));
     if (cli_size(q->limit, g->baseline_peak_bytes, &o->limit_bytes) || o->limit_bytes <= 0)
         return cli_bad("plan: --limit \"%s\" is no size or percentage over zero, such as 12G or 50%%", q->limit);
-    if (q->time_limit && cli_real(q->time_limit, 0, 1e9, &o->time_limit_s))
+    if (cli_seconds(q->time_limit, &o->time_limit_s))
         return cli_bad("plan: --time-limit \"%s\" is no number of seconds", q->time_limit);
     if (q->seed && cli_long(q->seed, 0, INT64_MAX, &seed))
         return cli_bad("plan: --seed \"%s\" is no whole number from 0 up", q->seed);
     o->seed = (uint64_t)seed;
-    o->offload = q->offload;
+    o->offload = !q->no_offload;
     o->progress = !q->json && cli_is_terminal();
     return 0;
 }
 
-static int plan_solve(const struct plan_request *q, const struct graph *g, const struct solver *s, struct plan *p)
+static int plan_solve(const struct plan_request *q, const struct plan_subject *on, const struct solver *s, struct plan *p)
 {
     struct solver_opts o;
     struct solver_report r;
     char err[512];
-    int rc = plan_options(q, g, &o);
+    int rc = plan_options(q, on->g, &o);
 
     if (rc)
         return rc;
     if (o.progress)
         cli_ticker(s->name, o.time_limit_s);
-    rc = solver_run(s, g, &o, p, &r);
+    rc = price_run(s, on->g, &on->run, &o, p, &r);
     cli_progress_end();
     if (rc == -ENOSPC || rc == -ETIME) {
         if (q->json)
-            plan_print_json(g, s->name, &o, 0, &r);
-        return plan_infeasible(g, q->limit, s->name, &o, &r);
+            plan_print_json(on, s->name, &o, 0, &r);
+        return plan_infeasible(on, q->limit, s->name, &o, &r);
     }
     if (rc)
         return cli_fail("plan: solver %s failed: %s", s->name, r.message[0] ? r.message : milp_error(rc));
@@ -140,9 +161,11 @@ static int plan_solve(const struct plan_request *q, const struct graph *g, const
     if (!q->json && r.message[0])
         fprintf(stderr, "remat: plan: %s\n", r.message);
     if (q->json)
-        plan_print_json(g, s->name, &o, 1, &r);
-    else if (!q->out || strcmp(q->out, "-"))
-        plan_print_text(g, s->name, &o, &r, q->out);
+        plan_print_json(on, s->name, &o, 1, &r);
+    else if (!q->out || strcmp(q->out, "-")) {
+        plan_print_text(on, s->name, &o, &r, q->out);
+        plan_print_run(on, &o);
+    }
     return CLI_OK;
 }
 
@@ -153,13 +176,14 @@ int cmd_plan(int argc, char **argv)
         {"limit", &q.limit},
         {"solver", &q.solver},
         {"offload", &q.offload},
+        {"no-offload", &q.no_offload},
         {"time-limit", &q.time_limit},
         {"seed", &q.seed},
         {"output", &q.out},
         {"json", &q.json},
         {0}};
     const struct solver *s;
-    struct graph *g = NULL;
+    struct plan_subject on = {0};
     struct plan p = {0};
     char err[512], hint[128];
     size_t n = 0;
@@ -175,10 +199,11 @@ int cmd_plan(int argc, char **argv)
     if (!s)
         return cli_bad(solver_known(q.solver) ? "plan: this build has no solver \"%s\"%s" : "plan: no solver \"%s\"%s (remat plan --help)",
                        q.solver, options_hint(q.solver, options_values("plan", "solver"), hint, sizeof(hint)));
-    if (trace_read(q.trace, &g, err, sizeof(err)))
+    if (trace_read(q.trace, &on.g, err, sizeof(err)))
         return cli_bad("%s", err);
-    rc = plan_solve(&q, g, s, &p);
+    rc = as_run_make(on.g, &on.run) ? cli_fail("plan: not enough memory") : plan_solve(&q, &on, s, &p);
     plan_free(&p);
-    graph_free(g);
+    as_run_free(&on.run);
+    graph_free(on.g);
     return rc;
 }

@@ -15,22 +15,26 @@
 #include "offline/solvers/cover/cover.h"
 #include "offline/solvers/cover/cover_bound.h"
 #include "offline/solvers/milp/milp.h"
+#include "offline/solvers/price.h"
 #include "offline/solvers/solver.h"
 
-enum { SWEEP_MAX = 256 };
+enum { SWEEP_MAX = 256, SWEEP_EACH_S = 3, SWEEP_ALL_S = 18 /* of the twenty that are promised */ };
+static const double SWEEP_LEAST_S = 0.02;
 
 struct sweep_request {
     const char *trace, *limits, *solvers, *time_limit, *seed, *plot;
-    int offload, csv, json;
+    int offload, no_offload, csv, json;
 };
 
 struct sweep {
     const struct graph *g;
+    struct as_run run; /* the same as a run has it */
     int64_t limit[SWEEP_MAX];
     const struct solver *solver[SWEEP_MAX];
     size_t n_limits, n_solvers;
     struct solver_opts opts;
     double others_s;              /* time for each plan of a solver that does not count its work; */
+    double until_s;               /* no --time-limit, no --solvers: all is done by then (solver_now_s clock); 0: no such */
     double auto_s;                /* auto counts its work: no limit unless one is given */
     struct solver_memo memo[SWEEP_MAX]; /* [n_solvers] */
     const char *plot;
@@ -91,7 +95,7 @@ static void sweep_head(const struct sweep *s)
     if (s->json)
         printf("{\"baseline_peak_bytes\": %lld, \"baseline_ns\": %lld, \"floor_bytes\": %lld, \"rows\": [",
                (long long)s->g->baseline_peak_bytes, (long long)s->g->total_ns,
-               (long long)(s->opts.offload ? s->g->floor_offload_bytes : s->g->floor_bytes));
+               (long long)price_floor(&s->run, s->opts.offload, NULL));
     else if (s->csv)
         printf("limit_bytes,limit_percent,solver,feasible,peak_bytes,overhead,replays,offloads,solve_seconds\n");
     else
@@ -165,7 +169,7 @@ static int sweep_prepare_plot(struct sweep *s)
     if (!s->plot)
         return 0;
     s->overhead = malloc((s->n_limits * s->n_solvers + 1) * sizeof *s->overhead);
-    struct cover *c = s->overhead && !s->opts.offload ? cover_new(s->g) : NULL;
+    struct cover *c = s->overhead && !s->opts.offload ? cover_new(s->run.g) : NULL;
     if (!s->overhead || (!c && !s->opts.offload))
         return cli_fail("sweep: not enough memory");
     for (size_t i = 0; i < s->n_limits * s->n_solvers; i++)
@@ -174,7 +178,7 @@ static int sweep_prepare_plot(struct sweep *s)
     for (size_t l = 0; l < s->n_limits && !rc; l++) {
         struct cover_bound b;
         s->bound[l] = NAN;
-        rc = c ? cover_bound(c, s->limit[l], &b) : 0;
+        rc = c ? cover_bound(c, as_run_room(&s->run, s->limit[l]), &b) : 0;
         if (!rc && c && !b.impossible && s->g->total_ns)
             s->bound[l] = b.ns / (double)s->g->total_ns;
     }
@@ -189,10 +193,27 @@ static int sweep_draw(const struct sweep *s)
     for (size_t k = 0; k < s->n_solvers; k++)
         names[k] = s->solver[k]->name;
     const struct sweep_plot p = {.model = s->g->model, .offload = s->opts.offload, .peak_bytes = s->g->baseline_peak_bytes,
-                                 .floor_bytes = s->opts.offload ? s->g->floor_offload_bytes : s->g->floor_bytes,
+                                 .floor_bytes = price_floor(&s->run, s->opts.offload, NULL),
                                  .n_limits = s->n_limits, .n_solvers = s->n_solvers, .limit = s->limit, .solver = names,
                                  .overhead = s->overhead, .bound = s->bound};
     return s->plot && sweep_plot_write(&p, s->plot, err, sizeof err) ? cli_fail("%s", err) : CLI_OK;
+}
+
+static int sweep_is_auto(const struct sweep *s, size_t k) { return !strcmp(s->solver[k]->name, "auto") || !strcmp(s->solver[k]->name, "best"); }
+
+/* Where all solvers share a time they get parts of what is left of it, the good ones more; what one does not use is the others'. */
+static double sweep_seconds(const struct sweep *s, size_t l, size_t k)
+{
+    enum { MORE = 6 };
+    double part = 0;
+
+    if (s->until_s <= 0)
+        return strcmp(s->solver[k]->name, "auto") || s->opts.offload ? s->others_s : s->auto_s;
+    for (size_t i = k; i < s->n_solvers; i++)
+        part += sweep_is_auto(s, i) ? MORE : 1;
+    for (size_t i = 0; i < s->n_solvers; i++)
+        part += (double)(s->n_limits - 1 - l) * (sweep_is_auto(s, i) ? MORE : 1);
+    return fmax(SWEEP_LEAST_S, (s->until_s - solver_now_s()) * (sweep_is_auto(s, k) ? MORE : 1) / part);
 }
 
 /* A solver that fails for another reason than the limit or the clock fails the sweep. */
@@ -208,9 +229,9 @@ static int sweep_run(struct sweep *s)
             struct solver_report r;
             s->opts.limit_bytes = s->limit[l];
             s->opts.memo = &s->memo[k];
-            s->opts.time_limit_s = strcmp(s->solver[k]->name, "auto") || s->opts.offload ? s->others_s : s->auto_s;
+            s->opts.time_limit_s = sweep_seconds(s, l, k);
             cli_progress("sweep: %zu of %zu, %s", l * s->n_solvers + k + 1, s->n_limits * s->n_solvers, s->solver[k]->name);
-            const int rc = solver_run(s->solver[k], s->g, &s->opts, &p, &r);
+            const int rc = price_run(s->solver[k], s->g, &s->run, &s->opts, &p, &r);
             cli_progress_end();
             if (rc && rc != -ENOSPC && rc != -ETIME)
                 bad = cli_fail("sweep: solver %s at %lld bytes: %s", s->solver[k]->name, (long long)s->limit[l],
@@ -229,15 +250,16 @@ static int sweep_run(struct sweep *s)
 
 static int sweep_fill(const struct sweep_request *q, struct sweep *s)
 {
-    double seconds = 3;
+    double seconds;
     int64_t seed = 1;
-    if (q->time_limit && cli_real(q->time_limit, 0, 1e9, &seconds))
+    if (cli_seconds(q->time_limit, &seconds))
         return cli_bad("sweep: --time-limit \"%s\" is no number of seconds", q->time_limit);
     if (q->seed && cli_long(q->seed, 0, INT64_MAX, &seed))
         return cli_bad("sweep: --seed \"%s\" is no whole number from 0 up", q->seed);
-    s->opts = (struct solver_opts){.seed = (uint64_t)seed, .offload = q->offload};
-    s->others_s = seconds;
-    s->auto_s = q->time_limit ? seconds : 0;
+    s->opts = (struct solver_opts){.seed = (uint64_t)seed, .offload = !q->no_offload};
+    s->others_s = q->time_limit ? seconds : SWEEP_EACH_S;
+    s->auto_s = seconds;
+    s->until_s = q->time_limit || q->solvers ? 0 : solver_now_s() + SWEEP_ALL_S;
     s->plot = q->plot;
     s->csv = q->csv;
     s->json = q->json;
@@ -261,6 +283,7 @@ int cmd_sweep(int argc, char **argv)
         {"time-limit", &q.time_limit},
         {"seed", &q.seed},
         {"offload", &q.offload},
+        {"no-offload", &q.no_offload},
         {"csv", &q.csv},
         {"json", &q.json},
         {"plot", &q.plot},
@@ -280,7 +303,7 @@ int cmd_sweep(int argc, char **argv)
     if (trace_read(q.trace, &g, err, sizeof err))
         return cli_bad("%s", err);
     struct sweep s = {.g = g};
-    rc = sweep_fill(&q, &s);
+    rc = as_run_make(g, &s.run) ? cli_fail("sweep: not enough memory") : sweep_fill(&q, &s);
     if (!rc)
         rc = sweep_prepare_plot(&s);
     if (!rc)
@@ -290,6 +313,7 @@ int cmd_sweep(int argc, char **argv)
     for (size_t k = 0; k < s.n_solvers; k++)
         solver_memo_free(&s.memo[k]);
     free(s.overhead);
+    as_run_free(&s.run);
     graph_free(g);
     return rc;
 }

@@ -79,7 +79,8 @@ static const char trace_more[] =
 static const struct option_row plan_rows[] = {
     {"limit", 0, "SIZE|PCT", NULL, NULL, "memory limit; a percentage is of the trace's unconstrained peak (required)"},
     {"solver", 0, "NAME|exec:CMD", SOLVERS, "auto", "who makes the plan"},
-    {"offload", 0, NULL, NULL, NULL, "allow copies to the host"},
+    {"offload", 0, NULL, NULL, NULL, "allow copies to the host, as without this option"},
+    {"no-offload", 0, NULL, NULL, NULL, "no copies to the host: recompute alone"},
     {"time-limit", 0, "SEC", NULL, "the solver's own", "wall-clock seconds the solver may take"},
     {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
     {"output", 'o', "PLAN", NULL, NULL, "write the plan here (- for standard output)"},
@@ -95,9 +96,10 @@ static const char plan_more[] =
 static const struct option_row sweep_rows[] = {
     {"limits", 0, "LIST", NULL, "100%,90%,...,30%", "limits, separated by commas; percentages are of the unconstrained peak"},
     {"solvers", 0, "LIST", NULL, "all", "solvers, separated by commas; exec:CMD, without a comma in it, is one of your own"},
-    {"time-limit", 0, "SEC", NULL, "3 (auto: none)", "wall-clock seconds for each plan"},
+    {"time-limit", 0, "SEC", NULL, "20 s for all; with --solvers 3 each", "wall-clock seconds for each plan"},
     {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
-    {"offload", 0, NULL, NULL, NULL, "allow copies to the host"},
+    {"offload", 0, NULL, NULL, NULL, "allow copies to the host, as without this option"},
+    {"no-offload", 0, NULL, NULL, NULL, "no copies to the host: recompute alone"},
     {"csv", 0, NULL, NULL, NULL, "print comma-separated values"},
     {"json", 0, NULL, NULL, NULL, "print one JSON object"},
     {"plot", 0, "OUT.svg", NULL, NULL, "draw memory against overhead, a line a solver, the proved bound under them (- for standard output, instead of the table)"},

@@ -55,6 +55,7 @@ struct graph_buf {
     int32_t first_val; /* value id of version v is first_val + v */
     int32_t n_vers;    /* versions are 0 .. n_vers-1; version 0 of a buffer with born >= 0 holds nothing */
     uint8_t kind;      /* enum graph_kind */
+    uint8_t fixed;     /* the run never takes its memory away: as_run.h */
     uint8_t survives;  /* must hold its last version (in memory or on the host) when the iteration ends */
 };
 
@@ -97,6 +98,7 @@ struct graph {
 
     double host_bytes_per_s;    /* meta.host_bytes_per_s, 25e9 unless given */
     int64_t granularity_bytes;  /* meta.granularity_bytes; 0: not given */
+    int64_t page_bytes, reserve_bytes; /* meta: of the device that ran it, and what no plan can use of a limit (as_run.h); 0: not given */
     char *model, *device, *source; /* owned; "" when absent */
     char **sites;               /* owned; call sites that op.site indexes */
     int32_t n_sites;
@@ -115,7 +117,11 @@ void graph_build_free(struct graph_build *b);
 int graph_build_buf(struct graph_build *b, int64_t bytes, int32_t born, int32_t dies, enum graph_kind kind);
 int graph_build_op(struct graph_build *b, const char *name, enum graph_phase phase, int64_t ns);
 int graph_build_operand(struct graph_build *b, int32_t op, enum graph_role role, int32_t buf);
+struct graph_buf *graph_build_buf_at(struct graph_build *b, int32_t buf); /* likewise */
 struct graph_op *graph_build_op_at(struct graph_build *b, int32_t op); /* to set flags; valid until the next add */
+
+/* The same iteration with other sizes, bytes[n_bufs]. The caller's (graph_free); 0 or -ENOMEM. */
+int graph_resized(const struct graph *g, const int64_t *bytes, struct graph **out);
 
 /* What graph_seal found wrong, so that a reader can turn it into a place in its file. */
 struct graph_fault {

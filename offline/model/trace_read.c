@@ -60,7 +60,7 @@ static int trace_buffer(const struct trace_in *in, const json_t *o, size_t i)
 {
     struct json_step path[2] = {{"buffers", 0}, {NULL, i}};
     int64_t bytes = 0, born = 0, dies = -1;
-    int kind = 0, rc;
+    int kind = 0, fixed = 0, rc;
 
     if (!json_is_object(o))
         return json_fault(in->doc, path, 2, in->err, in->err_len, "a buffer is an object");
@@ -68,9 +68,12 @@ static int trace_buffer(const struct trace_in *in, const json_t *o, size_t i)
         (rc = json_get_int(in->doc, o, path, 2, "bytes", 1, 0, (int64_t)1 << 50, &bytes, in->err, in->err_len)) ||
         (rc = json_get_int(in->doc, o, path, 2, "born", 1, -1, in->n_ops - 1, &born, in->err, in->err_len)) ||
         (rc = json_get_int(in->doc, o, path, 2, "dies", 0, 0, in->n_ops, &dies, in->err, in->err_len)) ||
+        (rc = json_get_bool(in->doc, o, path, 2, "fixed", 0, &fixed, in->err, in->err_len)) ||
         (rc = trace_name(in, o, path, "kind", graph_kind_name, &kind)))
         return rc;
     rc = graph_build_buf(in->build, bytes, (int32_t)born, (int32_t)dies, (enum graph_kind)kind);
+    if (rc >= 0)
+        graph_build_buf_at(in->build, rc)->fixed = (uint8_t)fixed;
     return rc < 0 ? trace_no_memory(in) : 0;
 }
 
@@ -175,6 +178,8 @@ static int trace_meta(const struct trace_in *in, const json_t *meta, struct grap
         (rc = json_get_int(in->doc, meta, path, 1, "batch", 0, 0, INT64_MAX, &g->batch, in->err, in->err_len)) ||
         (rc = json_get_int(in->doc, meta, path, 1, "granularity_bytes", 0, 0, (int64_t)1 << 40, &g->granularity_bytes, in->err,
                            in->err_len)) ||
+        (rc = json_get_int(in->doc, meta, path, 1, "page_bytes", 0, 0, (int64_t)1 << 40, &g->page_bytes, in->err, in->err_len)) ||
+        (rc = json_get_int(in->doc, meta, path, 1, "reserve_bytes", 0, 0, (int64_t)1 << 50, &g->reserve_bytes, in->err, in->err_len)) ||
         (rc = json_get_real(in->doc, meta, path, 1, "host_bytes_per_s", 0, 1.0, 1e18, &g->host_bytes_per_s, in->err,
                             in->err_len)))
         return rc;

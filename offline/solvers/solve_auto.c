@@ -1,13 +1,12 @@
 /* The solvers `auto`: what a user gets, and `best`: what a program that runs gets.
  *
- * Without copies to the host: the covering program's plans on a ladder of limits (cover/ladder.h). Work is counted, so the same
- * trace and limit give the same plan on any machine, a larger limit never a dearer one, and the proved bound comes with
- * it. A time limit, if one is given, is kept, at the price of that promise where it strikes.
+ * Without copies and without a time limit: the covering program's plans on a ladder of limits (cover/ladder.h). Work is counted, so the same
+ * trace and limit give the same plan on any machine, a larger limit never a dearer one, and the proved bound comes with it.
  *
- * With copies the program has no answer, and two threads share the time. One anneals, exactly as the solver `anneal` would.
- * The other runs the other solvers, each with a slice of the time, since any of them may know the graph's shape better than
- * chance does, and then anneals from their plans; then the plan of the ladder is looked at. What is left of the time both anneal on
- * from the best they have. The cheapest plan of all wins; each was judged by the simulator.
+ * With copies, or with a time limit, the limit at hand is all that counts, since a rung of the ladder may stand as much as a step below it. In half
+ * of the time one thread climbs the ladder and anneals from nothing, the other asks every other solver, any of which may know the graph's
+ * shape better than chance does. In the rest both anneal on from the best plan, whoever found it: to the end where a time limit was
+ * given, else until more is not worth the time (anneal_pool.h). Each plan was judged by the simulator.
  *
  * `best` gives up the promise about larger limits: a program has one limit, and a rung may stand as much as a step below it. It stands still while
  * it is planned for, so the ladder gets a small part of the time, with copies none; then two threads anneal, tell each
@@ -25,8 +24,10 @@
 #include "offline/solvers/cover/cover_bound.h"
 #include "offline/solvers/cover/ladder.h"
 
-enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16, AUTO_SEEDS = 8 };
-#define AUTO_COVER_SHARE 0.12 /* of the time */
+enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16 };
+#define AUTO_CLIMB_SHARE 0.25 /* of the time: the ladder */
+#define AUTO_FIRST_SHARE 0.5  /* all solvers; the rest anneals on from the best */
+#define AUTO_SAME 1e-4        /* of the iteration: so near its bound a plan is left alone */
 #define BEST_SHORT_S 2
 #define BEST_AUTO_SHARE 0.5    /* of so short a time: the rest anneals */
 #define BEST_NEAR 0.02         /* of the iteration: a plan so near its bound is annealed for as long as it took to make */
@@ -41,18 +42,20 @@ static const struct {
     const char *name;
     double share;
     int32_t max_ops; /* beyond which it is not worth its time; 0: none */
-} auto_stages[] = {{"dtr", 0.05, 0},    {"mincut", 0.12, 0}, {"chen-greedy", 0.05, 0},
-                   {"milp", 0.25, 100}, {"chain", 0.12, 0},  {"chain-float", 0.12, 0}};
+} auto_stages[] = {{"dtr", 0.04, 0}, {"mincut", 0.3, 0}, {"chen-greedy", 0.03, 0}, {"milp", 0.2, 100}, {"chain", 0.06, 0}, {"chain-float", 0.06, 0}};
 
 static void auto_forget(void *ladder) { ladder_free(ladder); }
 
+/* One of the two threads of auto's first stage. */
 struct auto_side {
     const struct graph *g;
     struct solver_opts opts;
-    double deadline_s;
+    double climb_s, deadline_s; /* when the ladder ends, when the stage does */
     struct plan plan;
     struct solver_report rep;
     int rc;
+    double bound_ns; /* the ladder's; 0: none */
+    int impossible;  /* proved, without copies */
 };
 
 /* The cheaper of the plan at hand, if rc says that there is one, and another one. 0, or -ENOMEM and none. */
@@ -66,18 +69,7 @@ static int keep_cheaper(int rc, struct plan *out, struct solver_report *rep, con
     return rc;
 }
 
-static void auto_take(struct auto_side *a, const struct plan *p, const struct solver_report *r)
-{
-    a->rc = keep_cheaper(a->rc, &a->plan, &a->rep, p, r);
-}
-
-static void auto_judge(struct auto_side *a, int rc, const struct plan *p, const struct solver_report *r)
-{
-    if (!rc)
-        auto_take(a, p, r);
-    else if (a->rc)
-        snprintf(a->rep.message, sizeof a->rep.message, "%s", r->message);
-}
+static void auto_take(struct auto_side *a, const struct plan *p, const struct solver_report *r) { a->rc = keep_cheaper(a->rc, &a->plan, &a->rep, p, r); }
 
 /* The ladder's plan, within the time. */
 static int auto_climb(const struct graph *g, const struct solver_opts *opts, double deadline_s, struct plan *out, struct solver_report *rep)
@@ -111,76 +103,75 @@ static int auto_climb(const struct graph *g, const struct solver_opts *opts, dou
     return rc;
 }
 
-static void auto_others(struct auto_side *a)
+/* The first thread: the ladder, whose plans have no copies, then annealing from nothing. */
+static void *auto_climbs(void *arg)
 {
-    struct plan seeds[AUTO_SEEDS] = {0}, last = {0};
-    const struct plan *seed_at[AUTO_SEEDS];
-    struct solver_report r;
-    int n_seeds = 0;
-    for (size_t k = 0; k < sizeof auto_stages / sizeof *auto_stages; k++) {
-        const struct solver *s = solver_find(auto_stages[k].name);
-        struct solver_opts o = a->opts;
-        o.time_limit_s = a->opts.time_limit_s * auto_stages[k].share;
-        if (!s || (auto_stages[k].max_ops && a->g->n_ops > auto_stages[k].max_ops) ||
-            solver_now_s() + o.time_limit_s > a->deadline_s)
-            continue;
-        if (!solver_run(s, a->g, &o, &seeds[n_seeds], &r)) {
-            auto_take(a, &seeds[n_seeds], &r);
-        } else {
-            /* not within the limit: but a plan a little over it may need no more than a few copies */
-            o.limit_bytes += o.limit_bytes / 20;
-            if (!o.offload || solver_run(s, a->g, &o, &seeds[n_seeds], &r))
-                continue;
+    struct auto_side *a = arg;
+    struct plan p = {0};
+    struct solver_report r = {0};
+    if (a->opts.limit_bytes >= a->g->floor_bytes) {
+        if (!auto_climb(a->g, &a->opts, a->climb_s, &p, &r)) {
+            auto_take(a, &p, &r);
+            a->bound_ns = r.bound_ns;
         }
-        seed_at[n_seeds] = &seeds[n_seeds];
-        n_seeds++;
+        a->impossible = r.proved_infeasible;
     }
-    memset(&r, 0, sizeof r);
-    const struct solver_opts *o = &a->opts;
-    auto_judge(a, anneal_solve(a->g, o, a->deadline_s, AUTO_PATIENCE, seed_at, n_seeds, 1, &last, &r), &last, &r);
-    /* last, since plans without copies seldom win here, and annealing that starts from them seldom leaves them */
-    if (!auto_climb(a->g, o, solver_now_s() + AUTO_COVER_SHARE * o->time_limit_s, &last, &r))
-        auto_take(a, &last, &r);
-    if (!a->rc)
-        a->rc = anneal_go_on(a->g, o, a->deadline_s, AUTO_PATIENCE, &a->plan, &a->rep);
-    for (int k = 0; k < AUTO_SEEDS; k++)
-        plan_free(&seeds[k]);
-    plan_free(&last);
-}
-
-static void *auto_thread(void *side)
-{
-    auto_others(side);
+    if ((!a->impossible || a->opts.offload) && (a->rc || !a->rep.proved_optimal) &&
+        !anneal_solve(a->g, &a->opts, a->deadline_s, AUTO_PATIENCE, NULL, 0, 0, &p, &r))
+        auto_take(a, &p, &r);
+    else if (a->rc && r.message[0])
+        snprintf(a->rep.message, sizeof a->rep.message, "%s", r.message);
+    plan_free(&p);
     return NULL;
 }
 
-static int auto_both(const struct graph *g, const struct solver_opts *opts, double deadline_s, struct plan *out,
-                     struct solver_report *rep)
+/* The second: every other solver in its turn. The first of them takes hardly any time, and ends whether or not there is some. */
+static void *auto_asks(void *arg)
 {
-    struct auto_side other = {.g = g, .opts = *opts, .deadline_s = deadline_s, .rc = -ENOSPC}, own = other;
+    struct auto_side *a = arg;
     struct plan p = {0};
-    struct solver_report r = {0};
+    struct solver_report r;
+    for (size_t k = 0; k < sizeof auto_stages / sizeof *auto_stages; k++) {
+        const struct solver *s = solver_find(auto_stages[k].name);
+        struct solver_opts o = a->opts;
+        const double left_s = a->deadline_s - solver_now_s();
+        o.time_limit_s = fmin(a->opts.time_limit_s * auto_stages[k].share, left_s);
+        o.memo = NULL;
+        if (!s || (auto_stages[k].max_ops && a->g->n_ops > auto_stages[k].max_ops) || left_s <= 0)
+            continue;
+        if (!solver_run(s, a->g, &o, &p, &r))
+            auto_take(a, &p, &r);
+    }
+    plan_free(&p);
+    return NULL;
+}
+
+/* Both threads at once, into *out and *rep; rep->bound_ns: proved without copies. */
+static int auto_first(const struct graph *g, const struct solver_opts *o, double began_s, struct plan *out, struct solver_report *rep)
+{
+    struct auto_side climbs = {.g = g, .opts = *o, .climb_s = began_s + AUTO_CLIMB_SHARE * o->time_limit_s,
+                               .deadline_s = began_s + AUTO_FIRST_SHARE * o->time_limit_s, .rc = -ENOSPC}, asks = climbs;
     pthread_t thread;
-    other.opts.seed = opts->seed * 2 + 1; /* not the dice that the first side throws */
-    other.opts.progress = own.opts.progress = 0;
-    const int alone = pthread_create(&thread, NULL, auto_thread, &other);
-    if (opts->progress)
-        cli_progress("auto: %.0f s at most", opts->time_limit_s);
-    auto_judge(&own, anneal_solve(g, opts, deadline_s, AUTO_PATIENCE, NULL, 0, 0, &p, &r), &p, &r);
-    if (!own.rc)
-        own.rc = anneal_go_on(g, opts, deadline_s, AUTO_PATIENCE, &own.plan, &own.rep);
+    climbs.opts.progress = asks.opts.progress = 0;
+    const int alone = pthread_create(&thread, NULL, auto_asks, &asks);
+    if (o->progress)
+        cli_progress("auto: %.0f s at most", o->time_limit_s);
+    auto_climbs(&climbs);
     if (alone)
-        auto_others(&other);
+        auto_asks(&asks);
     else
         pthread_join(thread, NULL);
-    auto_judge(&own, other.rc, &other.plan, &other.rep);
-    *rep = own.rep;
-    if (!own.rc && plan_copy(out, &own.plan))
-        own.rc = -ENOMEM;
-    plan_free(&p);
-    plan_free(&own.plan);
-    plan_free(&other.plan);
-    return own.rc;
+    if (!asks.rc)
+        auto_take(&climbs, &asks.plan, &asks.rep);
+    *rep = climbs.rep;
+    rep->proved_infeasible = climbs.impossible && !o->offload;
+    rep->bound_ns = o->offload ? 0 : climbs.bound_ns;
+    int rc = climbs.rc;
+    if (!rc && plan_copy(out, &climbs.plan))
+        rc = -ENOMEM;
+    plan_free(&climbs.plan);
+    plan_free(&asks.plan);
+    return rc;
 }
 
 /* For a program that waits: two threads anneal, and end as soon as more is not worth the time. */
@@ -252,17 +243,32 @@ static int best_anneal(const struct graph *g, const struct solver_opts *opts, do
     return rc == -ENOSPC && solver_now_s() >= deadline_s ? -ETIME : rc;
 }
 
-static int auto_offload(const struct graph *g, struct solver_opts *o, struct plan *out, struct solver_report *rep)
+/* Every solver gets a part of the time, and what the best of them found is annealed on. `all`: to the end of the time, which somebody gave;
+ * otherwise until more is not worth its time. */
+static int auto_in_time(const struct graph *g, struct solver_opts *o, int all, struct plan *out, struct solver_report *rep)
 {
-    o->time_limit_s = o->time_limit_s > 0 ? o->time_limit_s : AUTO_DEFAULT_S;
-    o->memo = NULL; /* threads do not share one */
-    const double deadline_s = solver_now_s() + o->time_limit_s;
-    const int rc = auto_both(g, o, deadline_s, out, rep);
+    const double began_s = solver_now_s(), deadline_s = began_s + o->time_limit_s;
+    struct plan p = {0};
+    struct solver_report r = {0};
+    int rc = auto_first(g, o, began_s, out, rep);
+    const double bound_ns = rep->bound_ns;
+    if ((!rc || rc == -ENOSPC) && !rep->proved_infeasible && !(bound_ns > 0 && !rc && (double)rep->planned_ns - bound_ns <= AUTO_SAME * (double)g->total_ns)) {
+        const int found = solver_now_s() >= deadline_s ? -ETIME :
+                          best_anneal(g, o, began_s, deadline_s, bound_ns > 0 ? bound_ns : (double)g->total_ns, rc ? NULL : out, &p, &r);
+        if (!found)
+            rc = keep_cheaper(rc, out, rep, &p, &r);
+        else if (rc && r.message[0])
+            snprintf(rep->message, sizeof rep->message, "%s", r.message);
+        if (!rc && all && solver_now_s() < deadline_s)
+            rc = anneal_go_on(g, o, deadline_s, AUTO_PATIENCE, out, rep);
+    }
+    plan_free(&p);
+    rep->bound_ns = rc ? 0 : fmin(bound_ns, (double)rep->planned_ns);
+    rep->proved_optimal = !rc && bound_ns > 0 && (double)rep->planned_ns <= bound_ns;
     const int late = solver_now_s() >= deadline_s;
-    rep->proved_infeasible = 0;
     if (!rc && late)
         snprintf(rep->message, sizeof rep->message, "time is up (%.1f s): the best plan so far", o->time_limit_s);
-    return rc == -ENOSPC && late ? -ETIME : rc;
+    return rc == -ENOSPC && late && !rep->proved_infeasible ? -ETIME : rc;
 }
 
 /* The limit may be none. */
@@ -281,14 +287,20 @@ static int solve_auto(const struct graph *g, const struct solver_opts *opts, str
     struct solver_opts o = *opts;
     if (fits_as_it_is(g, &o, out, rep))
         return 0;
-    if (o.offload)
-        return auto_offload(g, &o, out, rep);
-    const double deadline_s = o.time_limit_s > 0 ? solver_now_s() + o.time_limit_s : 0;
-    int rc = auto_climb(g, &o, deadline_s, out, rep);
-    const int late = deadline_s > 0 && solver_now_s() >= deadline_s;
-    if (!rc && late)
-        snprintf(rep->message, sizeof rep->message, "time is up (%.1f s): the best plan so far", o.time_limit_s);
-    return rc == -ENOSPC && late && !rep->proved_infeasible ? -ETIME : rc;
+    if (!o.offload && o.time_limit_s <= 0)
+        return auto_climb(g, &o, 0, out, rep);
+    o.time_limit_s = o.time_limit_s > 0 ? o.time_limit_s : AUTO_DEFAULT_S;
+    return auto_in_time(g, &o, opts->time_limit_s > 0, out, rep);
+}
+
+/* The ladder alone, as long as it is given. */
+static int climb_in_time(const struct graph *g, const struct solver_opts *o, struct plan *out, struct solver_report *rep)
+{
+    if (fits_as_it_is(g, o, out, rep))
+        return 0;
+    const double deadline_s = solver_now_s() + o->time_limit_s;
+    const int rc = auto_climb(g, o, deadline_s, out, rep);
+    return rc == -ENOSPC && solver_now_s() >= deadline_s && !rep->proved_infeasible ? -ETIME : rc;
 }
 
 /* The ladder's plan within the little time that it takes as a rule, then annealing begun at that, for this limit alone. */
@@ -301,7 +313,7 @@ static int best_without_copies(const struct graph *g, const struct solver_opts *
     struct solver_report r = {0};
     o.memo = o.memo ? o.memo : &memo; /* the ladder stands where it stood when it goes on */
     o.time_limit_s = whole_s * BEST_CLIMB_SHARE;
-    int rc = solve_auto(g, &o, out, rep);
+    int rc = climb_in_time(g, &o, out, rep);
     if (!rep->proved_optimal && !rep->proved_infeasible && (!rc || rc == -ENOSPC || rc == -ETIME)) {
         const double bound_ns = rep->bound_ns; /* 0 without a plan: none */
         const int found = best_anneal(g, opts, began_s, began_s + whole_s * (rc ? BEST_ANNEAL_SHARE : 1), rc ? (double)g->total_ns : bound_ns,
@@ -311,7 +323,7 @@ static int best_without_copies(const struct graph *g, const struct solver_opts *
         if (!rc)
             rep->bound_ns = fmin(bound_ns, (double)rep->planned_ns);
         else if ((o.time_limit_s = began_s + whole_s - solver_now_s()) > 0)
-            rc = solve_auto(g, &o, out, rep);
+            rc = climb_in_time(g, &o, out, rep);
     }
     plan_free(&p);
     solver_memo_free(&memo);
@@ -326,7 +338,7 @@ static int best_in_short(const struct graph *g, const struct solver_opts *opts, 
     struct solver_report r = {0};
     double deadline_s = began_s + whole_s;
     o.time_limit_s = whole_s * BEST_AUTO_SHARE;
-    int rc = solve_auto(g, &o, out, rep);
+    int rc = climb_in_time(g, &o, out, rep);
     if (rep->proved_optimal || rep->proved_infeasible || (rc && rc != -ENOSPC && rc != -ETIME))
         return rc;
     const struct plan *seed = out;

@@ -156,6 +156,15 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     start_planner(d);
 }
 
+/* Of what the record's plan may not move: a plan from outside counts it in its peak, the budget leaves it out. */
+static uint64_t never_moved_bytes(const struct record *r)
+{
+    uint64_t bytes = 0;
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        bytes += rec_may_move(&r->bufs[b]) ? 0 : r->bufs[b].bytes;
+    return bytes;
+}
+
 /* A plan is there: map it. If its colouring lacks chunks, ask again for less, and take the best in the end. */
 static void take_plan(struct device *d, const char *path)
 {
@@ -176,7 +185,7 @@ static void take_plan(struct device *d, const char *path)
     if (lacking)
         log_say(SAY_DEBUG, "plan of %s lacks %d chunks, %llu of them whatever the map", rt_size(c->budget_bytes).text, lacking,
                 (unsigned long long)d->ex->map.beyond_chunks);
-    if (users && (uint64_t)d->ex->plan->as_read.peak_bytes > c->budget_bytes) {
+    if (users && (uint64_t)d->ex->plan->as_read.peak_bytes > c->budget_bytes + never_moved_bytes(&d->ex->learnt.rec)) {
         log_say(SAY_WARN, "%s needs %s where %s can be planned with (limit %s): it is not used; raise --limit, or make "
                 "a plan for less; memory is held by swapping", path, rt_size((uint64_t)d->ex->plan->as_read.peak_bytes).text, rt_size(c->budget_bytes).text,
                 rt_size(d->mem.limit_bytes).text);

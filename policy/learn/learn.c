@@ -483,6 +483,7 @@ int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
     note_live(ex);
     ex->learnt.rec.model = command_line();
     if (learn_wants_trace(d)) {
+        swap_measure(d);
         ex->learnt.rec.host_bytes_per_s = swap_bytes_per_s(d);
         ex->learnt.rec.page_bytes = d->mem.gran;
         ex->learnt.rec.reserve_bytes = reserve(d);

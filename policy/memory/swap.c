@@ -7,6 +7,7 @@
 #include "policy/memory/slot.h"
 #include "policy/process/check.h"
 #include "policy/process/nvtx.h"
+#include "policy/process/stats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,15 +44,21 @@ static void meter_read(struct device *d, struct meter *m)
     m->bytes = 0;
 }
 
+enum { MEASURE_NS = 100000000, LEAST_BYTES = 64 << 10 }; /* of shorter ones the beginning is measured, not the copy */
+
+/* No copy is being measured, and there are events for the next. */
+static bool meter_ready(struct device *d, struct meter *m)
+{
+    meter_read(d, m);
+    return !m->bytes && (m->from || d->drv->cuEventCreate(&m->from, 0) == CUDA_SUCCESS) && (m->to || d->drv->cuEventCreate(&m->to, 0) == CUDA_SUCCESS);
+}
+
 /* Before a copy is queued on stream t. Only while nothing is learnt or planned: a steady iteration makes no call for it. */
 static void meter_begin(struct device *d, struct meter *m, unsigned t, uint64_t bytes)
 {
-    enum { LEAST_BYTES = 64 << 10 }; /* of shorter ones the beginning is measured, not the copy */
     if (d->mode != MODE_OBSERVE || bytes < LEAST_BYTES || !d->drv->cuEventElapsedTime)
         return;
-    meter_read(d, m);
-    if (m->bytes || (!m->from && d->drv->cuEventCreate(&m->from, 0) != CUDA_SUCCESS) ||
-        (!m->to && d->drv->cuEventCreate(&m->to, 0) != CUDA_SUCCESS) || d->drv->cuEventRecord(m->from, d->stream[t]) != CUDA_SUCCESS)
+    if (!meter_ready(d, m) || d->drv->cuEventRecord(m->from, d->stream[t]) != CUDA_SUCCESS)
         return;
     m->bytes = bytes;
     m->begun = true;
@@ -75,6 +82,45 @@ uint64_t swap_bytes_per_s(struct device *d)
             least = rate;
     }
     return (uint64_t)least;
+}
+
+/* One copy of a tensor to the host, which nobody keeps: its time from event to event, since a program that has had no need to swap tells nothing of
+ * the link. Only reads the tensor. */
+static void measure_out(struct device *d, struct slot *s)
+{
+    struct meter *m = &d->mem.swap->out;
+    struct host_block *b = pinned_get(d, s->bytes);
+    if (!b)
+        return;
+    if (!fence_wait(d, STREAM_OUT, &b->busy) && !fence_wait(d, STREAM_OUT, &s->ready) && meter_ready(d, m) &&
+        d->drv->cuEventRecord(m->from, d->stream[STREAM_OUT]) == CUDA_SUCCESS &&
+        d->drv->cuMemcpyDtoHAsync_v2(b->p, s->va, s->bytes, d->stream[STREAM_OUT]) == CUDA_SUCCESS &&
+        d->drv->cuEventRecord(m->to, d->stream[STREAM_OUT]) == CUDA_SUCCESS)
+        m->bytes = s->bytes;
+    stream_mark(d, STREAM_OUT);
+    fence_add(d, &b->busy, STREAM_OUT);
+    fence_add(d, &s->unseen, STREAM_OUT);
+    pinned_put(d, b);
+    for (uint64_t until = stats_now_ns() + MEASURE_NS; m->bytes && stats_now_ns() < until;) /* what the tensor waits for may wait for the program */
+        meter_read(d, m);
+}
+
+void swap_measure(struct device *d)
+{
+    enum { MOST_BYTES = 64 << 20 };
+    struct slot *best = NULL;
+    if (d->capturing || !d->drv->cuEventElapsedTime || swap_bytes_per_s(d))
+        return;
+    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
+        struct slot *s = &d->mem.slots[i];
+        if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && s->live && s->bytes >= LEAST_BYTES && s->bytes <= MOST_BYTES && (!best || s->bytes > best->bytes))
+            best = s;
+    }
+    if (!best)
+        return;
+    measure_out(d, best); /* pays for what a first copy sets up, too */
+    d->mem.swap->out.all_bytes = d->mem.swap->out.all_ns = 0;
+    measure_out(d, best);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------------- */

@@ -103,7 +103,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
     snprintf(seconds, sizeof seconds, "%g", s);
     const char *argv[] = {d->cfg->remat_bin, "plan",    d->planner->trace_path, "--limit",      limit, "--solver", solver,
-                    "--time-limit",   seconds,   "-o",       d->planner->plan_path, offload ? "--offload" : NULL, NULL};
+                    "--time-limit",   seconds,   "-o",       d->planner->plan_path, offload ? "--offload" : "--no-offload", NULL};
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t at;
     sigset_t none;

@@ -49,7 +49,7 @@ def planners():
         trace = os.path.join(harness.B, "bench_blocks_%d.json" % n)
         with open(trace, "w") as f:
             json.dump(gen_blocks.trace(n), f)
-        p = subprocess.Popen([os.path.join(harness.B, "remat"), "plan", trace, "--limit", "70%", "--json"], stdout=subprocess.PIPE)
+        p = subprocess.Popen([os.path.join(harness.B, "remat"), "plan", trace, "--limit", "70%", "--no-offload", "--json"], stdout=subprocess.PIPE)
         r = json.loads(p.stdout.read())
         _, status, used = os.wait4(p.pid, 0)
         if status or not r["feasible"]:

@@ -26,7 +26,7 @@ PATIENT_S = 20  # where other work has the cores, two seconds may hold less than
 def plan(trace, limit, solver, out, offload, seconds=None):
     seconds = seconds or {"auto": 2, "best": 5}.get(solver, 0.4)
     cmd = [REMAT, "plan", trace, "--limit", str(limit), "--solver", solver, "--time-limit", str(seconds), "--json", "-o", out]
-    run = subprocess.run(cmd + (["--offload"] if offload else []), capture_output=True, text=True)
+    run = subprocess.run(cmd + ["--offload" if offload else "--no-offload"], capture_output=True, text=True)
     try:
         return run.returncode, json.loads(run.stdout) if run.stdout.strip() else {}, run.stderr.strip()
     except ValueError:

@@ -24,7 +24,7 @@ ROUNDING = 1e-6  # the overhead is printed with six decimals
 
 
 def plan(trace, pct, solver, seconds, out):
-    cmd = [REMAT, "plan", trace, "--limit", "%g%%" % pct, "--solver", solver, "--json", "-o", out]
+    cmd = [REMAT, "plan", trace, "--limit", "%g%%" % pct, "--solver", solver, "--no-offload", "--json", "-o", out]
     if solver != "auto":
         cmd += ["--time-limit", str(seconds)]
     run = subprocess.run(cmd, capture_output=True, text=True)

@@ -34,7 +34,7 @@ def main():
             ns = {}
             for solver in SOLVERS:
                 out = os.path.join(tmp, "p.json")
-                cmd = [REMAT, "plan", trace, "--limit", limit, "--solver", solver, "--time-limit", str(60 * harness.SLOWER), "--json", "-o", out]
+                cmd = [REMAT, "plan", trace, "--limit", limit, "--solver", solver, "--time-limit", str(60 * harness.SLOWER), "--no-offload", "--json", "-o", out]
                 run = subprocess.run(cmd, capture_output=True, text=True)
                 said = json.loads(run.stdout)
                 if run.returncode == 3 and not said["feasible"] and solver.startswith("chen"):

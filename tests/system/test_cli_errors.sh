@@ -75,8 +75,8 @@ refuse "--slots" solve "$golden/chain.json" --slots none
 refuse "no solver \"milp\"" solve "$golden/chain.json" --solver milp
 # infeasible: the floor and the op that sets it
 WANT=3
-refuse "the floor is 71327808 bytes" plan "$t" --limit 10%
-refuse "op 23 (relu_backward)" plan "$t" --limit 10%
+refuse "the floor is 71327808 bytes" plan "$t" --no-offload --limit 10%
+refuse "op 23 (relu_backward)" plan "$t" --no-offload --limit 10%
 refuse "without eviction the program needs" plan "$t" --limit 60% --solver none
 WANT=2
 # a file that cannot be written is a failure of ours, not of the input
@@ -114,7 +114,7 @@ for c in $("$remat" --help | sed -n 's/^  remat \([a-z]*\) .*/\1/p'); do
 done
 [ "${told:-0}" -ge 25 ] || fail "only ${told:-0} options with an argument"
 # and what is told is so
-[ "$("$remat" plan "$t" --limit 80% --json | grep -o '"solver": "[a-z]*"')" = '"solver": "auto"' ] || fail "plan's default solver"
+[ "$("$remat" plan "$t" --limit 80% --no-offload --json | grep -o '"solver": "[a-z]*"')" = '"solver": "auto"' ] || fail "plan's default solver"
 
 # ---- what is told instead of done -------------------------------------------------------------------------------------
 : >"$tmp/empty.json"
@@ -132,6 +132,13 @@ refuse 'is one of the inputs' report "$tmp/t.json" -o "$tmp/link.json"
 cmp -s "$t" "$tmp/t.json" || fail "an input was replaced"
 for list in 50%, ,50% 50%,,60% ''; do
   [ -z "$list" ] && refuse "nothing to do" sweep "$t" --limits "$list" || refuse "between two commas" sweep "$t" --limits "$list"
+done
+# no time is no time: whoever is asked ends at once, with what there is by then or without a plan
+for s in auto best mincut anneal milp; do
+  began=$(date +%s%N)
+  "$remat" plan "$t" --limit 80% --solver $s --time-limit 0 >/dev/null 2>"$tmp/err"; rc=$?
+  [ $rc -eq 0 ] || [ $rc -eq 3 ] || fail "--time-limit 0, $s: exit $rc: $(cat "$tmp/err")"
+  [ $((($(date +%s%N) - began) / 1000000)) -lt 3000 ] || fail "--time-limit 0, $s: $((($(date +%s%N) - began) / 1000000)) ms"
 done
 WANT=3 refuse "did you mean 50%, of the trace's peak, or 50G?" plan "$t" --limit 50
 export REMAT_SIMGPU=1

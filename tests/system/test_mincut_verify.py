@@ -71,7 +71,7 @@ def training(rng, layers):
 
 
 def run(trace, limit, solver, out, seconds):
-    cmd = [REMAT, "plan", trace, "--limit", str(limit), "--solver", solver, "--time-limit", str(seconds), "--json", "-o", out]
+    cmd = [REMAT, "plan", trace, "--limit", str(limit), "--solver", solver, "--time-limit", str(seconds), "--no-offload", "--json", "-o", out]
     p = subprocess.run(cmd, capture_output=True, text=True)
     return p.returncode, json.loads(p.stdout) if p.stdout.strip() else {}, p.stderr.strip()
 

@@ -20,7 +20,7 @@ REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")
 
 
 def plan(trace, pct, out):
-    run = subprocess.run([REMAT, "plan", trace, "--limit", "%g%%" % pct, "--json", "-o", out], capture_output=True, text=True)
+    run = subprocess.run([REMAT, "plan", trace, "--limit", "%g%%" % pct, "--no-offload", "--json", "-o", out], capture_output=True, text=True)
     if run.returncode not in (0, 2, 3) or not run.stdout.strip():
         raise SystemExit("%s at %g %%: exit %d %s" % (trace, pct, run.returncode, run.stderr))
     return json.loads(run.stdout)
@@ -28,7 +28,7 @@ def plan(trace, pct, out):
 
 def sweep(trace, limits):
     """A row each limit; the limits are asked for from the highest down, as people do."""
-    run = subprocess.run([REMAT, "sweep", trace, "--solvers", "auto", "--json", "--limits",
+    run = subprocess.run([REMAT, "sweep", trace, "--solvers", "auto", "--no-offload", "--json", "--limits",
                           ",".join("%g%%" % p for p in reversed(limits))], capture_output=True, text=True)
     if run.returncode:
         raise SystemExit("%s: sweep: exit %d %s" % (trace, run.returncode, run.stderr))

@@ -90,7 +90,7 @@ def plan(name, limit, out, preload=None, extra=()):
     if preload:
         env["LD_PRELOAD"] = preload
         env["ASAN_OPTIONS"] = "verify_asan_link_order=0:" + env.get("ASAN_OPTIONS", "")
-    run = subprocess.run([REMAT, "plan", os.path.join(SHARED, "traces", name + ".json"), "--limit", limit, "--json", "-o", out] +
+    run = subprocess.run([REMAT, "plan", os.path.join(SHARED, "traces", name + ".json"), "--limit", limit, "--no-offload", "--json", "-o", out] +
                          list(extra), capture_output=True, text=True, env=env)
     assert run.returncode in (0, 3), "%s %s: %s" % (name, limit, run.stderr)
     return json.loads(run.stdout)

@@ -9,7 +9,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 [ -e "$trace" ] || trace=$here/../golden/mlp.json
-args=(sweep "$trace" --limits 100%,85% --solvers none,dtr,anneal --time-limit 1)
+args=(sweep "$trace" --limits 100%,85% --solvers none,dtr,anneal --no-offload --time-limit 1)
 "$remat" "${args[@]}" --json >"$tmp/j" 2>"$tmp/e" || fail "--json: exit $?: $(cat "$tmp/e")"
 [ -s "$tmp/e" ] && fail "a pipe got progress: $(cat "$tmp/e")"
 "$remat" "${args[@]}" --csv >"$tmp/c" 2>"$tmp/e" || fail "--csv: exit $?"
@@ -29,7 +29,7 @@ for a, b, line in zip(j["rows"], c, t[1:]):
 assert j["rows"][0]["feasible"] and j["rows"][0]["overhead"] == 0, j["rows"][0]
 assert not j["rows"][3]["feasible"], "no eviction cannot hold a lower limit"
 P
-"$remat" sweep "$trace" --limits 100%,95%,90%,85% --solvers auto,dtr --time-limit 1 --plot "$tmp/p.svg" >/dev/null || fail "--plot: exit $?"
+"$remat" sweep "$trace" --limits 100%,95%,90%,85% --solvers auto,dtr --no-offload --plot "$tmp/p.svg" >/dev/null || fail "--plot: exit $?"
 python3 - "$tmp/p.svg" <<'P' || fail "the picture is not what it should be"
 import sys, xml.dom.minidom
 d = xml.dom.minidom.parse(sys.argv[1])

@@ -48,7 +48,7 @@ def plan_at_half(name, folder):
     trace, plan = os.path.join(folder, "trace.json"), os.path.join(folder, "plan.json")
     native = run(name, ["--iters", "6"], ["--policy", "off", "--trace-out", trace])
     room = native.peak // 2
-    made = subprocess.run([harness.PLANNER, "plan", trace, "--limit", str(room), "--solver", "best", "--time-limit", "4", "-o", plan],
+    made = subprocess.run([harness.PLANNER, "plan", trace, "--limit", str(room), "--solver", "best", "--time-limit", "4", "--no-offload", "-o", plan],
                           capture_output=True, text=True, timeout=300)
     checks.ok(made.returncode == 0, "%s: a plan" % name, made.stderr[-500:])
     return plan, room * 11 // 10

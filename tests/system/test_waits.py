@@ -125,7 +125,7 @@ def main():
         # without copies: a little of the ladder, which proves nothing here, and a little annealing
         language_model(160, in_place=False).write(trace, 40e9)
         said, _ = plan(trace, 1 << 40, out, None)
-        said, run = plan(trace, said["baseline_peak_bytes"] * 8 // 10, out, None, ())
+        said, run = plan(trace, said["baseline_peak_bytes"] * 8 // 10, out, None, ("--no-offload",))
         assert said.get("feasible") and not said["offloads"] and not said["proved_optimal"], (said, run)
         print("160 layers, no copies, 80 %% of the peak: overhead %.1f %%, %.1f s" % (100 * said["overhead"], said["solve_seconds"]))
         assert said["solve_seconds"] < LIMIT_S / 10 * SLOWER, said

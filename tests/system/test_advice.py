@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""What `plan`, `sweep`, `advise` and `fit` promise is what `run` does: pages, what no plan can use of a limit, copies, the link's speed; a limit
+that the recorded GPU traces can be held to has a price; no solver beats `auto` within the same time; a sweep ends in time. Exit 77 without
+the judge."""
+import glob
+import importlib.util
+import json
+import lzma
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import harness  # noqa: E402
+
+SHARED = os.environ.get("REMAT_SHARED", "")
+JUDGE = os.path.join(SHARED, "verify_plan.py")
+RESULTS = os.path.join(HERE, "..", "gpu", "results")
+MIB = 1 << 20
+BUSY = {"REMAT_PLAN_CLOCK": "busy"}  # seconds are of processor time where other work has the processors
+
+
+def remat(*args, env=None):
+    return subprocess.run([harness.REMAT, *[str(a) for a in args]], capture_output=True, text=True, env=dict(os.environ, **(env or {})))
+
+
+def plan(judge, trace, limit, out, *more, env=None):
+    """The plan, what is said of it, and what the judge says; (None, None, text) where there is none."""
+    r = remat("plan", trace, "--limit", limit, "--json", "-o", out, *more, env=env)
+    if r.returncode == 3:
+        return None, json.loads(r.stdout), r.stderr
+    assert r.returncode == 0, r.stderr
+    said, tr, p = json.loads(r.stdout), judge.load(trace), judge.load(out)
+    got = judge.verify(tr, p, said["limit_bytes"])
+    assert got["ok"] and got["peak_bytes"] == said["peak_bytes"] and got["ns"] == said["planned_ns"], (got, said)
+    return p, said, got
+
+
+def paged(tr, page):
+    """The trace with the sizes that a run has."""
+    tr = json.loads(json.dumps(tr))
+    for b in tr["buffers"]:
+        b["bytes"] = 0 if b.get("fixed") else -(-b["bytes"] // page) * page
+    return tr
+
+
+def layered(page, reserve, layers=12):
+    """Layers whose outputs are a page and a quarter each, which pages make two of, and a small tensor beside each."""
+    buffers, ops = [], []
+    size = page + page // 4
+
+    def buf(n, born, dies):
+        buffers.append({"id": len(buffers), "bytes": n, "born": born, "dies": dies, "kind": "activation", "fixed": n < page // 2})
+        return buffers[-1]["id"]
+
+    n = 2 * layers
+    x = buf(size, -1, None)
+    outs = [buf(size, i, n - i) for i in range(layers)]
+    small = [buf(1000, i, n - i) for i in range(layers)]
+    for i in range(layers):
+        ops.append(dict(name="f", phase="fwd", reads=[outs[i - 1] if i else x], writes=[outs[i], small[i]], ns=100000))
+    grads = [buf(size, layers + i, layers + i + 2 if i + 1 < layers else None) for i in range(layers)]
+    for i in range(layers):
+        ops.append(dict(name="b", phase="bwd", reads=[outs[layers - 1 - i], small[layers - 1 - i]] + grads[i - 1:i], writes=[grads[i]], ns=100000))
+    for b in buffers:
+        b["dies"] = None if b["dies"] is not None and b["dies"] >= n else b["dies"]
+    for i, o in enumerate(ops):
+        o.update(id=i, rmw=[], side=[], flops=0, bytes=0, heavy=False, random=False)
+    return {"meta": {"format": "opgraph-1", "model": "layers", "batch": 1, "source": "remat tracer", "page_bytes": page, "reserve_bytes": reserve,
+                     "host_bytes_per_s": 10e9}, "buffers": buffers, "ops": ops}
+
+
+def as_a_run(judge, tmp):
+    """A plan keeps within the limit less the reserve in whole pages, copies are in it unless refused, and the floor and the words count as a run does."""
+    page, reserve = 2 * MIB, 10 * MIB
+    tr, trace, out = layered(page, reserve), os.path.join(tmp, "t.json"), os.path.join(tmp, "p.json")
+    with open(trace, "w") as f:
+        json.dump(tr, f)
+    peak = judge.verify(paged(tr, page), {"steps": [{"op": i} for i in range(len(tr["ops"]))], "limit_bytes": 1 << 60})["peak_bytes"]
+    floor = remat("plan", trace, "--limit", "1", "--json", "--no-offload")
+    floor = json.loads(floor.stdout)["floor_bytes"]
+    assert floor % page == 0 and floor >= reserve + 3 * page * 2, floor
+    for limit in (peak + reserve, (peak + reserve + floor) // 2, floor + 4 * page):
+        p, said, _ = plan(judge, trace, limit, out, "--no-offload")
+        assert p, (limit, said)
+        got = judge.verify(paged(tr, page), p, limit - reserve)
+        assert got["ok"], (limit, got)
+    assert plan(judge, trace, peak + reserve, out, "--no-offload")[1]["overhead"] == 0
+    p, said, _ = plan(judge, trace, peak + reserve - 1, out, "--no-offload")  # exact sizes would fit without a plan
+    assert said["overhead"] > 0 and said["replays"], said
+    text = remat("plan", trace, "--limit", peak + reserve, "--no-offload").stdout
+    assert "remat run --limit %d" % (peak + reserve) in text and "10.00 MiB" in text, text
+    tr["meta"]["host_bytes_per_s"] = 1e13  # copies that cost nothing: who may copy does
+    for b in tr["buffers"]:
+        b["kind"] = "activation"
+    with open(trace, "w") as f:
+        json.dump(tr, f)
+    copied = plan(judge, trace, floor + 4 * page, out, "--solver", "best", "--time-limit", "1", env=BUSY)[1]
+    refused = plan(judge, trace, floor + 4 * page, out, "--solver", "best", "--time-limit", "1", "--no-offload", env=BUSY)[1]
+    assert copied["offloads"] > 0 == refused["offloads"] and copied["overhead"] < refused["overhead"], (copied, refused)
+
+
+def of_the_gpus(judge, tmp):
+    """Recorded on GPUs before traces told pages: a price at 60 % of the peak, or the floor."""
+    found = 0
+    for tar in sorted(glob.glob(os.path.join(RESULTS, "*h100*.traces.tar"))):
+        with tarfile.open(tar) as t:
+            for m in t.getmembers():
+                if not m.name.endswith("gpt2-b8-bf16.json.xz"):
+                    continue
+                trace = os.path.join(tmp, "gpu.json")
+                with open(trace, "wb") as f:
+                    f.write(lzma.decompress(t.extractfile(m).read()))
+                p, said, got = plan(judge, trace, "60%", os.path.join(tmp, "p.json"), "--time-limit", "3", env=BUSY)
+                assert p, (m.name, said, got)
+                print("%s at 60 %%: %.2f x, %d replays, %d copies" % (os.path.basename(m.name), 1 + said["overhead"], said["replays"], said["offloads"]))
+                found += 1
+    assert found
+
+
+def none_beats_auto(judge, tmp):
+    """At limits between the rungs of its ladder auto lost a quarter of a point to annealing."""
+    for name, limit in harness.drawn((("resnet18-b64", "62.3%"), ("vgg11-b64", "77.7%"), ("unet-b32", "48.8%"), ("unet-b32", "62.3%")), test=2, salt="auto"):
+        trace, cost = os.path.join(SHARED, "traces", name + ".json"), {}
+        for solver in ("mincut", "anneal", "dtr", "auto"):
+            seconds = 4 if solver == "auto" else 2  # the clock counts its two threads' time, where the wall's counts them once
+            p, said, _ = plan(judge, trace, limit, os.path.join(tmp, "p.json"), "--solver", solver, "--no-offload", "--time-limit", seconds, env=BUSY)
+            if p:
+                cost[solver] = said["overhead"]
+        assert cost["auto"] <= min(cost.values()) + 5e-4, (name, limit, cost)
+        print("%s at %s: %s" % (name, limit, cost))
+
+
+def in_time(tmp):
+    """A sweep without options: every solver, eight limits, twenty seconds of a clock that stands while others have the processors."""
+    began = time.monotonic()
+    r = remat("sweep", os.path.join(HERE, "..", "golden", "mlp.json"), "--json", env=BUSY)
+    rows = json.loads(r.stdout)["rows"]
+    assert r.returncode == 0 and sum(x["solve_seconds"] for x in rows) < 20, r
+    assert len({x["solver"] for x in rows}) == 11 and len(rows) == 88 and any(x["feasible"] and x["overhead"] > 0 for x in rows)
+    print("a sweep: %d rows, %.1f s by its clock, %.1f s by the wall's" % (len(rows), sum(x["solve_seconds"] for x in rows), time.monotonic() - began))
+
+
+def main():
+    if not os.path.exists(JUDGE) or not os.path.exists(harness.REMAT):
+        print("no judge or no remat: skipped")
+        return 77
+    spec = importlib.util.spec_from_file_location("verify_plan", JUDGE)
+    judge = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(judge)
+    with tempfile.TemporaryDirectory() as tmp:
+        as_a_run(judge, tmp)
+        of_the_gpus(judge, tmp)
+        none_beats_auto(judge, tmp)
+        in_time(tmp)
+    print("advice: all well")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
