@@ -433,9 +433,12 @@ static int free_foreign(CUdeviceptr ptr, CUstream stream)
     engine_lock();
     leave_before_free(ptr);
     struct device *d = detach(ptr, &b);
+    const struct reach_noted noted = reach_forget(ptr);
     engine_unlock();
     int r = stream ? process.drv->cuMemFreeAsync(ptr, stream) : process.drv->cuMemFree_v2(ptr);
     engine_lock();
+    if (r)
+        reach_noted_again(ptr, noted);
     if (d && r == CUDA_SUCCESS && stream && d->ready && !d->gone)
         leaves(d, &b, stream);
     else if (d && r == CUDA_SUCCESS)

@@ -498,11 +498,36 @@ void eng_note_outside(CUdeviceptr p, size_t bytes)
     engine_unlock();
 }
 
-void eng_forget_outside(CUdeviceptr p)
+size_t eng_forget_outside(CUdeviceptr p)
 {
     engine_lock();
-    ranges_remove(&in_place_outside, p);
+    const uint64_t bytes = ranges_remove(&in_place_outside, p);
     engine_unlock();
+    return bytes;
+}
+
+/* Whoever opens it in another thread notes it after the driver's call, and so after this look, or before. */
+void eng_closed_outside(CUdeviceptr p)
+{
+    engine_lock();
+    if (!bytes_behind(p))
+        ranges_remove(&in_place_outside, p);
+    engine_unlock();
+}
+
+struct reach_noted reach_forget(CUdeviceptr p)
+{
+    return (struct reach_noted){ranges_remove(&in_place, p), ranges_remove(&in_place_outside, p)};
+}
+
+void reach_noted_again(CUdeviceptr p, struct reach_noted was)
+{
+    if (was.in_place)
+        ranges_add(&in_place, p, was.in_place);
+    if (was.outside)
+        ranges_add(&in_place_outside, p, was.outside);
+    if (was.in_place || was.outside)
+        words_mean_others();
 }
 
 /* The driver still knows it, and the host may read it whatever the device does. */

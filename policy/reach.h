@@ -31,6 +31,14 @@ int reach_pin_all_drv(struct device *d);
 /* Memory just allocated stays in memory where an address that was copied to the device earlier points into it. */
 int reach_reached_drv(struct device *d, struct slot *s);
 
+/* Memory is about to be given back: what eng_note_in_place() and eng_note_outside() have said of this address does not hold any more, before another
+ * thread may be given it. Bytes of each; reach_noted_again(): the driver has refused. */
+struct reach_noted {
+    uint64_t in_place, outside;
+};
+struct reach_noted reach_forget(CUdeviceptr p);
+void reach_noted_again(CUdeviceptr p, struct reach_noted was);
+
 /* ---- doors -------------------------------------------------------------------------------------------------------------- */
 
 int eng_copy(const struct eng_copy *c);
@@ -57,7 +65,10 @@ size_t eng_forget_in_place(CUdeviceptr p);
 /* Memory that is neither stream-ordered nor counted by its address lies there, or will (memory/in_place.h, in_place_outside): the program has
  * reserved the addresses to map memory at, opened them from another process, imported or mapped them. `bytes` 0: as many as the driver says. */
 void eng_note_outside(CUdeviceptr p, size_t bytes);
-void eng_forget_outside(CUdeviceptr p);
+/* These addresses are about to be given back; bytes that were noted there. */
+size_t eng_forget_outside(CUdeviceptr p);
+/* Memory of another process has been closed, as often as it was opened or less often: it stays noted while the driver knows it. */
+void eng_closed_outside(CUdeviceptr p);
 /* Something that no operand shows may write memory from now on: a graph is about to be launched, another device's kernels get access. Replays
  * rely on no memory of the program's own any more (cuMemAlloc, say), on any device. `why` is kept: a constant. */
 void eng_unconfined(const char *why);

@@ -40,14 +40,7 @@ CUresult cuMemAllocHost(void **, unsigned);
 CUresult cuCtxCreate(CUcontext *, unsigned, CUdevice);
 CUresult cuCtxDestroy(CUcontext);
 CUresult cuStreamDestroy(CUstream);
-/* CUDA_EXTERNAL_MEMORY_BUFFER_DESC */
-struct abi_external_buffer {
-    unsigned long long offset, size;
-    unsigned flags, reserved[16];
-};
-typedef struct CUextMemory_st *CUexternalMemory;
 typedef struct CUgraphicsResource_st *CUgraphicsResource;
-CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *, CUexternalMemory, const struct abi_external_buffer *);
 CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *, size_t *, CUgraphicsResource);
 CUresult cuTexRefSetAddress_v2(size_t *, CUtexref, CUdeviceptr, size_t);
 CUresult cuTexRefSetAddress2D_v2(CUtexref, const CUDA_ARRAY_DESCRIPTOR *, CUdeviceptr, size_t);

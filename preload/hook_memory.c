@@ -61,11 +61,7 @@ static int on_alloc_pitch(__typeof__(&cuMemAllocPitch_v2) real, CUdeviceptr *p, 
 static int on_free(__typeof__(&cuMemFree_v2) real, CUdeviceptr p)
 {
     (void)real;
-    const size_t was = eng_forget_in_place(p); /* before another thread may be given the addresses */
-    int r = eng_free(p);
-    if (r && was)
-        eng_note_in_place(p, was);
-    return r;
+    return eng_free(p);
 }
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------------- */

@@ -10,12 +10,20 @@
 ISSUE3(alloc_async, cuMemAllocAsync, CUdeviceptr *, size_t, CUstream)
 ISSUE4(alloc_from_pool, cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream)
 
-/* On the host, or imported: kernels reach it all the same. */
-static int outside(int r, const CUdeviceptr *p, size_t n)
+/* The host writes there without a call, and may leave addresses for kernels to find. */
+static int in_place(int r, const CUdeviceptr *p, size_t n)
 {
     if (!r)
-        eng_note_outside(*p, n);
+        eng_note_in_place(*p, n);
     return r;
+}
+
+static int from_driver(enum pool_use use, int dev, const struct eng_pool_call *c)
+{
+    if (use == POOL_OUTSIDE)
+        return in_place(c->issue(c), c->out, c->bytes);
+    const int r = eng_allocation_from_driver(dev, c);
+    return use == POOL_MANAGED ? in_place(r, c->out, c->bytes) : r;
 }
 
 static int issue_from_current(const struct eng_pool_call *c) { return issue_alloc_async(c->ctx); }
@@ -27,7 +35,7 @@ static int on_alloc_async(__typeof__(&cuMemAllocAsync) real, CUstream nul, CUdev
     if (DOOR_UNLIKELY(use != POOL_ENGINE)) {
         struct call_alloc_async call = {real, p, n, s};
         const struct eng_pool_call c = {NULL, door_stream(s, nul), p, n, issue_from_current, &call};
-        return use == POOL_OUTSIDE ? outside(issue_alloc_async(&call), p, n) : eng_allocation_from_driver(ENG_HERE, &c);
+        return from_driver(use, ENG_HERE, &c);
     }
     return eng_alloc_async(p, n, NULL, -1, door_stream(s, nul));
 }
@@ -39,7 +47,7 @@ static int on_alloc_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, CUstrea
     if (DOOR_UNLIKELY(use != POOL_ENGINE)) {
         struct call_alloc_from_pool call = {real, p, n, pool, s};
         const struct eng_pool_call c = {pool, door_stream(s, nul), p, n, issue_from_pool, &call};
-        return use == POOL_OUTSIDE ? outside(issue_alloc_from_pool(&call), p, n) : eng_allocation_from_driver(pools_device(pool), &c);
+        return from_driver(use, pools_device(pool), &c);
     }
     return eng_alloc_async(p, n, pool, eng_has_devices() ? pools_device(pool) : -1, door_stream(s, nul));
 }
@@ -62,7 +70,7 @@ static int on_pool_create(__typeof__(&cuMemPoolCreate) real, CUmemoryPool *pool,
         pools_created(*pool, props->location.id);
         eng_pool_made(*pool, props->maxSize);
     } else {
-        pools_created(*pool, use == POOL_COUNTED ? props->location.id : ENG_HERE);
+        pools_created(*pool, props->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? props->location.id : ENG_HERE);
         pools_mark(*pool, use);
     }
     return r;
@@ -144,10 +152,10 @@ static int on_default_pool(__typeof__(&cuMemGetDefaultMemPool) real, CUmemoryPoo
     int r = real(pool, at, t);
     if (r)
         return r;
-    if (at->type != CU_MEM_LOCATION_TYPE_DEVICE)
+    if (t == CU_MEM_ALLOCATION_TYPE_MANAGED)
+        pools_mark(*pool, POOL_MANAGED);
+    else if (at->type != CU_MEM_LOCATION_TYPE_DEVICE)
         pools_mark(*pool, POOL_OUTSIDE);
-    else if (t != CU_MEM_ALLOCATION_TYPE_PINNED)
-        pools_mark(*pool, POOL_COUNTED);
     return r;
 }
 

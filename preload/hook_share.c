@@ -30,12 +30,12 @@ static int on_ipc_close(__typeof__(&cuIpcCloseMemHandle) real, CUdeviceptr p)
 {
     int r = real(p);
     if (!r)
-        eng_forget_outside(p);
+        eng_closed_outside(p);
     return r;
 }
 
 static int on_external_buffer(__typeof__(&cuExternalMemoryGetMappedBuffer) real, CUdeviceptr *p, CUexternalMemory from,
-                              const struct abi_external_buffer *what)
+                              const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *what)
 {
     int r = real(p, from, what);
     if (!r)

@@ -43,9 +43,12 @@ static int on_reserve(__typeof__(&cuMemAddressReserve) real, CUdeviceptr *p, siz
 
 static int on_unreserve(__typeof__(&cuMemAddressFree) real, CUdeviceptr p, size_t n)
 {
-    int r = eng_is_managed(p) ? CUDA_ERROR_INVALID_VALUE : (int)real(p, n);
-    if (!r)
-        eng_forget_outside(p);
+    if (eng_is_managed(p))
+        return CUDA_ERROR_INVALID_VALUE;
+    const size_t was = eng_forget_outside(p); /* before another thread may be given the addresses */
+    int r = real(p, n);
+    if (r && was)
+        eng_note_outside(p, was);
     return r;
 }
 

@@ -62,6 +62,8 @@ void pools_mark(CUmemoryPool pool, enum pool_use use)
 
 enum pool_use pools_use_of_props(const CUmemPoolProps *props)
 {
+    if (props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
+        return POOL_MANAGED;
     if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return POOL_OUTSIDE;
     if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)

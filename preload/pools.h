@@ -11,7 +11,8 @@
 enum pool_use {
     POOL_ENGINE,  /* managed */
     POOL_COUNTED, /* the driver serves it; its memory counts against the limit */
-    POOL_OUTSIDE  /* the driver serves it; it is not device memory, or another process's */
+    POOL_MANAGED, /* so, and the host may write there at any time */
+    POOL_OUTSIDE  /* the driver serves it; it is memory of the host, or another process's, which no allocation comes from */
 };
 
 /* A few instructions while no pool is special. */

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define CALLS(C)                                                                                                       \
-    C(start) C(finish) C(finish_now) C(fork_child) C(alloc_async) C(free_async) C(pool_get) C(pool_set) C(pool_trim) C(pool_chosen)  \
+    C(start) C(finish) C(finish_now) C(fork_child) C(alloc_async) C(alloc_driver) C(free_async) C(pool_get) C(pool_set) C(pool_trim) C(pool_chosen)  \
     C(pool_destroyed) C(foreign_reserve) C(foreign_commit) C(foreign_cancel) C(foreign_free) C(free) C(launch)         \
     C(memset) C(copy) C(other) C(mem_info) C(address_range) C(pointer_attribute) C(note_kernel) C(note_unload) C(pin)  \
     C(stream_destroyed) C(capture_begins) C(capture_ends) C(pin_everything) C(context_gone)
@@ -145,7 +145,7 @@ int eng_alloc(CUdeviceptr *out, size_t bytes, int *res)
 int eng_allocation_from_driver(int dev, const struct eng_pool_call *c)
 {
     (void)dev;
-    note(CALL_foreign_reserve);
+    note(CALL_alloc_driver);
     return c->issue(c);
 }
 
@@ -378,7 +378,8 @@ int eng_memory_stays(const char *why)
     return 0;
 }
 
-void eng_forget_outside(CUdeviceptr p) { (void)p; }
+size_t eng_forget_outside(CUdeviceptr p) { return (void)p, 0; }
+void eng_closed_outside(CUdeviceptr p) { (void)p; }
 
 size_t eng_forget_in_place(CUdeviceptr p)
 {

@@ -13,10 +13,12 @@
  *   pinned_list    an address that lies in pinned memory, where a kernel follows it in place; likewise in memory that the program has
  *   own_list       pinned itself, and in
  *   managed_list   managed memory
+ *   pool_list      the same in memory of a pool on the host, and of a pool of managed memory; given back by either call
  *   gone_list      pinned memory goes with its context; a launch is given its address still, and does not follow it
  *   same_pointer   an address that is copied once, and lies in the device while its memory is freed and allocated again
  *   moved_pointer  the same where it came by way of other memory of the device, which is gone */
 #include "tests/programs/crowd.h"
+#include "tests/programs/elsewhere.h"
 
 enum { ROUNDS = 4 };
 
@@ -215,6 +217,19 @@ static void managed_list(void)
     MUST(cuMemFree_v2(list));
 }
 
+static void pool_list(void)
+{
+    CUstream s = stream(1);
+    for (int managed = 0; managed < 2; managed++) {
+        CUdeviceptr list = host_pool_memory(managed, BYTES, s);
+        follow_in_place(list, (CUdeviceptr *)(uintptr_t)list);
+        if (managed)
+            MUST(cuMemFreeAsync(list, s));
+        else
+            MUST(cuMemFree_v2(list));
+    }
+}
+
 static void gone_list(void)
 {
     CUcontext second;
@@ -269,7 +284,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         CASE(one_pointer), CASE(box_pointer), CASE(batch_pointer), CASE(word_pointer), CASE(odd_pointer), CASE(odd_box),
-        CASE(boxes_pointer), CASE(far_pointer), CASE(odd_list), CASE(pinned_list), CASE(own_list), CASE(managed_list),
+        CASE(boxes_pointer), CASE(far_pointer), CASE(odd_list), CASE(pinned_list), CASE(own_list), CASE(managed_list), CASE(pool_list),
         CASE(gone_list), CASE(same_pointer), CASE(moved_pointer)};
     start();
     f_gather = kernel(kernels, "gather");

@@ -7,6 +7,8 @@
  *   pitched   a texture over rows of a tensor
  *   array     a texture over an array, written from the host
  *   filled    so, written from a tensor
+ *   mipmapped a texture over a mipmapped array, of which the first level is written
+ *   level     a surface over a level of a mipmapped array, which each layer counts up
  *   surface   a surface over an array, which each layer counts up
  *   struct    the handle in a struct
  *   packed    in a struct in which it is not aligned
@@ -28,10 +30,13 @@ static CUstream s;
 static CUfunction map, join, f_layer, put, f_sum;
 static CUdeviceptr weight[LAYERS], act[LAYERS + 1], table, list, sum;
 static CUarray array;
+static CUmipmappedArray mipmap;
 static unsigned long long handle;
 
 static bool is(const char *c) { return !strcmp(what, c); }
-static bool in_array(void) { return is("array") || is("filled") || is("surface") || is("late"); }
+static bool is_surface(void) { return is("surface") || is("late") || is("level"); }
+static bool has_levels(void) { return is("mipmapped") || is("level"); }
+static bool in_array(void) { return is("array") || is("filled") || has_levels() || is_surface(); }
 static bool in_list(void) { return is("list") || is("moved") || is("given"); }
 static CUdeviceptr make(uint32_t words) { return tensor_make(words, NULL, s).p; }
 
@@ -39,7 +44,10 @@ static void make_handle(void)
 {
     CUDA_RESOURCE_DESC r = {.resType = CU_RESOURCE_TYPE_LINEAR};
     const CUDA_TEXTURE_DESC how = {.flags = CU_TRSF_READ_AS_INTEGER};
-    if (in_array()) {
+    if (is("mipmapped")) {
+        r.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+        r.res.mipmap.hMipmappedArray = mipmap;
+    } else if (in_array()) {
         r.resType = CU_RESOURCE_TYPE_ARRAY;
         r.res.array.hArray = array;
     } else if (is("pitched")) {
@@ -55,7 +63,7 @@ static void make_handle(void)
         r.res.linear.numChannels = 1;
         r.res.linear.sizeInBytes = 4 * TABLE;
     }
-    if (is("surface") || is("late"))
+    if (is_surface())
         MUST(cuSurfObjectCreate(&handle, &r));
     else
         MUST(cuTexObjectCreate(&handle, &r, &how, NULL));
@@ -97,7 +105,7 @@ static void layer(int i, int iter)
 {
     uint32_t n = WORDS, few = TABLE;
     act[i + 1] = make(WORDS);
-    if ((!is("surface") && !is("late")) || i == 0)
+    if (!is_surface() || i == 0)
         change(iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
     if (is("struct")) {
         struct {
@@ -155,7 +163,7 @@ int main(int argc, char **argv)
     primary_context();
     CUmodule m = load_kernels();
     map = kernel(m, "map"), join = kernel(m, "join"), put = kernel(m, "put"), f_sum = kernel(m, "sum");
-    f_layer = kernel(m, is("surface") || is("late") ? "surface" : is("struct") ? "textured_struct" : is("packed") ? "textured_packed" : is("variable") ? "textured_by_name" : in_list() ? "textured_list" : "textured");
+    f_layer = kernel(m, is_surface() ? "surface" : is("struct") ? "textured_struct" : is("packed") ? "textured_packed" : is("variable") ? "textured_by_name" : in_list() ? "textured_list" : "textured");
     MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     sum = make(2);
     if (is("own"))
@@ -164,7 +172,12 @@ int main(int argc, char **argv)
         table = make(TABLE);
     if (in_array()) {
         const CUDA_ARRAY3D_DESCRIPTOR d = {.Width = TABLE, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST};
-        MUST(cuArray3DCreate_v2(&array, &d));
+        const CUDA_ARRAY3D_DESCRIPTOR larger = {.Width = 4 * TABLE, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST};
+        if (has_levels()) { /* the third one has the table's size */
+            MUST(cuMipmappedArrayCreate(&mipmap, is("level") ? &larger : &d, 4));
+            MUST(cuMipmappedArrayGetLevel(&array, mipmap, is("level") ? 2 : 0));
+        } else
+            MUST(cuArray3DCreate_v2(&array, &d));
     }
     MUST(cuStreamSynchronize(s));
     if (!is("address") && !is("renewed") && !is("late"))

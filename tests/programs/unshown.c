@@ -18,6 +18,14 @@
  *   mapped_laid   so, where a kernel has put it
  *   mapped_first  so, where a copy has put it before there was memory
  *   mapped_shared  a table in memory that is exported and imported again: the list has one address, the table is written by the other
+ *   opened   a table in memory of another process, opened by its handle, whose address lies in a list on the device
+ *   opened_twice   so, opened twice and closed once
+ *   opened_pool    so, of the other process's pool
+ *   opened_laid    so, where a kernel has put it
+ *   external       a table in memory of another interface, whose address lies in a list on the device
+ *   host_pool      a table in memory of a pool on the host, which the host writes, whose address lies in a list on the device
+ *   host_pool_laid so, where a kernel has put it
+ *   managed_pool   so, of a pool of managed memory
  * Or that what writes it does not show: a table of cuMemAlloc, which is an argument of the layers' launches, written by
  *   graph    a graph that was captured once
  *   graph_copy    a graph that copies from pinned memory
@@ -26,9 +34,16 @@
  *   through_managed  so, in managed memory
  *   through_named    so, in a variable of the module
  *   through_both     so, where the layers find it there, too
+ *   through_host_pool     in memory of a pool on the host
+ *   through_managed_pool  of a pool of managed memory
+ *   through_opened   another process, which has opened the table
+ *   through_opened_pool   so, where the table is of a pool
  *   through_peer     so, in memory of another device, whose kernel it is
  */
 #include "tests/programs/tensors.h"
+#include "tests/programs/elsewhere.h"
+
+#include <sys/mman.h>
 
 enum { LAYERS = 12, WORDS = 131072, TABLE = 64, CHANGE_AT = 12 };
 
@@ -40,9 +55,13 @@ static uint32_t host_table[TABLE], *pinned;
 
 static bool is(const char *c) { return !strcmp(what, c); }
 static bool shares(void) { return is("shared") || is("lowered") || is("kernel"); }
-static bool lists_host(void) { return is("host") || is("given"); }
+static bool in_pool(void) { return !strncmp(what, "host_pool", 9) || is("managed_pool"); }
+static bool lists_host(void) { return is("host") || is("given") || in_pool(); }
+static bool opens(void) { return !strncmp(what, "opened", 6); }
+static bool another_writes(void) { return !strncmp(what, "through_opened", 14); }
+static int another; /* process */
 static bool names(void) { return is("tensor") || is("buffer"); }
-static bool maps(void) { return !strncmp(what, "mapped", 6); }
+static bool maps(void) { return !strncmp(what, "mapped", 6) || opens() || is("external"); }
 static bool lists(void) { return is("own") || is("laid") || maps() || lists_host(); }
 static bool in_variable(void) { return is("through_named") || is("through_both"); }
 static bool graphs(void) { return !strncmp(what, "graph", 5); }
@@ -105,8 +124,14 @@ static void change_unseen(int iter, uint32_t value)
         LAUNCH(named_to_list, s, &source, &n, &n, &k);
         return;
     }
-    if (is("through_peer")) {
+    if (another_writes()) {
         MUST(cuStreamSynchronize(s)); /* nobody reads it any more */
+        another_tells(another, &k, sizeof k, -1);
+        another_told(another, &k, sizeof k);
+        return;
+    }
+    if (is("through_peer")) {
+        MUST(cuStreamSynchronize(s));
         MUST(cuCtxSetCurrent(there));
         LAUNCH(peer_through, peer_stream, &list, &source, &n, &k);
         MUST(cuStreamSynchronize(peer_stream));
@@ -217,16 +242,22 @@ static void make_unseen(void)
 {
     source = make(TABLE);
     MUST(cuMemsetD32Async(source, 5, TABLE, s));
-    MUST(cuMemAlloc_v2(&table, 4 * TABLE));
+    if (another_writes())
+        table = another_shows(another, is("through_opened_pool"), 1 << 21);
+    else
+        MUST(cuMemAlloc_v2(&table, 4 * TABLE));
     MUST(cuMemsetD32Async(table, 5, TABLE, s));
-    if (in_variable())
+    if (in_variable() || another_writes())
         return;
     if (is("through_peer")) {
         MUST(cuStreamSynchronize(s));
         make_peer();
         return;
     }
-    if (is("through_managed")) {
+    if (is("through_host_pool") || is("through_managed_pool")) {
+        list = host_pool_memory(is("through_managed_pool"), 4096, s);
+        pinned = (uint32_t *)(uintptr_t)list;
+    } else if (is("through_managed")) {
         MUST(cuMemAllocManaged(&list, 4096, CU_MEM_ATTACH_GLOBAL));
         pinned = (uint32_t *)(uintptr_t)list;
     } else {
@@ -258,6 +289,33 @@ static void map_shared(size_t bytes)
     }
 }
 
+static CUdeviceptr open_another(void)
+{
+    struct shown said;
+    CUdeviceptr p, more;
+    const int fd = another_told(another, &said, sizeof said);
+    p = another_opens(&said, fd);
+    if (is("opened_twice")) {
+        more = another_opens(&said, fd);
+        MUST(cuIpcCloseMemHandle(more));
+    }
+    return p;
+}
+
+/* Memory as a graphics interface would hand it out. */
+static CUdeviceptr map_external(size_t bytes)
+{
+    const CUDA_EXTERNAL_MEMORY_HANDLE_DESC d = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, .handle = {.fd = memfd_create("image", 0)}, .size = bytes};
+    const CUDA_EXTERNAL_MEMORY_BUFFER_DESC whole = {.size = bytes};
+    CUexternalMemory m;
+    CUdeviceptr p;
+    if (ftruncate(d.handle.fd, (off_t)bytes))
+        exit(3);
+    MUST(cuImportExternalMemory(&m, &d));
+    MUST(cuExternalMemoryGetMappedBuffer(&p, m, &whole));
+    return p;
+}
+
 static void make_list(void)
 {
     list = make(TABLE);
@@ -274,16 +332,23 @@ static void make_list(void)
         MUST(cuMemSetAccess(table, bytes, &access, 1));
         return;
     }
-    if (lists_host()) {
+    if (in_pool()) {
+        table = host_pool_memory(is("managed_pool"), 4096, s);
+        pinned = (uint32_t *)(uintptr_t)table;
+    } else if (lists_host()) {
         MUST(cuMemHostAlloc((void **)&pinned, 4 * TABLE, CU_MEMHOSTALLOC_DEVICEMAP));
         MUST(cuMemHostGetDevicePointer_v2(&table, pinned, 0));
     } else if (is("mapped_shared"))
         map_shared(1 << 21);
+    else if (opens())
+        table = open_another();
+    else if (is("external"))
+        table = map_external(1 << 21);
     else if (maps())
         table = map_own(1 << 21);
     else
         MUST(cuMemAlloc_v2(&table, 4 * TABLE));
-    if (is("laid") || is("given") || is("mapped_laid"))
+    if (is("laid") || is("given") || is("mapped_laid") || is("opened_laid") || is("host_pool_laid"))
         LAUNCH(point, s, &list, &table, &(uint32_t){1}, &(uint32_t){0});
     else
         MUST(cuMemcpyHtoD_v2(list, &table, sizeof table));
@@ -304,6 +369,8 @@ int main(int argc, char **argv)
 {
     what = argc > 1 ? argv[1] : "copied";
     const int iterations = argc > 2 ? atoi(argv[2]) : 20;
+    if (opens() || another_writes())
+        another = another_process(another_writes(), is("opened_pool"), 1 << 21, TABLE);
     primary_context();
     CUmodule m = load_kernels();
     map = is("kernel") ? kernel_of_library("map") : kernel(m, "map");

@@ -150,7 +150,9 @@ enum gpu_kind {
     GPU_USER_OBJECT,
     GPU_GREEN,
     GPU_RESOURCES,
-    GPU_SEMAPHORE
+    GPU_SEMAPHORE,
+    GPU_EXTERNAL_MEMORY,
+    GPU_MIPMAP
 };
 /* Live handles are registered, so that a stale or invented one is an error code and not a crash. */
 CUresult gpu_handle_add(const void *h, enum gpu_kind kind); /* CUDA_ERROR_OUT_OF_MEMORY */
@@ -363,10 +365,13 @@ struct gpu_phys {
     CUmemAllocationProp prop;
     int fd;                  /* a file of its own when it may be exported, else -1 */
     bool peers;              /* kernels of other devices may use it, too */
+    bool on_host, managed;   /* the host may use it at its address; it is managed memory */
 };
 typedef struct gpu_phys gpu_phys;
 
 CUresult gpu_phys_init(void);
+/* The descriptor of the file that it is a part of. */
+int gpu_phys_file(const gpu_phys *p);
 /* Takes physical memory: bytes are rounded up to whole host pages, charged_bytes counted. The result has one
    reference. CUDA_ERROR_OUT_OF_MEMORY when SIMGPU_MEM would be exceeded. */
 CUresult gpu_phys_take(CUdevice dev, uint64_t bytes, uint64_t charged_bytes, bool exportable, gpu_phys **out);
@@ -405,7 +410,18 @@ enum gpu_range_kind {
     GPU_RANGE_MANAGED,     /* cuMemAllocManaged */
     GPU_RANGE_HOST,        /* cuMemAllocHost, cuMemHostAlloc */
     GPU_RANGE_REGISTERED,  /* cuMemHostRegister */
-    GPU_RANGE_GRAPH        /* allocated by a graph (gpu_graph.h) */
+    GPU_RANGE_GRAPH,       /* allocated by a graph (gpu_graph.h) */
+    GPU_RANGE_IMPORTED     /* of another process, or another interface (gpu_import.c) */
+};
+
+enum gpu_import { GPU_IMPORT_HANDLE, GPU_IMPORT_EXTERNAL, GPU_IMPORT_POOL };
+
+/* Where memory of another process lies: what a handle says. */
+struct gpu_shown {
+    int pid, fd; /* the file, by the descriptor of its owner */
+    CUdevice device;
+    unsigned long long id; /* of the allocation, and of no other one of that process */
+    uint64_t offset, bytes;
 };
 
 typedef struct gpu_mapping { /* one cuMemMap */
@@ -429,6 +445,9 @@ typedef struct gpu_range {
     unsigned long long id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
     int sync_memops;
     gpu_phys *phys;
+    enum gpu_import import; /* this and the next two: of an imported one */
+    struct gpu_shown shown;
+    unsigned opened;        /* how often, by its handle */
     gpu_mapping **slots; /* of a reservation: one pointer per granule, lazily backed */
     uint64_t n_slots, n_mapped;
     CUmemoryPool pool;
@@ -452,6 +471,13 @@ unsigned long long gpu_range_new_id(void);
 /* Pinned host memory that covers all of [p, p + bytes), as asynchronous copies want it. */
 bool gpu_range_is_pinned(const void *p, uint64_t bytes);
 bool gpu_range_is_device(CUdeviceptr p);
+/* It is memory of the host, pinned; it is managed memory. */
+bool gpu_range_is_host(const gpu_range *r);
+bool gpu_range_is_managed(const gpu_range *r);
+/* What another process needs to map it. */
+struct gpu_shown gpu_range_shown(const gpu_range *r);
+/* Maps memory that somebody has shown, for the current context. Not under gpu_lock. CUDA_ERROR_INVALID_VALUE: its owner has gone. */
+CUresult gpu_import_range(const struct gpu_shown *shown, enum gpu_import how, CUdeviceptr *out);
 gpu_mapping *gpu_range_mapping(const gpu_range *reservation, CUdeviceptr p);
 
 /* Frees what a context owns when it is destroyed. */
@@ -466,6 +492,15 @@ struct CUarray_st {
     CUcontext ctx;
     CUdeviceptr va;
     size_t element_bytes, row_bytes, rows, slices;
+    CUmipmappedArray of; /* that it is a level of; NULL: of none */
+};
+/* Levels that lie one behind the other, each an array of its own. */
+enum { GPU_MOST_LEVELS = 18 };
+struct CUmipmappedArray_st {
+    CUcontext ctx;
+    CUdeviceptr va;
+    unsigned n_levels;
+    struct CUarray_st level[GPU_MOST_LEVELS];
 };
 void gpu_array_free_ctx(CUcontext ctx);
 void gpu_pool_free_ctx(CUcontext ctx);

@@ -108,6 +108,7 @@ void gpu_alloc_release(gpu_range *r)
     switch (r->kind) {
     case GPU_RANGE_LINEAR:
     case GPU_RANGE_GRAPH:
+    case GPU_RANGE_IMPORTED:
         gpu_phys_unmap(r->start, r->span);
         gpu_phys_unref(r->phys);
         break;
@@ -145,7 +146,7 @@ static CUresult free_device(CUdeviceptr p)
         e = gpu_pool_free_now(r);
     else if (r->kind == GPU_RANGE_GRAPH)
         e = (e = gpu_ctx_wait_host(r->ctx)) ? e : gpu_graph_free_now(p);
-    else if (r->kind != GPU_RANGE_LINEAR && r->kind != GPU_RANGE_MANAGED)
+    else if (r->kind != GPU_RANGE_LINEAR && r->kind != GPU_RANGE_MANAGED && (r->kind != GPU_RANGE_IMPORTED || r->import == GPU_IMPORT_HANDLE))
         e = CUDA_ERROR_INVALID_VALUE;
     else if (!(e = gpu_ctx_wait_host(r->ctx))) {
         r = gpu_range_find(p); /* the lock was open: another thread may have freed it */
@@ -347,7 +348,7 @@ void gpu_alloc_free_ctx(CUcontext ctx)
     for (gpu_range *r = gpu_range_next(0), *next; r; r = next) {
         next = gpu_range_next(r->start + 1);
         if (r->ctx == ctx && (r->kind == GPU_RANGE_LINEAR || r->kind == GPU_RANGE_GRAPH || r->kind == GPU_RANGE_MANAGED ||
-                              r->kind == GPU_RANGE_HOST || r->kind == GPU_RANGE_REGISTERED))
+                              r->kind == GPU_RANGE_HOST || r->kind == GPU_RANGE_REGISTERED || r->kind == GPU_RANGE_IMPORTED))
             gpu_alloc_release(r);
     }
 }

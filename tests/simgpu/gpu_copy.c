@@ -85,7 +85,7 @@ static enum place_kind classify(uintptr_t at, size_t bytes)
         return r->kind == GPU_RANGE_RESERVATION ? PLACE_DEVICE
                : gpu_range_is_device(at)        ? PLACE_BAD
                                                 : PLACE_PAGEABLE;
-    return r->kind == GPU_RANGE_HOST || r->kind == GPU_RANGE_REGISTERED ? PLACE_PINNED : PLACE_DEVICE;
+    return gpu_range_is_host(r) ? PLACE_PINNED : PLACE_DEVICE;
 }
 
 /* Reads the source now, rows packed, and makes the box read that. */

@@ -66,9 +66,8 @@ static CUresult fill(CUdeviceptr at, size_t pitch, unsigned value, unsigned elem
     if (e)
         free(op);
     else {
-        bool host = r->kind == GPU_RANGE_HOST || r->kind == GPU_RANGE_REGISTERED;
         uint64_t seq = gpu_exec_enqueue(s, &op->op, GPU_ENGINE_COMPUTE, gpu_clock_device_ns(row * height));
-        if (sync && (host || r->kind == GPU_RANGE_MANAGED)) {
+        if (sync && (gpu_range_is_host(r) || gpu_range_is_managed(r))) {
             uint64_t end_ns = s->end_ns;
             e = gpu_exec_wait(s, seq);
             gpu_clock_host_reached(end_ns);

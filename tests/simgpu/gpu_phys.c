@@ -182,7 +182,7 @@ CUresult gpu_phys_take(CUdevice dev, uint64_t bytes, uint64_t charged, bool expo
         file_end = p->offset + bytes;
     }
     if (gpu_cfg.chaos)
-        fill_with_garbage(p->fd >= 0 ? p->fd : file, p->offset, bytes);
+        fill_with_garbage(gpu_phys_file(p), p->offset, bytes);
     *out = p;
     return CUDA_SUCCESS;
 
@@ -296,7 +296,10 @@ void gpu_phys_close(void)
 
 /* ---- mapping ---------------------------------------------------------------------------------------------- */
 
-static int key_of(const gpu_phys *p) { return p->peers ? key_of_several : own[p->device]; }
+enum { EVERYBODYS = 0 }; /* the key of all memory that has none of its own */
+static int key_of(const gpu_phys *p) { return p->on_host ? EVERYBODYS : p->peers ? key_of_several : own[p->device]; }
+
+int gpu_phys_file(const gpu_phys *p) { return p->fd >= 0 ? p->fd : file; }
 
 void gpu_phys_set_peers(gpu_phys *p, bool any) { p->peers = any; }
 
@@ -315,7 +318,7 @@ CUresult gpu_phys_map(CUdeviceptr va, uint64_t bytes, gpu_phys *p, uint64_t offs
         gpu_phys_unmap(va, bytes);
         return CUDA_SUCCESS;
     }
-    bool guarded = gpu_cfg.guard && pkey < 0;
+    bool guarded = gpu_cfg.guard && pkey < 0 && !p->on_host;
     CUresult r = CUDA_SUCCESS;
     uint64_t at = p->offset + offset;
     if (guarded) {
@@ -326,7 +329,7 @@ CUresult gpu_phys_map(CUdeviceptr va, uint64_t bytes, gpu_phys *p, uint64_t offs
     }
     int first = pkey >= 0 || (guarded && !open_count) ? PROT_NONE : prot;
     void *want = (void *)(uintptr_t)va;
-    if (!r && mmap(want, bytes, first, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, p->fd >= 0 ? p->fd : file,
+    if (!r && mmap(want, bytes, first, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, gpu_phys_file(p),
                    (off_t)at) == MAP_FAILED)
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (!r && pkey >= 0 && pkey_mprotect(want, bytes, prot, key_of(p)))

@@ -46,7 +46,7 @@ static gpu_range *known(CUdeviceptr p)
 static CUresult answer(void *out, CUpointer_attribute a, CUdeviceptr p, const gpu_range *r)
 {
     gpu_mapping *m = r->kind == GPU_RANGE_RESERVATION ? gpu_range_mapping(r, p) : NULL;
-    bool host = r->kind == GPU_RANGE_HOST || r->kind == GPU_RANGE_REGISTERED;
+    bool host = gpu_range_is_host(r);
     bool mapped = r->kind != GPU_RANGE_RESERVATION || m;
     uint64_t n = 0;
     switch (a) {
@@ -65,16 +65,16 @@ static CUresult answer(void *out, CUpointer_attribute a, CUdeviceptr p, const gp
         n = p;
         break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (!host && r->kind != GPU_RANGE_MANAGED)
+        if (!host && !gpu_range_is_managed(r))
             return CUDA_ERROR_INVALID_VALUE;
         n = p;
         break;
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_NOT_SUPPORTED;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: n = (unsigned)r->sync_memops; break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: n = m ? m->id : r->id; break;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: n = r->kind == GPU_RANGE_MANAGED; break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: n = gpu_range_is_managed(r); break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: n = (unsigned)(m ? m->phys->device : r->device); break;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: n = 0; break;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: n = r->kind == GPU_RANGE_LINEAR; break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: n = r->start; break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: n = r->bytes; break;
     case CU_POINTER_ATTRIBUTE_MAPPED: n = mapped; break;

@@ -12,9 +12,16 @@
  * What a pool holds is physical memory, used or not: what is freed stays with it until the host synchronises
  * (all beyond the release threshold goes back then), somebody trims it, or somebody else needs the memory. Of what
  * is freed in a stream that has not come to the free nothing goes back: the pool alone may give it out again.
+ *
+ * Memory of a pool that others may open, of the host's and of managed ones is reused by nobody. The host may touch that of the last two at any time while it is
+ * allocated: it is there from the call on. That of the host counts as nobody's. Kernels of a device that no such pool was opened to (cuMemPoolSetAccess)
+ * are not caught. An imported pool gives out nothing but what its owner has shown.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/simgpu/gpu_graph.h"
@@ -31,6 +38,9 @@ struct CUmemPoolHandle_st {
     uint64_t n_live; /* allocations, and frees that are pending */
     bool is_default, destroyed;
     bool peers; /* kernels of other devices may use its memory */
+    unsigned opened; /* of the host's: to these devices, bits */
+    int shown;       /* a file that stands for it, with other processes too; 0: it is for this process alone */
+    bool imported;
 };
 
 static struct CUmemPoolHandle_st default_pools[GPU_MAX_DEVICES];
@@ -58,6 +68,17 @@ static CUdevice device_of(CUmemoryPool p)
     return p->props.location.id;
 }
 
+static bool of_host(CUmemoryPool p)
+{
+    return p->props.location.type != CU_MEM_LOCATION_TYPE_DEVICE && p->props.allocType != CU_MEM_ALLOCATION_TYPE_MANAGED;
+}
+
+/* Its memory is nobody else's, and nothing else. */
+static bool plain(CUmemoryPool p)
+{
+    return p->props.allocType == CU_MEM_ALLOCATION_TYPE_PINNED && p->props.location.type == CU_MEM_LOCATION_TYPE_DEVICE && !p->shown;
+}
+
 static bool live(CUmemoryPool p)
 {
     the_default(0);
@@ -76,7 +97,7 @@ static uint64_t reserved(uint64_t held)
 static CUresult take(CUmemoryPool p, uint64_t bytes)
 {
     p->used += bytes; /* first: so the pool itself does not give way */
-    CUresult e = p->used > p->held ? gpu_phys_charge(device_of(p), p->used - p->held) : CUDA_SUCCESS;
+    CUresult e = p->used > p->held && !of_host(p) ? gpu_phys_charge(device_of(p), p->used - p->held) : CUDA_SUCCESS;
     if (e) {
         p->used -= bytes;
         return e;
@@ -93,7 +114,8 @@ static void shrink(CUmemoryPool p, uint64_t keep)
     keep = keep > least ? keep : least;
     if (p->held <= keep)
         return;
-    gpu_phys_uncharge(device_of(p), p->held - keep);
+    if (!of_host(p))
+        gpu_phys_uncharge(device_of(p), p->held - keep);
     p->held = keep;
 }
 
@@ -106,7 +128,7 @@ void gpu_pool_host_synced(void)
 void gpu_pool_give_way(CUdevice dev, uint64_t bytes)
 {
     for (CUmemoryPool p = pools; p && bytes; p = p->next) {
-        if (device_of(p) != dev)
+        if (device_of(p) != dev || of_host(p))
             continue;
         uint64_t before = p->held;
         shrink(p, before > bytes ? before - bytes : 0);
@@ -128,6 +150,8 @@ static void let_go(CUmemoryPool p)
             *l = p->next;
             break;
         }
+    if (p->shown)
+        close(p->shown);
     free(p);
 }
 
@@ -192,11 +216,16 @@ static void discard(gpu_range *r)
     free(r);
 }
 
+static bool plain_range(const gpu_range *r)
+{
+    return r->phys->fd < 0 && !r->phys->on_host;
+}
+
 static gpu_range *take_kept(CUdevice dev, uint64_t span, CUstream s)
 {
     int steps = 0;
     for (gpu_range *r = *list_of(span); r && steps < 256; r = r->same_next, steps++)
-        if (r->span == span && r->device == dev && (r->free_reached || r->order == s)) {
+        if (r->span == span && r->device == dev && plain_range(r) && (r->free_reached || r->order == s)) {
             unkeep(r);
             return r;
         }
@@ -246,18 +275,26 @@ static void note_order(gpu_range *r, CUstream s)
     r->order_seq = s->enqueued;
 }
 
-static CUresult fresh(CUdevice dev, uint64_t bytes, uint64_t span, gpu_range **out)
+/* Its memory is there from the call on, not when the stream comes to that. */
+static bool at_once(CUmemoryPool p)
+{
+    return keeps() || of_host(p) || p->props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+}
+
+static CUresult fresh(CUmemoryPool p, uint64_t bytes, uint64_t span, gpu_range **out)
 {
     gpu_range *r = calloc(1, sizeof *r);
     if (!r)
         return CUDA_ERROR_OUT_OF_MEMORY;
     r->span = span;
-    r->device = dev;
-    CUresult e = gpu_phys_take(dev, span, 0, false, &r->phys);
+    r->device = device_of(p);
+    CUresult e = gpu_phys_take(r->device, span, 0, p->shown != 0, &r->phys);
     if (!e) {
+        r->phys->managed = p->props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+        r->phys->on_host = r->phys->managed || of_host(p);
         r->start = gpu_range_address(span, bytes >= HUGE_ALIGN ? HUGE_ALIGN : (uint64_t)sysconf(_SC_PAGESIZE), 0);
         e = !r->start ? CUDA_ERROR_OUT_OF_MEMORY
-            : keeps() ? gpu_phys_map(r->start, span, r->phys, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            : at_once(p) ? gpu_phys_map(r->start, span, r->phys, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
                       : CUDA_SUCCESS;
         if (e)
             gpu_phys_unref(r->phys);
@@ -297,7 +334,7 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
     uint64_t charge = gpu_round_up(bytes, CHARGE_UNIT), span = gpu_round_up(bytes, (uint64_t)sysconf(_SC_PAGESIZE));
     if (!s)
         e = CUDA_ERROR_INVALID_HANDLE;
-    else if (!live(p))
+    else if (!live(p) || p->imported)
         e = CUDA_ERROR_INVALID_VALUE;
     else if ((e = gpu_capture_allows_work(s)) || s->capture) {
         e = e ? e : gpu_capture_alloc(s, bytes, out);
@@ -309,8 +346,8 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
     else
         e = take(p, charge);
     if (!e) {
-        r = keeps() ? take_kept(device_of(p), span, s) : NULL;
-        if (!r && (e = fresh(device_of(p), bytes, span, &r)))
+        r = keeps() && plain(p) ? take_kept(device_of(p), span, s) : NULL;
+        if (!r && (e = fresh(p, bytes, span, &r)))
             p->used -= charge;
     }
     if (!e) {
@@ -322,13 +359,13 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
         r->pool = p;
         r->charged_bytes = charge;
         r->free_reached = false;
-        r->appeared = keeps();
+        r->appeared = at_once(p);
         open_range(r);
         r->sync_memops = 0;
         p->n_live++;
         op->p = r->start;
         op->id = r->id;
-        if (!keeps())
+        if (!r->appeared)
             op->op.retire = appear;
         gpu_exec_enqueue(s, &op->op, GPU_ENGINE_NONE, 0);
         op = NULL;
@@ -349,7 +386,7 @@ static void reached(gpu_op *op)
     gpu_range *r = gpu_range_find(f->p);
     if (r && r->start == f->p && r->kind == GPU_RANGE_POOL_FREE && r->id == f->id) {
         r->free_reached = true;
-        if (!keeps())
+        if (!keeps() || !plain_range(r))
             discard(r);
         else
             forget_old();
@@ -388,7 +425,7 @@ static CUresult free_async(CUdeviceptr p, CUstream h, bool per_thread)
         e = gpu_capture_free(s, p);
     else if (r && r->start == p && r->kind == GPU_RANGE_GRAPH)
         e = gpu_graph_free_async(p, s);
-    else if (!r || r->start != p || (r->kind != GPU_RANGE_POOL && r->kind != GPU_RANGE_LINEAR))
+    else if (!r || r->start != p || (r->kind != GPU_RANGE_POOL && r->kind != GPU_RANGE_LINEAR && (r->kind != GPU_RANGE_IMPORTED || r->import != GPU_IMPORT_POOL)))
         e = CUDA_ERROR_INVALID_VALUE;
     else {
         op->p = p;
@@ -407,7 +444,7 @@ static CUresult free_async(CUdeviceptr p, CUstream h, bool per_thread)
         op = NULL;
         if (r->kind == GPU_RANGE_POOL_FREE) {
             note_order(r, s);
-            if (keeps())
+            if (keeps() && plain_range(r))
                 keep(r);
         }
     }
@@ -428,7 +465,7 @@ CUresult gpu_pool_free_now(gpu_range *r)
     gpu_pool_host_synced();
     r->kind = GPU_RANGE_POOL_FREE;
     r->free_reached = true;
-    if (keeps()) {
+    if (keeps() && plain_range(r)) {
         keep(r);
         forget_old();
     } else
@@ -444,7 +481,7 @@ void gpu_pool_free_ctx(CUcontext ctx)
             continue;
         if (r->kind == GPU_RANGE_POOL)
             uncount(r);
-        else if (keeps())
+        else if (keeps() && plain_range(r))
             unkeep(r);
         discard(r);
     }
@@ -459,18 +496,44 @@ GPU_API_BOTH(cuMemFreeAsync, _ptsz, (CUdeviceptr p, CUstream s), free_async(p, s
 
 /* ---- pools ------------------------------------------------------------------------------------------------------------------ */
 
+static CUresult check_props(const CUmemPoolProps *props)
+{
+    if (!props || (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED && props->allocType != CU_MEM_ALLOCATION_TYPE_MANAGED))
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUmemLocation at = props->location;
+    const bool managed = props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED, host = at.type == CU_MEM_LOCATION_TYPE_HOST || at.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    if (at.type != CU_MEM_LOCATION_TYPE_DEVICE && !host && !(managed && at.type == CU_MEM_LOCATION_TYPE_NONE))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (at.type == CU_MEM_LOCATION_TYPE_DEVICE && !gpu_device_known(at.id))
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (at.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && at.id) /* a machine without NUMA has the node 0 alone */
+        return CUDA_ERROR_INVALID_VALUE;
+    if (props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return props->handleTypes && (host || managed) ? at.type == CU_MEM_LOCATION_TYPE_HOST || managed ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+/* A file that is nothing but itself: two descriptors of it are of one pool. */
+static int stands_for_pool(void)
+{
+    return memfd_create("simgpu pool", MFD_CLOEXEC);
+}
+
 static CUresult create(CUmemoryPool *out, const CUmemPoolProps *props)
 {
-    if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (!gpu_device_known(props->location.id))
-        return CUDA_ERROR_INVALID_DEVICE;
+    CUresult refused = check_props(props);
+    if (!out || refused)
+        return out ? refused : CUDA_ERROR_INVALID_VALUE;
     CUmemoryPool p = calloc(1, sizeof *p);
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
     p->props = *props;
+    if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        p->props.location.id = 0; /* device_of(): whose addresses it has */
+    if (props->handleTypes && (p->shown = stands_for_pool()) <= 0) {
+        free(p);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     p->reuse_event = p->reuse_opportunistic = p->reuse_internal = 1;
     gpu_lock();
     the_default(0);
@@ -577,11 +640,27 @@ static void set_peers(CUmemoryPool p, bool on)
             open_range(r);
 }
 
+/* A pool of the host, or a managed one, whose memory lies where any device could reach it. */
+static CUresult open_to(CUmemoryPool p, const CUmemAccessDesc *desc)
+{
+    if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return of_host(p) && desc->location.type == p->props.location.type && desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!gpu_device_known(desc->location.id))
+        return CUDA_ERROR_INVALID_DEVICE;
+    const unsigned bit = 1u << desc->location.id;
+    p->opened = desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? p->opened & ~bit : p->opened | bit;
+    return CUDA_SUCCESS;
+}
+
 static CUresult set_access(CUmemoryPool p, const CUmemAccessDesc *desc, size_t n)
 {
     gpu_lock();
     CUresult e = live(p) && desc && n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; !e && i < n; i++) {
+        if (!plain(p) && !p->shown) {
+            e = open_to(p, &desc[i]);
+            continue;
+        }
         if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
             e = CUDA_ERROR_INVALID_VALUE;
         else if (!gpu_device_known(desc[i].location.id))
@@ -606,7 +685,8 @@ static CUresult get_access(CUmemAccess_flags *flags, CUmemoryPool p, const CUmem
     if (!e && !gpu_device_known(at->id))
         e = CUDA_ERROR_INVALID_DEVICE;
     if (!e)
-        *flags = at->id == device_of(p) || p->peers ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        *flags = (!of_host(p) && (at->id == device_of(p) || p->peers)) || p->opened >> at->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                                                                  : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     gpu_unlock();
     return e;
 }
@@ -629,7 +709,7 @@ static CUresult set_pool(CUdevice dev, CUmemoryPool p)
     if (!gpu_device_known(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     gpu_lock();
-    bool ok = live(p) && device_of(p) == dev;
+    bool ok = live(p) && device_of(p) == dev && !p->imported && !of_host(p);
     if (ok)
         current[dev] = p;
     gpu_unlock();
@@ -675,3 +755,89 @@ GPU_API(cuMemGetMemPool, (CUmemoryPool *p, CUmemLocation *at, CUmemAllocationTyp
         get_pool_at(p, at, type, true))
 GPU_API(cuMemSetMemPool, (CUmemLocation *at, CUmemAllocationType type, CUmemoryPool p), GPU_NEED_OK,
         set_pool_at(at, type, p))
+
+/* ---- shown to other processes ------------------------------------------------------------------------------------------------- */
+
+static CUresult export_pool(void *out, CUmemoryPool p, CUmemAllocationHandleType type, unsigned long long flags)
+{
+    if (!out || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    gpu_lock();
+    const bool ok = live(p) && p->shown && !p->imported && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    const int fd = ok ? fcntl(p->shown, F_DUPFD_CLOEXEC, 0) : -1;
+    gpu_unlock();
+    if (fd >= 0)
+        *(int *)out = fd;
+    return fd >= 0 ? CUDA_SUCCESS : ok ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult import_pool(CUmemoryPool *out, void *os_handle, CUmemAllocationHandleType type, unsigned long long flags)
+{
+    struct stat st;
+    if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fstat((int)(uintptr_t)os_handle, &st))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUmemoryPool p = calloc(1, sizeof *p);
+    const int fd = p ? fcntl((int)(uintptr_t)os_handle, F_DUPFD_CLOEXEC, 0) : -1;
+    gpu_lock();
+    the_default(0);
+    CUresult e = fd >= 0 ? gpu_handle_add(p, GPU_POOL) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!e) {
+        *p = (struct CUmemPoolHandle_st){ .next = pools, .shown = fd, .imported = true };
+        p->props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        p->props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        p->props.location = (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu_ctx_current() ? gpu_ctx_current()->device : 0 };
+        pools = *out = p;
+    }
+    gpu_unlock();
+    if (e) {
+        if (fd >= 0)
+            close(fd);
+        free(p);
+    }
+    return e;
+}
+
+/* What says where an allocation lies, and of which pool it is. */
+struct pointer_shown {
+    struct gpu_shown at;
+    dev_t dev;
+    ino_t ino;
+};
+
+static CUresult export_pointer(CUmemPoolPtrExportData *out, CUdeviceptr at)
+{
+    struct stat st;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    gpu_lock();
+    const gpu_range *r = gpu_range_find(at);
+    const bool ok = r && r->kind == GPU_RANGE_POOL && r->start == at && r->pool->shown && !fstat(r->pool->shown, &st);
+    if (ok) {
+        const struct pointer_shown shown = { gpu_range_shown(r), st.st_dev, st.st_ino };
+        _Static_assert(sizeof shown <= sizeof *out, "it fits");
+        memset(out, 0, sizeof *out);
+        memcpy(out, &shown, sizeof shown);
+    }
+    gpu_unlock();
+    return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult import_pointer(CUdeviceptr *out, CUmemoryPool p, const CUmemPoolPtrExportData *data)
+{
+    struct pointer_shown shown;
+    struct stat st;
+    if (!out || !data)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(&shown, data, sizeof shown);
+    gpu_lock();
+    const bool ok = live(p) && p->imported && !fstat(p->shown, &st) && st.st_dev == shown.dev && st.st_ino == shown.ino && shown.at.pid > 0;
+    gpu_unlock();
+    return ok ? gpu_import_range(&shown.at, GPU_IMPORT_POOL, out) : CUDA_ERROR_INVALID_VALUE;
+}
+
+GPU_API(cuMemPoolExportToShareableHandle, (void *out, CUmemoryPool p, CUmemAllocationHandleType type, unsigned long long flags), GPU_NEED_OK,
+        export_pool(out, p, type, flags))
+GPU_API(cuMemPoolImportFromShareableHandle, (CUmemoryPool *p, void *os_handle, CUmemAllocationHandleType type, unsigned long long flags),
+        GPU_NEED_OK, import_pool(p, os_handle, type, flags))
+GPU_API(cuMemPoolExportPointer, (CUmemPoolPtrExportData *out, CUdeviceptr at), GPU_NEED_OK, export_pointer(out, at))
+GPU_API(cuMemPoolImportPointer, (CUdeviceptr *out, CUmemoryPool p, CUmemPoolPtrExportData *data), GPU_NEED_CTX, import_pointer(out, p, data))

@@ -137,7 +137,17 @@ bool gpu_range_is_pinned(const void *p, uint64_t bytes)
 {
     CUdeviceptr a = (CUdeviceptr)(uintptr_t)p;
     gpu_range *r = gpu_range_find(a);
-    return r && (r->kind == GPU_RANGE_HOST || r->kind == GPU_RANGE_REGISTERED) && bytes <= r->start + r->span - a;
+    return r && gpu_range_is_host(r) && bytes <= r->start + r->span - a;
+}
+
+bool gpu_range_is_managed(const gpu_range *r)
+{
+    return r->kind == GPU_RANGE_MANAGED || (r->kind == GPU_RANGE_POOL && r->phys->managed);
+}
+
+bool gpu_range_is_host(const gpu_range *r)
+{
+    return r->kind == GPU_RANGE_HOST || r->kind == GPU_RANGE_REGISTERED || (r->kind == GPU_RANGE_POOL && r->phys->on_host && !r->phys->managed);
 }
 
 bool gpu_range_is_device(CUdeviceptr p)

@@ -1,6 +1,5 @@
 /*
- * What the simulated GPU does not have, and says so: graphs made by hand (captured ones it has), interprocess handles of memory
- * but file descriptors, multicast, mipmapped arrays, texture references, tensor maps by
+ * What the simulated GPU does not have, and says so: graphs made by hand (captured ones it has), multicast, texture references, tensor maps by
  * im2col, clusters. Each call answers CUDA_ERROR_NOT_SUPPORTED.
  */
 #include "tests/simgpu/gpu.h"
@@ -63,13 +62,6 @@ REFUSE(cuGraphExecUpdate_v2, (CUgraphExec a, CUgraph b, CUgraphExecUpdateResultI
 REFUSE(cuMemGetHandleForAddressRange, (void *a, CUdeviceptr b, size_t c, CUmemRangeHandleType d, unsigned long long
        e))
 
-/* Stream-ordered allocation and pools */
-REFUSE(cuMemPoolExportToShareableHandle, (void *a, CUmemoryPool b, CUmemAllocationHandleType c, unsigned long long d))
-REFUSE(cuMemPoolImportFromShareableHandle, (CUmemoryPool *a, void *b, CUmemAllocationHandleType c, unsigned long long
-       d))
-REFUSE(cuMemPoolExportPointer, (CUmemPoolPtrExportData *a, CUdeviceptr b))
-REFUSE(cuMemPoolImportPointer, (CUdeviceptr *a, CUmemoryPool b, CUmemPoolPtrExportData *c))
-
 /* Virtual memory management */
 REFUSE_BOTH(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo *a, unsigned b, CUstream c))
 REFUSE(cuMulticastCreate, (CUmemGenericAllocationHandle *a, const CUmulticastObjectProp *b))
@@ -94,9 +86,6 @@ REFUSE_BOTH(cuMemDiscardAndPrefetchBatchAsync, _ptsz, (CUdeviceptr *a, size_t *b
 REFUSE(cuArrayGetPlane, (CUarray *a, CUarray b, unsigned c))
 REFUSE(cuArrayGetSparseProperties, (CUDA_ARRAY_SPARSE_PROPERTIES *a, CUarray b))
 REFUSE(cuArrayGetMemoryRequirements, (CUDA_ARRAY_MEMORY_REQUIREMENTS *a, CUarray b, CUdevice c))
-REFUSE(cuMipmappedArrayCreate, (CUmipmappedArray *a, const CUDA_ARRAY3D_DESCRIPTOR *b, unsigned c))
-REFUSE(cuMipmappedArrayGetLevel, (CUarray *a, CUmipmappedArray b, unsigned c))
-REFUSE(cuMipmappedArrayDestroy, (CUmipmappedArray a))
 REFUSE(cuMipmappedArrayGetSparseProperties, (CUDA_ARRAY_SPARSE_PROPERTIES *a, CUmipmappedArray b))
 REFUSE(cuMipmappedArrayGetMemoryRequirements, (CUDA_ARRAY_MEMORY_REQUIREMENTS *a, CUmipmappedArray b, CUdevice c))
 
@@ -107,12 +96,6 @@ REFUSE(cuTensorMapEncodeIm2col, (CUtensorMap *a, CUtensorMapDataType b, cuuint32
 REFUSE(cuTensorMapEncodeIm2colWide, (CUtensorMap *a, CUtensorMapDataType b, cuuint32_t c, void *d, const cuuint64_t
        *e, const cuuint64_t *f, int g, int h, cuuint32_t i, cuuint32_t j, const cuuint32_t *k, CUtensorMapInterleave
        l, CUtensorMapIm2ColWideMode m, CUtensorMapSwizzle n, CUtensorMapL2promotion o, CUtensorMapFloatOOBfill p))
-
-/* Sharing between processes */
-REFUSE(cuIpcGetMemHandle, (CUipcMemHandle *a, CUdeviceptr b))
-REFUSE(cuIpcOpenMemHandle, (CUdeviceptr *a, CUipcMemHandle b, unsigned c))
-REFUSE(cuIpcOpenMemHandle_v2, (CUdeviceptr *a, CUipcMemHandle b, unsigned c))
-REFUSE(cuIpcCloseMemHandle, (CUdeviceptr a))
 
 /* Managed memory is one memory here: attaching it to a stream changes nothing. */
 static CUresult attach(CUstream h, bool per_thread, CUdeviceptr p)

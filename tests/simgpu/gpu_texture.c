@@ -2,7 +2,7 @@
  * Texture and surface objects. A kernel takes a handle of 64 bits in place of an address; what it looks like is the driver's affair. Here it is the
  * address of what it shows, scrambled as in a tensor map, so that nobody can find it by reading it as an address: simgpu_tensor_map_address()
  * (simgpu.h) reads it in a kernel. Two objects over one place have the same handle, and each is destroyed for itself. Filtering,
- * address modes and normalised reading are checked and change nothing. Mipmapped arrays there are none.
+ * address modes and normalised reading are checked and change nothing; of a mipmapped array it shows where the first level begins.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static bool is_channels(unsigned n) { return n == 1 || n == 2 || n == 4; }
 static bool is_there(CUdeviceptr at, size_t bytes)
 {
     gpu_range *r = gpu_range_find(at);
-    if (!bytes || !r || (r->kind != GPU_RANGE_LINEAR && r->kind != GPU_RANGE_POOL && r->kind != GPU_RANGE_MANAGED && r->kind != GPU_RANGE_RESERVATION))
+    if (!bytes || !r || (r->kind != GPU_RANGE_LINEAR && r->kind != GPU_RANGE_POOL && r->kind != GPU_RANGE_IMPORTED && r->kind != GPU_RANGE_MANAGED && r->kind != GPU_RANGE_RESERVATION))
         return false;
     if (r->kind != GPU_RANGE_RESERVATION)
         return at - r->start <= r->bytes && bytes <= r->bytes - (at - r->start);
@@ -56,11 +56,14 @@ static bool is_there(CUdeviceptr at, size_t bytes)
 static CUdeviceptr place_of(const CUDA_RESOURCE_DESC *r, bool surface)
 {
     const CUarray a = r->res.array.hArray;
+    const CUmipmappedArray m = r->res.mipmap.hMipmappedArray;
     if (r->flags)
         return 0;
     switch (r->resType) {
     case CU_RESOURCE_TYPE_ARRAY:
         return gpu_handle_kind(a) == GPU_ARRAY && (!surface || a->desc.Flags & CUDA_ARRAY3D_SURFACE_LDST) ? a->va : 0;
+    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+        return !surface && gpu_handle_kind(m) == GPU_MIPMAP ? m->va : 0;
     case CU_RESOURCE_TYPE_LINEAR:
         return !surface && is_format(r->res.linear.format) && is_channels(r->res.linear.numChannels) && r->res.linear.devPtr % TEXTURE_ALIGN == 0 &&
                        is_there(r->res.linear.devPtr, r->res.linear.sizeInBytes)
@@ -90,8 +93,6 @@ static CUresult create(unsigned long long *out, const CUDA_RESOURCE_DESC *r, con
 {
     if (!out || !r || (!surface && !is_way(t)))
         return CUDA_ERROR_INVALID_VALUE;
-    if (r->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
-        return surface ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
     object *o = calloc(1, sizeof *o);
     if (!o)
         return CUDA_ERROR_OUT_OF_MEMORY;

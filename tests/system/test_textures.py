@@ -10,7 +10,7 @@ import harness  # noqa: E402
 PROGRAM = os.path.join(harness.B, "programs", "textures")
 DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8"}
 # case, at least so many iterations enforced
-CASES = (("address", 8), ("linear", 8), ("own", 8), ("pitched", 8), ("array", 8), ("filled", 8), ("surface", 8), ("struct", 8), ("packed", 8), ("list", 8),
+CASES = (("address", 8), ("linear", 8), ("own", 8), ("pitched", 8), ("array", 8), ("filled", 8), ("mipmapped", 8), ("level", 8), ("surface", 8), ("struct", 8), ("packed", 8), ("list", 8),
          ("moved", 8), ("given", 8), ("variable", 8),
          ("renewed", 8), ("late", 2))
 

@@ -13,6 +13,8 @@ DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": 
 CASES = (("copied", 0), ("filled", 0), ("rows", 0), ("moved", 0), ("tensor", 0), ("buffer", 0), ("shared", 100), ("lowered", 100),
          ("kernel", 100), ("own", 0), ("laid", 0), ("host", 0), ("given", 0), ("mapped", 0), ("mapped_laid", 0), ("mapped_first", 0),
          ("graph", 0), ("graph_copy", 0), ("graph_late", 0), ("through_pinned", 0), ("through_managed", 0),
+         ("opened", 0), ("opened_twice", 0), ("opened_pool", 0), ("opened_laid", 0), ("external", 0), ("host_pool", 0), ("host_pool_laid", 0),
+         ("managed_pool", 0), ("through_host_pool", 0), ("through_managed_pool", 0), ("through_opened", 0), ("through_opened_pool", 0),
          ("mapped_shared", 0), ("through_named", 0), ("through_both", 0), ("through_peer", 0))
 
 
@@ -22,7 +24,7 @@ def main():
         return 77
     c = harness.Checks()
     peers = dict(DEVICE, SIMGPU_DEVICES="2", SIMGPU_PEERS="1")
-    for case, replays in harness.drawn(CASES, test=14, check=3):
+    for case, replays in harness.drawn(CASES, test=18, check=3):
         differs, stats = harness.plan_against_native([PROGRAM, case], 60, peers if case == "through_peer" else DEVICE)
         c.ok(not differs, case, differs)
         c.ok(stats.get("iterations_enforced", 0) >= 8 and stats.get("replays", 0) >= replays, case + ": enforced", str(stats))

@@ -13,7 +13,7 @@ CASES = {
              " func_six func_own many_own func_calls sync_fill",
     "captures": "capture_free capture_lost capture_loop capture_thread other_capture other_global other_local other_relaxed other_unsafe other_spans other_beside other_twice capture_fresh host_capture graph_memory graph_full",
     "addresses": "one_pointer box_pointer batch_pointer word_pointer odd_pointer odd_box boxes_pointer far_pointer odd_list pinned_list own_list"
-                 " managed_list gone_list same_pointer moved_pointer",
+                 " managed_list pool_list gone_list same_pointer moved_pointer",
     "standing": "alloc plain launch to_device to_host within box batch events behind streams destroy free_behind free_ordered free_now questions pinned register"
                 " managed array pools mapped module capture graph retain collect words huge thread",
     "standstill": "by_word by_batch by_function by_graph by_semaphore by_event by_thread",
@@ -21,7 +21,7 @@ CASES = {
                " lone_batch retained mapped failed past_end attributes",
 }
 FELT = {"pool_most": "16M", "pool_peaks": "16M", "far_pointer": "1728K", "capture": "2M", "graph": "2M"}  # a limit that is felt, where it is not 640K
-EVICTS = ("_pointer", "host_room", "host_batch", "func_room", "func_six", "func_own", "many_own", "func_calls", "pinned_list", "own_list", "managed_list",
+EVICTS = ("_pointer", "host_room", "host_batch", "func_room", "func_six", "func_own", "many_own", "func_calls", "pinned_list", "own_list", "managed_list", "pool_list",
           "batch_many", "lone_batch", "contexts", "legacies", "other_copy", "retained", "wrong_way", "capture_lost", "other_capture", "other_global", "other_local", "other_spans", "other_twice", "graph_memory", "by_word", "by_batch", "by_function", "by_graph", "by_semaphore", "by_event")
 HELD = ("retained", "graph_memory", "graph_full")  # what is not remat's to give, and counts
 
