@@ -1,5 +1,6 @@
 /* The record as an opgraph-1 file. */
 #include "tracer/trace_write.h"
+#include "tracer/labels.h"
 #include "tracer/output.h"
 #include "tracer/record.h"
 #include "tracer/reserve.h"
@@ -43,27 +44,6 @@ static uint64_t *live_profile(const struct record *r, uint64_t page, uint32_t *p
     return live;
 }
 
-static bool changes_persistent(const struct record *r, const struct rec_op *o)
-{
-    for (uint32_t k = 0; k < o->n; k++) {
-        const struct rec_operand *w = &r->operands[o->first + k];
-        const struct rec_buf *b = &r->bufs[w->buf];
-        if (rec_makes(w) && b->born < 0 && b->dies < 0)
-            return true;
-    }
-    return false;
-}
-
-static const char *kind_of(const struct record *r, uint32_t id, const unsigned char *changed)
-{
-    const struct rec_buf *b = &r->bufs[id];
-    if (b->host_written)
-        return "input";
-    if (b->born < 0 && b->dies < 0)
-        return changed[id] ? "param" : "state";
-    return "activation";
-}
-
 static json_t *list_of(const struct record *r, const struct rec_op *o, enum rec_mode mode)
 {
     json_t *a = json_array();
@@ -92,7 +72,7 @@ static uint64_t moved_bytes(const struct record *r, const struct rec_op *o)
     return sum;
 }
 
-static json_t *ops_json(const struct record *r, uint32_t peak_op, bool sites)
+static json_t *ops_json(const struct record *r, const struct labels *l, bool sites)
 {
     json_t *ops = json_array();
     /* compute-bound: far slower a byte than the fastest streaming op of this very iteration */
@@ -104,7 +84,7 @@ static json_t *ops_json(const struct record *r, uint32_t peak_op, bool sites)
         const struct rec_op *o = &r->ops[i];
         uint64_t moved = moved_bytes(r, o);
         bool heavy = best > 0 && o->ns > 5000 && o->ns > 4 * (moved / best);
-        const char *phase = i <= peak_op ? "fwd" : changes_persistent(r, o) ? "opt" : "bwd";
+        const char *phase = i < l->first_bwd ? "fwd" : i < l->first_opt ? "bwd" : "opt";
         json_t *j = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:i, s:I, s:b, s:b, s:b}", "id", (int)i, "name",
                               o->name, "phase", phase, "reads", list_of(r, o, REC_READ), "writes",
                               list_of(r, o, REC_WRITE), "rmw", list_of(r, o, REC_RMW), "side", list_of(r, o, REC_SIDE),
@@ -128,14 +108,14 @@ static json_t *sites_json(const struct record *r)
     return a;
 }
 
-static json_t *bufs_json(const struct record *r, uint64_t page, const unsigned char *changed, uint64_t *persistent)
+static json_t *bufs_json(const struct record *r, uint64_t page, const struct labels *l, uint64_t *persistent)
 {
     json_t *bufs = json_array();
     for (uint32_t b = 0; bufs && b < r->n_bufs; b++) {
         const struct rec_buf *x = &r->bufs[b];
         uint64_t bytes = shown_bytes(x, page);
         json_t *j = json_pack("{s:i, s:I, s:i, s:o, s:s}", "id", (int)b, "bytes", (json_int_t)bytes, "born", x->born, "dies",
-                              x->dies < 0 ? json_null() : json_integer(x->dies), "kind", kind_of(r, b, changed));
+                              x->dies < 0 ? json_null() : json_integer(x->dies), "kind", labels_kind_name(l->kind[b]));
         if (j && page <= 1 && !rec_may_move(x)) /* the planner sees 0 bytes of it */
             json_object_set_new(j, "fixed", json_true());
         json_array_append_new(bufs, j);
@@ -149,21 +129,16 @@ int record_write(const struct record *r, const char *path, uint64_t page)
 {
     uint32_t peak_op;
     uint64_t *live = live_profile(r, page, &peak_op), persistent = 0, total = 0;
-    unsigned char *changed = calloc(r->n_bufs + 1, 1);
+    struct labels labels = {0};
     json_t *root = NULL;
     struct output o;
     int err = -ENOMEM;
-    if (!live || !changed)
+    if (!live || labels_of(r, peak_op, &labels))
         goto out;
-    for (uint32_t i = 0; i < r->n_ops; i++) {
+    for (uint32_t i = 0; i < r->n_ops; i++)
         total += r->ops[i].ns;
-        for (uint32_t k = 0; k < r->ops[i].n; k++) {
-            const struct rec_operand *w = &r->operands[r->ops[i].first + k];
-            changed[w->buf] |= rec_makes(w);
-        }
-    }
     bool with_sites = page <= 1 && r->n_sites; /* the planner has no use for them */
-    json_t *bufs = bufs_json(r, page, changed, &persistent), *ops = ops_json(r, peak_op, with_sites);
+    json_t *bufs = bufs_json(r, page, &labels, &persistent), *ops = ops_json(r, &labels, with_sites);
     root = json_pack("{s:{s:s, s:s, s:i, s:s, s:I, s:I, s:I, s:s}, s:o, s:o}", "meta", "format", "opgraph-1", "model",
                      r->model ? r->model : "program", "batch", 0, "cost_model", "measured with events on the device",
                      "peak_bytes", (json_int_t)live[peak_op], "persistent_bytes", (json_int_t)persistent, "total_ns",
@@ -193,6 +168,6 @@ int record_write(const struct record *r, const char *path, uint64_t page)
 out:
     json_decref(root);
     free(live);
-    free(changed);
+    labels_free(&labels);
     return err;
 }

@@ -233,7 +233,7 @@ def own_solvers(tmp):
                                  ("%s -m remat.solver %s:over" % (py, mine), 1, "over limit"),
                                  ("%s -m remat.solver %s:solve" % (py, mine), 3, "found no plan"),
                                  ("%s -m remat.solver %s:nobody" % (py, mine), 1, "has no function nobody")):
-        r = call("plan", TRACE, "--limit", "80%", "--solver", "exec:" + command, "-o", out + "x")
+        r = call("plan", TRACE, "--limit", "80%", "--no-offload", "--solver", "exec:" + command, "-o", out + "x")
         assert r.returncode == code and words in r.stderr and not os.path.exists(out + "x"), (command, r)
     assert call("plan", TRACE, "--limit", "80%", "--solver", "exec:").returncode == 2
     asked = call("plan", TRACE, "--limit", "80%", "--time-limit", "2.5", "--seed", "9", "--offload", "--solver",

@@ -2,6 +2,7 @@
 #include "offline/model/graph.h"
 #include "offline/model/trace_read.h"
 #include "tracer/record.h"
+#include "tracer/labels.h"
 #include "tracer/trace_write.h"
 
 #include <check.h>
@@ -54,6 +55,68 @@ START_TEST(first_touch_is_birth)
     ck_assert_ptr_null(r.ops[0].why_opaque);
     ck_assert_ptr_nonnull(r.ops[1].why_opaque);
     ck_assert_ptr_null(r.ops[2].why_opaque);
+}
+END_TEST
+
+/* A layer, its loss and Adam, with a running mean, a hidden state that is carried on, weight decay that makes new gradients, and a gradient of
+ * the iteration before. */
+START_TEST(labels_say_what_a_buffer_is)
+{
+    enum { BYTES = 1 << 20 };
+    int w = record_buf(&r, BYTES, 1, 1, -1), m = record_buf(&r, BYTES, 2, 2, -1), mean = record_buf(&r, 4096, 3, 3, -1);
+    int hidden = record_buf(&r, BYTES, 4, 4, -1), old = record_buf(&r, BYTES, 5, 5, -1);
+    record_free(&r, old);
+    int w2 = record_buf(&r, BYTES, 6, 6, -1);
+    int y = new_buf(BYTES), loss, dy, g, decayed;
+    record_op(&r, 1, "forward", NULL, 1);
+    record_operand(&r, w, 0, 0, REC_READ);
+    record_operand(&r, hidden, 8, 0, REC_READ);
+    record_operand(&r, mean, 16, 0, REC_SIDE);
+    record_operand(&r, y, 24, 0, REC_WRITE);
+    record_op(&r, 2, "carry", NULL, 1);
+    record_operand(&r, y, 0, 0, REC_READ);
+    record_operand(&r, hidden, 8, 0, REC_WRITE);
+    loss = new_buf(4);
+    record_op(&r, 3, "loss", NULL, 1);
+    record_operand(&r, y, 0, 0, REC_READ);
+    record_operand(&r, w2, 16, 0, REC_READ);
+    record_operand(&r, loss, 8, 0, REC_WRITE);
+    dy = new_buf(BYTES);
+    record_op(&r, 4, "loss_backward", NULL, 1);
+    record_operand(&r, y, 0, 0, REC_READ);
+    record_operand(&r, dy, 8, 0, REC_WRITE);
+    g = new_buf(BYTES);
+    record_op(&r, 5, "backward", NULL, 1);
+    record_operand(&r, dy, 0, 0, REC_READ);
+    record_operand(&r, w, 8, 0, REC_READ);
+    record_operand(&r, g, 16, 0, REC_WRITE);
+    record_free(&r, dy);
+    record_free(&r, y);
+    decayed = new_buf(BYTES);
+    record_op(&r, 6, "weight_decay", NULL, 1);
+    record_operand(&r, g, 0, 0, REC_READ);
+    record_operand(&r, w, 8, 0, REC_READ);
+    record_operand(&r, decayed, 16, 0, REC_WRITE);
+    record_op(&r, 7, "moment", NULL, 1);
+    record_operand(&r, decayed, 0, 0, REC_READ);
+    record_operand(&r, m, 8, 0, REC_RMW);
+    record_op(&r, 8, "step", NULL, 1);
+    record_operand(&r, m, 0, 0, REC_READ);
+    record_operand(&r, w, 8, 0, REC_RMW);
+    record_operand(&r, w2, 16, 0, REC_RMW);
+    record_free(&r, decayed);
+    record_seal(&r);
+    struct labels l;
+    ck_assert_int_eq(labels_of(&r, 4, &l), 0);
+    const struct {
+        int buf, kind;
+    } want[] = {{w, LABEL_PARAM}, {w2, LABEL_PARAM}, {m, LABEL_STATE}, {mean, LABEL_STATE}, {hidden, LABEL_STATE}, {old, LABEL_GRAD}, {y, LABEL_ACTIVATION},
+                {loss, LABEL_ACTIVATION}, {dy, LABEL_ACTIVATION}, {g, LABEL_GRAD}, {decayed, LABEL_ACTIVATION}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        ck_assert_msg(l.kind[want[i].buf] == want[i].kind, "%zu: %s", i, labels_kind_name(l.kind[want[i].buf]));
+    ck_assert_int_eq(l.first_bwd, 3);
+    ck_assert_int_eq(l.first_opt, 5);
+    labels_free(&l);
 }
 END_TEST
 
@@ -125,6 +188,7 @@ int main(void)
     tcase_add_test(t, read_and_write_of_one_buffer_is_in_place);
     tcase_add_test(t, first_touch_is_birth);
     tcase_add_test(t, the_reader_takes_the_trace);
+    tcase_add_test(t, labels_say_what_a_buffer_is);
     tcase_add_test(t, an_unwritable_place_is_an_error);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);

@@ -8,6 +8,7 @@ parameters and buffers. Two runs are the same when those lines are. Written for 
 import argparse
 import ctypes
 import hashlib
+import json
 import os
 import sys
 import time
@@ -90,6 +91,7 @@ def arguments():
     p.add_argument('--compile-step', action='store_true', help='torch.compile the optimizer\'s step')
     p.add_argument('--cut', type=int, metavar='N', help='from half of the iterations on: sentences of N words, or batches of N of anything else')
     p.add_argument('--device', default='cuda')
+    p.add_argument('--sizes', action='store_true', help='print what parameters, gradients and states there are, in bytes')
     p.add_argument('--times', action='store_true', help='print the seconds of each iteration, and device time between their beginnings (events)')
     return p.parse_args()
 
@@ -115,6 +117,13 @@ def held_bytes(net, optimizer):
     states = [t for s in optimizer.state.values() for t in s.values() if isinstance(t, torch.Tensor) and t.dim()]
     grads = [p.grad for p in net.parameters() if p.grad is not None]
     return sum(t.numel() * t.element_size() for t in [*net.parameters(), *grads, *states])
+
+
+def sizes(net, optimizer):
+    """Bytes of each tensor, by what it is: as PyTorch names them."""
+    size = lambda tensors: sorted(t.numel() * t.element_size() for t in tensors if t.is_cuda)
+    states = [t for s in optimizer.state.values() for t in s.values() if isinstance(t, torch.Tensor)]
+    return {'param': size(net.parameters()), 'grad': size(p.grad for p in net.parameters() if p.grad is not None), 'state': size([*states, *net.buffers()])}
 
 
 def main():
@@ -155,6 +164,8 @@ def main():
         if average:
             average.update_parameters(net)
         print('loss', i, total.hex(), f'{total:.6f}', *([f'{time.perf_counter() - began:.6f} s'] if a.times else []), flush=True)
+    if a.sizes:
+        print('sizes', json.dumps(sizes(net, optimizer)))
     if marks:
         torch.cuda.synchronize()
         print('device_ns', *[round(1e6 * x.elapsed_time(y)) for x, y in zip(marks, marks[1:])])

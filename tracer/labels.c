@@ -1,0 +1,208 @@
+/* labels.c: see labels.h. */
+#include "tracer/labels.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where a buffer is first read without being changed, first changed, and last changed; n_ops: never. */
+struct uses {
+    uint32_t read, changed, last_changed, last_read;
+    uint8_t change_mode; /* of the first change */
+    bool feeds;          /* an op that reads it before it is changed makes something that dies with the iteration */
+};
+
+static bool outlives(const struct rec_buf *b) { return b->born < 0 && b->dies < 0; }
+
+static bool makes_transient(const struct record *r, const struct rec_op *o)
+{
+    for (uint32_t k = o->first; k < o->first + o->n; k++)
+        if (rec_makes(&r->operands[k]) && !outlives(&r->bufs[r->operands[k].buf]))
+            return true;
+    return false;
+}
+
+static struct uses *uses_of(const struct record *r)
+{
+    struct uses *u = calloc(r->n_bufs + 1, sizeof *u);
+    for (uint32_t b = 0; u && b < r->n_bufs; b++)
+        u[b] = (struct uses){.read = r->n_ops, .changed = r->n_ops};
+    for (uint32_t i = 0; u && i < r->n_ops; i++)
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
+            const struct rec_operand *w = &r->operands[k];
+            struct uses *x = &u[w->buf];
+            if (w->mode == REC_READ) {
+                x->read = i < x->read ? i : x->read;
+                x->last_read = i;
+                x->feeds |= x->changed == r->n_ops && makes_transient(r, &r->ops[i]);
+            } else {
+                x->change_mode = x->changed == r->n_ops ? w->mode : x->change_mode;
+                x->changed = i < x->changed ? i : x->changed;
+                x->last_changed = i;
+            }
+        }
+    return u;
+}
+
+/* Read first, by an op that makes what dies with the iteration, and changed later. */
+static bool may_be_param(const struct record *r, const struct uses *u, uint32_t b)
+{
+    return outlives(&r->bufs[b]) && u[b].feeds && u[b].changed < r->n_ops && u[b].read < u[b].changed;
+}
+
+/* The op at which the last of what may be parameters is read for the first time. What is read and changed before (the hidden state that an RNN
+ * carries on) comes out of it in the second round. */
+static uint32_t all_read(const struct record *r, const struct uses *u)
+{
+    uint32_t last = 0;
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        if (may_be_param(r, u, b) && u[b].read > last)
+            last = u[b].read;
+    return last;
+}
+
+struct view {
+    const struct record *r;
+    const struct uses *u;
+    uint8_t *kind;
+    uint32_t last_read;  /* all_read() */
+    uint32_t first_step; /* op that first changes a parameter or state */
+    uint32_t last_step;  /* op that last changes a parameter */
+};
+
+/* False: nothing is trained here. */
+static bool find_step(struct view *v)
+{
+    v->first_step = v->r->n_ops;
+    v->last_step = 0;
+    for (uint32_t b = 0; b < v->r->n_bufs; b++) {
+        const struct uses *x = &v->u[b];
+        if (!outlives(&v->r->bufs[b]) || x->changed <= v->last_read || x->changed == v->r->n_ops)
+            continue;
+        const bool param = may_be_param(v->r, v->u, b);
+        if (param || x->change_mode == REC_RMW) /* one that a kept gradient is set to zero by overwrites it */
+            v->first_step = x->changed < v->first_step ? x->changed : v->first_step;
+        if (param) {
+            v->kind[b] = LABEL_PARAM;
+            v->last_step = x->last_changed > v->last_step ? x->last_changed : v->last_step;
+        }
+    }
+    return v->last_step > 0;
+}
+
+static bool is_grad(const struct view *v, uint32_t b) { return v->kind[b] == LABEL_GRAD; }
+
+/* The op that made it read a gradient, or a parameter beside one: what an optimizer makes of gradients before it begins (weight decay). */
+static bool is_made_of_grads(const struct view *v, uint32_t op)
+{
+    for (uint32_t k = v->r->ops[op].first; k < v->r->ops[op].first + v->r->ops[op].n; k++)
+        if (v->r->operands[k].mode == REC_READ && is_grad(v, (uint32_t)v->r->operands[k].buf))
+            return true;
+    return false;
+}
+
+/* In the order of ops, so that what is made of gradients is met after them. The first op that makes one; n_ops: none does. */
+static uint32_t find_grads(struct view *v)
+{
+    const struct record *r = v->r;
+    uint32_t first = r->n_ops;
+    for (uint32_t i = v->last_read + 1; i < v->first_step && i < r->n_ops; i++)
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
+            const uint32_t b = (uint32_t)r->operands[k].buf;
+            const struct rec_buf *x = &r->bufs[b];
+            const bool made = x->born == (int32_t)i && (x->dies < 0 || (uint32_t)x->dies > v->last_step);
+            const bool kept = outlives(x) && v->kind[b] != LABEL_PARAM && rec_makes(&r->operands[k]) && v->u[b].last_read >= v->first_step;
+            if ((made && !is_made_of_grads(v, i)) || kept) {
+                v->kind[b] = LABEL_GRAD;
+                first = i < first ? i : first;
+            }
+        }
+    return first;
+}
+
+/* Gradients of the iteration before, which this one gives back: each has one of this iteration of its size. */
+static int find_old_grads(struct view *v)
+{
+    const struct record *r = v->r;
+    bool *met = calloc(r->n_bufs + 1, sizeof *met);
+    if (!met)
+        return -ENOMEM;
+    for (uint32_t b = 0; b < r->n_bufs; b++) {
+        if (r->bufs[b].born >= 0 || r->bufs[b].dies < 0 || v->u[b].read < r->n_ops || v->u[b].changed < r->n_ops)
+            continue;
+        for (uint32_t g = 0; g < r->n_bufs; g++)
+            if (is_grad(v, g) && r->bufs[g].born >= 0 && !met[g] && r->bufs[g].bytes == r->bufs[b].bytes) {
+                met[g] = true;
+                v->kind[b] = LABEL_GRAD;
+                break;
+            }
+    }
+    free(met);
+    return 0;
+}
+
+/* The first op that reads a gradient after it was made, or changes a state. */
+static uint32_t optimizer_begins(const struct view *v, uint32_t first_grad)
+{
+    for (uint32_t i = first_grad; i < v->first_step; i++)
+        if (is_made_of_grads(v, i))
+            return i;
+    return v->first_step;
+}
+
+/* Behind the op that makes the loss: the smallest result in between. */
+static uint32_t backward_begins(const struct view *v, uint32_t first_grad)
+{
+    const struct record *r = v->r;
+    uint64_t least = UINT64_MAX;
+    uint32_t at = first_grad;
+    for (uint32_t i = v->last_read; i < first_grad; i++)
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
+            const struct rec_buf *x = &r->bufs[r->operands[k].buf];
+            if (x->born == (int32_t)i && x->bytes < least) {
+                least = x->bytes;
+                at = i + 1;
+            }
+        }
+    return at;
+}
+
+int labels_of(const struct record *r, uint32_t peak_op, struct labels *out)
+{
+    struct uses *u = uses_of(r);
+    memset(out, 0, sizeof *out);
+    out->kind = malloc(r->n_bufs + 1);
+    if (!u || !out->kind) {
+        free(u);
+        return -ENOMEM;
+    }
+    struct view v = {.r = r, .u = u, .kind = out->kind, .last_read = all_read(r, u)};
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        out->kind[b] = !outlives(&r->bufs[b]) ? LABEL_ACTIVATION : u[b].changed == r->n_ops && u[b].feeds ? LABEL_PARAM : LABEL_STATE;
+    out->first_bwd = peak_op + 1 < r->n_ops ? peak_op + 1 : r->n_ops;
+    out->first_opt = r->n_ops;
+    int err = 0;
+    if (find_step(&v)) {
+        const uint32_t first_grad = find_grads(&v);
+        out->first_opt = optimizer_begins(&v, first_grad);
+        out->first_bwd = first_grad < r->n_ops ? backward_begins(&v, first_grad) : out->first_bwd < out->first_opt ? out->first_bwd : out->first_opt;
+        err = find_old_grads(&v);
+    }
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        if (r->bufs[b].host_written && !outlives(&r->bufs[b]))
+            out->kind[b] = LABEL_INPUT;
+    free(u);
+    return err;
+}
+
+void labels_free(struct labels *l)
+{
+    free(l->kind);
+    l->kind = NULL;
+}
+
+const char *labels_kind_name(int kind)
+{
+    static const char *const names[] = {"param", "grad", "state", "input", "activation"};
+    return names[kind];
+}
