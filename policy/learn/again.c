@@ -240,7 +240,7 @@ static bool others_are_harmless(struct trial *t, struct again *again)
         irregular += !op->operands[i].regular;
     if (!irregular)
         return true;
-    if (words_try(t, again->idle, &again->n_idle))
+    if (words_try(t, NULL, again->idle, &again->n_idle))
         return false;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const bool covered = !op->operands[i].regular && is_covered(t, &op->operands[i]);

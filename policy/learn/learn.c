@@ -6,6 +6,7 @@
  */
 #include "policy/learn/learn.h"
 #include "policy/learn/call_site.h"
+#include "policy/learn/facts.h"
 #include "policy/learn/probe.h"
 #include "policy/learn/rows.h"
 #include "policy/iteration.h"
@@ -102,6 +103,7 @@ int learn_begin(struct device *d)
     d->learn->probed = 0;
     d->learn->suspect = -1;
     probe_begin(d, period);
+    facts_lesson();
     d->learnings++;
     log_say(SAY_INFO, "an iteration is %llu ops; learning what each of them reads and writes", (unsigned long long)period);
     return 0;
@@ -460,6 +462,7 @@ int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
     struct exec *ex = d->ex;
     int32_t s = probe_census(d);
     probe_end(d);
+    facts_settle();
     if (s >= 0 && (d->learn->suspect < 0 || s < d->learn->suspect))
         d->learn->suspect = s;
     for (uint32_t i = d->learn->suspect < 0 ? ex->learnt.rec.n_ops : (uint32_t)d->learn->suspect; i < ex->learnt.rec.n_ops; i++)

@@ -1,4 +1,5 @@
 #include "policy/learn/probe.h"
+#include "policy/learn/facts.h"
 #include "policy/learn/hashing.h"
 #include "policy/learn/learn.h"
 #include "policy/learn/probing.h"
@@ -158,6 +159,8 @@ static void wrote_poison(struct trial *t, struct touched *u)
     u->changed = true;
 }
 
+static const char DIFFERS[] = "does not repeat bit for bit", UPDATES[] = "changes only what outlives the iteration";
+
 /* From the old state with the second poison, and with the first again: bytes that differ were not written, or were made of what
  * nobody had written. NULL: the op repeats; each buffer's row says what is defined now. */
 static const char *two_poisons(struct trial *t)
@@ -188,7 +191,7 @@ static const char *two_poisons(struct trial *t)
     if (trial_again(t, NULL, POISON_FIRST))
         why = "failed when it ran again";
     else if (!trial_equal(t))
-        why = "does not repeat bit for bit";
+        why = DIFFERS;
     for (uint32_t i = 0; i < t->n && !why; i++) {
         struct touched *u = &t->u[i];
         if (!second[i].p)
@@ -236,8 +239,12 @@ static int try_side(struct trial *t)
             in_place += t->u[i].slot->bytes;
         others += t->u[i].changed && t->u[i].blank;
     }
-    if (!in_place || !others || in_place > SIDE_MAX_BYTES || !pace_left_ns(t->d) || trial_save_all(t))
+    if (!in_place || !others || in_place > SIDE_MAX_BYTES)
         return 0;
+    if (!pace_left_ns(t->d) || trial_save_all(t)) {
+        t->cut = true;
+        return 0;
+    }
     for (uint32_t i = 0; i < t->n; i++)
         t->u[i].keep = t->u[i].changed && !t->u[i].blank;
     int r = trial_again(t, NULL, POISON_FIRST);
@@ -266,6 +273,26 @@ bool probe_follows_addresses(const struct rt_op *op)
     return op->odd;
 }
 
+/* What shows in a launch's arguments forbids to run it again, whatever is known of its code. */
+static const char *runs_once(const struct rt_op *op, const struct probe_result *out)
+{
+    if (op->textures)
+        return "may use a texture or a surface";
+    if (!op_repeatable(op))
+        return "cooperative launch";
+    if (out->reaches_host)
+        return "reaches memory of the host, or of another device";
+    return probe_follows_addresses(op) ? "follows addresses that lie in memory" : NULL;
+}
+
+/* Nothing had written it, nothing has: whatever it holds is right, unless an op before this one writes it another time. */
+static void settle_untouched(struct trial *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->u[i].blank && !t->u[i].changed)
+            set_mode(t->op, t->u[i].slot, t->u[i].slot->rec_buf < 0 ? REC_WRITE : REC_RMW);
+}
+
 /* After the program's run: what repeats, what is overwritten, what is changed in place. */
 static const char *classify(struct trial *t, struct probe_result *out)
 {
@@ -280,14 +307,8 @@ static const char *classify(struct trial *t, struct probe_result *out)
             unsaved |= !u->blank && !u->saved;
         }
     }
-    if (t->op->textures)
-        return "may use a texture or a surface";
-    if (!op_repeatable(t->op))
-        return "cooperative launch";
-    if (out->reaches_host)
-        return "reaches memory of the host, or of another device";
-    if (probe_follows_addresses(t->op))
-        return "follows addresses that lie in memory";
+    if ((why = runs_once(t->op, out)))
+        return why;
     if (!any)
         return NULL;
     if (unsaved)
@@ -297,18 +318,15 @@ static const char *classify(struct trial *t, struct probe_result *out)
     if (all_old) {
         if (trial_again(t, NULL, POISON_FIRST))
             return "failed when it ran again";
-        if (trial_equal(t) && words_try(t, out->idle, &out->n_idle))
+        if (trial_equal(t) && words_try(t, NULL, out->idle, &out->n_idle))
             return "failed when it ran again";
-        return "changes only what outlives the iteration";
+        return UPDATES;
     }
     why = two_poisons(t);
     if (why)
         return why;
-    /* nothing had written it, nothing has: whatever it holds is right, unless an op before this one writes it another time */
-    for (uint32_t i = 0; i < t->n; i++)
-        if (t->u[i].blank && !t->u[i].changed)
-            set_mode(t->op, t->u[i].slot, t->u[i].slot->rec_buf < 0 ? REC_WRITE : REC_RMW);
-    return words_try(t, out->idle, &out->n_idle) || try_side(t) ? "failed when it ran again" : NULL;
+    settle_untouched(t);
+    return words_try(t, NULL, out->idle, &out->n_idle) || try_side(t) ? "failed when it ran again" : NULL;
 }
 
 /* What the op left of the blank bytes. Where it did not run with another poison (`untried`) it may have written the first one. */
@@ -514,27 +532,41 @@ static void find_addresses(struct device *d, struct slot *s, unsigned t)
     free(words);
 }
 
+/* In buffers that nobody has looked at since they were written. */
+static void find_older_addresses(const struct trial *t)
+{
+    for (uint32_t k = 0; k < t->n; k++) {
+        struct slot *s = t->u[k].slot;
+        if (s->written && !s->watched && !s->points && !t->u[k].blank)
+            find_addresses(t->d, s, t->op->t);
+    }
+}
+
+/* Something writes it behind our back: it stays where it is. */
+static void check_watched(const struct touched *u, struct probe_result *out)
+{
+    struct slot *s = u->slot;
+    if (!s->watched || hashing_same(s->hash, u->before))
+        return;
+    s->pins++;
+    if (out->unannounced < 0 || s->watched_at < out->unannounced)
+        out->unannounced = s->watched_at;
+}
+
 /* What is known of the pointers at the op's offsets, before it runs: those through which nothing was ever written need no copy. */
 static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
 {
     struct device *d = t->d;
     const struct rt_op *op = t->op;
     int r = trial_hash_before(t, false);
-    for (uint32_t k = 0; k < t->n && !r; k++) {
-        struct slot *s = t->u[k].slot;
-        if (s->written && !s->watched && !s->points && !t->u[k].blank)
-            find_addresses(d, s, op->t);
-    }
+    if (!r)
+        find_older_addresses(t);
     for (uint32_t k = 0; k < t->n && !r; k++) {
         struct touched *u = &t->u[k];
         struct slot *s = u->slot;
         bool want = false;
         uint32_t places = 0;
-        if (s->watched && !hashing_same(s->hash, u->before)) {
-            s->pins++; /* something writes it behind our back: it stays where it is */
-            if (out->unannounced < 0 || s->watched_at < out->unannounced)
-                out->unannounced = s->watched_at;
-        }
+        check_watched(u, out);
         for (uint32_t i = 0; i < op->n_operands; i++) {
             if (op->operands[i].slot != s)
                 continue;
@@ -565,7 +597,43 @@ static void learn_effects(const struct trial *t)
     }
 }
 
-static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
+/* The program's own run, which the host waits for. Not *seen: nothing more is to be done with it. */
+static int own_run_drv(struct trial *t, struct probe_result *out, bool *seen)
+{
+    struct device *d = t->d;
+    *seen = false;
+    bool timed = pace_op_begins(d, t->op->stream, d->probe->t0);
+    int r = op_issue_drv(d, t->op);
+    timed &= d->drv->cuEventRecord(d->probe->t1, t->op->stream) == CUDA_SUCCESS;
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = trial_settle(d, true);
+    if (r == -ETIMEDOUT)
+        return alone_drv(d, t->op, out, true);
+    if (r) /* if it is the program's own error, its next call will say so */
+        return unseen_drv(d, t->op, out, true);
+    out->ns = timed ? pace_between_ns(d, d->probe->t0, d->probe->t1) : 0;
+    d->probe->pace.own_ns += out->ns;
+    *seen = true;
+    return CUDA_SUCCESS;
+}
+
+/* What was found is a fact of the launch's code, and all that there is to find. */
+static bool is_fact(const struct trial *t, const char *why) { return !t->cut && (!why || why == DIFFERS || why == UPDATES); }
+
+/* After the op: the buffer is as it left it, for the next one to compare with. */
+static void note_touched(const struct trial *t, const struct touched *u, int32_t nth)
+{
+    struct slot *s = u->slot;
+    s->written |= u->changed;
+    if (u->changed)
+        find_addresses(t->d, s, t->op->t);
+    s->watched = !is_managed(t->d, s);
+    s->watched_at = nth;
+    memcpy(s->hash, u->after, sizeof s->hash);
+}
+
+static int kernel_drv(struct trial *t, struct facts *x, int32_t nth, struct probe_result *out)
 {
     struct device *d = t->d;
     struct rt_op *op = t->op;
@@ -574,18 +642,10 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
         return CUDA_ERROR_LAUNCH_FAILED;
     if (r)
         return r == -ETIMEDOUT ? alone_drv(d, op, out, false) : unseen_drv(d, op, out, false);
-    bool timed = pace_op_begins(d, op->stream, d->probe->t0);
-    r = op_issue_drv(d, op);
-    timed &= d->drv->cuEventRecord(d->probe->t1, op->stream) == CUDA_SUCCESS;
-    if (r != CUDA_SUCCESS)
+    bool seen;
+    r = own_run_drv(t, out, &seen);
+    if (!seen)
         return r;
-    r = trial_settle(d, true);
-    if (r == -ETIMEDOUT)
-        return alone_drv(d, op, out, true);
-    if (r) /* if it is the program's own error, its next call will say so */
-        return unseen_drv(d, op, out, true);
-    out->ns = timed ? pace_between_ns(d, d->probe->t0, d->probe->t1) : 0;
-    d->probe->pace.own_ns += out->ns;
     if (trial_hash(t))
         return unseen_drv(d, op, out, true);
     for (uint32_t i = 0; i < t->n; i++) {
@@ -604,15 +664,81 @@ static int kernel_drv(struct trial *t, int32_t nth, struct probe_result *out)
     for (uint32_t i = 0; i < t->n; i++)
         any |= t->u[i].changed;
     note_rows(t, !any || out->why_opaque);
-    for (uint32_t i = 0; i < t->n; i++) {
-        struct slot *s = t->u[i].slot;
-        s->written |= t->u[i].changed;
-        if (t->u[i].changed)
-            find_addresses(d, s, op->t);
-        s->watched = !is_managed(d, s);
-        s->watched_at = nth;
-        memcpy(s->hash, t->u[i].after, sizeof s->hash);
+    if (is_fact(t, out->why_opaque))
+        facts_enter(x, t, out->why_opaque, out->idle, out->n_idle, out->ns);
+    for (uint32_t i = 0; i < t->n; i++)
+        note_touched(t, &t->u[i], nth);
+    return CUDA_SUCCESS;
+}
+
+static const char SURPRISED[] = "changed memory that it was known to read";
+
+/* What a known launch left, against what is known: a buffer that it only reads has the hash that it had. Else it was this launch, or somebody behind
+ * our back since the hash was taken, and both are taken to be so. */
+static void check_known(struct trial *t, struct facts *x, struct probe_result *out)
+{
+    for (uint32_t k = 0; k < t->n; k++) {
+        struct touched *u = &t->u[k];
+        memcpy(u->after, u->now, sizeof u->after);
+        if (!u->changed && !hashing_same(u->before, u->after)) {
+            facts_surprise(x, t, k);
+            u->changed = true;
+            u->slot->pins++;
+            out->why_opaque = SURPRISED;
+            if (u->slot->watched && (out->unannounced < 0 || u->slot->watched_at < out->unannounced))
+                out->unannounced = u->slot->watched_at;
+        }
+        set_mode(t->op, u->slot, !u->changed ? REC_READ : u->blank ? REC_WRITE : facts_use(x, k) == KNOWN_SIDE ? REC_SIDE : REC_RMW);
     }
+}
+
+/* A launch of which all is known (facts_suffice) runs once, as it is. Of what it reads the hash is known from whoever had it before; what it
+ * changes is taken to be changed. */
+static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe_result *out)
+{
+    struct device *d = t->d;
+    bool seen;
+    for (uint32_t k = 0; k < t->n; k++) {
+        struct touched *u = &t->u[k];
+        u->changed = facts_use(x, k) > KNOWN_READ;
+        u->skipped = u->blank ? u->changed : u->changed != u->slot->watched;
+        memcpy(u->now, u->slot->hash, sizeof u->now);
+    }
+    int r = trial_hash(t);
+    for (uint32_t k = 0; k < t->n && !r; k++)
+        memcpy(t->u[k].before, t->u[k].now, sizeof t->u[k].before);
+    if (!r)
+        find_older_addresses(t);
+    for (uint32_t k = 0; k < t->n && !r; k++) {
+        if (t->u[k].changed && !t->u[k].blank)
+            check_watched(&t->u[k], out);
+        t->u[k].skipped = false;
+    }
+    if (r)
+        return r == -ETIMEDOUT ? alone_drv(d, t->op, out, false) : unseen_drv(d, t->op, out, false);
+    if (trial_settle_copies(t)) /* new memory may still be being filled */
+        return CUDA_ERROR_LAUNCH_FAILED;
+    r = own_run_drv(t, out, &seen);
+    if (!seen)
+        return r;
+    if (trial_hash(t))
+        return unseen_drv(d, t->op, out, true);
+    out->why_opaque = x->why;
+    check_known(t, x, out);
+    if (!out->why_opaque)
+        settle_untouched(t);
+    if (out->why_opaque != DIFFERS && out->why_opaque != SURPRISED && words_try(t, x->taken, out->idle, &out->n_idle))
+        out->why_opaque = "host memory is short";
+    add_dangling(d, t->op, out);
+    learn_effects(t);
+    for (uint32_t k = 0; k < t->n; k++) {
+        facts_left(x, k, &t->left[k]);
+        t->partial[k] = t->u[k].changed && (t->u[k].row || t->left[k].n) && out->why_opaque != SURPRISED;
+    }
+    note_rows(t, out->why_opaque);
+    for (uint32_t k = 0; k < t->n; k++)
+        note_touched(t, &t->u[k], nth);
+    d->st.facts_taken++;
     return CUDA_SUCCESS;
 }
 
@@ -629,7 +755,14 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
     struct trial t;
     pace_trial_begins(d);
     out->reaches_host = probe_reaches_elsewhere(d, op, NULL, 0);
-    r = trial_open(d, op, &t) ? CUDA_ERROR_OUT_OF_MEMORY : kernel_drv(&t, nth, out);
+    r = trial_open(d, op, &t) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    if (r == CUDA_SUCCESS) {
+        struct facts x;
+        facts_open(&x, &t);
+        const bool known = !runs_once(op, out) && facts_suffice(&x, &t);
+        r = known ? known_drv(&t, &x, nth, out) : kernel_drv(&t, &x, nth, out);
+        facts_close(&x);
+    }
     pace_trial_ends(d, out->ns, !p->stuck);
     trial_close(&t);
     aside_clear(d, false);

@@ -71,10 +71,12 @@ int trial_open(struct device *d, struct rt_op *op, struct trial *t)
     t->h = calloc(op->n_operands + 1, 2 * sizeof *t->h);
     t->left = calloc(op->n_operands + 1, sizeof *t->left);
     t->partial = calloc(op->n_operands + 1, sizeof *t->partial);
-    if (!t->u || !t->ranges || !t->h || !t->left || !t->partial) {
+    t->word = malloc(op->n_operands + 1);
+    if (!t->u || !t->ranges || !t->h || !t->left || !t->partial || !t->word) {
         trial_close(t);
         return -ENOMEM;
     }
+    memset(t->word, KNOWN_UNTRIED, op->n_operands);
     const uint64_t walk = ++d->mem.walk, number = ++d->mem.op_at_hand;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct slot *s = op->operands[i].slot;
@@ -111,6 +113,7 @@ void trial_close(struct trial *t)
     free(t->h);
     free(t->left);
     free(t->partial);
+    free(t->word);
     free(t->hidden_args);
     if (t->d)
         t->d->trying = !ended; /* decoys are not unmapped beside what may use them yet */
@@ -119,11 +122,15 @@ void trial_close(struct trial *t)
 
 int trial_hash(struct trial *t)
 {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < t->n; i++)
-        t->ranges[i] = (struct hash_range){t->u[i].slot->va, t->u[i].slot->bytes};
-    int r = hashing_now(t->d, t->ranges, t->n, t->h);
+        if (!t->u[i].skipped)
+            t->ranges[n++] = (struct hash_range){t->u[i].slot->va, t->u[i].slot->bytes};
+    int r = n ? hashing_now(t->d, t->ranges, n, t->h) : 0;
+    n = 0;
     for (uint32_t i = 0; i < t->n && !r; i++)
-        memcpy(t->u[i].now, t->h + 2 * i, sizeof t->u[i].now);
+        if (!t->u[i].skipped)
+            memcpy(t->u[i].now, t->h + 2 * n++, sizeof t->u[i].now);
     return r;
 }
 

@@ -18,6 +18,7 @@
 #include "policy/learn/rows.h"
 #include "policy/memory/slot.h"
 #include "policy/op/op.h"
+#include "tracer/known/known.h"
 
 /* Finite, ordinary numbers in every float and integer format: a careless 0 x garbage must not become NaN. */
 enum { POISON_FIRST = 0x3c, POISON_SECOND = 0x3d };
@@ -36,6 +37,7 @@ struct touched {
     bool spared;           /* its old content is not set aside */
     bool made;             /* it had none: every run makes all of it that is ever looked at */
     bool old_life;         /* older than the iteration */
+    bool skipped;          /* trial_hash() leaves it out */
 };
 
 struct trial {
@@ -47,6 +49,8 @@ struct trial {
     uint64_t *h;               /* [2 * n] */
     struct blank *left;        /* [n] blank bytes after the op, where `partial` */
     bool *partial;             /* [n] */
+    uint8_t *word;             /* [operands before the trial] enum known_use: idle, read, or untried */
+    bool cut;                  /* time, or memory, ended the search for what there is to know */
     unsigned char *hidden_args; /* the op's, with decoys in some words; goes with the trial */
     const unsigned char *args; /* of the runs that are not the program's; NULL: its own */
     bool planned;              /* under a plan: words that are the recorded operands are not asked about again */
@@ -63,7 +67,7 @@ int trial_settle_copies(struct trial *t);
 int trial_open(struct device *d, struct rt_op *op, struct trial *t);
 /* The host waits for what the trial has queued on our own stream: nothing of it is under way afterwards. */
 void trial_close(struct trial *t);
-/* Hashes all buffers into now[]. */
+/* Hashes all buffers into now[], but for those that are skipped. */
 int trial_hash(struct trial *t);
 /* Nobody has used the slot since it was hashed last, into looked_hash. */
 static inline bool trial_is_known(const struct slot *s) { return s->looked_tick && s->looked_tick == s->use_tick; }

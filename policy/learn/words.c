@@ -42,6 +42,7 @@ struct word {
     uint32_t operand, param;
     CUdeviceptr decoy; /* what stands for it */
     bool idle;
+    bool found_idle, asked; /* by decoys, whatever comes of that; it was asked */
 };
 
 struct search {
@@ -95,8 +96,12 @@ static bool idle_together(struct search *s, uint32_t from, uint32_t to)
 {
     struct trial *t = s->t;
     struct device *d = t->d;
-    if (s->failed || s->runs == RUNS_MOST || !pace_left_ns(d))
+    for (uint32_t i = from; i < to; i++)
+        s->w[i].asked = true;
+    if (s->failed || s->runs == RUNS_MOST || !pace_left_ns(d)) {
+        t->cut = true;
         return false;
+    }
     s->runs++;
     memcpy(s->args, t->args ? t->args : t->op->args, t->op->arg_bytes);
     for (uint32_t i = from; i < to; i++) {
@@ -116,7 +121,7 @@ static void search(struct search *s, uint32_t from, uint32_t to, bool matters)
         return;
     if (!matters && idle_together(s, from, to)) {
         for (uint32_t i = from; i < to; i++)
-            s->w[i].idle = true;
+            s->w[i].idle = s->w[i].found_idle = true;
         return;
     }
     if (to - from == 1)
@@ -291,7 +296,33 @@ static bool have_decoys(struct device *d, const struct rt_op *op, struct word *w
     return true;
 }
 
-int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
+/* Searches [from, to), or looks up what is known of them. */
+static void find_idle(struct search *s, uint32_t from, uint32_t to, const uint8_t *use)
+{
+    if (!use)
+        search(s, from, to, false);
+    for (uint32_t i = from; i < to && use; i++)
+        s->w[i].idle = use[s->w[i].operand] == KNOWN_IDLE;
+}
+
+/* What decoys have shown of the words, for tracer/known. */
+static void note_uses(const struct search *s, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (s->w[i].idle || (s->w[i].asked && !s->w[i].found_idle))
+            s->t->word[s->w[i].operand] = s->w[i].idle ? KNOWN_IDLE : KNOWN_READ;
+}
+
+bool words_are_known(const struct trial *t, const uint8_t *use)
+{
+    uint32_t param;
+    for (uint32_t k = 0; k < t->op->n_operands; k++)
+        if (use[k] == KNOWN_UNTRIED && !t->op->operands[k].regular && is_candidate(t, k, &param))
+            return false;
+    return true;
+}
+
+int words_try(struct trial *t, const uint8_t *use, uint32_t *idle, uint32_t *n_idle)
 {
     struct rt_op *op = t->op;
     struct search s = {.t = t};
@@ -317,27 +348,30 @@ int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle)
     bool lists = false; /* many regular words in one struct? */
     for (uint32_t i = regular; i < n && !r; i++)
         lists |= i + LEARN_FEW < n && s.w[i + LEARN_FEW].param == s.w[i].param;
-    if (!r && (regular || lists) && !trial_save_all(t) && have_decoys(t->d, op, s.w, n)) {
-        search(&s, 0, regular, false);
+    const bool asks = !r && (regular || lists), can = asks && (use || (!trial_save_all(t) && have_decoys(t->d, op, s.w, n)));
+    t->cut |= asks != can;
+    if (can) {
+        find_idle(&s, 0, regular, use);
         for (uint32_t i = regular, j; i < n; i = j) {
             uint32_t idle_here = 0;
             for (j = i; j < n && s.w[j].param == s.w[i].param; j++)
                 ;
             if (j - i <= LEARN_FEW)
                 continue;
-            search(&s, i, j, false);
+            find_idle(&s, i, j, use);
             for (uint32_t k = i; k < j; k++)
                 idle_here += s.w[k].idle;
             for (uint32_t k = i; k < j && idle_here <= LEARN_FEW; k++)
                 s.w[k].idle = false;
             keep_all_but_tails(&s, i, j);
         }
-        r = s.failed ? s.failed : doubt_zeros(&s, n);
+        r = s.failed ? s.failed : use ? 0 : doubt_zeros(&s, n);
         if (!r && s.runs && !s.clean) { /* memory as the program's run left it */
             r = trial_again(t, NULL, POISON_FIRST);
             if (!r && !trial_equal(t))
                 r = -EIO;
         }
+        note_uses(&s, n);
         if (!r)
             take_out(&s, n, idle, n_idle);
     }

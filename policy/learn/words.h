@@ -9,8 +9,11 @@
 #include "policy/memory/space.h"
 
 /* Takes the argument words that do not matter out of op->operands, what of them is idle (words_idle_part) into idle[] (room for
- * OP_MAX_OPERANDS). The op repeats bit for bit. 0, or a negative errno: then memory is not as it was. */
-int words_try(struct trial *t, uint32_t *idle, uint32_t *n_idle);
+ * OP_MAX_OPERANDS). The op repeats bit for bit. `use`: NULL, or what each operand is known to be (enum known_use): then nothing runs, and the rules by which
+ * idle words stay operands are applied to that. 0, or a negative errno: then memory is not as it was. */
+int words_try(struct trial *t, const uint8_t *use, uint32_t *idle, uint32_t *n_idle);
+/* No word that words_try() would run the op for is unanswered by `use`. */
+bool words_are_known(const struct trial *t, const uint8_t *use);
 /* May a decoy take the place of the word of a struct at this offset (words.c says where it would be a danger)? The second asks it of the op's
  * operand k. */
 bool words_may_be_decoy(const struct device *d, const struct rt_op *op, uint32_t offset);

@@ -7,6 +7,7 @@
 
 static const char *const policy_words[] = {"auto", "plan", "dtr", "swap", "off"};
 static const char *const verify_words[] = {"off", "sample", "always"};
+static const char *const known_words[] = {"off", "measure", "use"};
 
 static int word_index(const char *word, const char *const *words, size_t n)
 {
@@ -99,6 +100,14 @@ static int read_words(struct config *c, char *err, size_t err_bytes)
         }
         c->verify = (enum config_verify)i;
     }
+    if ((v = env("REMAT_KNOWN"))) {
+        int i = word_index(v, known_words, sizeof known_words / sizeof known_words[0]);
+        if (i < 0) {
+            snprintf(err, err_bytes, "REMAT_KNOWN='%s' is none of off, measure, use", v);
+            return -EINVAL;
+        }
+        c->known = (enum config_known)i;
+    }
     if ((v = env("REMAT_NVTX"))) {
         if (strcmp(v, "0") != 0 && strcmp(v, "1") != 0) {
             snprintf(err, err_bytes, "REMAT_NVTX='%s' is neither 0 nor 1", v);
@@ -180,6 +189,7 @@ int config_read(struct config *c, char *err, size_t err_bytes)
     memset(c, 0, sizeof *c);
     strcpy(c->solver, "best");
     c->verify = VERIFY_SAMPLE;
+    c->known = FACTS_USE;
     c->trace_iterations = 1;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         int r = parts[i](c, rc ? more : err, rc ? sizeof more : err_bytes);

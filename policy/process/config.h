@@ -14,6 +14,8 @@
  *   REMAT_GUARANTEE   SIZE of it that is always to be had       REMAT_GROUP_DIR   see policy/share/ledger.h
  *   REMAT_REHEARSE    mapped | unmapped                         REMAT_NVTX        1: ranges for NVIDIA's profilers
  *   REMAT_STATUS_DIR  see policy/process/status.h              REMAT_LIMIT_MAX   limits of the `remat run`s around this one
+ *   REMAT_KNOWN       use (default): a launch whose code and pattern are known is not measured again | measure: it is, and compared with what is
+ *                     known (facts_contradicted in the statistics) | off: every launch is measured
  *   REMAT_CONF_ALSO   see tracer/machine/conf.h                 REMAT_CGROUP      see tracer/machine/dmem.h
  */
 #ifndef REMAT_POLICY_CONFIG_H
@@ -25,6 +27,7 @@
 #include <stdint.h>
 
 enum config_policy { POLICY_AUTO, POLICY_PLAN, POLICY_DTR, POLICY_SWAP, POLICY_OFF };
+enum config_known { FACTS_OFF, FACTS_MEASURE, FACTS_USE };
 enum config_verify { VERIFY_OFF, VERIFY_SAMPLE, VERIFY_ALWAYS };
 
 struct config {
@@ -32,6 +35,7 @@ struct config {
     double limit_pct;     /* of the device's memory; 0: none given so. At most one of the two is set */
     enum config_policy policy;
     enum config_verify verify;
+    enum config_known known;
     uint64_t group_limit_bytes; /* 0: none given in bytes */
     double group_limit_pct;     /* of the device's memory; 0: none given so */
     uint64_t guarantee_bytes;   /* where guarantee_given */

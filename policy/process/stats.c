@@ -145,6 +145,11 @@ static size_t make_text(struct device *const *devs, unsigned n, bool active, cha
         {"gave_back_bytes", t.gave_back_bytes},
         {"launches_tried", t.launches_tried},
         {"launches_looked_at", t.launches_looked_at},
+        {"facts_known", t.facts_known},
+        {"facts_like", t.facts_like},
+        {"facts_unknown", t.facts_unknown},
+        {"facts_taken", t.facts_taken},
+        {"facts_contradicted", t.facts_contradicted},
     };
     size_t at = (size_t)snprintf(to, TEXT_BYTES, "{\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

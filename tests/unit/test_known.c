@@ -102,6 +102,9 @@ START_TEST(addresses_make_no_pattern_and_all_else_does)
     words[1].map = 7;
     ck_assert_int_eq(ask(), KNOWN_NOT);
     words[1].map = 0;
+    words[1].blank = 7;
+    ck_assert_int_eq(ask(), KNOWN_NOT);
+    words[1].blank = 0;
     l.grid[2] = 2;
     ck_assert_int_eq(ask(), KNOWN_NOT);
     l.grid[2] = 1, l.block[0] = 64;
@@ -270,6 +273,26 @@ START_TEST(one_that_does_not_repeat_is_not_believed_to)
 }
 END_TEST
 
+/* A workspace of which one launch writes less than the one before. */
+START_TEST(what_is_left_unwritten_is_a_fact)
+{
+    struct known_range left[KNOWN_LEFT_MOST + 1] = {{0, 1024, 4096}};
+    enum known_news news;
+    use[0] = KNOWN_IN_PART;
+    did.left = left, did.n_left = 1;
+    enter_twice();
+    ck_assert_uint_eq(says.n_left, 1);
+    ck_assert(says.left != left && says.left[0].offset == 0 && says.left[0].from == 1024 && says.left[0].to == 4096);
+    did.n_left = KNOWN_LEFT_MOST + 1;
+    ck_assert_int_lt(known_enter(k, f, &l, &did, &news), 0);
+    ck_assert_int_eq(ask(), KNOWN_FULLY);
+    did.n_left = 1;
+    left[0].from = 512;
+    ck_assert_int_eq(enter(), KNOWN_NEWS_MORE);
+    ck_assert_int_eq(ask(), KNOWN_NOT);
+}
+END_TEST
+
 START_TEST(what_one_use_covers)
 {
     static const char *const rows[] = {/* by fact: which of IDLE UNTRIED READ SIDE WHOLE IN_PART IN_PLACE are no more than it */
@@ -329,6 +352,7 @@ int main(void)
     tcase_add_test(t, a_surprise_does_too);
     tcase_add_test(t, one_that_does_less_takes_nothing_back);
     tcase_add_test(t, one_that_does_not_repeat_is_not_believed_to);
+    tcase_add_test(t, what_is_left_unwritten_is_a_fact);
     tcase_add_test(t, what_one_use_covers);
     tcase_add_test(t, the_table_is_bounded);
     suite_add_tcase(s, t);

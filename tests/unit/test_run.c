@@ -151,7 +151,7 @@ END_TEST
 /* ---- the library's side ------------------------------------------------------------------------------------------------------ */
 
 static const char *const variables[] = {"REMAT_LIMIT", "REMAT_POLICY", "REMAT_PLAN", "REMAT_SOLVER", "REMAT_HOST_SWAP",
-                                        "REMAT_VERIFY", "REMAT_MODE", "REMAT_ITERATIONS", "REMAT_TRACE_OUT", "REMAT_STATS",
+                                        "REMAT_VERIFY", "REMAT_KNOWN", "REMAT_MODE", "REMAT_ITERATIONS", "REMAT_TRACE_OUT", "REMAT_STATS",
                                         "REMAT_BIN", "REMAT_CACHE", "XDG_CACHE_HOME"};
 
 static void clear_environment(void)
@@ -201,7 +201,7 @@ END_TEST
 
 static const char *const bad_settings[][2] = {
     {"REMAT_LIMIT", "lots"}, {"REMAT_LIMIT", "0"}, {"REMAT_LIMIT", "200%"}, {"REMAT_POLICY", "Auto"},
-    {"REMAT_VERIFY", "maybe"}, {"REMAT_MODE", "walk"}, {"REMAT_ITERATIONS", "0"}, {"REMAT_ITERATIONS", "2x"},
+    {"REMAT_VERIFY", "maybe"}, {"REMAT_KNOWN", "yes"}, {"REMAT_MODE", "walk"}, {"REMAT_ITERATIONS", "0"}, {"REMAT_ITERATIONS", "2x"},
     {"REMAT_HOST_SWAP", "-1"}, {"REMAT_SOLVER", "a name that is much too long to be any solver"},
 };
 

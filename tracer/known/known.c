@@ -11,6 +11,8 @@ struct pattern {
     unsigned char *args, *care; /* [arg_bytes]; care: 0xff where another byte makes another pattern */
     struct known_word *words;   /* [n_words] */
     uint8_t *use;               /* [n_words] */
+    struct known_range *left;   /* [n_left] */
+    uint32_t n_left;
     const char *why;
     uint64_t ns, lesson, met; /* met: known.clock when a launch of it was asked for or entered last */
     uint32_t measured;
@@ -48,18 +50,24 @@ struct known *known_new(void) { return calloc(1, sizeof(struct known)); }
 
 static uint64_t pattern_bytes(const struct pattern *p)
 {
-    return sizeof *p + 2ull * p->arg_bytes + p->n_words * (sizeof *p->words + sizeof *p->use);
+    return sizeof *p + 2ull * p->arg_bytes + p->n_words * (sizeof *p->words + sizeof *p->use) + p->n_left * sizeof *p->left;
+}
+
+static void pattern_drop(struct pattern *p)
+{
+    free(p->args);
+    free(p->care);
+    free(p->words);
+    free(p->use);
+    free(p->left);
+    free(p);
 }
 
 static void pattern_free(struct known *k, struct pattern *p)
 {
     k->bytes -= pattern_bytes(p);
     k->n_patterns--;
-    free(p->args);
-    free(p->care);
-    free(p->words);
-    free(p->use);
-    free(p);
+    pattern_drop(p);
 }
 
 static void kernel_free(struct known *k, struct known_kernel *f)
@@ -161,7 +169,7 @@ static bool shape_matches(const struct pattern *p, const struct known_launch *l)
 
 static bool word_matches(const struct known_word *a, const struct known_word *b)
 {
-    return a->delta == b->delta && a->bytes == b->bytes && a->map == b->map && a->before == b->before;
+    return a->delta == b->delta && a->bytes == b->bytes && a->map == b->map && a->before == b->before && a->blank == b->blank;
 }
 
 /* Every address that is no idle one of the pattern has its counterpart, and where two lead to one buffer here they do there. What stands in idle words
@@ -230,6 +238,8 @@ static void tell(const struct pattern *p, const struct known_launch *l, struct k
     }
     facts->why = p->why;
     facts->ns = p->ns;
+    facts->left = p->left;
+    facts->n_left = p->n_left;
 }
 
 /* Patterns of one kernel that have the launch's addresses, and agree on what becomes of each. */
@@ -244,7 +254,7 @@ static bool agree(const struct known_kernel *f, const struct known_launch *l, st
             return false;
         for (uint32_t w = 0; w < l->n_words; w++)
             if (p->words[w].offset != l->words[w].offset || p->words[w].before != l->words[w].before || p->words[w].same_as != l->words[w].same_as ||
-                p->use[w] == KNOWN_IDLE || p->use[w] == KNOWN_IN_PART)
+                p->use[w] == KNOWN_IDLE || p->use[w] == KNOWN_IN_PART || p->words[w].before == KNOWN_PARTLY)
                 return false;
     }
     tell(first, l, facts);
@@ -340,7 +350,7 @@ static void compare_with_latest(struct known *k, struct known_kernel *f, const s
             latest = f->p[i];
     if (!latest || !have_planes(k, f, l->arg_bytes))
         return;
-    const bool same = latest->why == new->why && latest->n_words == new->n_words && !memcmp(latest->use, new->use, new->n_words);
+    const bool same = latest->why == new->why && latest->n_words == new->n_words && !memcmp(latest->use, new->use, new->n_words) && latest->n_left == new->n_left;
     note_bits(f, latest, new, same);
 }
 
@@ -355,14 +365,14 @@ static struct pattern *pattern_new(const struct known_launch *l, const struct kn
     p->care = malloc(l->arg_bytes + 1);
     p->words = malloc(l->n_words * sizeof *p->words + 1);
     p->use = malloc(l->n_words + 1);
-    if (!p->args || !p->care || !p->words || !p->use) {
-        free(p->args);
-        free(p->care);
-        free(p->words);
-        free(p->use);
-        free(p);
+    p->left = malloc(facts->n_left * sizeof *p->left + 1);
+    if (!p->args || !p->care || !p->words || !p->use || !p->left) {
+        pattern_drop(p);
         return NULL;
     }
+    p->n_left = facts->n_left;
+    for (uint32_t i = 0; i < facts->n_left; i++)
+        p->left[i] = facts->left[i];
     memcpy(p->grid, l->grid, sizeof p->grid);
     memcpy(p->block, l->block, sizeof p->block);
     p->also = l->also;
@@ -381,6 +391,14 @@ static struct pattern *pattern_new(const struct known_launch *l, const struct kn
     p->why = facts->why;
     p->ns = facts->ns;
     return p;
+}
+
+static bool leaves_alike(const struct pattern *p, const struct known_facts *facts)
+{
+    bool alike = p->n_left == facts->n_left;
+    for (uint32_t i = 0; i < p->n_left && alike; i++)
+        alike = p->left[i].offset == facts->left[i].offset && p->left[i].from == facts->left[i].from && p->left[i].to == facts->left[i].to;
+    return alike;
 }
 
 static enum known_news merge(struct known_kernel *f, struct pattern *p, const struct known_launch *l, const struct known_facts *facts)
@@ -404,6 +422,8 @@ static enum known_news merge(struct known_kernel *f, struct pattern *p, const st
         p->why = facts->why;
     } else if (p->why != facts->why && news == KNOWN_NEWS_SAME)
         news = KNOWN_NEWS_LESS;
+    if (!leaves_alike(p, facts))
+        news = KNOWN_NEWS_MORE;
     if (news == KNOWN_NEWS_MORE)
         p->wild = f->wild = true;
     return news;
@@ -424,6 +444,8 @@ static void forget_oldest(struct known *k, struct known_kernel *f)
 int known_enter(struct known *k, struct known_kernel *f, const struct known_launch *l, const struct known_facts *facts, enum known_news *news)
 {
     struct pattern *p = find(k, f, l, false);
+    if (facts->n_left > KNOWN_LEFT_MOST)
+        return -E2BIG;
     if (p) {
         *news = merge(f, p, l, facts);
         p->measured++;

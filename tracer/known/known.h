@@ -33,6 +33,7 @@ enum {
     KNOWN_PATTERNS_MOST = 64, /* of a kernel */
     KNOWN_AGREE = 2,          /* measured launches of a pattern, until it is believed */
     KNOWN_LIKE_PATTERNS = 3,  /* of a kernel, until others are believed to be like them */
+    KNOWN_LEFT_MOST = 64,     /* ranges that a launch leaves unwritten */
     KNOWN_VARIED = 3          /* times that a bit was another one, until it is free */
 };
 static const uint64_t KNOWN_BYTES_MOST = 32ull << 20;
@@ -65,6 +66,13 @@ struct known_word {
     uint64_t bytes;   /* of the buffer */
     uint64_t map;     /* a tensor map of this shape, 128 bytes; 0: an address */
     uint8_t before;   /* enum known_before */
+    uint64_t blank;   /* which bytes nobody had written, mixed into one number; 0 unless KNOWN_PARTLY */
+};
+
+/* Bytes of a buffer that nobody has written by the end of a launch. */
+struct known_range {
+    uint32_t offset; /* of the first word that leads to the buffer and is not idle */
+    uint64_t from, to;
 };
 
 /* A launch, as the caller sees it before it runs. Borrowed for the call. */
@@ -83,6 +91,8 @@ struct known_facts {
     const uint32_t *idle;  /* [n_idle] places in the arguments from which on their word of eight bytes is idle: of words[], and of others, which are
                               addresses of memory that has gone. What lies before such a place in its word is compared */
     uint32_t n_idle;
+    const struct known_range *left; /* [n_left], rising in offset and place: of all buffers that were not wholly written before, or are not now */
+    uint32_t n_left;
     uint64_t ns;           /* device time */
 };
 
@@ -105,10 +115,10 @@ void known_free(struct known *k);
 struct known_kernel *known_kernel(struct known *k, struct known_code code, const char *name);
 const char *known_name(const struct known_kernel *f);
 
-/* What a launch is expected to do. facts->use has room for n_words and is filled for KNOWN_LIKE and KNOWN_FULLY; facts->why and ns are set then,
- * facts->idle is left alone. */
+/* What a launch is expected to do. facts->use has room for n_words and is filled for KNOWN_LIKE and KNOWN_FULLY; facts->why and ns are set then, and
+ * facts->left is the table's own until something is entered; facts->idle is left alone. */
 enum known_state known_ask(struct known *k, struct known_kernel *f, const struct known_launch *l, struct known_facts *facts);
-/* What it did, measured in full. 0, *news is said; -ENOMEM, -ENOSPC: it was not entered. */
+/* What it did, measured in full. 0, *news is said; -ENOMEM, -ENOSPC, -E2BIG: it was not entered. */
 int known_enter(struct known *k, struct known_kernel *f, const struct known_launch *l, const struct known_facts *facts, enum known_news *news);
 /* The launch was taken to be known, and did what the facts exclude. */
 void known_surprise(struct known *k, struct known_kernel *f, const struct known_launch *l);

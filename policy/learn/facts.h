@@ -1,0 +1,47 @@
+/* facts.h: what a trial measured, entered into the table of what is known of kernels (tracer/known/), and what that table says of a launch before
+ * its trial.
+ *
+ * The table belongs to the process: a kernel of two devices has two rows in it, since its code may be another one for each.
+ *
+ * What makes a launch opaque that shows in its arguments (a texture, memory of the host, addresses in memory) is no fact of its code, and looked at each
+ * time; nor is what a trial did not come to, for want of time or memory.
+ *
+ * Threads: under the engine's mutex. Errors: none: without memory for it nothing is known.
+ */
+#ifndef REMAT_POLICY_FACTS_H
+#define REMAT_POLICY_FACTS_H
+
+#include "policy/learn/trial.h"
+#include "tracer/known/known.h"
+
+/* One launch, from before its trial to its end. */
+struct facts {
+    struct known_kernel *kernel; /* NULL: nothing is asked or entered */
+    struct known_launch launch;
+    struct known_word *words;  /* [launch.n_words] the op's operands before the trial */
+    uint8_t *taken;            /* [launch.n_words] enum known_use: what is known, where state is not KNOWN_NOT */
+    uint32_t *touched;         /* [launch.n_words] index into the trial's buffers */
+    const char *why;           /* known */
+    const struct known_range *left; /* [n_left] known; the table's */
+    uint32_t n_left;
+    enum known_state state;
+};
+
+/* A lesson begins; it came to its end, and what was measured in it is known from now on. */
+void facts_lesson(void);
+void facts_settle(void);
+/* After trial_open(), before the op runs. */
+void facts_open(struct facts *x, const struct trial *t);
+/* Nothing has to be tried: what the launch does with its operands is known, and no word of it is unanswered. */
+bool facts_suffice(const struct facts *x, const struct trial *t);
+/* The launch, known as it was, has changed the trial's buffer k, which it only reads as far as is known: such launches are unknown from now on. */
+void facts_surprise(struct facts *x, const struct trial *t, uint32_t k);
+/* The most that one of its words is known to do with the trial's buffer k. */
+enum known_use facts_use(const struct facts *x, uint32_t k);
+/* What is known to stay unwritten of the trial's buffer k. */
+void facts_left(const struct facts *x, uint32_t k, struct blank *left);
+/* The trial is over, and was whole, and the rows say what is written now: `why` is what it found. Compares with what was known: a difference is counted (stats), and said. */
+void facts_enter(struct facts *x, struct trial *t, const char *why, const uint32_t *idle, uint32_t n_idle, uint64_t ns);
+void facts_close(struct facts *x);
+
+#endif
