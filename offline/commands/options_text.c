@@ -1,6 +1,7 @@
 /* options_text.c: the table of options as help, man pages and completion. */
 #include "offline/commands/options_text.h"
 #include "offline/commands/options.h"
+#include "offline/commands/options_man.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -123,11 +124,19 @@ static void man_head(FILE *f, const char *page, const char *what)
     roff_line(f, what);
 }
 
+/* In the man page a section of its own. */
+static int is_exit_status(const char *t) { return !strncmp(t, "Exit status: ", 13); }
+
 static void man_body(FILE *f, const char *t)
 {
     int verbatim = 0;
     while (*t) {
         const size_t n = strcspn(t, "\n");
+        if (is_exit_status(t)) {
+            t += n + (t[n] == '\n');
+            t += *t == '\n';
+            continue;
+        }
         const int as_is = !strncmp(t, "  ", 2);
         if (as_is != verbatim)
             fputs(as_is ? ".nf\n.RS\n" : ".RE\n.fi\n", f);
@@ -142,6 +151,13 @@ static void man_body(FILE *f, const char *t)
     }
     if (verbatim)
         fputs(".RE\n.fi\n", f);
+}
+
+static void man_section(FILE *f, const char *title, const char *text)
+{
+    if (*text)
+        fprintf(f, ".SH \"%s\"\n", title);
+    man_body(f, text);
 }
 
 static void man_command(FILE *f, const struct option_command *c)
@@ -172,10 +188,15 @@ static void man_command(FILE *f, const struct option_command *c)
         row_text(o, text, sizeof text);
         roff_line(f, text);
     }
-    if (*c->more) {
+    if (*c->more && !is_exit_status(c->more)) {
         fputs(".SH NOTES\n", f);
         man_body(f, c->more);
     }
+    const struct options_man *m = options_man(c->name);
+    man_section(f, "EXIT STATUS", m->exits);
+    man_section(f, "ENVIRONMENT", m->environment ? m->environment : "None is read.\n");
+    man_section(f, "FILES", m->files ? m->files : "Those of the command line; docs/formats.md describes traces and plans. Outputs are whole or not there at all.\n");
+    man_section(f, "EXAMPLES", m->examples);
     fputs(".SH \"SEE ALSO\"\n.BR remat (1)\n", f);
 }
 

@@ -137,7 +137,7 @@ pkg-portable: $(addprefix $(PORTABLE)/,remat libremat.so remat-milp.so $(PORTABL
 	@python3 offline/package/licences.py $(PKG_SIM_TREE)/share/doc/remat-sim $(call PKG_ARCHIVES,zstd iberty) /usr/lib/$(MULTIARCH)/$(OPENBLAS)/libopenblas.a
 pkg-tarball:
 	@set -e; for t in tree-sim tree; do of=$(B)/$$([ $$t = tree ] && echo $(PKG_NAME) || echo remat-sim-$(PKG_NAME:remat-%=%)).tar.gz; \
-	  tar -C $(PKG)/$$t --owner=0 --group=0 --sort=name -cf - $(PKG_NAME) | gzip -9n >$$of.part; mv $$of.part $$of; echo $$of; done
+	  tar -C $(PKG)/$$t --owner=0 --group=0 --sort=name --mtime='1980-01-01 UTC' -cf - $(PKG_NAME) | gzip -9n >$$of.part; mv $$of.part $$of; echo $$of; done
 pkg-wheel:
 	@python3 offline/package/wheel.py remat-sim $(PKG_SIM_TREE) $(REMAT_VERSION) $(PORTABLE_GLIBC) $(B)
 	@python3 offline/package/wheel.py remat $(PKG_TREE) $(REMAT_VERSION) $(PORTABLE_GLIBC) $(B)

@@ -22,7 +22,7 @@ export PATH=$at/bin:$PATH LD_BIND_NOW=1 REMAT_SIMGPU=1
 /lib/x86_64-linux-gnu/libc.so.6 | head -n 1
 remat doctor
 remat plan mlp.json --limit 60% --solver milp --time-limit 5
-remat run --limit 68M --iterations all --stats s.json --trace-out t.json -- "$at/lib/remat/workloads/mlp" --print-loss >under
+remat run --limit 68M --stats s.json --trace-out t.json -- "$at/lib/remat/workloads/mlp" --print-loss >under
 remat run --policy off -- "$at/lib/remat/workloads/mlp" --print-loss >alone
 cmp under alone
 remat plan t.json --limit 60% --solver mincut --time-limit 2 -o p.json

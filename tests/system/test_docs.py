@@ -18,7 +18,7 @@ failed = []
 
 # What stands in the examples for things that are not here. `python train.py` is a small workload on the simulated GPU.
 SHIMS = {
-    "python": 'case "$1" in train.py) exec "$B/workloads/mlp" --iters 10 --batch 1024 --layers 12 ;; *) exec python3 "$@" ;; esac',
+    "python": 'case "$1" in train.py|examples/train.py) exec "$B/workloads/mlp" --iters 10 --batch 4096 --layers 12 ;; *) exec python3 "$@" ;; esac',
     # what torchrun documents of the environment of each worker
     "torchrun": 'n=1; while [ $# -gt 1 ]; do [ "$1" = --nproc-per-node ] && n=$2; shift; done\n'
                 'export WORLD_SIZE=$n LOCAL_WORLD_SIZE=$n GROUP_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none\n'
@@ -100,7 +100,8 @@ def run_blocks(info):
             for f in glob.glob(os.path.join(TOP, "docs", "example", "*")):
                 shutil.copy(f, work)
             built(work, info)
-            os.symlink(os.path.join(TOP, "tests"), os.path.join(work, "tests"))
+            for folder in ("tests", "examples"):
+                os.symlink(os.path.join(TOP, folder), os.path.join(work, folder))
             for block in found: # one page is one session
                 run = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", block], cwd=work, env=env, capture_output=True, text=True,
                                      stdin=subprocess.DEVNULL, timeout=280)
@@ -112,8 +113,30 @@ def run_blocks(info):
     return ran
 
 
-# What a block may be: run here, or by another target, or read by the function named.
-INFOS = {"json", "sh", "sh packages", "sh pytorch", "sh dmem", "conf", "yaml"}
+def run_examples():
+    """The examples of the man pages, in one session."""
+    remat, ran = os.path.join(B, "remat"), 0
+    names = re.findall(r"^  remat (\w+) ", subprocess.run([remat, "--help"], capture_output=True, text=True, check=True).stdout, re.M)
+    with tempfile.TemporaryDirectory() as tmp:
+        env = sandbox(tmp)
+        open(os.path.join(tmp, "train.py"), "w").close()
+        os.symlink(os.path.join(TOP, "tests"), os.path.join(tmp, "tests"))
+        for name in names:
+            page = subprocess.run([remat, "--generate", "man", name], capture_output=True, text=True, check=True).stdout
+            found = re.findall(r"^\.nf\n\.RS\n(.*?)^\.RE$", page.partition('.SH "EXAMPLES"')[2], re.S | re.M)
+            for block in found:
+                block = block.replace("\\-", "-").replace("\\&", "").replace("\\e", "\\")
+                run = subprocess.run(["bash", "-eu", "-c", block], cwd=tmp, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=280)
+                ran += 1
+                if run.returncode:
+                    fail("man remat-%s: exit %d:\n%s%s" % (name, run.returncode, block, (run.stdout + run.stderr)[-600:]))
+            if not found:
+                fail("man remat-%s has no example" % name)
+    return ran
+
+
+# What a block may be: run here, or by another target, or read by the function named; text is what a command printed.
+INFOS = {"json", "text", "sh", "sh packages", "sh pytorch", "sh dmem", "conf", "yaml"}
 COMMAND = re.compile(r"\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:remat|make|python3?|pip|sudo|nsys|torchrun|srun|apt|apt-get|sqlite3|\./\S+|build/\S+) ")
 
 
@@ -275,6 +298,7 @@ def main():
     info = "sh" if len(sys.argv) < 2 else "sh " + sys.argv[1]
     ran = run_blocks(info)
     if info == "sh":
+        ran += run_examples()
         check_all_is_run()
         check_links()
         check_conf()

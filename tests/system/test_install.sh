@@ -24,6 +24,9 @@ for c in $("$B/remat" --help | sed -n 's/^  remat \([a-z]*\) .*/\1/p'); do
     for o in $("$B/remat" "$c" --help | grep -oE '^  (-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
         grep -qF -- "${o//-/\\-}" "$p/share/man/man1/remat-$c.1" || fail "$o is not in the man page of remat $c"
     done
+    for section in "EXIT STATUS" ENVIRONMENT FILES EXAMPLES; do
+        grep -q "^\.SH \"$section\"" "$p/share/man/man1/remat-$c.1" || fail "the man page of remat $c has no $section (offline/commands/options_man.c)"
+    done
 done
 if command -v groff >/dev/null; then
     for m in "$p"/share/man/man*/remat*; do
@@ -57,7 +60,7 @@ if command -v zsh >/dev/null; then
                  source $file' - "$p/share/zsh/site-functions/_remat" "$@"
     }
     zsh_says remat pl | grep -q '^plan:compute' || fail "zsh: commands: $(zsh_says remat pl)"
-    zsh_says remat plan --x | grep -qF -- '--solver=[who makes the plan]:NAME:(auto best chain' || fail "zsh: $(zsh_says remat plan --x)"
+    zsh_says remat plan --x | grep -qF -- '--solver=[who makes the plan]:NAME|exec:CMD:(auto best chain' || fail "zsh: $(zsh_says remat plan --x)"
     # shellcheck disable=SC2016
     if zsh -fc 'zmodload zsh/zpty' 2>/dev/null; then # and for real, in a terminal
         got=$(HOME=$tmp TERM=dumb zsh -fc 'zmodload zsh/zpty; zpty s zsh -fi; 
