@@ -17,6 +17,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', 'compilers'))
 import facts
 ITERATIONS, PRICE = 18, 1.3
+# Variables of Inductor's modules (texts of assertions) are the driver's own memory, as code is: no limit counts them, this device does.
+VARIABLES = 64 << 10
 # Arguments of train.py; how far losses may be from eager PyTorch's (dropout draws other masks when compiled); iterations that follow a plan, at least
 MODELS = {
     'mlp': ('mlp --optimizer adagrad --width 256 --depth 8 --batch 3072', 1e-3, 10),
@@ -72,7 +74,7 @@ def one(name, limits):
               f'iterations, {r.stats.get("replays")} replays, {r.stats.get("swaps_steady")} swaps in them', flush=True)
         that(r.code == 0, f'{percent} %: ended with {r.code}', r)
         that(r.same_as(native), f'{percent} %: OTHER RESULTS', r)
-        that(0 < r.peak_bytes <= limit, f'{percent} %: {r.peak_bytes} of {limit} bytes', r)
+        that(0 < r.peak_bytes <= limit + VARIABLES and r.stats.get('peak_physical_bytes', limit + 1) <= limit, f'{percent} %: {r.peak_bytes} of {limit} bytes', r)
         that(r.stats.get('iterations_enforced', 0) >= followed, f'{percent} %: {followed} iterations at least were to follow a plan', r)
         that(r.stats.get('verify_failed') == 0, f'{percent} %: a value that was made again is another one', r)
         that(price <= PRICE, f'{percent} %: {price:.2f} x', r)
