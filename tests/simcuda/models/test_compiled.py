@@ -22,7 +22,7 @@ VARIABLES = 64 << 10
 # Arguments of train.py; how far losses may be from eager PyTorch's (dropout draws other masks when compiled); iterations that follow a plan, at least
 MODELS = {
     'mlp': ('mlp --optimizer adagrad --width 256 --depth 8 --batch 3072', 1e-3, 10),
-    'step': ('mlp --optimizer adamw --width 256 --depth 4 --batch 2048 --compile-step', 1e-3, 10),
+    'step': ('mlp --optimizer adamw --width 256 --depth 8 --batch 3072 --compile-step', 1e-3, 10),
     'gpt': ('gpt --optimizer momentum --batch 16 --depth 2', 1e-3, 10),
     'lengths': ('gpt --optimizer momentum --batch 16 --depth 2 --cut 40', 1e-3, 2),
     'dropout': ('gpt --optimizer sgd --batch 16 --depth 2 --dropout 0.1', 5e-2, 10),
@@ -79,7 +79,7 @@ def one(name, limits):
         that(r.stats.get('verify_failed') == 0, f'{percent} %: a value that was made again is another one', r)
         that(price <= PRICE, f'{percent} %: {price:.2f} x', r)
         alike, partly, others = facts.compare(trace, [env['TRITON_CACHE_DIR'], env['TORCHINDUCTOR_CACHE_DIR']]) if os.path.exists(trace) else ([], [], ['no trace'])
-        print(f'  what is known of {len(alike) + len(partly)} of Inductor\'s kernels is what their PTX says ({len(partly)} store to a part of a buffer)', flush=True)
+        print(f'  what is known of {len(alike) + len(partly)} of Inductor\'s kernels is what their PTX says ({len(partly)} store to a part of a buffer, or have one twice)', flush=True)
         that(alike and not others, f'{percent} %: learnt otherwise than the PTX says: {others}', r)
     return len(wrong)
 
