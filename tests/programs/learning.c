@@ -45,6 +45,7 @@
  *   rare       an output that is written for certain data only
  *   seldom     words of a small tensor that a kernel counts up for certain data only, beside its output: from iteration 12 on
  *   grown      so, of a large tensor
+ *   ninth      so, in every iteration, by the ninth of equal launches; the others only read it
  *   packed     an address in the middle of a word of a struct: of a tensor that was made long before
  *   inpacked   so, which is changed in place
  *   once       a workspace that one launch fills and another one reads, both in one iteration only, the 12th: else both leave it alone
@@ -365,9 +366,11 @@ static void layer(int i, int iter)
     } else if (is("late") && i == 3) {
         uint32_t put = 1;
         LAUNCH(f_glance, stream, &act[i + 1], &act[i], &late, &word, &n, &put);
-    } else if (is("rare") || ((is("seldom") || is("grown")) && i == 3)) {
+    } else if (is("rare") || is("ninth") || ((is("seldom") || is("grown")) && i == 3)) {
         uint32_t value = 5;
-        if (!is("rare"))
+        if (is("ninth"))
+            MUST(cuMemsetD32Async(act[i], i == 8 ? value : value + 1, 64, stream));
+        else if (!is("rare"))
             MUST(cuMemsetD32Async(act[i], iter >= CHANGE_AT ? value : value + 1, 64, stream));
         LAUNCH(f_rare, stream, &act[i + 1], &act[i], is("grown") ? &late : &seen, &n, &value);
     } else {
