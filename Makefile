@@ -102,6 +102,7 @@ help:
 	@echo 'make faults     every driver call failed in turn; make soak: 10,000 iterations, and nothing grows'
 	@echo 'make share      four processes share a device, one is killed each second, for two minutes'
 	@echo 'make fuzz       the readers under libFuzzer, a minute each'
+	@echo 'make paper      every table of the READMEs anew, and where it differs (20 minutes; FAST=1: 4)'
 	@echo 'make moccasin  MOCCASIN'\''s graphs against the literature, as a table'
 	@echo 'make monotone   plans of every trace at limits half a percent apart; make bounds: every solver against the bounds'
 	@echo 'make bench      build/bench.json'
@@ -250,6 +251,12 @@ moccasin: $(DEPS_STAMP)
 demo: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
 	@B=$(ABS_B) python3 tests/system/demo.py
+
+# every table of the READMEs anew, and where it differs (at most 20 minutes; FAST=1 4). TABLES: some of them. MOCCASIN: a clone of its data set
+.PHONY: paper
+paper: $(DEPS_STAMP)
+	@$(MAKE) --no-print-directory -j2 B=$(B) build-all
+	@B=$(ABS_B) python3 offline/benchmark/paper.py $(if $(filter 1,$(FAST)),--fast) $(if $(TABLES),--tables $(TABLES))
 
 check-gcc:
 	@$(MAKE) --no-print-directory B=build/gcc CC=gcc build-tests

@@ -47,7 +47,7 @@ PKG_ROWS = 755:$(PKG_BIN):bin:remat 644:$(PKG_LIB):lib/remat:libremat.so 644:$(P
   $(foreach m,$(PKG_MAN),644:$(m):share/man/man$(subst .,,$(suffix $(m))):$(notdir $(m))) \
   644:$(PKG)/remat.bash:share/bash-completion/completions:remat 644:$(PKG)/_remat:$(PKG_ZSH):_remat \
   644:$(PKG)/remat.fish:share/fish/vendor_completions.d:remat.fish \
-  644:README.md:share/doc/remat:README.md $(foreach d,$(wildcard docs/*.md docs/*.svg),644:$(d):share/doc/remat/docs:$(notdir $(d)))
+  644:README.md:share/doc/remat:README.md $(foreach d,$(wildcard docs/*.md docs/*.svg docs/*.png),644:$(d):share/doc/remat/docs:$(notdir $(d)))
 PKG_BIN = $(B)/remat
 PKG_MILP = $(B)/remat-milp.so
 PKG_LIB = $(B)/libremat.so

@@ -25,7 +25,7 @@ def main():
     head = ("workload", "run", "limit", "peak (device)", "device time/iteration", "", "replays", "swaps", "losses and checksum")
     rows, bad = [], 0
     tty = sys.stderr.isatty()
-    for w in ("mlp", "cnn", "gpt"):
+    for w in sys.argv[1:] or ("mlp", "cnn", "gpt"):
         base = None
         for how in ("native", "swap", "plan"):
             if tty:

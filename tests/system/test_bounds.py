@@ -4,9 +4,7 @@
 A bound holds for its limit and every smaller one, so a plan is held against the bounds of all limits that its peak is within,
 not only against that of the limit it was made for. Every plan passes the independent judge first. BOUNDS_LIMITS (per cent)
 and BOUNDS_TRACES (names) say what is looked at (default: a slice), BOUNDS_SECONDS what each solver may take. `make bounds`
-looks at all traces. Exit 77 without traces."""
-import glob
-import importlib.util
+looks at all traces."""
 import json
 import os
 import subprocess
@@ -15,9 +13,9 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
+import instances  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SHARED = os.environ.get("REMAT_SHARED", "")
 REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")), "remat")
 SOLVERS = ["auto", "anneal", "mincut", "chain", "chain-float", "chen-greedy", "chen-sqrt", "dtr", "milp", "revolve"]
 ROUNDING = 1e-6  # the overhead is printed with six decimals
@@ -44,13 +42,11 @@ def below(bounds, plans):
 
 def main():
     assert below([(100, 0.10, "b")], [(100, 0.09, "p")]) and not below([(100, 0.10, "b")], [(101, 0.09, "p"), (50, 0.1, "q")])
-    traces = sorted(glob.glob(os.path.join(SHARED, "traces", "*.json"))) if SHARED else []
-    if not traces or not os.path.exists(REMAT):
-        print("no traces or no remat: skipped")
+    traces = instances.traces()
+    if not os.path.exists(REMAT):
+        print("no remat: skipped")
         return 77
-    spec = importlib.util.spec_from_file_location("verify_plan", os.path.join(SHARED, "verify_plan.py"))
-    judge = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(judge)
+    judge = instances.Judge
     limits = [float(p) for p in (os.environ.get("BOUNDS_LIMITS") or ",".join(harness.drawn(("50", "70"), test=1))).split(",")]
     names = os.environ.get("BOUNDS_TRACES", "resnet50-b128,unet-b32")
     seconds = float(os.environ.get("BOUNDS_SECONDS", "1"))
@@ -58,7 +54,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         out = os.path.join(tmp, "p.json")
         for trace in traces:
-            name = os.path.basename(trace)[:-5]
+            name = instances.name_of(trace)
             if names != "all" and name not in names.split(","):
                 continue
             tr, bounds, plans = judge.load(trace), [], []

@@ -68,6 +68,7 @@ def sandbox(tmp):
     env = dict(os.environ, PATH=shims + ":" + os.environ["PATH"], B=B, TOP=TOP, REAL_MAKE=shutil.which("make") or "make", HOME=tmp,
                REMAT_SIMGPU="1", REMAT_STATUS_DIR=os.path.join(tmp, "status"), REMAT_GROUP_DIR=os.path.join(tmp, "groups"))
     env.pop("LD_PRELOAD", None)
+    env["PYTHONPATH"] = os.path.join(TOP, "offline", "python") # as the wheel has it
     env.pop("MAKEFLAGS", None)
     return env
 
@@ -136,7 +137,7 @@ def run_examples():
 
 
 # What a block may be: run here, or by another target, or read by the function named; text is what a command printed.
-INFOS = {"json", "text", "sh", "sh packages", "sh pytorch", "sh dmem", "conf", "yaml"}
+INFOS = {"json", "python", "text", "sh", "sh packages", "sh pytorch", "sh dmem", "conf", "yaml"}
 COMMAND = re.compile(r"\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:remat|make|python3?|pip|sudo|nsys|torchrun|srun|apt|apt-get|sqlite3|\./\S+|build/\S+) ")
 
 

@@ -180,6 +180,8 @@ def schemas_hold():
     for text in re.findall(r"^```json\n(.*?)^```$", page, re.S | re.M):
         assert not against(trace, json.loads(text)), text
         remat.Trace.parse(text, "docs/formats.md")
+    with open(os.path.join(TOP, "docs", "tutorial.md"), encoding="utf-8") as f, open(os.path.join(TOP, "docs", "example", "mine.py"), encoding="utf-8") as g:
+        assert re.findall(r"^```python\n(.*?)^```$", f.read(), re.S | re.M) == [g.read()], "docs/tutorial.md does not show docs/example/mine.py"
     for name, keys in (("opgraph-1", trace["properties"]["ops"]["items"]["properties"]), ("plan-1", plan["properties"]), ("stats", schema("stats")["required"])):
         for key in keys:
             assert "`%s`" % key in page, "docs/formats.md says nothing of %s (%s)" % (key, name)

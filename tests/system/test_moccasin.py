@@ -18,10 +18,10 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import harness  # noqa: E402
+import instances  # noqa: E402
 from judge_instance import judge  # noqa: E402
 
 REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")), "remat")
-ANCHORS = os.path.join(os.environ.get("REMAT_SHARED", ""), "anchors")
 ROWS = [
     ("RL1_90", 0, 0.8), ("RL1_80", 0, 2.3), ("RL1_70", 0, None), ("RL2_90", 0, 0.9), ("RL2_80", 0, 4.9),
     ("CM1_90", 0, 0.0), ("CM1_80", 0, 0.1), ("RL2_70", 0, None),  # this one takes the way over a bent schedule
@@ -32,8 +32,7 @@ ROWS = [
 
 def solve(path, solver="anneal", seconds=10, extra=()):
     """Runs the solver and the judge; returns what was said, or raises AssertionError with the reason."""
-    with open(path) as f:
-        inst = json.load(f)
+    inst = instances.read(path)
     with tempfile.TemporaryDirectory() as tmp:
         out = os.path.join(tmp, "schedule.json")
         cmd = [REMAT, "solve", path, "--solver", solver, "--time-limit", str(seconds), "--json", "-o", out] + list(extra)
@@ -61,8 +60,7 @@ def percent(inst, said):
     return 100 * (said["value"] / sum(inst["cost"]) - 1)
 
 
-def row(name, reorder, at_most):
-    path = os.path.join(ANCHORS, "moccasin", name + ".json")
+def row(path, name, reorder, at_most):
     extra = ["--reorder"] if reorder else []
     full = 30 if reorder else 10
     for seconds in (2, full, 4 * full, 10 * full):
@@ -142,26 +140,40 @@ def judge_is_strict():
     assert not judge(chain, {"steps": steps[:-1]})["ok"] and not judge(chain, {"steps": steps[1:]})["ok"]
 
 
-def everything():
+def both_ways(path, short):
+    """The cells of a graph's row: overhead in the given order and in any, CPU seconds of each."""
+    cells, cpu = [], []
+    for reorder in (0, 1):
+        inst, said = solve(path, seconds=(30 if reorder else 10) * short, extra=["--reorder"] if reorder else [])
+        cells.append("%.2f%s" % (percent(inst, said), "" if reorder or said["staged"] else "*") if said["feasible"] else "none")
+        cpu.append("%.1f" % said["cpu_seconds"])
+    return cells, cpu
+
+
+def everything(short=1.0):
+    """The literature's table. Without MOCCASIN's graphs, and no way to get them, graphs of remat's own."""
     bad = 0
-    print("%-10s %-7s %9s %9s %9s  %9s %9s %7s %7s" % ("graph", "bound", "Checkmate", "MOCCASIN", "anneal", "FastSA",
-                                                     "--reorder", "CPU s", "CPU s"))
-    folder = os.path.join(ANCHORS, "moccasin")
-    for name in sorted(os.listdir(folder)):
-        cells, cpu = [], []
-        for reorder in (0, 1):
-            inst, said = solve(os.path.join(folder, name), seconds=30 if reorder else 10, extra=["--reorder"] if reorder else [])
-            cells.append("%.2f%s" % (percent(inst, said), "" if said["staged"] or reorder else "*") if said["feasible"] else "none")
-            cpu.append("%.1f" % said["cpu_seconds"])
-        res = inst["result"]
-        told = [res.get(k, {}).get("overhead_percent", "-") for k in ("checkmate_milp", "moccasin", "fastsa_reordering")]
-        print("%-10s %-7s %9s %9s %9s  %9s %9s %7s %7s" % (name[:-5], res.get("lower_bound_percent_fixed_order", "-"), told[0],
-                                                         told[1], cells[0], told[2].split(",")[0], cells[1], cpu[0], cpu[1]))
-        sys.stdout.flush()
-        for mine, theirs in ((cells[0], told[1]), (cells[0], told[0]), (cells[1], told[2].split(",")[0])):
-            if theirs != "-" and (mine == "none" or float(mine.rstrip("*")) >= float(theirs) + 0.05):
-                bad += 1
-                print("  ^ %s published, %s here" % (theirs, mine))
+    with tempfile.TemporaryDirectory() as tmp:
+        graphs = instances.moccasin_graphs(tmp, get=True)
+        told = instances.published()
+        if not graphs:
+            print("MOCCASIN's graphs are not here and cannot be got: git clone %s, and make moccasin MOCCASIN=FOLDER. Graphs of remat's own instead:"
+                  % instances.DATA_SET)
+            for seed, n, share in ((1, 60, 0.85), (2, 100, 0.8), (3, 100, 0.7)):
+                graphs["own%d_%d" % (n, 100 * share)] = path = os.path.join(tmp, "%d.json" % seed)
+                with open(path, "w") as f:
+                    json.dump(layered(n, seed, share), f)
+        print("%-10s %-7s %9s %9s %9s  %9s %9s %7s %7s" % ("graph", "bound", "Checkmate", "MOCCASIN", "anneal", "FastSA", "--reorder", "CPU s", "CPU s"))
+        for name, path in sorted(graphs.items()):
+            cells, cpu = both_ways(path, short)
+            bound, milp, cp, fastsa = told.get(name, (None,) * 4)
+            print("%-10s %-7s %9s %9s %9s  %9s %9s %7s %7s" % (name, *("-" if x is None else x for x in (bound, milp, cp)), cells[0],
+                                                             "-" if fastsa is None else fastsa, cells[1], cpu[0], cpu[1]))
+            sys.stdout.flush()
+            for mine, theirs in ((cells[0], cp), (cells[0], milp), (cells[1], fastsa)):
+                if theirs is not None and (mine == "none" or float(mine.rstrip("*")) >= theirs + 0.05):
+                    bad += 1
+                    print("  ^ %s published, %s here" % (theirs, mine))
     print("* no schedule of Checkmate's stages was found: first computations in the given order, replays anywhere")
     return bad > 0
 
@@ -170,20 +182,20 @@ def main():
     if not os.path.exists(REMAT):
         print("no remat: skipped")
         return 77
-    have = os.path.isdir(os.path.join(ANCHORS, "moccasin"))
     if "--all" in sys.argv:
-        if not have:
-            print("MOCCASIN's graphs are not here (REMAT_SHARED/anchors/moccasin)")
-            return 77
         return everything()
+    with tempfile.TemporaryDirectory() as tmp:
+        return some(instances.moccasin_graphs(tmp))
+
+
+def some(graphs):
     judge_is_strict()
     own_instances()
-    if have:
+    if graphs:
         for name, reorder, at_most in harness.drawn(ROWS, test=4):
-            print(row(name, reorder, at_most))
+            print(row(graphs[name], name, reorder, at_most))
         # half of RL1's peak: one op's inputs cannot be brought together, in any order
-        with open(os.path.join(ANCHORS, "moccasin", "RL1_90.json")) as f:
-            half = json.load(f)
+        half = instances.read(graphs["RL1_90"])
         half["budget"] = 23159
         with tempfile.TemporaryDirectory() as tmp:
             path = os.path.join(tmp, "RL1_50.json")
@@ -191,10 +203,10 @@ def main():
                 json.dump(half, f)
             _, said = solve(path, seconds=2, extra=["--reorder"])
         assert said["proved_infeasible"] and not said["feasible"], said
-        for name in ("paper_toy", "chain_L50_s1"):
-            for solver in ("chain", "chain-float"):
-                solve(os.path.join(ANCHORS, "rotor", name + ".json"), solver=solver)
-        solve(os.path.join(ANCHORS, "milp", "linear_n21_B5.json"), solver="milp-lp")
+    for name in ("paper_toy", "chain_L50_s1"):
+        for solver in ("chain", "chain-float"):
+            solve(instances.instance(name), solver=solver)
+    solve(instances.instance("linear_n21_B5"), solver="milp-lp")
     print("moccasin: all well")
     return 0
 

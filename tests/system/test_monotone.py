@@ -4,10 +4,7 @@ limit and none below its bound.
 
 Twice: one `remat sweep` over all limits, which remembers from one limit to the next, and `remat plan` alone, each limit in a process
 of its own, its plan passed to the independent judge; both must say the same at the same limit. MONOTONE_STEP: per cent between
-limits of the sweep, MONOTONE_ALONE: of `remat plan` (a multiple of it; default: a slice of two limits each); MONOTONE_TRACES: names.
-Exit 77 without traces."""
-import glob
-import importlib.util
+limits of the sweep, MONOTONE_ALONE: of `remat plan` (a multiple of it; default: a slice of two limits each); MONOTONE_TRACES: names."""
 import json
 import os
 import subprocess
@@ -15,7 +12,9 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SHARED = os.environ.get("REMAT_SHARED", "")
+sys.path.insert(0, HERE)
+import instances  # noqa: E402
+
 REMAT = os.path.join(os.environ.get("B", os.path.join(HERE, "..", "..", "build")), "remat")
 
 
@@ -61,7 +60,7 @@ def judged(judge, tr, r, plan_file, where):
 
 def one_trace(judge, trace, limits, alone, tmp):
     """Returns how many plans held; ends the test otherwise."""
-    name, out, tr = os.path.basename(trace)[:-5], os.path.join(tmp, "p.json"), judge.load(trace)
+    name, out, tr = instances.name_of(trace), os.path.join(tmp, "p.json"), judge.load(trace)
     rows = sweep(trace, limits)
     swept = [(p, r["limit_bytes"], r["feasible"], r["peak_bytes"], r["overhead"]) for p, r in zip(limits, rows)]
     wrong = rising(swept)
@@ -88,13 +87,11 @@ def one_trace(judge, trace, limits, alone, tmp):
 def main():
     assert rising([(1, 10, 1, 9, 5), (2, 20, 1, 9, 6)]) and rising([(1, 10, 1, 9, 5), (2, 20, 0, None, None)])
     assert rising([(1, 10, 1, 11, 5)]) and not rising([(1, 10, 0, None, None), (2, 20, 1, 20, 5), (3, 30, 1, 5, 5)])
-    traces = sorted(glob.glob(os.path.join(SHARED, "traces", "*.json"))) if SHARED else []
-    if not traces or not os.path.exists(REMAT):
-        print("no traces or no remat: skipped")
+    traces = instances.traces()
+    if not os.path.exists(REMAT):
+        print("no remat: skipped")
         return 77
-    spec = importlib.util.spec_from_file_location("verify_plan", os.path.join(SHARED, "verify_plan.py"))
-    judge = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(judge)
+    judge = instances.Judge
     step = float(os.environ.get("MONOTONE_STEP", "0"))
     names = os.environ.get("MONOTONE_TRACES", "" if step else "resnet50-b128,unet-b32,novel_pairwise-b4096")
     # the slice is where plans take a second; test_cover.c has the ladder on graphs where plans of one limit alone cost more with
@@ -105,7 +102,7 @@ def main():
     plans = 0
     with tempfile.TemporaryDirectory() as tmp:
         for trace in traces:
-            if not names or os.path.basename(trace)[:-5] in names.split(","):
+            if not names or instances.name_of(trace) in names.split(","):
                 plans += one_trace(judge, trace, limits, alone, tmp)
     print("%d plans, none dearer than with less memory" % plans)
     return 0 if plans else 1

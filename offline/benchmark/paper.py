@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+"""Every table of README.md and of offline/literature, and the benchmark's own, made anew from the tree alone and held against what is printed.
+
+    make paper [FAST=1] [TABLES=plans,demo,...]     at most 20 minutes on two cores; FAST=1: 4, and less of each table
+    paper.py add SOLVER [--name NAME] [--seconds S] a solver's rows for the benchmark's table: a name of remat's, exec:CMD, or FILE.py:FUNCTION
+    paper.py render                                 results.tsv as a table and a picture
+
+What comes out is printed, and where it differs from what is printed; exit 1 where a table could not be made or a plan broke a rule. A figure that
+was found within a time limit differs on a slower machine, so what is worse is told and no failure."""
+import argparse
+import concurrent.futures
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.normpath(os.path.join(HERE, "..", ".."))
+B = os.environ.get("B", os.path.join(TOP, "build"))
+sys.path[:0] = [os.path.join(TOP, "tests", "system"), os.path.join(TOP, "offline", "python")]
+import instances  # noqa: E402
+import remat  # noqa: E402
+from remat.draw import draw_sweep  # noqa: E402
+
+REMAT = os.environ["REMAT"] = os.path.join(B, "remat")
+RESULTS = os.path.join(HERE, "results.tsv")
+COLUMNS = ["instance", "limit_percent", "solver", "overhead", "bound", "seconds", "peak_bytes"]
+LIMITS, SOLVERS, SECONDS = (70, 50), ("auto", "mincut", "anneal", "chain", "chen-greedy", "dtr"), {"auto": 3, "": 1}
+FAST_SOLVERS = ("auto", "mincut", "chen-greedy", "dtr")
+WORKERS = 2
+
+
+class Table:
+    """A table as it is printed against one that was made."""
+
+    def __init__(self, name, where):
+        self.name, self.where, self.rows, self.differs, self.wrong, self.note = name, where, 0, [], [], ""
+        self.began = time.monotonic()
+        print("\n%s (%s)" % (name, where), flush=True)
+
+    def cell(self, row, what, printed, found, tolerance=0.0, better=False):
+        """Numbers agree within the tolerance; with `better`, less than what is printed agrees too. Words agree if they are the same."""
+        self.rows += 1
+        if isinstance(printed, str) or isinstance(found, str) or printed is None or found is None:
+            same = printed == found
+        else:
+            same = abs(found - printed) <= tolerance + 1e-9 or better and found < printed
+        if not same:
+            self.differs.append("%s, %s: printed %s, here %s" % (row, what, printed, found))
+
+    def fault(self, what):
+        self.wrong.append(what)
+
+    def end(self):
+        print("  %d figures in %.0f s, %s%s" % (self.rows, time.monotonic() - self.began, "all as printed" if not self.differs else "%d differ:" % len(self.differs),
+                                              "; " + self.note if self.note else ""))
+        for line in self.differs:
+            print("  differs: " + line)
+        for line in self.wrong:
+            print("  FAILED: " + line)
+        sys.stdout.flush()
+        return self
+
+
+def page(*path):
+    with open(os.path.join(TOP, *path), encoding="utf-8") as f:
+        return f.read()
+
+
+def each(work, jobs):
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(work, jobs))
+
+
+def ask(trace, limit, solver, seconds=0):
+    """What remat plan says, its plan judged; seconds 0: the solver's own. On a busy machine seconds last longer (REMAT_PLAN_CLOCK)."""
+    with tempfile.TemporaryDirectory() as tmp:
+        out = os.path.join(tmp, "p.json")
+        args = [REMAT, "plan", trace, "--limit", limit, "--solver", solver, "--json", "-o", out, *(["--time-limit", str(seconds)] if seconds else [])]
+        if "--no-offload" in HELP:
+            args.append("--no-offload")
+        r = subprocess.run(args, capture_output=True, text=True, env=dict(os.environ, REMAT_PLAN_CLOCK="busy"))
+        if r.returncode not in (0, 3) or not r.stdout.strip():
+            return {"feasible": False, "failed": r.stderr.strip() or "exit %d" % r.returncode}
+        said = json.loads(r.stdout)
+        if said["feasible"]:
+            got = remat.check(trace, out)
+            if not got.ok or got.peak_bytes > said["limit_bytes"]:
+                said["failed"] = "the judge refuses it: " + (got.error or "over the limit")
+        return said
+
+
+HELP = ""
+
+
+def plans(fast):
+    """Overhead at 50 and 35 % of the peak: README.md, and the same in offline/README.md."""
+    t = Table("plans by auto, and what is proved", "README.md, offline/README.md")
+    rows = re.findall(r"^\| (\w+ b\d+) \| (.*?) \|$", page("README.md"), re.M)
+    if not set(rows) <= set(re.findall(r"^\| (\w+ b\d+) \| (.*?) \|$", page("offline", "README.md"), re.M)):
+        t.differs.append("the two pages do not print the same table")
+    jobs = [(name, pct, cells.split("|")[2 * k].strip(), cells.split("|")[2 * k + 1].strip()) for name, cells in rows for k, pct in enumerate((50, 35))
+            if not fast or pct == 50]
+    by_name = {instances.name_of(p).replace("-b", " b"): p for p in instances.traces()}
+    for (name, pct, bound, auto), r in zip(jobs, each(lambda j: ask(by_name[j[0]], "%d%%" % j[1], "auto"), jobs)):
+        if r.get("failed"):
+            t.fault("%s at %d %%: %s" % (name, pct, r["failed"]))
+        elif r["feasible"]:
+            t.cell("%s at %d %%" % (name, pct), "bound", float(bound) if bound[:1].isdigit() else bound, int(r["bound"] * 1e4 + 1e-6) / 100, 0.0101)
+            t.cell("%s at %d %%" % (name, pct), "auto", float(auto) if auto[:1].isdigit() else auto, round(100 * r["overhead"], 2), 0.0051)
+        else:
+            floor = r["limit_bytes"] < r["floor_bytes"]
+            t.cell("%s at %d %%" % (name, pct), "no plan", "none exists" if bound == "none exists" else bound, "below the floor" if floor else
+                   "none exists" if r["proved_infeasible"] else "none found")
+    return t.end()
+
+
+def demo(fast):
+    """make demo: programs on the simulated GPU."""
+    t = Table("programs on the simulated GPU, at half their memory", "README.md, make demo")
+    printed = {}
+    workload = None
+    for cells in re.findall(r"^\| (.*) \|$", page("README.md"), re.M):
+        c = [x.strip(" *") for x in cells.split("|")]
+        if len(c) == 6 and c[1] in ("native", "swap", "plan"):
+            workload = c[0] or workload
+            printed[workload, c[1]] = c[3], float(re.match(r"[0-9.]+", c[4]).group())
+    run = subprocess.run([sys.executable, os.path.join(TOP, "tests", "system", "demo.py"), *(["mlp", "gpt"] if fast else [])], capture_output=True, text=True)
+    if run.returncode:
+        t.fault("make demo: " + (run.stderr.strip() or run.stdout[-400:]))
+    for line in run.stdout.splitlines():
+        m = re.match(r"(\w*)\s+(native|swap|plan)\s.*?(\d+ MiB)\s+([0-9.]+) ms", line)
+        if m:
+            workload = m.group(1) or workload
+            peaks = re.findall(r"\d+ MiB", line)
+            want = printed.get((workload, m.group(2)), (None, None))
+            t.cell("%s, %s" % (workload, m.group(2)), "peak", want[0], peaks[-1])
+            t.cell("%s, %s" % (workload, m.group(2)), "ms", want[1], float(m.group(4)), 0.03 * (want[1] or 0), better=True)
+            if m.group(2) != "native" and "identical" not in line:
+                t.fault(line)
+    return t.end()
+
+
+def literature(fast):
+    """MOCCASIN's graphs: the table of offline/literature."""
+    import test_moccasin
+    t = Table("MOCCASIN's graphs", "offline/literature/README.md")
+    short = 0.1 if fast else 1
+    rows = {name: [c.strip() for c in cells.split("|")] for name, cells in re.findall(r"^\| (\w+_\d\d) \| (.*) \|$", page("offline", "literature", "README.md"), re.M)}
+    with tempfile.TemporaryDirectory() as tmp:
+        graphs = instances.moccasin_graphs(tmp, get=True)
+        if not graphs:
+            t.note = "NOT REPRODUCED: the graphs are their authors' (GPL-3.0) and cannot be got here: git clone %s, then make paper MOCCASIN=FOLDER" % instances.DATA_SET
+            return t.end()
+        names = [n for n in rows if n in graphs]
+        for name, (cells, _) in zip(names, each(lambda n: test_moccasin.both_ways(graphs[n], short), names)):
+            for what, printed, found in (("given order", rows[name][3], cells[0]), ("any order", rows[name][5], cells[1])):
+                number = re.match(r"[0-9.]+", printed)
+                t.cell(name, what, float(number.group()) if number else printed, float(found.rstrip("*")) if found != "none" else found, 0.0051, better=True)
+        t.note = "a tenth of the time limits" if fast else ""
+    return t.end()
+
+
+def pytorch(fast):
+    """PyTorch's own host code on the simulated GPU."""
+    t = Table("PyTorch on the simulated GPU", "README.md, make pytorch")
+    names = {"GPT": "GPT, AdamW", "BERT": "BERT, dropout, Adam", "ViT": "ViT, fused AdamW", "ResNet-18": "ResNet-18, SGD with momentum", "U-Net": "U-Net, Adam",
+             "LSTM": "LSTM, SGD, clipped gradients"}
+    printed = {c[0]: float(c[3]) for c in ([x.strip() for x in r.split("|")] for r in re.findall(r"^\| (.*MiB \| .*MiB \| [0-9.]+) \|$", page("README.md"), re.M))}
+    python = os.path.join(B, "pytorch", "bin", "python")
+    if not os.path.exists(python):
+        t.note = "NOT REPRODUCED: PyTorch is not here: make pytorch (gigabytes)"
+        return t.end()
+    if fast:
+        t.note = "left out by FAST=1"
+        return t.end()
+    run = subprocess.run([sys.executable, os.path.join(TOP, "tests", "simcuda", "models", "demo.py")], capture_output=True, text=True, env=dict(os.environ, B=B))
+    for name, policy, overhead in re.findall(r"^(\S*)\s+(native|plan 60 %)\s+[0-9.]+\s+[0-9.]+(?:\s+([-0-9.]+)%)?", run.stdout, re.M):
+        if name:
+            model = name
+        if policy.startswith("plan"):
+            t.cell(names[model], "time, x native", printed.get(names[model]), round(1 + float(overhead) / 100, 2), 0.05, better=True)
+    if run.returncode or not t.rows:
+        t.fault(run.stdout[-300:] + run.stderr[-300:])
+    t.note = "six of the nine models"
+    return t.end()
+
+
+def hardware(_):
+    """What was measured on a real GPU is measured by tests/gpu; here the page is held against that record."""
+    t = Table("an NVIDIA H200", "README.md, tests/gpu/results")
+    record = page("tests", "gpu", "results", "nvidia-h200-2026-11-27.md")
+    for model, native, limit, times in re.findall(r"^\| (ResNet-50|ViT-B/16|GPT-2|BERT base)[^|]*\| ([0-9.]+) GiB \| ([0-9.]+) GiB \| ([0-9.]+) \|$", page("README.md"), re.M):
+        m = re.search(r"^\| %s[^|]*\| ([0-9.]+) GiB \| ([0-9.]+) \(60 %%\) \|.*?\| ([0-9.]+) x \|" % re.escape(model), record, re.M)
+        for what, printed, found in zip(("native peak", "limit", "time"), (native, limit, times), m.groups() if m else (None,) * 3):
+            t.cell(model, what, float(printed), float(found) if found else None)
+    t.note = "the record's; to measure anew: make dist-gpu, on a machine with a GPU"
+    return t.end()
+
+
+# ---- the benchmark's own table ---------------------------------------------------------------------------------------------
+
+
+def measured(job):
+    path, limit, solver, seconds, name = job
+    r = ask(path, "%g%%" % limit, solver, seconds)
+    return {"instance": instances.name_of(path), "limit_percent": limit, "solver": name, "failed": r.get("failed"),
+            "overhead": None if not r["feasible"] or r.get("failed") else r["overhead"], "bound": r.get("bound"), "seconds": r.get("solve_seconds"),
+            "peak_bytes": r.get("peak_bytes")}
+
+
+def read_results():
+    if not os.path.exists(RESULTS):
+        return []
+    with open(RESULTS, newline="") as f:
+        rows = list(csv.DictReader((line for line in f if not line.startswith("#")), delimiter="\t"))
+    for r in rows:
+        r.update({k: None if r[k] in ("", None) else float(r[k]) for k in ("limit_percent", "overhead", "bound", "seconds", "peak_bytes")})
+    return rows
+
+
+def write_results(rows):
+    order = {s: i for i, s in enumerate(SOLVERS)}
+    rows = sorted(rows, key=lambda r: (r["instance"], -r["limit_percent"], order.get(r["solver"], len(order)), r["solver"]))
+    with open(RESULTS + ".tmp", "w", newline="") as f:
+        f.write("# made by offline/benchmark/paper.py: overhead and bound as shares of the iteration's time; seconds of the solver; empty: no plan\n")
+        w = csv.writer(f, delimiter="\t", lineterminator="\n")
+        w.writerow(COLUMNS)
+        for r in rows:
+            w.writerow(["" if r[k] is None else "%g" % r[k] if k == "limit_percent" else "%.6f" % r[k] if k in ("overhead", "bound") else "%.2f" % r[k]
+                        if k == "seconds" else "%d" % r[k] if k == "peak_bytes" else r[k] for k in COLUMNS])
+    os.rename(RESULTS + ".tmp", RESULTS)
+
+
+def all_traces():
+    return instances.traces(("", "h100", "torch"))
+
+
+def benchmark(fast):
+    t = Table("solvers x traces x limits", "offline/benchmark/results.tsv")
+    known = {(r["instance"], r["limit_percent"], r["solver"]): r for r in read_results()}
+    jobs = [(p, limit, s, SECONDS.get(s, SECONDS[""]), s) for p in (instances.traces() if fast else all_traces()) for limit in (LIMITS[-1:] if fast else LIMITS)
+            for s in (FAST_SOLVERS if fast else SOLVERS)]
+    for r in each(measured, jobs):
+        key = r["instance"], r["limit_percent"], r["solver"]
+        if r["failed"]:
+            t.fault("%s at %g %%, %s: %s" % (*key, r["failed"]))
+        elif key in known:
+            old, new = known[key]["overhead"], r["overhead"]
+            if old is None or new is None:
+                t.cell("%s at %g %%, %s" % key, "overhead", "no plan" if old is None else "%.2f %%" % (100 * old), "no plan" if new is None else "%.2f %%" % (100 * new))
+            else:
+                t.cell("%s at %g %%, %s" % key, "overhead, %", round(100 * old, 2), round(100 * new, 2), 0.02 + 2 * old, better=True)
+        else:
+            t.differs.append("%s at %g %%, %s: no line in results.tsv" % key)
+    return t.end()
+
+
+def add(args):
+    solver = args.solver
+    if re.search(r"\.py:\w+$", solver) and not solver.startswith("exec:"):
+        path, function = solver.rsplit(":", 1)
+        solver = "exec:PYTHONPATH=%s exec %s -m remat.solver %s:%s" % (os.path.join(TOP, "offline", "python"), sys.executable, os.path.abspath(path), function)
+    name = args.name or args.solver
+    seconds = args.seconds or SECONDS.get(solver, SECONDS[""])
+    chosen = [p for p in all_traces() if not args.traces or instances.name_of(p) in args.traces.split(",")]
+    fresh = each(measured, [(p, limit, solver, seconds, name) for p in chosen for limit in LIMITS])
+    bad = [r for r in fresh if r["failed"]]
+    for r in bad:
+        print("FAILED: %s at %g %%: %s" % (r["instance"], r["limit_percent"], r["failed"]))
+    keys = {(r["instance"], r["limit_percent"], r["solver"]) for r in fresh}
+    write_results([r for r in read_results() if (r["instance"], r["limit_percent"], r["solver"]) not in keys] + [r for r in fresh if not r["failed"]])
+    print("%d lines of %s in results.tsv" % (len(fresh) - len(bad), name))
+    return 1 if bad else render()
+
+
+def render():
+    """results.tsv as a table in README.md of this folder, and as a picture."""
+    rows = read_results()
+    solvers = list(dict.fromkeys([s for s in SOLVERS if any(r["solver"] == s for r in rows)] + sorted({r["solver"] for r in rows})))
+    cells = {(r["instance"], r["limit_percent"], r["solver"]): r for r in rows}
+    lines = ["| trace | limit | bound | %s |" % " | ".join(solvers), "| --- | --- | ---: |%s" % (" ---: |" * len(solvers))]
+    for name, limit in sorted({(r["instance"], r["limit_percent"]) for r in rows}, key=lambda x: (x[0], -x[1])):
+        mine = [cells.get((name, limit, s)) for s in solvers]
+        good = [r["overhead"] for r in mine if r and r["overhead"] is not None]
+        bound = max((r["bound"] for r in mine if r and r["bound"] is not None), default=None)
+        out = []
+        for r in mine:
+            text = "" if r is None else "-" if r["overhead"] is None else "%.2f" % (100 * r["overhead"])
+            text = "**%s**" % text if good and r and r["overhead"] == min(good) else text
+            out.append(text + (" (%.1f s)" % r["seconds"] if r and r["seconds"] is not None and text else ""))
+        lines.append("| %s | %g %% | %s | %s |" % (name, limit, "" if bound is None else "%.2f" % (100 * bound), " | ".join(out)))
+    path = os.path.join(HERE, "README.md")
+    text = page("offline", "benchmark", "README.md")
+    begin, end = text.index("<!-- table -->"), text.index("<!-- end -->")
+    with open(path + ".tmp", "w", encoding="utf-8") as f:
+        f.write(text[:begin] + "<!-- table -->\n" + "\n".join(lines) + "\n" + text[end:])
+    os.rename(path + ".tmp", path)
+    os.makedirs(os.path.join(B, "paper"), exist_ok=True)
+    for name in sorted({r["instance"] for r in rows}):
+        t = next((remat.load(p) for p in all_traces() if instances.name_of(p) == name), None)
+        if t:
+            drawn = [remat.SweepRow(r["solver"], int(t.peak_bytes * r["limit_percent"] / 100), r["overhead"] is not None, None, r["overhead"], None, None, 0)
+                     for r in rows if r["instance"] == name]
+            draw_sweep(drawn, os.path.join(B, "paper", name + ".png"), name + ": overhead over the limit")
+    return 0
+
+
+TABLES = {"plans": plans, "demo": demo, "literature": literature, "benchmark": benchmark, "hardware": hardware, "pytorch": pytorch}
+
+
+def main():
+    global HELP
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("what", nargs="?", default="tables", choices=("tables", "add", "render"))
+    a.add_argument("solver", nargs="?")
+    a.add_argument("--fast", action="store_true")
+    a.add_argument("--tables", default=",".join(TABLES))
+    a.add_argument("--name")
+    a.add_argument("--seconds", type=float)
+    a.add_argument("--traces")
+    args = a.parse_args()
+    HELP = subprocess.run([REMAT, "plan", "--help"], capture_output=True, text=True).stdout
+    if args.what == "add":
+        return add(args) if args.solver else a.error("add which solver?")
+    if args.what == "render":
+        return render()
+    began = time.monotonic()
+    done = [TABLES[name](args.fast) for name in args.tables.split(",")]
+    print("\n%d tables in %.0f s:" % (len(done), time.monotonic() - began))
+    for t in done:
+        print("  %-52s %s" % (t.name, "FAILED" if t.wrong else "%d figures, %s%s" % (t.rows, "as printed" if not t.differs else "%d differ" % len(t.differs),
+                                                                                 "; " + t.note if t.note else "")))
+    return 1 if any(t.wrong for t in done) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
