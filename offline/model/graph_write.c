@@ -54,10 +54,10 @@ void graph_write(FILE *f, const struct graph *g)
     fputs("{\"meta\": {\"format\": \"opgraph-1\"", f);
     put_member(f, "model", g->model);
     put_member(f, "device", g->device);
-    put_member(f, "source", g->source);
+    put_member(f, "source", *g->source ? "remat, of a trace" : "");
     fprintf(f, ", \"batch\": %lld, \"peak_bytes\": %lld, \"persistent_bytes\": %lld, \"total_ns\": %lld, \"granularity_bytes\": %lld",
             (long long)g->batch, (long long)g->baseline_peak_bytes, (long long)g->persistent_bytes, (long long)g->total_ns,
-            (long long)g->granularity_bytes);
+            (long long)(g->page_bytes > 1 ? g->page_bytes : g->granularity_bytes));
     fprintf(f, ", \"host_bytes_per_s\": %.17g},\n \"buffers\": [", g->host_bytes_per_s);
     for (int32_t i = 0; i < g->n_bufs; i++) {
         const struct graph_buf *b = &g->bufs[i];

@@ -247,7 +247,7 @@ def own_solvers(tmp):
     assert late.returncode == 3 and "had not answered" in late.stderr and time.monotonic() - began < 60, late
     assert subprocess.run(["pgrep", "-f", "sleep 6007"], capture_output=True).returncode, "a solver that was ended has left a process"
     # in a table
-    rows = json.loads(call("sweep", TRACE, "--limits", "100%,80%", "--solvers", "dtr," + own, "--json").stdout)["rows"]
+    rows = json.loads(call("sweep", TRACE, "--limits", "100%,80%", "--solvers", "dtr," + own, "--no-offload", "--json").stdout)["rows"]
     assert [(r["solver"], r["feasible"]) for r in rows] == [("dtr", True), (own, True), ("dtr", True), (own, False)], rows
     quoted = own + ' "a" b'
     told = call("sweep", TRACE, "--limits", "100%", "--solvers", quoted, "--csv").stdout

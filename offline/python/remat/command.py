@@ -3,7 +3,7 @@
     def solve(trace, limit_bytes, *, seconds, seed, offload):   # seconds 0: no limit
         return plan          # a Plan, or its steps; None: none found
 
-In `plan` and `sweep` a function is called in this process, and what it returns is judged by remat.simulate. `run` calls it in a process of its own,
+Copies to the host are part of plans only with offload=True. In `plan` and `sweep` a function is called in this process, and what it returns is judged by remat.simulate. `run` calls it in a process of its own,
 so there it must be one that can be imported: of a file or a module, by name.
 """
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Files:
 
 
 def _options(seconds: Optional[float], seed: int, offload: bool) -> List[str]:
-    return [*(["--time-limit", "%g" % seconds] if seconds else []), "--seed", str(seed), *(["--offload"] if offload else [])]
+    return [*(["--time-limit", "%g" % seconds] if seconds else []), "--seed", str(seed), "--offload" if offload else "--no-offload"]
 
 
 def as_plan(found: Union[Plan, Sequence[Any]]) -> Plan:
