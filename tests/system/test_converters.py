@@ -15,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.normpath(os.path.join(HERE, "..", ".."))
 B = os.environ.get("B", os.path.join(TOP, "build"))
 sys.path[:0] = [HERE, os.path.join(TOP, "offline", "python")]
+import harness  # noqa: E402
 import remat  # noqa: E402
 from judge_instance import judge  # noqa: E402
 from remat.convert import checkmate, kineto, moccasin, rotor, snapshot  # noqa: E402
@@ -33,7 +34,7 @@ def traces():
 
 def round_trips(tmp):
     n = 0
-    for path in traces():
+    for path in harness.drawn(traces(), test=5):
         t = remat.Trace.load(path)
         want = t.peak_bytes, t.total_ns
         c, r = checkmate.to_checkmate(t), rotor.to_rotor(t)
