@@ -108,6 +108,27 @@ static const struct option_row sweep_rows[] = {
 static const char sweep_more[] = "TRACE may be - for standard input. A row a limit and solver; \"no plan\" and \"no time\" are rows "
                                  "too, and no failure.\n";
 
+static const struct option_row advise_rows[] = {{"json", 0, NULL, NULL, NULL, "one JSON object"}, {0}};
+
+static const char advise_more[] =
+    "What limits cost, down to the floor and the op that sets it; the knee, below which a point of memory costs more than a point of time; where the "
+    "memory is at its peak, by kind, module and line; what would help most. Prices are those of `remat run`; a percentage is of what the program takes by itself.\n"
+    "\n"
+    "With a command: it runs, is recorded as by `remat trace`, and is ended as soon as one iteration is known. What it prints goes to standard error.\n";
+
+static const struct option_row fit_rows[] = {
+    {"limit", 0, "SIZE", NULL, NULL, "device memory the program may use (required)"},
+    {"vary", 0, "TEXT", NULL, NULL, "words to put behind the command, {} being the number (required)"},
+    {"from", 0, "N", NULL, "8", "the number to record at first; the second time it is twice that"},
+    {"json", 0, NULL, NULL, NULL, "one JSON object"},
+    {0}};
+
+static const char fit_more[] =
+    "The largest number that trains under the limit, as in `remat fit --limit 24G --vary '--batch {}' -- python train.py`: predicted from two recorded "
+    "iterations, tried by one run under the limit, which is ended once its iteration is known.\n"
+    "\n"
+    "Exit status: 0 found; 1 the program could not be recorded; 2 bad usage; 3 none found.\n";
+
 static const struct option_row check_rows[] = {
     {"limit", 0, "SIZE|PCT", NULL, "the plan's own", "hold the plan to this limit"},
     {0}};
@@ -174,6 +195,8 @@ static const struct option_command table[] = {
     {"trace", "-o FILE [OPTION]... -- CMD...", "record what one training iteration does", trace_rows, trace_more, 1},
     {"plan", "TRACE --limit SIZE|PCT [OPTION]...", "compute a schedule that fits a limit", plan_rows, plan_more, 0},
     {"sweep", "TRACE [OPTION]...", "overhead of every solver over a range of limits", sweep_rows, sweep_more, 0},
+    {"advise", "TRACE | [OPTION]... -- CMD...", "what less memory would cost a program, where its memory is, what would help", advise_rows, advise_more, 1},
+    {"fit", "--limit SIZE --vary 'TEXT {}' [OPTION]... -- CMD...", "the largest batch (or other number) that trains under a limit", fit_rows, fit_more, 1},
     {"check", "TRACE PLAN [OPTION]...", "re-execute a plan and judge it", check_rows, check_more, 0},
     {"report", "TRACE [PLAN...] -o OUT.html", "a page that shows memory over time", report_rows, report_more, 0},
     {"export", "TRACE [PLAN] --format FORMAT -o OUT", "a trace for other tools", export_rows, export_more, 0},

@@ -145,6 +145,42 @@ def in_time(tmp):
     print("a sweep: %d rows, %.1f s by its clock, %.1f s by the wall's" % (len(rows), sum(x["solve_seconds"] for x in rows), time.monotonic() - began))
 
 
+def advised(judge, tmp):
+    """The floor and the prices are plan's, the memory at the peak is divided without rest, and the loss is named where it is what fills memory."""
+    tr, trace = layered(2 * MIB, 4 * MIB), os.path.join(tmp, "t.json")
+    tr["ops"][12]["name"] = "log_softmax_backward"
+    tr["sites"] = ["cudaLaunchKernel < /x/site-packages/torch/nn/functional.py:9 linear < /home/me/net.py:7 Block.forward < /home/me/train.py:3 main"]
+    for o in tr["ops"]:
+        o["site"] = 0
+    with open(trace, "w") as f:
+        json.dump(tr, f)
+    r = remat("advise", trace, "--json", env=BUSY)
+    assert r.returncode == 0, r.stderr
+    said = json.loads(r.stdout)
+    assert said["limits"][0]["overhead"] == 0 and said["floor_bytes"] == json.loads(remat("plan", trace, "--limit", "1", "--json").stdout)["floor_bytes"]
+    costs = [x["overhead"] for x in said["limits"] if x["overhead"] is not None]
+    assert len(costs) > 3 and costs[-1] > 0 and said["knee_bytes"] in [x["limit_bytes"] for x in said["limits"]], said
+    assert sum(said["kinds"].values()) == said["peak_bytes"] and sum(x["bytes"] for x in said["lines"]) == said["peak_bytes"], said
+    assert said["modules"][0]["name"] == "Block" and said["lines"][0]["name"] == "net.py:7 Block.forward", said
+    text = remat("advise", trace, env=BUSY).stdout
+    assert "the floor" in text and "remat run --limit" in text and "where it is" in text, text
+
+
+def commanded(tmp):
+    """`advise` and `fit` end a program that would run for ever once they know enough; what fit names trains under the limit."""
+    program = os.path.join(harness.B, "workloads", "mlp")
+    sim = {"REMAT_SIMGPU": "1", "XDG_CACHE_HOME": tmp, "SIMGPU_GRANULARITY": "64K", **BUSY}
+    r = remat("fit", "--json", "--limit", "8M", "--vary", "--batch {}", "--from", "512", "--", program, "--iters", "1000000", env=sim)
+    assert r.returncode == 0, r.stderr[-800:]
+    said = json.loads(r.stdout)
+    assert said["largest"] > 512 and said["largest"] >= said["native"], said
+    held = harness.run(["mlp", "--iters", "6", "--batch", str(said["largest"])], ["--limit", "8M"], {"SIMGPU_GRANULARITY": "64K"})
+    assert not held.rc and held.peak <= 8 * MIB, (said, held)
+    print("fit: batch %(largest)d under 8 MiB, about %(native)d without remat" % said)
+    r = remat("advise", "--", "true", env=sim)
+    assert r.returncode == 1 and "ended before an iteration" in r.stderr, r
+
+
 def main():
     if not os.path.exists(JUDGE) or not os.path.exists(harness.REMAT):
         print("no judge or no remat: skipped")
@@ -157,6 +193,8 @@ def main():
         of_the_gpus(judge, tmp)
         none_beats_auto(judge, tmp)
         in_time(tmp)
+        advised(judge, tmp)
+        commanded(tmp)
     print("advice: all well")
     return 0
 

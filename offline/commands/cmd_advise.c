@@ -1,0 +1,150 @@
+/* remat advise TRACE | -- CMD...: what less memory would cost a program, where its memory is, and what would help most. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "offline/commands/advise_where.h"
+#include "offline/commands/attempt.h"
+#include "offline/commands/cli.h"
+#include "offline/commands/launch.h"
+#include "offline/commands/options.h"
+#include "offline/commands/options_parse.h"
+#include "offline/model/trace_read.h"
+#include "offline/solvers/price.h"
+#include "tracer/plain.h"
+
+enum { LIMITS = 7, HIGHEST = 90, STEP = 10 };
+static const double PRICES_S = 12, KNEE_SLOPE = 1; /* for all prices; points of time for a point of memory */
+
+struct advice {
+    const char *trace;
+    int json;
+    struct graph *g;
+    struct as_run run;
+    int64_t limit[LIMITS + 1], floor_bytes; /* the first is what the program takes by itself */
+    double overhead[LIMITS + 1];            /* NAN: no plan */
+    int n, knee;                            /* of limits; the knee's index */
+    int32_t floor_op;
+};
+
+static int advise_prices(struct advice *a)
+{
+    const struct solver *s = solver_find("auto");
+    struct plan p = {0};
+    struct solver_report r;
+    const double until_s = solver_now_s() + PRICES_S;
+    a->limit[0] = as_run_limit(&a->run, a->run.g->baseline_peak_bytes);
+    a->overhead[0] = 0;
+    a->n = 1;
+    for (int k = 0; k < LIMITS; k++) {
+        const int64_t limit = a->limit[0] / 100 * (HIGHEST - k * STEP);
+        struct solver_opts o = {.limit_bytes = limit, .offload = 1, .seed = 1, .time_limit_s = fmax(0.05, (until_s - solver_now_s()) / (LIMITS - k))};
+        a->limit[a->n] = limit;
+        if (limit < a->floor_bytes)
+            break;
+        cli_progress("advise: %d of %d limits", k + 1, LIMITS);
+        const int rc = price_run(s, a->g, &a->run, &o, &p, &r);
+        cli_progress_end();
+        if (rc && rc != -ENOSPC && rc != -ETIME) {
+            plan_free(&p);
+            return cli_fail("advise: %s", r.message[0] ? r.message : strerror(-rc));
+        }
+        a->overhead[a->n++] = rc ? NAN : a->g->total_ns ? (double)r.planned_ns / (double)a->g->total_ns - 1 : 0;
+    }
+    plan_free(&p);
+    return 0;
+}
+
+/* The least limit down to which a point of memory costs at most a point of time. */
+static void advise_knee(struct advice *a)
+{
+    for (int i = 1; i < a->n && !isnan(a->overhead[i]); i++) {
+        const double memory = (double)(a->limit[a->knee] - a->limit[i]) / (double)a->limit[0];
+        if (a->overhead[i] - a->overhead[a->knee] > KNEE_SLOPE * memory)
+            break;
+        a->knee = i;
+    }
+}
+
+static void advise_json(const struct advice *a, const struct where *w)
+{
+    printf("{\"peak_bytes\": %lld, \"native_limit_bytes\": %lld, \"floor_bytes\": %lld, \"floor_op\": %d, \"knee_bytes\": %lld, \"limits\": [",
+           (long long)a->g->baseline_peak_bytes, (long long)a->limit[0], (long long)a->floor_bytes, a->floor_op, (long long)a->limit[a->knee]);
+    for (int i = 0; i < a->n; i++) {
+        printf("%s{\"limit_bytes\": %lld, \"overhead\": ", i ? ", " : "", (long long)a->limit[i]);
+        printf(isnan(a->overhead[i]) ? "null}" : "%.6f}", a->overhead[i]);
+    }
+    printf("], ");
+    where_json(w);
+    printf("}\n");
+}
+
+static void advise_text(const struct advice *a, const struct where *w)
+{
+    char b[32], c[32];
+    printf("%s: takes %s, %.2f ms of device time an iteration\n\n", PLAIN(a->g->model), cli_bytes(a->limit[0], b, sizeof b), (double)a->g->total_ns / 1e6);
+    printf("%14s %6s  %s\n", "remat run --limit", "", "device time");
+    for (int i = 0; i < a->n; i++) {
+        printf("%17s %5.0f%%  ", cli_bytes(a->limit[i], b, sizeof b), 100 * (double)a->limit[i] / (double)a->limit[0]);
+        if (isnan(a->overhead[i]))
+            printf("no plan found\n");
+        else
+            printf("%.2f x%s\n", 1 + a->overhead[i], i == a->knee && i ? "  <- the knee: below it a point of memory costs more than a point of time" : "");
+    }
+    printf("%17s %5.0f%%  the floor: no plan goes lower, for %s needs %s at once\n", cli_bytes(a->floor_bytes, b, sizeof b),
+           100 * (double)a->floor_bytes / (double)a->limit[0], a->floor_op >= 0 ? PLAIN(a->g->ops[a->floor_op].name) : "what is there before the first op",
+           cli_bytes(a->floor_bytes - a->run.reserve_bytes, c, sizeof c));
+    where_text(w);
+}
+
+static int advise(struct advice *a)
+{
+    char err[512];
+    if (trace_read(a->trace, &a->g, err, sizeof err))
+        return cli_bad("%s", err);
+    if (as_run_make(a->g, &a->run))
+        return cli_fail("advise: not enough memory");
+    a->floor_bytes = price_floor(&a->run, 1, &a->floor_op);
+    int rc = advise_prices(a);
+    if (rc)
+        return rc;
+    advise_knee(a);
+    struct where w;
+    if (where_find(a->g, &w))
+        return cli_fail("advise: not enough memory");
+    if (a->json)
+        advise_json(a, &w);
+    else
+        advise_text(a, &w);
+    where_free(&w);
+    return CLI_OK;
+}
+
+int cmd_advise(int argc, char **argv)
+{
+    struct advice a = {0};
+    struct attempt run = {0};
+    const struct option_bind binds[] = {{"json", &a.json}, {0}};
+    size_t n = 0;
+    const int split = launch_split(argc, argv);
+    int rc = options_parse(split, argv, binds, &a.trace, 1, &n);
+    if (rc)
+        return rc > 0 ? CLI_OK : CLI_BAD;
+    char *const *command = split + 1 < argc ? argv + split + 1 : NULL;
+    if (!n == !command)
+        return cli_bad("advise: give a trace, or -- and a command (remat advise --help)");
+    if (command) {
+        rc = attempt_run(command, NULL, 0, &run);
+        a.trace = run.trace;
+    }
+    if (rc == -ECHILD)
+        rc = cli_fail("advise: %s ended before an iteration was recorded: one is known by its repetition, so let it run ten or so", command[0]);
+    else
+        rc = rc ? cli_fail("advise: %s: %s", command[0], strerror(-rc)) : advise(&a);
+    attempt_end(&run);
+    as_run_free(&a.run);
+    graph_free(a.g);
+    return rc;
+}
