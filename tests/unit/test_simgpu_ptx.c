@@ -6,6 +6,7 @@
 #include "tests/simgpu/testing.h"
 #include "tracer/effects/hash.h"
 #include "tracer/effects/hash_ptx.h"
+#include "tests/unit/triton_sum.h"
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 /* A kernel `k` with a pointer to words; %t is the thread, %a the address of its word in the first pointer's array. */
@@ -491,6 +492,31 @@ START_TEST(matrices_are_multiplied)
 }
 END_TEST
 
+/* A kernel of Inductor's with shuffles, shared memory and cache hints, launched as Inductor launches it. */
+START_TEST(what_a_compiler_wrote_is_run)
+{
+    start();
+    float rows[16][10], sums[16];
+    CUdeviceptr in, out, none = 0;
+    OK(cuMemAlloc_v2(&in, sizeof rows));
+    OK(cuMemAlloc_v2(&out, sizeof sums));
+    for (int i = 0; i < 160; i++)
+        rows[i / 10][i % 10] = (float)((i * 37) % 101 - 50);
+    OK(cuMemcpyHtoD_v2(in, rows, sizeof rows));
+    OK(cuMemsetD32_v2(out, 0xc2f60000, 16)); /* -123 */
+    int columns = 10, depth = 16;
+    OK(cuLaunchKernel(of_text(triton_sum, "triton_per_fused_sum_1"), 1, 1, 1, 64, 1, 1, 128, NULL,
+                      (void *[]){ &in, &out, &columns, &depth, &none, &none }, NULL));
+    OK(cuMemcpyDtoH_v2(sums, out, sizeof sums));
+    for (int j = 0; j < 16; j++) {
+        float want = j < 10 ? 0 : -123;
+        for (int i = 0; i < 16 && j < 10; i++)
+            want += rows[i][j];
+        ck_assert_msg(sums[j] == want, "column %d: %g, not %g", j, (double)sums[j], (double)want);
+    }
+}
+END_TEST
+
 /* ---- faults ------------------------------------------------------------------------------------------------------------------------------ */
 
 START_TEST(memory_that_is_not_mapped)
@@ -667,7 +693,7 @@ RUN_SUITE("simgpu ptx", a_module_says_what_its_text_says, variables_begin_as_the
           a_broken_text_is_told_with_its_line, an_unknown_instruction_keeps_its_kernel_from_being_launched, lanes_part_and_meet_again,
           each_lane_jumps_where_its_index_says, calls_have_frames_of_their_own, functions_that_wait_keep_their_registers, local_memory_is_each_threads_own, lanes_exchange_vote_match_and_reduce,
           lanes_wait_for_those_that_are_named, lanes_that_have_ended_are_not_waited_for, atomics_of_all_kinds, the_carry_goes_from_word_to_word, threads_of_a_block_meet_at_barriers,
-          blocks_wait_for_each_other, copies_to_shared_memory_are_done_at_once, matrices_are_multiplied, memory_that_is_not_mapped,
+          blocks_wait_for_each_other, copies_to_shared_memory_are_done_at_once, matrices_are_multiplied, what_a_compiler_wrote_is_run, memory_that_is_not_mapped,
           an_address_in_a_window_is_no_global_one, beyond_shared_memory, beyond_local_memory, an_address_that_is_no_multiple,
           a_barrier_that_some_never_reach, a_barrier_at_two_places, a_shuffle_that_a_named_lane_never_reaches, a_shuffle_of_a_lane_that_is_not_named,
           a_trap, calls_without_an_end, after_a_fault_the_next_launch_is_whole, a_race_shows_under_chaos, without_chaos_every_run_is_alike,
