@@ -55,28 +55,39 @@ static bool ends_with(const char *s, const char *end)
 
 /* ---- refusals ------------------------------------------------------------------------------------------------------------ */
 
-/* Each thing once: they are literals of PyTorch's. */
-static bool is_told(const char *what)
+/* Each thing once, by a hash of its name. */
+static bool is_told(const char *what, size_t n)
 {
-    static _Atomic(const char *) told[16];
+    static _Atomic uint64_t told[16];
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)what[i]) * 0x100000001b3u;
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
-        const char *none = NULL;
-        if (atomic_compare_exchange_strong(&told[i], &none, what) || none == what)
-            return none == what;
+        uint64_t none = 0;
+        if (atomic_compare_exchange_strong(&told[i], &none, h) || none == h)
+            return none == h;
     }
     return true;
 }
 
+static bool begins(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
+
 static void tell(const char *file, const char *why)
 {
-    if (torch_env_allocator() != ALLOC_CONF_ASYNC || !file || !why || !ends_with(file, "CUDAMallocAsyncAllocator.cpp") ||
-        (!strstr(why, "not yet support") && !strstr(why, "not meaningful")) || is_told(why))
+    /* what any allocator may lack is refused by the interface's header, in the allocator's name */
+    if (torch_env_allocator() != ALLOC_CONF_ASYNC || !file || !why ||
+        !(ends_with(file, "CUDAMallocAsyncAllocator.cpp") || (ends_with(file, "CUDACachingAllocator.h") && begins(why, "cudaMallocAsync"))) ||
+        (!strstr(why, "not yet support") && !strstr(why, "not meaningful")))
         return;
     const char *what = strstr(why, "support ");
     what = what ? what + strlen("support ") : "snapshot";
-    const bool is_sent = !strncmp(what, "shareIpcHandle", 14) || !strncmp(what, "getIpcDevPtr", 12);
-    log_say(SAY_WARN, "PyTorch refuses %.*s: its stream-ordered allocator, which remat uses, has no such thing; %s", (int)strcspn(what, ". \n"), what,
-            is_sent ? "tensors are sent to other processes with --policy off alone" : "remat run --allocator each has it, or --policy off");
+    const size_t n = strcspn(what, ". \n");
+    if (is_told(what, n))
+        return;
+    log_say(SAY_WARN, "PyTorch refuses %.*s: its stream-ordered allocator, which remat uses, has no such thing; %s", (int)n, what,
+            begins(what, "shareIpcHandle") || begins(what, "getIpcDevPtr") ? "tensors are sent to other processes with --policy off alone"
+            : begins(what, "checkPoolLiveAllocations") ? "torch.compile records graphs (mode \"reduce-overhead\") with --policy off alone; its default mode works"
+                                                       : "remat run --allocator each has it, or --policy off");
 }
 
 typedef void check_fail_text(const char *, const char *, uint32_t, const char *);

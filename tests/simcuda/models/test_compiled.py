@@ -86,14 +86,14 @@ def one(name, limits):
 
 def refused(_):
     """mode='reduce-overhead' records CUDA graphs into pools that PyTorch's stream-ordered allocator lacks: it works natively with PyTorch's own allocator,
-    and under remat ends at the first graph, with PyTorch's own words."""
+    and under remat ends at the first graph, with one line of remat's that says what works."""
     words = 'mlp --width 256 --depth 3 --batch 1536 --optimizer sgd --compile reduce-overhead --iterations 6'.split()
     env = dict(environment('graphs'), SIMGPU_LAUNCH_NS='50000000')
     native = run('compiled graphs native', words, ('--policy=off',), env, timeout=1800)
     r = run('compiled graphs under remat', words, ('--policy', 'plan', '--limit', '30M'), env)
     said = open(r.log, errors='replace').read()
     wrong = [what for ok, what in ((native.code == 0 and len(native.losses) == 6, f'natively it ended with {native.code}; see {native.log}'),
-                                   (r.code == 1 and 'cudaMallocAsync does not yet support' in said, f'under remat it ended with {r.code}; see {r.log}'),
+                                   (r.code == 1 and 'remat[' in said and 'mode "reduce-overhead") with --policy off alone; its default mode works' in said, f'under remat it ended with {r.code}; see {r.log}'),
                                    (r.peak_bytes <= 30 * MIB, 'beyond the limit')) if not ok]
     for what in wrong:
         print(f'FAIL graphs: {what}', flush=True)
