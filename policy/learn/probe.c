@@ -2,6 +2,7 @@
 #include "policy/learn/facts.h"
 #include "policy/learn/hashing.h"
 #include "policy/learn/learn.h"
+#include "policy/learn/parts.h"
 #include "policy/learn/probing.h"
 #include "policy/learn/trial.h"
 #include "policy/learn/words.h"
@@ -20,8 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Content is compared byte by byte on the host only where a buffer was written in part, and is not larger than this. */
-static const uint64_t SIDE_MAX_BYTES = 64ull << 20, DIFF_MAX_BYTES = 256ull << 20;
+static const uint64_t SIDE_MAX_BYTES = 64ull << 20;
 
 struct func_effect {
     uint32_t offset;
@@ -65,6 +65,8 @@ void probe_end(struct device *d)
     if (!d->probe)
         return;
     pace_say(d);
+    d->st.learning_ns += d->probe->pace.extra_ns;
+    d->probe->pace.extra_ns = 0;
     rows_end(d);
     decoy_end(d);
     aside_clear(d, true);
@@ -125,32 +127,6 @@ static bool holds_second_poison(struct device *d, const struct touched *u)
     return hashing_same(h, u->now);
 }
 
-/* What a buffer holds, on the host: in pinned memory, which the device fills ten times as fast, or, where there is none, in other. */
-struct content {
-    unsigned char *p; /* NULL: there is none */
-    struct host_block *block;
-};
-
-static void content_free(struct device *d, struct content c)
-{
-    if (!c.block || c.p != c.block->p)
-        free(c.p);
-    pinned_put(d, c.block);
-}
-
-static struct content content(struct device *d, const struct slot *s)
-{
-    struct content c = {0};
-    if (s->bytes > DIFF_MAX_BYTES)
-        return c;
-    c.block = pinned_get(d, s->bytes);
-    c.p = c.block && !pinned_wait(d, c.block) ? c.block->p : malloc(s->bytes);
-    if (c.p && d->drv->cuMemcpyDtoH_v2(c.p, s->va, s->bytes) == CUDA_SUCCESS)
-        return c;
-    content_free(d, c);
-    return (struct content){0};
-}
-
 /* The op has written it, though its content has not changed: what it wrote is what the poison is made of. */
 static void wrote_poison(struct trial *t, struct touched *u)
 {
@@ -167,9 +143,9 @@ static const char *two_poisons(struct trial *t)
 {
     struct device *d = t->d;
     const char *why = NULL;
-    struct content *second = calloc(t->n + 1, sizeof *second);
-    if (!second || trial_again(t, NULL, POISON_SECOND)) {
-        free(second);
+    struct parts *parts = calloc(t->n + 1, sizeof *parts);
+    if (!parts || trial_again(t, NULL, POISON_SECOND)) {
+        free(parts);
         return "failed when it ran again";
     }
     bool differs = false;
@@ -183,7 +159,7 @@ static const char *two_poisons(struct trial *t)
             continue;
         if (u->row && u->row->scattered)
             why = "works on a buffer that is written in scattered parts";
-        else if (!(second[i] = content(d, u->slot)).p)
+        else if (parts_second(d, u->slot, POISON_SECOND, &parts[i]))
             why = "writes a part of a buffer that is too large to look at";
     }
     if (!differs)
@@ -194,13 +170,12 @@ static const char *two_poisons(struct trial *t)
         why = DIFFERS;
     for (uint32_t i = 0; i < t->n && !why; i++) {
         struct touched *u = &t->u[i];
-        if (!second[i].p)
-            continue;
-        const struct content first = content(d, u->slot);
         struct blank b;
-        int r = first.p ? blank_of_difference(&b, first.p, second[i].p, u->slot->bytes) : -ENOMEM;
-        struct blank_row *row = r == -ENOMEM ? NULL : rows_make(d, u->slot);
-        content_free(d, first);
+        if (!parts[i].bytes)
+            continue;
+        int r = parts_first(d, u->slot, &parts[i]);
+        r = r ? r : parts_difference(d, u->slot, POISON_FIRST, POISON_SECOND, &parts[i], &b);
+        struct blank_row *row = r && r != -E2BIG ? NULL : rows_make(d, u->slot);
         if (!row)
             why = "host memory is short";
         else if (r) {
@@ -214,8 +189,8 @@ static const char *two_poisons(struct trial *t)
     }
 out:
     for (uint32_t i = 0; i < t->n; i++)
-        content_free(d, second[i]);
-    free(second);
+        parts_free(d, &parts[i]);
+    free(parts);
     return why;
 }
 

@@ -33,6 +33,7 @@ static void look_again(struct device *d)
 void pinned_count(struct device *d, int64_t bytes)
 {
     d->mem.host_bytes += (uint64_t)bytes;
+    d->st.host_peak_bytes = d->mem.host_bytes > d->st.host_peak_bytes ? d->mem.host_bytes : d->st.host_peak_bytes;
     all_devices.bytes += (uint64_t)bytes;
     all_devices.told += bytes > 0 ? (uint64_t)bytes : 0;
     if (d->status)

@@ -16,6 +16,7 @@ struct stats { /* counters only, then sums of time: stats_write() adds devices u
     uint64_t bytes_out, bytes_in, iter_ns_count, tried_ns_count, gave_back_bytes, launches_tried, launches_looked_at;
     uint64_t facts_known, facts_like, facts_unknown; /* launches of lessons: what was known of them before (learn/facts.h) */
     uint64_t facts_taken, facts_contradicted; /* of the known ones: were not tried; did something else */
+    uint64_t learning_ns, host_peak_bytes;
     double iter_ns_sum, tried_ns_sum; /* iterations under a plan: steady ones, and those with launches that ran as trials */
 };
 enum { STATS_COUNTERS = offsetof(struct stats, iter_ns_sum) / sizeof(uint64_t) };

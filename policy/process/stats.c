@@ -150,12 +150,16 @@ static size_t make_text(struct device *const *devs, unsigned n, bool active, cha
         {"facts_unknown", t.facts_unknown},
         {"facts_taken", t.facts_taken},
         {"facts_contradicted", t.facts_contradicted},
+        {"host_peak_bytes", t.host_peak_bytes},
+        {"bytes_out", t.bytes_out},
+        {"bytes_in", t.bytes_in},
     };
     size_t at = (size_t)snprintf(to, TEXT_BYTES, "{\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"%s\": %llu,\n", rows[i].name, (unsigned long long)rows[i].value);
-    at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"device_ns_per_iteration\": %llu.%03llu,\n  \"mode\": \"%s\"\n}\n",
-                           (unsigned long long)(iter / 1000), (unsigned long long)(iter % 1000), mode_name(devs, n, active));
+    at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"device_ns_per_iteration\": %llu.%03llu,\n  \"learning_s\": %llu.%06llu,\n  \"mode\": \"%s\"\n}\n",
+                           (unsigned long long)(iter / 1000), (unsigned long long)(iter % 1000), (unsigned long long)(t.learning_ns / 1000000000),
+                           (unsigned long long)(t.learning_ns / 1000 % 1000000), mode_name(devs, n, active));
     return at;
 }
 
