@@ -108,6 +108,7 @@ help:
 	@echo 'make bench      build/bench.json'
 	@echo 'make pytorch    build/pytorch/bin/python: PyTorch for the simulated GPU (gigabytes; VERSION=2.11.0 another one)'
 	@echo 'make demo-pytorch, test-pytorch  PyTorch under remat on the simulated GPU: a table; the tests'
+	@echo 'make clients    other people'\''s training loops (REMAT_SHARED) under auto and swap: hours'
 	@echo 'make dist-gpu   a folder of prebuilt binaries for a machine with a GPU; make test-gpu-small: its suite on the simulated device'
 	@echo 'make install    into PREFIX (default /usr/local), below DESTDIR; make uninstall takes it out again'
 	@echo 'make deb tarball wheel   packages, in build/; make test-packages tries them'
