@@ -164,7 +164,10 @@ static int outside_drv(struct device *d, struct rt_op *op)
     if (op_reads_for_host(op) || d->campaign->stopped)
         return r;
     d->campaign->last_sig = op->sig;
-    bool wanted = modes_wants_plan(d) || learn_wants_trace(d);
+    if (d->mem.pressed)
+        account_tick(d, op->stream);
+    const bool allowed = account_may_learn(d);
+    bool wanted = (modes_wants_plan(d) && (allowed || d->mode != MODE_OBSERVE)) || learn_wants_trace(d); /* else: where iterations end is asked all the same */
     if (!learn_watch(d, op, wanted))
         return r;
     if (d->mode != MODE_OBSERVE && learn_period(d) == d->ex->learnt.rec.period && op->sig == recording_last_sig(&d->ex->learnt.rec)) {
@@ -172,7 +175,7 @@ static int outside_drv(struct device *d, struct rt_op *op)
         if (d->mode == MODE_PLAN)
             learn_count_iteration(d, op->t);
     }
-    if (!may_learn(d) || !hashing_is_loaded(d)) /* without it: at the next iteration's end */
+    if (!may_learn(d) || (!allowed && !learn_wants_trace(d)) || !hashing_is_loaded(d)) /* without it: at the next iteration's end */
         return r;
     learn_count_iteration(d, op->t);
     int e = learn_prepare(d);
@@ -181,6 +184,8 @@ static int outside_drv(struct device *d, struct rt_op *op)
             modes_forget_question(d);
         exec_clear(d);
         e = learn_begin(d);
+        if (!e)
+            account_learns(d, learn_period(d), op->stream);
         modes_go(d, e ? MODE_OBSERVE : MODE_PROBE);
     } else if (e == -ENOTSUP)
         d->campaign->quiet_until = UINT64_MAX; /* this device cannot learn */

@@ -8,6 +8,7 @@
 #include "policy/memory/supply.h"
 #include "policy/plan/exec.h"
 #include "policy/plan/install.h"
+#include "policy/plan/reserve.h"
 #include "policy/share/share.h"
 
 /* To the neighbours of the group. No plan is installed, and nothing is being learnt. */
@@ -38,7 +39,7 @@ uint64_t budget_now(struct device *d)
     for (uint32_t i = 0; i < d->mem.n_slots; i++)
         if (d->mem.slots[i].kind == SLOT_LARGE && d->mem.slots[i].pins && d->mem.slots[i].live && d->mem.slots[i].rec_buf < 0)
             gone += d->mem.slots[i].n_pages;
-    gone += recording_peak_pages(d, &d->ex->learnt.rec, true);
+    gone += recording_peak_pages(d, &d->ex->learnt.rec, true) + reserve_scratch_pages(d);
     return (all > gone ? all - gone : 0) << d->mem.shift;
 }
 

@@ -38,7 +38,7 @@ void following_learnt(struct device *d)
     d->campaign->untried = 0;
     d->campaign->reserved_bytes = 0;
     d->campaign->starts = 0;
-    d->campaign->paused_here_ns = d->campaign->paused_ns = 0;
+    d->campaign->paused_here_ns = 0;
     uint64_t peak = recording_peak_pages(d, &d->ex->learnt.rec, false) << d->mem.shift;
     bool blocked;
     uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
@@ -58,6 +58,7 @@ void following_begin(struct device *d)
     const unsigned t = stream_alive(d, d->ex->learnt.caps[0].t);
     stats_boundary(d, t, d->mode == MODE_ENFORCE);
     nvtx_iteration(d->st.iterations, device_mode_name(d, d->mode));
+    account_iteration(d, t);
     if (d->mode == MODE_ENFORCE && verify_begin(d, t))
         d->ex->now.code = device_failure(d);
 }
@@ -70,6 +71,17 @@ static void plan_anew(struct device *d, const char *why)
     planning_begin(d);
 }
 
+/* True: the plan that is installed costs more than it saves, and is given up. */
+static bool is_given_up(struct device *d)
+{
+    const char *why = account_verdict(d, (uint64_t)d->ex->plan->as_read.planned_ns);
+    if (!why)
+        return false;
+    log_say(SAY_INFO, "the plan is given up: %s; memory is held by swapping, learning anew in %llu iterations", why, (unsigned long long)d->campaign->backoff);
+    modes_no_plan(d);
+    return true;
+}
+
 /* The plan has been left (plan/leave.c): everything the program holds is readable again. */
 void following_has_left(struct device *d)
 {
@@ -78,6 +90,9 @@ void following_has_left(struct device *d)
     modes_go(d, MODE_STANDBY);
     learn_reset(d);
     if (d->ex->now.code)
+        return;
+    account_ends(d, stream_alive(d, STREAM_FIRST_PROGRAM));
+    if (!d->cfg->plan_path[0] && is_given_up(d))
         return;
     c->left_in_a_row++;
     if (c->followed && c->left_in_a_row > LEFT_SUSPECT && !leave_can_be_followed(d)) {
@@ -163,6 +178,8 @@ void following_end_iteration(struct device *d)
         return;
     else if (end == EXEC_END_WHOLE && d->campaign->beside)
         planning_take_answer(d);
+    if (modes_follow_plan(d) && !d->cfg->plan_path[0] && is_given_up(d))
+        return;
     if (d->mode == MODE_STANDBY || modes_follow_plan(d)) {
         cursor_begin(d);
         following_begin(d);

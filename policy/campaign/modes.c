@@ -2,6 +2,7 @@
 #include "policy/campaign/modes.h"
 
 #include "policy/learn/learn.h"
+#include "policy/memory/decoy.h"
 #include "policy/plan/exec.h"
 #include "policy/process/nvtx.h"
 #include "policy/process/planner.h"
@@ -82,6 +83,7 @@ void modes_observe(struct device *d)
     if (d->campaign->beside)
         modes_forget_question(d);
     exec_clear(d);
+    (void)decoy_give(d); /* swapping may need every page */
     modes_go(d, MODE_OBSERVE);
 }
 

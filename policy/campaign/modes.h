@@ -6,6 +6,7 @@
 #ifndef REMAT_POLICY_CAMPAIGN_MODES_H
 #define REMAT_POLICY_CAMPAIGN_MODES_H
 
+#include "policy/campaign/account.h"
 #include "policy/device.h"
 
 struct campaign {
@@ -24,8 +25,8 @@ struct campaign {
     bool beside;            /* the best plan so far is in force while a better one is asked for */
     uint64_t boundary_op;   /* device.op_count at which the latest iteration like the recorded one ended, or its plan was asked for */
     uint64_t looked_op;     /* of the latest look at the planner */
-    uint64_t paused_op, paused_here_ns, paused_ns, pause_began_ns; /* the latest pause for an answer: at which device.op_count; how long there; of all for
-                                                                      this record together; when its latest part began */
+    uint64_t paused_op, paused_here_ns, paused_ns, pause_began_ns; /* the latest pause for an answer: at which device.op_count; how long there; of all
+                                                                      together; when its latest part began */
     uint64_t quiet_until;   /* device.op_count before which nothing is learnt */
     uint64_t quiet_period;  /* ops of the iteration that came to nothing last */
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
@@ -39,6 +40,7 @@ struct campaign {
     uint64_t grow_at, grow_wait; /* device.st.iterations; iterations between two growths */
     uint64_t gave_nothing_at;    /* device.op_count at which a neighbour asked and nothing could move */
     uint32_t moves;         /* static maps made anew for this record */
+    struct account account; /* what all this costs and saves */
     bool stopped;           /* see campaign_stop() */
 };
 

@@ -24,7 +24,7 @@ enum {
     PATIENCE_MOST = 8,      /* times its usual seconds, for a planner that found nothing in them */
     PLAN_WAIT_MS = 60000,   /* --policy plan: for each answer, with the mutex released */
     PAUSE_MS = 100,         /* else: how long the program stands still at one place for an answer that may be near; after that it moves on */
-    PAUSES_MOST_MS = 2000,  /* and for all answers to one record: what a program of some seconds can spare for a plan */
+    PAUSES_MOST_MS = 2000,  /* and for all answers together: what a program of some seconds can spare for plans */
     SPARE_PART = 32         /* of what can be planned with, at most, is spared */
 };
 
@@ -34,6 +34,7 @@ static void put_in_force(struct device *d)
     log_say(SAY_INFO, "plan installed: %zu steps, %.1f%% more device time expected, peak %s", p->n_steps,
             p->baseline_ns ? 100.0 * (double)(p->planned_ns - p->baseline_ns) / (double)p->baseline_ns : 0.0,
             rt_size((uint64_t)p->peak_bytes).text);
+    account_new_plan(d);
     modes_go(d, MODE_STANDBY);
 }
 
@@ -170,6 +171,11 @@ static void take_plan(struct device *d, const char *path)
 {
     struct campaign *c = d->campaign;
     share_limit_for_plan(d, budget_could_use(d)); /* what a group can give may have changed meanwhile */
+    if (install_scratch(d)) {
+        log_say(SAY_WARN, "no memory to set in-place state aside: memory is held by swapping");
+        modes_no_plan(d);
+        return;
+    }
     uint64_t arenas = arena_chunks(d);
     bool users = path == d->cfg->plan_path;
     int lacking = exec_load_plan(d, path, !users);
@@ -276,13 +282,8 @@ void planning_begin(struct device *d)
     d->campaign->tries = 0;
     d->campaign->with_copies = false;
     d->campaign->patience = 1;
-    if (install_scratch(d)) { /* before the budget: it stays */
-        log_say(SAY_WARN, "no memory to set in-place state aside: memory is held by swapping");
-        modes_no_plan(d);
-        return;
-    }
     if (recording_has_structs(&d->ex->learnt))
-        (void)room_for_decoys(d); /* likewise */
+        (void)room_for_decoys(d); /* before the budget: it stays */
     share_limit_for_plan(d, budget_could_use(d));
     if (d->campaign->reserved_bytes > budget_now(d) / SPARE_PART)
         d->campaign->reserved_bytes = 0;

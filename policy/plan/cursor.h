@@ -18,6 +18,12 @@ bool cursor_unbind(struct device *d, int32_t b);
 /* The plan takes the buffer for one that nothing changes but what the plan sees; since the recording its slot was pinned, or has begun to hold
  * addresses, which the record knows nothing of. */
 static inline bool cursor_reached_since(const struct rec_buf *x, const struct slot *s) { return (s->pins && !x->pinned) || (s->points && !x->points); }
+/* The recorded buffer, which outlives iterations, is gone: another one may have its part. */
+static inline bool cursor_is_replaced(const struct device *d, const struct rec_buf *x)
+{
+    const struct slot *s = &d->mem.slots[x->slot_id];
+    return x->alloc_ord < 0 && x->dies < 0 && (!s->live || s->serial != x->serial);
+}
 /* Somebody may look at version v of buffer b after a replay has made it. */
 static inline bool cursor_matters(struct device *d, int32_t b, int32_t v)
 {

@@ -50,6 +50,20 @@ static void replan_without_banned(struct device *d)
     d->ex->now.have_plan = false;
 }
 
+/* What has taken the place of buffers that outlive iterations is the recorded one from now on: the map gives it chunks of its own. */
+static void take_successors(struct device *d)
+{
+    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
+        struct rec_buf *x = &d->ex->learnt.rec.bufs[b];
+        struct slot *s = cursor_is_replaced(d, x) ? cursor_slot(d, (int32_t)b) : NULL;
+        if (!s || !s->live)
+            continue;
+        x->slot_id = s->id;
+        x->serial = s->serial;
+        s->rec_buf = (int32_t)b;
+    }
+}
+
 /* A plan that cannot be proved in so many iterations never will be: its values do not fit beside each other on the host. */
 enum { REHEARSALS_MAX = 4 };
 
@@ -83,6 +97,7 @@ enum exec_end exec_end_iteration(struct device *d)
     if (verify_end(d))
         ex->now.code = device_failure(d);
     bool remapped = d->st.mem_calls != ex->now.mem_calls_before;
+    take_successors(d);
     saved_clear(d);
     cursor_unbind_all(d);
     enum exec_end end = EXEC_END_WHOLE;
@@ -336,7 +351,7 @@ bool exec_may_resume(struct device *d, const struct rt_op *op)
         if (i == op->n_operands || op->operands[i].offset != w->offset)
             return false;
         const struct slot *s = op->operands[i].slot;
-        if (s->bytes != x->bytes || (x->alloc_ord < 0 && x->dies < 0 && (s->id != x->slot_id || s->serial != x->serial)))
+        if (s->bytes != x->bytes || (x->alloc_ord < 0 && x->dies < 0 && !cursor_is_replaced(d, x) && (s->id != x->slot_id || s->serial != x->serial)))
             return false;
     }
     return true;
@@ -375,6 +390,7 @@ void exec_clear(struct device *d)
 {
     verify_clear(d);
     install_drop(d);
+    install_give_scratch(d);
     saved_clear(d);
     args_clear(d);
     cursor_clear(d);

@@ -223,6 +223,19 @@ int install_scratch(struct device *d)
     return read_scratch(d);
 }
 
+/* Replays that may run yet are users of the region: whoever gets its memory comes after them, and nobody waits here. */
+void install_give_scratch(struct device *d)
+{
+    struct slot *s = d->scratch_region;
+    if (!s)
+        return;
+    d->scratch_region = NULL;
+    fence_merge(d, &s->users, &d->ex->now.scratch_users);
+    s->pins = 0;
+    d->mem.live_bytes += s->bytes; /* alloc_free() takes it off */
+    alloc_free(d, s);
+}
+
 /* ---- mapping ---------------------------------------------------------------------------------------------------- */
 
 void install_repair(struct device *d)

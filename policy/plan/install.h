@@ -18,6 +18,8 @@ int install_index(struct device *d);
 void install_clear(struct device *d);
 /* Scratch for the side operands of replays, as the record needs it. 0 or -ENOMEM. */
 int install_scratch(struct device *d);
+/* The record is about to be forgotten, and nothing of it is replayed any more: the region for large side operands (cuBLAS's workspace) is given back. */
+void install_give_scratch(struct device *d);
 /* Pages that the map of any plan takes beside what the record tells the planner. Where an allocation is made while the buffer that the
  * iteration before made there is still in memory, each of them needs a slot of its own, and both slots are the iteration's from end to end,
  * since they take turns. And the entries of small allocations, which are theirs alone, may want more arena pages than there are; where a

@@ -42,6 +42,17 @@ void leave_plan(struct device *d, const char *why, const struct rt_op *op)
     d->ex->now.ended = false;
 }
 
+/* A buffer of as many bytes is there that no record knows. */
+static bool has_successor(const struct device *d, const struct rec_buf *x)
+{
+    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
+        const struct slot *s = &d->mem.slots[i];
+        if (s->live && s->bytes == x->bytes && s->rec_buf < 0 && (s->kind == SLOT_FOREIGN) == x->foreign)
+            return true;
+    }
+    return false;
+}
+
 bool leave_can_be_followed(struct device *d)
 {
     const struct record *r = &d->ex->learnt.rec;
@@ -49,8 +60,7 @@ bool leave_can_be_followed(struct device *d)
         const struct rec_buf *x = &r->bufs[r->operands[k].buf];
         if (r->operands[k].mode == REC_READ || x->alloc_ord >= 0 || x->dies >= 0)
             continue;
-        const struct slot *s = &d->mem.slots[x->slot_id];
-        if (!s->live || s->serial != x->serial)
+        if (cursor_is_replaced(d, x) && !has_successor(d, x))
             return false;
     }
     return true;

@@ -12,8 +12,8 @@ extern const char leave_step_failed[], leave_was_refused[]; /* why the plan was 
 void leave_plan(struct device *d, const char *why, const struct rt_op *op);
 /* What the program holds and is not there is made. What cannot be made stops the program, which goes on with wrong values else. */
 void leave_rebuild_or_stop(struct device *d, unsigned t);
-/* After the plan was left. Every buffer that the recorded iteration changes, and neither makes nor frees, is still there: if not
- * (weights loaded into other memory), no iteration will follow the plan again. */
+/* After the plan was left. Every buffer that the recorded iteration changes, and neither makes nor frees, is still there, or another one that may have its part
+ * (match.c): if not (layers of another size), no iteration will follow the plan again. */
 bool leave_can_be_followed(struct device *d);
 /* From now on no plan asks what launches of the kernel at which it was left do: they are never replayed. The plan is void then, and must
  * be made anew. False: nothing would be different. */

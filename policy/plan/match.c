@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Buffers whose allocation the plan did not see: made in the iteration before, or just before the plan was resumed. */
+/* Buffers whose allocation the plan did not see: made in the iteration before, or just before the plan was resumed; or one that outlives iterations
+ * and took the place of the recorded one, which is gone: gradients that were given back and made anew, states of Adam that were loaded. */
 static bool may_bind_late(struct device *d, const struct rec_buf *x)
 {
     if (x->alloc_ord < 0)
-        return x->dies >= 0;
+        return x->dies >= 0 || cursor_is_replaced(d, x);
     return (uint32_t)x->alloc_ord < d->ex->now.alloc_k && d->ex->learnt.rec.allocs[x->alloc_ord].before_op == 0;
 }
 
@@ -208,7 +209,8 @@ struct reading match_op(struct device *d, struct rt_op *op, const struct reading
         i++;
         int32_t b = w->buf;
         const struct rec_buf *rb = &d->ex->learnt.rec.bufs[b];
-        if (d->ex->now.bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && may_bind_late(d, rb) && !cursor_reached_since(rb, a->slot))
+        if (d->ex->now.bind[b] < 0 && a->slot->plan_buf < 0 && a->slot->bytes == rb->bytes && (a->slot->kind == SLOT_FOREIGN) == rb->foreign &&
+            may_bind_late(d, rb) && !cursor_reached_since(rb, a->slot))
             cursor_bind(d, b, a->slot);
         if (a->map != w->map)
             return (struct reading){.is = CORRESPONDS_NOT, .why = "another tensor map"};

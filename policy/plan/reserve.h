@@ -9,5 +9,7 @@
 
 /* Bytes that the process holds beside the buffers that a plan of the sealed record may move, once such a plan is installed. Nothing is allocated. */
 uint64_t reserve_of_record_bytes(struct device *d);
+/* Pages that install_scratch() will take for the record beside what it has. */
+uint64_t reserve_scratch_pages(struct device *d);
 
 #endif

@@ -65,19 +65,21 @@ static int make_dir(struct device *d)
 }
 
 /* The environment without what would pull this library into the child. */
-static char **clean_environment(void)
+static char **clean_environment(bool swaps_else)
 {
     size_t n = 0, k = 0;
     while (environ[n])
         n++;
-    char **e = calloc(n + 4, sizeof *e);
+    char **e = calloc(n + 5, sizeof *e);
     for (size_t i = 0; e && i < n; i++)
         if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "REMAT_", 6))
             e[k++] = environ[i];
     if (e) {
         e[k++] = "REMAT_DISABLE=1";
         e[k++] = "REMAT_PLAN_COPIES=until-used"; /* as plans are followed: solver.h */
-        e[k] = "REMAT_PLAN_CLOCK=busy"; /* the program may keep every core busy meanwhile: solver.h */
+        e[k++] = "REMAT_PLAN_CLOCK=busy"; /* the program may keep every core busy meanwhile: solver.h */
+        if (swaps_else)
+            e[k] = "REMAT_PLAN_BELOW=swapping"; /* a plan that takes longer is worse than none: cmd_plan.c */
     }
     return e;
 }
@@ -107,7 +109,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t at;
     sigset_t none;
-    char **env = clean_environment();
+    char **env = clean_environment(d->cfg->policy == POLICY_AUTO);
     if (!env)
         return -ENOMEM;
     int tie[2] = {-1, -1};
@@ -162,6 +164,8 @@ void planner_say_why(struct device *d)
     int status = d->planner->last_status;
     if (d->planner->late)
         log_say(SAY_WARN, "remat plan has not answered in many times its seconds: it was ended; memory is held by swapping");
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == 3 && strstr(line, "swapping takes less"))
+        log_say(SAY_INFO, "no plan is followed (%s); memory is held by swapping", line);
     else if (WIFEXITED(status) && WEXITSTATUS(status) == 3) /* infeasible */
         log_say(SAY_WARN, "no plan meets the limit (%s); memory is held by swapping", line);
     else

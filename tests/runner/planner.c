@@ -78,7 +78,8 @@ static void key_of(int argc, char **argv, const char *trace, const char *real, c
     if (!text)
         die(trace);
     char words[PATH];
-    at = (size_t)snprintf(words, sizeof words, "%lld.%ld %lld", (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (long long)st.st_size);
+    const char *below = getenv("REMAT_PLAN_BELOW"); /* offline/commands/cmd_plan.c */
+    at = (size_t)snprintf(words, sizeof words, "%lld.%ld %lld %s", (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (long long)st.st_size, below ? below : "");
     for (int i = 1; i < argc && at < sizeof words; i++)
         if (argv[i] != trace && strcmp(argv[i - 1], "-o"))
             at += (size_t)snprintf(words + at, sizeof words - at, " %s", argv[i]);

@@ -1,11 +1,13 @@
 /* The simulator's rules one by one: words, memory and clocks. (tests/system/test_sim_verify.py compares thousands of random
  * plans with the independent judge.) */
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "offline/model/sim.h"
 #include "offline/solvers/solver.h"
+#include "offline/solvers/swapping.h"
 
 /* op 0: -> a (100 B, 10 ns); op 1: a -> b (50 B, 20 ns), side s; op 2: a, b -> c (10 B, 30 ns). a dies before op 3 (the
  * end), b too. The host moves a byte a nanosecond. */
@@ -176,6 +178,23 @@ START_TEST(solver_none_and_the_floor)
 }
 END_TEST
 
+/* Swapping, as the runtime does it: what was used longest ago leaves by a copy, whatever is wanted next. */
+START_TEST(swapping)
+{
+    ck_assert_int_eq(swapping_schedule(g, 164, &p, &r), 0);
+    ck_assert_int_eq(r.ok, 1);
+    ck_assert_int_eq(r.ns, 60);
+    plan_reset(&p);
+    ck_assert_int_eq(swapping_schedule(g, 160, &p, &r), 0); /* s leaves for c: four bytes, which op 2 waits for */
+    ck_assert_int_eq(r.ok, 1);
+    ck_assert_int_eq(r.ns, 64);
+    ck_assert_int_eq(r.offloads, 1);
+    ck_assert_int_le(r.peak_bytes, 160);
+    plan_reset(&p);
+    ck_assert_int_eq(swapping_schedule(g, 159, &p, &r), -ENOSPC);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sim");
@@ -189,6 +208,7 @@ int main(void)
     tcase_add_test(t, frees_and_keep);
     tcase_add_test(t, profile_follows_the_plan);
     tcase_add_test(t, solver_none_and_the_floor);
+    tcase_add_test(t, swapping);
     suite_add_tcase(s, t);
     run_all = srunner_create(s);
     srunner_run_all(run_all, CK_NORMAL);

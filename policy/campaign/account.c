@@ -1,0 +1,173 @@
+/* account.c: see account.h. */
+#include "policy/campaign/account.h"
+
+#include "policy/campaign/modes.h"
+#include "policy/iteration.h"
+
+enum {
+    TICK_OPS = 256,
+    SHARE_PART = 20,   /* a twentieth */
+    GRANT_PART = 4,
+    WHOLE_LEAST = 4,   /* iterations before a plan's price is known */
+    DEARER_PART = 4    /* a quarter more than foretold */
+};
+static const uint64_t GRANT_MOST_NS = 2000000000;
+
+static struct account *of(struct device *d) { return &d->campaign->account; }
+
+static bool is_bounded(const struct device *d) { return d->cfg->policy == POLICY_AUTO; }
+
+static bool record(struct device *d, struct account_edge *e, CUstream stream)
+{
+    if (!e->made && d->drv->cuEventElapsedTime && d->drv->cuEventCreate(&e->at, 0) == CUDA_SUCCESS)
+        e->made = true;
+    return e->made && d->drv->cuEventRecord(e->at, stream) == CUDA_SUCCESS;
+}
+
+static uint64_t between_ns(struct device *d, const struct account_edge *from, const struct account_edge *to)
+{
+    float ms = 0;
+    return d->drv->cuEventElapsedTime(&ms, from->at, to->at) == CUDA_SUCCESS && ms > 0 ? (uint64_t)(ms * 1e6) : 0;
+}
+
+static bool has_passed(struct device *d, const struct account_edge *e) { return d->drv->cuEventQuery(e->at) == CUDA_SUCCESS; }
+
+static void tick(struct device *d, CUstream stream)
+{
+    struct account *a = of(d);
+    if (a->awaited && has_passed(d, &a->latest)) {
+        const uint64_t ns = between_ns(d, &a->base, &a->latest);
+        a->total_ns = ns > a->total_ns ? ns : a->total_ns;
+        a->awaited = false;
+    }
+    if (a->awaited)
+        return;
+    a->ticked_op = d->op_count;
+    if (!a->base.made)
+        record(d, &a->base, stream);
+    else
+        a->awaited = record(d, &a->latest, stream);
+}
+
+void account_tick(struct device *d, CUstream stream)
+{
+    struct account *a = of(d);
+    if (!is_bounded(d))
+        return;
+    if (!a->swaps && (a->swaps = record(d, &a->swap_from, stream)))
+        a->swap_from_op = d->op_count;
+    if (d->op_count - a->ticked_op >= TICK_OPS)
+        tick(d, stream);
+}
+
+/* ---- learning ------------------------------------------------------------------------------------------------------- */
+
+bool account_may_learn(struct device *d)
+{
+    const struct account *a = of(d);
+    const uint64_t latest = d->st.learning_ns - a->learnt_before_ns, lesson = latest > a->lesson_ns ? latest : a->lesson_ns;
+    if (!is_bounded(d) || !lesson)
+        return true;
+    const uint64_t part = a->total_ns / GRANT_PART, grant = a->in_force ? 0 : part < GRANT_MOST_NS ? part : GRANT_MOST_NS;
+    return (int64_t)(d->st.learning_ns + lesson) <= (int64_t)(a->total_ns / SHARE_PART + grant) + a->balance_ns;
+}
+
+void account_learns(struct device *d, uint64_t period, CUstream stream)
+{
+    struct account *a = of(d);
+    const uint64_t latest = d->st.learning_ns - a->learnt_before_ns, ops = d->op_count - a->swap_from_op;
+    a->lesson_ns = latest > a->lesson_ns ? latest : a->lesson_ns;
+    a->learnt_before_ns = d->st.learning_ns;
+    if (a->swaps && ops >= period && record(d, &a->swap_to, stream) && d->drv->cuEventSynchronize(a->swap_to.at) == CUDA_SUCCESS) {
+        a->swap_ns = between_ns(d, &a->swap_from, &a->swap_to);
+        a->swap_ops = a->swap_ns ? ops : 0;
+    }
+    a->swaps = false;
+}
+
+/* ---- plans ---------------------------------------------------------------------------------------------------------- */
+
+void account_new_plan(struct device *d)
+{
+    struct account *a = of(d);
+    a->plan_balance_ns = 0;
+    a->whole_ns = a->n_whole = 0;
+    for (unsigned i = 0; i < ACCOUNT_STRETCHES; i++)
+        a->stretch[i].is = STRETCH_NONE;
+}
+
+static void book(struct account *a, const struct account_stretch *s, uint64_t ns)
+{
+    const int64_t saved = (int64_t)((double)a->swap_ns / (double)a->swap_ops * (double)s->ops) - (int64_t)ns;
+    a->balance_ns += saved;
+    a->plan_balance_ns += s->proved ? saved : 0;
+    if (s->whole) {
+        a->whole_ns += ns;
+        a->n_whole++;
+        a->in_force = true;
+    }
+}
+
+/* What has passed is booked. */
+static void look(struct device *d)
+{
+    struct account *a = of(d);
+    for (unsigned i = 0; i < ACCOUNT_STRETCHES; i++) {
+        struct account_stretch *s = &a->stretch[i];
+        if (s->is != STRETCH_AWAITED || !has_passed(d, &s->to))
+            continue;
+        s->is = STRETCH_NONE;
+        if (a->swap_ops)
+            book(a, s, between_ns(d, &s->from, &s->to));
+    }
+}
+
+static void close_stretch(struct device *d, unsigned t, bool whole)
+{
+    struct account *a = of(d);
+    struct account_stretch *s = &a->stretch[a->next];
+    if (s->is != STRETCH_OPEN)
+        return;
+    s->ops = d->op_count - s->begun_op;
+    s->whole = s->whole && whole;
+    s->is = record(d, &s->to, d->stream[t]) ? STRETCH_AWAITED : STRETCH_NONE;
+    a->next = (a->next + 1) % ACCOUNT_STRETCHES;
+}
+
+void account_iteration(struct device *d, unsigned t)
+{
+    struct account *a = of(d);
+    if (!is_bounded(d))
+        return;
+    a->swaps = false;
+    close_stretch(d, t, true);
+    look(d);
+    struct account_stretch *s = &a->stretch[a->next];
+    if (s->is == STRETCH_NONE && record(d, &s->from, d->stream[t])) { /* else the device is iterations behind: this one is not measured */
+        s->is = STRETCH_OPEN;
+        s->begun_op = d->op_count;
+        s->whole = s->proved = d->mode == MODE_ENFORCE;
+    }
+    if (d->op_count - a->ticked_op >= TICK_OPS)
+        tick(d, d->stream[t]);
+}
+
+void account_ends(struct device *d, unsigned t)
+{
+    if (is_bounded(d))
+        close_stretch(d, t, false);
+}
+
+const char *account_verdict(struct device *d, uint64_t foretold_ns)
+{
+    struct account *a = of(d);
+    if (!is_bounded(d) || !a->swap_ops)
+        return NULL;
+    look(d);
+    const double mean = a->n_whole ? (double)a->whole_ns / a->n_whole : 0, swapped = (double)a->swap_ns / (double)a->swap_ops * d->ex->learnt.rec.period;
+    if (a->n_whole >= WHOLE_LEAST && mean > (double)foretold_ns + (double)foretold_ns / DEARER_PART && mean > swapped)
+        return "its iterations take a quarter more than foretold, and longer than swapping took";
+    if (a->plan_balance_ns < -(int64_t)(a->total_ns / SHARE_PART))
+        return "it has cost more time than swapping";
+    return NULL;
+}

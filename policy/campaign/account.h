@@ -1,0 +1,68 @@
+/* account.h: what plans save beside swapping, and what the way to them costs, in device time, by events that nobody waits for.
+ *
+ *   spent      device time that learning has taken beside the program's own (counts.h: learning_ns)
+ *   balance    over all stretches under a plan: what as many ops took by swapping, less what they took. Rehearsals and departures count
+ *   allowance  a twentieth of the device time so far + balance; and, until a plan has been in force, a quarter of it, 2 s at most
+ *
+ * Learning begins only while spent + what one more is expected to take <= allowance; the first time is on credit. A plan is given up when its
+ * iterations take a quarter more than foretold and more than swapping took, or when it has lost a twentieth of the device time. So a program that
+ * does something else all the time pays for swapping, one lesson, and a twentieth. `--policy plan` asks for plans and nothing else: no bound holds.
+ *
+ * Threads: under the engine's mutex. Errors: without events nothing is measured, and nothing is forbidden.
+ */
+#ifndef REMAT_POLICY_CAMPAIGN_ACCOUNT_H
+#define REMAT_POLICY_CAMPAIGN_ACCOUNT_H
+
+#include "policy/device.h"
+
+enum { ACCOUNT_STRETCHES = 8 };
+
+struct account_edge {
+    CUevent at;
+    bool made;
+};
+
+struct account {
+    struct account_edge base, latest; /* of the device time so far; `latest` is awaited */
+    struct account_edge swap_from, swap_to; /* of the ops that run one after another while memory is held by swapping */
+    bool awaited, swaps;
+    uint64_t swap_from_op;
+    uint64_t ticked_op;
+    uint64_t total_ns;                /* from base to the latest edge that has passed */
+    uint64_t swap_ns, swap_ops;       /* device time that so many ops took while memory was held by swapping; 0: not known */
+    uint64_t lesson_ns;               /* the longest lesson so far */
+    uint64_t learnt_before_ns;        /* learning_ns when the latest lesson began */
+    int64_t balance_ns;
+    bool in_force;                    /* a plan has been proved */
+    /* of the plan that is installed, since it was proved */
+    int64_t plan_balance_ns;
+    uint64_t whole_ns;
+    uint32_t n_whole;                 /* whole iterations in force, and what these took */
+    struct account_stretch {
+        struct account_edge from, to;
+        uint64_t begun_op, ops;
+        bool proved;                  /* no rehearsal */
+        bool whole;                   /* an iteration in force, from its beginning to its end */
+        enum { STRETCH_NONE, STRETCH_OPEN, STRETCH_AWAITED } is;
+    } stretch[ACCOUNT_STRETCHES];
+    unsigned next;
+};
+
+/* An op has run outside a plan while memory is short: now and then the device time so far is taken. */
+void account_tick(struct device *d, CUstream stream);
+/* There is time for one more lesson. */
+bool account_may_learn(struct device *d);
+/* One begins, of an iteration of so many ops, the last of which ran on this stream: what swapping has taken so far is known now. The device has
+ * nothing to do. */
+void account_learns(struct device *d, uint64_t period, CUstream stream);
+
+/* Another plan is installed. */
+void account_new_plan(struct device *d);
+/* An iteration begins under a plan on stream t; the stretch before it ends, if one is open: a whole iteration. */
+void account_iteration(struct device *d, unsigned t);
+/* The plan is left, or no longer followed. */
+void account_ends(struct device *d, unsigned t);
+/* Why the plan that is installed is to be given up; NULL: it is not. */
+const char *account_verdict(struct device *d, uint64_t foretold_ns);
+
+#endif

@@ -1,0 +1,127 @@
+/* kinds KIND [STEPS]: a training loop as people write them, in which something is another thing from step to step. Prints a checksum every step.
+ *
+ *   same         nothing is
+ *   accumulate   gradients of one, two or four batches make a step, drawn anew; they are given back after it, and made by the first batch
+ *   evaluate     three batches forward after every ten steps
+ *   reload       after a third of the steps, and after two, the optimizer's state lies in other buffers
+ *   lengths      batches of three lengths, drawn anew
+ *   any          each batch of another length
+ *   shrink       four batches of one length, then of another that is a little less, never of an earlier one
+ */
+#include "tests/programs/program.h"
+
+enum { LAYERS = 12, WORDS = 98304, WEIGHT = 16384, LENGTHS = 3 };
+
+static CUstream stream;
+static CUfunction f_map, f_join, f_sum;
+static CUdeviceptr weight[LAYERS], grad[LAYERS], state[LAYERS], sum;
+
+static CUdeviceptr make(uint32_t words)
+{
+    CUdeviceptr p;
+    MUST(cuMemAllocAsync(&p, 4ull * words, stream));
+    return p;
+}
+
+static void map(CUdeviceptr out, CUdeviceptr in, uint32_t n, uint32_t k)
+{
+    uint32_t mask = ~0u;
+    LAUNCH_ON(f_map, stream, &out, &in, &n, &k, &mask);
+}
+
+static void join(CUdeviceptr out, CUdeviceptr a, uint32_t n_a, CUdeviceptr b, uint32_t n_b, uint32_t n)
+{
+    LAUNCH_ON(f_join, stream, &out, &a, &b, &n, &n_a, &n_b);
+}
+
+static void forward(CUdeviceptr act[LAYERS + 1], uint32_t n, uint32_t seed)
+{
+    act[0] = make(n);
+    MUST(cuMemsetD32Async(act[0], seed, n, stream));
+    for (int l = 0; l < LAYERS; l++) {
+        act[l + 1] = make(n);
+        join(act[l + 1], act[l], n, weight[l], WEIGHT, n);
+    }
+}
+
+static void backward(CUdeviceptr act[LAYERS + 1], uint32_t n)
+{
+    CUdeviceptr g = make(n);
+    map(g, act[LAYERS], n, 3);
+    for (int l = LAYERS; l-- > 0;) {
+        CUdeviceptr next = make(n);
+        join(next, g, n, act[l], n, n);
+        if (!grad[l])
+            map(grad[l] = make(WEIGHT), next, WEIGHT, 5);
+        else
+            join(grad[l], grad[l], WEIGHT, next, WEIGHT, WEIGHT);
+        MUST(cuMemFreeAsync(g, stream));
+        MUST(cuMemFreeAsync(act[l + 1], stream));
+        g = next;
+    }
+    MUST(cuMemFreeAsync(g, stream));
+    MUST(cuMemFreeAsync(act[0], stream));
+}
+
+static void optimizer_step(void)
+{
+    for (int l = 0; l < LAYERS; l++) {
+        join(state[l], state[l], WEIGHT, grad[l], WEIGHT, WEIGHT);
+        join(weight[l], weight[l], WEIGHT, state[l], WEIGHT, WEIGHT);
+        MUST(cuMemFreeAsync(grad[l], stream));
+        grad[l] = 0;
+    }
+}
+
+static void reload(void)
+{
+    for (int l = 0; l < LAYERS; l++) {
+        const CUdeviceptr old = state[l];
+        state[l] = make(WEIGHT);
+        MUST(cuMemcpyDtoDAsync_v2(state[l], old, 4ull * WEIGHT, stream));
+        MUST(cuMemFreeAsync(old, stream));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *kind = argc > 1 ? argv[1] : "same";
+    const unsigned steps = argc > 2 ? (unsigned)atoi(argv[2]) : 100;
+    static const unsigned BATCHES[] = {1, 2, 4};
+    uint64_t seed = 7;
+    CUdeviceptr act[LAYERS + 1];
+    primary_context();
+    CUmodule m = load_kernels();
+    f_map = kernel(m, "map"), f_join = kernel(m, "join"), f_sum = kernel(m, "sum");
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    sum = make(2);
+    for (unsigned l = 0; l < LAYERS; l++) {
+        weight[l] = make(WEIGHT);
+        state[l] = make(WEIGHT);
+        MUST(cuMemsetD32Async(weight[l], 3 + l, WEIGHT, stream));
+        MUST(cuMemsetD32Async(state[l], 30 + l, WEIGHT, stream));
+    }
+    for (unsigned i = 0; i < steps; i++) {
+        const unsigned batches = strcmp(kind, "accumulate") ? 1 : BATCHES[next_random(&seed) % 3];
+        const uint32_t n = !strcmp(kind, "lengths") ? WORDS / LENGTHS * (1 + next_random(&seed) % LENGTHS)
+                           : !strcmp(kind, "any")   ? WORDS - 64 * (next_random(&seed) % 512)
+                           : !strcmp(kind, "shrink") ? WORDS - 1024 * (i / 4)
+                                                    : WORDS;
+        for (unsigned k = 0; k < batches; k++) {
+            forward(act, n, i * 4 + k);
+            backward(act, n);
+        }
+        optimizer_step();
+        for (unsigned k = 0; k < 3 && !strcmp(kind, "evaluate") && i % 10 == 9; k++) {
+            forward(act, n, i * 4 + k);
+            for (int l = 0; l < LAYERS; l++)
+                MUST(cuMemFreeAsync(act[l], stream));
+            printf("evaluation %016llx\n", (unsigned long long)checksum(f_sum, stream, sum, act[LAYERS], n));
+            MUST(cuMemFreeAsync(act[LAYERS], stream));
+        }
+        if (!strcmp(kind, "reload") && i && i % (steps / 3) == 0)
+            reload();
+        printf("step %u %016llx\n", i, (unsigned long long)checksum(f_sum, stream, sum, weight[0], WEIGHT));
+    }
+    return 0;
+}

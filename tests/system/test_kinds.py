@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Training loops in which something is another thing from step to step (tests/programs/kinds.c): whatever it is, a program that asks for a plan where
+one is worth its while (--policy auto) takes hardly longer on the device than one that swaps."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+# So many steps that one lesson is a hundredth of what swapping takes.
+STEPS = 160
+# What is different, and the speed of the link; what auto takes at most, x swapping; steps that follow a plan at least
+KINDS = {"same": ("1e9", 0.85, 60), "accumulate": ("1e9", 0.9, 80), "evaluate": ("1e9", 0.9, 50), "reload": ("1e9", 0.9, 50), "lengths": ("1e9", 1.03, 0),
+         "any": ("1e9", 1.03, 0), "shrink": ("1e9", 1.1, 0), "same, a fast link": ("12e9", 1.03, 0)}
+DEVICE = {"SIMGPU_MEM": "64M", "SIMGPU_GRANULARITY": "64K", "SIMGPU_FLOPS": "2e12", "SIMGPU_BW": "150e9", "REMAT_LOG": "info"}
+
+
+def device_ns(r):
+    return (r.device or {}).get("device_ns", 0)
+
+
+def main():
+    program = os.path.join(harness.B, "programs", "kinds")
+    if not os.path.exists(program):
+        print("no simulated GPU built")
+        return 77
+    c = harness.Checks()
+    for kind in harness.drawn(KINDS, test=4, check=2, always=("accumulate", "shrink")):
+        link, most, followed = KINDS[kind]
+        command, device = [program, kind.split(",")[0], str(STEPS)], dict(DEVICE, SIMGPU_HOST_BW=link)
+        native = harness.run(command, env=device)
+        c.ok(native.rc == 0 and native.out.count("step") == STEPS, kind + ": natively", native.err[-300:])
+        limit = native.peak * 60 // 100
+        runs = {policy: harness.run(command, ["--policy", policy, "--limit", str(limit)], device) for policy in ("swap", "auto")}
+        for policy, r in runs.items():
+            wrong = harness.other_than(native, r, limit)
+            c.ok(not wrong, "%s, %s: as natively" % (kind, policy), wrong)
+        swap, auto = (device_ns(runs[policy]) for policy in ("swap", "auto"))
+        print("%s: native %.1f ms, swap %.2f x, auto %.2f x, %s steps followed a plan" % (
+            kind, device_ns(native) / 1e6, swap / device_ns(native), auto / device_ns(native), runs["auto"].stats.get("iterations_enforced")))
+        c.ok(0 < auto <= swap * most, kind + ": auto costs little more than swapping", "%.2f of it; %s" % (auto / max(swap, 1), runs["auto"].err[-1500:]))
+        c.ok(runs["auto"].stats.get("iterations_enforced", 0) >= followed, kind + ": a plan is followed", "%s %s" % (runs["auto"].stats, runs["auto"].err[-1500:]))
+    return c.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
