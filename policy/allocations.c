@@ -407,7 +407,7 @@ static void leave_before_free(CUdeviceptr ptr)
             continue;
         struct engine_visit v = engine_visit(d);
         campaign_leave(d, "memory of the program's own is given back");
-        if (process.drv->cuCtxSynchronize() != CUDA_SUCCESS)
+        if (fence_sync_queued(d, false))
             log_say(SAY_DEBUG, "the device failed before memory was given back");
         engine_return(v);
     }

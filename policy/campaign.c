@@ -81,7 +81,7 @@ void campaign_distrusts(struct device *d, const char *why)
         return;
     const bool followed = campaign_follows_plan(d);
     campaign_leave(d, why);
-    if (followed && d->drv->cuCtxSynchronize() != CUDA_SUCCESS) /* replays that read it as it is yet */
+    if (followed && fence_sync_queued(d, false)) /* replays that read it as it is yet */
         log_say(SAY_DEBUG, "the device failed before memory changed that replays read");
     modes_forget_iteration(d);
 }
@@ -95,7 +95,7 @@ void campaign_unloads(struct device *d, CUmodule module, CUlibrary library)
         return;
     const bool followed = campaign_follows_plan(d);
     campaign_leave(d, "code that the recorded iteration launches is unloaded");
-    if (followed && d->drv->cuCtxSynchronize() != CUDA_SUCCESS)
+    if (followed && fence_sync_queued(d, false))
         log_say(SAY_DEBUG, "the device failed before code was unloaded");
     modes_forget_iteration(d);
 }
@@ -213,6 +213,14 @@ bool campaign_runs_plainly(struct device *d, const struct rt_op *op)
     return !d->capturing && !d->ex->now.code && !d->broken && !campaign_follows_plan(d) && !may_take_up(d, op);
 }
 
+/* Learning waits for what it launches. Where some stream stands still for the host, perhaps for the program's next call, it is found out first whether this
+ * op's does: what the host does in a function of its own is over soon. */
+static bool can_be_awaited(struct device *d, const struct rt_op *op)
+{
+    enum { SOON_MS = 50 };
+    return !stream_any_stands(d) || stream_ends_within(d, op->t, SOON_MS);
+}
+
 static int decide_drv(struct device *d, struct rt_op *op)
 {
     if (d->ex->now.code)
@@ -232,6 +240,8 @@ static int decide_drv(struct device *d, struct rt_op *op)
         following_has_left(d);
         return left == EXEC_LEFT_AFTER ? r : d->ex->now.code ? d->ex->now.code : outside_drv(d, op);
     }
+    if (d->mode == MODE_PROBE && !can_be_awaited(d, op))
+        campaign_stop(d, "a stream stands still for the host, with work behind that");
     if (d->mode == MODE_PROBE) {
         enum learn_step step;
         const uint64_t period = learn_period(d);

@@ -17,8 +17,11 @@
 
 enum { AUDIT_OPS = 1 << 16 /* between two looks at all of memory's bookkeeping */ };
 
-/* An op from another context of the device. What it touches is brought into memory in the device's own context, and the host waits for
- * that; then for the op. So nothing has to be ordered between the two, whose legacy streams share a name. Slow, and right. */
+/* The stream bears a name that means one stream in every context. A default stream's name means another one in each. */
+static bool is_named(CUstream s) { return s != CU_STREAM_LEGACY && s != CU_STREAM_PER_THREAD; }
+
+/* An op from another context of the device. What it touches is brought into memory in the device's own context. A stream of its own is ordered behind that
+ * as any other. For a default stream the host waits for that, and then for the op: so nothing has to be ordered between the two contexts. */
 static int op_elsewhere_drv(struct device *d, struct rt_op *op)
 {
     bool managed = false;
@@ -39,7 +42,7 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
     int r = d->ex->now.code ? d->ex->now.code : ready_op(d, op, &lost);
     if (r < 0)
         r = r == -ENODATA ? CUDA_ERROR_UNKNOWN : ready_refused_drv(d, op);
-    for (uint32_t i = 0; i < op->n_operands && !r; i++) {
+    for (uint32_t i = 0; i < op->n_operands && !r && !is_named(op->stream); i++) {
         struct slot *s = op->operands[i].slot;
         if (fence_sync(d, &s->ready) || (op->operands[i].mode != REC_READ && fence_sync(d, &s->unseen)))
             r = device_failure(d);
@@ -48,7 +51,7 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
     if (r)
         return r;
     r = op_issue_drv(d, op);
-    CUresult waited = process.drv->cuStreamSynchronize(op->stream);
+    CUresult waited = is_named(op->stream) ? CUDA_SUCCESS : process.drv->cuStreamSynchronize(op->stream);
     ready_done(d, op, true);
     return r ? r : (int)waited;
 }
@@ -134,10 +137,13 @@ bool engine_waited(struct device *d, struct rt_op *op)
     uint32_t ready = 0;
     while (ready < op->n_operands && !d->cfg->rehearse_unmapped && ready_operand(&op->operands[ready], op->t))
         ready++;
-    if (ready == op->n_operands || engine_elsewhere(d) || !campaign_runs_plainly(d, op))
+    if (ready == op->n_operands || !campaign_runs_plainly(d, op) || (engine_elsewhere(d) && !is_named(op->stream)))
         return false;
+    struct engine_visit v = engine_visit(d);
     fence_put_off(d);
-    return engine_begins_again(d, ready_op(d, op, &lost)); /* what it cannot do now is found out again, and said, when the op runs */
+    const int r = ready_op(d, op, &lost); /* what it cannot do now is found out again, and said, when the op runs */
+    engine_return(v);
+    return engine_begins_again(d, r);
 }
 
 /* engine_turn() has been called before the op was built: it may release the mutex, and ops are built in one place. */

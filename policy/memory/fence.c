@@ -393,6 +393,25 @@ static int sync_one(struct device *d, unsigned t, unsigned u, uint64_t q)
 
 int fence_sync(struct device *d, const struct fence *f) { return each_point(d, f, sync_one, 0); }
 
+int fence_sync_queued(struct device *d, bool refuses)
+{
+    const struct streams *st = d->streams;
+    if (!stream_any_stands(d))
+        return d->drv->cuCtxSynchronize() == CUDA_SUCCESS ? 0 : -EIO;
+    for (int pass = refuses ? 0 : 1; pass < 2; pass++)
+        for (unsigned u = 0; u < st->n; u++) {
+            struct stream_row *s = &st->row[u];
+            const bool stands = u >= STREAM_FIRST_PROGRAM && stream_stands(d, u, d->seq[u]), alone = stands && stream_only_stands(s, d->seq[u]);
+            const uint64_t q = alone ? s->stands_from : d->seq[u];
+            if (!pass && stands && !alone)
+                return -EBUSY;
+            const int r = pass && s->done < q ? sync_up_to(d, u, q) : 0;
+            if (r)
+                return r;
+        }
+    return 0;
+}
+
 static int has_yet_to_pass(struct device *d, unsigned t, unsigned u, uint64_t q) { return (void)t, !stream_has_passed(d, u, q); }
 
 bool fence_has_passed(struct device *d, const struct fence *f) { return !each_point(d, f, has_yet_to_pass, 0); }

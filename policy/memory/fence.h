@@ -91,6 +91,10 @@ FENCE_MUST_USE static inline int fence_wait(struct device *d, unsigned t, const 
 }
 FENCE_MUST_USE int fence_sync(struct device *d, const struct fence *f);
 
+/* The host waits for all that is queued on the device, but not for a stream that stands still for the host and has no work behind that: it would stand
+ * still as well, for a later call of the program. One that has work behind it is waited for, or where the caller can do without (`refuses`), -EBUSY. */
+FENCE_MUST_USE int fence_sync_queued(struct device *d, bool refuses);
+
 /* What the host waits for may be up to another thread of the program, which waits for the mutex. So whoever can begin again from the start
  * asks for waits to be put off: from fence_put_off() on fence_sync() answers -EAGAIN where it would have to wait, and whatever wanted it
  * undoes what it has done. fence_put_off_ends() says whether there was such a wait, and for what: for that the caller waits with the mutex

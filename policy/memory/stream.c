@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The per-thread default stream is one handle and a stream for every thread: an index each. No other thread can record an event there, so
  * it leaves one behind each op. Where work is to be queued under another thread's index (a plan that is followed by other threads than
@@ -353,6 +354,36 @@ bool stream_stands(struct device *d, unsigned u, uint64_t q)
         r->stands_look = st->looks;
     }
     return q > r->stands_from;
+}
+
+bool stream_only_stands(const struct stream_row *r, uint64_t seq)
+{
+    uint64_t standing = 0; /* ops that stand, or stood: a gate is in front of each */
+    for (uint32_t i = 0; i < r->n_gates; i++)
+        standing += r->gates[i].seq >= r->stands_from;
+    return seq - r->stands_from <= standing;
+}
+
+bool stream_any_stands(struct device *d)
+{
+    bool any = false;
+    if (!d->streams->gated)
+        return false;
+    stream_looks_anew(d);
+    for (unsigned u = STREAM_FIRST_PROGRAM; u < d->streams->n && !any; u++)
+        any = stream_stands(d, u, d->seq[u]);
+    return any;
+}
+
+bool stream_ends_within(struct device *d, unsigned t, unsigned ms)
+{
+    CUresult r = CUDA_ERROR_NOT_READY;
+    for (unsigned i = 0; i <= 4 * ms && r == CUDA_ERROR_NOT_READY; i++) {
+        if (i)
+            usleep(250);
+        r = (CUresult)stream_query_drv(d, t);
+    }
+    return r != CUDA_ERROR_NOT_READY;
 }
 
 struct gate *stream_gate_behind(struct streams *st, unsigned u, uint64_t q)

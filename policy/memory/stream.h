@@ -67,6 +67,10 @@ void stream_mark(struct device *d, unsigned u);
  * stream_may_stand() says so, and what comes behind it counts as standing still until it has passed. */
 bool stream_may_wait(struct device *d, unsigned t);
 void stream_may_stand(struct device *d, unsigned t);
+/* Some stream stands still for the host now. */
+bool stream_any_stands(struct device *d);
+/* All that is queued on stream t ends within so many milliseconds: the host looks for as long. */
+bool stream_ends_within(struct device *d, unsigned t, unsigned ms);
 /* What follows is asked again who stands still; in between what was seen first counts. */
 void stream_looks_anew(struct device *d);
 /* Looks, without waiting, whether our own streams have done all that was queued on them. Copies of long ago would otherwise stay in the
@@ -111,6 +115,8 @@ static inline uint64_t stream_waited(const struct streams *st, unsigned t, unsig
 void stream_has_waited(struct streams *st, unsigned t, unsigned u, uint64_t q);
 /* Whether what was queued on stream u up to q may stand still for the host, as far as one can tell without waiting. */
 bool stream_stands(struct device *d, unsigned u, uint64_t q);
+/* What stands still there is all that is queued there behind r->stands_from: no work of anybody's comes after it. */
+bool stream_only_stands(const struct stream_row *r, uint64_t seq);
 /* Whether all up to q has ended on stream u, without waiting. */
 bool stream_has_passed(struct device *d, unsigned u, uint64_t q);
 

@@ -255,7 +255,8 @@ void install_repair(struct device *d)
 /* What outlives iterations comes in; all else leaves. */
 static int settle(struct device *d)
 {
-    d->drv->cuCtxSynchronize();
+    if (fence_sync_queued(d, true) == -EBUSY)
+        return -EBUSY;
     d->mem.op_at_hand++;
     if (lodge_leave_all(d))
         return -ENOMEM;
@@ -275,8 +276,7 @@ static int settle(struct device *d)
         if (r)
             return r;
     }
-    d->drv->cuCtxSynchronize();
-    return 0;
+    return fence_sync_queued(d, true) == -EBUSY ? -EBUSY : 0;
 }
 
 /* Persistent buffers hold the chunks they have, whenever the plan has them in memory. Pinned strangers hold theirs always.*/

@@ -14,6 +14,10 @@
  *   peer_plain_late
  *   context   memory that is not stream-ordered, which is filled in another context of the device
  *   context_late
+ * Another stream stands still until the loop is over, when the host writes the word that it waits for:
+ *   stands       from the start
+ *   stands_late  from iteration 12 on
+ *   stands_within  in each iteration until its last launch, with a launch behind that
  * A plan is left between the passes, when activations have given way to a workspace that is gone again:
  *   elsewhere_capture  a stream of another context of the device is captured, from iteration 12 on
  */
@@ -32,6 +36,8 @@ static CUgraphExec graph;
 #define LAUNCH(f, ...) LAUNCH_ON(f, stream, __VA_ARGS__)
 
 static bool is(const char *c) { return !strcmp(what, c); }
+
+static bool stands(void) { return !strncmp(what, "stands", 6); }
 
 static bool is_peer(void) { return !strncmp(what, "peer", 4); }
 
@@ -100,7 +106,7 @@ static void set_up(void)
 /* The copy has been made; what it was made from changes. */
 static void change(int iter)
 {
-    if (is("elsewhere_capture"))
+    if (is("elsewhere_capture") || stands())
         return;
     bool changes = iter >= CHANGE_AT;
     uint32_t value = changes ? (uint32_t)iter * 77 : 5;
@@ -139,6 +145,30 @@ static void change(int iter)
         MUST(cuMemcpyHtoDAsync_v2(from, host, BYTES, stream));
 }
 
+static uint32_t *word;
+
+static CUdeviceptr behind;
+
+static void stand_still(void)
+{
+    CUdeviceptr at;
+    MUST(cuMemHostAlloc((void **)&word, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    *word = 0;
+    MUST(cuMemHostGetDevicePointer_v2(&at, word, 0));
+    MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    if (is("stands_within"))
+        behind = make(WORDS);
+    else
+        MUST(cuStreamWaitValue32(other, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+}
+
+static void launch_behind(uint32_t iter)
+{
+    uint32_t n = WORDS, k = iter, mask = ~0u;
+    MUST(cuStreamWaitValue32(other, (CUdeviceptr)(uintptr_t)word, iter + 1, CU_STREAM_WAIT_VALUE_GEQ));
+    LAUNCH_ON(f_map, other, &behind, &weight[0], &n, &k, &mask);
+}
+
 static void capture_elsewhere(void)
 {
     CUgraph g;
@@ -161,6 +191,8 @@ static uint64_t train(int iter)
         MUST(cuGraphInstantiateWithFlags(&graph, g, 0));
         k = 1;
     }
+    if (behind)
+        launch_behind((uint32_t)iter);
     act[0] = make(WORDS);
     if (is("graph")) /* zero becomes zero, and nothing else does */
         MUST(cuMemsetD32Async(from, iter >= CHANGE_AT ? (uint32_t)iter : 0, WORDS, stream));
@@ -195,6 +227,11 @@ static uint64_t train(int iter)
     }
     uint64_t h = checksum(f_sum, stream, sum, g, WORDS);
     drop(g);
+    if (behind) {
+        __atomic_store_n(word, (uint32_t)iter + 1, __ATOMIC_RELEASE);
+        MUST(cuStreamSynchronize(other));
+        h ^= checksum(f_sum, stream, sum, behind, WORDS);
+    }
     return h;
 }
 
@@ -216,8 +253,13 @@ int main(int argc, char **argv)
     sum = make(64);
     set_up();
     MUST(cuCtxSynchronize());
-    for (int iter = 0; iter < iterations; iter++)
+    for (int iter = 0; iter < iterations; iter++) {
+        if (stands() && iter == (is("stands_late") ? CHANGE_AT : 0))
+            stand_still();
         printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
+    }
+    if (stands())
+        __atomic_store_n(word, (uint32_t)iterations, __ATOMIC_RELEASE);
     uint64_t h = 0;
     for (int i = 0; i < LAYERS; i++)
         h = h * 31 + checksum(f_sum, stream, sum, weight[i], WORDS);

@@ -7,6 +7,7 @@
  *   by_graph       in a graph, by a function of the host's
  *   by_semaphore   until a semaphore that another interface lets pass has its value
  *   by_event       until an event has passed that another process records
+ *   by_context     as by_word, where they are streams of a second context of the device
  *   by_thread      as by_word, and it is another thread that writes the words, with calls of the driver, while this one waits */
 #include "tests/programs/crowd.h"
 
@@ -169,6 +170,19 @@ static void *writes_words(void *arg)
     return arg;
 }
 
+/* ---- another context --------------------------------------------------------------------------------------------------------------- */
+
+static CUcontext second;
+static CUfunction second_map;
+
+static void make_second(void)
+{
+    make_words();
+    MUST(cuCtxCreate_v2(&second, 0, 0));
+    second_map = kernel(load_kernels(), "map");
+    MUST(cuCtxSetCurrent(ctx));
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------------------------ */
 
 static void works_beside(CUstream own)
@@ -194,6 +208,7 @@ int main(int argc, char **argv)
                 {"by_graph", make_words, stand_graph, write_word},
                 {"by_semaphore", make_semaphore, stand_semaphore, signal_semaphore},
                 {"by_event", NULL, stand_event, tell_child},
+                {"by_context", make_second, stand_word, write_word},
                 {"by_thread", make_words, stand_word, NULL}};
     size_t how = 0;
     while (argc > 1 && how < sizeof hows / sizeof *hows && strcmp(argv[1], hows[how].name))
@@ -216,9 +231,13 @@ int main(int argc, char **argv)
     MUST(cuStreamSynchronize(own));
     uint32_t n = TENSOR_WORDS, k = 5, all = 0xffffffffu;
     for (unsigned i = 0; i < n_streams; i++) {
+        if (second)
+            MUST(cuCtxSetCurrent(second));
         s[i] = stream(1);
         hows[how].stand(i);
-        LAUNCH_ON(f_map, s[i], &tensor, &tensor, &n, &k, &all);
+        LAUNCH_ON(second ? second_map : f_map, s[i], &tensor, &tensor, &n, &k, &all);
+        if (second)
+            MUST(cuCtxSetCurrent(ctx));
     }
     pthread_t other;
     if (!hows[how].let_go && pthread_create(&other, NULL, writes_words, stream(1)))

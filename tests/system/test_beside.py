@@ -15,6 +15,8 @@ CASES = [
     ("managed", 10500000, 16), ("pinned", 10500000, 16), ("own", 10500000, 16), ("plain", 10500000, 16), ("graph", 10500000, 16), ("graph_late", 10500000, 6),
     ("peer", 10500000, 16), ("peer_plain", 10500000, 16), ("peer_late", 10500000, 10),
     ("peer_plain_late", 10500000, 10), ("context", 10500000, 16), ("context_late", 10500000, 10),
+    # the host waited for all that was queued before a plan came into force, and for each launch that was learnt: it stood still
+    ("stands", 10500000, 16), ("stands_late", 10500000, 8), ("stands_within", 10500000, 0),
     # what was rebuilt at the plan's end was rebuilt in the context that ended it: other results
     ("elsewhere_capture", 15500000, 8),
 ]
