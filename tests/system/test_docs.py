@@ -122,6 +122,7 @@ def run_examples():
         env = sandbox(tmp)
         open(os.path.join(tmp, "train.py"), "w").close()
         os.symlink(os.path.join(TOP, "tests"), os.path.join(tmp, "tests"))
+        os.symlink(B, os.path.join(tmp, "build"))
         for name in names:
             page = subprocess.run([remat, "--generate", "man", name], capture_output=True, text=True, check=True).stdout
             found = re.findall(r"^\.nf\n\.RS\n(.*?)^\.RE$", page.partition('.SH "EXAMPLES"')[2], re.S | re.M)
