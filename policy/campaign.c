@@ -194,17 +194,21 @@ static int outside_drv(struct device *d, struct rt_op *op)
     return r;
 }
 
+/* The op is the first of an iteration like the recorded one, as it seems. Where the program has just ended such an iteration, outside the plan, it may
+ * hold more for good: a copy of the best weights so far. */
+static bool may_resume(struct device *d, const struct rt_op *op) { return exec_may_resume(d, op, d->campaign->boundary_op == d->op_count); }
+
 /* The recorded iteration is no longer what the program does with its memory. */
 static bool is_overtaken(struct device *d, const struct rt_op *op)
 {
-    return d->mode == MODE_STANDBY && exec_may_resume(d, op) && exec_reached_since(d);
+    return d->mode == MODE_STANDBY && may_resume(d, op) && exec_reached_since(d);
 }
 
 /* The batches of an evaluation begin like an iteration, each of them. */
 static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
-    return d->mode == MODE_STANDBY && exec_may_resume(d, op) && !exec_reached_since(d) &&
+    return d->mode == MODE_STANDBY && may_resume(d, op) && !exec_reached_since(d) &&
            (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == recording_last_sig(&d->ex->learnt.rec));
 }
 

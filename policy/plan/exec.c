@@ -334,13 +334,13 @@ void exec_resume(struct device *d)
         d->ex->now.alloc_k++;
 }
 
-bool exec_may_resume(struct device *d, const struct rt_op *op)
+bool exec_may_resume(struct device *d, const struct rt_op *op, bool after_its_like)
 {
     if (!d->ex->now.have_plan || !d->ex->map.done || d->ex->now.code || op->sig != d->ex->learnt.rec.ops[0].sig)
         return false;
     if (d->ex->now.left_op == d->op_count && d->ex->now.left_at == 0)
         return false; /* this very op was not it */
-    if (!iter_holds_as_much(d->ex->learnt.boundary_live_bytes, d->mem.live_bytes, d->ex->learnt.swing_bytes))
+    if (!after_its_like && !iter_holds_as_much(d->ex->learnt.boundary_live_bytes, d->mem.live_bytes, d->ex->learnt.swing_bytes))
         return false;
     uint32_t i = 0; /* and it works on the same long-lived buffers */
     for (uint32_t k = d->ex->learnt.rec.ops[0].first; k < d->ex->learnt.rec.ops[0].first + d->ex->learnt.rec.ops[0].n; k++) {

@@ -29,8 +29,9 @@ enum exec_end {
     EXEC_END_MOVED       /* memory was mapped: something outside the plan holds chunks of the static map, it must be made anew */
 };
 enum exec_end exec_end_iteration(struct device *d);
-/* Out of the plan: does this op begin an iteration that the plan knows? */
-bool exec_may_resume(struct device *d, const struct rt_op *op);
+/* Out of the plan: does this op begin an iteration that the plan knows? The program holds as much as where the recorded one began, or an iteration like
+ * that has just ended (`after_its_like`). */
+bool exec_may_resume(struct device *d, const struct rt_op *op, bool after_its_like);
 /* Memory that the plan relies on can be reached in ways that no argument shows, or holds addresses, and did not when the iteration was recorded:
  * the plan is of no use any more. */
 bool exec_reached_since(const struct device *d);

@@ -4,6 +4,7 @@
  *   accumulate   gradients of one, two or four batches make a step, drawn anew; they are given back after it, and made by the first batch
  *   evaluate     three batches forward after every ten steps
  *   reload       after a third of the steps, and after two, the optimizer's state lies in other buffers
+ *   keep         after a third of the steps a copy of the weights is made, and held for good
  *   lengths      batches of three lengths, drawn anew
  *   any          each batch of another length
  *   shrink       four batches of one length, then of another that is a little less, never of an earlier one
@@ -119,6 +120,8 @@ int main(int argc, char **argv)
             printf("evaluation %016llx\n", (unsigned long long)checksum(f_sum, stream, sum, act[LAYERS], n));
             MUST(cuMemFreeAsync(act[LAYERS], stream));
         }
+        for (int l = 0; !strcmp(kind, "keep") && i == steps / 3 && l < LAYERS; l++)
+            MUST(cuMemcpyDtoDAsync_v2(make(WEIGHT), weight[l], 4ull * WEIGHT, stream));
         if (!strcmp(kind, "reload") && i && i % (steps / 3) == 0)
             reload();
         printf("step %u %016llx\n", i, (unsigned long long)checksum(f_sum, stream, sum, weight[0], WEIGHT));
