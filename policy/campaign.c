@@ -16,6 +16,7 @@
 #include "policy/plan/unmapped.h"
 #include "policy/process/planner.h"
 #include "policy/process/stats.h"
+#include "policy/process/story.h"
 #include "policy/share/share.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@
 enum {
     STARTS_MOST = 12,       /* of learning in a row, each given up since the iteration went another way */
     LEFT_SUSPECT = 2,       /* then the plan is taken up only where an iteration like the recorded one has gone before */
+    LOOK_OPS = 1024,        /* without a plan: between two looks at whether there is something to tell */
     TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
     RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: it may be an evaluation */
 };
@@ -73,6 +75,7 @@ void campaign_stop(struct device *d, const char *why)
     modes_forget_iteration(d);
     d->campaign->stopped = true;
     log_say(SAY_INFO, "no plan is made any more (%s): memory is held by swapping", why);
+    story_becomes(d, STORY_SWAPPING, "no plan is made any more: %s", why);
 }
 
 void campaign_distrusts(struct device *d, const char *why)
@@ -158,9 +161,25 @@ bool campaign_wants_code(const struct device *d)
     return !hashing_is_loaded(d) && !d->capturing && !d->campaign->stopped && (modes_wants_plan(d) || learn_wants_trace(d));
 }
 
+/* Where memory is short, and nothing is known that could help. */
+static void tell_swapping(struct device *d)
+{
+    if (d->mem.pressed && d->mode == MODE_OBSERVE && d->story && (d->story->now == STORY_NONE || d->story->now == STORY_FITS)) {
+        if (d->cfg->policy == POLICY_SWAP)
+            story_is(d, STORY_SWAPPING, "--policy swap makes no plan");
+        else if (stats_now_ns() - d->st.first_op_ns > STORY_PAUSE_NS)
+            story_is(d, STORY_SWAPPING, "no iteration that comes again is known after %llu launches", (unsigned long long)d->op_count);
+    }
+    story_goes_on(d);
+}
+
 static int outside_drv(struct device *d, struct rt_op *op)
 {
     int r = run_plain_drv(d, op);
+    if (!d->st.first_op_ns)
+        d->st.first_op_ns = stats_now_ns();
+    if (d->op_count % LOOK_OPS == LOOK_OPS - 1)
+        tell_swapping(d);
     if (op_reads_for_host(op) || d->campaign->stopped)
         return r;
     d->campaign->last_sig = op->sig;

@@ -86,6 +86,7 @@ struct device {
     struct campaign *campaign;
     struct planner *planner;
     struct stats_clock *clock;
+    struct story *story;
     struct exec *ex;
     struct share *share; /* of a group's budget; NULL: this process is in none */
     struct verify *verify;

@@ -12,6 +12,7 @@
 #include "policy/process/limits.h"
 #include "policy/process/planner.h"
 #include "policy/process/stats.h"
+#include "policy/process/story.h"
 #include "policy/share/share.h"
 #include "policy/stays.h"
 
@@ -58,7 +59,7 @@ static int init_all(struct device *d, const struct limits_machine *machine)
     d->mem.limit_bytes = d->cfg->group[0] ? l.ceiling_bytes : l.limit_bytes; /* in a group its ledger is what is aimed at */
     d->mem.ceiling_bytes = l.ceiling_bytes;
     int r = 0;
-    if ((r = op_init(d)) || (r = campaign_init(d)) || (r = learn_init(d)) || (r = foreign_init(d)) || (r = planner_init(d)) || (r = stats_init(d)) ||
+    if ((r = op_init(d)) || (r = campaign_init(d)) || (r = learn_init(d)) || (r = foreign_init(d)) || (r = planner_init(d)) || (r = stats_init(d)) || (r = story_init(d)) ||
         (r = memory_init(d)) || (r = stream_init(d)) || (r = pinned_init(d)) || (r = swap_init(d)) || (r = share_init(d, neighbour_asked)))
         return r;
     d->mem.plan_limit_bytes = d->mem.limit_bytes;
@@ -113,6 +114,8 @@ static struct device *begin_anew(struct device *old)
     d->share = old->share;
     d->status = old->status;
     d->st = old->st;
+    d->story = old->story;
+    old->story = NULL;
     d->op_scratch = old->op_scratch;
     old->op_scratch = NULL;
     old->share = NULL;

@@ -2,6 +2,7 @@
 #include "policy/engine_state.h"
 
 #include "policy/memory/space.h"
+#include "policy/process/log.h"
 
 struct process process;
 pthread_mutex_t engine_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -16,7 +17,9 @@ struct device *engine_holder(CUdeviceptr ptr)
 
 void engine_name_call_site(void)
 {
+    const unsigned long long before = log_others_bytes();
     char *site = call_site_ask();
+    log_wrote((size_t)(log_others_bytes() - before)); /* a walker of stacks asks by write() whether memory is there */
     loader_lock(&engine_mutex);
     call_site_name(site);
     loader_unlock(&engine_mutex);

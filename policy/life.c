@@ -4,6 +4,7 @@
 #include "policy/active.h"
 #include "policy/engine_state.h"
 #include "policy/learn/learn.h"
+#include "policy/process/closing.h"
 #include "policy/process/limits.h"
 #include "policy/process/nvtx.h"
 #include "policy/process/planner.h"
@@ -15,18 +16,38 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 void eng_loaded(void) { limits_at_load(); }
 
+/* A file of this process that nobody has written in this run. With %p or %r the names of other processes are not known here. */
+static bool is_unwritten(const char *name)
+{
+    return name && *name && !strchr(name, '%') && output_is_file(name, OUTPUT_RUN) && !output_is_of_run(name);
+}
+
+/* Whether a process that this one has waited for, or one of its, may have used a GPU: nobody can tell. */
+static bool had_children(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_CHILDREN, &u) || u.ru_maxrss;
+}
+
 void eng_unused(void)
 {
-    const char *name = getenv("REMAT_TRACE_OUT"), *first = getenv("REMAT_RUN_PID");
-    /* with %p or %r the names of other processes are not known here */
-    if (!name || !*name || strchr(name, '%') || !first || strtol(first, NULL, 10) != getpid() || !output_is_file(name, OUTPUT_RUN) ||
-        output_is_of_run(name))
+    const char *trace = getenv("REMAT_TRACE_OUT"), *stats = getenv("REMAT_STATS"), *limit = getenv("REMAT_LIMIT"), *first = getenv("REMAT_RUN_PID");
+    char err[256];
+    if (!first || strtol(first, NULL, 10) != getpid())
         return;
-    log_say(SAY_WARN, "no trace was written: the program used no GPU, and nothing that it started wrote one; `remat doctor` says whether a GPU can be used");
+    if (is_unwritten(trace))
+        log_say(SAY_WARN, "no trace was written: the program used no GPU, and nothing that it started wrote one; `remat doctor` says whether a GPU can be used");
+    const bool asked = stats && *stats;
+    if (is_unwritten(stats) && !config_read(&process.cfg, err, sizeof err)) {
+        stats_write(&process.cfg, NULL, 0, false);
+        log_say(SAY_WARN, "the program used no GPU, and neither did what it started: nothing was held; the statistics say so");
+    } else if (!asked && limit && *limit && !had_children())
+        log_say(SAY_WARN, "the program used no GPU: there was nothing to hold; `remat doctor` says whether a GPU can be used");
 }
 
 bool eng_may_hold(void) { return limits_may_hold(); }
@@ -93,6 +114,7 @@ void eng_finish_now(void)
     /* Whoever has the lock may be this very thread, below the handler: then the counts are read as they stand. */
     bool locked = loader_trylock(&engine_mutex);
     stats_keep_last(process.dev, process.n_dev, eng_active());
+    closing_say(&process.cfg, process.dev, process.n_dev);
     if (locked)
         engine_unlock();
 }
@@ -110,6 +132,7 @@ void eng_finish(void)
         log_say(SAY_WARN, "no trace was written: the program ended before an iteration had been recognised and recorded (it takes "
                           "about four alike)");
     stats_write(&process.cfg, process.dev, process.n_dev, eng_active());
+    closing_say(&process.cfg, process.dev, process.n_dev);
     status_close(process.status);
     process.status = NULL;
     for (unsigned i = 0; i < process.n_dev; i++)

@@ -11,8 +11,9 @@
 
 /* From the library's constructor: what the environment says now binds later. No allocation. */
 void eng_loaded(void);
-/* From the library's destructor, where nothing has asked for eng_start(): whoever asked for a trace is told that there is none, once in a run, by
- * the process that `remat` became. Not where one that it started has written it. */
+/* From the library's destructor, where nothing has asked for eng_start(): whoever asked for a limit, statistics or a trace is told that no GPU was used,
+ * once in a run, by the process that `remat` became; the statistics are written, and say so. Not where a process that it started has written them, or may
+ * have used one. */
 void eng_unused(void);
 /* True where the system may have set maxima for this user: then REMAT_DISABLE is eng_start()'s to judge. One system call at most, no
  * lock, no allocation: dlsym asks. */

@@ -18,7 +18,7 @@
 
 struct plan_request {
     const char *trace, *limit, *solver, *time_limit, *seed, *out;
-    int offload, no_offload, json;
+    int offload, no_offload, json, verbose;
 };
 
 /* The trace, and the same as a run has it. */
@@ -181,9 +181,10 @@ static int plan_solve(const struct plan_request *q, const struct plan_subject *o
         return cli_fail("plan: solver %s failed: %s", s->name, r.message[0] ? r.message : milp_error(rc));
     if (plan_is_dearer(on->g, &o, &r))
         return CLI_INFEASIBLE;
+    p->bound_ns = r.bound_ns > 0 ? (int64_t)r.bound_ns : 0;
     if (q->out && plan_write(p, q->out, err, sizeof(err)))
         return cli_fail("%s", err);
-    if (!q->json && r.message[0])
+    if (q->verbose && r.message[0])
         fprintf(stderr, "remat: plan: %s\n", r.message);
     if (q->json)
         plan_print_json(on, s->name, &o, 1, &r);
@@ -206,6 +207,7 @@ int cmd_plan(int argc, char **argv)
         {"seed", &q.seed},
         {"output", &q.out},
         {"json", &q.json},
+        {"verbose", &q.verbose},
         {0}};
     const struct solver *s;
     struct plan_subject on = {0};

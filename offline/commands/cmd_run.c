@@ -18,6 +18,8 @@ int cmd_run(int argc, char **argv)
         {"rehearse", &s.rehearse},
         {"allocator", &s.allocator},
         {"nvtx", &s.nvtx},
+        {"quiet", &s.quiet},
+        {"plan-only", &s.plan_only},
         {"stats", &s.stats},
         {"group", &s.group},
         {"group-limit", &s.group_limit},

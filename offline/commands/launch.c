@@ -6,6 +6,7 @@
 #include "offline/commands/options_parse.h"
 #include "offline/commands/target.h"
 #include "offline/model/beside.h"
+#include "offline/model/plan.h"
 #include "offline/solvers/solver.h"
 #include "policy/share/ledger.h"
 #include "tracer/machine/alloc_conf.h"
@@ -228,7 +229,7 @@ static int pass_outer_limit(void)
     return set("REMAT_LIMIT_MAX", all);
 }
 
-enum { LEAST_BARE_BYTES = 4096 }; /* a smaller number without a unit is one whose unit was forgotten */
+enum { LEAST_LIMIT = 1 << 20, BARE_MOST = 1000 }; /* so small a number without a unit is one whose unit was forgotten */
 
 static int set_limit(const char *text)
 {
@@ -247,8 +248,11 @@ static int set_limit(const char *text)
         return launch_bad("--limit %s is neither a size (12G, 1536MiB, bytes) nor a percentage (50%%)", text);
     if (parts == 0)
         return launch_bad("--limit 0: no program fits; leave --limit out to run without one");
-    if (parts < LEAST_BARE_BYTES && strspn(text, "0123456789") == n)
-        return launch_bad("--limit %s: %s bytes, less than any program needs: did you mean %sG, or %s%%?", text, text, text, text);
+    if (parts <= BARE_MOST && strspn(text, "0123456789") == n)
+        return launch_bad(parts <= 100 ? "--limit %s: %s bytes: did you mean %sG, or %s%% of the device's memory?" : "--limit %s: %s bytes: did you mean %sG, or %sM?",
+                          text, text, text, text);
+    if (parts < LEAST_LIMIT)
+        return launch_bad("--limit %s: %lld bytes, and no program fits in less than 1 MiB", text, (long long)parts);
     return set_bytes("REMAT_LIMIT", parts);
 }
 
@@ -377,6 +381,12 @@ static int set_plan(const struct launch_settings *s)
         return launch_bad("--plan %s: %s", s->plan, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return launch_bad("--plan %s: not a file", s->plan);
+    struct plan p = {0};
+    char err[512];
+    rc = plan_read(full, &p, err, sizeof err);
+    plan_free(&p);
+    if (rc)
+        return launch_bad("--plan: %s; remat plan TRACE -o FILE makes one", err);
     return set("REMAT_PLAN", full);
 }
 
@@ -416,6 +426,10 @@ static int set_all(const struct launch_settings *s)
         rc = set_word("allocator", "REMAT_ALLOCATOR", s->allocator, allocators, "async, each");
     if (!rc && s->nvtx)
         rc = set("REMAT_NVTX", "1");
+    if (!rc && s->quiet)
+        rc = set("REMAT_QUIET", "1");
+    if (!rc && s->plan_only)
+        rc = s->plan ? set("REMAT_PLAN_ONLY", "1") : launch_bad("--plan-only goes with --plan FILE");
     if (!rc)
         rc = set_host_swap(s->host_swap);
     if (!rc)

@@ -8,7 +8,8 @@
 static const struct option_row run_rows[] = {
     {"limit", 0, "SIZE|PCT", NULL, NULL, "device memory the program may use, at any instant"},
     {"policy", 0, "POLICY", "auto|plan|dtr|swap|off", "auto", "how the limit is kept; see below"},
-    {"plan", 0, "FILE", NULL, NULL, "a plan-1 file to follow instead of planning"},
+    {"plan", 0, "FILE", NULL, NULL, "a plan-1 file to follow instead of planning; where it cannot be followed, another is made"},
+    {"plan-only", 0, NULL, NULL, NULL, "with --plan: where it cannot be followed, end the program with status 125"},
     {"solver", 0, "NAME|exec:CMD", SOLVERS, "best", "solver that makes the plan"},
     {"trace-out", 0, "FILE", NULL, NULL, "write the recorded iteration, an opgraph-1 file"},
     {"host-swap", 0, "SIZE", NULL, "half of what the host has free, all runs together", "pinned host memory the fallback may use"},
@@ -17,6 +18,7 @@ static const struct option_row run_rows[] = {
     {"allocator", 0, "HOW", "async|each", "async; the program's own under --policy off", "how PyTorch takes memory; see below"},
     {"nvtx", 0, NULL, NULL, NULL, "make ranges for NVIDIA's profilers: modes, iterations, replays, swaps"},
     {"stats", 0, "FILE", NULL, NULL, "write statistics, a JSON object, however the program ends"},
+    {"quiet", 0, NULL, NULL, NULL, "warnings alone: no lines of what goes on, and none at the end"},
     {"group", 0, "NAME", NULL, NULL, "share one limit with the other processes of this group"},
     {"group-limit", 0, "SIZE|PCT", NULL, "as its first member said", "device memory of the whole group, at any instant"},
     {"guarantee", 0, "SIZE", NULL, "an equal part of what is left", "of the group's memory, what this program always gets when it asks"},
@@ -57,6 +59,7 @@ static const char run_more[] =
     "\n"
     "  REMAT_SIMGPU=1   on a machine without a GPU, load the simulated one\n"
     "  REMAT_LOG        error, warn, info or debug; with ,doors counters of the driver calls at exit\n"
+    "  REMAT_QUIET=1    as --quiet\n"
     "  REMAT_DISABLE=1  leave the program alone\n";
 
 static const struct option_row trace_rows[] = {
@@ -85,6 +88,7 @@ static const struct option_row plan_rows[] = {
     {"seed", 0, "N", NULL, "1", "seed of randomized solvers"},
     {"output", 'o', "PLAN", NULL, NULL, "write the plan here (- for standard output)"},
     {"json", 0, NULL, NULL, NULL, "print the result as one JSON object"},
+    {"verbose", 'v', NULL, NULL, NULL, "what the solver says of its work, on standard error"},
     {0}};
 
 static const char plan_more[] =

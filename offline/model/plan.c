@@ -22,7 +22,7 @@ void plan_free(struct plan *p)
 void plan_reset(struct plan *p)
 {
     p->n_steps = p->n_keep = 0;
-    p->limit_bytes = p->peak_bytes = p->baseline_ns = p->planned_ns = 0;
+    p->limit_bytes = p->peak_bytes = p->baseline_ns = p->planned_ns = p->bound_ns = 0;
     p->trace[0] = p->solver[0] = 0;
 }
 
@@ -91,6 +91,7 @@ int plan_copy(struct plan *dst, const struct plan *src)
     dst->peak_bytes = src->peak_bytes;
     dst->baseline_ns = src->baseline_ns;
     dst->planned_ns = src->planned_ns;
+    dst->bound_ns = src->bound_ns;
     memcpy(dst->trace, src->trace, sizeof(dst->trace));
     memcpy(dst->solver, src->solver, sizeof(dst->solver));
     return rc;
@@ -157,7 +158,8 @@ static int plan_parse(const struct json_doc *doc, struct plan *out, char *err, s
         (rc = json_get_int(doc, doc->root, NULL, 0, "limit_bytes", 0, 0, INT64_MAX, &out->limit_bytes, err, err_len)) ||
         (rc = json_get_int(doc, doc->root, NULL, 0, "peak_bytes", 0, 0, INT64_MAX, &out->peak_bytes, err, err_len)) ||
         (rc = json_get_int(doc, doc->root, NULL, 0, "baseline_ns", 0, 0, INT64_MAX, &out->baseline_ns, err, err_len)) ||
-        (rc = json_get_int(doc, doc->root, NULL, 0, "planned_ns", 0, 0, INT64_MAX, &out->planned_ns, err, err_len)))
+        (rc = json_get_int(doc, doc->root, NULL, 0, "planned_ns", 0, 0, INT64_MAX, &out->planned_ns, err, err_len)) ||
+        (rc = json_get_int(doc, doc->root, NULL, 0, "bound_ns", 0, 0, INT64_MAX, &out->bound_ns, err, err_len)))
         return rc;
     snprintf(out->trace, sizeof(out->trace), "%s", trace);
     snprintf(out->solver, sizeof(out->solver), "%s", solver);
@@ -233,8 +235,11 @@ static void plan_put(FILE *f, const struct plan *p)
     plan_put_string(f, p->trace);
     fputs(", \"solver\": ", f);
     plan_put_string(f, p->solver);
-    fprintf(f, ",\n \"limit_bytes\": %lld, \"peak_bytes\": %lld, \"baseline_ns\": %lld, \"planned_ns\": %lld,\n \"keep\": [",
+    fprintf(f, ",\n \"limit_bytes\": %lld, \"peak_bytes\": %lld, \"baseline_ns\": %lld, \"planned_ns\": %lld,",
             (long long)p->limit_bytes, (long long)p->peak_bytes, (long long)p->baseline_ns, (long long)p->planned_ns);
+    if (p->bound_ns)
+        fprintf(f, " \"bound_ns\": %lld,", (long long)p->bound_ns);
+    fputs("\n \"keep\": [", f);
     for (i = 0; i < p->n_keep; i++)
         fprintf(f, "%s%d", i ? ", " : "", p->keep[i]);
     fputs("],\n \"steps\": [", f);

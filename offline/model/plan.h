@@ -30,6 +30,7 @@ struct plan {
     size_t n_keep, cap_keep;
     int64_t limit_bytes, peak_bytes;
     int64_t baseline_ns, planned_ns;
+    int64_t bound_ns;        /* proved: no plan for the same trace and limit takes less; 0: none is known */
     char trace[65];          /* sha256 of the trace, lower-case hex; "" unknown */
     char solver[32];
 };

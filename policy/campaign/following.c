@@ -13,6 +13,7 @@
 #include "policy/plan/verify.h"
 #include "policy/process/nvtx.h"
 #include "policy/process/stats.h"
+#include "policy/process/story.h"
 #include "policy/share/share.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ enum {
 void following_learnt(struct device *d)
 {
     if (learn_finish(d, reserve_of_record_bytes) || exec_index(d)) {
-        log_say(SAY_WARN, "host memory is exhausted: memory is held by swapping");
+        story_warns(d, STORY_SWAPPING, "host memory is exhausted: memory is held by swapping");
         modes_no_plan(d);
         return;
     }
@@ -39,16 +40,19 @@ void following_learnt(struct device *d)
     d->campaign->reserved_bytes = 0;
     d->campaign->starts = 0;
     d->campaign->paused_here_ns = 0;
+    d->st.bound_ns = d->st.baseline_ns = 0;
     uint64_t peak = recording_peak_pages(d, &d->ex->learnt.rec, false) << d->mem.shift;
     bool blocked;
     uint64_t owed = share_called(d) ? share_owed(d, &blocked) : 0;
     if (owed)
         budget_give(d, owed);
     share_limit_for_plan(d, budget_could_use(d));
-    if (modes_wants_plan(d) && (peak > budget_now(d) || d->cfg->plan_path[0])) {
+    if (modes_wants_plan(d) && (peak > budget_now(d) || modes_have_given_plan(d))) {
         planning_begin(d);
         return;
     }
+    if (d->mem.pressed)
+        story_is(d, STORY_FITS, "the iteration that was learnt fits the limit: what does not at other times is swapped");
     modes_no_plan(d); /* the iteration fits: it is looked at again, ever more rarely */
 }
 
@@ -97,12 +101,13 @@ void following_has_left(struct device *d)
     c->left_in_a_row++;
     if (c->followed && c->left_in_a_row > LEFT_SUSPECT && !leave_can_be_followed(d)) {
         log_say(SAY_INFO, "tensors that every iteration works on are others now: learning anew");
+        story_is(d, STORY_SWAPPING, "tensors that every iteration works on are others now: learning anew");
         c->followed = false;
         c->left_in_a_row = 0;
         modes_observe_again(d);
         return;
     }
-    if (c->left_in_a_row >= LEFT_UNTRIED && d->ex->now.left_untried && !d->cfg->plan_path[0] && c->untried < UNTRIED_MOST &&
+    if (c->left_in_a_row >= LEFT_UNTRIED && d->ex->now.left_untried && !modes_have_given_plan(d) && c->untried < UNTRIED_MOST &&
         leave_trust_no_more(d)) {
         c->untried++;
         c->left_in_a_row = 0;
@@ -114,6 +119,8 @@ void following_has_left(struct device *d)
     c->left_in_a_row = 0;
     log_say(SAY_INFO, "the plan was left %d times without one whole iteration: it is given up, memory is held by swapping; learning "
             "anew in %llu iterations", LEFT_TOO_OFTEN, (unsigned long long)c->backoff);
+    story_is(d, STORY_SWAPPING, "the plan was left %d times without one whole iteration: given up; learning anew in %llu iterations", LEFT_TOO_OFTEN,
+             (unsigned long long)c->backoff);
     modes_no_plan(d);
 }
 
@@ -153,9 +160,9 @@ static void map_anew(struct device *d)
     int lacking = install_plan(d);
     log_say(SAY_DEBUG, "the map of the plan is made anew; it lacks %d chunks", lacking);
     if (lacking < 0) {
-        log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
+        story_warns(d, STORY_SWAPPING, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
         modes_no_plan(d);
-    } else if (lacking && !d->cfg->plan_path[0]) {
+    } else if (lacking && !modes_have_given_plan(d)) {
         d->campaign->reserved_bytes += 2 * ((uint64_t)lacking << d->mem.shift);
         plan_anew(d, "something else has come to hold memory that it counted on");
     }
@@ -166,13 +173,14 @@ void following_end_iteration(struct device *d)
     enum exec_end end = exec_end_iteration(d);
     d->campaign->left_in_a_row = d->campaign->outdated = 0;
     d->campaign->followed = true;
+    story_goes_on(d);
     if (end == EXEC_END_BANNED) { /* once more, without the op whose replay differed */
         install_drop(d);
         planning_begin(d);
     } else if (end == EXEC_END_MOVED)
         map_anew(d);
     else if (end == EXEC_END_UNPROVABLE) {
-        log_say(SAY_WARN, "the plan could not be proved (its replays could not all be compared): memory is held by swapping");
+        story_warns(d, STORY_SWAPPING, "the plan could not be proved (its replays could not all be compared): memory is held by swapping");
         modes_no_plan(d);
     } else if (end == EXEC_END_WHOLE && d->share && share_anew(d))
         return;

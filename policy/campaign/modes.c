@@ -6,6 +6,8 @@
 #include "policy/plan/exec.h"
 #include "policy/process/nvtx.h"
 #include "policy/process/planner.h"
+#include "policy/process/stats.h"
+#include "policy/process/story.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,10 +30,31 @@ static const unsigned may_follow[] = {
 };
 #undef TO
 
+static void tell_plan(struct device *d)
+{
+    const struct plan *p = &d->ex->plan->as_read;
+    const int64_t more = p->planned_ns - p->baseline_ns;
+    const uint64_t tenths = p->baseline_ns > 0 && more > 0 ? (uint64_t)(1000 * (double)more / (double)p->baseline_ns + 0.5) : 0;
+    story_is(d, STORY_IN_FORCE, "plan in force from iteration %llu on: %llu.%llu %% more device time expected, %s instead of %s", (unsigned long long)d->st.iterations + 1,
+             (unsigned long long)tenths / 10, (unsigned long long)tenths % 10, rt_size(d->mem.limit_bytes).text, rt_size(d->st.native_peak_bytes).text);
+}
+
 void modes_go(struct device *d, enum rt_mode to)
 {
     if (d->mode != to && !(may_follow[d->mode] >> to & 1))
         log_say(SAY_ERROR, "mode %d follows mode %d, which it must not: please report this", (int)to, (int)d->mode);
+    if (to == MODE_PROBE && d->mode != to) {
+        stats_not_steady(d); /* it takes longer than others */
+        story_is(d, STORY_LEARNING, "learning what the %llu launches of an iteration read and write: over when they have run once more",
+                 (unsigned long long)learn_period(d));
+    }
+    if (to == MODE_ENFORCE && d->mode != to) {
+        if (!d->st.first_enforced_ns) {
+            d->st.first_enforced_ns = stats_now_ns() - d->st.first_op_ns;
+            d->st.first_enforced_iteration = d->st.iterations;
+        }
+        tell_plan(d);
+    }
     d->mode = to;
     if (d->status)
         status_set_mode(d->status, device_mode_name(d, d->mode));
@@ -43,7 +66,7 @@ bool modes_wants_plan(const struct device *d)
 {
     const struct config *c = d->cfg;
     return (c->policy == POLICY_AUTO || c->policy == POLICY_PLAN || c->policy == POLICY_DTR) && !c->trace_mode &&
-           (d->mem.pressed || c->plan_path[0]) && d->op_count >= d->campaign->quiet_until;
+           (d->mem.pressed || modes_have_given_plan(d)) && d->op_count >= d->campaign->quiet_until;
 }
 
 /* Nothing is learnt for a while, and for twice as long the next time. */

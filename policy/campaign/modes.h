@@ -42,7 +42,11 @@ struct campaign {
     uint32_t moves;         /* static maps made anew for this record */
     struct account account; /* what all this costs and saves */
     bool stopped;           /* see campaign_stop() */
+    bool refused_given;     /* --plan names one that cannot be followed here */
 };
+
+/* A plan that the user has given is to be followed, and none is made. */
+static inline bool modes_have_given_plan(const struct device *d) { return d->cfg->plan_path[0] && !d->campaign->refused_given; }
 
 int modes_init(struct device *d);
 void modes_go(struct device *d, enum rt_mode to);

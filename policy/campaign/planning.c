@@ -12,10 +12,13 @@
 #include "policy/plan/leave.h"
 #include "policy/process/planner.h"
 #include "policy/process/stats.h"
+#include "policy/process/story.h"
 #include "policy/share/share.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     MAX_TRIES = 5,          /* plans whose static map lacks chunks, before the best of them is taken; likewise with copies */
@@ -35,6 +38,10 @@ static void put_in_force(struct device *d)
             p->baseline_ns ? 100.0 * (double)(p->planned_ns - p->baseline_ns) / (double)p->baseline_ns : 0.0,
             rt_size((uint64_t)p->peak_bytes).text);
     account_new_plan(d);
+    d->st.plans++;
+    d->st.baseline_ns = (uint64_t)p->baseline_ns;
+    if (!p->bound_ns) /* with copies, where none is proved; or nothing was */
+        d->st.bound_ns = 0;
     modes_go(d, MODE_STANDBY);
 }
 
@@ -49,9 +56,10 @@ static void start_planner(struct device *d)
     if (r && beside)
         log_say(SAY_DEBUG, "cannot start `remat plan` for a better plan (%s)", strerror(-r));
     else if (r) {
-        log_say(SAY_WARN, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));
+        story_warns(d, STORY_SWAPPING, "cannot start `remat plan` (%s): memory is held by swapping", strerror(-r));
         modes_no_plan(d);
-    }
+    } else if (!beside)
+        story_is(d, STORY_PLANNING, "planning for %s; %s", rt_size(d->mem.limit_bytes).text, modes_wait_for_plans(d) ? "the program waits" : "swapping meanwhile");
     c->wait = !r && !beside;
     c->beside = !r && beside;
 }
@@ -118,7 +126,7 @@ static bool follow_best(struct device *d)
 {
     const int lacking = exec_load_plan(d, d->campaign->best.path, true), r = lacking ? lacking : install_plan(d);
     if (r < 0) {
-        log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-r));
+        story_warns(d, STORY_SWAPPING, "the plan could not be installed (%s): memory is held by swapping", strerror(-r));
         modes_no_plan(d);
     }
     return r < 0;
@@ -157,13 +165,23 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     start_planner(d);
 }
 
-/* Of what the record's plan may not move: a plan from outside counts it in its peak, the budget leaves it out. */
-static uint64_t never_moved_bytes(const struct record *r)
+/* --plan names one that cannot be followed: another is made, as without --plan. With --plan-only the program ends: it would go on for hours in a way that
+ * nobody has asked for. */
+static void refuse_given(struct device *d, const char *why)
 {
-    uint64_t bytes = 0;
-    for (uint32_t b = 0; b < r->n_bufs; b++)
-        bytes += rec_may_move(&r->bufs[b]) ? 0 : r->bufs[b].bytes;
-    return bytes;
+    if (d->cfg->plan_only) {
+        story_warns(d, STORY_SWAPPING, "%s cannot be followed: %s; --plan-only: the program ends here, with status 125", d->cfg->plan_path, why);
+        _exit(125);
+    }
+    d->campaign->refused_given = true;
+    install_drop(d);
+    if (!d->mem.pressed) {
+        story_warns(d, STORY_FITS, "%s cannot be followed: %s; nothing is planned, since the program fits the limit, or has none: --limit sets one", d->cfg->plan_path, why);
+        modes_no_plan(d);
+        return;
+    }
+    story_warns(d, STORY_PLANNING, "%s cannot be followed: %s; another plan is made", d->cfg->plan_path, why);
+    planning_begin(d);
 }
 
 /* A plan is there: map it. If its colouring lacks chunks, ask again for less, and take the best in the end. */
@@ -179,25 +197,31 @@ static void take_plan(struct device *d, const char *path)
     uint64_t arenas = arena_chunks(d);
     bool users = path == d->cfg->plan_path;
     int lacking = exec_load_plan(d, path, !users);
+    if (lacking && users) {
+        refuse_given(d, lacking == -EINVAL ? "it was made for another program, or for other shapes" : strerror(-lacking));
+        return;
+    }
     if (!lacking)
         lacking = install_plan(d);
+    if (lacking > 0 && users && d->ex->map.beyond_chunks) {
+        char why[160];
+        snprintf(why, sizeof why, "it needs %s more than --limit %s leaves", rt_size(d->ex->map.beyond_chunks << d->mem.shift).text, rt_size(d->mem.limit_bytes).text);
+        refuse_given(d, why);
+        return;
+    }
     if (lacking < 0) {
-        log_say(SAY_WARN, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
+        story_warns(d, STORY_SWAPPING, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
         modes_no_plan(d);
         return;
     }
+    const bool applies = !users || (uint64_t)d->ex->plan->as_read.limit_bytes >= c->budget_bytes;
+    const uint64_t bound = applies ? (uint64_t)d->ex->plan->as_read.bound_ns : 0;
+    d->st.bound_ns = bound && (!d->st.bound_ns || bound < d->st.bound_ns) ? bound : d->st.bound_ns; /* what is proved for more memory holds for all there is */
     /* What the arenas took for the plan's small buffers is lacking already where the plan used all that it was given. */
     const uint64_t grown = arena_chunks(d) - arenas;
     if (lacking)
         log_say(SAY_DEBUG, "plan of %s lacks %d chunks, %llu of them whatever the map", rt_size(c->budget_bytes).text, lacking,
                 (unsigned long long)d->ex->map.beyond_chunks);
-    if (users && (uint64_t)d->ex->plan->as_read.peak_bytes > c->budget_bytes + never_moved_bytes(&d->ex->learnt.rec)) {
-        log_say(SAY_WARN, "%s needs %s where %s can be planned with (limit %s): it is not used; raise --limit, or make "
-                "a plan for less; memory is held by swapping", path, rt_size((uint64_t)d->ex->plan->as_read.peak_bytes).text, rt_size(c->budget_bytes).text,
-                rt_size(d->mem.limit_bytes).text);
-        modes_no_plan(d);
-        return;
-    }
     if (path == planner_path(d))
         weigh_plan(d, lacking, grown);
     else
@@ -236,6 +260,7 @@ static bool ask_otherwise(struct device *d)
 void planning_drop_question(struct device *d, const char *why)
 {
     log_say(SAY_INFO, "%s: learning anew", why);
+    story_is(d, STORY_SWAPPING, "%s: learning anew", why);
     if (d->campaign->outdated++)
         modes_quiet(d);
     modes_forget_question(d);
@@ -290,7 +315,7 @@ void planning_begin(struct device *d)
     budget_leave_for_map(d);
     budget_take(d);
     d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
-    if (d->cfg->plan_path[0])
+    if (modes_have_given_plan(d))
         take_plan(d, d->cfg->plan_path);
     else
         start_planner(d);

@@ -16,6 +16,7 @@
 #include "policy/op/ready.h"
 #include "policy/process/nvtx.h"
 #include "policy/process/stats.h"
+#include "policy/process/story.h"
 #include "tracer/iter.h"
 #include "tracer/trace_write.h"
 
@@ -24,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FITS_ITERATIONS = 8 /* without a limit felt, before it is told */ };
 enum { MAX_PERIOD = 200000, SURE_PERIODS = 32 /* in a row: batches that are accumulated for a step look like iterations until that comes */ };
 /* Side operands larger than this together are not set aside in a replay: the op is left alone. */
 static const uint64_t SIDE_SCRATCH_MAX = 64ull << 20;
@@ -483,6 +485,9 @@ int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
         if (ex->learnt.rec.ops[i].why_opaque)
             log_say(SAY_DEBUG, "op %u (%s) is never replayed: %s", i, ex->learnt.rec.ops[i].name, ex->learnt.rec.ops[i].why_opaque);
     d->st.iterations++;
+    d->st.native_ns = 0;
+    for (uint32_t i = 0; i < ex->learnt.rec.n_ops; i++)
+        d->st.native_ns += ex->learnt.rec.ops[i].ns;
     note_live(ex);
     ex->learnt.rec.model = command_line();
     if (learn_wants_trace(d)) {
@@ -525,6 +530,9 @@ void learn_count_iteration(struct device *d, unsigned t)
     d->st.iterations++;
     d->whole_mode = d->mode;
     stats_boundary(d, t, true);
+    if (!d->mem.pressed && d->st.iterations >= FITS_ITERATIONS)
+        story_is(d, STORY_FITS, "the limit is not felt: %s of %s at most so far", rt_size(d->st.peak_physical_bytes).text, rt_size(d->mem.limit_bytes).text);
+    story_goes_on(d);
     nvtx_iteration(d->st.iterations, device_mode_name(d, d->mode));
     if (d->status)
         status_iteration(d->status, d->st.iterations);

@@ -166,8 +166,10 @@ int aside_take(struct device *d, struct slot *s, uint64_t left_ns, struct aside 
     }
     if (s->bytes / HOST_BYTES_PER_US * 1000 > left_ns || !(out->host = pinned_get(d, s->bytes)))
         return -ENOMEM;
-    if (!pinned_wait(d, out->host) && d->drv->cuMemcpyDtoHAsync_v2(out->host->p, s->va, s->bytes, d->stream[STREAM_IN]) == CUDA_SUCCESS)
+    if (!pinned_wait(d, out->host) && d->drv->cuMemcpyDtoHAsync_v2(out->host->p, s->va, s->bytes, d->stream[STREAM_IN]) == CUDA_SUCCESS) {
+        d->st.bytes_out += s->bytes;
         return 0;
+    }
     aside_drop(d, out);
     return -EIO;
 }
@@ -179,6 +181,7 @@ int aside_back(struct device *d, const struct aside *a, struct slot *s)
     CUresult r = a->dev    ? d->drv->cuMemcpyDtoDAsync_v2(s->va, a->dev, s->bytes, d->stream[STREAM_IN])
                  : a->host ? d->drv->cuMemcpyHtoDAsync_v2(s->va, a->host->p, s->bytes, d->stream[STREAM_IN])
                            : CUDA_ERROR_INVALID_VALUE;
+    d->st.bytes_in += r == CUDA_SUCCESS && !a->dev ? s->bytes : 0;
     return r == CUDA_SUCCESS ? 0 : -EIO;
 }
 

@@ -60,8 +60,8 @@ int ready_refused_drv(struct device *d, const struct rt_op *op)
                 "either; the limit is %s, of which %s cannot move; raise --limit or --host-swap",
                 what, rt_size(n.certain).text, rt_size(n.perhaps).text, rt_size(d->mem.limit_bytes).text, rt_size(room_fixed_bytes(d)).text);
     else
-        log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; raise --limit", what, rt_size(n.certain).text,
-                rt_size(d->mem.limit_bytes).text, rt_size(room_fixed_bytes(d)).text);
+        log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; --limit %lluK would do for it", what, rt_size(n.certain).text,
+                rt_size(d->mem.limit_bytes).text, rt_size(room_fixed_bytes(d)).text, (unsigned long long)(n.certain + room_fixed_bytes(d) + 1023) / 1024);
     share_say_short(d);
     d->refused = true;
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -352,7 +352,7 @@ int compile_plan(const struct compiled *index, const struct recording *rec, cons
         return -EINVAL;
     }
     if (!own && adopt(rec, &p->as_read)) {
-        log_say(SAY_WARN, "%s does not fit the recorded iteration (%u ops, %u buffers): made for another program?", path,
+        log_say(SAY_INFO, "%s does not fit the recorded iteration (%u ops, %u buffers): made for another program?", path,
                 rec->n_trace_ops, r->n_bufs);
         return -EINVAL;
     }
@@ -379,7 +379,7 @@ int compile_plan(const struct compiled *index, const struct recording *rec, cons
         struct plan_step s = p->as_read.steps[i];
         uint32_t bound = s.kind == PLAN_OP || s.kind == PLAN_REPLAY ? r->n_ops : r->n_bufs;
         if (s.id < 0 || (uint32_t)s.id >= bound || (s.kind == PLAN_OP && (uint32_t)s.id != at)) {
-            log_say(SAY_WARN, "%s: step %zu does not fit the recorded iteration (%u ops, %u buffers): made for another program?",
+            log_say(SAY_INFO, "%s: step %zu does not fit the recorded iteration (%u ops, %u buffers): made for another program?",
                     path, i, r->n_ops, r->n_bufs);
             return -EINVAL;
         }

@@ -5,6 +5,7 @@
 #include "policy/plan/saved.h"
 #include "policy/plan/verify.h"
 #include "policy/process/stats.h"
+#include "policy/process/story.h"
 #include "tracer/plain.h"
 
 #include <errno.h>
@@ -33,6 +34,8 @@ void leave_plan(struct device *d, const char *why, const struct rt_op *op)
     d->ex->now.left_op = d->op_count;
     log_say(SAY_INFO, "iteration %llu left the plan at op %u of %u (%s): %s", (unsigned long long)d->st.iterations, d->ex->now.pos,
             d->ex->learnt.rec.n_ops, op && op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "no kernel", why);
+    story_becomes(d, STORY_SWAPPING, "iteration %llu left the plan at launch %u of %u: %s", (unsigned long long)d->st.iterations + 1, d->ex->now.pos,
+             d->ex->learnt.rec.n_ops, why);
     d->st.divergences++;
     stats_not_steady(d);
     leave_rebuild_or_stop(d, op ? op->t : stream_alive(d, STREAM_FIRST_PROGRAM));

@@ -46,6 +46,7 @@ int saved_put(struct device *d, int32_t b, int32_t v, struct slot *s)
         pinned_put(d, h);
         return -EIO;
     }
+    d->st.bytes_out += s->bytes;
     *n = (struct saved_value){.buf = b, .version = v, .block = h, .next = d->ex->now.saved};
     const struct hash_range all = {s->va, s->bytes};
     n->hashed = !hashing_init(d) && !hashing_now(d, &all, 1, n->hash);
@@ -58,7 +59,10 @@ int saved_restore(struct device *d, const struct saved_value *v, struct slot *s)
     int r;
     if ((r = fence_sync(d, &s->ready)) || (r = fence_sync(d, &s->unseen)) || (r = fence_sync(d, &s->users)))
         return r;
-    return d->drv->cuMemcpyHtoD_v2(s->va, v->block->p, s->bytes) == CUDA_SUCCESS ? 0 : -EIO;
+    if (d->drv->cuMemcpyHtoD_v2(s->va, v->block->p, s->bytes) != CUDA_SUCCESS)
+        return -EIO;
+    d->st.bytes_in += s->bytes;
+    return 0;
 }
 
 void saved_clear(struct device *d)

@@ -108,12 +108,18 @@ static int read_words(struct config *c, char *err, size_t err_bytes)
         }
         c->known = (enum config_known)i;
     }
-    if ((v = env("REMAT_NVTX"))) {
+    const struct {
+        const char *name;
+        bool *to;
+    } flags[] = {{"REMAT_NVTX", &c->nvtx}, {"REMAT_QUIET", &c->quiet}, {"REMAT_PLAN_ONLY", &c->plan_only}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (!(v = env(flags[i].name)))
+            continue;
         if (strcmp(v, "0") != 0 && strcmp(v, "1") != 0) {
-            snprintf(err, err_bytes, "REMAT_NVTX='%s' is neither 0 nor 1", v);
+            snprintf(err, err_bytes, "%s='%s' is neither 0 nor 1", flags[i].name, v);
             return -EINVAL;
         }
-        c->nvtx = *v == '1';
+        *flags[i].to = *v == '1';
     }
     if ((v = env("REMAT_REHEARSE"))) {
         if (strcmp(v, "mapped") != 0 && strcmp(v, "unmapped") != 0) {

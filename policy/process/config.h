@@ -16,6 +16,7 @@
  *   REMAT_STATUS_DIR  see policy/process/status.h              REMAT_LIMIT_MAX   limits of the `remat run`s around this one
  *   REMAT_KNOWN       use (default): a launch whose code and pattern are known is not measured again | measure: it is, and compared with what is
  *                     known (facts_contradicted in the statistics) | off: every launch is measured
+ *   REMAT_QUIET       1: warnings alone                         REMAT_PLAN_ONLY   1: REMAT_PLAN or nothing (exit 125)
  *   REMAT_CONF_ALSO   see tracer/machine/conf.h                 REMAT_CGROUP      see tracer/machine/dmem.h
  */
 #ifndef REMAT_POLICY_CONFIG_H
@@ -43,6 +44,8 @@ struct config {
     uint64_t host_swap_bytes; /* 0: the engine's default */
     bool rehearse_unmapped;   /* until a plan is in force, evicted memory is unmapped (plan/unmapped.h) */
     bool nvtx;                /* ranges for NVIDIA's profilers (nvtx.h) */
+    bool quiet;               /* no lines of what goes on, and none at the end */
+    bool plan_only;           /* a plan that is given is followed, or the program ends */
     bool trace_mode;          /* learn and record only: nothing is evicted but to hold the limit, if there is one */
     int trace_iterations;     /* at least 1: recorded before learning stops; the program itself runs to its end */
     /* absolute or relative paths as given; "" when not given */

@@ -2,9 +2,12 @@
 #include "policy/process/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { PASSING = 100 };
@@ -40,8 +43,13 @@ int log_init(const char *spec)
     return rc;
 }
 
+static atomic_ullong own_bytes; /* written by us, wherever */
+
+void log_wrote(size_t bytes) { atomic_fetch_add_explicit(&own_bytes, bytes, memory_order_relaxed); }
+
 static void put(const char *text, size_t n)
 {
+    log_wrote(n);
     for (size_t done = 0; done < n;) {
         ssize_t w = write(STDERR_FILENO, text + done, n - done);
         if (w > 0)
@@ -49,6 +57,11 @@ static void put(const char *text, size_t n)
         else if (w < 0 && errno != EINTR)
             break;
     }
+}
+
+bool log_on_terminal(void)
+{
+    return tcgetpgrp(STDERR_FILENO) == getpgrp(); /* -1: no terminal, or not ours */
 }
 
 static atomic_uint passing; /* characters of the line that is there now */
@@ -69,7 +82,7 @@ void log_passing(const char *fmt, ...)
     char text[PASSING + 1];
     int saved = errno;
     va_list ap;
-    if (tcgetpgrp(STDERR_FILENO) == getpgrp()) { /* -1: no terminal, or not ours */
+    if (log_on_terminal()) {
         int n = snprintf(text, sizeof text, "\rremat[%d]: ", (int)getpid());
         va_start(ap, fmt);
         int m = vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
@@ -82,6 +95,12 @@ void log_passing(const char *fmt, ...)
     }
     errno = saved;
 }
+
+/* The latest line of log_state(). */
+static struct {
+    unsigned long long others; /* bytes that the process had written without us when the line came; ULLONG_MAX: not known */
+    unsigned rows;             /* of the terminal that it takes; 0: there is none */
+} state;
 
 void log_line(unsigned nth, unsigned cap, const char *fmt, ...)
 {
@@ -105,5 +124,55 @@ void log_line(unsigned nth, unsigned cap, const char *fmt, ...)
     buf[len++] = '\n';
     log_passed();
     put(buf, len);
+    state.rows = 0; /* the next state is a line below this one */
+    errno = saved;
+}
+
+/* ---- what goes on ------------------------------------------------------------------------------------------------------ */
+
+/* Bytes that this process has written to anything, ours left out. */
+static unsigned long long others_bytes(void)
+{
+    static const char key[] = "\nwchar: ";
+    char text[400];
+    const int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *at = strstr(text, key);
+    return at ? strtoull(at + sizeof key - 1, NULL, 10) - atomic_load_explicit(&own_bytes, memory_order_relaxed) : -1ull;
+}
+
+unsigned long long log_others_bytes(void) { return state.rows ? others_bytes() : 0; }
+
+static unsigned rows_of(size_t n)
+{
+    struct winsize w;
+    const size_t columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) || !w.ws_col ? 80 : w.ws_col;
+    return (unsigned)((n + columns - 1) / columns);
+}
+
+bool log_state_is_last(void) { return state.rows && state.others != -1ull && state.others == others_bytes(); }
+
+void log_state(const char *fmt, ...)
+{
+    char buf[1024];
+    int saved = errno, up = 0;
+    const bool drawn = log_on_terminal();
+    log_passed();
+    if (drawn && log_state_is_last())
+        up = snprintf(buf, sizeof buf, "\033[%uA\r\033[J", state.rows);
+    const int n = up + snprintf(buf + up, sizeof buf - (size_t)up, "remat[%d]: ", (int)getpid());
+    va_list ap;
+    va_start(ap, fmt);
+    const int m = vsnprintf(buf + n, sizeof buf - (size_t)n - 1, fmt, ap);
+    va_end(ap);
+    size_t len = (size_t)n + (m > 0 ? (size_t)m : 0);
+    len = len < sizeof buf - 1 ? len : sizeof buf - 2;
+    buf[len++] = '\n';
+    put(buf, len);
+    state.rows = drawn ? rows_of(len - (size_t)up - 1) : 0;
+    state.others = drawn ? others_bytes() : -1ull;
     errno = saved;
 }

@@ -42,6 +42,16 @@ void log_line(unsigned nth, unsigned cap, const char *fmt, ...) __attribute__((f
         }                                                                                                              \
     } while (0)
 
+/* What goes on (story.h): a line that takes the place of the one before it, on a terminal in whose foreground the program is and to which the process has
+ * written nothing since; else a line as any other. */
+void log_state(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+bool log_on_terminal(void);
+bool log_state_is_last(void); /* such a line was written to that terminal, and nothing since */
+/* So many bytes have been written by remat elsewhere: they are none of the program's. */
+void log_wrote(size_t bytes);
+/* What the process has written without us, where a line of log_state() is to be seen; else some number that stays the same. */
+unsigned long long log_others_bytes(void);
+
 /* A line that the next one, or log_passed(), takes away: on a terminal in whose foreground the program is, and nowhere else. */
 void log_passing(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_passed(void);

@@ -1,6 +1,7 @@
 /* The planner is a process of its own, `remat plan`, without the preload: training goes on while it thinks. */
 #include "policy/process/planner.h"
 #include "policy/process/stats.h"
+#include "policy/process/story.h"
 #include "tracer/trace_write.h"
 
 #include "policy/process/scratch.h"
@@ -36,6 +37,7 @@ struct planner {
     enum planner_state state;
     int last_status, tied; /* tied: our end of the pipe that ties the child to us; -1 none */
     uint64_t late_ns;      /* when it has had all the time that it gets */
+    uint64_t limit_bytes;  /* that it was asked for */
     bool late;             /* it did not answer until then */
 };
 
@@ -90,11 +92,13 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
         return -EBUSY;
     if (!d->cfg->remat_bin[0])
         return -ENOENT;
+    const unsigned long long before = log_others_bytes();
     int r = make_dir(d);
     if (!r)
         r = record_write(rec, d->planner->trace_path, d->mem.gran);
     if (r)
         return r;
+    log_wrote((size_t)(log_others_bytes() - before));
     unlink(d->planner->plan_path);
     char limit[32], seconds[32];
     const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "best";
@@ -146,7 +150,9 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     }
     d->planner->state = PLANNER_RUNNING;
     d->planner->late = false;
-    d->planner->late_ns = stats_now_ns() + (uint64_t)((s * LATE_TIMES + LATE_MORE_S) * 1e9);
+    d->planner->limit_bytes = limit_bytes;
+    d->st.planning_since_ns = stats_now_ns();
+    d->planner->late_ns = d->st.planning_since_ns + (uint64_t)((s * LATE_TIMES + LATE_MORE_S) * 1e9);
     return 0;
 }
 
@@ -163,13 +169,22 @@ void planner_say_why(struct device *d)
     line[strcspn(line, "\n")] = 0;
     int status = d->planner->last_status;
     if (d->planner->late)
-        log_say(SAY_WARN, "remat plan has not answered in many times its seconds: it was ended; memory is held by swapping");
-    else if (WIFEXITED(status) && WEXITSTATUS(status) == 3 && strstr(line, "swapping takes less"))
+        story_warns(d, STORY_SWAPPING, "remat plan has not answered in many times its seconds: it was ended; memory is held by swapping");
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == 3 && strstr(line, "swapping takes less")) {
         log_say(SAY_INFO, "no plan is followed (%s); memory is held by swapping", line);
-    else if (WIFEXITED(status) && WEXITSTATUS(status) == 3) /* infeasible */
-        log_say(SAY_WARN, "no plan meets the limit (%s); memory is held by swapping", line);
+        story_is(d, STORY_SWAPPING, "it takes less than any plan that was found");
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) == 3) { /* infeasible */
+        /* what it was asked for is the limit without what no plan can use */
+        const char *at = strstr(line, "floor is ");
+        const uint64_t floor = at ? strtoull(at + sizeof "floor is " - 1, NULL, 10) : 0, asked = d->planner->limit_bytes;
+        if (floor && asked < d->mem.limit_bytes)
+            story_warns(d, STORY_SWAPPING, "no plan meets the limit, and none can below --limit %lluM (%s); memory is held by swapping",
+                        (unsigned long long)(floor + d->mem.limit_bytes - asked + (1 << 20) - 1) >> 20, line);
+        else
+            story_warns(d, STORY_SWAPPING, "no plan meets the limit (%s); memory is held by swapping", line);
+    }
     else
-        log_say(SAY_WARN, "remat plan failed (status %d: %s); memory is held by swapping", status, line);
+        story_warns(d, STORY_SWAPPING, "remat plan failed (status %d: %s); memory is held by swapping", status, line);
 }
 
 bool planner_is_late(const struct device *d) { return d->planner->late; }
@@ -179,7 +194,9 @@ enum planner_state planner_poll(struct device *d)
     struct planner *pl = d->planner;
     if (pl->state == PLANNER_RUNNING) {
         int status;
+        const unsigned long long before = log_others_bytes();
         pid_t r = waitpid(pl->child, &status, WNOHANG);
+        log_wrote((size_t)(log_others_bytes() - before)); /* the system counts what a child wrote as its parent's once it is waited for */
         if (!r && stats_now_ns() > pl->late_ns) {
             pl->late = true;
             kill(pl->child, SIGKILL);
@@ -190,6 +207,7 @@ enum planner_state planner_poll(struct device *d)
             bool ok = pl->late ? false : r == pl->child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(pl->plan_path, R_OK) == 0;
             pl->last_status = r == pl->child ? status : 0;
             pl->child = 0;
+            stats_span_ends(&d->st.planning_since_ns, &d->st.planning_ns);
             if (pl->tied >= 0)
                 close(pl->tied);
             pl->tied = -1;
@@ -228,6 +246,7 @@ void planner_stop(struct device *d)
         kill(d->planner->child, SIGKILL);
         waitpid(d->planner->child, NULL, 0);
         d->planner->child = 0;
+        stats_span_ends(&d->st.planning_since_ns, &d->st.planning_ns);
     }
     if (d->planner->tied >= 0)
         close(d->planner->tied);

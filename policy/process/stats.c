@@ -9,6 +9,7 @@
  */
 #include "policy/device.h"
 #include "policy/process/stats.h"
+#include "policy/process/summary.h"
 #include "tracer/output.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { RING = 4, TEXT_BYTES = 2048, WORK_SHARE = 256 };
+enum { RING = 4, TEXT_BYTES = 4096, WORK_SHARE = 256 };
 static const uint64_t LEAST_NS = 1000000, MOST_NS = 100000000; /* between two writings */
 
 struct stats_clock {
@@ -92,75 +93,92 @@ void stats_steady_from_here(struct device *d)
     d->st.hook_ns = d->st.hook_launches = 0;
 }
 
-/* One object for all devices together. Returns its length. */
 /* The first device's that is in use. */
 static const char *mode_name(struct device *const *devs, unsigned n, bool active)
 {
     for (unsigned i = 0; i < n; i++)
         if (devs[i]->ready)
             return device_mode_name(devs[i], devs[i]->whole_mode);
-    return active ? "observe" : "off";
+    return !n ? "unused" : active ? "observe" : "off";
 }
 
+/* Texts may have a path in them. */
+static size_t put_text(char *to, size_t at, const char *name, const char *text)
+{
+    at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"%s\": \"", name);
+    for (; *text; text++)
+        to[at++] = (char)(*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ? '\'' : *text);
+    return at + (size_t)snprintf(to + at, TEXT_BYTES - at, "\",\n");
+}
+
+/* A fraction in so many digits after the point, from an integer: how a fraction is printed is a matter of the program's locale. Not known: null. */
+static size_t put_fraction(char *to, size_t at, const char *name, bool known, int64_t value, int64_t one, int digits)
+{
+    if (!known)
+        return at + (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"%s\": null,\n", name);
+    const int64_t v = value < 0 ? -value : value;
+    return at + (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"%s\": %s%lld.%0*lld,\n", name, value < 0 ? "-" : "", (long long)(v / one), digits,
+                                 (long long)(v % one));
+}
+
+/* One object for all devices together. Returns its length. */
 static size_t make_text(struct device *const *devs, unsigned n, bool active, char to[TEXT_BYTES])
 {
-    struct stats t = {0};
-    uint64_t limit_bytes = 0;
-    for (unsigned i = 0; i < n; i++) {
-        const struct stats *s = &devs[i]->st;
-        limit_bytes += devs[i]->mem.limit_bytes;
-        for (size_t k = 0; k < STATS_COUNTERS; k++)
-            ((uint64_t *)&t)[k] += ((const uint64_t *)s)[k];
-        t.iter_ns_sum += s->iter_ns_sum;
-        t.tried_ns_sum += s->tried_ns_sum;
-    }
-    if (!t.iter_ns_count) { /* none without a trial: what there was, rather than nothing */
-        t.iter_ns_sum = t.tried_ns_sum;
-        t.iter_ns_count = t.tried_ns_count;
-    }
-    const uint64_t launches = t.hook_launches ? t.hook_launches : 1;
-    /* in thousandths: how a fraction is printed is a matter of the program's locale */
-    const uint64_t iter = t.iter_ns_count ? (uint64_t)(t.iter_ns_sum * 1000 / (double)t.iter_ns_count) : 0;
+    struct summary s;
+    summary_make(devs, n, &s);
+    const struct stats *t = &s.t;
+    const uint64_t launches = t->hook_launches ? t->hook_launches : 1;
     const struct {
         const char *name;
         uint64_t value;
     } rows[] = {
-        {"limit_bytes", limit_bytes},
-        {"peak_physical_bytes", t.peak_physical_bytes},
-        {"native_peak_bytes", t.native_peak_bytes},
-        {"iterations", t.iterations},
-        {"iterations_enforced", t.iterations_enforced},
-        {"launches", t.launches},
-        {"replays", t.replays},
-        {"evictions", t.evictions},
-        {"swaps_out", t.swaps_out},
-        {"swaps_in", t.swaps_in},
-        {"divergences", t.divergences},
-        {"verify_checked", t.verify_checked},
-        {"verify_failed", t.verify_failed},
-        {"driver_memory_calls_steady", t.mem_calls_enforced},
-        {"hook_ns_per_launch", t.hook_ns / launches},
-        {"swaps_steady", t.swaps_enforced},
-        {"driver_memory_calls", t.mem_calls},
-        {"gave_back_bytes", t.gave_back_bytes},
-        {"launches_tried", t.launches_tried},
-        {"launches_looked_at", t.launches_looked_at},
-        {"facts_known", t.facts_known},
-        {"facts_like", t.facts_like},
-        {"facts_unknown", t.facts_unknown},
-        {"facts_taken", t.facts_taken},
-        {"facts_contradicted", t.facts_contradicted},
-        {"host_peak_bytes", t.host_peak_bytes},
-        {"bytes_out", t.bytes_out},
-        {"bytes_in", t.bytes_in},
+        {"limit_bytes", s.limit_bytes},
+        {"peak_physical_bytes", t->peak_physical_bytes},
+        {"native_peak_bytes", t->native_peak_bytes},
+        {"iterations", t->iterations},
+        {"iterations_enforced", t->iterations_enforced},
+        {"launches", t->launches},
+        {"replays", t->replays},
+        {"evictions", t->evictions},
+        {"swaps_out", t->swaps_out},
+        {"swaps_in", t->swaps_in},
+        {"divergences", t->divergences},
+        {"verify_checked", t->verify_checked},
+        {"verify_failed", t->verify_failed},
+        {"driver_memory_calls_steady", t->mem_calls_enforced},
+        {"hook_ns_per_launch", t->hook_ns / launches},
+        {"swaps_steady", t->swaps_enforced},
+        {"driver_memory_calls", t->mem_calls},
+        {"gave_back_bytes", t->gave_back_bytes},
+        {"launches_tried", t->launches_tried},
+        {"launches_looked_at", t->launches_looked_at},
+        {"facts_known", t->facts_known},
+        {"facts_like", t->facts_like},
+        {"facts_unknown", t->facts_unknown},
+        {"facts_taken", t->facts_taken},
+        {"facts_contradicted", t->facts_contradicted},
+        {"plans", t->plans},
+        {"bytes_out", t->bytes_out},
+        {"bytes_in", t->bytes_in},
+        {"host_peak_bytes", t->host_peak_bytes},
     };
     size_t at = (size_t)snprintf(to, TEXT_BYTES, "{\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"%s\": %llu,\n", rows[i].name, (unsigned long long)rows[i].value);
-    at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"device_ns_per_iteration\": %llu.%03llu,\n  \"learning_s\": %llu.%06llu,\n  \"mode\": \"%s\"\n}\n",
-                           (unsigned long long)(iter / 1000), (unsigned long long)(iter % 1000), (unsigned long long)(t.learning_ns / 1000000000),
-                           (unsigned long long)(t.learning_ns / 1000 % 1000000), mode_name(devs, n, active));
-    return at;
+    at = put_fraction(to, at, "native_ns_per_iteration", s.native_ps, (int64_t)s.native_ps, 1000, 3);
+    if (s.native_ps)
+        at = put_text(to, at, "native_is", s.native_is_measured ? "measured" : "estimated");
+    else
+        at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"native_is\": null,\n");
+    at = put_fraction(to, at, "overhead", s.has_overhead, s.overhead_ppm, 1000000, 6);
+    at = put_fraction(to, at, "bound", s.has_bound, s.bound_ppm, 1000000, 6);
+    at = put_fraction(to, at, "learning_s", true, (int64_t)t->learning_ns, 1000000000, 9);
+    at = put_fraction(to, at, "planning_s", true, (int64_t)t->planning_ns, 1000000000, 9);
+    at = put_fraction(to, at, "first_enforced_s", s.first_enforced_ns, (int64_t)s.first_enforced_ns, 1000000000, 9);
+    if (s.why_not[0] && 2 * t->iterations_enforced < t->iterations + !t->iterations)
+        at = put_text(to, at, "why_not", s.why_not);
+    at = put_fraction(to, at, "device_ns_per_iteration", true, (int64_t)s.iteration_ps, 1000, 3);
+    return at + (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"mode\": \"%s\"\n}\n", mode_name(devs, n, active));
 }
 
 /* Into the file that stands in its place; a longer text that it held is blanked. */
@@ -169,6 +187,7 @@ static void write_live(char *text, size_t n)
     for (; n < live.bytes; n++)
         text[n] = '\n';
     live.bytes = n;
+    log_wrote(n);
     if (pwrite(live.fd, text, n, 0) != (ssize_t)n && errno != EINTR) { /* a full disk: what stands is what there is room for */
         close(live.fd);
         live.fd = -1;

@@ -34,6 +34,12 @@ static inline uint64_t stats_now_ns(void)
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
+/* What has gone on since *since_ns is over: it is added to *sum_ns. 0: it did not go on. */
+static inline void stats_span_ends(uint64_t *since_ns, uint64_t *sum_ns)
+{
+    *sum_ns += *since_ns ? stats_now_ns() - *since_ns : 0;
+    *since_ns = 0;
+}
 /* Round a launch that goes to the driver, while a launch of the program is timed: the driver's own time is none of ours. */
 static inline uint64_t stats_driver_begins(const struct device *d) { return d->timing ? stats_now_ns() : 0; }
 static inline void stats_driver_ended(struct device *d, uint64_t began)

@@ -7,6 +7,7 @@ case "${SAN:-}" in
 address) PRE=$(${CC:-gcc} -print-file-name=libasan.so): ;;
 thread) PRE=$(${CC:-gcc} -print-file-name=libtsan.so): ;;
 esac
+export REMAT_QUIET=${REMAT_QUIET:-1}
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
 C=$B/conformance
 SIM=$B/simgpu

@@ -94,7 +94,9 @@ def execute(args, how=None, timeout=300, device=None):
                 env["SIMGPU_CHAOS"] = chaos
             if policy != "native":
                 env["SIMGPU_STATS"] = os.path.join(tmp, "device")
-                cmd = [harness.REMAT, "run", "--policy", policy, "--limit", limit, "--"] + ["env", "REMAT_BIN=" + harness.PLANNER] + cmd
+                options, more = harness.by_environment(["--policy", policy, "--limit", limit])
+                env.update(more)
+                cmd = [harness.REMAT, "run"] + options + ["--"] + ["env", "REMAT_BIN=" + harness.PLANNER] + cmd
         try:
             p = subprocess.run(cmd, env=env, capture_output=True, text=True, timeout=timeout)
         except subprocess.TimeoutExpired as e:

@@ -23,6 +23,8 @@ if RUNTIME:
 PLANNER = os.path.join(B, "tests", "planner")
 # Where a test names no policy its program waits for its plans: which iteration the plan begins with then hangs on no clock.
 os.environ.setdefault("REMAT_POLICY", "plan")
+# What goes on and what it came to (lines on stderr) is the question of test_tells.py alone: others look at warnings.
+os.environ.setdefault("REMAT_QUIET", "1")
 # What a program starts of itself, for tests whose question is the planning: planner=OWN_PLANNER
 OWN_PLANNER = os.environ.get("TEST_PLANNER") or REMAT
 
@@ -56,6 +58,21 @@ class Result:
         return [float(x) for x in re.findall(r"^iter \d+ time ([0-9.eE+-]+)", self.out, re.M)]
 
 
+LEAST_LIMIT = 1 << 20
+
+
+def by_environment(options):
+    """Options of `remat run`, and what goes into the environment for them: a limit below a MiB, which no user's program fits in, is refused on the command
+    line."""
+    options = [str(x) for x in options]
+    if "--limit" in options:
+        i = options.index("--limit")
+        m = re.fullmatch(r"(\d+)(K?)", options[i + 1])
+        if m and int(m.group(1)) << (10 if m.group(2) else 0) < LEAST_LIMIT:
+            return options[:i] + options[i + 2:], {"REMAT_LIMIT": options[i + 1]}
+    return options, {}
+
+
 def load(path):
     """The JSON that a run left at path; {} where it left none."""
     try:
@@ -77,7 +94,9 @@ def run(cmd, remat=None, env=None, timeout=300, planner=PLANNER):
             e["LD_PRELOAD"] = RUNTIME
         e.update(env or {})
         if remat is not None:
-            cmd = [REMAT, "run", "--stats", sta] + [str(x) for x in remat] + ["--"] + ["env", "REMAT_BIN=" + planner] + cmd
+            options, more = by_environment(remat)
+            e.update(more)
+            cmd = [REMAT, "run", "--stats", sta] + options + ["--"] + ["env", "REMAT_BIN=" + planner] + cmd
         p = subprocess.run(cmd, env=e, capture_output=True, text=True, timeout=timeout * SLOWER)
         if CHECK_FAILED in p.stderr:
             raise AssertionError(p.stderr)

@@ -275,7 +275,7 @@ def check_messages():
         for path in glob.glob(os.path.join(TOP, folder, "**", "*.c"), recursive=True):
             text = open(path, encoding="utf-8").read()
             known.update(strings(text))
-            for m in re.finditer(r"log_(?:say|once)\s*\(\s*SAY_(?:WARN|ERROR)\s*," + LITERAL, text):
+            for m in re.finditer(r"(?:log_(?:say|once)\s*\(\s*SAY_(?:WARN|ERROR)|story_warns\s*\(\s*d,\s*STORY_\w+)\s*," + LITERAL, text):
                 warned.add(strings(m.group(1))[0])
     warned.discard("…")
     for w in sorted(warned - set(rows)):

@@ -31,8 +31,9 @@ class Two:
         running = []
         for i, options in enumerate(jobs):
             stats = os.path.join(self.tmp, "stats%d.%d" % (self.n, i))
+            options, more = h.by_environment(options)
             cmd = [h.REMAT, "run", "--stats", stats] + options + ["--", os.path.join(h.B, "workloads", "mlp")] + JOB + [str(iters)]
-            running.append((stats, subprocess.Popen(cmd, env=dict(self.env, SIMGPU_SHARED=shared), stdout=subprocess.PIPE,
+            running.append((stats, subprocess.Popen(cmd, env=dict(self.env, SIMGPU_SHARED=shared, **more), stdout=subprocess.PIPE,
                                                     stderr=subprocess.PIPE, text=True)))
         ended = []
         for stats, p in running:

@@ -22,7 +22,7 @@ def main():
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
-    line = re.compile(r"needs (\d+) (\w+) at once; the limit is \d+ \w+, of which (\d+) (\w+) cannot move")
+    line = re.compile(r"needs (\d+) (\w+) at once; the limit is \d+ \w+, of which (\d+) (\w+) cannot move; --limit (\d+K) would do")
     for pages in (1, 5, 16):
         for over in (256, PAGE // 2, PAGE):
             cmd = [program, str(pages * PAGE + over)]
@@ -33,7 +33,8 @@ def main():
             said = line.search(r.err)
             if not c.ok(r.rc == 1 and said, what + ": refused", "exit %d %s %s" % (r.rc, r.out, r.err[-400:])):
                 continue
-            enough = size(*said.groups()[:2]) + size(*said.groups()[2:])
+            enough = size(*said.groups()[:2]) + size(*said.groups()[2:4])
+            c.ok(int(said.group(5)[:-1]) << 10 == enough, what + ": said as a limit", said.group(0))
             c.ok(enough > limit, what + ": more than the limit", "%d of %d: %s" % (enough, limit, said.group(0)))
             r = harness.run(cmd, ["--policy", "swap", "--limit", str(enough)], {"SIMGPU_GRANULARITY": str(PAGE)})
             c.ok(r.rc == 0 and r.out == "7\n" and r.peak <= enough, what + ": the sum will do", "%d: exit %d %s" % (enough, r.rc, r.err[-400:]))
