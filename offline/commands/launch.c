@@ -249,7 +249,7 @@ static int set_limit(const char *text)
     if (parts == 0)
         return launch_bad("--limit 0: no program fits; leave --limit out to run without one");
     if (parts <= BARE_MOST && strspn(text, "0123456789") == n)
-        return launch_bad(parts <= 100 ? "--limit %s: %s bytes: did you mean %sG, or %s%% of the device's memory?" : "--limit %s: %s bytes: did you mean %sG, or %sM?",
+        return launch_bad(parts <= 100 ? "--limit %s: %s bytes: did you mean %sG, or %s%%? A percentage is of the device's memory" : "--limit %s: %s bytes: did you mean %sG, or %sM?",
                           text, text, text, text);
     if (parts < LEAST_LIMIT)
         return launch_bad("--limit %s: %lld bytes, and no program fits in less than 1 MiB", text, (long long)parts);

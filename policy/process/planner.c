@@ -177,7 +177,7 @@ void planner_say_why(struct device *d)
         /* what it was asked for is the limit without what no plan can use */
         const char *at = strstr(line, "floor is ");
         const uint64_t floor = at ? strtoull(at + sizeof "floor is " - 1, NULL, 10) : 0, asked = d->planner->limit_bytes;
-        if (floor && asked < d->mem.limit_bytes)
+        if (floor > asked && asked < d->mem.limit_bytes)
             story_warns(d, STORY_SWAPPING, "no plan meets the limit, and none can below --limit %lluM (%s); memory is held by swapping",
                         (unsigned long long)(floor + d->mem.limit_bytes - asked + (1 << 20) - 1) >> 20, line);
         else

@@ -109,7 +109,7 @@ void story_is(struct device *d, enum story_state now, const char *fmt, ...)
 
 void story_warns(struct device *d, enum story_state now, const char *fmt, ...)
 {
-    char text[STORY_TEXT];
+    char text[900];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);

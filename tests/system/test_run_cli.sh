@@ -57,7 +57,7 @@ refuse '--host-swap' run --host-swap much -- true
 refuse '--host-swap' run --host-swap 0 -- true
 refuse 'no-such-plan' run --plan no-such-plan -- true
 refuse '--plan' run --plan "$tmp" -- true
-touch plan.json
+echo '{"format": "plan-1", "steps": []}' >plan.json
 refuse '--policy' run --plan plan.json --policy swap -- true
 refuse '--stats' run --stats no-such-folder/s.json -- true
 refuse '--trace-out' run --trace-out "$tmp" -- true

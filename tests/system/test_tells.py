@@ -128,7 +128,7 @@ def not_held(c, tmp):
     c.ok(err.count("used no GPU") == 1 and "the statistics say so" in err, "no GPU: said once", err)
     s = harness.load(stats)
     c.ok(s.get("mode") == "unused" and s.get("why_not") == "the program used no GPU" and s.get("launches") == 0, "no GPU: statistics", str(s))
-    for text, word in (("12", "12 bytes: did you mean 12G"), ("50", "50% of the device's memory?"), ("500", "did you mean 500G, or 500M?"),
+    for text, word in (("12", "12 bytes: did you mean 12G"), ("50", "50%? A percentage is of the device's memory"), ("500", "did you mean 500G, or 500M?"),
                        ("200K", "no program fits in less than 1 MiB"), ("1048575", "less than 1 MiB")):
         err = remat("--limit", text, "--", *python, rc=125)
         c.ok(word in err and err.count("\n") == 1, "--limit " + text, err)
