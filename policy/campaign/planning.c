@@ -165,6 +165,15 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     start_planner(d);
 }
 
+/* Of what the record's plan may not move: a plan from outside counts it in its peak, the budget leaves it out. */
+static uint64_t never_moved_bytes(const struct record *r)
+{
+    uint64_t bytes = 0;
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        bytes += rec_may_move(&r->bufs[b]) ? 0 : r->bufs[b].bytes;
+    return bytes;
+}
+
 /* --plan names one that cannot be followed: another is made, as without --plan. With --plan-only the program ends: it would go on for hours in a way that
  * nobody has asked for. */
 static void refuse_given(struct device *d, const char *why)
@@ -203,9 +212,11 @@ static void take_plan(struct device *d, const char *path)
     }
     if (!lacking)
         lacking = install_plan(d);
-    if (lacking > 0 && users && d->ex->map.beyond_chunks) {
+    const uint64_t peak = (uint64_t)d->ex->plan->as_read.peak_bytes;
+    if (lacking >= 0 && users && peak > c->budget_bytes + never_moved_bytes(&d->ex->learnt.rec)) {
         char why[160];
-        snprintf(why, sizeof why, "it needs %s more than --limit %s leaves", rt_size(d->ex->map.beyond_chunks << d->mem.shift).text, rt_size(d->mem.limit_bytes).text);
+        snprintf(why, sizeof why, "it needs %s where %s can be planned with (limit %s)", rt_size(peak).text, rt_size(c->budget_bytes).text,
+                 rt_size(d->mem.limit_bytes).text);
         refuse_given(d, why);
         return;
     }
