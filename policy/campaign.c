@@ -236,14 +236,6 @@ bool campaign_runs_plainly(struct device *d, const struct rt_op *op)
     return !d->capturing && !d->ex->now.code && !d->broken && !campaign_follows_plan(d) && !may_take_up(d, op);
 }
 
-/* Learning waits for what it launches. Where some stream stands still for the host, perhaps for the program's next call, it is found out first whether this
- * op's does: what the host does in a function of its own is over soon. */
-static bool can_be_awaited(struct device *d, const struct rt_op *op)
-{
-    enum { SOON_MS = 50 };
-    return !stream_any_stands(d) || stream_ends_within(d, op->t, SOON_MS);
-}
-
 static int decide_drv(struct device *d, struct rt_op *op)
 {
     if (d->ex->now.code)
@@ -263,8 +255,6 @@ static int decide_drv(struct device *d, struct rt_op *op)
         following_has_left(d);
         return left == EXEC_LEFT_AFTER ? r : d->ex->now.code ? d->ex->now.code : outside_drv(d, op);
     }
-    if (d->mode == MODE_PROBE && !can_be_awaited(d, op))
-        campaign_stop(d, "a stream stands still for the host, with work behind that");
     if (d->mode == MODE_PROBE) {
         enum learn_step step;
         const uint64_t period = learn_period(d);

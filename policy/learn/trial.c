@@ -9,9 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-/* With something under way that may wait for a later call, the ops after it get only a moment each: they may be behind it. Else the
- * host waits as long as what it has queued may take: it runs ahead by an iteration, or a few. */
-static const uint64_t PATIENCE_NS = 2000000000, PATIENCE_MOST_NS = 60000000000, MOMENT_NS = 50000000;
+/* With something under way that may wait for a later call, the ops after it get only a moment each: they may be behind it. A stream that stands still for
+ * the host gets a little longer: a function of the host's is over by then, the program's next call will not come. Else the host waits as long as
+ * what it has queued may take: it runs ahead by an iteration, or a few. */
+static const uint64_t PATIENCE_NS = 2000000000, PATIENCE_MOST_NS = 60000000000, STANDING_NS = 200000000, MOMENT_NS = 50000000;
 enum { ITERATIONS_AHEAD = 4 };
 
 /* A stream asked again and again with nothing in between; soon with pauses. */
@@ -36,7 +37,7 @@ static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
 int trial_settle(struct device *d, bool patient)
 {
     uint64_t wait = PATIENCE_NS + ITERATIONS_AHEAD * pace_iteration_wall_ns(d);
-    uint64_t until = stats_now_ns() + (!patient ? MOMENT_NS : wait < PATIENCE_MOST_NS ? wait : PATIENCE_MOST_NS);
+    uint64_t until = stats_now_ns() + (!patient ? MOMENT_NS : stream_any_stands(d) ? STANDING_NS : wait < PATIENCE_MOST_NS ? wait : PATIENCE_MOST_NS);
     for (unsigned t = 0; t < stream_count(d); t++) {
         int r = wait_stream(d, t, until);
         if (r)

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The per-thread default stream is one handle and a stream for every thread: an index each. No other thread can record an event there, so
  * it leaves one behind each op. Where work is to be queued under another thread's index (a plan that is followed by other threads than
@@ -373,17 +372,6 @@ bool stream_any_stands(struct device *d)
     for (unsigned u = STREAM_FIRST_PROGRAM; u < d->streams->n && !any; u++)
         any = stream_stands(d, u, d->seq[u]);
     return any;
-}
-
-bool stream_ends_within(struct device *d, unsigned t, unsigned ms)
-{
-    CUresult r = CUDA_ERROR_NOT_READY;
-    for (unsigned i = 0; i <= 4 * ms && r == CUDA_ERROR_NOT_READY; i++) {
-        if (i)
-            usleep(250);
-        r = (CUresult)stream_query_drv(d, t);
-    }
-    return r != CUDA_ERROR_NOT_READY;
 }
 
 struct gate *stream_gate_behind(struct streams *st, unsigned u, uint64_t q)

@@ -69,8 +69,6 @@ bool stream_may_wait(struct device *d, unsigned t);
 void stream_may_stand(struct device *d, unsigned t);
 /* Some stream stands still for the host now. */
 bool stream_any_stands(struct device *d);
-/* All that is queued on stream t ends within so many milliseconds: the host looks for as long. */
-bool stream_ends_within(struct device *d, unsigned t, unsigned ms);
 /* What follows is asked again who stands still; in between what was seen first counts. */
 void stream_looks_anew(struct device *d);
 /* Looks, without waiting, whether our own streams have done all that was queued on them. Copies of long ago would otherwise stay in the
