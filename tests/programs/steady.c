@@ -6,14 +6,15 @@
  *   ahead     nothing differs; a weight is changed on another stream that comes after the forward pass only, beside the backward op that
  *             was launched before: if something was rebuilt for that op, from this weight, the change must wait for it
  *   anew      a buffer that every layer reads, and that each iteration fills first: in one iteration it is given back before that,
- *             and another one is made, which may have the same address
+ *             and another one of its size is made, which may have the same address
+ *   resized   as `anew`; the other one is smaller by 64 words, and takes as many pages
  *   stray     two kernels get an address that nobody holds and do not follow it, for long; then the program holds memory again which may
  *             lie there, and a word in memory tells one to fill it, the other to read it
  *   null      in one iteration a launch is first tried with no address of an argument, which the driver refuses
  *   cluster   from one iteration on a launch asks for clusters (of one block: the simulated device has no others)
  *   fewer     launches fill half of a new buffer in every fifth iteration, where they fill all of it otherwise; no more is read then
- * In `anew`, `stray`, `null` and `cluster` the iteration of the change is the 24th; in `anew` and `stray` it is said on stderr whether the
- * address came back.
+ * In `anew`, `resized`, `stray`, `null` and `cluster` the iteration of the change is the 24th; in `anew`, `resized` and `stray` it is said on
+ * stderr whether the address came back.
  */
 #include "tests/programs/program.h"
 
@@ -24,12 +25,13 @@ static CUfunction f_map, f_join, f_sum, f_glance;
 static CUstream stream, other;
 static CUevent there, back;
 static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum;
-static CUdeviceptr odd;        /* anew: the buffer that is made anew; stray: where the stray address points */
+static CUdeviceptr odd;        /* anew, resized: the buffer that is made anew; stray: where the stray address points */
 static CUdeviceptr pad, says;  /* stray: held instead of it; the word */
 static uint32_t said;
 static CUdeviceptr part[LAYERS]; /* fewer */
 
 static bool is(const char *c) { return !strcmp(what, c); }
+static bool renews(void) { return is("anew") || is("resized"); }
 
 static void launch(CUfunction f, CUstream s, void **args) { MUST(cuLaunchKernel(f, 64, 1, 1, 128, 1, 1, 0, s, args, NULL)); }
 #define LAUNCH(f, ...) launch(f, stream, (void *[]){__VA_ARGS__})
@@ -79,7 +81,7 @@ static void forward(int l, int iter)
         k += turn;
     if (is("ahead"))
         LAUNCH(f_join, &act[l + 1], &act[l], &weight[l], &n, &n, &n);
-    else if (is("anew"))
+    else if (renews())
         LAUNCH(f_join, &act[l + 1], &act[l], &odd, &n, &n, &n);
     else if (is("stray") && (l == 5 || l == 8))
         LAUNCH(f_glance, &act[l + 1], &act[l], &odd, &says, &n, l == 5 ? &yes : &no);
@@ -95,18 +97,18 @@ static void forward(int l, int iter)
         launch(f_map, stream, args);
 }
 
-/* Gives `a` back for another one of its size. */
+/* Another one in the place of `a`, which is given back. */
 static void change(CUdeviceptr *a)
 {
     CUdeviceptr before = *a;
-    *a = make(ODD_WORDS);
+    *a = make(is("resized") ? ODD_WORDS - 64 : ODD_WORDS);
     fprintf(stderr, "the %s address\n", *a == before ? "same" : "another");
 }
 
 static void begin(int iter)
 {
     uint32_t n = WORDS, k = 7, mask = ~0u;
-    if (is("anew")) {
+    if (renews()) {
         if (iter == CHANGE_AT) {
             drop(odd);
             change(&odd);

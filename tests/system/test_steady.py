@@ -9,12 +9,14 @@ import harness  # noqa: E402
 
 ADVERSARY = ("adversary", "adversary:3")
 CHANGE_AT = 24
-# case, limit, on which device, what is seen in one iteration: nothing, another launch, an address that came back
+# case, limit, on which device, what is seen in one iteration: nothing, another launch, an address that came back; or the address came back, and the plan
+# goes on with who has it now
 CASES = [
     ("scalar", "9M", ADVERSARY, None),
     ("stream", "9M", ADVERSARY, None),
     ("ahead", "10M", ("adversary:1", "adversary:6"), None),  # a writer comes after what a replay reads
-    ("anew", "9M", (None,), "address"),    # the slots no longer stand for what they stood for
+    ("anew", "9M", (None,), "successor"),  # the slots no longer stand for what they stood for: replays had nothing to read, the program was stopped
+    ("resized", "9M", (None,), "address"), # likewise, and no plan knows who has the address now
     ("stray", "10M", (None,), "address"),  # an address that nobody held is somebody's: an operand more
     ("null", "9M", (None,), None),   # an argument that the driver refuses: read all the same once, the program died
     ("fewer", "10M", (None,), None),   # what was nobody's in the rest was compared: a right program was stopped
@@ -36,9 +38,11 @@ def main():
             r = harness.run([program, case], ["--policy", "plan", "--limit", limit], dict(env, SIMGPU_CHAOS=chaos) if chaos else env)
             c.ok(r.rc == 0 and r.out == native.out, "%s, %s: the same" % (case, chaos), "exit %d %s" % (r.rc, r.err[-500:]))
             c.ok(r.stats.get("iterations_enforced", -1) >= 20, "%s, %s: under the plan" % (case, chaos), "%s %s" % (r.stats, r.err[-500:]))
-            if seen == "address":
+            if seen in ("address", "successor"):
                 c.ok("the same address" in r.err, case + ": the address came back", r.err[-500:])
-            if seen:
+            if seen == "successor":
+                c.ok("left the plan" not in r.err and r.stats.get("iterations_enforced", -1) >= 34, case + ": the plan goes on", "%s %s" % (r.stats, r.err[-500:]))
+            elif seen:
                 c.ok("iteration %d left the plan" % CHANGE_AT in r.err, case + ": it was seen", r.err[-500:])
     return c.end()
 

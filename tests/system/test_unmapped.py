@@ -14,10 +14,16 @@ DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9"}
 UNMAPPED = ["--rehearse", "unmapped"]
 
 
+def losses(r):
+    return re.findall(r"^iter .*", r.out, re.M)
+
+
 def hidden(c):
     native = harness.run([PROGRAM, "seek"], env=DEVICE)
     c.ok(native.rc == 0, "seek native")
-    for policy, limit in ("plan", 10500000), ("swap", 5000000):
+    r = harness.run([PROGRAM, "seek"], remat=["--limit", 9700000, "--policy", "plan"], env=DEVICE)
+    c.ok(losses(r) != losses(native), "plan: the plan at this limit drops what is read unseen", r.err[-500:])
+    for policy, limit in ("plan", 9700000), ("swap", 5000000):
         r = harness.run([PROGRAM, "seek"], remat=["--limit", limit, "--policy", policy] + UNMAPPED, env=DEVICE)
         said = re.findall(r"remat\[\d+\]: (\w+) touched memory that is evicted and that none of its arguments shows", r.err)
         c.ok(said == ["seek"], policy + ": the kernel is named, once", r.err[-500:])
