@@ -16,10 +16,10 @@
 #include "tracer/plain.h"
 
 enum { LIMITS = 7, HIGHEST = 90, STEP = 10 };
-static const double PRICES_S = 12, KNEE_SLOPE = 1; /* for all prices; points of time for a point of memory */
+static const double PRICES_S = 12, KNEE_SLOPE = 1; /* for all prices together; points of time for a point of memory */
 
 struct advice {
-    const char *trace;
+    const char *trace, *time_limit;
     int json;
     struct graph *g;
     struct as_run run;
@@ -34,7 +34,10 @@ static int advise_prices(struct advice *a)
     const struct solver *s = solver_find("auto");
     struct plan p = {0};
     struct solver_report r;
-    const double until_s = solver_now_s() + PRICES_S;
+    double seconds = PRICES_S;
+    if (a->time_limit && cli_seconds(a->time_limit, &seconds))
+        return cli_bad("advise: --time-limit \"%s\" is no number of seconds", a->time_limit);
+    const double until_s = solver_now_s() + seconds;
     a->limit[0] = as_run_limit(&a->run, a->run.g->baseline_peak_bytes);
     a->overhead[0] = 0;
     a->n = 1;
@@ -126,7 +129,7 @@ int cmd_advise(int argc, char **argv)
 {
     struct advice a = {0};
     struct attempt run = {0};
-    const struct option_bind binds[] = {{"json", &a.json}, {0}};
+    const struct option_bind binds[] = {{"json", &a.json}, {"time-limit", &a.time_limit}, {0}};
     size_t n = 0;
     const int split = launch_split(argc, argv);
     int rc = options_parse(split, argv, binds, &a.trace, 1, &n);

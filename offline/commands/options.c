@@ -112,7 +112,11 @@ static const struct option_row sweep_rows[] = {
 static const char sweep_more[] = "TRACE may be - for standard input. A row a limit and solver; \"no plan\" and \"no time\" are rows "
                                  "too, and no failure.\n";
 
-static const struct option_row advise_rows[] = {{"json", 0, NULL, NULL, NULL, "one JSON object"}, {0}};
+static const struct option_row advise_rows[] = {
+    {"time-limit", 0, "SEC", NULL, "12", "wall-clock seconds for all prices together"},
+    {"json", 0, NULL, NULL, NULL, "one JSON object"},
+    {0},
+};
 
 static const char advise_more[] =
     "What limits cost, down to the floor and the op that sets it; the knee, below which a point of memory costs more than a point of time; where the "

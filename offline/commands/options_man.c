@@ -53,7 +53,7 @@ static const struct options_man table[] = {
      FILE_EXITS, NULL, NULL},
     {"advise", "Of the trace that a run left, or of a program:\n\n  remat advise trace.json\n", FILE_EXITS, RUN_ENVIRONMENT, RUN_FILES},
     {"fit", "The largest batch of a program of the source tree that trains within 64 MiB:\n\n"
-            "  remat fit --limit 64M --vary '--batch {}' -- build/workloads/mlp --iters 20\n",
+            "  remat fit --limit 24M --vary '--batch {}' -- build/workloads/mlp --iters 8\n",
      "  0  found\n  1  the program could not be recorded\n  2  bad usage\n  3  none found\n", RUN_ENVIRONMENT, RUN_FILES},
     {"check", "Whether a plan keeps within its own limit, whoever made it:\n\n  remat check trace.json plan.json\n",
      "  0  the plan is good\n  1  it breaks a rule or its limit\n  2  a file cannot be read\n", NULL, NULL},

@@ -64,7 +64,9 @@ def sandbox(tmp):
         with open(path, "w") as f:
             f.write("#!/bin/sh\n%s\n" % body)
         os.chmod(path, 0o755)
-    os.symlink(os.path.join(B, "remat"), os.path.join(shims, "remat"))
+    with open(os.path.join(shims, "remat"), "w") as f: # planners get little time, whatever the page says: what more of it brings is tried elsewhere
+        f.write('#!/bin/sh\ncase "$1" in plan|sweep|advise) case " $* " in *" --help "*|*" -- "*) ;; *) set -- "$@" --time-limit 0.5 ;; esac ;; esac\nexec "%s" "$@"\n' % os.path.join(B, "remat"))
+    os.chmod(os.path.join(shims, "remat"), 0o755)
     env = dict(os.environ, PATH=shims + ":" + os.environ["PATH"], B=B, TOP=TOP, REAL_MAKE=shutil.which("make") or "make", HOME=tmp,
                REMAT_SIMGPU="1", REMAT_STATUS_DIR=os.path.join(tmp, "status"), REMAT_GROUP_DIR=os.path.join(tmp, "groups"))
     env.pop("LD_PRELOAD", None)
