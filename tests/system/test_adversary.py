@@ -21,7 +21,7 @@ def main():
         return 77
     c = harness.Checks()
     few = bool(os.environ.get("SAN"))
-    count = int(os.environ.get("ADVERSARY_COUNT", "100" if few else str(harness.so_many(600, test=120, check=60))))
+    count = int(os.environ.get("ADVERSARY_COUNT", "100" if few else str(harness.so_many(600, test=90, check=60))))
     first = 1 + harness.drawn(range(max(1, 600 // count)), test=1, whole=True)[0] * count  # of the 600 a stretch
     p = subprocess.run([sys.executable, adversary.__file__, "--count", str(count), "--seed", str(first)], capture_output=True, text=True)
     c.ok(p.returncode == 0 and "%d programs, 0 differ" % count in p.stdout, "under remat", p.stdout[-3000:] + p.stderr[-500:])

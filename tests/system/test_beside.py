@@ -28,7 +28,7 @@ def main():
         return 77
     c = harness.Checks()
     only = sys.argv[1:]
-    for case, limit, enforced in harness.drawn(CASES, check=2):
+    for case, limit, enforced in harness.drawn(CASES, test=8, check=2):
         if only and case not in only:
             continue
         devices = 2 if case.startswith("peer") else 1

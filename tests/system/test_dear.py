@@ -38,7 +38,7 @@ def main():
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
-    for (program, case), limit, host, price, copies, gaps in harness.drawn(CASES, test=3):
+    for (program, case), limit, host, price, copies, gaps in harness.drawn(CASES, test=2):
         device = dict(DEVICE, SIMGPU_HOST_BW=host)
         cmd = [os.path.join(harness.B, "programs", program), case]
         native = harness.run(cmd, env=dict(device, ALIKE_WORK_US="0"), timeout=300)

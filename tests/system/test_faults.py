@@ -81,7 +81,7 @@ def main():
             jobs += [(name, "%s:%d" % (call, n), native) for n in values(name + call, calls[call], most)]
 
     c.ok(len(jobs) > 60, "enough calls", str(len(jobs)))
-    jobs = harness.drawn(jobs, test=24) + [(name, fault, natives[name]) for name, fault in harness.drawn(ALWAYS)]
+    jobs = harness.drawn(jobs, test=18) + [(name, fault, natives[name]) for name, fault in harness.drawn(ALWAYS)]
 
     def one(job):
         name, fault, native = job

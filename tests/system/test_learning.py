@@ -166,7 +166,7 @@ def main():
         return 77
     c = harness.Checks()
     only = sys.argv[1:]
-    for case, limit, enforced, replays, *more in harness.drawn((case for case in CASES if not only or case[0] in only), test=45, check=3):
+    for case, limit, enforced, replays, *more in harness.drawn((case for case in CASES if not only or case[0] in only), test=34, check=3):
         cmd, device = [PROGRAM, case], RECOMPUTED if case in ONLY_RECOMPUTED else DEVICE
         native = harness.run(cmd, env=device, timeout=120)
         c.ok(native.rc == 0, case + " native", native.err[-300:])

@@ -120,7 +120,7 @@ def main():
                 jobs.append(("seed %d" % seed, [train, str(seed), "14"], int(pct),
                              os.environ.get("PROGRAMS_POLICIES", "swap,plan,auto").split(","), env, 0))
     else:
-        for seed, features, least in harness.drawn(SINGLE, test=3, salt="single", whole=True):
+        for seed, features, least in harness.drawn(SINGLE, test=2, salt="single", whole=True):
             env = dict(SMALL_PAGES, SIMGPU_CHAOS="4") if seed % 2 else SMALL_PAGES
             jobs.append(("features %x" % features, [train, str(seed), "13", "%x" % features], 75, ["plan"], env, least))
         for seed in harness.drawn(RANDOM, test=1, whole=True):

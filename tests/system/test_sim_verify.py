@@ -26,7 +26,7 @@ def main():
     spec = importlib.util.spec_from_file_location("verify_plan", JUDGE)
     judge = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(judge)
-    rounds = int(os.environ.get("SIM_ROUNDS") or harness.so_many(400, test=80))
+    rounds = int(os.environ.get("SIM_ROUNDS") or harness.so_many(400, test=60))
     good = bad = 0
     reasons = set()
     traces = os.path.join(SHARED, "traces")

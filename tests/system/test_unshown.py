@@ -24,7 +24,7 @@ def main():
         return 77
     c = harness.Checks()
     peers = dict(DEVICE, SIMGPU_DEVICES="2", SIMGPU_PEERS="1")
-    for case, replays in harness.drawn(CASES, test=18, check=3):
+    for case, replays in harness.drawn(CASES, test=14, check=3):
         differs, stats = harness.plan_against_native([PROGRAM, case], 60, peers if case == "through_peer" else DEVICE)
         c.ok(not differs, case, differs)
         c.ok(stats.get("iterations_enforced", 0) >= 8 and stats.get("replays", 0) >= replays, case + ": enforced", str(stats))
