@@ -396,6 +396,8 @@ static int set_solver(const char *name)
     if (name && !solver_known(name))
         return launch_bad("--solver %s: no such solver (remat plan --help lists them)%s", name,
                           options_hint(name, options_values("run", "solver"), hint, sizeof hint));
+    if (name && strlen(name) >= PATH_MAX)
+        return launch_bad("--solver: a command of more than %d bytes: put it into a file, and exec:sh FILE", PATH_MAX - 1);
     return set("REMAT_SOLVER", name);
 }
 

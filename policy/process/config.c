@@ -170,9 +170,22 @@ static void default_cache(struct config *c)
         c->cache_dir[0] = '\0';
 }
 
+/* A name of a solver of remat's is a short word; which there are, `remat plan` knows. */
+static int read_solver(struct config *c, char *err, size_t err_bytes)
+{
+    enum { NAME_MOST = 31 };
+    static const char own[] = "exec:"; /* a command of the user's: any text */
+    const char *v = env("REMAT_SOLVER");
+    if (v && strncmp(v, own, sizeof own - 1) != 0 && (strlen(v) > NAME_MOST || v[strspn(v, "abcdefghijklmnopqrstuvwxyz0123456789-")])) {
+        snprintf(err, err_bytes, "REMAT_SOLVER is neither a solver's name (remat plan --help lists them) nor exec:CMD");
+        return -EINVAL;
+    }
+    return copy_text(c->solver, sizeof c->solver, "REMAT_SOLVER", err, err_bytes);
+}
+
 static int read_texts(struct config *c, char *err, size_t err_bytes)
 {
-    int rc = copy_text(c->solver, sizeof c->solver, "REMAT_SOLVER", err, err_bytes);
+    int rc = read_solver(c, err, err_bytes);
     if (!rc)
         rc = copy_text(c->plan_path, sizeof c->plan_path, "REMAT_PLAN", err, err_bytes);
     if (!rc)

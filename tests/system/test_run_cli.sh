@@ -87,6 +87,9 @@ sees REMAT_MODE run run
 sees REMAT_VERIFY sample run --verify sample
 sees REMAT_HOST_SWAP 1073741824 run --host-swap 1G
 sees REMAT_SOLVER mincut run --solver mincut
+long=exec:$(printf %4091s | tr ' ' x) # no longer than the library holds
+refuse 'more than 4095 bytes' run --solver "$long" -- true
+code 0 run --solver "${long%x}" -- true
 sees REMAT_PLAN "$tmp/plan.json" run --plan plan.json
 sees REMAT_STATS "$tmp/s.json" run --stats s.json
 sees REMAT_TRACE_OUT "$tmp/t.json" run --trace-out t.json

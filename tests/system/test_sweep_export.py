@@ -114,7 +114,7 @@ def one_trace(trace):
                 g.write(f.read())
         tr = json.load(open(trace))
         plain = plainly([o["name"] for o in tr["ops"]])
-        base = json.loads(remat("plan", trace, "--limit", "100%", "--solver", "none", "--json").stdout)
+        base = json.loads(remat("plan", trace, "--limit", "100%", "--solver", "none", "--no-offload", "--json").stdout) # the floor without copies: chen-greedy makes none
         plan = os.path.join(tmp, "p<1>.json")  # a name that needs escaping
         limit = (base["floor_bytes"] + 2 * base["baseline_peak_bytes"]) // 3
         run = remat("plan", trace, "--limit", str(limit), "--solver", "chen-greedy", "--json", "-o", plan) # no solver that takes time or luck

@@ -78,8 +78,10 @@ START_TEST(properties)
     ck_assert_int_eq(pools_use_of_props(&p), POOL_COUNTED);
     p.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
     p.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
-    ck_assert_int_eq(pools_use_of_props(&p), POOL_COUNTED);
-    p.location.type = CU_MEM_LOCATION_TYPE_HOST;
+    ck_assert_int_eq(pools_use_of_props(&p), POOL_MANAGED);
+    p.location.type = CU_MEM_LOCATION_TYPE_HOST; /* where the driver is to prefer managed memory: kernels may draw it onto the device all the same */
+    ck_assert_int_eq(pools_use_of_props(&p), POOL_MANAGED);
+    p.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     ck_assert_int_eq(pools_use_of_props(&p), POOL_OUTSIDE);
 }
 END_TEST

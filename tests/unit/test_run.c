@@ -5,6 +5,7 @@
 #include "tracer/machine/size_text.h"
 
 #include <check.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,7 +203,8 @@ END_TEST
 static const char *const bad_settings[][2] = {
     {"REMAT_LIMIT", "lots"}, {"REMAT_LIMIT", "0"}, {"REMAT_LIMIT", "200%"}, {"REMAT_POLICY", "Auto"},
     {"REMAT_VERIFY", "maybe"}, {"REMAT_KNOWN", "yes"}, {"REMAT_MODE", "walk"}, {"REMAT_ITERATIONS", "0"}, {"REMAT_ITERATIONS", "2x"},
-    {"REMAT_HOST_SWAP", "-1"}, {"REMAT_SOLVER", "a name that is much too long to be any solver"},
+    {"REMAT_HOST_SWAP", "-1"}, {"REMAT_SOLVER", "a-name-that-is-much-too-long-to-be-any-solver"},
+    {"REMAT_SOLVER", "min cut\n"}, {"REMAT_SOLVER", "Exec:true"},
 };
 
 START_TEST(config_refuses)
@@ -215,6 +217,28 @@ START_TEST(config_refuses)
     /* the line names the variable and is one line */
     ck_assert_ptr_nonnull(strstr(err, bad_settings[_i][0]));
     ck_assert_ptr_null(strchr(err, '\n'));
+}
+END_TEST
+
+/* A command is held whole, up to what a path may have, or refused. */
+START_TEST(config_own_solver)
+{
+    struct config c;
+    char err[256] = "", *command = malloc(PATH_MAX + 2);
+    clear_environment();
+    ck_assert_ptr_nonnull(command);
+    memset(command, 'x', PATH_MAX);
+    memcpy(command, "exec:", 5);
+    command[PATH_MAX] = '\0';
+    setenv("REMAT_SOLVER", command, 1);
+    ck_assert_int_eq(config_read(&c, err, sizeof err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err, "REMAT_SOLVER is longer than"));
+    ck_assert_str_eq(c.solver, "best");
+    command[PATH_MAX - 1] = '\0';
+    setenv("REMAT_SOLVER", command, 1);
+    ck_assert_int_eq(config_read(&c, err, sizeof err), 0);
+    ck_assert_str_eq(c.solver, command);
+    free(command);
 }
 END_TEST
 
@@ -236,6 +260,7 @@ int main(void)
     tcase_add_test(t, config_defaults);
     tcase_add_test(t, config_all);
     tcase_add_loop_test(t, config_refuses, 0, COUNT(bad_settings));
+    tcase_add_test(t, config_own_solver);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

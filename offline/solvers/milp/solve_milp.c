@@ -126,8 +126,10 @@ static int solve(const struct graph *g, const struct solver_opts *opts, struct p
     int e = g->n_ops > OPS_MAX ? -E2BIG : milp_model_new(g, &m);
     if (e == -E2BIG) {
         e = large(&r, start, seconds);
-        snprintf(rep->message, sizeof rep->message,
-                 "%d ops are too many for the exact program; solved over %d groups of ops, best found", g->n_ops, GROUPS);
+        if (!e)
+            snprintf(rep->message, sizeof rep->message,
+                     "%d ops are too many for the exact program; solved over %d groups of ops%s", g->n_ops, GROUPS,
+                     r.best_ns >= 0 ? ", best found" : "");
     } else if (!e) {
         e = small(&r, &m, start, seconds);
         if (!e && !r.proved && !r.infeasible)
@@ -138,7 +140,7 @@ static int solve(const struct graph *g, const struct solver_opts *opts, struct p
     if (opts->offload && r.best_ns != 0) { /* what was proved, was proved of plans without copies to the host */
         r.proved = r.infeasible = 0;
         r.bound_ns = 0;
-        if (!rep->message[0])
+        if (!e && r.best_ns > 0 && !rep->message[0])
             snprintf(rep->message, sizeof rep->message, "best plan without copies to the host");
     }
     rep->proved_optimal = r.proved;
