@@ -9,7 +9,7 @@ fails, and lies in $B/test-logs. Exit status 77 of a test means: cannot run here
 
 Environment: B (build directory), SAN (sanitizer of this build), REMAT_SHARED, TEST_TIMEOUT (seconds for one test, default 900), TEST_SLOWER (how
 many times as long as in an ordinary build a program or a solver may take; default 10 under a sanitizer), TEST_DRAW (what the smaller grids are
-drawn from; default the commit's hash), TEST_PLACES (tests at once; default the number of processors). Each test gets TEST_TIER, TEST_DRAW and
+drawn from; default the commit's hash), TEST_PLACES (tests at once; default the number of processors and a half). Each test gets TEST_TIER, TEST_DRAW and
 TEST_PART (this one/of so many), which harness.drawn() reads.
 """
 import argparse
@@ -201,7 +201,8 @@ class Screen:
 
 class Run:
     def __init__(self, jobs, draw, budget_s=None):
-        self.places = int(os.environ.get("TEST_PLACES") or os.cpu_count() or 1)
+        # half a place more than processors: who mostly sleeps fills what the others' waits leave
+        self.places = float(os.environ.get("TEST_PLACES") or (os.cpu_count() or 1) + 0.5)
         self.timeout_s = float(os.environ.get("TEST_TIMEOUT") or 900)
         self.times, self.screen, self.draw, self.budget_s = Times(), Screen(), draw, budget_s
         self.began = time.monotonic()

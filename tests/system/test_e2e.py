@@ -49,7 +49,7 @@ def main():
             for policy in ("swap", "plan"):
                 for chaos in (None, "7"):
                     jobs.append((w, pct, limit, policy, chaos))
-    jobs = harness.drawn(jobs, test=8, check=3)
+    jobs = harness.drawn(jobs, test=6, check=3)
 
     def one(job):
         w, pct, limit, policy, chaos = job
