@@ -84,7 +84,7 @@ void campaign_distrusts(struct device *d, const char *why)
         return;
     const bool followed = campaign_follows_plan(d);
     campaign_leave(d, why);
-    if (followed && fence_sync_queued(d, false)) /* replays that read it as it is yet */
+    if (followed && fence_sync_queued(d, false)) /* replays under way read that memory as it was */
         log_say(SAY_DEBUG, "the device failed before memory changed that replays read");
     modes_forget_iteration(d);
 }

@@ -72,7 +72,7 @@ int attempt_run(char *const *command, const char *limit, double most_s, struct a
         const pid_t r = waitpid(child, &a->status, WNOHANG);
         if (r == child || (r < 0 && errno != EINTR))
             return access(a->trace, R_OK) ? -ECHILD : 0;
-        if (!access(a->trace, R_OK)) { /* it takes its name once it is whole */
+        if (!access(a->trace, R_OK)) { /* the recorder gives the trace this name once all of it is written */
             end_child(child, &a->status);
             return 0;
         }

@@ -64,7 +64,7 @@ static void start_planner(struct device *d)
     c->beside = !r && beside;
 }
 
-/* Another question, for all that it may be. */
+/* A plan is asked for anew, with all memory that the limit leaves for one. */
 static void ask_for_all(struct device *d)
 {
     budget_take(d);

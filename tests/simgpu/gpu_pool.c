@@ -73,7 +73,7 @@ static bool of_host(CUmemoryPool p)
     return p->props.location.type != CU_MEM_LOCATION_TYPE_DEVICE && p->props.allocType != CU_MEM_ALLOCATION_TYPE_MANAGED;
 }
 
-/* Its memory is nobody else's, and nothing else. */
+/* Pinned memory of a device, in a pool that has not been exported. */
 static bool plain(CUmemoryPool p)
 {
     return p->props.allocType == CU_MEM_ALLOCATION_TYPE_PINNED && p->props.location.type == CU_MEM_LOCATION_TYPE_DEVICE && !p->shown;

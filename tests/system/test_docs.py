@@ -18,7 +18,7 @@ failed = []
 
 # What stands in the examples for things that are not here. `python train.py` is a small workload on the simulated GPU.
 SHIMS = {
-    "python": 'case "$1" in train.py|examples/train.py) exec "$B/workloads/mlp" --iters 10 --batch 4096 --layers 12 ;; *) exec python3 "$@" ;; esac',
+    "python": 'case "$1" in train.py|docs/example/train.py) exec "$B/workloads/mlp" --iters 10 --batch 4096 --layers 12 ;; *) exec python3 "$@" ;; esac',
     # what torchrun documents of the environment of each worker
     "torchrun": 'n=1; while [ $# -gt 1 ]; do [ "$1" = --nproc-per-node ] && n=$2; shift; done\n'
                 'export WORLD_SIZE=$n LOCAL_WORLD_SIZE=$n GROUP_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none\n'
@@ -103,7 +103,7 @@ def run_blocks(info):
             for f in glob.glob(os.path.join(TOP, "docs", "example", "*")):
                 shutil.copy(f, work)
             built(work, info)
-            for folder in ("tests", "examples"):
+            for folder in ("tests", "docs"):
                 os.symlink(os.path.join(TOP, folder), os.path.join(work, folder))
             for block in found: # one page is one session
                 run = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", block], cwd=work, env=env, capture_output=True, text=True,

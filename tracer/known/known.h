@@ -34,7 +34,7 @@ enum {
     KNOWN_AGREE = 2,          /* measured launches of a pattern, until it is believed */
     KNOWN_LIKE_PATTERNS = 3,  /* of a kernel, until others are believed to be like them */
     KNOWN_LEFT_MOST = 64,     /* ranges that a launch leaves unwritten */
-    KNOWN_VARIED = 3          /* times that a bit was another one, until it is free */
+    KNOWN_VARIED = 3          /* a bit is free once it has differed so many times */
 };
 static const uint64_t KNOWN_BYTES_MOST = 32ull << 20;
 
@@ -49,7 +49,7 @@ enum known_before { KNOWN_BLANK, KNOWN_PARTLY, KNOWN_DEFINED, KNOWN_OLD /* wholl
 /* What a launch does with an address among its arguments; in the order of how much that is. */
 enum known_use {
     KNOWN_IDLE,     /* nothing: whatever stands there makes no difference */
-    KNOWN_UNTRIED,  /* changes nothing there; whether it reads, nobody has tried */
+    KNOWN_UNTRIED,  /* changes nothing there; whether the launch reads there was not tried */
     KNOWN_READ,
     KNOWN_SIDE,     /* changes the buffer in place, without influence on what else it makes */
     KNOWN_WHOLE,    /* overwrites the buffer, whatever it held */
@@ -81,7 +81,7 @@ struct known_launch {
     const struct known_word *words; /* [n_words], rising offsets */
     uint32_t arg_bytes, n_words;
     uint32_t grid[3], block[3];
-    uint64_t also; /* shared memory, clusters, and what else makes it another launch, mixed into one number */
+    uint64_t also; /* shared memory, clusters and other attributes of the launch, mixed into one number */
 };
 
 /* What it did, or is taken to do. */

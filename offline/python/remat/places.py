@@ -99,6 +99,19 @@ class Document:
         where = "".join("[%d]" % s if isinstance(s, int) else ("." if i else "") + s for i, s in enumerate(path))
         self.at(at, where + ": " + what if where else what)
 
+    def object(self, what: str) -> Dict[str, Any]:
+        """The root, which is to be a JSON object; `what` names the file's kind, with its article."""
+        if not isinstance(self.root, dict):
+            self.bad([], what + " is a JSON object")
+        return self.root
+
+    def instance(self, wanted: str) -> Dict[str, Any]:
+        """The root of an instance of the literature, whose format is to be `wanted`."""
+        root = self.object("an instance")
+        if self.kind(root, [], "format", str, "a string", need=True) != wanted:
+            self.bad(["format"], 'is "%.40s", where "%s" is wanted' % (root["format"], wanted))
+        return root
+
     # ---- typed look-ups: obj is the value at path ----
 
     def integer(self, obj: Any, path: Sequence[Any], key: str, low: int, high: int, default: Optional[int] = None, need: bool = False) -> Optional[int]:

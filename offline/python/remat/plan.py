@@ -51,9 +51,7 @@ class Plan:
     @classmethod
     def parse(cls, text: Union[bytes, str], name: str = "text") -> "Plan":
         doc = Document(text, name)
-        root = doc.root
-        if not isinstance(root, dict):
-            doc.bad([], "a plan is a JSON object")
+        root = doc.object("a plan")
         if isinstance(root.get("meta"), dict) and isinstance(root.get("ops"), list):
             doc.bad([], "is a trace, where a plan (remat plan -o) is wanted")
         if doc.kind(root, [], "format", str, "a string", need=True) != "plan-1":

@@ -243,9 +243,7 @@ class _Reader:
         self.doc, self.n_bufs, self.n_ops, self.n_sites = doc, 0, 0, 2 ** 31 - 1
 
     def trace(self) -> Trace:
-        doc, root = self.doc, self.doc.root
-        if not isinstance(root, dict):
-            doc.bad([], "a trace is a JSON object")
+        doc, root = self.doc, self.doc.object("a trace")
         meta = root.get("meta")
         if meta is None and isinstance(root.get("format"), str):
             doc.bad([], 'is "%.40s", where a trace (opgraph-1) is wanted' % root["format"])

@@ -100,11 +100,7 @@ def load(path: Path) -> Instance:
 
 
 def check(doc: Document) -> Instance:
-    root = doc.root
-    if not isinstance(root, dict):
-        doc.bad([], "an instance is a JSON object")
-    if doc.kind(root, [], "format", str, "a string", need=True) != "checkmate-v1":
-        doc.bad(["format"], 'is "%.40s", where "checkmate-v1" is wanted' % root["format"])
+    root = doc.instance("checkmate-v1")
     n = doc.integer(root, [], "n", 1, 1 << 30, need=True)
     doc.integer(root, [], "budget", 0, 2 ** 62)
     doc.integer(root, [], "constant_overhead", 0, 2 ** 62)

@@ -130,11 +130,7 @@ def load(path: Path) -> Instance:
 
 
 def check(doc: Document) -> Instance:
-    root = doc.root
-    if not isinstance(root, dict):
-        doc.bad([], "an instance is a JSON object")
-    if doc.kind(root, [], "format", str, "a string", need=True) != "rotor-chain-v1":
-        doc.bad(["format"], 'is "%.40s", where "rotor-chain-v1" is wanted' % root["format"])
+    root = doc.instance("rotor-chain-v1")
     L = doc.integer(root, [], "L", 1, 1 << 20, need=True) or 1
     doc.integer(root, [], "budget", 0, 2 ** 62)
     doc.integer(root, [], "u_loss", 0, 1 << 53)

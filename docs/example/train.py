@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An ordinary training script, which knows nothing of remat: a small language model learns this file's own text, letter by letter.
 
-    remat run --limit 50% -- python examples/train.py      # on a GPU; --width, --depth and --batch make it as large as the card
+    remat run --limit 50% -- python docs/example/train.py      # on a GPU; --width, --depth and --batch make it as large as the card
 
 Prints the loss of every tenth step, exactly too (as Python's float.hex), and at the end a sum over all parameters: two runs that print the same
 computed the same.
