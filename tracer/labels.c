@@ -70,6 +70,65 @@ struct view {
     uint32_t last_step;  /* op that last changes a parameter */
 };
 
+/* Made before the first step, and still there after the last. Read or changed: of a launch over lists of tensors (Adam's lerp) all that is known may be that
+ * it changes some of them. */
+static bool waits_for_step(const struct view *v, const struct rec_operand *w)
+{
+    const struct rec_buf *x = &v->r->bufs[w->buf];
+    return x->born >= 0 && (uint32_t)x->born < v->first_step && (x->dies < 0 || (uint32_t)x->dies > v->last_step);
+}
+
+static bool changes_what_outlives(const struct record *r, const struct rec_op *o)
+{
+    for (uint32_t k = o->first; k < o->first + o->n; k++)
+        if (rec_makes(&r->operands[k]) && outlives(&r->bufs[r->operands[k].buf]))
+            return true;
+    return false;
+}
+
+/* The first op that makes a gradient that the optimizer reads, or (weight decay) reads to make one of its size. n_ops: none. */
+static uint32_t first_read_grad(const struct view *v)
+{
+    const struct record *r = v->r;
+    uint32_t first = r->n_ops;
+    for (uint32_t i = v->first_step; i < r->n_ops; i++)
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n && changes_what_outlives(r, &r->ops[i]); k++) {
+            if (!waits_for_step(v, &r->operands[k]))
+                continue;
+            const struct rec_buf *x = &r->bufs[r->operands[k].buf];
+            const struct rec_op *made = &r->ops[x->born];
+            first = (uint32_t)x->born < first ? (uint32_t)x->born : first;
+            for (uint32_t j = made->first; j < made->first + made->n; j++) {
+                const struct rec_buf *y = &r->bufs[r->operands[j].buf];
+                if (waits_for_step(v, &r->operands[j]) && y->bytes == x->bytes && (uint32_t)y->born < first)
+                    first = (uint32_t)y->born;
+            }
+        }
+    return first;
+}
+
+/* A stack's leftovers can show a launch of the backward pass one of Adam's moments, which then looks like a parameter that is read late. What may be
+ * parameters and is read first after the first gradient was made is none, as long as no more than a hundredth of the bytes: a second net, trained
+ * behind the first one's backward pass, is more. True: some were taken out. */
+static bool drop_late_readers(const struct view *v, struct uses *u)
+{
+    const uint32_t grad = first_read_grad(v);
+    uint64_t late = 0, all = 0;
+    for (uint32_t b = 0; b < v->r->n_bufs; b++)
+        if (may_be_param(v->r, u, b)) {
+            all += v->r->bufs[b].bytes;
+            late += u[b].read > grad ? v->r->bufs[b].bytes : 0;
+        }
+    if (!late || late > all / 100)
+        return false;
+    for (uint32_t b = 0; b < v->r->n_bufs; b++)
+        if (may_be_param(v->r, u, b) && u[b].read > grad) {
+            u[b].feeds = false;
+            v->kind[b] = LABEL_STATE;
+        }
+    return true;
+}
+
 /* False: nothing is trained here. */
 static bool find_step(struct view *v)
 {
@@ -182,7 +241,12 @@ int labels_of(const struct record *r, uint32_t peak_op, struct labels *out)
     out->first_bwd = peak_op + 1 < r->n_ops ? peak_op + 1 : r->n_ops;
     out->first_opt = r->n_ops;
     int err = 0;
-    if (find_step(&v)) {
+    bool trains = find_step(&v);
+    if (trains && drop_late_readers(&v, u)) {
+        v.last_read = all_read(r, u);
+        trains = find_step(&v);
+    }
+    if (trains) {
         const uint32_t first_grad = find_grads(&v);
         out->first_opt = optimizer_begins(&v, first_grad);
         out->first_bwd = first_grad < r->n_ops ? backward_begins(&v, first_grad) : out->first_bwd < out->first_opt ? out->first_bwd : out->first_opt;

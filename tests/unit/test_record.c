@@ -66,7 +66,7 @@ START_TEST(labels_say_what_a_buffer_is)
     int w = record_buf(&r, BYTES, 1, 1, -1), m = record_buf(&r, BYTES, 2, 2, -1), mean = record_buf(&r, 4096, 3, 3, -1);
     int hidden = record_buf(&r, BYTES, 4, 4, -1), old = record_buf(&r, BYTES, 5, 5, -1);
     record_free(&r, old);
-    int w2 = record_buf(&r, BYTES, 6, 6, -1);
+    int w2 = record_buf(&r, BYTES, 6, 6, -1), shown = record_buf(&r, 256, 7, 7, -1);
     int y = new_buf(BYTES), loss, dy, g, decayed;
     record_op(&r, 1, "forward", NULL, 1);
     record_operand(&r, w, 0, 0, REC_READ);
@@ -97,9 +97,11 @@ START_TEST(labels_say_what_a_buffer_is)
     record_operand(&r, g, 0, 0, REC_READ);
     record_operand(&r, w, 8, 0, REC_READ);
     record_operand(&r, decayed, 16, 0, REC_WRITE);
+    record_operand(&r, shown, 24, 0, REC_READ); /* what a stack left there: a moment, which is no parameter */
     record_op(&r, 7, "moment", NULL, 1);
-    record_operand(&r, decayed, 0, 0, REC_READ);
+    record_operand(&r, decayed, 0, 0, REC_RMW); /* a launch over lists of tensors */
     record_operand(&r, m, 8, 0, REC_RMW);
+    record_operand(&r, shown, 16, 0, REC_RMW);
     record_op(&r, 8, "step", NULL, 1);
     record_operand(&r, m, 0, 0, REC_READ);
     record_operand(&r, w, 8, 0, REC_RMW);
@@ -110,8 +112,8 @@ START_TEST(labels_say_what_a_buffer_is)
     ck_assert_int_eq(labels_of(&r, 4, &l), 0);
     const struct {
         int buf, kind;
-    } want[] = {{w, LABEL_PARAM}, {w2, LABEL_PARAM}, {m, LABEL_STATE}, {mean, LABEL_STATE}, {hidden, LABEL_STATE}, {old, LABEL_GRAD}, {y, LABEL_ACTIVATION},
-                {loss, LABEL_ACTIVATION}, {dy, LABEL_ACTIVATION}, {g, LABEL_GRAD}, {decayed, LABEL_ACTIVATION}};
+    } want[] = {{w, LABEL_PARAM}, {w2, LABEL_PARAM}, {m, LABEL_STATE}, {mean, LABEL_STATE}, {hidden, LABEL_STATE}, {shown, LABEL_STATE},
+                {old, LABEL_GRAD}, {y, LABEL_ACTIVATION}, {loss, LABEL_ACTIVATION}, {dy, LABEL_ACTIVATION}, {g, LABEL_GRAD}, {decayed, LABEL_ACTIVATION}};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++)
         ck_assert_msg(l.kind[want[i].buf] == want[i].kind, "%zu: %s", i, labels_kind_name(l.kind[want[i].buf]));
     ck_assert_int_eq(l.first_bwd, 3);

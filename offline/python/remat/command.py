@@ -54,11 +54,10 @@ class SweepRow:
 
 
 def find_command() -> str:
-    """The command's path: $REMAT, the wheel's or the tree's own, or the one on the PATH."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    tree = os.path.join(here, "..", "..", "..", os.environ.get("B", "build"), "remat")
-    for path in (os.environ.get("REMAT"), os.path.join(os.environ.get("B", "build"), "remat") if os.path.isabs(os.environ.get("B", "")) else None,
-                 tree, os.path.join(os.path.dirname(sys.executable), "remat"), shutil.which("remat")):
+    """The command's path: $REMAT, the wheel's or the tree's own, or the one on the PATH. $B names the build folder of a tree, and means nothing to a wheel."""
+    top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+    built = os.path.join(top, os.environ.get("B") or "build", "remat") if os.path.isfile(os.path.join(top, "offline", "package", "package.mk")) else None
+    for path in (os.environ.get("REMAT"), built, os.path.join(os.path.dirname(sys.executable), "remat"), shutil.which("remat")):
         if path and os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.normpath(path)
     raise NoCommand("there is no command `remat`: install it, put it on the PATH, or name it in $REMAT")
