@@ -3,6 +3,7 @@
 
 #include "policy/active.h"
 #include "policy/campaign.h"
+#include "policy/current.h"
 #include "policy/engine_here.h"
 #include "policy/engine_pools.h"
 #include "policy/engine_state.h"
@@ -106,16 +107,16 @@ static int refused_for(const struct device *d, CUstream stream)
     CUdevice dev;
     CUcontext ctx;
     if (!is_named(stream))
-        return (int)process.drv->cuCtxGetDevice(&dev);
+        return current_device_drv(process.drv, &dev);
     return !process.drv->cuStreamGetCtx || stream_is_known(d, stream) ? CUDA_SUCCESS : (int)process.drv->cuStreamGetCtx(stream, &ctx);
 }
 
 /* The default stream of the context that was current bears the name of another one here: the host waits for it. False: it could not. */
 static bool wait_elsewhere(struct device *d, struct engine_visit v, CUstream stream)
 {
-    bool back = process.drv->cuCtxSetCurrent(v.before) == CUDA_SUCCESS;
+    bool back = current_set(process.drv, v.before);
     CUresult r = process.drv->cuStreamSynchronize(stream);
-    process.drv->cuCtxSetCurrent(d->ctx);
+    current_set(process.drv, d->ctx);
     return back && r == CUDA_SUCCESS;
 }
 
@@ -271,13 +272,13 @@ static struct device *device_for(int pool_dev, CUstream stream)
     if (process.n_visible == 1 || (pool_dev < 0 && !is_named(stream)))
         return engine_here();
     bool known = is_named(stream) && process.drv->cuStreamGetCtx && process.drv->cuStreamGetCtx(stream, &ctx) == CUDA_SUCCESS &&
-                 process.drv->cuCtxGetCurrent(&before) == CUDA_SUCCESS;
-    if (process.drv->cuCtxGetDevice(&here) == CUDA_SUCCESS && here == pool_dev)
+                 current_context(process.drv, &before);
+    if (current_device_drv(process.drv, &here) == CUDA_SUCCESS && here == pool_dev)
         return engine_here();
-    if (known && ctx != before && process.drv->cuCtxSetCurrent(ctx) == CUDA_SUCCESS) {
+    if (known && ctx != before && current_set(process.drv, ctx)) {
         CUdevice streams = -1;
-        struct device *d = process.drv->cuCtxGetDevice(&streams) == CUDA_SUCCESS && (of < 0 || of == streams) ? engine_here() : NULL;
-        process.drv->cuCtxSetCurrent(before);
+        struct device *d = current_device_drv(process.drv, &streams) == CUDA_SUCCESS && (of < 0 || of == streams) ? engine_here() : NULL;
+        current_set(process.drv, before);
         if (d || of < 0)
             return d;
     } else if (of < 0)
@@ -504,7 +505,7 @@ static int wait_before_free(CUdeviceptr ptr)
 static int free_now(CUdeviceptr ptr)
 {
     CUdevice dev;
-    int r = (int)process.drv->cuCtxGetDevice(&dev); /* the driver refuses it without a context */
+    int r = current_device_drv(process.drv, &dev); /* the driver refuses it without a context */
     if (!r)
         r = wait_before_free(ptr);
     engine_lock();

@@ -8,6 +8,7 @@
 
 #include "policy/campaign.h"
 #include "policy/capture.h"
+#include "policy/current.h"
 #include "policy/engine_here.h"
 #include "policy/engine_state.h"
 #include "policy/engine_turn.h"
@@ -284,11 +285,11 @@ CUdevice engine_context_device(CUcontext ctx)
 {
     CUcontext before = NULL;
     CUdevice dev = -1;
-    if (process.drv->cuCtxGetCurrent(&before) != CUDA_SUCCESS || process.drv->cuCtxSetCurrent(ctx) != CUDA_SUCCESS)
+    if (!current_context(process.drv, &before) || !current_set(process.drv, ctx))
         return -1;
-    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+    if (current_device_drv(process.drv, &dev) != CUDA_SUCCESS)
         dev = -1;
-    process.drv->cuCtxSetCurrent(before);
+    current_set(process.drv, before);
     return dev;
 }
 
@@ -327,7 +328,7 @@ void eng_context_gone(CUcontext ctx, bool was_primary)
         d->ended = d->ready && !process.finished && !others_are_there(d, was_primary);
         CUcontext left = NULL;
         CUdevice dev;
-        if (d->ended && process.drv->cuCtxGetCurrent(&left) == CUDA_SUCCESS && (!left || process.drv->cuCtxGetDevice(&dev) == CUDA_SUCCESS))
+        if (d->ended && current_context(process.drv, &left) && (!left || process.drv->cuCtxGetDevice(&dev) == CUDA_SUCCESS))
             engine_end_here(d); /* else the driver takes no call: when the device begins anew */
     }
     engine_unlock();

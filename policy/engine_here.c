@@ -2,6 +2,7 @@
 #include "policy/engine_here.h"
 
 #include "policy/campaign.h"
+#include "policy/current.h"
 #include "policy/engine_pools.h"
 #include "policy/learn/learn.h"
 #include "policy/memory/aside.h"
@@ -27,11 +28,11 @@ static void neighbour_asked(void)
     engine_lock();
     for (unsigned i = 0; i < process.n_dev && !process.finished; i++) {
         struct device *d = process.dev[i];
-        if (!d->ready || d->gone || !share_called(d) || process.drv->cuCtxGetCurrent(&before) != CUDA_SUCCESS ||
-            process.drv->cuCtxSetCurrent(d->ctx) != CUDA_SUCCESS)
+        if (!d->ready || d->gone || !share_called(d) || !current_context(process.drv, &before) ||
+            !current_set(process.drv, d->ctx))
             continue;
         campaign_give(d);
-        process.drv->cuCtxSetCurrent(before);
+        current_set(process.drv, before);
     }
     engine_unlock();
 }
@@ -41,7 +42,7 @@ static int find_context(struct device *d)
 {
     CUcontext primary = NULL;
     CUgreenCtx green = NULL;
-    if (d->drv->cuCtxGetCurrent(&d->ctx) != CUDA_SUCCESS)
+    if (!current_context(d->drv, &d->ctx))
         return -EIO;
     if (d->drv->cuStreamGetCtx_v2 && d->drv->cuStreamGetCtx_v2(CU_STREAM_LEGACY, &primary, &green) == CUDA_SUCCESS && green)
         d->ctx = primary;
@@ -183,7 +184,7 @@ static struct device *place_for(CUdevice dev)
 struct device *engine_here_asked(void)
 {
     CUdevice dev;
-    if (process.drv->cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+    if (current_device_drv(process.drv, &dev) != CUDA_SUCCESS)
         return NULL; /* no context yet: a later call will have one */
     struct device *d = known(dev);
     if (!d || d->ended) {
@@ -202,11 +203,11 @@ struct device *engine_of_stream(CUstream stream)
 {
     CUcontext before = NULL, of = NULL;
     if (process.n_visible == 1 || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || !process.drv->cuStreamGetCtx ||
-        process.drv->cuStreamGetCtx(stream, &of) != CUDA_SUCCESS || process.drv->cuCtxGetCurrent(&before) != CUDA_SUCCESS || of == before ||
-        process.drv->cuCtxSetCurrent(of) != CUDA_SUCCESS)
+        process.drv->cuStreamGetCtx(stream, &of) != CUDA_SUCCESS || !current_context(process.drv, &before) || of == before ||
+        !current_set(process.drv, of))
         return engine_here();
     struct device *d = engine_here();
-    process.drv->cuCtxSetCurrent(before);
+    current_set(process.drv, before);
     return d;
 }
 
@@ -214,7 +215,7 @@ struct device *engine_of_stream(CUstream stream)
 bool engine_barred_here(void)
 {
     CUdevice dev;
-    if (process.drv->cuCtxGetDevice(&dev) == CUDA_SUCCESS)
+    if (current_device_drv(process.drv, &dev) == CUDA_SUCCESS)
         for (unsigned i = 0; i < process.n_dev; i++)
             if (process.dev[i]->dev == dev)
                 return process.dev[i]->barred;

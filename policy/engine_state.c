@@ -1,6 +1,7 @@
 /* engine_state.c: see engine_state.h. */
 #include "policy/engine_state.h"
 
+#include "policy/current.h"
 #include "policy/memory/space.h"
 #include "policy/process/log.h"
 
@@ -35,18 +36,18 @@ bool engine_is_captured(CUstream stream)
 struct engine_visit engine_visit(struct device *d)
 {
     struct engine_visit v = {NULL, false};
-    v.away = process.drv->cuCtxGetCurrent(&v.before) == CUDA_SUCCESS && v.before != d->ctx && process.drv->cuCtxSetCurrent(d->ctx) == CUDA_SUCCESS;
+    v.away = current_context(process.drv, &v.before) && v.before != d->ctx && current_set(process.drv, d->ctx);
     return v;
 }
 
 void engine_return(struct engine_visit v)
 {
     if (v.away)
-        process.drv->cuCtxSetCurrent(v.before);
+        current_set(process.drv, v.before);
 }
 
 bool engine_elsewhere(struct device *d)
 {
-    CUcontext here = NULL; /* asked each time: a context may come to be current by a call that has no door */
-    return process.drv->cuCtxGetCurrent(&here) == CUDA_SUCCESS && here && here != d->ctx; /* without one the driver refuses the call */
+    CUcontext here = NULL;
+    return current_context(process.drv, &here) && here && here != d->ctx; /* without one the driver refuses the call */
 }

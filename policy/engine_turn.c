@@ -2,6 +2,7 @@
 #include "policy/engine_turn.h"
 
 #include "policy/campaign.h"
+#include "policy/current.h"
 #include "policy/learn/hashing.h"
 #include "policy/memory/audit.h"
 #include "policy/memory/slot.h"
@@ -92,6 +93,7 @@ void engine_turn(struct device *d)
         eng_stack_matters = true;
     if (d->op_count - d->audited_op >= AUDIT_OPS) {
         d->audited_op = d->op_count;
+        current_compare();
         audit_memory(d);
     }
     if (d->doubt != d->doubt_met && !d->capturing)

@@ -3,6 +3,7 @@
 
 #include "policy/active.h"
 #include "policy/campaign.h"
+#include "policy/current.h"
 #include "policy/engine_here.h"
 #include "policy/engine_state.h"
 #include "policy/engine_turn.h"
@@ -542,7 +543,7 @@ static bool host_may_read(CUdeviceptr at)
         return false;
     if (drv->cuPointerGetAttribute(managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) != CUDA_SUCCESS || !managed[0])
         return type == CU_MEMORYTYPE_HOST;
-    return drv->cuCtxGetDevice(&dev) == CUDA_SUCCESS && drv->cuDeviceGetAttribute &&
+    return current_device_drv(drv, &dev) == CUDA_SUCCESS && drv->cuDeviceGetAttribute &&
            drv->cuDeviceGetAttribute(&at_once, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, dev) == CUDA_SUCCESS && at_once;
 }
 

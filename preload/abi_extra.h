@@ -39,6 +39,8 @@ CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle, CUdevice, size_t, 
 CUresult cuMemAllocHost(void **, unsigned);
 CUresult cuCtxCreate(CUcontext *, unsigned, CUdevice);
 CUresult cuCtxDestroy(CUcontext);
+CUresult cuCtxPushCurrent(CUcontext);
+CUresult cuCtxPopCurrent(CUcontext *);
 CUresult cuStreamDestroy(CUstream);
 typedef struct CUgraphicsResource_st *CUgraphicsResource;
 CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *, size_t *, CUgraphicsResource);

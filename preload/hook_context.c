@@ -1,5 +1,7 @@
-/* hook_context.c: the driver comes to life, and its contexts end. These doors work whether or not the engine is active. */
+/* hook_context.c: the driver comes to life; its contexts become current, and end. These doors work whether or not the engine is active, and however
+ * deep the thread is inside: a collective makes contexts current too. */
 #include "policy/active.h"
+#include "policy/current.h"
 #include "policy/engine.h"
 #include "preload/door.h"
 
@@ -37,6 +39,7 @@ static CUcontext primary_of(CUdevice d)
 
 static void gone(CUcontext c, bool was_primary)
 {
+    current_era_ends();
     if (!c || door_depth != DOOR_OPEN || !eng_active())
         return;
     door_depth = DOOR_SHUT;
@@ -47,6 +50,7 @@ static void gone(CUcontext c, bool was_primary)
 /* A release ends the context only when it was the last one. */
 static void released(CUcontext c, CUdevice d)
 {
+    current_era_ends();
     if (!primary_is_active(d))
         gone(c, true);
 }
@@ -127,6 +131,7 @@ DOOR_PUBLIC CUresult cuCtxDetach(CUcontext c)
         gone(c, false);
     else if (r == CUDA_SUCCESS && door_depth == DOOR_OPEN)
         engine_context_attached(c, -1);
+    current_era_ends();
     return r;
 }
 DOOR_ALIAS(cuCtxDetach)
@@ -143,6 +148,7 @@ DOOR_PUBLIC CUresult cuGreenCtxDestroy(CUgreenCtx g)
     ends(c);
     CUcontext primary = d >= 0 ? primary_of(d) : NULL;
     CUresult r = door_real.cuGreenCtxDestroy(g);
+    current_era_ends();
     if (r == CUDA_SUCCESS && c) {
         gone(c, false);
         if (primary)
@@ -154,6 +160,7 @@ DOOR_ALIAS(cuGreenCtxDestroy)
 
 static CUresult made(CUresult r, const CUcontext *c, CUdevice d)
 {
+    current_is(r == CUDA_SUCCESS ? *c : NULL);
     if (r == CUDA_SUCCESS && door_depth == DOOR_OPEN)
         eng_note_context(*c, d);
     return r;
@@ -186,3 +193,21 @@ DOOR_PUBLIC CUresult cuCtxCreate_v4(CUcontext *c, CUctxCreateParams *params, uns
     return made(door_real.cuCtxCreate_v4(c, params, flags, d), c, d);
 }
 DOOR_ALIAS(cuCtxCreate_v4)
+
+/* ---- which one is current ---------------------------------------------------------------------------------------------- */
+
+#define CURRENT_CALL(sym, params, args, now)                                                                           \
+    DOOR_PUBLIC CUresult sym params                                                                                    \
+    {                                                                                                                  \
+        door_enter_any(HOOK_##sym);                                                                                    \
+        CUresult r = door_real.sym args;                                                                               \
+        current_is(r == CUDA_SUCCESS ? (now) : NULL);                                                                  \
+        return r;                                                                                                      \
+    }                                                                                                                  \
+    DOOR_ALIAS(sym)
+
+CURRENT_CALL(cuCtxSetCurrent, (CUcontext c), (c), c)
+CURRENT_CALL(cuCtxPushCurrent, (CUcontext c), (c), c)
+CURRENT_CALL(cuCtxPushCurrent_v2, (CUcontext c), (c), c)
+CURRENT_CALL(cuCtxPopCurrent, (CUcontext *c), (c), NULL)
+CURRENT_CALL(cuCtxPopCurrent_v2, (CUcontext *c), (c), NULL)

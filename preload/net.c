@@ -1,6 +1,7 @@
 /* net.c: see net.h. */
 #include "preload/net.h"
 
+#include "policy/current.h"
 #include "policy/process/log.h"
 #include "policy/reach.h"
 #include "policy/stays.h"
@@ -179,6 +180,7 @@ __attribute__((used)) static void *net_called(struct net_entry *e, const uint64_
     }
     if (!to)
         return e->refusal == (void *)no_room ? (void *)not_there : e->refusal;
+    current_asks_always(); /* cuGLCtxCreate makes a context current */
     if (door_depth != DOOR_OPEN || door_disabled())
         return to;
     if (!eng_active()) {

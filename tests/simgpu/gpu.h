@@ -27,6 +27,7 @@ typedef struct gpu_call {
     const char *name;
     struct gpu_call *next; /* list of the calls seen, pushed once, never removed */
     _Atomic uint64_t count;
+    uint64_t from, profiled; /* count at the last cuProfilerStart; calls between the starts and stops before it (gpu_stats.c) */
     _Atomic int listed;
     int fault; /* index of the row of SIMGPU_FAULTS for this call, -1: none; valid once listed */
 } gpu_call;
@@ -125,6 +126,8 @@ void gpu_stats_own(void); /* this process writes them */
 void gpu_stats_write(void);
 /* The one symbol exported beside the driver's: the simulated runtime calls it in front of _exit. */
 void simgpu_write_stats(void);
+/* cuProfilerStart, cuProfilerStop: the calls in between are counted apart. */
+void gpu_stats_profile(bool on);
 /* Writes the file if it is older than 100 ms: a program that leaves by _exit or a signal runs no destructor. */
 void gpu_stats_refresh(void);
 extern _Atomic int gpu_exiting; /* the process is in exit(): workers start nothing more */

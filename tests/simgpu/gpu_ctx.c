@@ -479,8 +479,8 @@ GPU_API(cuCtxSetSharedMemConfig, (CUsharedconfig config), GPU_NEED_CTX,
 GPU_API(cuCtxGetApiVersion, (CUcontext ctx, unsigned *version), GPU_NEED_INIT, api_version(ctx, version))
 GPU_API(cuCtxGetStreamPriorityRange, (int *least, int *greatest), GPU_NEED_CTX, priority_range(least, greatest))
 GPU_API(cuCtxResetPersistingL2Cache, (void), GPU_NEED_CTX, CUDA_SUCCESS)
-GPU_API(cuProfilerStart, (void), GPU_NEED_CTX, CUDA_SUCCESS)
-GPU_API(cuProfilerStop, (void), GPU_NEED_CTX, CUDA_SUCCESS)
+GPU_API(cuProfilerStart, (void), GPU_NEED_CTX, (gpu_stats_profile(true), CUDA_SUCCESS))
+GPU_API(cuProfilerStop, (void), GPU_NEED_CTX, (gpu_stats_profile(false), CUDA_SUCCESS))
 
 /* Kernels of the current context may use the memory of the other one's device; that of pools, and what the program maps, is opened by other calls.
  * (That it is mapped memory is not looked at: such a kernel gets away with it.) */

@@ -37,6 +37,22 @@ void gpu_stats_own(void)
     owner = getpid();
 }
 
+static bool profiling; /* under gpu_lock */
+
+/* Calls that other threads make meanwhile may be counted to either side. */
+void gpu_stats_profile(bool on)
+{
+    gpu_lock();
+    for (gpu_call *c = gpu_calls; c && on != profiling; c = c->next) {
+        if (on)
+            c->from = c->count;
+        else
+            c->profiled += c->count - c->from;
+    }
+    profiling = on;
+    gpu_unlock();
+}
+
 GPU_EXPORT void simgpu_write_stats(void)
 {
     gpu_stats_write();
@@ -68,7 +84,11 @@ void gpu_stats_write(void)
             (uint64_t)gpu_stats.faults);
     for (size_t i = 0; i < n; i++)
         fprintf(f, "%s\n    \"%s\": %" PRIu64, i ? "," : "", calls[i]->name, (uint64_t)calls[i]->count);
-    fprintf(f, "%s}\n}\n", n ? "\n  " : "");
+    fprintf(f, "%s},\n  \"profiled\": {", n ? "\n  " : "");
+    for (size_t i = 0, told = 0; i < n; i++)
+        if (calls[i]->profiled)
+            fprintf(f, "%s\n    \"%s\": %" PRIu64, told++ ? "," : "", calls[i]->name, calls[i]->profiled);
+    fprintf(f, "}\n}\n");
     if (fclose(f) || rename(tmp, gpu_cfg.stats_path))
         fprintf(stderr, "simgpu: SIMGPU_STATS: cannot write %s: %m\n", gpu_cfg.stats_path);
     written_ns = real_ns();

@@ -22,10 +22,10 @@ def main():
     for case in CASES:
         native = harness.run([PROGRAM, case], env=DEVICE)
         c.ok(native.rc == 0 and native.out, case + " natively", native.err[-300:])
-        for policy, chaos in (("swap", None), ("swap", "adversary"), ("swap", "adversary:1"), ("auto", None)):
-            what = "%s, %s%s" % (case, policy, ", " + chaos if chaos else "")
+        for policy, chaos, more in (("swap", None, []), ("swap", "adversary", ["proven"]), ("swap", "adversary:1", ["proven"]), ("auto", None, ["proven"])):
+            what = ", ".join([case, policy] + ([chaos] if chaos else []) + more)
             try:
-                r = harness.run([PROGRAM, case], remat=["--limit", LIMIT, "--policy", policy], env=dict(DEVICE, **({"SIMGPU_CHAOS": chaos} if chaos else {})),
+                r = harness.run([PROGRAM, case] + more, remat=["--limit", LIMIT, "--policy", policy], env=dict(DEVICE, **({"SIMGPU_CHAOS": chaos} if chaos else {})),
                                 timeout=60)
             except subprocess.TimeoutExpired:
                 c.ok(False, what, "it hangs")

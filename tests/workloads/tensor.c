@@ -285,6 +285,14 @@ void dev_mark_wait(int mark)
     CALL(cuEventSynchronize, dev.mark[mark]);
 }
 
+void dev_profile(bool on)
+{
+    if (on)
+        CALL(cuProfilerStart);
+    else
+        CALL(cuProfilerStop);
+}
+
 int dev_time_stamp(void)
 {
     if (dev.stamps == dev.stamps_room) {

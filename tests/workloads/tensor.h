@@ -50,6 +50,9 @@ void dev_wait(enum dev_stream other);
 void dev_mark(int mark);
 void dev_mark_wait(int mark);
 
+/* cuProfilerStart, cuProfilerStop. */
+void dev_profile(bool on);
+
 /* A point in time on the current stream, numbered from 0; milliseconds between two, once both have passed. */
 int dev_time_stamp(void);
 float dev_time_between(int from, int to);

@@ -16,12 +16,12 @@ enum {
 };
 
 static struct {
-    int iters, batch, layers, eval_every, eval_batches, loss_every, early_break, accumulate, small_first, streams;
+    int iters, profile, batch, layers, eval_every, eval_batches, loss_every, early_break, accumulate, small_first, streams;
     uint64_t seed;
     bool print_loss, keep_losses, checksum, vary_batch, late_free, late_read, iter_time;
     size_t oom_bytes;
     dev_options dev;
-} opt = {.iters = 16, .accumulate = 1, .streams = 1, .seed = 1, .loss_every = 1, .eval_batches = 1, .early_break = -1};
+} opt = {.iters = 16, .profile = -1, .accumulate = 1, .streams = 1, .seed = 1, .loss_every = 1, .eval_batches = 1, .early_break = -1};
 
 static struct {
     const workload *w;
@@ -49,6 +49,7 @@ static void usage(FILE *f, const workload *w)
         "  --keep-losses      keep every loss on the device, and print them all at the end\n"
         "  --checksum         print a hash of all parameters, statistics and optimizer state at the end\n"
         "  --iter-time        print the device time of every iteration\n"
+        "  --profile N        cuProfilerStart before iteration N (from 0), cuProfilerStop after the last one\n"
         "  --eval-every N     an evaluation pass after every N-th iteration\n"
         "  --eval-batches N   .. of so many batches (1)\n"
         "  --early-break N    leave iteration N (from 0) in the middle of its backward pass\n"
@@ -88,13 +89,13 @@ static unsigned long long number(const char *name, const char *text, unsigned lo
 
 static void parse(int argc, char **argv, const workload *w)
 {
-    enum { ITERS, BATCH, LAYERS, SEED, PRINT_LOSS, LOSS_EVERY, KEEP, CHECKSUM, ITER_TIME, EVAL, EVAL_BATCHES, BREAK, ACCUMULATE, VARY, SMALL_FIRST, STREAMS,
+    enum { ITERS, BATCH, LAYERS, SEED, PRINT_LOSS, LOSS_EVERY, KEEP, CHECKSUM, ITER_TIME, PROFILE, EVAL, EVAL_BATCHES, BREAK, ACCUMULATE, VARY, SMALL_FIRST, STREAMS,
         LATE, LATE_READ, OOM, ROUTE, HANDLES, EXTRA, HELP };
     static const struct option options[] = {
         {"iters", 1, NULL, ITERS}, {"batch", 1, NULL, BATCH}, {"layers", 1, NULL, LAYERS},
         {"seed", 1, NULL, SEED}, {"print-loss", 0, NULL, PRINT_LOSS},
         {"loss-every", 1, NULL, LOSS_EVERY}, {"keep-losses", 0, NULL, KEEP}, {"checksum", 0, NULL, CHECKSUM},
-        {"iter-time", 0, NULL, ITER_TIME}, {"eval-every", 1, NULL, EVAL},
+        {"iter-time", 0, NULL, ITER_TIME}, {"profile", 1, NULL, PROFILE}, {"eval-every", 1, NULL, EVAL},
         {"eval-batches", 1, NULL, EVAL_BATCHES}, {"early-break", 1, NULL, BREAK},
         {"accumulate", 1, NULL, ACCUMULATE}, {"vary-batch", 0, NULL, VARY}, {"small-first", 1, NULL, SMALL_FIRST}, {"streams", 1, NULL, STREAMS},
         {"late-free", 0, NULL, LATE}, {"late-read", 0, NULL, LATE_READ}, {"oom", 1, NULL, OOM}, {"route", 1, NULL, ROUTE},
@@ -116,6 +117,7 @@ static void parse(int argc, char **argv, const workload *w)
         case KEEP: opt.keep_losses = true; break;
         case CHECKSUM: opt.checksum = true; break;
         case ITER_TIME: opt.iter_time = true; break;
+        case PROFILE: opt.profile = (int)number(name, optarg, 0, 1000000); break;
         case EVAL: opt.eval_every = (int)number(name, optarg, 1, 1000000); break;
         case EVAL_BATCHES: opt.eval_batches = (int)number(name, optarg, 1, 1000); break;
         case BREAK: opt.early_break = (int)number(name, optarg, 0, 1000000); break;
@@ -348,6 +350,8 @@ int train_main(int argc, char **argv, const workload *w)
     for (int iter = 0; iter < opt.iters; iter++) {
         if (opt.iter_time)
             dev_time_stamp();
+        if (iter == opt.profile)
+            dev_profile(true);
         iterate(iter);
         for (int n = 0; opt.eval_every && (iter + 1) % opt.eval_every == 0 && n < opt.eval_batches; n++)
             evaluate(iter + n * opt.iters);
@@ -355,6 +359,8 @@ int train_main(int argc, char **argv, const workload *w)
             provoke_refusal();
         fflush(stdout);
     }
+    if (opt.profile >= 0)
+        dev_profile(false);
     if (opt.iter_time) {
         dev_time_stamp();
         for (int iter = 0; iter < opt.iters; iter++)
