@@ -4,7 +4,7 @@
  * checksum every iteration. */
 #include "tests/programs/program.h"
 
-enum { LAYERS = 12, WORDS = 131072, FEW = 64 };
+enum { LAYERS = 12, WORDS = 32768, FEW = 64 };
 
 static CUstream stream, side;
 static CUevent there, back;

@@ -6,7 +6,7 @@
  *   kept      a short iteration, of which a scalar is kept each time; its batches lie on the device */
 #include "tests/programs/program.h"
 
-enum { LAYERS = 10, WORDS = 131072, ITERATIONS = 40, FEW = 64 };
+enum { LAYERS = 10, WORDS = 32768, ITERATIONS = 40, FEW = 64 };
 
 static CUstream stream;
 static CUfunction f_map, f_join, f_sum;

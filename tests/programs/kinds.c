@@ -11,7 +11,7 @@
  */
 #include "tests/programs/program.h"
 
-enum { LAYERS = 12, WORDS = 98304, WEIGHT = 16384, LENGTHS = 3 };
+enum { LAYERS = 12, WORDS = 24576, WEIGHT = 4096, LENGTHS = 3 };
 
 static CUstream stream;
 static CUfunction f_map, f_join, f_sum;
@@ -105,8 +105,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < steps; i++) {
         const unsigned batches = strcmp(kind, "accumulate") ? 1 : BATCHES[next_random(&seed) % 3];
         const uint32_t n = !strcmp(kind, "lengths") ? WORDS / LENGTHS * (1 + next_random(&seed) % LENGTHS)
-                           : !strcmp(kind, "any")   ? WORDS - 64 * (next_random(&seed) % 512)
-                           : !strcmp(kind, "shrink") ? WORDS - 1024 * (i / 4)
+                           : !strcmp(kind, "any")   ? WORDS - 16 * (next_random(&seed) % 512)
+                           : !strcmp(kind, "shrink") ? WORDS - 256 * (i / 4)
                                                     : WORDS;
         for (unsigned k = 0; k < batches; k++) {
             forward(act, n, i * 4 + k);

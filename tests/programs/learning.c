@@ -58,7 +58,7 @@
 #include "tests/programs/list_args.h"
 #include "tests/programs/program.h"
 
-enum { LAYERS = 12, WORDS = 131072, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
+enum { LAYERS = 12, WORDS = 32768, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
 static CUfunction f_map, f_join, f_bundle, f_work, f_convolve, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_step_if_first, f_peek, f_factor, f_maybe, f_glance, f_fill, f_packed, f_sum;

@@ -30,7 +30,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-enum { LAYERS = 12, FEW = 3, WORDS = 131072, WEIGHT = WORDS / 4, CHANGE_AT = 12, ITERATIONS = 16 };
+enum { LAYERS = 12, FEW = 3, WORDS = 32768, WEIGHT = WORDS / 4, CHANGE_AT = 12, ITERATIONS = 16 };
 
 typedef CUresult fill_fn(CUdeviceptr, unsigned, size_t, CUstream);
 typedef CUresult variant_fn(CUdeviceptr, unsigned, size_t, CUstream, unsigned, unsigned, unsigned, unsigned);

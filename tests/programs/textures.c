@@ -23,7 +23,7 @@
 
 #include <stddef.h>
 
-enum { LAYERS = 12, WORDS = 131072, TABLE = 64, CHANGE_AT = 12, ITERATIONS = 20, LONG = 32768 };
+enum { LAYERS = 12, WORDS = 32768, TABLE = 64, CHANGE_AT = 12, ITERATIONS = 20, LONG = 8192 };
 
 static const char *what;
 static CUstream s;

@@ -3,7 +3,7 @@
  * late: as a loop over a loader has it, a batch lives until the next one has been made; and each layer makes a small tensor beside its large one. */
 #include "tests/programs/program.h"
 
-enum { LAYERS = 12, WORDS = 131072, FEW = 5000 };
+enum { LAYERS = 12, WORDS = 32768, FEW = 1250 };
 
 int main(int argc, char **argv)
 {

@@ -45,7 +45,7 @@
 
 #include <sys/mman.h>
 
-enum { LAYERS = 12, WORDS = 131072, TABLE = 64, CHANGE_AT = 12 };
+enum { LAYERS = 12, WORDS = 32768, TABLE = 64, CHANGE_AT = 12 };
 
 static const char *what;
 static CUstream s;

@@ -16,6 +16,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +94,8 @@ class Job:
     def start(self, draw, timeout_s):
         self.log = os.path.join(B, "test-logs", self.name.replace("/", "-").replace(" ", "-") + ".log")
         env = dict(DEFAULTS, **os.environ)
+        if os.path.basename(os.path.dirname(shutil.which("python3") or "")) == "shims":  # pyenv's: bash, 80 ms, and then the interpreter that runs this
+            env["PATH"] = os.path.dirname(sys.executable) + ":" + env["PATH"]
         env.update(B=B, TEST_TIER=self.tier, TEST_DRAW=draw, TEST_PART="%d/%d" % (self.part, self.of))
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(self.row.words(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd=ROOT, start_new_session=True)

@@ -103,13 +103,13 @@ def run(cmd, remat=None, env=None, timeout=300, planner=PLANNER):
         return Result(p.returncode, p.stdout, p.stderr, load(dev), load(sta))
 
 
-# a quarter of the workloads' own batches, and a device with a quarter of everything: for what does not depend on how much is computed
-QUARTER = {"mlp": 4096, "cnn": 8, "gpt": 128}
-QUARTER_DEVICE = {"SIMGPU_GRANULARITY": "524288", "SIMGPU_FLOPS": "22e12", "SIMGPU_BW": "0.35e12", "SIMGPU_HOST_BW": "6e9"}
+# an eighth of the workloads' own batches, and a device with an eighth of everything: for what does not depend on how much is computed
+EIGHTH = {"mlp": 2048, "cnn": 4, "gpt": 64}
+EIGHTH_DEVICE = {"SIMGPU_GRANULARITY": "262144", "SIMGPU_FLOPS": "11e12", "SIMGPU_BW": "0.175e12", "SIMGPU_HOST_BW": "3e9"}
 
 
-def run_quarter(workload, options, remat=None, env=None):
-    return run([workload, "--batch", str(QUARTER[workload])] + options, remat=remat, env=dict(QUARTER_DEVICE, **(env or {})))
+def run_eighth(workload, options, remat=None, env=None):
+    return run([workload, "--batch", str(EIGHTH[workload])] + options, remat=remat, env=dict(EIGHTH_DEVICE, **(env or {})))
 
 
 def other_than(native, r, limit):

@@ -44,10 +44,10 @@ def main():
 
     def one(case):
         w, opts, _ = case
-        native = harness.run_quarter(w, BASE + opts)
+        native = harness.run_eighth(w, BASE + opts)
         limit = native.peak * 60 // 100 if native.device else 0
         chaos = {"SIMGPU_CHAOS": "3"} if "--streams" in opts else None
-        return native, limit, [(p, harness.run_quarter(w, BASE + opts, remat=["--limit", limit, "--policy", p], env=chaos))
+        return native, limit, [(p, harness.run_eighth(w, BASE + opts, remat=["--limit", limit, "--policy", p], env=chaos))
                                for p in ("swap", "plan")]
 
     with concurrent.futures.ThreadPoolExecutor(harness.WORKERS) as pool:
@@ -67,10 +67,10 @@ def main():
     if harness.PART or harness.TIER == "check":
         return c.end()
     # past any plan: the driver's own code, one line, and the program goes on
-    native = harness.run_quarter("mlp", BASE)
+    native = harness.run_eighth("mlp", BASE)
     for policy in ("swap", "plan"):
         limit = native.peak * 60 // 100
-        r = harness.run_quarter("mlp", BASE + ["--oom", str(limit + (8 << 20))], remat=["--limit", limit, "--policy", policy])
+        r = harness.run_eighth("mlp", BASE + ["--oom", str(limit + (8 << 20))], remat=["--limit", limit, "--policy", policy])
         c.ok(r.rc == 0 and "CUDA_ERROR_OUT_OF_MEMORY" in r.out, "refused allocation, %s" % policy, r.out[-300:] + r.err[-300:])
         c.ok(r.losses == native.losses and r.checksum == native.checksum, "after a refused allocation, %s: results" % policy)
         lines = [x for x in r.err.splitlines() if "out of memory" in x]
@@ -78,7 +78,7 @@ def main():
 
     # no limit, and shut doors: nothing changes either
     for opts, env in ((["--policy", "auto"], None), (["--policy", "off"], None), (["--limit", "50%"], {"REMAT_DISABLE": "1"})):
-        r = harness.run_quarter("mlp", BASE, remat=opts, env=env)
+        r = harness.run_eighth("mlp", BASE, remat=opts, env=env)
         c.ok(r.rc == 0 and r.losses == native.losses and r.checksum == native.checksum, "as native: %s %s" % (opts, env), r.err)
     return c.end()
 

@@ -18,7 +18,7 @@ failed = []
 
 # What stands in the examples for things that are not here. `python train.py` is a small workload on the simulated GPU.
 SHIMS = {
-    "python": 'case "$1" in train.py|docs/example/train.py) exec "$B/workloads/mlp" --iters 10 --batch 4096 --layers 12 ;; *) exec python3 "$@" ;; esac',
+    "python": 'case "$1" in train.py|docs/example/train.py) exec "$B/workloads/mlp" --iters 10 --batch 1024 --layers 12 ;; *) exec python3 "$@" ;; esac',
     # what torchrun documents of the environment of each worker
     "torchrun": 'n=1; while [ $# -gt 1 ]; do [ "$1" = --nproc-per-node ] && n=$2; shift; done\n'
                 'export WORLD_SIZE=$n LOCAL_WORLD_SIZE=$n GROUP_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none\n'
@@ -68,7 +68,7 @@ def sandbox(tmp):
         f.write('#!/bin/sh\ncase "$1" in plan|sweep|advise) case " $* " in *" --help "*|*" -- "*) ;; *) set -- "$@" --time-limit 0.5 ;; esac ;; esac\nexec "%s" "$@"\n' % os.path.join(B, "remat"))
     os.chmod(os.path.join(shims, "remat"), 0o755)
     env = dict(os.environ, PATH=shims + ":" + os.environ["PATH"], B=B, TOP=TOP, REAL_MAKE=shutil.which("make") or "make", HOME=tmp,
-               REMAT_SIMGPU="1", REMAT_STATUS_DIR=os.path.join(tmp, "status"), REMAT_GROUP_DIR=os.path.join(tmp, "groups"))
+               REMAT_SIMGPU="1", SIMGPU_GRANULARITY="131072", REMAT_STATUS_DIR=os.path.join(tmp, "status"), REMAT_GROUP_DIR=os.path.join(tmp, "groups"))
     env.pop("LD_PRELOAD", None)
     env["PYTHONPATH"] = os.path.join(TOP, "offline", "python") # as the wheel has it
     env.pop("MAKEFLAGS", None)

@@ -22,7 +22,7 @@ def floor_of(workload):
     """The least memory any plan can do with, as remat plan tells it from a trace, in chunks and with the arenas."""
     with tempfile.TemporaryDirectory() as tmp:
         t = os.path.join(tmp, "trace.json")
-        r = harness.run_quarter(workload, ["--iters", "8"], remat=["--limit", "8G", "--policy", "swap", "--trace-out", t])
+        r = harness.run_eighth(workload, ["--iters", "8"], remat=["--limit", "8G", "--policy", "swap", "--trace-out", t])
         if r.rc or not os.path.exists(t):
             return None
         p = subprocess.run([harness.REMAT, "plan", t, "--limit", "100%", "--solver", "none", "--json"],
@@ -37,7 +37,7 @@ def main():
     c = harness.Checks()
     native, floor = {}, {}
     for w in WORKLOADS:
-        native[w] = harness.run_quarter(w, ARGS)
+        native[w] = harness.run_eighth(w, ARGS)
         if not c.ok(native[w].rc == 0 and len(native[w].losses) == ITERS and native[w].checksum, w + " native", native[w].err):
             return c.end()
         floor[w] = floor_of(w)
@@ -53,7 +53,7 @@ def main():
 
     def one(job):
         w, pct, limit, policy, chaos = job
-        return harness.run_quarter(w, ARGS, remat=["--limit", limit, "--policy", policy],
+        return harness.run_eighth(w, ARGS, remat=["--limit", limit, "--policy", policy],
                            env={"SIMGPU_CHAOS": chaos} if chaos else None)
 
     time = {}

@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
-ENV = {"SIMGPU_MEM": "64M", "SIMGPU_GRANULARITY": "64K", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8", "REMAT_LOG": "debug"}
+ENV = {"SIMGPU_MEM": "16M", "SIMGPU_GRANULARITY": "8K", "SIMGPU_BW": "5e9", "SIMGPU_HOST_BW": "125e6", "REMAT_LOG": "debug"}
 
 
 def main():

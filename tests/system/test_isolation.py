@@ -11,8 +11,8 @@ import tempfile
 import harness as h
 
 MIB = 1 << 20
-DEVICE = 512 * MIB
-JOB = ["--print-loss", "--checksum", "--iters"]
+DEVICE, GRANULARITY = 128 * MIB, str(512 << 10)
+JOB = ["--batch", "4096", "--print-loss", "--checksum", "--iters"]
 check = h.Checks()
 
 
@@ -21,7 +21,7 @@ class Two:
 
     def __init__(self, tmp):
         self.tmp, self.n = tmp, 0
-        self.env = dict(os.environ, REMAT_SIMGPU="1", SIMGPU_MEM=str(DEVICE), XDG_CACHE_HOME=tmp, REMAT_STATUS_DIR=os.path.join(tmp, "status"),
+        self.env = dict(os.environ, REMAT_SIMGPU="1", SIMGPU_MEM=str(DEVICE), SIMGPU_GRANULARITY=GRANULARITY, XDG_CACHE_HOME=tmp, REMAT_STATUS_DIR=os.path.join(tmp, "status"),
                         LD_LIBRARY_PATH=os.path.join(h.B, "simgpu") + ":" + os.environ.get("LD_LIBRARY_PATH", ""))
 
     def run(self, *jobs, iters=4):
@@ -48,14 +48,14 @@ class Two:
 
 def who_fails(two, alone):
     """Who asks beyond its limit, alone."""
-    small, other = two.run(["--limit", "20M", "--host-swap", "4M"], ["--limit", "200M"])
+    small, other = two.run(["--limit", "5M", "--host-swap", "1M"], ["--limit", "50M"])
     check.ok(small[0] != 0 and "out of memory" in small[2], "who fails: who is too small for its limit", str(small))
     check.ok(other[0] == 0 and other[1] == alone and other[2] == "", "and not the neighbour", str(other))
 
 
 def who_slows(two, alone):
     """Who is above its limit: it pays in replays and copies; a neighbour within its own pays nothing."""
-    above, within = two.run(["--limit", "80M", "--policy", "swap"], ["--limit", "200M", "--policy", "swap"])
+    above, within = two.run(["--limit", "20M", "--policy", "swap"], ["--limit", "50M", "--policy", "swap"])
     for i, job in enumerate((above, within)):
         check.ok(job[0] == 0 and job[1] == alone, "who slows: both are right", str(job))
         with open(os.path.join(two.tmp, "stats%d.%d" % (two.n, i))) as f:
@@ -65,19 +65,19 @@ def who_slows(two, alone):
 
 def what_falls_back(two, alone):
     """Without a plan, swapping; with the host full, the driver's error."""
-    job, longer = (two.run(options, iters=8)[0] for options in (["--limit", "80M", "--policy", "plan", "--solver", "none"], ["--policy", "off"]))
-    check.ok(job[0] == longer[0] == 0 and job[1] == longer[1] and job[3] <= 80 * MIB and "memory is held by swapping" in job[2], "what falls back: to swapping", str(job))
+    job, longer = (two.run(options, iters=8)[0] for options in (["--limit", "20M", "--policy", "plan", "--solver", "none"], ["--policy", "off"]))
+    check.ok(job[0] == longer[0] == 0 and job[1] == longer[1] and job[3] <= 20 * MIB and "memory is held by swapping" in job[2], "what falls back: to swapping", str(job))
 
 
 def which_error(two, alone):
     """The driver's own out-of-memory code, and one line that says what was tried."""
-    job = two.run(["--limit", "20M", "--host-swap", "4M"])[0]
+    job = two.run(["--limit", "5M", "--host-swap", "1M"])[0]
     check.ok("CUDA_ERROR_OUT_OF_MEMORY" in job[2] and len(re.findall(r"^remat\[\d+\]: out of memory: ", job[2], re.M)) == 1 and
-             "limit 20 MiB" in job[2].replace("the limit is", "limit"), "which error", job[2])
+             "limit 5 MiB" in job[2].replace("the limit is", "limit"), "which error", job[2])
     # what is small is told in KiB: "0 MiB" would say nothing
     two.env["SIMGPU_GRANULARITY"] = "4096"
     job = two.run(["--limit", "612K", "--host-swap", "200K"])[0]
-    del two.env["SIMGPU_GRANULARITY"]
+    two.env["SIMGPU_GRANULARITY"] = GRANULARITY
     check.ok("limit 612 KiB" in job[2].replace("the limit is", "limit") and " 0 MiB" not in job[2], "which error, of a small limit", job[2])
 
 
@@ -89,7 +89,7 @@ def does_isolation_hold(two, alone):
     two.env["REMAT_CONF_ALSO"] = conf
     for job in two.run(["--limit", "70%"], ["--limit", "70%", "--policy", "off"]):
         check.ok(job[0] == 0 and job[1] == alone and 0 < job[3] <= DEVICE // 5, "does isolation hold", str(job))
-        check.ok("a maximum" in job[2] or "102 MiB it is, %s:1, everyone" % conf in job[2], "and says whose limit it is", job[2])
+        check.ok("a maximum" in job[2] or "25 MiB it is, %s:1, everyone" % conf in job[2], "and says whose limit it is", job[2])
     del two.env["REMAT_CONF_ALSO"]
 
 

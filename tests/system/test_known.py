@@ -12,7 +12,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
-LIMITS = {"mlp": "17M", "cnn": "14M", "gpt": "40M"}
+LIMITS = {"mlp": "8704K", "cnn": "7M", "gpt": "22M"}
 LAUNCHES = {"mlp": 200, "cnn": 250, "gpt": 350}  # at least so many of an iteration are of patterns that two launches before had
 
 
@@ -20,7 +20,7 @@ def recorded(workload, known):
     """The recorded iteration, without times and names of places in the program; the statistics."""
     with tempfile.TemporaryDirectory() as tmp:
         path = os.path.join(tmp, "trace.json")
-        r = harness.run_quarter(workload, ["--iters", "7"], remat=["--limit", LIMITS[workload], "--policy", "plan", "--trace-out", path],
+        r = harness.run_eighth(workload, ["--iters", "7"], remat=["--limit", LIMITS[workload], "--policy", "plan", "--trace-out", path],
                                 env={"REMAT_KNOWN": known})
         trace = harness.load(path)
     trace.pop("meta", None)

@@ -9,73 +9,73 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 PROGRAM = os.path.join(harness.B, "programs", "learning")
-DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "REMAT_LOG": "debug"}
+DEVICE = {"SIMGPU_HOST_BW": "6e9", "SIMGPU_GRANULARITY": "8192", "SIMGPU_BW": "5e9", "REMAT_LOG": "debug"}
 OPS_TAKE = r"learning took (\d+) us of device time beside the (\d+) us of the ops themselves \((\d+) us were expected\)"
 # case, limit, at least so many iterations enforced, replays; other options
 CASES = [
-    ("stale", 11700000, 8, 20),      # entries of structs that nobody filled
-    ("flag", 11700000, 4, 10),       # a flag inside a struct
-    ("untouched", 10500000, 10, 50), # a workspace that is left alone
-    ("tail", 11500000, 14, 0),       # the end of a list, left over from a longer one: no operands
-    ("part", 10500000, 10, 50),      # a workspace that is written in part
-    ("convolve", 11500000, 10, 50),  # an address that a kernel puts into its workspace and follows: with decoys there an illegal address once
-    ("parted", 10500000, 14, 50),    # outputs of which one launch writes ever less: stopped once, as if a replay had gone wrong
-    ("emptied", 10500000, 10, 50),   # pages that small tensors leave empty: a trial once put there what nobody could reach
-    ("host", 10500000, 10, 50),      # an input in the host's memory
-    ("managed", 10500000, 10, 40),   # one in managed memory
-    ("rare", 10500000, 10, 50),      # an output that is written for certain data
-    ("seldom", 10500000, 10, 50),    # words that are counted up for certain data: every replay counted as well once
-    ("ninth", 10500000, 10, 0),      # so, by the ninth of equal launches, of which the third and all after it were known and not measured
-    ("late", 8000000, 10, 0),        # so, where the limit takes copies to the host: one was taken for good once, wrong results
-    ("once", 10500000, 10, 50),      # a workspace that is filled and read in one iteration alone: what read it counted as making it, wrong results once
-    ("poison", 10500000, 10, 50),    # new memory that is filled with our own poison: it counted as never written, wrong results once
-    ("poisons", 10500000, 10, 50),   # so, beside an output
-    ("halfpoison", 10500000, 10, 50), # so, a half of it
-    ("onepoison", 10500000, 10, 0),  # so, in a launch that is not tried again
-    ("turns", 13500000, 10, 10),     # two tensors that are changed in turn: the program was stopped once, when the launch ran again after itself
-    ("gated", 7500000, 10, 0),       # an update that is not let through while it is learnt: its tensors were no operands, wrong results once
-    ("unlocked", 8500000, 16, 0),    # so, where all of it is of this iteration: what it may read was idle for good, wrong results once
-    ("opened", 8500000, 16, 0),      # so, where the others look like a tail: no launch before had left them there
-    ("reopened", 12500000, 10, 0),   # so, where one had, and nothing before them is in use
-    ("altered", 9500000, 16, 200),   # so, of what replays begin from: wrong results once, or the program was stopped
-    ("refused", 9500000, 8, 50),     # launches that the driver refuses: they counted as having made what they are to make, wrong results once
-    ("map", 10500000, 10, 50),        # buffers given as tensor maps, evicted and replayed like any other
-    ("mapshape", 10500000, 4, 10),    # one of another shape, from some iteration on
-    ("farmap", 12500000, 4, 4),       # tensor maps in device memory: what they describe stays
-    ("through", 10500000, 10, 0),     # outputs that are first written through addresses in memory: wrong results once, learnt and planned
-    ("factor", 9500000, 10, 0),      # tensors that are changed through addresses in memory: twice, once, where the launch ran again to be learnt
-    ("refactor", 9500000, 8, 0),     # so, where it ran again as a trial
-    ("oldlist", 9500000, 10, 0),      # so, where the address was put there long before
-    ("relist", 10500000, 8, 50),      # from some iteration on it is another tensor, that a plan's replays read: wrong results once
-    ("fewlist", 10500000, 6, 20),     # likewise, a small one
-    ("repoint", 11500000, 6, 20),     # likewise, where a kernel puts the address there
-    ("hostlist", 10500000, 8, 50),    # likewise, through a list in pinned memory, which the kernel reads there: wrong results once
-    ("hostnew", 10500000, 8, 50),     # likewise, where the list says nothing at first
-    ("newlist", 10500000, 6, 50),     # a word that becomes an address, which a replay followed: wrong results once
-    ("packed", 9500000, 10, 0),       # an address in a packed struct, which is no operand: wrong results once
-    ("inpacked", 9500000, 10, 0),     # so, through which a tensor is changed
-    ("table", 10500000, 4, 10),       # a kernel that keeps a table in its module
-    ("variable", 9500000, 8, 100),  # a variable of a module, which changes in the middle from some iteration on: wrong results once
-    ("await", 10500000, 10, 50),       # a kernel that ends after the program's next call
-    ("value", 10500000, 10, 50),       # a stream that waits for a later call
-    ("capture", 14000000, 6, 10),     # a capture while an iteration is probed
+    ("stale", 2925000, 8, 20),      # entries of structs that nobody filled
+    ("flag", 2925000, 4, 10),       # a flag inside a struct
+    ("untouched", 2625000, 10, 50), # a workspace that is left alone
+    ("tail", 2875000, 14, 0),       # the end of a list, left over from a longer one: no operands
+    ("part", 2625000, 10, 50),      # a workspace that is written in part
+    ("convolve", 2875000, 10, 50),  # an address that a kernel puts into its workspace and follows: with decoys there an illegal address once
+    ("parted", 2625000, 14, 50),    # outputs of which one launch writes ever less: stopped once, as if a replay had gone wrong
+    ("emptied", 2625000, 10, 50),   # pages that small tensors leave empty: a trial once put there what nobody could reach
+    ("host", 2625000, 10, 50),      # an input in the host's memory
+    ("managed", 2625000, 10, 40),   # one in managed memory
+    ("rare", 2625000, 10, 50),      # an output that is written for certain data
+    ("seldom", 2625000, 10, 50),    # words that are counted up for certain data: every replay counted as well once
+    ("ninth", 2625000, 10, 0),      # so, by the ninth of equal launches, of which the third and all after it were known and not measured
+    ("late", 2000000, 10, 0),        # so, where the limit takes copies to the host: one was taken for good once, wrong results
+    ("once", 2625000, 10, 50),      # a workspace that is filled and read in one iteration alone: what read it counted as making it, wrong results once
+    ("poison", 2625000, 10, 50),    # new memory that is filled with our own poison: it counted as never written, wrong results once
+    ("poisons", 2625000, 10, 50),   # so, beside an output
+    ("halfpoison", 2625000, 10, 50), # so, a half of it
+    ("onepoison", 2625000, 10, 0),  # so, in a launch that is not tried again
+    ("turns", 3375000, 10, 10),     # two tensors that are changed in turn: the program was stopped once, when the launch ran again after itself
+    ("gated", 1875000, 10, 0),       # an update that is not let through while it is learnt: its tensors were no operands, wrong results once
+    ("unlocked", 2125000, 16, 0),    # so, where all of it is of this iteration: what it may read was idle for good, wrong results once
+    ("opened", 2125000, 16, 0),      # so, where the others look like a tail: no launch before had left them there
+    ("reopened", 3125000, 10, 0),   # so, where one had, and nothing before them is in use
+    ("altered", 2375000, 16, 200),   # so, of what replays begin from: wrong results once, or the program was stopped
+    ("refused", 2375000, 8, 50),     # launches that the driver refuses: they counted as having made what they are to make, wrong results once
+    ("map", 2625000, 10, 50),        # buffers given as tensor maps, evicted and replayed like any other
+    ("mapshape", 2625000, 4, 10),    # one of another shape, from some iteration on
+    ("farmap", 3125000, 4, 4),       # tensor maps in device memory: what they describe stays
+    ("through", 2625000, 10, 0),     # outputs that are first written through addresses in memory: wrong results once, learnt and planned
+    ("factor", 2375000, 10, 0),      # tensors that are changed through addresses in memory: twice, once, where the launch ran again to be learnt
+    ("refactor", 2375000, 8, 0),     # so, where it ran again as a trial
+    ("oldlist", 2375000, 10, 0),      # so, where the address was put there long before
+    ("relist", 2625000, 8, 50),      # from some iteration on it is another tensor, that a plan's replays read: wrong results once
+    ("fewlist", 2625000, 6, 20),     # likewise, a small one
+    ("repoint", 2875000, 6, 20),     # likewise, where a kernel puts the address there
+    ("hostlist", 2625000, 8, 50),    # likewise, through a list in pinned memory, which the kernel reads there: wrong results once
+    ("hostnew", 2625000, 8, 50),     # likewise, where the list says nothing at first
+    ("newlist", 2625000, 6, 50),     # a word that becomes an address, which a replay followed: wrong results once
+    ("packed", 2375000, 10, 0),       # an address in a packed struct, which is no operand: wrong results once
+    ("inpacked", 2375000, 10, 0),     # so, through which a tensor is changed
+    ("table", 2625000, 4, 10),       # a kernel that keeps a table in its module
+    ("variable", 2375000, 8, 100),  # a variable of a module, which changes in the middle from some iteration on: wrong results once
+    ("await", 2625000, 10, 50),       # a kernel that ends after the program's next call
+    ("value", 2625000, 10, 50),       # a stream that waits for a later call
+    ("capture", 3500000, 6, 10),     # a capture while an iteration is probed
     # wrong results once: a block of host memory was swap's again before the copy of what had been set aside in it had ended
-    ("flag", 11700000, 0, 0, "--host-swap", "3M"),
-    ("flag", 13000000, 0, 0, "--host-swap", "3M"),
+    ("flag", 2925000, 0, 0, "--host-swap", "768K"),
+    ("flag", 3250000, 0, 0, "--host-swap", "768K"),
     # an illegal address once: pages on the device were unmapped before such a copy had ended
-    ("freed", 16500000, 4, 10, "--host-swap", "3900K"),
+    ("freed", 4125000, 4, 10, "--host-swap", "975K"),
 ]
 # Of these a plan by recomputing alone is wanted, though its map lacks chunks: copies to the host are far too slow to be taken instead.
-RECOMPUTED = dict(DEVICE, SIMGPU_HOST_BW="1e8")
+RECOMPUTED = dict(DEVICE, SIMGPU_HOST_BW="25e6")
 ONLY_RECOMPUTED = ("once", "altered", "refused", "relist", "repoint", "hostlist", "hostnew", "variable")
 # Stopped once, "a tensor could not be rebuilt": a plan is left in the middle of its rehearsal, and the host memory is full of what was
 # set aside to compare. Case, limit, host memory.
-SHORT_CASES = (("untouched", 10500000, "5M"), ("untouched", 9500000, "6M"), ("stale", 11700000, "5M"))
+SHORT_CASES = (("untouched", 2625000, "1280K"), ("untouched", 2375000, "1536K"), ("stale", 2925000, "1280K"))
 # Passes in twos, and what follows them is never the same: learning starts over, but not for ever.
-RESTLESS = ("restless", "46", 10500000)
+RESTLESS = ("restless", "46", 2625000)
 STARTS_MOST = 14
 # A replay changes a large input again, for certain data only: that cannot be mended, and is not passed over.
-GROWN = ("grown", "48", 10500000)
+GROWN = ("grown", "48", 2625000)
 # Neither a launch nor memory of the program's own is refused for what learning holds: each step fits alone, beside nothing else.
 ROOM_LIMIT = 6553600
 ROOM_CASES = ("launch", "create", "alloc")
@@ -132,14 +132,14 @@ def grown(c, only):
 def no_memory_for_a_replay(c, only):
     """A plan whose map lacks chunks, and a page that cannot be mapped for what a replay makes: the plan is left, and that is still owed. It was
     taken for something never written once, wrong results."""
-    case, limit = "rare", 8000000
+    case, limit = "rare", 2048000
     if only and "unmapped" not in only:
         return
     native = harness.run([PROGRAM, case], env=RECOMPUTED, timeout=120)
     left = 0
-    # whether the n-th page mapped is one for a replay is a matter of when the host does what: about one in four is
+    # whether the n-th page mapped is one for a replay is a matter of when the host does what: about one in two is
     tried, enough = (10, 3) if harness.TIER == "all" else (3, 1)
-    for k, n in enumerate(harness.drawn(range(1300, 5500, 105), test=16, salt="unmapped")):
+    for k, n in enumerate(harness.drawn(range(3600, 10000, 150), test=16, salt="unmapped")):
         if k >= tried and left >= enough:
             break
         r = harness.run([PROGRAM, case], remat=["--limit", limit, "--policy", "plan"], env=dict(RECOMPUTED, SIMGPU_FAULTS="cuMemMap:%d" % n), timeout=240)
@@ -155,7 +155,7 @@ def times(c, only):
         return
     for case in harness.drawn(("untouched", "rare", "poisons"), test=1, salt="times"):
         short, native = (harness.run([PROGRAM, case, n], env=DEVICE, timeout=120).device["device_ns"] for n in ("10", "20"))
-        r = harness.run([PROGRAM, case], remat=["--limit", 10500000, "--policy", "plan"], env=DEVICE, timeout=240)
+        r = harness.run([PROGRAM, case], remat=["--limit", 2625000, "--policy", "plan"], env=DEVICE, timeout=240)
         own, us = re.search(OPS_TAKE, r.err), (native - short) / 10e3
         c.ok(own and abs(int(own.group(2)) / us - 1) < 0.03, case + ": the times of the ops add up", "%s; natively %.0f us" % (own and own.group(0), us))
 

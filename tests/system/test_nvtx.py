@@ -10,11 +10,11 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
-CMD = ["mlp", "--iters", "12", "--print-loss", "--checksum", "--batch", str(harness.QUARTER["mlp"])]
+CMD = ["mlp", "--iters", "12", "--print-loss", "--checksum", "--batch", str(harness.EIGHTH["mlp"])]
 
 
 def run(limit, folder, policy="plan", record=None, options=("--nvtx",)):
-    env = dict(harness.QUARTER_DEVICE)
+    env = dict(harness.EIGHTH_DEVICE)
     env.update({"LD_LIBRARY_PATH": ":".join([folder, os.path.join(harness.B, "simgpu")])})
     if record:
         env["NVTX_RECORD"] = record
@@ -51,7 +51,7 @@ def main():
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
-    native = harness.run(CMD, env=harness.QUARTER_DEVICE)
+    native = harness.run(CMD, env=harness.EIGHTH_DEVICE)
     half = native.peak // 2
     with tempfile.TemporaryDirectory(prefix="remat-nvtx-") as tmp:
         log = os.path.join(tmp, "plan")

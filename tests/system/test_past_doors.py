@@ -11,7 +11,7 @@ import harness  # noqa: E402
 PROGRAM = os.path.join(harness.B, "programs", "past_doors")
 NEEDS = PROGRAM + "_needs"  # linked with OptiX
 # the newer driver lies in a folder of its own, without what stands for remat's PTX
-DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8", "SIMGPU_TWINS": os.path.join(harness.B, "simgpu", "remat_kernels.so")}
+DEVICE = {"SIMGPU_GRANULARITY": "8192", "SIMGPU_BW": "5e9", "SIMGPU_HOST_BW": "125e6", "SIMGPU_TWINS": os.path.join(harness.B, "simgpu", "remat_kernels.so")}
 STAYS = "memory stays where it is from now on"
 LIMIT = 60  # per cent of the native peak
 # case: what the line names

@@ -15,7 +15,7 @@ TELLS = {"REMAT_QUIET": "0"}
 OURS = re.compile(r"^remat\[\d+\]: (.*)$", re.M)
 CLOSING = re.compile(r"peak .*")
 MIB = 1 << 20
-TURNS, TENSOR = os.path.join(harness.B, "programs", "turns"), 4 * 131072
+TURNS, TENSOR = os.path.join(harness.B, "programs", "turns"), 4 * 32768
 
 
 def lines(err):
@@ -58,7 +58,7 @@ def size(n):
 def under_a_plan(c, native):
     options = ["--iters", "16"]
     limit = native.peak * 60 // 100
-    r = harness.run_quarter("mlp", options, ["--limit", limit, "--solver", "auto"], TELLS)
+    r = harness.run_eighth("mlp", options, ["--limit", limit, "--solver", "auto"], TELLS)
     said, s = figures(c, "a plan", r), r.stats
     c.ok(r.rc == 0 and s["plans"] > 0 and s["iterations_enforced"] > 6, "a plan", "%s %s" % (s, r.err))
     # 16 iterations and what is done once: the estimate is of one
@@ -73,13 +73,13 @@ def under_a_plan(c, native):
     c.ok(re.search(r"\(the first \d+ ran before the plan was there\)", said), "a plan: why not more", said)
     states = [x for x in lines(r.err) if not CLOSING.match(x)]
     c.ok(states[:1] and states[0].startswith("learning what the ") and len(states) <= 1 + s["first_enforced_s"] / 10 + 1, "a plan: a line in ten seconds", r.err)
-    quiet = harness.run_quarter("mlp", options, ["--limit", limit, "--quiet"], TELLS)
+    quiet = harness.run_eighth("mlp", options, ["--limit", limit, "--quiet"], TELLS)
     c.ok(quiet.rc == 0 and not quiet.err and quiet.stats["iterations"], "--quiet", quiet.err)
 
 
 def by_swapping(c):
     """Every tensor that moves is of one size: bytes are counted, not guessed."""
-    env = dict(TELLS, SIMGPU_GRANULARITY="65536")
+    env = dict(TELLS, SIMGPU_GRANULARITY="8192")
     native = harness.run([TURNS, "1", "12"], env=env)
     r = harness.run([TURNS, "1", "12"], ["--limit", native.peak // 2, "--policy", "swap"], env)
     s = r.stats
@@ -91,9 +91,9 @@ def by_swapping(c):
 
 
 def never_felt(c):
-    native = harness.run_quarter("mlp", ["--iters", "40"])
+    native = harness.run_eighth("mlp", ["--iters", "40"])
     for options, says in ((["--limit", "50%"], "of 4096 MiB (50.00 % of the device's memory); "), ([], "without a limit; ")):
-        r = harness.run_quarter("mlp", ["--iters", "40"], options, TELLS)
+        r = harness.run_eighth("mlp", ["--iters", "40"], options, TELLS)
         said = closing(c, "never felt", r)
         c.ok(says in said and "each, as natively (measured)" in said, "never felt: %s" % options, said)
         once = native.device["device_ns"] / 40
@@ -105,10 +105,10 @@ def never_felt(c):
 
 def terminal(c):
     """One line, which is drawn anew; the program's own output stays where it is."""
-    env = dict(TELLS, REMAT_SIMGPU="1", LD_LIBRARY_PATH=os.path.join(harness.B, "simgpu"), REMAT_POLICY="plan", **harness.QUARTER_DEVICE)
+    env = dict(TELLS, REMAT_SIMGPU="1", LD_LIBRARY_PATH=os.path.join(harness.B, "simgpu"), REMAT_POLICY="plan", **harness.EIGHTH_DEVICE)
     if harness.RUNTIME:
         env["LD_PRELOAD"] = harness.RUNTIME
-    cmd = [harness.REMAT, "run", "--limit", "9M", "--", "env", "REMAT_BIN=" + harness.PLANNER, os.path.join(harness.B, "workloads", "mlp"), "--batch", "4096"]
+    cmd = [harness.REMAT, "run", "--limit", "4500K", "--", "env", "REMAT_BIN=" + harness.PLANNER, os.path.join(harness.B, "workloads", "mlp"), "--batch", str(harness.EIGHTH["mlp"])]
     said = test_progress.said_by(cmd + ["--iters", "10"], True, True, env)
     rows = re.findall(r"(\x1b\[(\d)A\r\x1b\[J)?remat\[\d+\]: (learning|planning for|plan in force|peak)", said)
     c.ok(len(rows) >= 3 and rows[0][2] == "learning" and not rows[0][0] and all(r[0] for r in rows[1:-1]) and rows[-1][2] == "peak" and not rows[-1][0],
@@ -145,12 +145,12 @@ def other_plan(c, tmp, native):
     with open(other, "w") as f:
         f.write('{"format": "plan-1", "steps": [{"op": 0}]}')
     limit = ["--limit", native.peak * 60 // 100]
-    r = harness.run_quarter("mlp", ["--iters", "16"], limit + ["--plan", other])
+    r = harness.run_eighth("mlp", ["--iters", "16"], limit + ["--plan", other])
     c.ok(r.rc == 0 and r.out == native.out and "made for another program, or for other shapes; another plan is made" in r.err and r.stats["iterations_enforced"] > 6,
          "planned anew", "%s %s" % (r.stats, r.err))
-    r = harness.run_quarter("mlp", ["--iters", "16"], limit + ["--plan", other, "--plan-only"])
+    r = harness.run_eighth("mlp", ["--iters", "16"], limit + ["--plan", other, "--plan-only"])
     c.ok(r.rc == 125 and "--plan-only: the program ends here" in r.err and "final" not in r.out and r.stats["iterations"], "--plan-only", "%d %s" % (r.rc, r.err))
-    r = harness.run_quarter("mlp", ["--iters", "16"], ["--plan", other])
+    r = harness.run_eighth("mlp", ["--iters", "16"], ["--plan", other])
     c.ok(r.rc == 0 and r.out == native.out and "nothing is planned, since the program fits the limit, or has none" in r.err, "no limit", r.err)
 
 
@@ -159,7 +159,7 @@ def main():
         print("no simulated GPU built")
         return 77
     c = harness.Checks()
-    native = harness.run_quarter("mlp", ["--iters", "16"])
+    native = harness.run_eighth("mlp", ["--iters", "16"])
     with tempfile.TemporaryDirectory(prefix="remat-test-") as tmp:
         under_a_plan(c, native)
         by_swapping(c)

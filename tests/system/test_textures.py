@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 PROGRAM = os.path.join(harness.B, "programs", "textures")
-DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8"}
+DEVICE = {"SIMGPU_GRANULARITY": "8192", "SIMGPU_BW": "5e9", "SIMGPU_HOST_BW": "125e6"}
 # case, at least so many iterations enforced
 CASES = (("address", 8), ("linear", 8), ("own", 8), ("pitched", 8), ("array", 8), ("filled", 8), ("mipmapped", 8), ("level", 8), ("surface", 8), ("struct", 8), ("packed", 8), ("list", 8),
          ("moved", 8), ("given", 8), ("variable", 8),

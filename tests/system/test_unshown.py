@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 PROGRAM = os.path.join(harness.B, "programs", "unshown")
-DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9", "SIMGPU_HOST_BW": "5e8"}
+DEVICE = {"SIMGPU_GRANULARITY": "8192", "SIMGPU_BW": "5e9", "SIMGPU_HOST_BW": "125e6"}
 # case, at least so many replays
 CASES = (("copied", 0), ("filled", 0), ("rows", 0), ("moved", 0), ("tensor", 0), ("buffer", 0), ("shared", 100), ("lowered", 100),
          ("kernel", 100), ("own", 0), ("laid", 0), ("host", 0), ("given", 0), ("mapped", 0), ("mapped_laid", 0), ("mapped_first", 0),
@@ -16,6 +16,9 @@ CASES = (("copied", 0), ("filled", 0), ("rows", 0), ("moved", 0), ("tensor", 0),
          ("opened", 0), ("opened_twice", 0), ("opened_pool", 0), ("opened_laid", 0), ("external", 0), ("host_pool", 0), ("host_pool_laid", 0),
          ("managed_pool", 0), ("through_host_pool", 0), ("through_managed_pool", 0), ("through_opened", 0), ("through_opened_pool", 0),
          ("mapped_shared", 0), ("through_named", 0), ("through_both", 0), ("through_peer", 0))
+
+# the device's own 2 MiB, which do not grow with the tensors, are in their native peak
+LARGE = ("mapped", "mapped_laid", "mapped_first", "mapped_shared", "through_opened", "through_opened_pool")
 
 
 def main():
@@ -25,7 +28,8 @@ def main():
     c = harness.Checks()
     peers = dict(DEVICE, SIMGPU_DEVICES="2", SIMGPU_PEERS="1")
     for case, replays in harness.drawn(CASES, test=14, check=3):
-        differs, stats = harness.plan_against_native([PROGRAM, case], 60, peers if case == "through_peer" else DEVICE)
+        percent = 75 if case in LARGE else 60
+        differs, stats = harness.plan_against_native([PROGRAM, case], percent, peers if case == "through_peer" else DEVICE)
         c.ok(not differs, case, differs)
         c.ok(stats.get("iterations_enforced", 0) >= 8 and stats.get("replays", 0) >= replays, case + ": enforced", str(stats))
     return c.end()

@@ -15,7 +15,7 @@ LEARNING = os.path.join(harness.B, "programs", "learning")
 
 def learning(case, iterations, *options, pages="64K"):
     return harness.run([LEARNING, case, str(iterations)], ["--policy", "plan", "--limit", "60%"] + list(options),
-                       {"SIMGPU_MEM": "16M", "SIMGPU_GRANULARITY": pages})
+                       {"SIMGPU_MEM": "4M", "SIMGPU_GRANULARITY": pages})
 
 
 def drift():
@@ -32,14 +32,14 @@ def drift():
 
 def tiny_pages():
     """Where a page has no room for whole tables of hashes, smaller ones do."""
-    seen = learning("drift", 120, pages="8K")
+    seen = learning("drift", 120, pages="4K")
     checks.ok(seen.rc != 0 and "can no longer be trusted" in seen.err and "are not compared" not in seen.err, "tiny pages: stopped",
               "%s %s" % (seen.rc, seen.err[-800:]))
 
 
 def run(name, *more):
-    """A quarter of gpt has no room for saved values, hashes and chunks in part beside half of its tensors."""
-    return harness.run([name] + more[0], *more[1:]) if name == "gpt" else harness.run_quarter(name, *more)
+    """An eighth of gpt has no room for saved values, hashes and chunks in part beside half of its tensors."""
+    return harness.run([name] + more[0], *more[1:]) if name == "gpt" else harness.run_eighth(name, *more)
 
 
 def plan_at_half(name, folder):

@@ -17,8 +17,38 @@ static inline __attribute__((always_inline)) void words_sum(const hash_word *w, 
 }
 
 #ifdef __x86_64__
-/* Half of the time in which a program is learnt goes into these sums: eight words at a time where the processor multiplies so many. */
+/* Half of the time in which a program is learnt goes into these sums: eight words at a time where the processor multiplies so many, four at a
+ * time where products of eight halves make up theirs. */
 __attribute__((target("avx512f,avx512dq"))) static void words_wide(const hash_word *w, hash_word n, hash_word *out) { words_sum(w, n, out); }
+
+typedef hash_word four __attribute__((vector_size(32)));
+
+__attribute__((target("avx2"))) static inline __attribute__((always_inline)) four mix_four(four x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9ull;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+}
+
+__attribute__((target("avx2"))) static void words_four(const hash_word *w, hash_word n, hash_word *out)
+{
+    const hash_word first = 0x9e3779b97f4a7c15ull, whole = n & ~(hash_word)3;
+    four a = {0}, b = {0}, i = {0, 1, 2, 3}, step = {first, 2 * first, 3 * first, 4 * first};
+    for (hash_word k = 0; k < whole; k += 4, i += 4, step += 4 * first) {
+        four v;
+        __builtin_memcpy(&v, w + k, sizeof v);
+        a += mix_four(v + step);
+        b += mix_four((v ^ 0xd6e8feb86659fd93ull) * (2 * i + 1) + i);
+    }
+    out[0] += a[0] + a[1] + a[2] + a[3];
+    out[1] += b[0] + b[1] + b[2] + b[3];
+    for (hash_word k = whole; k < n; k++) {
+        out[0] += hash_first(w[k], k);
+        out[1] += hash_second(w[k], k);
+    }
+}
 #endif
 
 static void words_run(const hash_word *w, hash_word n, hash_word *out)
@@ -26,6 +56,10 @@ static void words_run(const hash_word *w, hash_word n, hash_word *out)
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
         words_wide(w, n, out);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        words_four(w, n, out);
         return;
     }
 #endif
