@@ -28,10 +28,45 @@ bool gpu_exec_inside(void)
     return inside;
 }
 
+/* A thread that waits for one operation: nothing else that happens wakes it. */
+struct waiter {
+    CUstream of; /* a reference is held */
+    uint64_t seq;
+    bool host; /* else a worker, for what its operation depends on: a failure of `failing` is enough */
+    CUcontext failing;
+    pthread_cond_t over;
+    struct waiter *next;
+};
+static struct waiter *waiters;
+
+static bool is_over(const struct waiter *w)
+{
+    return w->of->done >= w->seq || (w->host ? !w->of->has_worker || gpu_exiting : w->failing->sticky != CUDA_SUCCESS);
+}
+
+static void wait_for(struct waiter *w)
+{
+    if (is_over(w))
+        return;
+    pthread_cond_init(&w->over, NULL);
+    w->next = waiters;
+    waiters = w;
+    while (!is_over(w))
+        pthread_cond_wait(&w->over, &gpu_mutex);
+    struct waiter **p = &waiters;
+    while (*p != w)
+        p = &(*p)->next;
+    *p = w->next;
+    pthread_cond_destroy(&w->over);
+}
+
 void gpu_exec_progress(void)
 {
     if (progress_waiters)
         pthread_cond_broadcast(&progress);
+    for (struct waiter *w = waiters; w; w = w->next)
+        if (is_over(w))
+            pthread_cond_signal(&w->over);
     gpu_adversary_choose();
 }
 
@@ -99,8 +134,7 @@ static void *worker(void *arg)
         if (gpu_cfg.adversary)
             gpu_adversary_await_grant(s);
         for (unsigned i = 0; i < op->n_deps; i++)
-            while (op->deps[i].stream->done < op->deps[i].seq && !s->ctx->sticky)
-                wait_for_progress();
+            wait_for(&(struct waiter){.of = op->deps[i].stream, .seq = op->deps[i].seq, .failing = s->ctx});
         if (gpu_cfg.chaos && !gpu_cfg.adversary && op->exec && !s->ctx->sticky)
             be_unkind(s);
         while (gpu_exiting) /* the process ends under our feet: start nothing more */
@@ -141,6 +175,7 @@ static void *worker(void *arg)
         gpu_exec_progress();
     }
     s->has_worker = false;
+    gpu_exec_progress();
     gpu_stream_unref(s);
     gpu_unlock();
     return NULL;
@@ -236,7 +271,8 @@ uint64_t gpu_exec_enqueue(CUstream s, gpu_op *op, enum gpu_engine engine, uint64
         gpu_ctx_fail(s->ctx, CUDA_ERROR_OPERATING_SYSTEM);
         return op->seq;
     }
-    pthread_cond_signal(&s->work);
+    if (s->head == op) /* else its worker is at work, or waits for leave to be */
+        pthread_cond_signal(&s->work);
     uint64_t seq = op->seq; /* the adversary may let it run and end while this call sleeps */
     if (gpu_cfg.adversary)
         gpu_adversary_enqueued(s, op, engine);
@@ -252,8 +288,7 @@ CUresult gpu_exec_wait(CUstream s, uint64_t seq)
         gpu_exec_progress(); /* once: workers that hold back look at host_waiters */
     gpu_adversary_demand(s, seq);
     /* after a failure too: until nothing touches the caller's memory */
-    while (s->done < seq && s->has_worker && !gpu_exiting)
-        wait_for_progress();
+    wait_for(&(struct waiter){.of = s, .seq = seq, .host = true});
     host_waiters--;
     CUresult r = s->done < seq && gpu_exiting ? CUDA_ERROR_DEINITIALIZED : ctx->sticky;
     gpu_stream_unref(s);

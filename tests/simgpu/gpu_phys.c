@@ -147,7 +147,7 @@ static void fill_with_garbage(int fd, uint64_t offset, uint64_t bytes)
 {
     static uint32_t garbage[16384];
     uint64_t state = gpu_cfg.chaos_seed * 0x9E3779B97F4A7C15ull + offset + 1;
-    for (size_t i = 0; i < sizeof garbage / sizeof garbage[0]; i++) {
+    for (size_t i = 0; i < sizeof garbage / sizeof garbage[0] && i * sizeof garbage[0] < bytes; i++) {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;

@@ -41,12 +41,11 @@ def objects(folder, under=""):
 
 def symbols(found):
     """{file: {"has": what it exports, "uses": what it calls, "may use": what it refers to weakly}}"""
-    out = {}
-    for name, path in found.items():
-        mine = out[name] = {"has": set(), "uses": set(), "may use": set()}
-        for row in subprocess.run(["nm", "-P", "-g", path], capture_output=True, text=True, check=True).stdout.splitlines():
-            symbol, kind = row.split()[:2]
-            mine["uses" if kind == "U" else "may use" if kind in "wv" else "has"].add(symbol)
+    out, of = {name: {"has": set(), "uses": set(), "may use": set()} for name in found}, {path: name for name, path in found.items()}
+    for row in subprocess.run(["nm", "-P", "-A", "-g", *of], capture_output=True, text=True, check=True).stdout.splitlines():
+        path, _, rest = row.partition(": ")
+        symbol, kind = rest.split()[:2]
+        out[of[path]]["uses" if kind == "U" else "may use" if kind in "wv" else "has"].add(symbol)
     return out
 
 

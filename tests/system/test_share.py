@@ -103,7 +103,7 @@ class Job:
             fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, 4096)
             self.pipe, into = os.fdopen(ends[0], "rb", buffering=0), os.fdopen(ends[1], "wb", buffering=0)
         self.p = subprocess.Popen([harness.REMAT, "run", "--group", group, "--group-limit", str(limit), "--stats", self.name + ".json"] +
-                                  [str(o) for o in options] + ["--"] + cmd, env=dict(ENV, SIMGPU_SHARED=device.path), stdout=into,
+                                  [str(o) for o in options] + ["--", "env", "REMAT_BIN=" + harness.PLANNER] + cmd, env=dict(ENV, SIMGPU_SHARED=device.path), stdout=into,
                                   stderr=self.err, stdin=subprocess.PIPE)
         if stepped:
             into.close()
