@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 PROGRAM = os.path.join(harness.B, "programs", "learning")
-DEVICE = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_BW": "20e9"}
+DEVICE = {"SIMGPU_GRANULARITY": "8192", "SIMGPU_BW": "5e9", "SIMGPU_HOST_BW": "6e9"}
 UNMAPPED = ["--rehearse", "unmapped"]
 
 
@@ -21,9 +21,9 @@ def losses(r):
 def hidden(c):
     native = harness.run([PROGRAM, "seek"], env=DEVICE)
     c.ok(native.rc == 0, "seek native")
-    r = harness.run([PROGRAM, "seek"], remat=["--limit", 9700000, "--policy", "plan"], env=DEVICE)
+    r = harness.run([PROGRAM, "seek"], remat=["--limit", 2425000, "--policy", "plan"], env=DEVICE)
     c.ok(losses(r) != losses(native), "plan: the plan at this limit drops what is read unseen", r.err[-500:])
-    for policy, limit in ("plan", 9700000), ("swap", 5000000):
+    for policy, limit in ("plan", 2425000), ("swap", 1250000):
         r = harness.run([PROGRAM, "seek"], remat=["--limit", limit, "--policy", policy] + UNMAPPED, env=DEVICE)
         said = re.findall(r"remat\[\d+\]: (\w+) touched memory that is evicted and that none of its arguments shows", r.err)
         c.ok(said == ["seek"], policy + ": the kernel is named, once", r.err[-500:])
@@ -32,14 +32,14 @@ def hidden(c):
 
 
 def no_false_alarm(c):
-    for case, limit, enforced in (("untouched", 10500000, 8), ("map", 10500000, 8), ("stale", 11700000, 4)):
+    for case, limit, enforced in (("untouched", 2625000, 8), ("map", 2625000, 8), ("stale", 2925000, 4)):
         native = harness.run([PROGRAM, case], env=DEVICE)
         r = harness.run([PROGRAM, case], remat=["--limit", limit, "--policy", "plan"] + UNMAPPED, env=DEVICE)
         c.ok(r.rc == 0 and r.out == native.out, case + ": as natively", "%s %s" % (r.rc, r.err[-500:]))
         c.ok(r.stats.get("iterations_enforced", 0) >= enforced, case + ": enforced", str(r.stats))
-    cmd = ["mlp", "--iters", "16", "--print-loss", "--checksum"]
-    native = harness.run(cmd)
-    r = harness.run(cmd, remat=["--limit", native.peak // 2, "--policy", "plan"] + UNMAPPED)
+    options = ["--iters", "16", "--print-loss", "--checksum"]
+    native = harness.run_eighth("mlp", options)
+    r = harness.run_eighth("mlp", options, remat=["--limit", native.peak // 2, "--policy", "plan"] + UNMAPPED)
     c.ok(r.rc == 0 and r.losses == native.losses and r.checksum == native.checksum, "mlp: as natively", r.err[-500:])
     c.ok(r.peak <= native.peak // 2, "mlp: the limit holds")
     c.ok(r.stats.get("iterations_enforced", 0) >= 8 and r.stats.get("driver_memory_calls_steady") == 0, "mlp: the plan's places are as installed", str(r.stats))
