@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/simgpu/gpu_touched.h"
 #include "tests/simgpu/ptx/ptx.h"
 
 struct gpu_ptx {
@@ -46,16 +47,23 @@ static void fail(void *who, enum ptx_fault what, const char *text)
     gpu_fault_leave(codes[what]);
 }
 
+static struct ptx_launch launch_of(const struct catalogue_launch *l, void *const *params, const struct gpu_ptx_kernel *k)
+{
+    return (struct ptx_launch){ .program = k->of->program, .kernel = k->index,
+                                .grid = { l->grid.x, l->grid.y, l->grid.z }, .block = { l->block.x, l->block.y, l->block.z },
+                                .dynamic_shared_bytes = l->shared_bytes,
+                                .params = l->kernel->n_params ? (char *)params[0] - l->kernel->offset[0] : NULL,
+                                .variables = (const uint64_t *)k->of->file->variables[l->device].at,
+                                .sm_count = l->sm_count, .chaos = l->chaos, .cooperative = l->cooperative, .fail = fail };
+}
+
 static void run(const struct catalogue_launch *l, void *const *params, const void *row)
 {
-    const struct gpu_ptx_kernel *k = row;
-    struct ptx_launch p = { .program = k->of->program, .kernel = k->index,
-                            .grid = { l->grid.x, l->grid.y, l->grid.z }, .block = { l->block.x, l->block.y, l->block.z },
-                            .dynamic_shared_bytes = l->shared_bytes,
-                            .params = l->kernel->n_params ? (char *)params[0] - l->kernel->offset[0] : NULL,
-                            .variables = (const uint64_t *)k->of->file->variables[l->device].at,
-                            .sm_count = l->sm_count, .chaos = l->chaos, .cooperative = l->cooperative, .fail = fail };
+    struct ptx_launch p = launch_of(l, params, row);
+    bool told = gpu_touched_begin(l, &p);
     ptx_run(&p);
+    if (told)
+        gpu_touched_end(&p);
 }
 
 /* Of each thread as if it went through its instructions once: what loops do is not known before they run. */
@@ -64,7 +72,8 @@ static void cost(const struct catalogue_launch *l, void *const *params, const vo
     const struct gpu_ptx_kernel *k = row;
     const struct ptx_kernel *says = ptx_kernel(k->of->program, k->index);
     uint64_t threads = (uint64_t)l->grid.x * l->grid.y * l->grid.z * l->block.x * l->block.y * l->block.z;
-    (void)params;
+    struct ptx_launch p = launch_of(l, params, row);
+    gpu_touched_launched(l, &p);
     *flops = threads * says->flops_a_thread;
     *bytes = threads * says->bytes_a_thread;
 }

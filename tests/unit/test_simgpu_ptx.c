@@ -519,6 +519,25 @@ END_TEST
 
 /* ---- faults ------------------------------------------------------------------------------------------------------------------------------ */
 
+/* SIMGPU_TOUCHED: stores of some bytes of a buffer; what is loaded after it was stored is no load; two parameters that share a buffer; a launch
+ * like another one is told once. */
+START_TEST(what_a_kernel_does_to_its_buffers_is_told)
+{
+    char path[] = "/tmp/simgpu-touched-XXXXXX", said[256] = "";
+    int fd = mkstemp(path);
+    setenv("SIMGPU_TOUCHED", path, 1);
+    start();
+    CUdeviceptr out = alloc_words(64), in = alloc_words(16);
+    CUfunction f = of_text(KERNEL(" st.global.u32 [%a], %t;\n ld.u32 %r1, [%a];\n ld.global.u32 %r2, [%i+4];\n red.global.add.u32 [%i+60], %r1;\n"), "k");
+    for (int i = 0; i < 3; i++)
+        OK(cuLaunchKernel(f, 1, 1, 1, 8, 1, 1, 0, NULL, (void *[]){ &out, i < 2 ? &in : &out }, NULL));
+    OK(cuCtxSynchronize());
+    ck_assert_int_gt(read(fd, said, sizeof said - 1), 0);
+    ck_assert_str_eq(said, "k\t0 256 0 32\t1 64 8 4\nk\t0,1 256 4 36\n");
+    unlink(path);
+}
+END_TEST
+
 START_TEST(memory_that_is_not_mapped)
 {
     start();
@@ -693,7 +712,7 @@ RUN_SUITE("simgpu ptx", a_module_says_what_its_text_says, variables_begin_as_the
           a_broken_text_is_told_with_its_line, an_unknown_instruction_keeps_its_kernel_from_being_launched, lanes_part_and_meet_again,
           each_lane_jumps_where_its_index_says, calls_have_frames_of_their_own, functions_that_wait_keep_their_registers, local_memory_is_each_threads_own, lanes_exchange_vote_match_and_reduce,
           lanes_wait_for_those_that_are_named, lanes_that_have_ended_are_not_waited_for, atomics_of_all_kinds, the_carry_goes_from_word_to_word, threads_of_a_block_meet_at_barriers,
-          blocks_wait_for_each_other, copies_to_shared_memory_are_done_at_once, matrices_are_multiplied, what_a_compiler_wrote_is_run, memory_that_is_not_mapped,
+          blocks_wait_for_each_other, copies_to_shared_memory_are_done_at_once, matrices_are_multiplied, what_a_compiler_wrote_is_run, what_a_kernel_does_to_its_buffers_is_told, memory_that_is_not_mapped,
           an_address_in_a_window_is_no_global_one, beyond_shared_memory, beyond_local_memory, an_address_that_is_no_multiple,
           a_barrier_that_some_never_reach, a_barrier_at_two_places, a_shuffle_that_a_named_lane_never_reaches, a_shuffle_of_a_lane_that_is_not_named,
           a_trap, calls_without_an_end, after_a_fault_the_next_launch_is_whole, a_race_shows_under_chaos, without_chaos_every_run_is_alike,

@@ -3,9 +3,11 @@
 The device is scaled down so that small models take the time of large ones: arithmetic, memory and host bandwidth in the
 proportions of a real card, and pages of 64 KiB: a limit of 28 MiB is some 450 of them, where one of 12 GiB is 6,000 pages of 2 MiB. With
 larger ones what pages waste would cost these small models more than the recomputation does."""
+import array
 import concurrent.futures
 import dataclasses
 import json
+import math
 import os
 import re
 import statistics
@@ -80,6 +82,28 @@ def run(name, train, remat=('--policy', 'off'), env=None, timeout=600, script='t
                   int((found(r'^held (\d+)') or [0])[0]), [float(s) for s in found(r'^loss .* ([\d.]+) s$')],
                   int(device.get('peak_physical_bytes', 0)), int(device.get('device_ns', 0)),
                   statistics.median(between[-STEADY:]) if between else 0.0, read_json(files['stats']))
+
+
+def first(path):
+    """(loss, {parameter: its gradient}) of the first iteration, as train.py --first has written them."""
+    with open(path, 'rb') as f:
+        head, grads = json.loads(f.readline()), {}
+        for name, n in head['gradients']:
+            grads[name] = array.array('f', f.read(4 * n))
+    return float.fromhex(head['loss']), grads
+
+
+def apart(a, b):
+    """How far two such files are from each other: (of the losses, the furthest gradient and how far it is), relative; a gradient's distance is in the
+    Euclidean norm, of its own length or, where it is next to nothing (a bias that the loss does not depend on), of a thousandth of all of them."""
+    (loss_a, grads_a), (loss_b, grads_b) = first(a), first(b)
+    if {k: len(v) for k, v in grads_a.items()} != {k: len(v) for k, v in grads_b.items()}:
+        return float('inf'), 'other parameters', float('inf')
+    length = {k: math.sqrt(math.fsum(x * x for x in v)) for k, v in grads_a.items()}
+    least = 1e-3 * math.sqrt(math.fsum(x * x for x in length.values()))
+    far = {k: math.dist(v, grads_b[k]) / max(length[k], least) for k, v in grads_a.items()}
+    worst = max(far, key=lambda k: far[k] if far[k] == far[k] else math.inf)
+    return abs(loss_a - loss_b) / abs(loss_a), worst, far[worst]
 
 
 def run_all(jobs, workers=None):

@@ -1,7 +1,15 @@
-"""Models under torch.compile: Inductor's kernels, which Triton compiles to PTX. Natively the losses are those of eager PyTorch within a tolerance; under
-remat at 75 and 60 % of the compiled run's native peak they are its bits, the plan is followed, an iteration takes at most PRICE as long, and what was learnt of Inductor's kernels is what a reading of their PTX says.
+"""Models under torch.compile: Inductor's kernels, which Triton compiles to PTX. Natively the first iteration's loss and gradients are those of PyTorch on
+the processor, in double, within FIRST, and all losses those of eager PyTorch within the model's tolerance; under remat at 75 and 60 % of the compiled run's native
+peak they are its bits, the plan is followed, an iteration takes at most PRICE as long, and what was learnt of Inductor's kernels is what their PTX says and did
+(facts.py).
 
-    python3 tests/simcuda/models/test_compiled.py [--limits 75,60] [MODEL...]
+Later losses tell less than the first: training multiplies what rounding does. Eager ResNet-18 here (a batch of 12, SGD with 0.05), in float and in double, has the
+same loss to 2e-9 at first, to 9e-5 in the third iteration and to 9e-3 in the seventh. Nor are eager gradients in float what to compare with: one activation that
+float takes for a little more than nothing, and double for a little less, changes gradients by 1e-3; the compiled ones are 3e-6 from double.
+
+    python3 tests/simcuda/models/test_compiled.py [--limits 75,60] [MODEL... | graphs]
+
+At the end it says how many kernels were compared in all models, each as it was run last.
 
 Needs `make pytorch` and Triton in $B/compilers (tests/simcuda/pytorch/compilers.sh); without them exits 77. What Inductor made is kept in
 $B/pytorch-test/inductor. While it compiles it tries each kernel in several shapes for a tenth of a second of the device's clock each, which is minutes
@@ -11,12 +19,13 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from runs import MIB, build_dir, run
+from runs import MIB, apart, build_dir, run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', 'compilers'))
 import facts
 ITERATIONS, PRICE = 18, 1.3
+FIRST = 3e-6, 3e-5  # loss; each gradient (runs.apart)
 # Variables of Inductor's modules (texts of assertions) are the driver's own memory, as code is: no limit counts them, this device does.
 VARIABLES = 64 << 10
 # Arguments of train.py; how far losses may be from eager PyTorch's (dropout draws other masks when compiled); iterations that follow a plan, at least
@@ -26,8 +35,12 @@ MODELS = {
     'gpt': ('gpt --optimizer momentum --batch 16 --depth 2', 1e-3, 10),
     'lengths': ('gpt --optimizer momentum --batch 16 --depth 2 --cut 40', 1e-3, 2),
     'dropout': ('gpt --optimizer sgd --batch 16 --depth 2 --dropout 0.1', 5e-2, 10),
-    'resnet18': ('resnet18 --optimizer sgd --batch 12', 1e-2, 10),
+    'resnet18': ('resnet18 --optimizer sgd --batch 12', 1e-1, 10),
 }
+# cuBLAS's workspace, 8 MiB however small the model, is a sixth of ResNet-18's peak here and has to be there at 96 of its matmuls beside all that is live then:
+# at 60 % of that peak less than half of what is live would find room. PyTorch's own setting makes the workspace 128 KiB, in all runs. And Inductor lays out
+# images channels last for cuDNN, which is off: PyTorch's own convolution would copy each of them into planes and back.
+SETTINGS = {'resnet18': {'CUBLAS_WORKSPACE_CONFIG': ':16:8', 'TORCHINDUCTOR_LAYOUT_OPTIMIZATION': '0'}}
 
 
 def environment(name):
@@ -35,7 +48,7 @@ def environment(name):
     kept = os.path.join(b, 'pytorch-test', 'inductor', name)
     return {'PYTHONPATH': triton, 'TRITON_PTXAS_PATH': os.path.abspath(os.path.join(HERE, '..', '..', 'simgpu', 'ptx', 'ptxas')),
             'TRITON_LIBCUDA_PATH': os.path.join(b, 'simgpu'), 'TRITON_CACHE_DIR': os.path.join(kept, 'triton'),
-            'TORCHINDUCTOR_CACHE_DIR': os.path.join(kept, 'inductor'), 'TORCHINDUCTOR_COMPILE_THREADS': '1', 'TRITON_DEFAULT_FP_FUSION': '1'}
+            'TORCHINDUCTOR_CACHE_DIR': os.path.join(kept, 'inductor'), 'TORCHINDUCTOR_COMPILE_THREADS': '1', 'TRITON_DEFAULT_FP_FUSION': '1', **SETTINGS.get(name, {})}
 
 
 def furthest(a, b):
@@ -48,21 +61,31 @@ def one(name, limits):
     eager = [x for x in words.split() if x != '--compile-step'] + ['--iterations', str(ITERATIONS), '--times']
     compiled, env = words.split() + ['--compile', '--iterations', str(ITERATIONS), '--times'], environment(name)
     wrong = []
+    file = lambda what: os.path.join(build_dir(), 'pytorch-test', f'compiled_{name}.{what}')
+    for f in ('exact', 'native', 'touched', 'kernels'):
+        if os.path.exists(file(f)):
+            os.remove(file(f))
 
     def that(ok, what, r):
         if not ok:
             wrong.append(what)
             print(f'FAIL {name}: {what}; see {r.log}', flush=True)
 
-    reference = run(f'compiled {name} eager', eager)
+    exact = run(f'compiled {name} exact', eager + ['--device', 'cpu', '--dtype', 'f64', '--iterations', '1', '--first', file('exact')])
+    reference = run(f'compiled {name} eager', eager, env=SETTINGS.get(name))
     filling = run(f'compiled {name} filling', words.split() + ['--compile', '--iterations', '4'], env=dict(env, SIMGPU_LAUNCH_NS='50000000'), timeout=1800)
-    native = run(f'compiled {name} native', compiled, env=env)
-    for r in (reference, filling, native):
+    native = run(f'compiled {name} native', compiled + ['--first', file('native')], env=dict(env, SIMGPU_TOUCHED=file('touched')))
+    for r in (exact, reference, filling, native):
         that(r.code == 0, f'{r.name} ended with {r.code}', r)
     if wrong:
         return len(wrong)
     far = furthest(reference, native)
     that(far <= tolerance, f'losses are {far:.1e} from eager ones', native)
+    if 'dropout' not in words:
+        loss, gradient, distance = apart(file('exact'), file('native'))
+        print(f'{name}: the first loss is {loss:.1e} from that in double, the furthest gradient, of {gradient}, {distance:.1e}', flush=True)
+        that(loss <= FIRST[0] and distance <= FIRST[1], f'first iteration: {loss:.1e}, {gradient} {distance:.1e} from that in double', native)
+    kernels = set()
     print(f'{name}: native peak {native.peak_bytes / MIB:.1f} MiB (eager {reference.peak_bytes / MIB:.1f}), {native.steady_ns / 1e6:.2f} ms an iteration '
           f'(eager {reference.steady_ns / 1e6:.2f}), losses {far:.1e} from eager ones', flush=True)
     for percent in limits:
@@ -78,13 +101,16 @@ def one(name, limits):
         that(r.stats.get('iterations_enforced', 0) >= followed, f'{percent} %: {followed} iterations at least were to follow a plan', r)
         that(r.stats.get('verify_failed') == 0, f'{percent} %: a value that was made again is another one', r)
         that(price <= PRICE, f'{percent} %: {price:.2f} x', r)
-        alike, partly, others = facts.compare(trace, [env['TRITON_CACHE_DIR'], env['TORCHINDUCTOR_CACHE_DIR']]) if os.path.exists(trace) else ([], [], ['no trace'])
-        print(f'  what is known of {len(alike) + len(partly)} of Inductor\'s kernels is what their PTX says ({len(partly)} store to a part of a buffer, or have one twice)', flush=True)
-        that(alike and not others, f'{percent} %: learnt otherwise than the PTX says: {others}', r)
+        found, compared, others = facts.compare(trace, file('touched'), [env['TRITON_CACHE_DIR'], env['TORCHINDUCTOR_CACHE_DIR']]) if os.path.exists(trace) else ({}, set(), ['no trace'])
+        print(f'  what is known of {len(compared)} of Inductor\'s kernels is what their PTX says and did: {facts.said(found)}', flush=True)
+        that(compared and not others, f'{percent} %: learnt otherwise than the PTX says: {others}', r)
+        kernels |= compared
+    with open(file('kernels'), 'w') as out:
+        out.writelines(f'{x}\n' for x in sorted(kernels))
     return len(wrong)
 
 
-def refused(_):
+def refused():
     """mode='reduce-overhead' records CUDA graphs into pools that PyTorch's stream-ordered allocator lacks: it works natively with PyTorch's own allocator,
     and under remat ends at the first graph, with one line of remat's that says what works."""
     words = 'mlp --width 256 --depth 3 --batch 1536 --optimizer sgd --compile reduce-overhead --iterations 6'.split()
@@ -100,6 +126,18 @@ def refused(_):
     return len(wrong)
 
 
+def counted():
+    """Says how many kernels of all models, each as it was run last, were compared."""
+    names, models = set(), []
+    for name in MODELS:
+        path = os.path.join(build_dir(), 'pytorch-test', f'compiled_{name}.kernels')
+        if os.path.exists(path):
+            models.append(name)
+            with open(path) as f:
+                names |= set(f.read().split())
+    print(f'{len(names)} different kernels of Inductor\'s were learnt as their PTX says, in {", ".join(models)}')
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument('--limits', default='75,60')
@@ -109,7 +147,8 @@ def main():
         print('no Triton: bash tests/simcuda/pytorch/compilers.sh build/compilers build/pytorch')
         return 77
     limits = [int(x) for x in a.limits.split(',')]
-    failed = sum(refused(m) if m == 'graphs' else one(m, limits) for m in a.models)
+    failed = sum(refused() if m == 'graphs' else one(m, limits) for m in a.models)
+    counted()
     print(f'{len(a.models)} models, {failed} promises broken')
     return 1 if failed else 0
 

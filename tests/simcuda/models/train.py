@@ -76,7 +76,7 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('model', choices=sorted(MODELS))
     p.add_argument('--optimizer', choices=sorted(OPTIMIZERS), default='adamw')
-    p.add_argument('--dtype', choices=('f32', 'bf16', 'f16'), default='f32', help='bf16 and f16: autocast (f16 with a GradScaler)')
+    p.add_argument('--dtype', choices=('f32', 'bf16', 'f16', 'f64'), default='f32', help='bf16 and f16: autocast (f16 with a GradScaler); f64: all of it in double')
     p.add_argument('--iterations', type=int, default=24)
     p.add_argument('--batch', type=int)
     p.add_argument('--width', type=int)
@@ -92,6 +92,7 @@ def arguments():
     p.add_argument('--cut', type=int, metavar='N', help='from half of the iterations on: sentences of N words, or batches of N of anything else')
     p.add_argument('--device', default='cuda')
     p.add_argument('--sizes', action='store_true', help='print what parameters, gradients and states there are, in bytes')
+    p.add_argument('--first', metavar='FILE', help='put the first iteration\'s loss and gradients there (runs.first)')
     p.add_argument('--times', action='store_true', help='print the seconds of each iteration, and device time between their beginnings (events)')
     return p.parse_args()
 
@@ -126,6 +127,15 @@ def sizes(net, optimizer):
     return {'param': size(net.parameters()), 'grad': size(p.grad for p in net.parameters() if p.grad is not None), 'state': size([*states, *net.buffers()])}
 
 
+def put_first(path, loss, net):
+    """A line of JSON (the loss; name and number of elements of each gradient), then the gradients as floats, one after the other."""
+    grads = [(name, p.grad.detach().float().cpu().contiguous()) for name, p in net.named_parameters() if p.grad is not None]
+    with open(path, 'wb') as out:
+        out.write(json.dumps({'loss': loss.hex(), 'gradients': [[name, g.numel()] for name, g in grads]}).encode() + b'\n')
+        for _, g in grads:
+            out.write(g.reshape(-1).view(torch.uint8).numpy().tobytes())
+
+
 def main():
     a = arguments()
     torch.manual_seed(1234)
@@ -134,6 +144,7 @@ def main():
     make, batch, data = MODELS[a.model]
     batch = a.batch or batch
     net = make(a).to(a.device)
+    net = net.double() if a.dtype == 'f64' else net
     net.checkpointed = a.checkpoint
     optimizer = OPTIMIZERS[a.optimizer](net.parameters())
     scaler = torch.amp.GradScaler(a.device, enabled=a.dtype == 'f16')
@@ -152,10 +163,13 @@ def main():
         total = 0.0
         for _ in range(a.accumulate):
             x, y = (t.to(a.device) for t in shorter(a, i, *data(batch, gen)))
+            x, y = (t.double() if a.dtype == 'f64' and t.is_floating_point() else t for t in (x, y))
             with torch.autocast(a.device, dtype=half, enabled=half is not None):
                 loss = forward(x, y) / a.accumulate
             scaler.scale(loss).backward()
             total += loss.item()
+        if a.first and i == 0:
+            put_first(a.first, total, net)
         if a.clip:
             scaler.unscale_(optimizer)
             torch.nn.utils.clip_grad_norm_(net.parameters(), a.clip)

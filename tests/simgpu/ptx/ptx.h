@@ -68,6 +68,7 @@ struct ptx_launch {
     bool cooperative;            /* all blocks are there at once */
     void (*fail)(void *who, enum ptx_fault what, const char *text); /* does not return */
     void *who;
+    void (*touched)(uint64_t at, unsigned bytes, bool stores); /* NULL, or: told of each access of a lane to global memory, just before it */
 };
 /* Runs a kernel to its end. */
 void ptx_run(const struct ptx_launch *l);

@@ -100,6 +100,30 @@ static inline void places(const struct warp *w, const struct ptx_insn *in, uint3
     EACH_BIT(i, m) p[i] = place(w, in, mem->space, a[i], mem->vector, mem->vector, i);
 }
 
+/* Tells of what the lanes of m do to global memory. */
+static void tell(const struct warp *w, const struct ptx_insn *in, uint32_t m, unsigned bytes, bool loads, bool stores)
+{
+    uint64_t a[LANES];
+    if (in->mem.space != S_GLOBAL && in->mem.space != S_GENERIC)
+        return;
+    addresses(w, in, a);
+    EACH_BIT(i, m)
+    {
+        uint64_t window = a[i] >> WINDOW_BITS << WINDOW_BITS;
+        if (in->mem.space == S_GENERIC && (window == WINDOW_SHARED || window == WINDOW_LOCAL || window == WINDOW_PARAM))
+            continue;
+        if (loads)
+            w->run->launch->touched(a[i], bytes, false);
+        if (stores)
+            w->run->launch->touched(a[i], bytes, true);
+    }
+}
+#define TELL(bytes, loads, stores)                                        \
+    do {                                                                  \
+        if (__builtin_expect(w->run->launch->touched != NULL, 0))         \
+            tell(w, in, m, bytes, loads, stores);                         \
+    } while (0)
+
 /* ---- loads and stores ------------------------------------------------------------------------------------------------------------------ */
 
 #define MOVE(M, D, body)                                 \
@@ -207,6 +231,7 @@ void exec_ld(struct warp *w, const struct ptx_insn *in, uint32_t m)
 {
     const struct ptx_mem *mem = &in->mem;
     unsigned char *p[LANES], *first;
+    TELL(mem->vector, true, false);
     if (mem->address.base == B_POOL && !mem->frame && mem->space != S_LOCAL) {
         load_one(w, in, m);
         return;
@@ -240,6 +265,7 @@ void exec_st(struct warp *w, const struct ptx_insn *in, uint32_t m)
 {
     const struct ptx_mem *mem = &in->mem;
     unsigned char *p[LANES], *first;
+    TELL(mem->vector, false, true);
     if (in_a_row(w, in, m, &first)) {
         const unsigned step = mem->vector;
         for (unsigned v = 0; v < mem->n; v++) {
@@ -375,6 +401,7 @@ void exec_atom(struct warp *w, const struct ptx_insn *in, uint32_t m)
     unsigned char *p[LANES];
     const void *b = row(w, in->b), *c = row(w, in->c);
     unsigned first = 0;
+    TELL(in->mem.bytes, true, true);
     places(w, in, m, p);
     if (w->run->launch->chaos) {
         w->run->random = w->run->random * 6364136223846793005u + 1442695040888963407u;
@@ -410,6 +437,8 @@ void exec_cp_async(struct warp *w, const struct ptx_insn *in, uint32_t m)
             warp_fail(w, in, PTX_FAILED, "%llu bytes of %u are to be read", (unsigned long long)size, bytes);
         uint64_t a = lane_of(from, in->a.bytes, (int)i) + lane_of(plus, 8, (int)i);
         const unsigned char *at = place(w, in, S_GLOBAL, a, bytes, bytes, i);
+        if (size && w->run->launch->touched)
+            w->run->launch->touched(a, (unsigned)size, false);
         if (size)
             memcpy(to[i], at, size);
         memset(to[i] + size, 0, bytes - size);
