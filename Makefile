@@ -120,8 +120,8 @@ TRACER_SRC  := $(filter-out tracer/effects/sim_module.c,$(call ROOMS,tracer))
 POLICY_SRC  := $(call ROOMS,policy)
 PRELOAD_SRC := $(call ROOMS,preload)
 OFFLINE_SRC := $(filter-out offline/package/%,$(call ROOMS,offline))
-# what the command line tool shares with the library: how files are written, how kernels are called, what the machine allows, the ledgers of groups
-CLI_SRC     := $(OFFLINE_SRC) tracer/loader.c tracer/output.c tracer/place.c tracer/plain.c $(wildcard tracer/machine/*.c) $(wildcard policy/share/ledger*.c) policy/process/status.c
+# what the command line tool shares with the library: how files are written, how kernels are called, what the machine allows, what is known of kernels, the ledgers of groups
+CLI_SRC     := $(OFFLINE_SRC) tracer/loader.c tracer/output.c tracer/place.c tracer/plain.c $(wildcard tracer/machine/*.c) $(wildcard tracer/known/*.c) $(wildcard policy/share/ledger*.c) policy/process/status.c
 # the readers that the preloaded library shares with the command line tool
 SHARED_SRC  := $(wildcard offline/model/plan.c offline/model/json_read.c)
 

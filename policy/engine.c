@@ -14,12 +14,14 @@
 #include "policy/engine_turn.h"
 #include "policy/iteration.h"
 #include "policy/memory/slot.h"
+#include "policy/op/code.h"
 #include "policy/op/op.h"
 #include "policy/op/ready.h"
 #include "policy/process/stats.h"
 #include "policy/reach.h"
 #include "policy/process/limits.h"
 #include "policy/unmet.h"
+#include "tracer/known/image.h"
 #include "tracer/plain.h"
 
 #include <errno.h>
@@ -178,6 +180,46 @@ void eng_note_kernel(CUkernel k)
     engine_unlock();
 }
 
+/* Nobody asks whose code it is. */
+static bool forgets_facts(void) { return !process.cfg.cache_dir[0] || process.cfg.known == FACTS_OFF; }
+
+struct eng_file eng_file_code(const char *path)
+{
+    struct known_code code;
+    struct eng_file f = {{0, 0}, path && !forgets_facts() && image_file_code(path, &code)};
+    if (f.known)
+        memcpy(f.w, code.w, sizeof f.w);
+    return f;
+}
+
+static void note_code(CUmodule module, CUlibrary library, const struct known_code *code)
+{
+    engine_lock();
+    code_note(module, library, code);
+    engine_unlock();
+}
+
+void eng_note_file(CUmodule module, CUlibrary library, const char *path, const struct eng_file *before)
+{
+    const struct eng_file now = eng_file_code(path);
+    struct known_code code;
+    memcpy(code.w, now.w, sizeof code.w);
+    note_code(module, library, now.known && before->known && !memcmp(now.w, before->w, sizeof now.w) ? &code : NULL);
+}
+
+void eng_note_image(CUmodule module, CUlibrary library, const void *image)
+{
+    struct known_code code;
+    note_code(module, library, !forgets_facts() && image_code(image, &code) ? &code : NULL);
+}
+
+void eng_note_variable(CUmodule module, CUlibrary library)
+{
+    engine_lock();
+    code_is_named(module, library);
+    engine_unlock();
+}
+
 void eng_before_unload(CUmodule module, CUlibrary library)
 {
     engine_lock();
@@ -193,6 +235,7 @@ void eng_before_unload(CUmodule module, CUlibrary library)
         func_unload(process.drv, m, library);
         engine_return(v);
     }
+    code_forget(module, library);
     engine_unlock();
 }
 

@@ -35,6 +35,17 @@ int eng_other(const char *name, CUstream stream, struct eng_touch *touch, unsign
 
 /* `k` came from cuLibraryGetKernel or its kin: parameter questions go to cuKernelGetParamInfo. */
 void eng_note_kernel(CUkernel k);
+/* A module or library has been loaded (the other one is NULL) from an image in memory, or from a file: whose code it is holds in other runs too, where
+ * that can be told (op/code.h). The file is looked at before and after: it is not what was loaded where it was another one meanwhile. */
+struct eng_file {
+    uint64_t w[2];
+    bool known;
+};
+struct eng_file eng_file_code(const char *path);
+void eng_note_file(CUmodule module, CUlibrary library, const char *path, const struct eng_file *before);
+void eng_note_image(CUmodule module, CUlibrary library, const void *image);
+/* The program asks for a variable of its by name. */
+void eng_note_variable(CUmodule module, CUlibrary library);
 /* A module or library was unloaded: handles may be reused for other functions. */
 void eng_note_unload(void);
 /* Before cuModuleUnload of `module`, or cuLibraryUnload of `library` (the other one is NULL): what remat could make again only with its

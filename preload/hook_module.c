@@ -1,7 +1,63 @@
-/* hook_module.c: kernels that come from libraries, and code that goes away. */
+/* hook_module.c: code that is loaded, kernels that come from libraries, and code that goes away. */
 #include "policy/engine.h"
 #include "policy/reach.h"
 #include "preload/door.h"
+
+static int on_module_load(__typeof__(&cuModuleLoad) real, CUmodule *m, const char *file)
+{
+    const struct eng_file before = eng_file_code(file);
+    int r = real(m, file);
+    if (!r)
+        eng_note_file(*m, NULL, file, &before);
+    return r;
+}
+
+static int on_module_load_data(__typeof__(&cuModuleLoadData) real, CUmodule *m, const void *image)
+{
+    int r = real(m, image);
+    if (!r)
+        eng_note_image(*m, NULL, image);
+    return r;
+}
+
+static int on_module_load_data_ex(__typeof__(&cuModuleLoadDataEx) real, CUmodule *m, const void *image, unsigned n, CUjit_option *o, void **v)
+{
+    int r = real(m, image, n, o, v);
+    if (!r)
+        eng_note_image(*m, NULL, image);
+    return r;
+}
+
+static int on_library_load_data(__typeof__(&cuLibraryLoadData) real, CUlibrary *l, const void *image, CUjit_option *jit, void **jv, unsigned nj,
+                                CUlibraryOption *o, void **v, unsigned n)
+{
+    int r = real(l, image, jit, jv, nj, o, v, n);
+    if (!r)
+        eng_note_image(NULL, *l, image);
+    return r;
+}
+
+static int on_library_load_file(__typeof__(&cuLibraryLoadFromFile) real, CUlibrary *l, const char *file, CUjit_option *jit, void **jv, unsigned nj,
+                                CUlibraryOption *o, void **v, unsigned n)
+{
+    const struct eng_file before = eng_file_code(file);
+    int r = real(l, file, jit, jv, nj, o, v, n);
+    if (!r)
+        eng_note_file(NULL, *l, file, &before);
+    return r;
+}
+
+static int on_module_global(__typeof__(&cuModuleGetGlobal_v2) real, CUdeviceptr *p, size_t *n, CUmodule m, const char *name)
+{
+    eng_note_variable(m, NULL);
+    return real(p, n, m, name);
+}
+
+static int on_library_global(__typeof__(&cuLibraryGetGlobal) real, CUdeviceptr *p, size_t *n, CUlibrary l, const char *name)
+{
+    eng_note_variable(NULL, l);
+    return real(p, n, l, name);
+}
 
 /* Told before, while what the code makes can be made; and after it: a handle that is reused meanwhile is forgotten once too often, never
  * once too little. */
@@ -51,6 +107,7 @@ static int on_get_managed(__typeof__(&cuLibraryGetManaged) real, CUdeviceptr *p,
 {
     size_t bytes = 0;
     CUdeviceptr at = 0;
+    eng_note_variable(NULL, l);
     DOOR_TRY(real(&at, &bytes, l, name));
     eng_note_in_place(at, bytes);
     if (p)

@@ -18,6 +18,7 @@ int cmd_run(int argc, char **argv)
         {"rehearse", &s.rehearse},
         {"allocator", &s.allocator},
         {"nvtx", &s.nvtx},
+        {"no-cache", &s.no_cache},
         {"quiet", &s.quiet},
         {"plan-only", &s.plan_only},
         {"stats", &s.stats},

@@ -428,6 +428,8 @@ static int set_all(const struct launch_settings *s)
         rc = set_word("allocator", "REMAT_ALLOCATOR", s->allocator, allocators, "async, each");
     if (!rc && s->nvtx)
         rc = set("REMAT_NVTX", "1");
+    if (!rc && s->no_cache)
+        rc = set("REMAT_CACHE", "off");
     if (!rc && s->quiet)
         rc = set("REMAT_QUIET", "1");
     if (!rc && s->plan_only)

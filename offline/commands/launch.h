@@ -15,7 +15,7 @@ enum { LAUNCH_FAILED = 125, LAUNCH_NOT_RUNNABLE = 126, LAUNCH_NOT_FOUND = 127 };
 struct launch_settings {
     const char *limit, *policy, *plan, *solver, *trace_out, *host_swap, *verify, *rehearse, *stats, *iterations, *group, *group_limit, *guarantee,
         *allocator;
-    int nvtx, quiet, plan_only; /* flags */
+    int nvtx, quiet, plan_only, no_cache; /* flags */
     bool trace;     /* record only */
     char **command; /* NULL-terminated */
 };

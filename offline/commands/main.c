@@ -12,7 +12,7 @@
 #define REMAT_VERSION "unknown"
 #endif
 
-#define MAIN_COMMANDS(X) X(run) X(trace) X(plan) X(sweep) X(advise) X(fit) X(check) X(report) X(export) X(solve) X(status) X(doctor)
+#define MAIN_COMMANDS(X) X(run) X(trace) X(plan) X(sweep) X(advise) X(fit) X(check) X(report) X(export) X(solve) X(status) X(known) X(doctor)
 
 #define MAIN_DECLARE(name) cli_command cmd_##name __attribute__((weak));
 MAIN_COMMANDS(MAIN_DECLARE)

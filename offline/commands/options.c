@@ -18,6 +18,7 @@ static const struct option_row run_rows[] = {
     {"allocator", 0, "HOW", "async|each", "async; the program's own under --policy off", "how PyTorch takes memory; see below"},
     {"nvtx", 0, NULL, NULL, NULL, "make ranges for NVIDIA's profilers: modes, iterations, replays, swaps"},
     {"stats", 0, "FILE", NULL, NULL, "write statistics, a JSON object, however the program ends"},
+    {"no-cache", 0, NULL, NULL, NULL, "use nothing that earlier runs found out, and keep nothing for later ones"},
     {"quiet", 0, NULL, NULL, NULL, "warnings alone: no lines of what goes on, and none at the end"},
     {"group", 0, "NAME", NULL, NULL, "share one limit with the other processes of this group"},
     {"group-limit", 0, "SIZE|PCT", NULL, "as its first member said", "device memory of the whole group, at any instant"},
@@ -60,6 +61,7 @@ static const char run_more[] =
     "  REMAT_SIMGPU=1   on a machine without a GPU, load the simulated one\n"
     "  REMAT_LOG        error, warn, info or debug; with ,doors counters of the driver calls at exit\n"
     "  REMAT_QUIET=1    as --quiet\n"
+    "  REMAT_CACHE      folder of what earlier runs found out (else $XDG_CACHE_HOME/remat, else $HOME/.cache/remat); off: as --no-cache\n"
     "  REMAT_DISABLE=1  leave the program alone\n";
 
 static const struct option_row trace_rows[] = {
@@ -195,6 +197,19 @@ static const char status_more[] =
     "A row a process and device: who, its group, what remat does there, the limit, device memory now and at most, pinned host memory, "
     "iterations and their rate. Your own processes; as root, everybody's.\n";
 
+static const struct option_row known_rows[] = {{"json", 0, NULL, NULL, NULL, "list: one JSON object"}, {0}};
+static const char known_more[] =
+    "What runs have found out of kernels (what each reads and writes, whether it repeats bit for bit) lies in the cache, and later runs do not learn that again; so do "
+    "plans. Facts hold for the code they were found with: another build of a library is learnt anew.\n"
+    "\n"
+    "  list         a row for each image of kernels, and for each plan\n"
+    "  export FILE  all facts, for another machine with the same code and the same kind of GPU (- for standard output)\n"
+    "  import FILE  adds the facts of such a file to the cache: what it says is believed, so import what you would run\n"
+    "\n"
+    "The folder: REMAT_CACHE, else $XDG_CACHE_HOME/remat, else $HOME/.cache/remat. It has 64 MiB at most; removing it, or a file of it, does no harm.\n"
+    "\n"
+    "Exit status: 0; 1 a folder or file that cannot be read or written; 2 bad usage, or a FILE that is damaged or of another version of remat.\n";
+
 static const struct option_row doctor_rows[] = {{"json", 0, NULL, NULL, NULL, "one JSON object"}, {0}};
 static const char doctor_more[] = "Exit status: 0 a program can be run under remat here; 1 something stands in the way.\n";
 
@@ -210,6 +225,7 @@ static const struct option_command table[] = {
     {"export", "TRACE [PLAN] --format FORMAT -o OUT", "a trace for other tools", export_rows, export_more, 0},
     {"solve", "INSTANCE [OPTION]...", "solve an instance from the literature", solve_rows, solve_more, 0},
     {"status", "[OPTION]...", "who shares this machine's GPUs", status_rows, status_more, 0},
+    {"known", "list | export FILE | import FILE", "what earlier runs have found out of kernels", known_rows, known_more, 0},
     {"doctor", "[OPTION]...", "what works on this machine, and what to do about the rest", doctor_rows, doctor_more, 0},
 };
 

@@ -34,6 +34,8 @@
     "  ../lib/remat/simgpu/           the simulated GPU\n"                                                                             \
     "  /run/remat/UID, /run/user/UID, /dev/shm/remat-UID, /tmp/remat-UID\n"                                                            \
     "                                 ledgers of groups and pages of running programs: the first that is fit\n"                        \
+    "  $XDG_CACHE_HOME/remat, else $HOME/.cache/remat\n"                                                                                \
+    "                                 what earlier runs found out: remat-known(1)\n"                                                   \
     "  $TMPDIR/remat-plan-PID-XXXXXX  a running program's trace and plan, while they are made\n"
 
 static const struct options_man table[] = {
@@ -68,6 +70,11 @@ static const struct options_man table[] = {
      FILE_EXITS, "  REMAT_STATUS_DIR  the folder of the pages, instead of those below\n",
      "  /run/remat/UID, /run/user/UID, /dev/shm/remat-UID, /tmp/remat-UID\n"
      "                    a page a process, taken away by the next look after its end\n"},
+    {"known", "What is known, as a table and for scripts:\n\n  remat known list\n  remat known list --json\n",
+     "  0  done\n  1  a folder or file that cannot be read or written\n  2  bad usage, or a file that is damaged or of another version of remat\n",
+     "  REMAT_CACHE  the folder, instead of those below\n",
+     "  $XDG_CACHE_HOME/remat, else $HOME/.cache/remat\n"
+     "                    facts of each image of kernels, and plans\n"},
     {"doctor", "What to do before the first run:\n\n  remat doctor\n", "  0  a program can be run under remat here\n  1  something stands in the way\n", RUN_ENVIRONMENT,
      RUN_FILES},
 };

@@ -10,7 +10,7 @@
 PREFIX  ?= /usr/local
 DESTDIR ?=
 PKG     := $(B)/package
-PKG_COMMANDS := run trace plan sweep advise fit check report export solve status doctor
+PKG_COMMANDS := run trace plan sweep advise fit check report export solve status known doctor
 PKG_MAN := $(PKG)/man/remat.1 $(PKG_COMMANDS:%=$(PKG)/man/remat-%.1) $(patsubst docs/%,$(PKG)/man/%,$(wildcard docs/*.5))
 PKG_SH  := $(PKG)/remat.bash $(PKG)/_remat $(PKG)/remat.fish
 PKG_ARCH := $(shell uname -m)

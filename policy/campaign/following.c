@@ -2,6 +2,7 @@
 #include "policy/campaign/following.h"
 
 #include "policy/campaign/budget.h"
+#include "policy/campaign/earlier_plan.h"
 #include "policy/campaign/modes.h"
 #include "policy/campaign/planning.h"
 #include "policy/learn/learn.h"
@@ -34,6 +35,7 @@ void following_learnt(struct device *d)
         modes_no_plan(d);
         return;
     }
+    earlier_plan_for_record(d);
     d->campaign->moves = 0;
     d->campaign->followed = false;
     d->campaign->untried = 0;
@@ -174,6 +176,8 @@ void following_end_iteration(struct device *d)
     d->campaign->left_in_a_row = d->campaign->outdated = 0;
     d->campaign->followed = true;
     story_goes_on(d);
+    if (end == EXEC_END_WHOLE && d->mode == MODE_ENFORCE && !d->campaign->beside)
+        earlier_plan_keep(d);
     if (end == EXEC_END_BANNED) { /* once more, without the op whose replay differed */
         install_drop(d);
         planning_begin(d);

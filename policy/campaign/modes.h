@@ -9,6 +9,14 @@
 #include "policy/campaign/account.h"
 #include "policy/device.h"
 
+/* earlier_plan.c's: the plan that later runs may have. */
+struct earlier_plan {
+    uint64_t key[2];
+    bool sought; /* for this record; also where none is to be */
+    char *text;  /* [bytes] of the plan that has been taken last, until it is kept; NULL: there is none to keep */
+    size_t bytes;
+};
+
 struct campaign {
     int tries;
     uint64_t budget_bytes;
@@ -40,6 +48,7 @@ struct campaign {
     uint64_t grow_at, grow_wait; /* device.st.iterations; iterations between two growths */
     uint64_t gave_nothing_at;    /* device.op_count at which a neighbour asked and nothing could move */
     uint32_t moves;         /* static maps made anew for this record */
+    struct earlier_plan earlier;
     struct account account; /* what all this costs and saves */
     bool stopped;           /* see campaign_stop() */
     bool refused_given;     /* --plan names one that cannot be followed here */

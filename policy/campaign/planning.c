@@ -2,6 +2,7 @@
 #include "policy/campaign/planning.h"
 
 #include "policy/campaign/budget.h"
+#include "policy/campaign/earlier_plan.h"
 #include "policy/campaign/modes.h"
 #include "policy/learn/learn.h"
 #include "policy/memory/arena.h"
@@ -125,6 +126,8 @@ static uint64_t shortened_by(const struct device *d, uint64_t arenas_grown)
 static bool follow_best(struct device *d)
 {
     const int lacking = exec_load_plan(d, d->campaign->best.path, true), r = lacking ? lacking : install_plan(d);
+    if (r >= 0)
+        earlier_plan_note(d, d->campaign->best.path, r);
     if (r < 0) {
         story_warns(d, STORY_SWAPPING, "the plan could not be installed (%s): memory is held by swapping", strerror(-r));
         modes_no_plan(d);
@@ -212,6 +215,8 @@ static void take_plan(struct device *d, const char *path)
     }
     if (!lacking)
         lacking = install_plan(d);
+    if (lacking >= 0)
+        earlier_plan_note(d, path, lacking);
     const uint64_t peak = (uint64_t)d->ex->plan->as_read.peak_bytes;
     if (lacking >= 0 && users && peak > c->budget_bytes + never_moved_bytes(&d->ex->learnt.rec)) {
         char why[160];
@@ -309,6 +314,28 @@ void planning_take_answer(struct device *d)
         modes_forget_question(d);
 }
 
+/* A plan that an earlier run has found for such a record, for this limit. True: it is installed. */
+static bool take_earlier(struct device *d)
+{
+    int then, lacking = -ENOENT;
+    if (planner_folder(d) || !earlier_plan_find(d, planner_path(d), &then))
+        return false;
+    if (!install_scratch(d) && !exec_load_plan(d, planner_path(d), true) && (uint64_t)d->ex->plan->as_read.peak_bytes <= d->campaign->budget_bytes)
+        lacking = install_plan(d);
+    if (lacking >= 0 && lacking <= then) {
+        d->st.plans_earlier++;
+        log_say(SAY_INFO, "an earlier run has found a plan for this iteration");
+        d->st.bound_ns = (uint64_t)d->ex->plan->as_read.bound_ns;
+        put_in_force(d);
+        modes_forget_question(d);
+        return true;
+    }
+    install_drop(d);
+    d->ex->now.have_plan = false;
+    log_say(SAY_DEBUG, "the plan of an earlier run does not fit the memory there is now");
+    return false;
+}
+
 void planning_begin(struct device *d)
 {
     if (d->campaign->beside)
@@ -328,7 +355,7 @@ void planning_begin(struct device *d)
     d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
     if (modes_have_given_plan(d))
         take_plan(d, d->cfg->plan_path);
-    else
+    else if (!take_earlier(d))
         start_planner(d);
 }
 

@@ -1,11 +1,17 @@
 #include "policy/learn/facts.h"
+#include "policy/learn/earlier.h"
 #include "policy/learn/words.h"
 #include "policy/memory/slot.h"
+#include "policy/op/code.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static struct known *table;
+
+const char facts_differs[] = "does not repeat bit for bit", facts_updates[] = "changes only what outlives the iteration";
+static const char *const WHYS[STORE_WHYS] = {facts_differs, facts_updates};
+static const struct known_whys whys = {WHYS, STORE_WHYS};
 
 static const char *const USES[] = {"idle", "not changed", "read", "changed aside", "overwritten", "written in part", "changed"};
 
@@ -15,10 +21,23 @@ void facts_lesson(void)
         known_lesson(table);
 }
 
-void facts_settle(void)
+void facts_settle(struct device *d)
 {
-    if (table)
-        known_settle(table);
+    if (!table)
+        return;
+    known_settle(table);
+    earlier_keep(d, table, whys);
+}
+
+/* Code that has no identity beyond this process is told by its handle there; the first word tells the two sorts apart. */
+static struct known_kernel *kernel_of(struct device *d, const struct func *f, struct facts *x)
+{
+    x->of_image = d->cfg->cache_dir[0] && code_of(d, f, &x->code);
+    if (x->of_image)
+        earlier_facts(d, table, x->code, whys);
+    else
+        x->code = (struct known_code){{(uintptr_t)f, (uint64_t)d->dev + 1}};
+    return known_kernel(table, x->code, f->name);
 }
 
 static uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x100000001b3ull; }
@@ -84,7 +103,7 @@ void facts_open(struct facts *x, const struct trial *t)
         return;
     if (!table && !(table = known_new()))
         return;
-    struct known_kernel *k = known_kernel(table, (struct known_code){{(uintptr_t)op->func, (uint64_t)t->d->dev + 1}}, op->func->name);
+    struct known_kernel *k = kernel_of(t->d, op->func, x);
     x->words = malloc((op->n_operands + 1) * sizeof *x->words);
     x->taken = malloc(op->n_operands + 1);
     x->touched = malloc((op->n_operands + 1) * sizeof *x->touched);
@@ -143,6 +162,8 @@ void facts_surprise(struct facts *x, const struct trial *t, uint32_t k)
         i++;
     say_contradicted(x, t, i, USES[KNOWN_IN_PLACE]);
     known_surprise(table, x->kernel, &x->launch);
+    if (x->of_image)
+        earlier_changed(x->code);
 }
 
 /* The mode that the trial left for the buffer. */
@@ -225,8 +246,8 @@ void facts_enter(struct facts *x, struct trial *t, const char *why, const uint32
     struct known_range left[KNOWN_LEFT_MOST];
     const uint32_t n_left = left_of(x, t, use, left);
     const struct known_facts did = {.left = left, .n_left = n_left, .use = use, .why = why, .idle = idle, .n_idle = n_idle, .ns = ns};
-    if (any)
-        known_enter(table, x->kernel, &x->launch, &did, &news); /* what is not entered stays unknown */
+    if (any && !known_enter(table, x->kernel, &x->launch, &did, &news) && x->of_image) /* what is not entered stays unknown */
+        earlier_changed(x->code);
     free(use);
 }
 
@@ -236,4 +257,15 @@ void facts_close(struct facts *x)
     free(x->taken);
     free(x->touched);
     *x = (struct facts){0};
+}
+
+void facts_distrust(struct device *d, const struct func *f)
+{
+    struct facts x;
+    struct known_kernel *k = table && f && d->cfg->known != FACTS_OFF ? kernel_of(d, f, &x) : NULL;
+    if (!k || !x.of_image)
+        return;
+    known_distrust(k);
+    earlier_changed(x.code);
+    earlier_keep(d, table, whys);
 }

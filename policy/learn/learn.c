@@ -464,7 +464,7 @@ int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
     struct exec *ex = d->ex;
     int32_t s = probe_census(d);
     probe_end(d);
-    facts_settle();
+    facts_settle(d);
     if (s >= 0 && (d->learn->suspect < 0 || s < d->learn->suspect))
         d->learn->suspect = s;
     for (uint32_t i = d->learn->suspect < 0 ? ex->learnt.rec.n_ops : (uint32_t)d->learn->suspect; i < ex->learnt.rec.n_ops; i++)

@@ -135,8 +135,6 @@ static void wrote_poison(struct trial *t, struct touched *u)
     u->changed = true;
 }
 
-static const char DIFFERS[] = "does not repeat bit for bit", UPDATES[] = "changes only what outlives the iteration";
-
 /* From the old state with the second poison, and with the first again: bytes that differ were not written, or were made of what
  * nobody had written. NULL: the op repeats; each buffer's row says what is defined now. */
 static const char *two_poisons(struct trial *t)
@@ -167,7 +165,7 @@ static const char *two_poisons(struct trial *t)
     if (trial_again(t, NULL, POISON_FIRST))
         why = "failed when it ran again";
     else if (!trial_equal(t))
-        why = DIFFERS;
+        why = facts_differs;
     for (uint32_t i = 0; i < t->n && !why; i++) {
         struct touched *u = &t->u[i];
         struct blank b;
@@ -295,7 +293,7 @@ static const char *classify(struct trial *t, struct probe_result *out)
             return "failed when it ran again";
         if (trial_equal(t) && words_try(t, NULL, out->idle, &out->n_idle))
             return "failed when it ran again";
-        return UPDATES;
+        return facts_updates;
     }
     why = two_poisons(t);
     if (why)
@@ -594,7 +592,7 @@ static int own_run_drv(struct trial *t, struct probe_result *out, bool *seen)
 }
 
 /* What was found is a fact of the launch's code, and all that there is to find. */
-static bool is_fact(const struct trial *t, const char *why) { return !t->cut && (!why || why == DIFFERS || why == UPDATES); }
+static bool is_fact(const struct trial *t, const char *why) { return !t->cut && (!why || why == facts_differs || why == facts_updates); }
 
 /* After the op: the buffer is as it left it, for the next one to compare with. */
 static void note_touched(const struct trial *t, const struct touched *u, int32_t nth)
@@ -702,7 +700,7 @@ static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe
     check_known(t, x, out);
     if (!out->why_opaque)
         settle_untouched(t);
-    if (out->why_opaque != DIFFERS && out->why_opaque != SURPRISED && words_try(t, x->taken, out->idle, &out->n_idle))
+    if (out->why_opaque != facts_differs && out->why_opaque != SURPRISED && words_try(t, x->taken, out->idle, &out->n_idle))
         out->why_opaque = "host memory is short";
     add_dangling(d, t->op, out);
     learn_effects(t);

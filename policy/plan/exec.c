@@ -4,6 +4,7 @@
  * A launch is decided in exec_op_drv(): match, steps, ready, capture, issue.
  */
 #include "policy/plan/exec.h"
+#include "policy/learn/facts.h"
 #include "policy/memory/alloc.h"
 #include "policy/memory/slot.h"
 #include "policy/op/ready.h"
@@ -45,8 +46,10 @@ bool exec_reached_since(const struct device *d)
 static void replan_without_banned(struct device *d)
 {
     for (uint32_t i = 0; i < d->ex->learnt.rec.n_ops; i++)
-        if (d->ex->now.op_banned[i] && !d->ex->learnt.rec.ops[i].why_opaque)
+        if (d->ex->now.op_banned[i] && !d->ex->learnt.rec.ops[i].why_opaque) {
             d->ex->learnt.rec.ops[i].why_opaque = "its replay differed";
+            facts_distrust(d, d->ex->learnt.caps[i].func);
+        }
     d->ex->now.have_plan = false;
 }
 

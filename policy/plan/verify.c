@@ -1,5 +1,6 @@
 /* The comparing that goes on for as long as a plan is in force. */
 #include "policy/plan/verify.h"
+#include "policy/learn/facts.h"
 #include "policy/learn/hashing.h"
 #include "policy/memory/arena.h"
 #include "policy/memory/slot.h"
@@ -132,6 +133,8 @@ static void look(struct device *d, struct table *tb)
             continue;
         d->st.verify_failed++;
         d->ex->now.code = CUDA_ERROR_UNKNOWN;
+        if (c->op < d->ex->learnt.rec.n_ops)
+            facts_distrust(d, d->ex->learnt.caps[c->op].func);
         const char *name = c->op < d->ex->learnt.rec.n_ops ? PLAIN_IN_LINE(d->ex->learnt.rec.ops[c->op].name) : "?";
         if (c->version == OF_INPUT)
             log_say(SAY_ERROR, "the replay of op %u (%s) changed what it had only read: results can no longer be trusted, the program is "

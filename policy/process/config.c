@@ -1,5 +1,6 @@
 /* config.c: see config.h. */
 #include "policy/process/config.h"
+#include "tracer/known/cache.h"
 
 #include "tracer/machine/size_text.h"
 
@@ -158,18 +159,6 @@ static int read_numbers(struct config *c, char *err, size_t err_bytes)
     return 0;
 }
 
-static void default_cache(struct config *c)
-{
-    const char *base = env("XDG_CACHE_HOME"), *home = env("HOME");
-    int n = -1;
-    if (base)
-        n = snprintf(c->cache_dir, sizeof c->cache_dir, "%s/remat", base);
-    else if (home)
-        n = snprintf(c->cache_dir, sizeof c->cache_dir, "%s/.cache/remat", home);
-    if (n < 0 || (size_t)n >= sizeof c->cache_dir)
-        c->cache_dir[0] = '\0';
-}
-
 /* A name of a solver of remat's is a short word; which there are, `remat plan` knows. */
 static int read_solver(struct config *c, char *err, size_t err_bytes)
 {
@@ -214,8 +203,10 @@ int config_read(struct config *c, char *err, size_t err_bytes)
         int r = parts[i](c, rc ? more : err, rc ? sizeof more : err_bytes);
         rc = rc ? rc : r;
     }
-    if (!c->cache_dir[0])
-        default_cache(c);
+    if (!strcmp(c->cache_dir, "off"))
+        c->cache_dir[0] = '\0';
+    else if (!c->cache_dir[0])
+        cache_folder(c->cache_dir, sizeof c->cache_dir);
     return rc;
 }
 

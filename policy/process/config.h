@@ -8,7 +8,7 @@
  *   REMAT_PLAN        a plan-1 file                             REMAT_TRACE_OUT   where the opgraph-1 file goes
  *   REMAT_SOLVER      solver for `remat plan`                   REMAT_STATS       where the statistics go at exit
  *   REMAT_HOST_SWAP   SIZE of pinned host memory for swap       REMAT_BIN         the remat executable
- *   REMAT_VERIFY      off | sample | always                     REMAT_CACHE       folder of plans and learnt effects
+ *   REMAT_VERIFY      off | sample | always                     REMAT_CACHE       folder of plans and facts, or off
  *   REMAT_LOG         see policy/process/log.h                          REMAT_DISABLE     1: the doors stay shut
  *   REMAT_GROUP       the group whose limit this is part of     REMAT_GROUP_LIMIT SIZE, or PCT of the device's memory
  *   REMAT_GUARANTEE   SIZE of it that is always to be had       REMAT_GROUP_DIR   see policy/share/ledger.h
@@ -55,7 +55,7 @@ struct config {
 };
 
 /* Reads the process's environment; where it fails, what could not be read has its default. cache_dir defaults to
- * $XDG_CACHE_HOME/remat, else $HOME/.cache/remat, else "". */
+ * $XDG_CACHE_HOME/remat, else $HOME/.cache/remat, else "", as where REMAT_CACHE is `off`. */
 int config_read(struct config *c, char *err, size_t err_bytes);
 
 /* The limit in bytes on a device of `device_bytes`; 0 when there is no limit. */

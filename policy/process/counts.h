@@ -16,6 +16,7 @@ struct stats { /* counters only, then sums of time: stats_write() adds devices u
     uint64_t bytes_out, bytes_in, iter_ns_count, tried_ns_count, gave_back_bytes, launches_tried, launches_looked_at;
     uint64_t facts_known, facts_like, facts_unknown; /* launches of lessons: what was known of them before (learn/facts.h) */
     uint64_t facts_taken, facts_contradicted; /* of the known ones: were not tried; did something else */
+    uint64_t facts_earlier, plans_earlier; /* patterns, and plans in force, that an earlier run had found */
     uint64_t learning_ns;              /* of the device: what learning took beside the ops themselves */
     uint64_t planning_ns;              /* of the host's clock: a planner ran, beside the program or not */
     uint64_t plans;                    /* that came into force */

@@ -53,7 +53,7 @@ int planner_init(struct device *d)
 /* The folder is the user's to keep. */
 static bool is_kept(void) { return getenv("REMAT_KEEP_PLAN") != NULL; }
 
-static int make_dir(struct device *d)
+int planner_folder(struct device *d)
 {
     struct planner *pl = d->planner;
     if (pl->scratch.path[0])
@@ -93,7 +93,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     if (!d->cfg->remat_bin[0])
         return -ENOENT;
     const unsigned long long before = log_others_bytes();
-    int r = make_dir(d);
+    int r = planner_folder(d);
     if (!r)
         r = record_write(rec, d->planner->trace_path, d->mem.gran);
     if (r)

@@ -20,6 +20,8 @@ enum planner_state planner_poll(struct device *d);
  * has been since `began_ns`. */
 void planner_wait(pid_t child, int ms, uint64_t began_ns);
 pid_t planner_child(const struct device *d); /* 0: none runs */
+/* The folder of files that are exchanged with it is there. 0 or a negative errno. */
+int planner_folder(struct device *d);
 const char *planner_path(struct device *d);
 /* After FAILED: it had not answered in many times its seconds, and was ended. Asking anything else of it would take as long. */
 bool planner_is_late(const struct device *d);

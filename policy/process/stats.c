@@ -157,6 +157,8 @@ static size_t make_text(struct device *const *devs, unsigned n, bool active, cha
         {"facts_unknown", t->facts_unknown},
         {"facts_taken", t->facts_taken},
         {"facts_contradicted", t->facts_contradicted},
+        {"facts_earlier", t->facts_earlier},
+        {"plans_earlier", t->plans_earlier},
         {"plans", t->plans},
         {"bytes_out", t->bytes_out},
         {"bytes_in", t->bytes_in},

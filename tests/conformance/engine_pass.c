@@ -352,6 +352,21 @@ void eng_note_kernel(CUkernel k)
     (void)k;
 }
 
+struct eng_file eng_file_code(const char *path)
+{
+    (void)path;
+    return (struct eng_file){0};
+}
+
+void eng_note_file(CUmodule module, CUlibrary library, const char *path, const struct eng_file *before)
+{
+    (void)module, (void)library, (void)path, (void)before;
+}
+
+void eng_note_image(CUmodule module, CUlibrary library, const void *image) { (void)module, (void)library, (void)image; }
+
+void eng_note_variable(CUmodule module, CUlibrary library) { (void)module, (void)library; }
+
 void eng_before_unload(CUmodule module, CUlibrary library) { (void)module, (void)library; }
 
 void eng_note_unload(void)

@@ -7,6 +7,7 @@
  *   keep         after a third of the steps a copy of the weights is made, and held for good
  *   lengths      batches of three lengths, drawn anew
  *   any          each batch of another length
+ *   named        nothing is; it asks for a variable of its kernels' by name, which there is not
  *   shrink       four batches of one length, then of another that is a little less, never of an earlier one
  */
 #include "tests/programs/program.h"
@@ -93,6 +94,9 @@ int main(int argc, char **argv)
     CUdeviceptr act[LAYERS + 1];
     primary_context();
     CUmodule m = load_kernels();
+    CUdeviceptr variable;
+    if (!strcmp(kind, "named"))
+        (void)cuModuleGetGlobal_v2(&variable, NULL, m, "mode");
     f_map = kernel(m, "map"), f_join = kernel(m, "join"), f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     sum = make(2);

@@ -36,6 +36,7 @@ DEFAULTS = {
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:handle_segv=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "CK_DEFAULT_TIMEOUT": "120",
+    "REMAT_CACHE": "off",  # what a test finds out is no other test's, nor the user's; test_cache.py has folders of its own
 }
 
 

@@ -23,6 +23,8 @@ if RUNTIME:
 PLANNER = os.path.join(B, "tests", "planner")
 # Where a test names no policy its program waits for its plans: which iteration the plan begins with then hangs on no clock.
 os.environ.setdefault("REMAT_POLICY", "plan")
+# No run begins with what another one found out (test_cache.py names folders of its own).
+os.environ.setdefault("REMAT_CACHE", "off")
 # What goes on and what it came to (lines on stderr) is the question of test_tells.py alone: others look at warnings.
 os.environ.setdefault("REMAT_QUIET", "1")
 # What a program starts of itself, for tests whose question is the planning: planner=OWN_PLANNER

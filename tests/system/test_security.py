@@ -185,8 +185,9 @@ def F1():
     p = remat("run", "--stats", "stats.json", "--trace-out", "trace.json", *PLANS[1:], cwd=work,
               env=clean_env(HOME=home, TMPDIR=scratch, REMAT_STATUS_DIR=status, REMAT_LOG="debug", XDG_CACHE_HOME=os.path.join(home, ".cache")))
     check.ok(p.returncode == 0 and sorted(os.listdir(work)) == ["stats.json", "trace.json"], "what was asked for, and no more", "%s %s" % (os.listdir(work), p.stderr[-300:]))
-    check.ok(not os.listdir(home) and not os.listdir(scratch) and not os.listdir(status), "nothing is left elsewhere",
-             "%s %s %s" % (os.listdir(home), os.listdir(scratch), os.listdir(status)))
+    found = [os.path.relpath(os.path.join(at, f), home) for at, _, files in os.walk(home) for f in files]
+    check.ok(all(re.fullmatch(r"\.cache/remat/((facts|plan)-[0-9a-f]{32}|lock)", f) for f in found), "the cache alone in the home folder", str(found))
+    check.ok(not os.listdir(scratch) and not os.listdir(status), "nothing is left elsewhere", "%s %s" % (os.listdir(scratch), os.listdir(status)))
     check.ok("remat[" in p.stderr, "messages go to stderr")
     check.ok(set(own_folders("remat")) | set(own_folders("remat-groups")) == before, "no folder beside")
 
@@ -505,6 +506,28 @@ def N5():
         mine = p.stdout.split("\n")[0]
         check.ok(p.returncode == 0 and read(os.path.join(d, mine)) == "precious\n", "%s: the user's file is not replaced" % name, p.stderr)
         check.ok(name != "both" or read(os.path.join(d, "." + mine)) == "precious\n", "nor the one beside it")
+
+
+def N9():
+    env = clean_env()
+    p = remat(*PLANS, env=env, uid=VICTIM, cwd="/")
+    cache = env["XDG_CACHE_HOME"]
+    check.ok(p.returncode == 0 and not os.path.exists(cache), "a folder that the user cannot make is no failure", p.stderr)
+    home = folder("n9", 0o700, VICTIM)
+    env = clean_env(XDG_CACHE_HOME=home)
+    check.ok(remat(*PLANS, env=env, uid=VICTIM, cwd="/").returncode == 0, "a run")
+    cache = os.path.join(home, "remat")
+    entries = [os.path.join(cache, n) for n in os.listdir(cache) if n.startswith("facts-")]
+    listed = lambda: remat("known", "list", env=env, uid=VICTIM, cwd="/").stdout
+    check.ok(len(entries) == 1 and "ways to launch" in listed(), "keeps facts", str(os.listdir(cache)))
+    for what, do, undo in (("another's file", lambda: os.chown(entries[0], OTHER, OTHER), lambda: os.chown(entries[0], VICTIM, VICTIM)),
+                           ("a file that others may write", lambda: os.chmod(entries[0], 0o666), lambda: os.chmod(entries[0], 0o600)),
+                           ("a folder that others may write", lambda: os.chmod(cache, 0o777), lambda: os.chmod(cache, 0o700)),
+                           ("another's folder", lambda: os.chown(cache, OTHER, VICTIM), lambda: os.chown(cache, VICTIM, VICTIM))):
+        do()
+        check.ok("ways to launch" not in listed(), what + " is not read", listed())
+        undo()
+    check.ok("ways to launch" in listed(), "and is when it is the user's again")
 
 
 def squats(where):

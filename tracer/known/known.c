@@ -1,79 +1,16 @@
 #include "tracer/known/known.h"
+#include "tracer/known/table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
-
-struct pattern {
-    uint32_t grid[3], block[3], arg_bytes, n_words;
-    uint64_t also;
-    unsigned char *args, *care; /* [arg_bytes]; care: 0xff where another byte makes another pattern */
-    struct known_word *words;   /* [n_words] */
-    uint8_t *use;               /* [n_words] */
-    struct known_range *left;   /* [n_left] */
-    uint32_t n_left;
-    const char *why;
-    uint64_t ns, lesson, met; /* met: known.clock when a launch of it was asked for or entered last */
-    uint32_t measured;
-    bool settled, wild;
-};
-
-/* Bits of a kernel's arguments: seen to vary once, twice, KNOWN_VARIED times, and seen to matter. */
-enum { ONCE, TWICE, FREE, MATTERS, PLANES };
-
-struct kernel_key {
-    struct known_code code;
-    uint64_t name; /* hash; the name itself is compared too */
-};
-
-struct known_kernel {
-    struct kernel_key key;
-    char *name;
-    struct pattern *p[KNOWN_PATTERNS_MOST];
-    uint32_t n, plane_bytes;
-    unsigned char *plane[PLANES]; /* [plane_bytes] each; NULL before bits have varied */
-    bool wild;                    /* a pattern of it is: none is taken to be like the others any more */
-    struct known_kernel *next;    /* of the same key */
-    UT_hash_handle hh;
-};
-
-struct known {
-    struct known_kernel *kernels;
-    uint32_t n_kernels, n_patterns;
-    uint64_t bytes, clock, lesson;
-    uint32_t *to_pattern, *to_launch; /* [cap_groups] scratch of words_match() */
-    uint32_t cap_groups;
-};
 
 struct known *known_new(void) { return calloc(1, sizeof(struct known)); }
-
-static uint64_t pattern_bytes(const struct pattern *p)
-{
-    return sizeof *p + 2ull * p->arg_bytes + p->n_words * (sizeof *p->words + sizeof *p->use) + p->n_left * sizeof *p->left;
-}
-
-static void pattern_drop(struct pattern *p)
-{
-    free(p->args);
-    free(p->care);
-    free(p->words);
-    free(p->use);
-    free(p->left);
-    free(p);
-}
-
-static void pattern_free(struct known *k, struct pattern *p)
-{
-    k->bytes -= pattern_bytes(p);
-    k->n_patterns--;
-    pattern_drop(p);
-}
 
 static void kernel_free(struct known *k, struct known_kernel *f)
 {
     for (uint32_t i = 0; i < f->n; i++)
-        pattern_free(k, f->p[i]);
+        table_free_pattern(k, f->p[i]);
     for (int i = 0; i < PLANES; i++)
         free(f->plane[i]);
     free(f->name);
@@ -138,6 +75,7 @@ struct known_kernel *known_kernel(struct known *k, struct known_code code, const
 const char *known_name(const struct known_kernel *f) { return f->name; }
 uint64_t known_bytes(const struct known *k) { return k->bytes; }
 uint32_t known_patterns(const struct known *k) { return k->n_patterns; }
+uint32_t known_kernels(const struct known *k) { return k->n_kernels; }
 
 unsigned char known_free_bits(const struct known_kernel *f, uint32_t i)
 {
@@ -313,20 +251,6 @@ static enum known_use join(enum known_use a, enum known_use b)
     return a > b ? a : b;
 }
 
-static bool have_planes(struct known *k, struct known_kernel *f, uint32_t bytes)
-{
-    if (f->plane_bytes)
-        return f->plane_bytes == bytes;
-    if (k->bytes + (uint64_t)PLANES * bytes > KNOWN_BYTES_MOST)
-        return false;
-    for (int i = 0; i < PLANES; i++)
-        if (!f->plane[i] && !(f->plane[i] = calloc(1, bytes ? bytes : 1)))
-            return false;
-    f->plane_bytes = bytes;
-    k->bytes += (uint64_t)PLANES * bytes;
-    return true;
-}
-
 /* Bits in which the launch is another one than a pattern that is like it but for them. They made no difference; or one of them did. */
 static void note_bits(struct known_kernel *f, const struct pattern *p, const struct pattern *new, bool same)
 {
@@ -348,7 +272,7 @@ static void compare_with_latest(struct known *k, struct known_kernel *f, const s
     for (uint32_t i = 0; i < f->n; i++)
         if (!f->p[i]->wild && shape_matches(f->p[i], l) && words_match(k, f->p[i], l) && (!latest || f->p[i]->met > latest->met))
             latest = f->p[i];
-    if (!latest || !have_planes(k, f, l->arg_bytes))
+    if (!latest || !table_have_planes(k, f, l->arg_bytes))
         return;
     const bool same = latest->why == new->why && latest->n_words == new->n_words && !memcmp(latest->use, new->use, new->n_words) && latest->n_left == new->n_left;
     note_bits(f, latest, new, same);
@@ -356,21 +280,9 @@ static void compare_with_latest(struct known *k, struct known_kernel *f, const s
 
 static struct pattern *pattern_new(const struct known_launch *l, const struct known_facts *facts)
 {
-    struct pattern *p = calloc(1, sizeof *p);
+    struct pattern *p = table_make_pattern(l->arg_bytes, l->n_words, facts->n_left);
     if (!p)
         return NULL;
-    p->arg_bytes = l->arg_bytes;
-    p->n_words = l->n_words;
-    p->args = malloc(l->arg_bytes + 1);
-    p->care = malloc(l->arg_bytes + 1);
-    p->words = malloc(l->n_words * sizeof *p->words + 1);
-    p->use = malloc(l->n_words + 1);
-    p->left = malloc(facts->n_left * sizeof *p->left + 1);
-    if (!p->args || !p->care || !p->words || !p->use || !p->left) {
-        pattern_drop(p);
-        return NULL;
-    }
-    p->n_left = facts->n_left;
     for (uint32_t i = 0; i < facts->n_left; i++)
         p->left[i] = facts->left[i];
     memcpy(p->grid, l->grid, sizeof p->grid);
@@ -429,18 +341,6 @@ static enum known_news merge(struct known_kernel *f, struct pattern *p, const st
     return news;
 }
 
-static void forget_oldest(struct known *k, struct known_kernel *f)
-{
-    uint32_t oldest = UINT32_MAX;
-    for (uint32_t i = 0; i < f->n; i++)
-        if (!f->p[i]->wild && (oldest == UINT32_MAX || f->p[i]->met < f->p[oldest]->met)) /* what was found wrong is kept */
-            oldest = i;
-    if (oldest == UINT32_MAX)
-        return;
-    pattern_free(k, f->p[oldest]);
-    f->p[oldest] = f->p[--f->n];
-}
-
 int known_enter(struct known *k, struct known_kernel *f, const struct known_launch *l, const struct known_facts *facts, enum known_news *news)
 {
     struct pattern *p = find(k, f, l, false);
@@ -459,20 +359,10 @@ int known_enter(struct known *k, struct known_kernel *f, const struct known_laun
     if (!p)
         return -ENOMEM;
     compare_with_latest(k, f, p, l);
-    if (f->n == KNOWN_PATTERNS_MOST)
-        forget_oldest(k, f);
-    const bool room = f->n < KNOWN_PATTERNS_MOST && k->bytes + pattern_bytes(p) <= KNOWN_BYTES_MOST;
-    k->bytes += pattern_bytes(p);
-    k->n_patterns++;
-    if (!room) {
-        pattern_free(k, p);
-        return -ENOSPC;
-    }
     p->measured = 1;
     p->lesson = k->lesson;
     p->met = ++k->clock;
-    f->p[f->n++] = p;
-    return 0;
+    return table_add_pattern(k, f, p) ? 0 : -ENOSPC;
 }
 
 void known_surprise(struct known *k, struct known_kernel *f, const struct known_launch *l)
@@ -481,6 +371,13 @@ void known_surprise(struct known *k, struct known_kernel *f, const struct known_
     for (uint32_t i = 0; i < f->n; i++)
         if (shape_matches(f->p[i], l) && bytes_match(f, f->p[i], l) && words_match(k, f->p[i], l))
             f->p[i]->wild = true;
+}
+
+void known_distrust(struct known_kernel *f)
+{
+    f->wild = true;
+    for (uint32_t i = 0; i < f->n; i++)
+        f->p[i]->wild |= f->p[i]->earlier;
 }
 
 void known_lesson(struct known *k) { k->lesson++; }

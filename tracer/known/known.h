@@ -122,6 +122,8 @@ enum known_state known_ask(struct known *k, struct known_kernel *f, const struct
 int known_enter(struct known *k, struct known_kernel *f, const struct known_launch *l, const struct known_facts *facts, enum known_news *news);
 /* The launch was taken to be known, and did what the facts exclude. */
 void known_surprise(struct known *k, struct known_kernel *f, const struct known_launch *l);
+/* Something that was made by going by the kernel's facts was not what it should have been: those of earlier runs (store.h) are never believed again. */
+void known_distrust(struct known_kernel *f);
 /* A lesson begins; it has come to its end: its patterns are known from now on, those that were measured once as well. */
 void known_lesson(struct known *k);
 void known_settle(struct known *k);
@@ -130,6 +132,7 @@ void known_settle(struct known *k);
 bool known_use_covers(enum known_use a, enum known_use b);
 uint64_t known_bytes(const struct known *k); /* what the table takes, about */
 uint32_t known_patterns(const struct known *k);
+uint32_t known_kernels(const struct known *k);
 /* The bits of argument byte i that vary freely. */
 unsigned char known_free_bits(const struct known_kernel *f, uint32_t i);
 

@@ -1,0 +1,24 @@
+/* code.h: whose code a function is, in words that hold in another process too: of the image that its module or library was loaded from
+ * (tracer/known/image.h), and of the kind of device.
+ *
+ * Code whose variables the program asks for by name has no such words: what its kernels do may depend on what is written there, in another run otherwise than in
+ * this one (a mode in a `__device__` variable).
+ *
+ * Threads: under the engine's mutex. Errors: without memory, or where an image could not be recognised, code has no identity.
+ */
+#ifndef REMAT_POLICY_OP_CODE_H
+#define REMAT_POLICY_OP_CODE_H
+
+#include "policy/op/func.h"
+#include "tracer/known/known.h"
+
+/* A module or library (one of the two is NULL) has been loaded; code NULL: from what is unknown. */
+void code_note(CUmodule module, CUlibrary library, const struct known_code *code);
+/* It is unloaded, and another may have its handle. */
+void code_forget(CUmodule module, CUlibrary library);
+/* The program has the address of a variable of it. */
+void code_is_named(CUmodule module, CUlibrary library);
+/* False: it has none. */
+bool code_of(const struct device *d, const struct func *f, struct known_code *code);
+
+#endif
