@@ -63,7 +63,8 @@ def main():
         # a planner that a sanitizer slows down may come to no other plan than one whose map lacks chunks, or with copies
         # doubled has trials in every iteration: what only those ask for does not count
         c.ok(os.environ.get("SAN") or s.get("driver_memory_calls_steady", 1) == 0, case + ": no memory call in a steady iteration", str(s))
-        c.ok(os.environ.get("SAN") or s.get("swaps_steady", 1) == 0, case + ": no swap in a steady iteration", str(s))
+        # behind the seconds of work of ahead copies cost nothing: its plan may have some
+        c.ok(os.environ.get("SAN") or case == "ahead" or s.get("swaps_steady", 1) == 0, case + ": no swap in a steady iteration", str(s))
         if case == "update":
             c.ok(s.get("launches_looked_at", 0) >= 8, "update: launches are looked at", str(s))
         if case == "number": # twelve layers; when it carries into another byte nothing is tried again

@@ -43,7 +43,7 @@ def ends_by_signal(c, tmp, how, number, code):
     name = "%s, %s" % (how, signal.Signals(number).name)
     sta, out = os.path.join(tmp, "%s-%d.json" % (how, number)), os.path.join(tmp, "out")
     with open(out, "w") as f:
-        p = subprocess.Popen([harness.REMAT, "run", "--limit", "50M", "--policy", "plan", "--stats", sta, "--", *PLANNED, how],
+        p = subprocess.Popen([harness.REMAT, "run", "--limit", "12800K", "--policy", "plan", "--stats", sta, "--", *PLANNED, how],
                              env=environment(tmp), stdout=f, stderr=subprocess.DEVNULL)
     c.ok(until(lambda: "on\n" in open(out).read() and harness.load(sta).get("iterations_enforced", 0) > 4), name + ": statistics while it runs")
     seen = harness.load(sta)
@@ -53,7 +53,7 @@ def ends_by_signal(c, tmp, how, number, code):
     s = harness.load(sta)
     for key in ("launches", "iterations", "iterations_enforced", "replays"):
         c.ok(s.get(key, 0) >= seen.get(key, 0) > 0, "%s: %s" % (name, key), "%s after %s" % (s, seen))
-    c.ok(s.get("limit_bytes") == 50 << 20 and 0 < s.get("peak_physical_bytes", 0) <= 50 << 20, name + ": peak", str(s))
+    c.ok(s.get("limit_bytes") == 12800 << 10 and 0 < s.get("peak_physical_bytes", 0) <= 12800 << 10, name + ": peak", str(s))
     c.ok(not os.path.exists(sta + ".1"), name + ": one file")
 
 
@@ -61,19 +61,19 @@ def same_end(c, tmp):
     """Ends that run no destructor leave the same counts as an orderly one."""
     counts = {}
     for how in ("exit", "_exit", "quick_exit", "abort", "exec"):
-        r = harness.run([LEAVE, how], ["--limit", "50M", "--policy", "swap"], timeout=PATIENCE)
+        r = harness.run([LEAVE, how], ["--limit", "12800K", "--policy", "swap"], timeout=PATIENCE)
         native = harness.run([LEAVE, how], timeout=PATIENCE)
         c.ok(r.rc == native.rc and r.out == native.out, how + ": as natively", "%d %d" % (r.rc, native.rc))
         counts[how] = {k: r.stats.get(k) for k in ("launches", "limit_bytes", "iterations")}
     for how in ("_exit", "quick_exit"):
         c.ok(counts[how] == counts["exit"] and counts["exit"]["launches"], how + ": counts", str(counts))
     for how in ("abort", "exec"):
-        c.ok(counts[how]["limit_bytes"] == 50 << 20, how + ": statistics", str(counts))
+        c.ok(counts[how]["limit_bytes"] == 12800 << 10, how + ": statistics", str(counts))
 
 
 def kept_file(c, tmp):
     """What the file that is kept must not do: end the program, go where it has no business, spoil what it cannot write."""
-    run = [harness.REMAT, "run", "--limit", "50M", "--policy", "swap", "--stats"]
+    run = [harness.REMAT, "run", "--limit", "12800K", "--policy", "swap", "--stats"]
     sta = os.path.join(tmp, "cut.json")
     p = subprocess.Popen(run + [sta, "--", *PLANNED, "exit"], env=environment(tmp), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until(lambda: os.path.exists(sta) or p.poll() is not None)
@@ -163,7 +163,7 @@ def with_planner(tmp, does, train, policy="auto", tries=3):
     """The program `pauses` at 60 percent, with a planner that does this first: what it came to, how long its longest call took in ms, and how often the
     planner was asked. On a busy machine once more, if a call took long."""
     log, planner, device = os.path.join(tmp, "asked"), os.path.join(tmp, "slow"), {"SIMGPU_GRANULARITY": "65536", "REMAT_LOG": "info"}
-    native = harness.run([PAUSES, *train], env=device)
+    native = harness.run([PAUSES, train[0], "0", *train[2:]], env=device)
     with open(planner, "w") as f:
         f.write(SLOW % {"log": log, "does": does, "remat": harness.OWN_PLANNER})
     os.chmod(planner, 0o755)

@@ -91,7 +91,7 @@ def killed(c):
         env["LD_LIBRARY_PATH"] = os.path.join(harness.B, "simgpu")
         if harness.RUNTIME:
             env["LD_PRELOAD"] = harness.RUNTIME
-        p = subprocess.Popen([harness.REMAT, "run", "--limit", "50M", "--policy", "plan", "--", os.path.join(PROGRAMS, "leave"), "wait"],
+        p = subprocess.Popen([harness.REMAT, "run", "--limit", "12800K", "--policy", "plan", "--", os.path.join(PROGRAMS, "leave"), "wait"],
                              env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(after)
         p.kill()
@@ -132,13 +132,13 @@ def main():
     same_as_native(c, "answers", [os.path.join(PROGRAMS, "answers")], "64M", True)
     os.environ["TMPDIR"] = tmp = tempfile.mkdtemp(prefix="remat-test-")  # other programs of this machine leave folders of their own
     for how in ("exit", "_exit", "quick_exit", "exec", "abort", "context", "fork", "reload"):
-        r = same_as_native(c, "leave by " + how, [os.path.join(PROGRAMS, "leave"), how], "50M", True)
+        r = same_as_native(c, "leave by " + how, [os.path.join(PROGRAMS, "leave"), how], "12800K", True)
         if how in ("exit", "context", "fork"):
             c.ok(r.stats.get("iterations_enforced", 0) > 2, "leave by %s: enforced" % how, str(r.stats))
         if how == "fork":
             fork = r
     # A loader's worker lets go of its parent's tensors: that succeeds, where nothing else does, and is nothing to the parent.
-    frees = harness.run([os.path.join(PROGRAMS, "leave"), "child"], ["--limit", "50M"])
+    frees = harness.run([os.path.join(PROGRAMS, "leave"), "child"], ["--limit", "12800K"])
     c.ok(frees.rc == 0 and frees.out.replace("free 0\n", "", 1) == fork.out != frees.out, "a forked child frees", frees.out[-300:] + frees.err[-300:])
     c.ok(not folders(tmp), "nothing left", str(folders(tmp)))
     killed(c)
@@ -146,7 +146,7 @@ def main():
     r = harness.run([os.path.join(PROGRAMS, "leave"), "context"], ["--trace-out", trace])
     c.ok(r.rc == 0 and os.path.getsize(trace) > 1000 and "no trace" not in r.err, "leave by context: a trace is written, and not said to be missing", r.err[-300:])
     os.unlink(trace)
-    same_as_native(c, "after the killed", [os.path.join(PROGRAMS, "leave"), "exit"], "50M", True)
+    same_as_native(c, "after the killed", [os.path.join(PROGRAMS, "leave"), "exit"], "12800K", True)
     c.ok(not folders(tmp), "who plans next takes away what the killed left", str(folders(tmp)))
     shutil.rmtree(tmp, ignore_errors=True)
     return c.end()

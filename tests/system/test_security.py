@@ -445,7 +445,7 @@ def N4():
     check.ok(len(mine) == 1 and "plan-1" in read(os.path.join(mine[0], "plan.json")), "a later run leaves what was kept", str(mine))
     # a killed planner's real folder: the next run takes it away
     base = folder("n4-killed", 0o1777)
-    job = subprocess.Popen([h.REMAT, "run", "--limit", "50M", "--policy", "plan", "--", LEAVE, "wait"], env=clean_env(TMPDIR=base), stdout=subprocess.DEVNULL,
+    job = subprocess.Popen([h.REMAT, "run", "--limit", "12800K", "--policy", "plan", "--", LEAVE, "wait"], env=clean_env(TMPDIR=base), stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL)
     for _ in range(3000):
         if any(os.path.exists(os.path.join(d, "lock")) for d in glob.glob(base + "/remat-plan-*")):
