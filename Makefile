@@ -93,7 +93,7 @@ help:
 	@echo 'make            build libremat.so, remat, the simulated GPU and the workloads'
 	@echo 'make demo       each workload native, under 50 % swap, under 50 % plan, as one table'
 	@echo 'make check      what one runs before a commit: a minute and a half'
-	@echo 'make test       the suite: each promise and each fault that was ever mended, grids drawn from the commit; nine minutes'
+	@echo 'make test       the suite: each promise and each fault that was ever mended, grids drawn from the commit; eight minutes'
 	@echo 'make test-all   whole grids, packages, PyTorch: hours'
 	@echo 'make test T=..  tests by name, or a tag (learning order faults cli docs share planner ..; also with check, test-all, asan, tsan)'
 	@echo 'make check-gcc check-clang  everything that make test builds, with -Wall -Wextra -Werror under each compiler'

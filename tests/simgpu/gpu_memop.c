@@ -40,9 +40,11 @@ static bool met(const void *op)
     }
 }
 
+enum { NAP_FIRST_NS = 20000, NAP_MOST_NS = 1000000 };
+
 void gpu_memop_until(CUstream s, bool (*met)(const void *), const void *what)
 {
-    struct timespec nap = { 0, 20000 };
+    struct timespec nap = { 0, NAP_FIRST_NS }; /* a longer one each time: of seventy streams that stand still none keeps a processor busy */
     while (!met(what)) {
         gpu_lock();
         gpu_adversary_set_aside(s);
@@ -53,6 +55,7 @@ void gpu_memop_until(CUstream s, bool (*met)(const void *), const void *what)
         if (give_up)
             return;
         nanosleep(&nap, NULL);
+        nap.tv_nsec = nap.tv_nsec < NAP_MOST_NS ? 2 * nap.tv_nsec : NAP_MOST_NS;
     }
 }
 
