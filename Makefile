@@ -121,7 +121,7 @@ POLICY_SRC  := $(call ROOMS,policy)
 PRELOAD_SRC := $(call ROOMS,preload)
 OFFLINE_SRC := $(filter-out offline/package/%,$(call ROOMS,offline))
 # what the command line tool shares with the library: how files are written, how kernels are called, what the machine allows, what is known of kernels, the ledgers of groups
-CLI_SRC     := $(OFFLINE_SRC) tracer/loader.c tracer/output.c tracer/place.c tracer/plain.c $(wildcard tracer/machine/*.c) $(wildcard tracer/known/*.c) $(wildcard policy/share/ledger*.c) policy/process/status.c
+CLI_SRC     := $(OFFLINE_SRC) tracer/loader.c tracer/output.c tracer/place.c tracer/plain.c $(wildcard tracer/machine/*.c) $(wildcard tracer/known/*.c) $(wildcard policy/share/ledger*.c) policy/process/status.c tracer/labels.c
 # the readers that the preloaded library shares with the command line tool
 SHARED_SRC  := $(wildcard offline/model/plan.c offline/model/json_read.c)
 
@@ -151,7 +151,7 @@ endif
 # ---- remat: the command line tool -----------------------------------------------------------------------
 -include offline/offline.mk
 # read by the assembler, which tells no dependencies
-$(B)/obj/offline/report/page_parts.o: offline/report/page.js offline/report/page.css
+$(B)/obj/offline/report/page_parts.o: $(wildcard offline/report/*.js) offline/report/page.css
 # CBC apart, loaded by the tool from beside itself: with it every start would take ten times as long (offline/solvers/milp/milp_cbc.h)
 MILP_SRC := offline/solvers/milp/milp_cbc.c
 MILP_OBJ := $(call PIC_OBJ,$(MILP_SRC))

@@ -68,6 +68,8 @@ struct view {
     uint32_t last_read;  /* all_read() */
     uint32_t first_step; /* op that first changes a parameter or state */
     uint32_t last_step;  /* op that last changes a parameter */
+    uint32_t last_grad;  /* op that makes the last gradient; 0: none */
+    uint64_t least_bytes; /* of a parameter: what is smaller, as the loss that a script keeps, is no gradient */
 };
 
 /* Made before the first step, and still there after the last. Read or changed: of a launch over lists of tensors (Adam's lerp) all that is known may be that
@@ -129,21 +131,33 @@ static bool drop_late_readers(const struct view *v, struct uses *u)
     return true;
 }
 
+/* An optimizer's op on a state takes something else too and makes nothing new; a memset of a library's workspace takes nothing else, and a
+ * product that works in one makes its result. */
+static bool may_step(const struct record *r, uint32_t op)
+{
+    for (uint32_t k = r->ops[op].first; k < r->ops[op].first + r->ops[op].n; k++)
+        if (r->bufs[r->operands[k].buf].born == (int32_t)op)
+            return false;
+    return r->ops[op].n > 1;
+}
+
 /* False: nothing is trained here. */
 static bool find_step(struct view *v)
 {
     v->first_step = v->r->n_ops;
     v->last_step = 0;
+    v->least_bytes = UINT64_MAX;
     for (uint32_t b = 0; b < v->r->n_bufs; b++) {
         const struct uses *x = &v->u[b];
         if (!outlives(&v->r->bufs[b]) || x->changed <= v->last_read || x->changed == v->r->n_ops)
             continue;
         const bool param = may_be_param(v->r, v->u, b);
-        if (param || x->change_mode == REC_RMW) /* one that a kept gradient is set to zero by overwrites it */
+        if (param || (x->change_mode == REC_RMW && may_step(v->r, x->changed))) /* one that a kept gradient is set to zero by overwrites it */
             v->first_step = x->changed < v->first_step ? x->changed : v->first_step;
         if (param) {
             v->kind[b] = LABEL_PARAM;
             v->last_step = x->last_changed > v->last_step ? x->last_changed : v->last_step;
+            v->least_bytes = v->r->bufs[b].bytes < v->least_bytes ? v->r->bufs[b].bytes : v->least_bytes;
         }
     }
     return v->last_step > 0;
@@ -171,8 +185,9 @@ static uint32_t find_grads(struct view *v)
             const struct rec_buf *x = &r->bufs[b];
             const bool made = x->born == (int32_t)i && (x->dies < 0 || (uint32_t)x->dies > v->last_step);
             const bool kept = outlives(x) && v->kind[b] != LABEL_PARAM && rec_makes(&r->operands[k]) && v->u[b].last_read >= v->first_step;
-            if ((made && !is_made_of_grads(v, i)) || kept) {
+            if (x->bytes >= v->least_bytes && ((made && !is_made_of_grads(v, i)) || kept)) {
                 v->kind[b] = LABEL_GRAD;
+                v->last_grad = i;
                 first = i < first ? i : first;
             }
         }
@@ -200,10 +215,10 @@ static int find_old_grads(struct view *v)
     return 0;
 }
 
-/* The first op that reads a gradient after it was made, or changes a state. */
-static uint32_t optimizer_begins(const struct view *v, uint32_t first_grad)
+/* The first op that reads a gradient after all have been made (a weight that two layers share has its gradient added up before), or changes a state. */
+static uint32_t optimizer_begins(const struct view *v)
 {
-    for (uint32_t i = first_grad; i < v->first_step; i++)
+    for (uint32_t i = v->last_grad + 1; i < v->first_step; i++)
         if (is_made_of_grads(v, i))
             return i;
     return v->first_step;
@@ -248,7 +263,7 @@ int labels_of(const struct record *r, uint32_t peak_op, struct labels *out)
     }
     if (trains) {
         const uint32_t first_grad = find_grads(&v);
-        out->first_opt = optimizer_begins(&v, first_grad);
+        out->first_opt = optimizer_begins(&v);
         out->first_bwd = first_grad < r->n_ops ? backward_begins(&v, first_grad) : out->first_bwd < out->first_opt ? out->first_bwd : out->first_opt;
         err = find_old_grads(&v);
     }

@@ -12,72 +12,34 @@
 #include "offline/commands/options.h"
 #include "offline/commands/options_parse.h"
 #include "offline/model/trace_read.h"
-#include "offline/solvers/price.h"
+#include "offline/solvers/curve.h"
 #include "tracer/plain.h"
 
-enum { LIMITS = 7, HIGHEST = 90, STEP = 10 };
-static const double PRICES_S = 12, KNEE_SLOPE = 1; /* for all prices together; points of time for a point of memory */
+static const double PRICES_S = 12; /* for all prices together */
 
 struct advice {
     const char *trace, *time_limit;
     int json;
     struct graph *g;
     struct as_run run;
-    int64_t limit[LIMITS + 1], floor_bytes; /* the first is what the program takes by itself */
-    double overhead[LIMITS + 1];            /* NAN: no plan */
-    int n, knee;                            /* of limits; the knee's index */
-    int32_t floor_op;
+    struct curve c;
 };
 
-static int advise_prices(struct advice *a)
+static void advise_step(int k, int n)
 {
-    const struct solver *s = solver_find("auto");
-    struct plan p = {0};
-    struct solver_report r;
-    double seconds = PRICES_S;
-    if (a->time_limit && cli_seconds(a->time_limit, &seconds))
-        return cli_bad("advise: --time-limit \"%s\" is no number of seconds", a->time_limit);
-    const double until_s = solver_now_s() + seconds;
-    a->limit[0] = as_run_limit(&a->run, a->run.g->baseline_peak_bytes);
-    a->overhead[0] = 0;
-    a->n = 1;
-    for (int k = 0; k < LIMITS; k++) {
-        const int64_t limit = a->limit[0] / 100 * (HIGHEST - k * STEP);
-        struct solver_opts o = {.limit_bytes = limit, .offload = 1, .seed = 1, .time_limit_s = fmax(0.05, (until_s - solver_now_s()) / (LIMITS - k))};
-        a->limit[a->n] = limit;
-        if (limit < a->floor_bytes)
-            break;
-        cli_progress("advise: %d of %d limits", k + 1, LIMITS);
-        const int rc = price_run(s, a->g, &a->run, &o, &p, &r);
+    if (k < 0)
         cli_progress_end();
-        if (rc && rc != -ENOSPC && rc != -ETIME) {
-            plan_free(&p);
-            return cli_fail("advise: %s", r.message[0] ? r.message : strerror(-rc));
-        }
-        a->overhead[a->n++] = rc ? NAN : a->g->total_ns ? (double)r.planned_ns / (double)a->g->total_ns - 1 : 0;
-    }
-    plan_free(&p);
-    return 0;
-}
-
-/* The least limit down to which a point of memory costs at most a point of time. */
-static void advise_knee(struct advice *a)
-{
-    for (int i = 1; i < a->n && !isnan(a->overhead[i]); i++) {
-        const double memory = (double)(a->limit[a->knee] - a->limit[i]) / (double)a->limit[0];
-        if (a->overhead[i] - a->overhead[a->knee] > KNEE_SLOPE * memory)
-            break;
-        a->knee = i;
-    }
+    else
+        cli_progress("advise: %d of %d limits", k + 1, n);
 }
 
 static void advise_json(const struct advice *a, const struct where *w)
 {
     printf("{\"peak_bytes\": %lld, \"native_limit_bytes\": %lld, \"floor_bytes\": %lld, \"floor_op\": %d, \"knee_bytes\": %lld, \"limits\": [",
-           (long long)a->g->baseline_peak_bytes, (long long)a->limit[0], (long long)a->floor_bytes, a->floor_op, (long long)a->limit[a->knee]);
-    for (int i = 0; i < a->n; i++) {
-        printf("%s{\"limit_bytes\": %lld, \"overhead\": ", i ? ", " : "", (long long)a->limit[i]);
-        printf(isnan(a->overhead[i]) ? "null}" : "%.6f}", a->overhead[i]);
+           (long long)a->g->baseline_peak_bytes, (long long)a->c.limit[0], (long long)a->c.floor_bytes, a->c.floor_op, (long long)a->c.limit[a->c.knee]);
+    for (int i = 0; i < a->c.n; i++) {
+        printf("%s{\"limit_bytes\": %lld, \"overhead\": ", i ? ", " : "", (long long)a->c.limit[i]);
+        printf(isnan(a->c.overhead[i]) ? "null}" : "%.6f}", a->c.overhead[i]);
     }
     printf("], ");
     where_json(w);
@@ -87,18 +49,18 @@ static void advise_json(const struct advice *a, const struct where *w)
 static void advise_text(const struct advice *a, const struct where *w)
 {
     char b[32], c[32];
-    printf("%s: takes %s, %.2f ms of device time an iteration\n\n", PLAIN(a->g->model), cli_bytes(a->limit[0], b, sizeof b), (double)a->g->total_ns / 1e6);
+    printf("%s: takes %s, %.2f ms of device time an iteration\n\n", PLAIN(a->g->model), cli_bytes(a->c.limit[0], b, sizeof b), (double)a->g->total_ns / 1e6);
     printf("%14s %6s  %s\n", "remat run --limit", "", "device time");
-    for (int i = 0; i < a->n; i++) {
-        printf("%17s %5.0f%%  ", cli_bytes(a->limit[i], b, sizeof b), 100 * (double)a->limit[i] / (double)a->limit[0]);
-        if (isnan(a->overhead[i]))
+    for (int i = 0; i < a->c.n; i++) {
+        printf("%17s %5.0f%%  ", cli_bytes(a->c.limit[i], b, sizeof b), 100 * (double)a->c.limit[i] / (double)a->c.limit[0]);
+        if (isnan(a->c.overhead[i]))
             printf("no plan found\n");
         else
-            printf("%.2f x%s\n", 1 + a->overhead[i], i == a->knee && i ? "  <- the knee: below it a point of memory costs more than a point of time" : "");
+            printf("%.2f x%s\n", 1 + a->c.overhead[i], i == a->c.knee && i ? "  <- the knee: below it a point of memory costs more than a point of time" : "");
     }
-    printf("%17s %5.0f%%  the floor: no plan goes lower, for %s needs %s at once\n", cli_bytes(a->floor_bytes, b, sizeof b),
-           100 * (double)a->floor_bytes / (double)a->limit[0], a->floor_op >= 0 ? PLAIN(a->g->ops[a->floor_op].name) : "what is there before the first op",
-           cli_bytes(a->floor_bytes - a->run.reserve_bytes, c, sizeof c));
+    printf("%17s %5.0f%%  the floor: no plan goes lower, for %s needs %s at once\n", cli_bytes(a->c.floor_bytes, b, sizeof b),
+           100 * (double)a->c.floor_bytes / (double)a->c.limit[0], a->c.floor_op >= 0 ? PLAIN(a->g->ops[a->c.floor_op].name) : "what is there before the first op",
+           cli_bytes(a->c.floor_bytes - a->run.reserve_bytes, c, sizeof c));
     where_text(w);
 }
 
@@ -109,11 +71,12 @@ static int advise(struct advice *a)
         return cli_bad("%s", err);
     if (as_run_make(a->g, &a->run))
         return cli_fail("advise: not enough memory");
-    a->floor_bytes = price_floor(&a->run, 1, &a->floor_op);
-    int rc = advise_prices(a);
+    double seconds = PRICES_S;
+    if (a->time_limit && cli_seconds(a->time_limit, &seconds))
+        return cli_bad("advise: --time-limit \"%s\" is no number of seconds", a->time_limit);
+    const int rc = curve_find(a->g, &a->run, seconds, advise_step, &a->c);
     if (rc)
-        return rc;
-    advise_knee(a);
+        return cli_fail("advise: %s", a->c.message[0] ? a->c.message : strerror(-rc));
     struct where w;
     if (where_find(a->g, &w))
         return cli_fail("advise: not enough memory");

@@ -149,11 +149,13 @@ static const char check_more[] = "TRACE or PLAN may be - for standard input. Pri
                                  "Exit status: 0 the plan is good; 1 it breaks a rule or its limit; 2 a file cannot be read.\n";
 
 static const struct option_row report_rows[] = {{"output", 'o', "OUT", NULL, NULL, "the page to write (- for standard output; required)"},
+                                                {"time-limit", 0, "SEC", NULL, "6", "wall-clock seconds for the curve of prices; 0: no curve"},
                                                 {0}};
 
-static const char report_more[] = "One self-contained HTML file: memory by kind over one iteration, as the program is and under each PLAN; "
-                                  "what is evicted and replayed; the largest tensors and who allocated them. Nothing is fetched from "
-                                  "elsewhere.\n";
+static const char report_more[] =
+    "One self-contained HTML file: a block for each tensor over the ops of one iteration, as the program is and under each PLAN, with the stack that made it; "
+    "memory by module and source line, of the backward pass by the line of its forward op; what less memory costs; what is evicted and replayed; the largest "
+    "tensors. Nothing is fetched from elsewhere.\n";
 
 static const struct option_row export_rows[] = {
     {"format", 0, "FORMAT", "perfetto|sqlite|dot|memory-viz", NULL, "what to write (required); memory_viz is memory-viz"},

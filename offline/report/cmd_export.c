@@ -225,13 +225,14 @@ static int export_sqlite(struct export *x)
     struct table t = {0};
     sqlite3_int64 n = 0;
     unsigned char *image = NULL;
-    unsigned char *use = walk_uses(x->g);
-    t.rc = use ? sqlite3_open(":memory:", &t.db) : SQLITE_NOMEM;
+    uint8_t *use = malloc((size_t)x->g->n_bufs + 1), *phase = malloc((size_t)x->g->n_ops + 1);
+    t.rc = use && phase && !walk_uses(x->g, use, phase) ? sqlite3_open(":memory:", &t.db) : SQLITE_NOMEM;
     if (t.rc == SQLITE_OK)
         t.rc = sqlite3_exec(t.db, "BEGIN", NULL, NULL, NULL);
-    if (use)
+    if (t.rc == SQLITE_OK)
         sqlite_fill(x, &t, use);
     free(use);
+    free(phase);
     if (t.rc == SQLITE_OK)
         t.rc = sqlite3_exec(t.db, "COMMIT", NULL, NULL, NULL);
     if (t.rc == SQLITE_OK && !(image = sqlite3_serialize(t.db, "main", &n, 0)))

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "offline/report/kinds.h"
+
 struct walk {
     const struct graph *g;
     walk_fn *fn;
@@ -103,19 +105,6 @@ const char *walk_use_name(int use)
     return use >= 0 && use < USE_N ? name[use] : NULL;
 }
 
-enum { SEEN_EARLY = 1, SEEN_CHANGED = 2, SEEN_READ_BY_UPDATE = 4, SEEN_READ_ELSEWHERE = 8 };
-
-/* An update: an op that changes, in place or wholly, a buffer that lived before the iteration and lives on, and that is no
- * statistic beside the op's main work. */
-static int updates(const struct graph *g, int32_t op)
-{
-    const struct graph_operand *o = graph_operands(g, op);
-    for (int32_t i = 0; i < graph_n_operands(&g->ops[op]); i++)
-        if ((o[i].role == GRAPH_RMW || o[i].role == GRAPH_WRITE) && g->bufs[o[i].buf].born < 0 && g->bufs[o[i].buf].survives)
-            return 1;
-    return 0;
-}
-
 /* The outermost frame of C in a call site: the library's own function that the program called. Its length in *n. */
 static const char *entry(const struct graph *g, int32_t op, size_t *n)
 {
@@ -151,45 +140,29 @@ static int one_call(const struct graph *g, int32_t from, int32_t to)
     return differ;
 }
 
-unsigned char *walk_uses(const struct graph *g)
+int walk_uses(const struct graph *g, uint8_t *use, uint8_t *phase)
 {
-    unsigned char *use = calloc((size_t)g->n_bufs + 1, 1), *seen = calloc((size_t)g->n_bufs + 1, 1);
+    static const uint8_t of_kind[] = {[GRAPH_PARAM] = USE_PARAM, [GRAPH_GRAD] = USE_GRAD, [GRAPH_STATE] = USE_STATE, [GRAPH_INPUT] = USE_INPUT,
+                                      [GRAPH_ACTIVATION] = USE_ACTIVATION};
     int32_t *last = calloc((size_t)g->n_bufs + 1, sizeof *last); /* op that touches it last */
-    if (!last) {
-        free(use);
-        use = NULL;
-    }
-    for (int32_t op = 0; use && seen && op < g->n_ops; op++) {
+    uint8_t *read = calloc((size_t)g->n_bufs + 1, 1);           /* by another op than the one that made it */
+    int rc = last && read ? kinds_find(g, use, phase) : -ENOMEM;
+    for (int32_t op = 0; !rc && op < g->n_ops; op++) {
         const struct graph_operand *o = graph_operands(g, op);
-        const int update = updates(g, op);
         for (int32_t i = 0; i < graph_n_operands(&g->ops[op]); i++) {
-            unsigned char *s = &seen[o[i].buf];
-            const int changes = o[i].role == GRAPH_RMW || o[i].role == GRAPH_WRITE;
             last[o[i].buf] = op;
-            *s |= (unsigned char)((update ? 0 : SEEN_EARLY) | (changes ? SEEN_CHANGED : 0));
-            if (o[i].role == GRAPH_READ && update)
-                *s |= SEEN_READ_BY_UPDATE;
-            if ((o[i].role == GRAPH_READ || o[i].role == GRAPH_RMW) && op != g->bufs[o[i].buf].born)
-                *s |= SEEN_READ_ELSEWHERE;
+            read[o[i].buf] |= (o[i].role == GRAPH_READ || o[i].role == GRAPH_RMW) && op != g->bufs[o[i].buf].born;
         }
     }
-    for (int32_t b = 0; use && seen && b < g->n_bufs; b++) {
+    for (int32_t b = 0; !rc && b < g->n_bufs; b++) {
         const struct graph_buf *x = &g->bufs[b];
-        switch (x->kind) {
-        case GRAPH_GRAD: use[b] = USE_GRAD; break;
-        case GRAPH_STATE: use[b] = USE_STATE; break;
-        case GRAPH_INPUT: use[b] = USE_INPUT; break;
-        case GRAPH_PARAM: use[b] = x->born < 0 && seen[b] & SEEN_CHANGED && !(seen[b] & SEEN_EARLY) ? USE_STATE : USE_PARAM; break;
-        default:
-            use[b] = x->born >= 0 && seen[b] & SEEN_READ_BY_UPDATE                        ? USE_GRAD
-                     : x->born < 0 || x->survives                                        ? USE_ACTIVATION
-                     : !(seen[b] & SEEN_READ_ELSEWHERE) || one_call(g, x->born, last[b]) ? USE_WORKSPACE
-                                                                                        : USE_ACTIVATION;
-        }
+        use[b] = of_kind[use[b]];
+        if (use[b] == USE_ACTIVATION && x->born >= 0 && !x->survives && (!read[b] || one_call(g, x->born, last[b])))
+            use[b] = USE_WORKSPACE;
     }
     free(last);
-    free(seen);
-    return seen ? use : (free(use), NULL);
+    free(read);
+    return rc;
 }
 
 /* ---- call sites ------------------------------------------------------------------------------------------------------------ */

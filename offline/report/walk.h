@@ -32,14 +32,12 @@ int walk_plan(const struct graph *g, const struct plan *p, const double *clock_n
  * direction, in order, a fetch not before the copy out it undoes. */
 int walk_copies(const struct graph *g, const struct plan *p, const double *clock_ns, double *from_ns, double *to_ns);
 
-/* What a buffer is for, as far as the record shows it: the kind the trace gives, but among buffers of one iteration told to
- * be activations, those that the update of a parameter reads are gradients, and those that no other op reads are workspaces, as are those that
- * only a run of ops touches which one call of a library launched (split matrix products, reductions in two steps);
- * and of the persistent ones those that forward and backward never touch are optimizer state. */
+/* What a buffer is for: its kind (kinds.h), but activations that no other op reads are workspaces, as are those that only a run of ops touches
+ * which one call of a library launched (split matrix products, reductions in two steps). */
 enum walk_use { USE_PARAM, USE_STATE, USE_INPUT, USE_GRAD, USE_ACTIVATION, USE_WORKSPACE, USE_N };
 const char *walk_use_name(int use);
-/* use[n_bufs], to be freed by the caller; NULL: no memory. */
-unsigned char *walk_uses(const struct graph *g);
+/* use[n_bufs]: enum walk_use; phase[n_ops]: enum graph_phase. */
+int walk_uses(const struct graph *g, uint8_t *use, uint8_t *phase);
 
 /* A call site is frames, innermost first, separated by " < "; a frame of Python is "path.py:LINE function", any other one a
  * symbol or "library+0xoffset". Splits the next frame off *site: its file ("" if none), line (0) and name, a symbol of C++ as people

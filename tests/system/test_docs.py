@@ -65,7 +65,7 @@ def sandbox(tmp):
             f.write("#!/bin/sh\n%s\n" % body)
         os.chmod(path, 0o755)
     with open(os.path.join(shims, "remat"), "w") as f: # planners get little time, whatever the page says: what more of it brings is tried elsewhere
-        f.write('#!/bin/sh\ncase "$1" in plan|sweep|advise) case " $* " in *" --help "*|*" -- "*) ;; *) set -- "$@" --time-limit 0.5 ;; esac ;; esac\nexec "%s" "$@"\n' % os.path.join(B, "remat"))
+        f.write('#!/bin/sh\ncase "$1" in plan|sweep|advise|report) case " $* " in *" --help "*|*" -- "*) ;; *) set -- "$@" --time-limit 0.5 ;; esac ;; esac\nexec "%s" "$@"\n' % os.path.join(B, "remat"))
     os.chmod(os.path.join(shims, "remat"), 0o755)
     env = dict(os.environ, PATH=shims + ":" + os.environ["PATH"], B=B, TOP=TOP, REAL_MAKE=shutil.which("make") or "make", HOME=tmp,
                REMAT_SIMGPU="1", SIMGPU_GRANULARITY="131072", REMAT_STATUS_DIR=os.path.join(tmp, "status"), REMAT_GROUP_DIR=os.path.join(tmp, "groups"))

@@ -182,6 +182,63 @@ START_TEST(an_unwritable_place_is_an_error)
 }
 END_TEST
 
+/* What an H100's backward pass has and an optimizer's beginning resembles: a memset of a library's workspace, a product that works in one, the gradient of
+ * a weight that two layers share, added up. And a loss that the script keeps, which is no gradient. */
+START_TEST(labels_know_a_workspace_from_a_state)
+{
+    enum { BYTES = 1 << 20 };
+    int w = record_buf(&r, BYTES, 1, 1, -1), zeroed = record_buf(&r, BYTES, 2, 2, -1), worked = record_buf(&r, BYTES, 3, 3, -1), m = record_buf(&r, BYTES, 4, 4, -1);
+    int y = new_buf(BYTES), loss = new_buf(4), part = new_buf(BYTES), g = new_buf(BYTES), dy = new_buf(BYTES);
+    record_op(&r, 1, "forward", NULL, 1);
+    record_operand(&r, w, 0, 0, REC_READ);
+    record_operand(&r, y, 8, 0, REC_WRITE);
+    record_op(&r, 2, "loss", NULL, 1);
+    record_operand(&r, y, 0, 0, REC_READ);
+    record_operand(&r, loss, 8, 0, REC_WRITE);
+    record_op(&r, 3, "memset", NULL, 1);
+    record_operand(&r, zeroed, 0, 0, REC_RMW);
+    record_op(&r, 4, "product", NULL, 1);
+    record_operand(&r, y, 0, 0, REC_READ);
+    record_operand(&r, worked, 8, 0, REC_RMW);
+    record_operand(&r, part, 16, 0, REC_WRITE);
+    record_op(&r, 5, "product", NULL, 1);
+    record_operand(&r, y, 0, 0, REC_READ);
+    record_operand(&r, zeroed, 8, 0, REC_READ);
+    record_operand(&r, g, 16, 0, REC_WRITE);
+    record_op(&r, 6, "add", NULL, 1);
+    record_operand(&r, part, 0, 0, REC_READ);
+    record_operand(&r, g, 8, 0, REC_RMW);
+    record_op(&r, 7, "backward", NULL, 1);
+    record_operand(&r, g, 0, 0, REC_READ);
+    record_operand(&r, w, 8, 0, REC_READ);
+    record_operand(&r, dy, 16, 0, REC_WRITE);
+    record_op(&r, 8, "other weight", NULL, 1);
+    record_operand(&r, dy, 0, 0, REC_READ);
+    const int g2 = new_buf(BYTES);
+    record_operand(&r, g2, 8, 0, REC_WRITE);
+    record_free(&r, part);
+    record_free(&r, dy);
+    record_free(&r, y);
+    record_op(&r, 9, "moment", NULL, 1);
+    record_operand(&r, g, 0, 0, REC_READ);
+    record_operand(&r, m, 8, 0, REC_RMW);
+    record_op(&r, 10, "step", NULL, 1);
+    record_operand(&r, m, 0, 0, REC_READ);
+    record_operand(&r, w, 8, 0, REC_RMW);
+    record_seal(&r);
+    struct labels l;
+    ck_assert_int_eq(labels_of(&r, 4, &l), 0);
+    const struct {
+        int buf, kind;
+    } want[] = {{w, LABEL_PARAM}, {m, LABEL_STATE}, {loss, LABEL_ACTIVATION}, {part, LABEL_ACTIVATION}, {g, LABEL_GRAD}, {g2, LABEL_GRAD}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        ck_assert_msg(l.kind[want[i].buf] == want[i].kind, "%zu: %s", i, labels_kind_name(l.kind[want[i].buf]));
+    ck_assert_int_eq(l.first_bwd, 2);
+    ck_assert_int_eq(l.first_opt, 8);
+    labels_free(&l);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("record");
@@ -191,6 +248,7 @@ int main(void)
     tcase_add_test(t, first_touch_is_birth);
     tcase_add_test(t, the_reader_takes_the_trace);
     tcase_add_test(t, labels_say_what_a_buffer_is);
+    tcase_add_test(t, labels_know_a_workspace_from_a_state);
     tcase_add_test(t, an_unwritable_place_is_an_error);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
