@@ -111,13 +111,10 @@ static int refused_for(const struct device *d, CUstream stream)
     return !process.drv->cuStreamGetCtx || stream_is_known(d, stream) ? CUDA_SUCCESS : (int)process.drv->cuStreamGetCtx(stream, &ctx);
 }
 
-/* The default stream of the context that was current bears the name of another one here: the host waits for it. False: it could not. */
-static bool wait_elsewhere(struct device *d, struct engine_visit v, CUstream stream)
+/* The index of a stream of the context that was current before the visit: a default stream bears the name of another one here. */
+static unsigned index_before(struct device *d, struct engine_visit v, CUstream stream)
 {
-    bool back = current_set(process.drv, v.before);
-    CUresult r = process.drv->cuStreamSynchronize(stream);
-    current_set(process.drv, d->ctx);
-    return back && r == CUDA_SUCCESS;
+    return is_named(stream) || !v.away ? stream_index(d, stream) : stream_index_in(d, v.before, stream);
 }
 
 bool eng_is_captured(CUstream stream)
@@ -330,7 +327,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         engine_turn(d);
     struct slot *s;
     CUmemoryPool from = pool ? pool : current_pool(d);
-    if (!unmet_none(d) && unmet_refuses(d, bytes, (int)stream_index(d, stream))) {
+    if (!unmet_none(d) && unmet_refuses(d, bytes, (int)index_before(d, v, stream))) {
         engine_return(v);
         engine_unlock();
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -346,10 +343,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     else {
         s->pool = from;
         pool_take(from, bytes);
-        if (is_named(stream) || !v.away)
-            stream_acts(d, stream_index(d, stream)); /* asked again: others were let in */
-        else
-            wait_elsewhere(d, v, stream);
+        stream_acts(d, index_before(d, v, stream)); /* asked again: others were let in */
         r = handed_out(d, s, out);
     }
     engine_return(v);
@@ -408,7 +402,7 @@ static void leave_before_free(CUdeviceptr ptr)
             continue;
         struct engine_visit v = engine_visit(d);
         campaign_leave(d, "memory of the program's own is given back");
-        if (fence_sync_queued(d, false))
+        if (fence_sync(d, &s->unseen)) /* replays that read it */
             log_say(SAY_DEBUG, "the device failed before memory was given back");
         engine_return(v);
     }
@@ -417,12 +411,10 @@ static void leave_before_free(CUdeviceptr ptr)
 /* Memory that this device counted was given back in a stream: it is there until the stream comes to that. */
 static void leaves(struct device *d, const struct foreign_block *b, CUstream stream)
 {
-    const unsigned t = is_named(stream) ? stream_index(d, stream) : 0;
+    if (is_named(stream))
+        stream_index(d, stream);
     struct engine_visit v = engine_visit(d);
-    if (is_named(stream) || !v.away)
-        foreign_leaves(d, b, is_named(stream) ? t : stream_index(d, stream));
-    else if (wait_elsewhere(d, v, stream))
-        uncount(d, foreign_block_counted(b));
+    foreign_leaves(d, b, index_before(d, v, stream));
     engine_return(v);
 }
 
@@ -470,18 +462,15 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
         engine_unlock();
         return (int)process.drv->cuMemFreeAsync(ptr, stream);
     }
-    const unsigned t = is_named(stream) ? stream_index(d, stream) : 0;
+    if (is_named(stream))
+        stream_index(d, stream); /* where it is new its event is of the program's context, as it is */
     struct engine_visit v = engine_visit(d);
     if (!s || s->va != ptr)
         r = CUDA_ERROR_INVALID_VALUE;
     else {
-        /* all uses come before the free in its stream, by the program's promise */
-        if (is_named(stream) || !v.away) {
-            const unsigned u = is_named(stream) ? t : stream_index(d, stream);
-            stream_acts(d, u);
-            slot_freed_on(d, s, u);
-        } else if (wait_elsewhere(d, v, stream))
-            s->users = (struct fence){0};
+        const unsigned u = index_before(d, v, stream);
+        stream_acts(d, u);
+        slot_freed_on(d, s, u); /* all uses come before the free in its stream, by the program's promise */
         free_slot(d, s);
     }
     engine_return(v);

@@ -78,13 +78,22 @@ void campaign_stop(struct device *d, const char *why)
     story_becomes(d, STORY_SWAPPING, "no plan is made any more: %s", why);
 }
 
+/* The host waits for what the program knows nothing of: replays that read memory as it was. Not for work of the program's own, which may stand still. */
+static int replays_end(struct device *d)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < d->mem.n_slots && !r; i++)
+        r = fence_sync(d, &d->mem.slots[i].unseen);
+    return r;
+}
+
 void campaign_distrusts(struct device *d, const char *why)
 {
     if (d->mode == MODE_OBSERVE || d->mode == MODE_PROBE) /* what is pinned when a record is finished is known to it */
         return;
     const bool followed = campaign_follows_plan(d);
     campaign_leave(d, why);
-    if (followed && fence_sync_queued(d, false)) /* replays under way read that memory as it was */
+    if (followed && replays_end(d))
         log_say(SAY_DEBUG, "the device failed before memory changed that replays read");
     modes_forget_iteration(d);
 }

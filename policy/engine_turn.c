@@ -15,14 +15,24 @@
 #include "policy/unmet.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 enum { AUDIT_OPS = 1 << 16 /* between two looks at all of memory's bookkeeping */ };
 
-/* The stream bears a name that means one stream in every context. A default stream's name means another one in each. */
-static bool is_named(CUstream s) { return s != CU_STREAM_LEGACY && s != CU_STREAM_PER_THREAD; }
+/* The op is in another context than the device's own, as in engine_elsewhere(). There a default stream's name means that context's. */
+static bool op_is_elsewhere(struct device *d, struct rt_op *op)
+{
+    CUcontext here = NULL;
+    if (!current_context(process.drv, &here) || !here || here == d->ctx)
+        return false;
+    stream_is_elsewhere(d);
+    if (op->stream == CU_STREAM_LEGACY || op->stream == CU_STREAM_PER_THREAD)
+        op->t = stream_index_in(d, here, op->stream);
+    return true;
+}
 
-/* An op from another context of the device. What it touches is brought into memory in the device's own context. A stream of its own is ordered behind that
- * as any other. For a default stream the host waits for that, and then for the op: so nothing has to be ordered between the two contexts. */
+/* An op from another context of the device. What it touches is brought into memory in the device's own context, and its stream is ordered behind that as any
+ * other. */
 static int op_elsewhere_drv(struct device *d, struct rt_op *op)
 {
     bool managed = false;
@@ -43,18 +53,13 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
     int r = d->ex->now.code ? d->ex->now.code : ready_op(d, op, &lost);
     if (r < 0)
         r = r == -ENODATA ? CUDA_ERROR_UNKNOWN : ready_refused_drv(d, op);
-    for (uint32_t i = 0; i < op->n_operands && !r && !is_named(op->stream); i++) {
-        struct slot *s = op->operands[i].slot;
-        if (fence_sync(d, &s->ready) || (op->operands[i].mode != REC_READ && fence_sync(d, &s->unseen)))
-            r = device_failure(d);
-    }
     engine_return(v);
     if (r)
         return r;
     r = op_issue_drv(d, op);
-    CUresult waited = is_named(op->stream) ? CUDA_SUCCESS : process.drv->cuStreamSynchronize(op->stream);
-    ready_done(d, op, true);
-    return r ? r : (int)waited;
+    if (r != CUDA_ERROR_INVALID_HANDLE)
+        ready_done(d, op, true);
+    return r;
 }
 
 /* A check has failed (process/check.h). Where memory itself is in doubt nothing moves any more: what finds no room on the device now comes
@@ -133,14 +138,31 @@ bool engine_begins_again(struct device *d, int rc)
     return passed;
 }
 
+/* The driver waits within the call where a stream's queue is full, and whoever lets that stream go on may need the mutex. So the wait is here. */
+static void wait_for_room_in_queue(void)
+{
+    enum { A_MOMENT_US = 200 };
+    engine_unlock();
+    usleep(A_MOMENT_US);
+    engine_lock();
+}
+
 bool engine_waited(struct device *d, struct rt_op *op)
 {
     uint32_t lost = 0;
     uint32_t ready = 0;
+    if (stream_gated(d) && !d->capturing) {
+        (void)op_is_elsewhere(d, op);
+        if (stream_is_full(d, op->t)) {
+            wait_for_room_in_queue();
+            return true;
+        }
+    }
     while (ready < op->n_operands && !d->cfg->rehearse_unmapped && ready_operand(&op->operands[ready], op->t))
         ready++;
-    if (ready == op->n_operands || !campaign_runs_plainly(d, op) || (engine_elsewhere(d) && !is_named(op->stream)))
+    if (ready == op->n_operands || !campaign_runs_plainly(d, op))
         return false;
+    (void)op_is_elsewhere(d, op);
     struct engine_visit v = engine_visit(d);
     fence_put_off(d);
     const int r = ready_op(d, op, &lost); /* what it cannot do now is found out again, and said, when the op runs */
@@ -152,11 +174,12 @@ bool engine_waited(struct device *d, struct rt_op *op)
 int engine_op_drv(struct device *d, struct rt_op *op)
 {
     bool left_out = false;
+    const bool elsewhere = op_is_elsewhere(d, op);
     int r = unmet_none(d) ? CUDA_SUCCESS : unmet_before_drv(d, op, &left_out);
     if (r)
         return left_out ? CUDA_SUCCESS : r;
     d->refused = false;
-    r = engine_elsewhere(d) ? op_elsewhere_drv(d, op) : campaign_op_drv(d, op);
+    r = elsewhere ? op_elsewhere_drv(d, op) : campaign_op_drv(d, op);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && d->refused && unmet_leaves_out(d, op))
         r = CUDA_SUCCESS;
     d->op_count += !op_reads_for_host(op);

@@ -18,8 +18,38 @@
 #include "policy/op/texture.h"
 #include "policy/process/stats.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The call at hand can begin again from its start, so where the host would have to wait the mutex is to be free: -EAGAIN then, up to the call itself, which
+ * asks engine_begins_again(). Under the mutex. */
+static bool may_begin_again;
+
+static int pin_or_again(struct device *d, struct slot *s)
+{
+    struct host_wait w;
+    if (!may_begin_again || d->capturing)
+        return ready_pin(d, s);
+    fence_put_off(d);
+    const int r = ready_pin(d, s);
+    if (r && fence_is_put_off(d))
+        return -EAGAIN;
+    if (fence_put_off_ends(d, &w))
+        fence_waited(d, &w, false); /* something else has served */
+    return r;
+}
+
+int reach_beginning_again_drv(struct device *d, int (*call)(struct device *d, void *arg), void *arg)
+{
+    int r;
+    do {
+        may_begin_again = true;
+        r = call(d, arg);
+        may_begin_again = false;
+    } while (r == -EAGAIN && engine_begins_again(d, r));
+    return r == -EAGAIN ? device_failure(d) : r;
+}
 
 /* Reached unseen from now on. Where it cannot be brought into memory the call at hand must fail: whoever follows the address
  * would read another tensor's memory. */
@@ -29,8 +59,9 @@ static int pin_drv(struct device *d, struct slot *s, const char *why)
         campaign_leave(d, why);
     if (d->ex->now.code)
         return d->ex->now.code;
-    if (!ready_pin(d, s))
-        return CUDA_SUCCESS;
+    const int r = pin_or_again(d, s);
+    if (!r || r == -EAGAIN)
+        return r;
     const int failed = stream_failure_drv(d);
     if (failed)
         return failed;
@@ -144,8 +175,9 @@ static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
         return CUDA_SUCCESS;
     bool planned = !campaign_follows_plan(d) || (s->plan_buf >= 0 ? d->ex->learnt.rec.bufs[s->plan_buf].pinned : s->kind != SLOT_LARGE);
     struct engine_visit v = engine_visit(d);
-    int r = !planned ? pin_drv(d, s, "an address in a copy") : ready_pin(d, s) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    int r = planned ? pin_or_again(d, s) : pin_drv(d, s, "an address in a copy");
     engine_return(v);
+    r = r && r != -EAGAIN && planned ? CUDA_ERROR_OUT_OF_MEMORY : r;
     if (!r)
         log_say(SAY_DEBUG, "a buffer of %llu bytes is reached through %s: it stays in memory", (unsigned long long)s->bytes, why);
     return r;
@@ -639,10 +671,21 @@ static struct eng_copy by_address(const struct eng_copy *c)
     return to;
 }
 
+/* Addresses in what is copied. */
+static int look_at_copy_drv(struct device *d, void *arg)
+{
+    const struct eng_copy *c = arg;
+    const int r = c->kind == ENG_HTOD                   ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes)
+                  : c->kind == ENG_DTOD && d->n_reached ? reached_moves_drv(d, c)
+                                                        : CUDA_SUCCESS;
+    return !r && c->kind == ENG_DTOD ? textures_move_drv(d, c) : r;
+}
+
 int eng_copy(const struct eng_copy *given)
 {
     struct rt_op op;
-    const struct eng_copy told = by_address(given), *c = &told;
+    struct eng_copy told = by_address(given);
+    const struct eng_copy *c = &told;
     if (c->kind != ENG_DTOD)
         eng_before_host_copy(c->stream, c->kind == ENG_DTOH ? c->dst_host : NULL, c->sync);
     engine_lock();
@@ -657,11 +700,7 @@ int eng_copy(const struct eng_copy *given)
     do {
         if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
             engine_turn(d);
-        r = c->kind == ENG_HTOD                    ? scan_for_pointers(d, c->dst_dev, c->src_host, c->bytes)
-            : c->kind == ENG_DTOD && d->n_reached ? reached_moves_drv(d, c)
-                                                  : CUDA_SUCCESS;
-        if (!r && c->kind == ENG_DTOD)
-            r = textures_move_drv(d, c);
+        r = reach_beginning_again_drv(d, look_at_copy_drv, &told);
         if (r) {
             engine_unlock();
             return r;
@@ -696,11 +735,23 @@ bool eng_is_managed(CUdeviceptr ptr)
     return managed;
 }
 
+struct pin {
+    CUdeviceptr ptr;
+    const char *why;
+};
+
+static int pin_one_drv(struct device *d, void *arg)
+{
+    const struct pin *p = arg;
+    return (void)d, pin_at_drv(p->ptr, p->why);
+}
+
 int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
 {
     (void)bytes; /* the whole allocation, whatever part of it is meant */
     engine_lock();
-    int r = pin_at_drv(ptr, why);
+    struct device *d = engine_holder(ptr);
+    int r = d ? reach_beginning_again_drv(d, pin_one_drv, &(struct pin){ptr, why}) : pin_at_drv(ptr, why);
     engine_unlock();
     return r;
 }

@@ -72,6 +72,19 @@ static bool is_told(const char *what, size_t n)
 
 static bool begins(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
 
+/* PyTorch's names for what it refuses, in the program's words, and what serves. */
+static const struct refusal {
+    const char *begins, *what, *serves;
+} refusals[] = {
+    {"snapshot", "a snapshot of its memory", "remat run --policy off has it; with --allocator each it is empty"},
+    {"recordHistory", "to record the history of its memory", "remat run --policy off has it; with --allocator each it is empty"},
+    {"createOrIncrefPool", "a memory pool (MemPool)", "remat run --allocator each takes one, and gives each tensor memory of its own all the same; or --policy off"},
+    {"shareIpcHandle", "to send a tensor to another process", "that works with --policy off alone"},
+    {"getIpcDevPtr", "to open a tensor of another process", "that works with --policy off alone"},
+    {"checkPoolLiveAllocations", "the graphs of torch.compile(mode=\"reduce-overhead\")", "they work with --policy off alone; torch.compile's default mode works"},
+    {"", NULL, "remat run --allocator each may have it; --policy off has it"},
+};
+
 static void tell(const char *file, const char *why)
 {
     /* what any allocator may lack is refused by the interface's header, in the allocator's name */
@@ -84,10 +97,11 @@ static void tell(const char *file, const char *why)
     const size_t n = strcspn(what, ". \n");
     if (is_told(what, n))
         return;
-    log_say(SAY_WARN, "PyTorch refuses %.*s: its stream-ordered allocator, which remat uses, has no such thing; %s", (int)n, what,
-            begins(what, "shareIpcHandle") || begins(what, "getIpcDevPtr") ? "tensors are sent to other processes with --policy off alone"
-            : begins(what, "checkPoolLiveAllocations") ? "torch.compile records graphs (mode \"reduce-overhead\") with --policy off alone; its default mode works"
-                                                       : "remat run --allocator each has it, or --policy off");
+    const struct refusal *r = refusals;
+    while (!begins(what, r->begins))
+        r++;
+    log_say(SAY_WARN, "PyTorch refuses %.*s: its stream-ordered allocator, which remat uses, has no such thing; %s", r->what ? (int)strlen(r->what) : (int)n,
+            r->what ? r->what : what, r->serves);
 }
 
 typedef void check_fail_text(const char *, const char *, uint32_t, const char *);

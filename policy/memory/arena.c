@@ -58,7 +58,7 @@ static int arena_map(struct device *d, uint32_t which)
         evict_for(d, 1);
     if (!d->mem.n_free_chunks)
         return -ENOMEM;
-    int32_t c = chunk_list_first(d);
+    int32_t c = evict_for_one_that_moves(d);
     if (c < 0)
         return -EIO;
     struct slot page = {.va = a->va, .n_pages = 1, .map = &(int32_t){-1}};
@@ -123,6 +123,21 @@ void arena_trim(struct device *d)
     }
 }
 
+/* Of pages with so many units side by side one whose earlier tenants do not stand still for the host, as that of *which may: that, a new one, or where there is no
+ * room *which after all. */
+static void arena_that_moves(struct device *d, uint32_t n, uint32_t *which)
+{
+    struct memory *m = &d->mem;
+    uint32_t other = 0;
+    stream_looks_anew(d);
+    if (!fence_stands(d, &m->arenas[*which].ready))
+        return;
+    while (other < m->n_arenas && (m->longest[MAX_ARENAS + other] < n || fence_stands(d, &m->arenas[other].ready)))
+        other++;
+    if (other < m->n_arenas || (supply_chunk(d) >= 0 && !arena_grow(d, &other)))
+        *which = other;
+}
+
 /* The first page of those where so many units lie side by side, and the first such place there: what is small stays together, so that
  * pages become empty. */
 int arena_take(struct device *d, uint64_t bytes, struct slot **out)
@@ -137,6 +152,8 @@ int arena_take(struct device *d, uint64_t bytes, struct slot **out)
         while (which < MAX_ARENAS)
             which = m->longest[2 * which] >= n ? 2 * which : 2 * which + 1;
         which -= MAX_ARENAS;
+        if (stream_gated(d))
+            arena_that_moves(d, n, &which);
     }
     struct slot *s;
     if (m->small_structs >= 0) {

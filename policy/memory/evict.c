@@ -23,8 +23,8 @@ static bool goes_before(const struct slot *s, bool stands, const struct slot *be
     return s->written != best->written ? best->written : s->use_tick < best->use_tick;
 }
 
-/* Least recently used first; memory that holds nothing yet before all others; after all others what the program may have to let go first. */
-static struct slot *victim(struct device *d)
+/* Least recently used first; memory that holds nothing yet before all others; after all others what the program may have to let go first, *stands. */
+static struct slot *victim(struct device *d, bool *stands_out)
 {
     struct slot *best = NULL;
     bool best_stands = false;
@@ -39,6 +39,7 @@ static struct slot *victim(struct device *d)
             best_stands = stands;
         }
     }
+    *stands_out = best_stands;
     return best;
 }
 
@@ -62,10 +63,26 @@ static bool decoys_gave(struct device *d) { return decoy_give(d) && supply_chunk
 
 void evict_for(struct device *d, uint64_t n_chunks)
 {
+    bool stands;
     d->mem.pressed |= d->mem.n_free_chunks < n_chunks;
     while (d->mem.n_free_chunks < n_chunks) {
-        struct slot *s = victim(d);
+        struct slot *s = victim(d, &stands);
         if ((!s || swap_out(d, s)) && !neighbours_gave(d) && !more_left(d) && !decoys_gave(d))
             return;
     }
+}
+
+int32_t evict_for_one_that_moves(struct device *d)
+{
+    bool stands;
+    int32_t c = chunk_list_first(d);
+    while (c >= 0 && fence_stands(d, &d->mem.chunks[c].ready)) {
+        if (supply_chunk(d) < 0) {
+            struct slot *s = victim(d, &stands);
+            if (!s || stands || swap_out(d, s))
+                break;
+        }
+        c = chunk_list_first(d);
+    }
+    return c;
 }

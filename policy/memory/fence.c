@@ -267,13 +267,9 @@ static bool put_off(struct device *d, unsigned u, struct gate *gate)
     if (gate)
         gate->users++; /* the gate stays while somebody waits for its event */
     else if (!stream_stands_at_tail(st, u)) { /* its own is recorded again by whoever comes next */
-        if (d->drv->cuEventCreate(&w.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        if (!(w.event = stream_event_drv(d, u)))
             return false;
         w.ours = true;
-        if (d->drv->cuEventRecord(w.event, st->row[u].handle) != CUDA_SUCCESS) {
-            d->drv->cuEventDestroy_v2(w.event);
-            return false;
-        }
     }
     st->sets->noted = w;
     return true;
@@ -285,6 +281,8 @@ void fence_put_off(struct device *d)
     if (s)
         s->puts_off = true;
 }
+
+bool fence_is_put_off(const struct device *d) { return d->streams->sets && d->streams->sets->noted.event; }
 
 bool fence_put_off_ends(struct device *d, struct host_wait *w)
 {
@@ -318,13 +316,11 @@ static int sync_up_to(struct device *d, unsigned u, uint64_t q)
     struct streams *st = d->streams;
     struct gate *gate = stream_gate_behind(st, u, q);
     CUevent e = gate ? gate->event : st->row[u].event;
-    bool there = gate || (e && (stream_stands_at_tail(st, u) || d->drv->cuEventRecord(e, st->row[u].handle) == CUDA_SUCCESS));
+    bool there = gate || (e && (stream_stands_at_tail(st, u) || stream_record_drv(d, u, e) == CUDA_SUCCESS));
     q = gate ? gate->seq : d->seq[u];
     if (st->sets && st->sets->puts_off && there && put_off(d, u, gate))
         return -EAGAIN;
-    CUresult r = there                        ? d->drv->cuEventSynchronize(e)
-                 : stream_is_anothers(st, u) ? d->drv->cuCtxSynchronize()
-                                             : d->drv->cuStreamSynchronize(st->row[u].handle);
+    CUresult r = there ? d->drv->cuEventSynchronize(e) : stream_sync_drv(d, u);
     if (r != CUDA_SUCCESS)
         return stream_broken(d, r);
     if (st->row[u].done < q)
@@ -358,10 +354,10 @@ static int order(struct device *d, unsigned t, unsigned u, uint64_t q)
     } else {
         e = st->row[u].event;
         up_to = d->seq[u];
-        if (!e || (!stream_stands_at_tail(st, u) && d->drv->cuEventRecord(e, st->row[u].handle) != CUDA_SUCCESS))
+        if (!e || (!stream_stands_at_tail(st, u) && stream_record_drv(d, u, e) != CUDA_SUCCESS))
             return sync_up_to(d, u, q);
     }
-    if (d->drv->cuStreamWaitEvent(st->row[t].handle, e, 0) != CUDA_SUCCESS)
+    if (stream_await_drv(d, t, e) != CUDA_SUCCESS)
         return sync_up_to(d, u, q);
     stream_has_waited(st, t, u, up_to);
     return 0;

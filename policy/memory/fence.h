@@ -106,6 +106,8 @@ struct host_wait {
     uint64_t seq;
 };
 void fence_put_off(struct device *d);
+/* Such a wait has been asked for since. */
+bool fence_is_put_off(const struct device *d);
 bool fence_put_off_ends(struct device *d, struct host_wait *w);
 void fence_waited(struct device *d, struct host_wait *w, bool passed);
 /* Looks, without waiting, whether every point of it has passed; while a stream is captured nobody may ask. */

@@ -60,7 +60,7 @@ static int take_pages(struct device *d, struct slot *s)
         if (chunk_is_of(d, s->map[p], s->id, p))
             continue;
         int32_t c = may_have_more(d) ? supply_chunk(d) : -1;
-        c = c >= 0 ? c : chunk_list_first(d);
+        c = c >= 0 ? c : evict_for_one_that_moves(d);
         int r = c >= 0 ? page_map(d, s, p, c) : -EIO;
         if (r) {
             for (uint32_t q = 0; q < n; q++) /* give back what was taken: nothing is lost */

@@ -31,11 +31,17 @@ uint64_t room_give_driver(struct device *d, uint64_t bytes)
 
 void room_give_free(struct device *d)
 {
+    struct host_wait w;
+    const bool stands = stream_any_stands(d); /* then what would have to be waited for is kept */
+    if (stands)
+        fence_put_off(d);
     arena_trim(d);
     while (aside_give(d))
         ;
     while (d->mem.n_free_chunks && !supply_release(d, chunk_list_first(d)))
         ;
+    if (stands && fence_put_off_ends(d, &w))
+        fence_waited(d, &w, false);
 }
 
 uint64_t room_give(struct device *d, uint64_t bytes)

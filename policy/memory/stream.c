@@ -7,9 +7,91 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Events and streams work together within one context, and a default stream's handle means another stream in each. So whoever queues something on the stream
+ * of a row does it in that row's context. */
+struct visit {
+    CUcontext before;
+    bool away;
+};
+
+static struct visit visit(struct device *d, CUcontext ctx)
+{
+    struct visit v = {NULL, false};
+    v.away = d->streams->several && d->drv->cuCtxGetCurrent(&v.before) == CUDA_SUCCESS && v.before != ctx && d->drv->cuCtxSetCurrent(ctx) == CUDA_SUCCESS;
+    return v;
+}
+
+static void back(struct device *d, struct visit v)
+{
+    if (v.away)
+        d->drv->cuCtxSetCurrent(v.before);
+}
+
+static CUresult record(struct device *d, const struct stream_row *r, CUevent e)
+{
+    const struct visit v = visit(d, r->ctx);
+    const CUresult c = d->drv->cuEventRecord(e, r->handle);
+    back(d, v);
+    return c;
+}
+
+static CUresult sync_stream(struct device *d, const struct stream_row *r)
+{
+    const struct visit v = visit(d, r->ctx);
+    const CUresult c = d->drv->cuStreamSynchronize(r->handle);
+    back(d, v);
+    return c;
+}
+
+static CUresult sync_context(struct device *d, const struct stream_row *r)
+{
+    const struct visit v = visit(d, r->ctx);
+    const CUresult c = d->drv->cuCtxSynchronize();
+    back(d, v);
+    return c;
+}
+
+static CUevent new_event(struct device *d, CUcontext ctx)
+{
+    CUevent e = NULL;
+    const struct visit v = visit(d, ctx);
+    if (d->drv->cuEventCreate(&e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        e = NULL;
+    back(d, v);
+    return e;
+}
+
+CUresult stream_record_drv(struct device *d, unsigned u, CUevent e) { return record(d, &d->streams->row[u], e); }
+
+CUresult stream_sync_drv(struct device *d, unsigned u)
+{
+    const struct stream_row *r = &d->streams->row[u];
+    return stream_is_anothers(d->streams, u) ? sync_context(d, r) : sync_stream(d, r);
+}
+
+CUresult stream_await_drv(struct device *d, unsigned t, CUevent e)
+{
+    const struct stream_row *r = &d->streams->row[t];
+    const struct visit v = visit(d, r->ctx);
+    const CUresult c = d->drv->cuStreamWaitEvent(r->handle, e, 0);
+    back(d, v);
+    return c;
+}
+
+CUevent stream_event_drv(struct device *d, unsigned u)
+{
+    const struct stream_row *r = &d->streams->row[u];
+    CUevent e = new_event(d, r->ctx);
+    if (e && record(d, r, e) == CUDA_SUCCESS)
+        return e;
+    if (e)
+        d->drv->cuEventDestroy_v2(e);
+    return NULL;
+}
+
 /* The per-thread default stream is one handle and a stream for every thread: an index each. No other thread can record an event there, so
  * it leaves one behind each op. Where work is to be queued under another thread's index (a plan that is followed by other threads than
- * it was recorded of) the host waits for that event, and the index changes hands. */
+ * it was recorded of) this thread's stream waits for that event, and the index changes hands. */
 static uint64_t me(void)
 {
     static uint64_t threads; /* under the mutex, as all here */
@@ -38,8 +120,8 @@ int stream_own(struct device *d, unsigned t)
     struct streams *st = d->streams;
     if (!stream_is_anothers(st, t))
         return 0;
-    CUresult r = st->row[t].event ? d->drv->cuEventSynchronize(st->row[t].event) : d->drv->cuCtxSynchronize();
-    if (r != CUDA_SUCCESS && (r = d->drv->cuCtxSynchronize()) != CUDA_SUCCESS)
+    CUresult r = st->row[t].event ? stream_await_drv(d, t, st->row[t].event) : CUDA_ERROR_INVALID_HANDLE;
+    if (r != CUDA_SUCCESS && (r = sync_context(d, &st->row[t])) != CUDA_SUCCESS)
         return stream_broken(d, r);
     st->row[t].n_waited = 0; /* what another thread's stream has waited for this one has not */
     st->row[t].holder = me();
@@ -54,24 +136,28 @@ static bool is_captured(struct device *d, CUstream s)
            (d->drv->cuStreamIsCapturing(s, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-unsigned stream_alive(const struct device *d, unsigned t)
+/* Work of ours is done there before the program makes a later call. */
+static bool goes_on(struct device *d, unsigned i)
 {
-    const struct streams *st = d->streams;
-    if (t < st->n && !st->row[t].gone)
-        return t;
-    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n; i++)
-        if (!st->row[i].gone)
-            return i;
-    return STREAM_IN; /* of ours */
+    return i < d->streams->n && !d->streams->row[i].gone && !(d->streams->gated && stream_stands(d, i, d->seq[i]));
+}
+
+unsigned stream_alive(struct device *d, unsigned t)
+{
+    if (d->streams->gated)
+        stream_looks_anew(d);
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < d->streams->n && !goes_on(d, t); i++)
+        t = goes_on(d, i) ? i : t;
+    return goes_on(d, t) ? t : STREAM_IN; /* of ours */
 }
 
 void stream_issued(struct device *d, unsigned t)
 {
+    const struct stream_row *row = &d->streams->row[t];
     d->seq[t]++;
-    if (d->streams->row[t].handle != CU_STREAM_PER_THREAD || is_captured(d, CU_STREAM_PER_THREAD) ||
-        d->drv->cuEventRecord(d->streams->row[t].event, CU_STREAM_PER_THREAD) == CUDA_SUCCESS)
+    if (row->handle != CU_STREAM_PER_THREAD || is_captured(d, CU_STREAM_PER_THREAD) || record(d, row, row->event) == CUDA_SUCCESS)
         return;
-    CUresult r = d->drv->cuStreamSynchronize(CU_STREAM_PER_THREAD); /* by this thread, whose stream it is */
+    CUresult r = sync_stream(d, row); /* by this thread, whose stream it is */
     if (r != CUDA_SUCCESS)
         stream_broken(d, r);
 }
@@ -79,21 +165,26 @@ void stream_issued(struct device *d, unsigned t)
 void stream_acts(struct device *d, unsigned t)
 {
     struct stream_row *s = &d->streams->row[t];
-    if (!d->blocking_streams || (s->event && d->drv->cuEventRecord(s->event, s->handle) == CUDA_SUCCESS))
+    if (!d->blocking_streams || (s->event && record(d, s, s->event) == CUDA_SUCCESS))
         return;
-    CUresult r = d->drv->cuCtxSynchronize(); /* the host has seen all of it: nothing is left to be ordered */
+    CUresult r = sync_context(d, s); /* the host has seen all of it: nothing is left to be ordered */
     if (r != CUDA_SUCCESS)
         stream_broken(d, r);
 }
 
 /* ---- indices --------------------------------------------------------------------------------------------------- */
 
-static int enter(struct device *d, unsigned i, CUstream s)
+static int enter(struct device *d, unsigned i, CUcontext ctx, CUstream s)
 {
     struct stream_row *r = &d->streams->row[i];
-    if (!r->event && d->drv->cuEventCreate(&r->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-        return -EIO;
+    if (r->event && r->ctx != ctx) {
+        d->drv->cuEventDestroy_v2(r->event);
+        r->event = NULL;
+    }
     r->handle = s;
+    r->ctx = ctx;
+    if (!r->event && !(r->event = new_event(d, ctx)))
+        return -EIO;
     d->blocking_streams |= s == CU_STREAM_PER_THREAD;
     return 0;
 }
@@ -128,9 +219,9 @@ int stream_init(struct device *d)
     d->streams = calloc(1, sizeof *d->streams);
     if (!d->streams || grow(d))
         return -ENOMEM;
-    d->streams->last = STREAM_FIRST_PROGRAM;
+    d->streams->last = STREAM_OUT;
     for (unsigned i = 0; i < 2; i++) {
-        if (d->drv->cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS || enter(d, i, s[i]))
+        if (d->drv->cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS || enter(d, i, d->ctx, s[i]))
             return -EIO;
         d->stream[i] = s[i];
     }
@@ -138,13 +229,13 @@ int stream_init(struct device *d)
     return 0;
 }
 
-/* Events of gates are kept for the next ones. */
-static void event_drop(struct device *d, CUevent e)
+/* Events of gates are kept for the next ones in the device's own context. */
+static void event_drop(struct device *d, const struct stream_row *r, CUevent e)
 {
     struct streams *st = d->streams;
     if (!e)
         return;
-    if (st->n_spare == st->cap_spare) {
+    if (r->ctx == d->ctx && st->n_spare == st->cap_spare) {
         const uint32_t cap = st->cap_spare ? 2 * st->cap_spare : 16;
         CUevent *p = realloc(st->spare, cap * sizeof *p);
         if (p) {
@@ -152,22 +243,18 @@ static void event_drop(struct device *d, CUevent e)
             st->cap_spare = cap;
         }
     }
-    if (st->n_spare < st->cap_spare)
+    if (r->ctx == d->ctx && st->n_spare < st->cap_spare)
         st->spare[st->n_spare++] = e;
     else
         d->drv->cuEventDestroy_v2(e);
 }
 
 /* At the tail of a stream; NULL: the driver refuses it. */
-static CUevent event_at(struct device *d, CUstream s)
+static CUevent event_at(struct device *d, const struct stream_row *r)
 {
     struct streams *st = d->streams;
-    CUevent e = NULL;
-    if (st->n_spare)
-        e = st->spare[--st->n_spare];
-    else if (d->drv->cuEventCreate(&e, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-        return NULL;
-    if (d->drv->cuEventRecord(e, s) == CUDA_SUCCESS)
+    CUevent e = r->ctx == d->ctx && st->n_spare ? st->spare[--st->n_spare] : new_event(d, r->ctx);
+    if (!e || record(d, r, e) == CUDA_SUCCESS)
         return e;
     d->drv->cuEventDestroy_v2(e);
     return NULL;
@@ -176,8 +263,8 @@ static CUevent event_at(struct device *d, CUstream s)
 static void gates_drop(struct device *d, struct stream_row *r, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        event_drop(d, r->gates[i].event);
-        event_drop(d, r->gates[i].after);
+        event_drop(d, r, r->gates[i].event);
+        event_drop(d, r, r->gates[i].after);
     }
     r->n_gates -= n;
     memmove(r->gates, r->gates + n, r->n_gates * sizeof *r->gates);
@@ -210,7 +297,7 @@ static bool may_be_reused(struct device *d, unsigned i)
 }
 
 /* An index for a stream never seen before. Without memory for it another stream keeps its own (broken), and ready_op() refuses. */
-static unsigned new_index(struct device *d, CUstream s)
+static unsigned new_index(struct device *d, CUcontext ctx, CUstream s)
 {
     struct streams *st = d->streams;
     unsigned i = STREAM_FIRST_PROGRAM;
@@ -225,10 +312,23 @@ static unsigned new_index(struct device *d, CUstream s)
         st->n++;
     st->row[i].holder = me();
     /* Without an event of its own the stream can still be waited for by the host. */
-    if (enter(d, i, s))
-        st->row[i].handle = s;
+    (void)!enter(d, i, ctx, s);
     d->stream[i] = s;
     return i;
+}
+
+static bool is_default(CUstream s) { return s == CU_STREAM_LEGACY || s == CU_STREAM_PER_THREAD; }
+
+void stream_is_elsewhere(struct device *d) { d->streams->several = true; }
+
+/* The context of a stream that has no index yet: the device's own, unless another one is current and the stream is of another one. */
+static CUcontext context_of(struct device *d, CUstream s)
+{
+    CUcontext here = NULL, of = NULL;
+    if (d->drv->cuCtxGetCurrent(&here) != CUDA_SUCCESS || here == d->ctx)
+        return d->ctx;
+    stream_is_elsewhere(d);
+    return !is_default(s) && d->drv->cuStreamGetCtx && d->drv->cuStreamGetCtx(s, &of) == CUDA_SUCCESS ? of : d->ctx;
 }
 
 static __attribute__((noinline)) unsigned other_index(struct device *d, CUstream s)
@@ -237,12 +337,25 @@ static __attribute__((noinline)) unsigned other_index(struct device *d, CUstream
     unsigned i = st->last;
     if (i >= st->n || st->row[i].handle != s || st->row[i].gone || stream_is_anothers(st, i)) {
         for (i = STREAM_FIRST_PROGRAM; i < st->n; i++)
-            if (st->row[i].handle == s && !st->row[i].gone && !stream_is_anothers(st, i))
+            if (st->row[i].handle == s && !st->row[i].gone && !stream_is_anothers(st, i) && (st->row[i].ctx == d->ctx || !is_default(s)))
                 break;
         if (i == st->n)
-            i = new_index(d, s);
+            i = new_index(d, context_of(d, s), s);
         st->last = i;
     }
+    return i;
+}
+
+unsigned stream_index_in(struct device *d, CUcontext ctx, CUstream s)
+{
+    const struct streams *st = d->streams;
+    stream_is_elsewhere(d);
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n; i++)
+        if (st->row[i].handle == s && st->row[i].ctx == ctx && !st->row[i].gone && !stream_is_anothers(st, i))
+            return i;
+    const unsigned i = new_index(d, ctx, s);
+    if (d->streams->last == i) /* which is asked for by the handle alone */
+        d->streams->last = STREAM_OUT;
     return i;
 }
 
@@ -282,7 +395,7 @@ void stream_mark(struct device *d, unsigned u)
 static bool is_over(struct device *d, const struct stream_row *r, struct gate *g)
 {
     if (!g->over && (r->done > g->seq || (g->after && d->drv->cuEventQuery(g->after) == CUDA_SUCCESS))) {
-        event_drop(d, g->after);
+        event_drop(d, r, g->after);
         g->after = NULL;
         g->over = true;
     }
@@ -320,7 +433,7 @@ bool stream_may_wait(struct device *d, unsigned t)
         r->gates = p;
         r->cap_gates = cap;
     }
-    CUevent e = r->done < q ? event_at(d, r->handle) : NULL;
+    CUevent e = r->done < q ? event_at(d, r) : NULL;
     if (r->done < q && !e)
         return false;
     r->gates[r->n_gates++] = (struct gate){.event = e, .seq = q, .over = true};
@@ -331,11 +444,26 @@ void stream_may_stand(struct device *d, unsigned t)
 {
     struct stream_row *r = &d->streams->row[t];
     struct gate *g = &r->gates[r->n_gates - 1];
-    event_drop(d, g->after);
-    g->after = event_at(d, r->handle);
+    event_drop(d, r, g->after);
+    g->after = event_at(d, r);
     g->over = false;
     d->streams->gated = true;
 }
+
+bool stream_is_full(struct device *d, unsigned t)
+{
+    enum { QUEUE = 1000 /* of 1,024, with room for events of ours */ };
+    const struct stream_row *r = &d->streams->row[t];
+    if (!d->streams->gated || !r->n_gates)
+        return false;
+    stream_looks_anew(d);
+    if (!stream_stands(d, t, d->seq[t]))
+        return false;
+    const uint64_t each = r->handle == CU_STREAM_PER_THREAD ? 2 : 1; /* an event behind each op */
+    return (d->seq[t] - r->stands_from) * each >= QUEUE;
+}
+
+bool stream_gated(const struct device *d) { return d->streams->gated; }
 
 void stream_looks_anew(struct device *d) { d->streams->looks++; }
 
@@ -428,8 +556,8 @@ void stream_forget(struct device *d, CUstream s)
         struct stream_row *r = &st->row[i];
         if (r->handle != s || r->gone)
             continue;
-        if (!r->event || d->drv->cuEventRecord(r->event, s) != CUDA_SUCCESS) {
-            d->drv->cuStreamSynchronize(s);
+        if (!r->event || record(d, r, r->event) != CUDA_SUCCESS) {
+            sync_stream(d, r);
             r->done = d->seq[i];
         }
         r->gone = true;
@@ -440,12 +568,11 @@ void stream_context_ends(struct device *d, CUcontext ctx)
 {
     struct streams *st = d->streams;
     CUcontext of;
-    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n && d->drv->cuStreamGetCtx; i++) {
+    for (unsigned i = STREAM_FIRST_PROGRAM; i < st->n; i++) {
         struct stream_row *r = &st->row[i];
-        CUstream s = r->handle;
-        if (r->gone || s == CU_STREAM_LEGACY || s == CU_STREAM_PER_THREAD || d->drv->cuStreamGetCtx(s, &of) != CUDA_SUCCESS || of != ctx)
+        if (r->gone || (is_default(r->handle) ? r->ctx != ctx : !d->drv->cuStreamGetCtx || d->drv->cuStreamGetCtx(r->handle, &of) != CUDA_SUCCESS || of != ctx))
             continue;
-        d->drv->cuStreamSynchronize(s);
+        stream_sync_drv(d, i);
         r->done = d->seq[i];
         r->event = NULL; /* if it is of that context it goes with it; if not, it is small */
         r->n_gates = 0;
@@ -481,7 +608,11 @@ int stream_forbidden_drv(const struct device *d)
 int stream_query_drv(struct device *d, unsigned t)
 {
     struct streams *st = d->streams;
-    if (!stream_stands_at_tail(st, t))
-        return (int)d->drv->cuStreamQuery(st->row[t].handle);
+    if (!stream_stands_at_tail(st, t)) {
+        const struct visit v = visit(d, st->row[t].ctx);
+        const CUresult r = d->drv->cuStreamQuery(st->row[t].handle);
+        back(d, v);
+        return (int)r;
+    }
     return st->row[t].event ? (int)d->drv->cuEventQuery(st->row[t].event) : CUDA_SUCCESS; /* without one the host has waited */
 }

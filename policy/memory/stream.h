@@ -31,6 +31,7 @@ struct gate {
 
 struct stream_row {
     CUstream handle;
+    CUcontext ctx;   /* the stream is of this context */
     CUevent event;
     bool gone;       /* destroyed by the program; its event stands at its last tail */
     uint64_t done;   /* the host has seen the end of everything up to this */
@@ -44,19 +45,25 @@ struct stream_row {
 
 struct streams {
     struct stream_row *row;
-    unsigned n, cap, last; /* last: the index that was looked up last */
+    unsigned n, cap, last; /* last: the index that was looked up last, or that of a stream of ours; never that of another context's default stream */
     CUevent mark[STREAM_FIRST_PROGRAM][STREAM_MARKS];
     uint64_t marked[STREAM_FIRST_PROGRAM][STREAM_MARKS]; /* the sequence number that each of these events stands for */
     uint64_t looks;         /* see stream_looks_anew() */
     bool gated;             /* some stream has had a gate */
+    bool several;           /* the device's own context is not always current */
     CUevent *spare; /* events of gates that have been passed */
     uint32_t n_spare, cap_spare;
     struct fence_sets *sets; /* fence.c's */
 };
 
 int stream_init(struct device *d);
-/* Index of a stream handle; new ones are entered. Without memory for it the index still means another stream. */
+/* Index of a stream handle; new ones are entered. Without memory for it the index still means another stream. A default stream's handle means that of the
+ * device's own context. */
 unsigned stream_index(struct device *d, CUstream s);
+/* Another context than the device's own is current now: from here on it is asked which one is, where that matters. */
+void stream_is_elsewhere(struct device *d);
+/* The same for a default stream of another context (`ctx`), whose handle all contexts have in common. */
+unsigned stream_index_in(struct device *d, CUcontext ctx, CUstream s);
 /* The handle has an index, and has not been destroyed since. */
 bool stream_is_known(const struct device *d, CUstream s);
 /* Something was queued on stream t: it has a sequence number now, so fence_add(t) means it. */
@@ -69,6 +76,10 @@ bool stream_may_wait(struct device *d, unsigned t);
 void stream_may_stand(struct device *d, unsigned t);
 /* Some stream stands still for the host now. */
 bool stream_any_stands(struct device *d);
+/* Stream t stands still for the host, and the driver's queue of it is as good as full: the next call that queues something there would wait for room. */
+bool stream_is_full(struct device *d, unsigned t);
+/* Some stream has stood still for the host, or may: else nobody needs to ask. */
+bool stream_gated(const struct device *d);
 /* What follows is asked again who stands still; in between what was seen first counts. */
 void stream_looks_anew(struct device *d);
 /* Looks, without waiting, whether our own streams have done all that was queued on them. Copies of long ago would otherwise stay in the
@@ -82,8 +93,8 @@ void stream_acts(struct device *d, unsigned t);
 /* What is queued on stream t by this thread now comes after all that was queued under its index, which is this thread's from now on where it
  * was another one's (CU_STREAM_PER_THREAD). Where that fails another thread still has the index, and each use of it fails likewise. */
 int stream_own(struct device *d, unsigned t);
-/* t, or where its stream has been destroyed, another one that work of ours can be queued on. */
-unsigned stream_alive(const struct device *d, unsigned t);
+/* t, or where its stream has been destroyed, or stands still for the host, another one that work of ours can be queued on. */
+unsigned stream_alive(struct device *d, unsigned t);
 /* Whether all that is queued on stream t has ended, without waiting: the driver's code. */
 int stream_query_drv(struct device *d, unsigned t);
 /* What a device that has failed answers to every call from then on; CUDA_SUCCESS: it has not, as far as one can tell without waiting. */
@@ -101,6 +112,12 @@ void stream_context_ends(struct device *d, CUcontext ctx);
 
 /* For fence.c alone. */
 
+/* Calls of the driver on a stream, made in its context: an event is recorded at its tail, is awaited by it, or the host waits for all of it. */
+CUresult stream_record_drv(struct device *d, unsigned u, CUevent e);
+CUresult stream_await_drv(struct device *d, unsigned t, CUevent e);
+CUresult stream_sync_drv(struct device *d, unsigned u);
+/* A new event at the tail of stream u; NULL: the driver refuses it. */
+CUevent stream_event_drv(struct device *d, unsigned u);
 /* The driver has refused to order something: says so, and -EIO. */
 int stream_broken(struct device *d, CUresult r);
 /* It is CU_STREAM_PER_THREAD of another thread: nothing can be queued there. */

@@ -17,11 +17,14 @@
  * Another stream stands still until the loop is over, when the host writes the word that it waits for:
  *   stands       from the start
  *   stands_late  from iteration 12 on
+ *   stands_thread  it is the per-thread default stream of this thread, where the loop was until then: another thread goes on with it
  *   stands_within  in each iteration until its last launch, with a launch behind that
  * A plan is left between the passes, when activations have given way to a workspace that is gone again:
  *   elsewhere_capture  a stream of another context of the device is captured, from iteration 12 on
  */
 #include "tests/programs/program.h"
+
+#include <pthread.h>
 
 enum { LAYERS = 12, WORDS = 131072, BYTES = 4 * WORDS, CHANGE_AT = 12, FROM = 3 /* that layer copies */, WHEN = 6, WORKSPACE = 8 * WORDS };
 
@@ -155,11 +158,15 @@ static void stand_still(void)
     MUST(cuMemHostAlloc((void **)&word, 64, CU_MEMHOSTALLOC_DEVICEMAP));
     *word = 0;
     MUST(cuMemHostGetDevicePointer_v2(&at, word, 0));
-    MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    if (is("stands_within"))
+    CUstream s = CU_STREAM_PER_THREAD;
+    if (!is("stands_thread"))
+        MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    if (is("stands_within")) {
         behind = make(WORDS);
-    else
-        MUST(cuStreamWaitValue32(other, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+        other = s;
+        return;
+    }
+    MUST(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
 }
 
 static void launch_behind(uint32_t iter)
@@ -235,6 +242,28 @@ static uint64_t train(int iter)
     return h;
 }
 
+/* What is left of the loop. */
+struct rest {
+    int from, to;
+};
+
+static void *goes_on(void *arg)
+{
+    const struct rest *r = arg;
+    MUST(cuCtxSetCurrent(ctx));
+    for (int iter = r->from; iter < r->to; iter++)
+        printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
+    return NULL;
+}
+
+static void in_another_thread(int from, int to)
+{
+    struct rest rest = {from, to};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, goes_on, &rest) || pthread_join(thread, NULL))
+        exit(3);
+}
+
 int main(int argc, char **argv)
 {
     what = argc > 1 ? argv[1] : "managed";
@@ -244,7 +273,9 @@ int main(int argc, char **argv)
     f_map = kernel(m, "map");
     f_join = kernel(m, "join");
     f_sum = kernel(m, "sum");
-    if (!is("elsewhere_capture")) /* in the legacy stream, of which each context has its own */
+    if (is("stands_thread"))
+        stream = CU_STREAM_PER_THREAD;
+    else if (!is("elsewhere_capture")) /* in the legacy stream, of which each context has its own */
         MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < LAYERS; i++) {
         weight[i] = make(WORDS);
@@ -254,8 +285,12 @@ int main(int argc, char **argv)
     set_up();
     MUST(cuCtxSynchronize());
     for (int iter = 0; iter < iterations; iter++) {
-        if (stands() && iter == (is("stands_late") ? CHANGE_AT : 0))
+        if (stands() && iter == (is("stands_late") || is("stands_thread") ? CHANGE_AT : 0))
             stand_still();
+        if (is("stands_thread") && iter == CHANGE_AT) {
+            in_another_thread(iter, iterations);
+            break;
+        }
         printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
     }
     if (stands())

@@ -8,6 +8,12 @@
  *   by_semaphore   until a semaphore that another interface lets pass has its value
  *   by_event       until an event has passed that another process records
  *   by_context     as by_word, where they are streams of a second context of the device
+ *   by_default     as by_word, where they are default streams, of the whole context or of this thread, each of a context of its own (8); two take and give back
+ *                  memory there as well
+ *   by_capture     as by_word; memory is to stay since a capture begins, and what it must come to is given back behind what stands still, until another thread
+ *                  lets it go on with calls of the driver
+ *   by_list        so, since its address is copied to the device
+ *   by_queue       as by_word; one stream with more launches behind that than a driver's queue holds, until another thread lets it go on with calls of the driver
  *   by_thread      as by_word, and it is another thread that writes the words, with calls of the driver, while this one waits */
 #include "tests/programs/crowd.h"
 
@@ -170,17 +176,124 @@ static void *writes_words(void *arg)
     return arg;
 }
 
+/* ---- memory that must stay ---------------------------------------------------------------------------------------------------------- */
+
+static void *lets_all_go(void *arg)
+{
+    MUST(cuCtxSetCurrent(ctx));
+    usleep(50000);
+    for (unsigned i = 0; i < n_streams; i++)
+        MUST(cuStreamWriteValue32(arg, at + 4 * i, 1, 0));
+    return arg;
+}
+
+/* Some of `stay` has given way to `gone`, which is in use behind what stands still, and given back there. */
+static void must_stay(bool capture)
+{
+    enum { STAY = 6, GONE = 8 };
+    CUdeviceptr stay[STAY], gone[GONE], list;
+    CUstream own = stream(1), lets = stream(1);
+    uint32_t n = WORDS, k = 7, all = 0xffffffffu;
+    pthread_t other;
+    n_streams = GONE;
+    for (unsigned i = 0; i < STAY; i++)
+        fill(stay[i] = alloc(own), i + 1, own);
+    MUST(cuMemAllocAsync(&list, sizeof stay, own));
+    for (unsigned i = 0; i < GONE; i++)
+        fill(gone[i] = alloc(own), 9, own);
+    MUST(cuStreamSynchronize(own));
+    for (unsigned i = 0; i < GONE; i++) {
+        s[i] = stream(1);
+        stand_word(i);
+        LAUNCH_ON(f_map, s[i], &gone[i], &gone[i], &n, &k, &all);
+        MUST(cuMemFreeAsync(gone[i], s[i]));
+    }
+    if (pthread_create(&other, NULL, lets_all_go, lets))
+        exit(3);
+    if (capture) {
+        CUgraph g;
+        CUgraphExec e;
+        MUST(cuStreamBeginCapture_v2(own, CU_STREAM_CAPTURE_MODE_RELAXED));
+        for (unsigned i = 0; i < STAY; i++)
+            LAUNCH_ON(f_map, own, &stay[i], &stay[i], &n, &k, &all);
+        MUST(cuStreamEndCapture(own, &g));
+        MUST(cuGraphInstantiateWithFlags(&e, g, 0));
+        MUST(cuGraphLaunch(e, own));
+    } else
+        MUST(cuMemcpyHtoDAsync_v2(list, stay, sizeof stay, own));
+    pthread_join(other, NULL);
+    for (unsigned i = 0; i < STAY; i++)
+        look("stays", stay[i], own);
+    for (unsigned i = 0; i < GONE; i++)
+        MUST(cuStreamSynchronize(s[i]));
+}
+
+/* ---- a full queue ------------------------------------------------------------------------------------------------------------------- */
+
+static void full_queue(void)
+{
+    enum { LAUNCHES = 1300 };
+    CUstream lets = stream(1);
+    uint32_t n = 64, k = 1, all = 0xffffffffu;
+    pthread_t other;
+    n_streams = 1;
+    s[0] = stream(1);
+    CUdeviceptr p = alloc(s[0]);
+    fill(p, 1, s[0]);
+    stand_word(0);
+    if (pthread_create(&other, NULL, lets_all_go, lets))
+        exit(3);
+    for (int i = 0; i < LAUNCHES; i++)
+        LAUNCH_ON(f_map, s[0], &p, &p, &n, &k, &all);
+    pthread_join(other, NULL);
+    look("queue", p, s[0]);
+}
+
 /* ---- another context --------------------------------------------------------------------------------------------------------------- */
 
-static CUcontext second;
-static CUfunction second_map;
+enum { DEFAULTS = 8 };
+static CUcontext others[DEFAULTS]; /* that of stream i is others[i % n_others] */
+static CUfunction others_map[DEFAULTS];
+static unsigned n_others;
+static bool by_default;
 
-static void make_second(void)
+static void make_others(unsigned n)
 {
     make_words();
-    MUST(cuCtxCreate_v2(&second, 0, 0));
-    second_map = kernel(load_kernels(), "map");
+    for (n_others = 0; n_others < n; n_others++) {
+        MUST(cuCtxCreate_v2(&others[n_others], 0, 0));
+        others_map[n_others] = kernel(load_kernels(), "map");
+    }
     MUST(cuCtxSetCurrent(ctx));
+}
+
+static void make_second(void) { make_others(1); }
+
+static void make_defaults(void)
+{
+    n_streams = n_streams < DEFAULTS ? n_streams : DEFAULTS;
+    by_default = true;
+    make_others(n_streams);
+}
+
+/* The context of stream i is current from here on. */
+static void goes_to(unsigned i)
+{
+    if (n_others)
+        MUST(cuCtxSetCurrent(others[i % n_others]));
+}
+
+static void comes_back(void) { MUST(cuCtxSetCurrent(ctx)); }
+
+/* Behind what stands still. */
+static void takes_memory(CUstream own, CUfunction map_there)
+{
+    CUdeviceptr p;
+    uint32_t n = WORDS, k = 3, all = 0xffffffffu;
+    MUST(cuMemAllocAsync(&p, 4 * WORDS, own));
+    MUST(cuMemsetD32Async(p, 1, WORDS, own));
+    LAUNCH_ON(map_there, own, &p, &p, &n, &k, &all);
+    MUST(cuMemFreeAsync(p, own));
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------------------------ */
@@ -209,6 +322,10 @@ int main(int argc, char **argv)
                 {"by_semaphore", make_semaphore, stand_semaphore, signal_semaphore},
                 {"by_event", NULL, stand_event, tell_child},
                 {"by_context", make_second, stand_word, write_word},
+                {"by_default", make_defaults, stand_word, write_word},
+                {"by_capture", make_words, NULL, NULL},
+                {"by_list", make_words, NULL, NULL},
+                {"by_queue", make_words, NULL, NULL},
                 {"by_thread", make_words, stand_word, NULL}};
     size_t how = 0;
     while (argc > 1 && how < sizeof hows / sizeof *hows && strcmp(argv[1], hows[how].name))
@@ -224,6 +341,13 @@ int main(int argc, char **argv)
     start();
     if (hows[how].prepare)
         hows[how].prepare();
+    if (!hows[how].stand) {
+        if (!strcmp(argv[1], "by_queue"))
+            full_queue();
+        else
+            must_stay(!strcmp(argv[1], "by_capture"));
+        return 0;
+    }
     CUstream own = stream(1);
     CUdeviceptr tensor;
     MUST(cuMemAllocAsync(&tensor, 4 * TENSOR_WORDS, own));
@@ -231,13 +355,13 @@ int main(int argc, char **argv)
     MUST(cuStreamSynchronize(own));
     uint32_t n = TENSOR_WORDS, k = 5, all = 0xffffffffu;
     for (unsigned i = 0; i < n_streams; i++) {
-        if (second)
-            MUST(cuCtxSetCurrent(second));
-        s[i] = stream(1);
+        goes_to(i);
+        s[i] = !by_default ? stream(1) : i % 2 ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
         hows[how].stand(i);
-        LAUNCH_ON(second ? second_map : f_map, s[i], &tensor, &tensor, &n, &k, &all);
-        if (second)
-            MUST(cuCtxSetCurrent(ctx));
+        LAUNCH_ON(n_others ? others_map[i % n_others] : f_map, s[i], &tensor, &tensor, &n, &k, &all);
+        if (by_default && i < 2)
+            takes_memory(s[i], others_map[i]);
+        comes_back();
     }
     pthread_t other;
     if (!hows[how].let_go && pthread_create(&other, NULL, writes_words, stream(1)))
@@ -247,10 +371,12 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < n_streams; i++) {
         if (hows[how].let_go)
             hows[how].let_go(i);
+        goes_to(i);
         if (i % 2)
             MUST(cuStreamSynchronize(s[i]));
         else
             MUST(cuMemcpyDtoHAsync_v2(host, tensor, 4 * TENSOR_WORDS, s[i])); /* not pinned: the host waits there */
+        comes_back();
         if (i % 16 == 0 && hows[how].let_go) /* else the next ones may be at work */
             printf("%u\n", host[7]);
     }

@@ -93,6 +93,7 @@ typedef struct {
     uint64_t lazy_bytes; /* device memory that a kernel takes when it is first launched */
     int n_devices;                /* SIMGPU_DEVICES; mem_bytes is of each */
     bool peers;                   /* SIMGPU_PEERS: devices can be given access to each other's memory */
+    uint64_t queue;               /* SIMGPU_QUEUE: so many ops of a stream can be queued, and a launch waits for room; 0: any number */
     int n_copy_engines;           /* SIMGPU_COPY_ENGINES: one for each direction to the host, or one for both */
     uint64_t chaos_seed;
     bool chaos, adversary;        /* SIMGPU_CHAOS: either of its forms; =adversary[:SEED] */
@@ -311,6 +312,8 @@ void *gpu_exec_op(size_t bytes);
 CUresult gpu_exec_depend(gpu_op *op, CUstream s, uint64_t seq);
 /* Blocks the calling thread until s has done seq, or its context failed. Drops gpu_lock while it sleeps. */
 CUresult gpu_exec_wait(CUstream s, uint64_t seq);
+/* There is room for one more op in the stream's queue, after a wait where there was none. */
+void gpu_exec_wait_for_room(CUstream s);
 /* Waits until nothing of ctx is queued or running, failed or not. */
 void gpu_exec_drain(CUcontext ctx);
 /* True on a worker inside a kernel or a host callback, where driver calls are forbidden. */

@@ -100,7 +100,7 @@ static CUresult read_faults(void)
 
 CUresult gpu_config_read(void)
 {
-    double launch = (double)gpu_cfg.launch_ns, devices = 1, copy_engines = gpu_cfg.n_copy_engines, peers = 0;
+    double queue = 0, launch = (double)gpu_cfg.launch_ns, devices = 1, copy_engines = gpu_cfg.n_copy_engines, peers = 0;
     CUresult r;
     if ((r = read_size("SIMGPU_MEM", &gpu_cfg.mem_bytes)) ||
         (r = read_size("SIMGPU_GRANULARITY", &gpu_cfg.granularity_bytes)) ||
@@ -113,6 +113,7 @@ CUresult gpu_config_read(void)
         (r = read_number("SIMGPU_HOST_BW", &gpu_cfg.host_bytes_per_s, false)) ||
         (r = read_number("SIMGPU_HOST_WALL_BW", &gpu_cfg.host_wall_bytes_per_s, false)) ||
         (r = read_number("SIMGPU_LAUNCH_NS", &launch, true)) ||
+        (r = read_number("SIMGPU_QUEUE", &queue, false)) ||
         (r = read_number("SIMGPU_COPY_ENGINES", &copy_engines, false)) ||
         (r = read_number("SIMGPU_PEERS", &peers, true)) ||
         (r = read_number("SIMGPU_DEVICES", &devices, false)) || (r = read_faults()))
@@ -126,6 +127,7 @@ CUresult gpu_config_read(void)
     gpu_cfg.peers = peers == 1;
     if (copy_engines != 1 && copy_engines != 2)
         return refuse("SIMGPU_COPY_ENGINES", getenv("SIMGPU_COPY_ENGINES"), "want 1 or 2");
+    gpu_cfg.queue = (uint64_t)queue;
     gpu_cfg.n_copy_engines = (int)copy_engines;
     uint64_t g = gpu_cfg.granularity_bytes;
     if ((g & (g - 1)) || g < (uint64_t)sysconf(_SC_PAGESIZE) || g > (1ull << 30))

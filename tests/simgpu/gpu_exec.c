@@ -279,6 +279,18 @@ uint64_t gpu_exec_enqueue(CUstream s, gpu_op *op, enum gpu_engine engine, uint64
     return seq;
 }
 
+void gpu_exec_wait_for_room(CUstream s)
+{
+    if (!gpu_cfg.queue || s->capture)
+        return;
+    gpu_stream_ref(s);
+    while (s->enqueued - s->done >= gpu_cfg.queue && s->has_worker && !gpu_exiting) {
+        gpu_adversary_demand(s, s->done + 1);
+        wait_for_progress();
+    }
+    gpu_stream_unref(s);
+}
+
 CUresult gpu_exec_wait(CUstream s, uint64_t seq)
 {
     CUcontext ctx = s->ctx;

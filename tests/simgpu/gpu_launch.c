@@ -145,6 +145,10 @@ static CUresult launch(CUfunction h, const shape *s, CUstream stream, void **par
     }
     gpu_lock();
     CUstream to = gpu_stream_resolve(stream, per_thread);
+    if (to && gpu_cfg.queue) {
+        gpu_exec_wait_for_room(to);
+        to = gpu_stream_resolve(stream, per_thread);
+    }
     if (gpu_cfg.lazy_bytes && !f->loaded_on && !(e = gpu_phys_charge(gpu_ctx_current()->device, gpu_cfg.lazy_bytes)))
         f->loaded_on = gpu_ctx_current()->device + 1;
     if (e) {

@@ -17,6 +17,8 @@ CASES = [
     ("peer_plain_late", 10500000, 10), ("context", 10500000, 16), ("context_late", 10500000, 10),
     # the host waited for all that was queued before a plan came into force, and for each launch that was learnt: it stood still
     ("stands", 10500000, 16), ("stands_late", 10500000, 8), ("stands_within", 10500000, 0),
+    # another thread's stream was waited for before work of a plan's was queued in its place
+    ("stands_thread", 10500000, 8),
     # what was rebuilt at the plan's end was rebuilt in the context that ended it: other results
     ("elsewhere_capture", 15500000, 8),
 ]

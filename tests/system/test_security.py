@@ -154,6 +154,10 @@ def T4():
     for base, used in ((open_to_all, False), (sticky, True)):
         seen = watch_planning(base, clean_env(TMPDIR=base))
         check.ok(bool(seen) == used, "TMPDIR of mode %o" % (os.stat(base).st_mode & 0o7777), str(seen))
+    told = os.path.join(open_to_all, "told-tmp") # by a user that nobody else is: no other run's folder is found
+    p = remat(*["exec:find /tmp -maxdepth 1 -user %d -name 'remat-plan-*' -printf '%%p %%m\\n' >'%s'; exit 3" % (VICTIM, told) if w == "chen-sqrt" else w for w in PLANS],
+              env=clean_env(TMPDIR=open_to_all), uid=VICTIM, cwd="/")
+    check.ok(p.returncode == 0 and re.fullmatch(r"/tmp/remat-plan-\d+-\w{6} 700\n", read(told)), "then /tmp", "%s %s" % (read(told), p.stderr))
 
 
 # ---- the files that are made --------------------------------------------------------------------------------------------------
@@ -233,6 +237,8 @@ def F2():
     check.ok(len(found) == 2 and all(m == 0o700 for m, _ in found.values()), "folders", str(found))
     check.ok(any(f.isdigit() and m == 0o600 for f, m in files.items()) and files.get(".join") == 0o600 and
              [m & 0o007 for f, m in files.items() if f.startswith("pair@")] in ([0], [4]), "files", str(found))
+    ledgers = [os.path.join(d, f) for d in places for f in found[d][1] if f.startswith("pair@")]
+    check.ok(len(ledgers) == 1 and os.path.exists(ledgers[0]) and groups_of(VICTIM) == ([], []), "a ledger stays, and says nothing once its members have ended", str(ledgers))
     for d in places:
         check.ok(subprocess.run(["ls", d], user=OTHER, group=OTHER, extra_groups=[], capture_output=True).returncode != 0, "nobody else reads " + d)
     # an output of the user's own keeps its permissions; another name gets a new file's
@@ -271,6 +277,56 @@ def F3():
     p = train("--stats", "/dev/null")
     check.ok(p.returncode == 0 and stat.S_ISCHR(os.stat("/dev/null").st_mode), "a device stays one", p.stderr)
     check.ok(not glob.glob(os.path.join(d, ".remat-*")), "nothing is left beside it")
+
+
+def F4():
+    made, was = [], None
+
+    def make(path, mode=0o700, uid=VICTIM):
+        parent = os.path.dirname(path)
+        if not os.path.isdir(parent):
+            os.mkdir(parent, 0o755)
+            made.append(parent)
+        os.mkdir(path, 0o700)
+        made.append(path)
+        os.chmod(path, mode)
+        os.chown(path, uid, uid)
+
+    def used():
+        job = member(clean_env(), VICTIM)
+        check.ok(is_in(job) == "0", "a member has memory")
+        where = {os.path.dirname(d) for d in own_folders("remat", VICTIM) + own_folders("remat-groups", VICTIM)}
+        leave_member(job)
+        forget(VICTIM)
+        for path in made:
+            for name in ("remat", "remat-groups"):
+                shutil.rmtree(os.path.join(path, name), ignore_errors=True)
+        return where
+
+    users, roots = "/run/user/%d" % VICTIM, "/run/remat/%d" % VICTIM
+    try:
+        check.ok(used() == {"/dev/shm"}, "/dev/shm where there is neither")
+        if os.path.isdir("/run/remat"): # root's umask may have closed it, where an earlier version made it
+            was = stat.S_IMODE(os.stat("/run/remat").st_mode)
+            os.chmod("/run/remat", 0o755)
+        make(users)
+        check.ok(used() == {users}, "/run/user/UID before that")
+        make(roots)
+        check.ok(used() == {roots}, "/run/remat/UID before all")
+        for what, mode, uid in (("another user's", 0o700, OTHER), ("one that others may write to", 0o777, VICTIM)):
+            os.chown(roots, uid, uid)
+            os.chmod(roots, mode)
+            check.ok(used() == {users}, "%s is not believed" % what)
+    finally:
+        for path in reversed(made):
+            shutil.rmtree(path, ignore_errors=True)
+        if was is not None:
+            os.chmod("/run/remat", was)
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
+        script = "mount -t tmpfs -o mode=755 tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /dev/shm && umask 077 && \"$@\" && stat -c '%a %U' /run/remat /run/remat/0 /run/remat/0/remat"
+        p = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", h.REMAT, "run", "--limit", "64M", "--", MLP, "--iters", "2", "--batch", "64"], env=clean_env(), cwd="/",
+                           capture_output=True, text=True, timeout=120)
+        check.ok(p.returncode == 0 and p.stdout.endswith("755 root\n700 root\n700 root\n"), "what root makes, whatever its umask is", p.stdout[-200:] + p.stderr[-200:])
 
 
 # ---- what another user cannot do ----------------------------------------------------------------------------------------------

@@ -16,13 +16,13 @@ CASES = {
                  " managed_list pool_list gone_list same_pointer moved_pointer",
     "standing": "alloc plain launch to_device to_host within box batch events behind streams destroy free_behind free_ordered free_now questions pinned register"
                 " managed array pools mapped module capture graph retain collect words huge thread",
-    "standstill": "by_word by_batch by_function by_graph by_semaphore by_event by_context by_thread",
+    "standstill": "by_word by_batch by_function by_graph by_semaphore by_event by_context by_default by_capture by_list by_queue by_thread",
     "unusual": "contexts legacies no_context other_stream other_copy pool_most pool_peaks pool_gone wrong_way no_arguments bad_stream dead_stream huge early batch_many"
                " lone_batch retained mapped failed past_end attributes",
 }
 FELT = {"pool_most": "16M", "pool_peaks": "16M", "far_pointer": "1728K", "capture": "2M", "graph": "2M"}  # a limit that is felt, where it is not 640K
 EVICTS = ("_pointer", "host_room", "host_batch", "func_room", "func_six", "func_own", "many_own", "func_calls", "pinned_list", "own_list", "managed_list", "pool_list",
-          "batch_many", "lone_batch", "contexts", "legacies", "other_copy", "retained", "wrong_way", "capture_lost", "other_capture", "other_global", "other_local", "other_spans", "other_twice", "graph_memory", "by_word", "by_batch", "by_function", "by_graph", "by_semaphore", "by_event", "by_context")
+          "batch_many", "lone_batch", "contexts", "legacies", "other_copy", "retained", "wrong_way", "capture_lost", "other_capture", "other_global", "other_local", "other_spans", "other_twice", "graph_memory", "by_word", "by_batch", "by_function", "by_graph", "by_semaphore", "by_event", "by_context", "by_default", "by_capture", "by_list")
 HELD = ("retained", "graph_memory", "graph_full")  # what is not remat's to give, and counts
 
 
@@ -30,6 +30,8 @@ def check(c, program, name):
     limit = FELT.get(name, "640K")
     command = [os.path.join(harness.B, "programs", program), name]
     env = {"SIMGPU_GRANULARITY": "65536", "SIMGPU_DEVICES": "2" if name.startswith("other") else "1"}
+    if name == "by_queue":
+        env["SIMGPU_QUEUE"] = "1024"
     native = harness.run(command, env=env)
     c.ok(native.rc == 0 and native.out, name + " natively", native.err[-300:])
     for policy, size in (("swap", limit), ("auto", limit), ("swap", "1G")):

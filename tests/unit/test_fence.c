@@ -47,6 +47,12 @@ static CUresult query(CUstream s)
     return at_work[(uintptr_t)s - 0x100] ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
+static CUresult context(CUcontext *ctx)
+{
+    *ctx = NULL;
+    return CUDA_SUCCESS;
+}
+
 static void start(void)
 {
     memset(&d, 0, sizeof d);
@@ -56,7 +62,8 @@ static void start(void)
                        .cuEventCreate = create_event,
                        .cuEventRecord = record,
                        .cuStreamWaitEvent = wait_event,
-                       .cuStreamQuery = query};
+                       .cuStreamQuery = query,
+                       .cuCtxGetCurrent = context};
     d.drv = &drv;
     ck_assert_int_eq(stream_init(&d), 0);
     ck_assert_uint_eq(stream_index(&d, (CUstream)(uintptr_t)0x200), T);

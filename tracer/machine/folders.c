@@ -162,7 +162,9 @@ static int make_private(const struct parent *p, const char *sort, char path[FOLD
     const unsigned uid = (unsigned)geteuid();
     if (!fits(snprintf(path, FOLDER_PATH, "%s/%u", p->path, uid)))
         return -ENAMETOOLONG;
-    if (p == &parents[0] && !uid && (mkdir(p->path, 0755) == 0 || errno == EEXIST) && is_sound(p))
+    if (p == &parents[0] && !uid && mkdir(p->path, 0755) == 0)
+        (void)!chmod(p->path, 0755); /* whatever root's umask is: users find their own folders in it */
+    if (p == &parents[0] && !uid && is_sound(p))
         mkdir(path, 0700);
     if (!is_sound(p) || !is_users(path, uid))
         return -EACCES;
