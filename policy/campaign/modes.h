@@ -26,7 +26,9 @@ struct campaign {
         char path[640];     /* "": none */
         int lacking;        /* chunks that its map lacks */
         int64_t planned_ns;
+        bool copies;        /* to the host */
     } best;
+    bool first;             /* a plan is asked for that is made in a moment, to be followed while a good one is made */
     bool with_copies;       /* recompute alone cannot meet the limit: copies to the host take part */
     unsigned patience;      /* times the planner's usual seconds */
     bool wait;              /* the planner has just been started */

@@ -26,6 +26,7 @@ enum {
     DEAR_PART = 2,          /* a plan by recomputing alone that adds more than this part of the iteration is weighed against one with copies */
     GAP_NS = 500000,        /* some calls of tens of microseconds, and some more until the device has nothing to do with the chunk */
     PATIENCE_MOST = 8,      /* times its usual seconds, for a planner that found nothing in them */
+    BETTER_PART = 64,       /* a plan takes the place of the one in force where it saves this part of the iteration: proving it costs about two */
     PLAN_WAIT_MS = 60000,   /* --policy plan: for each answer, with the mutex released */
     PAUSE_MS = 100,         /* else: how long the program stands still at one place for an answer that may be near; after that it moves on */
     PAUSES_MOST_MS = 2000,  /* and for all answers together: what a program of some seconds can spare for plans */
@@ -53,7 +54,7 @@ static void start_planner(struct device *d)
     const bool beside = d->mode != MODE_PLAN;
     d->ex->learnt.rec.host_bytes_per_s = swap_bytes_per_s(d);
     log_say(SAY_DEBUG, "a plan for %s is asked for%s", rt_size(c->budget_bytes).text, c->with_copies ? ", with copies to the host" : "");
-    int r = planner_start(d, &d->ex->learnt.rec, c->budget_bytes, c->with_copies, c->patience);
+    int r = planner_start(d, &d->ex->learnt.rec, c->budget_bytes, c->with_copies || c->first, c->first ? PLANNER_AT_ONCE : c->patience);
     if (r && beside)
         log_say(SAY_DEBUG, "cannot start `remat plan` for a better plan (%s)", strerror(-r));
     else if (r) {
@@ -100,6 +101,9 @@ static void keep_as_best(struct device *d, int lacking)
     snprintf(c->best.path, sizeof c->best.path, "%s.best", planner_path(d));
     c->best.lacking = lacking;
     c->best.planned_ns = d->ex->plan->as_read.planned_ns;
+    c->best.copies = false;
+    for (size_t i = 0; i < d->ex->plan->as_read.n_steps && !c->best.copies; i++)
+        c->best.copies = d->ex->plan->as_read.steps[i].kind == PLAN_OFFLOAD;
     if (rename(planner_path(d), c->best.path))
         c->best.path[0] = 0;
 }
@@ -135,10 +139,48 @@ static bool follow_best(struct device *d)
     return r < 0;
 }
 
+/* The first plan, made in a moment, was there for the time that a good one takes; or none was found in a moment. */
+static void ask_in_earnest(struct device *d)
+{
+    d->campaign->first = false;
+    d->campaign->tries = 0;
+    start_planner(d);
+}
+
+/* The plan in force stays: the planner's last answer, for the whole time that it gets, saves too little. Copies are still to be tried where
+ * the plan in force has some, or has gaps. */
+static void keep_plan(struct device *d)
+{
+    const struct campaign *c = d->campaign;
+    log_say(SAY_DEBUG, "the planner's answer is no better than the plan in force");
+    if (may_copy(d) && (c->best.lacking || c->best.copies || is_dear(d)))
+        ask_with_copies(d, c->best.lacking > 0);
+}
+
+/* The answer to a question asked beside a plan in force takes its place only where it is cheaper by more than proving it costs. */
+static bool is_worth_it(struct device *d)
+{
+    const struct campaign *c = d->campaign;
+    struct plan p;
+    char err[160];
+    if (!c->best.path[0] || plan_read(planner_path(d), &p, err, sizeof err))
+        return true;
+    const int64_t margin = c->best.lacking ? 0 : p.baseline_ns / BETTER_PART;
+    const bool worth = p.planned_ns + margin < priced_ns(c->best.planned_ns, c->best.lacking);
+    plan_free(&p);
+    return worth;
+}
+
 /* The plan that the planner has just given is installed; its map lacks so many chunks. */
 static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
 {
     struct campaign *c = d->campaign;
+    if (c->first) {
+        keep_as_best(d, lacking);
+        put_in_force(d);
+        ask_in_earnest(d);
+        return;
+    }
     const uint64_t peak = (uint64_t)d->ex->plan->as_read.peak_bytes; /* for a little less than the budget there might be the same plan */
     const uint64_t most = peak < c->budget_bytes ? peak : c->budget_bytes;
     c->tries += lacking > 0;
@@ -225,6 +267,10 @@ static void take_plan(struct device *d, const char *path)
         refuse_given(d, why);
         return;
     }
+    if (lacking < 0 && c->first) {
+        ask_in_earnest(d);
+        return;
+    }
     if (lacking < 0) {
         story_warns(d, STORY_SWAPPING, "the plan could not be installed (%s): memory is held by swapping", strerror(-lacking));
         modes_no_plan(d);
@@ -250,6 +296,10 @@ static bool ask_otherwise(struct device *d)
     struct campaign *c = d->campaign;
     if (planner_is_late(d))
         return false;
+    if (c->first) {
+        ask_in_earnest(d);
+        return true;
+    }
     if (may_copy(d) && (!c->best.path[0] || c->best.lacking)) { /* recompute alone does not reach it, or not with less than a map that lacks chunks */
         ask_with_copies(d, true);
         return true;
@@ -296,7 +346,9 @@ void planning_take_answer(struct device *d)
         planning_drop_question(d, "a plan has come for tensors that are no more");
         return;
     }
-    if (state == PLANNER_DONE) {
+    if (state == PLANNER_DONE && beside && !is_worth_it(d))
+        keep_plan(d);
+    else if (state == PLANNER_DONE) {
         if (beside) {
             install_drop(d);
             modes_go(d, MODE_PLAN);
@@ -345,6 +397,7 @@ void planning_begin(struct device *d)
     d->campaign->tries = 0;
     d->campaign->with_copies = false;
     d->campaign->patience = 1;
+    d->campaign->first = false;
     if (recording_has_structs(&d->ex->learnt))
         (void)room_for_decoys(d); /* before the budget: it stays */
     share_limit_for_plan(d, budget_could_use(d));
@@ -355,8 +408,10 @@ void planning_begin(struct device *d)
     d->campaign->grow_at = d->st.iterations + d->campaign->grow_wait;
     if (modes_have_given_plan(d))
         take_plan(d, d->cfg->plan_path);
-    else if (!take_earlier(d))
+    else if (!take_earlier(d)) {
+        d->campaign->first = planner_is_slow(d, &d->ex->learnt.rec);
         start_planner(d);
+    }
 }
 
 int planning_wait_ms(struct device *d)

@@ -21,6 +21,7 @@
 extern char **environ;
 
 static const double QUICK_LEAST = 0.2;
+static const double AT_ONCE_S = 0.4; /* a swapped iteration costs three times a planned one: a fair plan soon, and the good one when it is there */
 
 enum {
     FILE_PATH = SCRATCH_PATH + 16,
@@ -86,6 +87,19 @@ static char **clean_environment(bool swaps_else)
     return e;
 }
 
+static double usual_seconds(const struct device *d, uint32_t n_ops)
+{
+    double s = 1 + n_ops / 100;
+    if (d->cfg->policy != POLICY_PLAN && n_ops < 100) /* nobody waits, and a program whose iterations are short may be short itself */
+        s *= QUICK_LEAST + (1 - QUICK_LEAST) * n_ops / 100;
+    return s;
+}
+
+bool planner_is_slow(const struct device *d, const struct record *rec)
+{
+    return d->cfg->policy == POLICY_AUTO && !strcmp(d->cfg->solver, "best") && usual_seconds(d, rec->n_ops) > 2 * AT_ONCE_S;
+}
+
 int planner_start(struct device *d, const struct record *rec, uint64_t limit_bytes, bool offload, unsigned patience)
 {
     if (d->planner->child > 0)
@@ -102,9 +116,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     unlink(d->planner->plan_path);
     char limit[32], seconds[32];
     const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "best";
-    double s = (1 + rec->n_ops / 100) * patience;
-    if (d->cfg->policy != POLICY_PLAN && rec->n_ops < 100) /* nobody waits, and a program whose iterations are short may be short itself */
-        s *= QUICK_LEAST + (1 - QUICK_LEAST) * rec->n_ops / 100;
+    double s = patience == PLANNER_AT_ONCE ? AT_ONCE_S : usual_seconds(d, rec->n_ops) * patience;
     s = s > SECONDS_MOST ? SECONDS_MOST : s;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)limit_bytes);
     snprintf(seconds, sizeof seconds, "%g", s);

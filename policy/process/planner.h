@@ -12,8 +12,12 @@
 
 int planner_init(struct device *d);
 enum planner_state { PLANNER_IDLE, PLANNER_RUNNING, PLANNER_DONE, PLANNER_FAILED };
-/* Writes the trace and starts `remat plan` on it for this many bytes, with `patience` times the usual seconds. 0 or a negative errno. */
+enum { PLANNER_AT_ONCE = 0 };
+/* Writes the trace and starts `remat plan` on it for this many bytes, with `patience` times the usual seconds (PLANNER_AT_ONCE: with less than one
+ * second, however many ops there are). 0 or a negative errno. */
 int planner_start(struct device *d, const struct record *rec, uint64_t limit_bytes, bool offload, unsigned patience);
+/* The usual seconds for this record are so many that a plan made at once is followed meanwhile; not where another solver is named. */
+bool planner_is_slow(const struct device *d, const struct record *rec);
 /* Where it stands, at once. DONE: planner_path() is the plan. */
 enum planner_state planner_poll(struct device *d);
 /* Returns when that child has ended, or after so many milliseconds; planner_poll() then tells. Without the mutex. A terminal shows how long it
