@@ -262,6 +262,8 @@ static CUevent event_at(struct device *d, const struct stream_row *r)
 
 static void gates_drop(struct device *d, struct stream_row *r, uint32_t n)
 {
+    if (!n)
+        return;
     for (uint32_t i = 0; i < n; i++) {
         event_drop(d, r, r->gates[i].event);
         event_drop(d, r, r->gates[i].after);
