@@ -70,8 +70,10 @@ static int init_all(struct device *d, const struct limits_machine *machine)
     char pci[STATUS_PCI] = "";
     if (d->drv->cuDeviceGetPCIBusId)
         d->drv->cuDeviceGetPCIBusId(pci, sizeof pci, d->dev);
+    CUuuid uuid; /* the whole GPU's, by which others (NVML's users, DCGM) know it: _v2 would tell a MIG instance's */
+    const bool has_uuid = d->drv->cuDeviceGetUuid && d->drv->cuDeviceGetUuid(&uuid, d->dev) == CUDA_SUCCESS;
     if (!d->status)
-        d->status = status_add_device(process.status, d->dev, pci);
+        d->status = status_add_device(process.status, d->dev, pci, has_uuid ? (const uint8_t *)uuid.bytes : NULL, d->mem.device_bytes);
     if (d->status) {
         status_store(&d->status->limit_bytes, d->mem.limit_bytes);
         status_set_mode(d->status, device_mode_name(d, d->mode));

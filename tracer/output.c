@@ -38,12 +38,22 @@ static int refused(char *err, size_t err_len, const struct output *o, int rc)
 
 /* ---- names --------------------------------------------------------------------------------------------------------- */
 
+/* torchrun's word first: under srun it is started once a node, and its processes inherit Slurm's variable. */
+static const char *rank_text(void)
+{
+    static const char *const names[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *rank = getenv(names[i]);
+        if (rank && *rank && !rank[strspn(rank, "0123456789")] && strlen(rank) <= 9) /* not a number: it must not lead the name elsewhere */
+            return rank;
+    }
+    return "0";
+}
+
 int output_expand(const char *name, char *to, size_t room)
 {
-    const char *rank = getenv("RANK");
+    const char *rank = rank_text();
     size_t n = 0;
-    if (!rank || !*rank || rank[strspn(rank, "0123456789")] || strlen(rank) > 9)
-        rank = "0"; /* not a number: it must not lead the name elsewhere */
     for (; *name; name++) {
         char one[24] = {*name};
         const char *put = one;

@@ -12,7 +12,8 @@
  *   - A folder that takes no new file (but whose file may be written): everything is collected in memory, space is set
  *     aside, then the file is filled in place.
  *   - Anything else (a device, a pipe, a socket) is opened and written to as it is; never removed, never replaced.
- *   - "%p" in a name is the process id, "%r" the rank (the variable RANK if it is a number, else 0), "%%" a percent
+ *   - "%p" in a name is the process id, "%r" the rank (the first of RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK and PMI_RANK that
+ *     is a number, else 0), "%%" a percent
  *     sign; any other "%" stands for itself. output_open expands them only with OUTPUT_RUN.
  *   - With OUTPUT_RUN a file is never written over by a second process of the same run: the second gets the name with
  *     ".1" appended (".2", ...) and says so in one line on stderr. A process may write over its own file, and

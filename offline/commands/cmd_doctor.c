@@ -7,6 +7,7 @@
 #include "offline/commands/launch.h"
 #include "offline/commands/options.h"
 #include "offline/commands/options_parse.h"
+#include "offline/commands/self_test.h"
 #include "offline/model/beside.h"
 #include "offline/solvers/milp/milp.h"
 #include "preload/cuda_abi.h"
@@ -338,10 +339,17 @@ static void check_pytorch(void)
         say(NOTE, "pytorch", "%s: its allocator does not take backend:cudaMallocAsync, tensors will not be managed", line);
 }
 
+static void say_self_test(enum self_test_verdict v, const char *finding)
+{
+    static const enum verdict of[] = {[SELF_TEST_OK] = OK, [SELF_TEST_NOTE] = NOTE, [SELF_TEST_BAD] = BAD};
+    say(of[v], "self-test", "%s", finding);
+    fflush(stdout); /* each run takes seconds */
+}
+
 int cmd_doctor(int argc, char **argv)
 {
-    int json = 0;
-    const struct option_bind binds[] = {{"json", &json}, {0}};
+    int json = 0, self = 0;
+    const struct option_bind binds[] = {{"json", &json}, {"self-test", &self}, {0}};
     size_t n;
     int rc = options_parse(argc, argv, binds, NULL, 0, &n);
     if (rc)
@@ -355,6 +363,8 @@ int cmd_doctor(int argc, char **argv)
     check_host();
     check_maxima();
     check_cgroup();
+    if (self)
+        self_test(say_self_test);
     if (json) {
         json_t *root = json_pack("{s:b,s:s,s:o}", "fit", bad_count == 0, "version", REMAT_VERSION, "findings", findings);
         findings = NULL;

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -75,6 +76,14 @@ static double rate_of(const struct status_device *d)
     return 1e9 / (double)each;
 }
 
+/* 32 hexadecimal digits as NVML and DCGM write them: GPU-01234567-89ab-cdef-0123-456789abcdef. */
+static void uuid_text(const char *digits, char to[JOBS_UUID])
+{
+    *to = '\0';
+    if (strspn(digits, "0123456789abcdef") == 32 && !digits[32])
+        snprintf(to, JOBS_UUID, "GPU-%.8s-%.4s-%.4s-%.4s-%s", digits, digits + 8, digits + 12, digits + 16, digits + 20);
+}
+
 static int add(struct jobs *j, const struct job *one)
 {
     struct job *more = realloc(j->list, (j->n + 1) * sizeof *more);
@@ -85,11 +94,12 @@ static int add(struct jobs *j, const struct job *one)
     return 0;
 }
 
-static int add_page(struct jobs *j, const struct status_page *p, uid_t uid)
+static int add_page(struct jobs *j, const struct status_page *p, uid_t uid, int64_t pid)
 {
-    struct job one = {.uid = uid, .pid = p->pid, .started_unix_s = p->started_unix_s, .device = -1};
-    char text[sizeof p->group];
+    struct job one = {.uid = uid, .pid = pid, .started_unix_s = p->started_unix_s, .device = -1, .price = NAN};
+    char text[sizeof p->group], uuid[sizeof p->device->uuid];
     memcpy(text, p->group, sizeof text);
+    clean(one.host, sizeof one.host, p->host, sizeof p->host);
     name_of(uid, one.user, sizeof one.user);
     clean(one.command, sizeof one.command, p->command, sizeof p->command);
     clean(one.group, sizeof one.group, text, sizeof text);
@@ -104,20 +114,34 @@ static int add_page(struct jobs *j, const struct status_page *p, uid_t uid)
         memcpy(mode_text, &mode, sizeof mode);
         clean(one.mode, sizeof one.mode, mode_text, sizeof mode_text);
         clean(one.pci, sizeof one.pci, d->pci, sizeof d->pci);
+        memcpy(uuid, d->uuid, sizeof uuid);
+        uuid[sizeof uuid - 1] = '\0';
+        uuid_text(uuid, one.uuid);
         one.device = d->ordinal;
+        one.device_bytes = d->device_bytes;
         one.limit_bytes = atomic_load(&d->limit_bytes);
         one.in_use_bytes = atomic_load(&d->in_use_bytes);
         one.peak_bytes = atomic_load(&d->peak_bytes);
         one.host_bytes = atomic_load(&d->swapped_bytes);
         one.iterations = atomic_load(&d->iterations);
+        one.iterations_planned = atomic_load(&d->iterations_planned);
+        one.replays = atomic_load(&d->replays);
+        one.swaps_out = atomic_load(&d->swaps_out);
+        one.swaps_in = atomic_load(&d->swaps_in);
+        one.departures = atomic_load(&d->departures);
+        one.compared = atomic_load(&d->compared);
+        one.differed = atomic_load(&d->differed);
+        const int64_t price_ppm = atomic_load(&d->price_ppm);
+        one.price = price_ppm == STATUS_NO_PRICE ? NAN : (double)price_ppm / 1e6;
         one.iterations_per_s = rate_of(d);
         rc = add(j, &one);
     }
     return rc;
 }
 
-/* A living process's page, in *page. The lock is only asked for, so reading is enough. */
-static bool read_page(int dir, const char *name, struct status_page *page)
+/* A living process's page, in *page. The lock is only asked for, so reading is enough; the kernel tells its holder's number as this process's namespace has
+ * it, 0 where it has none (`*pid` is then what the page says). */
+static bool read_page(int dir, const char *name, struct status_page *page, int64_t *pid)
 {
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     struct stat st;
@@ -126,6 +150,7 @@ static bool read_page(int dir, const char *name, struct status_page *page)
         return false;
     bool alive = !fstat(fd, &st) && S_ISREG(st.st_mode) && !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK &&
                  pread(fd, page, sizeof *page, 0) == (ssize_t)sizeof *page && page->magic == STATUS_MAGIC;
+    *pid = lock.l_pid > 0 ? lock.l_pid : page->pid;
     close(fd);
     return alive;
 }
@@ -148,13 +173,12 @@ static int read_folder(void *arg, const char *path, uid_t owner)
     DIR *d = open_folder(path, owner);
     int rc = 0;
     for (struct dirent *e; d && !rc && (e = readdir(d));) {
-        /* ".<pid>" is a page on its way to its name, or what a process killed in that moment left */
-        const char *digits = e->d_name[0] == '.' ? e->d_name + 1 : e->d_name;
-        struct status_page page;
-        if (!*digits || digits[strspn(digits, "0123456789")])
+        struct status_page page = {0};
+        int64_t pid;
+        if (!status_is_page_name(e->d_name))
             continue;
-        if (read_page(dirfd(d), e->d_name, &page))
-            rc = add_page(j, &page, owner);
+        if (read_page(dirfd(d), e->d_name, &page, &pid))
+            rc = add_page(j, &page, owner, pid);
         else if (owner == geteuid() && status_is_stale(dirfd(d), e->d_name))
             unlinkat(dirfd(d), e->d_name, 0);
     }
@@ -181,6 +205,7 @@ static int read_ledgers(void *arg, const char *path, uid_t owner)
         j->groups = more;
         if (ledger_read(file, &more[j->n_groups].view) == 0 && more[j->n_groups].view.n) {
             name_of(owner, more[j->n_groups].user, sizeof more->user);
+            uuid_text(more[j->n_groups].view.device, more[j->n_groups].uuid);
             j->n_groups++;
         }
     }
@@ -196,6 +221,55 @@ static int by_user_and_pid(const void *a, const void *b)
     if (!c)
         c = (x->pid > y->pid) - (x->pid < y->pid);
     return c ? c : (x->device > y->device) - (x->device < y->device);
+}
+
+double jobs_share(const struct job *s) { return s->device_bytes ? (double)s->in_use_bytes / (double)s->device_bytes : 0; }
+
+/* ---- other orders ------------------------------------------------------------------------------------------------------- */
+
+static double limit_of(const struct job *s) { return (double)s->limit_bytes; }
+static double use_of(const struct job *s) { return (double)s->in_use_bytes; }
+static double host_of(const struct job *s) { return (double)s->host_bytes; }
+static double peak_of(const struct job *s) { return (double)s->peak_bytes; }
+static double price_of(const struct job *s) { return isnan(s->price) ? -INFINITY : s->price; }
+static double rate_told(const struct job *s) { return s->iterations_per_s; }
+
+static double (*sort_key)(const struct job *);
+
+static int by_key(const void *a, const void *b)
+{
+    const double x = sort_key(a), y = sort_key(b);
+    return x != y ? (x < y) - (x > y) : by_user_and_pid(a, b);
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct job *x = a, *y = b;
+    return x->pid != y->pid ? (x->pid > y->pid) - (x->pid < y->pid) : by_user_and_pid(a, b);
+}
+
+static int by_gpu(const void *a, const void *b)
+{
+    const struct job *x = a, *y = b;
+    return x->device != y->device ? (x->device > y->device) - (x->device < y->device) : by_user_and_pid(a, b);
+}
+
+int jobs_sort(struct jobs *j, const char *by)
+{
+    static const struct {
+        const char *name;
+        double (*key)(const struct job *);
+        int (*order)(const void *, const void *);
+    } orders[] = {{"user", NULL, by_user_and_pid}, {"pid", NULL, by_pid}, {"gpu", NULL, by_gpu}, {"limit", limit_of, by_key}, {"use", use_of, by_key},
+                  {"share", jobs_share, by_key}, {"host", host_of, by_key}, {"price", price_of, by_key}, {"rate", rate_told, by_key}, {"peak", peak_of, by_key}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        if (!strcmp(orders[i].name, by)) {
+            sort_key = orders[i].key;
+            if (j->n)
+                qsort(j->list, j->n, sizeof *j->list, orders[i].order);
+            return 0;
+        }
+    return -EINVAL;
 }
 
 static int by_group(const void *a, const void *b)

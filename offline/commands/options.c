@@ -36,7 +36,7 @@ static const char run_more[] =
     "asks for what it is guaranteed. A killed process's share is free at once. The first member fixes the limit for as long as the group has "
     "members; each device has a budget of its own. Only processes of one user meet in a group; REMAT_GROUP_DIR names another folder of ledgers.\n"
     "\n"
-    "FILE: %p in it is the process id, %r the rank (the variable RANK, else 0), %% a percent sign. A second process of the "
+    "FILE: %p in it is the process id, %r the rank (RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK or PMI_RANK, else 0), %% a percent sign. A second process of the "
     "same run never writes over a file: it gets a number appended, and says so.\n"
     "\n"
     "Policies:\n"
@@ -194,10 +194,15 @@ static const struct option_row status_rows[] = {
     {"prometheus", 0, NULL, NULL, NULL, "metrics in Prometheus' text format"},
     {"watch", 0, NULL, NULL, NULL, "again and again, until interrupted"},
     {"interval", 0, "SEC", NULL, "2", "seconds between two looks of --watch"},
+    {"sort", 0, "KEY", "user|pid|gpu|limit|use|share|host|price|rate|peak", "user", "the order of rows; figures: the largest first"},
+    {"wide", 0, NULL, NULL, NULL, "with groups, peaks, iterations and whole command lines, in more than 80 columns"},
+    {"listen", 0, "WHERE", NULL, NULL, "serve what --prometheus prints over HTTP (GET /metrics), until it is ended: PORT or ADDRESS:PORT, see below"},
     {0}};
 static const char status_more[] =
-    "A row a process and device: who, its group, what remat does there, the limit, device memory now and at most, pinned host memory, "
-    "iterations and their rate. Your own processes; as root, everybody's.\n";
+    "A row a process and device: who, what remat does there, its limit, device memory now and what share of the device's that is, pinned host memory, the price "
+    "(device time of an iteration beyond the native; - where it is not known yet), iterations a second. Your own processes; as root, everybody's.\n"
+    "\n"
+    "--listen PORT serves this machine alone (127.0.0.1), --listen :PORT every address of it; a number, no name. Who can connect sees users and command lines.\n";
 
 static const struct option_row known_rows[] = {{"json", 0, NULL, NULL, NULL, "list: one JSON object"}, {0}};
 static const char known_more[] =
@@ -212,8 +217,12 @@ static const char known_more[] =
     "\n"
     "Exit status: 0; 1 a folder or file that cannot be read or written; 2 bad usage, or a FILE that is damaged or of another version of remat.\n";
 
-static const struct option_row doctor_rows[] = {{"json", 0, NULL, NULL, NULL, "one JSON object"}, {0}};
-static const char doctor_more[] = "Exit status: 0 a program can be run under remat here; 1 something stands in the way.\n";
+static const struct option_row doctor_rows[] = {{"json", 0, NULL, NULL, NULL, "one JSON object"},
+                                                {"self-test", 0, NULL, NULL, NULL, "train a small model on the device at hand, too: a minute at most; see below"},
+                                                {0}};
+static const char doctor_more[] = "--self-test runs a small model (workloads/mlp, where remat[sim] or a build folder has it, else one of PyTorch's) by itself, without a limit, "
+                                  "and at 60 % of its memory: by swapping, and by a plan. It says whether each of them gave the same losses and parameters within the "
+                                  "limit.\n\nExit status: 0 a program can be run under remat here; 1 something stands in the way.\n";
 
 static const struct option_command table[] = {
     {"run", "[--limit SIZE|PCT] [OPTION]... -- CMD...", "run a program in less GPU memory", run_rows, run_more, 1},

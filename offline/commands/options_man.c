@@ -23,7 +23,7 @@
     "  REMAT_GROUP_DIR    the folder of the groups' ledgers\n"                                                                         \
     "  REMAT_STATUS_DIR   the folder of the pages that remat status reads\n"                                                           \
     "  TMPDIR             where a running program's plans are made\n"                                                                  \
-    "  RANK               what %r stands for in names of files\n"                                                                      \
+    "  RANK               what %r stands for in names of files; else SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK\n"                  \
     "\n"                                                                                                                               \
     "LD_PRELOAD, PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF are set for the command, on top of what they hold.\n"
 
@@ -66,7 +66,8 @@ static const struct options_man table[] = {
      FILE_EXITS, NULL, NULL},
     {"solve", "In the source tree, a chain of layers as the Rotor paper has them:\n\n  remat solve tests/golden/chain.json --solver chain\n",
      FILE_EXITS "  3  infeasible\n", NULL, NULL},
-    {"status", "For the text file collector of Prometheus' node exporter; for scripts:\n\n  remat status --prometheus >remat.prom\n  remat status --json\n",
+    {"status", "Who pays most; for Prometheus, by way of its node exporter's text file collector; for scripts:\n\n"
+               "  remat status --sort price\n  remat status --prometheus >remat.prom\n  remat status --json\n",
      FILE_EXITS, "  REMAT_STATUS_DIR  the folder of the pages, instead of those below\n",
      "  /run/remat/UID, /run/user/UID, /dev/shm/remat-UID, /tmp/remat-UID\n"
      "                    a page a process, taken away by the next look after its end\n"},
@@ -75,7 +76,7 @@ static const struct options_man table[] = {
      "  REMAT_CACHE  the folder, instead of those below\n",
      "  $XDG_CACHE_HOME/remat, else $HOME/.cache/remat\n"
      "                    facts of each image of kernels, and plans\n"},
-    {"doctor", "What to do before the first run:\n\n  remat doctor\n", "  0  a program can be run under remat here\n  1  something stands in the way\n", RUN_ENVIRONMENT,
+    {"doctor", "What to do before the first run:\n\n  remat doctor --self-test\n", "  0  a program can be run under remat here\n  1  something stands in the way\n", RUN_ENVIRONMENT,
      RUN_FILES},
 };
 

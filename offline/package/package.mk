@@ -4,7 +4,7 @@
 #   DESTDIR  put in front of it while installing, for packagers
 #
 # The layout is the same everywhere, and relocatable: the command finds the library by its own place.
-#   PREFIX/bin/remat       PREFIX/lib/remat/{libremat.so,remat-milp.so}       PREFIX/share/{man,doc,bash-completion,zsh,fish}
+#   PREFIX/bin/remat       PREFIX/lib/remat/{libremat.so,remat-milp.so}       PREFIX/share/{man,doc,remat,bash-completion,zsh,fish}
 # The simulated GPU is a tarball and a wheel of its own, `remat-sim`, over the same layout: lib/remat/{simgpu,simcuda,workloads}.
 
 PREFIX  ?= /usr/local
@@ -47,6 +47,7 @@ PKG_ROWS = 755:$(PKG_BIN):bin:remat 644:$(PKG_LIB):lib/remat:libremat.so 644:$(P
   $(foreach m,$(PKG_MAN),644:$(m):share/man/man$(subst .,,$(suffix $(m))):$(notdir $(m))) \
   644:$(PKG)/remat.bash:share/bash-completion/completions:remat 644:$(PKG)/_remat:$(PKG_ZSH):_remat \
   644:$(PKG)/remat.fish:share/fish/vendor_completions.d:remat.fish \
+  $(foreach f,$(wildcard $(addprefix offline/package/,kubernetes/*.yaml prometheus/*)),644:$(f):$(patsubst offline/package/%/,share/remat/%,$(dir $(f))):$(notdir $(f))) \
   644:README.md:share/doc/remat:README.md $(foreach d,$(wildcard docs/*.md docs/*.svg docs/*.png),644:$(d):share/doc/remat/docs:$(notdir $(d)))
 PKG_BIN = $(B)/remat
 PKG_MILP = $(B)/remat-milp.so
@@ -63,7 +64,8 @@ pkg-install pkg-uninstall pkg-portable pkg-tarball pkg-deb: SHELL := /bin/bash
 # only what was put there, and folders of remat's own
 pkg-uninstall:
 	@to=$(DESTDIR)$(PREFIX); for row in $(PKG_ROWS); do IFS=: read -r mode from dir name <<<"$$row"; rm -f "$$to/$$dir/$$name"; done; \
-	  rmdir --ignore-fail-on-non-empty "$$to/lib/remat" "$$to/share/doc/remat/docs" "$$to/share/doc/remat" 2>/dev/null; true
+	  rmdir --ignore-fail-on-non-empty "$$to/lib/remat" "$$to/share/doc/remat/docs" "$$to/share/doc/remat" \
+	    "$$to/share/remat/kubernetes" "$$to/share/remat/prometheus" "$$to/share/remat" 2>/dev/null; true
 	@echo "remat is no longer in $(DESTDIR)$(PREFIX)"
 
 # ---- portable: a tree that runs wherever glibc is as new as PORTABLE_GLIBC, and needs no other library -------------------------

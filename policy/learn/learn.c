@@ -16,6 +16,7 @@
 #include "policy/op/ready.h"
 #include "policy/process/nvtx.h"
 #include "policy/process/stats.h"
+#include "policy/process/summary.h"
 #include "policy/process/story.h"
 #include "tracer/iter.h"
 #include "tracer/trace_write.h"
@@ -534,8 +535,7 @@ void learn_count_iteration(struct device *d, unsigned t)
         story_is(d, STORY_FITS, "the limit is not felt: %s of %s at most so far", rt_size(d->st.peak_physical_bytes).text, rt_size(d->mem.limit_bytes).text);
     story_goes_on(d);
     nvtx_iteration(d->st.iterations, device_mode_name(d, d->mode));
-    if (d->status)
-        status_iteration(d->status, d->st.iterations);
+    summary_publish(d);
 }
 
 /* An iteration has ended that the next one may be like. If the next one is of another shape, what it is learnt as would not come again at once. */

@@ -157,6 +157,8 @@ int swap_copy_out(struct device *d, struct slot *s)
     swap_discard(d, s); /* an older copy that a plan had fetched it from */
     s->host = b;
     d->st.swaps_out++;
+    if (d->status)
+        status_store(&d->status->swaps_out, d->st.swaps_out);
     d->st.bytes_out += s->bytes;
     return 0;
 }
@@ -183,6 +185,8 @@ int swap_queue_in(struct device *d, struct slot *s)
     s->ready = (struct fence){0}; /* the copy came after them */
     fence_add(d, &s->ready, STREAM_IN);
     d->st.swaps_in++;
+    if (d->status)
+        status_store(&d->status->swaps_in, d->st.swaps_in);
     d->st.bytes_in += s->bytes;
     return 0;
 }

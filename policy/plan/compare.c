@@ -127,6 +127,8 @@ int compare_rebuilt(struct device *d, uint32_t op, const struct rec_operand *w, 
         return 0;
     if (read) {
         d->st.verify_failed++;
+        if (d->status)
+            status_store(&d->status->differed, d->st.verify_failed);
         log_say(d->mode == MODE_REHEARSE ? SAY_INFO : SAY_ERROR,
                 "the replay of op %u (%s) differed from the original; its value is restored and it will not be replayed again",
                 op, PLAIN_IN_LINE(d->ex->learnt.rec.ops[op].name));

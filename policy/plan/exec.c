@@ -23,6 +23,7 @@
 #include "policy/plan/verify.h"
 #include "policy/process/check.h"
 #include "policy/process/stats.h"
+#include "policy/process/summary.h"
 #include "tracer/iter.h"
 
 #include <errno.h>
@@ -87,8 +88,6 @@ enum exec_end exec_end_iteration(struct device *d)
     d->whole_mode = d->mode;
     if (ex->now.tried)
         log_say(SAY_DEBUG, "iteration %llu: %u launches ran as trials", (unsigned long long)d->st.iterations, ex->now.tried);
-    if (d->status)
-        status_iteration(d->status, d->st.iterations);
     if (d->mode == MODE_ENFORCE) {
         d->st.iterations_enforced++;
         d->st.iterations_steady += !ex->now.tried;
@@ -97,6 +96,7 @@ enum exec_end exec_end_iteration(struct device *d)
             d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->now.swaps_before;
         }
     }
+    summary_publish(d);
     if (verify_end(d))
         ex->now.code = device_failure(d);
     bool remapped = d->st.mem_calls != ex->now.mem_calls_before;

@@ -37,6 +37,8 @@ void leave_plan(struct device *d, const char *why, const struct rt_op *op)
     story_becomes(d, STORY_SWAPPING, "iteration %llu left the plan at launch %u of %u: %s", (unsigned long long)d->st.iterations + 1, d->ex->now.pos,
              d->ex->learnt.rec.n_ops, why);
     d->st.divergences++;
+    if (d->status)
+        status_store(&d->status->departures, d->st.divergences);
     stats_not_steady(d);
     leave_rebuild_or_stop(d, op ? op->t : stream_alive(d, STREAM_FIRST_PROGRAM));
     verify_clear(d);

@@ -132,6 +132,8 @@ static void look(struct device *d, struct table *tb)
         if (same)
             continue;
         d->st.verify_failed++;
+        if (d->status)
+            status_store(&d->status->differed, d->st.verify_failed);
         d->ex->now.code = CUDA_ERROR_UNKNOWN;
         if (c->op < d->ex->learnt.rec.n_ops)
             facts_distrust(d, d->ex->learnt.caps[c->op].func);

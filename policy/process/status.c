@@ -58,18 +58,30 @@ static int give_name(int dir, const char *tmp, const char *name)
     return renameat(dir, tmp, dir, name) ? -errno : 0;
 }
 
-static struct status_page *publish_in(const char *path)
+/* ".<namespace>": what a number alone does not tell. "" where the kernel has no such namespaces. */
+static void namespace_text(char *to, size_t room)
 {
-    char tmp[24], name[24];
+    struct stat st;
+    if (stat("/proc/self/ns/pid", &st))
+        *to = '\0';
+    else
+        snprintf(to, room, ".%llu", (unsigned long long)st.st_ino);
+}
+
+/* `which`: what follows the number in the page's name. */
+static struct status_page *publish_as(const char *path, const char *which)
+{
+    char tmp[48], name[48];
     struct status_page page = {.magic = STATUS_MAGIC, .pid = getpid(), .started_unix_s = time(NULL)}, *s = MAP_FAILED;
     const int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0 || (size_t)snprintf(status_path, sizeof status_path, "%s/%d", path, (int)getpid()) >= sizeof status_path) {
+    if (dir < 0 || (size_t)snprintf(status_path, sizeof status_path, "%s/%d%s", path, (int)getpid(), which) >= sizeof status_path) {
         if (dir >= 0)
             close(dir);
         return NULL;
     }
-    snprintf(tmp, sizeof tmp, ".%d", (int)getpid());
-    snprintf(name, sizeof name, "%d", (int)getpid());
+    snprintf(tmp, sizeof tmp, ".%d%s", (int)getpid(), which);
+    snprintf(name, sizeof name, "%d%s", (int)getpid(), which);
+    gethostname(page.host, sizeof page.host - 1);
     fill_command(page.command, sizeof page.command);
     if (status_is_stale(dir, tmp))
         unlinkat(dir, tmp, 0);
@@ -94,6 +106,14 @@ static struct status_page *publish_in(const char *path)
     return s;
 }
 
+static struct status_page *publish_in(const char *path)
+{
+    char which[32];
+    struct status_page *s = publish_as(path, "");
+    namespace_text(which, sizeof which);
+    return s || !*which ? s : publish_as(path, which);
+}
+
 struct status_page *status_open(void)
 {
     const char *named = status_named_dir();
@@ -116,13 +136,17 @@ struct status_page *status_open(void)
     return s;
 }
 
-struct status_device *status_add_device(struct status_page *s, int ordinal, const char *pci)
+struct status_device *status_add_device(struct status_page *s, int ordinal, const char *pci, const uint8_t *uuid, uint64_t device_bytes)
 {
     uint32_t n = s ? atomic_load(&s->n_devices) : STATUS_DEVICES;
     if (n == STATUS_DEVICES)
         return NULL;
     s->device[n].ordinal = ordinal;
     snprintf(s->device[n].pci, sizeof s->device[n].pci, "%s", pci);
+    for (int i = 0; uuid && i < 16; i++)
+        snprintf(s->device[n].uuid + 2 * i, sizeof s->device[n].uuid - 2 * (size_t)i, "%02x", uuid[i]);
+    s->device[n].device_bytes = device_bytes;
+    atomic_store(&s->device[n].price_ppm, STATUS_NO_PRICE);
     atomic_store(&s->n_devices, n + 1);
     return &s->device[n];
 }

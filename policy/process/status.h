@@ -5,6 +5,9 @@
  * process ends in whatever way, so a reader that finds no lock knows a stale file and removes it. (POSIX locks, not
  * flock: a forked child must not keep a dead parent's file alive.)
  *
+ * A process of another pid namespace (a container's, with the folder mounted into it) may have the same number and be alive: the second of the two is
+ * called <pid>.<namespace>. `host` tells them apart: in a pod it is the pod's name.
+ *
  * DIR is $REMAT_STATUS_DIR, else one of the user's folders of tracer/machine/folders.h; mode 0700, owned by the user. Nothing in it is replaced or removed but
  * pages: files of that name, size and magic whose owner has ended.
  *
@@ -24,13 +27,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STATUS_MAGIC 0x32746174736d6572ull /* "remstat2" */
-enum { STATUS_DEVICES = 16, STATUS_COMMAND = 200, STATUS_GROUP = 64, STATUS_PCI = 16 };
+#define STATUS_MAGIC 0x33746174736d6572ull /* "remstat3" */
+enum { STATUS_DEVICES = 16, STATUS_COMMAND = 200, STATUS_GROUP = 64, STATUS_PCI = 16, STATUS_HOST = 64, STATUS_UUID = 33 };
+#define STATUS_NO_PRICE INT64_MIN
 
 /* What a process does on one device. */
 struct status_device {
     int32_t ordinal; /* CUDA's number */
     char pci[STATUS_PCI];
+    char uuid[STATUS_UUID]; /* 32 hexadecimal digits, of the whole GPU where this is a part of one; "": not told */
+    uint64_t device_bytes;  /* all of the device's memory */
     _Atomic uint64_t limit_bytes;       /* 0: no limit */
     _Atomic uint64_t in_use_bytes;      /* physical device memory now */
     _Atomic uint64_t peak_bytes;        /* its high-water mark */
@@ -39,6 +45,12 @@ struct status_device {
     _Atomic uint64_t swapped_bytes;     /* pinned on the host now */
     _Atomic uint64_t iteration_ns;      /* wall time of one, a running mean; 0: not known yet */
     _Atomic uint64_t last_iteration_ns; /* when the latest ended, CLOCK_MONOTONIC */
+    /* counted since the process began; as of the latest iteration's end, but for copies, departures and differences, which are told at once */
+    _Atomic uint64_t iterations_planned; /* of `iterations`: ran by a plan */
+    _Atomic uint64_t replays, swaps_out, swaps_in;
+    _Atomic uint64_t departures;         /* a plan was left in the midst of an iteration */
+    _Atomic uint64_t compared, differed; /* rebuilt values that were held against what they had been */
+    _Atomic int64_t price_ppm;           /* device time beyond the native, in millionths of the native; STATUS_NO_PRICE: not known */
 };
 
 struct status_page {
@@ -47,14 +59,15 @@ struct status_page {
     int64_t started_unix_s;
     char command[STATUS_COMMAND]; /* what runs, arguments joined by spaces, NUL-terminated */
     char group[STATUS_GROUP];     /* "" without one */
+    char host[STATUS_HOST];       /* the machine's name; in a pod, the pod's */
     _Atomic uint32_t n_devices;   /* written after the device it counts */
     struct status_device device[STATUS_DEVICES];
 };
 
 /* Publishes this process. NULL: no place. The page stays mapped until status_close(). */
 struct status_page *status_open(void);
-/* One more device; NULL where there is no page, or it is full. One thread at a time. */
-struct status_device *status_add_device(struct status_page *s, int ordinal, const char *pci);
+/* One more device; NULL where there is no page, or it is full. One thread at a time. uuid: 16 bytes; NULL: not told. */
+struct status_device *status_add_device(struct status_page *s, int ordinal, const char *pci, const uint8_t *uuid, uint64_t device_bytes);
 /* Unmaps and removes the file. NULL is fine. */
 void status_close(struct status_page *s);
 /* In a forked child: the page is the parent's; forget it without removing it. */
@@ -95,6 +108,15 @@ static inline const char *status_named_dir(void)
 {
     const char *own = getenv("REMAT_STATUS_DIR");
     return own && *own ? own : NULL;
+}
+
+/* Whether a file of this name can be a page: <pid>, <pid>.<namespace>, or one on its way to such a name, with a dot before it. */
+static inline bool status_is_page_name(const char *name)
+{
+    static const char digits[] = "0123456789";
+    name += *name == '.';
+    const size_t n = strspn(name, digits), more = name[n] == '.' ? strspn(name + n + 1, digits) : 0;
+    return n && (!name[n] || (more && !name[n + 1 + more]));
 }
 
 /* Whether NAME in the folder `dir` is a page of this user's whose owner has ended, so that it may go: nothing else that is called so. */

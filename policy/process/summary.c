@@ -2,6 +2,7 @@
 #include "policy/process/summary.h"
 
 #include "policy/process/stats.h"
+#include "policy/process/status.h"
 #include "policy/process/story.h"
 
 #include <stdio.h>
@@ -97,6 +98,24 @@ static void times(struct device *const *devs, unsigned n, struct summary *out)
     out->overhead_ppm = out->has_overhead ? ppm_over((double)out->iteration_ps, (double)out->native_ps) : 0;
     out->has_bound = n_bound > 0;
     out->bound_ppm = n_bound ? ppm_over(bound, n_bound) : 0;
+}
+
+void summary_publish(struct device *d)
+{
+    struct status_device *to = d->status;
+    if (!to)
+        return;
+    struct summary s = {.t = d->st, .pressed = d->mem.pressed};
+    times(&d, 1, &s);
+    status_iteration(to, s.t.iterations);
+    status_store(&to->iterations_planned, s.t.iterations_enforced);
+    status_store(&to->replays, s.t.replays);
+    status_store(&to->swaps_out, s.t.swaps_out);
+    status_store(&to->swaps_in, s.t.swaps_in);
+    status_store(&to->departures, s.t.divergences);
+    status_store(&to->compared, s.t.verify_checked);
+    status_store(&to->differed, s.t.verify_failed);
+    atomic_store_explicit(&to->price_ppm, s.has_overhead ? s.overhead_ppm : STATUS_NO_PRICE, memory_order_relaxed);
 }
 
 void summary_make(struct device *const *devs, unsigned n, struct summary *out)

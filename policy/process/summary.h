@@ -22,6 +22,8 @@ struct summary {
     char why_not[SUMMARY_WHY];       /* why not every iteration followed a plan; "": every one did, or there was none */
 };
 
+/* An iteration of the device has ended: its page of `remat status` gets what there is of it by now. Some hundred nanoseconds, no system call. */
+void summary_publish(struct device *d);
 void summary_make(struct device *const *devs, unsigned n, struct summary *out);
 
 #endif

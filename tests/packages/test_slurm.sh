@@ -20,7 +20,7 @@ cd "$tmp" && mkdir ctl spool jobs bin status && chmod 755 "$tmp" || exit 1
 awk '/^## Slurm/ {on = 1} on && /^```sh/ {in_block = 1; next} in_block && /^```/ {exit} in_block' "$here/../../docs/sharing.md" >scripts && . ./scripts
 [ -x prolog ] && [ -x task-prolog ] && [ -x epilog ] && [ -s job.sh ] || { fail "docs/sharing.md has no scripts for Slurm"; exit 1; }
 sed -i "2iREMAT_JOBS=$tmp/jobs REMAT_JOB_SHARE=${SHARE}M" prolog task-prolog epilog
-sed -i "s/--ntasks=2/--ntasks=4/; s,stats.%p.json,$tmp/stats.'\$SLURM_JOB_ID'.%p.json," job.sh
+sed -i "s/--ntasks=2/--ntasks=4/; s,stats.%r.json,$tmp/stats.'\$SLURM_JOB_ID'.%r.json," job.sh
 printf '#!/bin/sh\nexec "%s/workloads/mlp" --iters 8 --batch 4096 --layers 12 --print-loss\n' "$B" >bin/python
 ln -s "$B/remat" bin/remat && chmod +x bin/python
 cat >slurm.conf <<END
@@ -94,6 +94,7 @@ done
 LD_LIBRARY_PATH=$SIM "$B/workloads/mlp" --iters 8 --batch 4096 --layers 12 --print-loss >alone
 for i in 1 2 3 4; do cat alone; done | sort >want
 sort a.out | cmp - want || fail "job $a computes something else: $(tail -n 3 a.out)"
+for i in 0 1 2 3; do [ -s "stats.$a.$i.json" ] || fail "%r is not Slurm's number of the task: $(ls stats.*)"; done
 grep -q CANCELLED b.out || fail "job $b was not cancelled: $(tail -n 3 b.out)"
 for _ in $(seq 100); do [ -z "$(ls jobs | grep conf)" ] && break; sleep 0.1; done
 [ -z "$(ls jobs | grep conf)" ] || fail "the epilog left $(ls jobs)"

@@ -140,7 +140,7 @@ def run_examples():
 
 
 # What a block may be: run here, or by another target, or read by the function named; text is what a command printed.
-INFOS = {"json", "python", "text", "sh", "sh packages", "sh pytorch", "sh dmem", "conf", "yaml"}
+INFOS = {"json", "python", "text", "sh", "sh packages", "sh pytorch", "sh dmem", "conf"}
 COMMAND = re.compile(r"\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:remat|make|python3?|pip|sudo|nsys|torchrun|srun|apt|apt-get|sqlite3|\./\S+|build/\S+) ")
 
 
@@ -229,42 +229,6 @@ def plain(fmt):
     return fmt.replace("\0", "%").replace("`", "'").strip()
 
 
-def check_pods():
-    """The pod's containers do what the page says: the volume is where it is mounted, and the commands run."""
-    try:
-        import yaml
-    except ImportError:
-        print("no python3-yaml: the pods are not looked at")
-        return
-    for page in pages():
-        for text in blocks(open(page, encoding="utf-8").read(), "yaml"):
-            pod = yaml.safe_load(text)
-            spec, volumes = pod["spec"], {v["name"] for v in pod["spec"]["volumes"]}
-            if pod["kind"] != "Pod" or pod["apiVersion"] != "v1" or not spec["containers"]:
-                fail("%s: not a pod" % page)
-            with tempfile.TemporaryDirectory() as tmp:
-                env = sandbox(tmp)
-                open(os.path.join(tmp, "train.py"), "w").close()
-                # the image of the init container: the tree, as it is installed
-                subprocess.run(["make", "-C", TOP, "-s", "B=" + B, "install", "PREFIX=/opt/remat", "DESTDIR=" + tmp], env=env, check=True,
-                               stdout=subprocess.DEVNULL)
-                os.symlink(os.path.join(B, "simgpu"), os.path.join(tmp, "opt", "remat", "bin", "simgpu")) # a driver for it
-                os.mkdir(os.path.join(tmp, "remat"))
-                for c in spec["initContainers"] + spec["containers"]:
-                    mounts = {m["mountPath"] for m in c["volumeMounts"] if m["name"] in volumes}
-                    if mounts != {"/remat"}:
-                        fail("%s: container %s mounts %s" % (page, c["name"], mounts))
-                    vars_ = {e["name"]: e["value"] for e in c.get("env", [])}
-                    words = [re.sub(r"\$\((\w+)\)", lambda m: vars_[m.group(1)], w) for w in c["command"]]
-                    words = [re.sub(r"(?<![\w.])(/opt/remat|/remat)(?=/)", lambda m: tmp + m.group(1), w) for w in words]
-                    run = subprocess.run(words, env=dict(env, **vars_), cwd=tmp, capture_output=True, text=True, timeout=280)
-                    if run.returncode:
-                        fail("%s: container %s: exit %d: %s" % (page, c["name"], run.returncode, run.stderr[-600:]))
-
-
-LITERAL = r'((?:\s*"(?:[^"\\]|\\.)*")+)'
-
-
 def strings(text):
     return [plain("".join(re.findall(r'"((?:[^"\\]|\\.)*)"', m))) for m in re.findall(LITERAL, text)]
 
@@ -308,7 +272,6 @@ def main():
         check_conf()
         check_dmem()
         check_questions()
-        check_pods()
         check_messages()
         if ran < 15:
             fail("only %d blocks ran" % ran)

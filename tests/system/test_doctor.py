@@ -108,6 +108,35 @@ def host(tmp, env):
     says(found, "ok", "cgroup", "dmem.min: nvidia/0000:01:00.0/vidmem 1024")
 
 
+def self_test(tmp, env):
+    """A tool of which the program to train is ours: one that behaves, and others with one fault each, which have to be found."""
+    place = os.path.join(tmp, "place")
+    os.makedirs(os.path.join(place, "workloads"))
+    for name in ("remat", "libremat.so", "remat-milp.so"):
+        shutil.copy(os.path.join(h.B, name), place)
+    os.symlink(os.path.join(h.B, "simgpu"), os.path.join(place, "simgpu"))
+    train = 'env REMAT_BIN=%s %s/workloads/mlp "$@" --batch 4096 --layers 6' % (h.PLANNER, h.B)
+    for body, rc, verdict, words in (
+            ("exec " + train, 0, "ok", "by a plan: the same losses and parameters in"),
+            (train + '; echo "${REMAT_LIMIT:-none}"', 1, "bad", "swapping: losses or parameters are not the native ones"),
+            ("echo 1", 1, "bad", "none of the memory of workloads/mlp on the simulated GPU was seen"),
+            ("echo this is why >&2; exit 3", 1, "bad", "natively: workloads/mlp on the simulated GPU fails: this is why")):
+        path = os.path.join(place, "workloads", "mlp")
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\n%s\n" % body)
+        os.chmod(path, 0o755)
+        p = subprocess.run([os.path.join(place, "remat"), "doctor", "--self-test", "--json"], env=dict(env, TMPDIR=place), capture_output=True, text=True, timeout=120)
+        found = [(f["verdict"], f["about"], f["finding"]) for f in json.loads(p.stdout)["findings"]]
+        if any("after a minute" in f[2] for f in found):
+            continue # too busy a machine
+        says(found, verdict, "self-test", words)
+        check.ok(p.returncode == rc and any(f[0] == "bad" for f in found) == bool(rc), "%s: exit %d" % (body[:20], rc), p.stdout)
+        if rc == 0:
+            check.ok([f[2].split(":")[0] for f in found if f[1] == "self-test"][:3] == ["natively", "swapping", "by a plan"] and
+                     any(re.search(r"by a plan: .* [1-9]\d* of \d+ iterations by a plan$", f[2]) for f in found), "each run is told", str(found))
+    check.ok(not [n for n in os.listdir(place) if n.startswith("remat-self")], "nothing is left")
+
+
 def main():
     if os.environ.get("SAN"):
         print("tried in ordinary builds")
@@ -119,6 +148,7 @@ def main():
         drivers(tmp, env)
         pythons(tmp, env)
         host(tmp, env)
+        self_test(tmp, dict(env, PATH="/usr/bin:/bin"))
     finally:
         shutil.rmtree(tmp, ignore_errors=True)
     return check.end()

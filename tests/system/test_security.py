@@ -518,13 +518,13 @@ def N4():
 
 
 # layout of a page, policy/process/status.h
-PAGE_MAGIC, PAGE_BYTES, PAGE_DEVICES = 0x32746174736D6572, 1704, 296
+PAGE_MAGIC, PAGE_BYTES, PAGE_DEVICES = 0x33746174736D6572, 3432, 360
 
 
 def page(pid, swapped=0, command=b"x", group=b""):
     data = bytearray(PAGE_BYTES)
-    struct.pack_into("<QqQ200s64sI", data, 0, PAGE_MAGIC, pid, 1700000000, command, group, 1)
-    struct.pack_into("<i16s4x6Q", data, PAGE_DEVICES, 0, b"0000:01:00.0", 1, 1, 1, 0, 1, swapped)
+    struct.pack_into("<QqQ200s64s64sI", data, 0, PAGE_MAGIC, pid, 1700000000, command, group, b"here", 1)
+    struct.pack_into("<i16s33s3x7Q", data, PAGE_DEVICES, 0, b"0000:01:00.0", b"0" * 32, 8 << 30, 1, 1, 1, 0, 1, swapped)
     return bytes(data)
 
 

@@ -14,6 +14,7 @@ import time
 import harness as h
 
 MIB = 1 << 20
+UUID = "GPU-73696d75-6c61-7465-6420-475055203000"  # the simulated device's
 check = h.Checks()
 NASTY = 'say "hi" \\ back\033[31m\nnew line \u00e9'
 
@@ -48,10 +49,10 @@ def samples(text):
                 check.ok(m.group(2) not in typed and m.group(3) in ("gauge", "counter"), "a type, once a metric", line)
                 typed[m.group(2)] = last = m.group(2)
             continue
-        m = re.fullmatch(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*\})? ([0-9.eE+-]+)', line)
+        m = re.fullmatch(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[A-Za-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*\})? ([0-9.eE+-]+)', line)
         if not check.ok(m is not None and m.group(1) == last, "a sample below its metric", repr(line)):
             continue
-        labels = tuple(sorted((k, v.replace('\\"', '"').replace("\\\\", "\\")) for k, v in re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', m.group(2) or "")))
+        labels = tuple(sorted((k, v.replace('\\"', '"').replace("\\\\", "\\")) for k, v in re.findall(r'([A-Za-z_]+)="((?:[^"\\]|\\.)*)"', m.group(2) or "")))
         check.ok((m.group(1), labels) not in seen, "a sample, once", line)
         seen[m.group(1), labels] = float(m.group(3))
     check.ok(text.endswith("\n"), "the last line ends")
@@ -81,14 +82,21 @@ def one_job(tmp, env):
             return
         check.ok(len(got["processes"]) == 1 and len(got["groups"]) == 1, "one process, one group", str(got))
         p, g = got["processes"][0], got["groups"][0]
-        check.ok(p["pid"] == job.pid and p["device"] == {"ordinal": 0, "pci": "0000:01:00.0"} and p["group"] == "team", "who and where", str(p))
+        # the device as NVML and DCGM's exporter name it: what joins their metrics with these
+        check.ok(p["pid"] == job.pid and p["device"] == {"ordinal": 0, "pci": "0000:01:00.0", "uuid": UUID, "bytes": 512 * MIB} and
+                 p["group"] == "team" and p["host"] == os.uname().nodename, "who and where", str(p))
+        check.ok(abs(p["share"] - p["in_use_bytes"] / (512 * MIB)) < 1e-9 and g["device_uuid"] == UUID, "its share", str(p))
         check.ok(p["mode"] == "swap" and p["limit_bytes"] == 200 * MIB and 0 < p["in_use_bytes"] <= p["peak_bytes"] <= 200 * MIB, "figures", str(p))
         check.ok(p["iterations"] >= 2 and "mlp --iters" in p["command"] and p["started_unix_s"] > 1e9, "more figures", str(p))
         check.ok(g["group"] == "team" and g["limit_bytes"] == 300 * MIB and g["members"][0]["pid"] == job.pid and
                  g["reserved_bytes"] >= p["in_use_bytes"] // 2, "the group", str(g))
-        table = status(env=env).stdout
+        table = status("--wide", env=env).stdout
         check.ok(re.search(r"^\S+ +%d +0 +team +swap +200.00 MiB " % job.pid, table, re.M) and "group team of" in table, "the table", table)
+        table = status(env=env).stdout
+        check.ok(re.search(r"^\S+ +%d +0 swap +200M +[\d.]+M +\d+%% +\d+[BKM] +(-|[+-][0-9.]+%%) +[0-9.]+ mlp --iters" % job.pid, table, re.M), "the narrow table", table)
+        check.ok(max(map(len, table.splitlines())) <= 80 and "group team of " in table, "80 columns", table)
         s = samples(status("--prometheus", env=env).stdout)
+        check.ok(all(("UUID", UUID) in l for (n, l) in s), "every sample says which GPU", str([l for (n, l) in s if ("UUID", UUID) not in l]))
         mine = {n: v for (n, l), v in s.items() if ("pid", str(job.pid)) in l and ("device", "0") in l and ("group", "team") in l}
         check.ok(mine.get("remat_limit_bytes") == 200 * MIB and mine.get("remat_iterations_total", 0) >= 2 and
                  mine.get("remat_process_info") == 1, "Prometheus", str(mine))
@@ -125,10 +133,76 @@ def on_the_host(tmp, env):
         check.ok(p["peak_bytes"] <= 60 * MIB and p["swapped_bytes"] >= 8 * MIB, "as much as does not fit, or more", str(p))
         s = samples(status("--prometheus", env=env).stdout)
         check.ok([v for (n, _), v in s.items() if n == "remat_host_bytes"] == [p["swapped_bytes"]], "Prometheus says the same", str(s))
-        check.ok(" %.2f MiB " % (p["swapped_bytes"] / MIB) in status(env=env).stdout, "the table says the same", status(env=env).stdout)
+        table = status("--wide", env=env).stdout
+        check.ok(" %.2f MiB " % (p["swapped_bytes"] / MIB) in table, "the table says the same", table)
+        counts = {n: v for (n, _), v in s.items()}
+        check.ok(p["swaps_out"] > 0 and counts["remat_swaps_out_total"] == p["swaps_out"] and counts["remat_swaps_in_total"] == p["swaps_in"], "copies are counted", str(p))
     finally:
         job.kill()
         job.wait()
+
+
+def by_a_plan(tmp, env):
+    """Replays and comparisons are counted as in the statistics, and the price is told; sorting puts the dear one first."""
+    stats = os.path.join(tmp, "stats.json")
+    jobs = [start(tmp, env, ["--limit", "33M", "--policy", "plan", "--stats", stats], size=("--batch", "4096", "--layers", "12")),
+            start(tmp, env, ["--limit", "400M"], size=("--batch", "256", "--layers", "2"))]
+    try:
+        def rows():
+            got = {p["pid"]: p for p in json.loads(status("--json", "--sort", "price", env=env).stdout)["processes"]}
+            mine = got.get(jobs[0].pid, {})
+            return got if mine.get("compared") and mine.get("replays") and mine["price"] and len(got) == 2 else None
+        got = wait_for(rows)
+        if not check.ok(got is not None, "a plan's figures", open(os.path.join(tmp, "err")).read() + status("--json", env=env).stdout):
+            return
+        for job in jobs:
+            job.send_signal(signal.SIGSTOP)
+        p = json.loads(status("--json", "--sort", "price", env=env).stdout)["processes"]
+        check.ok([x["pid"] for x in p] == [j.pid for j in jobs] and p[0]["price"] > 0.01, "the dearest first", str(p))
+        check.ok([x["pid"] for x in json.loads(status("--json", "--sort", "limit", env=env).stdout)["processes"]] == [jobs[1].pid, jobs[0].pid], "the largest limit first")
+        p = p[0]
+        check.ok(p["mode"] == "enforce" and 0 < p["iterations_planned"] <= p["iterations"] and p["differed"] == 0, "by a plan", str(p))
+        s = {n: v for (n, l), v in samples(status("--prometheus", env=env).stdout).items() if ("pid", str(p["pid"])) in l}
+        check.ok([s["remat_replays_total"], s["remat_comparisons_total"], s["remat_departures_total"], s["remat_comparisons_failed_total"], s["remat_iterations_planned_total"]] ==
+                 [p["replays"], p["compared"], p["departures"], 0, p["iterations_planned"]] and abs(s["remat_price_ratio"] - p["price"]) < 1e-5, "Prometheus says so", str(s))
+        jobs[0].send_signal(signal.SIGCONT)
+        time.sleep(0.3)
+        jobs[0].terminate()
+        jobs[0].wait(60)
+        with open(stats) as f:
+            t = json.load(f)
+        check.ok(2 * t["replays"] >= p["replays"] > 0 and 2 * t["verify_checked"] >= p["compared"] > 0 and abs(t["overhead"] - p["price"]) < 0.2,
+                 "as the statistics count, as they stood some iterations before the end", "%s %s" % (t, p))
+    finally:
+        for job in jobs:
+            job.kill()
+            job.wait()
+
+
+def two_pods(tmp, env):
+    """Two processes of the same number, each in a pid namespace of its own, with one folder: both have a row, and a reader outside knows them by its own numbers."""
+    if os.getuid() != 0 or subprocess.run(["unshare", "-p", "-u", "-f", "true"], capture_output=True).returncode:
+        return
+    env = dict(env, REMAT_GROUP_DIR=os.path.join(tmp, "pods"))
+    os.makedirs(env["REMAT_GROUP_DIR"], mode=0o700)
+    pods = [subprocess.Popen(["unshare", "-p", "-u", "-f", "--kill-child", "sh", "-c", 'hostname "$0" && exec "$@"', "pod-%d" % i, h.REMAT, "run", "--group", "train",
+                              "--group-limit", "100M", "--", os.path.join(h.B, "workloads", "mlp"), "--iters", "1000000", "--batch", "64", "--layers", "4"],
+                             env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for i in range(2)]
+    try:
+        def rows():
+            got = json.loads(status("--json", env=env).stdout)
+            return got if len(got["processes"]) == 2 and len(got["groups"]) == 1 and len(got["groups"][0]["members"]) == 2 else None
+        got = wait_for(rows, 200)
+        if check.ok(got is not None, "two rows of two pods, in one group", status("--json", env=env).stdout):
+            check.ok({p["host"] for p in got["processes"]} == {"pod-0", "pod-1"} and all(os.path.exists("/proc/%d" % p["pid"]) for p in got["processes"]) and
+                     len({p["pid"] for p in got["processes"]}) == 2, "by the pod's name, and by this namespace's numbers", str(got))
+            check.ok([m["pid"] for m in got["groups"][0]["members"]] == [1, 1], "each is the first of its namespace", str(got["groups"]))
+            check.ok(len({tuple(l) for n, l in samples(status("--prometheus", env=env).stdout) if n == "remat_limit_bytes"}) == 2, "two series")
+    finally:
+        for pod in pods:
+            pod.kill()
+            pod.wait()
+    check.ok(wait_for(lambda: json.loads(status("--json", env=env).stdout) == {"processes": [], "groups": []}), "nothing is left of them")
 
 
 def two_devices(tmp, env):
@@ -166,8 +240,9 @@ def other_users(tmp, env):
         got = wait_for(mine)
         if check.ok(bool(got), "root sees another user's job", open(os.path.join(tmp, "err")).read()):
             check.ok(got[0]["user"] == str(uid), "and whose it is", str(got))
-            groups = [(g["user"], g["group"], [m["pid"] for m in g["members"]]) for g in json.loads(status("--json", env=env).stdout)["groups"]]
-            check.ok((str(uid), "theirs", [job.pid]) in groups, "and its group", str(groups))
+            def groups():
+                return [(g["user"], g["group"], [m["pid"] for m in g["members"]]) for g in json.loads(status("--json", env=env).stdout)["groups"]]
+            check.ok(wait_for(lambda: (str(uid), "theirs", [job.pid]) in groups()), "and its group", str(groups()))
         else:
             return
         p = subprocess.run([h.REMAT, "status", "--json"], capture_output=True, text=True, env=env, user=uid + 1)
@@ -182,7 +257,8 @@ def other_users(tmp, env):
 
 def mistakes(env):
     for options, word in ((["--json", "--prometheus"], "not both"), (["--interval", "1"], "--watch"), (["--watch", "--interval", "0"], "0.1"),
-                          (["--watch", "--interval", "soon"], "soon"), (["--wach"], 'did you mean "--watch"')):
+                          (["--watch", "--interval", "soon"], "soon"), (["--wach"], 'did you mean "--watch"'),
+                          (["--sort", "prize"], 'did you mean "price"'), (["--listen", "here"], "in numbers"), (["--listen", "1", "--json"], "--prometheus")):
         p = status(*options, env=env, rc=2)
         check.ok(p.stderr.count("\n") == 1 and word in p.stderr, "%s: one line" % options, p.stderr)
     with open("/dev/full", "w") as full:
@@ -204,6 +280,8 @@ def main():
         mistakes(env)
         one_job(tmp, env)
         on_the_host(tmp, env)
+        by_a_plan(tmp, env)
+        two_pods(tmp, env)
         two_devices(tmp, env)
         other_users(tmp, env)
     finally:

@@ -22,6 +22,9 @@ static void setup(void)
     ck_assert_int_eq(chdir(dir), 0);
     unsetenv("REMAT_RUN_STARTED");
     unsetenv("RANK");
+    unsetenv("SLURM_PROCID");
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    unsetenv("PMI_RANK");
 }
 
 static void teardown(void)
@@ -216,9 +219,14 @@ START_TEST(names_are_filled_in)
     ck_assert_int_eq(output_expand("a-%p-%r%%%q%", to, sizeof to), 0);
     snprintf(want, sizeof want, "a-%ld-0%%%%q%%", (long)getpid());
     ck_assert_str_eq(to, want);
+    /* under srun, whose variable torchrun's processes inherit: RANK, where there is one, is the finer word */
+    setenv("SLURM_PROCID", "3", 1);
+    ck_assert_int_eq(output_expand("%r", to, sizeof to), 0);
+    ck_assert_str_eq(to, "3");
     setenv("RANK", "17", 1);
     ck_assert_int_eq(output_expand("%r", to, sizeof to), 0);
     ck_assert_str_eq(to, "17");
+    unsetenv("SLURM_PROCID");
     setenv("RANK", "../../etc/x", 1);
     ck_assert_int_eq(output_expand("%r", to, sizeof to), 0);
     ck_assert_str_eq(to, "0");

@@ -42,10 +42,12 @@ START_TEST(comes_and_goes)
     ck_assert_int_eq(s->pid, getpid());
     ck_assert_uint_eq(s->magic, STATUS_MAGIC);
     ck_assert_int_gt((int)strlen(s->command), 0);
-    struct status_device *d = status_add_device(s, 3, "0000:3b:00.0");
+    struct status_device *d = status_add_device(s, 3, "0000:3b:00.0", (const uint8_t *)"\x01\x23\x45\x67\x89\xab\xcd\xef\xff\0\0\0\0\0\0\x10", 7);
     status_set_mode(d, "rehearse");
     uint64_t mode = d->mode_text;
     ck_assert_int_eq(memcmp(&mode, "rehearse", 8), 0);
+    ck_assert_str_eq(d->uuid, "0123456789abcdefff00000000000010");
+    ck_assert(d->device_bytes == 7 && d->price_ppm == STATUS_NO_PRICE && *s->host);
     ck_assert_int_eq(entries(), 1);
     status_close(s);
     ck_assert_int_eq(entries(), 0);
@@ -106,7 +108,7 @@ START_TEST(forked_child_forgets)
     int status = -1;
     waitpid(watcher, &status, 0);
     ck_assert_int_eq(status, 0);
-    struct status_device *d = status_add_device(s, 0, "");
+    struct status_device *d = status_add_device(s, 0, "", NULL, 0);
     status_store(&d->in_use_bytes, 5);
     ck_assert_uint_eq(s->device[0].in_use_bytes, 5);
     status_close(s);
@@ -118,12 +120,12 @@ START_TEST(devices_and_iterations)
 {
     struct status_page *s = status_open();
     for (int i = 0; i < STATUS_DEVICES; i++) {
-        struct status_device *d = status_add_device(s, i, "0000:00:00.0 and more than fits");
+        struct status_device *d = status_add_device(s, i, "0000:00:00.0 and more than fits", NULL, 0);
         ck_assert_ptr_nonnull(d);
         ck_assert_uint_eq(strlen(d->pci), STATUS_PCI - 1);
     }
-    ck_assert_ptr_null(status_add_device(s, 99, ""));
-    ck_assert_ptr_null(status_add_device(NULL, 0, ""));
+    ck_assert_ptr_null(status_add_device(s, 99, "", NULL, 0));
+    ck_assert_ptr_null(status_add_device(NULL, 0, "", NULL, 0));
     ck_assert_uint_eq(s->n_devices, STATUS_DEVICES);
     struct status_device *d = &s->device[0];
     status_iteration(d, 1);
