@@ -118,6 +118,18 @@ BAD = (
     (rotor.load, '{"format": "rotor-chain-v1", "L": 1, "w_a": [0, 0],\n "w_abar": [0, §-1]}', "w_abar[1]: "),
     (moccasin.to_checkmate, '{"nodes": [\n §{"id": 0, "cost_cpu": 1}], "links": []}', "nodes[0].cost_ram: missing"),
     (moccasin.to_checkmate, '{"nodes": [{"id": 0, "cost_cpu": 1, "cost_ram": 1}],\n "links": [§{"source": 0, "target": 5}]}', "links[0]: "),
+    # values of a kind that nobody writes: each of these once ended in an exception of Python's
+    (kineto.from_kineto, '{"traceEvents": [\n {"ph": "X", "cat": "kernel", "ts": 1, "dur": 1, "args": §true}]}', "traceEvents[0].args: must be an object"),
+    (kineto.from_kineto, '{"traceEvents": [\n {"ph": "X", "cat": "kernel", "ts": 1, "dur": 1, "args": {"correlation": §[]}}]}', "traceEvents[0].args.correlation: "),
+    (kineto.from_kineto, '{"traceEvents": [\n {"name": "[memory]", "ts": 1, "args": {"Bytes": 1, "Addr": §{}}}]}', "traceEvents[0].args.Addr: "),
+    (kineto.from_kineto, '{"traceEvents": [\n {"ph": "X", "cat": "kernel", "ts": §1e308, "dur": 1}]}', "traceEvents[0].ts: is more than"),
+    (snapshot.from_snapshot, '{"device_traces": [[\n{"action": "alloc", "addr": 1, "size": 4, "time_us": 0, "frames": §7}]]}', "device_traces[0][0].frames: "),
+    (snapshot.from_snapshot, '{"device_traces": [[]],\n "segments": §3}', "segments: must be an array"),
+    (snapshot.from_snapshot, '{"device_traces": [[]],\n "segments": [{"blocks": [{"state": "active_allocated", "address": 1, "size": §"x"}]}]}', "segments[0].blocks[0].size: "),
+    (checkmate.load, '{"format": "checkmate-v1", "n": 2, "cost": [1, 2], "mem": [1, 1], "edges": [],\n "names": §["a"]}', "names: has 1 entries"),
+    (checkmate.load, '{"format": "checkmate-v1", "n": 1, "cost": [1], "mem": [1], "edges": [],\n "names": [§0]}', "names[0]: must be a string"),
+    (rotor.load, '{"format": "rotor-chain-v1", "L": 1,\n "name": §5}', "name: must be a string"),
+    (moccasin.to_checkmate, '{"nodes": [{"id": 0, "cost_cpu": 1, "cost_ram": 1}],\n "links": [§{"source": [], "target": 0}]}', "links[0]: "),
 )
 
 

@@ -103,8 +103,15 @@ def check(doc: Document) -> Instance:
     root = doc.instance("checkmate-v1")
     n = doc.integer(root, [], "n", 1, 1 << 30, need=True)
     doc.integer(root, [], "budget", 0, 2 ** 62)
-    doc.integer(root, [], "constant_overhead", 0, 2 ** 62)
+    doc.integer(root, [], "constant_overhead", 0, 1 << 50)
+    doc.kind(root, [], "name", str, "a string")
     assert n is not None
+    names = doc.kind(root, [], "names", list, "an array")
+    if names and len(names) != n:
+        doc.bad(["names"], "has %d entries, and there are %d nodes" % (len(names), n))
+    for i, v in enumerate(names or []):
+        if not isinstance(v, str):
+            doc.bad(["names", i], "must be a string")
     for key in ("cost", "mem"):
         row = doc.kind(root, [], key, list, "an array", need=True)
         if len(row) != n:

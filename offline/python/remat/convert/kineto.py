@@ -34,7 +34,9 @@ def from_kineto(source: Union[Path, Dict[str, Any]]) -> Trace:
     for i, e in enumerate(rows):
         if not isinstance(e, dict):
             doc.bad([*at, i], "an event is an object")
-        kind, args = e.get("cat"), e.get("args") or {}
+        kind, args = e.get("cat"), doc.kind(e, [*at, i], "args", dict, "an object") or {}
+        if isinstance(args.get("correlation"), (list, dict)) or isinstance(args.get("Addr"), (list, dict)):
+            doc.bad([*at, i, "args", "correlation" if isinstance(args.get("correlation"), (list, dict)) else "Addr"], "must be a number or a string")
         if e.get("ph") == "X" and kind in (*DEVICE_WORK, "cpu_op", "cuda_runtime", "cuda_driver"):
             begin, ns = _ns(doc, [*at, i], e, "ts"), _ns(doc, [*at, i], e, "dur")
             if ns < 0:
@@ -48,8 +50,6 @@ def from_kineto(source: Union[Path, Dict[str, Any]]) -> Trace:
                 launches[args["correlation"]] = begin
         elif e.get("name") == "[memory]":
             here = [*at, i, "args"]
-            if not isinstance(args, dict):
-                doc.bad(here, "must be an object")
             size = doc.integer(args, here, "Bytes", -(1 << 50), 1 << 50, need=True)
             where = doc.integer(args, here, "Device Type", 0, 1 << 20, default=CPU)
             assert size is not None and where is not None
@@ -104,6 +104,8 @@ def _ns(doc: Document, path: List[Any], e: Dict[str, Any], key: str) -> int:
     v = e.get(key)
     if isinstance(v, bool) or not isinstance(v, (int, float)):
         doc.bad([*path, key], "must be a number of microseconds")
+    if abs(v) >= (1 << 53) / (1000 if key == "dur" else 1):
+        doc.bad([*path, key], "is more than a trace can hold")
     return round(v * 1000)
 
 

@@ -22,12 +22,17 @@ FILES: Dict[str, str] = {
 }
 
 
+def _is_link(x: Any, key: Dict[str, str], nodes: Dict[Any, Any]) -> bool:
+    """Between two of the nodes."""
+    return isinstance(x, dict) and all(isinstance(x.get(key[end]), (int, str)) and x[key[end]] in nodes for end in ("from", "to"))
+
+
 def _by_generations(ids: List[Any], links: List[Any], key: Dict[str, str]) -> List[Any]:
     """First what has no inputs, then what has all of its inputs there, and so on."""
     users: Dict[Any, List[Any]] = {i: [] for i in ids}
     missing = {i: 0 for i in ids}
     for x in links:
-        if isinstance(x, dict) and x.get(key["from"]) in users and x.get(key["to"]) in users:
+        if _is_link(x, key, users):
             users[x[key["from"]]].append(x[key["to"]])
             missing[x[key["to"]]] += 1
     out: List[Any] = []
@@ -76,7 +81,7 @@ def to_checkmate(path: Path, limit: Union[str, int] = "100%") -> Dict[str, Any]:
         out["names"][k] = str(x.get("name", ids[i]))
     edges = set()
     for i, x in enumerate(links):
-        if not isinstance(x, dict) or x.get(key["from"]) not in place or x.get(key["to"]) not in place:
+        if not _is_link(x, key, place):
             doc.bad(["links", i], "a link is an object with %s and %s, two nodes' names" % (key["from"], key["to"]))
         u, v = place[x[key["from"]]], place[x[key["to"]]]
         if u >= v:

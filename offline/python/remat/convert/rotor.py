@@ -134,6 +134,7 @@ def check(doc: Document) -> Instance:
     L = doc.integer(root, [], "L", 1, 1 << 20, need=True) or 1
     doc.integer(root, [], "budget", 0, 2 ** 62)
     doc.integer(root, [], "u_loss", 0, 1 << 53)
+    doc.kind(root, [], "name", str, "a string")
     for key in ("w_a", "w_abar", "w_delta", "u_f", "u_b", "o_f", "o_b"):
         row = doc.kind(root, [], key, list, "an array", need=True)
         if len(row) != L + (key[0] == "w"):

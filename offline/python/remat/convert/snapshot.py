@@ -57,26 +57,31 @@ def from_snapshot(source: Union[Path, Dict[str, Any]], device: int = 0) -> Trace
         if not isinstance(e, dict):
             doc.bad(at, "an event is an object")
         action = doc.kind(e, at, "action", str, "a string", need=True)
+        doc.kind(e, at, "frames", list, "an array")
         if action not in ("alloc", "free_requested", "free", "snapshot"):
             continue                        # free_completed, segments: the memory left the tensor before
         now = doc.integer(e, at, "time_ns", 0, 1 << 62)
         us = doc.integer(e, at, "time_us", 0, 1 << 62, need=now is None and action != "snapshot")
         stamp = now if now is not None else 1000 * us if us is not None else last_ns + (first or 0)
         if action != "snapshot":
-            doc.integer(e, at, "addr", 0, 1 << 63, need=True)
-            doc.integer(e, at, "size", 0, 1 << 50, need=True)
+            e = {**e, "addr": doc.integer(e, at, "addr", 0, 1 << 63, need=True), "size": doc.integer(e, at, "size", 0, 1 << 50, need=True)}
         first = stamp if first is None else first
         last_ns = stamp - first
         rows.append((action, e, last_ns))
         if action == "alloc":
             made.add((e["addr"]))
     freed = {e["addr"] for action, e, _ in rows if action.startswith("free")}
-    for s in root.get("segments") or []:
-        for block in s.get("blocks", []) if isinstance(s, dict) and s.get("device", 0) == device else []:
-            if isinstance(block, dict) and block.get("state") == "active_allocated":
-                address = block.get("address")
-                if address is not None and address not in made and address not in freed:
-                    ev.existing(address, int(block.get("size", 0)))
+    for k, s in enumerate(doc.kind(root, [], "segments", list, "an array") or []):
+        if not isinstance(s, dict):
+            doc.bad(["segments", k], "a segment is an object")
+        for j, block in enumerate(doc.kind(s, ["segments", k], "blocks", list, "an array") or []) if s.get("device", 0) == device else []:
+            here = ["segments", k, "blocks", j]
+            if not isinstance(block, dict):
+                doc.bad(here, "a block is an object")
+            if block.get("state") == "active_allocated":
+                address, size = doc.integer(block, here, "address", 0, 1 << 63), doc.integer(block, here, "size", 0, 1 << 50, need=True)
+                if address is not None and size is not None and address not in made and address not in freed:
+                    ev.existing(address, size)
     before = 0
     for action, e, now in rows:
         if now > before:                    # what happened since the last event is its time
