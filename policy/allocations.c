@@ -17,6 +17,7 @@
 #include "policy/memory/resident.h"
 #include "policy/memory/room.h"
 #include "policy/memory/slot.h"
+#include "policy/memory/space.h"
 #include "policy/op/ready.h"
 #include "policy/plan/exec.h"
 #include "policy/process/check.h"
@@ -32,6 +33,14 @@
 
 /* ---- managed memory ------------------------------------------------------------------------------------------------ */
 
+/* A limit under which the allocation succeeds: beside what cannot move, and with what the host takes beside all that the program holds. */
+static uint64_t least_for(struct device *d, uint64_t bytes)
+{
+    const uint64_t beside = room_fixed_bytes(d) + (mem_pages(d, bytes) << d->mem.shift), held = d->mem.live_bytes + bytes;
+    const uint64_t rest = held > d->mem.host_limit_bytes ? held - d->mem.host_limit_bytes : 0;
+    return beside > rest ? beside : rest;
+}
+
 /* The answer where there is no room: a device that has failed gives none either. */
 static int no_room(struct device *d, uint64_t bytes)
 {
@@ -40,9 +49,9 @@ static int no_room(struct device *d, uint64_t bytes)
         return failed;
     log_say(SAY_ERROR,
             "out of memory: an allocation of %s does not fit: limit %s, %s held by the program, %s of "
-            "them cannot move; swapping may use %s of host memory (--host-swap); raise --limit",
+            "them cannot move; swapping may use %s of host memory (--host-swap); --limit %lluK would do for it",
             rt_size(bytes).text, rt_size(d->mem.limit_bytes).text, rt_size(d->mem.live_bytes + d->mem.foreign_bytes).text,
-            rt_size(room_fixed_bytes(d)).text, rt_size(d->mem.host_limit_bytes).text);
+            rt_size(room_fixed_bytes(d)).text, rt_size(d->mem.host_limit_bytes).text, (unsigned long long)ready_least_kib(least_for(d, bytes)));
     if (d->mem.foreign_bytes > d->mem.limit_bytes / 2)
         log_once(SAY_WARN, "most of that, %s, is memory of cuMemAlloc and the like, which does not move: PyTorch's own caching allocator takes it "
                            "so, and not the one that remat run chooses; --allocator each moves cuMemAlloc's", rt_size(d->mem.foreign_bytes).text);

@@ -38,6 +38,7 @@ struct unmet {
     unsigned t;         /* the launch's stream */
     pthread_t thread;   /* who launched it */
     uint64_t bytes, op_count; /* of the allocation that was refused last; when that was */
+    uint64_t least_bytes;     /* a limit with room for the launch */
     uint32_t n_outputs; /* of the launch, that are live */
     uint64_t latest;    /* serial of the newest of these */
     uint32_t n_given;   /* what else the launch was given */

@@ -10,6 +10,7 @@
 #include "policy/iteration.h"
 #include "policy/memory/foreign.h"
 #include "policy/memory/in_place.h"
+#include "policy/memory/room.h"
 #include "policy/memory/slot.h"
 #include "policy/memory/space.h"
 #include "policy/op/op.h"
@@ -65,8 +66,9 @@ static int pin_drv(struct device *d, struct slot *s, const char *why)
     const int failed = stream_failure_drv(d);
     if (failed)
         return failed;
-    log_say(SAY_ERROR, "out of memory: %s must stay in memory from now on (%s), and no room can be made; limit %s; raise --limit",
-            rt_size(s->bytes).text, why, rt_size(d->mem.limit_bytes).text);
+    log_say(SAY_ERROR, "out of memory: %s must stay in memory from now on (%s), and no room can be made; the limit is %s; --limit %lluK would do for it",
+            rt_size(s->bytes).text, why, rt_size(d->mem.limit_bytes).text,
+            (unsigned long long)ready_least_kib(room_fixed_bytes(d) + (mem_pages(d, s->bytes) << d->mem.shift)));
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

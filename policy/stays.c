@@ -3,7 +3,9 @@
 
 #include "policy/campaign.h"
 #include "policy/engine_state.h"
+#include "policy/memory/room.h"
 #include "policy/memory/slot.h"
+#include "policy/memory/space.h"
 #include "policy/op/ready.h"
 
 static bool is_here(const struct slot *s) { return s->state == SLOT_RESIDENT; }
@@ -19,7 +21,7 @@ static uint64_t keep_all(struct device *d)
             if (!s->live || s->kind == SLOT_FOREIGN || is_here(s) != (here == 1))
                 continue;
             if ((!s->pins || !is_here(s)) && ready_pin(d, s))
-                left_bytes += s->bytes;
+                left_bytes += mem_pages(d, s->bytes) << d->mem.shift;
         }
     return left_bytes;
 }
@@ -35,8 +37,8 @@ static int stay_drv(struct device *d, const char *why)
         return CUDA_SUCCESS;
     if (d->broken)
         return d->broken;
-    log_say(SAY_ERROR, "out of memory: all memory must stay on the device from now on (%s), and %s of it find no room; limit %s; raise --limit", why,
-            rt_size(left_bytes).text, rt_size(d->mem.limit_bytes).text);
+    log_say(SAY_ERROR, "out of memory: all memory must stay on the device from now on (%s), and %s of it find no room; the limit is %s; --limit %lluK would do", why,
+            rt_size(left_bytes).text, rt_size(d->mem.limit_bytes).text, (unsigned long long)ready_least_kib(room_fixed_bytes(d) + left_bytes));
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -4,6 +4,7 @@
 #include "policy/campaign.h"
 #include "policy/memory/slot.h"
 #include "policy/op/op.h"
+#include "policy/op/ready.h"
 
 #include <pthread.h>
 
@@ -48,7 +49,8 @@ int unmet_before_drv(struct device *d, const struct rt_op *op, bool *left_out)
     *left_out = touches && op->kind == OP_KERNEL && !op->in_place && !op->odd && (mark_fresh(d, op) || all);
     if (!*left_out) {
         d->unmet.due = 0; /* the program hears of it now */
-        log_say(SAY_ERROR, "out of memory: %s needs what a launch before it found no room to make; raise --limit", op_name(op));
+        log_say(SAY_ERROR, "out of memory: %s needs what a launch before it found no room to make; --limit %lluK would do for that one", op_name(op),
+                (unsigned long long)ready_least_kib(d->unmet.least_bytes));
     }
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -83,6 +85,7 @@ bool unmet_leaves_out(struct device *d, const struct rt_op *op)
         d->unmet.due = REFUSALS;
         d->unmet.t = op->t;
         d->unmet.thread = pthread_self();
+        d->unmet.least_bytes = ready_least_bytes(d, op);
         remember(d, op, mark_fresh(d, op));
     } else
         mark_fresh(d, op);

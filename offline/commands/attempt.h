@@ -5,6 +5,8 @@
 #ifndef REMAT_OFFLINE_ATTEMPT_H
 #define REMAT_OFFLINE_ATTEMPT_H
 
+enum { ATTEMPT_WAIT_S = 600 }; /* for an iteration, where nobody says how long */
+
 struct attempt {
     char folder[64];   /* of our own, removed by attempt_end() */
     char trace[96];    /* the file in it */

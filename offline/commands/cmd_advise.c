@@ -92,7 +92,9 @@ int cmd_advise(int argc, char **argv)
 {
     struct advice a = {0};
     struct attempt run = {0};
-    const struct option_bind binds[] = {{"json", &a.json}, {"time-limit", &a.time_limit}, {0}};
+    const char *wait = NULL;
+    double wait_s = ATTEMPT_WAIT_S;
+    const struct option_bind binds[] = {{"json", &a.json}, {"time-limit", &a.time_limit}, {"wait", &wait}, {0}};
     size_t n = 0;
     const int split = launch_split(argc, argv);
     int rc = options_parse(split, argv, binds, &a.trace, 1, &n);
@@ -101,12 +103,17 @@ int cmd_advise(int argc, char **argv)
     char *const *command = split + 1 < argc ? argv + split + 1 : NULL;
     if (!n == !command)
         return cli_bad("advise: give a trace, or -- and a command (remat advise --help)");
+    if (wait && cli_real(wait, 0, 1e9, &wait_s))
+        return cli_bad("advise: --wait \"%s\" is no number of seconds", wait);
     if (command) {
-        rc = attempt_run(command, NULL, 0, &run);
+        rc = attempt_run(command, NULL, wait_s, &run);
         a.trace = run.trace;
     }
     if (rc == -ECHILD)
         rc = cli_fail("advise: %s ended before an iteration was recorded: one is known by its repetition, so let it run ten or so", command[0]);
+    else if (rc == -ETIME)
+        rc = cli_fail("advise: no iteration of %s came again in %g s, and it was ended: one is known by its repetition; --wait SEC waits longer, --wait 0 for as long as it runs",
+                      command[0], wait_s);
     else
         rc = rc ? cli_fail("advise: %s: %s", command[0], strerror(-rc)) : advise(&a);
     attempt_end(&run);

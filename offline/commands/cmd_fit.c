@@ -18,6 +18,7 @@
 enum { WORDS_MOST = 16, WORD = 128, TRIES = 6, DOUBLINGS = 6, NUMBER_MOST = 1 << 24 };
 
 struct fit {
+    double wait_s; /* for an iteration; 0: for ever */
     const char *limit_text, *vary, *from_text;
     int json;
     char *const *command;
@@ -48,6 +49,12 @@ static char **fit_command(struct fit *f, int64_t number)
     return argv;
 }
 
+static int fit_waited(const struct fit *f, int64_t number)
+{
+    return cli_fail("fit: no iteration came again at %lld in %g s, and the program was ended: one is known by its repetition; --wait SEC waits longer, --wait 0 for as "
+                    "long as it runs", (long long)number, f->wait_s);
+}
+
 /* The least limit that any plan of the program with that number meets, and what it takes without one: of the sizes that the program asks for, which
  * grow with the number evenly, where whole pages do not. */
 static int fit_measure(struct fit *f, int64_t number, double *floor_bytes, double *native_bytes)
@@ -59,10 +66,12 @@ static int fit_measure(struct fit *f, int64_t number, double *floor_bytes, doubl
     if (!command)
         return cli_fail("fit: not enough memory");
     fprintf(stderr, "remat: fit: recording an iteration at %lld\n", (long long)number);
-    int rc = attempt_run(command, NULL, 0, &run);
+    int rc = attempt_run(command, NULL, f->wait_s, &run);
     free(command);
     if (rc == -ECHILD)
         rc = cli_fail("fit: at %lld the program ended before an iteration was recorded", (long long)number);
+    else if (rc == -ETIME)
+        rc = fit_waited(f, number);
     else if (rc)
         rc = cli_fail("fit: %s", strerror(-rc));
     else if (trace_read(run.trace, &g, err, sizeof err))
@@ -89,7 +98,7 @@ static int fit_holds(struct fit *f, int64_t number, double *floor_bytes)
     char limit[32], **command = fit_command(f, number);
     snprintf(limit, sizeof limit, "%lld", (long long)f->limit);
     fprintf(stderr, "remat: fit: trying %lld under the limit\n", (long long)number);
-    const int rc = command ? attempt_run(command, limit, 0, &run) : -ENOMEM;
+    const int rc = command ? attempt_run(command, limit, f->wait_s, &run) : -ENOMEM;
     free(command);
     if (!rc && !trace_read(run.trace, &g, err, sizeof err) && !as_run_make(g, &as))
         *floor_bytes = (double)(g->floor_offload_bytes + as.reserve_bytes);
@@ -162,8 +171,9 @@ static int fit(struct fit *f)
 
 int cmd_fit(int argc, char **argv)
 {
-    struct fit f = {.from_text = "8"};
-    const struct option_bind binds[] = {{"limit", &f.limit_text}, {"vary", &f.vary}, {"from", &f.from_text}, {"json", &f.json}, {0}};
+    struct fit f = {.from_text = "8", .wait_s = ATTEMPT_WAIT_S};
+    const char *wait = NULL;
+    const struct option_bind binds[] = {{"limit", &f.limit_text}, {"vary", &f.vary}, {"from", &f.from_text}, {"wait", &wait}, {"json", &f.json}, {0}};
     size_t n = 0;
     const int split = launch_split(argc, argv);
     int rc = options_parse(split, argv, binds, NULL, 0, &n);
@@ -176,6 +186,8 @@ int cmd_fit(int argc, char **argv)
         return cli_bad("fit: --vary \"%.40s\" has no {} where the number goes, or is too long", f.vary);
     if (cli_size(f.limit_text, 0, &f.limit) || f.limit < 1 << 20)
         return cli_bad("fit: --limit \"%s\" is no size of 1 MiB or more, such as 12G", f.limit_text);
+    if (wait && cli_real(wait, 0, 1e9, &f.wait_s))
+        return cli_bad("fit: --wait \"%s\" is no number of seconds", wait);
     if (cli_long(f.from_text, 1, NUMBER_MOST / 4, &f.from))
         return cli_bad("fit: --from \"%s\" is no whole number from 1 up", f.from_text);
     return fit(&f);

@@ -44,8 +44,8 @@ struct sweep {
     int rows;
 };
 
-/* Split text at commas; each part is handed to take. */
-static int sweep_each(const char *text, struct sweep *s, int (*take)(struct sweep *, const char *))
+/* Split text at commas; each part, a limit or a solver, is handed to take. */
+static int sweep_each(const char *text, const char *what, struct sweep *s, int (*take)(struct sweep *, const char *))
 {
     char part[4096];
     while (*text) {
@@ -55,13 +55,13 @@ static int sweep_each(const char *text, struct sweep *s, int (*take)(struct swee
         memcpy(part, text, n);
         part[n] = 0;
         if (!n)
-            return cli_bad("sweep: a list has nothing between two commas, or after the last one");
+            return cli_bad("sweep: empty %s: a list has nothing between two commas, or after the last one", what);
         const int rc = take(s, part);
         if (rc)
             return rc;
         text += n;
         if (*text == ',' && !*++text)
-            return cli_bad("sweep: a list has nothing between two commas, or after the last one");
+            return cli_bad("sweep: empty %s: a list has nothing between two commas, or after the last one", what);
     }
     return 0;
 }
@@ -263,9 +263,9 @@ static int sweep_fill(const struct sweep_request *q, struct sweep *s)
     s->plot = q->plot;
     s->csv = q->csv;
     s->json = q->json;
-    int rc = sweep_each(q->limits, s, sweep_limit);
+    int rc = sweep_each(q->limits, "limit", s, sweep_limit);
     if (!rc && q->solvers)
-        rc = sweep_each(q->solvers, s, sweep_solver);
+        rc = sweep_each(q->solvers, "solver", s, sweep_solver);
     for (size_t i = 0; !rc && !q->solvers && solver_at(i); i++)
         if (strcmp(solver_at(i)->name, "none"))
             rc = sweep_solver(s, solver_at(i)->name);

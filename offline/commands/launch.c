@@ -393,6 +393,10 @@ static int set_plan(const struct launch_settings *s)
 static int set_solver(const char *name)
 {
     char hint[128];
+    const char *by_hand = name ? NULL : getenv("REMAT_SOLVER");
+    if (by_hand && *by_hand && !solver_known(by_hand))
+        return launch_bad("REMAT_SOLVER=%s: no such solver (remat plan --help lists them)%s", by_hand,
+                          options_hint(by_hand, options_values("run", "solver"), hint, sizeof hint));
     if (name && !solver_known(name))
         return launch_bad("--solver %s: no such solver (remat plan --help lists them)%s", name,
                           options_hint(name, options_values("run", "solver"), hint, sizeof hint));

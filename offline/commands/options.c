@@ -116,6 +116,7 @@ static const char sweep_more[] = "TRACE may be - for standard input. A row a lim
 
 static const struct option_row advise_rows[] = {
     {"time-limit", 0, "SEC", NULL, "12", "wall-clock seconds for all prices together"},
+    {"wait", 0, "SEC", NULL, "600", "seconds that the command may run before an iteration of it is known; 0: as long as it does"},
     {"json", 0, NULL, NULL, NULL, "one JSON object"},
     {0},
 };
@@ -130,6 +131,7 @@ static const struct option_row fit_rows[] = {
     {"limit", 0, "SIZE", NULL, NULL, "device memory the program may use (required)"},
     {"vary", 0, "TEXT", NULL, NULL, "words to put behind the command, {} being the number (required)"},
     {"from", 0, "N", NULL, "8", "the number to record at first; the second time it is twice that"},
+    {"wait", 0, "SEC", NULL, "600", "seconds that the command may run before an iteration of it is known; 0: as long as it does"},
     {"json", 0, NULL, NULL, NULL, "one JSON object"},
     {0}};
 

@@ -26,6 +26,13 @@ void plan_reset(struct plan *p)
     p->trace[0] = p->solver[0] = 0;
 }
 
+void plan_label(struct plan *p, const char *solver)
+{
+    const size_t n = strlen(solver), most = sizeof(p->solver) - 1;
+
+    snprintf(p->solver, sizeof(p->solver), "%.*s%s", (int)(n > most ? most - 3 : n), solver, n > most ? "..." : "");
+}
+
 int plan_push(struct plan *p, enum plan_kind kind, int32_t id)
 {
     if (p->n_steps == p->cap_steps) {
@@ -162,7 +169,7 @@ static int plan_parse(const struct json_doc *doc, struct plan *out, char *err, s
         (rc = json_get_int(doc, doc->root, NULL, 0, "bound_ns", 0, 0, INT64_MAX, &out->bound_ns, err, err_len)))
         return rc;
     snprintf(out->trace, sizeof(out->trace), "%s", trace);
-    snprintf(out->solver, sizeof(out->solver), "%s", solver);
+    plan_label(out, solver);
     for (i = 0; i < json_array_size(keep); i++) {
         int64_t id;
 

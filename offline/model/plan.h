@@ -23,6 +23,8 @@ struct plan_step {
     int32_t id;   /* op index for PLAN_OP and PLAN_REPLAY, buffer id for the others */
 };
 
+enum { PLAN_LABEL = 512 };
+
 struct plan {
     struct plan_step *steps; /* owned */
     size_t n_steps, cap_steps;
@@ -32,7 +34,7 @@ struct plan {
     int64_t baseline_ns, planned_ns;
     int64_t bound_ns;        /* proved: no plan for the same trace and limit takes less; 0: none is known */
     char trace[65];          /* sha256 of the trace, lower-case hex; "" unknown */
-    char solver[32];
+    char solver[PLAN_LABEL]; /* its name as on the command line; a longer one ends in "..." */
 };
 
 /* A plan must start zeroed (struct plan p = {0}); plan_free leaves it so again. */
@@ -42,6 +44,7 @@ void plan_reset(struct plan *p);
 int plan_push(struct plan *p, enum plan_kind kind, int32_t id); /* 0 or -ENOMEM */
 int plan_keep(struct plan *p, int32_t buf);                     /* appends; 0 or -ENOMEM; see plan_keep_sort */
 void plan_keep_sort(struct plan *p);                            /* puts keep in order and removes duplicates */
+void plan_label(struct plan *p, const char *solver);            /* who made it */
 int plan_copy(struct plan *dst, const struct plan *src);        /* dst is emptied first; 0 or -ENOMEM */
 
 /* Read a plan-1 file. Checks the format and that every id is a non-negative 32-bit integer; whether ids exist

@@ -214,7 +214,7 @@ int solver_run(const struct solver *s, const struct graph *g, const struct solve
         snprintf(rep->message, sizeof(rep->message), "%.200s", r.error);
         return -EPROTO;
     }
-    snprintf(out->solver, sizeof(out->solver), "%s", s->name);
+    plan_label(out, s->name);
     sim_stamp(g, out, opts->limit_bytes, &r);
     return 0;
 }

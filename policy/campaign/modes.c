@@ -43,7 +43,12 @@ void modes_go(struct device *d, enum rt_mode to)
 {
     if (d->mode != to && !(may_follow[d->mode] >> to & 1))
         log_say(SAY_ERROR, "mode %d follows mode %d, which it must not: please report this", (int)to, (int)d->mode);
+    if (d->mode == MODE_PROBE && to != d->mode && d->st.lesson_since_ns) {
+        d->st.lessons_ns += stats_now_ns() - d->st.lesson_since_ns;
+        d->st.lesson_since_ns = 0;
+    }
     if (to == MODE_PROBE && d->mode != to) {
+        d->st.lesson_since_ns = stats_now_ns();
         stats_not_steady(d); /* it takes longer than others */
         story_is(d, STORY_LEARNING, "learning what the %llu launches of an iteration read and write: over when they have run once more",
                  (unsigned long long)learn_period(d));

@@ -47,6 +47,8 @@ int ready_pin(struct device *d, struct slot *s)
     return r;
 }
 
+uint64_t ready_least_bytes(struct device *d, const struct rt_op *op) { return needs_of(d, op).certain + room_fixed_bytes(d); }
+
 /* What it says to need and what it says cannot move are whole pages, and no page is in both: their sum is a limit that will do. */
 int ready_refused_drv(struct device *d, const struct rt_op *op)
 {
@@ -57,11 +59,12 @@ int ready_refused_drv(struct device *d, const struct rt_op *op)
     const char *what = op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "a copy";
     if (n.perhaps)
         log_say(SAY_ERROR, "out of memory: %s needs %s at once, and has addresses of %s more in its arguments, used or not, for which the host has no room "
-                "either; the limit is %s, of which %s cannot move; raise --limit or --host-swap",
-                what, rt_size(n.certain).text, rt_size(n.perhaps).text, rt_size(d->mem.limit_bytes).text, rt_size(room_fixed_bytes(d)).text);
+                "either; the limit is %s, of which %s cannot move; --limit %lluK would do, or more of --host-swap",
+                what, rt_size(n.certain).text, rt_size(n.perhaps).text, rt_size(d->mem.limit_bytes).text, rt_size(room_fixed_bytes(d)).text,
+                (unsigned long long)ready_least_kib(n.certain + n.perhaps + room_fixed_bytes(d)));
     else
         log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; --limit %lluK would do for it", what, rt_size(n.certain).text,
-                rt_size(d->mem.limit_bytes).text, rt_size(room_fixed_bytes(d)).text, (unsigned long long)(n.certain + room_fixed_bytes(d) + 1023) / 1024);
+                rt_size(d->mem.limit_bytes).text, rt_size(room_fixed_bytes(d)).text, (unsigned long long)ready_least_kib(n.certain + room_fixed_bytes(d)));
     share_say_short(d);
     d->refused = true;
     return CUDA_ERROR_OUT_OF_MEMORY;

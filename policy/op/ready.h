@@ -19,6 +19,9 @@ int ready_op(struct device *d, struct rt_op *op, uint32_t *lost);
 /* It could not be, and there is no other way to run the op: the culprit is said on stderr. The driver's code for the program. A plan
  * that is left for want of memory says nothing of the kind: the op may well run then. */
 int ready_refused_drv(struct device *d, const struct rt_op *op);
+/* A limit with room for what the op certainly needs, beside what cannot move now; in KiB, as --limit takes it. */
+uint64_t ready_least_bytes(struct device *d, const struct rt_op *op);
+static inline uint64_t ready_least_kib(uint64_t bytes) { return (bytes + 1023) / 1024; }
 FENCE_MUST_USE int ready_slot(struct device *d, struct slot *s, unsigned t);
 /* The slot is reached in ways that no argument shows from now on: it is brought into memory, the host waits until anybody may
  * touch it, and it never leaves again. 0; -ENOMEM or another negative errno: then it is not pinned, and the call that asked for

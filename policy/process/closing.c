@@ -100,9 +100,9 @@ static void time_of_one(struct words *w, const struct summary *s)
 
 static void work(struct words *w, const struct summary *s)
 {
-    if (s->t.learning_ns || s->t.planning_ns) {
+    if (s->t.lessons_ns || s->t.planning_ns) {
         say(w, "; learning ");
-        say_seconds(w, s->t.learning_ns);
+        say_seconds(w, s->t.lessons_ns);
         say(w, ", planning ");
         say_seconds(w, s->t.planning_ns);
     }

@@ -174,7 +174,8 @@ static size_t make_text(struct device *const *devs, unsigned n, bool active, cha
         at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"native_is\": null,\n");
     at = put_fraction(to, at, "overhead", s.has_overhead, s.overhead_ppm, 1000000, 6);
     at = put_fraction(to, at, "bound", s.has_bound, s.bound_ppm, 1000000, 6);
-    at = put_fraction(to, at, "learning_s", true, (int64_t)t->learning_ns, 1000000000, 9);
+    at = put_fraction(to, at, "learning_s", true, (int64_t)t->lessons_ns, 1000000000, 9);
+    at = put_fraction(to, at, "learning_device_s", true, (int64_t)t->learning_ns, 1000000000, 9);
     at = put_fraction(to, at, "planning_s", true, (int64_t)t->planning_ns, 1000000000, 9);
     at = put_fraction(to, at, "first_enforced_s", s.first_enforced_ns, (int64_t)s.first_enforced_ns, 1000000000, 9);
     if (s.why_not[0] && 2 * t->iterations_enforced < t->iterations + !t->iterations)

@@ -128,6 +128,7 @@ void summary_make(struct device *const *devs, unsigned n, struct summary *out)
         out->pressed |= devs[i]->mem.pressed;
         for (size_t k = 0; k < STATS_COUNTERS; k++)
             ((uint64_t *)&out->t)[k] += ((const uint64_t *)s)[k];
+        out->t.lessons_ns += s->lesson_since_ns ? stats_now_ns() - s->lesson_since_ns : 0;
         out->t.planning_ns += s->planning_since_ns ? stats_now_ns() - s->planning_since_ns : 0;
         out->t.iter_ns_sum += s->iter_ns_sum;
         out->t.tried_ns_sum += s->tried_ns_sum;

@@ -181,6 +181,10 @@ def commanded(tmp):
     print("fit: batch %(largest)d under 8 MiB, about %(native)d without remat" % said)
     r = remat("advise", "--", "true", env=sim)
     assert r.returncode == 1 and "ended before an iteration" in r.stderr, r
+    sleeps = ["sh", "-c", "sleep 60"]
+    for words in (["advise"], ["fit", "--limit", "1G", "--vary", "--batch {}"]):
+        r = remat(*words, "--wait", "0.5", "--", *sleeps, env=sim)
+        assert r.returncode == 1 and "in 0.5 s" in r.stderr and "--wait SEC" in r.stderr.splitlines()[-1], r
 
 
 def main():

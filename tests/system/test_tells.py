@@ -67,7 +67,7 @@ def under_a_plan(c, native):
          "%s of %s" % (s["native_ns_per_iteration"], once))
     c.ok(s["bound"] is not None and 0 <= s["bound"] <= s["overhead"] + 0.01, "a plan: the bound is proved", str(s))
     c.ok(0.7 * limit < s["peak_physical_bytes"] == r.peak <= limit, "a plan: peak", str(s))
-    c.ok(s["learning_s"] > 0 and s["planning_s"] > 0 and s["first_enforced_s"] > s["learning_s"], "a plan: seconds", str(s))
+    c.ok(s["learning_s"] > s["learning_device_s"] > 0 and s["planning_s"] > 0 and s["first_enforced_s"] > s["learning_s"], "a plan: seconds", str(s))
     c.ok("; %d values compared, 0 differed" % s["verify_checked"] in said and s["verify_checked"] > 0, "a plan: values compared", said)
     c.ok(s["host_peak_bytes"] > 0 and ("why_not" in s) == (2 * s["iterations_enforced"] < s["iterations"]), "a plan: host memory", str(s))
     c.ok(re.search(r"\(the first \d+ ran before the plan was there\)", said), "a plan: why not more", said)
@@ -132,6 +132,8 @@ def not_held(c, tmp):
                        ("200K", "no program fits in less than 1 MiB"), ("1048575", "less than 1 MiB")):
         err = remat("--limit", text, "--", *python, rc=125)
         c.ok(word in err and err.count("\n") == 1, "--limit " + text, err)
+    p = subprocess.run([harness.REMAT, "run", "--", *python], env=dict(os.environ, REMAT_SOLVER="minced"), capture_output=True, text=True, timeout=60)
+    c.ok(p.returncode == 125 and 'REMAT_SOLVER=minced: no such solver' in p.stderr and 'did you mean "mincut"' in p.stderr, "REMAT_SOLVER by hand", p.stderr)
     bad = os.path.join(tmp, "bad.json")
     with open(bad, "w") as f:
         f.write('{"format": "plan-1", "steps": 3}')

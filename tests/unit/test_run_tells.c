@@ -65,7 +65,7 @@ static void setup(void)
     dev.mem.pressed = true;
     dev.mode = MODE_ENFORCE;
     dev.st = (struct stats){.peak_physical_bytes = 98 << 20, .native_peak_bytes = 200 << 20, .iterations = 40, .iterations_enforced = 30, .launches = 1000,
-                            .replays = 90, .verify_checked = 7, .bytes_out = 32 << 20, .bytes_in = 16 << 20, .learning_ns = 3 * SECOND / 2,
+                            .replays = 90, .verify_checked = 7, .bytes_out = 32 << 20, .bytes_in = 16 << 20, .lessons_ns = 3 * SECOND / 2,
                             .planning_ns = 2 * SECOND, .plans = 1, .iter_ns_count = 10, .iter_ns_sum = 10 * 2.2e6, .native_ns = 2000000,
                             .first_enforced_ns = 9 * SECOND, .first_enforced_iteration = 10, .bound_ns = 2100000, .baseline_ns = 2000000};
 }
