@@ -16,6 +16,17 @@ enum { GRACE_MS = 3000, LOOK_MS = 20 };
 
 static void nap(void) { nanosleep(&(struct timespec){0, LOOK_MS * 1000000L}, NULL); }
 
+/* The command's processes: a shell script's would outlive the shell. */
+static volatile sig_atomic_t group;
+
+static void interrupted(int sig)
+{
+    if (group > 0)
+        kill(-(pid_t)group, SIGTERM);
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
 static _Noreturn void become(char *const *command, const char *limit, const struct attempt *a)
 {
     size_t n = 0, k = 0;
@@ -23,6 +34,7 @@ static _Noreturn void become(char *const *command, const char *limit, const stru
         n++;
     const char **argv = calloc(n + 10, sizeof *argv);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    setpgid(0, 0);
     if (!argv || dup2(2, 1) != 1)
         _exit(125);
     argv[k++] = "remat";
@@ -42,13 +54,13 @@ static _Noreturn void become(char *const *command, const char *limit, const stru
 
 static void end_child(pid_t child, int *status)
 {
-    kill(child, SIGTERM);
+    kill(-child, SIGTERM);
     for (int ms = 0; ms < GRACE_MS; ms += LOOK_MS) {
         if (waitpid(child, status, WNOHANG))
             return;
         nap();
     }
-    kill(child, SIGKILL);
+    kill(-child, SIGKILL);
     waitpid(child, status, 0);
 }
 
@@ -68,6 +80,11 @@ int attempt_run(char *const *command, const char *limit, double most_s, struct a
         return -errno;
     if (!child)
         become(command, limit, a);
+    setpgid(child, child); /* whoever of the two comes first */
+    group = child;
+    signal(SIGINT, interrupted);
+    signal(SIGTERM, interrupted);
+    signal(SIGHUP, interrupted);
     for (;;) {
         const pid_t r = waitpid(child, &a->status, WNOHANG);
         if (r == child || (r < 0 && errno != EINTR))

@@ -82,8 +82,8 @@ static void plan_print_text(const struct plan_subject *on, const char *solver, c
                ((double)r->planned_ns / (double)g->total_ns - 1 - plan_bound(g, r)) * 100);
 }
 
-/* Where a device ran the trace: the limit as `remat run` takes it, and what of it no plan gets. */
-static void plan_print_run(const struct plan_subject *on, const struct solver_opts *o)
+/* Where a device ran the trace: the limit as `remat run` takes it, what of it no plan gets, and what its copies are reckoned with. */
+static void plan_print_run(const struct plan_subject *on, const struct solver_opts *o, const struct solver_report *r)
 {
     char a[32], b[32], c[32];
 
@@ -91,6 +91,9 @@ static void plan_print_run(const struct plan_subject *on, const struct solver_op
         printf("the same for a run: `remat run --limit %lld`; of its %s no plan gets %s%s: small tensors, scratch, what never moves; pages of %s\n",
                (long long)o->limit_bytes, cli_bytes(o->limit_bytes, a, sizeof(a)), on->run.estimated ? "about " : "",
                cli_bytes(on->run.reserve_bytes, b, sizeof(b)), cli_bytes(on->run.page_bytes, c, sizeof(c)));
+    if (on->run.page_bytes && r->offloads)
+        printf("copies to the host at %.1f GB/s%s\n", on->g->host_bytes_per_s / 1e9,
+               on->run.estimated ? ", which is assumed: the trace does not tell the link's speed (meta.host_bytes_per_s); a new one does" : ", as the link was measured");
 }
 
 static int plan_infeasible(const struct plan_subject *on, const char *limit, const char *solver, const struct solver_opts *o,
@@ -190,7 +193,7 @@ static int plan_solve(const struct plan_request *q, const struct plan_subject *o
         plan_print_json(on, s->name, &o, 1, &r);
     else if (!q->out || strcmp(q->out, "-")) {
         plan_print_text(on, s->name, &o, &r, q->out);
-        plan_print_run(on, &o);
+        plan_print_run(on, &o, &r);
     }
     return CLI_OK;
 }

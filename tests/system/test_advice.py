@@ -102,6 +102,8 @@ def as_a_run(judge, tmp):
     with open(trace, "w") as f:
         json.dump(tr, f)
     copied = plan(judge, trace, floor + 4 * page, out, "--solver", "best", "--time-limit", "1", env=BUSY)[1]
+    text = remat("plan", trace, "--limit", floor + 4 * page, "--solver", "best", "--time-limit", "1", env=BUSY).stdout
+    assert "copies to the host at 10000.0 GB/s, as the link was measured" in text, text
     refused = plan(judge, trace, floor + 4 * page, out, "--solver", "best", "--time-limit", "1", "--no-offload", env=BUSY)[1]
     assert copied["offloads"] > 0 == refused["offloads"] and copied["overhead"] < refused["overhead"], (copied, refused)
 
@@ -181,9 +183,11 @@ def commanded(tmp):
     print("fit: batch %(largest)d under 8 MiB, about %(native)d without remat" % said)
     r = remat("advise", "--", "true", env=sim)
     assert r.returncode == 1 and "ended before an iteration" in r.stderr, r
-    sleeps = ["sh", "-c", "sleep 60"]
+    sleeps = ["sh", "-c", "sleep 60; true"]  # with a process of its own, which is ended too: else its end of the pipe is waited for
     for words in (["advise"], ["fit", "--limit", "1G", "--vary", "--batch {}"]):
+        began = time.monotonic()
         r = remat(*words, "--wait", "0.5", "--", *sleeps, env=sim)
+        assert time.monotonic() - began < 50, words
         assert r.returncode == 1 and "in 0.5 s" in r.stderr and "--wait SEC" in r.stderr.splitlines()[-1], r
 
 
