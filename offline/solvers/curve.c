@@ -47,6 +47,9 @@ int curve_find(const struct graph *exact, const struct as_run *run, double secon
         c->overhead[c->n++] = none ? NAN : exact->total_ns ? (double)r.planned_ns / (double)exact->total_ns - 1 : 0;
         rc = 0;
     }
+    for (int k = c->n - 1; k > 1; k--) /* a plan for a limit is one for every larger limit */
+        if (isnan(c->overhead[k - 1]) || c->overhead[k] < c->overhead[k - 1])
+            c->overhead[k - 1] = c->overhead[k];
     plan_free(&p);
     curve_knee(c);
     return rc;
