@@ -100,7 +100,7 @@ done
 "$remat" --help | grep -q '^  remat doctor' || fail "--help"
 # every option with values to choose from, or a number that stands when it is left out, tells its default in help and man page, or that it
 # must be given; what has none is in the list
-none=" run:limit run:plan run:trace-out run:stats run:group trace:stats plan:output sweep:plot solve:output "
+none=" run:limit run:plan run:trace-out run:stats run:group trace:stats plan:output sweep:plot solve:output status:listen "
 for c in $("$remat" --help | sed -n 's/^  remat \([a-z]*\) .*/\1/p'); do
   "$remat" $c --help | awk '/^  (-., )?--/ {if (row) print row; row = $0; next} /^   / && row {row = row " " $0; next} row {print row; row = ""}' >"$tmp/rows"
   while IFS= read -r row; do
