@@ -28,7 +28,10 @@ typedef struct gpu_call {
     struct gpu_call *next; /* list of the calls seen, pushed once, never removed */
     _Atomic uint64_t count;
     uint64_t from, profiled; /* count at the last cuProfilerStart; calls between the starts and stops before it (gpu_stats.c) */
+    _Atomic uint64_t host_ns, wait_ns; /* taken so far, and waited in it */
     _Atomic int listed;
+    uint64_t ns, ns_per_mib; /* of the host's time (gpu_costs.h); valid once listed, as the next two */
+    bool launches;
     int fault; /* index of the row of SIMGPU_FAULTS for this call, -1: none; valid once listed */
 } gpu_call;
 
@@ -88,10 +91,12 @@ typedef struct {
     uint64_t window_bytes;        /* addresses in all; 0: likewise */
     uint64_t align_bytes;         /* they begin at a multiple of it, if there are so many in a row; 0: at any place */
     double flops_per_s, bytes_per_s, host_bytes_per_s;
+    double host_bytes_per_s_both; /* in both directions together; 0: twice as many */
     double host_wall_bytes_per_s; /* copies to and from the host take the wall clock as long; 0: no longer than they do */
     uint64_t launch_ns;
     uint64_t lazy_bytes; /* device memory that a kernel takes when it is first launched */
     int n_devices;                /* SIMGPU_DEVICES; mem_bytes is of each */
+    bool costs;                   /* SIMGPU_COSTS: calls take the host's time */
     bool peers;                   /* SIMGPU_PEERS: devices can be given access to each other's memory */
     uint64_t queue;               /* SIMGPU_QUEUE: so many ops of a stream can be queued, and a launch waits for room; 0: any number */
     int n_copy_engines;           /* SIMGPU_COPY_ENGINES: one for each direction to the host, or one for both */
@@ -109,6 +114,8 @@ enum { GPU_MAX_DEVICES = 8 };
 CUresult gpu_config_read(void);
 /* Row of SIMGPU_FAULTS that names this call (exactly or without its version suffix), or -1. */
 int gpu_config_fault_row(const char *call);
+/* `call` is `base`, or a variant of it: cuMemAllocHost_v2 of cuMemAllocHost. */
+bool gpu_config_names(const char *base, const char *call);
 /* Counts one call against the row; true: this one fails. */
 bool gpu_config_fault_hits(int row);
 
@@ -359,6 +366,12 @@ uint64_t gpu_clock_host_wall_ns(uint64_t bytes); /* by the clock on the wall; 0:
 /* The calling thread's simulated time: it cannot launch before what it has waited for was over. */
 uint64_t gpu_clock_host_now(void);
 void gpu_clock_host_reached(uint64_t ns);
+/* The calling thread has worked so long. */
+void gpu_clock_host_works(uint64_t ns);
+/* Of the thread that is furthest. */
+uint64_t gpu_clock_host_latest(void);
+/* So long the engines for computing, copies to the device, and copies to the host have worked, on all devices. */
+void gpu_clock_busy(uint64_t ns[3]);
 
 /* ---- physical memory and address space (gpu_phys.c, gpu_range.c) ------------------------------------------- */
 

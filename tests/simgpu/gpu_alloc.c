@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/simgpu/gpu_costs.h"
 #include "tests/simgpu/gpu_graph.h"
 
 enum { CHARGE_UNIT = 512, HUGE_ALIGN = 2 << 20 };
@@ -332,8 +333,8 @@ static CUresult host_flags(unsigned *out, void *p)
     return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-GPU_API(cuMemAllocHost_v2, (void **p, size_t bytes), GPU_NEED_CTX, alloc_host(p, bytes, 0))
-GPU_API(cuMemHostAlloc, (void **p, size_t bytes, unsigned flags), GPU_NEED_CTX, alloc_host(p, bytes, flags))
+GPU_API(cuMemAllocHost_v2, (void **p, size_t bytes), GPU_NEED_CTX, (gpu_costs_bytes(bytes), alloc_host(p, bytes, 0)))
+GPU_API(cuMemHostAlloc, (void **p, size_t bytes, unsigned flags), GPU_NEED_CTX, (gpu_costs_bytes(bytes), alloc_host(p, bytes, flags)))
 GPU_API(cuMemFreeHost, (void *p), GPU_NEED_CTX, free_host(p))
 GPU_API(cuMemHostRegister, (void *p, size_t bytes, unsigned flags), GPU_NEED_CTX, host_register(p, bytes, flags))
 GPU_API(cuMemHostRegister_v2, (void *p, size_t bytes, unsigned flags), GPU_NEED_CTX,

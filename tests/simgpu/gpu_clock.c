@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_costs.h"
 
 enum { GAPS = 64, ENGINES = 4 };
 
@@ -21,7 +21,10 @@ static struct {
     unsigned n;
 } engines[ENGINES * GPU_MAX_DEVICES]; /* device by device */
 
+static uint64_t busy_ns[ENGINES]; /* of all devices */
 static __thread uint64_t host_now_ns;
+static __thread bool host_began;
+static _Atomic uint64_t host_latest_ns;
 
 static void drop_gap(enum gpu_engine e, unsigned i)
 {
@@ -45,13 +48,28 @@ static void add_gap(enum gpu_engine e, unsigned i, uint64_t from, uint64_t to)
     engines[e].n++;
 }
 
+/* A copy to or from the host takes longer while one in the other direction is under way, where the link moves less than twice as much both ways. The one
+   that was placed first keeps its time, so this one bears the loss of both. */
+static uint64_t beside_the_other(CUdevice dev, enum gpu_engine kind, uint64_t ready, uint64_t ns)
+{
+    if (gpu_cfg.host_bytes_per_s_both <= 0 || (kind != GPU_ENGINE_HTOD && kind != GPU_ENGINE_DTOH) || gpu_cfg.n_copy_engines == 1)
+        return ns;
+    const unsigned mine = (unsigned)kind + (unsigned)dev * ENGINES, others = GPU_ENGINE_HTOD + GPU_ENGINE_DTOH - (unsigned)kind + (unsigned)dev * ENGINES;
+    const uint64_t start = ready > engines[mine].tail ? ready : engines[mine].tail, both = engines[others].tail > start ? engines[others].tail - start : 0;
+    const double longer = 2 * gpu_cfg.host_bytes_per_s / gpu_cfg.host_bytes_per_s_both - 1;
+    return longer > 0 ? ns + (uint64_t)((double)(both < ns ? both : ns) * longer) : ns;
+}
+
 uint64_t gpu_clock_place(CUdevice dev, enum gpu_engine e, uint64_t ready, uint64_t ns)
 {
     if (e == GPU_ENGINE_NONE || ns == 0)
         return ready + ns;
     if (e == GPU_ENGINE_DTOH && gpu_cfg.n_copy_engines == 1)
         e = GPU_ENGINE_HTOD;
+    const enum gpu_engine kind = e;
     e += (unsigned)dev * ENGINES;
+    ns = beside_the_other(dev, kind, ready, ns);
+    busy_ns[kind] += ns;
     for (unsigned i = 0; i < engines[e].n; i++) {
         uint64_t from = engines[e].gap[i].from, to = engines[e].gap[i].to;
         uint64_t start = from > ready ? from : ready;
@@ -94,6 +112,35 @@ uint64_t gpu_clock_host_wall_ns(uint64_t bytes)
     return gpu_cfg.host_wall_bytes_per_s > 0 ? ns_of((double)bytes, gpu_cfg.host_wall_bytes_per_s) : 0;
 }
 
+void gpu_clock_busy(uint64_t ns[3])
+{
+    ns[0] = busy_ns[GPU_ENGINE_COMPUTE];
+    ns[1] = busy_ns[GPU_ENGINE_HTOD];
+    ns[2] = busy_ns[GPU_ENGINE_DTOH];
+}
+
+/* A thread begins where the furthest one is: that one, as a rule, has made it. */
+static void host_goes_to(uint64_t ns)
+{
+    host_now_ns = ns;
+    uint64_t latest = host_latest_ns;
+    while (latest < ns && !atomic_compare_exchange_weak(&host_latest_ns, &latest, ns)) {
+    }
+}
+
+void gpu_clock_host_works(uint64_t ns)
+{
+    if (!host_began && host_now_ns < host_latest_ns)
+        host_now_ns = host_latest_ns;
+    host_began = true;
+    host_goes_to(host_now_ns + ns);
+}
+
+uint64_t gpu_clock_host_latest(void)
+{
+    return host_latest_ns;
+}
+
 uint64_t gpu_clock_host_now(void)
 {
     return host_now_ns;
@@ -101,6 +148,8 @@ uint64_t gpu_clock_host_now(void)
 
 void gpu_clock_host_reached(uint64_t ns)
 {
-    if (ns > host_now_ns)
-        host_now_ns = ns;
+    if (ns <= host_now_ns)
+        return;
+    gpu_costs_waited(ns - host_now_ns);
+    host_goes_to(ns);
 }

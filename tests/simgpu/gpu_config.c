@@ -174,8 +174,7 @@ CUresult gpu_config_read(void)
     return CUDA_SUCCESS;
 }
 
-/* True if `call` is `base` or base with _v2, _ptsz and the like behind it. */
-static bool names(const char *base, const char *call)
+bool gpu_config_names(const char *base, const char *call)
 {
     size_t n = strlen(base);
     if (strncmp(base, call, n))
@@ -195,7 +194,7 @@ static bool names(const char *base, const char *call)
 int gpu_config_fault_row(const char *call)
 {
     for (int i = 0; i < n_fault_rows; i++)
-        if (names(fault_rows[i].call, call))
+        if (gpu_config_names(fault_rows[i].call, call))
             return i;
     return -1;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_costs.h"
 
 pthread_mutex_t gpu_mutex = PTHREAD_MUTEX_INITIALIZER;
 int gpu_driver_version = 13000;
@@ -29,6 +29,8 @@ void gpu_unlock(void)
 static void read_config(void)
 {
     config_result = gpu_config_read();
+    if (!config_result)
+        config_result = gpu_costs_read();
 }
 
 /* The documented error that fits best when SIMGPU_FAULTS makes a call fail. */
@@ -82,6 +84,7 @@ static void list_call(gpu_call *call)
     }
     pthread_once(&config_once, read_config);
     call->fault = gpu_config_fault_row(call->name);
+    gpu_costs_row(call);
     gpu_call *first = gpu_calls;
     do
         call->next = first;
@@ -96,6 +99,8 @@ CUresult gpu_enter(gpu_call *call, enum gpu_need need)
     if (in_forked_child)
         return need == GPU_NEED_NOTHING ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
     call->count++;
+    if (gpu_cfg.costs)
+        gpu_costs_enter(call);
     if (need == GPU_NEED_NOTHING)
         return CUDA_SUCCESS;
     if (!initialised)

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_costs.h"
 
 gpu_counters gpu_stats;
 _Atomic(gpu_call *) gpu_calls;
@@ -88,7 +88,9 @@ void gpu_stats_write(void)
     for (size_t i = 0, told = 0; i < n; i++)
         if (calls[i]->profiled)
             fprintf(f, "%s\n    \"%s\": %" PRIu64, told++ ? "," : "", calls[i]->name, calls[i]->profiled);
-    fprintf(f, "}\n}\n");
+    fprintf(f, "}");
+    gpu_costs_print(f, calls, n);
+    fprintf(f, "\n}\n");
     if (fclose(f) || rename(tmp, gpu_cfg.stats_path))
         fprintf(stderr, "simgpu: SIMGPU_STATS: cannot write %s: %m\n", gpu_cfg.stats_path);
     written_ns = real_ns();

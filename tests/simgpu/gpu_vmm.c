@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/simgpu/gpu.h"
+#include "tests/simgpu/gpu_costs.h"
 
 static gpu_phys *phys_of(CUmemGenericAllocationHandle h)
 {
@@ -400,6 +400,6 @@ GPU_API(cuMemMap, (CUdeviceptr va, size_t bytes, size_t offset, CUmemGenericAllo
         GPU_NEED_OK, map(va, bytes, offset, h, flags))
 GPU_API(cuMemUnmap, (CUdeviceptr va, size_t bytes), GPU_NEED_OK, unmap(va, bytes))
 GPU_API(cuMemSetAccess, (CUdeviceptr va, size_t bytes, const CUmemAccessDesc *desc, size_t n), GPU_NEED_OK,
-        set_access(va, bytes, desc, n))
+        (gpu_costs_bytes(bytes), set_access(va, bytes, desc, n)))
 GPU_API(cuMemGetAccess, (unsigned long long *flags, const CUmemLocation *at, CUdeviceptr p), GPU_NEED_OK,
         get_access(flags, at, p))

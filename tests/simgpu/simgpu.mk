@@ -82,7 +82,7 @@ $(B)/fuzz/fuzz_ptx: tests/fuzz/fuzz_ptx.c $(filter-out $(PTX_ALU),$(PTX_SRC)) $(
 	mkdir -p $(@D)
 	clang $(CSTD) -O1 -g $(CPPDEFS) -Wno-pass-failed -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $(filter %.c %.o,$^) -o $@ -lm -lpthread
 # its test reads the statistics back
-$(B)/tests/test_simgpu_clock: private LDFLAGS += -ljansson
+$(B)/tests/test_simgpu_clock $(B)/tests/test_simgpu_costs: private LDFLAGS += -ljansson
 # the tables and the executor are linked into the test of every form
 $(B)/tests/test_simgpu_ptx_forms: tests/simgpu/ptx/ptx_forms.def $(PTX_OBJ)
 $(B)/tests/test_simgpu_ptx_forms: private LDFLAGS += $(PTX_OBJ)
