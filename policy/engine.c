@@ -365,6 +365,7 @@ void eng_context_gone(CUcontext ctx, bool was_primary)
 {
     engine_lock();
     func_forget_all(); /* its modules went with it, and nobody unloads them */
+    process.context_ended = true;
     context_forget(ctx);
     for (unsigned i = 0; i < process.n_dev; i++) {
         struct device *d = process.dev[i];

@@ -299,6 +299,12 @@ int reach_reached_drv(struct device *d, struct slot *s)
     return CUDA_SUCCESS;
 }
 
+/* Host memory that the program has pinned, and not given back: those of in_place of which a call tells the end. */
+static struct ranges pinned;
+
+/* With the lock held: the host may read there, and the driver need not be asked. What a context had pinned goes with it. */
+static bool is_pinned(const void *p) { return !process.context_ended && ranges_hold(&pinned, (uintptr_t)p); }
+
 bool reach_host_reads(CUdeviceptr at)
 {
     unsigned type = 0, managed[2] = {0, 0};
@@ -424,7 +430,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
     const uint64_t room = list ? list->va + list->bytes - dst : bytes > UNKNOWN_MAX_BYTES ? bytes_behind(dst) : bytes;
     if (bytes > room)
         bytes = room; /* the driver refuses such a copy, and reads nothing of it */
-    if (!p || !bytes || !reach_host_reads((CUdeviceptr)(uintptr_t)src))
+    if (!p || !bytes || (!is_pinned(src) && !reach_host_reads((CUdeviceptr)(uintptr_t)src)))
         return CUDA_SUCCESS;
     if (d->n_reached)
         reached_forget(d, dst, bytes);
@@ -514,10 +520,19 @@ void eng_note_in_place(CUdeviceptr p, size_t bytes)
     engine_unlock();
 }
 
+void eng_note_pinned(CUdeviceptr p, size_t bytes)
+{
+    eng_note_in_place(p, bytes);
+    engine_lock();
+    (void)!ranges_add(&pinned, p, bytes); /* else the driver is asked */
+    engine_unlock();
+}
+
 size_t eng_forget_in_place(CUdeviceptr p)
 {
     engine_lock();
     const uint64_t bytes = ranges_remove(&in_place, p);
+    ranges_remove(&pinned, p);
     engine_unlock();
     return bytes;
 }
@@ -642,19 +657,19 @@ int reach_follow_drv(struct device *d, const struct rt_op *op)
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------------- */
 
-/* The driver knows no memory there. */
+/* With the lock held: the driver knows no memory there. */
 static bool pageable(const void *p)
 {
     unsigned type = 0;
-    return process.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)p) != CUDA_SUCCESS;
+    return !is_pinned(p) && process.drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)p) != CUDA_SUCCESS;
 }
 
 void eng_before_host_copy(CUstream stream, const void *dst_host, bool sync)
 {
-    if (!sync && !(dst_host && pageable(dst_host)))
+    if (!sync && !dst_host)
         return;
     engine_lock();
-    struct device *d = engine_here();
+    struct device *d = sync || pageable(dst_host) ? engine_here() : NULL;
     bool may_wait = d && !engine_is_captured(stream); /* that forbids it */
     engine_unlock();
     if (may_wait)

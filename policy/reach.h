@@ -61,8 +61,10 @@ int eng_note_host_data(CUdeviceptr dst, const void *src, size_t bytes);
  * driver's out-of-memory code: the door must give that answer and not make its call. */
 int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why);
 /* The program has pinned or registered host memory, or been given managed memory: kernels may find addresses there, which the host writes
- * without a call. eng_forget_in_place(): it is about to go; its bytes, 0: it was not known. */
+ * without a call. eng_note_pinned(): the same for host memory of which eng_forget_in_place() is told. eng_forget_in_place(): it is about to go; its
+ * bytes, 0: it was not known. */
 void eng_note_in_place(CUdeviceptr p, size_t bytes);
+void eng_note_pinned(CUdeviceptr p, size_t bytes);
 size_t eng_forget_in_place(CUdeviceptr p);
 /* Memory that is neither stream-ordered nor counted by its address lies there, or will (memory/in_place.h, in_place_outside): the program has
  * reserved the addresses to map memory at, opened them from another process, imported or mapped them. `bytes` 0: as many as the driver says. */

@@ -7,21 +7,21 @@
 static int on_alloc_host(__typeof__(&cuMemAllocHost_v2) real, void **p, size_t n)
 {
     DOOR_TRY(real(p, n));
-    eng_note_in_place((CUdeviceptr)(uintptr_t)*p, n);
+    eng_note_pinned((CUdeviceptr)(uintptr_t)*p, n);
     return CUDA_SUCCESS;
 }
 
 static int on_alloc_host_old(__typeof__(&cuMemAllocHost) real, void **p, unsigned n)
 {
     DOOR_TRY(real(p, n));
-    eng_note_in_place((CUdeviceptr)(uintptr_t)*p, n);
+    eng_note_pinned((CUdeviceptr)(uintptr_t)*p, n);
     return CUDA_SUCCESS;
 }
 
 static int on_host_alloc(__typeof__(&cuMemHostAlloc) real, void **p, size_t n, unsigned flags)
 {
     DOOR_TRY(real(p, n, flags));
-    eng_note_in_place((CUdeviceptr)(uintptr_t)*p, n);
+    eng_note_pinned((CUdeviceptr)(uintptr_t)*p, n);
     return CUDA_SUCCESS;
 }
 
@@ -29,7 +29,7 @@ static int on_host_register(__typeof__(&cuMemHostRegister_v2) real, void *p, siz
 {
     DOOR_TRY(real(p, n, flags));
     if (!(flags & CU_MEMHOSTREGISTER_IOMEMORY)) /* that of another device, which is not read like memory */
-        eng_note_in_place((CUdeviceptr)(uintptr_t)p, n);
+        eng_note_pinned((CUdeviceptr)(uintptr_t)p, n);
     return CUDA_SUCCESS;
 }
 
@@ -39,7 +39,7 @@ static int on_host_gone(__typeof__(&cuMemFreeHost) real, void *p)
     const size_t was = eng_forget_in_place((CUdeviceptr)(uintptr_t)p);
     int r = real(p);
     if (r && was)
-        eng_note_in_place((CUdeviceptr)(uintptr_t)p, was);
+        eng_note_pinned((CUdeviceptr)(uintptr_t)p, was);
     return r;
 }
 

@@ -529,11 +529,26 @@ void stream_has_waited(struct streams *st, unsigned t, unsigned u, uint64_t q)
     r->waited[u] = q;
 }
 
+void stream_seen(struct device *d, unsigned u, uint64_t q)
+{
+    struct stream_row *r = &d->streams->row[u];
+    r->done = q > r->done ? q : r->done;
+}
+
+void stream_issued_apart(struct device *d, unsigned u)
+{
+    struct stream_row *r = &d->streams->row[u];
+    const bool only = r->done == d->seq[u] || r->apart == d->seq[u];
+    stream_issued(d, u);
+    if (only)
+        r->apart = d->seq[u];
+}
+
 void stream_look(struct device *d)
 {
     struct streams *st = d->streams;
     for (unsigned u = 0; u < STREAM_FIRST_PROGRAM && !d->capturing; u++) /* a capture may forbid to ask */
-        if (st->row[u].done < d->seq[u] && d->drv->cuStreamQuery(st->row[u].handle) == CUDA_SUCCESS)
+        if (st->row[u].done < d->seq[u] && st->row[u].apart != d->seq[u] && d->drv->cuStreamQuery(st->row[u].handle) == CUDA_SUCCESS)
             st->row[u].done = d->seq[u];
 }
 

@@ -35,6 +35,7 @@ struct stream_row {
     CUevent event;
     bool gone;       /* destroyed by the program; its event stands at its last tail */
     uint64_t done;   /* the host has seen the end of everything up to this */
+    uint64_t apart;  /* of ours: no memory waits for what was queued from `done` to here */
     uint64_t holder; /* of CU_STREAM_PER_THREAD: the thread whose stream it is */
     struct gate *gates; /* in the order of seq; what lies in front of the first has been seen to end, or has more in front */
     uint32_t n_gates, cap_gates;
@@ -82,7 +83,11 @@ bool stream_is_full(struct device *d, unsigned t);
 bool stream_gated(const struct device *d);
 /* What follows is asked again who stands still; in between what was seen first counts. */
 void stream_looks_anew(struct device *d);
-/* Looks, without waiting, whether our own streams have done all that was queued on them. Copies of long ago would otherwise stay in the
+/* The host has seen the end of everything up to q on stream u: an event behind it has passed. */
+void stream_seen(struct device *d, unsigned u, uint64_t q);
+/* As stream_issued() on one of our own streams, for what no memory waits for: hashes on their way to the host, of which an event tells. */
+void stream_issued_apart(struct device *d, unsigned u);
+/* Looks, without waiting, whether our own streams have done all that was queued on them, where memory may wait for some of that. Copies of long ago would otherwise stay in the
  * fences of all memory that they touched, and every launch would look them up. */
 void stream_look(struct device *d);
 /* The program makes an allocation or a free in stream t. Between the legacy stream and the blocking ones that is an action as any

@@ -28,6 +28,7 @@ struct table {
     uint32_t n_checks, n_rows;
     struct fence users; /* what fills it, or copies it */
     CUevent done;       /* its results are on the host */
+    uint64_t seq;       /* of their copy, on STREAM_OUT */
     bool under_way;
 };
 
@@ -147,6 +148,8 @@ static void look(struct device *d, struct table *tb)
     }
     tb->n_checks = tb->n_rows = 0;
     tb->under_way = false;
+    tb->users = (struct fence){0}; /* the copy came after them all */
+    stream_seen(d, STREAM_OUT, tb->seq);
 }
 
 int verify_begin(struct device *d, unsigned t)
@@ -358,7 +361,8 @@ int verify_end(struct device *d)
         return r;
     if (d->drv->cuMemcpyDtoHAsync_v2(tb->host, tb->at, tb->n_rows * ROW_WORDS * sizeof(uint64_t), d->stream[STREAM_OUT]) != CUDA_SUCCESS)
         return -EIO;
-    stream_mark(d, STREAM_OUT);
+    stream_issued_apart(d, STREAM_OUT);
+    tb->seq = d->seq[STREAM_OUT];
     fence_add(d, &tb->users, STREAM_OUT);
     if (d->drv->cuEventRecord(tb->done, d->stream[STREAM_OUT]) != CUDA_SUCCESS)
         return -EIO;

@@ -374,6 +374,8 @@ void eng_note_unload(void)
     note(CALL_note_unload);
 }
 
+void eng_note_pinned(CUdeviceptr p, size_t bytes) { eng_note_in_place(p, bytes); }
+
 void eng_note_in_place(CUdeviceptr p, size_t bytes)
 {
     (void)p;

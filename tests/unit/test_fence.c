@@ -245,6 +245,29 @@ START_TEST(asked_when_it_may_be)
 }
 END_TEST
 
+/* Hashes on their way to the host hold up nobody's memory: nobody asks for them, and what is queued behind them is asked for as ever. */
+START_TEST(not_asked_for_what_is_apart)
+{
+    at_work[STREAM_OUT] = true;
+    stream_issued_apart(&d, STREAM_OUT);
+    stream_issued_apart(&d, STREAM_OUT);
+    stream_look(&d);
+    ck_assert_uint_eq(asked, 0);
+    stream_seen(&d, STREAM_OUT, 1);
+    stream_look(&d);
+    ck_assert_uint_eq(asked, 0);
+    stream_issued(&d, STREAM_OUT);
+    stream_issued_apart(&d, STREAM_OUT); /* behind a copy that memory waits for */
+    stream_look(&d);
+    ck_assert_uint_eq(asked, 1);
+    at_work[STREAM_OUT] = false;
+    stream_look(&d);
+    stream_issued_apart(&d, STREAM_OUT);
+    stream_look(&d);
+    ck_assert_uint_eq(asked, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fence");
@@ -258,6 +281,7 @@ int main(void)
     tcase_add_test(t, sets_are_united);
     tcase_add_test(t, places_of_sets_are_used_again);
     tcase_add_test(t, asked_when_it_may_be);
+    tcase_add_test(t, not_asked_for_what_is_apart);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
