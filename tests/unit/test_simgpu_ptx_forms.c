@@ -389,7 +389,7 @@ static void fault(void *who, enum ptx_fault what, const char *text)
 static size_t kernel_text(char *to, size_t room, const struct form *f, unsigned k)
 {
     static const char *const names[] = { "%h", "%w", "%x" };
-    char operand[4][16] = { "" }, load[600] = "", *at = load;
+    char operand[8][16] = { "" }, load[600] = "", *at = load;
     for (unsigned i = 0; i < strlen(f->operands); i++) {
         char letter = f->operands[i];
         unsigned bytes = bytes_of(letter);

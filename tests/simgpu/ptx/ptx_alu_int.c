@@ -148,7 +148,8 @@ static inline uint64_t fns(uint32_t mask, uint32_t base, int32_t offset)
         return ~0u;
     if (offset == 0)
         return mask >> base & 1 ? base : ~0u;
-    int step = offset > 0 ? 1 : -1, left = offset > 0 ? offset : -offset;
+    int step = offset > 0 ? 1 : -1;
+    uint32_t left = offset > 0 ? (uint32_t)offset : 0u - (uint32_t)offset; /* of -2^31, too */
     for (int at = (int)base; at >= 0 && at < 32; at += step)
         if (mask >> at & 1 && --left == 0)
             return (uint32_t)at;
