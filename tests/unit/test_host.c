@@ -152,7 +152,7 @@ START_TEST(others)
     ck_assert_int_eq(pipe(down), 0);
     struct status_page *mine = status_open();
     ck_assert_ptr_nonnull(mine);
-    status_store(&status_add_device(mine, 0, "")->swapped_bytes, 5 * M);
+    status_store(&status_add_device(mine, 0, "", NULL, 0)->swapped_bytes, 5 * M);
     ck_assert_uint_eq(host_others_bytes(), 0);
     pid_t child[2];
     for (int i = 0; i < 2; i++)
@@ -160,8 +160,8 @@ START_TEST(others)
             struct status_page *s = status_open();
             char c;
             /* told by device */
-            status_store(&status_add_device(s, 0, "")->swapped_bytes, (uint64_t)(i + 1) * 60 * M);
-            status_store(&status_add_device(s, 1, "")->swapped_bytes, (uint64_t)(i + 1) * 40 * M);
+            status_store(&status_add_device(s, 0, "", NULL, 0)->swapped_bytes, (uint64_t)(i + 1) * 60 * M);
+            status_store(&status_add_device(s, 1, "", NULL, 0)->swapped_bytes, (uint64_t)(i + 1) * 40 * M);
             _exit(write(up[1], "x", 1) != 1 || read(down[0], &c, 1) != 1);
         }
     char c;
