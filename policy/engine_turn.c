@@ -138,13 +138,23 @@ bool engine_begins_again(struct device *d, int rc)
     return passed;
 }
 
-/* The driver waits within the call where a stream's queue is full, and whoever lets that stream go on may need the mutex. So the wait is here. */
-static void wait_for_room_in_queue(void)
+/* The driver waits within the call where a stream's queue is full, and whoever lets that stream go on may need the mutex. So the wait is here, with the
+ * mutex free, from where events of ours might fill the queue. Until it must be full the wait has an end: this thread itself may be the one who lets the
+ * stream go on, after some launches more. */
+static bool waited_for_room_in_queue(struct device *d, unsigned t)
 {
-    enum { A_MOMENT_US = 200 };
+    enum { FULL = 1024, EVENTS = 24 /* of ours */, MOMENT_US = 200, MOMENTS = 2500 };
+    static _Thread_local unsigned moments;
+    const uint64_t queued = stream_queued(d, t);
+    if (queued < FULL - EVENTS)
+        moments = 0;
+    if (queued < FULL - EVENTS || (queued < FULL && moments == MOMENTS))
+        return false;
+    moments += moments < MOMENTS;
     engine_unlock();
-    usleep(A_MOMENT_US);
+    usleep(MOMENT_US);
     engine_lock();
+    return true;
 }
 
 bool engine_waited(struct device *d, struct rt_op *op)
@@ -153,10 +163,8 @@ bool engine_waited(struct device *d, struct rt_op *op)
     uint32_t ready = 0;
     if (stream_gated(d) && !d->capturing) {
         (void)op_is_elsewhere(d, op);
-        if (stream_is_full(d, op->t)) {
-            wait_for_room_in_queue();
+        if (waited_for_room_in_queue(d, op->t))
             return true;
-        }
     }
     while (ready < op->n_operands && !d->cfg->rehearse_unmapped && ready_operand(&op->operands[ready], op->t))
         ready++;

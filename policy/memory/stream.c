@@ -452,17 +452,16 @@ void stream_may_stand(struct device *d, unsigned t)
     d->streams->gated = true;
 }
 
-bool stream_is_full(struct device *d, unsigned t)
+uint64_t stream_queued(struct device *d, unsigned t)
 {
-    enum { QUEUE = 1000 /* of 1,024, with room for events of ours */ };
     const struct stream_row *r = &d->streams->row[t];
     if (!d->streams->gated || !r->n_gates)
-        return false;
+        return 0;
     stream_looks_anew(d);
     if (!stream_stands(d, t, d->seq[t]))
-        return false;
+        return 0;
     const uint64_t each = r->handle == CU_STREAM_PER_THREAD ? 2 : 1; /* an event behind each op */
-    return (d->seq[t] - r->stands_from) * each >= QUEUE;
+    return (d->seq[t] - r->stands_from) * each;
 }
 
 bool stream_gated(const struct device *d) { return d->streams->gated; }

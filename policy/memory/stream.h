@@ -77,8 +77,8 @@ bool stream_may_wait(struct device *d, unsigned t);
 void stream_may_stand(struct device *d, unsigned t);
 /* Some stream stands still for the host now. */
 bool stream_any_stands(struct device *d);
-/* Stream t stands still for the host, and the driver's queue of it is as good as full: the next call that queues something there would wait for room. */
-bool stream_is_full(struct device *d, unsigned t);
+/* So many ops lie in the driver's queue of stream t, which stands still for the host: once they are 1,024, the next call waits for room. 0: not standing. */
+uint64_t stream_queued(struct device *d, unsigned t);
 /* Some stream has stood still for the host, or may: else nobody needs to ask. */
 bool stream_gated(const struct device *d);
 /* What follows is asked again who stands still; in between what was seen first counts. */

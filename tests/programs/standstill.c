@@ -230,9 +230,10 @@ static void must_stay(bool capture)
 
 /* ---- a full queue ------------------------------------------------------------------------------------------------------------------- */
 
+/* First as many launches as a queue just holds, and the thread that made them lets the stream go on; then more, and another thread does. */
 static void full_queue(void)
 {
-    enum { LAUNCHES = 1300 };
+    enum { HELD = 1010, LAUNCHES = 1300 };
     CUstream lets = stream(1);
     uint32_t n = 64, k = 1, all = 0xffffffffu;
     pthread_t other;
@@ -240,6 +241,12 @@ static void full_queue(void)
     s[0] = stream(1);
     CUdeviceptr p = alloc(s[0]);
     fill(p, 1, s[0]);
+    stand_word(0);
+    for (int i = 0; i < HELD; i++)
+        LAUNCH_ON(f_map, s[0], &p, &p, &n, &k, &all);
+    write_word(0);
+    look("queue held", p, s[0]);
+    __atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
     stand_word(0);
     if (pthread_create(&other, NULL, lets_all_go, lets))
         exit(3);
