@@ -13,7 +13,7 @@
 #include "tracer/output.h"
 
 enum { REPORT_PLANS = 12 };
-static const double PRICES_S = 6; /* for all prices of the curve together */
+static const double PRICES_S = 3; /* for all prices of the curve together */
 
 struct report {
     const struct graph *g;

@@ -300,7 +300,7 @@ static bool ask_otherwise(struct device *d)
         ask_in_earnest(d);
         return true;
     }
-    if (may_copy(d) && (!c->best.path[0] || c->best.lacking)) { /* recompute alone does not reach it, or not with less than a map that lacks chunks */
+    if (may_copy(d) && (!c->best.path[0] || c->best.lacking || c->best.copies)) { /* recompute alone does not reach it, or not with less than a map that lacks chunks */
         ask_with_copies(d, true);
         return true;
     }

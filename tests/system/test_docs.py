@@ -229,6 +229,9 @@ def plain(fmt):
     return fmt.replace("\0", "%").replace("`", "'").strip()
 
 
+LITERAL = r'((?:\s*"(?:[^"\\]|\\.)*")+)'
+
+
 def strings(text):
     return [plain("".join(re.findall(r'"((?:[^"\\]|\\.)*)"', m))) for m in re.findall(LITERAL, text)]
 

@@ -35,8 +35,8 @@ full solve "$golden/chain.json" -o -
 full solve "$golden/chain.json" -o /dev/full
 full status
 full status --json
-full report t.json -o -
-full report t.json -o /dev/full
+full report t.json --time-limit 0 -o -
+full report t.json --time-limit 0 -o /dev/full
 for f in perfetto memory-viz dot sqlite; do full export t.json --format $f -o -; full export t.json --format $f -o /dev/full; done
 "$remat" doctor >/dev/full 2>err; [ $? = 1 ] || fail "doctor on a full disk"
 
@@ -71,7 +71,7 @@ cp t.json same.json; cp p.json same-plan.json
 "$remat" export t.json same-plan.json --format dot -o same-plan.json && grep -q '^digraph' same-plan.json || fail "export over its plan"
 # a write that fails leaves the file that was there, and nothing beside it
 echo precious >keep.html
-(trap '' XFSZ; ulimit -f 1; "$remat" report t.json p.json -o keep.html) 2>err
+(trap '' XFSZ; ulimit -f 1; "$remat" report t.json p.json --time-limit 0 -o keep.html) 2>err
 [ $? = 1 ] && [ "$(cat keep.html)" = precious ] || fail "a failed write: $(head -c 80 keep.html) $(cat err)"
 [ "$(wc -l <err)" = 1 ] || fail "a failed write: $(cat err)"
 ls -A | grep -q '\.remat-' && fail "left behind: $(ls -A)"
@@ -80,7 +80,7 @@ ls -A | grep -q '\.remat-' && fail "left behind: $(ls -A)"
 "$remat" plan - --limit 100% --solver none -o - <t.json | cmp -s - p.json || fail "plan - -o -"
 [ "$("$remat" check - p.json <t.json)" = "$("$remat" check t.json p.json)" ] || fail "check - PLAN"
 [ "$("$remat" check t.json - <p.json)" = "$("$remat" check t.json p.json)" ] || fail "check TRACE -"
-"$remat" report - -o - <t.json | grep -q '</html>' || fail "report - -o -"
+"$remat" report - --time-limit 0 -o - <t.json | grep -q '</html>' || fail "report - -o -"
 "$remat" export - --format sqlite -o - <t.json | head -c 15 | grep -q 'SQLite format 3' || fail "export sqlite -o -"
 "$remat" sweep - --limits 100% --solvers none --csv <t.json | grep -q ',none,1,' || fail "sweep -"
 "$remat" sweep - --limits 100% --solvers none --plot - <t.json | head -c 4 | grep -q '<svg' || fail "sweep --plot -"

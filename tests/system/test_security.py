@@ -97,7 +97,7 @@ def folder(name, mode=0o755, uid=None):
 def writers(to):
     """Every command that writes a file that its user names: [words], [name of the file]."""
     yield ["plan", GOLDEN, "--limit", "100%", "--solver", "none", "-o", to]
-    yield ["report", GOLDEN, "-o", to]
+    yield ["report", GOLDEN, "--time-limit", "0", "-o", to]
     for f in ("perfetto", "memory-viz", "dot", "sqlite"):
         yield ["export", GOLDEN, "--format", f, "-o", to]
     yield ["sweep", GOLDEN, "--limits", "100%", "--solvers", "none", "--plot", to]
@@ -420,7 +420,7 @@ def N3():
     watch = libc.inotify_init1(os.O_NONBLOCK)
     libc.inotify_add_watch(watch, shared.encode(), 0x100) # IN_CREATE
     for i in range(3):
-        remat("report", GOLDEN, "-o", os.path.join(shared, "page%d.html" % i))
+        remat("report", GOLDEN, "--time-limit", "0", "-o", os.path.join(shared, "page%d.html" % i))
     names = set(re.findall(rb"\.remat[^\0]*", os.read(watch, 65536)))
     os.close(watch)
     check.ok(len(names) == 3 and all(re.fullmatch(rb"\.remat-[0-9a-f]{16}\.tmp", n) for n in names) and
@@ -428,7 +428,7 @@ def N3():
     # the names that an earlier version could be foretold to take, for every process there may be
     other(lambda: [write(os.path.join(shared, ".remat-%d-%d.tmp" % (pid, n)), "") for pid in range(os.getpid(), os.getpid() + 60) for n in range(101)])
     for _ in range(3):
-        p = remat("report", GOLDEN, "-o", os.path.join(shared, "page.html"))
+        p = remat("report", GOLDEN, "--time-limit", "0", "-o", os.path.join(shared, "page.html"))
         check.ok(p.returncode == 0, "a report is written", p.stderr)
 
 
