@@ -565,7 +565,7 @@ def N5():
 
 
 def N9():
-    env = clean_env()
+    env = clean_env(XDG_CACHE_HOME=os.path.join(tmp, "of-nobody")) # which none before has made
     p = remat(*PLANS, env=env, uid=VICTIM, cwd="/")
     cache = env["XDG_CACHE_HOME"]
     check.ok(p.returncode == 0 and not os.path.exists(cache), "a folder that the user cannot make is no failure", p.stderr)
