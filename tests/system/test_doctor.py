@@ -125,7 +125,8 @@ def self_test(tmp, env):
         with open(path, "w") as f:
             f.write("#!/bin/sh\n%s\n" % body)
         os.chmod(path, 0o755)
-        p = subprocess.run([os.path.join(place, "remat"), "doctor", "--self-test", "--json"], env=dict(env, TMPDIR=place), capture_output=True, text=True, timeout=120)
+        p = subprocess.run([os.path.join(place, "remat"), "doctor", "--self-test", "--json"], env=dict(env, TMPDIR=place, SIMGPU_GRANULARITY="262144"), capture_output=True,
+                           text=True, timeout=120)
         found = [(f["verdict"], f["about"], f["finding"]) for f in json.loads(p.stdout)["findings"]]
         if any("after a minute" in f[2] for f in found):
             continue # too busy a machine
