@@ -77,8 +77,10 @@ static int write_facts(struct device *d, const struct known *table, struct known
         r = store_write(both, code, whys, CACHE_ENTRY_MOST, &bytes, &n);
     }
     known_free(both);
+    const unsigned long long before = log_others_bytes();
     if (!r)
         r = cache_put(d->cfg->cache_dir, CACHE_FACTS, code.w, bytes, n);
+    log_wrote((size_t)(log_others_bytes() - before));
     free(bytes);
     return r;
 }

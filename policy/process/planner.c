@@ -59,7 +59,9 @@ int planner_folder(struct device *d)
     struct planner *pl = d->planner;
     if (pl->scratch.path[0])
         return 0;
+    const unsigned long long before = log_others_bytes();
     const int r = scratch_make(&pl->scratch, is_kept());
+    log_wrote((size_t)(log_others_bytes() - before));
     if (r)
         return r;
     snprintf(pl->trace_path, sizeof pl->trace_path, "%s/trace.json", pl->scratch.path);
