@@ -52,7 +52,7 @@ static void narrow_row(const struct job *s, int width)
     if (s->device >= 0)
         snprintf(gpu, sizeof gpu, "%d", s->device);
     if (s->iterations_per_s > 0)
-        snprintf(rate, sizeof rate, s->iterations_per_s < 9.995 ? "%.2f" : s->iterations_per_s < 999.5 ? "%.0f" : "%.0e", s->iterations_per_s);
+        snprintf(rate, sizeof rate, s->iterations_per_s < 9.995 ? "%.2f" : s->iterations_per_s < 99999.5 ? "%.0f" : "%.0e", s->iterations_per_s);
     if (s->device_bytes)
         snprintf(share, sizeof share, "%.0f%%", 100 * jobs_share(s));
     printf("%-8.8s %7" PRId64 " %3s %-8s %5s %5s %5s %5s %6s %5s ", s->user, s->pid, gpu, *s->mode ? s->mode : "-", short_limit(s->limit_bytes, limit),

@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <sys/wait.h>
 
-#include "tests/simgpu/testing.h"
+#include "tests/simgpu/times.h"
 
 static void settings(void)
 {
@@ -12,29 +12,6 @@ static void settings(void)
     setenv("SIMGPU_BW", "1e11", 1);    /* 100 bytes a nanosecond */
     setenv("SIMGPU_HOST_BW", "1e10", 1);
     setenv("SIMGPU_LAUNCH_NS", "1000", 1);
-}
-
-/* Nanoseconds between two recorded events that are over. */
-static long between(CUevent a, CUevent b)
-{
-    float ms;
-    OK(cuEventElapsedTime(&ms, a, b));
-    return (long)((double)ms * 1e6 + (ms < 0 ? -0.5 : 0.5));
-}
-
-static CUevent mark(CUstream s)
-{
-    CUevent e;
-    OK(cuEventCreate(&e, 0));
-    OK(cuEventRecord(e, s));
-    return e;
-}
-
-static CUstream stream(void)
-{
-    CUstream s;
-    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    return s;
 }
 
 START_TEST(costs)

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <sys/wait.h>
 
-#include "tests/simgpu/testing.h"
+#include "tests/simgpu/times.h"
 
 static void costs(const char *text)
 {
@@ -21,28 +21,6 @@ static void costs(const char *text)
     FAILS(cuInit(0), CUDA_SUCCESS);
     unlink(path);
     start();
-}
-
-static long between(CUevent a, CUevent b)
-{
-    float ms;
-    OK(cuEventElapsedTime(&ms, a, b));
-    return (long)((double)ms * 1e6 + (ms < 0 ? -0.5 : 0.5));
-}
-
-static CUevent mark(CUstream s)
-{
-    CUevent e;
-    OK(cuEventCreate(&e, 0));
-    OK(cuEventRecord(e, s));
-    return e;
-}
-
-static CUstream stream(void)
-{
-    CUstream s;
-    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    return s;
 }
 
 static const char some[] = "# of a launch and an event\n"
