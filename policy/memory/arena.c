@@ -109,7 +109,7 @@ void arena_trim(struct device *d)
 {
     for (uint32_t i = 0; i < d->mem.n_arenas; i++) {
         struct arena *a = &d->mem.arenas[i];
-        if (a->chunk < 0 || runs_longest(a->runs) != arena_units(d))
+        if (a->chunk < 0 || runs_longest(a->runs) != arena_units(d) || (stream_gated(d) && fence_stands(d, &a->ready)))
             continue;
         if (fence_sync(d, &a->ready) || MEM_CALL(cuMemUnmap(a->va, d->mem.gran)) != CUDA_SUCCESS)
             continue;

@@ -29,19 +29,37 @@ uint64_t room_give_driver(struct device *d, uint64_t bytes)
     return before - device_physical_bytes(d);
 }
 
+/* What would have to be waited for before the chunk is unmapped may stand still until the program has made a later call. */
+static bool stands(struct device *d, int32_t c)
+{
+    bool does = fence_stands(d, &d->mem.chunks[c].ready);
+    for (uint32_t i = 0; i < d->mem.n_slots && !does; i++) {
+        const struct slot *s = &d->mem.slots[i];
+        for (uint32_t p = 0; s->kind == SLOT_LARGE && p < s->n_pages && !does; p++) {
+            struct fence all = {0};
+            if (s->map[p] != c)
+                continue;
+            slot_fences(d, s, &all);
+            fence_merge(d, &all, &s->stale);
+            does = fence_stands(d, &all);
+        }
+    }
+    return does;
+}
+
 void room_give_free(struct device *d)
 {
-    struct host_wait w;
-    const bool stands = stream_any_stands(d); /* then what would have to be waited for is kept */
-    if (stands)
-        fence_put_off(d);
+    const bool some = stream_any_stands(d); /* then what they hold up is kept */
+    if (some)
+        stream_looks_anew(d);
     arena_trim(d);
     while (aside_give(d))
         ;
-    while (d->mem.n_free_chunks && !supply_release(d, chunk_list_first(d)))
-        ;
-    if (stands && fence_put_off_ends(d, &w))
-        fence_waited(d, &w, false);
+    for (int32_t c = chunk_list_first(d), next; c >= 0; c = next) {
+        next = d->mem.chunks[c].next;
+        if ((!some || !stands(d, c)) && supply_release(d, c))
+            break;
+    }
 }
 
 uint64_t room_give(struct device *d, uint64_t bytes)
