@@ -97,20 +97,10 @@ static cuuint64_t number_of(CUstream stream)
     return id;
 }
 
-static int stays_drv(struct device *d, void *unused)
-{
-    (void)unused;
-    struct engine_visit v = engine_visit(d);
-    campaign_leave(d, "a stream capture");
-    const int r = reach_pin_all_drv(d);
-    engine_return(v);
-    return r;
-}
-
 /* What is live on the device stays where it is from now on, and the device is in a capture. */
 static int comes_in(struct device *d, CUstream stream, bool joined)
 {
-    const int r = reach_beginning_again_drv(d, stays_drv, NULL);
+    const int r = reach_all_stays_drv(d, "a stream capture");
     if (!r && !d->capturing) { /* what is allocated meanwhile comes from the driver, and nobody can make room then */
         struct engine_visit v = engine_visit(d);
         room_give_free(d);

@@ -268,21 +268,11 @@ void eng_stream_destroyed(CUstream stream)
     engine_unlock();
 }
 
-static int pin_everything_drv(struct device *d, void *unused)
-{
-    (void)unused;
-    struct engine_visit v = engine_visit(d);
-    campaign_leave(d, "work whose addresses cannot be seen");
-    const int r = reach_pin_all_drv(d);
-    engine_return(v);
-    return r;
-}
-
 int eng_pin_everything(void)
 {
     engine_lock();
     struct device *d = engine_here();
-    const int r = d ? reach_beginning_again_drv(d, pin_everything_drv, NULL) : CUDA_SUCCESS;
+    const int r = d ? reach_all_stays_drv(d, "work whose addresses cannot be seen") : CUDA_SUCCESS;
     engine_unlock();
     return r;
 }

@@ -33,7 +33,7 @@ struct process {
     bool finished;         /* eng_finish has been called: the driver may go any moment */
     struct capture *captures; /* under way (engine.c) */
     uint32_t n_captures, cap_captures;
-    bool context_ended;    /* some has: what it had pinned went with it, and nobody said so */
+    bool context_ended;    /* a context has: the host memory that it had pinned is pinned no more, and no call told of that */
     struct context *own_contexts; /* of the program's making (engine.c) */
     struct pool *pools;    /* that anything was asked of (engine_pools.c) */
     uint32_t n_pools, cap_pools;

@@ -41,7 +41,7 @@ static int pin_or_again(struct device *d, struct slot *s)
     return r;
 }
 
-int reach_beginning_again_drv(struct device *d, int (*call)(struct device *d, void *arg), void *arg)
+static int beginning_again_drv(struct device *d, int (*call)(struct device *d, void *arg), void *arg)
 {
     int r;
     do {
@@ -85,6 +85,17 @@ int reach_pin_all_drv(struct device *d)
     engine_return(v);
     return r;
 }
+
+static int leave_and_pin_all_drv(struct device *d, void *why)
+{
+    struct engine_visit v = engine_visit(d);
+    campaign_leave(d, why);
+    const int r = reach_pin_all_drv(d);
+    engine_return(v);
+    return r;
+}
+
+int reach_all_stays_drv(struct device *d, const char *why) { return beginning_again_drv(d, leave_and_pin_all_drv, (void *)(uintptr_t)why); }
 
 /* Memory of the program's own is never evicted, but a replay may read it: not where others than `by` sees change it. */
 static void unseen_drv(CUdeviceptr ptr, const struct device *by, const char *why)
@@ -717,7 +728,7 @@ int eng_copy(const struct eng_copy *given)
     do {
         if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
             engine_turn(d);
-        r = reach_beginning_again_drv(d, look_at_copy_drv, &told);
+        r = beginning_again_drv(d, look_at_copy_drv, &told);
         if (r) {
             engine_unlock();
             return r;
@@ -768,7 +779,7 @@ int eng_pin(CUdeviceptr ptr, size_t bytes, const char *why)
     (void)bytes; /* the whole allocation, whatever part of it is meant */
     engine_lock();
     struct device *d = engine_holder(ptr);
-    int r = d ? reach_beginning_again_drv(d, pin_one_drv, &(struct pin){ptr, why}) : pin_at_drv(ptr, why);
+    int r = d ? beginning_again_drv(d, pin_one_drv, &(struct pin){ptr, why}) : pin_at_drv(ptr, why);
     engine_unlock();
     return r;
 }

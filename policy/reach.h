@@ -28,8 +28,8 @@ bool reach_host_reads(CUdeviceptr at);
 void reach_writes_unknown(struct device *d, CUdeviceptr at);
 /* Everything that is live stays in memory from now on. */
 int reach_pin_all_drv(struct device *d);
-/* What pins memory, as a call of the program's that can begin again from its start: where the host has to wait for that the mutex is free meanwhile. */
-int reach_beginning_again_drv(struct device *d, int (*call)(struct device *d, void *arg), void *arg);
+/* As a call of the program's that can begin again: a plan in force is left for the reason `why`, and everything that is live stays. */
+int reach_all_stays_drv(struct device *d, const char *why);
 /* Memory just allocated stays in memory where an address that was copied to the device earlier points into it. */
 int reach_reached_drv(struct device *d, struct slot *s);
 

@@ -50,15 +50,15 @@ static void put_slice(struct export *x, size_t k)
     const int replay = st->kind == PLAN_REPLAY;
     fprintf(x->f, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, \"cat\": \"%s\", \"name\": ", TRACK_COMPUTE,
             start / 1e3, (double)o->ns / 1e3, replay ? "replay" : graph_phase_name(o->phase));
-    export_string(x->f, PLAIN(o->name));
+    export_string(x->f, PLAIN(o->name), false);
     fprintf(x->f, ", \"args\": {\"op\": %d, \"flops\": %lld, \"bytes\": %lld, \"phase\": \"%s\"", st->id, (long long)o->flops,
             (long long)o->bytes, graph_phase_name(o->phase));
     fputs(", \"symbol\": ", x->f);
-    export_string(x->f, o->name);
+    export_string(x->f, o->name, false);
     if (o->site >= 0 && o->site < x->g->n_sites) {
         char *site = walk_site_plain(x->g->sites[o->site]);
         fputs(", \"site\": ", x->f);
-        export_string(x->f, site ? site : x->g->sites[o->site]);
+        export_string(x->f, site ? site : x->g->sites[o->site], false);
         free(site);
     }
     fprintf(x->f, "}},\n{\"ph\": \"C\", \"pid\": 1, \"ts\": %.3f, \"name\": \"memory\", \"args\": {\"bytes\": %lld}}", start / 1e3,
@@ -79,7 +79,7 @@ static int export_perfetto(struct export *x)
     put_track(x->f, TRACK_OUT, "copies out");
     put_track(x->f, TRACK_IN, "copies in");
     fprintf(x->f, "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": ");
-    export_string(x->f, g->model[0] ? g->model : "trace");
+    export_string(x->f, g->model[0] ? g->model : "trace", false);
     fprintf(x->f, "}}");
     for (size_t k = 0; !rc && k < p->n_steps; k++) {
         const struct plan_step *st = &p->steps[k];
@@ -118,7 +118,7 @@ static int export_dot(struct export *x)
         fprintf(x->f, "  op%d [fillcolor=\"%s\", label=", o, colour[g->ops[o].phase % 3]);
         char label[256];
         snprintf(label, sizeof label, "%d %.200s %.1f us", o, PLAIN(g->ops[o].name), (double)g->ops[o].ns / 1e3);
-        export_string(x->f, label);
+        export_string(x->f, label, false);
         fprintf(x->f, "];\n");
     }
     for (int32_t v = 0; v < g->n_vals; v++) {

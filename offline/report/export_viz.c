@@ -7,14 +7,14 @@
 
 #include "offline/report/walk.h"
 
-void export_string(FILE *f, const char *s)
+void export_string(FILE *f, const char *s, bool in_page)
 {
     fputc('"', f);
     for (; *s; s++) {
         const unsigned char c = (unsigned char)*s;
         if (c == '"' || c == '\\')
             fprintf(f, "\\%c", c);
-        else if (c < 0x20)
+        else if (c < 0x20 || (in_page && c == '<'))
             fprintf(f, "\\u%04x", c);
         else
             fputc(c, f);
@@ -55,7 +55,7 @@ static void tree_next(struct tree_out *t)
 static void tree_string(struct tree_out *t, const char *s)
 {
     if (t->json) {
-        export_string(t->f, s);
+        export_string(t->f, s, false);
         return;
     }
     const size_t n = strlen(s);

@@ -5,6 +5,7 @@
 #ifndef REMAT_OFFLINE_EXPORT_VIZ_H
 #define REMAT_OFFLINE_EXPORT_VIZ_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "offline/model/graph.h"
@@ -19,8 +20,8 @@ struct export {
     FILE *f;
 };
 
-/* A JSON string, quotes included. */
-void export_string(FILE *f, const char *s);
+/* A JSON string, quotes included. in_page: without "<", which could end the script element that the string stands in. */
+void export_string(FILE *f, const char *s, bool in_page);
 
 /* A memory snapshot as PyTorch's viewer reads it: a pickle, or JSON if x->out ends in .json. */
 int export_memory_viz(struct export *x);

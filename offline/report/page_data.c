@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "offline/report/export_viz.h"
 #include "offline/report/walk.h"
 
 enum { NAME_SHOWN = 90 }; /* bytes */
@@ -69,22 +70,6 @@ void page_data_kernel(FILE *f, const char *symbol)
     fputs("\u2026</span>", f);
 }
 
-/* No "<", which could end the element. */
-void page_data_string(FILE *f, const char *s)
-{
-    fputc('"', f);
-    for (; *s; s++) {
-        const unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            fprintf(f, "\\%c", c);
-        else if (c < 0x20 || c == '<')
-            fprintf(f, "\\u%04x", c);
-        else
-            fputc(c, f);
-    }
-    fputc('"', f);
-}
-
 /* ---- a schedule ------------------------------------------------------------------------------------------------------------ */
 
 struct events {
@@ -145,7 +130,7 @@ static int data_line(struct page *p, const struct page_line *l)
     int32_t *back = calloc(l->plan.n_steps + 1, sizeof *back);
     int rc = from && to && back ? find_back(p, l, back) : -ENOMEM, runs = 0, any = 0;
     fputs("{\"name\":", p->f);
-    page_data_string(p->f, l->name);
+    export_string(p->f, l->name, true);
     fprintf(p->f, ",\"limit\":%lld,\"peak\":%lld,\"ns\":%lld,\"run\":[", (long long)l->plan.limit_bytes, (long long)l->r.peak_bytes,
             (long long)l->r.ns);
     put_runs(p, l);
@@ -201,7 +186,7 @@ static int put_names(struct page *p, int32_t *id)
     for (int32_t k = 0; k < g->n_ops; k++) {
         if (!k || strcmp(all[k].name, all[k - 1].name)) {
             fputs(n++ ? "," : "", p->f);
-            page_data_string(p->f, PLAIN(all[k].name));
+            export_string(p->f, PLAIN(all[k].name), true);
         }
         id[all[k].op] = n - 1;
     }
@@ -244,7 +229,7 @@ int page_data_write(struct page *p)
     for (int32_t s = 0; s < g->n_sites; s++) {
         char *site = walk_site_plain(g->sites[s]);
         fputs(s ? "," : "", p->f);
-        page_data_string(p->f, site ? site : g->sites[s]);
+        export_string(p->f, site ? site : g->sites[s], true);
         free(site);
     }
     fputs("],\"price\":", p->f);

@@ -45,10 +45,9 @@ struct page {
 
 int page_data_write(struct page *p);
 
-/* Text of HTML; a string of JSON inside a script element. */
+/* Text of HTML. */
 void page_data_text(FILE *f, const char *s);
 void page_data_kernel(FILE *f, const char *symbol); /* what the kernel is called; of a long name the start, the whole on hover */
-void page_data_string(FILE *f, const char *s);
 
 /* Three figures in the unit that fits: 4.00 MiB, 9.31 ms. */
 const char *page_data_bytes(int64_t bytes, char *to, size_t room);

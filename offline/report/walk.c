@@ -145,7 +145,7 @@ int walk_uses(const struct graph *g, uint8_t *use, uint8_t *phase)
     static const uint8_t of_kind[] = {[GRAPH_PARAM] = USE_PARAM, [GRAPH_GRAD] = USE_GRAD, [GRAPH_STATE] = USE_STATE, [GRAPH_INPUT] = USE_INPUT,
                                       [GRAPH_ACTIVATION] = USE_ACTIVATION};
     int32_t *last = calloc((size_t)g->n_bufs + 1, sizeof *last); /* op that touches it last */
-    uint8_t *read = calloc((size_t)g->n_bufs + 1, 1);           /* by another op than the one that made it */
+    uint8_t *read = calloc((size_t)g->n_bufs + 1, 1);           /* by buffer: an op reads it that did not make it */
     int rc = last && read ? kinds_find(g, use, phase) : -ENOMEM;
     for (int32_t op = 0; !rc && op < g->n_ops; op++) {
         const struct graph_operand *o = graph_operands(g, op);

@@ -14,7 +14,7 @@
 
 /* A module or library (one of the two is NULL) has been loaded; code NULL: from what is unknown. */
 void code_note(CUmodule module, CUlibrary library, const struct known_code *code);
-/* It is unloaded, and another may have its handle. */
+/* The module or library is unloaded, and its handle may be given to another one. */
 void code_forget(CUmodule module, CUlibrary library);
 /* The program has the address of a variable of it. */
 void code_is_named(CUmodule module, CUlibrary library);

@@ -49,7 +49,7 @@ struct status_device {
     _Atomic uint64_t iterations_planned; /* of `iterations`: ran by a plan */
     _Atomic uint64_t replays, swaps_out, swaps_in;
     _Atomic uint64_t departures;         /* a plan was left in the midst of an iteration */
-    _Atomic uint64_t compared, differed; /* rebuilt values that were held against what they had been */
+    _Atomic uint64_t compared, differed; /* rebuilt values that were compared with the dropped ones; those of them that were different */
     _Atomic int64_t price_ppm;           /* device time beyond the native, in millionths of the native; STATUS_NO_PRICE: not known */
 };
 

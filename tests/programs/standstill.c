@@ -259,7 +259,7 @@ static void full_queue(void)
 /* ---- another context --------------------------------------------------------------------------------------------------------------- */
 
 enum { DEFAULTS = 8 };
-static CUcontext others[DEFAULTS]; /* that of stream i is others[i % n_others] */
+static CUcontext others[DEFAULTS]; /* stream i is of context others[i % n_others] */
 static CUfunction others_map[DEFAULTS];
 static unsigned n_others;
 static bool by_default;

@@ -28,7 +28,7 @@ bool gpu_exec_inside(void)
     return inside;
 }
 
-/* A thread that waits for one operation: nothing else that happens wakes it. */
+/* A thread that waits for one operation, and is woken by that operation alone. */
 struct waiter {
     CUstream of; /* a reference is held */
     uint64_t seq;
