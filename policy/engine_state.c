@@ -18,9 +18,9 @@ struct device *engine_holder(CUdeviceptr ptr)
 
 void engine_name_call_site(void)
 {
-    const unsigned long long before = log_others_bytes();
+    const unsigned long long others = log_own_writes_begin();
     char *site = call_site_ask();
-    log_wrote((size_t)(log_others_bytes() - before)); /* a walker of stacks asks by write() whether memory is there */
+    log_own_writes_end(others); /* a walker of stacks asks by write() whether memory is there */
     loader_lock(&engine_mutex);
     call_site_name(site);
     loader_unlock(&engine_mutex);

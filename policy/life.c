@@ -44,10 +44,16 @@ void eng_unused(void)
         log_say(SAY_WARN, "no trace was written: the program used no GPU, and nothing that it started wrote one; `remat doctor` says whether a GPU can be used");
     const bool asked = stats && *stats;
     if (is_unwritten(stats) && !config_read(&process.cfg, err, sizeof err)) {
-        stats_write(&process.cfg, NULL, 0, false);
+        stats_write_nothing(&process.cfg, "unused", "the program used no GPU");
         log_say(SAY_WARN, "the program used no GPU, and neither did what it started: nothing was held; the statistics say so");
     } else if (!asked && limit && *limit && !had_children())
         log_say(SAY_WARN, "the program used no GPU: there was nothing to hold; `remat doctor` says whether a GPU can be used");
+}
+
+void eng_stood_aside(void)
+{
+    if (process.cfg.policy == POLICY_OFF)
+        stats_write_nothing(&process.cfg, "off", "--policy off leaves the program alone, and counts nothing");
 }
 
 bool eng_may_hold(void) { return limits_may_hold(); }

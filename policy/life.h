@@ -15,6 +15,8 @@ void eng_loaded(void);
  * once in a run, by the process that `remat` became; the statistics are written, and say so. Not where a process that it started has written them, or may
  * have used one. */
 void eng_unused(void);
+/* From the same place, where eng_start() has refused: with --policy off the statistics say that nothing was counted. */
+void eng_stood_aside(void);
 /* True where the system may have set maxima for this user: then REMAT_DISABLE is eng_start()'s to judge. One system call at most, no
  * lock, no allocation: dlsym asks. */
 bool eng_may_hold(void);

@@ -21,6 +21,7 @@ static struct {
     pthread_mutex_t lock; /* of starting */
     struct drv driver;    /* the engine keeps a pointer to it */
     pid_t started_in;     /* the process whose engine it is; 0: none. A forked child must not finish its parent's */
+    pid_t refused_in;     /* the process in which there is to be none */
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A forked child has no device: the driver refuses all that it asks. Yet it lets go of what its parent had on one: an interpreter's collector
@@ -113,6 +114,8 @@ void life_start(void)
             /* Registered after the driver's own handlers, hence run before them: the driver still answers. */
             atexit(finish);
             at_quick_exit(finish);
+        } else {
+            life.refused_in = getpid();
         }
         door_depth = depth;
         atomic_fetch_and_explicit(&door_watch, ~(unsigned)WATCH_UNSTARTED, memory_order_release);
@@ -176,5 +179,7 @@ __attribute__((destructor)) static void on_unload(void)
     finish();
     if (atomic_load_explicit(&door_watch, memory_order_relaxed) & WATCH_UNSTARTED)
         eng_unused();
+    else if (life.refused_in == getpid())
+        eng_stood_aside();
     door_print_counters();
 }

@@ -84,9 +84,9 @@ void earlier_plan_keep(struct device *d)
     struct earlier_plan *e = of(d);
     if (!e->text)
         return;
-    const unsigned long long before = log_others_bytes();
+    const unsigned long long others = log_own_writes_begin();
     const int r = cache_put(d->cfg->cache_dir, CACHE_PLAN, e->key, e->text, e->bytes);
-    log_wrote((size_t)(log_others_bytes() - before));
+    log_own_writes_end(others);
     if (r)
         log_say(SAY_DEBUG, "the plan is not kept for later runs: %s", strerror(-r));
     free(e->text);
@@ -104,12 +104,12 @@ bool earlier_plan_find(struct device *d, const char *path, int *lacking)
     e->sought = true;
     if (cache_get(d->cfg->cache_dir, CACHE_PLAN, e->key, &bytes, &n))
         return false;
-    const unsigned long long before = log_others_bytes();
+    const unsigned long long others = log_own_writes_begin();
     FILE *f = n > sizeof chunks ? fopen(path, "we") : NULL;
     bool written = f && fwrite(bytes + sizeof chunks, 1, n - sizeof chunks, f) == n - sizeof chunks;
     if (f)
         written = !fclose(f) && written;
-    log_wrote((size_t)(log_others_bytes() - before));
+    log_own_writes_end(others);
     if (written)
         memcpy(&chunks, bytes, sizeof chunks);
     free(bytes);

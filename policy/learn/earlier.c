@@ -77,10 +77,10 @@ static int write_facts(struct device *d, const struct known *table, struct known
         r = store_write(both, code, whys, CACHE_ENTRY_MOST, &bytes, &n);
     }
     known_free(both);
-    const unsigned long long before = log_others_bytes();
+    const unsigned long long others = log_own_writes_begin();
     if (!r)
         r = cache_put(d->cfg->cache_dir, CACHE_FACTS, code.w, bytes, n);
-    log_wrote((size_t)(log_others_bytes() - before));
+    log_own_writes_end(others);
     free(bytes);
     return r;
 }

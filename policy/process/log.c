@@ -144,7 +144,13 @@ static unsigned long long others_bytes(void)
     return at ? strtoull(at + sizeof key - 1, NULL, 10) - atomic_load_explicit(&own_bytes, memory_order_relaxed) : -1ull;
 }
 
-unsigned long long log_others_bytes(void) { return state.rows ? others_bytes() : 0; }
+unsigned long long log_own_writes_begin(void) { return state.rows ? others_bytes() : -1ull; }
+
+void log_own_writes_end(unsigned long long begun)
+{
+    if (begun != -1ull && state.rows)
+        log_wrote((size_t)(others_bytes() - begun));
+}
 
 static unsigned rows_of(size_t n)
 {

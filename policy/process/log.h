@@ -49,8 +49,10 @@ bool log_on_terminal(void);
 bool log_state_is_last(void); /* such a line was written to that terminal, and nothing since */
 /* So many bytes have been written by remat elsewhere: they are none of the program's. */
 void log_wrote(size_t bytes);
-/* What the process has written without us, where a line of log_state() is to be seen; else some number that stays the same. */
-unsigned long long log_others_bytes(void);
+/* The same where nobody knows how many: all that the process writes between the two calls counts as remat's, where a line of log_state() is to be seen. What the first
+ * one returns is the second one's argument. */
+unsigned long long log_own_writes_begin(void);
+void log_own_writes_end(unsigned long long begun);
 
 /* A line that the next one, or log_passed(), takes away: on a terminal in whose foreground the program is, and nowhere else. */
 void log_passing(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -59,9 +59,9 @@ int planner_folder(struct device *d)
     struct planner *pl = d->planner;
     if (pl->scratch.path[0])
         return 0;
-    const unsigned long long before = log_others_bytes();
+    const unsigned long long others = log_own_writes_begin();
     const int r = scratch_make(&pl->scratch, is_kept());
-    log_wrote((size_t)(log_others_bytes() - before));
+    log_own_writes_end(others);
     if (r)
         return r;
     snprintf(pl->trace_path, sizeof pl->trace_path, "%s/trace.json", pl->scratch.path);
@@ -108,13 +108,13 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
         return -EBUSY;
     if (!d->cfg->remat_bin[0])
         return -ENOENT;
-    const unsigned long long before = log_others_bytes();
+    const unsigned long long others = log_own_writes_begin();
     int r = planner_folder(d);
     if (!r)
         r = record_write(rec, d->planner->trace_path, d->mem.gran);
+    log_own_writes_end(others);
     if (r)
         return r;
-    log_wrote((size_t)(log_others_bytes() - before));
     unlink(d->planner->plan_path);
     char limit[32], seconds[32];
     const char *solver = d->cfg->policy == POLICY_DTR ? "dtr" : d->cfg->solver[0] ? d->cfg->solver : "best";
@@ -208,9 +208,9 @@ enum planner_state planner_poll(struct device *d)
     struct planner *pl = d->planner;
     if (pl->state == PLANNER_RUNNING) {
         int status;
-        const unsigned long long before = log_others_bytes();
+        const unsigned long long others = log_own_writes_begin();
         pid_t r = waitpid(pl->child, &status, WNOHANG);
-        log_wrote((size_t)(log_others_bytes() - before)); /* the system counts what a child wrote as its parent's once it is waited for */
+        log_own_writes_end(others); /* the system counts what a child wrote as its parent's once it is waited for */
         if (!r && stats_now_ns() > pl->late_ns) {
             pl->late = true;
             kill(pl->child, SIGKILL);

@@ -121,18 +121,16 @@ static size_t put_fraction(char *to, size_t at, const char *name, bool known, in
                                  (long long)(v % one));
 }
 
-/* One object for all devices together. Returns its length. */
-static size_t make_text(struct device *const *devs, unsigned n, bool active, char to[TEXT_BYTES])
+/* The object of a summary. Returns its length. */
+static size_t put_object(const struct summary *s, const char *mode, char to[TEXT_BYTES])
 {
-    struct summary s;
-    summary_make(devs, n, &s);
-    const struct stats *t = &s.t;
+    const struct stats *t = &s->t;
     const uint64_t launches = t->hook_launches ? t->hook_launches : 1;
     const struct {
         const char *name;
         uint64_t value;
     } rows[] = {
-        {"limit_bytes", s.limit_bytes},
+        {"limit_bytes", s->limit_bytes},
         {"peak_physical_bytes", t->peak_physical_bytes},
         {"native_peak_bytes", t->native_peak_bytes},
         {"iterations", t->iterations},
@@ -167,21 +165,29 @@ static size_t make_text(struct device *const *devs, unsigned n, bool active, cha
     size_t at = (size_t)snprintf(to, TEXT_BYTES, "{\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"%s\": %llu,\n", rows[i].name, (unsigned long long)rows[i].value);
-    at = put_fraction(to, at, "native_ns_per_iteration", s.native_ps, (int64_t)s.native_ps, 1000, 3);
-    if (s.native_ps)
-        at = put_text(to, at, "native_is", s.native_is_measured ? "measured" : "estimated");
+    at = put_fraction(to, at, "native_ns_per_iteration", s->native_ps, (int64_t)s->native_ps, 1000, 3);
+    if (s->native_ps)
+        at = put_text(to, at, "native_is", s->native_is_measured ? "measured" : "estimated");
     else
         at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"native_is\": null,\n");
-    at = put_fraction(to, at, "overhead", s.has_overhead, s.overhead_ppm, 1000000, 6);
-    at = put_fraction(to, at, "bound", s.has_bound, s.bound_ppm, 1000000, 6);
+    at = put_fraction(to, at, "overhead", s->has_overhead, s->overhead_ppm, 1000000, 6);
+    at = put_fraction(to, at, "bound", s->has_bound, s->bound_ppm, 1000000, 6);
     at = put_fraction(to, at, "learning_s", true, (int64_t)t->lessons_ns, 1000000000, 9);
     at = put_fraction(to, at, "learning_device_s", true, (int64_t)t->learning_ns, 1000000000, 9);
     at = put_fraction(to, at, "planning_s", true, (int64_t)t->planning_ns, 1000000000, 9);
-    at = put_fraction(to, at, "first_enforced_s", s.first_enforced_ns, (int64_t)s.first_enforced_ns, 1000000000, 9);
-    if (s.why_not[0] && 2 * t->iterations_enforced < t->iterations + !t->iterations)
-        at = put_text(to, at, "why_not", s.why_not);
-    at = put_fraction(to, at, "device_ns_per_iteration", true, (int64_t)s.iteration_ps, 1000, 3);
-    return at + (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"mode\": \"%s\"\n}\n", mode_name(devs, n, active));
+    at = put_fraction(to, at, "first_enforced_s", s->first_enforced_ns, (int64_t)s->first_enforced_ns, 1000000000, 9);
+    if (s->why_not[0] && 2 * t->iterations_enforced < t->iterations + !t->iterations)
+        at = put_text(to, at, "why_not", s->why_not);
+    at = put_fraction(to, at, "device_ns_per_iteration", true, (int64_t)s->iteration_ps, 1000, 3);
+    return at + (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"mode\": \"%s\"\n}\n", mode);
+}
+
+/* One object for all devices together. Returns its length. */
+static size_t make_text(struct device *const *devs, unsigned n, bool active, char to[TEXT_BYTES])
+{
+    struct summary s;
+    summary_make(devs, n, &s);
+    return put_object(&s, mode_name(devs, n, active), to);
 }
 
 /* Into the file that stands in its place; a longer text that it held is blanked. */
@@ -234,13 +240,10 @@ void stats_keep_last(struct device *const *devs, unsigned n, bool active)
         write_live(text, make_text(devs, n, active, text));
 }
 
-void stats_write(const struct config *cfg, struct device *const *devs, unsigned n, bool active)
+static void write_whole(const struct config *cfg, const char *text, size_t bytes)
 {
-    if (!cfg->stats[0])
-        return;
     struct output o;
-    char text[TEXT_BYTES], why[OUTPUT_PATH + 100];
-    const size_t bytes = make_text(devs, n, active, text);
+    char why[OUTPUT_PATH + 100];
     int rc = output_open(&o, cfg->stats, OUTPUT_RUN | OUTPUT_NO_WAIT, why, sizeof why);
     if (!rc) {
         fwrite(text, 1, bytes, o.f); /* a failure shows when it is committed */
@@ -249,6 +252,24 @@ void stats_write(const struct config *cfg, struct device *const *devs, unsigned 
     if (rc)
         log_say(SAY_WARN, "%s", why);
     stats_after_fork_child();
+}
+
+void stats_write(const struct config *cfg, struct device *const *devs, unsigned n, bool active)
+{
+    char text[TEXT_BYTES];
+    if (cfg->stats[0])
+        write_whole(cfg, text, make_text(devs, n, active, text));
+}
+
+void stats_write_nothing(const struct config *cfg, const char *mode, const char *why_not)
+{
+    struct summary s;
+    char text[TEXT_BYTES];
+    if (!cfg->stats[0])
+        return;
+    summary_make(NULL, 0, &s);
+    snprintf(s.why_not, sizeof s.why_not, "%s", why_not);
+    write_whole(cfg, text, put_object(&s, mode, text));
 }
 
 void stats_after_fork_child(void)

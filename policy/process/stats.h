@@ -23,7 +23,9 @@ void stats_tried(struct device *d);
 /* One object for all devices together: counts are added up. `active`: the engine is (its mode, where no device is in use). Nothing where the
  * configuration names no file. */
 void stats_write(const struct config *cfg, struct device *const *devs, unsigned n, bool active);
-/* The same while the program runs, if it is time: for processes that end without a word. Files alone, no pipe or device. */
+/* The same of a process in which nothing was counted, and why. */
+void stats_write_nothing(const struct config *cfg, const char *mode, const char *why_not);
+/* The statistics while the program runs, if it is time: for processes that end without a word. Files alone, no pipe or device. */
 void stats_keep(const struct config *cfg, struct device *const *devs, unsigned n, bool active);
 /* The same at _exit(): may be called in a signal handler. */
 void stats_keep_last(struct device *const *devs, unsigned n, bool active);

@@ -86,6 +86,7 @@ static size_t list_take(uint64_t key)
 
 void eng_loaded(void) {}
 void eng_unused(void) {}
+void eng_stood_aside(void) {}
 bool eng_may_hold(void) { return false; }
 
 void eng_before_start(void) {}

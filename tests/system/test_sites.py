@@ -119,7 +119,7 @@ def pytorch(c, tmp):
                 seen[m.group(1) + ".py"].add((int(m.group(2)), m.group(3)))
     at = {n: [(sources[n][line - 1].strip(), f) for line, f in v] for n, v in seen.items()}
     c.ok([x for x in at["train.py"] if ".backward()" in x[0] and x[1] == "main"], "PyTorch: the line of backward()", str(at["train.py"]))
-    c.ok([x for x in at["train.py"] if "net(x, y)" in x[0] and x[1] == "main"], "PyTorch: the line of the forward pass", str(at["train.py"]))
+    c.ok([x for x in at["train.py"] if "forward(x, y)" in x[0] and x[1] == "main"], "PyTorch: the line of the forward pass", str(at["train.py"]))
     c.ok([x for x in at["nets.py"] if x[1] == "MLP.forward" and "(" in x[0]], "PyTorch: the model's own lines", str(at["nets.py"]))
     c.ok([s for s in t["sites"] if "libtorch" in s.split(" < ")[1] or "torch_cuda" in s or "at6native" in s], "PyTorch: C frames beside them")
 

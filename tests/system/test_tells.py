@@ -141,6 +141,19 @@ def not_held(c, tmp):
     c.ok("--plan FILE" in remat("--plan-only", "--", *python, rc=125), "--plan-only alone")
 
 
+def left_alone(c, tmp):
+    """--policy off with --stats wrote no file once. A child that the program forks writes none."""
+    r = harness.run_eighth("mlp", ["--iters", "2"], ["--policy", "off"])
+    c.ok(r.rc == 0 and not r.err and r.stats.get("mode") == "off" and r.stats.get("launches") == 0 and "--policy off" in r.stats.get("why_not", ""), "--policy off: statistics",
+         "%s %s" % (r.stats, r.err))
+    folder = os.path.join(tmp, "off")
+    os.mkdir(folder)
+    forks = "import ctypes, os, sys\nassert ctypes.CDLL('libcuda.so.1').cuInit(0) == 0\npid = os.fork()\npid and os.waitpid(pid, 0)\n"
+    p = subprocess.run([harness.REMAT, "run", "--policy", "off", "--stats", os.path.join(folder, "s.json"), "--", sys.executable, "-c", forks],
+                       env=dict(os.environ, REMAT_SIMGPU="1", LD_LIBRARY_PATH=os.path.join(harness.B, "simgpu")), capture_output=True, text=True, timeout=60)
+    c.ok(p.returncode == 0 and os.listdir(folder) == ["s.json"], "--policy off: one file", "%s %s" % (os.listdir(folder), p.stderr))
+
+
 def other_plan(c, tmp, native):
     """A plan of another program: another is made at once; with --plan-only the program ends; where nothing has to be planned, that is said."""
     other = os.path.join(tmp, "other.json")
@@ -168,6 +181,7 @@ def main():
         never_felt(c)
         terminal(c)
         not_held(c, tmp)
+        left_alone(c, tmp)
         other_plan(c, tmp, native)
     return c.end()
 
