@@ -26,6 +26,10 @@
  *   host_pool      a table in memory of a pool on the host, which the host writes, whose address lies in a list on the device
  *   host_pool_laid so, where a kernel has put it
  *   managed_pool   so, of a pool of managed memory
+ *   managed        so, of cuMemAllocManaged
+ *   registered     so, of the program's own, which it has pinned
+ *   signal_X       X is mapped, opened, opened_pool, external, host_pool, managed_pool, managed, registered, host, own: what the list points at is counted up by each layer
+ *                  and by nothing else, and the activation is what the count was
  * Or that what writes it does not show: a table of cuMemAlloc, which is an argument of the layers' launches, written by
  *   graph    a graph that was captured once
  *   graph_copy    a graph that copies from pinned memory
@@ -39,24 +43,29 @@
  *   through_opened   another process, which has opened the table
  *   through_opened_pool   so, where the table is of a pool
  *   through_peer     so, in memory of another device, whose kernel it is
+ *   function         a function of the host's, in the stream: there the table is pinned memory
+ *   value            the stream, word by word (cuStreamWriteValue32)
+ *   values           so, by a batch of operations on words
  */
 #include "tests/programs/tensors.h"
 #include "tests/programs/elsewhere.h"
+#include "tests/programs/list_args.h"
 
 #include <sys/mman.h>
 
 enum { LAYERS = 12, WORDS = 32768, TABLE = 64, CHANGE_AT = 12 };
 
 static const char *what;
+static bool signals; /* `what` is what follows */
 static CUstream s;
-static CUfunction map, join, through, f_variable, by_name, by_name_through, point, peek, f_sum;
+static CUfunction map, join, through, factor, f_variable, by_name, by_name_through, point, peek, f_sum;
 static CUdeviceptr variable, weight[LAYERS], act[LAYERS + 1], table, alias /* of the table, where it is written */, list, source, sum;
 static uint32_t host_table[TABLE], *pinned;
 
 static bool is(const char *c) { return !strcmp(what, c); }
 static bool shares(void) { return is("shared") || is("lowered") || is("kernel"); }
 static bool in_pool(void) { return !strncmp(what, "host_pool", 9) || is("managed_pool"); }
-static bool lists_host(void) { return is("host") || is("given") || in_pool(); }
+static bool lists_host(void) { return is("host") || is("given") || is("managed") || is("registered") || in_pool(); }
 static bool opens(void) { return !strncmp(what, "opened", 6); }
 static bool another_writes(void) { return !strncmp(what, "through_opened", 14); }
 static int another; /* process */
@@ -65,7 +74,7 @@ static bool maps(void) { return !strncmp(what, "mapped", 6) || opens() || is("ex
 static bool lists(void) { return is("own") || is("laid") || maps() || lists_host(); }
 static bool in_variable(void) { return is("through_named") || is("through_both"); }
 static bool graphs(void) { return !strncmp(what, "graph", 5); }
-static bool writes_unseen(void) { return graphs() || !strncmp(what, "through_", 8); }
+static bool writes_unseen(void) { return graphs() || is("function") || is("value") || is("values") || !strncmp(what, "through_", 8); }
 
 static CUdeviceptr make(uint32_t words) { return tensor_make(words, NULL, s).p; }
 
@@ -116,12 +125,40 @@ static CUgraphExec capture_writer(void)
     return exec;
 }
 
+static void write_table(void *value)
+{
+    for (uint32_t i = 0; i < TABLE; i++)
+        pinned[i] = (uint32_t)(uintptr_t)value + i;
+}
+
+/* The table's first words, without a launch or a copy. */
+static void change_words(uint32_t value)
+{
+    enum { FEW = 8 };
+    CUstreamBatchMemOpParams op[FEW] = {0};
+    for (uint32_t i = 0; i < FEW; i++) {
+        op[i].writeValue = (struct CUstreamMemOpWriteValueParams_st){.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = table + 4 * i, .value = value + i};
+        if (is("value"))
+            MUST(cuStreamWriteValue32(s, table + 4 * i, value + i, 0));
+    }
+    if (is("values"))
+        MUST(cuStreamBatchMemOp(s, FEW, op, 0));
+}
+
 /* The table is written, and the call that does it does not name it. */
 static void change_unseen(int iter, uint32_t value)
 {
     uint32_t n = TABLE, k = value;
     if (in_variable()) {
         LAUNCH(named_to_list, s, &source, &n, &n, &k);
+        return;
+    }
+    if (is("value") || is("values")) {
+        change_words(value);
+        return;
+    }
+    if (is("function")) {
+        MUST(cuLaunchHostFunc(s, write_table, (void *)(uintptr_t)value));
         return;
     }
     if (another_writes()) {
@@ -178,6 +215,11 @@ static void layer(int i, int iter)
         shared_layer(i);
         return;
     }
+    if (signals) {
+        struct factor_args a = {.list = list, .info = act[i + 1], .words = WORDS, .k = 3};
+        LAUNCH(factor, s, &a);
+        return;
+    }
     if (writes_unseen()) {
         uint32_t few = TABLE;
         change_unseen(iter, iter < CHANGE_AT ? 7 : 100 * (uint32_t)iter + (uint32_t)i);
@@ -202,6 +244,8 @@ static uint64_t train(int iter)
     LAUNCH(map, s, &act[0], &weight[0], &n, &k, &mask);
     for (int i = 0; i < LAYERS; i++)
         layer(i, iter);
+    if (is("function")) /* a plan is proved where no stream may stand still: all of them have run */
+        MUST(cuStreamSynchronize(s));
     if (shares() && !is("shared") && iter >= CHANGE_AT)
         allow_shared(SHARED_LEAST);
     CUdeviceptr g = make(WORDS);
@@ -242,12 +286,17 @@ static void make_unseen(void)
 {
     source = make(TABLE);
     MUST(cuMemsetD32Async(source, 5, TABLE, s));
+    if (is("function")) {
+        MUST(cuMemHostAlloc((void **)&pinned, 4 * TABLE, CU_MEMHOSTALLOC_DEVICEMAP));
+        MUST(cuMemHostGetDevicePointer_v2(&table, pinned, 0));
+        return;
+    }
     if (another_writes())
         table = another_shows(another, is("through_opened_pool"), 1 << 21);
     else
         MUST(cuMemAlloc_v2(&table, 4 * TABLE));
     MUST(cuMemsetD32Async(table, 5, TABLE, s));
-    if (in_variable() || another_writes())
+    if (in_variable() || another_writes() || is("value") || is("values"))
         return;
     if (is("through_peer")) {
         MUST(cuStreamSynchronize(s));
@@ -316,6 +365,26 @@ static CUdeviceptr map_external(size_t bytes)
     return p;
 }
 
+/* A table that the host writes. */
+static void make_host_table(size_t bytes)
+{
+    if (in_pool()) {
+        table = host_pool_memory(is("managed_pool"), bytes, s);
+        pinned = (uint32_t *)(uintptr_t)table;
+    } else if (is("managed")) {
+        MUST(cuMemAllocManaged(&table, bytes, CU_MEM_ATTACH_GLOBAL));
+        pinned = (uint32_t *)(uintptr_t)table;
+    } else {
+        if (!is("registered"))
+            MUST(cuMemHostAlloc((void **)&pinned, bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+        else if (posix_memalign((void **)&pinned, 4096, bytes))
+            exit(3);
+        else
+            MUST(cuMemHostRegister_v2(pinned, bytes, CU_MEMHOSTREGISTER_DEVICEMAP));
+        MUST(cuMemHostGetDevicePointer_v2(&table, pinned, 0));
+    }
+}
+
 static void make_list(void)
 {
     list = make(TABLE);
@@ -332,12 +401,8 @@ static void make_list(void)
         MUST(cuMemSetAccess(table, bytes, &access, 1));
         return;
     }
-    if (in_pool()) {
-        table = host_pool_memory(is("managed_pool"), 4096, s);
-        pinned = (uint32_t *)(uintptr_t)table;
-    } else if (lists_host()) {
-        MUST(cuMemHostAlloc((void **)&pinned, 4 * TABLE, CU_MEMHOSTALLOC_DEVICEMAP));
-        MUST(cuMemHostGetDevicePointer_v2(&table, pinned, 0));
+    if (lists_host()) {
+        make_host_table(4 * WORDS);
     } else if (is("mapped_shared"))
         map_shared(1 << 21);
     else if (opens())
@@ -347,7 +412,9 @@ static void make_list(void)
     else if (maps())
         table = map_own(1 << 21);
     else
-        MUST(cuMemAlloc_v2(&table, 4 * TABLE));
+        MUST(cuMemAlloc_v2(&table, 4 * WORDS));
+    if (signals)
+        MUST(cuMemsetD32_v2(table, 5, WORDS));
     if (is("laid") || is("given") || is("mapped_laid") || is("opened_laid") || is("host_pool_laid"))
         LAUNCH(point, s, &list, &table, &(uint32_t){1}, &(uint32_t){0});
     else
@@ -368,6 +435,8 @@ static CUfunction kernel_of_library(const char *name)
 int main(int argc, char **argv)
 {
     what = argc > 1 ? argv[1] : "copied";
+    signals = !strncmp(what, "signal_", 7);
+    what += signals ? 7 : 0;
     const int iterations = argc > 2 ? atoi(argv[2]) : 20;
     if (opens() || another_writes())
         another = another_process(another_writes(), is("opened_pool"), 1 << 21, TABLE);
@@ -380,6 +449,7 @@ int main(int argc, char **argv)
     by_name_through = kernel(m, "by_name_through");
     point = kernel(m, "point");
     through = kernel(m, "through");
+    factor = kernel(m, "factor");
     named_to_list = kernel(m, "named_to_list");
     peek = kernel(m, "peek");
     f_sum = kernel(m, "sum");
@@ -405,5 +475,7 @@ int main(int argc, char **argv)
         printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
     for (int i = 0; i < LAYERS; i++)
         printf("weight %d %016llx\n", i, (unsigned long long)checksum(f_sum, s, sum, weight[i], WORDS));
+    if (signals) /* only now: it is the first launch that has it as an argument */
+        printf("counted %016llx\n", (unsigned long long)checksum(f_sum, s, sum, table, WORDS));
     return 0;
 }

@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import stat
@@ -27,10 +28,11 @@ LEAVE = os.path.join(h.B, "programs", "leave")
 MLP = os.path.join(h.B, "workloads", "mlp")
 PLANS = ["run", "--limit", "12M", "--policy", "plan", "--solver", "chen-sqrt", "--", MLP, "--iters", "12", "--batch", "2048", "--layers", "12"]
 GOLDEN = os.path.join(TOP, "tests", "golden", "mlp.json")
-# Takes 8 MiB of the device in a group and waits.
+# Takes 8 MiB of the device in a group, and again for each line that it is told.
 MEMBER = ("import ctypes, sys\nc, p = ctypes.CDLL('libcuda.so.1'), ctypes.c_void_p()\nassert c.cuInit(0) == 0\n"
           "assert c.cuDevicePrimaryCtxRetain(ctypes.byref(p), 0) == 0 and c.cuCtxSetCurrent(p) == 0\n"
-          "print(c.cuMemAllocAsync(ctypes.byref(p), ctypes.c_size_t(8 << 20), None), flush=True)\nsys.stdin.read()")
+          "print(c.cuMemAllocAsync(ctypes.byref(p), ctypes.c_size_t(8 << 20), None), flush=True)\n"
+          "for line in sys.stdin: print(c.cuMemAllocAsync(ctypes.byref(p), ctypes.c_size_t(8 << 20), None), flush=True)")
 PYTHON = next((p for p in ("/usr/bin/python3", "/usr/local/bin/python3") if os.access(p, os.X_OK)), sys.executable)  # one that other users may run
 check = h.Checks()
 tmp = None
@@ -109,6 +111,17 @@ def writers(to):
 
 # ---- what is trusted ---------------------------------------------------------------------------------------------------------
 
+def with_mounts(mounts, words, uid=0):
+    """Runs these words after those mounts, which nobody else sees; None where there are none of one's own. The build, which may lie in a folder that is mounted over, is
+    /mnt/build as well, and /mnt takes files."""
+    if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True).returncode:
+        return None
+    script = ("set -e; mount -t tmpfs -o mode=1777 tmpfs /mnt; mkdir /mnt/build; mount --bind '%s' /mnt/build; %s; cd /\nexec setpriv --reuid=%d --regid=%d --clear-groups \"$@\""
+              % (h.B, mounts, uid, uid))
+    return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *words], env=clean_env(LD_LIBRARY_PATH="/mnt/build/simgpu", XDG_CACHE_HOME="/mnt/cache"), cwd="/", input="",
+                          capture_output=True, text=True, timeout=120)
+
+
 def T1():
     into = folder("installed")
     subprocess.run(["make", "-C", TOP, "-s", "B=" + h.B, "install", "PREFIX=/usr", "DESTDIR=" + into], check=True, stdout=subprocess.DEVNULL)
@@ -144,9 +157,29 @@ def T3():
     os.chown(shared, 0, OTHER)
     os.chmod(shared, 0o2770)
     jobs = [member(clean_env(REMAT_GROUP_DIR=shared), uid, OTHER) for uid in (OTHER, VICTIM)]
-    check.ok([is_in(j) for j in jobs] == ["0", "0"] and len(glob.glob(shared + "/pair@*")) == 1, "users that share a folder share a ledger")
-    for j in jobs:
-        leave_member(j)
+    first, ledgers = [is_in(j) for j in jobs], glob.glob(shared + "/pair@*")
+    check.ok(first == ["0", "0"] and len(ledgers) == 1, "users that share a folder share a ledger")
+    leave_member(jobs[0])
+    victim = jobs[1]
+
+    def more():
+        try:
+            victim.stdin.write("more\n")
+            victim.stdin.flush()
+        except OSError:
+            pass
+        return victim.stdout.readline().strip()
+
+    def take(): # the limit that all of them share, behind the mark
+        with open(ledgers[0], "r+b") as f:
+            f.seek(8)
+            f.write(struct.pack("<Q", 1))
+    check.ok(more() == "0", "there is memory for both")
+    other(take)
+    out, err = leave_member(member(clean_env(REMAT_GROUP_DIR=shared), VICTIM, OTHER))
+    check.ok(out == [] and "has a limit of 1," in err, "one of them can take the group's memory: nobody comes in any more", "%s %s" % (out, err))
+    other(lambda: os.truncate(ledgers[0], 0))
+    check.ok(more() == "" and victim.wait(60) == -signal.SIGBUS, "or cut the ledger short under the others, which ends them", str(victim.poll()))
 
 
 def T4():
@@ -158,6 +191,14 @@ def T4():
     p = remat(*["exec:find /tmp -maxdepth 1 -user %d -name 'remat-plan-*' -printf '%%p %%m\\n' >'%s'; exit 3" % (VICTIM, told) if w == "chen-sqrt" else w for w in PLANS],
               env=clean_env(TMPDIR=open_to_all), uid=VICTIM, cwd="/")
     check.ok(p.returncode == 0 and re.fullmatch(r"/tmp/remat-plan-\d+-\w{6} 700\n", read(told)), "then /tmp", "%s %s" % (read(told), p.stderr))
+    places = ("/tmp", "/var/tmp", "/dev/shm")
+    plans = [w.replace(MLP, "/mnt/build/workloads/mlp").replace("chen-sqrt", "exec:find %s -maxdepth 1 -name 'remat-plan-*' >/mnt/told; exit 3" % " ".join(places)) for w in PLANS]
+    for n in (1, 2):
+        p = with_mounts("; ".join("mount -t tmpfs -o mode=777 tmpfs " + d for d in places[:n]), ["sh", "-c", '"$@" && cat /mnt/told', "sh", "/mnt/build/remat", *plans])
+        if p is None:
+            return print("no mounts of one's own here: T4 is cut short")
+        found = [line for line in p.stdout.splitlines() if "/remat-plan-" in line]
+        check.ok(p.returncode == 0 and len(found) == 1 and found[0].startswith(places[n] + "/remat-plan-"), "then %s" % places[n], "%s %s" % (found, p.stderr))
 
 
 # ---- the files that are made --------------------------------------------------------------------------------------------------
@@ -277,6 +318,24 @@ def F3():
     p = train("--stats", "/dev/null")
     check.ok(p.returncode == 0 and stat.S_ISCHR(os.stat("/dev/null").st_mode), "a device stays one", p.stderr)
     check.ok(not glob.glob(os.path.join(d, ".remat-*")), "nothing is left beside it")
+    # killed between the two: the old file stands, and what is beside it stays
+    words, beside = ["report", GOLDEN, "--time-limit", "0", "-o", target], []
+    libc = ctypes.CDLL(None)
+    watch = libc.inotify_init1(os.O_NONBLOCK)
+    libc.inotify_add_watch(watch, d.encode(), 0x100) # IN_CREATE
+    for _ in range(200):
+        write(target, mode=0o640)
+        select.select([watch], [], [], 0)[0] and os.read(watch, 65536)
+        p = subprocess.Popen([h.REMAT] + words, env=clean_env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        select.select([watch], [], [], 60)
+        p.kill()
+        p.wait()
+        beside = glob.glob(os.path.join(d, ".remat-*"))
+        if beside:
+            break
+    os.close(watch)
+    check.ok(len(beside) == 1 and read(target) == "precious\n" and os.stat(beside[0]).st_mode & 0o7777 in (0o600, 0o640), "killed while it writes", str(beside))
+    check.ok(remat(*words).returncode == 0 and "precious" not in read(target) and glob.glob(os.path.join(d, ".remat-*")) == beside, "nobody takes away what it left")
 
 
 def F4():
@@ -752,23 +811,21 @@ def C1():
 
 
 def C2():
-    probe = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"], capture_output=True)
-    if probe.returncode:
-        return print("no mounts of one's own here: C2 is left out")
-    script = ("set -e; mount -t tmpfs -o size=4k,mode=1777 tmpfs /dev/shm; [ -z \"$1\" ] || mount -t tmpfs -o size=4k,mode=1777 tmpfs /tmp\n"
-              "head -c 4096 /dev/zero >/dev/shm/full; [ -z \"$1\" ] || head -c 4096 /dev/zero >/tmp/full\nshift\nexec setpriv --reuid=%d --regid=%d --clear-groups \"$@\"" % (VICTIM, VICTIM))
-    for full, want in (("", "0"), ("all", "2")):
+    group = ["--group", "pair", "--group-limit", "64M"]
+    seen = MEMBER + "\nimport os, subprocess\nprint(str(os.getpid()) in subprocess.run(['/mnt/build/remat', 'status', '--json'], capture_output=True, text=True).stdout)"
+    fill = lambda *folders: "; ".join("mount -t tmpfs -o size=4k,mode=1777 tmpfs %s; head -c 4096 /dev/zero >%s/full" % (d, d) for d in folders)
+    for folders, options, want in ((EVERYWHERE[:1], group, ["0", "True"]), (EVERYWHERE, ["--limit", "64M"], ["0", "False"]), (EVERYWHERE, group, ["2"])):
         forget(VICTIM)
-        if full and tmp.startswith("/tmp/") and h.B.startswith("/tmp/"):
-            continue # the build tree would go with it
-        p = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", full, h.REMAT, "run", "--group", "pair", "--group-limit", "64M", "--", PYTHON, "-c", MEMBER],
-                           env=clean_env(), cwd="/", input="", capture_output=True, text=True, timeout=120)
-        if full:
-            check.ok(p.returncode == 125 or p.stdout.strip() == want, "no room anywhere: refused", "%d %s %s" % (p.returncode, p.stdout, p.stderr))
-            check.ok("no folder for groups" in p.stderr or "no room" in p.stderr, "and said", p.stderr)
-        else:
-            check.ok(p.stdout.strip() == want, "/dev/shm is full: the next place does", "%d %s %s" % (p.returncode, p.stdout, p.stderr))
-            check.ok(bool(own_folders("remat-groups", VICTIM)), "it lies in the next place", str(own_folders("remat-groups", VICTIM)))
+        p = with_mounts(fill(*folders), ["/mnt/build/remat", "run", *options, "--", PYTHON, "-c", seen], VICTIM)
+        if p is None:
+            return print("no mounts of one's own here: C2 is left out")
+        what = "%s, %s full" % (options[0], " ".join(folders))
+        check.ok(p.stdout.split()[:len(want)] == want or (want == ["2"] and p.returncode == 125), what + ": memory, and whether it is shown",
+                 "%d %s %s" % (p.returncode, p.stdout, p.stderr))
+        if folders != EVERYWHERE:
+            check.ok(all(d.startswith("/tmp/") for sort in ("remat", "remat-groups") for d in own_folders(sort, VICTIM) or [""]), "page and ledger lie in the next place")
+        elif options == group:
+            check.ok("no room for" in p.stderr or "no folder for groups" in p.stderr, what + ": a line says why", p.stderr)
     forget(VICTIM)
 
 
