@@ -91,6 +91,7 @@ struct device {
     struct exec *ex;
     struct share *share; /* of a group's budget; NULL: this process is in none */
     struct verify *verify;
+    uint32_t unhashed;   /* ranges that wait to be hashed with one launch (plan/verify.h) */
     struct op_scratch *op_scratch;
 
     CUdeviceptr read_scratch;    /* where replays read small operands from, one replay after another; 0: none */

@@ -45,9 +45,3 @@ void engine_return(struct engine_visit v)
     if (v.away)
         current_set(process.drv, v.before);
 }
-
-bool engine_elsewhere(struct device *d)
-{
-    CUcontext here = NULL;
-    return current_context(process.drv, &here) && here && here != d->ctx; /* without one the driver refuses the call */
-}

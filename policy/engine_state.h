@@ -6,6 +6,7 @@
 #define REMAT_POLICY_ENGINE_STATE_H
 
 #include "policy/active.h"
+#include "policy/current.h"
 #include "policy/device.h"
 #include "policy/learn/call_site.h"
 #include "policy/process/capture_mode.h"
@@ -61,7 +62,11 @@ static inline void engine_unlock(void)
 
 /* The context that is current is not the one in which the device was set up: our streams and events are not of it, and its legacy stream
  * is another one. */
-bool engine_elsewhere(struct device *d);
+static inline bool engine_elsewhere(const struct device *d)
+{
+    CUcontext here = NULL;
+    return current_context(process.drv, &here) && here && here != d->ctx; /* without one the driver refuses the call */
+}
 /* The device's own context is current until engine_return(). */
 struct engine_visit {
     CUcontext before;

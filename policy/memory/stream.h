@@ -61,6 +61,12 @@ int stream_init(struct device *d);
 /* Index of a stream handle; new ones are entered. Without memory for it the index still means another stream. A default stream's handle means that of the
  * device's own context. */
 unsigned stream_index(struct device *d, CUstream s);
+/* As stream_index() == t, without a call where t was looked up last. CU_STREAM_PER_THREAD has another index in each thread. */
+static inline bool stream_has_index(struct device *d, const struct streams *st, CUstream s, unsigned t)
+{
+    const bool last = st->last == t && t < st->n && st->row[t].handle == s && !st->row[t].gone && s != CU_STREAM_PER_THREAD;
+    return last || stream_index(d, s) == t;
+}
 /* Another context than the device's own is current now: from here on it is asked which one is, where that matters. */
 void stream_is_elsewhere(struct device *d);
 /* The same for a default stream of another context (`ctx`), whose handle all contexts have in common. */

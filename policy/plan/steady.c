@@ -118,7 +118,7 @@ SHAPE_IS_WHOLE(struct rt_op);
 static bool same_launch(struct device *d, const struct eng_kernel *k, const struct rt_op *last)
 {
     return !memcmp(last->grid, k->grid, SHAPE_BYTES) && !k->n_attrs && !k->cooperative && !k->extra && func_of(d, k->func) == last->func &&
-           stream_index(d, k->stream) == last->t && same_arguments(k, last);
+           stream_has_index(d, d->streams, k->stream, last->t) && same_arguments(k, last);
 }
 
 static bool all_ready(const struct rt_op *op)

@@ -32,7 +32,7 @@ struct table {
     bool under_way;
 };
 
-/* Ranges that wait to be hashed, on stream t. */
+/* The d->unhashed ranges that wait to be hashed, on stream t. */
 struct batch {
     struct hash_range range[HASHING_FEW];
     CUdeviceptr out[HASHING_FEW];
@@ -40,7 +40,6 @@ struct batch {
         int32_t buf, version; /* hashed only while its buffer holds this version, in memory */
         uint32_t check;
     } of[HASHING_FEW];
-    uint32_t n;
     unsigned t;
     bool first; /* something in it must be hashed before the next replay, whatever that makes */
 };
@@ -169,7 +168,7 @@ int verify_begin(struct device *d, unsigned t)
         look(d, old);
     v->turn++;
     v->open = true;
-    v->batch.n = 0;
+    d->unhashed = 0;
     tb->n_checks = tb->n_rows = 0;
     int r = fence_wait(d, t, &tb->users);
     if (r || (r = stream_own(d, t)))
@@ -182,11 +181,9 @@ int verify_begin(struct device *d, unsigned t)
     return 0;
 }
 
-int verify_flush(struct device *d)
+int verify_hash_all(struct device *d)
 {
     struct verify *v = d->verify;
-    if (!v || !v->batch.n)
-        return 0;
     struct batch *q = &v->batch;
     struct table *tb = &v->table[v->now];
     const unsigned t = q->t;
@@ -194,7 +191,7 @@ int verify_flush(struct device *d)
     int r = stream_own(d, t);
     if (!r)
         r = fence_wait(d, t, &tb->users);
-    for (uint32_t i = 0; i < q->n && !r; i++) {
+    for (uint32_t i = 0; i < d->unhashed && !r; i++) {
         struct slot *s = cursor_slot(d, q->of[i].buf);
         if (!s || s->state != SLOT_RESIDENT || d->ex->now.res[q->of[i].buf] != q->of[i].version) {
             tb->checks[q->of[i].check].after = false; /* memory was short meanwhile: not compared this time */
@@ -213,7 +210,7 @@ int verify_flush(struct device *d)
         for (uint32_t i = 0; i < n; i++)
             fence_add(d, &cursor_slot(d, q->of[i].buf)->unseen, t);
     }
-    q->n = 0;
+    d->unhashed = 0;
     q->first = false;
     return r;
 }
@@ -221,12 +218,12 @@ int verify_flush(struct device *d)
 int verify_replays(struct device *d, uint32_t op)
 {
     const struct verify *v = d->verify;
-    if (!v || !v->batch.n)
+    if (!d->unhashed)
         return 0;
     const struct rec_op *o = &d->ex->learnt.rec.ops[op];
     bool now = v->batch.first;
     for (uint32_t k = o->first; k < o->first + o->n && !now; k++)
-        for (uint32_t i = 0; i < v->batch.n && rec_makes(&d->ex->learnt.rec.operands[k]); i++)
+        for (uint32_t i = 0; i < d->unhashed && rec_makes(&d->ex->learnt.rec.operands[k]); i++)
             now |= v->batch.of[i].buf == d->ex->learnt.rec.operands[k].buf;
     return now ? verify_flush(d) : 0;
 }
@@ -240,15 +237,15 @@ static int queue(struct device *d, struct table *tb, struct check *c, const stru
         uint64_t from = (ranges[i].from + 7) & ~7ull; /* words are hashed: a range's first bytes up to a whole word are left out */
         if (from >= ranges[i].to)
             continue;
-        int r = q->n == HASHING_FEW || (q->n && q->t != t) ? verify_flush(d) : 0;
+        int r = d->unhashed == HASHING_FEW || (d->unhashed && q->t != t) ? verify_flush(d) : 0;
         if (r)
             return r;
         q->t = t;
-        q->range[q->n] = (struct hash_range){s->va + from, ranges[i].to - from};
-        q->out[q->n] = tb->at + ((c->first + i) * ROW_WORDS + half) * sizeof(uint64_t);
-        q->of[q->n].buf = c->buf;
-        q->of[q->n].version = d->ex->now.res[c->buf];
-        q->of[q->n++].check = (uint32_t)(c - tb->checks);
+        q->range[d->unhashed] = (struct hash_range){s->va + from, ranges[i].to - from};
+        q->out[d->unhashed] = tb->at + ((c->first + i) * ROW_WORDS + half) * sizeof(uint64_t);
+        q->of[d->unhashed].buf = c->buf;
+        q->of[d->unhashed].version = d->ex->now.res[c->buf];
+        q->of[d->unhashed++].check = (uint32_t)(c - tb->checks);
         q->first |= !half;
     }
     return 0;
@@ -377,7 +374,7 @@ void verify_clear(struct device *d)
     if (!v)
         return;
     v->open = false;
-    v->batch.n = 0;
+    d->unhashed = 0;
     for (unsigned i = 0; i < TABLES; i++) {
         struct table *tb = &v->table[i];
         if (tb->under_way && d->drv->cuEventSynchronize(tb->done) == CUDA_SUCCESS)
