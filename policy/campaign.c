@@ -184,6 +184,26 @@ static void tell_swapping(struct device *d)
     story_goes_on(d);
 }
 
+static void begin_lesson(struct device *d, CUstream stream)
+{
+    int e = learn_prepare(d);
+    if (!e) {
+        uint64_t swap_ns, swap_ops;
+        if (d->campaign->beside)
+            modes_forget_question(d);
+        exec_clear(d);
+        e = learn_begin(d);
+        if (!e)
+            account_learns(d, learn_period(d), stream);
+        learn_lesson_swaps(d, &swap_ns, &swap_ops);
+        account_foretold(d, swap_ns, swap_ops);
+        modes_go(d, e ? MODE_OBSERVE : MODE_PROBE);
+    } else if (e == -ENOTSUP)
+        d->campaign->quiet_until = UINT64_MAX; /* this device cannot learn */
+    if (e)
+        learn_reset(d);
+}
+
 static int outside_drv(struct device *d, struct rt_op *op)
 {
     int r = run_plain_drv(d, op);
@@ -207,20 +227,9 @@ static int outside_drv(struct device *d, struct rt_op *op)
     }
     if (!may_learn(d) || (!allowed && !learn_wants_trace(d)) || !hashing_is_loaded(d)) /* without it: at the next iteration's end */
         return r;
-    learn_count_iteration(d, op->t);
-    int e = learn_prepare(d);
-    if (!e) {
-        if (d->campaign->beside)
-            modes_forget_question(d);
-        exec_clear(d);
-        e = learn_begin(d);
-        if (!e)
-            account_learns(d, learn_period(d), op->stream);
-        modes_go(d, e ? MODE_OBSERVE : MODE_PROBE);
-    } else if (e == -ENOTSUP)
-        d->campaign->quiet_until = UINT64_MAX; /* this device cannot learn */
-    if (e)
-        learn_reset(d);
+    if (!learn_guesses(d))
+        learn_count_iteration(d, op->t);
+    begin_lesson(d, op->stream);
     return r;
 }
 

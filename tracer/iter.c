@@ -282,6 +282,8 @@ bool iter_is_settled(const struct iter *it, uint64_t p)
     return apart(then, now) <= (now > then ? now : then) / SWING_PART;
 }
 
+bool iter_remembers(const struct iter *it, uint64_t n) { return it->n_ops >= n; }
+
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead)
 {
     return it->ops[it->n_ops - p + ahead % p].sig;

@@ -51,6 +51,8 @@ uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
 /* Where an iteration of p ops has ended: it was like the one before in what it held (from its least to its most), or enough of them have gone by
  * to see whether shapes take turns. If not, what comes next may be of another shape. */
 bool iter_is_settled(const struct iter *it, uint64_t p);
+/* So many ops have been fed, and are remembered. */
+bool iter_remembers(const struct iter *it, uint64_t n);
 /* Signature of the op that should follow after `ahead` more ops, if the period p holds. */
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead);
 /* The operand at this offset that the op to be fed next had `back` (1, 2, ..) periods before; NULL: it had none. Its birth_op and this one's

@@ -69,10 +69,10 @@ static int list_entry(void *arg, enum cache_sort sort, const uint64_t key[2], ui
                ", \"readable\": %s, \"kernels\": %u, \"patterns\": %u}",
                l->n ? ", " : "", cache_sort_names[sort], key[0], key[1], bytes, used_s, *is ? "false" : "true", k ? known_kernels(k) : 0, k ? known_patterns(k) : 0);
     else if (k)
-        printf("%-6s %016" PRIx64 "%016" PRIx64 "  %11s  %s  %u kernels, %u ways to launch them\n", cache_sort_names[sort], key[0], key[1],
+        printf("%-9s %016" PRIx64 "%016" PRIx64 "  %11s  %s  %u kernels, %u ways to launch them\n", cache_sort_names[sort], key[0], key[1],
                cli_bytes((int64_t)bytes, size, sizeof size), day, known_kernels(k), known_patterns(k));
     else
-        printf("%-6s %016" PRIx64 "%016" PRIx64 "  %11s  %s  %s\n", cache_sort_names[sort], key[0], key[1], cli_bytes((int64_t)bytes, size, sizeof size), day, is);
+        printf("%-9s %016" PRIx64 "%016" PRIx64 "  %11s  %s  %s\n", cache_sort_names[sort], key[0], key[1], cli_bytes((int64_t)bytes, size, sizeof size), day, is);
     l->n++;
     known_free(k);
     if (!r)

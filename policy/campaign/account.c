@@ -85,6 +85,15 @@ void account_learns(struct device *d, uint64_t period, CUstream stream)
     a->swaps = false;
 }
 
+void account_foretold(struct device *d, uint64_t swap_ns, uint64_t swap_ops)
+{
+    struct account *a = of(d);
+    if (a->swap_ops || !swap_ns)
+        return;
+    a->swap_ns = swap_ns;
+    a->swap_ops = swap_ops;
+}
+
 /* ---- plans ---------------------------------------------------------------------------------------------------------- */
 
 void account_new_plan(struct device *d)

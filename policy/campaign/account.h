@@ -56,6 +56,9 @@ bool account_may_learn(struct device *d);
  * nothing to do. */
 void account_learns(struct device *d, uint64_t period, CUstream stream);
 
+/* An earlier run has measured that so many ops take so long by swapping; where this one has, that counts. */
+void account_foretold(struct device *d, uint64_t swap_ns, uint64_t swap_ops);
+
 /* Another plan is installed. */
 void account_new_plan(struct device *d);
 /* An iteration begins under a plan on stream t; the stretch before it ends, if one is open: a whole iteration. */

@@ -3,6 +3,7 @@
 
 #include "policy/campaign/modes.h"
 #include "policy/iteration.h"
+#include "policy/learn/learn.h"
 #include "tracer/known/cache.h"
 #include "tracer/known/digest.h"
 
@@ -89,6 +90,8 @@ void earlier_plan_keep(struct device *d)
     log_own_writes_end(others);
     if (r)
         log_say(SAY_DEBUG, "the plan is not kept for later runs: %s", strerror(-r));
+    else
+        learn_keep(d, d->campaign->account.swap_ns, d->campaign->account.swap_ops);
     free(e->text);
     e->text = NULL;
 }

@@ -1,5 +1,6 @@
 #include "policy/learn/facts.h"
 #include "policy/learn/earlier.h"
+#include "policy/learn/learn.h"
 #include "policy/learn/words.h"
 #include "policy/memory/slot.h"
 #include "policy/op/code.h"
@@ -118,14 +119,17 @@ void facts_open(struct facts *x, const struct trial *t)
     x->why = says.why;
     x->left = says.left;
     x->n_left = says.n_left;
+    x->freely = says.freely;
+    x->but_numbers = says.but_numbers;
     struct stats *st = &t->d->st;
     *(x->state == KNOWN_FULLY ? &st->facts_known : x->state == KNOWN_LIKE ? &st->facts_like : &st->facts_unknown) += 1;
 }
 
-bool facts_suffice(const struct facts *x, const struct trial *t)
+bool facts_suffice(const struct facts *x, const struct trial *t, bool checked)
 {
     const struct config *c = t->d->cfg;
-    return x->state == KNOWN_FULLY && c->known == FACTS_USE && !c->trace_mode && words_are_known(t, x->taken);
+    const bool step = x->but_numbers && x->why == facts_updates && x->launch.n_words > LEARN_FEW;
+    return (x->state == KNOWN_FULLY || (x->of_image && checked && (x->freely || step))) && c->known == FACTS_USE && !c->trace_mode && words_are_known(t, x->taken);
 }
 
 void facts_left(const struct facts *x, uint32_t k, struct blank *left)

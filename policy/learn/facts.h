@@ -31,6 +31,7 @@ struct facts {
     const struct known_range *left; /* [n_left] known; the table's */
     uint32_t n_left;
     enum known_state state;
+    bool freely, but_numbers; /* see known.h */
 };
 
 /* A lesson begins; it came to its end, and what was measured in it is known from now on. */
@@ -38,8 +39,10 @@ void facts_lesson(void);
 void facts_settle(struct device *d);
 /* After trial_open(), before the op runs. */
 void facts_open(struct facts *x, const struct trial *t);
-/* Nothing has to be tried: what the launch does with its operands is known, and no word of it is unanswered. */
-bool facts_suffice(const struct facts *x, const struct trial *t);
+/* Nothing has to be tried: what the launch does with its operands is known, and no word of it is unanswered. `checked`: an earlier run has tried all
+ * launches of this very iteration; then bits that vary freely need no trial either, nor do the numbers of an update
+ * over a list, which is not replayed, and counts as changing all that it touches (learn.c): an optimizer's step count. */
+bool facts_suffice(const struct facts *x, const struct trial *t, bool checked);
 /* The launch, known as it was, has changed the trial's buffer k, which it only reads as far as is known: such launches are unknown from now on. */
 void facts_surprise(struct facts *x, const struct trial *t, uint32_t k);
 /* The most that one of its words is known to do with the trial's buffer k. */

@@ -7,6 +7,7 @@
 #include "policy/learn/learn.h"
 #include "policy/learn/call_site.h"
 #include "policy/learn/facts.h"
+#include "policy/learn/foretold.h"
 #include "policy/learn/probe.h"
 #include "policy/learn/rows.h"
 #include "policy/iteration.h"
@@ -41,6 +42,15 @@ struct learn {
     uint64_t in_a_row;        /* iterations that were counted, one right after another */
     uint64_t unfed;           /* ops since the period is only counted: the finder has not seen them */
     bool reset_pending, counted_before;
+    struct foretold foretold;
+    int gone_by;              /* of the earlier runs' iterations, the one that has ended with the latest op; -1 none */
+    int lesson_of;            /* .. the one that this lesson is of; -1: the finder's own */
+    bool at_once;             /* .. and it is compared with that as it goes: none has gone by whole */
+    uint64_t *lasting;        /* [period] foretold_signature() of the lesson's ops so far */
+    uint64_t *irregular;      /* [n_irregular] .. and which of their words were irregular, as sequence_word() says it */
+    uint32_t n_irregular;
+    uint64_t contradicted;    /* facts, before the lesson */
+    bool checked, needs_past; /* of the recorded iteration: see sequence.h */
     struct iter_operand operands[OP_MAX_OPERANDS]; /* of the op at hand, as the finder takes them */
 };
 
@@ -55,7 +65,7 @@ int learn_init(struct device *d)
     if (!d->learn || !d->ex)
         return -ENOMEM;
     d->learn->finder = iter_new();
-    d->learn->suspect = -1;
+    d->learn->suspect = d->learn->gone_by = d->learn->lesson_of = -1;
     return d->learn->finder ? 0 : -ENOMEM;
 }
 
@@ -82,6 +92,8 @@ int learn_prepare(struct device *d)
         log_once(SAY_WARN, "learning is not possible on this device (its own kernels do not load); memory is held by swapping");
         return -ENOTSUP;
     }
+    if (d->learn->at_once)
+        return 0;
     uint64_t *e = realloc(d->learn->expected, period * sizeof *e);
     if (!e)
         return -ENOMEM;
@@ -105,7 +117,14 @@ int learn_begin(struct device *d)
     d->ex->learnt.rec.period = period;
     d->learn->probed = 0;
     d->learn->suspect = -1;
-    probe_begin(d, period);
+    uint64_t *lasting = realloc(d->learn->lasting, period * sizeof *lasting);
+    if (!lasting)
+        return -ENOMEM;
+    d->learn->lasting = lasting;
+    d->learn->n_irregular = 0;
+    d->learn->contradicted = d->st.facts_contradicted;
+    d->learn->counted_before = true;
+    probe_begin(d, period, d->learn->lesson_of >= 0 && foretold_about(&d->learn->foretold, d->learn->lesson_of)->checked);
     facts_lesson();
     d->learnings++;
     log_say(SAY_INFO, "an iteration is %llu ops; learning what each of them reads and writes", (unsigned long long)period);
@@ -117,6 +136,9 @@ static void give_up(struct device *d, const char *why)
     log_say(SAY_INFO, "learning starts over: %s", why);
     probe_end(d);
     d->learn->period = d->learn->until = 0;
+    d->learn->foretold.failed += d->learn->at_once;
+    d->learn->at_once = false;
+    d->learn->lesson_of = -1;
 }
 
 void learn_abandon(struct device *d, const char *why)
@@ -134,6 +156,7 @@ static int64_t feed(struct device *d, const struct rt_op *op)
                                             .delta = op->operands[i].delta,
                                             .offset = op->operands[i].offset};
     bool from_host = op->kind == OP_COPY && op->copy.kind == ENG_HTOD;
+    d->learn->gone_by = foretold_feed(&d->learn->foretold, d, op);
     return iter_feed(d->learn->finder, op->sig, operands, op->n_operands, d->mem.live_bytes, from_host);
 }
 
@@ -152,6 +175,18 @@ static int32_t buf_of(struct device *d, struct slot *s)
     return s->rec_buf = b;
 }
 
+static int note_irregular(struct learn *l, uint32_t offset)
+{
+    if (l->n_irregular % 256 == 0) {
+        uint64_t *more = realloc(l->irregular, (l->n_irregular + 256) * sizeof *more);
+        if (!more)
+            return -ENOMEM;
+        l->irregular = more;
+    }
+    l->irregular[l->n_irregular++] = sequence_word(l->probed, offset);
+    return 0;
+}
+
 static int room_for_capture(struct device *d)
 {
     struct exec *ex = d->ex;
@@ -167,13 +202,14 @@ static int room_for_capture(struct device *d)
 }
 
 /* Which words point at the buffer they pointed at one and two iterations ago, or at the one that took its place. */
-static void mark_regular(struct device *d, struct rt_op *op)
+static int mark_regular(struct device *d, struct rt_op *op)
 {
-    const struct learn *l = d->learn;
+    struct learn *l = d->learn;
+    int r = 0;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct rt_operand *w = &op->operands[i];
-        w->regular = true;
-        for (uint64_t back = 1; back <= 2; back++) {
+        w->regular = l->lesson_of < 0 || !foretold_is_irregular(&l->foretold, l->lesson_of, l->probed, w->offset);
+        for (uint64_t back = 1; back <= 2 && !l->at_once; back++) {
             bool known;
             const struct iter_operand *then = iter_expected_operand(l->finder, l->period, back, w->offset, &known);
             if (back == 1 && known && then) {
@@ -182,7 +218,9 @@ static void mark_regular(struct device *d, struct rt_op *op)
             }
             w->regular &= !known || (then && (then->serial == w->serial || then->birth_op + back * l->period == w->slot->birth_op));
         }
+        r = r || w->regular ? r : note_irregular(l, w->offset);
     }
+    return r;
 }
 
 static int probe_record(struct device *d, const struct rt_op *op, const struct probe_result *res, uint64_t live)
@@ -226,11 +264,17 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
     return op_capture(&d->ex->learnt.caps[i], op);
 }
 
+static bool is_expected(struct device *d, const struct rt_op *op)
+{
+    const struct learn *l = d->learn;
+    return l->at_once ? foretold_is(&l->foretold, d, l->lesson_of, l->probed, op) : op->sig == l->expected[l->probed];
+}
+
 int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
 {
     const bool counts = !op_reads_for_host(op);
     *step = LEARN_ON;
-    if (counts && op->sig != d->learn->expected[d->learn->probed]) {
+    if (counts && !is_expected(d, op)) {
         /* A loop within the iteration (a gradient summed over a few batches) was taken for it. What has been seen is kept: this very op may
          * be the one that shows the iteration. */
         give_up(d, "the iteration was not like the one before");
@@ -248,7 +292,12 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
     struct probe_result res;
     uint64_t live = d->mem.live_bytes;
     if (counts) {
-        mark_regular(d, op);
+        d->learn->lasting[d->learn->probed] = foretold_signature(d, op);
+        if (mark_regular(d, op)) {
+            learn_abandon(d, "host memory is exhausted");
+            *step = LEARN_NOT_RUN;
+            return CUDA_SUCCESS;
+        }
         feed(d, op);
     }
     int r = probe_op_drv(d, op, (int32_t)d->ex->learnt.rec.n_ops, &res);
@@ -460,6 +509,20 @@ static int believe_workspaces(struct device *d)
     return 0;
 }
 
+/* What is to be said of the iteration to runs that will learn it before they have seen it twice. */
+static void note_for_later_runs(struct device *d)
+{
+    struct learn *l = d->learn;
+    const struct recording *r = &d->ex->learnt;
+    bool points = false;
+    l->needs_past = false;
+    for (uint32_t b = 0; b < r->rec.n_bufs; b++) {
+        points |= r->rec.bufs[b].points;
+        l->needs_past |= r->rec.bufs[b].handed_on;
+    }
+    l->checked = l->suspect < 0 && !points && l->contradicted == d->st.facts_contradicted;
+}
+
 int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
 {
     struct exec *ex = d->ex;
@@ -482,10 +545,12 @@ int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
     if (believe_workspaces(d))
         return -ENOMEM;
     record_seal(&ex->learnt.rec);
+    note_for_later_runs(d);
     for (uint32_t i = 0; i < ex->learnt.rec.n_ops; i++)
         if (ex->learnt.rec.ops[i].why_opaque)
             log_say(SAY_DEBUG, "op %u (%s) is never replayed: %s", i, ex->learnt.rec.ops[i].name, ex->learnt.rec.ops[i].why_opaque);
-    d->st.iterations++;
+    d->st.iterations += d->learn->at_once ? 2 : 1; /* and the one before, which was not known to be one */
+    d->learn->at_once = false;
     d->st.native_ns = 0;
     for (uint32_t i = 0; i < ex->learnt.rec.n_ops; i++)
         d->st.native_ns += ex->learnt.rec.ops[i].ns;
@@ -566,20 +631,58 @@ static bool goes_on(struct device *d, const struct rt_op *op)
     return true;
 }
 
+/* With the latest op an iteration that an earlier run has learnt has ended, or may have. */
+static bool has_gone_by(struct device *d, const struct rt_op *op)
+{
+    struct learn *l = d->learn;
+    if (d->mode != MODE_OBSERVE)
+        return false;
+    const bool whole = l->gone_by >= 0 && iter_remembers(l->finder, foretold_about(&l->foretold, l->gone_by)->ops);
+    l->lesson_of = whole ? l->gone_by : foretold_guess(&l->foretold, d, op);
+    l->at_once = !whole && l->lesson_of >= 0;
+    if (l->lesson_of < 0)
+        return false;
+    l->period = foretold_about(&l->foretold, l->lesson_of)->ops;
+    l->until = 0;
+    return true;
+}
+
+bool learn_guesses(const struct device *d) { return d->learn->at_once; }
+
+void learn_lesson_swaps(const struct device *d, uint64_t *ns, uint64_t *ops)
+{
+    const struct sequence_about *a = d->learn->lesson_of < 0 ? NULL : foretold_about(&d->learn->foretold, d->learn->lesson_of);
+    *ns = a ? a->swap_ns : 0;
+    *ops = a ? a->swap_ops : 0;
+}
+
+void learn_keep(struct device *d, uint64_t swap_ns, uint64_t swap_ops)
+{
+    foretold_keep(d, (struct sequence_about){.ops = d->ex->learnt.rec.period, .swap_ns = swap_ns, .swap_ops = swap_ops, .checked = d->learn->checked, .needs_past = d->learn->needs_past,
+                                             .n_irregular = d->learn->n_irregular},
+                  d->learn->lasting, d->learn->irregular);
+}
+
 bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
 {
     if (!wanted && !d->mem.pressed && !d->learn->reset_pending && goes_on(d, op))
         return false;
     if (d->learn->unfed)
         learn_reset(d);
-    if (d->learn->reset_pending)
+    if (d->learn->reset_pending) {
         iter_reset(d->learn->finder, d->op_count);
+        foretold_break(&d->learn->foretold);
+    }
     d->learn->reset_pending = false;
     d->learn->unfed = 0;
     int64_t p = feed(d, op);
     bool counting = !wanted;
     if (wanted)
         probe_clock(d, op->stream);
+    d->learn->lesson_of = -1;
+    d->learn->at_once = false;
+    if (wanted && has_gone_by(d, op))
+        return true;
     if (d->learn->period && d->learn->until) { /* on the way to the boundary */
         d->learn->until--;
         if (!d->learn->until && counting) {

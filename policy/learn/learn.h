@@ -23,6 +23,13 @@ void learn_count_iteration(struct device *d, unsigned t);
 /* The stream of ops is looked at afresh. */
 void learn_reset(struct device *d);
 
+/* After learn_watch() was true: no iteration has gone by, but one of an earlier run's may begin here (foretold.h). */
+bool learn_guesses(const struct device *d);
+/* What as many ops took in the run that left the iteration of the lesson at hand, while memory was held by swapping; 0: not known. */
+void learn_lesson_swaps(const struct device *d, uint64_t *ns, uint64_t *ops);
+/* The recorded iteration is kept for later runs, with what swapping has taken in this one. */
+void learn_keep(struct device *d, uint64_t swap_ns, uint64_t swap_ops);
+
 /* All that an iteration is learnt with is there. -ENOTSUP: this device cannot learn. -EAGAIN: not yet (campaign_wants_code). */
 int learn_prepare(struct device *d);
 /* The next op is the first of a probed iteration. After learn_prepare(); the record is empty, as exec_clear() leaves it, which clears it as

@@ -51,8 +51,9 @@ void probe_clock(struct device *d, CUstream stream)
 
 /* ---- the iteration ---------------------------------------------------------------------------------------------- */
 
-void probe_begin(struct device *d, uint64_t period)
+void probe_begin(struct device *d, uint64_t period, bool checked)
 {
+    d->probe->checked = checked;
     rows_begin(d);
     pace_begin(d, period);
     d->probe->stuck = false;
@@ -594,11 +595,15 @@ static int own_run_drv(struct trial *t, struct probe_result *out, bool *seen)
 /* What was found is a fact of the launch's code, and all that there is to find. */
 static bool is_fact(const struct trial *t, const char *why) { return !t->cut && (!why || why == facts_differs || why == facts_updates); }
 
-/* After the op: the buffer is as it left it, for the next one to compare with. */
-static void note_touched(const struct trial *t, const struct touched *u, int32_t nth)
+/* After the op: the buffer is as it left it, for the next one to compare with, where that was looked at. */
+static void note_touched(const struct trial *t, const struct touched *u, int32_t nth, bool looked)
 {
     struct slot *s = u->slot;
     s->written |= u->changed;
+    if (!looked) {
+        s->watched &= !u->changed;
+        return;
+    }
     if (u->changed)
         find_addresses(t->d, s, t->op->t);
     s->watched = !is_managed(t->d, s);
@@ -640,7 +645,7 @@ static int kernel_drv(struct trial *t, struct facts *x, int32_t nth, struct prob
     if (is_fact(t, out->why_opaque))
         facts_enter(x, t, out->why_opaque, out->idle, out->n_idle, out->ns);
     for (uint32_t i = 0; i < t->n; i++)
-        note_touched(t, &t->u[i], nth);
+        note_touched(t, &t->u[i], nth, true);
     return CUDA_SUCCESS;
 }
 
@@ -665,15 +670,11 @@ static void check_known(struct trial *t, struct facts *x, struct probe_result *o
     }
 }
 
-/* A launch of which all is known (facts_suffice) runs once, as it is. Of what it reads the hash is known from whoever had it before; what it
- * changes is taken to be changed. */
-static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe_result *out)
+/* Hashes before a known launch: of what it reads the hash is known from whoever had it before; of what it changes it is compared. */
+static int look_before_known(struct trial *t, struct probe_result *out)
 {
-    struct device *d = t->d;
-    bool seen;
     for (uint32_t k = 0; k < t->n; k++) {
         struct touched *u = &t->u[k];
-        u->changed = facts_use(x, k) > KNOWN_READ;
         u->skipped = u->blank ? u->changed : u->changed != u->slot->watched;
         memcpy(u->now, u->slot->hash, sizeof u->now);
     }
@@ -687,6 +688,19 @@ static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe
             check_watched(&t->u[k], out);
         t->u[k].skipped = false;
     }
+    return r;
+}
+
+/* A launch of which all is known (facts_suffice) runs once, as it is; what it changes is taken to be changed. Where an earlier run has looked at
+ * the very same iteration, and knows the launch by its image, nothing is looked at again: its facts are believed. */
+static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe_result *out)
+{
+    struct device *d = t->d;
+    const bool looks = !d->probe->checked || !x->of_image;
+    bool seen;
+    for (uint32_t k = 0; k < t->n; k++)
+        t->u[k].changed = facts_use(x, k) > KNOWN_READ;
+    int r = looks ? look_before_known(t, out) : 0;
     if (r)
         return r == -ETIMEDOUT ? alone_drv(d, t->op, out, false) : unseen_drv(d, t->op, out, false);
     if (trial_settle_copies(t)) /* new memory may still be being filled */
@@ -694,7 +708,7 @@ static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe
     r = own_run_drv(t, out, &seen);
     if (!seen)
         return r;
-    if (trial_hash(t))
+    if (looks && trial_hash(t))
         return unseen_drv(d, t->op, out, true);
     out->why_opaque = x->why;
     check_known(t, x, out);
@@ -710,7 +724,7 @@ static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe
     }
     note_rows(t, out->why_opaque);
     for (uint32_t k = 0; k < t->n; k++)
-        note_touched(t, &t->u[k], nth);
+        note_touched(t, &t->u[k], nth, looks);
     d->st.facts_taken++;
     return CUDA_SUCCESS;
 }
@@ -732,7 +746,7 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
     if (r == CUDA_SUCCESS) {
         struct facts x;
         facts_open(&x, &t);
-        const bool known = !runs_once(op, out) && facts_suffice(&x, &t);
+        const bool known = !runs_once(op, out) && facts_suffice(&x, &t, p->checked);
         r = known ? known_drv(&t, &x, nth, out) : kernel_drv(&t, &x, nth, out);
         facts_close(&x);
     }

@@ -41,8 +41,9 @@ struct probe_result {
 int probe_init(struct device *d);
 /* An op is launched outside a plan: now and then the time is taken, so that it is known how long learning may take. */
 void probe_clock(struct device *d, CUstream stream);
-/* Starts a probed iteration: what was allocated before this is old. */
-void probe_begin(struct device *d, uint64_t period);
+/* Starts a probed iteration: what was allocated before this is old. `checked`: a lesson of an earlier run, of the very same iteration, found no memory
+ * changed but by what arguments show; then nothing is hashed around launches whose facts are their image's. */
+void probe_begin(struct device *d, uint64_t period, bool checked);
 /* It is over, or given up: memory taken for it goes. */
 void probe_end(struct device *d);
 /* Runs the op for the program, and again as often as it takes; sets operands[].mode, and leaves out operands that are none. `nth`:

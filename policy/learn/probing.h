@@ -12,6 +12,7 @@ struct probe {
     struct rows rows;
     CUevent t0, t1;            /* around the program's own run */
     bool tried, usable, stuck;
+    bool checked;              /* an earlier run has looked at this very iteration: of known launches nothing is hashed */
     struct {                   /* hashes of buffers full of the second poison */
         uint64_t bytes, hash[2];
     } fills[PROBE_FILLS];

@@ -139,6 +139,7 @@ static __attribute__((noinline)) struct func *ask(struct device *d, CUfunction f
             free(fn->size);
             free(fn);
             r->func->generation = generation;
+            r->func->lasting_asked = false;
         } else
             r->func = fn;
     }

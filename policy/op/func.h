@@ -23,6 +23,8 @@ struct func {
     bool known;              /* the driver told the layout */
     struct func_effect *effects; /* learnt per parameter offset (probe.c) */
     uint32_t n_effects, cap_effects;
+    uint64_t lasting;        /* code and name as they are in any run; 0: not known */
+    bool lasting_asked;
 };
 
 /* The layout of a function's parameters, from the driver, remembered. NULL: no memory. */

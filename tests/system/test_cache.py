@@ -10,7 +10,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
-ITERS = ["--iters", "9", "--print-loss", "--checksum"]
+ITERS = ["--iters", "9", "--print-loss", "--checksum", "--iter-time"]
 LIMITS = {"mlp": "8704K", "gpt": "22M"}
 KERNELS = os.path.join(harness.B, "workloads", "kernels.so")
 
@@ -37,6 +37,7 @@ class Case:
     def __init__(self, c, workload, tmp):
         self.c, self.workload, self.tmp = c, workload, tmp
         self.native = harness.run_eighth(workload, ITERS)
+        self.native_ms = sorted(self.native.iter_ms())[4]
 
     def run(self, name, cache, options=(), env=None):
         r = harness.run_eighth(self.workload, ITERS, remat=["--limit", LIMITS[self.workload], "--policy", "plan", *options],
@@ -45,6 +46,7 @@ class Case:
                   "%s, %s: as natively" % (self.workload, name), r.err[-500:])
         print("%s, %s: %s patterns and %s plans of earlier runs, %s launches known, %s not, %s iterations enforced" % (
             self.workload, name, *(r.stats.get(k) for k in ("facts_earlier", "plans_earlier", "facts_taken", "facts_unknown", "iterations_enforced"))))
+        self.iter_ms = r.iter_ms()
         return r.stats
 
     def found(self, stats, name, facts, plans):
@@ -55,13 +57,15 @@ class Case:
 def second_run(case, cache):
     c, first = case.c, case.run("first", cache)
     case.found(first, "first", False, 0)
-    c.ok(len(names(cache)) == 2, "the first run leaves facts and a plan", str(names(cache)))
+    c.ok([n.split("-")[0] for n in names(cache)] == ["facts", "iteration", "plan"], "the first run leaves facts, a plan, and the iteration", str(names(cache)))
     c.ok(os.stat(cache).st_mode & 0o777 == 0o700 and all(os.stat(os.path.join(cache, n)).st_mode & 0o777 == 0o600 for n in names(cache)), "nobody else's")
     second = case.run("second", cache)
     case.found(second, "second", True, 1)
     c.ok(second.get("facts_unknown", 1e9) * 10 < first.get("facts_unknown", 0), "second: hardly a launch is unknown", "%s then %s" % (first, second))
     c.ok(second.get("facts_contradicted") == 0, "second: nothing is contradicted")
-    c.ok(second.get("iterations_enforced", 0) >= first.get("iterations_enforced", 1e9), "second: the plan is there no later")
+    c.ok(second.get("iterations_enforced", 0) > first.get("iterations_enforced", 1e9), "second: the plan is there sooner", "%s then %s" % (first, second))
+    c.ok(case.iter_ms[3] < (case.iter_ms[1] + case.iter_ms[2]) / 3 and case.iter_ms[3] < 1.5 * case.native_ms, "second: in force from the fourth iteration on: learnt in the second, rehearsed in the third",
+         str(case.iter_ms[:5]))
 
 
 def not_gone_by(case, cache):

@@ -30,7 +30,7 @@ struct header {
     uint64_t sort, key[2], bytes, sum[2]; /* sum: of the header with zeros here, and of the content */
 };
 
-const char *const cache_sort_names[CACHE_SORTS] = {"facts", "plan"};
+const char *const cache_sort_names[CACHE_SORTS] = {"facts", "plan", "iteration"};
 
 /* ---- one entry ------------------------------------------------------------------------------------------------------ */
 

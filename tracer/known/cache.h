@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cache_sort { CACHE_FACTS, CACHE_PLAN, CACHE_SORTS };
+enum cache_sort { CACHE_FACTS, CACHE_PLAN, CACHE_ITERATION, CACHE_SORTS };
 enum { CACHE_BYTES_MOST = 64 << 20, CACHE_FILES_MOST = 4096, CACHE_ENTRY_MOST = 8 << 20 };
 
 extern const char *const cache_sort_names[CACHE_SORTS];

@@ -176,6 +176,7 @@ static void tell(const struct pattern *p, const struct known_launch *l, struct k
     }
     facts->why = p->why;
     facts->ns = p->ns;
+    facts->freely = facts->but_numbers = false;
     facts->left = p->left;
     facts->n_left = p->n_left;
 }
@@ -200,6 +201,24 @@ static bool agree(const struct known_kernel *f, const struct known_launch *l, st
     return true;
 }
 
+/* The pattern that the launch has but for numbers; NULL: none, or several that do different things, or a bit differs that was seen to matter. */
+static const struct pattern *but_numbers(struct known *k, const struct known_kernel *f, const struct known_launch *l)
+{
+    const struct pattern *one = NULL;
+    for (uint32_t i = 0; i < f->n && !f->wild; i++) {
+        const struct pattern *p = f->p[i];
+        if (!shape_matches(p, l) || !words_match(k, p, l))
+            continue;
+        if (p->wild || !(p->settled || p->measured >= KNOWN_AGREE) || (one && (p->n_words != one->n_words || p->why != one->why || memcmp(p->use, one->use, p->n_words))))
+            return NULL;
+        for (uint32_t b = 0; b < p->arg_bytes && b < f->plane_bytes; b++)
+            if (differs_at(p, l, b) & f->plane[MATTERS][b])
+                return NULL;
+        one = p;
+    }
+    return one;
+}
+
 enum known_state known_ask(struct known *k, struct known_kernel *f, const struct known_launch *l, struct known_facts *facts)
 {
     struct pattern *p = find(k, f, l, false);
@@ -215,9 +234,16 @@ enum known_state known_ask(struct known *k, struct known_kernel *f, const struct
         return KNOWN_NOT;
     if (q && q != p && (q->settled || q->measured >= KNOWN_AGREE)) {
         tell(q, l, facts);
+        facts->freely = true;
         return KNOWN_LIKE;
     }
-    return agree(f, l, facts) ? KNOWN_LIKE : KNOWN_NOT;
+    if (agree(f, l, facts))
+        return KNOWN_LIKE;
+    if ((q = but_numbers(k, f, l))) {
+        tell(q, l, facts);
+        facts->but_numbers = true;
+    }
+    return KNOWN_NOT;
 }
 
 /* ---- what was measured ---------------------------------------------------------------------------------------------------- */

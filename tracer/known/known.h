@@ -94,6 +94,8 @@ struct known_facts {
     const struct known_range *left; /* [n_left], rising in offset and place: of all buffers that were not wholly written before, or are not now */
     uint32_t n_left;
     uint64_t ns;           /* device time */
+    bool freely;           /* told: KNOWN_LIKE by bits alone that vary freely */
+    bool but_numbers;      /* told with KNOWN_NOT: known but for argument bytes that are no addresses, of which none was seen to matter; use, why, left are filled */
 };
 
 enum known_state { KNOWN_NOT, KNOWN_LIKE, KNOWN_FULLY };
