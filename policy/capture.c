@@ -6,6 +6,7 @@
 #include "policy/engine_here.h"
 #include "policy/memory/room.h"
 #include "policy/reach.h"
+#include "tracer/grow.h"
 
 #include <stdlib.h>
 
@@ -30,14 +31,8 @@ static void tell_devices(void)
 
 static int add(CUstream stream, struct device *d, bool joined)
 {
-    if (process.n_captures == process.cap_captures) {
-        uint32_t cap = process.cap_captures ? 2 * process.cap_captures : 8;
-        struct capture *p = realloc(process.captures, cap * sizeof *p);
-        if (!p)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        process.captures = p;
-        process.cap_captures = cap;
-    }
+    if (!grow_room(&process.captures, process.n_captures, &process.cap_captures, 8))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     process.captures[process.n_captures++] = (struct capture){.stream = stream, .d = d, .joined = joined};
     tell_devices();
     return CUDA_SUCCESS;

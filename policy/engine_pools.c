@@ -2,6 +2,7 @@
 #include "policy/engine_pools.h"
 
 #include "policy/memory/slot.h"
+#include "tracer/grow.h"
 
 #include <stdlib.h>
 
@@ -10,14 +11,8 @@ struct pool *pool_of(CUmemoryPool handle)
     for (uint32_t i = 0; i < process.n_pools; i++)
         if (process.pools[i].handle == handle)
             return &process.pools[i];
-    if (process.n_pools == process.cap_pools) {
-        uint32_t cap = process.cap_pools ? 2 * process.cap_pools : 8;
-        struct pool *p = realloc(process.pools, cap * sizeof *p);
-        if (!p)
-            return NULL;
-        process.pools = p;
-        process.cap_pools = cap;
-    }
+    if (!grow_room(&process.pools, process.n_pools, &process.cap_pools, 8))
+        return NULL;
     process.pools[process.n_pools] = (struct pool){.handle = handle};
     return &process.pools[process.n_pools++];
 }

@@ -18,6 +18,7 @@
 #include "policy/op/tensor_map.h"
 #include "policy/op/texture.h"
 #include "policy/process/stats.h"
+#include "tracer/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -271,14 +272,8 @@ static void reached_forget(struct device *d, CUdeviceptr at, uint64_t bytes)
 
 static int reached_note(struct device *d, CUdeviceptr at, CUdeviceptr to, const struct slot *list)
 {
-    if (d->n_reached == d->cap_reached) {
-        uint32_t cap = d->cap_reached ? 2 * d->cap_reached : 64;
-        struct reached *p = realloc(d->reached, cap * sizeof *p);
-        if (!p)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        d->reached = p;
-        d->cap_reached = cap;
-    }
+    if (!grow_room(&d->reached, d->n_reached, &d->cap_reached, 64))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     d->reached[d->n_reached++] = (struct reached){at, to, list, list ? list->serial : 0};
     return CUDA_SUCCESS;
 }

@@ -5,6 +5,7 @@
 #include "policy/engine.h"
 #include "policy/reach.h"
 #include "preload/door.h"
+#include "tracer/grow.h"
 #include "tracer/loader.h"
 
 #include <stdlib.h>
@@ -111,13 +112,13 @@ static int on_batch_mem_op(__typeof__(&cuStreamBatchMemOp) real, CUstream nul, C
 static struct {
     pthread_mutex_t lock;
     CUevent *at;
-    size_t n, room;
+    uint32_t n, room;
     atomic_bool any, all; /* all: there was no memory to tell them apart */
 } outside = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_outside_locked(CUevent e)
 {
-    for (size_t i = 0; i < outside.n; i++)
+    for (uint32_t i = 0; i < outside.n; i++)
         if (outside.at[i] == e)
             return true;
     return false;
@@ -127,15 +128,7 @@ static void note_outside(CUevent e)
 {
     loader_lock(&outside.lock);
     if (!is_outside_locked(e)) {
-        if (outside.n == outside.room) {
-            const size_t room = outside.room ? 2 * outside.room : 16;
-            CUevent *p = realloc(outside.at, room * sizeof *p);
-            if (p) {
-                outside.at = p;
-                outside.room = room;
-            }
-        }
-        if (outside.n < outside.room)
+        if (grow_room(&outside.at, outside.n, &outside.room, 16))
             outside.at[outside.n++] = e;
         else
             atomic_store(&outside.all, true);

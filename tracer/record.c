@@ -1,22 +1,12 @@
 #include "tracer/record.h"
 
+#include "tracer/grow.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int room(void **p, uint32_t need, uint32_t *cap, size_t each)
-{
-    if (need <= *cap)
-        return 0;
-    uint32_t c = *cap ? *cap * 2 : 256;
-    void *q = realloc(*p, (size_t)c * each);
-    if (!q)
-        return -ENOMEM;
-    *p = q;
-    *cap = c;
-    return 0;
-}
-#define ROOM(r, what) room((void **)&(r)->what, (r)->n_##what + 1, &(r)->cap_##what, sizeof *(r)->what)
+#define ROOM(r, what) (grow_room(&(r)->what, (r)->n_##what, &(r)->cap_##what, 256) ? 0 : -ENOMEM)
 
 void record_clear(struct record *r)
 {

@@ -15,6 +15,7 @@
 #include "policy/memory/space.h"
 #include "policy/op/ready.h"
 #include "policy/op/texture.h"
+#include "tracer/grow.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -82,14 +83,8 @@ static struct func_effect *effect_of(struct func *f, uint32_t offset, bool make)
             return &f->effects[i];
     if (!make)
         return NULL;
-    if (f->n_effects == f->cap_effects) {
-        uint32_t cap = f->cap_effects ? f->cap_effects * 2 : 8;
-        struct func_effect *e = realloc(f->effects, cap * sizeof *e);
-        if (!e)
-            return NULL;
-        f->effects = e;
-        f->cap_effects = cap;
-    }
+    if (!grow_room(&f->effects, f->n_effects, &f->cap_effects, 8))
+        return NULL;
     f->effects[f->n_effects] = (struct func_effect){.offset = offset};
     return &f->effects[f->n_effects++];
 }

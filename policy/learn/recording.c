@@ -1,5 +1,6 @@
 #include "policy/learn/recording.h"
 #include "policy/memory/space.h"
+#include "tracer/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,14 +19,8 @@ void recording_clear(struct recording *r)
 
 int recording_note_named_write(struct recording *r)
 {
-    if (r->n_named_writes == r->cap_named_writes) {
-        const uint32_t cap = r->cap_named_writes ? 2 * r->cap_named_writes : 8;
-        uint32_t *p = realloc(r->named_writes, cap * sizeof *p);
-        if (!p)
-            return -ENOMEM;
-        r->named_writes = p;
-        r->cap_named_writes = cap;
-    }
+    if (!grow_room(&r->named_writes, r->n_named_writes, &r->cap_named_writes, 8))
+        return -ENOMEM;
     r->named_writes[r->n_named_writes++] = r->rec.n_ops;
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "policy/memory/page.h"
 #include "policy/memory/pinned.h"
 #include "policy/memory/slot.h"
+#include "tracer/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,14 +49,8 @@ static int room_grow(struct device *d, struct aside_room *r)
 {
     if (device_physical_bytes(d) + d->mem.gran > d->mem.limit_bytes || r->mapped + d->mem.gran > r->reserved)
         return -ENOMEM;
-    if (r->n_handles == r->cap_handles) {
-        uint32_t cap = r->cap_handles ? r->cap_handles * 2 : 64;
-        CUmemGenericAllocationHandle *h = realloc(r->handles, cap * sizeof *h);
-        if (!h)
-            return -ENOMEM;
-        r->handles = h;
-        r->cap_handles = cap;
-    }
+    if (!grow_room(&r->handles, r->n_handles, &r->cap_handles, 64))
+        return -ENOMEM;
     if (page_of_own(d, &r->handles[r->n_handles]))
         return -ENOMEM;
     if (page_of_own_map(d, r->va + r->mapped, 1, r->handles[r->n_handles])) {
@@ -90,14 +85,8 @@ static int piece_room(struct device *d, struct aside_room *r, uint64_t bytes, st
 
 static int piece_add(struct aside_room *r, struct piece p)
 {
-    if (r->n_pieces == r->cap_pieces) {
-        uint32_t cap = r->cap_pieces ? r->cap_pieces * 2 : 64;
-        struct piece *more = realloc(r->pieces, cap * sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        r->pieces = more;
-        r->cap_pieces = cap;
-    }
+    if (!grow_room(&r->pieces, r->n_pieces, &r->cap_pieces, 64))
+        return -ENOMEM;
     r->pieces[r->n_pieces++] = p;
     return 0;
 }

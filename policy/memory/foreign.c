@@ -6,6 +6,7 @@
 #include "policy/memory/pooled.h"
 #include "policy/memory/slot.h"
 #include "policy/share/share.h"
+#include "tracer/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -137,14 +138,9 @@ void foreign_leaves(struct device *d, const struct foreign_block *b, unsigned t)
     const bool full = f->n_leaving == f->cap_leaving;
     if (full)
         foreign_look(d); /* where memory is never short nobody else does */
-    if (full && f->n_leaving >= f->cap_leaving / 2) { /* else the next look would come too soon */
-        uint32_t cap = f->cap_leaving ? f->cap_leaving * 2 : 16;
-        struct leaving *p = realloc(f->leaving, cap * sizeof *p);
-        if (!p)
-            return; /* stays counted for ever, as in foreign_add() */
-        f->leaving = p;
-        f->cap_leaving = cap;
-    }
+    const bool soon = full && f->n_leaving >= f->cap_leaving / 2; /* the next look would come too soon */
+    if (soon && !grow_twice(&f->leaving, sizeof *f->leaving, &f->cap_leaving, 16))
+        return; /* stays counted for ever, as in foreign_add() */
     struct leaving *l = &f->leaving[f->n_leaving++];
     *l = (struct leaving){.block = *b};
     stream_issued(d, t);

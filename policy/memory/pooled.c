@@ -1,5 +1,6 @@
 #include "policy/memory/pooled.h"
 #include "policy/share/share.h"
+#include "tracer/grow.h"
 
 #include <stdlib.h>
 
@@ -31,14 +32,8 @@ bool pooled_note(struct device *d, CUmemoryPool pool)
             return true;
     if (!pool || !ask(d, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes))
         return false;
-    if (p->n == p->cap) {
-        const uint32_t cap = p->cap ? 2 * p->cap : 4;
-        struct pooled_row *rows = realloc(p->rows, cap * sizeof *rows);
-        if (!rows)
-            return false;
-        p->rows = rows;
-        p->cap = cap;
-    }
+    if (!grow_room(&p->rows, p->n, &p->cap, 4))
+        return false;
     p->rows[p->n++] = (struct pooled_row){.pool = pool};
     return true;
 }

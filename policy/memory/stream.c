@@ -2,6 +2,7 @@
 #include "policy/device.h"
 #include "policy/process/capture_mode.h"
 #include "policy/process/check.h"
+#include "tracer/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -235,15 +236,7 @@ static void event_drop(struct device *d, const struct stream_row *r, CUevent e)
     struct streams *st = d->streams;
     if (!e)
         return;
-    if (r->ctx == d->ctx && st->n_spare == st->cap_spare) {
-        const uint32_t cap = st->cap_spare ? 2 * st->cap_spare : 16;
-        CUevent *p = realloc(st->spare, cap * sizeof *p);
-        if (p) {
-            st->spare = p;
-            st->cap_spare = cap;
-        }
-    }
-    if (r->ctx == d->ctx && st->n_spare < st->cap_spare)
+    if (r->ctx == d->ctx && grow_room(&st->spare, st->n_spare, &st->cap_spare, 16))
         st->spare[st->n_spare++] = e;
     else
         d->drv->cuEventDestroy_v2(e);
@@ -427,14 +420,8 @@ bool stream_may_wait(struct device *d, unsigned t)
     if (r->n_gates && r->gates[r->n_gates - 1].seq == q)
         return true;
     gates_look(d, r);
-    if (r->n_gates == r->cap_gates) {
-        const uint32_t cap = r->cap_gates ? 2 * r->cap_gates : 4;
-        struct gate *p = realloc(r->gates, cap * sizeof *p);
-        if (!p)
-            return false; /* who waits stands still with the stream */
-        r->gates = p;
-        r->cap_gates = cap;
-    }
+    if (!grow_room(&r->gates, r->n_gates, &r->cap_gates, 4))
+        return false; /* who waits stands still with the stream */
     CUevent e = r->done < q ? event_at(d, r) : NULL;
     if (r->done < q && !e)
         return false;

@@ -1,5 +1,7 @@
 #include "policy/op/texture.h"
 
+#include "tracer/grow.h"
+
 #include <stdlib.h>
 
 enum { FILTER_BITS = 1 << 14 };
@@ -32,19 +34,6 @@ static uint32_t place_of(uint64_t handle)
     return a;
 }
 
-static bool make_room(void)
-{
-    if (n_rows < room)
-        return true;
-    const uint32_t more = room ? 2 * room : 16;
-    struct row *p = realloc(rows, more * sizeof *p);
-    if (!p)
-        return false;
-    rows = p;
-    room = more;
-    return true;
-}
-
 void texture_note(uint64_t handle)
 {
     uint32_t i = place_of(handle);
@@ -52,7 +41,7 @@ void texture_note(uint64_t handle)
         rows[i].objects++;
         return;
     }
-    if (!make_room()) {
+    if (!grow_room(&rows, n_rows, &room, 16)) {
         by_any = true;
         return;
     }

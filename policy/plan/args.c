@@ -31,6 +31,7 @@
 #include "policy/plan/address.h"
 #include "policy/plan/args.h"
 #include "policy/plan/cursor.h"
+#include "tracer/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -69,14 +70,8 @@ struct arg_watch { /* of one op */
 /* One more entry, of zeros; NULL: no memory. */
 static struct span *append(struct span **list, uint32_t *n, uint32_t *cap)
 {
-    if (*n == *cap) {
-        uint32_t c = *cap ? *cap * 2 : 4;
-        struct span *s = realloc(*list, c * sizeof *s);
-        if (!s)
-            return NULL;
-        *list = s;
-        *cap = c;
-    }
+    if (!grow_room(list, *n, cap, 4))
+        return NULL;
     (*list)[*n] = (struct span){0};
     return &(*list)[(*n)++];
 }

@@ -1,6 +1,7 @@
 /* Chunks by interval colouring: lives in steps of the plan, first fit in many orders. */
 #include "policy/plan/colour.h"
 #include "policy/memory/pinned.h"
+#include "tracer/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,14 +16,8 @@ static int add_life(struct colouring *c, int32_t *head, uint32_t from, uint32_t 
 {
     if (from >= to)
         return 0;
-    if (c->n_lives == c->cap_lives) {
-        uint32_t cap = c->cap_lives ? c->cap_lives * 2 : 256;
-        struct life *l = realloc(c->lives, cap * sizeof *l);
-        if (!l)
-            return -ENOMEM;
-        c->lives = l;
-        c->cap_lives = cap;
-    }
+    if (!grow_room(&c->lives, c->n_lives, &c->cap_lives, 256))
+        return -ENOMEM;
     c->lives[c->n_lives] = (struct life){.from = from, .to = to, .next = *head};
     *head = (int32_t)c->n_lives++;
     return 0;

@@ -7,6 +7,7 @@
  * Addresses cost nothing: what such values are made of keeps its slot for as long as they may have to be made. */
 #include "policy/plan/elide.h"
 #include "policy/process/log.h"
+#include "tracer/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -153,14 +154,8 @@ static int look_round(struct walk *w, uint32_t at)
         const struct rec_buf *x = &w->r->bufs[b];
         if (!rec_may_move(x) || w->cur[b] < 0 || w->res[b] == w->cur[b] || can_be_made(w, (int32_t)b, w->cur[b]))
             continue;
-        if (w->n_uses == w->cap_uses) {
-            uint32_t cap = w->cap_uses ? 2 * w->cap_uses : 64;
-            struct use *more = realloc(w->uses, cap * sizeof *more);
-            if (!more)
-                return -ENOMEM;
-            w->uses = more;
-            w->cap_uses = cap;
-        }
+        if (!grow_room(&w->uses, w->n_uses, &w->cap_uses, 64))
+            return -ENOMEM;
         w->uses[w->n_uses++] = (struct use){at, p->first_val[b] + w->cur[b]};
         w->res[b] = w->cur[b]; /* as it will be */
     }
