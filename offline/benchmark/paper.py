@@ -3,6 +3,7 @@
 
     make paper [FAST=1] [TABLES=plans,demo,...]     at most 20 minutes on two cores; FAST=1: 4, and less of each table
     paper.py add SOLVER [--name NAME] [--seconds S] a solver's rows for the benchmark's table: a name of remat's, exec:CMD, or FILE.py:FUNCTION
+    paper.py take                                   the benchmark's rows of the last `make paper` for those of results.tsv, which may hold old ones
     paper.py render                                 results.tsv as a table and a picture
 
 What comes out is printed, and where it differs from what is printed; exit 1 where a table could not be made or a plan broke a rule. A figure that
@@ -30,6 +31,7 @@ from remat.draw import draw_sweep  # noqa: E402
 REMAT = os.environ["REMAT"] = os.path.join(B, "remat")
 os.environ["REMAT_PLAN_CLOCK"] = "busy"  # a solver's seconds last longer where other work has the processors
 RESULTS = os.path.join(HERE, "results.tsv")
+MADE = os.path.join(B, "paper")  # what `make paper` found, to be taken over or looked at
 COLUMNS = ["instance", "limit_percent", "solver", "overhead", "bound", "seconds", "peak_bytes"]
 LIMITS, SOLVERS, SECONDS = (70, 50), ("auto", "mincut", "anneal", "chain", "chen-greedy", "dtr"), {"auto": 3, "": 1}
 FAST_SOLVERS = ("auto", "mincut", "chen-greedy", "dtr")
@@ -87,9 +89,8 @@ def ask(trace, limit, solver, seconds=0):
     """What remat plan says, its plan judged; seconds 0: the solver's own."""
     with tempfile.TemporaryDirectory() as tmp:
         out = os.path.join(tmp, "p.json")
-        args = [REMAT, "plan", trace, "--limit", limit, "--solver", solver, "--json", "-o", out, *(["--time-limit", str(seconds)] if seconds else [])]
-        if "--no-offload" in HELP:
-            args.append("--no-offload")
+        args = [REMAT, "plan", trace, "--limit", limit, "--solver", solver, "--no-offload", "--json", "-o", out,
+                *(["--time-limit", str(seconds)] if seconds else [])]
         r = subprocess.run(args, capture_output=True, text=True)
         if r.returncode not in (0, 3) or not r.stdout.strip():
             return {"feasible": False, "failed": r.stderr.strip() or "exit %d" % r.returncode}
@@ -99,9 +100,6 @@ def ask(trace, limit, solver, seconds=0):
             if not got.ok or got.peak_bytes > said["limit_bytes"]:
                 said["failed"] = "the judge refuses it: " + (got.error or "over the limit")
         return said
-
-
-HELP = ""
 
 
 def plans(fast):
@@ -156,7 +154,7 @@ def literature(fast):
     """MOCCASIN's graphs: the table of offline/literature."""
     import test_moccasin
     t = Table("MOCCASIN's graphs", "offline/literature/README.md")
-    short = 0.3 if fast else 1
+    short = 0.2 if fast else 1
     rows = {name: [c.strip() for c in cells.split("|")] for name, cells in re.findall(r"^\| (\w+_\d\d) \| (.*) \|$", page("offline", "literature", "README.md"), re.M)}
     with tempfile.TemporaryDirectory() as tmp:
         graphs = instances.moccasin_graphs(tmp, get=True)
@@ -164,36 +162,54 @@ def literature(fast):
             t.note = "NOT REPRODUCED: the graphs are their authors' (GPL-3.0) and cannot be got here: git clone %s, then make paper MOCCASIN=FOLDER" % instances.DATA_SET
             return t.end()
         names = [n for n in rows if n in graphs]
-        for name, (cells, _) in zip(names, each(lambda n: test_moccasin.both_ways(graphs[n], short), names)):
+        fresh = dict(zip(names, each(lambda n: test_moccasin.both_ways(graphs[n], short), names)))
+        os.makedirs(MADE, exist_ok=True)
+        with open(os.path.join(MADE, "moccasin.md"), "w", encoding="utf-8") as f:  # the page's rows as they are here
+            for name, (cells, cpu) in fresh.items():
+                r = rows[name]
+                f.write("| %s | %s |\n" % (name, " | ".join((*r[:3], cells[0], r[4], cells[1], *cpu))))
+        for name, (cells, _) in fresh.items():
             for what, printed, found in (("given order", rows[name][3], cells[0]), ("any order", rows[name][5], cells[1])):
                 number = re.match(r"[0-9.]+", printed)
                 t.cell(name, what, float(number.group()) if number else printed, float(found.rstrip("*")) if found != "none" else found, 0.0051, better=True)
-        t.note = "a third of the time limits" if fast else ""
+        t.note = "a fifth of the time limits" if fast else ""
     return t.end()
 
 
+# rows of README.md's table, by test_models' names
+MODELS = {"GPT, AdamW": "gpt", "GPT, fused attention, dropout, AdamW": "gpt-fused", "BERT, dropout, Adam": "bert", "ViT, fused AdamW": "vit", "Llama, AdamW": "llama",
+          "ResNet-18, SGD with momentum": "resnet18", "U-Net, Adam": "unet", "LSTM, SGD, clipped gradients": "lstm", "MLP, Adagrad": "mlp"}
+
+
 def pytorch(fast):
-    """PyTorch's own host code on the simulated GPU."""
+    """PyTorch's own host code on the simulated GPU: each model by itself, and by a plan."""
     t = Table("PyTorch on the simulated GPU", "README.md, make pytorch")
-    names = {"GPT": "GPT, AdamW", "BERT": "BERT, dropout, Adam", "ViT": "ViT, fused AdamW", "ResNet-18": "ResNet-18, SGD with momentum", "U-Net": "U-Net, Adam",
-             "LSTM": "LSTM, SGD, clipped gradients"}
-    printed = {c[0]: float(c[3]) for c in ([x.strip() for x in r.split("|")] for r in re.findall(r"^\| (.*MiB \| .*MiB \| [0-9.]+) \|$", page("README.md"), re.M))}
-    python = os.path.join(B, "pytorch", "bin", "python")
-    if not os.path.exists(python):
+    printed = {r[0]: r[1:] for r in re.findall(r"^\| (.*?) \| ([0-9.]+) MiB \| ([0-9.]+) MiB \| ([0-9.]+) \|$", page("README.md"), re.M)}
+    if set(printed) != set(MODELS):
+        t.fault("README.md has the rows %s" % ", ".join(printed))
+        return t.end()
+    if not os.path.exists(os.path.join(B, "pytorch", "bin", "python")):
         t.note = "NOT REPRODUCED: PyTorch is not here: make pytorch (gigabytes)"
         return t.end()
     if fast:
         t.note = "left out by FAST=1"
         return t.end()
-    run = subprocess.run([sys.executable, os.path.join(TOP, "tests", "simcuda", "models", "demo.py")], capture_output=True, text=True, env=dict(os.environ, B=B))
-    for name, policy, overhead in re.findall(r"^(\S*)\s+(native|plan 60 %)\s+[0-9.]+\s+[0-9.]+(?:\s+([-0-9.]+)%)?", run.stdout, re.M):
-        if name:
-            model = name
-        if policy.startswith("plan"):
-            t.cell(names[model], "time, x native", printed.get(names[model]), round(1 + float(overhead) / 100, 2), 0.05, better=True)
-    if run.returncode or not t.rows:
-        t.fault(run.stdout[-300:] + run.stderr[-300:])
-    t.note = "six of the nine models"
+    sys.path.insert(0, os.path.join(TOP, "tests", "simcuda", "models"))
+    from runs import MIB, run
+    from test_models import arguments, limit_of
+
+    def both(row):
+        native = run("paper %s native" % MODELS[row], arguments(MODELS[row]))
+        limit = limit_of(native, 60)
+        return native, limit, native.code == 0 and run("paper %s plan" % MODELS[row], arguments(MODELS[row]), ("--policy", "plan", "--limit", str(limit)))
+
+    for row, (native, limit, plan) in zip(printed, each(both, printed)):
+        if not plan or plan.code or not plan.same_as(native) or plan.peak_bytes > limit:
+            t.fault("%s: %s" % (row, "natively it failed: " + native.log if not plan else "it failed, its losses differ, or it is over %d bytes: %s" % (limit, plan.log)))
+            continue
+        for what, was, found, by in zip(("native peak, MiB", "limit, MiB", "time, x native"), printed[row],
+                                        (native.peak_bytes / MIB, limit / MIB, plan.steady_ns / native.steady_ns), (0, 0, 0.05)):
+            t.cell(row, what, float(was), round(found, 2 if by else 1), by, better=bool(by))
     return t.end()
 
 
@@ -212,35 +228,42 @@ def hardware(_):
 # ---- the benchmark's own table ---------------------------------------------------------------------------------------------
 
 
+def none_exists(said):
+    """No plan without copies: the limit is below the floor, or a solver proved it."""
+    return not said["feasible"] and (said.get("proved_infeasible") or said.get("limit_bytes", 0) < said.get("floor_bytes", 0))
+
+
 def measured(job):
     path, limit, solver, seconds, name = job
     r = ask(path, "%g%%" % limit, solver, seconds)
     return {"instance": instances.name_of(path), "limit_percent": limit, "solver": name, "failed": r.get("failed"),
-            "overhead": None if not r["feasible"] or r.get("failed") else r["overhead"], "bound": r.get("bound"), "seconds": r.get("solve_seconds"),
+            "overhead": None if not r["feasible"] or r.get("failed") else r["overhead"], "bound": float("inf") if none_exists(r) else r.get("bound"), "seconds": r.get("solve_seconds"),
             "peak_bytes": r.get("peak_bytes")}
 
 
-def read_results():
-    if not os.path.exists(RESULTS):
+def read_results(path=None):
+    path = path or RESULTS
+    if not os.path.exists(path):
         return []
-    with open(RESULTS, newline="") as f:
+    with open(path, newline="") as f:
         rows = list(csv.DictReader((line for line in f if not line.startswith("#")), delimiter="\t"))
     for r in rows:
         r.update({k: None if r[k] in ("", None) else float(r[k]) for k in ("limit_percent", "overhead", "bound", "seconds", "peak_bytes")})
     return rows
 
 
-def write_results(rows):
+def write_results(rows, path=None):
+    path = path or RESULTS
     order = {s: i for i, s in enumerate(SOLVERS)}
     rows = sorted(rows, key=lambda r: (r["instance"], -r["limit_percent"], order.get(r["solver"], len(order)), r["solver"]))
-    with open(RESULTS + ".tmp", "w", newline="") as f:
-        f.write("# made by offline/benchmark/paper.py: overhead and bound as shares of the iteration's time; seconds of the solver; empty: no plan\n")
+    with open(path + ".tmp", "w", newline="") as f:
+        f.write("# made by offline/benchmark/paper.py: overhead and bound as shares of the iteration's time; seconds of the solver; empty: no plan; a bound of inf: none exists\n")
         w = csv.writer(f, delimiter="\t", lineterminator="\n")
         w.writerow(COLUMNS)
         for r in rows:
             w.writerow(["" if r[k] is None else "%g" % r[k] if k == "limit_percent" else "%.6f" % r[k] if k in ("overhead", "bound") else "%.2f" % r[k]
                         if k == "seconds" else "%d" % r[k] if k == "peak_bytes" else r[k] for k in COLUMNS])
-    os.rename(RESULTS + ".tmp", RESULTS)
+    os.rename(path + ".tmp", path)
 
 
 def all_traces():
@@ -252,7 +275,10 @@ def benchmark(fast):
     known = {(r["instance"], r["limit_percent"], r["solver"]): r for r in read_results()}
     jobs = [(p, limit, s, SECONDS.get(s, SECONDS[""]), s) for p in (instances.traces() if fast else all_traces()) for limit in (LIMITS[-1:] if fast else LIMITS)
             for s in (FAST_SOLVERS if fast else SOLVERS)]
-    for r in each(measured, jobs):
+    fresh = each(measured, jobs)
+    os.makedirs(MADE, exist_ok=True)
+    write_results([r for r in fresh if not r["failed"]], os.path.join(MADE, "results.tsv"))
+    for r in fresh:
         key = r["instance"], r["limit_percent"], r["solver"]
         if r["failed"]:
             t.fault("%s at %g %%, %s: %s" % (*key, r["failed"]))
@@ -267,6 +293,14 @@ def benchmark(fast):
     return t.end()
 
 
+def chosen_of(what, words, there):
+    """The values of `there` that a list of words names."""
+    for w in words.split(","):
+        if w not in there:
+            sys.exit("paper.py: no %s %r: there are %s" % (what, w, ", ".join(there)))
+    return [there[w] for w in words.split(",")]
+
+
 def add(args):
     solver = args.solver
     if re.search(r"\.py:\w+$", solver) and not solver.startswith("exec:"):
@@ -274,15 +308,34 @@ def add(args):
         solver = "exec:PYTHONPATH=%s exec %s -m remat.solver %s:%s" % (os.path.join(TOP, "offline", "python"), sys.executable, os.path.abspath(path), function)
     name = args.name or args.solver
     seconds = args.seconds or SECONDS.get(solver, SECONDS[""])
-    chosen = [p for p in all_traces() if not args.traces or instances.name_of(p) in args.traces.split(",")]
+    known = {instances.name_of(p): p for p in all_traces()}
+    chosen = chosen_of("trace", args.traces, known) if args.traces else known.values()
     fresh = each(measured, [(p, limit, solver, seconds, name) for p in chosen for limit in LIMITS])
     bad = [r for r in fresh if r["failed"]]
-    for r in bad:
-        print("FAILED: %s at %g %%: %s" % (r["instance"], r["limit_percent"], r["failed"]))
+    if bad:  # it was not asked below a trace's floor, so a solver that never answered would still have lines
+        said = dict.fromkeys("; ".join(r["failed"].splitlines()[-2:]) for r in bad)
+        print("\n".join("FAILED: " + x for x in said))
+        print("%d of %d times; no line of %s is in results.tsv" % (len(bad), len(fresh), name))
+        return 1
+    merge(fresh)
+    print("%d lines of %s in results.tsv" % (len(fresh), name))
+    return render()
+
+
+def merge(fresh):
+    """Rows into results.tsv, each in place of the one that was there."""
     keys = {(r["instance"], r["limit_percent"], r["solver"]) for r in fresh}
-    write_results([r for r in read_results() if (r["instance"], r["limit_percent"], r["solver"]) not in keys] + [r for r in fresh if not r["failed"]])
-    print("%d lines of %s in results.tsv" % (len(fresh) - len(bad), name))
-    return 1 if bad else render()
+    write_results([r for r in read_results() if (r["instance"], r["limit_percent"], r["solver"]) not in keys] + [r for r in fresh if not r.get("failed")])
+
+
+def take():
+    fresh = read_results(os.path.join(MADE, "results.tsv"))
+    if not fresh:
+        print("nothing to take: make paper TABLES=benchmark makes %s" % os.path.join(MADE, "results.tsv"))
+        return 1
+    merge(fresh)
+    print("%d lines in results.tsv" % len(fresh))
+    return render()
 
 
 def render():
@@ -300,20 +353,20 @@ def render():
             text = "" if r is None else "-" if r["overhead"] is None else "%.2f" % (100 * r["overhead"])
             text = "**%s**" % text if good and r and r["overhead"] == min(good) else text
             out.append(text + (" (%.1f s)" % r["seconds"] if r and r["seconds"] is not None and text else ""))
-        lines.append("| %s | %g %% | %s | %s |" % (name, limit, "" if bound is None else "%.2f" % (100 * bound), " | ".join(out)))
+        lines.append("| %s | %g %% | %s | %s |" % (name, limit, "" if bound is None else "none exists" if bound == float("inf") else "%.2f" % (100 * bound), " | ".join(out)))
     path = os.path.join(HERE, "README.md")
     text = page("offline", "benchmark", "README.md")
     begin, end = text.index("<!-- table -->"), text.index("<!-- end -->")
     with open(path + ".tmp", "w", encoding="utf-8") as f:
         f.write(text[:begin] + "<!-- table -->\n" + "\n".join(lines) + "\n" + text[end:])
     os.rename(path + ".tmp", path)
-    os.makedirs(os.path.join(B, "paper"), exist_ok=True)
+    os.makedirs(MADE, exist_ok=True)
     for name in sorted({r["instance"] for r in rows}):
         t = next((remat.load(p) for p in all_traces() if instances.name_of(p) == name), None)
         if t:
             drawn = [remat.SweepRow(r["solver"], int(t.peak_bytes * r["limit_percent"] / 100), r["overhead"] is not None, None, r["overhead"], None, None, 0)
                      for r in rows if r["instance"] == name]
-            draw_sweep(drawn, os.path.join(B, "paper", name + ".png"), name + ": overhead over the limit")
+            draw_sweep(drawn, os.path.join(MADE, name + ".png"), name + ": overhead over the limit")
     return 0
 
 
@@ -321,9 +374,8 @@ TABLES = {"plans": plans, "demo": demo, "literature": literature, "benchmark": b
 
 
 def main():
-    global HELP
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("what", nargs="?", default="tables", choices=("tables", "add", "render"))
+    a.add_argument("what", nargs="?", default="tables", choices=("tables", "add", "take", "render"))
     a.add_argument("solver", nargs="?")
     a.add_argument("--fast", action="store_true")
     a.add_argument("--tables", default=",".join(TABLES))
@@ -331,13 +383,14 @@ def main():
     a.add_argument("--seconds", type=float)
     a.add_argument("--traces")
     args = a.parse_args()
-    HELP = subprocess.run([REMAT, "plan", "--help"], capture_output=True, text=True).stdout
     if args.what == "add":
         return add(args) if args.solver else a.error("add which solver?")
+    if args.what == "take":
+        return take()
     if args.what == "render":
         return render()
     began = time.monotonic()
-    done = [TABLES[name](args.fast) for name in args.tables.split(",")]
+    done = [make(args.fast) for make in chosen_of("table", args.tables, TABLES)]
     print("\n%d tables in %.0f s, %.0f s of a processor:" % (len(done), time.monotonic() - began, cpu_seconds()))
     for t in done:
         print("  %-52s %s" % (t.name, "FAILED" if t.wrong else "%d figures, %s%s" % (t.rows, "as printed" if not t.differs else "%d differ" % len(t.differs),

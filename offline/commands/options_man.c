@@ -54,7 +54,7 @@ static const struct options_man table[] = {
               "  remat sweep trace.json --limits 90%,75%,60% --solvers mincut,dtr --time-limit 1 --plot sweep.svg\n",
      FILE_EXITS, NULL, NULL},
     {"advise", "Of the trace that a run left, or of a program:\n\n  remat advise trace.json\n", FILE_EXITS, RUN_ENVIRONMENT, RUN_FILES},
-    {"fit", "The largest batch of a program of the source tree that trains within 64 MiB:\n\n"
+    {"fit", "The largest batch of a program of the source tree that trains within 24 MiB:\n\n"
             "  remat fit --limit 24M --vary '--batch {}' -- build/workloads/mlp --iters 8\n",
      "  0  found\n  1  the program could not be recorded\n  2  bad usage\n  3  none found\n", RUN_ENVIRONMENT, RUN_FILES},
     {"check", "Whether a plan keeps within its own limit, whoever made it:\n\n  remat check trace.json plan.json\n",

@@ -4,8 +4,11 @@
 The Python package accepts and refuses the files that the command does, with the same line and, where it is no syntax error, the same words;
 remat.verify judges random plans as `remat check` does; the schemas hold for every good file of the tree and say what is wrong with broken ones;
 a solver of one's own (exec:CMD, a Python function) is asked by plan, sweep and run, and each way to fail has its answer."""
+import argparse
+import contextlib
 import glob
 import importlib.util
+import io
 import json
 import os
 import random
@@ -109,7 +112,7 @@ def same_verdicts(tmp):
                 reasons.add(" ".join(w for w in mine["error"].split() if not any(c.isdigit() for c in w)))
     assert good > 20 and bad > 20 and len(reasons) >= 10, (good, bad, reasons)
     r = subprocess.run([sys.executable, "-m", "remat.verify", TRACE, PLAN], capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=PACKAGE))
-    assert r.returncode == 0 and r.stdout == call("check", TRACE, PLAN).stdout, r
+    assert r.returncode == 0 and r.stdout == call("check", TRACE, PLAN).stdout and not r.stderr, r
     r = subprocess.run([sys.executable, "-m", "remat.verify", TRACE, PLAN, "--limit", "10%"], capture_output=True, text=True,
                        env=dict(os.environ, PYTHONPATH=PACKAGE))
     assert r.returncode == 1 and r.stdout == call("check", TRACE, PLAN, "--limit", "10%").stdout, r
@@ -198,6 +201,8 @@ def solve(trace, limit_bytes, *, seconds, seed, offload):
     print("a word that is no plan")
     if trace.peak_bytes <= limit_bytes:
         return [("op", i) for i in range(len(trace.ops))]
+def seven(trace, limit_bytes, **how):
+    return 7
 def over(trace, limit_bytes, **how):
     return [("op", i) for i in range(len(trace.ops))]
 def ours(trace, limit_bytes, *, seconds, seed, offload):
@@ -234,6 +239,7 @@ def own_solvers(tmp):
                                  ("echo '{\"format\": \"plan-1\", \"steps\": [{\"op\": 0}, {\"offload\": 0}]}'", 1, "step 1: copies to the host were not allowed"),
                                  ("%s -m remat.solver %s:over" % (py, mine), 1, "over limit"),
                                  ("%s -m remat.solver %s:solve" % (py, mine), 3, "found no plan"),
+                                 ("%s -m remat.solver %s:seven" % (py, mine), 1, "mine.py:seven: a solver returns a Plan"),
                                  ("%s -m remat.solver %s:nobody" % (py, mine), 1, "has no function nobody")):
         r = call("plan", TRACE, "--limit", "80%", "--no-offload", "--solver", "exec:" + command, "-o", out + "x")
         assert r.returncode == code and words in r.stderr and not os.path.exists(out + "x"), (command, r)
@@ -290,6 +296,49 @@ def own_solver_of_a_run(tmp, mine):
     assert bad.returncode == 125, bad
 
 
+def benchmark_lines(tmp, mine):
+    """paper.py add and take: lines of a solver into the table; one that fails makes none, and says so."""
+    here = os.path.join(TOP, "offline", "benchmark")
+    spec = importlib.util.spec_from_file_location("paper", os.path.join(here, "paper.py"))
+    paper = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(paper)
+    paper.HERE, paper.MADE, paper.RESULTS = tmp, os.path.join(tmp, "made"), os.path.join(tmp, "results.tsv")
+
+    def add(solver, traces="torch-unet-small,vgg11-b64", name=None):
+        return paper.add(argparse.Namespace(solver=solver, name=name, seconds=None, traces=traces))
+
+    quiet = io.StringIO()
+    with contextlib.redirect_stdout(quiet):
+        assert add("dtr") == 0 and add("%s:ours" % mine, name="ours") == 0, quiet.getvalue()
+        rows = paper.read_results()
+        assert [(r["instance"], r["solver"], r["overhead"] is not None, r["bound"]) for r in rows if r["limit_percent"] == 70] == [
+            ("torch-unet-small", "dtr", True, None), ("torch-unet-small", "ours", True, None), ("vgg11-b64", "dtr", False, float("inf")),
+            ("vgg11-b64", "ours", False, float("inf"))], rows
+        for bad, words in (("exec:exit 7", "status 7"), ("%s:over" % mine, "over limit"), ("nix", 'no solver "nix"'), ("%s:seven" % mine, "returns a Plan")):
+            assert add(bad) == 1 and paper.read_results() == rows and words in quiet.getvalue(), (bad, quiet.getvalue())
+        assert paper.take() == 1  # nothing is there
+        os.makedirs(paper.MADE, exist_ok=True)
+        changed = [dict(r, overhead=0.5) for r in rows if r["instance"] == "torch-unet-small" and r["solver"] == "dtr"]
+        paper.write_results(changed, os.path.join(paper.MADE, "results.tsv"))
+        assert paper.take() == 0
+    assert [r["overhead"] for r in paper.read_results()] == [0.5 if r in [dict(c, overhead=r["overhead"]) for c in changed] else r["overhead"] for r in rows]
+    with open(os.path.join(tmp, "README.md"), encoding="utf-8") as f:
+        page = f.read()
+    assert "| torch-unet-small | 70 % |  | 50.00 (" in page and "| vgg11-b64 | 70 % | none exists | - (" in page, page
+    try:
+        add("dtr", traces="nix")
+    except SystemExit as e:
+        assert "no trace 'nix'" in str(e), e
+    else:
+        raise AssertionError("a trace that is not there has lines")
+    with contextlib.redirect_stdout(quiet):
+        t = paper.Table("a table", "of a test")
+    t.cell("r", "c", 1.0, 1.02, 0.01)
+    t.cell("r", "c", 1.0, 0.5, 0.01, better=True)
+    t.cell("r", "c", "none", 1.0)
+    assert len(t.differs) == 2 and t.rows == 3, t.differs
+
+
 def main():
     if not os.path.exists(REMAT):
         print("no remat: skipped")
@@ -302,6 +351,7 @@ def main():
         schemas_hold()
         mine = own_solvers(tmp)
         own_solver_of_a_run(tmp, mine)
+        benchmark_lines(tmp, mine)
     print("kit: all well")
     return 0
 

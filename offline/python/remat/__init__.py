@@ -11,10 +11,10 @@ and `run` call the command `remat`, which is looked for beside this package, in 
 """
 from .command import Infeasible, NoCommand, Failed, SweepRow, check, find_command, plan, run, solver_words, sweep
 from .draw import draw
+from .judge import Result, simulate
 from .places import BadFile
 from .plan import STEPS, Plan
 from .trace import KINDS, PHASES, ROLES, Buffer, Op, Trace, load, parse_limit
-from .verify import Result, simulate
 
 __all__ = ["BadFile", "Buffer", "Failed", "Infeasible", "KINDS", "NoCommand", "Op", "PHASES", "Plan", "ROLES", "Result", "STEPS", "SweepRow", "Trace",
            "check", "draw", "find_command", "load", "parse_limit", "plan", "run", "simulate", "solver_words", "sweep"]

@@ -20,9 +20,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union
 
+from .judge import Result, simulate
 from .plan import Plan
 from .trace import Path, Trace
-from .verify import Result, simulate
 
 Solve = Callable[..., Union[Plan, Sequence[Any], None]]
 Solver = Union[str, Solve]
@@ -98,7 +98,10 @@ def as_plan(found: Union[Plan, Sequence[Any]]) -> Plan:
     """What a solver returned: a Plan, or its steps, as pairs or as {"op": 0}."""
     if isinstance(found, Plan):
         return found
-    return Plan([next(iter(s.items())) if isinstance(s, dict) else (s[0], s[1]) for s in found])
+    try:
+        return Plan([next(iter(s.items())) if isinstance(s, dict) else (s[0], s[1]) for s in found])
+    except (TypeError, IndexError, KeyError, StopIteration):
+        raise TypeError("a solver returns a Plan, its steps as (\"op\", 0) or {\"op\": 0}, or None, and no %.60r" % (found,)) from None
 
 
 def ask(solve: Solve, trace: Trace, limit_bytes: int, seconds: float = 0, seed: int = 1, offload: bool = False) -> Plan:

@@ -9,9 +9,9 @@ import struct
 import zlib
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from .judge import simulate
 from .plan import Plan
 from .trace import Path, Trace
-from .verify import simulate
 
 Color = Tuple[int, int, int]
 INK, GRID, WHITE = (40, 44, 52), (222, 226, 232), (255, 255, 255)

@@ -13,7 +13,7 @@ import os
 import sys
 from typing import Any, List
 
-from .command import as_plan
+from .command import Infeasible, as_plan
 from .places import BadFile
 from .trace import Trace
 
@@ -54,12 +54,20 @@ def main(argv: List[str]) -> int:
     except BadFile as e:
         print("remat.solver: %s" % e, file=sys.stderr)
         return 2
-    found = solve(trace, int(env["REMAT_LIMIT_BYTES"]) if "REMAT_LIMIT_BYTES" in env else trace.peak_bytes,
-                  seconds=float(env.get("REMAT_TIME_LIMIT_S", 0)), seed=int(env.get("REMAT_SEED", 1)), offload=env.get("REMAT_OFFLOAD") == "1")
+    try:
+        found = solve(trace, int(env["REMAT_LIMIT_BYTES"]) if "REMAT_LIMIT_BYTES" in env else trace.peak_bytes,
+                      seconds=float(env.get("REMAT_TIME_LIMIT_S", 0)), seed=int(env.get("REMAT_SEED", 1)), offload=env.get("REMAT_OFFLOAD") == "1")
+    except Infeasible as e:  # it asked another solver
+        print(e, file=sys.stderr)
+        found = None
     if found is None:
         return NO_PLAN
+    try:
+        plan = as_plan(found)
+    except TypeError as e:
+        raise SystemExit("remat.solver: %s: %s" % (argv[0], e)) from None
     with os.fdopen(out, "w") as f:
-        f.write(as_plan(found).dumps())
+        f.write(plan.dumps())
     return 0
 
 

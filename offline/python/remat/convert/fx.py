@@ -191,6 +191,8 @@ def _walk(g: _Graph, nodes: Sequence[Any], kinds: Dict[str, str], phase: Callabl
 def from_fx(module: Any, inputs: Optional[Sequence[Any]] = None, *, device: Optional[Device] = None, model: str = "fx") -> Trace:
     """A torch.fx.GraphModule. Of torch.fx.symbolic_trace and the like the inputs are needed: it is traced down to operators with them, without
     computing anything. Results survive; what is given is `input`, attributes are `param`."""
+    if not hasattr(module, "graph"):
+        raise TypeError("from_fx takes a GraphModule, and no %s; from_module takes a module" % type(module).__name__)
     nodes = list(module.graph.nodes)
     plain = all(n.op in ("placeholder", "get_attr", "output") or n.op == "call_function" and "val" in n.meta for n in nodes)
     kinds: Dict[str, str] = {}
@@ -216,6 +218,8 @@ def from_fx(module: Any, inputs: Optional[Sequence[Any]] = None, *, device: Opti
 
 def from_export(program: Any, *, device: Optional[Device] = None, model: str = "export") -> Trace:
     """A torch.export.ExportedProgram: parameters and buffers by its signature, its results survive."""
+    if not hasattr(program, "graph_signature"):
+        raise TypeError("from_export takes what torch.export.export returns, and no %s" % type(program).__name__)
     kinds = {}
     for spec in program.graph_signature.input_specs:
         word = {"PARAMETER": "param", "BUFFER": "state"}.get(spec.kind.name, "input")
