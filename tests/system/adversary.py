@@ -4,6 +4,8 @@ back is what they read natively, bit by bit.
 
     adversary.py [--count N] [--seed S] [--jobs J]      runs seeds S .. S+N-1; exit 1 if one differs
                  [--kind K]                             of these the ones that have it (random_api --kinds: bits), or `none`
+                 [--again]                              of these the ones that are training loops, twice each, with one cache for all: what was learnt of
+                                                        one program is believed in the next, and of each in its second run
     adversary.py --only SEED [--policy P --limit L --chaos C] [--shrink]
                                                         one program in a process of its own; --shrink leaves out steps
                                                         for as long as it still differs, and prints what remains
@@ -76,9 +78,9 @@ def batch_of(seed):
     return batches(seed - seed % size, size)[0]
 
 
-def execute(args, how=None, timeout=300, device=None):
+def execute(args, how=None, timeout=300, device=None, cache=None):
     """Output lines, exit status and last lines of stderr. how: (policy, limit, chaos), or None natively. device: more about the device. More on
-    it than the limit is an error as any other."""
+    it than the limit is an error as any other. cache: the folder of what earlier runs have found out."""
     env = dict(os.environ, REMAT_SIMGPU="1", SIMGPU_GRANULARITY="4096", SIMGPU_MEM="256M", REMAT_BIN=harness.PLANNER, **(device or {}))
     env["LD_LIBRARY_PATH"] = os.path.join(harness.B, "simgpu") + ":" + env.get("LD_LIBRARY_PATH", "")
     env.pop("SIMGPU_CHAOS", None)
@@ -96,6 +98,8 @@ def execute(args, how=None, timeout=300, device=None):
                 env["SIMGPU_STATS"] = os.path.join(tmp, "device")
                 options, more = harness.by_environment(["--policy", policy, "--limit", limit])
                 env.update(more)
+                if cache:
+                    env["REMAT_CACHE"] = cache
                 cmd = [harness.REMAT, "run"] + options + ["--"] + ["env", "REMAT_BIN=" + harness.PLANNER] + cmd
         try:
             p = subprocess.run(cmd, env=env, capture_output=True, text=True, timeout=timeout)
@@ -112,9 +116,9 @@ def bytes_of(limit):
     return int(limit[:-1]) << {"K": 10, "M": 20, "G": 30}[limit[-1]] if limit else 0
 
 
-def differences(args, how, native, device=None):
+def differences(args, how, native, device=None, cache=None):
     """[(seed, what)]: the first thing each differing program got wrong."""
-    lines, rc, err = execute(args, how, device=device)
+    lines, rc, err = execute(args, how, device=device, cache=cache)
     found = []
     for want, got in zip(native, lines):
         if want != got:
@@ -131,13 +135,13 @@ def words(how):
     return "--policy %s --limit %s --chaos %s" % how
 
 
-def batch(b):
+def batch(b, cache=None):
     how = b.setting()
     args = ["--seeds", "%d-%d" % (b.first, b.first + b.count - 1)]
     native, rc, err = execute(args, device=b.device())
     if rc != 0 or len(native) != b.count:
         return [(b.first, how, "natively: exit %s %s" % (rc, err))]
-    return [(seed, how, what) for seed, what in differences(args, how, native, b.device())]
+    return [(seed, how, what) for _ in range(2 if cache else 1) for seed, what in differences(args, how, native, b.device(), cache)]
 
 
 def ranges(numbers):
@@ -198,6 +202,7 @@ def main():
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--only", type=int)
     p.add_argument("--kind", choices=KINDS + ("none",))
+    p.add_argument("--again", action="store_true")
     p.add_argument("--policy", default="swap", choices=["swap", "plan", "auto", "native"])
     p.add_argument("--limit", default="256K")
     p.add_argument("--chaos", default="adversary")
@@ -219,9 +224,10 @@ def main():
     began, done, differing = time.time(), 0, 0
     kind = None if a.kind is None else 0 if a.kind == "none" else 1 << KINDS.index(a.kind)
     stages = [b for b in batches(a.seed, a.count) if kind is None or (b.kinds & kind if kind else not b.kinds)]
+    stages = [b for b in stages if b.trains] if a.again else stages
     count = sum(b.count for b in stages)
-    with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        runs = {pool.submit(batch, b): b for b in stages}
+    with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool, tempfile.TemporaryDirectory(prefix="remat-adversary-") as cache:
+        runs = {pool.submit(batch, b, cache if a.again else None): b for b in stages}
         for f in concurrent.futures.as_completed(runs):
             done += runs[f].count
             for seed, how, what in f.result():
