@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "offline/model/graph.h"
+#include "offline/model/held.h"
 #include "tracer/reserve.h"
 
 enum {
@@ -81,7 +82,7 @@ int as_run_make(const struct graph *exact, struct as_run *out)
     }
     int rc = out->estimated ? small_bytes(exact, page, &small) : 0;
     if (!rc)
-        rc = graph_resized(exact, bytes, &out->g);
+        rc = held_graph(exact, bytes, recorded && out->is_limits, &out->g, &out->op_of); /* a run's own planner is told the holds */
     free(bytes);
     if (told)
         out->reserve_bytes = exact->reserve_bytes;
@@ -93,8 +94,16 @@ int as_run_make(const struct graph *exact, struct as_run *out)
 void as_run_free(struct as_run *a)
 {
     graph_free(a->g);
+    free(a->op_of);
     memset(a, 0, sizeof *a);
 }
+
+int as_run_plan(const struct as_run *a, const struct graph *exact, struct plan *p)
+{
+    return a->g->n_ops == exact->n_ops ? 0 : held_plan(exact, a->g, a->op_of, p);
+}
+
+int32_t as_run_op(const struct as_run *a, int32_t op) { return op < 0 ? op : a->op_of[op] < 0 ? -1 - a->op_of[op] : a->op_of[op]; }
 
 int64_t as_run_room(const struct as_run *a, int64_t limit_bytes)
 {

@@ -12,10 +12,12 @@
 #include <stdint.h>
 
 struct graph;
+struct plan;
 
 /* A trace as a run sees it. */
 struct as_run {
-    struct graph *g;       /* owned: the same iteration, large tensors in whole pages, small ones of no size: they are in reserve_bytes */
+    struct graph *g;       /* owned: the same iteration, large tensors in whole pages, small ones of no size: they are in reserve_bytes; with holds (held.h) */
+    int32_t *op_of;        /* owned: what the ops of g are in the trace (held.h) */
     int64_t page_bytes;    /* 0: no device ran it, so g has the sizes of the trace and nothing is reserved */
     int64_t reserve_bytes; /* of a limit: no plan can have it */
     int estimated;         /* the trace does not tell the reserve */
@@ -24,6 +26,10 @@ struct as_run {
 
 int as_run_make(const struct graph *exact, struct as_run *out);
 void as_run_free(struct as_run *a);
+
+/* A plan of a->g becomes one of the trace. The op of the trace that op `op` of a->g is, or stands before; -1 stays. */
+int as_run_plan(const struct as_run *a, const struct graph *exact, struct plan *p);
+int32_t as_run_op(const struct as_run *a, int32_t op);
 
 /* What of a limit is left for a plan of a->g, in whole pages; 0: nothing. And the least limit that leaves so much. */
 int64_t as_run_room(const struct as_run *a, int64_t limit_bytes);

@@ -612,34 +612,7 @@ fail:
     return rc;
 }
 
-static int resized_parts(const struct graph *g, const int64_t *bytes, struct graph_build *b)
-{
-    int rc = 0;
-    for (int32_t i = 0; i < g->n_bufs && rc >= 0; i++)
-        if ((rc = graph_build_buf(b, bytes[i], g->bufs[i].born, g->bufs[i].dies, (enum graph_kind)g->bufs[i].kind)) >= 0)
-            graph_build_buf_at(b, rc)->fixed = g->bufs[i].fixed;
-    for (int32_t i = 0; i < g->n_ops && rc >= 0; i++) {
-        const struct graph_op *from = &g->ops[i];
-
-        rc = graph_build_op(b, from->name, (enum graph_phase)from->phase, from->ns);
-        if (rc < 0)
-            break;
-        struct graph_op *o = graph_build_op_at(b, rc);
-        o->flops = from->flops;
-        o->bytes = from->bytes;
-        o->site = from->site;
-        o->heavy = from->heavy;
-        o->random = from->random;
-        o->opaque = from->opaque;
-        for (int32_t k = from->first; k < from->first + graph_n_operands(from) && rc >= 0; k++) {
-            const int bad = graph_build_operand(b, i, (enum graph_role)g->operands[k].role, g->operands[k].buf);
-            rc = bad ? -ENOMEM : rc;
-        }
-    }
-    return rc < 0 ? -ENOMEM : 0;
-}
-
-static int graph_copy_facts(const struct graph *g, struct graph *to)
+int graph_copy_facts(const struct graph *g, struct graph *to)
 {
     char **at[] = {&to->model, &to->device, &to->source};
     const char *from[] = {g->model, g->device, g->source};
@@ -661,23 +634,6 @@ static int graph_copy_facts(const struct graph *g, struct graph *to)
         if (!(to->sites[i] = strdup(g->sites[i])))
             return -ENOMEM;
     return 0;
-}
-
-int graph_resized(const struct graph *g, const int64_t *bytes, struct graph **out)
-{
-    struct graph_build *b = graph_build_new();
-    struct graph_fault fault;
-    int rc = b ? resized_parts(g, bytes, b) : -ENOMEM;
-
-    *out = NULL;
-    if (!rc)
-        rc = graph_seal(b, out, &fault);
-    graph_build_free(b);
-    if (!rc && (rc = graph_copy_facts(g, *out))) {
-        graph_free(*out);
-        *out = NULL;
-    }
-    return rc;
 }
 
 void graph_free(struct graph *g)

@@ -120,8 +120,8 @@ int graph_build_operand(struct graph_build *b, int32_t op, enum graph_role role,
 struct graph_buf *graph_build_buf_at(struct graph_build *b, int32_t buf); /* likewise */
 struct graph_op *graph_build_op_at(struct graph_build *b, int32_t op); /* to set flags; valid until the next add */
 
-/* The same iteration with other sizes, bytes[n_bufs]. The caller's (graph_free); 0 or -ENOMEM. */
-int graph_resized(const struct graph *g, const int64_t *bytes, struct graph **out);
+/* What is known of the trace as a whole, of `g` into a sealed graph that was made from it. 0 or -ENOMEM. */
+int graph_copy_facts(const struct graph *g, struct graph *to);
 
 /* What graph_seal found wrong, so that a reader can turn it into a place in its file. */
 struct graph_fault {

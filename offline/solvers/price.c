@@ -26,7 +26,9 @@ int price_run(const struct solver *s, const struct graph *exact, const struct as
     int rc = solver_run(s, run->g, &o, out, rep);
     if (rc)
         return rc;
-    rc = sim_run(exact, out, opts->limit_bytes, &r);
+    rc = as_run_plan(run, exact, out);
+    if (!rc)
+        rc = sim_run(exact, out, opts->limit_bytes, &r);
     if (rc)
         return rc;
     if (!r.ok) {
@@ -42,6 +44,6 @@ int price_run(const struct solver *s, const struct graph *exact, const struct as
 int64_t price_floor(const struct as_run *run, int offload, int32_t *op)
 {
     if (op)
-        *op = offload ? run->g->floor_offload_op : run->g->floor_op;
+        *op = as_run_op(run, offload ? run->g->floor_offload_op : run->g->floor_op);
     return as_run_limit(run, offload ? run->g->floor_offload_bytes : run->g->floor_bytes);
 }

@@ -243,6 +243,23 @@ static int best_anneal(const struct graph *g, const struct solver_opts *opts, do
     return rc == -ENOSPC && solver_now_s() >= deadline_s ? -ETIME : rc;
 }
 
+/* Where the time was too short for all of them, what takes next to none of it: milliseconds for thousands of ops. */
+static int auto_at_least(const struct graph *g, const struct solver_opts *opts, int rc, struct plan *out, struct solver_report *rep)
+{
+    static const char *const quick[] = {"chen-greedy", "chen-sqrt"};
+    struct plan p = {0};
+    struct solver_report r;
+    for (size_t k = 0; k < sizeof quick / sizeof *quick && (rc == 0 || rc == -ENOSPC); k++) {
+        const struct solver *s = solver_find(quick[k]);
+        struct solver_opts o = *opts;
+        o.memo = NULL;
+        if (s && !solver_run(s, g, &o, &p, &r))
+            rc = keep_cheaper(rc, out, rep, &p, &r);
+    }
+    plan_free(&p);
+    return rc;
+}
+
 /* Every solver gets a part of the time, and what the best of them found is annealed on. `all`: to the end of the time, which somebody gave;
  * otherwise until more is not worth its time. */
 static int auto_in_time(const struct graph *g, struct solver_opts *o, int all, struct plan *out, struct solver_report *rep)
@@ -263,6 +280,8 @@ static int auto_in_time(const struct graph *g, struct solver_opts *o, int all, s
             rc = anneal_go_on(g, o, deadline_s, AUTO_PATIENCE, out, rep);
     }
     plan_free(&p);
+    if (rc == -ENOSPC && !rep->proved_infeasible && solver_now_s() >= deadline_s)
+        rc = auto_at_least(g, o, rc, out, rep);
     rep->bound_ns = rc ? 0 : fmin(bound_ns, (double)rep->planned_ns);
     rep->proved_optimal = !rc && bound_ns > 0 && (double)rep->planned_ns <= bound_ns;
     const int late = solver_now_s() >= deadline_s;

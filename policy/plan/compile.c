@@ -141,8 +141,28 @@ static int end_anew(struct plan *q, struct plan *p, int err)
     return err;
 }
 
+/* The hold of buffer b among those that come next, from op `next` on; -1: none. */
+static int32_t hold_ahead(const struct record *r, int32_t next, int32_t b)
+{
+    for (uint32_t i = (uint32_t)next; i < r->n_ops && r->ops[i].hold; i++)
+        if (r->operands[r->ops[i].first].buf == b)
+            return (int32_t)i;
+    return -1;
+}
+
+/* The buffer goes where the program frees it, as if the plan did not list it. */
+static void forget_keep(struct plan *p, int32_t b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_keep; i++)
+        if (p->keep[i] != b)
+            p->keep[n++] = p->keep[i];
+    p->n_keep = n;
+}
+
 /* A user's plan knows no holds: its ops get their numbers here, holds stand before the op they precede. And it may drop what
- * the program still holds and nothing brings back; such a drop is left out, so that leaving the plan loses nothing. */
+ * the program still holds and nothing brings back; such a drop is left out, so that leaving the plan loses nothing. Where the buffer's hold comes next
+ * it stands there: the buffer goes behind it, before the steps that follow, as the plan has counted (offline/model/held.h). */
 static int adopt(const struct recording *rec, struct plan *p)
 {
     const struct record *r = &rec->rec;
@@ -182,6 +202,10 @@ static int adopt(const struct recording *rec, struct plan *p)
             next = s.id + 1;
             n_seen++;
         }
+        for (const int32_t to = skip[i] ? hold_ahead(r, next, s.id) : -1; next <= to && !err; next++)
+            err = plan_push(&q, PLAN_OP, next);
+        if (skip[i] && (r->bufs[s.id].dies > next || (r->bufs[s.id].dies == next && q.n_steps && q.steps[q.n_steps - 1].kind == PLAN_OP)))
+            forget_keep(&q, s.id); /* no step reads it behind its end */
         if (!err && !skip[i])
             err = plan_push(&q, (enum plan_kind)s.kind, s.id);
     }

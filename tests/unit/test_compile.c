@@ -166,6 +166,12 @@ START_TEST(a_users_plan_knows_no_holds)
         ck_assert_msg(p->steps[i].kind != PLAN_DROP, "A is dropped, and the program holds it to the end");
     ck_assert_int_eq(plan("0 1 d1 2 r0 3", false), 0);
     ck_assert_int_eq(plan("0 1 2", false), -EINVAL);
+    /* what the plan drops where its hold comes next goes behind that, before the step that follows: its memory may be counted on */
+    ck_assert_int_eq(plan("0 1 2 3 d1 r1", false), 0);
+    const uint32_t from = (uint32_t)rec.rec.bufs[A].dies;
+    ck_assert(rec.rec.ops[from - 1].hold && rec.rec.operands[rec.rec.ops[from - 1].first].buf == A);
+    for (uint32_t i = 0; i < p->step_at[from]; i++)
+        ck_assert_msg(p->steps[i].kind != PLAN_REPLAY, "the replay stands before the hold of A");
     end();
 }
 END_TEST
