@@ -46,8 +46,13 @@ def clean_env(**more):
     return env
 
 
+PACKAGE = "import sys\nsys.path.insert(0, %r)\nimport remat\nremat.Plan(steps=[]).save(sys.argv[1])" % os.path.join(TOP, "offline", "python")
+
+
 def remat(*words, env=None, uid=None, cwd=None, timeout=120):
-    return subprocess.run([h.REMAT] + [str(w) for w in words], env=env or clean_env(), capture_output=True, text=True, errors="replace", cwd=cwd or tmp,
+    """The command; or its package for Python, which saves a plan."""
+    command = [PYTHON, "-c", PACKAGE] + list(words[1:]) if words[0] == "python" else [h.REMAT] + [str(w) for w in words]
+    return subprocess.run(command, env=env or clean_env(), capture_output=True, text=True, errors="replace", cwd=cwd or tmp,
                           user=uid, group=uid, extra_groups=[] if uid else None, timeout=timeout, stdin=subprocess.DEVNULL)
 
 
@@ -107,6 +112,7 @@ def writers(to):
     for option in ("--stats", "--trace-out"):
         yield ["run", "--limit", "64M", option, to, "--", MLP, "--iters", "8", "--batch", "64"]
     yield ["trace", "-o", to, "--", MLP, "--iters", "8", "--batch", "64"]
+    yield ["python", to]
 
 
 # ---- what is trusted ---------------------------------------------------------------------------------------------------------
@@ -480,10 +486,11 @@ def N3():
     libc.inotify_add_watch(watch, shared.encode(), 0x100) # IN_CREATE
     for i in range(3):
         remat("report", GOLDEN, "--time-limit", "0", "-o", os.path.join(shared, "page%d.html" % i))
+    remat("python", os.path.join(shared, "plan.json"))
     names = set(re.findall(rb"\.remat[^\0]*", os.read(watch, 65536)))
     os.close(watch)
-    check.ok(len(names) == 3 and all(re.fullmatch(rb"\.remat-[0-9a-f]{16}\.tmp", n) for n in names) and
-             len({n[7:13] for n in names}) == 3 and len({n[17:23] for n in names}) == 3, "names that cannot be foretold", str(names))
+    check.ok(len(names) == 4 and all(re.fullmatch(rb"\.remat-[0-9a-f]{16}\.tmp", n) for n in names) and
+             len({n[7:13] for n in names}) == 4 and len({n[17:23] for n in names}) == 4, "names that cannot be foretold", str(names))
     # the names that an earlier version could be foretold to take, for every process there may be
     other(lambda: [write(os.path.join(shared, ".remat-%d-%d.tmp" % (pid, n)), "") for pid in range(os.getpid(), os.getpid() + 60) for n in range(101)])
     for _ in range(3):

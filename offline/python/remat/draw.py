@@ -9,6 +9,7 @@ import struct
 import zlib
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from . import output
 from .judge import simulate
 from .plan import Plan
 from .trace import Path, Trace
@@ -54,11 +55,7 @@ class Picture:
         name = os.fspath(path)
         if not name.endswith((".svg", ".png")):
             raise ValueError("%s: a picture is .svg or .png" % name)
-        data = self.svg().encode() if name.endswith(".svg") else self.png()
-        tmp = "%s.%d.tmp" % (name, os.getpid())
-        with open(tmp, "wb") as f:
-            f.write(data)
-        os.replace(tmp, name)
+        output.write(name, self.svg().encode() if name.endswith(".svg") else self.png())
 
     def svg(self) -> str:
         out = ['<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d"><rect width="100%%" height="100%%" fill="#fff"/>'

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
+from . import output
 from .places import Document, read_bytes, whole
 
 PHASES = ("fwd", "bwd", "opt")
@@ -216,10 +217,7 @@ def write_text(path: Path, text: str) -> None:
     elif name.endswith(".xz"):
         import lzma
         data = lzma.compress(data, preset=9)
-    tmp = "%s.%d.tmp" % (name, os.getpid())
-    with open(tmp, "wb") as f:
-        f.write(data)
-    os.replace(tmp, name)
+    output.write(name, data)
 
 
 def parse_limit(text: Union[str, int, float], whole_bytes: int) -> int:
