@@ -33,12 +33,19 @@
 
 /* ---- managed memory ------------------------------------------------------------------------------------------------ */
 
-/* A limit under which the allocation succeeds: beside what cannot move, and with what the host takes beside all that the program holds. */
+/* A limit under which the allocation succeeds: what cannot move, the allocation, and of what the program holds beside, in whole pages, all that the host
+ * does not take. A tensor is there or on the host as a whole, so of the host's memory as much as the largest one takes may be left over. */
 static uint64_t least_for(struct device *d, uint64_t bytes)
 {
-    const uint64_t beside = room_fixed_bytes(d) + (mem_pages(d, bytes) << d->mem.shift), held = d->mem.live_bytes + bytes;
-    const uint64_t rest = held > d->mem.host_limit_bytes ? held - d->mem.host_limit_bytes : 0;
-    return beside > rest ? beside : rest;
+    uint64_t moves = 0, largest = 0;
+    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
+        const struct slot *s = &d->mem.slots[i];
+        const uint64_t pages_bytes = s->kind == SLOT_LARGE && s->live && !s->pins ? mem_pages(d, s->bytes) << d->mem.shift : 0;
+        moves += pages_bytes;
+        largest = pages_bytes > largest ? pages_bytes : largest;
+    }
+    const uint64_t host = d->mem.host_limit_bytes > largest ? d->mem.host_limit_bytes - largest : 0;
+    return room_fixed_bytes(d) + (mem_pages(d, bytes) << d->mem.shift) + (moves > host ? moves - host : 0);
 }
 
 /* The answer where there is no room: a device that has failed gives none either. */

@@ -154,6 +154,27 @@ def left_alone(c, tmp):
     c.ok(p.returncode == 0 and os.listdir(folder) == ["s.json"], "--policy off: one file", "%s %s" % (os.listdir(folder), p.stderr))
 
 
+def too_short(c, native):
+    """A run that ends before a plan is in force says how far it had come."""
+    for policy, iterations, why in (("plan", 1, "no iteration that comes again was recognised"), ("plan", 3, "the program ended while its iteration was being learnt"),
+                                    ("auto", 5, "the program ended while its (plan was being made|iteration was being learnt)")):
+        r = harness.run_eighth("mlp", ["--iters", str(iterations)], ["--limit", native.peak * 60 // 100, "--policy", policy], TELLS)
+        said = closing(c, "too short", r)
+        c.ok(r.rc == 0 and not r.stats["iterations_enforced"] and re.fullmatch(why, r.stats["why_not"]) and r.stats["why_not"] in said,
+             "%d iterations: why not" % iterations, "%s %s" % (r.stats, said))
+
+
+def would_do(c, native):
+    """The limit that a refused allocation names is enough for that one: the program comes further under it. Once it named less than the limit at hand."""
+    limit, held = native.peak // 2, 0
+    for _ in range(2):
+        r = harness.run_eighth("mlp", ["--iters", "2"], ["--limit", limit, "--policy", "swap", "--host-swap", "1M"], TELLS)
+        m = re.search(r"an allocation of .* does not fit: limit .*, (\d+) KiB held by the program, .*; --limit (\d+)K would do for it", r.err)
+        if not c.ok(r.rc == 1 and m and int(m.group(2)) << 10 > limit and int(m.group(1)) > held, "the limit that would do, after %s" % limit, r.err):
+            return
+        held, limit = int(m.group(1)), int(m.group(2)) << 10
+
+
 def other_plan(c, tmp, native):
     """A plan of another program: another is made at once; with --plan-only the program ends; where nothing has to be planned, that is said."""
     other = os.path.join(tmp, "other.json")
@@ -183,6 +204,8 @@ def main():
         not_held(c, tmp)
         left_alone(c, tmp)
         other_plan(c, tmp, native)
+    too_short(c, native)
+    would_do(c, native)
     return c.end()
 
 

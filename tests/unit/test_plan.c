@@ -56,6 +56,30 @@ START_TEST(round_trip)
 }
 END_TEST
 
+/* A solver may be a command of the user's own, of any length (exec:CMD): 511 bytes of it are kept, and the end says that there was more. */
+START_TEST(labels_of_any_length)
+{
+    char path[] = "/tmp/remat-plan-XXXXXX", name[600];
+    const int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    for (size_t n = PLAN_LABEL - 2; n < PLAN_LABEL + 3; n++) {
+        struct plan p = {.limit_bytes = 1, .peak_bytes = 1}, q = {0};
+        memset(name, 'x', n);
+        name[n] = 0;
+        plan_label(&p, name);
+        ck_assert_int_eq(plan_push(&p, PLAN_OP, 0), 0);
+        ck_assert_msg(!plan_write(&p, path, err, sizeof err), "%s", err);
+        ck_assert_msg(!plan_read(path, &q, err, sizeof err), "%s", err);
+        ck_assert_uint_eq(strlen(q.solver), n < PLAN_LABEL ? n : PLAN_LABEL - 1);
+        ck_assert_str_eq(q.solver + strlen(q.solver) - 3, n < PLAN_LABEL ? "xxx" : "...");
+        plan_free(&p);
+        plan_free(&q);
+    }
+    unlink(path);
+}
+END_TEST
+
 START_TEST(broken_files_are_refused)
 {
     static const struct {
@@ -110,6 +134,7 @@ int main(void)
     int failed;
 
     tcase_add_test(t, round_trip);
+    tcase_add_test(t, labels_of_any_length);
     tcase_add_test(t, broken_files_are_refused);
     tcase_add_test(t, writing_fails_cleanly);
     suite_add_tcase(s, t);
