@@ -27,6 +27,7 @@
 enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16 };
 #define AUTO_CLIMB_SHARE 0.25 /* of the time: the ladder */
 #define AUTO_FIRST_SHARE 0.5  /* all solvers; the rest anneals on from the best */
+#define AUTO_SHORT_S 0.5      /* a part of so short a time ends before it has begun */
 #define AUTO_SAME 1e-4        /* of the iteration: so near its bound a plan is left alone */
 #define BEST_SHORT_S 2
 #define BEST_AUTO_SHARE 0.5    /* of so short a time: the rest anneals */
@@ -243,10 +244,10 @@ static int best_anneal(const struct graph *g, const struct solver_opts *opts, do
     return rc == -ENOSPC && solver_now_s() >= deadline_s ? -ETIME : rc;
 }
 
-/* Where the time was too short for all of them, what takes next to none of it: milliseconds for thousands of ops. */
+/* Where the time was too short for a part of it to be worth anything, those that take next to none: hundredths of a second for thousands of ops. */
 static int auto_at_least(const struct graph *g, const struct solver_opts *opts, int rc, struct plan *out, struct solver_report *rep)
 {
-    static const char *const quick[] = {"chen-greedy", "chen-sqrt"};
+    static const char *const quick[] = {"chen-greedy", "chen-sqrt", "chain", "chain-float"};
     struct plan p = {0};
     struct solver_report r;
     for (size_t k = 0; k < sizeof quick / sizeof *quick && (rc == 0 || rc == -ENOSPC); k++) {
@@ -280,7 +281,7 @@ static int auto_in_time(const struct graph *g, struct solver_opts *o, int all, s
             rc = anneal_go_on(g, o, deadline_s, AUTO_PATIENCE, out, rep);
     }
     plan_free(&p);
-    if (rc == -ENOSPC && !rep->proved_infeasible && solver_now_s() >= deadline_s)
+    if ((!rc || rc == -ENOSPC) && o->time_limit_s < AUTO_SHORT_S && !rep->proved_infeasible && solver_now_s() >= deadline_s)
         rc = auto_at_least(g, o, rc, out, rep);
     rep->bound_ns = rc ? 0 : fmin(bound_ns, (double)rep->planned_ns);
     rep->proved_optimal = !rc && bound_ns > 0 && (double)rep->planned_ns <= bound_ns;
