@@ -123,8 +123,10 @@ def main():
         shutil.move(base, pod.root)
         shutil.copytree(image.path("/remat"), pod.path("/remat"), symlinks=True)
         assert pod.run(["sh", "-c", "command -v remat"]).returncode, "the training image has a remat of its own"
-        told = pod.run(["/remat/bin/remat", "doctor", "--self-test"], {"REMAT_SIMGPU": "1"})
-        assert told.returncode == 0 and told.stdout.count("the same losses and parameters") == 2, told
+        train = ["--", "/remat/lib/remat/workloads/mlp", "--iters", "8", "--batch", "4096", "--layers", "12", "--print-loss"]
+        alone, held = (pod.run(["/remat/bin/remat", "run", *words, *train], {"REMAT_SIMGPU": "1"}) for words in (("--policy", "off"), ("--limit", "40M")))
+        assert alone.returncode == held.returncode == 0 and "loss" in alone.stdout and alone.stdout == held.stdout, (alone, held)
+        assert re.search(r"peak \d+ MiB of 40 MiB", held.stderr), held
         # node.yaml
         pages = image.run(["remat", "status", "--prometheus"])
         assert pages.returncode == 0 and "remat_" in pages.stdout, pages
