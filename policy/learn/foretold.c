@@ -137,6 +137,33 @@ bool foretold_is(const struct foretold *f, struct device *d, int which, uint64_t
 
 /* ---- for later runs -------------------------------------------------------------------------------------------------- */
 
+static void put(struct device *d, const uint64_t key[2], const unsigned char *bytes, size_t n)
+{
+    const unsigned long long others = log_own_writes_begin();
+    const int e = cache_put(d->cfg->cache_dir, CACHE_ITERATION, key, bytes, n);
+    log_own_writes_end(others);
+    if (e)
+        log_say(SAY_DEBUG, "the iteration is not kept for later runs: %s", strerror(-e));
+}
+
+void foretold_doubt(struct device *d, const uint64_t *sigs, uint64_t ops)
+{
+    unsigned char *bytes;
+    uint64_t key[2];
+    size_t n;
+    struct sequence_about about;
+    digest(sigs, ops * sizeof *sigs, key);
+    if (is_off(d) || cache_get(d->cfg->cache_dir, CACHE_ITERATION, key, &bytes, &n))
+        return;
+    if (n >= sizeof about) {
+        memcpy(&about, bytes, sizeof about);
+        about.checked = 0;
+        memcpy(bytes, &about, sizeof about);
+        put(d, key, bytes, n);
+    }
+    free(bytes);
+}
+
 void foretold_keep(struct device *d, struct sequence_about about, const uint64_t *sigs, const uint64_t *irregular)
 {
     unsigned char *bytes;
@@ -148,10 +175,6 @@ void foretold_keep(struct device *d, struct sequence_about about, const uint64_t
     if (!all || sequence_write(&about, sigs, irregular, &bytes, &n))
         return;
     digest(sigs, about.ops * sizeof *sigs, key);
-    const unsigned long long others = log_own_writes_begin();
-    const int e = cache_put(d->cfg->cache_dir, CACHE_ITERATION, key, bytes, n);
-    log_own_writes_end(others);
-    if (e)
-        log_say(SAY_DEBUG, "the iteration is not kept for later runs: %s", strerror(-e));
+    put(d, key, bytes, n);
     free(bytes);
 }

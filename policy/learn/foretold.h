@@ -35,6 +35,8 @@ static inline bool foretold_is_irregular(const struct foretold *f, int which, ui
 /* The op is the k-th of the sequence. */
 bool foretold_is(const struct foretold *f, struct device *d, int which, uint64_t k, const struct rt_op *op);
 static inline const struct sequence_about *foretold_about(const struct foretold *f, int which) { return sequence_about(f->all, which); }
+/* This run's lesson of the sequence found memory changed that no argument shows, or facts wrong: an entry of it says so from now on. */
+void foretold_doubt(struct device *d, const uint64_t *sigs, uint64_t ops);
 /* An iteration, with sigs[about.ops] and irregular[about.n_irregular], for later runs. */
 void foretold_keep(struct device *d, struct sequence_about about, const uint64_t *sigs, const uint64_t *irregular);
 

@@ -521,6 +521,8 @@ static void note_for_later_runs(struct device *d)
         l->needs_past |= r->rec.bufs[b].handed_on;
     }
     l->checked = l->suspect < 0 && !points && l->contradicted == d->st.facts_contradicted;
+    if (!l->checked)
+        foretold_doubt(d, l->lasting, r->rec.period);
 }
 
 int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
