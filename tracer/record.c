@@ -212,42 +212,12 @@ static bool overwrites(const struct record *r, uint32_t op, uint32_t k)
     return op > 0 && r->operands[k].mode == REC_WRITE && x->born != (int32_t)op && rec_may_move(x);
 }
 
-static bool covers_any(const struct record *r, const struct rec_op *o)
-{
-    for (uint32_t k = o->first; k < o->first + o->n; k++)
-        if (r->operands[k].covers)
-            return true;
-    return false;
-}
-
-static void hold_one(struct record *r, int32_t buf)
-{
-    r->operands[r->n_operands] = (struct rec_operand){.buf = buf, .mode = REC_READ, .n_defined = -1};
-    r->ops[r->n_ops++] = (struct rec_op){.name = strdup("hold"), .why_opaque = "no op of the program", .first = r->n_operands++, .n = 1, .hold = true};
-}
-
-/* What the kernel takes, and what it covers, each buffer once. Nothing is left to be made between this hold and the kernel. */
-static void hold_for_kernel(struct record *r, const struct record *old, const struct rec_op *o)
-{
-    struct rec_op h = {.name = strdup("hold"), .why_opaque = "no op of the program", .first = r->n_operands, .hold = true, .needs = true};
-    for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &old->operands[k];
-        bool there = !rec_takes(w) && !w->covers;
-        for (uint32_t i = h.first; i < h.first + h.n && !there; i++)
-            there = r->operands[i].buf == w->buf;
-        if (!there)
-            r->operands[h.first + h.n++] = (struct rec_operand){.buf = w->buf, .mode = REC_READ, .n_defined = -1};
-    }
-    r->n_operands += h.n;
-    r->ops[r->n_ops++] = h;
-}
-
 int record_insert_holds(struct record *r, uint32_t *new_index)
 {
     struct record old = *r;
     int32_t *last = malloc((r->n_bufs + 1) * sizeof *last);
     uint32_t *shift = calloc(r->n_ops + 2, sizeof *shift);
-    uint32_t extra = 0, extra_operands = 0;
+    uint32_t extra = 0;
     if (!last || !shift)
         goto no_memory;
     for (uint32_t b = 0; b < r->n_bufs; b++)
@@ -261,14 +231,11 @@ int record_insert_holds(struct record *r, uint32_t *new_index)
         last[b] = hold ? x->dies : -1; /* from here on: where its hold stands */
         extra += hold;
     }
-    for (uint32_t i = 0; i < r->n_ops; i++) {
+    for (uint32_t i = 0; i < r->n_ops; i++)
         for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++)
             extra += overwrites(r, i, k);
-        extra += covers_any(r, &r->ops[i]);
-        extra_operands += covers_any(r, &r->ops[i]) ? r->ops[i].n : 0;
-    }
     r->cap_ops = r->n_ops + extra + 1;
-    r->cap_operands = r->n_operands + extra + extra_operands + 1;
+    r->cap_operands = r->n_operands + extra + 1;
     r->ops = calloc(r->cap_ops, sizeof *r->ops);
     r->operands = calloc(r->cap_operands, sizeof *r->operands);
     if (!r->ops || !r->operands) {
@@ -282,14 +249,18 @@ int record_insert_holds(struct record *r, uint32_t *new_index)
         for (uint32_t b = 0; b < r->n_bufs; b++) {
             if (last[b] != (int32_t)i)
                 continue;
-            hold_one(r, (int32_t)b);
+            r->operands[r->n_operands] = (struct rec_operand){.buf = (int32_t)b, .mode = REC_READ, .n_defined = -1};
+            r->ops[r->n_ops++] = (struct rec_op){.name = strdup("hold"), .why_opaque = "no op of the program",
+                                                 .first = r->n_operands++, .n = 1, .hold = true};
             r->bufs[b].dies = (int32_t)r->n_ops;
         }
-        for (uint32_t k = 0; i < old.n_ops && k < old.ops[i].n; k++)
-            if (overwrites(&old, i, old.ops[i].first + k) && !old.operands[old.ops[i].first + k].covers)
-                hold_one(r, old.operands[old.ops[i].first + k].buf);
-        if (i < old.n_ops && covers_any(&old, &old.ops[i]))
-            hold_for_kernel(r, &old, &old.ops[i]);
+        for (uint32_t k = 0; i < old.n_ops && k < old.ops[i].n; k++) {
+            if (!overwrites(&old, i, old.ops[i].first + k))
+                continue;
+            r->operands[r->n_operands] = (struct rec_operand){.buf = old.operands[old.ops[i].first + k].buf, .mode = REC_READ, .n_defined = -1};
+            r->ops[r->n_ops++] = (struct rec_op){.name = strdup("hold"), .why_opaque = "no op of the program",
+                                                 .first = r->n_operands++, .n = 1, .hold = true};
+        }
         shift[i] = r->n_ops;
         if (i == old.n_ops)
             break;

@@ -30,7 +30,6 @@ struct rec_operand {
     uint64_t delta;  /* from the buffer's start, bytes */
     uint64_t map;    /* no pointer, but a tensor map of this shape (128 bytes); 0: a pointer */
     uint8_t mode;
-    bool covers;     /* a kernel's store over all of an earlier value: REC_WRITE as far as trials have shown (learn/covers.h) */
     int32_t n_defined; /* of record.ranges: bytes of the buffer that are defined once the op has run; -1: all, 0: none */
     uint32_t defined;  /* the first of them */
 };
@@ -48,7 +47,6 @@ struct rec_op {
     uint64_t ns;
     uint64_t live_bytes; /* managed bytes the program held when it was launched */
     bool hold;           /* no op of the program: see record_insert_holds */
-    bool needs;          /* a hold of what the op after it must find, as natively: its replays are not left out */
     bool to_host;        /* a copy to the host, which may be missing in another iteration */
     bool random;         /* draws random numbers, going by its name */
     uint32_t idle, n_idle; /* of record.idle_words: what does not matter to this op, whatever it holds */
@@ -129,9 +127,7 @@ static inline const struct rec_range *record_comparable(const struct record *r, 
 
 /* The program may hold a buffer for long after its last use, and an iteration that goes another way may still read it. A
  * plan must therefore be able to bring it back until it is freed: a *hold*, an op of no cost that is never replayed, reads
- * each such buffer just before its death, and before an op that overwrites it wholly. Where that op is a kernel (rec_operand.covers) the hold
- * reads all that the kernel takes as well, and `needs` it: the program's own launch finds the value that it stores over, whatever was learnt
- * of it. new_index[i] (of the n_ops before the call, allocated by the caller) becomes the index
+ * each such buffer just before its death, and before an op that overwrites it wholly. new_index[i] (of the n_ops before the call, allocated by the caller) becomes the index
  * of op i. After record_seal. 0 or -ENOMEM. */
 int record_insert_holds(struct record *r, uint32_t *new_index);
 

@@ -1,5 +1,4 @@
 #include "policy/learn/again.h"
-#include "policy/learn/covers.h"
 #include "policy/learn/probe.h"
 #include "policy/learn/probing.h"
 #include "policy/learn/words.h"
@@ -98,7 +97,7 @@ bool probe_may_change(const struct rt_op *op, const struct slot *s)
 static bool is_made(const struct rt_op *op, const struct slot *s)
 {
     for (uint32_t k = 0; k < op->n_operands; k++)
-        if (op->operands[k].slot == s && (op->operands[k].covers || !(op->operands[k].regular && op->operands[k].mode == REC_WRITE)))
+        if (op->operands[k].slot == s && !(op->operands[k].regular && op->operands[k].mode == REC_WRITE))
             return false;
     return true;
 }
@@ -286,11 +285,6 @@ static int again_drv(struct trial *t, struct again *again, int *code)
         if (repeats && again->other)
             known = !try_other(t, again);
         again->other = repeats ? again->other : NULL;
-    }
-    if (known && covers_said(op)) { /* with these arguments, too */
-        known = covers_still(t);
-        if (!known)
-            log_say(SAY_DEBUG, "%s leaves bytes of what it stored over before", op->func->name);
     }
     if (known && again->other_is_same && !again->doubt)
         drop_idle(op);

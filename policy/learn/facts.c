@@ -190,7 +190,7 @@ static enum known_use use_of(const struct trial *t, uint32_t operand, uint32_t t
         return KNOWN_IN_PART;
     if (u->blank)
         return KNOWN_WHOLE;
-    return u->covered ? KNOWN_WHOLE : mode_of(t->op, u->slot) == REC_SIDE ? KNOWN_SIDE : KNOWN_IN_PLACE;
+    return mode_of(t->op, u->slot) == REC_SIDE ? KNOWN_SIDE : KNOWN_IN_PLACE;
 }
 
 /* What nobody has written of the launch's buffers, by the first word that leads to each and is not idle. Their number; more than KNOWN_LEFT_MOST: there

@@ -338,25 +338,6 @@ static bool updates_only(const struct device *d, const struct rec_op *o)
     return only;
 }
 
-/* Which operands their kernels store over: an earlier value was there, and what it was has mattered in no launch of the kernel. Others count as changed,
- * and so do those of ops that nobody replays, and memory of the program's own: there is nothing in it for them. */
-static void settle_covers(struct device *d)
-{
-    struct record *r = &d->ex->learnt.rec;
-    for (uint32_t i = 0; i < r->n_ops; i++) {
-        const struct rec_op *o = &r->ops[i];
-        for (uint32_t k = o->first; k < o->first + o->n && d->ex->learnt.caps[i].kind == OP_KERNEL; k++) {
-            struct rec_operand *w = &r->operands[k];
-            if (w->mode != REC_WRITE || r->bufs[w->buf].born == (int32_t)i)
-                continue;
-            w->covers = !o->why_opaque && !r->bufs[w->buf].foreign && !r->bufs[w->buf].pinned;
-            for (uint32_t l = o->first; l < o->first + o->n; l++)
-                w->covers &= r->operands[l].buf != w->buf || !probe_offset_depends(d->ex->learnt.caps[i].func, r->operands[l].offset);
-            w->mode = w->covers ? REC_WRITE : REC_RMW;
-        }
-    }
-}
-
 static const char CHANGED_NOTHING[] = "changed nothing while it was learnt";
 
 /* A pointer at this place was written through by another launch of the kernel: here it may be, another time. */
@@ -566,7 +547,6 @@ int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
     if (believe_workspaces(d))
         return -ENOMEM;
     record_seal(&ex->learnt.rec);
-    settle_covers(d);
     note_for_later_runs(d);
     for (uint32_t i = 0; i < ex->learnt.rec.n_ops; i++)
         if (ex->learnt.rec.ops[i].why_opaque)

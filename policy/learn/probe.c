@@ -1,5 +1,4 @@
 #include "policy/learn/probe.h"
-#include "policy/learn/covers.h"
 #include "policy/learn/facts.h"
 #include "policy/learn/hashing.h"
 #include "policy/learn/learn.h"
@@ -27,7 +26,7 @@ static const uint64_t SIDE_MAX_BYTES = 64ull << 20;
 
 struct func_effect {
     uint32_t offset;
-    uint32_t launches, changes, depends; /* depends: what was in the buffer was seen to matter */
+    uint32_t launches, changes;
 };
 
 int probe_init(struct device *d)
@@ -95,14 +94,6 @@ bool probe_offset_changes(const struct func *f, uint32_t offset)
     for (uint32_t i = 0; i < f->n_effects; i++)
         if (f->effects[i].offset == offset)
             return f->effects[i].changes > 0;
-    return false;
-}
-
-bool probe_offset_depends(const struct func *f, uint32_t offset)
-{
-    for (uint32_t i = 0; i < f->n_effects; i++)
-        if (f->effects[i].offset == offset)
-            return f->effects[i].depends > 0;
     return false;
 }
 
@@ -206,8 +197,6 @@ static bool has_map(const struct rt_op *op, const struct slot *s)
     return false;
 }
 
-static bool is_in_place(const struct touched *u) { return u->changed && !u->blank && !u->covered; }
-
 /* Do the in-place outputs influence the others? They hold what the first run left; the others are made anew. What the op does then it has not done
  * before: it may change what it had only read. */
 static int try_side(struct trial *t)
@@ -215,9 +204,9 @@ static int try_side(struct trial *t)
     uint64_t in_place = 0;
     uint32_t others = 0;
     for (uint32_t i = 0; i < t->n; i++) {
-        if (is_in_place(&t->u[i]))
+        if (t->u[i].changed && !t->u[i].blank)
             in_place += t->u[i].slot->bytes;
-        others += t->u[i].changed && !is_in_place(&t->u[i]);
+        others += t->u[i].changed && t->u[i].blank;
     }
     if (!in_place || !others || in_place > SIDE_MAX_BYTES)
         return 0;
@@ -226,7 +215,7 @@ static int try_side(struct trial *t)
         return 0;
     }
     for (uint32_t i = 0; i < t->n; i++)
-        t->u[i].keep = is_in_place(&t->u[i]);
+        t->u[i].keep = t->u[i].changed && !t->u[i].blank;
     int r = trial_again(t, NULL, POISON_FIRST);
     bool side = !r;
     for (uint32_t i = 0; i < t->n; i++) {
@@ -239,7 +228,7 @@ static int try_side(struct trial *t)
     if (!r && !trial_equal(t))
         r = -EIO;
     for (uint32_t i = 0; i < t->n && side && !r; i++)
-        if (is_in_place(&t->u[i]) && !has_map(t->op, t->u[i].slot))
+        if (t->u[i].changed && !t->u[i].blank && !has_map(t->op, t->u[i].slot))
             set_mode(t->op, t->u[i].slot, REC_SIDE);
     return r;
 }
@@ -306,7 +295,7 @@ static const char *classify(struct trial *t, struct probe_result *out)
     if (why)
         return why;
     settle_untouched(t);
-    return words_try(t, NULL, out->idle, &out->n_idle) || covers_try(t) || try_side(t) ? "failed when it ran again" : NULL;
+    return words_try(t, NULL, out->idle, &out->n_idle) || try_side(t) ? "failed when it ran again" : NULL;
 }
 
 /* What the op left of the blank bytes. Where it did not run with another poison (`untried`) it may have written the first one. */
@@ -573,7 +562,6 @@ static void learn_effects(const struct trial *t)
         if (e && places == 1 && k < t->n) { /* else it is not known through which pointer */
             e->launches++;
             e->changes += t->u[k].changed;
-            e->depends += t->u[k].depends;
         }
     }
 }
@@ -673,10 +661,7 @@ static void check_known(struct trial *t, struct facts *x, struct probe_result *o
             if (u->slot->watched && (out->unannounced < 0 || u->slot->watched_at < out->unannounced))
                 out->unannounced = u->slot->watched_at;
         }
-        const enum known_use use = facts_use(x, k);
-        u->covered = u->changed && use == KNOWN_WHOLE && covers_may_be(t, k);
-        u->depends = u->changed && use == KNOWN_IN_PLACE && covers_may_be(t, k);
-        set_mode(t->op, u->slot, !u->changed ? REC_READ : u->blank || u->covered ? REC_WRITE : use == KNOWN_SIDE ? REC_SIDE : REC_RMW);
+        set_mode(t->op, u->slot, !u->changed ? REC_READ : u->blank ? REC_WRITE : facts_use(x, k) == KNOWN_SIDE ? REC_SIDE : REC_RMW);
     }
 }
 

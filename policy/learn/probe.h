@@ -5,8 +5,7 @@
  * written yet holding another poison and the rest its old content: equal hashes prove that what was blank did not matter and that
  * the kernel repeats bit for bit; bytes that differ were not written, and are never compared (blank.h). To tell `side` from `rmw`,
  * it runs once more with the in-place buffers as the first run left them; if its other outputs are the same, the in-place ones do
- * not influence them. Where a launch changes a buffer that an earlier op of the iteration has filled, runs from other contents of it tell
- * whether all of that is stored over (covers.h). Words of structs passed by value are tried with decoys in their place (words.c). All of this happens in one
+ * not influence them. Words of structs passed by value are tried with decoys in their place (words.c). All of this happens in one
  * iteration, synchronously, within ten times the iteration's own device time and some round trips an op; what there is no time or no
  * memory to try again is opaque.
  *
@@ -60,7 +59,5 @@ bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const uin
 bool probe_follows_addresses(const struct rt_op *op);
 /* A launch of this function has changed memory through a pointer at this offset, ever. */
 bool probe_offset_changes(const struct func *f, uint32_t offset);
-/* What lay behind a pointer at this offset has mattered to what a launch of this function left there, ever. */
-bool probe_offset_depends(const struct func *f, uint32_t offset);
 
 #endif

@@ -151,20 +151,6 @@ int trial_hash_before(struct trial *t, bool light)
     return r;
 }
 
-/* The two halves of the buffer do not meet; a middle byte belongs to neither. */
-static int begin_otherwise(struct trial *t, struct touched *u)
-{
-    struct device *d = t->d;
-    const struct slot *s = u->slot;
-    const uint64_t half = s->bytes / 2;
-    const CUdeviceptr second = s->va + s->bytes - half;
-    if (u->start == START_FILLED)
-        return d->drv->cuMemsetD8Async(s->va, t->fill, s->bytes, d->stream[STREAM_IN]) == CUDA_SUCCESS ? 0 : -EIO;
-    const bool old = u->start == START_OLD_HALF;
-    const int r = old ? aside_back(d, &u->old, u->slot) : 0;
-    return r ? r : d->drv->cuMemcpyDtoDAsync_v2(old ? second : s->va, old ? s->va : second, half, d->stream[STREAM_IN]) == CUDA_SUCCESS ? 0 : -EIO;
-}
-
 static int run_again(struct trial *t, unsigned char *args, unsigned char poison)
 {
     struct device *d = t->d;
@@ -175,7 +161,7 @@ static int run_again(struct trial *t, unsigned char *args, unsigned char poison)
         if (u->keep)
             continue;
         /* unchanged and not set aside: at most its blank bytes were filled anew, and are again */
-        int r = u->start != START_OLD ? begin_otherwise(t, u) : dirty && u->saved ? aside_back(d, &u->old, u->slot) : dirty && !u->row && !u->made ? -EIO : 0;
+        int r = dirty && u->saved ? aside_back(d, &u->old, u->slot) : dirty && !u->row && !u->made ? -EIO : 0;
         if (!r && u->row && !u->row->scattered)
             r = fill(d, u->slot, &u->row->b, poison);
         if (r)

@@ -25,14 +25,6 @@ enum { POISON_FIRST = 0x3c, POISON_SECOND = 0x3d };
 
 struct again; /* probe.h */
 
-/* What a buffer holds when a run begins. */
-enum trial_start {
-    START_OLD,      /* what it held before the op, set aside */
-    START_OLD_HALF, /* that, its first half over the second as well */
-    START_LEFT_HALF, /* what the run before left, its second half over the first as well */
-    START_FILLED    /* every byte is trial.fill */
-};
-
 struct touched {
     struct slot *slot;
     uint64_t before[2], after[2], now[2]; /* hashes: before the op, after the program's run, after the latest run */
@@ -46,9 +38,6 @@ struct touched {
     bool made;             /* it had none: every run makes all of it that is ever looked at */
     bool old_life;         /* older than the iteration */
     bool skipped;          /* trial_hash() leaves it out */
-    bool covered;          /* stored over, whatever it held (covers.h) */
-    bool depends;          /* what it held was seen to matter to what the op made */
-    uint8_t start;         /* enum trial_start: of the next run */
 };
 
 struct trial {
@@ -65,7 +54,6 @@ struct trial {
     unsigned char *hidden_args; /* the op's, with decoys in some words; goes with the trial */
     const unsigned char *args; /* of the runs that are not the program's; NULL: its own */
     bool planned;              /* under a plan: words that are the recorded operands are not asked about again */
-    unsigned char fill;        /* see START_FILLED */
     bool spoiled;              /* the latest run failed half-way: memory is neither as before the op nor as after it */
 };
 

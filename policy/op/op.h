@@ -30,7 +30,6 @@ struct rt_operand {
     bool moved_on;   /* while it is recorded: the iteration before had another buffer there, which was as much older */
     bool remains;    /* likewise: it had this one */
     bool regular;    /* the word pointed at the same buffer in the iterations before, or in the recorded one */
-    bool covers;     /* of a launch under a plan: as rec_operand.covers */
     bool idle;       /* the word did not matter to the recorded launch; or, in one that is being recorded, not to this one, and yet stays */
 };
 

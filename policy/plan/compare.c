@@ -66,21 +66,9 @@ bool compare_begins(const struct device *d, uint32_t at)
     return false;
 }
 
-enum { ANYTHING = 0x3c }; /* a finite number in every format */
-
-int compare_fill_covered(struct device *d, uint32_t op, unsigned t)
-{
-    const struct rec_op *o = &d->ex->learnt.rec.ops[op];
-    for (uint32_t k = o->first; k < o->first + o->n && compare_must(d); k++) {
-        const struct slot *s = d->ex->learnt.rec.operands[k].covers ? cursor_slot(d, d->ex->learnt.rec.operands[k].buf) : NULL;
-        if (s && s->state == SLOT_RESIDENT && d->drv->cuMemsetD8Async(s->va, ANYTHING, s->bytes, d->stream[t]) != CUDA_SUCCESS)
-            return -EIO;
-    }
-    return 0;
-}
-
 int compare_fill_before(struct device *d, uint32_t at, unsigned t)
 {
+    enum { ANYTHING = 0x3c }; /* a finite number in every format */
     const struct rec_op *o = &d->ex->learnt.rec.ops[at];
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct slot *s = begins_compared(d, at, &d->ex->learnt.rec.operands[k]) ? cursor_slot(d, d->ex->learnt.rec.operands[k].buf) : NULL;

@@ -16,9 +16,6 @@ int compare_set_op_aside(struct device *d, uint32_t at, unsigned t);
  * on its arguments, or on data: what it leaves must be the same each time where it is compared. So what is there before it is made the same. */
 bool compare_begins(const struct device *d, uint32_t at);
 int compare_fill_before(struct device *d, uint32_t at, unsigned t);
-/* Before a replay of `op` where replays are compared on the host: what it is taken to store over (rec_operand.covers) holds something else than the
- * program's own launch left there, so that a byte that the replay leaves alone shows. */
-int compare_fill_covered(struct device *d, uint32_t op, unsigned t);
 /* What a replay makes is compared on the host in this iteration. */
 bool compare_must(struct device *d);
 /* The replay of `op` has made version v of w's buffer, in s. Where it cannot be compared, or differs, the old value comes back. */

@@ -348,15 +348,6 @@ static void refer(struct compiled *p, int32_t b, int32_t at)
         p->last_ref[b] = at;
 }
 
-/* The program's own op at `at` stores over what is in b, as far as is known: it must find it there. */
-static bool covers(const struct record *r, uint32_t at, int32_t b)
-{
-    bool any = false;
-    for (uint32_t k = r->ops[at].first; k < r->ops[at].first + r->ops[at].n && !any; k++)
-        any = r->operands[k].covers && r->operands[k].buf == b;
-    return any;
-}
-
 /* The one place where a plan that was given away as const is written: it is this file's, from calloc() to free(). */
 static struct compiled *mine(const struct compiled *p) { return (struct compiled *)(uintptr_t)p; }
 
@@ -420,8 +411,6 @@ int compile_plan(const struct compiled *index, const struct recording *rec, cons
             p->step_at[++at] = n;
             continue;
         }
-        if (s.kind == PLAN_DROP && at < r->n_ops && covers(r, at, s.id))
-            continue; /* the kernel itself wants the memory: nothing between its hold and it can do with less */
         p->steps[n++] = s;
         if (s.kind == PLAN_REPLAY) {
             if ((uint32_t)s.id >= at || r->ops[s.id].why_opaque)

@@ -40,7 +40,7 @@ struct compiled {
     bool *keep, *rebuilt;    /* [n_bufs] in the plan's keep list; rebuilt by some replay */
     bool *partial;           /* [n_bufs] a value of it that is compared may not be defined in every byte */
     bool *remade;            /* [first_val[n_bufs]] some replay of the plan makes the value again */
-    int8_t *check_turn;      /* [first_val[n_bufs]] in which of VERIFY_TURNS iterations it is compared (verify.h); -1 never */
+    int8_t *check_turn;      /* [first_val[n_bufs]] in which of VERIFY_TURNS iterations it is compared (verify.c); -1 never */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* A hold asks that a buffer can be brought back until the program frees it, not that it is (but for rec_op.needs). Replays whose results nothing but holds would
+/* A hold asks that a buffer can be brought back until the program frees it, not that it is. Replays whose results nothing but holds would
  * use are taken in rehearsal, so that they are proved, and left out from then on; whoever leaves the plan makes those values then
  * (rebuild.c). That works only as long as they can be made: what a replay would have read may be freed, or overwritten, between it and the
  * last hold that it is for. So the iteration is walked through as it will run. Where something that the program holds could be made by
@@ -44,7 +44,7 @@ static void mark_elided(struct walk *w)
         if (r->bufs[b].dies < 0)
             w->needed[p->first_val[b + 1] - 1] = true;
     for (uint32_t at = r->n_ops + 1; at-- > 0;) {
-        if (at < r->n_ops && (!r->ops[at].hold || r->ops[at].needs))
+        if (at < r->n_ops && !r->ops[at].hold)
             for (uint32_t k = r->ops[at].first; k < r->ops[at].first + r->ops[at].n; k++)
                 if (p->in_ver[k] >= 0)
                     VALUE(r->operands[k].buf, p->in_ver[k]) = true;

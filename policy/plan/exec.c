@@ -185,7 +185,6 @@ static void note_modes(struct device *d, struct rt_op *op, const struct rec_op *
         while (k < end && d->ex->learnt.rec.operands[k].offset < op->operands[i].offset)
             k++;
         op->operands[i].mode = k < end && d->ex->learnt.rec.operands[k].offset == op->operands[i].offset ? d->ex->learnt.rec.operands[k].mode : REC_UNKNOWN;
-        op->operands[i].covers = op->operands[i].mode == REC_WRITE && d->ex->learnt.rec.operands[k].covers;
         if (op->kind == OP_KERNEL && op->operands[i].mode == REC_READ)
             op->operands[i].mode = REC_UNKNOWN;
     }
@@ -222,7 +221,7 @@ static uint32_t recorded_read(const struct device *d, const struct rt_op *op)
 static int read_drv(struct device *d, struct rt_op *op, enum exec_left *left)
 {
     const uint32_t at = recorded_read(d, op), n_ops = d->ex->learnt.rec.n_ops;
-    const char *why = (at < n_ops && steps_pass(d, at, op->t)) || verify_settle(d) ? leave_step_failed : NULL;
+    const char *why = at < n_ops && steps_pass(d, at, op->t) ? leave_step_failed : NULL;
     for (uint32_t i = 0; i < op->n_operands && !why; i++)
         if (op->operands[i].slot->plan_buf >= 0 && rebuild_owed(d, op->operands[i].slot->plan_buf))
             why = "a copy to the host asks for what the plan holds evicted";
@@ -282,9 +281,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
             may_do_anything(op);
         else if (proves)
             proof_open(d, op, &x, &proof);
-        why = steps_find_covered(d, at);
-        if (!why)
-            why = steps_make_ready(d, op);
+        why = steps_make_ready(d, op);
         if (!why && (compare_fill_before(d, at, op->t) || replay_keep_sides(d, at, op->t)))
             why = leave_step_failed;
     }

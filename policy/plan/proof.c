@@ -1,6 +1,5 @@
 #include "policy/plan/proof.h"
 #include "policy/learn/again.h"
-#include "policy/learn/covers.h"
 #include "policy/learn/probe.h"
 #include "policy/learn/words.h"
 #include "policy/memory/foreign.h"
@@ -268,7 +267,7 @@ void proof_open(struct device *d, struct rt_op *op, const struct reading *x, str
     p->whole = x->whole;
     if (!x->absent && may_be_left_after(d, op)) {
         p->may_look = o->why_opaque && watch(d, op, p, true);
-        p->may_be_light = !o->why_opaque && all_regular_or_idle(op) && !covers_said(op); /* coverage takes more runs than a light trial has */
+        p->may_be_light = !o->why_opaque && all_regular_or_idle(op);
         if (p->may_be_light)
             (void)watch(d, op, p, false);
     }

@@ -106,8 +106,6 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
         e = verify_replays(d, i);
     if (!e)
         e = compare_fill_before(d, i, t);
-    if (!e)
-        e = compare_fill_covered(d, i, t);
     if (e)
         return e;
     nvtx_push("replay", o->name, 0);

@@ -41,7 +41,6 @@ int steady_plan(struct device *d)
                 s->sets_aside |= ex->plan->remade[v];
             s->begins |= ex->now.partial[b] && r->bufs[b].born == (int32_t)i;
             s->keeps_sides |= ex->map.side_saved[k] != 0;
-            s->covers |= r->operands[k].covers;
         }
     }
     return 0;
@@ -170,8 +169,6 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
         why = leave_step_failed;
     if (!why && s->sets_aside && compare_set_op_aside(d, at, op->t))
         why = leave_step_failed;
-    if (!why && s->covers)
-        why = steps_find_covered(d, at);
     if (!why && !ready && !all_ready(op))
         why = steps_make_ready(d, op);
     if (!why && s->keeps_sides && replay_keep_sides(d, at, op->t))

@@ -14,7 +14,6 @@ struct steady_op {
     bool sets_aside;   /* it overwrites a buffer that has values to compare */
     bool begins;       /* it is the first to write a buffer of which that is so, and not all of it */
     bool keeps_sides;  /* it changes small state in place, which is kept before */
-    bool covers;       /* it stores over an earlier value, as far as is known (rec_operand.covers) */
     uint64_t address_changes;
 };
 

@@ -193,17 +193,6 @@ int steps_pass(struct device *d, uint32_t to, unsigned t)
     return r ? r : held_are_there(d, from, to) ? 0 : -EBUSY;
 }
 
-const char *steps_find_covered(struct device *d, uint32_t at)
-{
-    const struct rec_op *o = &d->ex->learnt.rec.ops[at];
-    for (uint32_t k = o->first; k < o->first + o->n; k++) {
-        const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
-        if (w->covers && rebuild_owed(d, w->buf))
-            return "a value that the launch stores over, and may leave bytes of, is evicted";
-    }
-    return NULL;
-}
-
 const char *steps_make_ready(struct device *d, struct rt_op *op)
 {
     uint32_t lost = 0;

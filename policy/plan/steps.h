@@ -11,8 +11,6 @@
  * between, which do not come, and what the recorded iteration frees there. < 0: the plan must be left. */
 int steps_pass(struct device *d, uint32_t to, unsigned t);
 int steps_die(struct device *d, int32_t b, unsigned t); /* < 0: its value could not be set aside; it is still there */
-/* NULL: what the program's own op at `at` is taken to store over is there as natively, whatever the op does with it; or why the plan must be left. */
-const char *steps_find_covered(struct device *d, uint32_t at);
 /* What the captured or matched op touches is in memory and ordered before it; NULL, or why not. */
 const char *steps_make_ready(struct device *d, struct rt_op *op);
 

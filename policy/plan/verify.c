@@ -18,7 +18,7 @@ enum { OF_INPUT = -1 };
 struct check { /* of one value, or (version OF_INPUT) of what a replay reads, around it: rows first .. first + n */
     int32_t buf, version;
     uint32_t op, first, n;
-    bool after, looked;
+    bool after;
 };
 
 struct table {
@@ -51,7 +51,6 @@ struct verify {
     uint32_t n_rows; /* that a table has room for: fewer where pages are small */
     uint64_t turn;
     bool usable, open; /* open: an iteration is being checked */
-    bool each;         /* the plan has values of VERIFY_EACH */
 };
 
 static int set_up(struct device *d)
@@ -82,9 +81,6 @@ void verify_init(struct device *d)
 {
     if (!d->verify && d->cfg->verify == VERIFY_SAMPLE && set_up(d))
         log_once(SAY_WARN, "rebuilt values are not compared after rehearsal: this device has no memory or no code for it");
-    const struct compiled *p = d->ex->plan;
-    for (int32_t i = 0; d->verify && i < p->first_val[d->ex->learnt.rec.n_bufs]; i++)
-        d->verify->each = (i && d->verify->each) || p->check_turn[i] == VERIFY_EACH;
 }
 
 /* What hashing a value twice costs beside its bytes: two launches, as bytes that a device hashes meanwhile. */
@@ -110,17 +106,6 @@ static uint64_t give_turn(const struct record *r, const struct compiled *p, uint
     return cost;
 }
 
-/* What a kernel has made that stores over an earlier value, and was not given that: other data may let it leave bytes of it. */
-static void compare_each_time(const struct record *r, const struct compiled *p, const struct rec_op *o, int8_t *turns)
-{
-    bool covers = false;
-    for (uint32_t k = o->first; k < o->first + o->n; k++)
-        covers |= r->operands[k].covers;
-    for (uint32_t k = o->first; k < o->first + o->n && covers; k++)
-        if (rec_makes(&r->operands[k]))
-            turns[p->first_val[r->operands[k].buf] + p->out_ver[k]] = VERIFY_EACH;
-}
-
 void verify_turns(const struct record *r, const struct compiled *p, int8_t *turns)
 {
     uint64_t cost[VERIFY_TURNS] = {0};
@@ -132,18 +117,14 @@ void verify_turns(const struct record *r, const struct compiled *p, int8_t *turn
                 least = i;
         cost[least] += give_turn(r, p, at, least, turns);
     }
-    for (uint32_t i = 0; i < p->step_at[r->n_ops + 1]; i++)
-        if (p->steps[i].kind == PLAN_REPLAY && !p->elided[i])
-            compare_each_time(r, p, &r->ops[p->steps[i].id], turns);
 }
 
-static void judge(struct device *d, struct table *tb)
+static void look(struct device *d, struct table *tb)
 {
     for (uint32_t i = 0; i < tb->n_checks; i++) {
-        struct check *c = &tb->checks[i];
-        if (!c->after || c->looked)
+        const struct check *c = &tb->checks[i];
+        if (!c->after)
             continue;
-        c->looked = true;
         bool same = true;
         for (uint32_t r = c->first; r < c->first + c->n; r++)
             same &= hashing_same(&tb->host[r * ROW_WORDS], &tb->host[r * ROW_WORDS + 2]);
@@ -164,11 +145,6 @@ static void judge(struct device *d, struct table *tb)
             log_say(SAY_ERROR, "the replay of op %u (%s) made another value than the program had: results can no longer be trusted, the program is "
                     "stopped here. Please report this kernel; --policy swap does without replays", c->op, name);
     }
-}
-
-static void look(struct device *d, struct table *tb)
-{
-    judge(d, tb);
     tb->n_checks = tb->n_rows = 0;
     tb->under_way = false;
     tb->users = (struct fence){0}; /* the copy came after them all */
@@ -287,7 +263,7 @@ static const struct rec_operand *operand_of(struct device *d, uint32_t op, int32
 bool verify_has_turn(const struct device *d, int32_t value)
 {
     const struct verify *v = d->verify;
-    return v && v->open && (d->ex->plan->check_turn[value] == (int8_t)(v->turn % VERIFY_TURNS) || d->ex->plan->check_turn[value] == VERIFY_EACH);
+    return v && v->open && d->ex->plan->check_turn[value] == (int8_t)(v->turn % VERIFY_TURNS);
 }
 
 int verify_before(struct device *d, int32_t b, int32_t version, struct slot *s, unsigned t)
@@ -367,20 +343,6 @@ int verify_inputs(struct device *d, uint32_t op, unsigned t, bool after)
     return r;
 }
 
-/* The table's rows go to the host, behind all that fills them. */
-static int send(struct device *d, struct table *tb)
-{
-    int r = fence_wait(d, STREAM_OUT, &tb->users);
-    if (r)
-        return r;
-    if (d->drv->cuMemcpyDtoHAsync_v2(tb->host, tb->at, tb->n_rows * ROW_WORDS * sizeof(uint64_t), d->stream[STREAM_OUT]) != CUDA_SUCCESS)
-        return -EIO;
-    stream_issued_apart(d, STREAM_OUT);
-    tb->seq = d->seq[STREAM_OUT];
-    fence_add(d, &tb->users, STREAM_OUT);
-    return d->drv->cuEventRecord(tb->done, d->stream[STREAM_OUT]) == CUDA_SUCCESS ? 0 : -EIO;
-}
-
 int verify_end(struct device *d)
 {
     struct verify *v = d->verify;
@@ -389,39 +351,20 @@ int verify_end(struct device *d)
     int r = verify_flush(d);
     v->open = false;
     struct table *tb = &v->table[v->now];
-    if (!r && tb->n_checks && !(r = send(d, tb)))
-        tb->under_way = true;
-    return r;
-}
-
-static bool anything_to_judge(const struct table *tb)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < tb->n_checks && !any; i++)
-        any = tb->checks[i].after && !tb->checks[i].looked;
-    return any;
-}
-
-int verify_settle(struct device *d)
-{
-    struct verify *v = d->verify;
-    if (!v || !v->usable || !v->each)
-        return 0;
-    for (unsigned i = 0; i < TABLES; i++)
-        if (v->table[i].under_way) {
-            if (d->drv->cuEventSynchronize(v->table[i].done) != CUDA_SUCCESS)
-                return -EIO;
-            look(d, &v->table[i]);
-        }
-    struct table *tb = &v->table[v->now];
-    if (v->open && anything_to_judge(tb)) {
-        int r = verify_flush(d);
-        r = r ? r : send(d, tb);
-        if (r || d->drv->cuEventSynchronize(tb->done) != CUDA_SUCCESS)
-            return r ? r : -EIO;
-        judge(d, tb);
-    }
-    return d->ex->now.code ? -EIO : 0;
+    if (r || !tb->n_checks)
+        return r;
+    r = fence_wait(d, STREAM_OUT, &tb->users);
+    if (r)
+        return r;
+    if (d->drv->cuMemcpyDtoHAsync_v2(tb->host, tb->at, tb->n_rows * ROW_WORDS * sizeof(uint64_t), d->stream[STREAM_OUT]) != CUDA_SUCCESS)
+        return -EIO;
+    stream_issued_apart(d, STREAM_OUT);
+    tb->seq = d->seq[STREAM_OUT];
+    fence_add(d, &tb->users, STREAM_OUT);
+    if (d->drv->cuEventRecord(tb->done, d->stream[STREAM_OUT]) != CUDA_SUCCESS)
+        return -EIO;
+    tb->under_way = true;
+    return 0;
 }
 
 /* The plan goes, or was left: rows half filled mean nothing; results under way belong to a record that will be gone. */
@@ -430,8 +373,6 @@ void verify_clear(struct device *d)
     struct verify *v = d->verify;
     if (!v)
         return;
-    if (v->open && verify_settle(d))
-        log_say(SAY_DEBUG, "what was compared in the iteration could not be looked at, or differs");
     v->open = false;
     d->unhashed = 0;
     for (unsigned i = 0; i < TABLES; i++) {

@@ -1,11 +1,11 @@
 /* verify.h: comparing never ends. While a plan is in force, a rebuilt value's device hash, taken just before the value is dropped,
  * is compared with the hash taken after its replay. Everything is queued in the program's own streams; the host looks at the
- * results an iteration later and waits for nothing (but for verify_settle()).
+ * results an iteration later and waits for nothing.
  *
  * A range that begins within a word is compared from its next word on (rehearsal has compared all of it).
  *
  * In turn: of all values that a plan rebuilds, each is compared once in VERIFY_TURNS iterations; those that are rebuilt just before the
- * same op have the same turn. What a kernel makes that stores over an earlier value (rec_operand.covers) is compared in each iteration. Only bytes that are defined (record_comparable) are hashed. A mismatch after rehearsal cannot be mended,
+ * same op have the same turn. Only bytes that are defined (record_comparable) are hashed. A mismatch after rehearsal cannot be mended,
  * since the value is gone: the program's next call fails, and one line names the kernel.
  *
  * A launch costs more than the hash of a small tensor. So what is told by verify_before(), verify_after() and verify_inputs() waits,
@@ -20,12 +20,12 @@
 
 #include "policy/plan/cursor.h"
 
-enum { VERIFY_TURNS = 16, VERIFY_INPUT_TURNS = 128, VERIFY_EACH = 127 /* a turn: in each iteration */ };
+enum { VERIFY_TURNS = 16, VERIFY_INPUT_TURNS = 128 };
 
 /* A plan was loaded: takes scratch memory, once (where that fails nothing is compared, and one line says so; not before there is a plan:
  * under the tightest limits swapping needs every page). */
 void verify_init(struct device *d);
-/* In which of VERIFY_TURNS iterations each value is compared (VERIFY_EACH: in all), into turns[first_val[n_bufs]]; -1: never, no replay of the plan makes it. */
+/* In which of VERIFY_TURNS iterations each value is compared, into turns[first_val[n_bufs]]; -1: never, no replay of the plan makes it. */
 void verify_turns(const struct record *r, const struct compiled *p, int8_t *turns);
 /* An enforced iteration begins, on stream t; what the ones before left behind is looked at. */
 FENCE_MUST_USE int verify_begin(struct device *d, unsigned t);
@@ -45,9 +45,6 @@ FENCE_MUST_USE int verify_hash_all(struct device *d);
 FENCE_MUST_USE static inline int verify_flush(struct device *d) { return d->unhashed ? verify_hash_all(d) : 0; }
 /* The iteration has ended: its results are on their way to the host. */
 FENCE_MUST_USE int verify_end(struct device *d);
-/* All that replays of this iteration and of those before have made is compared now, and the host waits for that, where the plan has values that are compared
- * in each iteration: no value leaves the device before. < 0: it could not be, or one differs (progress.code). */
-FENCE_MUST_USE int verify_settle(struct device *d);
 void verify_clear(struct device *d);
 
 #endif

@@ -511,30 +511,6 @@ static void k_glance(const simgpu_launch *l, void *const *params)
     }
 }
 
-/* out = f(in), whatever out held; but for its last byte (mode 1), for words of it above COVER_KEPT (mode 2), for its second half where a word in
- * memory says so (mode 3) */
-static void k_cover(const simgpu_launch *l, void *const *params)
-{
-    (void)l;
-    enum { ALL_BUT_A_BYTE = 1, BUT_LARGE, AS_SAID };
-    const u32 COVER_KEPT = 0xf0000000u;
-    u32 *out = PTR(0), *in = PTR(1), *says = PTR(2), n = P(3, u32), mode = P(4, u32);
-    for (u32 i = 0; i < n; i++) {
-        const u32 v = mix(in[i] + 17) & (mode == BUT_LARGE ? COVER_KEPT - 1 : ~0u);
-        if (mode == ALL_BUT_A_BYTE && i == n - 1)
-            memcpy(out + i, &v, 3);
-        else if (!(mode == BUT_LARGE && out[i] >= COVER_KEPT) && !(mode == AS_SAID && *says && i >= n / 2))
-            out[i] = v;
-    }
-}
-
-static void c_cover(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
-{
-    (void)l;
-    *flops = 0;
-    *bytes = 8ull * P(3, u32);
-}
-
 /* out = f(in); one of two tensors takes in up, in turn: a counter in memory says whose turn it is */
 static void k_turns(const simgpu_launch *l, void *const *params)
 {
@@ -797,7 +773,6 @@ static const simgpu_kernel kernels[] = {
     ROW("convolve", 1, k_convolve, NULL, sizeof(struct convolve_args)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
     ROW("glance", 6, k_glance, NULL, 8, 8, 8, 8, 4, 4),
-    ROW("cover", 5, k_cover, c_cover, 8, 8, 8, 4, 4),
     ROW("turns", 6, k_turns, NULL, 8, 8, 8, 8, 8, 4),
     ROW("await", 3, k_await, NULL, 8, 8, 4),
     ROW("rare", 5, k_rare, NULL, 8, 8, 8, 4, 4),

@@ -131,40 +131,6 @@ START_TEST(steps_stand_where_the_plan_has_them)
 }
 END_TEST
 
-/* op 0: A = f(W); op 1: B = g(A); op 2: a kernel stores over A; op 3: W += A + B. With its hold in front, which stands at 2, the store is op 3. */
-static void stored_over(void)
-{
-    memset(&rec, 0, sizeof rec);
-    buf(4096, false);
-    buf(4096, true);
-    op("f", NULL), uses(W, REC_READ), uses(A, REC_WRITE);
-    buf(4096, true);
-    op("g", NULL), uses(A, REC_READ), uses(B, REC_WRITE);
-    op("store", NULL), uses(B, REC_READ), uses(A, REC_WRITE);
-    op("update", "changes only what outlives the iteration"), uses(W, REC_RMW), uses(A, REC_READ), uses(B, REC_READ);
-    record_free(&rec.rec, A), record_free(&rec.rec, B);
-    ck_assert_int_eq(record_seal(&rec.rec), 0);
-    rec.rec.operands[rec.rec.ops[2].first + 1].covers = true;
-    finish(true);
-}
-
-START_TEST(the_program_s_own_store_finds_what_was_there)
-{
-    stored_over();
-    ck_assert(rec.rec.ops[2].needs && rec.rec.ops[3].n == 2);
-    ck_assert_int_eq(plan("0 1 2 d1 3 4", true), 0);
-    ck_assert_uint_eq(steps_before(3), 0); /* not dropped between the hold and the store */
-    ck_assert_int_eq(plan("0 1 d1 r0 2 3 4", true), 0);
-    ck_assert_uint_eq(steps_before(2), 2);
-    ck_assert(!p->elided[p->step_at[2] + 1]); /* nor left to be made when somebody leaves the plan */
-    ck_assert_int_eq(plan("0 1 2 3 d1 r3 4", true), 0);
-    ck_assert_int_eq(p->check_turn[value(A, 2)], VERIFY_EACH);
-    ck_assert_int_eq(p->check_turn[value(A, 1)], -1);
-    ck_assert_int_eq(p->relied[W], -1); /* the replay begins from B alone */
-    end();
-}
-END_TEST
-
 START_TEST(a_second_plan_leaves_nothing_of_the_first)
 {
     chain();
@@ -289,7 +255,6 @@ int main(void)
     TCase *t = tcase_create("compile");
     tcase_add_test(t, versions_and_their_makers);
     tcase_add_test(t, steps_stand_where_the_plan_has_them);
-    tcase_add_test(t, the_program_s_own_store_finds_what_was_there);
     tcase_add_test(t, a_second_plan_leaves_nothing_of_the_first);
     tcase_add_test(t, plans_that_do_not_fit);
     tcase_add_test(t, a_users_plan_knows_no_holds);

@@ -239,41 +239,6 @@ START_TEST(labels_know_a_workspace_from_a_state)
 }
 END_TEST
 
-/* A kernel stores over y, of which b was read, and works on w besides; then a fill of y. */
-START_TEST(a_kernel_finds_what_it_stores_over)
-{
-    int w = record_buf(&r, 1 << 20, 1, 1, -1), y = new_buf(1 << 20), b = new_buf(1 << 20);
-    uint32_t to[4];
-    record_op(&r, 1, "make", NULL, 0);
-    record_operand(&r, y, 0, 0, REC_WRITE);
-    record_operand(&r, b, 8, 0, REC_WRITE);
-    record_op(&r, 2, "read", NULL, 0);
-    record_operand(&r, y, 0, 0, REC_READ);
-    record_op(&r, 3, "store", NULL, 0);
-    record_operand(&r, y, 0, 0, REC_WRITE);
-    record_operand(&r, b, 8, 0, REC_RMW);
-    record_operand(&r, w, 16, 0, REC_READ);
-    record_operand(&r, w, 24, 64, REC_READ);
-    record_op(&r, 4, "fill", NULL, 0);
-    record_operand(&r, y, 0, 0, REC_WRITE);
-    ck_assert_int_eq(record_seal(&r), 0);
-    r.operands[3].covers = true;
-    ck_assert_int_eq(record_insert_holds(&r, to), 0);
-    ck_assert_int_eq(r.n_ops, 6);
-    ck_assert_int_eq(to[2], 3);
-    ck_assert_int_eq(to[3], 5);
-    const struct rec_op *h = &r.ops[2], *f = &r.ops[4];
-    ck_assert(h->hold && h->needs && h->n == 3 && f->hold && !f->needs && f->n == 1);
-    const int want[] = {y, b, w}; /* each once */
-    for (uint32_t i = 0; i < h->n; i++) {
-        ck_assert_int_eq(r.operands[h->first + i].buf, want[i]);
-        ck_assert_int_eq(r.operands[h->first + i].mode, REC_READ);
-    }
-    ck_assert(r.operands[r.ops[3].first].covers && r.operands[r.ops[3].first].mode == REC_WRITE);
-    ck_assert_int_eq(r.n_operands, r.ops[5].first + r.ops[5].n);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("record");
@@ -281,7 +246,6 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, read_and_write_of_one_buffer_is_in_place);
     tcase_add_test(t, first_touch_is_birth);
-    tcase_add_test(t, a_kernel_finds_what_it_stores_over);
     tcase_add_test(t, the_reader_takes_the_trace);
     tcase_add_test(t, labels_say_what_a_buffer_is);
     tcase_add_test(t, labels_know_a_workspace_from_a_state);

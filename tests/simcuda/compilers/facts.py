@@ -8,15 +8,13 @@ launch had stored them, and how many were stored. The reading of the text is a f
 register depends on the parameters that it is computed of, and a load, store or atomic reaches those that its address depends on.
 
 A trace has buffers, no parameters: a launch is held against one in TOUCHED with buffers of the same sizes. Buffers that are loaded from alone are to be read;
-those that are loaded from and stored to are read and written; those that are stored to alone are written where nothing has been in them before. Where something
-has, they are written if the stores are over all of it, and read and written if they leave a part, or if nobody has asked (learning asks of large buffers
-that the iteration has made alone). So a kernel is one of these, or wrong:
+those that are loaded from and stored to are read and written; those that are stored to alone are written where nothing has been in them before, else read and
+written, since learning never asks whether stores leave anything of an earlier value. So a kernel is one of these, or wrong:
 
   alike    learnt is what the text says of each parameter, and each parameter has a buffer of its own
   twice    one buffer is given for two parameters or more (an optimizer's step in place): what is loaded by one and stored by the other is read and written
   in part  learnt as read and written: stores replace a part of an earlier value (Inductor puts a small result into a large buffer that it needs no more)
-  over     learnt as written: stores replace all of an earlier value (Inductor gives a later result the memory of one that is over)
-  anew     so, learnt as read and written
+  anew     learnt as read and written: stores replace all of an earlier value (Inductor gives a later result the memory of one that is over)
   unused   a parameter that the text loads from is not loaded from in these launches, or after the launch itself has stored there
 
 Launches that a trace calls opaque are not learnt and not compared."""
@@ -29,7 +27,7 @@ import sys
 
 ENTRY = re.compile(r'\.entry\s+([\w$]+)\s*\((.*?)\)[^{]*\{(.*?)\n\}', re.S)
 REGISTER = re.compile(r'%[a-z]+\d+')
-KINDS = ('alike', 'twice', 'in part', 'over', 'anew', 'unused')
+KINDS = ('alike', 'twice', 'in part', 'anew', 'unused')
 
 
 def reading(body, parameters):
@@ -95,20 +93,17 @@ def read_touched(path):
 
 
 def kinds_of(learnt, launch, texts):
-    """Why a launch that was learnt as `learnt` (sizes of the buffers that are read, written, and read and written, each as a Counter; those of the last, and of
-    those that are written, that held something before) is what was done in `launch`, by one of the texts: a set of KINDS; None: it is not."""
-    read, written, changed, held, covered = learnt
+    """Why a launch that was learnt as `learnt` (sizes of the buffers that are read, written where nothing was, and read and written, each as a Counter; those of
+    the last that held something before) is what was done in `launch`, by one of the texts: a set of KINDS; None: it is not."""
+    read, written, changed, held = learnt
     sizes = lambda what: collections.Counter(size for _, size, loaded, stored in launch if what(size, loaded, stored))
     both, alone = sizes(lambda size, loaded, stored: loaded and stored), sizes(lambda size, loaded, stored: stored and not loaded)
     over = changed - both  # stored to alone, and learnt as read and written
-    whole = sizes(lambda size, loaded, stored: not loaded and stored == size)
-    if read != sizes(lambda size, loaded, stored: loaded and not stored) or both - changed or written + over != alone or over - held or covered - whole:
+    if read != sizes(lambda size, loaded, stored: loaded and not stored) or both - changed or written + over != alone or over - held:
         return None
     why, part = set(), sizes(lambda size, loaded, stored: not loaded and 0 < stored < size)
     if over & part:
         why.add('in part')
-    if covered:
-        why.add('over')
     if over - part:
         why.add('anew')
     if any(len(p) > 1 for p, _, _, _ in launch):
@@ -137,7 +132,9 @@ def compare(trace, touched, folders):
     for op in t['ops']:
         changed = op['rmw'] + op['side']
         if op['name'] in read and op['name'] in did and not op['opaque']:
-            learnt = tuple(count(x) for x in (op['reads'], op['writes'], changed, [i for i in changed if i in holds], [i for i in op['writes'] if i in holds]))
+            learnt = tuple(count(x) for x in (op['reads'], op['writes'], changed, [i for i in changed if i in holds]))
+            if any(i in holds for i in op['writes']):
+                lines.append(f'{op["name"]}: op {op["id"]} is learnt to write what held something before')
             if learnt not in seen[op['name']]:
                 seen[op['name']].append(learnt)
         holds.update(op['writes'], changed)
@@ -146,13 +143,13 @@ def compare(trace, touched, folders):
         for learnt in launches:
             ways = [k for k in (kinds_of(learnt, launch, read[name].values()) for launch in did[name]) if k is not None]
             if not ways:
-                lines.append(f'{name}: learnt {[dict(x) for x in learnt]} (sizes: read, written, both, both that held something, written that did), did {did[name]} (parameters, bytes, loaded, stored), '
+                lines.append(f'{name}: learnt {[dict(x) for x in learnt]} (sizes: read, written, both, both that held something), did {did[name]} (parameters, bytes, loaded, stored), '
                              f'text {[[sorted(x) for x in v] for v in read[name].values()]}')
                 break
             why |= min(ways, key=len)
         else:
             names.add(f'{name}:{min(read[name])}')
-            found[next(k for k in ('in part', 'anew', 'over', 'twice', 'unused', 'alike') if k in why)].append(name)
+            found[next(k for k in ('in part', 'anew', 'twice', 'unused', 'alike') if k in why)].append(name)
     return found, names, lines
 
 

@@ -41,8 +41,8 @@ MODELS = {
 # cuBLAS's workspace, 8 MiB however small the model, is a sixth of ResNet-18's peak here and has to be there at 96 of its matmuls beside all that is live then:
 # at 60 % of that peak less than half of what is live would find room. PyTorch's own setting makes the workspace 128 KiB, in all runs.
 SETTINGS = {'resnet18': {'CUBLAS_WORKSPACE_CONFIG': ':16:8'}}
-# ResNet-18 at 60 % takes 1.23 x where the planner has a processor to itself, and up to 1.4 where it has none: no schedule by recomputing alone is known there, and of
-# those with copies the best that any solver has found costs 22.9 %, by 36 copies and a dozen replays.
+# ResNet-18 at 60 % takes 1.23 x where the planner has a processor to itself, and up to 1.4 where it has none: half of the kernels store over all of an earlier
+# value, which learning takes for a change of that value (docs/limits.md). Where it does not, no solver finds a cheaper plan at 60 % with copies either: 22.9 % both ways.
 DEARER = {('resnet18', 60): 1.45}
 
 
