@@ -34,8 +34,11 @@ void leave_plan(struct device *d, const char *why, const struct rt_op *op)
     d->ex->now.left_op = d->op_count;
     log_say(SAY_INFO, "iteration %llu left the plan at op %u of %u (%s): %s", (unsigned long long)d->st.iterations, d->ex->now.pos,
             d->ex->learnt.rec.n_ops, op && op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "no kernel", why);
-    story_becomes(d, STORY_SWAPPING, "iteration %llu left the plan at launch %u of %u: %s", (unsigned long long)d->st.iterations + 1, d->ex->now.pos,
-             d->ex->learnt.rec.n_ops, why);
+    const unsigned long long at = d->st.iterations + 1;
+    if (!op && d->ex->now.pos == d->ex->learnt.rec.n_ops) /* a program that ends unloads its code: no iteration has gone another way */
+        story_becomes(d, STORY_SWAPPING, "the plan was left after iteration %llu: %s", at, why);
+    else
+        story_becomes(d, STORY_SWAPPING, "iteration %llu left the plan at launch %u of %u: %s", at, d->ex->now.pos, d->ex->learnt.rec.n_ops, why);
     d->st.divergences++;
     if (d->status)
         status_store(&d->status->departures, d->st.divergences);

@@ -96,10 +96,10 @@ void log_passing(const char *fmt, ...)
     errno = saved;
 }
 
-/* The latest line of log_state(). */
+/* The latest line of log_state(). Other threads' lines end it at any time. */
 static struct {
-    unsigned long long others; /* bytes that the process had written without us when the line came; ULLONG_MAX: not known */
-    unsigned rows;             /* of the terminal that it takes; 0: there is none */
+    _Atomic unsigned long long others; /* bytes that the process had written without us when the line came; ULLONG_MAX: not known */
+    _Atomic unsigned rows;             /* of the terminal that it takes; 0: there is none */
 } state;
 
 void log_line(unsigned nth, unsigned cap, const char *fmt, ...)
@@ -167,8 +167,9 @@ void log_state(const char *fmt, ...)
     int saved = errno, up = 0;
     const bool drawn = log_on_terminal();
     log_passed();
-    if (drawn && log_state_is_last())
-        up = snprintf(buf, sizeof buf, "\033[%uA\r\033[J", state.rows);
+    const unsigned rows = drawn && log_state_is_last() ? state.rows : 0;
+    if (rows)
+        up = snprintf(buf, sizeof buf, "\033[%uA\r\033[J", rows);
     const int n = up + snprintf(buf + up, sizeof buf - (size_t)up, "remat[%d]: ", (int)getpid());
     va_list ap;
     va_start(ap, fmt);
