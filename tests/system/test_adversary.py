@@ -26,7 +26,8 @@ def main():
     p = subprocess.run([sys.executable, adversary.__file__, "--count", str(count), "--seed", str(first)], capture_output=True, text=True)
     c.ok(p.returncode == 0 and "%d programs, 0 differ" % count in p.stdout, "under remat", p.stdout[-3000:] + p.stderr[-500:])
 
-    p = subprocess.run([sys.executable, adversary.__file__, "--again", "--count", str(harness.so_many(400, test=72)), "--seed", str(first)], capture_output=True, text=True)
+    # of the first 72 seeds half are training loops; another stretch of as many may have none
+    p = subprocess.run([sys.executable, adversary.__file__, "--again", "--count", str(harness.so_many(400, test=72)), "--seed", "1"], capture_output=True, text=True)
     c.ok(p.returncode == 0 and re.search(r"^[1-9]\d* programs, 0 differ", p.stdout, re.M), "twice each, with one cache for all", p.stdout[-3000:] + p.stderr[-500:])
 
     many = 40 if few else harness.so_many(100, test=40)
