@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """offline/package/Containerfile without a container runtime: its instructions one by one, as podman and docker take them, in roots that debootstrap makes
 (Debian 12, the smallest set of packages, is what the base images are made of). Then what the manifests do with the image: its command, the copy that an init
-container makes, a training run out of that copy. Needs root, debootstrap, a mirror of Debian's; compiles everything once."""
+container makes, a training run out of that copy. Needs root, debootstrap, a mirror of Debian's; compiles everything once: by hand, with --whole."""
 import json
 import os
 import re
@@ -99,6 +99,9 @@ def build(text, base, here, tmp):
 
 
 def main():
+    if sys.argv[1:] != ["--whole"]:
+        print("by hand: python3 tests/packages/test_image.py --whole (downloads and unpacks two Debians, compiles everything in one)")
+        return 77
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "-p", "-f", "true"], capture_output=True).returncode:
         print("needs root")
         return 77
