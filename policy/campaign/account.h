@@ -56,7 +56,7 @@ bool account_may_learn(struct device *d);
  * nothing to do. */
 void account_learns(struct device *d, uint64_t period, CUstream stream);
 
-/* An earlier run has measured that so many ops take so long by swapping; where this one has, that counts. */
+/* By swapping, an earlier run has measured, swap_ops ops take swap_ns ns. A measurement of this run's own counts before that. */
 void account_foretold(struct device *d, uint64_t swap_ns, uint64_t swap_ops);
 
 /* Another plan is installed. */

@@ -114,7 +114,10 @@ bool foretold_any(struct foretold *f, struct device *d)
 
 int foretold_feed(struct foretold *f, struct device *d, const struct rt_op *op)
 {
-    return foretold_any(f, d) ? sequences_feed(f->all, foretold_signature(d, op)) : -1;
+    if (!foretold_any(f, d))
+        return -1;
+    f->latest = foretold_signature(d, op);
+    return sequences_feed(f->all, f->latest);
 }
 
 void foretold_break(struct foretold *f)
@@ -123,10 +126,9 @@ void foretold_break(struct foretold *f)
         sequences_break(f->all);
 }
 
-int foretold_guess(const struct foretold *f, struct device *d, const struct rt_op *op)
+int foretold_guess(const struct foretold *f)
 {
-    const uint64_t sig = f->all && f->failed < FAILED_MOST ? foretold_signature(d, op) : 0;
-    const int which = sig ? sequences_may_end(f->all, sig) : -1;
+    const int which = f->all && f->failed < FAILED_MOST && f->latest ? sequences_may_end(f->all, f->latest) : -1;
     return which < 0 || sequence_about(f->all, which)->needs_past ? -1 : which;
 }
 

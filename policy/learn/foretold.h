@@ -17,6 +17,7 @@
 struct foretold {
     struct sequences *all; /* NULL: there are none, or nobody has looked (`sought`) */
     bool sought;
+    uint64_t latest;       /* signature of the op that was fed last */
     unsigned failed;       /* lessons that began where one may have ended, and did not come to their end */
 };
 
@@ -24,12 +25,12 @@ struct foretold {
 uint64_t foretold_signature(struct device *d, const struct rt_op *op);
 /* There are sequences; the cache is looked into the first time. */
 bool foretold_any(struct foretold *f, struct device *d);
-/* One more op. The sequence that has gone by with it; -1: none. */
+/* One more op. The sequence whose last op this one is, after all the others; -1: there is none. */
 int foretold_feed(struct foretold *f, struct device *d, const struct rt_op *op);
 /* What comes next does not follow what came last. */
 void foretold_break(struct foretold *f);
-/* With the latest op a sequence may have ended, and can be learnt as it goes by once more: which one; -1. */
-int foretold_guess(const struct foretold *f, struct device *d, const struct rt_op *op);
+/* With the op that was fed last a sequence may have ended, and can be learnt as it goes by once more: which one; -1. */
+int foretold_guess(const struct foretold *f);
 /* The word of the sequence's k-th op points at other buffers from one iteration to the next. */
 static inline bool foretold_is_irregular(const struct foretold *f, int which, uint64_t k, uint32_t offset) { return sequence_is_irregular(f->all, which, k, offset); }
 /* The op is the k-th of the sequence. */

@@ -19,6 +19,7 @@
 #include "policy/process/stats.h"
 #include "policy/process/summary.h"
 #include "policy/process/story.h"
+#include "tracer/grow.h"
 #include "tracer/iter.h"
 #include "tracer/trace_write.h"
 
@@ -48,7 +49,7 @@ struct learn {
     bool at_once;             /* .. and it is compared with that as it goes: none has gone by whole */
     uint64_t *lasting;        /* [period] foretold_signature() of the lesson's ops so far */
     uint64_t *irregular;      /* [n_irregular] .. and which of their words were irregular, as sequence_word() says it */
-    uint32_t n_irregular;
+    uint32_t n_irregular, cap_irregular;
     uint64_t contradicted;    /* facts, before the lesson */
     bool checked, needs_past; /* of the recorded iteration: see sequence.h */
     struct iter_operand operands[OP_MAX_OPERANDS]; /* of the op at hand, as the finder takes them */
@@ -177,12 +178,8 @@ static int32_t buf_of(struct device *d, struct slot *s)
 
 static int note_irregular(struct learn *l, uint32_t offset)
 {
-    if (l->n_irregular % 256 == 0) {
-        uint64_t *more = realloc(l->irregular, (l->n_irregular + 256) * sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        l->irregular = more;
-    }
+    if (!grow_room(&l->irregular, l->n_irregular, &l->cap_irregular, 256))
+        return -ENOMEM;
     l->irregular[l->n_irregular++] = sequence_word(l->probed, offset);
     return 0;
 }
@@ -509,7 +506,7 @@ static int believe_workspaces(struct device *d)
     return 0;
 }
 
-/* What is to be said of the iteration to runs that will learn it before they have seen it twice. */
+/* What later runs are told of the iteration, which learn it before it has come twice. */
 static void note_for_later_runs(struct device *d)
 {
     struct learn *l = d->learn;
@@ -634,13 +631,13 @@ static bool goes_on(struct device *d, const struct rt_op *op)
 }
 
 /* With the latest op an iteration that an earlier run has learnt has ended, or may have. */
-static bool has_gone_by(struct device *d, const struct rt_op *op)
+static bool has_gone_by(struct device *d)
 {
     struct learn *l = d->learn;
     if (d->mode != MODE_OBSERVE)
         return false;
     const bool whole = l->gone_by >= 0 && iter_remembers(l->finder, foretold_about(&l->foretold, l->gone_by)->ops);
-    l->lesson_of = whole ? l->gone_by : foretold_guess(&l->foretold, d, op);
+    l->lesson_of = whole ? l->gone_by : foretold_guess(&l->foretold);
     l->at_once = !whole && l->lesson_of >= 0;
     if (l->lesson_of < 0)
         return false;
@@ -683,7 +680,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
         probe_clock(d, op->stream);
     d->learn->lesson_of = -1;
     d->learn->at_once = false;
-    if (wanted && has_gone_by(d, op))
+    if (wanted && has_gone_by(d))
         return true;
     if (d->learn->period && d->learn->until) { /* on the way to the boundary */
         d->learn->until--;

@@ -665,7 +665,8 @@ static void check_known(struct trial *t, struct facts *x, struct probe_result *o
     }
 }
 
-/* Hashes before a known launch: of what it reads the hash is known from whoever had it before; of what it changes it is compared. */
+/* Before a known launch: a buffer that the launch only reads has its hash from the launch before; one that it changes is hashed, to see whether anybody
+ * else has written there. */
 static int look_before_known(struct trial *t, struct probe_result *out)
 {
     for (uint32_t k = 0; k < t->n; k++) {

@@ -35,7 +35,7 @@ void leave_plan(struct device *d, const char *why, const struct rt_op *op)
     log_say(SAY_INFO, "iteration %llu left the plan at op %u of %u (%s): %s", (unsigned long long)d->st.iterations, d->ex->now.pos,
             d->ex->learnt.rec.n_ops, op && op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "no kernel", why);
     const unsigned long long at = d->st.iterations + 1;
-    if (!op && d->ex->now.pos == d->ex->learnt.rec.n_ops) /* a program that ends unloads its code: no iteration has gone another way */
+    if (!op && d->ex->now.pos == d->ex->learnt.rec.n_ops) /* the iteration has ended as recorded; a program that ends unloads its code then */
         story_becomes(d, STORY_SWAPPING, "the plan was left after iteration %llu: %s", at, why);
     else
         story_becomes(d, STORY_SWAPPING, "iteration %llu left the plan at launch %u of %u: %s", at, d->ex->now.pos, d->ex->learnt.rec.n_ops, why);

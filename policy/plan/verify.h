@@ -40,8 +40,9 @@ FENCE_MUST_USE int verify_after(struct device *d, uint32_t op, uint32_t k, struc
 FENCE_MUST_USE int verify_inputs(struct device *d, uint32_t op, unsigned t, bool after);
 /* Another replay of `op` is about to be queued: what it must not come before, and what it overwrites, is hashed first. */
 FENCE_MUST_USE int verify_replays(struct device *d, uint32_t op);
-/* All that waits is queued; where nothing waits, which is nearly always, without a call. */
+/* verify_flush() where ranges wait; for that alone. */
 FENCE_MUST_USE int verify_hash_all(struct device *d);
+/* All ranges that wait are queued to be hashed. Nearly always none waits, and there is no call. */
 FENCE_MUST_USE static inline int verify_flush(struct device *d) { return d->unhashed ? verify_hash_all(d) : 0; }
 /* The iteration has ended: its results are on their way to the host. */
 FENCE_MUST_USE int verify_end(struct device *d);

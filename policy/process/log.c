@@ -99,7 +99,7 @@ void log_passing(const char *fmt, ...)
 /* The latest line of log_state(). Other threads' lines end it at any time. */
 static struct {
     _Atomic unsigned long long others; /* bytes that the process had written without us when the line came; ULLONG_MAX: not known */
-    _Atomic unsigned rows;             /* of the terminal that it takes; 0: there is none */
+    _Atomic unsigned rows;             /* of the terminal that the line takes; 0: another line follows it, or stderr is no terminal */
 } state;
 
 void log_line(unsigned nth, unsigned cap, const char *fmt, ...)

@@ -475,7 +475,7 @@ int main(int argc, char **argv)
         printf("iter %d loss %016llx\n", iter, (unsigned long long)train(iter));
     for (int i = 0; i < LAYERS; i++)
         printf("weight %d %016llx\n", i, (unsigned long long)checksum(f_sum, s, sum, weight[i], WORDS));
-    if (signals) /* only now: it is the first launch that has it as an argument */
+    if (signals) /* not before: this launch is the first that has the counter as an argument */
         printf("counted %016llx\n", (unsigned long long)checksum(f_sum, s, sum, table, WORDS));
     return 0;
 }

@@ -12,7 +12,7 @@
 
 enum { SEQUENCES_MOST = 16, SEQUENCE_OPS_MOST = 65536, SEQUENCE_WORDS_MOST = 65536 };
 
-/* What the run that wrote it says of the iteration. */
+/* What the run that learnt an iteration says of it to later runs. */
 struct sequence_about {
     uint64_t ops;
     uint64_t swap_ns, swap_ops;    /* device time that so many ops took while memory was held by swapping; 0: not known */
