@@ -41,7 +41,8 @@ def main():
     judge = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(judge)
     rounds = int(os.environ.get("AUTO_ROUNDS") or harness.so_many(16, test=3))
-    first = int(os.environ.get("AUTO_FIRST") or harness.drawn(range(14), test=1)[0])
+    # three seeds from 12 or 13 on have two plans in all, too few to tell anything: a draw begins before them
+    first = int(os.environ.get("AUTO_FIRST") or harness.drawn(range(12), test=1)[0])
     plans = refused = tight = 0
     with tempfile.TemporaryDirectory() as tmp:
         tpath, ppath = os.path.join(tmp, "t.json"), os.path.join(tmp, "p.json")
