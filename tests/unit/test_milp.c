@@ -178,8 +178,8 @@ START_TEST(search_equals_the_exhaustive_search)
         milp_model_free(&m);
         graph_free(g);
     }
-    const int part = drawn_all() ? 1 : 8; /* a quarter of the seeds, and of those with replays perhaps fewer */
-    ck_assert_msg(compared * part > 300 && replays * part > 20 && impossible * part > 50, "%d compared, %d with replays, %d impossible", compared,
+    const int part = drawn_all() ? 1 : 8; /* a quarter of the seeds; those with replays are so few that a draw may have none */
+    ck_assert_msg(compared * part > 300 && (!drawn_all() || replays > 20) && impossible * part > 50, "%d compared, %d with replays, %d impossible", compared,
                   replays, impossible);
 }
 END_TEST
@@ -377,7 +377,7 @@ START_TEST(checkmate_program_and_search_agree)
         json_doc_close(&doc);
     }
     const int part = drawn_all() ? 1 : 8;
-    ck_assert_msg(solved * part > 100 && dearer * part > 10 && none * part > 10, "%d solved, %d with recomputation, %d impossible", solved, dearer,
+    ck_assert_msg(solved * part > 100 && (!drawn_all() || dearer > 10) && none * part > 10, "%d solved, %d with recomputation, %d impossible", solved, dearer,
                   none);
 }
 END_TEST
