@@ -60,15 +60,19 @@ endif
 ALL_TARGETS :=
 
 # ---- what a fresh Debian machine needs ------------------------------------------------------------------
-DEB_PACKAGES := gcc make pkg-config libjansson-dev uthash-dev check coinor-libcbc-dev zlib1g-dev \
-                libsqlite3-dev python3 clang glpk-utils libzstd-dev libopenblas-serial-dev libiberty-dev python3-yaml python3-prometheus-client libunwind8
+DEB_PACKAGES := gcc libc6-dev make pkg-config libjansson-dev uthash-dev check coinor-libcbc-dev zlib1g-dev libsqlite3-dev python3 python3-venv \
+                glpk-utils libzstd-dev libopenblas-serial-dev libiberty-dev python3-yaml python3-prometheus-client libunwind8
 DEPS_STAMP := $(B)/.deps
+
+# what only `make check-clang` and `make fuzz` use: as many bytes as all the others together. The sanitizers' libraries are among what it recommends
+CLANG_PACKAGES := clang
+CLANG_STAMP := $(B)/.clang-deps
 
 # what only tests use: a browser for the report, shells for the completion, troff for the man pages. Without them these tests are skipped
 TEST_PACKAGES := chromium fish zsh groff-base sqlite3
 TEST_STAMP := $(B)/.test-deps
 
-# PACKAGES, and what follows when they are missing and cannot be installed
+# PACKAGES, what is said and what follows when they are missing and cannot be installed, options of apt-get
 define INSTALL
 	@mkdir -p $(B)
 	@missing=; for p in $(1); do \
@@ -76,13 +80,15 @@ define INSTALL
 	if [ -n "$$missing" ]; then \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "installing:$$missing"; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null || $(3); \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(4) $$missing >/dev/null || $(3); \
 	  else echo "$(2):$$missing"; \
 	       echo "  as root: apt-get install$$missing"; $(3); fi; fi
 	@touch $@
 endef
 $(DEPS_STAMP):
-	$(call INSTALL,$(DEB_PACKAGES),remat needs these Debian packages,exit 1)
+	$(call INSTALL,$(DEB_PACKAGES),remat needs these Debian packages,exit 1,--no-install-recommends)
+$(CLANG_STAMP): $(DEPS_STAMP)
+	$(call INSTALL,$(CLANG_PACKAGES),clang and libFuzzer need these Debian packages,exit 1)
 $(TEST_STAMP): $(DEPS_STAMP)
 	$(call INSTALL,$(TEST_PACKAGES),tests that need these Debian packages are skipped,true)
 
@@ -261,7 +267,7 @@ paper: $(DEPS_STAMP)
 
 check-gcc:
 	@$(MAKE) --no-print-directory B=build/gcc CC=gcc build-tests
-check-clang:
+check-clang: $(CLANG_STAMP)
 	@$(MAKE) --no-print-directory B=build/clang CC=clang build-tests
 asan:
 	@$(MAKE) --no-print-directory B=build/asan SAN=address test-sanitized
@@ -284,11 +290,11 @@ bench: $(DEPS_STAMP)
 FUZZ_SECONDS ?= 60
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SRC := $(filter-out offline/commands/% offline/report/%,$(CLI_SRC)) offline/commands/cli.c
-$(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz_readers.h $(FUZZ_SRC) | $(DEPS_STAMP)
+$(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz_readers.h $(FUZZ_SRC) | $(CLANG_STAMP)
 	mkdir -p $(@D)
 	clang $(CSTD) -O1 -g $(CPPDEFS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $< $(FUZZ_SRC) -o $@ \
 	  $(CBC_LIBS) $(CLI_LIBS)
-fuzz: $(DEPS_STAMP)
+fuzz: $(CLANG_STAMP)
 	$(MAKE) --no-print-directory $(FUZZ_BIN)
 	for f in $(FUZZ_BIN); do n=$$(basename $$f); mkdir -p $(B)/fuzz/corpus-$$n; \
 	  ASAN_OPTIONS=detect_leaks=0 $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 \

@@ -33,7 +33,7 @@ class LanguageModel(nn.Module):
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--steps", type=int, default=30)
-    p.add_argument("--batch", type=int, default=16)
+    p.add_argument("--batch", type=int, default=96)
     p.add_argument("--length", type=int, default=64)
     p.add_argument("--width", type=int, default=128)
     p.add_argument("--depth", type=int, default=3)

@@ -76,7 +76,8 @@ static void times(struct device *const *devs, unsigned n, struct summary *out)
     double native = 0, bound = 0;
     unsigned n_native = 0, n_bound = 0;
     struct stats *t = &out->t;
-    if (!t->iter_ns_count) { /* none without a trial: what there was, rather than nothing */
+    const bool undisturbed = t->iter_ns_count; /* launches that run twice, as trials do, are no native time */
+    if (!undisturbed) { /* none without a trial: what there was, rather than nothing */
         t->iter_ns_sum = t->tried_ns_sum;
         t->iter_ns_count = t->tried_ns_count;
     }
@@ -92,7 +93,7 @@ static void times(struct device *const *devs, unsigned n, struct summary *out)
         if (s->first_enforced_ns && (!out->first_enforced_ns || s->first_enforced_ns < out->first_enforced_ns))
             out->first_enforced_ns = s->first_enforced_ns;
     }
-    out->native_is_measured = !out->pressed && !t->iterations_enforced && out->iteration_ps;
+    out->native_is_measured = undisturbed && !out->pressed && !t->iterations_enforced && out->iteration_ps;
     out->native_ps = out->native_is_measured ? out->iteration_ps : n_native ? (uint64_t)(native * (double)PS / n_native) : 0;
     out->has_overhead = out->native_ps && out->iteration_ps;
     out->overhead_ppm = out->has_overhead ? ppm_over((double)out->iteration_ps, (double)out->native_ps) : 0;

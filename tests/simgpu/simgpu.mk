@@ -74,11 +74,11 @@ ALL_TARGETS += $(SIMGPU_DIR)/testcatalogue.so
 # the readers of machine code are linked into their test too
 $(B)/tests/test_simgpu_code: $(SIMGPU_DIR)/gpu_fatbin.o $(SIMGPU_DIR)/gpu_cubin.o $(SIMGPU_DIR)/testcatalogue.so
 $(B)/tests/test_simgpu_code: private LDFLAGS += $(SIMGPU_DIR)/gpu_fatbin.o $(SIMGPU_DIR)/gpu_cubin.o -lzstd
-$(B)/fuzz/fuzz_fatbin: tests/fuzz/fuzz_fatbin.c tests/simgpu/gpu_fatbin.c tests/simgpu/gpu_cubin.c | $(DEPS_STAMP)
+$(B)/fuzz/fuzz_fatbin: tests/fuzz/fuzz_fatbin.c tests/simgpu/gpu_fatbin.c tests/simgpu/gpu_cubin.c | $(CLANG_STAMP)
 	mkdir -p $(@D)
 	clang $(CSTD) -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $(filter %.c,$^) -o $@ -lzstd
 # the reader of PTX is what is fuzzed; the tables of arithmetic come along as they are
-$(B)/fuzz/fuzz_ptx: tests/fuzz/fuzz_ptx.c $(filter-out $(PTX_ALU),$(PTX_SRC)) $(filter $(SIMGPU_DIR)/ptx/any/% $(SIMGPU_DIR)/ptx/avx2/%,$(PTX_OBJ)) | $(DEPS_STAMP)
+$(B)/fuzz/fuzz_ptx: tests/fuzz/fuzz_ptx.c $(filter-out $(PTX_ALU),$(PTX_SRC)) $(filter $(SIMGPU_DIR)/ptx/any/% $(SIMGPU_DIR)/ptx/avx2/%,$(PTX_OBJ)) | $(CLANG_STAMP)
 	mkdir -p $(@D)
 	clang $(CSTD) -O1 -g $(CPPDEFS) -Wno-pass-failed -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $(filter %.c %.o,$^) -o $@ -lm -lpthread
 # its test reads the statistics back

@@ -141,6 +141,11 @@ for s in auto best mincut anneal milp; do
   [ $((($(date +%s%N) - began) / 1000000)) -lt 3000 ] || fail "--time-limit 0, $s: $((($(date +%s%N) - began) / 1000000)) ms"
 done
 WANT=3 refuse "did you mean 50%, of the trace's peak, or 50G?" plan "$t" --limit 50
+# a solver's notes come with -v alone: a line of its own (`h_DTR`, `1567 plans tried`) stood on stderr after each plan
+for s in auto best mincut anneal dtr; do
+  "$remat" plan "$t" --limit 80% --solver $s --time-limit 0.2 >/dev/null 2>"$tmp/err" && [ ! -s "$tmp/err" ] || fail "plan --solver $s: $(cat "$tmp/err")"
+done
+"$remat" plan "$t" --limit 80% --solver dtr -v >/dev/null 2>"$tmp/err" && grep -q '^remat: plan: h_DTR' "$tmp/err" || fail "plan --solver dtr -v: $(cat "$tmp/err")"
 export REMAT_SIMGPU=1
 WANT=125 refuse 'did you mean 12G, or 12%?' run --limit 12 -- true
 WANT=125 refuse 'cannot be written' run --trace-out /proc/x -- true

@@ -128,6 +128,13 @@ START_TEST(reasons)
     ck_assert_str_eq(closing(), "peak 90 MiB of 100 MiB; 40 iterations (the limit was never felt); 2.000 ms each, as natively (measured)");
     dev.mem.limit_bytes = dev.mem.device_bytes;
     ck_assert_str_eq(closing(), "peak 90 MiB without a limit; 40 iterations; 2.000 ms each, as natively (measured)");
+    /* every iteration had launches that ran as trials: 4.873 ms were told as the native time of a script that takes 2.29 */
+    dev.st.iter_ns_count = 0;
+    dev.st.tried_ns_count = 2;
+    dev.st.tried_ns_sum = 4e6;
+    ck_assert_str_eq(closing(), "peak 90 MiB without a limit; 40 iterations; 2.000 ms each, natively not known");
+    dev.st.native_ns = 1000000;
+    ck_assert_ptr_nonnull(strstr(closing(), "; 2.000 ms each, +100.0 % on 1.000 ms natively (estimated), no bound known"));
 }
 END_TEST
 
