@@ -60,7 +60,7 @@ endif
 ALL_TARGETS :=
 
 # ---- what a fresh Debian machine needs ------------------------------------------------------------------
-DEB_PACKAGES := gcc g++ make pkg-config libjansson-dev uthash-dev check coinor-libcbc-dev zlib1g-dev libsqlite3-dev python3 python3-venv \
+DEB_PACKAGES := gcc g++ make pkg-config libjansson-dev uthash-dev check coinor-libcbc-dev libblas-dev zlib1g-dev libsqlite3-dev python3 python3-venv \
                 glpk-utils libzstd-dev libopenblas-serial-dev libiberty-dev python3-yaml python3-prometheus-client libunwind8
 DEPS_STAMP := $(B)/.deps
 

@@ -70,7 +70,7 @@ pkg-uninstall:
 
 # ---- portable: a tree that runs wherever glibc is as new as PORTABLE_GLIBC, and needs no other library -------------------------
 # The same objects as in B, linked against libraries that have that glibc's names (glibc.py), with what it lacks (portable*.c) and with static archives.
-# LAPACK is the plain one: CBC factors small dense blocks with it, and the fast ones are thirty times its size.
+# LAPACK and BLAS are the plain ones (libblas-dev): CBC factors small dense blocks with them, and the fast ones are thirty times their size.
 PORTABLE_GLIBC := 2.28
 PORTABLE := $(PKG)/portable
 PORTABLE_LINK = $(CC) $(LDFLAGS) -nodefaultlibs -Wl,--gc-sections,-O1,--exclude-libs,ALL
