@@ -176,6 +176,17 @@ def would_do(c, native):
         held, limit = int(m.group(1)), int(m.group(2)) << 10
 
 
+def own_plan(c, tmp, native):
+    """A plan made for a limit is followed under that limit, by itself: `plan --limit 150M` knew nothing of what a run keeps, and `run --limit 150M` swapped for life."""
+    trace, plan, limit = os.path.join(tmp, "own.trace.json"), os.path.join(tmp, "own.json"), native.peak * 60 // 100
+    r = harness.run_eighth("mlp", ["--iters", "16"], ["--trace-out", trace])
+    p = subprocess.run([harness.REMAT, "plan", trace, "--limit", str(limit), "--solver", "mincut", "--time-limit", "1", "-o", plan], capture_output=True, text=True)
+    if not c.ok(r.rc == 0 and p.returncode == 0 and "remat run --limit %d" % limit in p.stdout, "a plan for a limit", p.stdout + p.stderr + r.err):
+        return
+    r = harness.run_eighth("mlp", ["--iters", "16"], ["--limit", limit, "--plan", plan, "--plan-only"])
+    c.ok(r.rc == 0 and r.out == native.out and r.peak <= limit and r.stats["iterations_enforced"] > 6 and r.stats["replays"], "followed at that limit", "%s %s" % (r.stats, r.err))
+
+
 def other_plan(c, tmp, native):
     """A plan of another program: another is made at once; with --plan-only the program ends; where nothing has to be planned, that is said."""
     other = os.path.join(tmp, "other.json")
@@ -204,6 +215,7 @@ def main():
         terminal(c)
         not_held(c, tmp)
         left_alone(c, tmp)
+        own_plan(c, tmp, native)
         other_plan(c, tmp, native)
     too_short(c, native)
     would_do(c, native)
