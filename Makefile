@@ -216,8 +216,10 @@ $(B)/tests/test_%: tests/unit/test_%.c $(B)/obj/unit.a | $(DEPS_STAMP)
 $(B)/tests/bench_%: tests/bench/bench_%.c $(B)/obj/unit.a | $(DEPS_STAMP)
 	$(LINK_UNIT)
 
+# as many at once as there are processors, unless `make -j..` says how many
+ALL_JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 all: $(DEPS_STAMP)
-	@$(MAKE) --no-print-directory B=$(B) build-all
+	@$(MAKE) --no-print-directory $(ALL_JOBS) B=$(B) build-all
 build-tests: $(DEPS_STAMP)
 	@$(MAKE) --no-print-directory B=$(B) build-all-tests
 .PHONY: build-all build-tests build-all-tests
