@@ -184,6 +184,16 @@ static void tell_swapping(struct device *d)
     story_goes_on(d);
 }
 
+/* An iteration has gone by for which nothing had to leave, as the next one like it will: a plan has nothing to do there. Sentences of three lengths, say, of
+ * which only the longest do not fit: of these an iteration is learnt. */
+static bool fits_without(struct device *d)
+{
+    if (learn_wants_trace(d) || modes_have_given_plan(d) || d->op_count - d->mem.evicted_op <= learn_period(d))
+        return false;
+    story_is(d, STORY_FITS, "an iteration that comes again fits the limit: what does not at other times is swapped");
+    return true;
+}
+
 static void begin_lesson(struct device *d, CUstream stream)
 {
     int e = learn_prepare(d);
@@ -229,7 +239,10 @@ static int outside_drv(struct device *d, struct rt_op *op)
         return r;
     if (!learn_guesses(d))
         learn_count_iteration(d, op->t);
-    begin_lesson(d, op->stream);
+    if (d->mode == MODE_OBSERVE && !learn_guesses(d) && fits_without(d))
+        learn_lets_go(d);
+    else
+        begin_lesson(d, op->stream);
     return r;
 }
 

@@ -289,14 +289,37 @@ uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead)
     return it->ops[it->n_ops - p + ahead % p].sig;
 }
 
+static const struct iter_operand *operand_at(const struct iter *it, const struct seen_op *o, uint32_t offset)
+{
+    const struct iter_operand *all = it->operands + o->first;
+    uint32_t a = 0, b = o->n;
+    while (a < b) {
+        const uint32_t m = (a + b) / 2;
+        if (all[m].offset < offset)
+            a = m + 1;
+        else
+            b = m;
+    }
+    return a < o->n && all[a].offset == offset ? &all[a] : NULL;
+}
+
 const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t p, uint64_t back, uint32_t offset, bool *known)
 {
     *known = it->n_ops >= back * p;
-    if (!*known)
-        return NULL;
-    const struct seen_op *o = &it->ops[it->n_ops - back * p];
-    for (uint32_t i = 0; i < o->n; i++)
-        if (it->operands[o->first + i].offset == offset)
-            return &it->operands[o->first + i];
-    return NULL;
+    return *known ? operand_at(it, &it->ops[it->n_ops - back * p], offset) : NULL;
+}
+
+bool iter_expected_again(const struct iter *it, uint64_t p, uint64_t ahead, uint32_t offset, uint32_t few)
+{
+    bool known;
+    const struct iter_operand *then = iter_expected_operand(it, p, 1, offset, &known);
+    if (!known)
+        return true;
+    for (uint64_t k = 1; then && k <= ahead && k < p; k++) {
+        const struct seen_op *o = &it->ops[it->n_ops - p + k];
+        const struct iter_operand *later = o->n > few ? operand_at(it, o, offset) : NULL;
+        if (later && later->serial == then->serial)
+            return true;
+    }
+    return false;
 }

@@ -58,5 +58,8 @@ uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead);
 /* The operand at this offset that the op to be fed next had `back` (1, 2, ..) periods before; NULL: it had none. Its birth_op and this one's
  * are back * p apart where a new buffer takes the place of an old one. *known: the op has been seen then. */
 const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t p, uint64_t back, uint32_t offset, bool *known);
+/* The op to be fed next, as it was a period before, had a buffer at this offset that one of the `ahead` ops after it, with more than `few` operands, had
+ * at the same offset: an entry that stays on the stack when a shorter list is written over a long one, say. True as well where that is not remembered. */
+bool iter_expected_again(const struct iter *it, uint64_t p, uint64_t ahead, uint32_t offset, uint32_t few);
 
 #endif

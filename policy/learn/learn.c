@@ -215,6 +215,7 @@ static int mark_regular(struct device *d, struct rt_op *op)
             }
             w->regular &= !known || (then && (then->serial == w->serial || then->birth_op + back * l->period == w->slot->birth_op));
         }
+        w->recurs = op->n_operands > LEARN_FEW && (l->at_once || iter_expected_again(l->finder, l->period, l->period - l->probed - 1, w->offset, LEARN_FEW));
         r = r || w->regular ? r : note_irregular(l, w->offset);
     }
     return r;
@@ -705,5 +706,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
     }
     return wanted && may_begin(d);
 }
+
+void learn_lets_go(struct device *d) { d->learn->period = d->learn->until = 0; }
 
 uint64_t learn_period(const struct device *d) { return d->learn->period; }

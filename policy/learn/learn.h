@@ -18,6 +18,7 @@ bool learn_any_recorded(void); /* an iteration has been, for the trace that was 
 /* An op has run outside a plan and outside a probe. True: the next op is the first of an iteration like the last ones (never
  * where nothing is `wanted`; iterations are counted all the same). */
 bool learn_watch(struct device *d, const struct rt_op *op, bool wanted);
+void learn_lets_go(struct device *d); /* it is not learnt: the next one may be */
 uint64_t learn_period(const struct device *d); /* ops in an iteration; 0 none found */
 void learn_count_iteration(struct device *d, unsigned t);
 /* The stream of ops is looked at afresh. */

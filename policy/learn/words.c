@@ -15,7 +15,9 @@
  * tensor maps have, of one that was another an iteration ago, or has many other addresses in its struct. All others stay operands, which
  * costs memory and nothing else.
  *
- * Words are tested in groups, halves of those that matter after that. What proves that a word is idle holds for this launch at its
+ * Words are tested in groups, halves of those that matter after that. Of a list of many entries that come every time, those alone are tested
+ * of which the answer makes a difference: what an earlier launch of the iteration has left there, and what a later one will find there (Adam's seven
+ * launches over fifty gradients: one of them, in place of all). An entry through which the launch has changed its buffer is in use, and runs nothing. What proves that a word is idle holds for this launch at its
  * place in the iteration. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed
  * at the same buffer one iteration ago stays an operand. Not so the tail of a list, which would make an op of ten tensors one of hundreds: it
  * is known by what follows. The word is one of many idle ones in its struct; one before it there is in use; and an earlier launch of the
@@ -42,7 +44,10 @@ struct word {
     uint32_t operand, param;
     CUdeviceptr decoy; /* what stands for it */
     bool idle;
-    bool found_idle, asked; /* by decoys, whatever comes of that; it was asked */
+    bool found_idle; /* by decoys, whatever comes of that */
+    bool used;       /* it matters, alone */
+    bool left_over;  /* see is_left_over() */
+    bool asks;       /* an entry of a list that is to be tested */
 };
 
 struct search {
@@ -96,8 +101,6 @@ static bool idle_together(struct search *s, uint32_t from, uint32_t to)
 {
     struct trial *t = s->t;
     struct device *d = t->d;
-    for (uint32_t i = from; i < to; i++)
-        s->w[i].asked = true;
     if (s->failed || s->runs == RUNS_MOST || !pace_left_ns(d)) {
         t->cut = true;
         return false;
@@ -115,8 +118,10 @@ static bool idle_together(struct search *s, uint32_t from, uint32_t to)
     return s->clean && !words_decoy_is_written(d); /* it may be that what it did to the real one changed nothing */
 }
 
-static void search(struct search *s, uint32_t from, uint32_t to, bool matters)
+/* Finds the idle ones of the words [from, to); `matters`: one of them is not. `rough`: of a few that matter together none is looked at alone. */
+static void search(struct search *s, uint32_t from, uint32_t to, bool matters, bool rough)
 {
+    enum { ROUGH = 4, ONE_BY_ONE = 8 };
     if (from == to)
         return;
     if (!matters && idle_together(s, from, to)) {
@@ -125,13 +130,28 @@ static void search(struct search *s, uint32_t from, uint32_t to, bool matters)
         return;
     }
     if (to - from == 1)
+        s->w[from].used = !s->t->cut;
+    if (to - from == 1 || (rough && to - from <= ROUGH))
         return;
-    uint32_t middle = from + (to - from) / 2;
-    search(s, from, middle, false);
-    bool left_idle = true;
-    for (uint32_t i = from; i < middle; i++)
-        left_idle &= s->w[i].idle;
-    search(s, middle, to, left_idle); /* then it must be the right half */
+    const uint32_t step = to - from <= ONE_BY_ONE && !rough ? 1 : (to - from + 1) / 2;
+    bool all_idle = true;
+    for (uint32_t i = from; i < to; i += step) {
+        const uint32_t end = i + step < to ? i + step : to;
+        search(s, i, end, end == to && all_idle, rough); /* where all before it are idle, the last matters */
+        for (uint32_t k = i; k < end; k++)
+            all_idle &= s->w[k].idle;
+    }
+}
+
+/* After a rough search of [from, to): words beside idle ones, alone, for as long as these are idle. */
+static void search_beside(struct search *s, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = to; i-- > from;)
+        if (!s->w[i].idle && !s->w[i].used && i + 1 < to && s->w[i + 1].idle)
+            search(s, i, i + 1, false, false);
+    for (uint32_t i = from + 1; i < to; i++)
+        if (!s->w[i].idle && !s->w[i].used && s->w[i - 1].idle)
+            search(s, i, i + 1, false, false);
 }
 
 /* ---- which words ---------------------------------------------------------------------------------------------------- */
@@ -244,13 +264,68 @@ static void take_out(struct search *s, uint32_t n, uint32_t *idle, uint32_t *n_i
     op->n_operands = kept;
 }
 
-/* Of the struct of the words [from, to), all that were tested there: the offset of the first one in use, or whose buffer is changed. */
+/* The launch has changed the operand's buffer, and has no other word that leads to it. */
+static bool changes_through(const struct trial *t, uint32_t operand)
+{
+    const struct slot *s = t->op->operands[operand].slot;
+    uint32_t k = 0, words = 0;
+    while (k < t->n && t->u[k].slot != s)
+        k++;
+    for (uint32_t i = 0; i < t->op->n_operands; i++)
+        words += t->op->operands[i].slot == s;
+    return k < t->n && t->u[k].changed && words == 1;
+}
+
+/* An earlier launch of the iteration used the buffer through the word at the same offset. */
+static bool is_left_over(const struct device *d, const struct rt_operand *w)
+{
+    for (uint32_t i = d->ex->learnt.rec.n_ops; i-- > 0;) {
+        const struct rt_op *op = &d->ex->learnt.caps[i];
+        const struct rt_operand *then = op->kind == OP_KERNEL && op->arg_bytes > w->offset ? op_operand_at(op, w->offset) : NULL;
+        if (then && then->slot == w->slot && then->serial == w->serial && !then->idle && !then->unasked)
+            return true;
+    }
+    return false;
+}
+
+/* Brings those entries of the list [from, to) to its front of which the answer makes a difference. Returns the end of these. */
+static uint32_t whom_to_ask(struct search *s, uint32_t from, uint32_t to)
+{
+    uint32_t end = from;
+    for (uint32_t i = from; i < to; i++) {
+        struct word w = s->w[i];
+        struct rt_operand *o = &s->t->op->operands[w.operand];
+        w.left_over = is_left_over(s->t->d, o);
+        w.used = changes_through(s->t, w.operand);
+        w.asks = !w.used && (w.left_over || o->recurs);
+        o->unasked = !w.used;
+        if (w.asks && i > end)
+            memmove(&s->w[end + 1], &s->w[end], (i - end) * sizeof w);
+        s->w[w.asks ? end : i] = w;
+        end += w.asks;
+    }
+    return end;
+}
+
+static bool have_decoys(struct search *s, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        const struct rt_operand *o = &s->t->op->operands[s->w[i].operand];
+        s->w[i].decoy = room_decoy(s->t->d, o->slot->va, o->slot->bytes);
+        if (!s->w[i].decoy)
+            return false;
+        s->w[i].decoy += o->delta;
+    }
+    return true;
+}
+
+/* Of the struct of the words [from, to): the offset of the first one in use, or whose buffer is changed. */
 static uint32_t first_in_use(const struct search *s, uint32_t from, uint32_t to)
 {
     const struct trial *t = s->t;
     uint32_t first = UINT32_MAX;
     for (uint32_t i = from; i < to; i++)
-        if (!s->w[i].idle && t->op->operands[s->w[i].operand].offset < first)
+        if (s->w[i].used && t->op->operands[s->w[i].operand].offset < first)
             first = t->op->operands[s->w[i].operand].offset;
     for (uint32_t i = 0; i < t->op->n_operands; i++) {
         const struct rt_operand *w = &t->op->operands[i];
@@ -261,55 +336,83 @@ static uint32_t first_in_use(const struct search *s, uint32_t from, uint32_t to)
     return first;
 }
 
-/* An earlier launch of the iteration used the buffer through the word at the same offset. */
-static bool is_left_over(const struct device *d, const struct rt_operand *w)
+/* The entries [end, to) of a list were not asked. Where none is known to be in use before the first idle one in [from, end), those of them before
+ * that are, together. Returns the place from which on one is in use. */
+static uint32_t ask_who_comes_before(struct search *s, uint32_t from, uint32_t end, uint32_t to)
 {
-    for (uint32_t i = d->ex->learnt.rec.n_ops; i-- > 0;) {
-        const struct rt_op *op = &d->ex->learnt.caps[i];
-        const struct rt_operand *then = op->kind == OP_KERNEL && op->arg_bytes > w->offset ? op_operand_at(op, w->offset) : NULL;
-        if (then && then->slot == w->slot && then->serial == w->serial && !then->idle)
-            return true;
+    const struct rt_operand *w = s->t->op->operands;
+    uint32_t in_use = first_in_use(s, from, to), idle = UINT32_MAX, before = end;
+    for (uint32_t i = from; i < end; i++)
+        if (s->w[i].idle && s->w[i].left_over && w[s->w[i].operand].offset < idle)
+            idle = w[s->w[i].operand].offset;
+    while (before < to && w[s->w[before].operand].offset < idle)
+        before++;
+    if (idle == UINT32_MAX || in_use < idle || before == end)
+        return in_use;
+    if (!have_decoys(s, end, before)) {
+        s->t->cut = true;
+        return in_use;
     }
-    return false;
+    const bool none = idle_together(s, end, before);
+    for (uint32_t i = end; i < before; i++)
+        s->w[i].found_idle = none;
+    return none || s->t->cut ? in_use : w[s->w[before - 1].operand].offset;
 }
 
-/* Which of the idle words [from, to) are the tail of a list; the others stay operands, and are marked. */
-static void keep_all_but_tails(struct search *s, uint32_t from, uint32_t to)
+/* Which of the idle entries [from, to) of a list are its tail, after what is in use from `in_use` on; the others stay operands, and are marked. Of none is
+ * it taken for granted that it was in use: a word in memory may have shut the list for the data of this iteration. */
+static void keep_all_but_tails(struct search *s, uint32_t from, uint32_t to, uint32_t in_use)
 {
-    const uint32_t first = first_in_use(s, from, to);
     for (uint32_t i = from; i < to; i++) {
         struct rt_operand *w = &s->t->op->operands[s->w[i].operand];
         w->idle = s->w[i].idle;
-        s->w[i].idle = s->w[i].idle && first < w->offset && is_left_over(s->t->d, w);
+        w->unasked = !s->w[i].used && !s->w[i].found_idle;
+        s->w[i].idle = s->w[i].idle && in_use < w->offset && s->w[i].left_over;
     }
 }
 
-static bool have_decoys(struct device *d, const struct rt_op *op, struct word *w, uint32_t n)
+/* Looks up what is known of the words [from, to). */
+static void look_up(struct search *s, uint32_t from, uint32_t to, const uint8_t *use)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        const struct rt_operand *o = &op->operands[w[i].operand];
-        w[i].decoy = room_decoy(d, o->slot->va, o->slot->bytes);
-        if (!w[i].decoy)
-            return false;
-        w[i].decoy += o->delta;
+    for (uint32_t i = from; i < to; i++) {
+        s->w[i].idle = s->w[i].found_idle = use[s->w[i].operand] == KNOWN_IDLE;
+        s->w[i].used = use[s->w[i].operand] >= KNOWN_READ;
     }
-    return true;
 }
 
-/* Searches [from, to), or looks up what is known of them. */
-static void find_idle(struct search *s, uint32_t from, uint32_t to, const uint8_t *use)
+static uint32_t list_end(const struct search *s, uint32_t from, uint32_t n)
 {
-    if (!use)
-        search(s, from, to, false);
-    for (uint32_t i = from; i < to && use; i++)
-        s->w[i].idle = use[s->w[i].operand] == KNOWN_IDLE;
+    uint32_t to = from;
+    while (to < n && s->w[to].param == s->w[from].param)
+        to++;
+    return to;
+}
+
+/* A list of regular words in one struct. */
+static void find_tail(struct search *s, uint32_t from, uint32_t to, const uint8_t *use)
+{
+    uint32_t end = from, idle = 0;
+    bool rough = true; /* no later list wants to know whether an entry was in use here */
+    for (; end < to && s->w[end].asks; end++)
+        rough &= !s->t->op->operands[s->w[end].operand].recurs;
+    if (use)
+        look_up(s, from, to, use);
+    else
+        search(s, from, end, false, rough);
+    if (!use && rough)
+        search_beside(s, from, end);
+    for (uint32_t i = from; i < to; i++)
+        idle += s->w[i].idle;
+    for (uint32_t i = from; i < to && idle <= LEARN_FEW; i++)
+        s->w[i].idle = false;
+    keep_all_but_tails(s, from, to, use ? first_in_use(s, from, to) : ask_who_comes_before(s, from, end, to));
 }
 
 /* What decoys have shown of the words, for tracer/known. */
 static void note_uses(const struct search *s, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (s->w[i].idle || (s->w[i].asked && !s->w[i].found_idle))
+        if (s->w[i].idle || s->w[i].used)
             s->t->word[s->w[i].operand] = s->w[i].idle ? KNOWN_IDLE : KNOWN_READ;
 }
 
@@ -345,25 +448,28 @@ int words_try(struct trial *t, const uint8_t *use, uint32_t *idle, uint32_t *n_i
     }
     if (t->planned)
         regular = n;
-    bool lists = false; /* many regular words in one struct? */
-    for (uint32_t i = regular; i < n && !r; i++)
-        lists |= i + LEARN_FEW < n && s.w[i + LEARN_FEW].param == s.w[i].param;
-    const bool asks = !r && (regular || lists), can = asks && (use || (!trial_save_all(t) && have_decoys(t->d, op, s.w, n)));
+    bool asks = regular > 0;
+    for (uint32_t i = regular, to, end; i < n && !r; i = to) {
+        to = list_end(&s, i, n);
+        end = to - i <= LEARN_FEW ? i : whom_to_ask(&s, i, to);
+        asks |= end > i || (use && to - i > LEARN_FEW);
+    }
+    bool can = !r && asks;
+    if (can && !use) {
+        can = !trial_save_all(t) && have_decoys(&s, 0, regular);
+        for (uint32_t i = regular; i < n && can; i++)
+            can = !s.w[i].asks || have_decoys(&s, i, i + 1);
+    }
     t->cut |= asks != can;
     if (can) {
-        find_idle(&s, 0, regular, use);
-        for (uint32_t i = regular, j; i < n; i = j) {
-            uint32_t idle_here = 0;
-            for (j = i; j < n && s.w[j].param == s.w[i].param; j++)
-                ;
-            if (j - i <= LEARN_FEW)
-                continue;
-            find_idle(&s, i, j, use);
-            for (uint32_t k = i; k < j; k++)
-                idle_here += s.w[k].idle;
-            for (uint32_t k = i; k < j && idle_here <= LEARN_FEW; k++)
-                s.w[k].idle = false;
-            keep_all_but_tails(&s, i, j);
+        if (use)
+            look_up(&s, 0, regular, use);
+        else
+            search(&s, 0, regular, false, false);
+        for (uint32_t i = regular, to; i < n; i = to) {
+            to = list_end(&s, i, n);
+            if (to - i > LEARN_FEW)
+                find_tail(&s, i, to, use);
         }
         r = s.failed ? s.failed : use ? 0 : doubt_zeros(&s, n);
         if (!r && s.runs && !s.clean) { /* memory as the program's run left it */
@@ -372,9 +478,9 @@ int words_try(struct trial *t, const uint8_t *use, uint32_t *idle, uint32_t *n_i
                 r = -EIO;
         }
         note_uses(&s, n);
-        if (!r)
-            take_out(&s, n, idle, n_idle);
     }
+    if (!r)
+        take_out(&s, n, idle, n_idle);
     free(s.w);
     free(s.args);
     return r;

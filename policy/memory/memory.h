@@ -96,6 +96,7 @@ struct memory {
     uint64_t host_bytes, host_limit_bytes;
 
     bool pressed;              /* evict.c: something had to be evicted, or did not fit: the limit is felt */
+    uint64_t evicted_op;       /* swap.c: device.op_count when something was evicted last */
 
     /* each file's own, made by its _init function or when it is first needed */
     struct pinned *pinned;

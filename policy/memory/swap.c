@@ -205,6 +205,7 @@ int swap_out(struct device *d, struct slot *s)
         slot_unback(d, s, SLOT_HOST);
     }
     d->st.evictions++;
+    d->mem.evicted_op = d->op_count;
     return 0;
 }
 

@@ -30,6 +30,8 @@ struct rt_operand {
     bool moved_on;   /* while it is recorded: the iteration before had another buffer there, which was as much older */
     bool remains;    /* likewise: it had this one */
     bool regular;    /* the word pointed at the same buffer in the iterations before, or in the recorded one */
+    bool recurs;     /* while it is recorded: a later list of the iteration before had the same buffer in the same word, or nobody knows */
+    bool unasked;    /* likewise: an entry of a list of which nobody has shown that it is in use, or idle */
     bool idle;       /* the word did not matter to the recorded launch; or, in one that is being recorded, not to this one, and yet stays */
 };
 
