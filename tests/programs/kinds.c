@@ -7,6 +7,7 @@
  *   keep         after a third of the steps a copy of the weights is made, and held for good
  *   lengths      batches of three lengths, drawn anew
  *   any          each batch of another length
+ *   bursts       seven short batches, which fit any limit, then five long ones
  *   named        nothing is; it asks for a variable of its kernels' by name, which there is not
  *   shrink       four batches of one length, then of another that is a little less, never of an earlier one
  */
@@ -111,6 +112,7 @@ int main(int argc, char **argv)
         const uint32_t n = !strcmp(kind, "lengths") ? WORDS / LENGTHS * (1 + next_random(&seed) % LENGTHS)
                            : !strcmp(kind, "any")   ? WORDS - 16 * (next_random(&seed) % 512)
                            : !strcmp(kind, "shrink") ? WORDS - 256 * (i / 4)
+                           : !strcmp(kind, "bursts") && i % 12 < 7 ? WORDS / 4
                                                     : WORDS;
         for (unsigned k = 0; k < batches; k++) {
             forward(act, n, i * 4 + k);

@@ -187,8 +187,8 @@ def main():
                  case + ": at most ten times the iteration", "%s %s" % (m and m.group(0), ops and ops.group(0)))
         if case == "ninth": # what was known of the launch is taken back
             c.ok(r.stats.get("facts_contradicted") == 1, case + ": it is seen to change what it was known to read", str(r.stats))
-        if case == "tail": # 36; with what is left over as operands 72
-            c.ok(r.stats.get("swaps_steady", 99) <= 54, "tail: what is left over is not fetched", str(r.stats))
+        if case == "tail": # 36; where nobody asks whether the longer list was in use 46, with what is left over as operands 72
+            c.ok(r.stats.get("swaps_steady", 99) <= 40, "tail: what is left over is not fetched", str(r.stats))
         if more: # else it shows nothing
             c.ok("no room to set aside" in r.err, case + ": not all of a launch could be set aside")
     if harness.PART or harness.TIER == "check": # the rest is the first part's

@@ -246,6 +246,29 @@ START_TEST(shapes_that_take_turns)
 }
 END_TEST
 
+/* Ops of a step: one reads a list of ten, one a list of four of these at the same offsets, over what is left of the first, and one a buffer alone. */
+START_TEST(what_is_left_of_a_longer_list)
+{
+    const uint64_t a = next_serial + 1;
+    for (uint64_t step = 0; step < 2; step++) {
+        struct iter_operand o[10];
+        for (uint32_t i = 0; i < 10; i++)
+            o[i] = (struct iter_operand){.serial = a + 10 * step + i, .birth_op = n_fed, .offset = 8 * i};
+        iter_feed(it, 1, o, 10, base, 0);
+        for (uint32_t i = 0; i < 4; i++)
+            o[i].serial += 1000;
+        iter_feed(it, 2, o, 10, base, 0);
+        iter_feed(it, 3, o + 4, 1, base, 0);
+        n_fed += 3;
+    }
+    ck_assert(iter_expected_again(it, 3, 2, 8 * 5, 8) && !iter_expected_again(it, 3, 2, 8 * 2, 8)); /* the sixth entry is there again, the third is not */
+    ck_assert(iter_expected_again(it, 3, 2, 8 * 9, 9) && !iter_expected_again(it, 3, 2, 8 * 9, 10)); /* of lists of ten; there is none of more */
+    ck_assert(!iter_expected_again(it, 3, 0, 8 * 5, 8));                                            /* in this step alone */
+    ck_assert(!iter_expected_again(it, 3, 2, 8 * 11, 8));
+    ck_assert(iter_expected_again(it, 7, 2, 8 * 2, 8)); /* nobody knows what was seven ops ago */
+}
+END_TEST
+
 START_TEST(recovers_after_an_odd_step)
 {
     int at;
@@ -279,6 +302,7 @@ int main(void)
     tcase_add_test(t, what_is_used_twice_in_a_step);
     tcase_add_test(t, batches_summed_before_a_step);
     tcase_add_test(t, shapes_that_take_turns);
+    tcase_add_test(t, what_is_left_of_a_longer_list);
     tcase_add_test(t, recovers_after_an_odd_step);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
