@@ -112,7 +112,7 @@ def run_blocks(info):
                 os.symlink(os.path.join(TOP, folder), os.path.join(work, folder))
             for block in found: # one page is one session
                 run = subprocess.run(["bash", "-eu", "-o", "pipefail", "-c", block], cwd=work, env=env, capture_output=True, text=True,
-                                     stdin=subprocess.DEVNULL, timeout=280)
+                                     stdin=subprocess.DEVNULL, timeout=1500 if info == "sh pytorch" else 280)
                 ran += 1
                 if run.returncode:
                     fail("%s: exit %d:\n%s%s" % (os.path.relpath(page, TOP), run.returncode, block, (run.stdout + run.stderr)[-600:]))
