@@ -341,7 +341,7 @@ static uint64_t result(enum ptx_atom op, enum ptx_type t, uint64_t had, uint64_t
             return flush ? flushed(sum) : sum;
         }
         if (t == T_F64)
-            return bits_f64(f64_bits(had) + f64_bits(b));
+            return bits_f64(canonical_f64(f64_bits(had) + f64_bits(b)));
         /* fall through */
     case ATOM_MIN:
     case ATOM_MAX:

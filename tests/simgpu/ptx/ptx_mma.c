@@ -89,7 +89,7 @@ void exec_mma(struct warp *w, const struct ptx_insn *in, uint32_t m)
             }
             double v = x.c[g + 8 * (j / 2)][2 * t + j % 2];
             if (in->type == T_F64)
-                ((double *)r)[lane] = v;
+                ((double *)r)[lane] = canonical_f64(v);
             else if (in->type == T_S32)
                 ((uint32_t *)r)[lane] = whole(v, in->mods & M_SATFINITE);
             else
