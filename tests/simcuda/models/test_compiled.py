@@ -7,9 +7,10 @@ Later losses tell less than the first: training multiplies what rounding does. E
 same loss to 2e-9 at first, to 9e-5 in the third iteration and to 9e-3 in the seventh. Nor are eager gradients in float what to compare with: one activation that
 float takes for a little more than nothing, and double for a little less, changes gradients by 1e-3; the compiled ones are 3e-6 from double.
 
-    python3 tests/simcuda/models/test_compiled.py [--limits 75,60] [MODEL... | graphs]
+    python3 tests/simcuda/models/test_compiled.py [--limits 75,60] [MODEL... | graphs | pieces | count]
 
-At the end it says how many kernels were compared in all models, each as it was run last.
+`pieces` are small programs that are drawn (pieces.py), for their kernels alone. At the end it says how many kernels were compared in all models, each as it was
+run last; `count` says nothing else, and fails where a model has not been run or there are fewer than KERNELS.
 
 Needs `make pytorch` and Triton in $B/compilers (tests/simcuda/pytorch/compilers.sh); without them exits 77. What Inductor made is kept in
 $B/pytorch-test/inductor. While it compiles it tries each kernel in several shapes for a tenth of a second of the device's clock each, which is minutes
@@ -44,6 +45,9 @@ SETTINGS = {'resnet18': {'CUBLAS_WORKSPACE_CONFIG': ':16:8'}}
 # ResNet-18 at 60 % takes 1.23 x where the planner has a processor to itself, and up to 1.4 where it has none: half of the kernels store over all of an earlier
 # value, which learning takes for a change of that value (docs/limits.md). Where it does not, no solver finds a cheaper plan at 60 % with copies either: 22.9 % both ways.
 DEARER = {('resnet18', 60): 1.45}
+KERNELS = 200  # so many different ones are compared in all models together, at least
+# Of pieces.py: seed, iterations, limit (an iteration needs 14.6 MiB; the native peak is of trying shapes), kernels that are compared and iterations that follow a plan, at least
+PIECES = ('1', '12', 12 * MIB, 50, 4)
 
 
 def environment(name):
@@ -130,30 +134,62 @@ def refused():
     return len(wrong)
 
 
+def pieces():
+    """What is learnt of the kernels of programs that are drawn, and their bits under a plan."""
+    seed, iterations, limit, least, followed = PIECES
+    words, env = [seed, '--iterations', iterations], dict(environment('pieces'), SIMGPU_LAUNCH_NS='50000000')
+    touched, trace, kernels = (os.path.join(build_dir(), 'pytorch-test', f'compiled_pieces.{x}') for x in ('touched', 'trace', 'kernels'))
+    for f in (touched, trace, kernels):
+        if os.path.exists(f):
+            os.remove(f)
+    native = run('compiled pieces native', words, env=dict(env, SIMGPU_TOUCHED=touched), timeout=1800, script='pieces.py')
+    if native.code:
+        print(f'FAIL pieces: natively it ended with {native.code}; see {native.log}')
+        return 1
+    r = run('compiled pieces under remat', words, ('--policy', 'plan', '--limit', str(limit), '--trace-out', trace), env, script='pieces.py')
+    found, compared, others = facts.compare(trace, touched, [env['TRITON_CACHE_DIR'], env['TORCHINDUCTOR_CACHE_DIR']]) if os.path.exists(trace) else ({}, set(), ['no trace'])
+    enforced = r.stats.get('iterations_enforced', 0)
+    print(f'pieces: {r.peak_bytes / MIB:.1f} MiB, plan followed in {enforced} of {r.stats.get("iterations")} iterations\n'
+          f'  what is known of {len(compared)} of Inductor\'s kernels is what their PTX says and did: {facts.said(found)}', flush=True)
+    wrong = [what for ok, what in ((r.code == 0, f'under remat it ended with {r.code}'), (r.same_as(native), 'OTHER RESULTS'), (0 < r.peak_bytes <= limit + VARIABLES, 'beyond the limit'),
+                                   (enforced >= followed, f'{enforced} iterations followed a plan'), (not others, f'learnt otherwise than the PTX says: {others}'),
+                                   (len(compared) >= least, f'{len(compared)} kernels compared')) if not ok]
+    for what in wrong:
+        print(f'FAIL pieces: {what}; see {r.log}', flush=True)
+    with open(kernels, 'w') as out:
+        out.writelines(f'{x}\n' for x in sorted(compared))
+    return len(wrong)
+
+
 def counted():
-    """Says how many kernels of all models, each as it was run last, were compared."""
-    names, models = set(), []
-    for name in MODELS:
+    """Says how many kernels of all models, each as it was run last, were compared; whether all models were run, and those are enough."""
+    names, models, every = set(), [], [*MODELS, 'pieces']
+    for name in every:
         path = os.path.join(build_dir(), 'pytorch-test', f'compiled_{name}.kernels')
         if os.path.exists(path):
             models.append(name)
             with open(path) as f:
                 names |= set(f.read().split())
     print(f'{len(names)} different kernels of Inductor\'s were learnt as their PTX says, in {", ".join(models)}')
+    return models == every and len(names) >= KERNELS
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument('--limits', default='75,60')
-    p.add_argument('models', nargs='*', default=list(MODELS) + ['graphs'])
+    p.add_argument('models', nargs='*', default=[*MODELS, 'graphs', 'pieces', 'count'])
     a = p.parse_args()
     if not os.path.exists(os.path.join(build_dir(), 'compilers', '.installed')):
         print('no Triton: bash tests/simcuda/pytorch/compilers.sh build/compilers build/pytorch')
         return 77
     limits = [int(x) for x in a.limits.split(',')]
-    failed = sum(refused() if m == 'graphs' else one(m, limits) for m in a.models)
-    counted()
-    print(f'{len(a.models)} models, {failed} promises broken')
+    others = {'graphs': refused, 'pieces': pieces, 'count': lambda: 0}
+    failed = sum(others[m]() if m in others else one(m, limits) for m in a.models)
+    enough = counted()
+    if 'count' in a.models and not enough:
+        failed += 1
+        print(f'FAIL count: {KERNELS} at least were to be compared, in all of {", ".join(MODELS)} and pieces')
+    print(f'{len([m for m in a.models if m != "count"])} models, {failed} promises broken')
     return 1 if failed else 0
 
 
