@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,6 +65,14 @@ static void end_child(pid_t child, int *status)
     waitpid(child, status, 0);
 }
 
+/* The recorder gives the trace its name once all of it is written. A file of that name without a byte is the command's own look, at its start, whether it can
+ * write there: taken for the trace, it ended the command, and `fit` said that the trace was empty. */
+static int is_written(const char *trace)
+{
+    struct stat st;
+    return !stat(trace, &st) && st.st_size > 0;
+}
+
 int attempt_run(char *const *command, const char *limit, double most_s, struct attempt *a)
 {
     const char *tmp = getenv("TMPDIR");
@@ -88,8 +97,8 @@ int attempt_run(char *const *command, const char *limit, double most_s, struct a
     for (;;) {
         const pid_t r = waitpid(child, &a->status, WNOHANG);
         if (r == child || (r < 0 && errno != EINTR))
-            return access(a->trace, R_OK) ? -ECHILD : 0;
-        if (!access(a->trace, R_OK)) { /* the recorder gives the trace this name once all of it is written */
+            return is_written(a->trace) ? 0 : -ECHILD;
+        if (is_written(a->trace)) {
             end_child(child, &a->status);
             return 0;
         }

@@ -194,6 +194,13 @@ def commanded(tmp):
     print("fit: batch %(largest)d under 8 MiB, about %(native)d without remat" % said)
     r = remat("advise", "--", "true", env=sim)
     assert r.returncode == 1 and "ended before an iteration" in r.stderr, r
+    # the look whether the trace can be written makes a file of its name and takes it away: slow here, as on a busy machine
+    slow, made = os.path.join(tmp, "slow.so"), "#include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n" \
+        "int unlink(const char *p) { if (strstr(p, \"trace.json\")) usleep(300000); return (int)syscall(SYS_unlink, p); }\n"
+    if not os.environ.get("SAN"):  # whose runtime wants to be the first library
+        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", slow], input=made, text=True, check=True)
+        r = remat("advise", "--json", "--time-limit", "0.5", "--", program, "--iters", "1000000", "--batch", "512", env=dict(sim, LD_PRELOAD=slow))
+        assert r.returncode == 0 and json.loads(r.stdout)["peak_bytes"], r
     sleeps = ["sh", "-c", "sleep 60; true"]  # with a process of its own, which is ended too: else its end of the pipe is waited for
     for words in (["advise"], ["fit", "--limit", "1G", "--vary", "--batch {}"]):
         began = time.monotonic()
