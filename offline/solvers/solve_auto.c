@@ -30,6 +30,7 @@ enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16 };
 #define AUTO_SHORT_S 0.5      /* a part of so short a time ends before it has begun */
 #define AUTO_SAME 1e-4        /* of the iteration: so near its bound a plan is left alone */
 #define BEST_SHORT_S 2
+#define BEST_NO_TIME_S 0.1     /* annealing may not have one schedule by then */
 #define BEST_AUTO_SHARE 0.5    /* of so short a time: the rest anneals */
 #define BEST_NEAR 0.02         /* of the iteration: a plan so near its bound is annealed for as long as it took to make */
 #define BEST_LEAST_SHARE 0.15  /* or for this part of the time, if that is more */
@@ -374,12 +375,24 @@ static int best_in_short(const struct graph *g, const struct solver_opts *opts, 
     return rc;
 }
 
-static int solve_best(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+static int best_in_time(const struct graph *g, const struct solver_opts *opts, double whole_s, struct plan *out, struct solver_report *rep)
 {
-    const double whole_s = opts->time_limit_s > 0 ? opts->time_limit_s : AUTO_DEFAULT_S, began_s = solver_now_s();
+    const double began_s = solver_now_s();
     if (opts->offload)
         return fits_as_it_is(g, opts, out, rep) ? 0 : best_anneal(g, opts, began_s, began_s + whole_s, (double)g->total_ns, NULL, out, rep);
     return whole_s <= BEST_SHORT_S ? best_in_short(g, opts, began_s, whole_s, out, rep) : best_without_copies(g, opts, began_s, whole_s, out, rep);
+}
+
+static int solve_best(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
+{
+    const double whole_s = opts->time_limit_s > 0 ? opts->time_limit_s : AUTO_DEFAULT_S;
+    const int rc = best_in_time(g, opts, whole_s, out, rep);
+    if ((rc != -ENOSPC && rc != -ETIME) || whole_s >= BEST_NO_TIME_S || rep->proved_infeasible)
+        return rc;
+    /* with copies nobody has asked the ladder yet: of time that is over it makes its first plan all the same */
+    if (opts->offload && opts->limit_bytes >= g->floor_bytes && !auto_climb(g, opts, solver_now_s(), out, rep))
+        return 0;
+    return auto_at_least(g, opts, -ENOSPC, out, rep) ? rc : 0;
 }
 
 const struct solver solver_best = {"best", "as auto, then cheaper for this limit alone; a smaller one may get a cheaper plan", solve_best};

@@ -40,6 +40,7 @@ struct planner {
     uint64_t late_ns;      /* when it has had all the time that it gets */
     uint64_t limit_bytes;  /* that it was asked for */
     bool late;             /* it did not answer until then */
+    bool own_late;         /* `remat plan` has ended a solver of the user's own, which had not answered in its time */
 };
 
 int planner_init(struct device *d)
@@ -163,7 +164,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
         return -r;
     }
     d->planner->state = PLANNER_RUNNING;
-    d->planner->late = false;
+    d->planner->late = d->planner->own_late = false;
     d->planner->limit_bytes = limit_bytes;
     d->st.planning_since_ns = stats_now_ns();
     d->planner->late_ns = d->st.planning_since_ns + (uint64_t)((s * LATE_TIMES + LATE_MORE_S) * 1e9);
@@ -201,7 +202,21 @@ void planner_say_why(struct device *d)
         story_warns(d, STORY_SWAPPING, "remat plan failed (status %d: %s); memory is held by swapping", status, line);
 }
 
-bool planner_is_late(const struct device *d) { return d->planner->late; }
+/* The child has written these words, in whatever line: before its own come those of a solver of the user's. */
+static bool was_said(const struct planner *pl, const char *words)
+{
+    char path[FILE_PATH], line[400];
+    bool said = false;
+    snprintf(path, sizeof path, "%s/plan.err", pl->scratch.path);
+    FILE *f = fopen(path, "re");
+    while (f && !said && fgets(line, sizeof line, f))
+        said = strstr(line, words) != NULL;
+    if (f)
+        fclose(f);
+    return said;
+}
+
+bool planner_is_late(const struct device *d) { return d->planner->late || d->planner->own_late; }
 
 enum planner_state planner_poll(struct device *d)
 {
@@ -220,6 +235,7 @@ enum planner_state planner_poll(struct device *d)
             /* the program may have reaped it (SIGCHLD ignored): the file tells */
             bool ok = pl->late ? false : r == pl->child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(pl->plan_path, R_OK) == 0;
             pl->last_status = r == pl->child ? status : 0;
+            pl->own_late = !ok && was_said(pl, "it had not answered in"); /* offline/solvers/exec */
             pl->child = 0;
             stats_span_ends(&d->st.planning_since_ns, &d->st.planning_ns);
             if (pl->tied >= 0)

@@ -27,7 +27,8 @@ pid_t planner_child(const struct device *d); /* 0: none runs */
 /* The folder of files that are exchanged with it is there. 0 or a negative errno. */
 int planner_folder(struct device *d);
 const char *planner_path(struct device *d);
-/* After FAILED: it had not answered in many times its seconds, and was ended. Asking anything else of it would take as long. */
+/* After FAILED: the planner, or a solver of the user's own (exec:CMD), had not answered in many times its seconds, and was ended. Another question
+ * would take as long. */
 bool planner_is_late(const struct device *d);
 /* After FAILED: one line with the planner's own words. */
 void planner_say_why(struct device *d);
