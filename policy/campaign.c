@@ -184,13 +184,18 @@ static void tell_swapping(struct device *d)
     story_goes_on(d);
 }
 
-/* An iteration has gone by for which nothing had to leave, as the next one like it will: a plan has nothing to do there. Sentences of three lengths, say, of
- * which only the longest do not fit: of these an iteration is learnt. */
-static bool fits_without(struct device *d)
+/* An iteration has gone by, and a lesson of the next one is not worth its time. Nothing had to leave for it (sentences of three lengths, say, of which only
+ * the longest do not fit: of these an iteration is learnt); or so little that copies cost next to nothing. */
+static bool is_left_to_swapping(struct device *d)
 {
-    if (learn_wants_trace(d) || modes_have_given_plan(d) || d->op_count - d->mem.evicted_op <= learn_period(d))
+    if (d->mode != MODE_OBSERVE || learn_guesses(d) || learn_wants_trace(d) || modes_have_given_plan(d))
         return false;
-    story_is(d, STORY_FITS, "an iteration that comes again fits the limit: what does not at other times is swapped");
+    if (d->op_count - d->mem.evicted_op > learn_period(d))
+        story_is(d, STORY_FITS, "an iteration that comes again fits the limit: what does not at other times is swapped");
+    else if (!account_is_worth_it(d, learn_period(d)))
+        story_is(d, STORY_SWAPPING, "copies have taken little time so far, less than it takes to learn an iteration");
+    else
+        return false;
     return true;
 }
 
@@ -239,7 +244,7 @@ static int outside_drv(struct device *d, struct rt_op *op)
         return r;
     if (!learn_guesses(d))
         learn_count_iteration(d, op->t);
-    if (d->mode == MODE_OBSERVE && !learn_guesses(d) && fits_without(d))
+    if (is_left_to_swapping(d))
         learn_lets_go(d);
     else
         begin_lesson(d, op->stream);

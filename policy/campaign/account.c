@@ -3,15 +3,20 @@
 
 #include "policy/campaign/modes.h"
 #include "policy/iteration.h"
+#include "policy/memory/swap.h"
 
 enum {
     TICK_OPS = 256,
+    FIRST_TICK_OPS = 64, /* until it is known what an op takes */
+    LESSON_TIMES = 10,   /* a lesson takes so many times what its iteration does */
+    AHEAD = 2,           /* a program goes on for so many times as long as it has run */
+    SHORT_OPS = 64,      /* of an iteration, whose lesson is over before anything is known */
     SHARE_PART = 20,   /* a twentieth */
     GRANT_PART = 4,
     WHOLE_LEAST = 4,   /* iterations before a plan's price is known */
     DEARER_PART = 4    /* a quarter more than foretold */
 };
-static const uint64_t GRANT_MOST_NS = 2000000000;
+static const uint64_t GRANT_MOST_NS = 2000000000, SLOW_LINK = 1000000000 /* bytes a second, where no copy was long enough to tell */;
 
 static struct account *of(struct device *d) { return &d->campaign->account; }
 
@@ -38,13 +43,14 @@ static void tick(struct device *d, CUstream stream)
     if (a->awaited && has_passed(d, &a->latest)) {
         const uint64_t ns = between_ns(d, &a->base, &a->latest);
         a->total_ns = ns > a->total_ns ? ns : a->total_ns;
+        a->total_ops = a->ticked_op - a->base_op;
         a->awaited = false;
     }
     if (a->awaited)
         return;
     a->ticked_op = d->op_count;
-    if (!a->base.made)
-        record(d, &a->base, stream);
+    if (!a->base.made && record(d, &a->base, stream))
+        a->base_op = d->op_count;
     else
         a->awaited = record(d, &a->latest, stream);
 }
@@ -56,7 +62,7 @@ void account_tick(struct device *d, CUstream stream)
         return;
     if (!a->swaps && (a->swaps = record(d, &a->swap_from, stream)))
         a->swap_from_op = d->op_count;
-    if (d->op_count - a->ticked_op >= TICK_OPS)
+    if (d->op_count - a->ticked_op >= (a->total_ops ? TICK_OPS : FIRST_TICK_OPS))
         tick(d, stream);
 }
 
@@ -70,6 +76,19 @@ bool account_may_learn(struct device *d)
         return true;
     const uint64_t part = a->total_ns / GRANT_PART, grant = a->in_force ? 0 : part < GRANT_MOST_NS ? part : GRANT_MOST_NS;
     return (int64_t)(d->st.learning_ns + lesson) <= (int64_t)(a->total_ns / SHARE_PART + grant) + a->balance_ns;
+}
+
+bool account_is_worth_it(struct device *d, uint64_t period)
+{
+    const struct account *a = of(d);
+    if (!is_bounded(d) || a->lesson_ns || d->st.learning_ns || period < SHORT_OPS)
+        return true;
+    if (!a->total_ops)
+        return !a->base.made; /* without events nothing is known, ever */
+    const uint64_t link = swap_bytes_per_s(d);
+    const double copies_ns = (double)d->st.bytes_in / (double)(link ? link : SLOW_LINK) * 1e9;
+    const double iteration_ns = (double)a->total_ns / (double)a->total_ops * (double)period;
+    return copies_ns * AHEAD >= iteration_ns * LESSON_TIMES;
 }
 
 void account_learns(struct device *d, uint64_t period, CUstream stream)

@@ -4,7 +4,8 @@
  *   balance    over all stretches under a plan: what as many ops took by swapping, less what they took. Rehearsals and departures count
  *   allowance  a twentieth of the device time so far + balance; and, until a plan has been in force, a quarter of it, 2 s at most
  *
- * Learning begins only while spent + what one more is expected to take <= allowance; the first time is on credit. A plan is given up when its
+ * Learning begins only while spent + what one more is expected to take <= allowance. The first time is on credit, where swapping has cost a part of what
+ * a lesson takes: a program of which an iteration in ten does not fit, by a little, would not win back its lesson in hundreds. A plan is given up when its
  * iterations take a quarter more than foretold and more than swapping took, or when it has lost a twentieth of the device time. So a program that
  * does something else all the time pays for swapping, one lesson, and a twentieth. `--policy plan` asks for plans and nothing else: no bound holds.
  *
@@ -27,8 +28,8 @@ struct account {
     struct account_edge swap_from, swap_to; /* of the ops that run one after another while memory is held by swapping */
     bool awaited, swaps;
     uint64_t swap_from_op;
-    uint64_t ticked_op;
-    uint64_t total_ns;                /* from base to the latest edge that has passed */
+    uint64_t ticked_op, base_op;
+    uint64_t total_ns, total_ops;     /* from base to the latest edge that has passed */
     uint64_t swap_ns, swap_ops;       /* device time that so many ops took while memory was held by swapping; 0: not known */
     uint64_t lesson_ns;               /* the longest lesson so far */
     uint64_t learnt_before_ns;        /* learning_ns when the latest lesson began */
@@ -52,6 +53,8 @@ struct account {
 void account_tick(struct device *d, CUstream stream);
 /* There is time for one more lesson. */
 bool account_may_learn(struct device *d);
+/* A first lesson, of an iteration of so many ops, is worth its time, by what copies have taken so far. */
+bool account_is_worth_it(struct device *d, uint64_t period);
 /* One begins, of an iteration of so many ops, the last of which ran on this stream: what swapping has taken so far is known now. The device has
  * nothing to do. */
 void account_learns(struct device *d, uint64_t period, CUstream stream);
