@@ -46,7 +46,7 @@ static void why_not_more(const struct device *d, char to[SUMMARY_WHY])
     else if (d->story && d->story->now == STORY_LEARNING)
         text = "the program ended while its iteration was being learnt";
     else if (d->story && d->story->now == STORY_FITS && d->mem.pressed)
-        text = "the iteration that was learnt fits the limit";
+        text = d->st.native_ns ? "the iteration that was learnt fits the limit" : d->story->text;
     else if (!is_limited(d))
         text = "there was no limit";
     else if (!d->mem.pressed)

@@ -19,6 +19,18 @@ def device_ns(r):
     return (r.device or {}).get("device_ns", 0)
 
 
+def lessons_are_worth_it(c):
+    """Over a link on which copies cost next to nothing no iteration is learnt in fourteen; over a slow one it is."""
+    options = ["--iters", "14", "--checksum"]
+    native = harness.run_eighth("mlp", options)
+    limit = native.peak * 60 // 100
+    for link, learnt in (("1e12", False), ("3e9", True)):
+        r = harness.run_eighth("mlp", options, ["--limit", limit], {"SIMGPU_HOST_BW": link})
+        wrong = harness.other_than(native, r, limit)
+        c.ok(not wrong, "link of %s: as natively" % link, wrong)
+        c.ok((r.stats.get("learning_device_s", -1) > 0) == learnt, "link of %s: %s" % (link, "learnt" if learnt else "nothing is learnt"), str(r.stats))
+
+
 def main():
     program = os.path.join(harness.B, "programs", "kinds")
     if not os.path.exists(program):
@@ -40,6 +52,7 @@ def main():
             kind, device_ns(native) / 1e6, swap / device_ns(native), auto / device_ns(native), runs["auto"].stats.get("iterations_enforced")))
         c.ok(0 < auto <= swap * most, kind + ": auto costs little more than swapping", "%.2f of it; %s" % (auto / max(swap, 1), runs["auto"].err[-1500:]))
         c.ok(runs["auto"].stats.get("iterations_enforced", 0) >= followed, kind + ": a plan is followed", "%s %s" % (runs["auto"].stats, runs["auto"].err[-1500:]))
+    lessons_are_worth_it(c)
     return c.end()
 
 
