@@ -25,7 +25,7 @@ def lessons_are_worth_it(c):
     native = harness.run_eighth("mlp", options)
     limit = native.peak * 60 // 100
     for link, learnt in (("25e9", False), ("3e9", True)):
-        r = harness.run_eighth("mlp", options, ["--limit", limit], {"SIMGPU_HOST_BW": link})
+        r = harness.run_eighth("mlp", options, ["--policy", "auto", "--limit", limit], {"SIMGPU_HOST_BW": link})
         wrong = harness.other_than(native, r, limit)
         c.ok(not wrong, "link of %s: as natively" % link, wrong)
         c.ok((r.stats.get("learning_device_s", -1) > 0) == learnt, "link of %s: %s" % (link, "learnt" if learnt else "nothing is learnt"), str(r.stats))
