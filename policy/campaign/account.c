@@ -8,7 +8,7 @@
 enum {
     TICK_OPS = 256,
     FIRST_TICK_OPS = 64, /* until it is known what an op takes */
-    LESSON_TIMES = 10,   /* a lesson takes so many times what its iteration does */
+    LESSON_TIMES = 10,   /* a lesson takes so many times what its iteration does without copies */
     AHEAD = 2,           /* a program goes on for so many times as long as it has run */
     SHORT_OPS = 64,      /* of an iteration, whose lesson is over before anything is known */
     SHARE_PART = 20,   /* a twentieth */
@@ -16,6 +16,7 @@ enum {
     WHOLE_LEAST = 4,   /* iterations before a plan's price is known */
     DEARER_PART = 4    /* a quarter more than foretold */
 };
+static const double OWN_LEAST = 0.1; /* a part of the device time is the program's own at least */
 static const uint64_t GRANT_MOST_NS = 2000000000, SLOW_LINK = 1000000000 /* bytes a second, where no copy was long enough to tell */;
 
 static struct account *of(struct device *d) { return &d->campaign->account; }
@@ -86,9 +87,9 @@ bool account_is_worth_it(struct device *d, uint64_t period)
     if (!a->total_ops)
         return !a->base.made; /* without events nothing is known, ever */
     const uint64_t link = swap_bytes_per_s(d);
-    const double copies_ns = (double)d->st.bytes_in / (double)(link ? link : SLOW_LINK) * 1e9;
-    const double iteration_ns = (double)a->total_ns / (double)a->total_ops * (double)period;
-    return copies_ns * AHEAD >= iteration_ns * LESSON_TIMES;
+    const double copies_ns = (double)d->st.bytes_in / (double)(link ? link : SLOW_LINK) * 1e9, total_ns = (double)a->total_ns;
+    const double own_ns = copies_ns < total_ns * (1 - OWN_LEAST) ? total_ns - copies_ns : total_ns * OWN_LEAST; /* without waiting for copies */
+    return copies_ns * AHEAD >= own_ns / (double)a->total_ops * (double)period * LESSON_TIMES;
 }
 
 void account_learns(struct device *d, uint64_t period, CUstream stream)

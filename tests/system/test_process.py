@@ -121,7 +121,7 @@ def copies_where_recomputing_fails(c, tmp):
             f.write(PLANNER % {"log": log, "remat": harness.REMAT})
         os.chmod(planner, 0o755)
         r = harness.run(["/usr/bin/env", "REMAT_BIN=" + planner, os.path.join(harness.B, "workloads", "mlp"), "--iters", "12", "--batch", "256",
-                         "--layers", "4", "--print-loss"], ["--limit", 610000, "--policy", policy], {"SIMGPU_GRANULARITY": "16384"}, PATIENCE)
+                         "--layers", "4", "--print-loss"], ["--limit", 610000, "--policy", policy], {"SIMGPU_GRANULARITY": "16384", "SIMGPU_HOST_BW": "25e7"}, PATIENCE)
         with open(log) as f:
             asked = ["--offload" in line for line in f]
         c.ok(r.rc == 0 and asked[:1] == [policy == "auto"] and (True in asked[1:]) == enforced, policy + ": asks", str(asked) + r.err[-300:])
