@@ -552,6 +552,12 @@ START_TEST(a_shuffle_of_a_lane_that_is_not_named)
     fails(KERNEL(" shfl.sync.idx.b32 %r1, %t, 0, 31, 0xffff;\n"), 32, CUDA_ERROR_LAUNCH_FAILED, "take part, and name the lanes 0xffff");
 }
 END_TEST
+START_TEST(a_breakpoint_without_a_debugger)
+{
+    fails(KERNEL(" setp.eq.u32 %p1, %t, 3;\n @%p1 brkpt;\n"), 32, CUDA_ERROR_LAUNCH_FAILED, "kernel k, line 23");
+}
+END_TEST
+
 START_TEST(a_trap)
 {
     fails(KERNEL(" setp.eq.u32 %p1, %t, 3;\n @%p1 trap;\n"), 32, CUDA_ERROR_LAUNCH_FAILED, "kernel k, line 23, trap");
@@ -681,5 +687,5 @@ RUN_SUITE("simgpu ptx", a_module_says_what_its_text_says, variables_begin_as_the
           blocks_wait_for_each_other, copies_to_shared_memory_are_done_at_once, matrices_are_multiplied, what_a_compiler_wrote_is_run, what_a_kernel_does_to_its_buffers_is_told, memory_that_is_not_mapped,
           an_address_in_a_window_is_no_global_one, beyond_shared_memory, beyond_local_memory, an_address_that_is_no_multiple,
           a_barrier_that_some_never_reach, a_barrier_at_two_places, a_shuffle_that_a_named_lane_never_reaches, a_shuffle_of_a_lane_that_is_not_named,
-          a_trap, calls_without_an_end, after_a_fault_the_next_launch_is_whole, a_race_shows_under_chaos, without_chaos_every_run_is_alike,
+          a_trap, a_breakpoint_without_a_debugger, calls_without_an_end, after_a_fault_the_next_launch_is_whole, a_race_shows_under_chaos, without_chaos_every_run_is_alike,
           blocks_come_in_any_order_under_chaos, the_hash_is_what_its_text_says)

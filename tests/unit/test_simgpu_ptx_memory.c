@@ -442,7 +442,8 @@ START_TEST(hints_are_taken_and_change_nothing)
                                           "st.global.wt.u32", "st.global.L1::evict_first.u32" };
     static const char *const others[] = { "membar.cta;", "membar.gl;", "membar.sys;", "fence.sc.gpu;", "fence.acq_rel.cta;", "fence.acq_rel.sys;", "prefetch.global.L1 [%i];", "prefetch.global.L2 [%i];",
                                           "prefetchu.L1 [%i];", "nanosleep.u32 20;", "nanosleep.u32 %r1;", "pmevent 3;", "applypriority.global.L2::evict_normal [%i], 128;",
-                                          "createpolicy.fractional.L2::evict_last.b64 %x5, 1.0;", "bar.warp.sync -1;" };
+                                          "createpolicy.fractional.L2::evict_last.b64 %x5, 1.0;", "bar.warp.sync -1;", "discard.global.L2 [%i], 128;", "griddepcontrol.wait;",
+                                          "griddepcontrol.launch_dependents;", "setmaxnreg.inc.sync.aligned.u32 64;" };
     enum { L = sizeof loads / sizeof loads[0], S = sizeof stores / sizeof stores[0], O = sizeof others / sizeof others[0] };
     start();
     CUdeviceptr in = alloc_words(1);
