@@ -177,7 +177,7 @@ static void tell_swapping(struct device *d)
         if (d->cfg->policy == POLICY_SWAP)
             story_is(d, STORY_SWAPPING, "--policy swap makes no plan");
         else if (d->st.native_ns) /* an iteration was learnt: what came of that has been told */
-            story_is(d, STORY_FITS, "the iteration that was learnt fits the limit: what does not at other times is swapped");
+            story_is(d, STORY_FITS, STORY_LEARNT_FITS);
         else if (stats_now_ns() - d->st.first_op_ns > STORY_PAUSE_NS)
             story_is(d, STORY_SWAPPING, "no iteration that comes again is known after %llu launches", (unsigned long long)d->op_count);
     }

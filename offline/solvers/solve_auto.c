@@ -1,6 +1,7 @@
 /* The solvers `auto`: what a user gets, and `best`: what a program that runs gets.
  *
- * Without copies and without a time limit: the covering program's plans on a ladder of limits (cover/ladder.h). Work is counted, so the same
+ * Without copies and without a time limit: the covering program's plans on a ladder of limits, fixed parts of the peak that the trace has without
+ * one, down to the floor (cover/ladder.h); a rung is one of these limits. Work is counted, so the same
  * trace and limit give the same plan on any machine, a larger limit never a dearer one, and the proved bound comes with it.
  *
  * With copies, or with a time limit, the limit at hand is all that counts, since a rung of the ladder may stand as much as a step below it. In half

@@ -8,9 +8,9 @@
 enum {
     TICK_OPS = 256,
     FIRST_TICK_OPS = 64, /* until it is known what an op takes */
-    LESSON_TIMES = 10,   /* a lesson takes so many times what its iteration does without copies */
+    LESSON_TIMES = 10,   /* device time of a lesson, in iterations that copy nothing */
     AHEAD = 2,           /* a program goes on for so many times as long as it has run */
-    SHORT_OPS = 64,      /* of an iteration, whose lesson is over before anything is known */
+    SHORT_OPS = 64,      /* ops of an iteration below which its lesson costs too little to be weighed */
     SHARE_PART = 20,   /* a twentieth */
     GRANT_PART = 4,
     WHOLE_LEAST = 4,   /* iterations before a plan's price is known */
@@ -50,10 +50,12 @@ static void tick(struct device *d, CUstream stream)
     if (a->awaited)
         return;
     a->ticked_op = d->op_count;
-    if (!a->base.made && record(d, &a->base, stream))
-        a->base_op = d->op_count;
-    else
+    if (!a->base.made) {
+        if (record(d, &a->base, stream))
+            a->base_op = d->op_count;
+    } else {
         a->awaited = record(d, &a->latest, stream);
+    }
 }
 
 void account_tick(struct device *d, CUstream stream)

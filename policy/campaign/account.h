@@ -53,7 +53,7 @@ struct account {
 void account_tick(struct device *d, CUstream stream);
 /* There is time for one more lesson. */
 bool account_may_learn(struct device *d);
-/* A first lesson, of an iteration of so many ops, is worth its time, by what copies have taken so far. */
+/* Copies so far have taken long enough that a first lesson, of an iteration of `period` ops, would pay. */
 bool account_is_worth_it(struct device *d, uint64_t period);
 /* One begins, of an iteration of so many ops, the last of which ran on this stream: what swapping has taken so far is known now. The device has
  * nothing to do. */

@@ -54,7 +54,7 @@ void following_learnt(struct device *d)
         return;
     }
     if (d->mem.pressed)
-        story_is(d, STORY_FITS, "the iteration that was learnt fits the limit: what does not at other times is swapped");
+        story_is(d, STORY_FITS, STORY_LEARNT_FITS);
     modes_no_plan(d); /* the iteration fits: it is looked at again, ever more rarely */
 }
 

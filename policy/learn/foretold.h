@@ -25,7 +25,7 @@ struct foretold {
 uint64_t foretold_signature(struct device *d, const struct rt_op *op);
 /* There are sequences; the cache is looked into the first time. */
 bool foretold_any(struct foretold *f, struct device *d);
-/* One more op. The sequence whose last op this one is, after all the others; -1: there is none. */
+/* The next op of the program is `op`. Returns the sequence that ends with this op, all its ops before having come in order; -1: none. */
 int foretold_feed(struct foretold *f, struct device *d, const struct rt_op *op);
 /* What comes next does not follow what came last. */
 void foretold_break(struct foretold *f);

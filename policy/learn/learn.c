@@ -215,7 +215,8 @@ static int mark_regular(struct device *d, struct rt_op *op)
             }
             w->regular &= !known || (then && (then->serial == w->serial || then->birth_op + back * l->period == w->slot->birth_op));
         }
-        w->recurs = op->n_operands > LEARN_FEW && (l->at_once || iter_expected_again(l->finder, l->period, l->period - l->probed - 1, w->offset, LEARN_FEW));
+        w->recurs = op->n_operands > LEARN_FEW
+            && (l->at_once || (!w->remains && iter_expected_again(l->finder, l->period, l->period - l->probed - 1, w->offset, LEARN_FEW)));
         r = r || w->regular ? r : note_irregular(l, w->offset);
     }
     return r;
@@ -507,7 +508,7 @@ static int believe_workspaces(struct device *d)
     return 0;
 }
 
-/* What later runs are told of the iteration, which learn it before it has come twice. */
+/* Notes what decides whether a later run may learn by the iteration's sequence: each effect was checked, no op needs the iteration before (sequence.h). */
 static void note_for_later_runs(struct device *d)
 {
     struct learn *l = d->learn;

@@ -15,10 +15,10 @@
  * tensor maps have, of one that was another an iteration ago, or has many other addresses in its struct. All others stay operands, which
  * costs memory and nothing else.
  *
- * Words are tested in groups, halves of those that matter after that. Of a list of many entries that come every time, those alone are tested
- * of which the answer makes a difference: what an earlier launch of the iteration has left there, and what a later one will find there (Adam's seven
- * launches over fifty gradients: one of them, in place of all). An entry through which the launch has changed its buffer is in use, and runs nothing. What proves that a word is idle holds for this launch at its
- * place in the iteration. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed
+ * Words are tested in groups, halves of those that matter after that. A list has many entries, the same ones in each iteration. An entry is tested only
+ * where the answer changes what is kept: where an earlier launch of the iteration used the same buffer through the same word, or where a later launch will
+ * (Adam's seven launches over fifty gradients: the last list alone is tested). An entry through which the launch has changed its buffer is in use, and
+ * is not tested. A test that finds a word idle says so of this launch at its place in the iteration alone. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed
  * at the same buffer one iteration ago stays an operand. Not so the tail of a list, which would make an op of ten tensors one of hundreds: it
  * is known by what follows. The word is one of many idle ones in its struct; one before it there is in use; and an earlier launch of the
  * iteration had the same buffer in the same word, and used it: that is where the word was left. A list that a word in memory shuts for the
@@ -46,7 +46,6 @@ struct word {
     bool idle;
     bool found_idle; /* by decoys, whatever comes of that */
     bool used;       /* it matters, alone */
-    bool left_over;  /* see is_left_over() */
     bool asks;       /* an entry of a list that is to be tested */
 };
 
@@ -295,9 +294,8 @@ static uint32_t whom_to_ask(struct search *s, uint32_t from, uint32_t to)
     for (uint32_t i = from; i < to; i++) {
         struct word w = s->w[i];
         struct rt_operand *o = &s->t->op->operands[w.operand];
-        w.left_over = is_left_over(s->t->d, o);
         w.used = changes_through(s->t, w.operand);
-        w.asks = !w.used && (w.left_over || o->recurs);
+        w.asks = !w.used && (o->recurs || is_left_over(s->t->d, o));
         o->unasked = !w.used;
         if (w.asks && i > end)
             memmove(&s->w[end + 1], &s->w[end], (i - end) * sizeof w);
@@ -343,7 +341,7 @@ static uint32_t ask_who_comes_before(struct search *s, uint32_t from, uint32_t e
     const struct rt_operand *w = s->t->op->operands;
     uint32_t in_use = first_in_use(s, from, to), idle = UINT32_MAX, before = end;
     for (uint32_t i = from; i < end; i++)
-        if (s->w[i].idle && s->w[i].left_over && w[s->w[i].operand].offset < idle)
+        if (s->w[i].idle && w[s->w[i].operand].offset < idle && is_left_over(s->t->d, &w[s->w[i].operand]))
             idle = w[s->w[i].operand].offset;
     while (before < to && w[s->w[before].operand].offset < idle)
         before++;
@@ -367,7 +365,7 @@ static void keep_all_but_tails(struct search *s, uint32_t from, uint32_t to, uin
         struct rt_operand *w = &s->t->op->operands[s->w[i].operand];
         w->idle = s->w[i].idle;
         w->unasked = !s->w[i].used && !s->w[i].found_idle;
-        s->w[i].idle = s->w[i].idle && in_use < w->offset && s->w[i].left_over;
+        s->w[i].idle = s->w[i].idle && in_use < w->offset && is_left_over(s->t->d, w);
     }
 }
 
@@ -451,8 +449,8 @@ int words_try(struct trial *t, const uint8_t *use, uint32_t *idle, uint32_t *n_i
     bool asks = regular > 0;
     for (uint32_t i = regular, to, end; i < n && !r; i = to) {
         to = list_end(&s, i, n);
-        end = to - i <= LEARN_FEW ? i : whom_to_ask(&s, i, to);
-        asks |= end > i || (use && to - i > LEARN_FEW);
+        end = to - i <= LEARN_FEW ? i : use ? to : whom_to_ask(&s, i, to);
+        asks |= end > i;
     }
     bool can = !r && asks;
     if (can && !use) {

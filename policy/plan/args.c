@@ -15,7 +15,11 @@
  * A word may hold a number, or padding, beside a flag, and what a flag does may hang on data: one trial says nothing of the next. So a
  * word is free in those bytes only that have changed PADDING_AFTER times themselves, each time with a trial; or where it is a number that
  * grows by the same in every iteration (a random generator's offset), and so it did now.
- * What is taken for a number or for padding is tried again whenever the count of its changes is a power of two, from TRIED_AGAIN on.
+ * What is taken for a number is tried again whenever the count of its changes is a power of two, from TRIED_AGAIN on; what is taken for padding when
+ * the count has doubled since a trial last put the word back, from TRIED_AGAIN on: a struct's twenty words of padding are tried by one launch, not by twenty.
+ *
+ * Most of what lies in padding are addresses of the host's heap, whose fourth byte is another one now and then only. A word that was such an address
+ * HOST_AFTER times in a row, whose three lowest bytes are padding, may have another fourth byte where it is one again, of memory that is mapped.
  *
  * Layers repeat: the same kernel comes in the same shape, with the same bytes but for addresses and padding, at many places of an
  * iteration. What the trials at such places say of a word counts together; a place that has tried the word itself needs no more of them
@@ -36,16 +40,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { NUMBER_AFTER = 8, PADDING_AFTER = 3, TRIED_AGAIN = 32, MANY = 8, ALIKE_MOST = 64 /* places asked */ };
+enum { NUMBER_AFTER = 8, PADDING_AFTER = 3, HOST_AFTER = 8, TRIED_AGAIN = 32, MANY = 8, ALIKE_MOST = 64 /* places asked */ };
 
 struct span {
     uint32_t at, bytes;
     uint32_t row;  /* of varying ones: iterations in a row in which it changed; of padding all of them */
     uint32_t idle; /* of varying ones: times that it was seen not to matter; MATTERS */
+    uint32_t tried; /* of padding: how often it had changed when a trial put it back last, or should have */
     uint32_t lent; /* how many of these were seen at other positions of the same kernel */
     uint8_t lent_bytes; /* bit i: that byte i does not matter is known from there */
     uint8_t changed[8], idle_byte[8]; /* times that byte i has changed; that it was another one where the word was seen not to matter */
+    uint8_t hosts;            /* of varying ones: changes in a row, up to HOST_AFTER, after each of which it was a host address */
     bool spare;               /* one of many idle words of its struct */
     uint32_t steady_for;      /* of varying ones: times in a row that it grew by `step` */
     uint64_t step;
@@ -218,16 +226,39 @@ static bool like_litter(uint8_t other)
     return (!low || low >= MOST) && (!high || high >= MOST);
 }
 
-/* It has the upper half of an address on this process's stack, heap, or in its libraries, which no kernel can follow. Compared whole:
- * beside a flag, padding may hold the rest of one. Where the fifth byte of such addresses is as small as flags are (one process of eight),
- * a flag would make it whole: there none is taken for one. */
+/* It has the upper half of an address on this process's stack, heap, or in its libraries, which no kernel can follow. */
+static bool is_like_host(const struct device *d, uint64_t word)
+{
+    const uint64_t high = word >> 32;
+    return high && (high == (uintptr_t)&word >> 32 || high == (uintptr_t)d >> 32 || high == (uintptr_t)&qsort_r >> 32);
+}
+
+/* Compared whole: beside a flag, padding may hold the rest of an address. Where the fifth byte of such addresses is as small as flags are
+ * (one process of eight), a flag would make it whole: there none is taken for one. */
 static bool is_host_address(const struct device *d, const unsigned char *word)
 {
     enum { FLAGS = 32 };
     uint64_t w;
     memcpy(&w, word, sizeof w);
-    const uint64_t high = w >> 32;
-    return high && (high & 0xff) >= FLAGS && (high == (uintptr_t)&w >> 32 || high == (uintptr_t)d >> 32 || high == (uintptr_t)&qsort_r >> 32);
+    return (w >> 32 & 0xff) >= FLAGS && is_like_host(d, w);
+}
+
+/* Whole words that an object of the host's may lie at. */
+static bool is_host_object(const struct device *d, const struct span *v, const unsigned char *args)
+{
+    uint64_t w = 1;
+    if (v->bytes == sizeof w)
+        memcpy(&w, args + v->at, sizeof w);
+    return w % sizeof w == 0 && is_like_host(d, w);
+}
+
+static bool is_mapped(const unsigned char *word)
+{
+    unsigned char in;
+    uint64_t w;
+    memcpy(&w, word, sizeof w);
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    return !mincore((void *)((uintptr_t)w & ~(page - 1)), page, &in); /* fails where nothing is mapped */
 }
 
 /* The word was, or is, what stacks hold. Of an address only two bytes of the upper half are not zero; both must be others now, as where it
@@ -247,16 +278,24 @@ static uint64_t grown_by(const unsigned char *now, const unsigned char *then, ui
     return a - b;
 }
 
+/* The word has changed for the nth time, and is to be tried, whatever is known of it. */
+static bool is_tried_again(const struct span *v, uint32_t nth)
+{
+    return nth >= TRIED_AGAIN && (is_padding(v) && v->tried ? nth / 2 >= v->tried : !(nth & (nth - 1)));
+}
+
 /* Only in bytes that have changed before: beside a number, or beside bytes that nobody fills, there may be a flag in the same word. But a
  * number that grows by the same each time comes to a byte that it had not reached. */
 static bool free_to_vary(const struct device *d, const struct span *v, const struct rt_op *op, const struct rt_op *last)
 {
     const unsigned char *now = op->args + v->at, *then = last->args + v->at;
     const uint8_t other = other_bytes(now, then, v->bytes);
-    uint32_t nth = v->row + 1;
-    bool again = nth >= TRIED_AGAIN && !(nth & (nth - 1));
+    const bool again = is_tried_again(v, v->row + 1);
     const uint8_t least = v->spare && is_litter(d, now, then, v->bytes) ? 1 : PADDING_AFTER;
-    if (is_padding(v) && !(other & ~(counted(v->idle_byte, least) | v->lent_bytes)) && (v->spare || !again))
+    uint8_t idle = counted(v->idle_byte, least) | v->lent_bytes;
+    if (is_padding(v) && other & ~idle && !(other & 0xf0) && (idle & 7) == 7 && v->hosts >= HOST_AFTER && is_host_object(d, v, op->args) && is_mapped(now))
+        idle |= 8;
+    if (is_padding(v) && !(other & ~idle) && (v->spare || !again))
         return true;
     if (v->row < NUMBER_AFTER || again)
         return false;
@@ -288,6 +327,7 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
         if (!differs(v, op, last)) {
             v->steady_for = 0;
             v->row = is_padding(v) ? v->row : v->row >= NUMBER_AFTER && like_litter(counted(v->changed, 1)) ? NUMBER_AFTER - 1 : 0;
+            v->tried = v->tried < v->row ? v->tried : v->row;
             continue;
         }
         if (change != ARGS_SURPRISE)
@@ -604,6 +644,8 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
     for (uint32_t i = 0; i < w->n_varying; i++) {
         struct span *v = &w->varying[i];
         const unsigned char *then = mattered != ARGS_UNTRIED ? to_put_back(d, op, v) : NULL;
+        if (differs(v, op, last) && (is_tried_again(v, v->row + 1) || (then && mattered == ARGS_IDLE)))
+            v->tried = v->row + 1;
         if (then && mattered == ARGS_IDLE) {
             v->idle += v->idle < UINT32_MAX - 1;
             count_bytes(v->idle_byte, other_bytes(op->args + v->at, then, v->bytes));
@@ -624,6 +666,7 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
         }
         count_bytes(v->changed, other_bytes(op->args + v->at, last->args + v->at, v->bytes));
         const uint64_t step = grown_by(op->args + v->at, last->args + v->at, v->bytes);
+        v->hosts = !is_host_object(d, v, op->args) ? 0 : v->hosts < HOST_AFTER ? v->hosts + 1 : v->hosts;
         v->steady_for = step == v->step ? v->steady_for + (v->steady_for < NUMBER_AFTER) : 1;
         v->step = step;
         if (v->row < UINT32_MAX - 1)

@@ -13,6 +13,8 @@
 
 #define STORY_PAUSE_NS 10000000000ull
 enum { STORY_TEXT = 300 };
+/* What is told where memory was short, and the iteration that a lesson recorded has room. */
+#define STORY_LEARNT_FITS "the iteration that was learnt fits the limit: what does not at other times is swapped"
 
 enum story_state { STORY_NONE, STORY_FITS, STORY_LEARNING, STORY_PLANNING, STORY_IN_FORCE, STORY_SWAPPING };
 

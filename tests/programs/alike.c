@@ -45,6 +45,9 @@
  *   fields    as halves; the number is a byte, and the rest of the word what is left of the tensor's address
  *   counted   as fields; and the number says that one more entry is in use, for a tensor that is changed. It is stale before
  *   wide      as halves; the number is the bits of a float, and of the lower half of an address of a tensor too large to lie at no float
+ *   heap      four entries that nobody fills hold addresses of objects of the host's, other ones in every iteration; in one of sixteen an entry's lies 32
+ *             MiB away, and the fourth byte differs. With WHEN, as halves: the number is the lower half of such an address, always the same one, and
+ *             the rest of the word what such an address or one of the stack has left; in iteration WHEN the fourth byte alone is another one
  *   optional  after the forward pass, a launch whose struct has room for one more output and a flag for it, set from iteration WHEN on: at
  *             first for a tensor that is made anew soon, then for activations that others may have to be rebuilt from
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
@@ -52,6 +55,7 @@
 #include "tests/programs/list_args.h"
 #include "tests/programs/program.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12, WIDE_WORDS = 200 << 20 };
@@ -226,6 +230,34 @@ static void halves(int i, int iter)
     LAUNCH(f_number, &s);
 }
 
+/* Objects of the host's lie here, in the same 4 GiB as the C library. */
+static uint64_t arena(void)
+{
+    static const uint64_t bytes = 64 << 20;
+    static uint64_t at;
+    const uint64_t from = (uint64_t)(uintptr_t)&qsort >> 32 << 32;
+    for (uint64_t try = from; !at && try < from + (1ull << 32); try += bytes)
+        if (mmap((void *)(uintptr_t)try, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) != MAP_FAILED)
+            at = try;
+    return at;
+}
+
+static void heap(int i, int iter)
+{
+    enum { AWAY = 32 << 20, OBJECTS = 1 << 20 };
+    if (flag_at < 0) {
+        struct bundle_args s = {.out = act[i + 1], .in = {act[i]}, .words = WORDS, .n = 1};
+        for (int k = 0; k < 4; k++)
+            s.in[5 + k] = arena() + (iter % 16 == 8 + 2 * k ? AWAY : 0) + 8 * (next_random(&rng) % OBJECTS);
+        LAUNCH(f_bundle, &s);
+        return;
+    }
+    struct count_args s = {.out = act[i + 1], .in = act[i], .base = (uint32_t)arena(), .words = WORDS};
+    s.rest = (uint32_t)((iter % 2 && iter != flag_at ? (uint64_t)(uintptr_t)&s : arena()) >> 32);
+    s.number = s.base + (iter == flag_at ? AWAY : 0);
+    LAUNCH(f_number, &s);
+}
+
 static CUdeviceptr early; /* a tensor that is made first and read last */
 
 /* The state from a tensor, which is changed too in iteration flag_at. */
@@ -282,6 +314,8 @@ static void layer(int i, int iter)
         flagged(i, iter);
     else if ((is("halves") || is("dangling") || is("fields") || is("counted") || is("wide")) && i % 3 == 2)
         halves(i, iter);
+    else if (is("heap") && (flag_at < 0 ? i == 5 : i % 3 == 2))
+        heap(i, iter);
     else if (is("often") && i % 3 == 2)
         counted(i, iter);
     else if (one_layer_swings() && i == 10)

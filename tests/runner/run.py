@@ -212,6 +212,7 @@ class Run:
         self.began = time.monotonic()
         self.waiting, self.running, self.n = jobs, [], len(jobs)
         self.ended = {"passed": [], "failed": [], "skipped": [], "left out": []}
+        self.told_of_failed = []  # their lines, to be told once more at the end: whoever reads a long output reads its end
 
     def takes(self, job):
         return self.places if job.alone else min(float(job.row.places), self.places)
@@ -273,7 +274,10 @@ class Run:
             word = "\n    ".join([word] + job.log_tail())
         self.ended[how].append(job)
         width = len(str(self.n))
-        self.screen.line("%*d of %d  %-28s %4d s, %4d s of a processor  %s" % (width, self.n_ended(), self.n, job.name, job.took_s, job.busy_s, word))
+        line = "%*d of %d  %-28s %4d s, %4d s of a processor  %s" % (width, self.n_ended(), self.n, job.name, job.took_s, job.busy_s, word)
+        if how == "failed":
+            self.told_of_failed.append(line)
+        self.screen.line(line)
 
     def go(self):
         """Whoever is interrupted takes along what it runs: tests are sessions of their own, which no terminal reaches."""
@@ -297,6 +301,8 @@ class Run:
         self.times.keep()
         names = {how: " ".join(j.name for j in jobs) for how, jobs in self.ended.items()}
         self.screen.line("\n%d s, %d s of a processor" % (time.monotonic() - self.began, sum(j.busy_s for h in ("passed", "failed", "skipped") for j in self.ended[h])))
+        for line in self.told_of_failed if self.n > 1 else ():
+            self.screen.line(line)
         for how in ("left out", "failed"):
             if names[how]:
                 self.screen.line("%s: %s" % (how, names[how]))
