@@ -119,10 +119,11 @@ void following_has_left(struct device *d)
     if (c->left_in_a_row < LEFT_TOO_OFTEN)
         return;
     c->left_in_a_row = 0;
-    log_say(SAY_INFO, "the plan was left %d times without one whole iteration: it is given up, memory is held by swapping; learning "
-            "anew in %llu iterations", LEFT_TOO_OFTEN, (unsigned long long)c->backoff);
-    story_is(d, STORY_SWAPPING, "the plan was left %d times without one whole iteration: given up; learning anew in %llu iterations", LEFT_TOO_OFTEN,
-             (unsigned long long)c->backoff);
+    char text[STORY_TEXT];
+    snprintf(text, sizeof text, "the plan was left %d times without one whole iteration, the latest at launch %u of %u (%s): given up; learning anew in %llu iterations",
+             LEFT_TOO_OFTEN, d->ex->now.left_at, d->ex->learnt.rec.n_ops, d->ex->now.left_why, (unsigned long long)c->backoff);
+    log_say(SAY_INFO, "%s", text);
+    story_is(d, STORY_SWAPPING, "%s", text);
     modes_no_plan(d);
 }
 

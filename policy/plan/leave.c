@@ -9,6 +9,7 @@
 #include "tracer/plain.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 const char leave_step_failed[] = "a step of the plan could not be taken";
 const char leave_was_refused[] = "the driver refused it";
@@ -32,6 +33,7 @@ void leave_plan(struct device *d, const char *why, const struct rt_op *op)
     d->ex->now.left_untried = false;
     d->ex->now.left_at = d->ex->now.pos;
     d->ex->now.left_op = d->op_count;
+    snprintf(d->ex->now.left_why, sizeof d->ex->now.left_why, "%s", why);
     log_say(SAY_INFO, "iteration %llu left the plan at op %u of %u (%s): %s", (unsigned long long)d->st.iterations, d->ex->now.pos,
             d->ex->learnt.rec.n_ops, op && op->kind == OP_KERNEL ? PLAIN_IN_LINE(op->func->name) : "no kernel", why);
     const unsigned long long at = d->st.iterations + 1;

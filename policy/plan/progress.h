@@ -41,6 +41,7 @@ struct progress {
     /* when the plan was left */
     uint64_t left_op;        /* d->op_count then */
     uint32_t left_at;        /* and at which of its ops */
+    char left_why[96];       /* and why */
     bool left_untried;       /* since no trial could tell whether the launch does what it did */
     int code;                /* CUDA result to hand to the program when a value is gone; 0 */
 

@@ -28,6 +28,12 @@ bool story_set(struct story *s, enum story_state now, const char *text)
     return true;
 }
 
+void story_forget(struct story *s, enum story_state state)
+{
+    s->now = s->now == state ? STORY_NONE : s->now;
+    s->told = s->told == state ? STORY_NONE : s->told;
+}
+
 bool story_may_tell(struct story *s, uint64_t pause_ns, uint64_t now_ns, uint64_t last_ns)
 {
     if (!s->due || (last_ns && now_ns - last_ns < pause_ns))

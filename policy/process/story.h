@@ -29,6 +29,8 @@ struct story {
 
 /* What holds from now on. True: it is another thing than before. */
 bool story_set(struct story *s, enum story_state now, const char *text);
+/* This state, where it holds or was told last, is another thing when it is set the next time. */
+void story_forget(struct story *s, enum story_state state);
 /* Whether its line may come at now_ns, pause_ns after the latest at the earliest, where that one of the process came at last_ns (0: none did); then it counts as told. */
 bool story_may_tell(struct story *s, uint64_t pause_ns, uint64_t now_ns, uint64_t last_ns);
 

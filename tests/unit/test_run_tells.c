@@ -48,6 +48,23 @@ START_TEST(what_comes_back_in_between_is_not_told)
 }
 END_TEST
 
+/* A plan that takes the place of the one in force is told, with its price. */
+START_TEST(what_is_forgotten_is_told_again)
+{
+    struct story s = {0};
+    story_set(&s, STORY_IN_FORCE, "4 %");
+    ck_assert(story_may_tell(&s, STORY_PAUSE_NS, SECOND, 0));
+    ck_assert(!story_set(&s, STORY_IN_FORCE, "1 %"));
+    ck_assert_str_eq(s.text, "4 %");
+    story_forget(&s, STORY_SWAPPING);
+    ck_assert(!story_set(&s, STORY_IN_FORCE, "1 %"));
+    story_forget(&s, STORY_IN_FORCE);
+    ck_assert(story_set(&s, STORY_IN_FORCE, "1 %"));
+    ck_assert_str_eq(s.text, "1 %");
+    ck_assert(story_may_tell(&s, STORY_PAUSE_NS, 50 * SECOND, SECOND));
+}
+END_TEST
+
 static struct config cfg;
 static struct story story;
 static struct device dev, *devs[] = {&dev};
@@ -145,6 +162,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_add_test(t, a_file_has_a_line_every_ten_seconds);
     tcase_add_test(t, what_comes_back_in_between_is_not_told);
+    tcase_add_test(t, what_is_forgotten_is_told_again);
     tcase_add_test(t, a_plan);
     tcase_add_test(t, unknown);
     tcase_add_test(t, reasons);

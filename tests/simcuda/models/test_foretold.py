@@ -60,6 +60,8 @@ def one(name):
     print(f'{name:<10} {native.peak_bytes / MIB:5.1f} MiB in {limit / MIB:5.1f}: plan foretells {points:+6.1f} %, the run {"+".join([""] + own[-1:])} %, '
           f'measured {measured:+6.1f} % (with trials {median:+.1f} %){"  FAILED" if bad else ""}  ({said["replays"]} replays, {said["offloads"]} copies; native {native.steady_ns / 1e6:.3f} ms, '
           f'trace {said["baseline_ns"] / 1e6:.3f}; {held.stats.get("iterations_enforced")} by plan, copied {held.stats.get("bytes_in")})', flush=True)
+    if bad:
+        print('\n'.join(line for line in open(held.log, errors='replace').read().split('\n') if line.startswith(('remat[', 'device_ns'))))
     return 1 if bad else 0
 
 
