@@ -116,15 +116,23 @@ void following_has_left(struct device *d)
         plan_anew(d, "no trial can tell whether a launch still does what it did: it is not to be replayed");
         return;
     }
-    if (c->left_in_a_row < LEFT_TOO_OFTEN)
+    if (c->left_in_a_row < (d->ex->now.left_untried ? LEFT_UNTRIED : LEFT_TOO_OFTEN))
         return;
+    const uint32_t times = c->left_in_a_row;
     c->left_in_a_row = 0;
-    char text[STORY_TEXT];
-    snprintf(text, sizeof text, "the plan was left %d times without one whole iteration, the latest at launch %u of %u (%s): given up; learning anew in %llu iterations",
-             LEFT_TOO_OFTEN, d->ex->now.left_at, d->ex->learnt.rec.n_ops, d->ex->now.left_why, (unsigned long long)c->backoff);
+    const bool at_once = !c->given_up; /* a record of iterations as they are now has what stood in the way: an entry that nobody fills, say */
+    c->given_up = true;
+    char text[STORY_TEXT], when[48] = "";
+    if (!at_once)
+        snprintf(when, sizeof when, " in %llu iterations", (unsigned long long)c->backoff);
+    snprintf(text, sizeof text, "the plan was left %u times without one whole iteration, the latest at launch %u of %u (%s): given up; learning anew%s", times,
+             d->ex->now.left_at, d->ex->learnt.rec.n_ops, d->ex->now.left_why, when);
     log_say(SAY_INFO, "%s", text);
     story_is(d, STORY_SWAPPING, "%s", text);
-    modes_no_plan(d);
+    if (at_once)
+        modes_observe_again(d);
+    else
+        modes_no_plan(d);
 }
 
 /* ---- sharing ------------------------------------------------------------------------------------------------------- */

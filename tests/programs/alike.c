@@ -48,6 +48,8 @@
  *   heap      four entries that nobody fills hold addresses of objects of the host's, other ones in every iteration; in one of sixteen an entry's lies 32
  *             MiB away, and the fourth byte differs. With WHEN, as halves: the number is the lower half of such an address, always the same one, and
  *             the rest of the word what such an address or one of the stack has left; in iteration WHEN the fourth byte alone is another one
+ *   stale     after the forward pass a launch that never repeats itself makes what nobody looks at; from iteration 12 on, entries of its struct that nobody
+ *             fills point at activations, of which a plan holds some evicted
  *   optional  after the forward pass, a launch whose struct has room for one more output and a flag for it, set from iteration WHEN on: at
  *             first for a tensor that is made anew soon, then for activations that others may have to be rebuilt from
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
@@ -62,7 +64,7 @@ enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12, WIDE_WORDS = 200 << 20 };
 
 static const char *what;
 static int flag_at = -1;
-static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_number, f_tally, f_sum;
+static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_number, f_tally, f_unlike, f_sum;
 static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter, pinned, state, wide;
 static CUstream stream;
 static uint64_t rng = 1;
@@ -292,6 +294,15 @@ static void optional(int iter)
     LAUNCH(f_bundle, &s);
 }
 
+static void stale(int iter)
+{
+    struct bundle_args s = {.out = make(WORDS), .in = {act[LAYERS]}, .words = WORDS, .n = 1};
+    for (int k = 4; k < 8 && iter >= CHANGES_AT; k++)
+        s.in[k] = act[k - 2];
+    LAUNCH(f_unlike, &s);
+    drop(s.out);
+}
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3 + (uint32_t)i, mask = ~0u;
@@ -338,6 +349,8 @@ static void layer(int i, int iter)
         update(act[3], iter);
     if (is("optional") && i == LAYERS - 1)
         optional(iter);
+    if (is("stale") && i == LAYERS - 1)
+        stale(iter);
     if (space)
         drop(space);
 }
@@ -482,6 +495,7 @@ int main(int argc, char **argv)
     f_functor = kernel(m, "functor");
     f_number = kernel(m, "number");
     f_tally = kernel(m, "tally");
+    f_unlike = kernel(m, "unlike");
     f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < LAYERS; i++) {

@@ -385,6 +385,15 @@ static void k_tally(const simgpu_launch *l, void *const *params)
         ((u32 *)(uintptr_t)a->out)[i] += a->junk;
 }
 
+/* The same, and never twice: a counter of the module's own. */
+static void k_unlike(const simgpu_launch *l, void *const *params)
+{
+    static u32 calls;
+    const struct bundle_args *a = params[0];
+    k_bundle(l, params);
+    *(u32 *)(uintptr_t)a->out = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+}
+
 /* out = f(in[0]); each other entry is raised where it is below `junk` */
 static void k_raise(const simgpu_launch *l, void *const *params)
 {
@@ -766,6 +775,7 @@ static const simgpu_kernel kernels[] = {
     ROW("maybe", 5, k_maybe, NULL, 8, 8, 8, 4, 4),
     ROW("bundle", 1, k_bundle, c_bundle, sizeof(struct bundle_args)),
     ROW("tally", 1, k_tally, c_bundle, sizeof(struct bundle_args)),
+    ROW("unlike", 1, k_unlike, c_bundle, sizeof(struct bundle_args)),
     ROW("raise", 1, k_raise, c_bundle, sizeof(struct bundle_args)),
     ROW("roles", 1, k_roles, c_roles, sizeof(struct role_args)),
     ROW("number", 1, k_number, c_number, sizeof(struct count_args)),

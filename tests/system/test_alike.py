@@ -19,10 +19,10 @@ SPECIAL = {
 }
 # its tensor is longer on its way to the host than an op is waited for: that counts against no op
 SLOW_LINK = {"wide": {"SIMGPU_HOST_WALL_BW": "280e6"}}
-ITERATIONS = {"ahead": ["7"], "heap": ["48"]}
+ITERATIONS = {"ahead": ["7"], "heap": ["48"], "stale": ["36"]}
 # case, at least so many of 24 iterations enforced, the plan is left at most so often (the end of the program is once)
 CASES = [("unused", 16, 1), ("padding", 16, 1), ("dropped", 16, 1), ("pinned", 16, 1), ("batch", 16, 1), ("detour", 12, 2), ("inner", 12, 1), ("number", 16, 1),
-         ("update", 16, 1), ("midway", 16, 1), ("ahead", 2, 1), ("optional", 16, 1), ("often", 16, 1), ("late", 16, 1), ("residue", 16, 1), ("halves", 16, 1), ("dangling", 16, 1), ("fields", 16, 1), ("counted", 16, 1), ("wide", 16, 1), ("doubled", 16, 1), ("heap", 16, 1)]
+         ("update", 16, 1), ("midway", 16, 1), ("ahead", 2, 1), ("optional", 16, 1), ("often", 16, 1), ("late", 16, 1), ("residue", 16, 1), ("halves", 16, 1), ("dangling", 16, 1), ("fields", 16, 1), ("counted", 16, 1), ("wide", 16, 1), ("doubled", 16, 1), ("heap", 16, 1), ("stale", 20, 5)]
 # recording, rehearsal, and the iterations after them are among these
 FLAG_AT = {"flag": range(2, 8), "packed": (3, 4, 11), "hosted": (2, 4, 11), "update": (3, 4, 9, 12), "midway": (3, 4, 9, 12), "beside": (4, 15), "optional": (12, 13, 14, 15), "widened": (12, 15), "often": (4, 12, 13, 14, 16), "late": (4, 17, 18, 19), "swings": (3, 12, 13), "crowd": (12,), "upper": (10, 11, 12, 13, 14), "beyond": (10, 11, 12, 13, 14), "swarm": (4, 12), "hearsay": (17, 18), "halves": (4, 9, 12, 15, 16), "dangling": (4, 12), "fields": (4, 12, 15), "counted": (4, 12, 15), "wide": (4, 12, 15), "heap": (4, 12, 15, 18, 19), "doubled": (4, 12, 13, 14, 16),
            # a launch begins to read through an entry that is known to be idle: a replay would read what is there by then
