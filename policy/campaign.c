@@ -165,9 +165,14 @@ static bool may_learn(const struct device *d)
     return d->mode == MODE_STANDBY && d->op_count - d->campaign->left_op > RELEARN_PERIODS * n;
 }
 
-bool campaign_wants_code(const struct device *d)
+/* The code and its tables take memory, which a program that only swaps had rather for itself. */
+bool campaign_wants_code(struct device *d)
 {
-    return !hashing_is_loaded(d) && !d->capturing && !d->campaign->stopped && (modes_wants_plan(d) || learn_wants_trace(d));
+    if (hashing_is_loaded(d) || d->capturing || d->campaign->stopped)
+        return false;
+    const uint64_t period = learn_period(d) ? learn_period(d) : d->campaign->waits_for;
+    return learn_wants_trace(d) || (modes_wants_plan(d) && (d->mode != MODE_OBSERVE || learn_guesses(d) || modes_have_given_plan(d) ||
+                                                            account_is_worth_it(d, (period + 1) / 2))); /* soon */
 }
 
 /* Where memory is short, and nothing is known that could help. */
@@ -192,7 +197,7 @@ static bool is_left_to_swapping(struct device *d)
         return false;
     if (d->op_count - d->mem.evicted_op > learn_period(d))
         story_is(d, STORY_FITS, "an iteration that comes again fits the limit: what does not at other times is swapped");
-    else if (!account_is_worth_it(d, learn_period(d)))
+    else if (!account_is_worth_it(d, d->campaign->waits_for = learn_period(d)))
         story_is(d, STORY_SWAPPING, "copies have taken little time so far, less than it takes to learn an iteration");
     else
         return false;
@@ -221,7 +226,8 @@ static void begin_lesson(struct device *d, CUstream stream)
 
 static int outside_drv(struct device *d, struct rt_op *op)
 {
-    int r = run_plain_drv(d, op);
+    struct account_sample *sample = account_sample(d);
+    int r = sample ? run_timed_drv(d, op, sample->from.at, sample->to.at, &sample->awaited) : run_plain_drv(d, op);
     if (!d->st.first_op_ns)
         d->st.first_op_ns = stats_now_ns();
     if (d->op_count % LOOK_OPS == LOOK_OPS - 1)
@@ -240,13 +246,13 @@ static int outside_drv(struct device *d, struct rt_op *op)
         if (d->mode == MODE_PLAN)
             learn_count_iteration(d, op->t);
     }
-    if (!may_learn(d) || (!allowed && !learn_wants_trace(d)) || !hashing_is_loaded(d)) /* without it: at the next iteration's end */
+    if (!may_learn(d) || (!allowed && !learn_wants_trace(d)))
         return r;
     if (!learn_guesses(d))
         learn_count_iteration(d, op->t);
     if (is_left_to_swapping(d))
         learn_lets_go(d);
-    else
+    else if (hashing_is_loaded(d)) /* else: at the next iteration's end */
         begin_lesson(d, op->stream);
     return r;
 }

@@ -23,7 +23,7 @@ int campaign_init(struct device *d);
 /* Before every allocation and op: ends what has ended. */
 void campaign_turn(struct device *d);
 /* The device code is wanted and has not been loaded (learn/hashing.h): whoever can give the mutex back loads it. */
-bool campaign_wants_code(const struct device *d);
+bool campaign_wants_code(struct device *d);
 int campaign_op_drv(struct device *d, struct rt_op *op);
 /* Nothing of a plan's comes before it: what it touches is brought into memory, and it runs. */
 bool campaign_runs_plainly(struct device *d, const struct rt_op *op);

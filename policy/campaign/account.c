@@ -8,6 +8,9 @@
 enum {
     TICK_OPS = 256,
     FIRST_TICK_OPS = 64, /* until it is known what an op takes */
+    SAMPLE_PART = 8,     /* about one op of so many is timed alone */
+    SAMPLES_LEAST = 32,  /* before their mean says something */
+    PLAN_PART = 10,      /* a plan costs a tenth of the ops' time as a rule */
     LESSON_TIMES = 10,   /* device time of a lesson, in iterations that copy nothing */
     AHEAD = 2,           /* a program goes on for so many times as long as it has run */
     SHORT_OPS = 64,      /* ops of an iteration below which its lesson costs too little to be weighed */
@@ -23,11 +26,16 @@ static struct account *of(struct device *d) { return &d->campaign->account; }
 
 static bool is_bounded(const struct device *d) { return d->cfg->policy == POLICY_AUTO; }
 
-static bool record(struct device *d, struct account_edge *e, CUstream stream)
+static bool make(struct device *d, struct account_edge *e)
 {
     if (!e->made && d->drv->cuEventElapsedTime && d->drv->cuEventCreate(&e->at, 0) == CUDA_SUCCESS)
         e->made = true;
-    return e->made && d->drv->cuEventRecord(e->at, stream) == CUDA_SUCCESS;
+    return e->made;
+}
+
+static bool record(struct device *d, struct account_edge *e, CUstream stream)
+{
+    return make(d, e) && d->drv->cuEventRecord(e->at, stream) == CUDA_SUCCESS;
 }
 
 static uint64_t between_ns(struct device *d, const struct account_edge *from, const struct account_edge *to)
@@ -69,6 +77,22 @@ void account_tick(struct device *d, CUstream stream)
         tick(d, stream);
 }
 
+/* Which have passed are counted. The next one comes 4 to 11 ops later, by a number that no iteration's length goes along with. */
+struct account_sample *account_sample(struct device *d)
+{
+    struct account *a = of(d);
+    if (!d->mem.pressed || d->mode != MODE_OBSERVE || a->lesson_ns || d->capturing || !is_bounded(d) || d->op_count < a->next_sample_op)
+        return NULL;
+    struct account_sample *s = &a->sample[a->latest_sample++ % ACCOUNT_SAMPLES];
+    a->next_sample_op = d->op_count + SAMPLE_PART / 2 + (a->latest_sample * 2654435769u >> 16) % SAMPLE_PART;
+    if (s->awaited && has_passed(d, &s->to)) {
+        a->sampled_ns += between_ns(d, &s->from, &s->to);
+        a->n_sampled++;
+        s->awaited = false;
+    }
+    return !s->awaited && make(d, &s->from) && make(d, &s->to) ? s : NULL;
+}
+
 /* ---- learning ------------------------------------------------------------------------------------------------------- */
 
 bool account_may_learn(struct device *d)
@@ -81,17 +105,28 @@ bool account_may_learn(struct device *d)
     return (int64_t)(d->st.learning_ns + lesson) <= (int64_t)(a->total_ns / SHARE_PART + grant) + a->balance_ns;
 }
 
+/* Device time of an op by itself, from samples; where there are too few, from all ops' time without what their copies take. */
+static double alone_ns(const struct account *a, double copies_ns)
+{
+    if (a->n_sampled >= SAMPLES_LEAST)
+        return (double)a->sampled_ns / (double)a->n_sampled;
+    const double total_ns = (double)a->total_ns;
+    return (copies_ns < total_ns * (1 - OWN_LEAST) ? total_ns - copies_ns : total_ns * OWN_LEAST) / (double)a->total_ops;
+}
+
 bool account_is_worth_it(struct device *d, uint64_t period)
 {
     const struct account *a = of(d);
-    if (!is_bounded(d) || a->lesson_ns || d->st.learning_ns || period < SHORT_OPS)
+    if (!is_bounded(d) || a->lesson_ns || d->st.learning_ns)
         return true;
+    if (period < SHORT_OPS)
+        return period > 0;
     if (!a->total_ops)
         return !a->base.made; /* without events nothing is known, ever */
     const uint64_t link = swap_bytes_per_s(d);
-    const double copies_ns = (double)d->st.bytes_in / (double)(link ? link : SLOW_LINK) * 1e9, total_ns = (double)a->total_ns;
-    const double own_ns = copies_ns < total_ns * (1 - OWN_LEAST) ? total_ns - copies_ns : total_ns * OWN_LEAST; /* without waiting for copies */
-    return copies_ns * AHEAD >= own_ns / (double)a->total_ops * (double)period * LESSON_TIMES;
+    const double copies_ns = (double)d->st.bytes_in / (double)(link ? link : SLOW_LINK) * 1e9, op_ns = alone_ns(a, copies_ns), own_ns = op_ns * (double)a->total_ops;
+    const double waits_ns = a->n_sampled >= SAMPLES_LEAST && (double)a->total_ns - own_ns < copies_ns ? (double)a->total_ns - own_ns : copies_ns;
+    return (waits_ns - own_ns / PLAN_PART) * AHEAD >= op_ns * (double)period * LESSON_TIMES;
 }
 
 void account_learns(struct device *d, uint64_t period, CUstream stream)

@@ -5,7 +5,8 @@
  *   allowance  a twentieth of the device time so far + balance; and, until a plan has been in force, a quarter of it, 2 s at most
  *
  * Learning begins only while spent + what one more is expected to take <= allowance. The first time is on credit, where swapping has cost a part of what
- * a lesson takes: a program of which an iteration in ten does not fit, by a little, would not win back its lesson in hundreds. A plan is given up when its
+ * a lesson takes. What swapping costs is no more than what its copies take, nor than what ops take together beyond what they take alone (samples, every
+ * eighth op or so): copies that run beside ops cost nothing; and a plan costs a part of the ops' time itself. A program of which an iteration in ten does not fit, by a little, would not win back its lesson in hundreds. A plan is given up when its
  * iterations take a quarter more than foretold and more than swapping took, or when it has lost a twentieth of the device time. So a program that
  * does something else all the time pays for swapping, one lesson, and a twentieth. `--policy plan` asks for plans and nothing else: no bound holds.
  *
@@ -16,11 +17,17 @@
 
 #include "policy/device.h"
 
-enum { ACCOUNT_STRETCHES = 8 };
+enum { ACCOUNT_STRETCHES = 8, ACCOUNT_SAMPLES = 16 };
 
 struct account_edge {
     CUevent at;
     bool made;
+};
+
+/* An op that is timed alone, without what it waits for. */
+struct account_sample {
+    struct account_edge from, to;
+    bool awaited;
 };
 
 struct account {
@@ -31,6 +38,10 @@ struct account {
     uint64_t ticked_op, base_op;
     uint64_t total_ns, total_ops;     /* from base to the latest edge that has passed */
     uint64_t swap_ns, swap_ops;       /* device time that so many ops took while memory was held by swapping; 0: not known */
+    uint64_t sampled_ns, n_sampled;   /* ops timed alone while memory was held by swapping: their device time together, and how many */
+    uint64_t next_sample_op;
+    struct account_sample sample[ACCOUNT_SAMPLES];
+    unsigned latest_sample;
     uint64_t lesson_ns;               /* the longest lesson so far */
     uint64_t learnt_before_ns;        /* learning_ns when the latest lesson began */
     int64_t balance_ns;
@@ -51,9 +62,11 @@ struct account {
 
 /* An op has run outside a plan while memory is short: now and then the device time so far is taken. */
 void account_tick(struct device *d, CUstream stream);
+/* Where the next op is to be timed alone: its two events, made; NULL: it is not. */
+struct account_sample *account_sample(struct device *d);
 /* There is time for one more lesson. */
 bool account_may_learn(struct device *d);
-/* Copies so far have taken long enough that a first lesson, of an iteration of `period` ops, would pay. */
+/* Copies so far have taken long enough that a first lesson, of an iteration of `period` ops, would pay. 0: no iteration is known yet. */
 bool account_is_worth_it(struct device *d, uint64_t period);
 /* One begins, of an iteration of so many ops, the last of which ran on this stream: what swapping has taken so far is known now. The device has
  * nothing to do. */

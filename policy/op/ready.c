@@ -141,7 +141,7 @@ void ready_done(struct device *d, struct rt_op *op, bool may_write)
         lodge_leave(d, op->operands[i].slot);
 }
 
-int run_plain_drv(struct device *d, struct rt_op *op)
+int run_timed_drv(struct device *d, struct rt_op *op, CUevent from, CUevent to, bool *timed)
 {
     uint32_t lost = 0;
     int r = ready_op(d, op, &lost);
@@ -149,8 +149,14 @@ int run_plain_drv(struct device *d, struct rt_op *op)
         return CUDA_ERROR_UNKNOWN;
     if (r)
         return ready_refused_drv(d, op);
+    bool marked = from && d->drv->cuEventRecord(from, op->stream) == CUDA_SUCCESS;
     r = op_issue_drv(d, op);
+    marked = marked && r == CUDA_SUCCESS && d->drv->cuEventRecord(to, op->stream) == CUDA_SUCCESS;
+    if (timed)
+        *timed = marked;
     if (r != CUDA_ERROR_INVALID_HANDLE) /* nothing was queued; where the stream is gone nobody can be ordered behind it */
         ready_done(d, op, true);
     return r;
 }
+
+int run_plain_drv(struct device *d, struct rt_op *op) { return run_timed_drv(d, op, NULL, NULL, NULL); }
