@@ -227,7 +227,7 @@ static void begin_lesson(struct device *d, CUstream stream)
 static int outside_drv(struct device *d, struct rt_op *op)
 {
     struct account_sample *sample = account_sample(d);
-    int r = sample ? run_timed_drv(d, op, sample->from.at, sample->to.at, &sample->awaited) : run_plain_drv(d, op);
+    int r = sample ? ready_run_timed_drv(d, op, sample->from.at, sample->to.at, &sample->awaited) : run_plain_drv(d, op);
     if (!d->st.first_op_ns)
         d->st.first_op_ns = stats_now_ns();
     if (d->op_count % LOOK_OPS == LOOK_OPS - 1)

@@ -141,7 +141,7 @@ void ready_done(struct device *d, struct rt_op *op, bool may_write)
         lodge_leave(d, op->operands[i].slot);
 }
 
-int run_timed_drv(struct device *d, struct rt_op *op, CUevent from, CUevent to, bool *timed)
+int ready_run_timed_drv(struct device *d, struct rt_op *op, CUevent from, CUevent to, bool *timed)
 {
     uint32_t lost = 0;
     int r = ready_op(d, op, &lost);
@@ -159,4 +159,4 @@ int run_timed_drv(struct device *d, struct rt_op *op, CUevent from, CUevent to, 
     return r;
 }
 
-int run_plain_drv(struct device *d, struct rt_op *op) { return run_timed_drv(d, op, NULL, NULL, NULL); }
+int run_plain_drv(struct device *d, struct rt_op *op) { return ready_run_timed_drv(d, op, NULL, NULL, NULL); }

@@ -30,7 +30,7 @@ FENCE_MUST_USE int ready_pin(struct device *d, struct slot *s);
 /* After the op was issued: who used what. `may_write`: per operand modes are not trusted, all may have been written. */
 void ready_done(struct device *d, struct rt_op *op, bool may_write);
 /* The same as run_plain_drv(); `from` and `to`, where they are not null, are recorded on the op's stream right before it and right after. *timed: both are. */
-int run_timed_drv(struct device *d, struct rt_op *op, CUevent from, CUevent to, bool *timed);
+int ready_run_timed_drv(struct device *d, struct rt_op *op, CUevent from, CUevent to, bool *timed);
 /* ready, issue, done. */
 int run_plain_drv(struct device *d, struct rt_op *op);
 
