@@ -19,7 +19,6 @@ enum {
     WHOLE_LEAST = 4,   /* iterations before a plan's price is known */
     DEARER_PART = 4    /* a quarter more than foretold */
 };
-static const double OWN_LEAST = 0.1; /* a part of the device time is the program's own at least */
 static const uint64_t GRANT_MOST_NS = 2000000000, SLOW_LINK = 1000000000 /* bytes a second, where no copy was long enough to tell */;
 
 static struct account *of(struct device *d) { return &d->campaign->account; }
@@ -46,21 +45,31 @@ static uint64_t between_ns(struct device *d, const struct account_edge *from, co
 
 static bool has_passed(struct device *d, const struct account_edge *e) { return d->drv->cuEventQuery(e->at) == CUDA_SUCCESS; }
 
-static void tick(struct device *d, CUstream stream)
+static void settle(struct device *d)
 {
     struct account *a = of(d);
     if (a->awaited && has_passed(d, &a->latest)) {
         const uint64_t ns = between_ns(d, &a->base, &a->latest);
         a->total_ns = ns > a->total_ns ? ns : a->total_ns;
         a->total_ops = a->ticked_op - a->base_op;
+        a->total_bytes = a->ticked_bytes - a->base_bytes;
         a->awaited = false;
     }
+}
+
+static void tick(struct device *d, CUstream stream)
+{
+    struct account *a = of(d);
+    settle(d);
     if (a->awaited)
         return;
     a->ticked_op = d->op_count;
+    a->ticked_bytes = d->st.bytes_in;
     if (!a->base.made) {
-        if (record(d, &a->base, stream))
+        if (record(d, &a->base, stream)) {
             a->base_op = d->op_count;
+            a->base_bytes = d->st.bytes_in;
+        }
     } else {
         a->awaited = record(d, &a->latest, stream);
     }
@@ -105,27 +114,19 @@ bool account_may_learn(struct device *d)
     return (int64_t)(d->st.learning_ns + lesson) <= (int64_t)(a->total_ns / SHARE_PART + grant) + a->balance_ns;
 }
 
-/* Device time of an op by itself, from samples; where there are too few, from all ops' time without what their copies take. */
-static double alone_ns(const struct account *a, double copies_ns)
-{
-    if (a->n_sampled >= SAMPLES_LEAST)
-        return (double)a->sampled_ns / (double)a->n_sampled;
-    const double total_ns = (double)a->total_ns;
-    return (copies_ns < total_ns * (1 - OWN_LEAST) ? total_ns - copies_ns : total_ns * OWN_LEAST) / (double)a->total_ops;
-}
-
 bool account_is_worth_it(struct device *d, uint64_t period)
 {
     const struct account *a = of(d);
+    settle(d);
     if (!is_bounded(d) || a->lesson_ns || d->st.learning_ns)
         return true;
     if (period < SHORT_OPS)
         return period > 0;
-    if (!a->total_ops)
+    if (!a->total_ops || a->n_sampled < SAMPLES_LEAST)
         return !a->base.made; /* without events nothing is known, ever */
     const uint64_t link = swap_bytes_per_s(d);
-    const double copies_ns = (double)d->st.bytes_in / (double)(link ? link : SLOW_LINK) * 1e9, op_ns = alone_ns(a, copies_ns), own_ns = op_ns * (double)a->total_ops;
-    const double waits_ns = a->n_sampled >= SAMPLES_LEAST && (double)a->total_ns - own_ns < copies_ns ? (double)a->total_ns - own_ns : copies_ns;
+    const double copies_ns = (double)a->total_bytes / (double)(link ? link : SLOW_LINK) * 1e9, op_ns = (double)a->sampled_ns / (double)a->n_sampled;
+    const double own_ns = op_ns * (double)a->total_ops, beyond_ns = (double)a->total_ns - own_ns, waits_ns = beyond_ns < copies_ns ? beyond_ns : copies_ns;
     return (waits_ns - own_ns / PLAN_PART) * AHEAD >= op_ns * (double)period * LESSON_TIMES;
 }
 

@@ -1,0 +1,154 @@
+/* account.c: when a first lesson is worth its time, from a device whose clock is set by hand. */
+#include "policy/campaign/account.h"
+#include "policy/campaign/modes.h"
+#include "policy/driver.h"
+#include "policy/memory/swap.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVENTS = 64, PERIOD = 100, OP_NS = 100000, BYTES_PER_NS = 1 /* what is taken for the link's speed where no copy was timed */ };
+
+static uint64_t now_ns, event_ns[EVENTS];
+static unsigned n_events;
+static bool passes; /* events pass at once; else never */
+
+static CUresult event_create(CUevent *e, unsigned flags)
+{
+    (void)flags;
+    ck_assert_uint_lt(n_events, EVENTS);
+    *e = (CUevent)&event_ns[n_events++];
+    return CUDA_SUCCESS;
+}
+
+static CUresult event_record(CUevent e, CUstream s)
+{
+    (void)s;
+    *(uint64_t *)e = now_ns;
+    return CUDA_SUCCESS;
+}
+
+static CUresult event_query(CUevent e) { return (void)e, passes ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
+
+static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
+{
+    *ms = (float)((double)(*(uint64_t *)to - *(uint64_t *)from) * 1e-6);
+    return CUDA_SUCCESS;
+}
+
+static struct drv drv;
+static struct config cfg;
+static struct device dev;
+
+static void setup(void)
+{
+    memset(&dev, 0, sizeof dev);
+    memset(&cfg, 0, sizeof cfg);
+    now_ns = n_events = 0;
+    passes = true;
+    drv.cuEventCreate = event_create;
+    drv.cuEventRecord = event_record;
+    drv.cuEventQuery = event_query;
+    drv.cuEventElapsedTime = event_elapsed;
+    cfg.policy = POLICY_AUTO;
+    dev.cfg = &cfg;
+    dev.drv = &drv;
+    dev.mem.pressed = true;
+    ck_assert_int_eq(modes_init(&dev), 0);
+    ck_assert_int_eq(swap_init(&dev), 0);
+}
+
+static void teardown(void)
+{
+    free(dev.campaign);
+    free(dev.mem.swap);
+}
+
+/* Iterations after which a lesson is worth its time, at most `most` of them: each op waits so long, then runs, and a copy of so many ns came beside. */
+static int learns_after(uint64_t wait_ns, uint64_t copy_ns, int most)
+{
+    for (int i = 0; i < most; i++) {
+        for (int k = 0; k < PERIOD; k++) {
+            struct account_sample *s = account_sample(&dev);
+            now_ns += wait_ns;
+            if (s)
+                event_record(s->from.at, NULL);
+            now_ns += OP_NS;
+            if (s) {
+                event_record(s->to.at, NULL);
+                s->awaited = true;
+            }
+            dev.op_count++;
+            dev.st.bytes_in += copy_ns * BYTES_PER_NS;
+            account_tick(&dev, NULL);
+        }
+        if (account_is_worth_it(&dev, PERIOD))
+            return i + 1;
+    }
+    return most + 1;
+}
+
+/* An op waits as long again as it runs: (1 - 0.1) of an iteration is lost in each, and a lesson takes ten. */
+START_TEST(waits_for_copies)
+{
+    ck_assert(!account_is_worth_it(&dev, 0)); /* no iteration is known */
+    const int after = learns_after(OP_NS, OP_NS, 40);
+    ck_assert_int_ge(after, 6);
+    ck_assert_int_le(after, 9); /* ticks come every 256 ops */
+    ck_assert_uint_ge(dev.campaign->account.n_sampled, 60);
+    ck_assert_uint_eq(dev.campaign->account.sampled_ns / dev.campaign->account.n_sampled, OP_NS);
+}
+END_TEST
+
+/* The copies take as long, beside the ops, which wait for a tenth of their time: a plan would cost that. */
+START_TEST(copies_beside_ops_cost_nothing) { ck_assert_int_eq(learns_after(OP_NS / 10, OP_NS, 200), 201); }
+END_TEST
+
+/* What ops wait for is not copies: the host is slow. */
+START_TEST(a_slow_host_is_no_reason) { ck_assert_int_eq(learns_after(3 * OP_NS, OP_NS / 10, 200), 201); }
+END_TEST
+
+/* No event passes while the host runs ahead: nothing is known. Without events nothing is forbidden. */
+START_TEST(without_times)
+{
+    passes = false;
+    ck_assert_int_eq(learns_after(OP_NS, OP_NS, 20), 21);
+    drv.cuEventElapsedTime = NULL;
+    teardown();
+    memset(&dev.st, 0, sizeof dev.st);
+    dev.op_count = 0;
+    ck_assert_int_eq(modes_init(&dev), 0);
+    ck_assert_int_eq(swap_init(&dev), 0);
+    ck_assert_ptr_null(account_sample(&dev));
+    ck_assert_int_eq(learns_after(OP_NS, OP_NS, 20), 1);
+}
+END_TEST
+
+/* Whoever asks for plans and nothing else, and an iteration of few ops: at once. */
+START_TEST(at_once)
+{
+    ck_assert(account_is_worth_it(&dev, 20));
+    cfg.policy = POLICY_PLAN;
+    ck_assert(account_is_worth_it(&dev, 0) && account_is_worth_it(&dev, PERIOD));
+    ck_assert_ptr_null(account_sample(&dev));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("account");
+    TCase *t = tcase_create("account");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, waits_for_copies);
+    tcase_add_test(t, copies_beside_ops_cost_nothing);
+    tcase_add_test(t, a_slow_host_is_no_reason);
+    tcase_add_test(t, without_times);
+    tcase_add_test(t, at_once);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}
