@@ -47,7 +47,7 @@ def main():
         return 77
     c = harness.Checks()
     only = sys.argv[1:]
-    for case, enforced, left in harness.drawn((case for case in CASES if not only or case[0] in only), test=6, check=2):
+    for case, enforced, left in harness.drawn((case for case in CASES if not only or case[0] in only), test=5, check=2):
         device = dict(DEVICE, **SPECIAL.get(case, {}))
         native = harness.run([PROGRAM, case] + ITERATIONS.get(case, []), env=dict(device, ALIKE_WORK_US="0"), timeout=300)
         c.ok(native.rc == 0, case + " native", native.err[-300:])
@@ -82,7 +82,7 @@ def main():
         c.ok(r.rc == 0 and r.stats.get("iterations_enforced", 0) >= 16, "few addresses", "%s\n%s" % (r.stats, r.err[-800:]))
     # of the iterations all, or one that is drawn
     flags = [(case, when) for case, iterations in FLAG_AT.items() for when in harness.drawn(iterations, test=1, salt=case, whole=True) if not only or case in only]
-    flags = harness.drawn(flags, test=7, check=2, salt="flags")
+    flags = harness.drawn(flags, test=6, check=2, salt="flags")
     with concurrent.futures.ThreadPoolExecutor(harness.WORKERS) as pool:
         for (case, when), (native, r) in zip(flags, pool.map(with_flag, flags)):
             name = "%s set in iteration %d" % (case, when)
