@@ -120,7 +120,7 @@ def copies_where_recomputing_fails(c, tmp):
         with open(planner, "w") as f:
             f.write(PLANNER % {"log": log, "remat": harness.REMAT})
         os.chmod(planner, 0o755)
-        r = harness.run(["/usr/bin/env", "REMAT_BIN=" + planner, os.path.join(harness.B, "workloads", "mlp"), "--iters", "12", "--batch", "256",
+        r = harness.run(["/usr/bin/env", "REMAT_BIN=" + planner, os.path.join(harness.B, "workloads", "mlp"), "--iters", "20", "--batch", "256",
                          "--layers", "4", "--print-loss"], ["--limit", 610000, "--policy", policy], {"SIMGPU_GRANULARITY": "16384", "SIMGPU_HOST_BW": "25e7"}, PATIENCE)
         with open(log) as f:
             asked = ["--offload" in line for line in f]
