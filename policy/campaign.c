@@ -170,9 +170,8 @@ bool campaign_wants_code(struct device *d)
 {
     if (hashing_is_loaded(d) || d->capturing || d->campaign->stopped)
         return false;
-    const uint64_t period = learn_period(d) ? learn_period(d) : d->campaign->waits_for;
-    return learn_wants_trace(d) || (modes_wants_plan(d) && (d->mode != MODE_OBSERVE || learn_guesses(d) || modes_have_given_plan(d) ||
-                                                            account_is_worth_it(d, (period + 1) / 2))); /* soon */
+    return learn_wants_trace(d) ||
+           (modes_wants_plan(d) && (d->mode != MODE_OBSERVE || learn_guesses(d) || modes_have_given_plan(d) || d->campaign->lesson_is_near));
 }
 
 /* Where memory is short, and nothing is known that could help. */
@@ -195,9 +194,11 @@ static bool is_left_to_swapping(struct device *d)
 {
     if (d->mode != MODE_OBSERVE || learn_guesses(d) || learn_wants_trace(d) || modes_have_given_plan(d))
         return false;
-    if (d->op_count - d->mem.evicted_op > learn_period(d))
+    const uint64_t period = learn_period(d);
+    d->campaign->lesson_is_near = account_is_worth_it(d, (period + 1) / 2);
+    if (d->op_count - d->mem.evicted_op > period)
         story_is(d, STORY_FITS, "an iteration that comes again fits the limit: what does not at other times is swapped");
-    else if (!account_is_worth_it(d, d->campaign->waits_for = learn_period(d)))
+    else if (!account_is_worth_it(d, period))
         story_is(d, STORY_SWAPPING, "copies have taken little time so far, less than it takes to learn an iteration");
     else
         return false;

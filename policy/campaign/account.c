@@ -117,11 +117,11 @@ bool account_may_learn(struct device *d)
 bool account_is_worth_it(struct device *d, uint64_t period)
 {
     const struct account *a = of(d);
-    settle(d);
     if (!is_bounded(d) || a->lesson_ns || d->st.learning_ns)
         return true;
     if (period < SHORT_OPS)
         return period > 0;
+    settle(d);
     if (!a->total_ops || a->n_sampled < SAMPLES_LEAST)
         return !a->base.made; /* without events nothing is known, ever */
     const uint64_t link = swap_bytes_per_s(d);

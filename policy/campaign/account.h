@@ -4,11 +4,15 @@
  *   balance    over all stretches under a plan: what as many ops took by swapping, less what they took. Rehearsals and departures count
  *   allowance  a twentieth of the device time so far + balance; and, until a plan has been in force, a quarter of it, 2 s at most
  *
- * Learning begins only while spent + what one more is expected to take <= allowance. The first time is on credit, where swapping has cost a part of what
- * a lesson takes. What swapping costs is no more than what its copies take, nor than what ops take together beyond what they take alone (samples, every
- * eighth op or so): copies that run beside ops cost nothing; and a plan costs a part of the ops' time itself. A program of which an iteration in ten does not fit, by a little, would not win back its lesson in hundreds. A plan is given up when its
- * iterations take a quarter more than foretold and more than swapping took, or when it has lost a twentieth of the device time. So a program that
- * does something else all the time pays for swapping, one lesson, and a twentieth. `--policy plan` asks for plans and nothing else: no bound holds.
+ * Learning begins only while spent + what one more is expected to take <= allowance. The first lesson is on credit, once ops have waited for copies long
+ * enough that a plan would win the lesson back (account_is_worth_it()). How long ops wait for copies is estimated from above, as the smaller of two times:
+ * what the copies take, and what all ops take together less what they take alone (one op in eight or so is timed alone). Copies that run beside ops make
+ * nobody wait, and a plan too takes a part of the ops' time, which is subtracted. Example: a program of which one iteration in ten does not fit, by a
+ * little, would not win back its lesson in hundreds of iterations, and only swaps.
+ *
+ * A plan is given up when its iterations take a quarter more than foretold and more than swapping took, or when it has lost a twentieth of the device
+ * time. So a program that does something else all the time pays for swapping, one lesson, and a twentieth. `--policy plan` asks for plans and nothing
+ * else: no bound holds.
  *
  * Threads: under the engine's mutex. Errors: without events nothing is measured, and nothing is forbidden.
  */
@@ -62,11 +66,12 @@ struct account {
 
 /* An op has run outside a plan while memory is short: now and then the device time so far is taken. */
 void account_tick(struct device *d, CUstream stream);
-/* Where the next op is to be timed alone: its two events, made; NULL: it is not. */
+/* The two events, made, between which the next op is to be timed alone. NULL: the next op is not timed. */
 struct account_sample *account_sample(struct device *d);
 /* There is time for one more lesson. */
 bool account_may_learn(struct device *d);
-/* Copies so far have taken long enough that a first lesson, of an iteration of `period` ops, would pay. 0: no iteration is known yet. */
+/* Ops have waited for copies long enough so far that a first lesson, of an iteration of `period` ops, would pay. 0: no iteration is known yet, and no
+ * lesson pays. Always true where no bound holds. */
 bool account_is_worth_it(struct device *d, uint64_t period);
 /* One begins, of an iteration of so many ops, the last of which ran on this stream: what swapping has taken so far is known now. The device has
  * nothing to do. */

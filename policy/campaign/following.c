@@ -120,7 +120,7 @@ void following_has_left(struct device *d)
         return;
     const uint32_t times = c->left_in_a_row;
     c->left_in_a_row = 0;
-    const bool at_once = !c->given_up; /* a record of iterations as they are now has what stood in the way: an entry that nobody fills, say */
+    const bool at_once = !c->given_up; /* a new record shows iterations as they are by now: a pointer, say, that nobody has set since the old record */
     c->given_up = true;
     char text[STORY_TEXT], when[48] = "";
     if (!at_once)

@@ -35,10 +35,7 @@ static void tell_plan(struct device *d)
     const struct plan *p = &d->ex->plan->as_read;
     const int64_t more = p->planned_ns - p->baseline_ns;
     const uint64_t tenths = p->baseline_ns > 0 && more > 0 ? (uint64_t)(1000 * (double)more / (double)p->baseline_ns + 0.5) : 0;
-    if (d->story && d->campaign->price_told != tenths) /* another plan has taken its place, as a rule a better one */
-        story_forget(d->story, STORY_IN_FORCE);
-    d->campaign->price_told = tenths;
-    story_is(d, STORY_IN_FORCE, "plan in force from iteration %llu on: %llu.%llu %% more device time expected, %s instead of %s", (unsigned long long)d->st.iterations + 1,
+    story_is_which(d, STORY_IN_FORCE, tenths, "plan in force from iteration %llu on: %llu.%llu %% more device time expected, %s instead of %s", (unsigned long long)d->st.iterations + 1,
              (unsigned long long)tenths / 10, (unsigned long long)tenths % 10, rt_size(d->mem.limit_bytes).text, rt_size(d->st.native_peak_bytes).text);
 }
 
@@ -145,5 +142,6 @@ int modes_init(struct device *d)
         return -ENOMEM;
     d->campaign->backoff = FIRST_BACKOFF;
     d->campaign->grow_wait = GROW_ITERATIONS;
+    d->campaign->lesson_is_near = account_is_worth_it(d, 0);
     return 0;
 }

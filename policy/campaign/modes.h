@@ -42,8 +42,7 @@ struct campaign {
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
     uint64_t left_op;       /* device.op_count when the plan was last left */
     uint32_t left_in_a_row; /* times without one whole iteration in between */
-    uint64_t price_told;    /* tenths of a percent that the plan in force was last said to cost */
-    uint64_t waits_for;     /* ops of the latest iteration that was not worth a lesson yet */
+    bool lesson_is_near;    /* copies have cost half of what makes a first lesson worth its time; always true where that is not weighed */
     bool given_up;          /* a plan was, since it was left too often */
     uint32_t untried;       /* plans made anew for want of a trial, of this record */
     uint32_t outdated;      /* questions dropped in a row since the program has moved on from what was recorded */

@@ -15,23 +15,17 @@ static struct {
     bool limit_told;    /* what a percentage came to */
 } process_tells;
 
-bool story_set(struct story *s, enum story_state now, const char *text)
+bool story_set(struct story *s, enum story_state now, uint64_t which, const char *text)
 {
-    const bool same = s->now == now && (now != STORY_SWAPPING || !strcmp(s->text, text));
-    if (same)
+    if (s->now == now && s->which == which && (now != STORY_SWAPPING || !strcmp(s->text, text)))
         return false;
     s->now = now;
+    s->which = which;
     snprintf(s->text, sizeof s->text, "%s", text);
     if (now == STORY_SWAPPING)
         snprintf(s->why, sizeof s->why, "%s", text);
-    s->due = s->told != now || now == STORY_SWAPPING;
+    s->due = s->told != now || s->told_which != which || now == STORY_SWAPPING;
     return true;
-}
-
-void story_forget(struct story *s, enum story_state state)
-{
-    s->now = s->now == state ? STORY_NONE : s->now;
-    s->told = s->told == state ? STORY_NONE : s->told;
 }
 
 bool story_may_tell(struct story *s, uint64_t pause_ns, uint64_t now_ns, uint64_t last_ns)
@@ -40,6 +34,7 @@ bool story_may_tell(struct story *s, uint64_t pause_ns, uint64_t now_ns, uint64_
         return false;
     s->due = false;
     s->told = s->now;
+    s->told_which = s->which;
     return true;
 }
 
@@ -85,14 +80,14 @@ void story_goes_on(struct device *d)
     log_state("%s%s%s%s", which, s->now == STORY_SWAPPING ? "swapping: " : s->now == STORY_IN_FORCE && back ? "back: " : "", s->text, limit);
 }
 
-static void becomes(struct device *d, enum story_state now, const char *fmt, va_list ap)
+static void becomes(struct device *d, enum story_state now, uint64_t which, const char *fmt, va_list ap)
 {
     char text[STORY_TEXT];
     if (!d->story)
         return;
     vsnprintf(text, sizeof text, fmt, ap);
     const bool had_plan = d->story->now == STORY_IN_FORCE;
-    if (story_set(d->story, now, text) && now == STORY_SWAPPING)
+    if (story_set(d->story, now, which, text) && now == STORY_SWAPPING)
         d->story->swapped = had_plan;
 }
 
@@ -100,7 +95,7 @@ void story_becomes(struct device *d, enum story_state now, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    becomes(d, now, fmt, ap);
+    becomes(d, now, 0, fmt, ap);
     va_end(ap);
 }
 
@@ -108,7 +103,16 @@ void story_is(struct device *d, enum story_state now, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    becomes(d, now, fmt, ap);
+    becomes(d, now, 0, fmt, ap);
+    va_end(ap);
+    story_goes_on(d);
+}
+
+void story_is_which(struct device *d, enum story_state now, uint64_t which, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    becomes(d, now, which, fmt, ap);
     va_end(ap);
     story_goes_on(d);
 }
@@ -124,8 +128,9 @@ void story_warns(struct device *d, enum story_state now, const char *fmt, ...)
         log_line(process_tells.n_warned++, LOG_CAP, "%s", text);
     if (!d->story)
         return;
-    story_set(d->story, now, text);
+    story_set(d->story, now, 0, text);
     d->story->due = false; /* the warning has told it */
     d->story->told = now;
+    d->story->told_which = d->story->which;
     process_tells.last_ns = stats_now_ns();
 }

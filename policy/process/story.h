@@ -21,21 +21,22 @@ enum story_state { STORY_NONE, STORY_FITS, STORY_LEARNING, STORY_PLANNING, STORY
 /* One device's. Pure but for the clock, which is given. */
 struct story {
     enum story_state now, told; /* what holds; what the latest line told */
+    uint64_t which, told_which; /* of that state: a plan in force by its price, a reason to swap by its words */
     bool due;                   /* what holds has not been told */
     bool swapped;               /* the latest reason to swap came after a plan was in force */
     char text[STORY_TEXT];      /* of what holds */
     char why[STORY_TEXT];       /* the latest reason to swap; "": there was none */
 };
 
-/* What holds from now on. True: it is another thing than before. */
-bool story_set(struct story *s, enum story_state now, const char *text);
-/* This state, where it holds or was told last, is another thing when it is set the next time. */
-void story_forget(struct story *s, enum story_state state);
+/* What holds from now on; `which` tells two of one state apart (a plan in force by its price), reasons to swap are told apart by their texts. True: another
+ * thing holds than before. */
+bool story_set(struct story *s, enum story_state now, uint64_t which, const char *text);
 /* Whether its line may come at now_ns, pause_ns after the latest at the earliest, where that one of the process came at last_ns (0: none did); then it counts as told. */
 bool story_may_tell(struct story *s, uint64_t pause_ns, uint64_t now_ns, uint64_t last_ns);
 
 int story_init(struct device *d);
 void story_is(struct device *d, enum story_state now, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void story_is_which(struct device *d, enum story_state now, uint64_t which, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* The same, told when the program goes on: what comes at its end is nothing to tell. */
 void story_becomes(struct device *d, enum story_state now, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The same where something has failed: a warning at once, in the place of the line. */

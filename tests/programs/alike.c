@@ -45,11 +45,12 @@
  *   fields    as halves; the number is a byte, and the rest of the word what is left of the tensor's address
  *   counted   as fields; and the number says that one more entry is in use, for a tensor that is changed. It is stale before
  *   wide      as halves; the number is the bits of a float, and of the lower half of an address of a tensor too large to lie at no float
- *   heap      four entries that nobody fills hold addresses of objects of the host's, other ones in every iteration; in one of sixteen an entry's lies 32
- *             MiB away, and the fourth byte differs. With WHEN, as halves: the number is the lower half of such an address, always the same one, and
- *             the rest of the word what such an address or one of the stack has left; in iteration WHEN the fourth byte alone is another one
- *   stale     after the forward pass a launch that never repeats itself makes what nobody looks at; from iteration 12 on, entries of its struct that nobody
- *             fills point at activations, of which a plan holds some evicted
+ *   heap      a struct has four entries that nobody fills. Each holds the address of some host object, another object in every iteration; in one
+ *             iteration of sixteen the object lies 32 MiB away, so that the address has another fourth byte. With WHEN, the struct of `halves`: the number
+ *             is the lower half of a host object's address, the same one always, and the word's upper half is left over from a host object's or the
+ *             stack's address; in iteration WHEN the number has another fourth byte, and the input is changed too
+ *   stale     after the forward pass, a launch that never does twice the same makes a tensor that nobody reads. From iteration 12 on, entries of its
+ *             struct that nobody fills point at activations, and a plan holds some of these evicted
  *   optional  after the forward pass, a launch whose struct has room for one more output and a flag for it, set from iteration WHEN on: at
  *             first for a tensor that is made anew soon, then for activations that others may have to be rebuilt from
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration

@@ -14,12 +14,12 @@ START_TEST(a_file_has_a_line_every_ten_seconds)
 {
     struct story s = {0};
     uint64_t last = 0;
-    ck_assert(story_set(&s, STORY_LEARNING, "learning"));
+    ck_assert(story_set(&s, STORY_LEARNING, 0, "learning"));
     ck_assert(story_may_tell(&s, STORY_PAUSE_NS, SECOND, last));
     last = SECOND;
-    ck_assert(story_set(&s, STORY_PLANNING, "planning"));
+    ck_assert(story_set(&s, STORY_PLANNING, 0, "planning"));
     ck_assert(!story_may_tell(&s, STORY_PAUSE_NS, 2 * SECOND, last));
-    ck_assert(story_set(&s, STORY_IN_FORCE, "in force"));
+    ck_assert(story_set(&s, STORY_IN_FORCE, 0, "in force"));
     ck_assert(!story_may_tell(&s, STORY_PAUSE_NS, last + STORY_PAUSE_NS - 1, last));
     ck_assert(story_may_tell(&s, STORY_PAUSE_NS, last + STORY_PAUSE_NS, last));
     ck_assert_str_eq(s.text, "in force");
@@ -32,36 +32,37 @@ END_TEST
 START_TEST(what_comes_back_in_between_is_not_told)
 {
     struct story s = {0};
-    story_set(&s, STORY_IN_FORCE, "in force");
+    story_set(&s, STORY_IN_FORCE, 0, "in force");
     ck_assert(story_may_tell(&s, STORY_PAUSE_NS, SECOND, 0));
-    story_set(&s, STORY_SWAPPING, "another batch");
+    story_set(&s, STORY_SWAPPING, 0, "another batch");
     ck_assert(!story_may_tell(&s, STORY_PAUSE_NS, 2 * SECOND, SECOND));
-    story_set(&s, STORY_IN_FORCE, "in force");
+    story_set(&s, STORY_IN_FORCE, 0, "in force");
     ck_assert(!story_may_tell(&s, STORY_PAUSE_NS, 50 * SECOND, SECOND));
     ck_assert_str_eq(s.why, "another batch");
-    story_set(&s, STORY_SWAPPING, "another batch");
+    story_set(&s, STORY_SWAPPING, 0, "another batch");
     ck_assert(story_may_tell(&s, STORY_PAUSE_NS, 51 * SECOND, SECOND));
     /* another reason is another state, the same one is not */
-    ck_assert(!story_set(&s, STORY_SWAPPING, "another batch"));
-    ck_assert(story_set(&s, STORY_SWAPPING, "no plan"));
+    ck_assert(!story_set(&s, STORY_SWAPPING, 0, "another batch"));
+    ck_assert(story_set(&s, STORY_SWAPPING, 0, "no plan"));
     ck_assert(story_may_tell(&s, STORY_PAUSE_NS, 90 * SECOND, 51 * SECOND));
 }
 END_TEST
 
-/* A plan that takes the place of the one in force is told, with its price. */
-START_TEST(what_is_forgotten_is_told_again)
+/* A plan that takes the place of the one in force is told, with its price; one that costs the same is not. */
+START_TEST(another_price_is_told)
 {
     struct story s = {0};
-    story_set(&s, STORY_IN_FORCE, "4 %");
+    story_set(&s, STORY_IN_FORCE, 40, "4 %");
     ck_assert(story_may_tell(&s, STORY_PAUSE_NS, SECOND, 0));
-    ck_assert(!story_set(&s, STORY_IN_FORCE, "1 %"));
+    ck_assert(!story_set(&s, STORY_IN_FORCE, 40, "4 %, from iteration 9 on"));
     ck_assert_str_eq(s.text, "4 %");
-    story_forget(&s, STORY_SWAPPING);
-    ck_assert(!story_set(&s, STORY_IN_FORCE, "1 %"));
-    story_forget(&s, STORY_IN_FORCE);
-    ck_assert(story_set(&s, STORY_IN_FORCE, "1 %"));
+    ck_assert(story_set(&s, STORY_IN_FORCE, 10, "1 %"));
     ck_assert_str_eq(s.text, "1 %");
     ck_assert(story_may_tell(&s, STORY_PAUSE_NS, 50 * SECOND, SECOND));
+    /* what was told last, and holds again, is not told twice */
+    story_set(&s, STORY_SWAPPING, 0, "another batch");
+    ck_assert(story_set(&s, STORY_IN_FORCE, 10, "1 %"));
+    ck_assert(!story_may_tell(&s, STORY_PAUSE_NS, 90 * SECOND, 50 * SECOND));
 }
 END_TEST
 
@@ -162,7 +163,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_add_test(t, a_file_has_a_line_every_ten_seconds);
     tcase_add_test(t, what_comes_back_in_between_is_not_told);
-    tcase_add_test(t, what_is_forgotten_is_told_again);
+    tcase_add_test(t, another_price_is_told);
     tcase_add_test(t, a_plan);
     tcase_add_test(t, unknown);
     tcase_add_test(t, reasons);
