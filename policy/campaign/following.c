@@ -22,7 +22,7 @@
 enum {
     LEFT_SUSPECT = 2,       /* times in a row; then tensors that every iteration works on may be others */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
-    LEFT_UNTRIED = 4,       /* then a launch that no trial can tell anything of is in the way */
+    LEFT_UNTRIED = 4,       /* times at one launch that no trial can tell anything of, whole iterations in between or not: it is in the way */
     UNTRIED_MOST = 3,       /* plans made anew for that, of one record: each of them takes a planner's time */
     GROW_PART = 8,          /* a plan is made anew because a group has more to give now only for as much more as this part of what the plan has */
     MOVES_MAX = 4           /* static maps made anew for one record; then iterations that map memory are lived with */
@@ -38,7 +38,7 @@ void following_learnt(struct device *d)
     earlier_plan_for_record(d);
     d->campaign->moves = 0;
     d->campaign->followed = false;
-    d->campaign->untried = 0;
+    d->campaign->untried = d->campaign->left_untried = 0;
     d->campaign->reserved_bytes = 0;
     d->campaign->starts = 0;
     d->campaign->paused_here_ns = 0;
@@ -88,6 +88,19 @@ static bool is_given_up(struct device *d)
     return true;
 }
 
+/* The launch at which the plan has been left now is one that no trial can tell anything of, and it was left there often. Iterations between these, in
+ * which the launch had another stale address, may have been whole. */
+static bool is_in_the_way(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    if (!d->ex->now.left_untried)
+        return false;
+    if (c->left_untried_at != d->ex->now.left_at)
+        c->left_untried = 0;
+    c->left_untried_at = d->ex->now.left_at;
+    return ++c->left_untried >= LEFT_UNTRIED;
+}
+
 /* The plan has been left (plan/leave.c): everything the program holds is readable again. */
 void following_has_left(struct device *d)
 {
@@ -109,10 +122,9 @@ void following_has_left(struct device *d)
         modes_observe_again(d);
         return;
     }
-    if (c->left_in_a_row >= LEFT_UNTRIED && d->ex->now.left_untried && !modes_have_given_plan(d) && c->untried < UNTRIED_MOST &&
-        leave_trust_no_more(d)) {
+    if (is_in_the_way(d) && !modes_have_given_plan(d) && c->untried < UNTRIED_MOST && leave_trust_no_more(d)) {
         c->untried++;
-        c->left_in_a_row = 0;
+        c->left_in_a_row = c->left_untried = 0;
         plan_anew(d, "no trial can tell whether a launch still does what it did: it is not to be replayed");
         return;
     }

@@ -24,13 +24,15 @@
  * Layers repeat: the same kernel comes in the same shape, with the same bytes but for addresses and padding, at many places of an
  * iteration. What the trials at such places say of a word counts together; a place that has tried the word itself needs no more of them
  * than one alone would, one that has not twice as many. A word that made a difference at any of them is tried at each. So is one of
- * which only a byte or two are others at a time.
+ * which only a byte or two are others at a time. Where trials with decoys at two such places found the word idle, it is idle at the third, of the same
+ * bytes, too: PyTorch's elementwise kernels have room for 25 dimensions, and what stale address stands in the unused ones is another at each place.
  *
  * Whole trials are rare (proof.h): they run with what all words that have changed since the one before held before that. A light one,
  * which could not take back what such a mixture does, runs with the bytes of the iteration before. A count or a place that is put back
  * sends the op where it was then: never beside other entries than it stood with (to_put_back, args_may_use_others).
  *
  * Hot path: a comparison of a few spans with memcmp; lists are made and cut at an iteration's first difference only. */
+#include "policy/learn/words.h"
 #include "policy/op/tensor_map.h"
 #include "policy/plan/address.h"
 #include "policy/plan/args.h"
@@ -43,7 +45,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { NUMBER_AFTER = 8, PADDING_AFTER = 3, HOST_AFTER = 8, TRIED_AGAIN = 32, MANY = 8, ALIKE_MOST = 64 /* places asked */ };
+enum { NUMBER_AFTER = 8, PADDING_AFTER = 3, HOST_AFTER = 8, TRIED_AGAIN = 32, MANY = 8, ALIKE_MOST = 64 /* places asked */,
+       IDLE_AT = 2 /* places that vouch for a word */, BOLD_EACH = 4 };
 
 struct span {
     uint32_t at, bytes;
@@ -69,6 +72,7 @@ struct arg_watch { /* of one op */
     bool in_doubt;           /* its idle words may be in use since a look (args.h) */
     bool all_back;           /* the latest trial put back what changed in earlier iterations too (args_before) */
     bool litter_back;        /* the latest trial put back words alone that look like what stacks leave */
+    bool bold;               /* and what may be numbers */
     bool whole_back;         /* and all that differs from the iteration before */
     bool covered;            /* the launch at hand will ask again */
     bool loose, loose_now;   /* the launch in the iteration before, or the one at hand, may have used words that are no operands (args.h) */
@@ -307,6 +311,14 @@ static bool differs(const struct span *v, const struct rt_op *op, const struct r
     return memcmp(op->args + v->at, last->args + v->at, v->bytes) != 0;
 }
 
+static bool differs_anywhere(const struct arg_watch *w, const struct rt_op *op, const struct rt_op *last)
+{
+    for (uint32_t i = 0; i < w->n_varying; i++)
+        if (differs(&w->varying[i], op, last))
+            return true;
+    return false;
+}
+
 static uint32_t first_difference(const struct span *s, const unsigned char *now, const unsigned char *then)
 {
     uint32_t at = s->at;
@@ -342,15 +354,25 @@ enum args_change args_compare(struct device *d, const struct rt_op *op, uint32_t
     return change;
 }
 
-/* Words of `w` that differ leave the constant ones: whole words of structs, whole small parameters. */
-static int cut(struct arg_watch *w, const unsigned char *now, const unsigned char *then)
+/* Where the word, or the parameter, that this byte is in ends: a word may hold two small parameters, a count and a flag, say, of which one is constant. */
+static uint32_t word_end(const struct rt_op *op, uint32_t at)
 {
+    const uint32_t end = (at & ~7u) + 8;
+    const int param = op->func->known && !op->packed ? func_param_at(op->func, at) : -1;
+    const uint32_t to = param < 0 ? end : op->func->offset[param] + op->func->size[param];
+    return to < end ? to : end;
+}
+
+/* Words of `w` that differ leave the constant ones: whole words of structs, whole small parameters. */
+static int cut(struct arg_watch *w, const struct rt_op *op, const unsigned char *then)
+{
+    const unsigned char *now = op->args;
     struct arg_watch out = {0};
     int r = 0;
     for (uint32_t i = 0; i < w->n_constant && !r; i++) {
         struct span s = w->constant[i];
         for (uint32_t at = s.at, next; at < s.at + s.bytes && !r; at = next) {
-            next = (at & ~7u) + 8;
+            next = word_end(op, at);
             if (next > s.at + s.bytes)
                 next = s.at + s.bytes;
             if (!memcmp(now + at, then + at, next - at))
@@ -398,19 +420,24 @@ static uint8_t not_watched(const struct record *r, const struct rec_op *o, uint3
     return 0;
 }
 
-/* The launch at hand and the latest one at place `other` differ in nothing but addresses, and bytes that did not matter at one of the two. */
-static bool agree(struct device *d, const struct rt_op *op, uint32_t other)
+/* The launch at hand and the latest one at place `other` differ in nothing but addresses, and bytes that did not matter at one of the two. but_idle:
+ * words that are idle there, and were not used there for all that is known, may be others here, too. */
+static bool agree(struct device *d, const struct rt_op *op, uint32_t other, bool but_idle)
 {
     const struct record *r = &d->ex->learnt.rec;
     const struct rt_op *last = &d->ex->learnt.caps[other];
     const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos], *theirs = &d->ex->now.watch[other];
+    if (but_idle && (theirs->loose || theirs->in_doubt))
+        return false;
     if (theirs->unproved || theirs->asks_again || last->kind != OP_KERNEL || !last->args || last->func != op->func || last->packed || last->arg_bytes != op->arg_bytes)
         return false;
     for (uint32_t p = 0; p < op_pieces(op); p++) {
         uint32_t to, at = op_piece(op, p, &to);
         for (uint32_t next; at < to; at = next) {
             next = (at & ~7u) + 8 < to ? (at & ~7u) + 8 : to;
-            const uint8_t others = other_bytes(op->args + at, last->args + at, next - at);
+            uint8_t others = other_bytes(op->args + at, last->args + at, next - at);
+            const uint32_t idle = but_idle && at % 8 == 0 ? recording_idle_from(r, &r->ops[other], at) : at + 8;
+            others &= (uint8_t)((1u << (idle - at)) - 1);
             const uint8_t least = is_litter(d, op->args + at, last->args + at, next - at) ? 1 : PADDING_AFTER;
             if (others && (others & ~(seen_idle(varying_at(w, at), least) | seen_idle(varying_at(theirs, at), least) |
                                       (not_watched(r, &r->ops[d->ex->now.pos], at) & not_watched(r, &r->ops[other], at)))))
@@ -448,18 +475,61 @@ static bool ask_others(struct device *d, const bool *asked, struct span *v, uint
     return true;
 }
 
+/* The first word that is not as it was an iteration ago, and idle at so many places where the kernel has the same bytes: it is idle here too. UINT32_MAX:
+ * there is none. */
+static uint32_t idle_elsewhere(struct device *d, const struct rt_op *op, const bool *agrees)
+{
+    const struct record *r = &d->ex->learnt.rec;
+    const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
+    for (uint32_t k = 0; k < w->n_varying; k++) {
+        const struct span *v = &w->varying[k];
+        const uint32_t word = v->at & ~7u;
+        uint32_t times = 0, from = 0;
+        if (v->idle == MATTERS || word + 8 > op->arg_bytes || !differs(v, op, &d->ex->learnt.caps[d->ex->now.pos]))
+            continue;
+        for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
+            const uint32_t idle = agrees[i] ? recording_idle_from(r, &r->ops[d->ex->now.alike[w->alike + i]], word) : word + 8;
+            times += idle < word + 8;
+            from = idle < word + 8 && idle > from ? idle : from;
+        }
+        uint64_t now;
+        memcpy(&now, op->args + word, sizeof now);
+        const uint32_t part = words_idle_part(word, now);
+        from = part > from ? part : from;
+        if (times >= IDLE_AT && from < v->at + v->bytes)
+            return from;
+    }
+    return UINT32_MAX;
+}
+
+/* What trials with decoys have found at other places. */
+static void free_idle_elsewhere(struct device *d, const struct rt_op *op)
+{
+    const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
+    bool agrees[ALIKE_MOST];
+    for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
+        const uint32_t other = d->ex->now.alike[w->alike + i];
+        agrees[i] = other != d->ex->now.pos && agree(d, op, other, true);
+    }
+    for (uint32_t from; !w->in_doubt && (from = idle_elsewhere(d, op, agrees)) != UINT32_MAX;)
+        if (args_free_word(d, from))
+            return;
+}
+
 bool args_known_alike(struct device *d, const struct rt_op *op)
 {
     const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
     struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     bool agrees[ALIKE_MOST], any = false;
-    if (w->n_alike < 2 || cut(w, op->args, last->args))
+    if (w->n_alike < 2 || cut(w, op, last->args))
         return false;
+    free_idle_elsewhere(d, op);
     for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
         const uint32_t other = d->ex->now.alike[w->alike + i];
-        agrees[i] = other != d->ex->now.pos && agree(d, op, other);
+        agrees[i] = other != d->ex->now.pos && agree(d, op, other, false);
         any |= agrees[i];
     }
+    any |= !differs_anywhere(w, op, last);
     for (uint32_t i = 0; i < w->n_varying && any; i++) {
         struct span *v = &w->varying[i];
         const uint8_t other = other_bytes(op->args + v->at, last->args + v->at, v->bytes);
@@ -523,20 +593,29 @@ static bool puts_address_back(struct device *d, const struct rt_op *op, const st
     return address_may_have_been_had(d, now) || address_may_have_been_had(d, mixed);
 }
 
-/* What the op can run with in place of a word of a struct that may be padding: what the word held an iteration ago, or before it changed
+/* Nobody may have filled it: a word of a struct; or a parameter of one byte, as a functor without members takes (PyTorch's rsqrt), where its values
+ * are larger than those of a flag or a mode. */
+static bool may_be_unfilled(const struct rt_op *op, const struct span *v, const unsigned char *then)
+{
+    enum { FLAGS = 16 };
+    const int i = func_param_at(op->func, v->at);
+    return i >= 0 && (func_is_struct(op->func, (uint32_t)i) || (op->func->size[i] == 1 && (op->args[v->at] | then[0]) >= FLAGS));
+}
+
+/* What the op can run with in place of a word that may be padding: what the word held an iteration ago, or before it changed
  * last. NULL: the op must not, or it would be the same. No address is put back, and no part of one. A word that changed in the iteration
- * before too, and was not seen to be idle, is more likely a number: beside it nothing could be told of the others. */
+ * before too, and was not seen to be idle, is more likely a number: beside it nothing could be told of the others. In every fourth trial it is put back
+ * all the same: where all such words are padding (strides of dimensions that a tensor does not have), each would wait for the others for good. */
 static const unsigned char *may_put_back(struct device *d, const struct rt_op *op, const struct span *v, bool all)
 {
     const unsigned char *then = d->ex->learnt.caps[d->ex->now.pos].args + v->at;
-    int i = func_param_at(op->func, v->at);
-    if (i < 0 || !func_is_struct(op->func, (uint32_t)i) || v->idle == MATTERS)
+    if (v->idle == MATTERS || !may_be_unfilled(op, v, then))
         return NULL;
     if (!memcmp(then, op->args + v->at, v->bytes)) {
         then = v->was;
         if (!all || !v->was_other || !memcmp(then, op->args + v->at, v->bytes))
             return NULL;
-    } else if (v->row && !v->idle)
+    } else if (v->row && !v->idle && !d->ex->now.watch[d->ex->now.pos].bold)
         return NULL;
     return puts_address_back(d, op, v, then) ? NULL : then;
 }
@@ -593,7 +672,8 @@ bool args_before(struct device *d, const struct rt_op *op, bool all, unsigned ch
     struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     bool any = false;
     w->whole_back = false;
-    if (op->kind != OP_KERNEL || !last->args || w->loose || cut(w, op->args, last->args))
+    w->bold = w->surprises % BOLD_EACH == 0;
+    if (op->kind != OP_KERNEL || !last->args || w->loose || cut(w, op, last->args))
         return false;
     memcpy(out, op->args, op->arg_bytes);
     bool whole = true;
@@ -636,7 +716,9 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
     struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     if (op->kind != OP_KERNEL || !last->args)
         return;
-    if (cut(w, op->args, last->args))
+    if (mattered == ARGS_MATTERED && w->bold)
+        mattered = ARGS_UNTRIED; /* it was a number, most likely */
+    if (cut(w, op, last->args))
         log_once(SAY_DEBUG, "host memory is short: arguments that vary are not remembered");
     uint32_t n = 0; /* of the words that were put back; where they made a difference, one alone is known to */
     for (uint32_t i = 0; i < w->n_varying && mattered == ARGS_MATTERED; i++)

@@ -128,6 +128,16 @@ static bool number_may_change(struct device *d, const struct rt_op *op, const st
     return (s && mem_may_be_number(recorded)) || (a && mem_may_be_number(now)) || !a || !before || before->delta != a->delta;
 }
 
+/* Null, where a buffer was recorded that the op only reads, as it was an iteration ago: with these bytes a trial has found then, or before, that the op does
+ * what was recorded. (A launch of which nothing was proved asks again, args.h.) */
+static bool is_null_again(struct device *d, const struct rt_op *op, const struct rec_operand *w)
+{
+    static const unsigned char null[8];
+    const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
+    return op->kind == OP_KERNEL && last->args && w->mode == REC_READ && !w->map && !memcmp(op->args + w->offset, null, sizeof null) &&
+           !memcmp(last->args + w->offset, null, sizeof null);
+}
+
 /* It puts addresses into memory. Those of other buffers than it was recorded with bring these within reach of whoever follows them. */
 static bool writes_addresses(const struct record *r, const struct rec_op *o)
 {
@@ -161,7 +171,7 @@ struct reading match_op(struct device *d, struct rt_op *op, const struct reading
         x.why = "another argument";
         log_say(SAY_DEBUG, "%s: argument byte %u is another one", op->func->name, byte);
     }
-    const bool doubt = args_idle_in_doubt(d);
+    const bool doubt = args_idle_in_doubt(d), compared = change != ARGS_SURPRISE && !before;
     if (o->n_idle && change != ARGS_SURPRISE && !doubt && !before)
         leave_idle_out(d, op, o);
     uint32_t k = o->first, end = o->first + o->n, i = 0;
@@ -188,7 +198,7 @@ struct reading match_op(struct device *d, struct rt_op *op, const struct reading
             x.why = "another place in a buffer, or another number";
         }
         if (only_w) {
-            if (!stays_as_it_is(d, o, k++)) {
+            if (!stays_as_it_is(d, o, k++) && (!compared || !is_null_again(d, op, w))) {
                 x.absent = true;
                 if (!other_word(&x, op, w->offset, "a buffer less"))
                     return x;

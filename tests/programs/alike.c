@@ -51,6 +51,13 @@
  *             stack's address; in iteration WHEN the number has another fourth byte, and the input is changed too
  *   stale     after the forward pass, a launch that never does twice the same makes a tensor that nobody reads. From iteration 12 on, entries of its
  *             struct that nobody fills point at activations, and a plan holds some of these evicted
+ *   absent    an entry that is not in use points at a tensor of zeros, of which no trial can tell that it is not, until iteration 8, and is null from then
+ *             on. With WHEN the launch changes its input where the entry is null, and it is null in iteration WHEN alone
+ *   zeros     an entry that is not in use points at another tensor from iteration 8 on; at one layer, from iteration 12 on, at a tensor of zeros. With WHEN
+ *             that entry is in use at this layer, if it is not null, and null until iteration WHEN; the backward pass changes the tensor
+ *   once      the launch of one layer alone has an entry that is not in use. From iteration 12 on, in every second one, it points at a tensor of zeros
+ *   mode      a parameter of one byte, which nobody fills, is another one in two iterations of three. With WHEN it is a mode: 1 in iterations 9, 11 and
+ *             13, for nothing, and in iteration WHEN, when a tensor says that the input changes
  *   optional  after the forward pass, a launch whose struct has room for one more output and a flag for it, set from iteration WHEN on: at
  *             first for a tensor that is made anew soon, then for activations that others may have to be rebuilt from
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
@@ -65,7 +72,7 @@ enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12, WIDE_WORDS = 200 << 20 };
 
 static const char *what;
 static int flag_at = -1;
-static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_number, f_tally, f_unlike, f_sum;
+static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_mode, f_number, f_tally, f_unlike, f_sum;
 static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter, pinned, state, wide;
 static CUstream stream;
 static uint64_t rng = 1;
@@ -295,6 +302,43 @@ static void optional(int iter)
     LAUNCH(f_bundle, &s);
 }
 
+static void absent(int i, int iter)
+{
+    struct bundle_args s = {.out = act[i + 1], .in = {act[i]}, .words = WORDS, .n = 1, .flag = flag_at < 0 ? 0 : BUNDLE_ABSENT};
+    if (flag_at < 0 ? iter < 8 : iter != flag_at)
+        s.in[BUNDLE_OPTIONAL] = state;
+    LAUNCH(f_bundle, &s);
+}
+
+static void zeros(int i, int iter)
+{
+    struct bundle_args s = {.out = act[i + 1], .in = {act[i]}, .words = WORDS, .n = 1};
+    if (i == 8) {
+        s.flag = flag_at < 0 ? 0 : BUNDLE_GIVEN;
+        s.in[BUNDLE_OPTIONAL] = iter >= (flag_at < 0 ? CHANGES_AT : flag_at) ? state : 0;
+    } else if (iter >= 8)
+        s.in[BUNDLE_OPTIONAL] = weight[i];
+    LAUNCH(f_bundle, &s);
+}
+
+static void once(int i, int iter)
+{
+    struct bundle_args s = {.out = act[i + 1], .in = {act[i]}, .words = WORDS, .n = 1};
+    s.in[BUNDLE_OPTIONAL] = iter >= CHANGES_AT && iter % 2 ? state : 0;
+    LAUNCH(f_bundle, &s);
+}
+
+static void mode(int i, int iter)
+{
+    static uint8_t left[LAYERS];
+    const bool set = iter == 9 || iter == 11 || iter == 13 || iter == flag_at;
+    uint32_t n = WORDS;
+    if (iter % 3)
+        left[i] = (uint8_t)(16 + next_random(&rng) % 240);
+    uint8_t now = flag_at < 0 ? left[i] : set;
+    LAUNCH(f_mode, &act[i + 1], &act[i], &state, &n, &now);
+}
+
 static void stale(int iter)
 {
     struct bundle_args s = {.out = make(WORDS), .in = {act[LAYERS]}, .words = WORDS, .n = 1};
@@ -342,6 +386,14 @@ static void layer(int i, int iter)
         grown(i, iter);
     else if (is("doubled") && i % 3 == 2)
         doubled(i, iter);
+    else if (is("absent") && i % 3 == 2)
+        absent(i, iter);
+    else if (is("zeros") && i % 3 == 2)
+        zeros(i, iter);
+    else if (is("once") && i == 8)
+        once(i, iter);
+    else if (is("mode") && i % 3 == 2)
+        mode(i, iter);
     else {
         k += is("number") ? (uint32_t)iter * 64 : 0;
         LAUNCH(f_map, &act[i + 1], &act[i], &n, &k, &mask);
@@ -387,7 +439,8 @@ static void next_state(int iter)
     static uint32_t host[WORDS];
     for (uint32_t i = 0; i < WORDS; i++)
         host[i] = !is("zeroed") || iter < flag_at ? i : 0;
-    host[0] = one_layer_swings() && iter == flag_at + (flag_at % 2 ? 1 : 2);
+    memset(host, 0, is("zeros") || is("mode") ? sizeof host : 0);
+    host[0] = (one_layer_swings() && iter == flag_at + (flag_at % 2 ? 1 : 2)) || (is("mode") && iter == flag_at);
     MUST(cuMemcpyHtoDAsync_v2(state, host, sizeof host, stream));
     MUST(cuStreamSynchronize(stream));
 }
@@ -428,7 +481,7 @@ static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
     next_batch(is("batch") ? iter : 1);
-    if (is("zeroed") || one_layer_swings() || is("swarm") || is("hearsay"))
+    if (is("zeroed") || one_layer_swings() || is("swarm") || is("hearsay") || is("mode") || (is("zeros") && flag_at > 0))
         next_state(iter);
     if (is("widened")) {
         early = make(WORDS);
@@ -443,7 +496,7 @@ static uint64_t train(int iter)
     }
     CUdeviceptr g = make(WORDS);
     LAUNCH(f_map, &g, &act[LAYERS], &n, &k, &mask);
-    if (is("zeroed"))
+    if (is("zeroed") || (is("zeros") && flag_at > 0))
         LAUNCH(f_map, &state, &g, &n, &k, &mask);
     for (int i = LAYERS; i >= 0; i--) {
         CUdeviceptr next = make(WORDS);
@@ -495,6 +548,7 @@ int main(int argc, char **argv)
     f_bundle = kernel(m, "bundle");
     f_functor = kernel(m, "functor");
     f_number = kernel(m, "number");
+    f_mode = kernel(m, "mode");
     f_tally = kernel(m, "tally");
     f_unlike = kernel(m, "unlike");
     f_sum = kernel(m, "sum");
@@ -509,7 +563,7 @@ int main(int argc, char **argv)
     }
     sum = make(64);
     state = make(WORDS);
-    MUST(cuMemsetD32Async(state, is("doubled") ? 0 : 1, WORDS, stream));
+    MUST(cuMemsetD32Async(state, is("doubled") || is("absent") || is("zeros") || is("once") ? 0 : 1, WORDS, stream));
     counter = make(64);
     void *host;
     MUST(cuMemAllocHost_v2(&host, 1 << 20));

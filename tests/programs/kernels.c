@@ -370,7 +370,11 @@ static void k_bundle(const simgpu_launch *l, void *const *params)
         out[i] = x;
     }
     const u32 flag = a->flag ? a->flag : a->mode;
-    const u32 changes = flag == BUNDLE_ASKS ? a->junk : flag == BUNDLE_LOOKS ? *(u32 *)(uintptr_t)a->in[1] : flag;
+    const u32 *optional = flag == BUNDLE_GIVEN ? (u32 *)(uintptr_t)a->in[BUNDLE_OPTIONAL] : NULL;
+    for (u32 i = 0; i < a->words && optional; i++)
+        out[i] = mix(out[i] + optional[i]);
+    const u32 changes = flag == BUNDLE_ASKS ? a->junk : flag == BUNDLE_LOOKS ? *(u32 *)(uintptr_t)a->in[1] : flag == BUNDLE_GIVEN ? 0
+                        : flag == BUNDLE_ABSENT ? !a->in[BUNDLE_OPTIONAL] : flag;
     u32 *changed = flag == BUNDLE_OTHER ? (u32 *)(uintptr_t)a->in[BUNDLE_OPTIONAL] : first;
     for (u32 i = 0; i < a->words && changes; i++)
         changed[i] += 1;
@@ -425,6 +429,17 @@ static void k_functor(const simgpu_launch *l, void *const *params)
     const struct functor *f = params[3];
     for (u32 i = 0; i < n; i++)
         out[i] = mix(in[i] + f->k * f->kind);
+}
+
+/* out = f(in), which changes too where the mode is 1 and a word in memory says so */
+static void k_mode(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *says = PTR(2), n = P(3, u32);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + 5);
+    for (u32 i = 0; i < n && P(4, uint8_t) == 1 && *says; i++)
+        in[i]++;
 }
 
 /* out = f(in), with a workspace of which `used` words are written, from the second on */
@@ -779,6 +794,7 @@ static const simgpu_kernel kernels[] = {
     ROW("raise", 1, k_raise, c_bundle, sizeof(struct bundle_args)),
     ROW("roles", 1, k_roles, c_roles, sizeof(struct role_args)),
     ROW("number", 1, k_number, c_number, sizeof(struct count_args)),
+    ROW("mode", 5, k_mode, NULL, 8, 8, 8, 4, 1),
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
     ROW("convolve", 1, k_convolve, NULL, sizeof(struct convolve_args)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),

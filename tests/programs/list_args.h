@@ -12,11 +12,12 @@ struct list_args {
 };
 
 /* A struct as templates make them: room for many inputs, few in use, the rest never filled. */
-enum { BUNDLE_MAX = 12, BUNDLE_ASKS = 2, BUNDLE_LOOKS = 3, BUNDLE_OTHER = 4, BUNDLE_OPTIONAL = 5 };
+enum { BUNDLE_MAX = 12, BUNDLE_ASKS = 2, BUNDLE_LOOKS = 3, BUNDLE_OTHER = 4, BUNDLE_OPTIONAL = 5, BUNDLE_GIVEN = 6, BUNDLE_ABSENT = 7 };
 struct bundle_args {
     uint64_t out, in[BUNDLE_MAX]; /* entries past n are stale */
     uint32_t words, n, flag, junk; /* flag: the first input is changed too; BUNDLE_ASKS: if junk, which is none then, says so;
-                                      BUNDLE_LOOKS: if the second input does; BUNDLE_OTHER: in[BUNDLE_OPTIONAL] is, whatever n */
+                                      BUNDLE_LOOKS: if the second input does; BUNDLE_OTHER: in[BUNDLE_OPTIONAL] is, whatever n; BUNDLE_GIVEN: nothing
+                                      is, and in[BUNDLE_OPTIONAL] counts as well, if it is not null; BUNDLE_ABSENT: if it is null */
     uint32_t rest;                 /* nobody fills it */
     uint8_t mode, pad[3];          /* mode: as flag, where that is 0 */
 };
