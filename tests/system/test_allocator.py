@@ -13,7 +13,7 @@ USER = os.path.join(harness.B, "conformance", "c10_user")
 MIB = 1 << 20
 ASYNC = "backend:cudaMallocAsync"
 CLEAN = {"PYTORCH_CUDA_ALLOC_CONF": "", "PYTORCH_ALLOC_CONF": ""}
-SCRIPT = """import os, ctypes
+SCRIPT = """import os, sys, ctypes
 os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 get = ctypes.CDLL(None).getenv
 get.restype = ctypes.c_char_p
@@ -23,6 +23,7 @@ os.environ.pop("PYTORCH_CUDA_ALLOC_CONF")
 print(seen("PYTORCH_CUDA_ALLOC_CONF"))
 os.putenv("PYTORCH_ALLOC_CONF", "backend:native")
 print(seen("PYTORCH_ALLOC_CONF"))
+sys.stdout.flush()
 os.execve("/bin/sh", ["sh", "-c", "echo $PYTORCH_CUDA_ALLOC_CONF"], dict(os.environ, PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:64"))
 """
 c = harness.Checks()
