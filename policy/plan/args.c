@@ -20,6 +20,7 @@
  *
  * Most of what lies in padding are addresses of the host's heap, whose fourth byte is another one now and then only. A word that was such an address
  * HOST_AFTER times in a row, whose three lowest bytes are padding, may have another fourth byte where it is one again, of memory that is mapped.
+ * Where a word that went from one such address to another was put back, once, and did not matter, it may hold any such address: no kernel follows one.
  *
  * Layers repeat: the same kernel comes in the same shape, with the same bytes but for addresses and padding, at many places of an
  * iteration. What the trials at such places say of a word counts together; a place that has tried the word itself needs no more of them
@@ -56,6 +57,7 @@ struct span {
     uint32_t lent; /* how many of these were seen at other positions of the same kernel */
     uint8_t lent_bytes; /* bit i: that byte i does not matter is known from there */
     uint8_t changed[8], idle_byte[8]; /* times that byte i has changed; that it was another one where the word was seen not to matter */
+    bool host_idle;           /* of varying ones: it went from one host object's address to another's, and that did not matter */
     uint8_t hosts;            /* of varying ones: changes in a row, up to HOST_AFTER, after each of which it was a host address */
     bool spare;               /* one of many idle words of its struct */
     uint32_t steady_for;      /* of varying ones: times in a row that it grew by `step` */
@@ -265,6 +267,12 @@ static bool is_mapped(const unsigned char *word)
     return !mincore((void *)((uintptr_t)w & ~(page - 1)), page, &in); /* fails where nothing is mapped */
 }
 
+/* The address of one object of the host's, and then of another one far from it: what a stack, or an object that was reused, has left. */
+static bool is_other_object(const struct device *d, const struct span *v, const unsigned char *now, const unsigned char *then)
+{
+    return is_host_object(d, v, now) && is_host_object(d, v, then) && is_mapped(now + v->at) && is_mapped(then + v->at);
+}
+
 /* The word was, or is, what stacks hold. Of an address only two bytes of the upper half are not zero; both must be others now, as where it
  * comes after a number. */
 static bool is_litter(const struct device *d, const unsigned char *now, const unsigned char *then, uint32_t bytes)
@@ -300,6 +308,8 @@ static bool free_to_vary(const struct device *d, const struct span *v, const str
     if (is_padding(v) && other & ~idle && !(other & 0xf0) && (idle & 7) == 7 && v->hosts >= HOST_AFTER && is_host_object(d, v, op->args) && is_mapped(now))
         idle |= 8;
     if (is_padding(v) && !(other & ~idle) && (v->spare || !again))
+        return true;
+    if (v->host_idle && v->idle != MATTERS && is_other_object(d, v, op->args, last->args))
         return true;
     if (v->row < NUMBER_AFTER || again)
         return false;
@@ -593,13 +603,22 @@ static bool puts_address_back(struct device *d, const struct rt_op *op, const st
     return address_may_have_been_had(d, now) || address_may_have_been_had(d, mixed);
 }
 
-/* Nobody may have filled it: a word of a struct; or a parameter of one byte, as a functor without members takes (PyTorch's rsqrt), where its values
- * are larger than those of a flag or a mode. */
-static bool may_be_unfilled(const struct rt_op *op, const struct span *v, const unsigned char *then)
+/* A parameter of eight bytes. What has looked like an address may be a number next time: no byte of it is padding. */
+static bool is_whole_parameter(const struct rt_op *op, const struct span *v)
+{
+    const int i = func_param_at(op->func, v->at);
+    return i >= 0 && op->func->size[i] == 8;
+}
+
+/* Nobody may have filled it: a word of a struct; a parameter of one byte, as a functor without members takes (PyTorch's rsqrt), where its values are
+ * larger than those of a flag or a mode; or one of eight bytes that held the host's addresses (what PyTorch's pow takes, and does not use). */
+static bool may_be_unfilled(const struct device *d, const struct rt_op *op, const struct span *v)
 {
     enum { FLAGS = 16 };
+    const unsigned char *last = d->ex->learnt.caps[d->ex->now.pos].args;
     const int i = func_param_at(op->func, v->at);
-    return i >= 0 && (func_is_struct(op->func, (uint32_t)i) || (op->func->size[i] == 1 && (op->args[v->at] | then[0]) >= FLAGS));
+    return i >= 0 && (func_is_struct(op->func, (uint32_t)i) || (op->func->size[i] == 1 && (op->args[v->at] | last[v->at]) >= FLAGS) ||
+                      is_other_object(d, v, op->args, last));
 }
 
 /* What the op can run with in place of a word that may be padding: what the word held an iteration ago, or before it changed
@@ -609,7 +628,7 @@ static bool may_be_unfilled(const struct rt_op *op, const struct span *v, const 
 static const unsigned char *may_put_back(struct device *d, const struct rt_op *op, const struct span *v, bool all)
 {
     const unsigned char *then = d->ex->learnt.caps[d->ex->now.pos].args + v->at;
-    if (v->idle == MATTERS || !may_be_unfilled(op, v, then))
+    if (v->idle == MATTERS || !may_be_unfilled(d, op, v))
         return NULL;
     if (!memcmp(then, op->args + v->at, v->bytes)) {
         then = v->was;
@@ -729,10 +748,15 @@ void args_accept(struct device *d, const struct rt_op *op, enum args_mattered ma
         if (differs(v, op, last) && (is_tried_again(v, v->row + 1) || (then && mattered == ARGS_IDLE)))
             v->tried = v->row + 1;
         if (then && mattered == ARGS_IDLE) {
-            v->idle += v->idle < UINT32_MAX - 1;
-            count_bytes(v->idle_byte, other_bytes(op->args + v->at, then, v->bytes));
+            const uint8_t other = other_bytes(op->args + v->at, then, v->bytes);
+            v->host_idle |= then == last->args + v->at && like_litter(other) && other & 0x0f && is_other_object(d, v, op->args, last->args);
+            if (!is_whole_parameter(op, v)) {
+                v->idle += v->idle < UINT32_MAX - 1;
+                count_bytes(v->idle_byte, other);
+            }
         } else if (then) {
             v->idle = n == 1 ? MATTERS : 0;
+            v->host_idle = false;
             v->lent = 0;
             memset(v->idle_byte, 0, sizeof v->idle_byte);
             v->lent_bytes = 0;

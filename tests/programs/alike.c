@@ -58,6 +58,8 @@
  *   once      the launch of one layer alone has an entry that is not in use. From iteration 12 on, in every second one, it points at a tensor of zeros
  *   mode      a parameter of one byte, which nobody fills, is another one in two iterations of three. With WHEN it is a mode: 1 in iterations 9, 11 and
  *             13, for nothing, and in iteration WHEN, when a tensor says that the input changes
+ *   unused8   a parameter of eight bytes that the kernel does not use holds the address of some host object, another one in every iteration. With WHEN
+ *             it is a number, and odd in iteration WHEN: the input changes then
  *   optional  after the forward pass, a launch whose struct has room for one more output and a flag for it, set from iteration WHEN on: at
  *             first for a tensor that is made anew soon, then for activations that others may have to be rebuilt from
  *   beside    as midway; beside the flag, in the same word, is a number that is another one in every iteration
@@ -72,7 +74,7 @@ enum { LAYERS = 12, WORDS = 131072, CHANGES_AT = 12, WIDE_WORDS = 200 << 20 };
 
 static const char *what;
 static int flag_at = -1;
-static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_mode, f_number, f_tally, f_unlike, f_sum;
+static CUfunction f_maybe, f_map, f_join, f_bundle, f_functor, f_mode, f_odd, f_number, f_tally, f_unlike, f_sum;
 static CUdeviceptr weight[LAYERS], act[LAYERS + 1], sum, batch, counter, pinned, state, wide;
 static CUstream stream;
 static uint64_t rng = 1;
@@ -268,6 +270,13 @@ static void heap(int i, int iter)
     LAUNCH(f_number, &s);
 }
 
+static void unused8(int i, int iter)
+{
+    uint32_t n = WORDS;
+    uint64_t held = arena() + 8 * (next_random(&rng) % (1 << 20)) + (iter == flag_at);
+    LAUNCH(f_odd, &act[i + 1], &act[i], &n, &held);
+}
+
 static CUdeviceptr early; /* a tensor that is made first and read last */
 
 /* The state from a tensor, which is changed too in iteration flag_at. */
@@ -390,6 +399,8 @@ static void layer(int i, int iter)
         absent(i, iter);
     else if (is("zeros") && i % 3 == 2)
         zeros(i, iter);
+    else if (is("unused8") && i % 3 == 2)
+        unused8(i, iter);
     else if (is("once") && i == 8)
         once(i, iter);
     else if (is("mode") && i % 3 == 2)
@@ -549,6 +560,7 @@ int main(int argc, char **argv)
     f_functor = kernel(m, "functor");
     f_number = kernel(m, "number");
     f_mode = kernel(m, "mode");
+    f_odd = kernel(m, "odd");
     f_tally = kernel(m, "tally");
     f_unlike = kernel(m, "unlike");
     f_sum = kernel(m, "sum");

@@ -442,6 +442,17 @@ static void k_mode(const simgpu_launch *l, void *const *params)
         in[i]++;
 }
 
+/* out = f(in), which changes too where the number is odd */
+static void k_odd(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), n = P(2, u32);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + 9);
+    for (u32 i = 0; i < n && P(3, uint64_t) & 1; i++)
+        in[i]++;
+}
+
 /* out = f(in), with a workspace of which `used` words are written, from the second on */
 static void k_work(const simgpu_launch *l, void *const *params)
 {
@@ -795,6 +806,7 @@ static const simgpu_kernel kernels[] = {
     ROW("roles", 1, k_roles, c_roles, sizeof(struct role_args)),
     ROW("number", 1, k_number, c_number, sizeof(struct count_args)),
     ROW("mode", 5, k_mode, NULL, 8, 8, 8, 4, 1),
+    ROW("odd", 4, k_odd, c_map, 8, 8, 4, 8),
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
     ROW("convolve", 1, k_convolve, NULL, sizeof(struct convolve_args)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
