@@ -85,22 +85,38 @@ static CUdeviceptr address_of(const CUstreamBatchMemOpParams *op)
     }
 }
 
-/* Every address is pinned, hence resident; the touches tell the engine the first few writes. */
+/* One that these headers do not have: it may do anything, anywhere. */
+static bool is_unknown(const CUstreamBatchMemOpParams *op)
+{
+    return !address_of(op) && op->operation != CU_STREAM_MEM_OP_BARRIER && op->operation != CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
+}
+
+static bool waits(const CUstreamBatchMemOpParams *op)
+{
+    return op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || is_unknown(op);
+}
+
+/* Every address is pinned, hence resident; the touches tell the engine the first few writes. Behind a batch that waits for a value the stream may stand
+ * still, and nothing can be compared; a batch of writes alone is over as any other op is. */
 static int on_batch_mem_op(__typeof__(&cuStreamBatchMemOp) real, CUstream nul, CUstream s, unsigned n,
                            CUstreamBatchMemOpParams *ops, unsigned flags)
 {
     struct call_batch_mem_op call = {real, s, n, ops, flags};
     struct eng_touch touch[16];
-    unsigned used = 0;
+    unsigned used = 0, mode = ENG_READ | ENG_WRITE;
+    for (unsigned i = 0; ops && i < n; i++)
+        mode |= waits(&ops[i]) ? ENG_WAITS : 0;
     for (unsigned i = 0; ops && i < n; i++) {
         CUdeviceptr p = address_of(&ops[i]);
+        if (is_unknown(&ops[i]))
+            DOOR_TRY(eng_pin_everything());
         if (!p)
             continue;
         DOOR_TRY(eng_pin(p, 8, "cuStreamBatchMemOp"));
         if (ops[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
             DOOR_TRY(eng_note_host_data(p, &ops[i].writeValue.value64, sizeof ops[i].writeValue.value64));
         if (used < sizeof touch / sizeof touch[0])
-            touch[used++] = (struct eng_touch){p, 8, ENG_READ | ENG_WRITE | ENG_WAITS};
+            touch[used++] = (struct eng_touch){p, 8, mode};
     }
     return eng_other("cuStreamBatchMemOp", door_stream(s, nul), touch, used, issue_batch_mem_op, &call);
 }
