@@ -330,6 +330,20 @@ CUdevice engine_context_device(CUcontext ctx)
     return dev;
 }
 
+void eng_ending_begins(void)
+{
+    engine_lock(); /* a helper thread that is at work ends first */
+    process.endings++;
+    engine_unlock();
+}
+
+void eng_ending_is_over(void)
+{
+    engine_lock();
+    process.endings--;
+    engine_unlock();
+}
+
 void eng_context_ends(CUcontext ctx)
 {
     engine_lock();

@@ -75,6 +75,10 @@ void eng_note_context(CUcontext ctx, CUdevice dev);
 int engine_context_attached(CUcontext ctx, int more);
 /* The device of a context; -1: the driver does not say. */
 CUdevice engine_context_device(CUcontext ctx);
+/* Around a driver call that may end a context (the last release of a primary one, a destruction), eng_context_gone() included: no thread of remat's
+ * works in a context in the meantime. */
+void eng_ending_begins(void);
+void eng_ending_is_over(void);
 /* This context is about to be destroyed, and has been destroyed (primary context reset or last release, context destroy). A device that
  * was set up in it, and has no other, ends, and begins anew with the next one. */
 void eng_context_ends(CUcontext ctx);

@@ -21,12 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On the helper thread of share.c. The program may be between two of its driver calls for long. */
-static void neighbour_asked(void)
+/* On the helper thread of share.c. The program may be between two of its driver calls for long. False: a context may be ending, ask again. */
+static bool neighbour_asked(void)
 {
     CUcontext before = NULL;
     engine_lock();
-    for (unsigned i = 0; i < process.n_dev && !process.finished; i++) {
+    const bool may = !process.endings;
+    for (unsigned i = 0; i < process.n_dev && may && !process.finished; i++) {
         struct device *d = process.dev[i];
         if (!d->ready || d->gone || !share_called(d) || !current_context(process.drv, &before) ||
             !current_set(process.drv, d->ctx))
@@ -35,6 +36,7 @@ static void neighbour_asked(void)
         current_set(process.drv, before);
     }
     engine_unlock();
+    return may;
 }
 
 /* Where a green context is current, its device's primary one: it outlives the green ones, and memory is its own. */

@@ -35,6 +35,7 @@ struct process {
     struct capture *captures; /* under way (engine.c) */
     uint32_t n_captures, cap_captures;
     bool context_ended;    /* a context has: the host memory that it had pinned is pinned no more, and no call told of that */
+    unsigned endings;      /* calls under way that may end a context: the helper threads of groups keep out of it */
     struct context *own_contexts; /* of the program's making (engine.c) */
     struct pool *pools;    /* that anything was asked of (engine_pools.c) */
     uint32_t n_pools, cap_pools;

@@ -37,6 +37,21 @@ static CUcontext primary_of(CUdevice d)
     return c;
 }
 
+/* Around each call that may end a context, and what is told of that afterwards. False: nobody of ours would be in it. */
+static bool ending_begins(void)
+{
+    const bool told = door_depth == DOOR_OPEN && eng_active();
+    if (told)
+        eng_ending_begins();
+    return told;
+}
+
+static void ending_is_over(bool told)
+{
+    if (told)
+        eng_ending_is_over();
+}
+
 static void gone(CUcontext c, bool was_primary)
 {
     current_era_ends();
@@ -66,9 +81,11 @@ static void was_reset(CUcontext c, CUdevice d)
     {                                                                                                                  \
         door_enter_any(HOOK_##sym);                                                                                         \
         CUcontext c = primary_of(d);                                                                                   \
+        const bool told = ending_begins();                                                                             \
         CUresult r = door_real.sym(d);                                                                                 \
         if (r == CUDA_SUCCESS)                                                                                         \
             after(c, d);                                                                                               \
+        ending_is_over(told);                                                                                          \
         return r;                                                                                                      \
     }                                                                                                                  \
     DOOR_ALIAS(sym)
@@ -90,10 +107,12 @@ static void ends(CUcontext c)
 DOOR_PUBLIC CUresult cuCtxDestroy(CUcontext c)
 {
     door_enter_any(HOOK_cuCtxDestroy);
+    const bool told = ending_begins();
     ends(c);
     CUresult r = door_real.cuCtxDestroy(c);
     if (r == CUDA_SUCCESS)
         gone(c, false);
+    ending_is_over(told);
     return r;
 }
 DOOR_ALIAS(cuCtxDestroy)
@@ -101,10 +120,12 @@ DOOR_ALIAS(cuCtxDestroy)
 DOOR_PUBLIC CUresult cuCtxDestroy_v2(CUcontext c)
 {
     door_enter_any(HOOK_cuCtxDestroy_v2);
+    const bool told = ending_begins();
     ends(c);
     CUresult r = door_real.cuCtxDestroy_v2(c);
     if (r == CUDA_SUCCESS)
         gone(c, false); /* a context beside the one that a device was set up in takes nothing of ours along */
+    ending_is_over(told);
     return r;
 }
 DOOR_ALIAS(cuCtxDestroy_v2)
@@ -123,7 +144,7 @@ DOOR_ALIAS(cuCtxAttach)
 DOOR_PUBLIC CUresult cuCtxDetach(CUcontext c)
 {
     door_enter_any(HOOK_cuCtxDetach);
-    const bool last = door_depth == DOOR_OPEN && engine_context_attached(c, 0) == 1;
+    const bool last = door_depth == DOOR_OPEN && engine_context_attached(c, 0) == 1, told = ending_begins();
     if (last)
         ends(c);
     CUresult r = door_real.cuCtxDetach(c);
@@ -131,6 +152,7 @@ DOOR_PUBLIC CUresult cuCtxDetach(CUcontext c)
         gone(c, false);
     else if (r == CUDA_SUCCESS && door_depth == DOOR_OPEN)
         engine_context_attached(c, -1);
+    ending_is_over(told);
     current_era_ends();
     return r;
 }
@@ -145,6 +167,7 @@ DOOR_PUBLIC CUresult cuGreenCtxDestroy(CUgreenCtx g)
     CUdevice d = -1;
     if (door_depth == DOOR_OPEN && eng_active() && as_context && as_context(&c, g) == CUDA_SUCCESS)
         d = engine_context_device(c);
+    const bool told = ending_begins();
     ends(c);
     CUcontext primary = d >= 0 ? primary_of(d) : NULL;
     CUresult r = door_real.cuGreenCtxDestroy(g);
@@ -154,6 +177,7 @@ DOOR_PUBLIC CUresult cuGreenCtxDestroy(CUgreenCtx g)
         if (primary)
             released(primary, d);
     }
+    ending_is_over(told);
     return r;
 }
 DOOR_ALIAS(cuGreenCtxDestroy)

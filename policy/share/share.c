@@ -23,7 +23,7 @@ static uint64_t whole(const struct device *d, uint64_t bytes) { return bytes >> 
 
 struct helper {
     const struct ledger_page *page;
-    void (*called)(void);
+    bool (*called)(void);
 };
 
 static void *help(void *arg)
@@ -37,14 +37,15 @@ static void *help(void *arg)
         if (now == seen)
             continue;
         seen = now;
-        nanosleep(&(struct timespec){.tv_nsec = GRACE_MS * 1000000l}, NULL);
-        h.called();
+        do
+            nanosleep(&(struct timespec){.tv_nsec = GRACE_MS * 1000000l}, NULL);
+        while (!h.called());
     }
     return NULL;
 }
 
 /* Detached, and with all signals blocked: they are the program's. */
-static int start_helper(const struct ledger_page *page, void (*called)(void))
+static int start_helper(const struct ledger_page *page, bool (*called)(void))
 {
     struct helper *h = malloc(sizeof *h);
     pthread_attr_t attr;
@@ -77,7 +78,7 @@ static void device_id(struct device *d, uint8_t id[16])
         id[15] = (uint8_t)(d->dev + 1);
 }
 
-static int join(struct share *s, const struct ledger_ask *ask, const char *name, void (*called)(void), char *err, size_t err_bytes)
+static int join(struct share *s, const struct ledger_ask *ask, const char *name, bool (*called)(void), char *err, size_t err_bytes)
 {
     struct share_in *in = &s->in[s->n];
     int r = ledger_join(ask, &in->l, err, err_bytes);
@@ -99,7 +100,7 @@ static void at_most_theirs(struct device *d)
             d->mem.limit_bytes = ledger_limit(d->share->in[i].l);
 }
 
-int share_init(struct device *d, void (*called)(void))
+int share_init(struct device *d, bool (*called)(void))
 {
     const struct config *c = d->cfg;
     char err[512];

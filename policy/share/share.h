@@ -34,8 +34,9 @@ struct share {
 };
 
 /* Joins the group of the configuration, where there is one; d->mem.limit_bytes is the process's own so far, and at most the group's
- * afterwards. `called` is run by the helper thread when a neighbour has asked; from then on until the process ends. */
-int share_init(struct device *d, void (*called)(void));
+ * afterwards. `called` is run by the helper thread when a neighbour has asked, and again a little later where it
+ * returns false; from then on until the process ends. */
+int share_init(struct device *d, bool (*called)(void));
 /* In a forked child, where nothing is shared. */
 void share_after_fork_child(struct device *d);
 

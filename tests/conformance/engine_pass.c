@@ -491,6 +491,8 @@ void current_asks_always(void) {}
 
 void eng_note_context(CUcontext ctx, CUdevice dev) { (void)ctx, (void)dev; }
 
+void eng_ending_begins(void) {}
+void eng_ending_is_over(void) {}
 void eng_context_ends(CUcontext ctx) { (void)ctx; }
 
 void eng_context_gone(CUcontext ctx, bool was_primary)

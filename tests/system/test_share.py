@@ -5,7 +5,7 @@ bit-identical. Guarantees are handed over, by a neighbour that trains and by one
 
   test_share.py                a slice
   test_share.py --seconds 120  kills for so long, one a second (make share)
-  test_share.py --only PART    refusals, guarantee_at_once, guarantee_at_the_end, guarantee_from_one_that_sleeps, growth, storm
+  test_share.py --only PART    refusals, guarantee_at_once, guarantee_at_the_end, guarantee_from_one_that_sleeps, asked_while_a_context_ends, growth, storm
 """
 import argparse
 import fcntl
@@ -90,7 +90,7 @@ class Job:
     """A workload in a group. `options` of remat run; what it printed is compared with `native` when it has ended."""
     n = 0
 
-    def __init__(self, device, group, limit, work, options=(), stepped=False):
+    def __init__(self, device, group, limit, work, options=(), stepped=False, env=()):
         """`stepped`: it waits after every line that it prints, or after the next, until that is read here."""
         Job.n += 1
         self.name = os.path.join(tmp, "job%d" % Job.n)
@@ -103,7 +103,7 @@ class Job:
             fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, 4096)
             self.pipe, into = os.fdopen(ends[0], "rb", buffering=0), os.fdopen(ends[1], "wb", buffering=0)
         self.p = subprocess.Popen([harness.REMAT, "run", "--group", group, "--group-limit", str(limit), "--stats", self.name + ".json"] +
-                                  [str(o) for o in options] + ["--", "env", "REMAT_BIN=" + harness.PLANNER] + cmd, env=dict(ENV, SIMGPU_SHARED=device.path), stdout=into,
+                                  [str(o) for o in options] + ["--", "env", "REMAT_BIN=" + harness.PLANNER] + cmd, env=dict(ENV, SIMGPU_SHARED=device.path, **dict(env)), stdout=into,
                                   stderr=self.err, stdin=subprocess.PIPE)
         if stepped:
             into.close()
@@ -194,6 +194,13 @@ for i, p in enumerate(at):
     if host.raw != bytes([i * 7 + 1 & 255]) * each:
         sys.exit("buffer %d is not as it was" % i)
 print("as it was", flush=True)
+"""
+
+
+# A program like HOLDER, but that releases its context where HOLDER looks.
+LEAVER = HOLDER[:HOLDER.index("host =")] + """
+ok(cu.cuDevicePrimaryCtxRelease_v2(0), "release")
+print("released", flush=True)
 """
 
 
@@ -305,6 +312,24 @@ def guarantee_from_one_that_sleeps():
     c.ok(device.peak() <= limit, "asleep: the device's high-water mark", "%d, limit %d" % (device.peak(), limit))
 
 
+def asked_while_a_context_ends():
+    """The helper thread is copying memory away for a neighbour, slowly, when the program releases its context: the copy ends first."""
+    device, b = Device(), work("gpt", "--batch", 8, "--iters", 20)
+    limit = 32 * MIB
+    first = Job(device, "leave", limit, [sys.executable, "-c", LEAVER, "31", str(MIB)], env={"SIMGPU_HOST_WALL_BW": str(32 * MIB)})
+    if not first.until("leaving: filled", lambda: "filled" in first.text(first.out)):
+        return
+    pid, all_of_it = max(ledger("leave").items(), key=lambda row: row[1])
+    second = Job(device, "leave", limit, b, ["--guarantee", 16 * MIB])
+    second.until("leaving: the helper has begun", lambda: ledger("leave").get(pid, 0) < all_of_it)
+    first.p.stdin.close()
+    first.finish("leaving: the first")
+    second.finish("leaving: the second")
+    said = first.text(first.err)
+    given = re.search(r"(\d+) MiB given back to the group, of (\d+) MiB", said)
+    c.ok(given and given[1] == given[2] and "the driver failed" not in said, "leaving: all is given back", said[-600:])
+
+
 def growth():
     """Little is left beside a neighbour that may keep what it has; it ends by -9, and the other grows."""
     device, a = Device(), work("mlp", "--batch", 1024, "--iters", 70)
@@ -384,7 +409,7 @@ def main():
         print("no simulated GPU built")
         return 77
     try:
-        for part in (refusals, guarantee_at_once, guarantee_at_the_end, guarantee_from_one_that_sleeps, growth):
+        for part in (refusals, guarantee_at_once, guarantee_at_the_end, guarantee_from_one_that_sleeps, asked_while_a_context_ends, growth):
             if args.only in (None, part.__name__):
                 timed(part.__name__, part)
         if args.only in (None, "storm"):
