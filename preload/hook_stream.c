@@ -72,28 +72,25 @@ static int on_wait64(__typeof__(&cuStreamWaitValue64) real, CUstream nul, CUstre
     return word_op("cuStreamWaitValue64", door_stream(s, nul), p, 8, ENG_READ | ENG_WAITS, issue_word64, &call);
 }
 
-/* Waits and writes alike keep their address at the same place. */
-static CUdeviceptr address_of(const CUstreamBatchMemOpParams *op)
+/* What one operation of a batch does. */
+struct mem_op {
+    CUdeviceptr address; /* 0: it has none, as barriers and flushes, or the driver will refuse it */
+    bool waits;          /* the stream may stand still there */
+    bool known;          /* the headers have it; one that they do not have may do anything, anywhere */
+};
+
+static struct mem_op mem_op(const CUstreamBatchMemOpParams *op)
 {
     switch (op->operation) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_32: case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        return op->waitValue.address;
+        return (struct mem_op){op->waitValue.address, true, true};
     case CU_STREAM_MEM_OP_WRITE_VALUE_32: case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-        return op->writeValue.address;
-    default: /* barriers and flushes have none */
-        return 0;
+        return (struct mem_op){op->writeValue.address, false, true};
+    case CU_STREAM_MEM_OP_BARRIER: case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+        return (struct mem_op){0, false, true};
+    default:
+        return (struct mem_op){0, true, false};
     }
-}
-
-/* One that these headers do not have: it may do anything, anywhere. */
-static bool is_unknown(const CUstreamBatchMemOpParams *op)
-{
-    return !address_of(op) && op->operation != CU_STREAM_MEM_OP_BARRIER && op->operation != CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
-}
-
-static bool waits(const CUstreamBatchMemOpParams *op)
-{
-    return op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || is_unknown(op);
 }
 
 /* Every address is pinned, hence resident; the touches tell the engine the first few writes. Behind a batch that waits for a value the stream may stand
@@ -102,21 +99,21 @@ static int on_batch_mem_op(__typeof__(&cuStreamBatchMemOp) real, CUstream nul, C
                            CUstreamBatchMemOpParams *ops, unsigned flags)
 {
     struct call_batch_mem_op call = {real, s, n, ops, flags};
-    struct eng_touch touch[16];
-    unsigned used = 0, mode = ENG_READ | ENG_WRITE;
-    for (unsigned i = 0; ops && i < n; i++)
-        mode |= waits(&ops[i]) ? ENG_WAITS : 0;
+    struct eng_touch touch[17] = {{0}}; /* the first: whether the batch waits */
+    unsigned used = 1;
     for (unsigned i = 0; ops && i < n; i++) {
-        CUdeviceptr p = address_of(&ops[i]);
-        if (is_unknown(&ops[i]))
+        const struct mem_op op = mem_op(&ops[i]);
+        if (op.waits)
+            touch[0] = door_may_wait;
+        if (!op.known)
             DOOR_TRY(eng_pin_everything());
-        if (!p)
+        if (!op.address)
             continue;
-        DOOR_TRY(eng_pin(p, 8, "cuStreamBatchMemOp"));
+        DOOR_TRY(eng_pin(op.address, 8, "cuStreamBatchMemOp"));
         if (ops[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
-            DOOR_TRY(eng_note_host_data(p, &ops[i].writeValue.value64, sizeof ops[i].writeValue.value64));
+            DOOR_TRY(eng_note_host_data(op.address, &ops[i].writeValue.value64, sizeof ops[i].writeValue.value64));
         if (used < sizeof touch / sizeof touch[0])
-            touch[used++] = (struct eng_touch){p, 8, mode};
+            touch[used++] = (struct eng_touch){op.address, 8, ENG_READ | ENG_WRITE};
     }
     return eng_other("cuStreamBatchMemOp", door_stream(s, nul), touch, used, issue_batch_mem_op, &call);
 }

@@ -20,7 +20,8 @@
  *
  * Most of what lies in padding are addresses of the host's heap, whose fourth byte is another one now and then only. A word that was such an address
  * HOST_AFTER times in a row, whose three lowest bytes are padding, may have another fourth byte where it is one again, of memory that is mapped.
- * Where a word that went from one such address to another was put back, once, and did not matter, it may hold any such address: no kernel follows one.
+ * A word that went from the address of one object of the host's to that of another, and was put back, once, and did not matter, may hold the address of
+ * any object of the host's from then on: no kernel follows one.
  *
  * Layers repeat: the same kernel comes in the same shape, with the same bytes but for addresses and padding, at many places of an
  * iteration. What the trials at such places say of a word counts together; a place that has tried the word itself needs no more of them
@@ -57,7 +58,8 @@ struct span {
     uint32_t lent; /* how many of these were seen at other positions of the same kernel */
     uint8_t lent_bytes; /* bit i: that byte i does not matter is known from there */
     uint8_t changed[8], idle_byte[8]; /* times that byte i has changed; that it was another one where the word was seen not to matter */
-    bool host_idle;           /* of varying ones: it went from one host object's address to another's, and that did not matter */
+    bool host_idle;           /* of varying ones: it went from one host object's address to another's, and what it held was seen not to matter */
+    uint64_t mapped;          /* of varying ones: the latest address in it that was asked about, and lay in memory of the host's */
     uint8_t hosts;            /* of varying ones: changes in a row, up to HOST_AFTER, after each of which it was a host address */
     bool spare;               /* one of many idle words of its struct */
     uint32_t steady_for;      /* of varying ones: times in a row that it grew by `step` */
@@ -74,8 +76,8 @@ struct arg_watch { /* of one op */
     bool in_doubt;           /* its idle words may be in use since a look (args.h) */
     bool all_back;           /* the latest trial put back what changed in earlier iterations too (args_before) */
     bool litter_back;        /* the latest trial put back words alone that look like what stacks leave */
-    bool bold;               /* and what may be numbers */
-    bool whole_back;         /* and all that differs from the iteration before */
+    bool bold;               /* the latest trial put back words, too, that may be numbers */
+    bool whole_back;         /* the latest trial put back all that differs from the iteration before */
     bool covered;            /* the launch at hand will ask again */
     bool loose, loose_now;   /* the launch in the iteration before, or the one at hand, may have used words that are no operands (args.h) */
     uint32_t alike, n_alike; /* places of the same kernel and shape: exec.alike from there on, this one among them */
@@ -258,19 +260,26 @@ static bool is_host_object(const struct device *d, const struct span *v, const u
     return w % sizeof w == 0 && is_like_host(d, w);
 }
 
-static bool is_mapped(const unsigned char *word)
+/* The word is the address of an object of the host's, in memory that is mapped, or was when it was asked about. */
+static bool is_mapped_object(const struct device *d, struct span *v, const unsigned char *args)
 {
     unsigned char in;
     uint64_t w;
-    memcpy(&w, word, sizeof w);
+    if (!is_host_object(d, v, args))
+        return false;
+    memcpy(&w, args + v->at, sizeof w);
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    return !mincore((void *)((uintptr_t)w & ~(page - 1)), page, &in); /* fails where nothing is mapped */
+    if (w != v->mapped && mincore((void *)((uintptr_t)w & ~(page - 1)), page, &in)) /* fails where nothing is mapped */
+        return false;
+    v->mapped = w;
+    return true;
 }
 
-/* The address of one object of the host's, and then of another one far from it: what a stack, or an object that was reused, has left. */
-static bool is_other_object(const struct device *d, const struct span *v, const unsigned char *now, const unsigned char *then)
+/* The word held the address of one object of the host's in the iteration before, and holds that of another one now: an address that the stack, or an
+ * object in the place of an earlier one, has left there. The older one is asked about first: it is the one that was asked about an iteration ago. */
+static bool is_other_object(const struct device *d, struct span *v, const unsigned char *now, const unsigned char *then)
 {
-    return is_host_object(d, v, now) && is_host_object(d, v, then) && is_mapped(now + v->at) && is_mapped(then + v->at);
+    return is_mapped_object(d, v, then) && is_mapped_object(d, v, now);
 }
 
 /* The word was, or is, what stacks hold. Of an address only two bytes of the upper half are not zero; both must be others now, as where it
@@ -298,14 +307,14 @@ static bool is_tried_again(const struct span *v, uint32_t nth)
 
 /* Only in bytes that have changed before: beside a number, or beside bytes that nobody fills, there may be a flag in the same word. But a
  * number that grows by the same each time comes to a byte that it had not reached. */
-static bool free_to_vary(const struct device *d, const struct span *v, const struct rt_op *op, const struct rt_op *last)
+static bool free_to_vary(const struct device *d, struct span *v, const struct rt_op *op, const struct rt_op *last)
 {
     const unsigned char *now = op->args + v->at, *then = last->args + v->at;
     const uint8_t other = other_bytes(now, then, v->bytes);
     const bool again = is_tried_again(v, v->row + 1);
     const uint8_t least = v->spare && is_litter(d, now, then, v->bytes) ? 1 : PADDING_AFTER;
     uint8_t idle = counted(v->idle_byte, least) | v->lent_bytes;
-    if (is_padding(v) && other & ~idle && !(other & 0xf0) && (idle & 7) == 7 && v->hosts >= HOST_AFTER && is_host_object(d, v, op->args) && is_mapped(now))
+    if (is_padding(v) && other & ~idle && !(other & 0xf0) && (idle & 7) == 7 && v->hosts >= HOST_AFTER && is_mapped_object(d, v, op->args))
         idle |= 8;
     if (is_padding(v) && !(other & ~idle) && (v->spare || !again))
         return true;
@@ -430,8 +439,8 @@ static uint8_t not_watched(const struct record *r, const struct rec_op *o, uint3
     return 0;
 }
 
-/* The launch at hand and the latest one at place `other` differ in nothing but addresses, and bytes that did not matter at one of the two. but_idle:
- * words that are idle there, and were not used there for all that is known, may be others here, too. */
+/* The launch at hand and the latest one at place `other` differ in nothing but addresses, and bytes that were seen not to matter at one of the two places.
+ * but_idle: words may differ, too, that trials with decoys have found idle at `other` and that the latest launch there cannot have used. */
 static bool agree(struct device *d, const struct rt_op *op, uint32_t other, bool but_idle)
 {
     const struct record *r = &d->ex->learnt.rec;
@@ -512,34 +521,41 @@ static uint32_t idle_elsewhere(struct device *d, const struct rt_op *op, const b
     return UINT32_MAX;
 }
 
-/* What trials with decoys have found at other places. */
-static void free_idle_elsewhere(struct device *d, const struct rt_op *op)
+/* Which of the places alike agree(); true: one does, at least. */
+static bool who_agrees(struct device *d, const struct rt_op *op, bool but_idle, bool agrees[ALIKE_MOST])
+{
+    const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
+    bool any = false;
+    for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
+        const uint32_t other = d->ex->now.alike[w->alike + i];
+        agrees[i] = other != d->ex->now.pos && agree(d, op, other, but_idle);
+        any |= agrees[i];
+    }
+    return any;
+}
+
+/* Frees the words that trials with decoys have found idle at other places. True: nothing differs from the iteration before any more. */
+static bool free_idle_elsewhere(struct device *d, const struct rt_op *op)
 {
     const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     bool agrees[ALIKE_MOST];
-    for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
-        const uint32_t other = d->ex->now.alike[w->alike + i];
-        agrees[i] = other != d->ex->now.pos && agree(d, op, other, true);
-    }
-    for (uint32_t from; !w->in_doubt && (from = idle_elsewhere(d, op, agrees)) != UINT32_MAX;)
-        if (args_free_word(d, from))
-            return;
+    if (!w->in_doubt && who_agrees(d, op, true, agrees))
+        for (uint32_t from; (from = idle_elsewhere(d, op, agrees)) != UINT32_MAX;)
+            if (args_free_word(d, from))
+                break;
+    return !differs_anywhere(w, op, &d->ex->learnt.caps[d->ex->now.pos]);
 }
 
 bool args_known_alike(struct device *d, const struct rt_op *op)
 {
     const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
     struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
-    bool agrees[ALIKE_MOST], any = false;
+    bool agrees[ALIKE_MOST];
     if (w->n_alike < 2 || cut(w, op, last->args))
         return false;
-    free_idle_elsewhere(d, op);
-    for (uint32_t i = 0; i < w->n_alike && i < ALIKE_MOST; i++) {
-        const uint32_t other = d->ex->now.alike[w->alike + i];
-        agrees[i] = other != d->ex->now.pos && agree(d, op, other, false);
-        any |= agrees[i];
-    }
-    any |= !differs_anywhere(w, op, last);
+    if (free_idle_elsewhere(d, op))
+        return true;
+    const bool any = who_agrees(d, op, false, agrees); /* asked after that: a word that was freed is one that need not agree */
     for (uint32_t i = 0; i < w->n_varying && any; i++) {
         struct span *v = &w->varying[i];
         const uint8_t other = other_bytes(op->args + v->at, last->args + v->at, v->bytes);
@@ -612,7 +628,7 @@ static bool is_whole_parameter(const struct rt_op *op, const struct span *v)
 
 /* Nobody may have filled it: a word of a struct; a parameter of one byte, as a functor without members takes (PyTorch's rsqrt), where its values are
  * larger than those of a flag or a mode; or one of eight bytes that held the host's addresses (what PyTorch's pow takes, and does not use). */
-static bool may_be_unfilled(const struct device *d, const struct rt_op *op, const struct span *v)
+static bool may_be_unfilled(const struct device *d, const struct rt_op *op, struct span *v)
 {
     enum { FLAGS = 16 };
     const unsigned char *last = d->ex->learnt.caps[d->ex->now.pos].args;
@@ -625,7 +641,7 @@ static bool may_be_unfilled(const struct device *d, const struct rt_op *op, cons
  * last. NULL: the op must not, or it would be the same. No address is put back, and no part of one. A word that changed in the iteration
  * before too, and was not seen to be idle, is more likely a number: beside it nothing could be told of the others. In every fourth trial it is put back
  * all the same: where all such words are padding (strides of dimensions that a tensor does not have), each would wait for the others for good. */
-static const unsigned char *may_put_back(struct device *d, const struct rt_op *op, const struct span *v, bool all)
+static const unsigned char *may_put_back(struct device *d, const struct rt_op *op, struct span *v, bool all)
 {
     const unsigned char *then = d->ex->learnt.caps[d->ex->now.pos].args + v->at;
     if (v->idle == MATTERS || !may_be_unfilled(d, op, v))
@@ -639,9 +655,9 @@ static const unsigned char *may_put_back(struct device *d, const struct rt_op *o
     return puts_address_back(d, op, v, then) ? NULL : then;
 }
 
-/* The same, in the latest trial. A count or a place that is put back alone, or beside another address than it stood with, sends the op
+/* What may_put_back() says, for the latest trial. A count or a place that is put back alone, or beside another address than it stood with, sends the op
  * where it has never been. So the bytes of the iteration before are put back all together; else, and of older ones, what stacks leave. */
-static const unsigned char *to_put_back(struct device *d, const struct rt_op *op, const struct span *v)
+static const unsigned char *to_put_back(struct device *d, const struct rt_op *op, struct span *v)
 {
     const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     const unsigned char *then = may_put_back(d, op, v, w->all_back);
@@ -662,7 +678,7 @@ static bool is_like_before(struct device *d, const struct rt_op *op)
     const struct rt_op *last = &d->ex->learnt.caps[d->ex->now.pos];
     const struct arg_watch *w = &d->ex->now.watch[d->ex->now.pos];
     for (uint32_t i = 0; i < w->n_varying; i++) {
-        const struct span *v = &w->varying[i];
+        struct span *v = &w->varying[i];
         if (differs(v, op, last) && !may_put_back(d, op, v, false) && !puts_address_back(d, op, v, last->args + v->at))
             return false;
     }
@@ -699,7 +715,7 @@ bool args_before(struct device *d, const struct rt_op *op, bool all, unsigned ch
     w->litter_back = !is_like_before(d, op);
     w->all_back = all;
     for (uint32_t i = 0; i < w->n_varying; i++) {
-        const struct span *v = &w->varying[i];
+        struct span *v = &w->varying[i];
         if (differs(v, op, last) && was_elsewhere(d, v, last->args))
             return false;
         const unsigned char *then = to_put_back(d, op, v);

@@ -99,15 +99,6 @@ void story_becomes(struct device *d, enum story_state now, const char *fmt, ...)
     va_end(ap);
 }
 
-void story_is(struct device *d, enum story_state now, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    becomes(d, now, 0, fmt, ap);
-    va_end(ap);
-    story_goes_on(d);
-}
-
 void story_is_which(struct device *d, enum story_state now, uint64_t which, const char *fmt, ...)
 {
     va_list ap;

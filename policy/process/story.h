@@ -35,11 +35,11 @@ bool story_set(struct story *s, enum story_state now, uint64_t which, const char
 bool story_may_tell(struct story *s, uint64_t pause_ns, uint64_t now_ns, uint64_t last_ns);
 
 int story_init(struct device *d);
-void story_is(struct device *d, enum story_state now, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void story_is_which(struct device *d, enum story_state now, uint64_t which, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* The same, told when the program goes on: what comes at its end is nothing to tell. */
+#define story_is(d, now, ...) story_is_which(d, now, 0, __VA_ARGS__)
+/* As story_is(), told when the program goes on: what comes at its end is nothing to tell. */
 void story_becomes(struct device *d, enum story_state now, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* The same where something has failed: a warning at once, in the place of the line. */
+/* As story_is() where something has failed: a warning at once, in the place of the line. */
 void story_warns(struct device *d, enum story_state now, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Between two iterations, and now and then where none are known: what was held back is told when its time has come. */
 void story_goes_on(struct device *d);
