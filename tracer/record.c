@@ -130,7 +130,7 @@ int record_buf(struct record *r, uint64_t bytes, uint64_t slot_id, uint64_t seri
     if (ROOM(r, bufs))
         return -ENOMEM;
     r->bufs[r->n_bufs] = (struct rec_buf){
-        .bytes = bytes, .slot_id = slot_id, .serial = serial, .alloc_ord = alloc_ord, .born = -1, .dies = -1};
+        .bytes = bytes, .slot_id = slot_id, .serial = serial, .alloc_ord = alloc_ord, .born = -1, .dies = -1, .filled_by = -1};
     if (alloc_ord >= 0)
         r->allocs[alloc_ord].buf = (int32_t)r->n_bufs;
     return (int)r->n_bufs++;

@@ -71,6 +71,18 @@ static uint64_t blank_of(const struct touched *u)
     return u->row && !u->blank ? h : 0;
 }
 
+/* The memset right before the launch decides what the launch may find in the buffer. */
+static uint64_t filled(uint64_t h, const struct touched *u)
+{
+    if (!u->filled)
+        return h;
+    const struct eng_memset *m = &u->filled->set;
+    const uint64_t all[] = {m->dst - u->slot->va, m->pitch_bytes, m->value, m->elem_bytes, m->width, m->height};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        h = mix(h, all[i]);
+    return h;
+}
+
 /* The op's operands as words of a launch. False: a buffer is written in too many pieces to say which. */
 static bool fill_words(struct facts *x, const struct trial *t)
 {
@@ -91,7 +103,7 @@ static bool fill_words(struct facts *x, const struct trial *t)
                                           .bytes = w->slot->bytes,
                                           .map = w->map,
                                           .before = (uint8_t)before(&t->u[k]),
-                                          .blank = blank_of(&t->u[k])};
+                                          .blank = filled(blank_of(&t->u[k]), &t->u[k])};
     }
     return true;
 }

@@ -246,6 +246,7 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
             return -ENOMEM;
         if (op->kind == OP_COPY && op->copy.kind == ENG_HTOD)
             d->ex->learnt.rec.bufs[b].host_written = true;
+        d->ex->learnt.rec.bufs[b].filled_by = op_fills_part(op, w) ? i : -1;
         d->ex->learnt.rec.bufs[b].pinned |= w->slot->pins > 0;
         d->ex->learnt.rec.bufs[b].points |= w->slot->points;
         d->ex->learnt.rec.bufs[b].named |= w->slot->named;
@@ -494,8 +495,8 @@ static int believe_workspaces(struct device *d)
     for (uint32_t i = 0; i < r->n_ops; i++)
         for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++) {
             int32_t *f = &first[r->operands[k].buf];
-            if (r->operands[k].mode != REC_SIDE && r->operands[k].mode != REC_WRITE)
-                *f = LOOKED_AT;
+            if (r->operands[k].mode != REC_SIDE && r->operands[k].mode != REC_WRITE && d->ex->learnt.caps[i].kind != OP_MEMSET)
+                *f = LOOKED_AT; /* a memset of a part of it looks at nothing */
             else if (r->operands[k].mode == REC_SIDE && *f != LOOKED_AT)
                 *f = *f == NONE || *f == (int32_t)i ? (int32_t)i : SEVERAL; /* an op may have several words of it */
         }

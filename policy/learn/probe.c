@@ -6,6 +6,7 @@
 #include "policy/learn/probing.h"
 #include "policy/learn/trial.h"
 #include "policy/learn/words.h"
+#include "policy/iteration.h"
 #include "policy/memory/aside.h"
 #include "policy/memory/decoy.h"
 #include "policy/memory/foreign.h"
@@ -197,7 +198,8 @@ static bool has_map(const struct rt_op *op, const struct slot *s)
     return false;
 }
 
-/* Do the in-place outputs influence the others? They hold what the first run left; the others are made anew. What the op does then it has not done
+/* Do the in-place outputs influence the others? They hold what the first run left, but for a part that was filled right before the launch, as it is
+ * before a replay, too; the others are made anew. What the op does then it has not done
  * before: it may change what it had only read. */
 static int try_side(struct trial *t)
 {
@@ -725,6 +727,15 @@ static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe
     return CUDA_SUCCESS;
 }
 
+static void find_fills(struct trial *t)
+{
+    const struct recording *r = &t->d->ex->learnt;
+    for (uint32_t k = 0; k < t->n; k++) {
+        const int32_t b = t->u[k].slot->rec_buf, at = b < 0 ? -1 : r->rec.bufs[b].filled_by;
+        t->u[k].filled = at < 0 ? NULL : &r->caps[at];
+    }
+}
+
 int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_result *out)
 {
     struct probe *p = d->probe;
@@ -741,6 +752,7 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
     r = trial_open(d, op, &t) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     if (r == CUDA_SUCCESS) {
         struct facts x;
+        find_fills(&t);
         facts_open(&x, &t);
         const bool known = !runs_once(op, out) && facts_suffice(&x, &t, p->checked);
         r = known ? known_drv(&t, &x, nth, out) : kernel_drv(&t, &x, nth, out);

@@ -158,8 +158,11 @@ static int run_again(struct trial *t, unsigned char *args, unsigned char poison)
         struct touched *u = &t->u[i];
         /* after a run that failed now[] says nothing */
         bool dirty = !hashing_same(u->now, u->before) || (t->spoiled && u->saved);
-        if (u->keep)
+        if (u->keep) {
+            if (u->filled && op_fill_elsewhere_drv(d, u->filled, u->slot->va, u->slot->va, STREAM_IN) != CUDA_SUCCESS)
+                return -EIO;
             continue;
+        }
         /* unchanged and not set aside: at most its blank bytes were filled anew, and are again */
         int r = dirty && u->saved ? aside_back(d, &u->old, u->slot) : dirty && !u->row && !u->made ? -EIO : 0;
         if (!r && u->row && !u->row->scattered)

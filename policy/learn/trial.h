@@ -30,10 +30,11 @@ struct touched {
     uint64_t before[2], after[2], now[2]; /* hashes: before the op, after the program's run, after the latest run */
     struct aside old;
     struct blank_row *row; /* NULL: all of it was defined before the op */
+    const struct rt_op *filled; /* the memset of a part of it that came right before the op (cuBLASLt clears its counters so); NULL: there was none */
     bool saved;            /* `old` holds the content before the op */
     bool blank;            /* nothing had written any of it */
     bool changed;          /* by the program's run */
-    bool keep;             /* the next run finds it as the last one left it */
+    bool keep;             /* the next run finds it as the last one left it, but for what `filled` fills */
     bool spared;           /* its old content is not set aside */
     bool made;             /* it had none: every run makes all of it that is ever looked at */
     bool old_life;         /* older than the iteration */

@@ -511,6 +511,15 @@ int op_issue_given_drv(struct device *d, const struct eng_kernel *k, unsigned t)
 int op_issue_drv(struct device *d, const struct rt_op *op) { return issue_drv(d, op, op->args, false); }
 int op_replay_drv(struct device *d, const struct rt_op *op, unsigned char *args) { return issue_drv(d, op, args ? args : op->args, true); }
 
+int op_fill_elsewhere_drv(struct device *d, const struct rt_op *op, CUdeviceptr was, CUdeviceptr now, unsigned t)
+{
+    struct rt_op fill = *op;
+    fill.set.dst = now + (op->set.dst - was);
+    fill.t = t;
+    fill.stream = d->stream[t];
+    return op_replay_drv(d, &fill, NULL);
+}
+
 /* Room for n things of `size` bytes in *p; what stood there may go. False: no memory, and *p is as it was. */
 static bool room_for(void **p, size_t n, size_t size)
 {

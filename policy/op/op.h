@@ -116,6 +116,10 @@ int op_replay_drv(struct device *d, const struct rt_op *op, unsigned char *args)
 const char *op_name(const struct rt_op *op);
 /* A copy to the host changes nothing on the device: it may come in one iteration and not in the next (a loss that is printed now and then). */
 static inline bool op_reads_for_host(const struct rt_op *op) { return op->kind == OP_COPY && op->copy.kind == ENG_DTOH; }
+/* It is a memset of a part of the operand's buffer. */
+static inline bool op_fills_part(const struct rt_op *op, const struct rt_operand *w) { return op->kind == OP_MEMSET && w->mode == REC_RMW; }
+/* The memset `op` made its bytes in the buffer at `was`: does that for what lies at `now`, as a replay, on the stream of index t. */
+int op_fill_elsewhere_drv(struct device *d, const struct rt_op *op, CUdeviceptr was, CUdeviceptr now, unsigned t);
 /* The op may run again with the same arguments (kernels, memsets, device copies; not cooperative launches, nor ones that may use textures). */
 bool op_repeatable(const struct rt_op *op);
 /* A copy of op with memory of its own; `dst` may hold an earlier capture, whose memory is reused. 0 or -ENOMEM. */

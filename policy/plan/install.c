@@ -38,19 +38,44 @@ void install_drop(struct device *d)
     d->ex->map.done = false;
 }
 
+/* As learning took it (rec_buf.filled_by), by the sealed record. */
+static int find_fills(struct device *d)
+{
+    const struct record *r = &d->ex->learnt.rec;
+    int32_t *last = malloc((r->n_bufs + 1) * sizeof *last), *by = d->ex->map.filled_by = malloc((r->n_operands + 1) * sizeof *by);
+    if (!last || !by) {
+        free(last);
+        return -ENOMEM;
+    }
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        last[b] = -1;
+    for (uint32_t i = 0; i < r->n_ops; i++) {
+        const struct rec_op *o = &r->ops[i];
+        const bool fills = !o->hold && d->ex->learnt.caps[i].kind == OP_MEMSET;
+        for (uint32_t k = o->first; k < o->first + o->n; k++)
+            by[k] = r->operands[k].mode == REC_SIDE ? last[r->operands[k].buf] : -1;
+        for (uint32_t k = o->first; k < o->first + o->n && !o->hold; k++)
+            last[r->operands[k].buf] = fills && r->operands[k].mode == REC_RMW ? (int32_t)i : -1;
+    }
+    free(last);
+    return 0;
+}
+
 int install_index(struct device *d)
 {
     struct installed *map = &d->ex->map;
     map->side_scratch = calloc(d->ex->learnt.rec.n_operands + 1, sizeof *map->side_scratch);
     map->side_saved = calloc(d->ex->learnt.rec.n_operands + 1, sizeof *map->side_saved);
-    return map->side_scratch && map->side_saved ? 0 : -ENOMEM;
+    return map->side_scratch && map->side_saved ? find_fills(d) : -ENOMEM;
 }
 
 void install_clear(struct device *d)
 {
     free(d->ex->map.side_scratch);
     free(d->ex->map.side_saved);
+    free(d->ex->map.filled_by);
     d->ex->map.side_scratch = d->ex->map.side_saved = NULL;
+    d->ex->map.filled_by = NULL;
 }
 
 /* Small allocations share an entry when one is over, for good, before the other begins. */

@@ -24,6 +24,7 @@ struct installed {
     uint32_t not_in_turn;    /* iterations until what is handed on lies in slots of the static map: those before map memory */
     CUdeviceptr *side_scratch; /* [n_operands] where a replay's side operand goes, or one that is read from a copy; 0 elsewhere */
     CUdeviceptr *side_saved; /* [n_operands] small in-place state as the op found it when it ran last; 0: not kept */
+    int32_t *filled_by;      /* [n_operands] the memset of a part of a side operand right before its op: done again in the scratch; -1: there is none */
 };
 
 #endif

@@ -30,7 +30,19 @@ int replay_keep_sides(struct device *d, uint32_t at, unsigned t)
     return 0;
 }
 
-/* Operand k of a replay of `op` goes to scratch, which starts as the op found the buffer, or, where that is a workspace, as it is. */
+/* What a memset filled of the buffer right before the op is filled in the scratch, too. */
+static int fill_part(struct device *d, const struct rt_op *op, uint32_t k, const struct slot *s, CUdeviceptr scratch)
+{
+    const int32_t by = d->ex->map.filled_by[k];
+    if (by < 0)
+        return 0;
+    const struct rt_op *fill = &d->ex->learnt.caps[by];
+    if (fill->set.dst - s->va >= s->bytes)
+        return -ENODATA;
+    return op_fill_elsewhere_drv(d, fill, s->va, scratch, op->t) == CUDA_SUCCESS ? 0 : -EIO;
+}
+
+/* Operand k of a replay of `op` goes to scratch, which starts as the op found the buffer, or, where that is a workspace, as it is but for that. */
 static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsigned char *args)
 {
     const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
@@ -47,7 +59,7 @@ static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsign
         return -EIO;
     word = scratch + (word - s->va);
     memcpy(args + w->offset, &word, 8);
-    return 0;
+    return fill_part(d, op, k, s, scratch);
 }
 
 int replay_run(struct device *d, uint32_t i, unsigned t)

@@ -464,6 +464,20 @@ static void k_work(const simgpu_launch *l, void *const *params)
         out[i] = mix(in[i] + (used ? space[1 + i % used] : i));
 }
 
+/* out = f(in, the counters at the begin of space), as which they are counted up; the rest of space is scratch. As cuBLASLt's matmuls, which split
+ * their sums, with counters that a memset clears right before */
+static void k_cleared(const simgpu_launch *l, void *const *params)
+{
+    (void)l;
+    u32 *out = PTR(0), *in = PTR(1), *space = PTR(2), n = P(3, u32), h = 0;
+    for (u32 i = 0; i < 16; i++)
+        h = mix(h + space[i]++);
+    for (u32 i = 16; i < n; i++)
+        space[i] = mix(in[i] + i);
+    for (u32 i = 0; i < n; i++)
+        out[i] = mix(in[i] + h) + (i < 16 ? 0 : space[i]);
+}
+
 /* out = f(in), where the address of in is first put into memory, and followed from there */
 static void k_convolve(const simgpu_launch *l, void *const *params)
 {
@@ -810,6 +824,7 @@ static const simgpu_kernel kernels[] = {
     ROW("functor", 4, k_functor, c_map, 8, 8, 4, sizeof(struct functor)),
     ROW("convolve", 1, k_convolve, NULL, sizeof(struct convolve_args)),
     ROW("work", 5, k_work, c_work, 8, 8, 8, 4, 4),
+    ROW("cleared", 4, k_cleared, c_work, 8, 8, 8, 4),
     ROW("glance", 6, k_glance, NULL, 8, 8, 8, 8, 4, 4),
     ROW("turns", 6, k_turns, NULL, 8, 8, 8, 8, 8, 4),
     ROW("await", 3, k_await, NULL, 8, 8, 4),

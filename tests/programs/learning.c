@@ -53,6 +53,9 @@
  *   poisons    so, beside another output
  *   halfpoison so, the first half of it; another kernel fills the rest
  *   onepoison  so, beside another output in a cooperative launch, which is not repeated
+ *   cleared    each layer's launch counts in the first words of a workspace that all share: a memset clears them right before it
+ *   uncleared  so, but for every fourth layer, which goes by what the layer before has counted
+ *   recleared  so, at all layers; from iteration 12 on the memset fills in another number in every iteration
  *   late       a large tensor that a kernel writes for certain data only, beside its output: from iteration 12 on
  */
 #include "tests/programs/list_args.h"
@@ -61,7 +64,7 @@
 enum { LAYERS = 12, WORDS = 32768, CHANGE_AT = 12, LARGE_WORDS = 8 * WORDS };
 
 static const char *what;
-static CUfunction f_map, f_join, f_bundle, f_work, f_convolve, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_step_if_first, f_peek, f_factor, f_maybe, f_glance, f_fill, f_packed, f_sum;
+static CUfunction f_map, f_join, f_bundle, f_work, f_cleared, f_convolve, f_await, f_rare, f_drift, f_tensor, f_tensor_far, f_table_set, f_table_use, f_hide, f_seek, f_through, f_point, f_variable, f_by_name, f_turns, f_step_if, f_step_if_first, f_peek, f_factor, f_maybe, f_glance, f_fill, f_packed, f_sum;
 static CUdeviceptr weight[LAYERS], sum, seen, word, large, late, first;
 static CUdeviceptr variable;
 static CUdeviceptr space;
@@ -277,6 +280,8 @@ static void poisoned_layer(int i)
         LAUNCH(f_map, stream, &rest, &in, &half, &k, &mask);
 }
 
+static bool clears(void) { return is("cleared") || is("uncleared") || is("recleared"); }
+
 static void layer(int i, int iter)
 {
     uint32_t n = WORDS, k = 3, mask = ~0u;
@@ -286,7 +291,11 @@ static void layer(int i, int iter)
         bundle(act[i + 1], act[i], weight[i], is("flag") && iter >= CHANGE_AT && i == 3);
     else if (is("tail") && i % 4 == 1)
         bundle_listed(act[i + 1], act[i], weight[i]);
-    else if (is("untouched") || is("part")) {
+    else if (clears()) {
+        if (!is("uncleared") || i % 4 != 3)
+            MUST(cuMemsetD32Async(late, is("recleared") && iter >= CHANGE_AT ? (unsigned)iter : 0, 16, stream));
+        LAUNCH(f_cleared, stream, &act[i + 1], &act[i], &late, &n);
+    } else if (is("untouched") || is("part")) {
         uint32_t used = is("part") ? 1000 + (uint32_t)i : 0;
         CUdeviceptr space = make(WORDS);
         LAUNCH(f_work, stream, &act[i + 1], &act[i], &space, &n, &used);
@@ -368,8 +377,9 @@ static void layer(int i, int iter)
         LAUNCH(f_glance, stream, &act[i + 1], &act[i], &late, &word, &n, &put);
     } else if (is("rare") || is("ninth") || ((is("seldom") || is("grown")) && i == 3)) {
         uint32_t value = 5;
-        if (is("ninth"))
-            MUST(cuMemsetD32Async(act[i], i == 8 ? value : value + 1, 64, stream));
+        static const uint32_t from_host_words[2] = {5, 6};
+        if (is("ninth")) /* not filled: a launch right behind a memset is another one for another value */
+            MUST(cuMemcpyHtoDAsync_v2(act[i], &from_host_words[i != 8], sizeof value, stream));
         else if (!is("rare"))
             MUST(cuMemsetD32Async(act[i], iter >= CHANGE_AT ? value : value + 1, 64, stream));
         LAUNCH(f_rare, stream, &act[i + 1], &act[i], is("grown") ? &late : &seen, &n, &value);
@@ -584,6 +594,7 @@ int main(int argc, char **argv)
     f_join = kernel(m, "join");
     f_bundle = kernel(m, "bundle");
     f_work = kernel(m, "work");
+    f_cleared = kernel(m, "cleared");
     f_convolve = kernel(m, "convolve");
     f_await = kernel(m, "await");
     f_rare = kernel(m, "rare");
@@ -614,7 +625,7 @@ int main(int argc, char **argv)
         weight[i] = make(WORDS);
         MUST(cuMemsetD32Async(weight[i], 3 + (unsigned)i, WORDS, stream));
     }
-    if (is("late") || is("grown") || is("oldlist") || is("unlocked") || is("opened") || is("reopened")) {
+    if (clears() || is("late") || is("grown") || is("oldlist") || is("unlocked") || is("opened") || is("reopened")) {
         late = make(WORDS);
         MUST(cuMemsetD32Async(late, 1, WORDS, stream));
     }

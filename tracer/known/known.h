@@ -66,7 +66,7 @@ struct known_word {
     uint64_t bytes;   /* of the buffer */
     uint64_t map;     /* a tensor map of this shape, 128 bytes; 0: an address */
     uint8_t before;   /* enum known_before */
-    uint64_t blank;   /* which bytes nobody had written, mixed into one number; 0 unless KNOWN_PARTLY */
+    uint64_t blank;   /* which bytes nobody had written (KNOWN_PARTLY), and which a memset right before the launch has filled, mixed into one number; 0: none */
 };
 
 /* Bytes of a buffer that nobody has written by the end of a launch. */
