@@ -62,7 +62,7 @@ static int arena_map(struct device *d, uint32_t which)
     if (c < 0)
         return -EIO;
     struct slot page = {.va = a->va, .n_pages = 1, .map = &(int32_t){-1}};
-    if (page_map(d, &page, 0, c))
+    if (page_map_row(d, &page, &c))
         return -EIO;
     chunk_list_take(d, c);
     d->mem.chunks[c].owner = CHUNK_ARENA;

@@ -34,48 +34,80 @@ static int slot_quiesce(struct device *d, struct slot *s)
     return r;
 }
 
-int page_unmap(struct device *d, struct slot *s, uint32_t page)
+static CUdeviceptr page_at(const struct device *d, const struct slot *s, uint32_t page) { return s->va + ((uint64_t)page << d->mem.shift); }
+
+/* Pages from .. to - 1, all of them mapped, by one call. */
+static int unmap_run(struct device *d, struct slot *s, uint32_t from, uint32_t to)
 {
-    int r = slot_quiesce(d, s);
+    const int r = slot_quiesce(d, s);
     if (r)
         return r;
-    if (MEM_CALL(cuMemUnmap(s->va + ((uint64_t)page << d->mem.shift), d->mem.gran)) != CUDA_SUCCESS)
+    if (MEM_CALL(cuMemUnmap(page_at(d, s, from), (uint64_t)(to - from) << d->mem.shift)) != CUDA_SUCCESS)
         return -EIO;
-    struct chunk *c = &d->mem.chunks[s->map[page]];
-    c->at = c->at == s->va + ((uint64_t)page << d->mem.shift) ? 0 : c->at;
-    s->map[page] = -1;
+    for (uint32_t p = from; p < to; p++) {
+        struct chunk *c = &d->mem.chunks[s->map[p]];
+        c->at = c->at == page_at(d, s, p) ? 0 : c->at;
+        s->map[p] = -1;
+    }
     return 0;
 }
 
-int page_map(struct device *d, struct slot *s, uint32_t page, int32_t c)
+int page_unmap(struct device *d, struct slot *s, uint32_t page) { return unmap_run(d, s, page, page + 1); }
+
+/* The page is to have another chunk (to NULL: none) than it has. */
+static bool moves(const struct slot *s, const int32_t *to, uint32_t page) { return to ? to[page] >= 0 && to[page] != s->map[page] : s->map[page] >= 0; }
+
+static int unmap_row(struct device *d, struct slot *s, const int32_t *to)
 {
-    if (s->map[page] == c)
-        return 0;
-    if (s->host_pages) {
-        const int r = page_of_host_unmap(d, s);
-        if (r)
-            return r;
+    int r = 0;
+    for (uint32_t p = 0, end; p < s->n_pages && !r; p = end) {
+        for (end = p; end < s->n_pages && s->map[end] >= 0 && moves(s, to, end);)
+            end++;
+        r = end > p ? unmap_run(d, s, p, end) : 0;
+        end += end == p;
     }
-    if (s->map[page] >= 0) {
-        int r = page_unmap(d, s, page);
-        if (r)
-            return r;
-    }
-    CUdeviceptr va = s->va + ((uint64_t)page << d->mem.shift);
-    CUresult r = MEM_CALL(cuMemMap(va, d->mem.gran, 0, d->mem.chunks[c].handle, 0));
-    if (r != CUDA_SUCCESS) {
-        log_say(SAY_DEBUG, "chunk %d cannot be mapped at page %u of slot %u: %s", c, page, s->id, device_code_name(d, r));
-        return -EIO;
-    }
+    return r;
+}
+
+int page_unmap_row(struct device *d, struct slot *s) { return s->host_pages ? page_of_host_unmap(d, s) : unmap_row(d, s, NULL); }
+
+/* Pages from .. to - 1, of which none is mapped. */
+static int map_run(struct device *d, struct slot *s, const int32_t *to, uint32_t from, uint32_t end)
+{
     CUmemAccessDesc acc;
+    CUresult r = CUDA_SUCCESS;
+    uint32_t p = from;
+    while (p < end && (r = MEM_CALL(cuMemMap(page_at(d, s, p), d->mem.gran, 0, d->mem.chunks[to[p]].handle, 0))) == CUDA_SUCCESS)
+        p++;
+    if (p < end)
+        log_say(SAY_DEBUG, "chunk %d cannot be mapped at page %u of slot %u: %s", to[p], p, s->id, device_code_name(d, (int)r));
     let_in(d, &acc);
-    if (MEM_CALL(cuMemSetAccess(va, d->mem.gran, &acc, 1)) != CUDA_SUCCESS) {
-        MEM_CALL(cuMemUnmap(va, d->mem.gran));
+    if (r == CUDA_SUCCESS)
+        r = MEM_CALL(cuMemSetAccess(page_at(d, s, from), (uint64_t)(end - from) << d->mem.shift, &acc, 1));
+    if (r != CUDA_SUCCESS) {
+        while (p > from)
+            MEM_CALL(cuMemUnmap(page_at(d, s, --p), d->mem.gran));
         return -EIO;
     }
-    s->map[page] = c;
-    d->mem.chunks[c].at = va;
+    for (p = from; p < end; p++) {
+        s->map[p] = to[p];
+        d->mem.chunks[to[p]].at = page_at(d, s, p);
+    }
     return 0;
+}
+
+int page_map_row(struct device *d, struct slot *s, const int32_t *to)
+{
+    int r = page_of_host_unmap(d, s);
+    if (!r)
+        r = unmap_row(d, s, to);
+    for (uint32_t p = 0, end; p < s->n_pages && !r; p = end) {
+        for (end = p; end < s->n_pages && moves(s, to, end);)
+            end++;
+        r = end > p ? map_run(d, s, to, p, end) : 0;
+        end += end == p;
+    }
+    return r;
 }
 
 /* ---- pages of the host ------------------------------------------------------------------------------------------------ */
@@ -110,12 +142,9 @@ int page_of_host_map(struct device *d, struct slot *s)
     CUmemAccessDesc acc;
     int node = 0;
     uint32_t n = 0;
-    for (uint32_t p = 0; p < s->n_pages; p++)
-        if (s->map[p] >= 0) {
-            const int r = page_unmap(d, s, p);
-            if (r)
-                return r;
-        }
+    const int e = unmap_row(d, s, NULL);
+    if (e)
+        return e;
     const uint64_t bytes = (uint64_t)s->n_pages << d->mem.shift;
     if (pinned_room_bytes(d) < bytes || !(s->host_pages = calloc(s->n_pages, sizeof *s->host_pages)))
         return -ENOMEM;

@@ -9,10 +9,13 @@
 
 struct slot;
 
-/* Maps `chunk` at page p of slot s; the page's stale mapping goes first (the host waits for its users). */
-int page_map(struct device *d, struct slot *s, uint32_t page, int32_t chunk);
-/* Takes the page's mapping away: the host waits for all that used the slot. */
+/* Maps chunk to[p] at every page p of slot s where that is not negative, nor there already; stale mappings go first (the host waits for their
+ * users). What lies side by side is unmapped, and is given access, by one call: such a call takes as long for one page as for a hundred. After an
+ * error some of the pages may have their chunks: slot.map tells. */
+int page_map_row(struct device *d, struct slot *s, const int32_t *to);
+/* Takes the page's mapping away, or all of the slot's, pages of the host too: the host waits for all that used the slot. */
 int page_unmap(struct device *d, struct slot *s, uint32_t page);
+int page_unmap_row(struct device *d, struct slot *s);
 
 /* Pages of the host for the slot, which has no memory: they are counted as pinned host memory (slot.host_pages). -ENOMEM: there are none, or the driver
  * does not map such memory. */

@@ -13,6 +13,7 @@
 #include "policy/process/check.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 static void chunk_take_for(struct device *d, int32_t c, const struct slot *s, uint32_t page)
 {
@@ -42,6 +43,33 @@ static bool may_have_more(struct device *d)
     return !d->share && then <= d->mem.limit_bytes && then <= peak + peak / 2;
 }
 
+/* Chunks for the pages that have none of their own. */
+static int take_others(struct device *d, struct slot *s)
+{
+    int32_t *to = malloc(s->n_pages * sizeof *to);
+    int r = to ? 0 : -ENOMEM;
+    uint32_t n = 0;
+    for (; n < s->n_pages && !r; n++) {
+        to[n] = chunk_is_of(d, s->map[n], s->id, n) ? s->map[n] : may_have_more(d) ? supply_chunk(d) : -1;
+        if (to[n] < 0)
+            to[n] = evict_for_one_that_moves(d);
+        if (to[n] < 0)
+            r = -EIO;
+        else if (to[n] != s->map[n])
+            chunk_take_for(d, to[n], s, n);
+    }
+    if (!r)
+        r = page_map_row(d, s, to);
+    for (uint32_t p = 0; p < n && r; p++) /* give back what was taken: nothing is lost */
+        if (to[p] >= 0)
+            chunk_list_add(d, to[p]);
+    for (uint32_t p = n; p < s->n_pages && r; p++)
+        if (chunk_is_of(d, s->map[p], s->id, p))
+            chunk_list_add(d, s->map[p]);
+    free(to);
+    return r;
+}
+
 /* The slot gets what is still mapped at its pages and free, and other chunks for the rest; they are enough. */
 static int take_pages(struct device *d, struct slot *s)
 {
@@ -56,22 +84,7 @@ static int take_pages(struct device *d, struct slot *s)
         else
             missing++;
     }
-    for (uint32_t p = 0; p < n && missing; p++) {
-        if (chunk_is_of(d, s->map[p], s->id, p))
-            continue;
-        int32_t c = may_have_more(d) ? supply_chunk(d) : -1;
-        c = c >= 0 ? c : evict_for_one_that_moves(d);
-        int r = c >= 0 ? page_map(d, s, p, c) : -EIO;
-        if (r) {
-            for (uint32_t q = 0; q < n; q++) /* give back what was taken: nothing is lost */
-                if (chunk_is_of(d, s->map[q], s->id, q))
-                    chunk_list_add(d, s->map[q]);
-            return r;
-        }
-        chunk_take_for(d, c, s, p);
-        missing--;
-    }
-    return 0;
+    return missing ? take_others(d, s) : 0;
 }
 
 int resident_back(struct device *d, struct slot *s)

@@ -53,14 +53,11 @@ static void list_take(struct device *d, struct slot *s)
 /* A slot that is in no list gives its address up; what is still mapped there goes first. Where that fails it is lost, but harmless. */
 static void slot_dissolve(struct device *d, struct slot *s)
 {
-    for (uint32_t p = 0; p < s->n_pages; p++)
-        if (s->map[p] >= 0 || s->host_pages) {
-            const int r = s->host_pages ? page_of_host_unmap(d, s) : page_unmap(d, s, p);
-            if (r == -EAGAIN) /* not now: another time */
-                slot_list_add(d, s);
-            if (r)
-                return;
-        }
+    const int r = page_unmap_row(d, s);
+    if (r == -EAGAIN) /* not now: another time */
+        slot_list_add(d, s);
+    if (r)
+        return;
     if (space_give(d, (s->va - d->mem.base) >> d->mem.shift, s->n_pages + 1ull))
         return;
     free(s->map);
@@ -272,15 +269,6 @@ uint64_t slot_room(const struct device *d, const struct slot *s)
     return s->kind == SLOT_LARGE ? (uint64_t)s->n_pages << d->mem.shift : s->kind == SLOT_SMALL ? (uint64_t)s->n_pages * UNIT_BYTES : s->bytes;
 }
 
-/* `--rehearse unmapped` (plan/unmapped.h): no page of an evicted slot stays mapped. */
-static int unmap_evicted(struct device *d, struct slot *s)
-{
-    int r = page_of_host_unmap(d, s);
-    for (uint32_t p = 0; p < s->n_pages && !r; p++)
-        r = s->map[p] >= 0 ? page_unmap(d, s, p) : 0;
-    return r;
-}
-
 void slot_unback(struct device *d, struct slot *s, enum slot_state state)
 {
     if (s->kind != SLOT_LARGE)
@@ -295,8 +283,8 @@ void slot_unback(struct device *d, struct slot *s, enum slot_state state)
         s->lodged = false;
         fence_merge(d, &s->stale, &next);
         s->ready = s->unseen = s->users = (struct fence){0};
-        if (d->cfg->rehearse_unmapped && d->mode != MODE_ENFORCE && s->live && state != SLOT_EMPTY)
-            d->mem.left_mapped |= unmap_evicted(d, s) == -EAGAIN;
+        if (d->cfg->rehearse_unmapped && d->mode != MODE_ENFORCE && s->live && state != SLOT_EMPTY) /* no page of an evicted slot stays mapped (plan/unmapped.h) */
+            d->mem.left_mapped |= page_unmap_row(d, s) == -EAGAIN;
     }
     s->state = (uint8_t)state;
 }
@@ -305,7 +293,7 @@ int slot_unmap_evicted(struct device *d)
 {
     for (uint32_t i = 0; i < d->mem.n_slots && d->mem.left_mapped; i++) {
         struct slot *s = &d->mem.slots[i];
-        if (s->kind == SLOT_LARGE && s->live && (s->state == SLOT_HOST || s->state == SLOT_LOST) && unmap_evicted(d, s) == -EAGAIN)
+        if (s->kind == SLOT_LARGE && s->live && (s->state == SLOT_HOST || s->state == SLOT_LOST) && page_unmap_row(d, s) == -EAGAIN)
             return -EAGAIN;
     }
     d->mem.left_mapped = false;

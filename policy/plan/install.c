@@ -271,9 +271,7 @@ void install_repair(struct device *d)
         struct slot *s = &d->mem.slots[d->ex->map.alloc_slot[k]];
         if (s->state == SLOT_RESIDENT)
             continue;
-        for (uint32_t p = 0; p < s->n_pages; p++)
-            if (d->ex->map.home[k][p] >= 0 && s->map[p] != d->ex->map.home[k][p])
-                page_map(d, s, p, d->ex->map.home[k][p]);
+        page_map_row(d, s, d->ex->map.home[k]);
     }
 }
 

@@ -123,6 +123,7 @@ bool gpu_config_fault_hits(int row);
 
 typedef struct {
     _Atomic uint64_t kernels, faults;
+    uint64_t mappings; /* that there are; under gpu_lock() */
     uint64_t physical_bytes[GPU_MAX_DEVICES];     /* under gpu_lock, as the next two */
     uint64_t peak_physical_bytes;                 /* of all devices together */
     uint64_t device_ns;                           /* under gpu_lock */

@@ -79,9 +79,9 @@ void gpu_stats_write(void)
     qsort(calls, n, sizeof calls[0], by_name);
     fprintf(f,
             "{\n  \"peak_physical_bytes\": %" PRIu64 ",\n  \"device_ns\": %" PRIu64 ",\n  \"kernels\": %" PRIu64
-            ",\n  \"faults\": %" PRIu64 ",\n  \"calls\": {",
+            ",\n  \"faults\": %" PRIu64 ",\n  \"mappings\": %" PRIu64 ",\n  \"calls\": {",
             gpu_stats.peak_physical_bytes, gpu_stats.device_ns, (uint64_t)gpu_stats.kernels,
-            (uint64_t)gpu_stats.faults);
+            (uint64_t)gpu_stats.faults, gpu_stats.mappings);
     for (size_t i = 0; i < n; i++)
         fprintf(f, "%s\n    \"%s\": %" PRIu64, i ? "," : "", calls[i]->name, (uint64_t)calls[i]->count);
     fprintf(f, "%s},\n  \"profiled\": {", n ? "\n  " : "");

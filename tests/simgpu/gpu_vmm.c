@@ -289,6 +289,7 @@ static CUresult map(CUdeviceptr va, size_t bytes, size_t offset, CUmemGenericAll
         *m = (gpu_mapping){ va, bytes, 0, p, CU_MEM_ACCESS_FLAGS_PROT_NONE, gpu_range_new_id() };
         p->refs++;
         r->n_mapped++;
+        gpu_stats.mappings++;
         for (uint64_t i = 0; i < bytes / g; i++)
             slot[i] = m;
     }
@@ -326,6 +327,7 @@ static CUresult unmap(CUdeviceptr va, size_t bytes)
             for (uint64_t i = 0; i < m->bytes / g; i++)
                 slot[i] = NULL;
             r->n_mapped--;
+            gpu_stats.mappings--;
             at += m->bytes;
             gpu_phys_unref(m->phys);
             free(m);
