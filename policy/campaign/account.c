@@ -86,20 +86,35 @@ void account_tick(struct device *d, CUstream stream)
         tick(d, stream);
 }
 
-/* Which have passed are counted. The next one comes 4 to 11 ops later, by a number that no iteration's length goes along with. */
+/* Samples that have ended, the oldest first. */
+static void settle_samples(struct device *d)
+{
+    struct account *a = of(d);
+    for (; a->oldest_sample != a->latest_sample; a->oldest_sample++) {
+        struct account_sample *s = &a->sample[a->oldest_sample % ACCOUNT_SAMPLES];
+        if (s->awaited && !has_passed(d, &s->to))
+            return;
+        if (s->awaited) { /* else the op was refused */
+            a->sampled_ns += between_ns(d, &s->from, &s->to);
+            a->n_sampled++;
+        }
+        s->awaited = false;
+    }
+}
+
+/* The next one comes 4 to 11 ops later, by a number that no iteration's length goes along with. */
 struct account_sample *account_sample(struct device *d)
 {
     struct account *a = of(d);
     if (!d->mem.pressed || d->mode != MODE_OBSERVE || a->lesson_ns || d->capturing || !is_bounded(d) || d->op_count < a->next_sample_op)
         return NULL;
-    struct account_sample *s = &a->sample[a->latest_sample++ % ACCOUNT_SAMPLES];
+    settle_samples(d);
     a->next_sample_op = d->op_count + SAMPLE_PART / 2 + (a->latest_sample * 2654435769u >> 16) % SAMPLE_PART;
-    if (s->awaited && has_passed(d, &s->to)) {
-        a->sampled_ns += between_ns(d, &s->from, &s->to);
-        a->n_sampled++;
-        s->awaited = false;
-    }
-    return !s->awaited && make(d, &s->from) && make(d, &s->to) ? s : NULL;
+    struct account_sample *s = &a->sample[a->latest_sample % ACCOUNT_SAMPLES];
+    if (a->latest_sample - a->oldest_sample == ACCOUNT_SAMPLES || !make(d, &s->from) || !make(d, &s->to))
+        return NULL;
+    a->latest_sample++;
+    return s;
 }
 
 /* ---- learning ------------------------------------------------------------------------------------------------------- */

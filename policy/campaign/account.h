@@ -21,7 +21,8 @@
 
 #include "policy/device.h"
 
-enum { ACCOUNT_STRETCHES = 8, ACCOUNT_SAMPLES = 16 };
+enum { ACCOUNT_STRETCHES = 8,
+       ACCOUNT_SAMPLES = 512 /* awaited: as many as a host that is some 4,000 ops ahead has queued; with fewer those alone would be timed that it waits for, the long ones */ };
 
 struct account_edge {
     CUevent at;
@@ -45,7 +46,7 @@ struct account {
     uint64_t sampled_ns, n_sampled;   /* ops timed alone while memory was held by swapping: their device time together, and how many */
     uint64_t next_sample_op;
     struct account_sample sample[ACCOUNT_SAMPLES];
-    unsigned latest_sample;
+    unsigned latest_sample, oldest_sample; /* counted from the first; the latest one has not begun, older than the oldest are none awaited */
     uint64_t lesson_ns;               /* the longest lesson so far */
     uint64_t learnt_before_ns;        /* learning_ns when the latest lesson began */
     int64_t balance_ns;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVENTS = 64, PERIOD = 100, OP_NS = 100000, BYTES_PER_NS = 1 /* what is taken for the link's speed where no copy was timed */ };
+enum { EVENTS = 2048, PERIOD = 100, OP_NS = 100000, BYTES_PER_NS = 1 /* what is taken for the link's speed where no copy was timed */ };
 
 static uint64_t now_ns, event_ns[EVENTS];
 static unsigned n_events;
