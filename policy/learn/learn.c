@@ -40,6 +40,9 @@ struct learn {
     uint64_t probed;          /* ops of the probed iteration so far, but for copies to the host: no iteration is told by these */
     int32_t suspect;          /* an unannounced write happened since this op, -1 none */
     int recorded_iterations;
+    uint64_t asked;           /* ops of the iteration that the trace is of, while it is not known whether it comes again (a sort's passes, say, end some time); else 0 */
+    uint64_t came_again;      /* .. those that have */
+    uint64_t too_short;       /* ops of an iteration that did not: the trace is to be of a longer one */
     uint64_t in_a_row;        /* iterations that were counted, one right after another */
     uint64_t unfed;           /* ops since the period is only counted: the finder has not seen them */
     bool reset_pending, counted_before;
@@ -552,6 +555,8 @@ int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
         if (ex->learnt.rec.ops[i].why_opaque)
             log_say(SAY_DEBUG, "op %u (%s) is never replayed: %s", i, ex->learnt.rec.ops[i].name, ex->learnt.rec.ops[i].why_opaque);
     d->st.iterations += d->learn->at_once ? 2 : 1; /* and the one before, which was not known to be one */
+    d->learn->asked = d->learn->at_once || !learn_wants_trace(d) ? 0 : ex->learnt.rec.period;
+    d->learn->came_again = 0;
     d->learn->at_once = false;
     d->st.native_ns = 0;
     for (uint32_t i = 0; i < ex->learnt.rec.n_ops; i++)
@@ -611,11 +616,29 @@ static bool may_begin(struct device *d)
     struct learn *l = d->learn;
     if (!l->period || l->until)
         return false;
-    if (iter_is_settled(l->finder, l->period))
+    const bool longer = l->period > l->too_short || !learn_wants_trace(d);
+    if (longer && iter_is_settled(l->finder, l->period))
         return true;
-    log_say(SAY_DEBUG, "an iteration of %llu ops held other amounts than the one before: shapes may take turns", (unsigned long long)l->period);
+    if (longer)
+        log_say(SAY_DEBUG, "an iteration of %llu ops held other amounts than the one before: shapes may take turns", (unsigned long long)l->period);
     l->period = 0;
     return false;
+}
+
+/* The trace stays as it is where the program ends before this is known. */
+static void ask_again(struct device *d, const struct rt_op *op)
+{
+    struct learn *l = d->learn;
+    if (!l->asked)
+        return;
+    if (op->sig == l->expected[l->came_again]) {
+        l->asked = ++l->came_again == l->asked ? 0 : l->asked;
+        return;
+    }
+    l->recorded_iterations--;
+    l->too_short = l->asked;
+    l->asked = 0;
+    log_say(SAY_DEBUG, "the iteration of %llu ops that was recorded did not come again: the trace is to be of a longer one", (unsigned long long)l->too_short);
 }
 
 /* Where the limit is not felt a period that is sure is only counted: its ops come again, each with its signature. The finder, which
@@ -667,6 +690,7 @@ void learn_keep(struct device *d, uint64_t swap_ns, uint64_t swap_ops)
 
 bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
 {
+    ask_again(d, op);
     if (!wanted && !d->mem.pressed && !d->learn->reset_pending && goes_on(d, op))
         return false;
     if (d->learn->unfed)
