@@ -1,6 +1,9 @@
 /* The time that learning may take: events on the device, and a little arithmetic. */
 #include "policy/learn/pace.h"
 #include "policy/learn/probing.h"
+#include "policy/memory/arena.h"
+#include "policy/memory/pinned.h"
+#include "policy/memory/slot.h"
 #include "policy/process/stats.h"
 
 /* Learning may take ten times the iteration's own device time, nine more, and with each op the time of some round trips to the device: where
@@ -27,6 +30,62 @@ bool pace_op_begins(struct device *d, CUstream stream, CUevent from)
     const CUevent now = d->probe->pace.now;
     return d->drv->cuEventRecord(now, d->stream[STREAM_IN]) == CUDA_SUCCESS && d->drv->cuStreamWaitEvent(stream, now, 0) == CUDA_SUCCESS &&
            d->drv->cuEventRecord(from, stream) == CUDA_SUCCESS;
+}
+
+/* A tensor whose copy to the host keeps the device busy while a few calls are made. */
+static const struct slot *something_large(const struct device *d)
+{
+    enum { LEAST_BYTES = 1 << 20, MOST_BYTES = 16 << 20 };
+    const struct slot *best = NULL;
+    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
+        const struct slot *s = &d->mem.slots[i];
+        if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && s->live && s->bytes >= LEAST_BYTES && s->bytes <= MOST_BYTES && (!best || s->bytes > best->bytes))
+            best = s;
+    }
+    return best;
+}
+
+/* One fill of a byte on a stream of ours: alone, the device idle before it; or behind a copy of all of `from` to the block. 0: it cannot be timed. */
+static uint64_t fill_ns(struct device *d, const struct slot *from, const struct host_block *to)
+{
+    struct pace *p = &d->probe->pace;
+    const CUstream s = d->stream[STREAM_IN];
+    const bool queued = (!from || d->drv->cuMemcpyDtoHAsync_v2(to->p, from->va, from->bytes, s) == CUDA_SUCCESS) &&
+                        d->drv->cuEventRecord(p->begin, s) == CUDA_SUCCESS && d->drv->cuMemsetD8Async(p->word, 0, 1, s) == CUDA_SUCCESS &&
+                        d->drv->cuEventRecord(p->now, s) == CUDA_SUCCESS;
+    return d->drv->cuStreamSynchronize(s) == CUDA_SUCCESS && queued ? pace_between_ns(d, p->begin, p->now) : 0;
+}
+
+/* Once: the device is idle. */
+static void measure_launch(struct device *d)
+{
+    enum { TIMES = 5 };
+    struct pace *p = &d->probe->pace;
+    uint64_t alone = UINT64_MAX, behind = UINT64_MAX;
+    const struct slot *from = p->word ? NULL : something_large(d);
+    struct host_block *to = from ? pinned_get(d, from->bytes) : NULL;
+    if (!to)
+        return;
+    if ((p->word = arena_scratch(d, 1)) && !pinned_wait(d, to))
+        for (int i = 0; i < TIMES; i++) {
+            const uint64_t a = fill_ns(d, NULL, NULL), b = fill_ns(d, from, to);
+            alone = a && a < alone ? a : alone;
+            behind = b && b < behind ? b : behind;
+        }
+    pinned_put(d, to);
+    if (alone == UINT64_MAX || alone <= (behind == UINT64_MAX ? 0 : behind))
+        return;
+    p->least_ns = behind == UINT64_MAX ? 1 : behind; /* shorter than a clock tells */
+    p->launch_ns = alone - p->least_ns;
+    log_say(SAY_DEBUG, "launching takes %llu ns that a device with nothing to do waits for, the shortest op %llu", (unsigned long long)p->launch_ns,
+            (unsigned long long)p->least_ns);
+}
+
+uint64_t pace_op_ns(struct device *d, CUevent from, CUevent to)
+{
+    const struct pace *p = &d->probe->pace;
+    const uint64_t ns = pace_between_ns(d, from, to);
+    return ns > p->launch_ns + p->least_ns ? ns - p->launch_ns : ns < p->least_ns || !p->launch_ns ? ns : p->least_ns;
 }
 
 static uint64_t trial_ns(struct device *d)
@@ -101,6 +160,7 @@ void pace_expect(struct device *d, uint64_t period)
 {
     struct pace *p = &d->probe->pace;
     uint32_t best = 0;
+    measure_launch(d);
     uint64_t part = clock_before(d, period, &best);
     if (part && d->drv->cuEventRecord(p->now, p->clock_stream) == CUDA_SUCCESS && d->drv->cuEventSynchronize(p->now) == CUDA_SUCCESS)
         p->expected_ns = pace_between_ns(d, p->clock[best].at, p->now) / part * period;

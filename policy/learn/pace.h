@@ -22,6 +22,8 @@ struct pace {
     uint64_t own_ns, expected_ns, extra_ns;
     uint64_t n_ops;            /* learnt so far, the one at hand as well */
     uint64_t host_ns;          /* that an iteration takes the host, before it is learnt; 0: unknown */
+    CUdeviceptr word;          /* what is filled to find out the next two */
+    uint64_t launch_ns, least_ns; /* by how much an op that the device had to wait for seems longer than it is; what the shortest op takes */
     bool in_trial, unbounded;
 };
 
@@ -40,6 +42,8 @@ void pace_trial_begins(struct device *d);
 void pace_trial_ends(struct device *d, uint64_t own_ns, bool counts);
 /* From here on the stream's time is the op's: `from` is recorded there. False: it could not be. */
 bool pace_op_begins(struct device *d, CUstream stream, CUevent from);
+/* What an op takes among others, of which from .. to is what it took where the device had nothing to do before it: launching it is the host's time. */
+uint64_t pace_op_ns(struct device *d, CUevent from, CUevent to);
 uint64_t pace_between_ns(struct device *d, CUevent from, CUevent to);
 /* How long an iteration takes the host, as far as is known; 0: it is not. */
 uint64_t pace_iteration_wall_ns(const struct device *d);

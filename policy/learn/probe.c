@@ -464,7 +464,7 @@ static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result 
         return r;
     if (trial_settle(d, true))
         return alone_drv(d, op, out, true);
-    out->ns = timed ? pace_between_ns(d, d->probe->t0, d->probe->t1) : 0;
+    out->ns = timed ? pace_op_ns(d, d->probe->t0, d->probe->t1) : 0;
     plain_rows(d, op);
     for (uint32_t i = 0; i < op->n_operands; i++)
         if (op->operands[i].mode != REC_READ) {
@@ -583,7 +583,7 @@ static int own_run_drv(struct trial *t, struct probe_result *out, bool *seen)
         return alone_drv(d, t->op, out, true);
     if (r) /* if it is the program's own error, its next call will say so */
         return unseen_drv(d, t->op, out, true);
-    out->ns = timed ? pace_between_ns(d, d->probe->t0, d->probe->t1) : 0;
+    out->ns = timed ? pace_op_ns(d, d->probe->t0, d->probe->t1) : 0;
     d->probe->pace.own_ns += out->ns;
     *seen = true;
     return CUDA_SUCCESS;
