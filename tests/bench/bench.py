@@ -11,6 +11,7 @@ import harness  # noqa: E402
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import gen_blocks  # noqa: E402
+import twin  # noqa: E402
 
 
 def row(value, unit, baseline=None):
@@ -39,6 +40,17 @@ def runtime():
         out["hook_ns_per_launch_" + w] = row(r.stats["hook_ns_per_launch"], "ns")
         for policy in ("swap", "plan"):
             out["iteration_%s_50pct_%s" % (policy, w)] = row(steady[policy], "ms device time", steady["native"])
+    return out
+
+
+def recorded():
+    """Iterations that were recorded on a GPU, under plans: x native, against what was foretold."""
+    out = {}
+    for model in twin.MODELS:
+        t = twin.Twin(model)
+        for percent in (60, 75, 100):
+            u = t.under(percent, 40, "plan")
+            out["recorded_%s_%d" % (model, percent)] = row(u["ratio"], "x native", u["told"])
     return out
 
 
@@ -74,6 +86,7 @@ def main():
             if line.startswith("{"):
                 bench.update(json.loads(line))
     bench.update(runtime())
+    bench.update(recorded())
     path = os.path.join(harness.B, "bench.json")
     with open(path, "w") as f:
         json.dump(bench, f, indent=1, sort_keys=True)

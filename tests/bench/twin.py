@@ -27,7 +27,7 @@ LAST = 16  # iterations that count
 MODELS = {"gpt2": "gpt2-b8-bf16", "resnet50": "resnet50-b64-fp32", "bert": "bert-b32-bf16", "vit": "vit-b64-bf16"}
 TRACES = os.path.join(HERE, "..", "gpu", "results", "nvidia-h100-80gb-hbm3-2026-11-26-1541.traces.tar")
 COSTS = os.path.join(HERE, "..", "simgpu", "gpu_costs.c")
-DEVICE = {"REMAT_SIMGPU": "1", "SIMGPU_GRANULARITY": "64K", "SIMGPU_FLOPS": "1e9", "SIMGPU_BW": "1e15", "SIMGPU_LAUNCH_NS": "0", "SIMGPU_MEM": "4G"}
+DEVICE = {"REMAT_SIMGPU": "1", "REMAT_PLAN_CLOCK": "busy", "SIMGPU_GRANULARITY": "64K", "SIMGPU_FLOPS": "1e9", "SIMGPU_BW": "1e15", "SIMGPU_LAUNCH_NS": "0", "SIMGPU_MEM": "4G"}
 
 KERNELS = r'''#include "tests/simgpu/simgpu.h"
 static uint64_t mix(uint64_t h, uint64_t v) { h = (h ^ v) * 0x9e3779b97f4a7c15ull; return h ^ h >> 31; }
@@ -159,7 +159,7 @@ class Twin:
                 f.write(text)
         subprocess.run([os.environ.get("CC", "gcc"), "-O2", "-shared", "-fPIC", "-I", os.path.join(HERE, "..", ".."), "-o", stem + ".so", stem + ".c"], check=True)
         self.command = [os.path.join(harness.B, "programs", "twin"), stem + ".play", stem + ".so"]
-        self.env = dict(DEVICE, SIMGPU_COSTS=stem + ".costs", REMAT_QUIET="")
+        self.env = dict(DEVICE, SIMGPU_COSTS=stem + ".costs", REMAT_QUIET="", REMAT_LOG="debug")
         self.native = self.run(6)
 
     def run(self, iterations, remat=None):
@@ -168,15 +168,24 @@ class Twin:
             raise SystemExit("%s: exit %d\n%s" % (self.model, r.rc, r.err[-1500:]))
         return r
 
+    def trace(self):
+        """What `remat trace` records of it."""
+        path = os.path.join(harness.B, "twin", self.model + ".json")
+        p = subprocess.run([harness.REMAT, "trace", "-o", path, "--"] + self.command + ["8", str(GAP)], env=dict(os.environ, **self.env), capture_output=True, text=True)
+        if p.returncode:
+            raise SystemExit("%s: remat trace: exit %d\n%s" % (self.model, p.returncode, p.stderr[-1500:]))
+        return harness.load(path)
+
     def native_ms(self):
         return self.native.iter_ms()[-1]
 
-    def under(self, percent, iterations):
-        """What a run within so many percent of the native peak took (100: without a limit)."""
+    def under(self, percent, iterations, policy="auto"):
+        """What a run within so many percent of the native peak took (100: without a limit). Policy `plan` waits for its plans, so that the same ones come
+        on a machine that has other work."""
         limit = ["--limit", self.native.peak * percent // 100] if percent < 100 else []
-        r = self.run(iterations, remat=limit + ["--policy", "auto", "--no-cache"])
+        r = self.run(iterations, remat=limit + ["--policy", policy, "--no-cache"])
         ms = r.iter_ms()
-        told = re.findall(r"plan in force.*?: ([\d.]+) % more device time", r.err)
+        told = re.findall(r"plan installed: \d+ steps, ([\d.]+)% more device time", r.err)
         first = next((i for i, t in enumerate(ms) if i and told and t < ms[0] / 2 and t < 1.5 * ms[-1]), None)
         return {"model": self.model, "percent": percent, "same": r.losses[:len(self.native.losses)] == self.native.losses, "peak": r.peak,
                 "limit": limit[1] if limit else None, "ratio": sum(ms[-LAST:]) / LAST / self.native_ms(), "told": 1 + float(told[-1]) / 100 if told else None,
@@ -188,12 +197,13 @@ def main():
     parser.add_argument("models", nargs="*", choices=[[]] + list(MODELS), default=[])
     parser.add_argument("--percent", default="60,75")
     parser.add_argument("--iterations", type=int, default=60)
+    parser.add_argument("--policy", default="auto")
     args = parser.parse_args()
     print("%-9s %5s %9s %9s %9s %14s %16s" % ("model", "limit", "native", "measured", "foretold", "first by plan", "longest iteration"))
     for model in args.models or MODELS:
         t = Twin(model)
         for percent in map(int, args.percent.split(",")):
-            u = t.under(percent, args.iterations)
+            u = t.under(percent, args.iterations, args.policy)
             if not u["same"] or (u["limit"] and u["peak"] > u["limit"]):
                 raise SystemExit("%s at %d %%: another result, or beyond its limit" % (model, percent))
             print("%-9s %3d %% %6.2f ms %6.3f x %9s %14s %13.1f ms" % (model, percent, t.native_ms(), u["ratio"], "%.3f x" % u["told"] if u["told"] else "-",
