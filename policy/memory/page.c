@@ -36,16 +36,17 @@ static int slot_quiesce(struct device *d, struct slot *s)
 
 static CUdeviceptr page_at(const struct device *d, const struct slot *s, uint32_t page) { return s->va + ((uint64_t)page << d->mem.shift); }
 
-/* Pages from .. to - 1, all of them mapped, by one call. */
+/* Pages from .. to - 1, all of them mapped, by one call; one by one where the driver does not take them together. */
 static int unmap_run(struct device *d, struct slot *s, uint32_t from, uint32_t to)
 {
     const int r = slot_quiesce(d, s);
     if (r)
         return r;
-    if (MEM_CALL(cuMemUnmap(page_at(d, s, from), (uint64_t)(to - from) << d->mem.shift)) != CUDA_SUCCESS)
-        return -EIO;
+    const bool gone = to - from > 1 && MEM_CALL(cuMemUnmap(page_at(d, s, from), (uint64_t)(to - from) << d->mem.shift)) == CUDA_SUCCESS;
     for (uint32_t p = from; p < to; p++) {
         struct chunk *c = &d->mem.chunks[s->map[p]];
+        if (!gone && MEM_CALL(cuMemUnmap(page_at(d, s, p), d->mem.gran)) != CUDA_SUCCESS)
+            return -EIO;
         c->at = c->at == page_at(d, s, p) ? 0 : c->at;
         s->map[p] = -1;
     }
@@ -82,8 +83,9 @@ static int map_run(struct device *d, struct slot *s, const int32_t *to, uint32_t
     if (p < end)
         log_say(SAY_DEBUG, "chunk %d cannot be mapped at page %u of slot %u: %s", to[p], p, s->id, device_code_name(d, (int)r));
     let_in(d, &acc);
-    if (r == CUDA_SUCCESS)
-        r = MEM_CALL(cuMemSetAccess(page_at(d, s, from), (uint64_t)(end - from) << d->mem.shift, &acc, 1));
+    if (r == CUDA_SUCCESS && (end - from == 1 || MEM_CALL(cuMemSetAccess(page_at(d, s, from), (uint64_t)(end - from) << d->mem.shift, &acc, 1)) != CUDA_SUCCESS))
+        for (uint32_t k = from; k < end && r == CUDA_SUCCESS; k++) /* as above */
+            r = MEM_CALL(cuMemSetAccess(page_at(d, s, k), d->mem.gran, &acc, 1));
     if (r != CUDA_SUCCESS) {
         while (p > from)
             MEM_CALL(cuMemUnmap(page_at(d, s, --p), d->mem.gran));
