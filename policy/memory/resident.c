@@ -50,13 +50,16 @@ static int take_others(struct device *d, struct slot *s)
     int r = to ? 0 : -ENOMEM;
     uint32_t n = 0;
     for (; n < s->n_pages && !r; n++) {
-        to[n] = chunk_is_of(d, s->map[n], s->id, n) ? s->map[n] : may_have_more(d) ? supply_chunk(d) : -1;
+        to[n] = s->map[n];
+        if (chunk_is_of(d, to[n], s->id, n))
+            continue;
+        to[n] = may_have_more(d) ? supply_chunk(d) : -1;
         if (to[n] < 0)
             to[n] = evict_for_one_that_moves(d);
         if (to[n] < 0)
             r = -EIO;
-        else if (to[n] != s->map[n])
-            chunk_take_for(d, to[n], s, n);
+        else
+            chunk_take_for(d, to[n], s, n); /* it may be mapped there: what was taken since has freed it */
     }
     if (!r)
         r = page_map_row(d, s, to);
