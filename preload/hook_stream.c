@@ -76,7 +76,7 @@ static int on_wait64(__typeof__(&cuStreamWaitValue64) real, CUstream nul, CUstre
 struct mem_op {
     CUdeviceptr address; /* 0: it has none, as barriers and flushes, or the driver will refuse it */
     bool waits;          /* the stream may stand still there */
-    bool known;          /* the headers have it; one that they do not have may do anything, anywhere */
+    bool known;          /* the headers have the operation; an operation that they do not have may do anything, anywhere */
 };
 
 static struct mem_op mem_op(const CUstreamBatchMemOpParams *op)

@@ -59,7 +59,7 @@ struct rec_buf {
     int32_t alloc_ord;        /* index into allocs; -1: older than the iteration */
     int32_t born;             /* op that first writes it; -1: it exists before op 0 */
     int32_t dies;             /* freed just before this op; -1: never */
-    int32_t filled_by;        /* while it is recorded: the memset of a part of it that no later op has touched it after; -1: there is none */
+    int32_t filled_by;        /* while it is recorded: the op that filled a part of the buffer by a memset, where no later op has touched the buffer; -1: there is none */
     bool small, foreign, host_written;
     bool pinned;              /* reached in ways that no argument shows: it stays in memory */
     bool points;              /* addresses lie in it that somebody may follow */

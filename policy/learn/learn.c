@@ -616,11 +616,13 @@ static bool may_begin(struct device *d)
     struct learn *l = d->learn;
     if (!l->period || l->until)
         return false;
-    const bool longer = l->period > l->too_short || !learn_wants_trace(d);
-    if (longer && iter_is_settled(l->finder, l->period))
+    if (learn_wants_trace(d) && l->period <= l->too_short) {
+        l->period = 0;
+        return false;
+    }
+    if (iter_is_settled(l->finder, l->period))
         return true;
-    if (longer)
-        log_say(SAY_DEBUG, "an iteration of %llu ops held other amounts than the one before: shapes may take turns", (unsigned long long)l->period);
+    log_say(SAY_DEBUG, "an iteration of %llu ops held other amounts than the one before: shapes may take turns", (unsigned long long)l->period);
     l->period = 0;
     return false;
 }

@@ -32,19 +32,6 @@ bool pace_op_begins(struct device *d, CUstream stream, CUevent from)
            d->drv->cuEventRecord(from, stream) == CUDA_SUCCESS;
 }
 
-/* A tensor whose copy to the host keeps the device busy while a few calls are made. */
-static const struct slot *something_large(const struct device *d)
-{
-    enum { LEAST_BYTES = 1 << 20, MOST_BYTES = 16 << 20 };
-    const struct slot *best = NULL;
-    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
-        const struct slot *s = &d->mem.slots[i];
-        if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && s->live && s->bytes >= LEAST_BYTES && s->bytes <= MOST_BYTES && (!best || s->bytes > best->bytes))
-            best = s;
-    }
-    return best;
-}
-
 /* One fill of a byte on a stream of ours: alone, the device idle before it; or behind a copy of all of `from` to the block. 0: it cannot be timed. */
 static uint64_t fill_ns(struct device *d, const struct slot *from, const struct host_block *to)
 {
@@ -59,10 +46,10 @@ static uint64_t fill_ns(struct device *d, const struct slot *from, const struct 
 /* Once: the device is idle. */
 static void measure_launch(struct device *d)
 {
-    enum { TIMES = 5 };
+    enum { TIMES = 5, LEAST_BYTES = 1 << 20, MOST_BYTES = 16 << 20 /* the copy keeps the device busy while a few calls are made */ };
     struct pace *p = &d->probe->pace;
     uint64_t alone = UINT64_MAX, behind = UINT64_MAX;
-    const struct slot *from = p->word ? NULL : something_large(d);
+    const struct slot *from = p->word ? NULL : slot_largest(d, LEAST_BYTES, MOST_BYTES);
     struct host_block *to = from ? pinned_get(d, from->bytes) : NULL;
     if (!to)
         return;

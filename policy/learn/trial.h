@@ -34,7 +34,7 @@ struct touched {
     bool saved;            /* `old` holds the content before the op */
     bool blank;            /* nothing had written any of it */
     bool changed;          /* by the program's run */
-    bool keep;             /* the next run finds it as the last one left it, but for what `filled` fills */
+    bool keep;             /* the next run finds the buffer as the last run left it, but for the bytes that `filled` fills */
     bool spared;           /* its old content is not set aside */
     bool made;             /* it had none: every run makes all of it that is ever looked at */
     bool old_life;         /* older than the iteration */

@@ -36,7 +36,7 @@ static int slot_quiesce(struct device *d, struct slot *s)
 
 static CUdeviceptr page_at(const struct device *d, const struct slot *s, uint32_t page) { return s->va + ((uint64_t)page << d->mem.shift); }
 
-/* Pages from .. to - 1, all of them mapped, by one call; one by one where the driver does not take them together. */
+/* Unmaps pages from .. to - 1, all of them mapped, by one call; where the driver refuses that call, page by page. */
 static int unmap_run(struct device *d, struct slot *s, uint32_t from, uint32_t to)
 {
     const int r = slot_quiesce(d, s);

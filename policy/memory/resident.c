@@ -59,7 +59,7 @@ static int take_others(struct device *d, struct slot *s)
         if (to[n] < 0)
             r = -EIO;
         else
-            chunk_take_for(d, to[n], s, n); /* it may be mapped there: what was taken since has freed it */
+            chunk_take_for(d, to[n], s, n); /* also where the chunk is mapped at this very page: taking the ones before may have freed it */
     }
     if (!r)
         r = page_map_row(d, s, to);

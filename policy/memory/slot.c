@@ -289,6 +289,17 @@ void slot_unback(struct device *d, struct slot *s, enum slot_state state)
     s->state = (uint8_t)state;
 }
 
+struct slot *slot_largest(struct device *d, uint64_t least_bytes, uint64_t most_bytes)
+{
+    struct slot *best = NULL;
+    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
+        struct slot *s = &d->mem.slots[i];
+        if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && s->live && s->bytes >= least_bytes && s->bytes <= most_bytes && (!best || s->bytes > best->bytes))
+            best = s;
+    }
+    return best;
+}
+
 int slot_unmap_evicted(struct device *d)
 {
     for (uint32_t i = 0; i < d->mem.n_slots && d->mem.left_mapped; i++) {

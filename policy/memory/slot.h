@@ -94,6 +94,9 @@ void slot_unback(struct device *d, struct slot *s, enum slot_state state);
 /* `--rehearse unmapped` only: unmaps what slot_unback() could not, since the host would have had to wait. -EAGAIN: it still would. */
 FENCE_MUST_USE int slot_unmap_evicted(struct device *d);
 
+/* The largest tensor in memory of so many bytes, at least and at most: one whose copy is worth timing. NULL: there is none. */
+struct slot *slot_largest(struct device *d, uint64_t least_bytes, uint64_t most_bytes);
+
 /* A slot that stands for memory of the program's own; freed by slot_foreign_gone(). NULL: no room. */
 struct slot *slot_foreign(struct device *d, CUdeviceptr va, uint64_t bytes);
 void slot_foreign_gone(struct device *d, struct slot *s);

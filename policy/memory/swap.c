@@ -108,14 +108,9 @@ static void measure_out(struct device *d, struct slot *s)
 void swap_measure(struct device *d)
 {
     enum { MOST_BYTES = 64 << 20 };
-    struct slot *best = NULL;
     if (d->capturing || !d->drv->cuEventElapsedTime || swap_bytes_per_s(d))
         return;
-    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
-        struct slot *s = &d->mem.slots[i];
-        if (s->kind == SLOT_LARGE && s->state == SLOT_RESIDENT && s->live && s->bytes >= LEAST_BYTES && s->bytes <= MOST_BYTES && (!best || s->bytes > best->bytes))
-            best = s;
-    }
+    struct slot *best = slot_largest(d, LEAST_BYTES, MOST_BYTES);
     if (!best)
         return;
     measure_out(d, best); /* pays for what a first copy sets up, too */

@@ -58,7 +58,7 @@ struct span {
     uint32_t lent; /* how many of these were seen at other positions of the same kernel */
     uint8_t lent_bytes; /* bit i: that byte i does not matter is known from there */
     uint8_t changed[8], idle_byte[8]; /* times that byte i has changed; that it was another one where the word was seen not to matter */
-    bool host_idle;           /* of varying ones: it went from one host object's address to another's, and what it held was seen not to matter */
+    bool host_idle;           /* of varying ones: the word went from one host object's address to another's, and a trial found that neither matters */
     uint64_t mapped;          /* of varying ones: the latest address in it that was asked about, and lay in memory of the host's */
     uint8_t hosts;            /* of varying ones: changes in a row, up to HOST_AFTER, after each of which it was a host address */
     bool spare;               /* one of many idle words of its struct */
@@ -555,7 +555,7 @@ bool args_known_alike(struct device *d, const struct rt_op *op)
         return false;
     if (free_idle_elsewhere(d, op))
         return true;
-    const bool any = who_agrees(d, op, false, agrees); /* asked after that: a word that was freed is one that need not agree */
+    const bool any = who_agrees(d, op, false, agrees); /* asked after words were freed: a freed word need not agree */
     for (uint32_t i = 0; i < w->n_varying && any; i++) {
         struct span *v = &w->varying[i];
         const uint8_t other = other_bytes(op->args + v->at, last->args + v->at, v->bytes);
