@@ -501,6 +501,8 @@ CUresult gpu_import_range(const struct gpu_shown *shown, enum gpu_import how, CU
 gpu_mapping *gpu_range_mapping(const gpu_range *reservation, CUdeviceptr p);
 
 /* Frees what a context owns when it is destroyed. */
+/* What an allocation of so many bytes takes of the device's memory. */
+uint64_t gpu_charged(uint64_t bytes);
 /* cuMemAlloc. Not under gpu_lock. */
 CUresult gpu_alloc_linear(CUdeviceptr *out, size_t bytes);
 /* Takes a linear or managed allocation away, whose users are done. */

@@ -11,6 +11,8 @@
 
 enum { CHARGE_UNIT = 512, HUGE_ALIGN = 2 << 20 };
 
+uint64_t gpu_charged(uint64_t bytes) { return gpu_round_up(bytes, CHARGE_UNIT); }
+
 static uint64_t page(void)
 {
     return (uint64_t)sysconf(_SC_PAGESIZE);
@@ -40,7 +42,7 @@ CUresult gpu_alloc_linear(CUdeviceptr *out, size_t bytes)
     if (!r)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_lock();
-    CUresult e = gpu_phys_take(r->device, r->span, gpu_round_up(bytes, CHARGE_UNIT), false, &r->phys);
+    CUresult e = gpu_phys_take(r->device, r->span, gpu_charged(bytes), false, &r->phys);
     if (!e) {
         r->start = gpu_range_address(r->span, bytes >= HUGE_ALIGN ? HUGE_ALIGN : page(), 0);
         e = r->start ? gpu_phys_map(r->start, r->span, r->phys, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
@@ -81,7 +83,7 @@ static CUresult alloc_managed(CUdeviceptr *out, size_t bytes, unsigned flags)
     if (!r)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_lock();
-    CUresult e = gpu_phys_charge(r->device, gpu_round_up(bytes, CHARGE_UNIT));
+    CUresult e = gpu_phys_charge(r->device, gpu_charged(bytes));
     if (!e) {
         r->start = gpu_range_address(r->span, page(), 0);
         void *p = r->start ? mmap((void *)(uintptr_t)r->start, r->span, PROT_READ | PROT_WRITE,
@@ -89,7 +91,7 @@ static CUresult alloc_managed(CUdeviceptr *out, size_t bytes, unsigned flags)
                            : MAP_FAILED;
         if (p == MAP_FAILED) {
             e = CUDA_ERROR_OUT_OF_MEMORY;
-            gpu_phys_uncharge(r->device, gpu_round_up(bytes, CHARGE_UNIT));
+            gpu_phys_uncharge(r->device, gpu_charged(bytes));
         }
     }
     if (!e) {
@@ -115,7 +117,7 @@ void gpu_alloc_release(gpu_range *r)
         break;
     case GPU_RANGE_MANAGED:
         gpu_phys_unmap(r->start, r->span);
-        gpu_phys_uncharge(r->device, gpu_round_up(r->bytes, CHARGE_UNIT));
+        gpu_phys_uncharge(r->device, gpu_charged(r->bytes));
         break;
     case GPU_RANGE_HOST:
         munmap((void *)(uintptr_t)r->start, r->span);

@@ -68,7 +68,7 @@ static void count_memory(uint64_t *used, uint64_t *reserved)
 {
     *used = *reserved = 0;
     for (size_t i = 0; i < n_mems; i++) {
-        *reserved += mems[i]->bytes;
+        *reserved += gpu_charged(mems[i]->bytes);
         *used += mems[i]->owned ? mems[i]->bytes : 0;
     }
     if (*used > used_high)

@@ -26,7 +26,7 @@
 
 #include "tests/simgpu/gpu_graph.h"
 
-enum { CHARGE_UNIT = 512, HUGE_ALIGN = 2 << 20 };
+enum { HUGE_ALIGN = 2 << 20 };
 
 struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *next;
@@ -331,7 +331,7 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h
         the_default(0);
         p = current[s->ctx->device];
     }
-    uint64_t charge = gpu_round_up(bytes, CHARGE_UNIT), span = gpu_round_up(bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+    uint64_t charge = gpu_charged(bytes), span = gpu_round_up(bytes, (uint64_t)sysconf(_SC_PAGESIZE));
     if (!s)
         e = CUDA_ERROR_INVALID_HANDLE;
     else if (!live(p) || p->imported)
