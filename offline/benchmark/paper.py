@@ -237,6 +237,45 @@ def pytorch(fast):
     return t.end()
 
 
+# rows of README.md's table of recorded iterations, by the names of tests/bench/twin.py
+RECORDED = {"GPT-2 124M, bf16, batch 8": "gpt2", "ResNet-50, batch 64": "resnet50", "BERT base, bf16, batch 32": "bert", "ViT-B/16, bf16, batch 64": "vit"}
+FAST_RECORDED, FAST_RECORDED_PERCENT = "ViT-B/16, bf16, batch 64", 60
+
+
+def recorded(fast):
+    """Iterations recorded on a GPU, made again as driver calls: x native, and what the plan foretold."""
+    sys.path.insert(0, os.path.join(TOP, "tests", "bench"))
+    import twin
+    t = Table("recorded iterations on the simulated GPU", "README.md, tests/bench/twin.py")
+    printed, figure = {}, r"([0-9.]+)(?: \((?:foretold )?([0-9.]+)\))?"
+    for name, *cells in re.findall(r"^\| (.*?) \| %s \| %s \| ([0-9.]+) \|$" % (figure, figure), page("README.md"), re.M):
+        printed.update({(name, 60): cells[0:2], (name, 75): cells[2:4], (name, 100): (cells[4], "")})
+    if {name for name, _ in printed} != set(RECORDED):
+        t.fault("README.md has the rows %s" % ", ".join(dict.fromkeys(name for name, _ in printed)))
+        return t.end()
+    words = {k: "%s at %d %%" % k for k in printed}
+    chosen = [k for k in printed if not fast or k == (FAST_RECORDED, FAST_RECORDED_PERCENT)]
+    t.expect(words.values(), [words[k] for k in printed if k not in chosen])
+
+    def under(name):
+        try:
+            made = twin.Twin(RECORDED[name])
+            return {k: made.under(k[1], twin.ITERATIONS, "plan") for k in chosen if k[0] == name}
+        except twin.Failed as e:
+            return {k: str(e) for k in chosen if k[0] == name}
+
+    for found in each(under, dict.fromkeys(name for name, _ in chosen)):
+        for k, u in found.items():
+            if isinstance(u, str) or not u["same"] or u["limit"] and u["peak"] > u["limit"]:
+                t.fault("%s: %s" % (words[k], u if isinstance(u, str) else "another result, or beyond its limit"), words[k])
+                continue
+            measured, foretold = printed[k]
+            t.cell(words[k], "x native", float(measured), round(u["ratio"], 2), 0.03, better=True)
+            if foretold:
+                t.cell(words[k], "foretold", float(foretold), u["told"] and round(u["told"], 2), 0.03, better=True)
+    return t.end()
+
+
 def hardware(_):
     """What was measured on a real GPU is measured by tests/gpu; here the page is held against that record."""
     t = Table("an NVIDIA H200", "README.md, tests/gpu/results")
@@ -400,7 +439,7 @@ def render():
     return 0
 
 
-TABLES = {"plans": plans, "demo": demo, "literature": literature, "benchmark": benchmark, "hardware": hardware, "pytorch": pytorch}
+TABLES = {"plans": plans, "demo": demo, "literature": literature, "benchmark": benchmark, "hardware": hardware, "recorded": recorded, "pytorch": pytorch}
 
 
 def main():

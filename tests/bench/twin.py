@@ -24,6 +24,7 @@ SCALE = 32
 GAP = 20000  # ns of the program's own work before each launch: PyTorch's 10 to 40 us
 LISTED, LIST_MOST = 14, 512  # see tests/programs/twin.c
 LAST = 16  # iterations that count
+ITERATIONS = 40  # of a run whose policy is `plan`
 MODELS = {"gpt2": "gpt2-b8-bf16", "resnet50": "resnet50-b64-fp32", "bert": "bert-b32-bf16", "vit": "vit-b64-bf16"}
 TRACES = os.path.join(HERE, "..", "gpu", "results", "nvidia-h100-80gb-hbm3-2026-11-26-1541.traces.tar")
 COSTS = os.path.join(HERE, "..", "simgpu", "gpu_costs.c")
@@ -57,6 +58,10 @@ static void cost(const simgpu_launch *l, void *const *params, uint64_t *flops, u
 '''
 
 
+class Failed(Exception):
+    """One line, or what a program said at its end."""
+
+
 def trace(model):
     with tarfile.open(TRACES) as t:
         return json.loads(lzma.decompress(t.extractfile("traces/%s.json.xz" % MODELS[model]).read()))
@@ -84,11 +89,11 @@ class Script:
             if b["born"] >= 0 and b["dies"] is None:
                 other = next((o for o in old if o["bytes"] == b["bytes"]), None)
                 if not other:
-                    raise SystemExit("buffer %d outlives the iteration, and none of its size is freed in one" % b["id"])
+                    raise Failed("buffer %d outlives the iteration, and none of its size is freed in one" % b["id"])
                 old.remove(other)
                 self.older.append((b["id"], other["id"]))
         if old:
-            raise SystemExit("buffers of earlier iterations are freed, and none take their places")
+            raise Failed("buffers of earlier iterations are freed, and none take their places")
         self.last = {}  # buffer -> whether a memset of a part of it was the last to touch it
         for i, op in enumerate(self.ops):
             self.calls += ["F %d" % b for b in dies.get(i, []) if i] + ["A %d" % b for b in born.get(i, [])]
@@ -113,7 +118,7 @@ class Script:
         lists = operands(op, self.last)
         counts, n = tuple(map(len, lists)), sum(map(len, lists))
         if n > LIST_MOST:
-            raise SystemExit("a launch of %d buffers: want %d at most" % (n, LIST_MOST))
+            raise Failed("a launch of %d buffers: want %d at most" % (n, LIST_MOST))
         k = self.kernels.setdefault((re.sub(r"\W", "_", name)[:200],) + counts, len(self.kernels))
         return ["K %d %d %d %d %s" % (k, op["ns"], name.startswith("nvjet") and n <= LISTED, n, " ".join(str(b) for x in lists for b in x))]
 
@@ -165,7 +170,7 @@ class Twin:
     def run(self, iterations, remat=None):
         r = harness.run(self.command + [str(iterations), str(GAP)], remat=remat, env=self.env, timeout=600, planner=harness.OWN_PLANNER)
         if r.rc:
-            raise SystemExit("%s: exit %d\n%s" % (self.model, r.rc, r.err[-1500:]))
+            raise Failed("%s: exit %d\n%s" % (self.model, r.rc, r.err[-1500:]))
         return r
 
     def trace(self):
@@ -173,7 +178,7 @@ class Twin:
         path = os.path.join(harness.B, "twin", self.model + ".json")
         p = subprocess.run([harness.REMAT, "trace", "-o", path, "--"] + self.command + ["8", str(GAP)], env=dict(os.environ, **self.env), capture_output=True, text=True)
         if p.returncode:
-            raise SystemExit("%s: remat trace: exit %d\n%s" % (self.model, p.returncode, p.stderr[-1500:]))
+            raise Failed("%s: remat trace: exit %d\n%s" % (self.model, p.returncode, p.stderr[-1500:]))
         return harness.load(path)
 
     def native_ms(self):
@@ -205,11 +210,14 @@ def main():
         for percent in map(int, args.percent.split(",")):
             u = t.under(percent, args.iterations, args.policy)
             if not u["same"] or (u["limit"] and u["peak"] > u["limit"]):
-                raise SystemExit("%s at %d %%: another result, or beyond its limit" % (model, percent))
+                raise Failed("%s at %d %%: another result, or beyond its limit" % (model, percent))
             print("%-9s %3d %% %6.2f ms %6.3f x %9s %14s %13.1f ms" % (model, percent, t.native_ms(), u["ratio"], "%.3f x" % u["told"] if u["told"] else "-",
                                                                       "%.2f s" % u["first_enforced_s"] if u["first_enforced_s"] else "-", u["most_ms"]), flush=True)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except Failed as e:
+        sys.exit("twin.py: %s" % e)
