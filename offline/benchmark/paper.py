@@ -248,7 +248,7 @@ def recorded(fast):
     import twin
     t = Table("recorded iterations on the simulated GPU", "README.md, tests/bench/twin.py")
     printed, figure = {}, r"([0-9.]+)(?: \((?:foretold )?([0-9.]+)\))?"
-    for name, *cells in re.findall(r"^\| (.*?) \| %s \| %s \| ([0-9.]+) \|$" % (figure, figure), page("README.md"), re.M):
+    for name, *cells in re.findall(r"^\| ([^|]*) \| %s \| %s \| ([0-9.]+) \|$" % (figure, figure), page("README.md"), re.M):
         printed.update({(name, 60): cells[0:2], (name, 75): cells[2:4], (name, 100): (cells[4], "")})
     if {name for name, _ in printed} != set(RECORDED):
         t.fault("README.md has the rows %s" % ", ".join(dict.fromkeys(name for name, _ in printed)))
