@@ -290,15 +290,15 @@ END_TEST
 
 static int by_cell(const void *pa, const void *pb)
 {
-    const int32_t *a = pa, *b = pb;
-    return a[0] != b[0] ? (a[0] > b[0]) - (a[0] < b[0]) : (a[1] > b[1]) - (a[1] < b[1]);
+    const struct anneal_stay *a = pa, *b = pb;
+    return a->cell != b->cell ? (a->cell > b->cell) - (a->cell < b->cell) : (a->fetch > b->fetch) - (a->fetch < b->fetch);
 }
 
 static void save_sorted(const struct anneal *a, struct anneal_seq *row)
 {
     ck_assert_int_eq(anneal_save(a, row), 0);
-    if (row->n_fetch)
-        qsort(row->fetch, (size_t)row->n_fetch, 3 * sizeof *row->fetch, by_cell);
+    if (row->n_stays)
+        qsort(row->stays, (size_t)row->n_stays, sizeof *row->stays, by_cell);
 }
 
 /* A fetch that a mutation had moved across a use stood on the other side of it once the mutation was taken back: the schedule was
@@ -327,7 +327,7 @@ START_TEST(taken_back_is_as_before)
                 continue;
             save_sorted(s->a, &after);
             ck_assert_msg(before.n == after.n && !memcmp(before.at, after.at, (size_t)before.n * sizeof *before.at), "seed %d, step %d: other ops or replays", seed, i);
-            ck_assert_msg(before.n_fetch == after.n_fetch && (!before.n_fetch || !memcmp(before.fetch, after.fetch, 3 * (size_t)before.n_fetch * sizeof *before.fetch)),
+            ck_assert_msg(before.n_stays == after.n_stays && (!before.n_stays || !memcmp(before.stays, after.stays, (size_t)before.n_stays * sizeof *before.stays)),
                           "seed %d, step %d: other stays", seed, i);
             ck_assert_msg(before.peak_bytes == after.peak_bytes, "seed %d, step %d: another peak", seed, i);
             ck_assert_double_eq_tol(s->a->copies.wait_ns, wait_ns, 1e-3);
@@ -369,8 +369,8 @@ START_TEST(waits_cost_what_they_take)
             waited += s->a->copies.wait_ns > 0;
             /* and a row made out of the plan is one with its stays */
             ck_assert_int_eq(anneal_seq_of_plan(m, &p, &row), 0);
-            ck_assert_int_le(row.n_fetch, s->a->copies.n);
-            ck_assert(row.n_fetch > 0 || s->a->copies.n == 0 || r.offloads == 0);
+            ck_assert_int_le(row.n_stays, s->a->copies.n);
+            ck_assert(row.n_stays > 0 || s->a->copies.n == 0 || r.offloads == 0);
         }
         anneal_seq_free(&row);
         plan_free(&p);

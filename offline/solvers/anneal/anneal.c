@@ -306,7 +306,7 @@ int32_t anneal_empty_before(const struct anneal *a, int32_t s, int32_t after)
 int anneal_regrid(struct anneal *a)
 {
     const struct anneal_model *m = a->m;
-    const int32_t n_ops = m->g->n_ops, n_seq = n_ops + a->n_replays, n_slots = a->stride * (n_seq + 1) + 1;
+    const int32_t n_ops = m->g->n_ops, n_seq = n_ops + a->n_replays, n_slots = a->stride * (n_seq + 1) + 1, before = a->n_slots;
     if (slots_reserve(a, n_slots > a->n_slots ? n_slots : a->n_slots))
         return -ENOMEM;
     int32_t *const seq = a->replay_at; /* free until the end of this function */
@@ -334,6 +334,9 @@ int anneal_regrid(struct anneal *a)
     for (int32_t k = 0; k < a->copies.n; k++) {
         struct anneal_copy *x = &a->copies.at[k];
         x->fetch = a->remap[x->fetch];
+        x->wait.free_by = a->remap[x->wait.free_by];
+        if (x->wait.back_from < before)
+            x->wait.back_from = a->remap[x->wait.back_from];
         x->tail_lo = 1;
         x->tail_hi = 0;
     }
@@ -346,7 +349,7 @@ int anneal_regrid(struct anneal *a)
 void anneal_seq_free(struct anneal_seq *seq)
 {
     free(seq->at);
-    free(seq->fetch);
+    free(seq->stays);
     *seq = (struct anneal_seq){0};
 }
 
@@ -362,27 +365,27 @@ static int seq_reserve(struct anneal_seq *seq, int32_t n)
     return 0;
 }
 
-static int seq_reserve_fetches(struct anneal_seq *seq, int32_t n)
+static int seq_reserve_stays(struct anneal_seq *seq, int32_t n)
 {
-    if (n <= seq->cap_fetch)
+    if (n <= seq->cap_stays)
         return 0;
-    int32_t *fetch = realloc(seq->fetch, 6 * (size_t)n * sizeof *fetch);
-    if (!fetch)
+    struct anneal_stay *stays = realloc(seq->stays, 2 * (size_t)n * sizeof *stays);
+    if (!stays)
         return -ENOMEM;
-    seq->fetch = fetch;
-    seq->cap_fetch = 2 * n;
+    seq->stays = stays;
+    seq->cap_stays = 2 * n;
     return 0;
 }
 
 int anneal_seq_copy(struct anneal_seq *to, const struct anneal_seq *from)
 {
-    if (seq_reserve(to, from->n) || seq_reserve_fetches(to, from->n_fetch))
+    if (seq_reserve(to, from->n) || seq_reserve_stays(to, from->n_stays))
         return -ENOMEM;
     struct anneal_seq copy = *from;
     copy.at = memcpy(to->at, from->at, (size_t)from->n * sizeof *to->at);
-    copy.fetch = from->n_fetch ? memcpy(to->fetch, from->fetch, 3 * (size_t)from->n_fetch * sizeof *to->fetch) : to->fetch;
+    copy.stays = from->n_stays ? memcpy(to->stays, from->stays, (size_t)from->n_stays * sizeof *to->stays) : to->stays;
     copy.cap = to->cap;
-    copy.cap_fetch = to->cap_fetch;
+    copy.cap_stays = to->cap_stays;
     *to = copy;
     return 0;
 }
@@ -390,7 +393,7 @@ int anneal_seq_copy(struct anneal_seq *to, const struct anneal_seq *from)
 int anneal_save(const struct anneal *a, struct anneal_seq *seq)
 {
     const struct anneal_copies *cs = &a->copies;
-    if (seq_reserve(seq, a->m->g->n_ops + a->n_replays) || seq_reserve_fetches(seq, cs->n))
+    if (seq_reserve(seq, a->m->g->n_ops + a->n_replays) || seq_reserve_stays(seq, cs->n))
         return -ENOMEM;
     seq->n = 0;
     for (int32_t s = 0; s < a->n_slots; s++) {
@@ -398,12 +401,13 @@ int anneal_save(const struct anneal *a, struct anneal_seq *seq)
         if (a->slot[s] != ANNEAL_EMPTY)
             seq->at[seq->n++] = a->slot[s];
     }
-    seq->n_fetch = cs->n;
+    seq->n_stays = cs->n;
     for (int32_t k = 0; k < cs->n; k++) {
-        seq->fetch[3 * k] = cs->at[k].cell;
-        seq->fetch[3 * k + 1] = a->remap[cs->at[k].fetch];
-        seq->fetch[3 * k + 2] = cs->at[k].waits;
+        const struct anneal_wait w = cs->at[k].wait;
+        seq->stays[k] = (struct anneal_stay){cs->at[k].cell, a->remap[cs->at[k].fetch],
+                                             {w.sides, a->remap[w.free_by], w.back_from < a->n_slots ? a->remap[w.back_from] : INT32_MAX}};
     }
+    seq->wait_ns = cs->wait_ns;
     seq->replay_ns = a->replay_ns;
     seq->peak_bytes = anneal_peak(a);
     seq->copy_bytes = cs->bytes;
@@ -419,6 +423,9 @@ static void copies_clear(struct anneal_copies *cs)
     cs->wait_ns = 0;
     cs->dirty = 0;
 }
+
+/* The last slot before entry i of the row that is loaded. */
+static int32_t slot_before(const struct anneal *a, int32_t i) { return a->stride * (i + 1) - 1; }
 
 int anneal_load(struct anneal *a, const struct anneal_seq *seq)
 {
@@ -444,9 +451,12 @@ int anneal_load(struct anneal *a, const struct anneal_seq *seq)
         if (at[i] >= n_ops && anneal_may_add(a, at[i] - n_ops, a->stride * (i + 1)) &&
             anneal_add(a, at[i] - n_ops, a->stride * (i + 1)))
             return -ENOMEM;
-    for (int32_t k = 0; k < seq->n_fetch; k++) {
-        const int32_t c = seq->fetch[3 * k], s = a->stride * (seq->fetch[3 * k + 1] + 1) - 1;
-        if (anneal_copy_may_put(a, c, s) && anneal_copy_put(a, c, s, seq->fetch[3 * k + 2]))
+    for (int32_t k = 0; k < seq->n_stays; k++) {
+        const struct anneal_stay *x = &seq->stays[k];
+        const int32_t s = slot_before(a, x->fetch);
+        const struct anneal_wait w = {x->wait.sides, x->wait.free_by ? slot_before(a, x->wait.free_by) : 0,
+                                      x->wait.back_from < n ? slot_before(a, x->wait.back_from) : INT32_MAX};
+        if (anneal_copy_may_put(a, x->cell, s) && anneal_copy_put(a, x->cell, s, w))
             return -ENOMEM;
     }
     return anneal_clock(a);
@@ -457,57 +467,24 @@ enum { GONE = -1 };
 /* What the plan has done so far with the copy of a buffer. */
 struct left {
     int32_t cell; /* that was released to the host; -1: none is there */
-    uint8_t at_once; /* nothing ran between its last use and its release */
-    uint8_t used_last; /* the op or replay that ran last touches the buffer */
+    int32_t by;   /* where it was released: entries of the row before that */
 };
-
-static void touch(const struct anneal_model *m, struct left *left, int32_t op, int on)
-{
-    const struct graph_operand *u = graph_operands(m->g, op);
-    for (int32_t k = 0; k < graph_n_operands(&m->g->ops[op]); k++)
-        left[u[k].buf].used_last = (uint8_t)on;
-}
-
-/* Does the next op or replay after step k use buffer b? */
-static int used_next(const struct anneal_model *m, const struct plan *p, size_t k, int32_t b)
-{
-    for (k++; k < p->n_steps && p->steps[k].kind != PLAN_OP && p->steps[k].kind != PLAN_REPLAY; k++)
-        ;
-    if (k == p->n_steps)
-        return 0;
-    const struct graph_operand *u = graph_operands(m->g, p->steps[k].id);
-    for (int32_t i = 0; i < graph_n_operands(&m->g->ops[p->steps[k].id]); i++)
-        if (u[i].buf == b)
-            return 1;
-    return 0;
-}
-
-static void note_fetch(struct anneal_seq *seq, int32_t cell, int32_t at, int waits)
-{
-    int32_t *const f = seq->fetch + 3 * (size_t)seq->n_fetch++;
-    f[0] = cell;
-    f[1] = at;
-    f[2] = waits;
-}
 
 /* The stays of the plan, by index into its steps where they will be wanted by index into the row: at[step]. */
 static int stays_of_plan(const struct anneal_model *m, const struct plan *p, const int32_t *at, struct anneal_seq *seq)
 {
     const struct graph *g = m->g;
     struct left *left = calloc((size_t)g->n_bufs + 1, sizeof *left);
-    int32_t *ver = calloc((size_t)g->n_bufs + 1, sizeof *ver), n = 0, last = -1;
+    int32_t *ver = calloc((size_t)g->n_bufs + 1, sizeof *ver), n = 0;
     for (size_t k = 0; k < p->n_steps; k++)
         n += p->steps[k].kind == PLAN_RELEASE;
-    int rc = left && ver ? seq_reserve_fetches(seq, n) : -ENOMEM;
+    int rc = left && ver ? seq_reserve_stays(seq, n) : -ENOMEM;
     for (int32_t b = 0; !rc && b < g->n_bufs; b++)
         left[b].cell = -1;
     for (size_t k = 0; !rc && k < p->n_steps; k++) {
         const struct plan_step st = p->steps[k];
         if (st.kind == PLAN_OP || st.kind == PLAN_REPLAY) {
             const struct graph_operand *u = graph_operands(g, st.id);
-            if (last >= 0)
-                touch(m, left, last, 0);
-            touch(m, left, last = st.id, 1);
             for (int32_t i = 0; i < graph_n_operands(&g->ops[st.id]); i++)
                 if (u[i].out >= 0 && (st.kind == PLAN_OP || u[i].role != GRAPH_SIDE)) {
                     ver[u[i].buf] = g->vals[u[i].out].version;
@@ -515,16 +492,16 @@ static int stays_of_plan(const struct anneal_model *m, const struct plan *p, con
                 }
         } else if (st.kind == PLAN_RELEASE) {
             left[st.id].cell = m->cell_of_val[g->bufs[st.id].first_val + ver[st.id]];
-            left[st.id].at_once = left[st.id].used_last;
+            left[st.id].by = at[k];
         } else if (st.kind == PLAN_FETCH) {
             if (left[st.id].cell >= 0 && m->cells[left[st.id].cell].tracked)
-                note_fetch(seq, left[st.id].cell, at[k], (left[st.id].at_once ? ANNEAL_WAIT_OUT : 0) | (used_next(m, p, k, st.id) ? ANNEAL_WAIT_IN : 0));
+                seq->stays[seq->n_stays++] = (struct anneal_stay){left[st.id].cell, at[k], {ANNEAL_WAIT_BOTH, left[st.id].by, at[k]}};
             left[st.id].cell = -1;
         }
     }
     for (int32_t b = 0; !rc && b < g->n_bufs; b++)
         if (left[b].cell >= 0 && m->cells[left[b].cell].tracked && m->cells[left[b].cell].survives)
-            note_fetch(seq, left[b].cell, seq->n, left[b].at_once ? ANNEAL_WAIT_OUT : 0);
+            seq->stays[seq->n_stays++] = (struct anneal_stay){left[b].cell, seq->n, {ANNEAL_WAIT_OUT, left[b].by, INT32_MAX}};
     free(left);
     free(ver);
     return rc;
@@ -535,7 +512,7 @@ int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struc
     const int32_t n_ops = m->g->n_ops;
     if (seq_reserve(seq, (int32_t)p->n_steps))
         return -ENOMEM;
-    seq->n = seq->n_fetch = 0;
+    seq->n = seq->n_stays = 0;
     seq->replay_ns = 0;
     seq->peak_bytes = 0;
     int32_t run = 0; /* where the present run of replays began */

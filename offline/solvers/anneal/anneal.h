@@ -32,16 +32,24 @@ static inline int32_t anneal_ev_slot(int32_t ev) { return ev >> 2; }
 static inline int anneal_ev_made(int32_t ev) { return (ev & 3) != ANNEAL_USED; } /* or fetched */
 static inline int anneal_ev_fetched(int32_t ev) { return (ev & 3) == ANNEAL_FETCHED; }
 
-/* What the computation stands still for at a stay on the host: the copy out, so that the memory is free at once; the copy back,
- * so that the memory is free to the last. */
+/* What the computation stands still for at a stay on the host, where its copies are not done by then: the copy out, so that the memory is
+ * free from a certain slot on; the copy back, so that the memory is free up to a certain slot. */
 enum { ANNEAL_WAIT_OUT = 1, ANNEAL_WAIT_IN = 2, ANNEAL_WAIT_BOTH = 3 };
+
+struct anneal_wait {
+    int32_t sides;     /* ANNEAL_WAIT_... */
+    int32_t free_by;   /* with ANNEAL_WAIT_OUT: slot that waits for the copy out; 0: the one after the use before */
+    int32_t back_from; /* with ANNEAL_WAIT_IN: slot before which the copy back does not start; INT32_MAX: the one before the use */
+};
+
+static inline struct anneal_wait anneal_wait_for(int32_t sides) { return (struct anneal_wait){sides, 0, INT32_MAX}; }
 
 /* A stay on the host (anneal_copies.c): the cell is copied out after it was made, released once that is done, and fetched in
  * time for its next use. */
 struct anneal_copy {
     int32_t cell;
-    uint8_t waits;           /* ANNEAL_WAIT_... */
-    double wait_ns;          /* what they cost, as of the last anneal_retime */
+    struct anneal_wait wait;
+    double wait_ns;          /* what that costs, as of the last anneal_retime */
     int32_t fetch;           /* slot before which the copy back starts; a FETCHED event of the cell */
     int32_t was;             /* what `fetch` was before the last anneal_retime */
     int32_t src;             /* slot after which the copy out may start; -1: the host has it from the stay before */
@@ -95,13 +103,20 @@ struct anneal {
 struct anneal *anneal_new(const struct anneal_model *m); /* no replays; NULL: no memory */
 void anneal_free(struct anneal *a);
 
+/* A stay in a row: entries of the row stand for slots, each for the last slot before it. */
+struct anneal_stay {
+    int32_t cell, fetch;
+    struct anneal_wait wait;
+};
+
 /* A schedule without its empty slots: op indices and n_ops + unit, in order. */
 struct anneal_seq {
     int32_t *at; /* owned */
     int32_t n, cap;
-    int32_t *fetch; /* owned: n_fetch times (cell, index into `at` before which it is fetched, what waits for it) */
-    int32_t n_fetch, cap_fetch;
+    struct anneal_stay *stays; /* owned */
+    int32_t n_stays, cap_stays;
     int64_t replay_ns, peak_bytes, copy_bytes;
+    double wait_ns;
 };
 int anneal_save(const struct anneal *a, struct anneal_seq *seq); /* 0 or -ENOMEM */
 /* Make the schedule that of the row, which holds every op in order. Replays that may not stand where they do

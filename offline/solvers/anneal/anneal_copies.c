@@ -7,10 +7,10 @@
  * for the next one; it starts as late as that allows, and from there memory is held again. Both engines serve in the
  * order of the program, as the plan's rules have it: outbound by the time of making, inbound by the time of use.
  *
- * Either side of a stay may be waited for. Then the computation stands still while the copy out runs, behind those that the
- * engine has not done by then, and the memory is free at once; or it stands still before the use while the copy back runs, behind those for later
- * uses that are under way, and the memory is free to the last. Where copies begin and end is set by the clock of the computation at work, which
- * stands still with it: a copy that is waited for takes no time on it, and hidden ones get more time than they need, in
+ * Either side of a stay may be waited for. Then the computation stands still at some slot while what is left of the copy out runs, behind those
+ * that the engine has not done by then, and the memory is free from there; or the copy back starts no sooner than at some slot, up to where the memory
+ * is free, and its use waits for what is left of it. Where copies begin and end is set by the clock of the computation at work, which
+ * stands still with it: what is waited for takes no time on it, and hidden copies get more time than they need, in
  * others' waits. How long the computation stands still then is read off a run of all three clocks (stand_still).
  *
  * A stay that lasts to the end of the iteration needs no copy back: its FETCHED event stands in the last slot, where no op
@@ -104,7 +104,7 @@ static int32_t fetch_index(const struct anneal *a, int32_t c, int32_t fetch)
     return at;
 }
 
-static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch, int waits)
+static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch, struct anneal_wait wait)
 {
     struct anneal_copies *const cs = &a->copies;
     struct event_list *const e = &a->ev[c];
@@ -127,7 +127,7 @@ static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch, int waits)
         e->at[k] = e->at[k - 1];
     e->at[i] = anneal_ev(fetch, ANNEAL_FETCHED);
     e->n++;
-    cs->at[cs->n] = (struct anneal_copy){.cell = c, .waits = (uint8_t)waits, .fetch = fetch, .tail_lo = 1, .tail_hi = 0};
+    cs->at[cs->n] = (struct anneal_copy){.cell = c, .wait = wait, .fetch = fetch, .tail_lo = 1, .tail_hi = 0};
     cs->out_order[cs->n] = cs->in_order[cs->n] = cs->n;
     cs->n++;
     cs->bytes += a->m->cells[c].bytes;
@@ -136,14 +136,14 @@ static int insert_fetch(struct anneal *a, int32_t c, int32_t fetch, int waits)
     return 0;
 }
 
-int anneal_copy_add(struct anneal *a, int32_t c, int32_t use, int waits)
+int anneal_copy_add(struct anneal *a, int32_t c, int32_t use, struct anneal_wait wait)
 {
     const struct event_list *e = &a->ev[c];
     const int32_t i = after(a, c, use) - 1;
     if (i < 1 || anneal_ev_slot(e->at[i]) != use || anneal_ev_made(e->at[i]) || anneal_ev_fetched(e->at[i - 1]) ||
         use - anneal_ev_slot(e->at[i - 1]) < 3)
         return -EINVAL;
-    return insert_fetch(a, c, use - 1, waits);
+    return insert_fetch(a, c, use - 1, wait);
 }
 
 int anneal_copy_may_put(const struct anneal *a, int32_t c, int32_t fetch)
@@ -153,7 +153,7 @@ int anneal_copy_may_put(const struct anneal *a, int32_t c, int32_t fetch)
     return i > 0 && i < e->n && !anneal_ev_fetched(e->at[i - 1]) && !anneal_ev_made(e->at[i]);
 }
 
-int anneal_copy_put(struct anneal *a, int32_t c, int32_t fetch, int waits) { return insert_fetch(a, c, fetch, waits); }
+int anneal_copy_put(struct anneal *a, int32_t c, int32_t fetch, struct anneal_wait wait) { return insert_fetch(a, c, fetch, wait); }
 
 int32_t anneal_copy_find(const struct anneal *a, int32_t c, int32_t use)
 {
@@ -288,10 +288,12 @@ static int32_t schedule(struct anneal *a)
         cs->tail_hi[k] = cs->tail_lo[k] - 1;
         if (cs->src[k] < 0)
             continue;
-        const double from = cs->when[cs->src[k] + 1], gone = cs->when[cs->tail_lo[k]];
+        const double from = cs->when[cs->src[k] + 1];
+        const int32_t by = cs->at[k].wait.free_by > cs->tail_lo[k] ? cs->at[k].wait.free_by : cs->tail_lo[k];
         clock = (from > clock ? from : clock) + (double)a->m->cells[cs->at[k].cell].bytes * cs->ns_per_byte;
-        if (cs->at[k].waits & ANNEAL_WAIT_OUT) {
-            clock = gone < clock ? gone : clock;
+        if ((cs->at[k].wait.sides & ANNEAL_WAIT_OUT) && clock >= cs->when[by]) {
+            clock = cs->when[by];
+            cs->tail_hi[k] = by - 1;
         } else {
             cs->tail_hi[k] = slot_from(a, clock) - 1;
         }
@@ -306,12 +308,12 @@ static int32_t schedule(struct anneal *a)
             continue;
         }
         const double until = cs->when[cs->use[k]], ns = (double)a->m->cells[cs->at[k].cell].bytes * cs->ns_per_byte;
-        if (cs->at[k].waits & ANNEAL_WAIT_IN) {
-            cs->fetch[k] = cs->use[k] - 1;
-        } else {
-            clock = (until < clock ? until : clock) - ns;
-            const int32_t at = clock < 0 ? -1 : slot_until(a, clock);
-            cs->fetch[k] = at < cs->use[k] ? at : cs->use[k] - 1;
+        clock = (until < clock ? until : clock) - ns;
+        const int32_t at = clock < 0 ? -1 : slot_until(a, clock);
+        cs->fetch[k] = at < cs->use[k] ? at : cs->use[k] - 1;
+        if ((cs->at[k].wait.sides & ANNEAL_WAIT_IN) && cs->fetch[k] < cs->at[k].wait.back_from) {
+            cs->fetch[k] = cs->at[k].wait.back_from < cs->use[k] ? cs->at[k].wait.back_from : cs->use[k] - 1;
+            clock = cs->when[cs->fetch[k] + 1];
         }
         if (cs->fetch[k] <= cs->tail_hi[k] || cs->fetch[k] <= cs->tail_lo[k])
             return k;
@@ -438,7 +440,7 @@ static void apply(struct anneal *a)
     struct holds h;
     int waits = 0;
     for (int32_t k = 0; k < cs->n; k++)
-        waits |= cs->at[k].waits;
+        waits |= cs->at[k].wait.sides;
     if (waits)
         stand_still(a);
     holds_begin(&h, a);
@@ -500,6 +502,8 @@ void anneal_retime_back(struct anneal *a)
     cs->moved = 0;
 }
 
+static int waits_throughout(const struct anneal_wait *w) { return w->sides == ANNEAL_WAIT_BOTH && !w->free_by && w->back_from == INT32_MAX; }
+
 int anneal_clock(struct anneal *a)
 {
     double t = 0;
@@ -509,10 +513,17 @@ int anneal_clock(struct anneal *a)
             t += (double)(anneal_is_replay(a, s) ? a->m->units[anneal_unit_at(a, s)].ns : a->m->g->ops[a->slot[s]].ns);
     }
     for (int32_t k; (k = schedule(a)) >= 0;)
-        if (a->copies.may_wait && a->copies.at[k].waits != ANNEAL_WAIT_BOTH)
-            a->copies.at[k].waits = ANNEAL_WAIT_BOTH;
+        if (a->copies.may_wait && !waits_throughout(&a->copies.at[k].wait))
+            a->copies.at[k].wait = anneal_wait_for(ANNEAL_WAIT_BOTH);
         else
             anneal_copy_remove(a, k);
     apply(a);
     return 0;
+}
+
+int anneal_copies_hide(struct anneal *a)
+{
+    for (int32_t k = 0; k < a->copies.n && a->copies.wait_ns <= 0; k++)
+        a->copies.at[k].wait = anneal_wait_for(0);
+    return anneal_clock(a);
 }

@@ -8,8 +8,9 @@
 #include "offline/solvers/anneal/anneal_copies.h"
 #include "offline/solvers/solver.h"
 
-/* How a cell may be away. The first four are ANNEAL_WAIT_... of a new stay. */
-enum { WAY_REPLAY = 4, WAY_TURN, N_WAYS };
+/* How a cell may be away. The first four are the ANNEAL_WAIT_... of a new stay; WAY_SHORT is one that is away where memory is short; WAY_TURN lets a stay
+ * that is there go sooner, or come back later. */
+enum { WAY_BOTH = ANNEAL_WAIT_BOTH, WAY_SHORT, WAY_REPLAY, WAY_TURN, N_WAYS };
 enum { TRIED = 4, REGRID_EVERY = 12 };
 #define HARDLY_DEARER 1.25 /* than the cheapest */
 
@@ -17,7 +18,7 @@ struct option {
     int32_t way, cell;
     int32_t before, use; /* slots that begin and end the stretch */
     int32_t slot, unit, deep; /* WAY_REPLAY */
-    int32_t waits;      /* WAY_TURN */
+    struct anneal_wait wait; /* of a stay */
     double price;       /* ns a byte and slot, as it looks from here */
 };
 
@@ -28,8 +29,10 @@ struct first {
     double *then;  /* [n_slots] the same after a change that is tried */
     double *over;  /* [n_slots + 1] sum of what is over the limit, before each slot */
     int32_t *n_over; /* [n_slots + 1] slots over the limit, before each */
+    int32_t *next, *last; /* [n_slots] the first slot over the limit from each on, n_slots: none; the last up to each, -1: none */
     int32_t cap;
     double thrift;
+    int where_short;
     struct option best[N_WAYS][TRIED]; /* by rising price */
     int32_t n_best[N_WAYS];
 };
@@ -48,10 +51,13 @@ static int read_memory(struct first *f)
                 return -ENOMEM;
             *rows[i] = p;
         }
-        int32_t *n_over = realloc(f->n_over, (size_t)f->cap * sizeof *n_over);
-        if (!n_over)
-            return -ENOMEM;
-        f->n_over = n_over;
+        int32_t **counts[] = {&f->n_over, &f->next, &f->last};
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+            int32_t *p = realloc(*counts[i], (size_t)f->cap * sizeof *p);
+            if (!p)
+                return -ENOMEM;
+            *counts[i] = p;
+        }
     }
     segtree_read(&f->a->tree, f->mem);
     f->over[0] = 0;
@@ -60,7 +66,10 @@ static int read_memory(struct first *f)
         const double over = f->mem[s] - (double)f->s->limit_bytes;
         f->over[s + 1] = f->over[s] + (over > 0 ? over : 0);
         f->n_over[s + 1] = f->n_over[s] + (over > 0);
+        f->last[s] = over > 0 ? s : s ? f->last[s - 1] : -1;
     }
+    for (int32_t s = n - 1; s >= 0; s--)
+        f->next[s] = f->n_over[s + 1] > f->n_over[s] ? s : s < n - 1 ? f->next[s + 1] : n;
     return 0;
 }
 
@@ -102,12 +111,16 @@ static void offer_gap(struct first *f, int32_t c, int32_t before, int32_t use, i
     const struct anneal *a = f->a;
     const double ns = copy_ns(f, c), bytes = (double)f->s->m->cells[c].bytes;
     const int32_t out = slot_at(a, a->copies.when[before + 1] + ns, 0), in = use == a->n_slots - 1 ? use - 1 : slot_at(a, a->copies.when[use] - ns, 1) - 1;
-    for (int waits = 0; waits <= ANNEAL_WAIT_BOTH && use - before >= 3 && f->s->n_copy_cand; waits++) {
-        const int32_t lo = waits & ANNEAL_WAIT_OUT ? before + 1 : out, hi = waits & ANNEAL_WAIT_IN ? use - 2 : in;
-        if (p < lo || p > hi || (waits && !f->s->waits))
+    for (int32_t way = 0; way <= WAY_SHORT && use - before >= 3 && f->s->n_copy_cand; way++) {
+        const int32_t lo = way == WAY_SHORT ? f->next[before + 1] : way & ANNEAL_WAIT_OUT ? before + 1 : out;
+        const int32_t hi = way == WAY_SHORT ? f->last[use - 1] : way & ANNEAL_WAIT_IN ? use - 2 : in;
+        if (p < lo || p > hi || (way && !f->s->waits) || (f->where_short ? way < WAY_BOTH : way == WAY_SHORT))
             continue;
-        const double price = ns * ((waits & ANNEAL_WAIT_OUT ? 1 : f->thrift) + (waits & ANNEAL_WAIT_IN ? 1 : f->thrift));
-        offer(f, &(struct option){.way = waits, .cell = c, .before = before, .use = use, .price = (price + 1) / (relief(f, lo, hi, bytes) + 1)});
+        const double *const when = a->copies.when;
+        const double waits = way == WAY_SHORT ? fmax(when[before + 1] + ns - when[lo], 0) + fmax(ns - (when[use] - when[hi + 1]), 0) + 2 * ns * f->thrift
+                             : ns * ((way & ANNEAL_WAIT_OUT ? 1 : f->thrift) + (way & ANNEAL_WAIT_IN ? 1 : f->thrift));
+        const struct anneal_wait wait = way == WAY_SHORT ? (struct anneal_wait){ANNEAL_WAIT_BOTH, lo, hi + 1} : anneal_wait_for(way);
+        offer(f, &(struct option){.way = way, .cell = c, .before = before, .use = use, .wait = wait, .price = (waits + 1) / (relief(f, lo, hi, bytes) + 1)});
     }
     const int32_t u = f->s->m->cells[c].unit;
     if (u < 0)
@@ -118,15 +131,14 @@ static void offer_gap(struct first *f, int32_t c, int32_t before, int32_t use, i
                                   .price = ((double)f->s->m->units[u].ns + 1) / (relief(f, before + 1, slot - 1, bytes) + 1)});
 }
 
-/* A stay holds memory at slot p while it is copied: let that be waited for. */
-static void offer_turn(struct first *f, int32_t k, int32_t use, int32_t lo, int32_t hi, int waits)
+/* A stay holds memory in lo..hi while it is copied: let that be waited for. */
+static void offer_turn(struct first *f, int32_t k, int32_t use, int32_t lo, int32_t hi, struct anneal_wait wait)
 {
     const struct anneal_copy *x = &f->a->copies.at[k];
-    if (!f->s->waits || (x->waits & waits))
+    if (!f->s->waits || (!f->where_short && (x->wait.sides | wait.sides) == x->wait.sides))
         return;
-    const double bytes = (double)f->s->m->cells[x->cell].bytes;
-    offer(f, &(struct option){.way = WAY_TURN, .cell = x->cell, .use = use, .waits = x->waits | waits,
-                              .price = (copy_ns(f, x->cell) + 1) / (relief(f, lo, hi, bytes) + 1)});
+    const double bytes = (double)f->s->m->cells[x->cell].bytes, ns = fmin(copy_ns(f, x->cell), f->a->copies.when[hi + 1] - f->a->copies.when[lo]);
+    offer(f, &(struct option){.way = WAY_TURN, .cell = x->cell, .use = use, .wait = wait, .price = (ns + 1) / (relief(f, lo, hi, bytes) + 1)});
 }
 
 static void look(struct first *f, int32_t p)
@@ -139,10 +151,16 @@ static void look(struct first *f, int32_t p)
         const struct event_list *e = &a->ev[x->cell];
         const int32_t use_at = x->fetch < a->n_slots - 1 ? event_list_after(e, anneal_ev(x->fetch, ANNEAL_LATEST)) : e->n - 1;
         const int32_t use = anneal_ev_slot(e->at[use_at]);
-        if (x->tail_lo <= p && p <= x->tail_hi)
-            offer_turn(f, k, use, x->tail_lo, x->tail_hi, ANNEAL_WAIT_OUT);
-        else if (x->fetch <= p && p < use)
-            offer_turn(f, k, use, x->fetch, use - 1, ANNEAL_WAIT_IN);
+        struct anneal_wait wait = x->wait;
+        if (x->tail_lo <= p && p <= x->tail_hi) {
+            wait.sides |= ANNEAL_WAIT_OUT;
+            wait.free_by = f->where_short ? f->next[x->tail_lo] : 0;
+            offer_turn(f, k, use, f->where_short ? wait.free_by : x->tail_lo, x->tail_hi, wait);
+        } else if (x->fetch <= p && p < use) {
+            wait.sides |= ANNEAL_WAIT_IN;
+            wait.back_from = f->where_short ? f->last[use - 1] + 1 : INT32_MAX;
+            offer_turn(f, k, use, x->fetch, f->where_short ? wait.back_from - 1 : use - 1, wait);
+        }
     }
     for (int32_t c = 0; c < m->n_cells; c++) {
         const struct event_list *e = &a->ev[c];
@@ -161,8 +179,8 @@ static int make(struct first *f, const struct option *o)
     struct anneal_search *s = f->s;
     anneal_move_begin(s);
     const int made = o->way == WAY_REPLAY ? anneal_move_add_chain(s, o->unit, o->slot, o->deep)
-                     : o->way == WAY_TURN ? anneal_move_turn_copy(s, anneal_copy_find(s->a, o->cell, o->use), o->use, o->waits)
-                                          : anneal_move_add_copy(s, o->cell, o->use, o->way);
+                     : o->way == WAY_TURN ? anneal_move_turn_copy(s, anneal_copy_find(s->a, o->cell, o->use), o->use, o->wait)
+                                          : anneal_move_add_copy(s, o->cell, o->use, o->wait);
     if (made && !anneal_move_time(s))
         return 0;
     anneal_move_undo(s);
@@ -194,7 +212,8 @@ static double try_option(struct first *f, const struct option *o, int32_t p)
         segtree_read(&f->a->tree, now);
         for (int32_t s = 0; s < f->a->n_slots; s++)
             over += now[s] > (double)f->s->limit_bytes ? now[s] - (double)f->s->limit_bytes : 0;
-        const double engines = o->way <= ANNEAL_WAIT_BOTH ? f->thrift * copy_ns(f, o->cell) * (2 - (o->way & 1) - (o->way >> 1)) : 0;
+        const double engines = o->way == WAY_SHORT ? 2 * f->thrift * copy_ns(f, o->cell)
+                               : o->way <= WAY_BOTH ? f->thrift * copy_ns(f, o->cell) * (2 - (o->way & 1) - (o->way >> 1)) : 0;
         if (over < f->over[f->a->n_slots])
             price = (fmax(ns, 0) + engines + 1) / (f->over[f->a->n_slots] - over);
     }
@@ -233,9 +252,9 @@ static int take_off(struct first *f)
     return taken ? 0 : -ENOSPC;
 }
 
-int anneal_first(struct anneal_search *s, double thrift, double deadline_s)
+int anneal_first(struct anneal_search *s, double thrift, enum anneal_away away, double deadline_s)
 {
-    struct first f = {.s = s, .a = s->a, .thrift = thrift};
+    struct first f = {.s = s, .a = s->a, .thrift = thrift, .where_short = away == ANNEAL_AWAY_WHERE_SHORT};
     int rc = 0;
     for (int32_t n = 0; !rc && anneal_peak(s->a) > s->limit_bytes; n++) {
         if (n % REGRID_EVERY == 0)
@@ -252,5 +271,7 @@ int anneal_first(struct anneal_search *s, double thrift, double deadline_s)
     free(f.then);
     free(f.over);
     free(f.n_over);
+    free(f.next);
+    free(f.last);
     return rc;
 }

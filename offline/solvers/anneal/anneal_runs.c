@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "offline/solvers/anneal/anneal_copies.h"
 #include "offline/solvers/anneal/anneal_first.h"
 #include "offline/solvers/solver.h"
 
@@ -20,14 +21,6 @@ enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 #define UNKNOWN_SOFT_SHARE 0.8
 #define UNKNOWN_SOFT_HOT 0.3
 
-static int row_waits(const struct anneal_seq *seq)
-{
-    int waits = 0;
-    for (int32_t k = 0; k < seq->n_fetch; k++)
-        waits |= seq->fetch[3 * k + 2];
-    return waits != 0;
-}
-
 /* Are waits among the moves of run k? A wait gets memory down at one stroke, and from many of them there is no short way back to a schedule
  * that does without: so where one without is known they are tried now and then only, and where none is, runs that start afresh look
  * for one, every second time at least. */
@@ -35,7 +28,7 @@ static int run_waits(const struct anneal_search *s, int k)
 {
     if (!s->may_wait)
         return 0;
-    if (s->best.n && !row_waits(&s->best))
+    if (s->best.n && s->best.wait_ns <= 0)
         return k % 8 >= 6;
     return k % 2 || (!s->afresh && k % 4 == 0);
 }
@@ -58,7 +51,9 @@ static int one_run(struct anneal_search *s, int k, int64_t length, double deadli
                                     .cold_ns = s->scale_ns * 0.001,
                                     .deadline_s = deadline_s};
     const struct anneal_seq *from = again ? &s->best : k % 2 && s->n_starts ? &s->starts[k / 2 % s->n_starts] : NULL;
-    const int rc = from ? anneal_load(s->a, from) : anneal_search_clear(s);
+    int rc = from ? anneal_load(s->a, from) : anneal_search_clear(s);
+    if (!rc && from && !s->waits)
+        rc = anneal_copies_hide(s->a);
     return rc ? rc : anneal_search_run(s, from ? &cool : &fresh);
 }
 
@@ -68,7 +63,7 @@ static int mend(struct anneal_search *s, double deadline_s)
     if (!s->may_wait || anneal_peak(s->a) <= s->limit_bytes || (s->best.n && anneal_search_cost_ns(s) >= s->best_ns))
         return 0;
     s->waits = 1;
-    const int rc = anneal_first(s, MEND_THRIFT, deadline_s);
+    const int rc = anneal_first(s, MEND_THRIFT, ANNEAL_AWAY_THROUGHOUT, deadline_s);
     return rc == -ENOSPC || rc == -ETIME ? 0 : rc ? rc : anneal_search_note(s);
 }
 

@@ -198,11 +198,11 @@ static int take(struct anneal_search *s, int32_t slot)
     return 1;
 }
 
-static int put_copy(struct anneal_search *s, int32_t c, int32_t use, int waits)
+static int put_copy(struct anneal_search *s, int32_t c, int32_t use, struct anneal_wait wait)
 {
-    if (s->n_journal == ANNEAL_MOVE_CHANGES || s->a->copies.n >= (s->may_wait ? COPIES_MOST : COPIES_MAX) || anneal_copy_add(s->a, c, use, waits))
+    if (s->n_journal == ANNEAL_MOVE_CHANGES || s->a->copies.n >= (s->may_wait ? COPIES_MOST : COPIES_MAX) || anneal_copy_add(s->a, c, use, wait))
         return 0;
-    note(s, c, use, 1, 1)->waits = (uint8_t)waits;
+    note(s, c, use, 1, 1)->wait = wait;
     return 1;
 }
 
@@ -210,7 +210,7 @@ static int take_copy(struct anneal_search *s, int32_t k)
 {
     if (s->n_journal == ANNEAL_MOVE_CHANGES)
         return 0;
-    note(s, s->a->copies.at[k].cell, s->a->copies.at[k].fetch, 0, 1)->waits = s->a->copies.at[k].waits;
+    note(s, s->a->copies.at[k].cell, s->a->copies.at[k].fetch, 0, 1)->wait = s->a->copies.at[k].wait;
     anneal_copy_remove(s->a, k);
     return 1;
 }
@@ -226,7 +226,7 @@ static void undo(struct anneal_search *s)
         if (c->copy && c->added)
             anneal_copy_remove(s->a, anneal_copy_find(s->a, c->what, c->slot));
         else if (c->copy)
-            (void)anneal_copy_put(s->a, c->what, c->slot, c->waits);
+            (void)anneal_copy_put(s->a, c->what, c->slot, c->wait);
         else if (c->added)
             anneal_remove(s->a, c->slot);
         else
@@ -358,19 +358,21 @@ static int add_copy(struct anneal_search *s)
         return 0;
     const double gap_ns = a->copies.when[use] - a->copies.when[before], copy_ns = (double)s->m->cells[c].bytes * a->copies.ns_per_byte;
     if (!s->waits)
-        return gap_ns >= copy_ns && put_copy(s, c, use, 0);
+        return gap_ns >= copy_ns && put_copy(s, c, use, anneal_wait_for(0));
     /* half of those that there is time for are to be hidden */
-    return put_copy(s, c, use, gap_ns < copy_ns ? ANNEAL_WAIT_BOTH : draw(s) >> 63 ? 0 : 1 + draw_below(s, 3));
+    return put_copy(s, c, use, anneal_wait_for(gap_ns < copy_ns ? ANNEAL_WAIT_BOTH : draw(s) >> 63 ? 0 : 1 + draw_below(s, 3)));
 }
 
 /* Another side of a stay is waited for. */
 static int turn_copy(struct anneal_search *s)
 {
     const struct anneal *a = s->a;
-    const int32_t k = draw_below(s, a->copies.n), c = a->copies.at[k].cell, waits = a->copies.at[k].waits;
+    const int32_t k = draw_below(s, a->copies.n), c = a->copies.at[k].cell;
     const int32_t i = a->copies.at[k].fetch < a->n_slots - 1 ? next_event(a, c, a->copies.at[k].fetch) : a->ev[c].n - 1;
     const int32_t use = anneal_ev_slot(a->ev[c].at[i]);
-    return take_copy(s, k) && put_copy(s, c, use, waits ^ (1 + draw_below(s, 3)));
+    struct anneal_wait wait = a->copies.at[k].wait;
+    wait.sides ^= 1 + draw_below(s, 3);
+    return take_copy(s, k) && put_copy(s, c, use, wait);
 }
 
 static int mutate_copies(struct anneal_search *s)
@@ -416,7 +418,7 @@ static int mutate_copies(struct anneal_search *s)
     if (best < 0)
         return 0;
     take_chain(s, slot);
-    return put_copy(s, best, use, s->waits ? draw_below(s, 4) : 0) || s->n_journal;
+    return put_copy(s, best, use, anneal_wait_for(s->waits ? draw_below(s, 4) : 0)) || s->n_journal;
 }
 
 /* Make one mutation of replays; 0: the dice named none. */
@@ -490,12 +492,12 @@ int anneal_move_add_chain(struct anneal_search *s, int32_t u, int32_t slot, doub
     return s->n_journal;
 }
 
-int anneal_move_add_copy(struct anneal_search *s, int32_t c, int32_t use, int waits) { return put_copy(s, c, use, waits); }
+int anneal_move_add_copy(struct anneal_search *s, int32_t c, int32_t use, struct anneal_wait wait) { return put_copy(s, c, use, wait); }
 
-int anneal_move_turn_copy(struct anneal_search *s, int32_t k, int32_t use, int waits)
+int anneal_move_turn_copy(struct anneal_search *s, int32_t k, int32_t use, struct anneal_wait wait)
 {
     const int32_t c = s->a->copies.at[k].cell;
-    return take_copy(s, k) && put_copy(s, c, use, waits);
+    return take_copy(s, k) && put_copy(s, c, use, wait);
 }
 
 void anneal_move_undo(struct anneal_search *s) { undo(s); }

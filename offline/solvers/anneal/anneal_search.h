@@ -37,7 +37,8 @@ enum { ANNEAL_MOVE_CHANGES = 64 }; /* replays one mutation may add and remove */
 struct anneal_change {
     int32_t what; /* unit of a replay, cell of a stay on the host */
     int32_t slot; /* of the replay; of an added stay the use that ends it, of a removed one the fetch */
-    uint8_t added, copy, waits; /* waits: of a stay, ANNEAL_WAIT_... */
+    uint8_t added, copy;
+    struct anneal_wait wait; /* of a stay */
 };
 
 struct anneal_search {
@@ -114,8 +115,8 @@ int anneal_search_had_enough(struct anneal_search *s, double deadline_s);
  * (0, or -EBUSY), look; then leave it so, or undo. Chains bring an input along with probability `deep` each. */
 void anneal_move_begin(struct anneal_search *s);
 int anneal_move_add_chain(struct anneal_search *s, int32_t u, int32_t slot, double deep);
-int anneal_move_add_copy(struct anneal_search *s, int32_t c, int32_t use, int waits);
-int anneal_move_turn_copy(struct anneal_search *s, int32_t k, int32_t use, int waits); /* what stay k waits for */
+int anneal_move_add_copy(struct anneal_search *s, int32_t c, int32_t use, struct anneal_wait wait);
+int anneal_move_turn_copy(struct anneal_search *s, int32_t k, int32_t use, struct anneal_wait wait); /* stay k waits so */
 int anneal_move_time(struct anneal_search *s);
 void anneal_move_undo(struct anneal_search *s);
 double anneal_search_cost_ns(const struct anneal_search *s); /* replays, waits and charges */

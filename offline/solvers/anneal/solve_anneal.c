@@ -73,7 +73,7 @@ static int build_first(struct anneal_search *s, int side, double deadline_s)
     for (size_t k = 0; !rc && k < 3; k++) {
         const double began_s = solver_now_s();
         rc = anneal_search_clear(s);
-        int made = rc ? rc : anneal_first(s, thrift[k], deadline_s);
+        int made = rc ? rc : anneal_first(s, thrift[k], ANNEAL_AWAY_THROUGHOUT, deadline_s);
         if (!made)
             made = anneal_search_note(s);
         rc = made == -ENOMEM ? made : 0;
@@ -81,6 +81,32 @@ static int build_first(struct anneal_search *s, int side, double deadline_s)
             break;
     }
     return rc;
+}
+
+/* Copies for what nothing rebuilds (an optimizer's states), replays for the rest: the replays are those that an online policy needs under a limit that
+ * is larger by what is sent out, the copies are added as anneal_first() does. How much is best sent out hangs on how long the copy engines have for it, so
+ * that some limits are tried. n_sides: searches that share the work. */
+static int build_split(struct anneal_search *s, int side, int n_sides, double deadline_s)
+{
+    static const enum dtr_h kinds[] = {DTR_FULL, DTR_LOCAL, DTR_MSPS, DTR_LRU};
+    static const double thrift[2] = {0.6, 0.3};
+    enum { LIMITS = 5, KINDS = sizeof kinds / sizeof *kinds };
+    const struct graph *g = s->m->g;
+    const int64_t most = s->limit_bytes + (g->floor_bytes - g->floor_offload_bytes), least = s->limit_bytes > g->floor_bytes ? s->limit_bytes : g->floor_bytes;
+    struct anneal_seq row = {0};
+    int rc = 0;
+    for (int k = side; rc != -ENOMEM && k < LIMITS * KINDS && most >= least && solver_now_s() < deadline_s; k += n_sides) {
+        const int64_t limit_bytes = least + (most - least) / LIMITS * (k / KINDS);
+        rc = dtr_simulate(s->m, limit_bytes, kinds[k % KINDS], solver_now_s() + (deadline_s - solver_now_s()) / 2, &row);
+        if (!rc)
+            rc = anneal_load(s->a, &row);
+        if (!rc)
+            rc = anneal_first(s, thrift[side], ANNEAL_AWAY_WHERE_SHORT, deadline_s);
+        if (!rc)
+            rc = anneal_search_note(s);
+    }
+    anneal_seq_free(&row);
+    return rc == -ENOMEM ? rc : 0;
 }
 
 /* What a search has to go by, beside the graph and the options. */
@@ -128,6 +154,8 @@ static int attempt(const struct anneal_model *m, const struct solver_opts *opts,
     }
     if (!rc && (t->dtr || t->n_seeds))
         rc = anneal_search_clear(s);
+    if (!rc && opts->offload)
+        rc = build_split(s, t->side, t->pool ? 2 : 1, solver_now_s() + (t->deadline_s - solver_now_s()) / 4);
     if (!rc && opts->offload)
         rc = build_first(s, t->side, solver_now_s() + (t->deadline_s - solver_now_s()) / 2);
     if (!rc)

@@ -479,7 +479,7 @@ int dtr_simulate(const struct anneal_model *m, int64_t limit_bytes, enum dtr_h k
 {
     struct dtr d = {.m = m, .h = kind, .limit = limit_bytes, .deadline_s = deadline_s, .row = row};
     d.max_replays = (int64_t)DTR_REPLAYS_PER_OP * m->g->n_ops + 1000;
-    row->n = row->n_fetch = 0;
+    row->n = row->n_stays = 0;
     int rc = setup(&d);
     if (!rc)
         rc = run(&d);
