@@ -46,6 +46,7 @@ struct learn {
     uint64_t in_a_row;        /* iterations that were counted, one right after another */
     uint64_t unfed;           /* ops since the period is only counted: the finder has not seen them */
     bool reset_pending, counted_before;
+    uint64_t shortest; /* ops of what was counted as an iteration; 0: nothing was */
     struct foretold foretold;
     int gone_by;              /* of the earlier runs' iterations, the one that has ended with the latest op; -1 none */
     int lesson_of;            /* .. the one that this lesson is of; -1: the finder's own */
@@ -528,6 +529,17 @@ static void note_for_later_runs(struct device *d)
         foretold_doubt(d, l->lasting, r->rec.period);
 }
 
+/* An iteration is of `period` ops. What was counted as iterations before, and was much shorter, was a part of one: the passes of a sort, batches that are
+ * accumulated. */
+static void count_anew(struct device *d, uint64_t period)
+{
+    struct learn *l = d->learn;
+    const uint64_t so_far = (d->op_count + 1) / period;
+    if (l->shortest && 2 * l->shortest <= period && so_far < d->st.iterations)
+        d->st.iterations = so_far;
+    l->shortest = !l->shortest || 2 * l->shortest <= period || period < l->shortest ? period : l->shortest;
+}
+
 int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
 {
     struct exec *ex = d->ex;
@@ -555,6 +567,7 @@ int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
         if (ex->learnt.rec.ops[i].why_opaque)
             log_say(SAY_DEBUG, "op %u (%s) is never replayed: %s", i, ex->learnt.rec.ops[i].name, ex->learnt.rec.ops[i].why_opaque);
     d->st.iterations += d->learn->at_once ? 2 : 1; /* and the one before, which was not known to be one */
+    count_anew(d, ex->learnt.rec.period);
     d->learn->asked = d->learn->at_once || !learn_wants_trace(d) ? 0 : ex->learnt.rec.period;
     d->learn->came_again = 0;
     d->learn->at_once = false;
@@ -729,6 +742,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
         if (!d->learn->counted_before && (d->op_count + 1) / d->learn->period > 1)
             d->st.iterations += (d->op_count + 1) / d->learn->period - 1;
         d->learn->counted_before = true;
+        count_anew(d, d->learn->period);
         if (!d->learn->until && counting)
             d->learn->until = d->learn->period;
     }

@@ -193,7 +193,7 @@ class Twin:
         told = re.findall(r"plan installed: \d+ steps, ([\d.]+)% more device time", r.err)
         first = next((i for i, t in enumerate(ms) if i and told and t < ms[0] / 2 and t < 1.5 * ms[-1]), None)
         return {"model": self.model, "percent": percent, "same": r.losses[:len(self.native.losses)] == self.native.losses, "peak": r.peak,
-                "limit": limit[1] if limit else None, "ratio": sum(ms[-LAST:]) / LAST / self.native_ms(), "told": 1 + float(told[-1]) / 100 if told else None,
+                "iterations": iterations, "limit": limit[1] if limit else None, "ratio": sum(ms[-LAST:]) / LAST / self.native_ms(), "told": 1 + float(told[-1]) / 100 if told else None,
                 "first_enforced_s": sum(ms[:first]) / 1e3 if first else None, "most_ms": max(ms[1:]), "ms": ms, "stats": r.stats, "err": r.err}
 
 

@@ -34,6 +34,7 @@ def main():
         what, most = "%s at %d %%" % (model, percent), dict(zip((60, 75), MOST[model])).get(percent, NO_LIMIT)
         print("%s: %.3f x, foretold %s" % (what, u["ratio"], "%.3f x" % u["told"] if u["told"] else "nothing"))
         c.ok(u["same"], what + ": as natively")
+        c.ok(u["stats"]["iterations"] <= u["iterations"], what + ": iterations, whatever in them repeats itself", "%d of %d" % (u["stats"]["iterations"], u["iterations"]))
         c.ok(u["ratio"] <= most, what + ": what it takes", "%.3f x, at most %.2f" % (u["ratio"], most))
         if percent < 100:
             c.ok(u["peak"] <= u["limit"], what + ": within the limit", "%d of %d" % (u["peak"], u["limit"]))
