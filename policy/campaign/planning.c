@@ -139,10 +139,11 @@ static bool follow_best(struct device *d)
     return r < 0;
 }
 
-/* The first plan, made in a moment, was there for the time that a good one takes; or none was found in a moment. */
+/* The first plan, made in a moment, was there for the time that a good one takes; or none was found in a moment. Where it has copies, so may the good one. */
 static void ask_in_earnest(struct device *d)
 {
     d->campaign->first = false;
+    d->campaign->with_copies = d->campaign->best.path[0] && d->campaign->best.copies;
     d->campaign->tries = 0;
     start_planner(d);
 }
