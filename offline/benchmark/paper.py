@@ -260,7 +260,7 @@ def recorded(fast):
     def under(name):
         try:
             made = twin.Twin(RECORDED[name])
-            return {k: made.under(k[1], twin.ITERATIONS, "plan") for k in chosen if k[0] == name}
+            return {k: made.under(k[1], twin.ITERATIONS) for k in chosen if k[0] == name}
         except twin.Failed as e:
             return {k: str(e) for k in chosen if k[0] == name}
 

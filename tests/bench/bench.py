@@ -49,7 +49,7 @@ def recorded():
     for model in twin.MODELS:
         t = twin.Twin(model)
         for percent in (60, 75, 100):
-            u = t.under(percent, twin.ITERATIONS, "plan")
+            u = t.under(percent, twin.ITERATIONS)
             out["recorded_%s_%d" % (model, percent)] = row(u["ratio"], "x native", u["told"])
     return out
 
