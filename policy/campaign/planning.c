@@ -115,6 +115,13 @@ static bool is_dear(const struct device *d)
     return p->planned_ns - p->baseline_ns > p->baseline_ns / DEAR_PART;
 }
 
+/* Recomputing alone for a little less seldom has a map without gaps where this one has many, and with copies there may be one at once. A program that waits
+ * has the time for both questions; one that goes on does so with all these gaps. */
+static bool copies_first(const struct device *d, int lacking)
+{
+    return !modes_wait_for_plans(d) && may_copy(d) && lacking * (int64_t)GAP_NS > d->ex->plan->as_read.baseline_ns / DEAR_PART;
+}
+
 static void take_plan(struct device *d, const char *path);
 
 /* By how much less the next plan is to do with than the last one: what any map of that would have lacked, or, where it was the colouring
@@ -186,7 +193,7 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     const uint64_t most = peak < c->budget_bytes ? peak : c->budget_bytes;
     c->tries += lacking > 0;
     const uint64_t less = lacking ? shortened_by(d, arenas_grown) : 0;
-    const bool for_less = lacking && c->tries < MAX_TRIES && less < most;
+    const bool for_less = lacking && c->tries < MAX_TRIES && less < most && !copies_first(d, lacking);
     const bool with_copies = !for_less && may_copy(d) && (lacking || is_dear(d));
     const bool better = better_than_best(d, lacking);
     if (!for_less && !with_copies) {
