@@ -102,6 +102,30 @@ START_TEST(numbers_are_no_addresses)
 }
 END_TEST
 
+/* Other files ask what a word's lower half may be: a number that programs have is one, and an address of a slot none. */
+START_TEST(words_are_numbers_or_addresses)
+{
+    static const int32_t integers[] = {0, 1, 7, 224, 65536, 1 << 24, INT32_MAX, -1, -2, -(1 << 20), -(1 << 28)};
+    static const float floats[] = {0, 1e-30f, 1e-8f, 0.9f, 1, 3e38f, -1e-9f * 2, -1e-5f, -0.5f, -1, -3e38f, -0.0f};
+    const uint64_t upper = 0x7f12ull << 32;
+    uint32_t bits;
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+        ck_assert_msg(mem_may_be_number(upper | (uint32_t)integers[i]), "%d", integers[i]);
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+        memcpy(&bits, &floats[i], sizeof bits);
+        ck_assert_msg(mem_may_be_number(upper | bits), "%g", (double)floats[i]);
+    }
+    begin(0x7f1240200000, 64 * (HALF >> SHIFT));
+    for (int i = 0; i < TAKEN_MOST; i++) {
+        const uint64_t n = 1 + draw(40);
+        ck_assert(take_one(n));
+        const CUdeviceptr at = d.mem.base + (taken[n_taken - 1].first << SHIFT);
+        ck_assert(!mem_may_be_number(at) && !mem_may_be_number(at + (n << SHIFT) - 1));
+    }
+    end();
+}
+END_TEST
+
 /* Larger ones, and all that a small reservation has left, lie anywhere; none is refused that there is room for. */
 START_TEST(all_is_taken_in_the_end)
 {
@@ -122,6 +146,7 @@ int main(void)
     Suite *s = suite_create("space");
     TCase *c = tcase_create("all");
     tcase_add_loop_test(c, numbers_are_no_addresses, 0, 5);
+    tcase_add_test(c, words_are_numbers_or_addresses);
     tcase_add_test(c, all_is_taken_in_the_end);
     tcase_set_timeout(c, 120);
     suite_add_tcase(s, c);

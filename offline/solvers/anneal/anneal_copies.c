@@ -307,13 +307,14 @@ static int32_t schedule(struct anneal *a)
                 return k;
             continue;
         }
-        const double until = cs->when[cs->use[k]], ns = (double)a->m->cells[cs->at[k].cell].bytes * cs->ns_per_byte;
+        const double until = cs->when[cs->use[k]], ns = (double)a->m->cells[cs->at[k].cell].bytes * cs->ns_per_byte, later = clock;
         clock = (until < clock ? until : clock) - ns;
         const int32_t at = clock < 0 ? -1 : slot_until(a, clock);
         cs->fetch[k] = at < cs->use[k] ? at : cs->use[k] - 1;
         if ((cs->at[k].wait.sides & ANNEAL_WAIT_IN) && cs->fetch[k] < cs->at[k].wait.back_from) {
             cs->fetch[k] = cs->at[k].wait.back_from < cs->use[k] ? cs->at[k].wait.back_from : cs->use[k] - 1;
             clock = cs->when[cs->fetch[k] + 1];
+            clock = cs->in_turn && later < clock ? later : clock;
         }
         if (cs->fetch[k] <= cs->tail_hi[k] || cs->fetch[k] <= cs->tail_lo[k])
             return k;

@@ -138,6 +138,7 @@ static int attempt(const struct anneal_model *m, const struct solver_opts *opts,
     if (!rc) {
         s->pool = t->pool;
         s->afresh = t->side;
+        s->a->copies.in_turn = t->side; /* each way finds plans that the other does not */
     }
     for (int k = 0; !rc && k < t->n_seeds && n_rows < ROWS_MAX; k++) {
         rc = anneal_seq_of_plan(m, t->seeds[k], &row[n_rows]);

@@ -5,7 +5,7 @@
 
 The trace is recorded without a limit, as a user would who asks what one costs, and the run is `remat run --limit` with nothing but that: it swaps until its
 planner has answered, and follows the best plan of several. What the run itself expects of its plan is held to the same. Times are the simulated device's,
-between the beginnings of iterations: what the run says that one takes (--stats), which one of the last ones must not exceed by the device's own clock. Left out
+between the beginnings of iterations: what the run says that one takes (--stats), which one must not have exceeded by the device's own clock. Left out
 of that are iterations in which a launch came with bytes of padding that no launch there had before, and ran as a trial: ever fewer, and told apart here, as
 the median of the last ones. Where a stale word on a stack made two iterations one period, each of which has trials for long, sixty iterations say nothing of
 those without one: where a run says that its period is two iterations, or has had none without trials, the same is asked of a run of two hundred. Plans of earlier runs are not looked for."""
@@ -18,14 +18,13 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from runs import DEVICE, MIB, build_dir, run
+from runs import BUSY, DEVICE, MIB, build_dir, run
 from test_models import arguments, limit_of
 
 NINE = ('gpt', 'gpt-fused', 'bert', 'vit', 'llama', 'resnet18', 'unet', 'lstm', 'mlp')
 POINTS = 5.0
 PERCENT = 60
 NATIVE, HELD, LONG, LAST = 6, 60, 200, 24  # iterations: in the first ones under a plan rebuilt tensors are compared, which takes time, ever less of it
-BUSY = {'REMAT_PLAN_CLOCK': 'busy'}  # planners get their seconds of a processor, whatever else has them
 
 
 def train(name, iterations):
@@ -62,11 +61,11 @@ def against(name, native, limit, points, said, iterations):
     held = run(f'foretold {name} {PERCENT} %', train(name, iterations), ('--no-cache', '--limit', str(limit)), BUSY)
     if not native.steady_ns or held.code or held.losses[:NATIVE] != native.losses:
         raise SystemExit(f'{name}: not as native; see {held.log}')
-    between = [int(x) for x in re.search(r'^device_ns (.*)', open(held.log).read(), re.M).group(1).split()][-LAST:]
+    between = [int(x) for x in re.search(r'^device_ns (.*)', open(held.log).read(), re.M).group(1).split()]
     period = max(1, round(held.stats['native_ns_per_iteration'] / native.steady_ns))  # iterations that are one to the run
     whole = held.stats['device_ns_per_iteration'] / period
     says_nothing = period > 1 or not whole
-    measured, median, least = (100 * (ns / native.steady_ns - 1) for ns in (whole, statistics.median(between), min(between)))
+    measured, median, least = (100 * (ns / native.steady_ns - 1) for ns in (whole, statistics.median(between[-LAST:]), min(between)))
     own = re.findall(r'plan in force.*?: ([\d.]+) % more device time', open(held.log).read())
     bad = abs(points - measured) > POINTS or not own or abs(float(own[-1]) - measured) > POINTS or least > measured + 0.5
     print(f'{name:<10} {iterations:>3} iterations, {native.peak_bytes / MIB:5.1f} MiB in {limit / MIB:5.1f}: plan foretells {points:+6.1f} %, the run {"+".join([""] + own[-1:])} %, '
