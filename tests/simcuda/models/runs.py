@@ -65,7 +65,7 @@ def run(name, train, remat=('--policy', 'off'), env=None, timeout=600, script='t
     else:
         command += ['--stats', files['stats']]
     command += ['--', os.path.join(b, 'pytorch', 'bin', 'python'), os.path.join(HERE, script), *train]
-    full = dict(os.environ, REMAT_SIMGPU='1', SIMGPU_STATS=files['device'], **DEVICE)
+    full = dict({'REMAT_CACHE': 'off'}, **os.environ) | dict(DEVICE, REMAT_SIMGPU='1', SIMGPU_STATS=files['device'])  # earlier runs say nothing here
     full.update(env or {})
     with open(files['log'], 'w') as log:
         log.write(' '.join(f'{k}={v}' for k, v in dict(DEVICE, REMAT_SIMGPU='1', **(env or {})).items()) + ' ' + ' '.join(command) + '\n')
