@@ -45,6 +45,29 @@ static int small_bytes(const struct graph *g, int64_t page, int64_t *bytes)
     return none ? -ENOMEM : 0;
 }
 
+/* Of what a plan may not move, as much as there is at once; small tensors, where they are packed (small_bytes), are none of it. */
+static int fixed_bytes(const struct graph *g, int64_t page, int packed, int64_t *bytes)
+{
+    int64_t *more = calloc((size_t)g->n_ops + 2, sizeof *more), now = 0; /* than before op i - 1 */
+    *bytes = 0;
+    if (!more)
+        return -ENOMEM;
+    for (int32_t b = 0; b < g->n_bufs; b++) {
+        const struct graph_buf *x = &g->bufs[b];
+        if (!x->fixed || (packed && is_small(g, b, page)))
+            continue;
+        more[x->born + 1] += paged(x->bytes, page);
+        if (x->dies >= 0)
+            more[x->dies + 1] -= paged(x->bytes, page);
+    }
+    for (int32_t i = 0; i < g->n_ops + 2; i++) {
+        now += more[i];
+        *bytes = now > *bytes ? now : *bytes;
+    }
+    free(more);
+    return 0;
+}
+
 /* Running statistics of large size share one region, those of small size have each their own; small inputs of replays are copied to one area. */
 static int64_t scratch_bytes(const struct graph *g, int64_t page)
 {
@@ -70,7 +93,7 @@ int as_run_make(const struct graph *exact, struct as_run *out)
     memset(out, 0, sizeof *out);
     const int told = exact->page_bytes > 1, recorded = told || exact->granularity_bytes > 1 || (!strcmp(exact->source, "remat tracer") && exact->baseline_peak_bytes >= LARGE_BYTES);
     const int64_t page = told ? exact->page_bytes : exact->granularity_bytes > 1 ? exact->granularity_bytes : recorded ? PAGE_BYTES : 0;
-    int64_t small = 0, *bytes = malloc(((size_t)exact->n_bufs + 1) * sizeof *bytes);
+    int64_t small = 0, fixed = 0, *bytes = malloc(((size_t)exact->n_bufs + 1) * sizeof *bytes);
     if (!bytes)
         return -ENOMEM;
     out->page_bytes = page;
@@ -81,13 +104,17 @@ int as_run_make(const struct graph *exact, struct as_run *out)
         bytes[b] = none ? 0 : paged(exact->bufs[b].bytes, page);
     }
     int rc = out->estimated ? small_bytes(exact, page, &small) : 0;
+    if (!rc && !told && out->is_limits)
+        rc = fixed_bytes(exact, page, out->estimated, &fixed);
     if (!rc)
         rc = held_graph(exact, bytes, recorded && out->is_limits, &out->g, &out->op_of); /* a run's own planner is told the holds */
     free(bytes);
     if (told)
         out->reserve_bytes = exact->reserve_bytes;
     else if (out->estimated) /* a page more than small tensors fill, since some live longer in a plan; one of decoys */
-        out->reserve_bytes = paged(small, page) + paged(scratch_bytes(exact, page), page) + 2 * page;
+        out->reserve_bytes = fixed + paged(small, page) + paged(scratch_bytes(exact, page), page) + 2 * page;
+    else
+        out->reserve_bytes = fixed;
     return rc;
 }
 

@@ -108,6 +108,24 @@ def as_a_run(judge, tmp):
     assert copied["offloads"] > 0 == refused["offloads"] and copied["overhead"] < refused["overhead"], (copied, refused)
 
 
+def without_pages(judge, tmp):
+    """What may not move takes its bytes of a limit also where a trace tells of no pages: a plan is found, and keeps within the limit."""
+    tr, trace, out = layered(2 * MIB, 0), os.path.join(tmp, "bytes.json"), os.path.join(tmp, "p.json")
+    for told in ("page_bytes", "reserve_bytes"):
+        del tr["meta"][told]
+    for b in tr["buffers"][2:5]:
+        b["fixed"] = True
+    with open(trace, "w") as f:
+        json.dump(tr, f)
+    fixed = max(sum(b["bytes"] for b in tr["buffers"] if b.get("fixed") and b["born"] < i <= (b["dies"] or len(tr["ops"]))) for i in range(len(tr["ops"])))
+    assert fixed > 3 * 2 * MIB, fixed
+    peak = judge.verify(tr, {"steps": [{"op": i} for i in range(len(tr["ops"]))], "limit_bytes": 1 << 60})["peak_bytes"]
+    for percent in (90, 75):
+        for solver in ("auto", "best", "mincut", "dtr"):
+            p, said, got = plan(judge, trace, peak * percent // 100, out, "--solver", solver)
+            assert p and got["peak_bytes"] <= peak * percent // 100, (percent, solver, said, got)
+
+
 def of_the_gpus(judge, tmp):
     """Recorded on GPUs before traces told pages: a price at 60 % of the peak, or the floor."""
     found = 0
@@ -219,6 +237,7 @@ def main():
     spec.loader.exec_module(judge)
     with tempfile.TemporaryDirectory() as tmp:
         as_a_run(judge, tmp)
+        without_pages(judge, tmp)
         advised(judge, tmp)
         commanded(tmp)
         for what in harness.drawn((of_the_gpus, none_beats_auto, in_time), test=1, salt="long"):
