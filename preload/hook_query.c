@@ -1,4 +1,4 @@
-/* hook_query.c: questions about memory, answered as they would be without remat, for evicted tensors too. */
+/* hook_query.c: questions about memory, answered as they would be without remat, for evicted tensors too; but for one (on_device_attribute). */
 #include "policy/answers.h"
 #include "policy/reach.h"
 #include "preload/door.h"
@@ -17,6 +17,16 @@ static int on_total_mem(__typeof__(&cuDeviceTotalMem_v2) real, size_t *bytes, CU
     struct eng_memory m = {.total_bytes = *bytes, .free_bytes = *bytes};
     if (eng_device_memory(dev, &m))
         *bytes = m.total_bytes;
+    return CUDA_SUCCESS;
+}
+
+/* Kernels of some devices follow addresses of the host's ordinary memory (HMM, ATS). No call tells which memory that is, or when the host writes it, so that a
+ * replay could read there what came later. Programs ask before they hand a kernel such addresses, and copy where they may not. */
+static int on_device_attribute(__typeof__(&cuDeviceGetAttribute) real, int *value, CUdevice_attribute attr, CUdevice dev)
+{
+    DOOR_TRY(real(value, attr, dev));
+    if (attr == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS || attr == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES)
+        *value = 0;
     return CUDA_SUCCESS;
 }
 

@@ -28,6 +28,7 @@
  *   managed_pool   so, of a pool of managed memory
  *   managed        so, of cuMemAllocManaged
  *   registered     so, of the program's own, which it has pinned
+ *   pageable       so, of the program's own, where the device says that kernels may follow addresses in it (SIMGPU_HMM=1); else pinned memory
  *   signal_X       X is mapped, opened, opened_pool, external, host_pool, managed_pool, managed, registered, host, own: what the list points at is counted up by each layer
  *                  and by nothing else, and the activation is what the count was
  * Or that what writes it does not show: a table of cuMemAlloc, which is an argument of the layers' launches, written by
@@ -65,7 +66,7 @@ static uint32_t host_table[TABLE], *pinned;
 static bool is(const char *c) { return !strcmp(what, c); }
 static bool shares(void) { return is("shared") || is("lowered") || is("kernel"); }
 static bool in_pool(void) { return !strncmp(what, "host_pool", 9) || is("managed_pool"); }
-static bool lists_host(void) { return is("host") || is("given") || is("managed") || is("registered") || in_pool(); }
+static bool lists_host(void) { return is("host") || is("given") || is("managed") || is("registered") || is("pageable") || in_pool(); }
 static bool opens(void) { return !strncmp(what, "opened", 6); }
 static bool another_writes(void) { return !strncmp(what, "through_opened", 14); }
 static int another; /* process */
@@ -375,6 +376,15 @@ static void make_host_table(size_t bytes)
         MUST(cuMemAllocManaged(&table, bytes, CU_MEM_ATTACH_GLOBAL));
         pinned = (uint32_t *)(uintptr_t)table;
     } else {
+        int pageable = 0;
+        if (is("pageable"))
+            MUST(cuDeviceGetAttribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0));
+        if (pageable) {
+            if (posix_memalign((void **)&pinned, 4096, bytes))
+                exit(3);
+            table = (CUdeviceptr)(uintptr_t)pinned;
+            return;
+        }
         if (!is("registered"))
             MUST(cuMemHostAlloc((void **)&pinned, bytes, CU_MEMHOSTALLOC_DEVICEMAP));
         else if (posix_memalign((void **)&pinned, 4096, bytes))

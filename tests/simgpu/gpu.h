@@ -104,6 +104,7 @@ typedef struct {
     bool chaos, adversary;        /* SIMGPU_CHAOS: either of its forms; =adversary[:SEED] */
     bool guard, guard_off;        /* SIMGPU_GUARD=1, =0 */
     bool no_host_vmm;             /* SIMGPU_HOST_VMM=0: cuMemCreate makes no memory of the host */
+    bool pageable;                /* SIMGPU_HMM=1: kernels may follow addresses of the host's ordinary memory */
     const char *stats_path; /* NULL: none */
     const char *shared_path; /* SIMGPU_SHARED; NULL: the device is this process's alone */
 } gpu_settings;

@@ -154,6 +154,8 @@ CUresult gpu_config_read(void)
     gpu_cfg.guard = guard && *guard && !gpu_cfg.guard_off;
     const char *host_vmm = getenv("SIMGPU_HOST_VMM");
     gpu_cfg.no_host_vmm = host_vmm && !strcmp(host_vmm, "0");
+    const char *hmm = getenv("SIMGPU_HMM");
+    gpu_cfg.pageable = hmm && !strcmp(hmm, "1");
     const char *shared = getenv("SIMGPU_SHARED");
     if (shared && *shared) {
         if (*shared != '/' || strlen(shared) >= sizeof shared_path)

@@ -99,6 +99,8 @@ static CUresult attribute(int *out, CUdevice_attribute id, CUdevice dev)
             *out = attributes[i].value;
     if (id == CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)
         *out = gpu_cfg.n_copy_engines;
+    if (id == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)
+        *out = gpu_cfg.pageable;
     if (id == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
         *out += dev;
     return CUDA_SUCCESS;
