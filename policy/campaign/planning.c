@@ -115,8 +115,8 @@ static bool is_dear(const struct device *d)
     return p->planned_ns - p->baseline_ns > p->baseline_ns / DEAR_PART;
 }
 
-/* Recomputing alone for a little less seldom has a map without gaps where this one has many, and with copies there may be one at once. A program that waits
- * has the time for both questions; one that goes on does so with all these gaps. */
+/* Recomputing alone for a little less seldom has a map without gaps where this one has many, and with copies there may be one at once. A program that waits for its
+ * plans has the time for both questions; a program that goes on meanwhile pays for these gaps in each iteration. */
 static bool copies_first(const struct device *d, int lacking)
 {
     return !modes_wait_for_plans(d) && may_copy(d) && lacking * (int64_t)GAP_NS > d->ex->plan->as_read.baseline_ns / DEAR_PART;
@@ -146,7 +146,8 @@ static bool follow_best(struct device *d)
     return r < 0;
 }
 
-/* The first plan, made in a moment, was there for the time that a good one takes; or none was found in a moment. Where it has copies, so may the good one. */
+/* The first plan, made in a moment, was there for the time that a good one takes; or none was found in a moment. Where that plan has
+ * copies, the plan that is asked for now may have some. */
 static void ask_in_earnest(struct device *d)
 {
     d->campaign->first = false;

@@ -15,8 +15,8 @@
 
 #include "offline/solvers/anneal/anneal_search.h"
 
-/* Where a stay with waits keeps its memory free: from its first use to its second, so that what is added later cannot be in its way; or only where memory
- * is over the limit when the stay is made, so that its copies have the rest of the time. The latter is cheaper where many copies go over one short peak. */
+/* Where a stay with waits keeps its memory free: from its first use to its second, whatever stays are added later; or only where memory is over the limit
+ * when the stay is made, so that its copies have the rest of the time. The second way is cheaper where many copies go over one short peak. */
 enum anneal_away { ANNEAL_AWAY_THROUGHOUT, ANNEAL_AWAY_WHERE_SHORT };
 
 /* From the search's schedule as it stands. thrift: what time of the copy engines costs even where nothing waits, as a part of itself:
