@@ -16,7 +16,7 @@ struct progress {
     uint32_t pos, alloc_k;
     uint64_t began_live_bytes; /* held by the program when op 0 was launched */
     bool ended;              /* the last op has run; the next allocation or op begins another iteration */
-    bool passed_on;          /* the launch that steady.c took last needed nothing but the driver's call */
+    bool passed_on;          /* the launch that steady.c took last needed the driver's call alone, beside memory that was let go or given to another tensor */
     int32_t *bind;           /* [n_bufs] slot id, -1 not yet */
     int32_t *res, *cur;      /* [n_bufs] version in memory or on the host, -1 none; the program's version, -1 freed */
     bool *held_longer;           /* [n_bufs] this iteration holds it for longer than the recorded one did */

@@ -146,6 +146,9 @@ static bool same_bindings(const struct device *d, const struct rt_op *last, bool
     return true;
 }
 
+/* Replays and copies, whose calls leave addresses of other tensors on the stack: another number, and there were some. */
+static uint64_t calls_with_others(const struct device *d) { return d->st.replays + d->st.bytes_in + d->st.bytes_out; }
+
 enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int *r)
 {
     struct exec *ex = d->ex;
@@ -160,6 +163,7 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
     op->stream = k->stream; /* under the same index there may have been another one, which is destroyed by now */
     /* From here on the plan goes on, or is left. */
     const char *why = NULL;
+    const uint64_t before = calls_with_others(d);
     uint32_t quiet_to = ex->now.pos;
     while (quiet_to < at && ex->now.steady[quiet_to].quiet)
         quiet_to++;
@@ -178,7 +182,7 @@ enum steady steady_launch_drv(struct device *d, const struct eng_kernel *k, int 
         return STEADY_LEFT;
     }
     *r = op_issue_given_drv(d, k, op->t);
-    ex->now.passed_on = ready && !s->keeps_sides && *r == CUDA_SUCCESS;
+    ex->now.passed_on = !s->sets_aside && !s->keeps_sides && calls_with_others(d) == before && *r == CUDA_SUCCESS;
     if (*r == CUDA_ERROR_OUT_OF_MEMORY)
         *r = op_issue_drv(d, op); /* memory is made for the driver there */
     ready_done(d, op, false);

@@ -176,7 +176,7 @@ class Twin:
     def trace(self):
         """What `remat trace` records of it."""
         path = os.path.join(harness.B, "twin", self.model + ".json")
-        p = subprocess.run([harness.REMAT, "trace", "-o", path, "--"] + self.command + ["8", str(GAP)], env=dict(os.environ, **self.env), capture_output=True, text=True)
+        p = subprocess.run([harness.REMAT, "trace", "-o", path, "--"] + self.command + ["8", str(GAP)], env=harness.preloaded(**self.env), capture_output=True, text=True)
         if p.returncode:
             raise Failed("%s: remat trace: exit %d\n%s" % (self.model, p.returncode, p.stderr[-1500:]))
         return harness.load(path)

@@ -11,11 +11,19 @@ import tempfile
 B = os.environ.get("B") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
 REMAT = os.path.join(B, "remat")
 
-
 # A library built with a sanitizer can only be preloaded behind that sanitizer's own runtime.
 RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}.get(os.environ.get("SAN", ""))
 if RUNTIME:
     RUNTIME = subprocess.run([os.environ.get("CC", "gcc"), "-print-file-name=" + RUNTIME], capture_output=True, text=True).stdout.strip()
+
+
+def preloaded(**env):
+    """The environment for a command that starts a program under remat, with these variables."""
+    e = dict(os.environ, **env)
+    if RUNTIME:
+        e["LD_PRELOAD"] = ":".join(filter(None, (RUNTIME, env.get("LD_PRELOAD"))))
+    return e
+
 
 # The planner that programs start: min-cut first, and answers that are kept (tests/runner/planner.c). Under a sanitizer it asks a remat of an
 # ordinary build, TEST_PLANNER: a sanitizer's gets as far in its seconds as one in a tenth of them, and comes to other plans than the tests ask
@@ -90,10 +98,8 @@ def run(cmd, remat=None, env=None, timeout=300, planner=PLANNER):
         cmd = [os.path.join(B, "workloads", cmd[0])] + cmd[1:]
     with tempfile.TemporaryDirectory(prefix="remat-test-") as tmp:
         dev, sta = os.path.join(tmp, "device.json"), os.path.join(tmp, "stats.json")
-        e = dict(os.environ, SIMGPU_STATS=dev, REMAT_SIMGPU="1", XDG_CACHE_HOME=tmp)
+        e = preloaded(SIMGPU_STATS=dev, REMAT_SIMGPU="1", XDG_CACHE_HOME=tmp)
         e["LD_LIBRARY_PATH"] = os.path.join(B, "simgpu") + ":" + e.get("LD_LIBRARY_PATH", "")
-        if RUNTIME:
-            e["LD_PRELOAD"] = RUNTIME
         e.update(env or {})
         if remat is not None:
             options, more = by_environment(remat)

@@ -25,7 +25,7 @@ BUSY = {"REMAT_PLAN_CLOCK": "busy"}  # seconds are of processor time where other
 
 
 def remat(*args, env=None):
-    return subprocess.run([harness.REMAT, *[str(a) for a in args]], capture_output=True, text=True, env=dict(os.environ, **(env or {})))
+    return subprocess.run([harness.REMAT, *[str(a) for a in args]], capture_output=True, text=True, env=harness.preloaded(**(env or {})))
 
 
 def plan(judge, trace, limit, out, *more, env=None):
@@ -216,10 +216,9 @@ def commanded(tmp):
     # the look whether the trace can be written makes a file of its name and takes it away: slow here, as on a busy machine
     slow, made = os.path.join(tmp, "slow.so"), "#include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n" \
         "int unlink(const char *p) { if (strstr(p, \"trace.json\")) usleep(300000); return (int)syscall(SYS_unlink, p); }\n"
-    if not os.environ.get("SAN"):  # whose runtime wants to be the first library
-        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", slow], input=made, text=True, check=True)
-        r = remat("advise", "--json", "--time-limit", "0.5", "--", program, "--iters", "1000000", "--batch", "512", env=dict(sim, LD_PRELOAD=slow))
-        assert r.returncode == 0 and json.loads(r.stdout)["peak_bytes"], r
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", slow], input=made, text=True, check=True)
+    r = remat("advise", "--json", "--time-limit", "0.5", "--", program, "--iters", "1000000", "--batch", "512", env=dict(sim, LD_PRELOAD=slow))
+    assert r.returncode == 0 and json.loads(r.stdout)["peak_bytes"], r
     sleeps = ["sh", "-c", "sleep 60; true"]  # with a process of its own, which is ended too: else its end of the pipe is waited for
     for words in (["advise"], ["fit", "--limit", "1G", "--vary", "--batch {}"]):
         began = time.monotonic()

@@ -117,7 +117,7 @@ def terminal(c):
 
 def not_held(c, tmp):
     def remat(*words, rc=0):
-        p = subprocess.run([harness.REMAT, "run", *words], env=dict(os.environ, **TELLS), capture_output=True, text=True, timeout=60)
+        p = subprocess.run([harness.REMAT, "run", *words], env=harness.preloaded(**TELLS), capture_output=True, text=True, timeout=60)
         c.ok(p.returncode == rc, "%s: exit" % (words,), "%d %s" % (p.returncode, p.stderr))
         return p.stderr
 
@@ -132,7 +132,7 @@ def not_held(c, tmp):
                        ("200K", "no program fits in less than 1 MiB"), ("1048575", "less than 1 MiB")):
         err = remat("--limit", text, "--", *python, rc=125)
         c.ok(word in err and err.count("\n") == 1, "--limit " + text, err)
-    p = subprocess.run([harness.REMAT, "run", "--", *python], env=dict(os.environ, REMAT_SOLVER="minced"), capture_output=True, text=True, timeout=60)
+    p = subprocess.run([harness.REMAT, "run", "--", *python], env=harness.preloaded(REMAT_SOLVER="minced"), capture_output=True, text=True, timeout=60)
     c.ok(p.returncode == 125 and 'REMAT_SOLVER=minced: no such solver' in p.stderr and 'did you mean "mincut"' in p.stderr, "REMAT_SOLVER by hand", p.stderr)
     bad = os.path.join(tmp, "bad.json")
     with open(bad, "w") as f:
@@ -150,7 +150,7 @@ def left_alone(c, tmp):
     os.mkdir(folder)
     forks = "import ctypes, os, sys\nassert ctypes.CDLL('libcuda.so.1').cuInit(0) == 0\npid = os.fork()\npid and os.waitpid(pid, 0)\n"
     p = subprocess.run([harness.REMAT, "run", "--policy", "off", "--stats", os.path.join(folder, "s.json"), "--", sys.executable, "-c", forks],
-                       env=dict(os.environ, REMAT_SIMGPU="1", LD_LIBRARY_PATH=os.path.join(harness.B, "simgpu")), capture_output=True, text=True, timeout=60)
+                       env=harness.preloaded(REMAT_SIMGPU="1", LD_LIBRARY_PATH=os.path.join(harness.B, "simgpu")), capture_output=True, text=True, timeout=60)
     c.ok(p.returncode == 0 and os.listdir(folder) == ["s.json"], "--policy off: one file", "%s %s" % (os.listdir(folder), p.stderr))
 
 
