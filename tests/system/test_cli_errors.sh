@@ -5,6 +5,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 B=${B:-$here/../../build}
 remat=$B/remat
+. "$here/../conformance/env.sh"
 [ -x "$remat" ] || { echo "no $remat: skipped"; exit 77; }
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -166,7 +167,7 @@ if [ "$(id -u)" -eq 0 ]; then # another user's, with his rights
   cp /bin/true "$tmp/his" && chown 65534 "$tmp/his" && chmod 4755 "$tmp/his"
   WANT=0 refuse 'runs as another user' run -- "$tmp/his"
 fi
-"$remat" run -- true 2>"$tmp/err" && [ ! -s "$tmp/err" ] || fail "true: $(cat "$tmp/err")"
+LD_PRELOAD=${PRE%:} "$remat" run -- true 2>"$tmp/err" && [ ! -s "$tmp/err" ] || fail "true: $(cat "$tmp/err")"
 
 echo "$done refusals checked"
 [ $done -gt 100 ] && exit $failed

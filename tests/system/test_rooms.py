@@ -201,6 +201,9 @@ def main():
     if not os.path.isdir(pic) or not os.path.isdir(obj) or not os.path.exists(library):
         print("no objects to look at")
         return 77
+    if os.environ.get("SAN"):
+        print("which functions are whose is looked at in ordinary builds: a sanitizer adds names of its own")
+        return 77
     c = harness.Checks()
     headers = {h: declared(os.path.join(ROOT, h)) for h in sources(".h")}
     check(c, "the library", objects(pic), contracts(), headers)
