@@ -118,7 +118,7 @@ def copies_where_recomputing_fails(c, tmp):
     for policy, enforced in (("plan", True), ("auto", True), ("dtr", False)):
         log, planner = os.path.join(tmp, "asked-" + policy), os.path.join(tmp, "planner")
         with open(planner, "w") as f:
-            f.write(PLANNER % {"log": log, "remat": harness.REMAT})
+            f.write(PLANNER % {"log": log, "remat": harness.OWN_PLANNER})
         os.chmod(planner, 0o755)
         r = harness.run(["/usr/bin/env", "REMAT_BIN=" + planner, os.path.join(harness.B, "workloads", "mlp"), "--iters", "20", "--batch", "256",
                          "--layers", "4", "--print-loss"], ["--limit", 610000, "--policy", policy], {"SIMGPU_GRANULARITY": "16384", "SIMGPU_HOST_BW": "25e7"}, PATIENCE)
