@@ -55,8 +55,8 @@ static inline void door_enter_any(enum hook_id id)
 
 /* Clears up to so many bytes of what the engine and the driver have left on the stack below the caller. A program hands over structs that it
  * has not filled (PyTorch's lists of tensors lie on the stack, 4 to 32 KiB, and are copied whole): what they hold is what earlier calls
- * left there. Ours leave addresses of tensors, others each time, which no reader of arguments can tell from operands. A launch of a plan that
- * was passed on as it came has left little. */
+ * left there. Ours leave addresses of tensors, others each time, which no reader of arguments can tell from operands. A launch under a plan
+ * for which nothing was replayed or copied has left little. */
 void door_sweep_stack(size_t most);
 enum { SWEEP_ALL = 64 << 10, SWEEP_OWN = 8 << 10 };
 

@@ -21,7 +21,7 @@ static int on_total_mem(__typeof__(&cuDeviceTotalMem_v2) real, size_t *bytes, CU
 }
 
 /* Kernels of some devices follow addresses of the host's ordinary memory (HMM, ATS). No call tells which memory that is, or when the host writes it, so that a
- * replay could read there what came later. Programs ask before they hand a kernel such addresses, and copy where they may not. */
+ * replay could read there what the host has written since. Programs ask this question before they hand a kernel such addresses; where the answer is no they copy. */
 static int on_device_attribute(__typeof__(&cuDeviceGetAttribute) real, int *value, CUdevice_attribute attr, CUdevice dev)
 {
     DOOR_TRY(real(value, attr, dev));

@@ -5,7 +5,7 @@
  *     reserve  meta.reserve_bytes: what the process holds beside them, in pages: memory of the program's own and of remat's, pages of small
  *              tensors, tensors that never move, scratch for replays, second places for tensors that two iterations hold at once
  *
- * A trace that tells neither was recorded elsewhere: nothing is rounded, and nothing kept.
+ * A trace that tells neither was recorded elsewhere: nothing is rounded, and what its `fixed` buffers take at once is kept.
  */
 #ifndef REMAT_TRACER_RESERVE_H
 #define REMAT_TRACER_RESERVE_H

@@ -45,7 +45,7 @@ static int small_bytes(const struct graph *g, int64_t page, int64_t *bytes)
     return none ? -ENOMEM : 0;
 }
 
-/* Of what a plan may not move, as much as there is at once; small tensors, where they are packed (small_bytes), are none of it. */
+/* The most that buffers which no plan may move take at once; packed: small ones are counted by small_bytes(), and not here. */
 static int fixed_bytes(const struct graph *g, int64_t page, int packed, int64_t *bytes)
 {
     int64_t *more = calloc((size_t)g->n_ops + 2, sizeof *more), now = 0; /* than before op i - 1 */
@@ -109,12 +109,9 @@ int as_run_make(const struct graph *exact, struct as_run *out)
     if (!rc)
         rc = held_graph(exact, bytes, recorded && out->is_limits, &out->g, &out->op_of); /* a run's own planner is told the holds */
     free(bytes);
-    if (told)
-        out->reserve_bytes = exact->reserve_bytes;
-    else if (out->estimated) /* a page more than small tensors fill, since some live longer in a plan; one of decoys */
-        out->reserve_bytes = fixed + paged(small, page) + paged(scratch_bytes(exact, page), page) + 2 * page;
-    else
-        out->reserve_bytes = fixed;
+    out->reserve_bytes = told ? exact->reserve_bytes : fixed;
+    if (out->estimated) /* a page more than small tensors fill, since some live longer in a plan; one of decoys */
+        out->reserve_bytes += paged(small, page) + paged(scratch_bytes(exact, page), page) + 2 * page;
     return rc;
 }
 

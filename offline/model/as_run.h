@@ -18,7 +18,7 @@ struct plan;
 struct as_run {
     struct graph *g;       /* owned: the same iteration, large tensors in whole pages, small ones of no size: they are in reserve_bytes; with holds (held.h) */
     int32_t *op_of;        /* owned: what the ops of g are in the trace (held.h) */
-    int64_t page_bytes;    /* 0: no device ran it, so g has the sizes of the trace and nothing is reserved */
+    int64_t page_bytes;    /* 0: no device ran it, so g has the sizes of the trace, and reserve_bytes is what `fixed` buffers take */
     int64_t reserve_bytes; /* of a limit: no plan can have it */
     int estimated;         /* the trace does not tell the reserve */
     int is_limits;         /* a limit is one of a run; else it is what is left already, as a run asks its own planner */

@@ -379,19 +379,15 @@ static void make_host_table(size_t bytes)
         int pageable = 0;
         if (is("pageable"))
             MUST(cuDeviceGetAttribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0));
-        if (pageable) {
-            if (posix_memalign((void **)&pinned, 4096, bytes))
-                exit(3);
-            table = (CUdeviceptr)(uintptr_t)pinned;
-            return;
-        }
-        if (!is("registered"))
+        if (!is("registered") && !pageable)
             MUST(cuMemHostAlloc((void **)&pinned, bytes, CU_MEMHOSTALLOC_DEVICEMAP));
         else if (posix_memalign((void **)&pinned, 4096, bytes))
             exit(3);
-        else
+        if (is("registered"))
             MUST(cuMemHostRegister_v2(pinned, bytes, CU_MEMHOSTREGISTER_DEVICEMAP));
-        MUST(cuMemHostGetDevicePointer_v2(&table, pinned, 0));
+        table = (CUdeviceptr)(uintptr_t)pinned;
+        if (!pageable)
+            MUST(cuMemHostGetDevicePointer_v2(&table, pinned, 0));
     }
 }
 

@@ -81,11 +81,9 @@ def batch_of(seed):
 def execute(args, how=None, timeout=300, device=None, cache=None):
     """Output lines, exit status and last lines of stderr. how: (policy, limit, chaos), or None natively. device: more about the device. More on
     it than the limit is an error as any other. cache: the folder of what earlier runs have found out."""
-    env = dict(os.environ, REMAT_SIMGPU="1", SIMGPU_GRANULARITY="4096", SIMGPU_MEM="256M", REMAT_BIN=harness.PLANNER, **(device or {}))
+    env = harness.preloaded(REMAT_SIMGPU="1", SIMGPU_GRANULARITY="4096", SIMGPU_MEM="256M", REMAT_BIN=harness.PLANNER, **(device or {}))
     env["LD_LIBRARY_PATH"] = os.path.join(harness.B, "simgpu") + ":" + env.get("LD_LIBRARY_PATH", "")
     env.pop("SIMGPU_CHAOS", None)
-    if harness.RUNTIME:
-        env["LD_PRELOAD"] = harness.RUNTIME
     cmd = [PROGRAM] + args
     with tempfile.TemporaryDirectory(prefix="remat-adversary-") as tmp:
         env["XDG_CACHE_HOME"] = tmp

@@ -62,9 +62,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as tmp:
         stats = os.path.join(tmp, "stats")
-        env = dict(os.environ, REMAT_SIMGPU="1", SIMGPU_GRANULARITY="4096", REMAT_LIMIT="200K", XDG_CACHE_HOME=tmp, LD_LIBRARY_PATH=os.path.join(harness.B, "simgpu"))
-        if harness.RUNTIME:
-            env["LD_PRELOAD"] = harness.RUNTIME
+        env = harness.preloaded(REMAT_SIMGPU="1", SIMGPU_GRANULARITY="4096", REMAT_LIMIT="200K", XDG_CACHE_HOME=tmp, LD_LIBRARY_PATH=os.path.join(harness.B, "simgpu"))
         p = subprocess.run([harness.REMAT, "run", "--policy", "plan", "--stats", stats, "--", adversary.PROGRAM, "--seeds", "1-80"],
                            env=env, capture_output=True, text=True, timeout=300 * harness.SLOWER)
         c.ok(p.returncode == 0, "80 programs in one process", "exit %d %s" % (p.returncode, p.stderr[-500:]))

@@ -110,8 +110,7 @@ def another_user(tmp):
     remat = os.path.join(HELD, "remat")
     if os.getuid() != 0 or subprocess.run([remat, "--version"], user=uid, capture_output=True, cwd="/").returncode:
         return # not root, or a tree that others may not read
-    env = dict(os.environ, REMAT_SIMGPU="1", SIMGPU_MEM="512M", LD_LIBRARY_PATH=os.path.join(h.B, "simgpu"), HOME="/nonexistent",
-               REMAT_STATUS_DIR=os.path.join(tmp, "none"), **({"LD_PRELOAD": h.RUNTIME} if h.RUNTIME else {}))
+    env = h.preloaded(REMAT_SIMGPU="1", SIMGPU_MEM="512M", LD_LIBRARY_PATH=os.path.join(h.B, "simgpu"), HOME="/nonexistent", REMAT_STATUS_DIR=os.path.join(tmp, "none"))
 
     def total():
         p = subprocess.run([remat, "run", "--limit", "300M", "--"] + SMALL, env=env, user=uid, group=gid, extra_groups=more, cwd="/",
@@ -145,8 +144,8 @@ def totals(tmp):
     for n, ways in enumerate(([[], []], [["--group", "a", "--group-limit", "400M"], []], [["--group", "a", "--group-limit", "400M"], ["--group", "b", "--group-limit", "400M"]])):
         device, jobs = os.path.join(tmp, "device%d" % n), []
         for i, more in enumerate(ways):
-            env = dict(os.environ, REMAT_SIMGPU="1", SIMGPU_MEM="512M", SIMGPU_SHARED=device, XDG_CACHE_HOME=tmp, REMAT_GROUP_DIR=os.path.join(tmp, "g%d%d" % (n, i)),
-                       REMAT_STATUS_DIR=os.path.join(tmp, "status"), LD_LIBRARY_PATH=os.path.join(h.B, "simgpu"), **({"LD_PRELOAD": h.RUNTIME} if h.RUNTIME else {}))
+            env = h.preloaded(REMAT_SIMGPU="1", SIMGPU_MEM="512M", SIMGPU_SHARED=device, XDG_CACHE_HOME=tmp, REMAT_GROUP_DIR=os.path.join(tmp, "g%d%d" % (n, i)),
+                              REMAT_STATUS_DIR=os.path.join(tmp, "status"), LD_LIBRARY_PATH=os.path.join(h.B, "simgpu"))
             os.makedirs(env["REMAT_GROUP_DIR"], exist_ok=True)
             cmd = [os.path.join(HELD, "remat"), "run", "--limit", "70%", "--policy", "swap"] + more + ["--"] + MLP
             jobs.append(subprocess.Popen(cmd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))

@@ -72,8 +72,8 @@ struct anneal_copies {
     double ns_per_byte;
     int until_used;    /* a copy out starts after the first use of the two, not before: REMAT_PLAN_COPIES=until-used, see solver.h */
     int may_wait;      /* see anneal_clock */
-    int in_turn;       /* a copy back that is waited for ends before those for later uses are due to begin, so that none of these is late; 0: they begin
-                          behind that one, and their uses may wait */
+    int in_turn;       /* a copy back that a use waits for ends before the copies back for later uses are due to begin, and these are in time; 0: the later
+                          copies begin when the earlier one has ended, and later uses may wait for them */
     int moved;         /* the last anneal_retime did move a fetch: see anneal_retime_back */
     int dirty;         /* an event of a copied cell changed since the last anneal_retime */
 };
