@@ -55,14 +55,17 @@ static int unmap_run(struct device *d, struct slot *s, uint32_t from, uint32_t t
 
 int page_unmap(struct device *d, struct slot *s, uint32_t page) { return unmap_run(d, s, page, page + 1); }
 
-/* The page is to have another chunk (to NULL: none) than it has. */
-static bool moves(const struct slot *s, const int32_t *to, uint32_t page) { return to ? to[page] >= 0 && to[page] != s->map[page] : s->map[page] >= 0; }
+/* The page is to have another chunk (to NULL: none) than it has. A chunk that is gone has a handle of something else by now, or of nothing. */
+static bool moves(const struct device *d, const struct slot *s, const int32_t *to, uint32_t page)
+{
+    return to ? to[page] >= 0 && to[page] != s->map[page] && d->mem.chunks[to[page]].owner != CHUNK_GONE : s->map[page] >= 0;
+}
 
 static int unmap_row(struct device *d, struct slot *s, const int32_t *to)
 {
     int r = 0;
     for (uint32_t p = 0, end; p < s->n_pages && !r; p = end) {
-        for (end = p; end < s->n_pages && s->map[end] >= 0 && moves(s, to, end);)
+        for (end = p; end < s->n_pages && s->map[end] >= 0 && moves(d, s, to, end);)
             end++;
         r = end > p ? unmap_run(d, s, p, end) : 0;
         end += end == p;
@@ -104,7 +107,7 @@ int page_map_row(struct device *d, struct slot *s, const int32_t *to)
     if (!r)
         r = unmap_row(d, s, to);
     for (uint32_t p = 0, end; p < s->n_pages && !r; p = end) {
-        for (end = p; end < s->n_pages && moves(s, to, end);)
+        for (end = p; end < s->n_pages && moves(d, s, to, end);)
             end++;
         r = end > p ? map_run(d, s, to, p, end) : 0;
         end += end == p;

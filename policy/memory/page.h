@@ -9,7 +9,8 @@
 
 struct slot;
 
-/* Maps chunk to[p] at every page p of slot s where that is not negative, nor there already; stale mappings go first (the host waits for their
+/* Maps chunk to[p] at every page p of slot s where that is not negative, nor there already, nor gone (CHUNK_GONE: a plan's map names chunks, and one of
+ * them may have been given back to the driver since the map was made); stale mappings go first (the host waits for their
  * users). What lies side by side is unmapped, and is given access, by one call: such a call takes as long for one page as for a hundred. After an
  * error some of the pages may have their chunks: slot.map tells. */
 int page_map_row(struct device *d, struct slot *s, const int32_t *to);

@@ -62,6 +62,7 @@ struct fixture {
     struct drv drv;
     int file;               /* all chunks, one after another */
     uint64_t n_made;        /* chunks so far */
+    uint64_t released[16], n_released; /* their handles, which the next ones are given again, the latest first */
     unsigned launches;      /* fills and copies that the device was given */
     const struct fx_line *lines;
     int n_lines;
@@ -92,12 +93,21 @@ FX CUresult fx_unreserve(CUdeviceptr p, size_t bytes) { return munmap((void *)p,
 FX CUresult fx_create(CUmemGenericAllocationHandle *h, size_t bytes, const CUmemAllocationProp *p, unsigned long long flags)
 {
     (void)p, (void)flags;
-    *h = ++fx.n_made;
+    *h = fx.n_released ? fx.released[--fx.n_released] : ++fx.n_made;
     return ftruncate(fx.file, (off_t)(fx.n_made * bytes)) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+FX CUresult fx_release(CUmemGenericAllocationHandle h)
+{
+    if (fx.n_released < 16)
+        fx.released[fx.n_released++] = h;
+    return CUDA_SUCCESS;
 }
 FX CUresult fx_map(CUdeviceptr p, size_t bytes, size_t offset, CUmemGenericAllocationHandle h, unsigned long long flags)
 {
     (void)offset, (void)flags;
+    for (uint64_t i = 0; i < fx.n_released; i++)
+        if (fx.released[i] == h)
+            return CUDA_ERROR_INVALID_VALUE;
     void *q = mmap((void *)p, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fx.file, (off_t)((h - 1) * bytes));
     return q == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
@@ -160,7 +170,7 @@ FX void fx_begin(unsigned pages)
     DRV_REQUIRED(FX_NONE)
 #undef FX_NONE
     FX_CALL(cuMemGetAllocationGranularity, fx_granularity), FX_CALL(cuMemAddressReserve, fx_reserve), FX_CALL(cuMemAddressFree, fx_unreserve);
-    FX_CALL(cuMemCreate, fx_create), FX_CALL(cuMemRelease, fx_ok), FX_CALL(cuMemMap, fx_map), FX_CALL(cuMemUnmap, fx_unmap), FX_CALL(cuMemSetAccess, fx_ok);
+    FX_CALL(cuMemCreate, fx_create), FX_CALL(cuMemRelease, fx_release), FX_CALL(cuMemMap, fx_map), FX_CALL(cuMemUnmap, fx_unmap), FX_CALL(cuMemSetAccess, fx_ok);
     FX_CALL(cuMemHostAlloc, fx_host), FX_CALL(cuMemFreeHost, fx_host_free);
     FX_CALL(cuMemcpyHtoD_v2, fx_htod), FX_CALL(cuMemcpyDtoH_v2, fx_dtoh), FX_CALL(cuMemcpyDtoD_v2, fx_dtod);
     FX_CALL(cuMemcpyHtoDAsync_v2, fx_htod_async), FX_CALL(cuMemcpyDtoHAsync_v2, fx_dtoh_async), FX_CALL(cuMemcpyDtoDAsync_v2, fx_dtod_async);

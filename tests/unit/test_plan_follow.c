@@ -1,7 +1,10 @@
 /* A plan followed in the test's own process (fixture.h): what the program holds is what it would be without a plan, wherever the plan is left. */
 #include "fixture.h"
 #include "policy/memory/alloc.h"
+#include "policy/memory/chunk.h"
+#include "policy/memory/page.h"
 #include "policy/memory/slot.h"
+#include "policy/memory/supply.h"
 #include "policy/plan/replay.h"
 #include "policy/plan/steps.h"
 #include "policy/process/check.h"
@@ -63,6 +66,28 @@ START_TEST(a_steady_iteration_maps_nothing)
     const uint64_t before = fx.d.st.mem_calls;
     fx_iteration(MODE_ENFORCE);
     ck_assert_uint_eq(fx.d.st.mem_calls, before);
+    fx_end();
+}
+END_TEST
+
+/* A chunk of the plan's map goes back to the driver, and a page of our own gets its handle: that page is mapped nowhere else. */
+START_TEST(a_chunk_that_is_gone_is_not_mapped)
+{
+    CUmemGenericAllocationHandle own;
+    begin(16);
+    fx_plan("0 1 d2 2 r1 3 4");
+    fx_install(0);
+    fx_iteration(MODE_REHEARSE);
+    const struct slot *s = &fx.d.mem.slots[fx.d.ex->map.alloc_slot[0]];
+    const int32_t c = fx.d.ex->map.home[0][0];
+    ck_assert_int_eq(s->map[0], c);
+    ck_assert_int_eq(supply_release(&fx.d, c), 0);
+    ck_assert_int_eq(page_of_own(&fx.d, &own), 0);
+    ck_assert_uint_eq(own, fx.d.mem.chunks[c].handle);
+    install_repair(&fx.d);
+    ck_assert_int_lt(s->map[0], 0);
+    fx_iteration(MODE_ENFORCE); /* the buffer gets another chunk, and holds what it must */
+    page_of_own_gone(&fx.d, own);
     fx_end();
 }
 END_TEST
@@ -284,6 +309,7 @@ int main(void)
     tcase_add_test(t, what_is_dropped_is_made_again);
     tcase_add_test(t, what_is_released_comes_back);
     tcase_add_test(t, a_steady_iteration_maps_nothing);
+    tcase_add_test(t, a_chunk_that_is_gone_is_not_mapped);
     tcase_add_loop_test(t, left_anywhere, 0, PLANS);
     tcase_add_loop_test(t, another_op_anywhere, 0, PLANS);
     tcase_add_loop_test(t, held_for_longer, 0, PLANS);

@@ -15,13 +15,14 @@ import statistics
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from runs import MIB, run
+from runs import BUSY, MIB, run
 
 ITERATIONS = 24
 # The promises of a followed plan, in the words of the table: at every limit, and at 60 % alone.
 FOLLOWED = ('enforced', 'replays', 'no swap', 'no memory call')
 PRICED = ('price', 'hook')
 PRICE = 1.35  # x native, at 60 %
+PRICE_WITH_COPIES = 1.6  # x native, at half the native peak
 HOOK_US = 50  # wall time of the library in a launch under a plan, here: 8 to 11, beside other runs; once it was 100 to 900
 LAUNCH_BOUND_MOST = 1.10  # x native, an iteration of a model that launching bounds, without a limit
 LAUNCH_BOUND_TURNS = 3    # at least
@@ -48,9 +49,9 @@ MODELS = {
     'mlp': 'mlp --optimizer adagrad --width 256 --depth 8 --batch 3072',
     'mlp-bf16': 'mlp --optimizer adamw-for --dtype bf16 --width 256 --depth 8 --batch 6144',
 }
-# Here copies to the host may take part, without memory calls. In bf16 recomputing alone reaches 54 % of the native peak; in f32 it reaches half of it, at
-# 1.3 to 1.4 x, but on a busy machine the planner's seconds end before that is found, about every second time.
-COPIED = {('resnet18', 50), ('resnet18-bf16', 50)}
+# Here a plan may copy to the host, without memory calls: recomputing alone costs more (U-Net 1.19 x, with copies 1.03), or does not reach half of the native
+# peak (ResNet-18 in bf16: 54 %), or a planner's seconds end before such a plan is found.
+COPIED = 50
 # A device that runs what may run late as late, and what may run early as early; and orders drawn by chance.
 CHAOS = {'': {}, 'chaos': {'SIMGPU_CHAOS': '7'}, 'adversary': {'SIMGPU_CHAOS': 'adversary'}}
 # (policy, per cent, order): a slice that meets each policy, limit and order once, and all of them
@@ -89,14 +90,14 @@ def came_out_the_same(report, r, native, limit=None):
         report.that(0 < r.peak_bytes <= limit, f'{r.name}: within the limit', f'{r.peak_bytes} bytes of {limit}')
 
 
-def what_was_followed(r, native):
-    """{promise: (kept, in words)} of a run under a plan."""
+def what_was_followed(r, native, percent=60):
+    """{promise: (kept, in words)} of a run under a plan for so many per cent of the native peak."""
     s, price = r.stats, r.steady_ns / native.steady_ns if native.steady_ns else float('inf')
     hook = s.get('hook_ns_per_launch', 1e9) / 1e3
     enforced, swaps, calls = s.get('iterations_enforced', 0), s.get('swaps_steady', 1), s.get('driver_memory_calls_steady', 1)
     return {'enforced': (enforced >= ITERATIONS - 8, f'{enforced} of {s.get("iterations")}'),
             'replays': (s.get('replays', 0) > 0, str(s.get('replays'))),
-            'no swap': (enforced > 0 and swaps == 0, f'{swaps}' if enforced else 'none enforced'),
+            'no swap': (enforced > 0 and (swaps == 0 or (percent == COPIED and price <= PRICE_WITH_COPIES)), f'{swaps}' if enforced else 'none enforced'),
             'no memory call': (enforced > 0 and calls == 0, f'{calls}' if enforced else 'none enforced'),
             'price': (price <= PRICE, f'{price:.2f} x'),
             'hook': (hook <= HOOK_US, f'{hook:.0f} us')}
@@ -133,7 +134,7 @@ def submit(report, pool, name, which, native, checkpointed):
         runs[key] = pool.submit(*job), limit, job
 
     for policy, percent, order in which:
-        ask((policy, percent, order), f'{policy} {percent} % {order}', policy, limit_of(native, percent), CHAOS[order])
+        ask((policy, percent, order), f'{policy} {percent} % {order}', policy, limit_of(native, percent), CHAOS[order] | BUSY)
     if checkpointed:
         report.that(checkpointed.code == 0 and checkpointed.steady_ns > 0, f'{name} checkpointed', f'ended with {checkpointed.code}; see {checkpointed.log}')
         ask('free', 'without a limit', 'auto')
@@ -156,13 +157,11 @@ def judge(report, name, native, checkpointed, runs):
         came_out_the_same(report, r, native, limit)
         if key == 'free' or key[0] == 'swap':
             continue
-        followed = what_was_followed(r, native)
+        followed = what_was_followed(r, native, key[1])
         if key[1:] == (60, '') and not followed['hook'][0]:
             followed['hook'] = hook_once_more(report, native, limit, job, followed['hook'])
         row(r, native, followed)
         for promise in FOLLOWED + (PRICED if key[1:] == (60, '') else ()):
-            if promise == 'no swap' and (name, key[1]) in COPIED:
-                continue
             report.that(followed[promise][0], f'{r.name}: {promise}', f'{followed[promise][1]}; see {r.log}')
         if key == 'price':
             print(f'  {"torch.utils.checkpoint":<36} {checkpointed.peak_bytes / MIB:>7.1f} MiB  price '
