@@ -75,17 +75,6 @@ static void tick(struct device *d, CUstream stream)
     }
 }
 
-void account_tick(struct device *d, CUstream stream)
-{
-    struct account *a = of(d);
-    if (!is_bounded(d))
-        return;
-    if (!a->swaps && (a->swaps = record(d, &a->swap_from, stream)))
-        a->swap_from_op = d->op_count;
-    if (d->op_count - a->ticked_op >= (a->total_ops ? TICK_OPS : FIRST_TICK_OPS))
-        tick(d, stream);
-}
-
 /* Samples that have ended, the oldest first. */
 static void settle_samples(struct device *d)
 {
@@ -204,7 +193,7 @@ static void look(struct device *d)
     }
 }
 
-static void close_stretch(struct device *d, unsigned t, bool whole)
+static void close_stretch(struct device *d, CUstream stream, bool whole)
 {
     struct account *a = of(d);
     struct account_stretch *s = &a->stretch[a->next];
@@ -212,32 +201,63 @@ static void close_stretch(struct device *d, unsigned t, bool whole)
         return;
     s->ops = d->op_count - s->begun_op;
     s->whole = s->whole && whole;
-    s->is = record(d, &s->to, d->stream[t]) ? STRETCH_AWAITED : STRETCH_NONE;
+    s->is = record(d, &s->to, stream) ? STRETCH_AWAITED : STRETCH_NONE;
     a->next = (a->next + 1) % ACCOUNT_STRETCHES;
+}
+
+/* Where the device is iterations behind, the stretch is not measured. */
+static struct account_stretch *open_stretch(struct device *d, CUstream stream)
+{
+    struct account *a = of(d);
+    struct account_stretch *s = &a->stretch[a->next];
+    if (s->is != STRETCH_NONE || !record(d, &s->from, stream))
+        return NULL;
+    s->is = STRETCH_OPEN;
+    s->begun_op = d->op_count;
+    s->whole = s->left = false;
+    return s;
 }
 
 void account_iteration(struct device *d, unsigned t)
 {
-    struct account *a = of(d);
     if (!is_bounded(d))
         return;
-    a->swaps = false;
-    close_stretch(d, t, true);
+    of(d)->swaps = false;
+    close_stretch(d, d->stream[t], true);
     look(d);
-    struct account_stretch *s = &a->stretch[a->next];
-    if (s->is == STRETCH_NONE && record(d, &s->from, d->stream[t])) { /* else the device is iterations behind: this one is not measured */
-        s->is = STRETCH_OPEN;
-        s->begun_op = d->op_count;
+    struct account_stretch *s = open_stretch(d, d->stream[t]);
+    if (s)
         s->whole = s->proved = d->mode == MODE_ENFORCE;
-    }
-    if (d->op_count - a->ticked_op >= TICK_OPS)
+    if (d->op_count - of(d)->ticked_op >= TICK_OPS)
         tick(d, d->stream[t]);
 }
 
-void account_ends(struct device *d, unsigned t)
+void account_left(struct device *d, unsigned t)
 {
-    if (is_bounded(d))
-        close_stretch(d, t, false);
+    struct account *a = of(d);
+    if (!is_bounded(d))
+        return;
+    const bool proved = a->stretch[a->next].is == STRETCH_OPEN && a->stretch[a->next].proved;
+    close_stretch(d, d->stream[t], false);
+    struct account_stretch *s = open_stretch(d, d->stream[t]);
+    if (s) {
+        s->left = true;
+        s->proved = proved;
+    }
+}
+
+void account_tick(struct device *d, CUstream stream)
+{
+    struct account *a = of(d);
+    if (!is_bounded(d))
+        return;
+    if (!a->swaps && (a->swaps = record(d, &a->swap_from, stream)))
+        a->swap_from_op = d->op_count;
+    const struct account_stretch *s = &a->stretch[a->next];
+    if (s->is == STRETCH_OPEN && s->left && d->op_count - s->begun_op >= d->ex->learnt.rec.period)
+        close_stretch(d, stream, false);
+    if (d->op_count - a->ticked_op >= (a->total_ops ? TICK_OPS : FIRST_TICK_OPS))
+        tick(d, stream);
 }
 
 const char *account_verdict(struct device *d, uint64_t foretold_ns)

@@ -1,7 +1,8 @@
 /* account.h: what plans save beside swapping, and what the way to them costs, in device time, by events that nobody waits for.
  *
  *   spent      device time that learning has taken beside the program's own (counts.h: learning_ns)
- *   balance    over all stretches under a plan: what as many ops took by swapping, less what they took. Rehearsals and departures count
+ *   balance    over all stretches under a plan: what as many ops took by swapping, less what they took. Rehearsals and departures count, and after a
+ *              departure as many ops as an iteration has, or fewer where the plan is taken up before: there what the plan had sent away comes back
  *   allowance  a twentieth of the device time so far + balance; and, until a plan has been in force, a quarter of it, 2 s at most
  *
  * Learning begins only while spent + what one more is expected to take <= allowance. The first lesson is on credit, once ops have waited for copies long
@@ -60,6 +61,7 @@ struct account {
         uint64_t begun_op, ops;
         bool proved;                  /* no rehearsal */
         bool whole;                   /* an iteration in force, from its beginning to its end */
+        bool left;                    /* after a departure */
         enum { STRETCH_NONE, STRETCH_OPEN, STRETCH_AWAITED } is;
     } stretch[ACCOUNT_STRETCHES];
     unsigned next;
@@ -85,8 +87,8 @@ void account_foretold(struct device *d, uint64_t swap_ns, uint64_t swap_ops);
 void account_new_plan(struct device *d);
 /* An iteration begins under a plan on stream t; the stretch before it ends, if one is open: a whole iteration. */
 void account_iteration(struct device *d, unsigned t);
-/* The plan is left, or no longer followed. */
-void account_ends(struct device *d, unsigned t);
+/* The plan is left: the stretch under it ends, and the one after the departure begins. */
+void account_left(struct device *d, unsigned t);
 /* Why the plan that is installed is to be given up; NULL: it is not. */
 const char *account_verdict(struct device *d, uint64_t foretold_ns);
 

@@ -110,7 +110,7 @@ void following_has_left(struct device *d)
     learn_reset(d);
     if (d->ex->now.code)
         return;
-    account_ends(d, stream_alive(d, STREAM_FIRST_PROGRAM));
+    account_left(d, stream_alive(d, STREAM_FIRST_PROGRAM));
     if (!d->cfg->plan_path[0] && is_given_up(d))
         return;
     c->left_in_a_row++;

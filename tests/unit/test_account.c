@@ -3,6 +3,7 @@
 #include "policy/campaign/modes.h"
 #include "policy/driver.h"
 #include "policy/memory/swap.h"
+#include "policy/plan/exec.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -40,6 +41,8 @@ static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
 static struct drv drv;
 static struct config cfg;
 static struct device dev;
+static struct exec ex;
+static CUstream streams[1];
 
 static void setup(void)
 {
@@ -54,6 +57,8 @@ static void setup(void)
     cfg.policy = POLICY_AUTO;
     dev.cfg = &cfg;
     dev.drv = &drv;
+    dev.ex = &ex;
+    dev.stream = streams;
     dev.mem.pressed = true;
     ck_assert_int_eq(modes_init(&dev), 0);
     ck_assert_int_eq(swap_init(&dev), 0);
@@ -135,6 +140,43 @@ START_TEST(at_once)
 }
 END_TEST
 
+/* Ops of an iteration by swapping take 2 x OP_NS. Under the plan they take OP_NS, but `after_ns` each after a departure. */
+static const char *verdict_after(uint64_t after_ns, int departures)
+{
+    const char *why = NULL;
+    dev.campaign->account.swap_ns = 2ull * OP_NS * PERIOD;
+    dev.campaign->account.swap_ops = PERIOD;
+    dev.ex->learnt.rec.period = PERIOD;
+    account_new_plan(&dev);
+    for (int i = 0; i < departures && !why; i++) {
+        dev.mode = MODE_ENFORCE;
+        account_iteration(&dev, 0);
+        dev.op_count += PERIOD;
+        now_ns += (uint64_t)PERIOD * OP_NS;
+        account_iteration(&dev, 0);
+        dev.mode = MODE_STANDBY;
+        account_left(&dev, 0);
+        why = account_verdict(&dev, (uint64_t)PERIOD * OP_NS);
+        for (int k = 0; k < 3 * PERIOD; k++) { /* what comes later than an iteration after it is the program's own */
+            dev.op_count++;
+            now_ns += k < PERIOD ? after_ns : 9 * OP_NS;
+            account_tick(&dev, NULL);
+        }
+    }
+    return why;
+}
+
+/* What the plan has sent away comes back after a departure: a plan that is left after each iteration costs more than it saves where that takes long. */
+START_TEST(departures_cost)
+{
+    ck_assert_ptr_null(verdict_after(2 * OP_NS, 30)); /* as swapping */
+    ck_assert_ptr_null(verdict_after(5 * OP_NS / 2, 30)); /* 50 op times more, where an iteration saves 100 */
+}
+END_TEST
+
+START_TEST(departures_cost_too_much) { ck_assert_ptr_nonnull(verdict_after(5 * OP_NS, 30)); }
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("account");
@@ -145,6 +187,8 @@ int main(void)
     tcase_add_test(t, a_slow_host_is_no_reason);
     tcase_add_test(t, without_times);
     tcase_add_test(t, at_once);
+    tcase_add_test(t, departures_cost);
+    tcase_add_test(t, departures_cost_too_much);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
