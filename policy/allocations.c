@@ -18,6 +18,7 @@
 #include "policy/memory/room.h"
 #include "policy/memory/slot.h"
 #include "policy/memory/space.h"
+#include "policy/memory/supply.h"
 #include "policy/op/ready.h"
 #include "policy/plan/exec.h"
 #include "policy/process/check.h"
@@ -63,6 +64,7 @@ static int no_room(struct device *d, uint64_t bytes)
         log_once(SAY_WARN, "most of that, %s, is memory of cuMemAlloc and the like, which does not move: PyTorch's own caching allocator takes it "
                            "so, and not the one that remat run chooses; --allocator each moves cuMemAlloc's", rt_size(d->mem.foreign_bytes).text);
     share_say_short(d);
+    supply_say_short(d);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

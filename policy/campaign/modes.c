@@ -3,6 +3,7 @@
 
 #include "policy/learn/learn.h"
 #include "policy/memory/decoy.h"
+#include "policy/memory/supply.h"
 #include "policy/plan/exec.h"
 #include "policy/process/nvtx.h"
 #include "policy/process/planner.h"
@@ -36,7 +37,7 @@ static void tell_plan(struct device *d)
     const int64_t more = p->planned_ns - p->baseline_ns;
     const uint64_t tenths = p->baseline_ns > 0 && more > 0 ? (uint64_t)(1000 * (double)more / (double)p->baseline_ns + 0.5) : 0;
     story_is_which(d, STORY_IN_FORCE, tenths, "plan in force from iteration %llu on: %llu.%llu %% more device time expected, %s instead of %s", (unsigned long long)d->st.iterations + 1,
-             (unsigned long long)tenths / 10, (unsigned long long)tenths % 10, rt_size(d->mem.limit_bytes).text, rt_size(d->st.native_peak_bytes).text);
+             (unsigned long long)tenths / 10, (unsigned long long)tenths % 10, rt_size(supply_for_plan_bytes(d)).text, rt_size(d->st.native_peak_bytes).text);
 }
 
 void modes_go(struct device *d, enum rt_mode to)

@@ -7,6 +7,7 @@
 #include "policy/learn/learn.h"
 #include "policy/memory/arena.h"
 #include "policy/memory/room.h"
+#include "policy/memory/supply.h"
 #include "policy/memory/swap.h"
 #include "policy/plan/exec.h"
 #include "policy/plan/install.h"
@@ -409,6 +410,8 @@ void planning_begin(struct device *d)
     d->campaign->first = false;
     if (recording_has_structs(&d->ex->learnt))
         (void)room_for_decoys(d); /* before the budget: it stays */
+    if (d->mem.refused_at_bytes)
+        (void)supply_chunk(d); /* what held the device's memory may be gone */
     share_limit_for_plan(d, budget_could_use(d));
     if (d->campaign->reserved_bytes > budget_now(d) / SPARE_PART)
         d->campaign->reserved_bytes = 0;

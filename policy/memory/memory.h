@@ -48,6 +48,7 @@ struct memory {
     uint64_t whole_bytes;      /* where a script has taken a fraction of the limit: the limit; 0 */
     uint64_t ceiling_bytes;    /* >= limit_bytes, which limits_borrow() raises up to here: a soft limit is aimed at */
     uint64_t plan_limit_bytes; /* what a plan may count on: limit_bytes, in a group perhaps less */
+    uint64_t refused_at_bytes; /* page.c: physical bytes here when the driver refused one page more, of a device that something else holds too; 0: it gives more */
 
     /* space.c: addresses */
     CUdeviceptr base;          /* of the reservation */

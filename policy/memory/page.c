@@ -173,21 +173,39 @@ int page_of_host_map(struct device *d, struct slot *s)
     return -ENOMEM;
 }
 
-/* ---- pages of our own ------------------------------------------------------------------------------------------------- */
+/* ---- physical pages --------------------------------------------------------------------------------------------------- */
 
-int page_of_own(struct device *d, CUmemGenericAllocationHandle *out)
+int page_physical(struct device *d, CUmemGenericAllocationHandle *out)
 {
     CUmemAllocationProp prop;
+    const uint64_t had = device_physical_bytes(d);
     memset(&prop, 0, sizeof prop);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.location.id = d->dev;
-    if (device_physical_bytes(d) + d->mem.gran > d->mem.limit_bytes || share_cover(d, d->mem.gran))
+    if (share_cover(d, d->mem.gran))
         return -ENOMEM;
-    if (MEM_CALL(cuMemCreate(out, d->mem.gran, &prop, 0)) != CUDA_SUCCESS) {
-        share_settle(d);
-        return -ENOMEM;
+    const CUresult r = MEM_CALL(cuMemCreate(out, d->mem.gran, &prop, 0));
+    if (r == CUDA_SUCCESS) {
+        if (had >= d->mem.refused_at_bytes)
+            d->mem.refused_at_bytes = 0;
+        return 0;
     }
+    share_settle(d);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+        d->mem.refused_at_bytes = had;
+        log_once(SAY_WARN, "the driver gives %s of the limit of %s and no more: something else holds the rest of the device (nvidia-smi); what there is has to do",
+                 rt_size(had).text, rt_size(d->mem.limit_bytes).text);
+    }
+    return -ENOMEM;
+}
+
+/* ---- pages of our own ------------------------------------------------------------------------------------------------- */
+
+int page_of_own(struct device *d, CUmemGenericAllocationHandle *out)
+{
+    if (device_physical_bytes(d) + d->mem.gran > d->mem.limit_bytes || page_physical(d, out))
+        return -ENOMEM;
     d->mem.own_bytes += d->mem.gran;
     memory_note_peak(d);
     return 0;

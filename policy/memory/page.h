@@ -24,6 +24,10 @@ int page_of_host_map(struct device *d, struct slot *s);
 /* They go, where there are any: the host waits for all that used the slot. */
 int page_of_host_unmap(struct device *d, struct slot *s);
 
+/* Physical memory of one page from the driver, within what the group has for this process; the caller has looked at the limit, and counts the page. -ENOMEM: there is
+ * none; where something else holds the device's memory, device.mem.refused_at_bytes says how much this process could have. */
+int page_physical(struct device *d, CUmemGenericAllocationHandle *out);
+
 /* A page of our own outside every slot, counted as physical. One more: 0, or -ENOMEM where the limit or the driver does not allow it;
  * nothing is evicted. It is mapped `n` times in a row at va, which the caller has reserved; nobody uses what is unmapped. */
 int page_of_own(struct device *d, CUmemGenericAllocationHandle *out);

@@ -12,12 +12,17 @@
 #include "policy/share/share.h"
 
 #include <errno.h>
-#include <string.h>
+
+uint64_t supply_for_plan_bytes(const struct device *d)
+{
+    const uint64_t refused = d->mem.refused_at_bytes;
+    return refused && refused < d->mem.plan_limit_bytes ? refused : d->mem.plan_limit_bytes;
+}
 
 uint64_t supply_max_chunks(struct device *d)
 {
-    uint64_t others = d->mem.foreign_bytes + d->mem.own_bytes;
-    return d->mem.plan_limit_bytes > others ? (d->mem.plan_limit_bytes - others) >> d->mem.shift : 0;
+    const uint64_t others = d->mem.foreign_bytes + d->mem.own_bytes, all = supply_for_plan_bytes(d);
+    return all > others ? (all - others) >> d->mem.shift : 0;
 }
 
 bool supply_is_short(struct device *d, uint64_t bytes)
@@ -34,6 +39,13 @@ bool supply_is_short(struct device *d, uint64_t bytes)
     return device_physical_bytes(d) + bytes > d->mem.limit_bytes;
 }
 
+void supply_say_short(struct device *d)
+{
+    if (d->mem.refused_at_bytes)
+        log_once(SAY_WARN, "of that limit the driver gives no more than %s: something else holds the rest of the device (nvidia-smi), and a higher limit would not do",
+                 rt_size(d->mem.refused_at_bytes).text);
+}
+
 static int32_t chunk_make(struct device *d)
 {
     if (supply_is_short(d, d->mem.gran))
@@ -45,18 +57,9 @@ static int32_t chunk_make(struct device *d)
                 c = (int32_t)i;
     if (c < 0 && d->mem.n_chunks == MAX_CHUNKS)
         return -1;
-    CUmemAllocationProp prop;
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = d->dev;
     CUmemGenericAllocationHandle h;
-    if (share_cover(d, d->mem.gran))
+    if (page_physical(d, &h))
         return -1;
-    if (MEM_CALL(cuMemCreate(&h, d->mem.gran, &prop, 0)) != CUDA_SUCCESS) {
-        share_settle(d);
-        return -1;
-    }
     if (c < 0)
         c = (int32_t)d->mem.n_chunks++;
     else

@@ -12,9 +12,13 @@
 bool supply_is_short(struct device *d, uint64_t bytes);
 /* Creates one more chunk, free; -1: limit reached or the driver refused, and learning holds nothing to spare. */
 int32_t supply_chunk(struct device *d);
+/* After a line that says that memory is short: where that is not the limit's doing. */
+void supply_say_short(struct device *d);
 /* A free chunk goes back to the driver. */
 int supply_release(struct device *d, int32_t c);
-/* Chunks that a plan may count on in all, arenas included. */
+/* Bytes that a plan may count on in all: device.mem.plan_limit_bytes, or less where something else holds the device's memory; and these in chunks, without memory that is
+ * the program's own or ours outside of every slot, arenas included. */
+uint64_t supply_for_plan_bytes(const struct device *d);
 uint64_t supply_max_chunks(struct device *d);
 
 #endif

@@ -6,6 +6,7 @@
 #include "policy/memory/room.h"
 #include "policy/memory/slot.h"
 #include "policy/memory/space.h"
+#include "policy/memory/supply.h"
 #include "policy/memory/swap.h"
 #include "policy/op/needs.h"
 #include "policy/process/limits.h"
@@ -66,6 +67,7 @@ int ready_refused_drv(struct device *d, const struct rt_op *op)
         log_say(SAY_ERROR, "out of memory: %s needs %s at once; the limit is %s, of which %s cannot move; --limit %lluK would do for it", what, rt_size(n.certain).text,
                 rt_size(d->mem.limit_bytes).text, rt_size(room_fixed_bytes(d)).text, (unsigned long long)ready_least_kib(n.certain + room_fixed_bytes(d)));
     share_say_short(d);
+    supply_say_short(d);
     d->refused = true;
     return CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -269,6 +269,36 @@ def kernel(tmp, native):
             check.ok(r.checksum == native.checksum and "the soft limit gives way" in r.err and r.peak > 60 * MIB, "it gave way", r.err)
 
 
+# holds MiB of a device that others use, too, until its input ends
+HOLDS = """import ctypes, sys
+c, ctx, p = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
+assert c.cuInit(0) == 0 and c.cuDevicePrimaryCtxRetain(ctypes.byref(ctx), 0) == 0 and c.cuCtxSetCurrent(ctx) == 0
+assert c.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(int(sys.argv[1]) << 20)) == 0
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def beside_a_stranger(tmp):
+    """Something that is not under remat holds 40 of the device's 128 MiB: a limit of 120 cannot be had."""
+    longer = MLP[:1] + ["--iters", "12", "--print-loss", "--checksum"]
+    native = run(None, longer)
+    shared = {"SIMGPU_MEM": "128M", "SIMGPU_SHARED": os.path.join(tmp, "device")}
+    env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(h.B, "simgpu"), REMAT_SIMGPU="1", **shared)
+    stranger = subprocess.Popen([sys.executable, "-c", HOLDS, "40"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        stranger.stdout.readline()
+        r = run(["--limit", "120M", "--policy", "plan", "--solver", "mincut"], longer, dict(shared, REMAT_LOG="debug"))
+        check.ok(r.rc == 0 and r.losses == native.losses and r.checksum == native.checksum, "training beside a stranger", "%d %s" % (r.rc, r.err))
+        check.ok("the driver gives 88 MiB of the limit of 120 MiB and no more: something else" in r.err, "a stranger is told of", r.err)
+        asked = [int(x) for x in re.findall(r"a plan for (\d+) MiB is asked for", r.err)]
+        check.ok(r.stats.get("iterations_enforced", 0) > 2 and asked and max(asked) < 88, "plans are for what there is", "%s %s" % (asked, r.stats))
+        r = run(["--limit", "120M"], MLP[:1] + ["--batch", "393216", "--layers", "2", "--iters", "2"], shared)
+        check.ok(r.rc != 0 and "of that limit the driver gives no more than" in r.err, "not the limit's doing", "%d %s" % (r.rc, r.err))
+    finally:
+        stranger.communicate(b"", timeout=60)
+
+
 def main():
     if not os.path.exists(os.path.join(HELD, "libremat.so")):
         print("no build/held: skipped")
@@ -285,6 +315,7 @@ def main():
         second_file(tmp)
         nested()
         kernel(tmp, native)
+        beside_a_stranger(tmp)
     finally:
         shutil.rmtree(tmp)
         shutil.rmtree(test_share.tmp, ignore_errors=True)
