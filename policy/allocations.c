@@ -205,6 +205,32 @@ static void make_room_after(struct device *d)
     engine_return(v);
 }
 
+/* What is missing on the device for so many bytes, at least a page: where as much is free, not in one piece. */
+static uint64_t missing_bytes(const struct device *d, uint64_t bytes)
+{
+    size_t there = 0, total;
+    if (!d->drv->cuMemGetInfo_v2 || d->drv->cuMemGetInfo_v2(&there, &total) != CUDA_SUCCESS)
+        there = 0;
+    return bytes > there + d->mem.gran ? bytes - there : d->mem.gran;
+}
+
+/* With the lock held: ours goes back to the driver where that can be enough. What was reserved for these bytes counts as physical by now. */
+static bool gives_way(struct device *d, uint64_t bytes)
+{
+    const uint64_t ours = device_physical_bytes(d), fixed = room_fixed_bytes(d);
+    if (d->capturing)
+        return false;
+    struct engine_visit v = engine_visit(d);
+    const uint64_t missing = missing_bytes(d, bytes);
+    d->mem.op_at_hand++;
+    pooled_trim(d);
+    const uint64_t given = ours > fixed && missing <= ours - fixed ? room_give_driver(d, missing) : 0;
+    engine_return(v);
+    if (given)
+        log_once(SAY_INFO, "the driver had no memory for %s of the program's own, which the limit allows: %s of ours went back to it", rt_size(bytes).text, rt_size(given).text);
+    return given > 0;
+}
+
 /* What a pool of the driver's may take for so many bytes: it grows by whole granules. */
 static uint64_t pool_grows_by(const struct device *d, uint64_t bytes)
 {
@@ -249,6 +275,14 @@ static int issue_alloc(const struct eng_pool_call *c)
 }
 
 /* With the lock held, which it gives back. d NULL: nobody counts. */
+static bool gives_way_locking(struct device *d, uint64_t bytes)
+{
+    engine_lock();
+    const bool gave = gives_way(d, bytes);
+    engine_unlock();
+    return gave;
+}
+
 static int from_driver_unlocking(struct device *d, const struct eng_pool_call *c)
 {
     const bool captured = d && engine_is_captured(c->stream);
@@ -258,7 +292,9 @@ static int from_driver_unlocking(struct device *d, const struct eng_pool_call *c
     engine_unlock();
     if (r)
         return r;
-    r = c->issue(c);
+    do
+        r = c->issue(c);
+    while (d && r == CUDA_ERROR_OUT_OF_MEMORY && gives_way_locking(d, bytes));
     if (d)
         settle(d, r, r ? 0 : *c->out, c->bytes, bytes, pool, captured);
     return r;
@@ -637,6 +673,15 @@ int eng_foreign_reserve(int dev, size_t bytes)
         r = CUDA_ERROR_OUT_OF_MEMORY;
     engine_unlock();
     return r;
+}
+
+bool eng_foreign_gives(int dev, size_t bytes)
+{
+    engine_lock();
+    struct device *d = counts_for(dev);
+    const bool gave = d && gives_way(d, foreign_counted(bytes));
+    engine_unlock();
+    return gave;
 }
 
 void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range)

@@ -48,6 +48,9 @@ void eng_pool_chosen(void);
  * explaining line. After a success call exactly one of commit (the driver call succeeded) or cancel. */
 enum { ENG_HERE = -1 }; /* for `dev`: the device of the current context; so too where nothing is known of the one that is named */
 int eng_foreign_reserve(int dev, size_t bytes);
+/* After a success of eng_foreign_reserve() the driver had no memory for these bytes all the same: something else holds it (another process). Memory of ours goes back
+ * to the driver, as much as is missing. True: some did, and the driver is to be asked once more. */
+bool eng_foreign_gives(int dev, size_t bytes);
 /* `key`: a device pointer (is_range: the bytes at it are addressable there: cuMemAlloc, managed) or any handle
  * (cuMemCreate handle, array). */
 void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range);

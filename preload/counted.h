@@ -8,6 +8,12 @@
 #include "policy/allocations.h"
 #include "preload/door.h"
 
+/* The driver's call `call`, of result r, for which eng_foreign_reserve(dev, bytes) has made room: again for as long as memory of ours gives way. */
+#define COUNTED_CALL(r, dev, bytes, call)                                                                              \
+    do                                                                                                                 \
+        (r) = (call);                                                                                                  \
+    while ((r) == CUDA_ERROR_OUT_OF_MEMORY && eng_foreign_gives(dev, bytes))
+
 /* After eng_foreign_reserve(dev, bytes) and the driver's call with result r: commits or cancels. Returns r. */
 static inline int counted_settle(int dev, int r, uint64_t key, size_t bytes, bool is_range)
 {

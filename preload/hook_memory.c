@@ -17,7 +17,7 @@ static int on_alloc(__typeof__(&cuMemAlloc_v2) real, CUdeviceptr *p, size_t n)
     r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
-    r = real(p, n);
+    COUNTED_CALL(r, ENG_HERE, n, real(p, n));
     return counted_settle(ENG_HERE, r, r ? 0 : *p, n, true);
 }
 
@@ -26,7 +26,7 @@ static int on_alloc_managed(__typeof__(&cuMemAllocManaged) real, CUdeviceptr *p,
     int r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
-    r = real(p, n, flags);
+    COUNTED_CALL(r, ENG_HERE, n, real(p, n, flags));
     r = counted_settle(ENG_HERE, r, r ? 0 : *p, n, true);
     if (!r)
         eng_note_in_place(*p, n);
@@ -42,7 +42,7 @@ static int on_alloc_pitch(__typeof__(&cuMemAllocPitch_v2) real, CUdeviceptr *p, 
     int r = eng_foreign_reserve(ENG_HERE, most);
     if (r)
         return r;
-    r = real(p, pitch, width, height, elem);
+    COUNTED_CALL(r, ENG_HERE, most, real(p, pitch, width, height, elem));
     if (r)
         return counted_settle(ENG_HERE, r, 0, most, true);
     size_t bytes = *pitch * height;
@@ -74,7 +74,7 @@ static int on_array_create(__typeof__(&cuArrayCreate_v2) real, CUarray *a, const
     int r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
-    r = real(a, d);
+    COUNTED_CALL(r, ENG_HERE, n, real(a, d));
     return counted_settle(ENG_HERE, r, r ? 0 : (uint64_t)(uintptr_t)*a, n, false);
 }
 
@@ -86,7 +86,7 @@ static int on_array3d_create(__typeof__(&cuArray3DCreate_v2) real, CUarray *a, c
     int r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
-    r = real(a, d);
+    COUNTED_CALL(r, ENG_HERE, n, real(a, d));
     return counted_settle(ENG_HERE, r, r ? 0 : (uint64_t)(uintptr_t)*a, n, false);
 }
 
@@ -99,7 +99,7 @@ static int on_mipmap_create(__typeof__(&cuMipmappedArrayCreate) real, CUmipmappe
     int r = eng_foreign_reserve(ENG_HERE, n);
     if (r)
         return r;
-    r = real(a, d, levels);
+    COUNTED_CALL(r, ENG_HERE, n, real(a, d, levels));
     return counted_settle(ENG_HERE, r, r ? 0 : (uint64_t)(uintptr_t)*a, n, false);
 }
 

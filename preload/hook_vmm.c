@@ -4,6 +4,7 @@
 #include "policy/allocations.h"
 #include "policy/answers.h"
 #include "policy/reach.h"
+#include "preload/counted.h"
 #include "preload/vmm.h"
 
 static int on_create(__typeof__(&cuMemCreate) real, CUmemGenericAllocationHandle *h, size_t n,
@@ -15,7 +16,7 @@ static int on_create(__typeof__(&cuMemCreate) real, CUmemGenericAllocationHandle
     int r = eng_foreign_reserve(dev, n);
     if (r)
         return r;
-    r = real(h, n, prop, flags);
+    COUNTED_CALL(r, dev, n, real(h, n, prop, flags));
     if (r)
         eng_foreign_cancel(dev, n);
     else

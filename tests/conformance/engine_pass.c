@@ -205,6 +205,12 @@ void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range)
     list_add(key, bytes);
 }
 
+bool eng_foreign_gives(int dev, size_t bytes)
+{
+    (void)dev, (void)bytes;
+    return false;
+}
+
 void eng_foreign_cancel(int dev, size_t bytes)
 {
     note(CALL_foreign_cancel);

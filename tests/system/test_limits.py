@@ -279,6 +279,30 @@ sys.stdin.read()
 """
 
 
+# fills what there is with memory that remat can move, then takes 16 MiB that it cannot, in several ways; nothing is lost
+OWN = """import ctypes
+c, ctx = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+def ok(r):
+    assert r == 0, r
+ok(c.cuInit(0)), ok(c.cuDevicePrimaryCtxRetain(ctypes.byref(ctx), 0)), ok(c.cuCtxSetCurrent(ctx))
+moves = [ctypes.c_uint64() for _ in range(12)]
+for i, p in enumerate(moves):
+    ok(c.cuMemAllocAsync(ctypes.byref(p), ctypes.c_size_t(8 << 20), None)), ok(c.cuMemsetD8Async(p, ctypes.c_ubyte(i), ctypes.c_size_t(8 << 20), None))
+stays, pitch = ctypes.c_uint64(), ctypes.c_size_t()
+for ask in (lambda: c.cuMemAlloc_v2(ctypes.byref(stays), ctypes.c_size_t(16 << 20)),
+            lambda: c.cuMemAllocPitch_v2(ctypes.byref(stays), ctypes.byref(pitch), ctypes.c_size_t(4 << 10), ctypes.c_size_t(4 << 10), 4),
+            lambda: c.cuMemAllocManaged(ctypes.byref(stays), ctypes.c_size_t(16 << 20), 1)):
+    for p in moves:
+        ok(c.cuMemsetD8Async(ctypes.c_uint64(p.value + 1), ctypes.c_ubyte(200), ctypes.c_size_t(1), None))
+    print("own", ask()), ok(c.cuMemFree_v2(stays))
+print("too much", c.cuMemAlloc_v2(ctypes.byref(stays), ctypes.c_size_t(112 << 20)))
+byte = ctypes.c_ubyte()
+for i, p in enumerate(moves):
+    ok(c.cuMemcpyDtoH_v2(ctypes.byref(byte), ctypes.c_uint64(p.value + (8 << 20) - 1), ctypes.c_size_t(1)))
+    assert byte.value == i
+"""
+
+
 def beside_a_stranger(tmp):
     """Something that is not under remat holds 40 of the device's 128 MiB: a limit of 120 cannot be had."""
     longer = MLP[:1] + ["--iters", "12", "--print-loss", "--checksum"]
@@ -293,6 +317,8 @@ def beside_a_stranger(tmp):
         check.ok("the driver gives 88 MiB of the limit of 120 MiB and no more: something else" in r.err, "a stranger is told of", r.err)
         asked = [int(x) for x in re.findall(r"a plan for (\d+) MiB is asked for", r.err)]
         check.ok(r.stats.get("iterations_enforced", 0) > 2 and asked and max(asked) < 88, "plans are for what there is", "%s %s" % (asked, r.stats))
+        r = run(["--limit", "120M", "--policy", "swap"], [sys.executable, "-c", OWN], shared)
+        check.ok(r.rc == 0 and r.out.split("\n")[:4] == ["own 0"] * 3 + ["too much 2"], "what the driver refuses to the program is made room for", "%d %s %s" % (r.rc, r.out, r.err))
         r = run(["--limit", "120M"], MLP[:1] + ["--batch", "393216", "--layers", "2", "--iters", "2"], shared)
         check.ok(r.rc != 0 and "of that limit the driver gives no more than" in r.err, "not the limit's doing", "%d %s" % (r.rc, r.err))
     finally:
