@@ -33,7 +33,7 @@ SPARE_S = 60  # of a budget: guesses of times are guesses
 # What tests see that set none of it themselves. Check's own four seconds for a unit test are few on a busy machine.
 DEFAULTS = {
     "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0:use_sigaltstack=0:allow_user_segv_handler=1",
-    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:handle_segv=0",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:handle_segv=0:suppressions=" + os.path.join(HERE, "tsan.supp"),
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "CK_DEFAULT_TIMEOUT": "120",
     "REMAT_CACHE": "off",  # what a test finds out is no other test's, nor the user's; test_cache.py has folders of its own
