@@ -274,7 +274,6 @@ static int issue_alloc(const struct eng_pool_call *c)
                    : (int)process.drv->cuMemAllocAsync(c->out, c->bytes, c->stream);
 }
 
-/* With the lock held, which it gives back. d NULL: nobody counts. */
 static bool gives_way_locking(struct device *d, uint64_t bytes)
 {
     engine_lock();
@@ -283,6 +282,7 @@ static bool gives_way_locking(struct device *d, uint64_t bytes)
     return gave;
 }
 
+/* With the lock held, which it gives back. d NULL: nobody counts. */
 static int from_driver_unlocking(struct device *d, const struct eng_pool_call *c)
 {
     const bool captured = d && engine_is_captured(c->stream);

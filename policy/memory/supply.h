@@ -12,7 +12,7 @@
 bool supply_is_short(struct device *d, uint64_t bytes);
 /* Creates one more chunk, free; -1: limit reached or the driver refused, and learning holds nothing to spare. */
 int32_t supply_chunk(struct device *d);
-/* After a line that says that memory is short: where that is not the limit's doing. */
+/* After an out of memory: one line more where the driver, not the limit, is why memory is short. */
 void supply_say_short(struct device *d);
 /* A free chunk goes back to the driver. */
 int supply_release(struct device *d, int32_t c);

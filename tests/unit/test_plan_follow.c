@@ -86,7 +86,7 @@ START_TEST(a_chunk_that_is_gone_is_not_mapped)
     ck_assert_uint_eq(own, fx.d.mem.chunks[c].handle);
     install_repair(&fx.d);
     ck_assert_int_lt(s->map[0], 0);
-    fx_iteration(MODE_ENFORCE); /* the buffer gets another chunk, and holds what it must */
+    fx_iteration(MODE_ENFORCE); /* buffer 1 gets another chunk; every buffer is compared with fx.want */
     page_of_own_gone(&fx.d, own);
     fx_end();
 }
