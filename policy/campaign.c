@@ -292,12 +292,17 @@ static int decide_drv(struct device *d, struct rt_op *op)
         exec_resume(d);
         following_begin(d);
     }
-    if (campaign_follows_plan(d)) {
+    for (int i = 0; campaign_follows_plan(d); i++) {
         enum exec_left left;
         int r = exec_op_drv(d, op, &left);
         if (left == EXEC_STAYED)
             return r;
         following_has_left(d);
+        if (left == EXEC_LEFT_BEFORE && !i && !d->ex->now.code && may_take_up(d, op)) { /* it begins the next iteration, and the end of this one did not come */
+            exec_resume(d);
+            following_begin(d);
+            continue;
+        }
         return left == EXEC_LEFT_AFTER ? r : d->ex->now.code ? d->ex->now.code : outside_drv(d, op);
     }
     if (d->mode == MODE_PROBE) {

@@ -282,6 +282,8 @@ bool iter_is_settled(const struct iter *it, uint64_t p)
     return apart(then, now) <= (now > then ? now : then) / SWING_PART;
 }
 
+uint64_t iter_has_come(const struct iter *it, uint64_t p) { return p == it->period ? 1 + it->run / p : 0; }
+
 bool iter_remembers(const struct iter *it, uint64_t n) { return it->n_ops >= n; }
 
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead)
@@ -303,16 +305,16 @@ static const struct iter_operand *operand_at(const struct iter *it, const struct
     return a < o->n && all[a].offset == offset ? &all[a] : NULL;
 }
 
-const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t p, uint64_t back, uint32_t offset, bool *known)
+const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t ago, uint32_t offset, bool *known)
 {
-    *known = it->n_ops >= back * p;
-    return *known ? operand_at(it, &it->ops[it->n_ops - back * p], offset) : NULL;
+    *known = ago && it->n_ops >= ago;
+    return *known ? operand_at(it, &it->ops[it->n_ops - ago], offset) : NULL;
 }
 
 bool iter_expected_again(const struct iter *it, uint64_t p, uint64_t ahead, uint32_t offset, uint32_t few)
 {
     bool known;
-    const struct iter_operand *then = iter_expected_operand(it, p, 1, offset, &known);
+    const struct iter_operand *then = iter_expected_operand(it, p, offset, &known);
     if (!known)
         return true;
     for (uint64_t k = 1; then && k <= ahead && k < p; k++) {

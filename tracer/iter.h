@@ -51,13 +51,15 @@ uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
 /* Where an iteration of p ops has ended: it was like the one before in what it held (from its least to its most), or enough of them have gone by
  * to see whether shapes take turns. If not, what comes next may be of another shape. */
 bool iter_is_settled(const struct iter *it, uint64_t p);
+/* How often, in a row, what now comes with period p has come: 2 where iter_feed() has just returned p. */
+uint64_t iter_has_come(const struct iter *it, uint64_t p);
 /* So many ops have been fed, and are remembered. */
 bool iter_remembers(const struct iter *it, uint64_t n);
 /* Signature of the op that should follow after `ahead` more ops, if the period p holds. */
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead);
-/* The operand at this offset that the op to be fed next had `back` (1, 2, ..) periods before; NULL: it had none. Its birth_op and this one's
- * are back * p apart where a new buffer takes the place of an old one. *known: the op has been seen then. */
-const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t p, uint64_t back, uint32_t offset, bool *known);
+/* The operand at this offset of the op so many ops before the one to be fed next; NULL: it had none. Where that is a whole number of periods, its birth_op and this one's
+ * are as far apart where a new buffer takes the place of an old one. *known: the op is remembered. */
+const struct iter_operand *iter_expected_operand(const struct iter *it, uint64_t ago, uint32_t offset, bool *known);
 /* The op to be fed next, as it was a period before, had a buffer at this offset that one of the `ahead` ops after it, with more than `few` operands, had
  * at the same offset: an entry that stays on the stack when a shorter list is written over a long one, say. True as well where that is not remembered. */
 bool iter_expected_again(const struct iter *it, uint64_t p, uint64_t ahead, uint32_t offset, uint32_t few);

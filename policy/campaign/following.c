@@ -7,6 +7,7 @@
 #include "policy/campaign/planning.h"
 #include "policy/learn/learn.h"
 #include "policy/plan/cursor.h"
+#include "policy/plan/detour.h"
 #include "policy/plan/exec.h"
 #include "policy/plan/install.h"
 #include "policy/plan/leave.h"
@@ -21,6 +22,7 @@
 
 enum {
     LEFT_SUSPECT = 2,       /* times in a row; then tensors that every iteration works on may be others */
+    LEFT_OTHERS = 3,        /* times, not before the first op, where the recorded iteration was like no other */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
     LEFT_UNTRIED = 4,       /* times at one launch that no trial can tell anything of, whole iterations in between or not: it is in the way */
     UNTRIED_MOST = 3,       /* plans made anew for that, of one record: each of them takes a planner's time */
@@ -38,7 +40,7 @@ void following_learnt(struct device *d)
     earlier_plan_for_record(d);
     d->campaign->moves = 0;
     d->campaign->followed = false;
-    d->campaign->untried = d->campaign->left_untried = 0;
+    d->campaign->untried = d->campaign->left_untried = d->campaign->left_with_others = 0;
     d->campaign->reserved_bytes = 0;
     d->campaign->starts = 0;
     d->campaign->paused_here_ns = 0;
@@ -119,6 +121,19 @@ void following_has_left(struct device *d)
         story_is(d, STORY_SWAPPING, "tensors that every iteration works on are others now: learning anew");
         c->followed = false;
         c->left_in_a_row = 0;
+        modes_observe_again(d);
+        return;
+    }
+    if (d->ex->now.left_for && !modes_have_given_plan(d) && c->untried < UNTRIED_MOST && detour_is_known(d)) {
+        c->untried++;
+        c->left_in_a_row = 0;
+        plan_anew(d, "some of the recorded ops do not come in every iteration: they are not to be replayed");
+        return;
+    }
+    if (learn_had_others(d) && d->ex->now.left_at && ++c->left_with_others >= LEFT_OTHERS && !modes_have_given_plan(d)) {
+        log_say(SAY_INFO, "the plan is left again and again, and the iteration that was learnt had ops that others have not: learning anew");
+        c->left_in_a_row = c->left_with_others = 0;
+        learn_strictly(d);
         modes_observe_again(d);
         return;
     }

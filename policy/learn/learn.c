@@ -29,6 +29,10 @@
 #include <string.h>
 
 enum { FITS_ITERATIONS = 8 /* without a limit felt, before it is told */ };
+/* A lesson goes on where a few ops are others than in the iteration before (a batch that is mixed in one of two ways): it is back when so many in a row are, again,
+ * those that were expected further on. */
+enum { LESSON_SURE = 4, LESSON_OTHERS_MOST = 32, LESSON_OTHERS_PART = 8, LESSON_SHORT = 32 /* ops: every other one counts */, LESSON_LOOK_AHEAD = 64 };
+enum { SOON_PART = 4 /* a lesson that was over after so small a part of the iteration has cost little */, IN_VAIN_MOST = 5 };
 enum { MAX_PERIOD = 200000, SURE_PERIODS = 32 /* in a row: batches that are accumulated for a step look like iterations until that comes */ };
 /* Side operands larger than this together are not set aside in a replay: the op is left alone. */
 static const uint64_t SIDE_SCRATCH_MAX = 64ull << 20;
@@ -37,7 +41,12 @@ struct learn {
     struct iter *finder;
     uint64_t period, until;   /* ops in an iteration; ops left of the current one before probing begins */
     uint64_t *expected;       /* [period] signatures */
-    uint64_t probed;          /* ops of the probed iteration so far, but for copies to the host: no iteration is told by these */
+    uint64_t probed;          /* ops of the iteration before, but for copies to the host, that have come in the probed one, or were passed: no iteration is told by those copies */
+    uint64_t others, passed;  /* ops that have come in the probed iteration alone; ops of the one before that have not come */
+    bool strict;              /* the next lesson is over where an op is another one */
+    unsigned in_vain;         /* lessons in a row that came to nothing and were not over soon: the next iteration must have come twice as often for each */
+    uint64_t trail[LESSON_SURE - 1]; /* signatures of the latest of others, the latest first */
+    uint32_t n_trail;         /* of these, since the latest op that was expected */
     int32_t suspect;          /* an unannounced write happened since this op, -1 none */
     int recorded_iterations;
     uint64_t asked;           /* ops of the iteration that the trace is of, while it is not known whether it comes again (a sort's passes, say, end some time); else 0 */
@@ -120,7 +129,7 @@ int learn_begin(struct device *d)
         return -ENOMEM;
     d->ex->learnt.n_caps = (uint32_t)period;
     d->ex->learnt.rec.period = period;
-    d->learn->probed = 0;
+    d->learn->probed = d->learn->others = d->learn->passed = d->learn->n_trail = 0;
     d->learn->suspect = -1;
     uint64_t *lasting = realloc(d->learn->lasting, period * sizeof *lasting);
     if (!lasting)
@@ -140,6 +149,8 @@ static void give_up(struct device *d, const char *why)
 {
     log_say(SAY_INFO, "learning starts over: %s", why);
     probe_end(d);
+    d->learn->in_vain += d->learn->in_vain < IN_VAIN_MOST && d->learn->probed * SOON_PART >= d->learn->period;
+    d->learn->strict = false;
     d->learn->period = d->learn->until = 0;
     d->learn->foretold.failed += d->learn->at_once;
     d->learn->at_once = false;
@@ -203,24 +214,31 @@ static int room_for_capture(struct device *d)
 }
 
 /* Which words point at the buffer they pointed at one and two iterations ago, or at the one that took its place. */
-static int mark_regular(struct device *d, struct rt_op *op)
+static int mark_regular(struct device *d, struct rt_op *op, bool expected)
 {
     struct learn *l = d->learn;
+    const uint64_t more = l->others - l->passed; /* ops in this iteration so far than in the one before; may be less than nothing, modulo 2^64 */
     int r = 0;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         struct rt_operand *w = &op->operands[i];
+        if (!expected) {
+            w->regular = w->recurs = true;
+            continue;
+        }
         w->regular = l->lesson_of < 0 || !foretold_is_irregular(&l->foretold, l->lesson_of, l->probed, w->offset);
         for (uint64_t back = 1; back <= 2 && !l->at_once; back++) {
             bool known;
-            const struct iter_operand *then = iter_expected_operand(l->finder, l->period, back, w->offset, &known);
+            const uint64_t ago = back * l->period + more;
+            const struct iter_operand *then = iter_expected_operand(l->finder, ago, w->offset, &known);
+            const bool as_old = then && (then->birth_op + back * l->period == w->slot->birth_op || then->birth_op + ago == w->slot->birth_op);
             if (back == 1 && known && then) {
                 w->remains = then->serial == w->serial;
-                w->moved_on = !w->remains && then->birth_op + l->period == w->slot->birth_op;
+                w->moved_on = !w->remains && as_old;
             }
-            w->regular &= !known || (then && (then->serial == w->serial || then->birth_op + back * l->period == w->slot->birth_op));
+            w->regular &= !known || (then && (then->serial == w->serial || as_old));
         }
         w->recurs = op->n_operands > LEARN_FEW
-            && (l->at_once || (!w->remains && iter_expected_again(l->finder, l->period, l->period - l->probed - 1, w->offset, LEARN_FEW)));
+            && (l->at_once || (!w->remains && iter_expected_again(l->finder, l->period + more, l->period - l->probed - 1, w->offset, LEARN_FEW)));
         r = r || w->regular ? r : note_irregular(l, w->offset);
     }
     return r;
@@ -268,6 +286,38 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
     return op_capture(&d->ex->learnt.caps[i], op);
 }
 
+/* The op is not the one that was expected. Where it is one of those that follow, and the ops before it were these, the lesson is back in the iteration. False: it is
+ * another op, which this iteration alone has. */
+static bool is_back(struct learn *l, const struct rt_op *op)
+{
+    for (uint64_t at = l->probed + LESSON_SURE - 1; l->n_trail >= LESSON_SURE - 1 && at < l->period && at < l->probed + LESSON_LOOK_AHEAD; at++) {
+        bool same = l->expected[at] == op->sig;
+        for (uint32_t i = 0; i < LESSON_SURE - 1 && same; i++)
+            same = at - 1 - i >= l->probed && l->expected[at - 1 - i] == l->trail[i];
+        if (!same)
+            continue;
+        l->passed += at - l->probed;
+        l->probed = at;
+        return true;
+    }
+    return false;
+}
+
+static bool may_go_on(const struct learn *l)
+{
+    const uint64_t part = l->period < LESSON_SHORT ? 0 : l->period / LESSON_OTHERS_PART;
+    return !l->strict && !l->at_once && l->lesson_of < 0 && l->probed && l->others < (part < LESSON_OTHERS_MOST ? part : LESSON_OTHERS_MOST);
+}
+
+static void note_other(struct learn *l, uint64_t sig)
+{
+    for (uint32_t i = LESSON_SURE - 2; i > 0; i--)
+        l->trail[i] = l->trail[i - 1];
+    l->trail[0] = sig;
+    l->n_trail++;
+    l->others++;
+}
+
 static bool is_expected(struct device *d, const struct rt_op *op)
 {
     const struct learn *l = d->learn;
@@ -276,9 +326,10 @@ static bool is_expected(struct device *d, const struct rt_op *op)
 
 int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
 {
-    const bool counts = !op_reads_for_host(op);
+    struct learn *l = d->learn;
+    const bool counts = !op_reads_for_host(op), expected = !counts || is_expected(d, op) || (may_go_on(l) && is_back(l, op));
     *step = LEARN_ON;
-    if (counts && !is_expected(d, op)) {
+    if (!expected && !may_go_on(l)) {
         /* A loop within the iteration (a gradient summed over a few batches) was taken for it. What has been seen is kept: this very op may
          * be the one that shows the iteration. */
         give_up(d, "the iteration was not like the one before");
@@ -296,8 +347,8 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
     struct probe_result res;
     uint64_t live = d->mem.live_bytes;
     if (counts) {
-        d->learn->lasting[d->learn->probed] = foretold_signature(d, op);
-        if (mark_regular(d, op)) {
+        l->lasting[l->probed] = foretold_signature(d, op);
+        if (mark_regular(d, op, expected)) {
             learn_abandon(d, "host memory is exhausted");
             *step = LEARN_NOT_RUN;
             return CUDA_SUCCESS;
@@ -316,8 +367,13 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
     if (probe_record(d, op, &res, live)) {
         learn_abandon(d, "host memory is exhausted");
         *step = LEARN_STOPPED;
-    } else
-        d->learn->probed += counts;
+    } else if (!expected) {
+        d->ex->learnt.rec.ops[d->ex->learnt.rec.n_ops - 1].why_opaque = "does not come in every iteration";
+        note_other(l, op->sig);
+    } else if (counts) {
+        l->probed++;
+        l->n_trail = 0;
+    }
     return r;
 }
 
@@ -566,6 +622,7 @@ int learn_finish(struct device *d, uint64_t (*reserve)(struct device *))
     for (uint32_t i = 0; i < ex->learnt.rec.n_ops; i++)
         if (ex->learnt.rec.ops[i].why_opaque)
             log_say(SAY_DEBUG, "op %u (%s) is never replayed: %s", i, ex->learnt.rec.ops[i].name, ex->learnt.rec.ops[i].why_opaque);
+    d->learn->in_vain = 0;
     d->st.iterations += d->learn->at_once ? 2 : 1; /* and the one before, which was not known to be one */
     count_anew(d, ex->learnt.rec.period);
     d->learn->asked = d->learn->at_once || !learn_wants_trace(d) ? 0 : ex->learnt.rec.period;
@@ -630,6 +687,11 @@ static bool may_begin(struct device *d)
     if (!l->period || l->until)
         return false;
     if (learn_wants_trace(d) && l->period <= l->too_short) {
+        l->period = 0;
+        return false;
+    }
+    if (l->in_vain && iter_has_come(l->finder, l->period) < 2u << l->in_vain) {
+        log_say(SAY_DEBUG, "an iteration of %llu ops is not learnt yet, since %u lessons in a row came to nothing", (unsigned long long)l->period, l->in_vain);
         l->period = 0;
         return false;
     }
@@ -698,6 +760,8 @@ void learn_lesson_swaps(const struct device *d, uint64_t *ns, uint64_t *ops)
 
 void learn_keep(struct device *d, uint64_t swap_ns, uint64_t swap_ops)
 {
+    if (learn_had_others(d))
+        return; /* it was like no other */
     foretold_keep(d, (struct sequence_about){.ops = d->ex->learnt.rec.period, .swap_ns = swap_ns, .swap_ops = swap_ops, .checked = d->learn->checked, .needs_past = d->learn->needs_past,
                                              .n_irregular = d->learn->n_irregular},
                   d->learn->lasting, d->learn->irregular);
@@ -748,6 +812,10 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
     }
     return wanted && may_begin(d);
 }
+
+bool learn_had_others(const struct device *d) { return d->learn->others || d->learn->passed; }
+
+void learn_strictly(struct device *d) { d->learn->strict = true; }
 
 void learn_lets_go(struct device *d) { d->learn->period = d->learn->until = 0; }
 

@@ -50,6 +50,9 @@ int learn_finish(struct device *d, uint64_t (*reserve)(struct device *));
 /* During a probed iteration. */
 void learn_alloc(struct device *d, struct slot *s);
 void learn_free(struct device *d, struct slot *s);
+/* The recorded iteration has ops that the one before had not, or the other way about. The next lesson is over where that is so. */
+bool learn_had_others(const struct device *d);
+void learn_strictly(struct device *d);
 /* In-place state of that size is kept before every launch that changes it, for replays. */
 bool learn_keeps_side(struct device *d, uint64_t bytes);
 

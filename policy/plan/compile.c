@@ -41,10 +41,11 @@ int compile_index(const struct record *r, const struct compiled **out)
     p->keep = calloc(nb + 1, sizeof *p->keep);
     p->rebuilt = calloc(nb + 1, sizeof *p->rebuilt);
     p->relied = calloc(nb + 1, sizeof *p->relied);
+    p->again_until = calloc(n + 1, sizeof *p->again_until);
     p->partial = calloc(nb + 1, sizeof *p->partial);
     int32_t *ver = calloc(nb + 1, sizeof *ver);
     if (!p->in_ver || !p->out_ver || !p->first_val || !p->die_at || !p->die_list || !p->last_ref || !p->keep || !p->rebuilt || !p->relied ||
-        !p->partial || !ver) {
+        !p->again_until || !p->partial || !ver) {
         free(ver);
         return -ENOMEM;
     }
@@ -358,11 +359,20 @@ void compile_free(const struct compiled *index)
         return;
     plan_free(&p->as_read);
     void *const tables[] = {p->in_ver,  p->out_ver,  p->made_at, p->made,   p->first_val, p->producer, p->die_at,  p->die_list, p->used,   p->step_at,
-                            p->steps,   p->elided,   p->ref_at,  p->ref_list, p->last_ref,  p->relied,   p->keep,    p->rebuilt,  p->partial, p->remade,
+                            p->steps,   p->elided,   p->ref_at,  p->ref_list, p->last_ref,  p->relied,   p->again_until, p->keep,    p->rebuilt,  p->partial, p->remade,
                             p->check_turn};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         free(tables[i]);
     free(p);
+}
+
+void compile_fills(const struct compiled *index, const struct record *r, const int32_t *filled_by)
+{
+    struct compiled *p = mine(index);
+    for (uint32_t i = 0; i < r->n_ops; i++)
+        for (uint32_t k = r->ops[i].first; k < r->ops[i].first + r->ops[i].n; k++)
+            if (filled_by[k] >= 0 && p->again_until[filled_by[k]] < p->again_until[i])
+                p->again_until[filled_by[k]] = p->again_until[i];
 }
 
 int compile_plan(const struct compiled *index, const struct recording *rec, const char *path, bool own)
@@ -396,6 +406,8 @@ int compile_plan(const struct compiled *index, const struct recording *rec, cons
     memset(p->partial, 0, r->n_bufs * sizeof *p->partial);
     for (uint32_t b = 0; b < r->n_bufs; b++)
         p->relied[b] = -1;
+    for (uint32_t i = 0; i < r->n_ops; i++)
+        p->again_until[i] = -1;
     for (uint32_t b = 0; b < r->n_bufs; b++)
         p->last_ref[b] = r->bufs[b].dies < 0 ? (int32_t)r->n_ops : r->bufs[b].dies;
     uint32_t at = 0, n = 0;
@@ -415,6 +427,7 @@ int compile_plan(const struct compiled *index, const struct recording *rec, cons
         if (s.kind == PLAN_REPLAY) {
             if ((uint32_t)s.id >= at || r->ops[s.id].why_opaque)
                 return -EINVAL;
+            p->again_until[s.id] = (int32_t)at;
             for (uint32_t k = r->ops[s.id].first; k < r->ops[s.id].first + r->ops[s.id].n; k++) {
                 refer(p, r->operands[k].buf, (int32_t)at);
                 p->relied[r->operands[k].buf] = (int32_t)at;

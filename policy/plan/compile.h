@@ -14,6 +14,8 @@ int compile_index(const struct record *r, const struct compiled **out);
  * plan mean nothing then. `own`: made for our own form of the trace, with holds; else for the trace the user was given (same ops but for the
  * holds). */
 int compile_plan(const struct compiled *index, const struct recording *rec, const char *path, bool own);
+/* What filled a part of an operand right before its op (filled_by[n_operands], installed.h) is done again wherever the op is: compiled.again_until says so from now on. */
+void compile_fills(const struct compiled *index, const struct record *r, const int32_t *filled_by);
 void compile_free(const struct compiled *index);
 
 #endif

@@ -36,6 +36,7 @@ struct compiled {
     uint32_t *ref_at;        /* [n_ops + 2] into ref_list: buffers that nothing refers to after the steps before op i */
     int32_t *ref_list;
     int32_t *last_ref;       /* [n_bufs] last position (op index) at which anything refers to it; n_ops: survives */
+    int32_t *again_until;    /* [n_ops] last op before which the op may be run again, by the plan or by who leaves it; -1: it never is */
     int32_t *relied;         /* [n_bufs] last op before which a replay, one that is left out included, or a copy uses buffer b; -1: none */
     bool *keep, *rebuilt;    /* [n_bufs] in the plan's keep list; rebuilt by some replay */
     bool *partial;           /* [n_bufs] a value of it that is compared may not be defined in every byte */

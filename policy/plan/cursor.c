@@ -43,7 +43,9 @@ void cursor_begin(struct device *d)
             }
         }
     }
-    d->ex->now.pos = d->ex->now.alloc_k = 0;
+    memset(d->ex->now.not_again, 0, r->n_ops * sizeof *d->ex->now.not_again);
+    d->ex->now.pos = d->ex->now.alloc_k = d->ex->now.alloc_from = 0;
+    d->ex->now.n_beside = d->ex->now.n_trail = d->ex->now.detour_to = 0;
     d->ex->now.rebuilt_now = d->ex->now.compared_now = 0;
     d->ex->now.ended = false;
     d->ex->now.tried = 0;
@@ -52,22 +54,24 @@ void cursor_begin(struct device *d)
     d->ex->now.mem_calls_before = d->st.mem_calls;
 }
 
+void cursor_let_go(struct device *d, int32_t b)
+{
+    struct slot *s = cursor_slot(d, b);
+    if (!s || !cursor_unbind(d, b) || s->live)
+        return;
+    swap_discard(d, s); /* freed by the program, kept for the plan: no longer */
+    slot_unback(d, s, SLOT_EMPTY);
+    s->owed = false;
+    if (s->fixed_ord == ORD_OWED) {
+        s->fixed_ord = ORD_NONE;
+        alloc_free(d, s);
+    }
+}
+
 void cursor_unbind_all(struct device *d)
 {
-    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
-        struct slot *s = cursor_slot(d, (int32_t)b);
-        if (!s)
-            continue;
-        if (!cursor_unbind(d, (int32_t)b) || s->live)
-            continue;
-        swap_discard(d, s); /* freed by the program, kept for the plan: no longer */
-        slot_unback(d, s, SLOT_EMPTY);
-        s->owed = false;
-        if (s->fixed_ord == ORD_OWED) {
-            s->fixed_ord = ORD_NONE;
-            alloc_free(d, s);
-        }
-    }
+    for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++)
+        cursor_let_go(d, (int32_t)b);
 }
 
 bool cursor_knows_named_write(const struct device *d)
@@ -85,6 +89,15 @@ bool cursor_knows_named_write(const struct device *d)
     return false;
 }
 
+/* A recorded op has run: what the recorded iteration allocates before it has been allocated, or does not come. */
+static void end_detour(struct exec *ex)
+{
+    const struct record *r = &ex->learnt.rec;
+    ex->now.n_trail = 0;
+    while (ex->now.alloc_k < r->n_allocs && r->allocs[ex->now.alloc_k].before_op < (int32_t)ex->now.pos)
+        ex->now.alloc_k++;
+}
+
 void cursor_op_done(struct device *d)
 {
     struct exec *ex = d->ex;
@@ -92,6 +105,9 @@ void cursor_op_done(struct device *d)
         ex->now.res[v->buf] = ex->now.cur[v->buf] = v->version;
     if (!ex->now.pos++)
         ex->now.began_live_bytes = d->mem.live_bytes;
+    if (ex->now.n_trail || ex->now.detour_to)
+        end_detour(ex);
+    ex->now.alloc_from = ex->now.alloc_k;
     ex->now.ended = steady_next(d) == ex->learnt.rec.n_ops;
 }
 
@@ -115,11 +131,13 @@ int cursor_make(struct device *d)
     n->held_longer = calloc(r->n_bufs + 1, sizeof *n->held_longer);
     n->partial = calloc(r->n_bufs + 1, sizeof *n->partial);
     n->op_banned = calloc(r->n_ops + 1, sizeof *n->op_banned);
+    n->not_again = calloc(r->n_ops + 1, sizeof *n->not_again);
+    n->came = calloc(r->n_ops + 1, sizeof *n->came);
     n->side_is_saved = calloc(r->n_operands + 1, sizeof *n->side_is_saved);
     n->left_out = calloc(1, sizeof *n->left_out);
     n->replay_args = malloc(OP_MAX_ARG_BYTES);
     n->other_args = malloc(OP_MAX_ARG_BYTES);
-    return n->bind && n->res && n->cur && n->held_longer && n->partial && n->op_banned && n->side_is_saved && n->left_out && n->replay_args &&
+    return n->bind && n->res && n->cur && n->held_longer && n->partial && n->op_banned && n->not_again && n->came && n->side_is_saved && n->left_out && n->replay_args &&
                    n->other_args
                ? 0
                : -ENOMEM;
@@ -128,7 +146,7 @@ int cursor_make(struct device *d)
 void cursor_clear(struct device *d)
 {
     struct progress *n = &d->ex->now;
-    void *const tables[] = {n->bind, n->res, n->cur, n->held_longer, n->partial, n->op_banned, n->side_is_saved, n->steady, n->left_out, n->replay_args, n->other_args};
+    void *const tables[] = {n->bind, n->res, n->cur, n->held_longer, n->partial, n->op_banned, n->not_again, n->came, n->side_is_saved, n->steady, n->left_out, n->replay_args, n->other_args};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         free(tables[i]);
     memset(n, 0, sizeof *n);

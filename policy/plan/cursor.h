@@ -35,6 +35,8 @@ int cursor_make(struct device *d);
 void cursor_clear(struct device *d);
 /* A new iteration begins with the next op. */
 void cursor_begin(struct device *d);
+/* No slot stands for the buffer any longer; if the program has freed it, its memory goes. */
+void cursor_let_go(struct device *d, int32_t b);
 /* The iteration has ended, or is no longer followed: no slot stands for a buffer, and what only the plan kept in memory goes. */
 void cursor_unbind_all(struct device *d);
 /* The op at ex->now.pos has been issued. */

@@ -30,6 +30,7 @@ struct walk {
     bool *bound;          /* [n_bufs] it has a slot */
     uint32_t *can, *cannot, look; /* [values] known in this look */
     int32_t *base, *base_relied; /* [n_bufs] last_ref, relied without what values that are left out need */
+    int32_t *base_again;  /* [n_ops] again_until without that */
     int32_t *until;       /* [values] they may have to be made until there; -1: never */
 };
 
@@ -94,6 +95,8 @@ static void keep_slots(struct walk *w, int32_t b, int32_t v, int32_t until)
     if (v < 0 || w->until[value] >= until || p->producer[value] < 0 || w->r->ops[p->producer[value]].why_opaque)
         return;
     w->until[value] = until;
+    if (p->again_until[p->producer[value]] < until)
+        p->again_until[p->producer[value]] = until;
     const struct rec_op *o = &w->r->ops[p->producer[value]];
     for (uint32_t k = o->first; k < o->first + o->n; k++) {
         const struct rec_operand *x = &w->r->operands[k];
@@ -110,6 +113,7 @@ static void keep_what_elided_ones_need(struct walk *w)
     const struct record *r = w->r;
     memcpy(p->last_ref, w->base, r->n_bufs * sizeof *p->last_ref);
     memcpy(p->relied, w->base_relied, r->n_bufs * sizeof *p->relied);
+    memcpy(p->again_until, w->base_again, r->n_ops * sizeof *p->again_until);
     for (int32_t v = 0; v < p->first_val[r->n_bufs]; v++)
         w->until[v] = -1;
     for (uint32_t i = 0; i < p->step_at[r->n_ops + 1]; i++) {
@@ -231,6 +235,7 @@ static int elide(struct walk *w)
     const struct record *r = w->r;
     memcpy(w->base, w->p->last_ref, r->n_bufs * sizeof *w->base);
     memcpy(w->base_relied, w->p->relied, r->n_bufs * sizeof *w->base_relied);
+    memcpy(w->base_again, w->p->again_until, r->n_ops * sizeof *w->base_again);
     mark_elided(w);
     const uint32_t first = count_elided(w);
     if (!first)
@@ -255,8 +260,52 @@ static int elide(struct walk *w)
     memset(w->p->elided, 0, w->p->step_at[r->n_ops + 1] * sizeof *w->p->elided);
     memcpy(w->p->last_ref, w->base, r->n_bufs * sizeof *w->base);
     memcpy(w->p->relied, w->base_relied, r->n_bufs * sizeof *w->base_relied);
+    memcpy(w->p->again_until, w->base_again, r->n_ops * sizeof *w->base_again);
     log_say(SAY_DEBUG, "none of %u replays for holds is left out", first);
     return 0;
+}
+
+/* The op that makes value (b, v), and those that make what it takes, may be run again by who leaves the plan before `until`. */
+static void may_be_made(struct walk *w, int32_t b, int32_t v, int32_t until)
+{
+    struct compiled *p = w->p;
+    const int32_t value = p->first_val[b] + v, op = v < 0 ? -1 : p->producer[value];
+    if (op < 0 || w->until[value] >= until || w->r->ops[op].why_opaque)
+        return;
+    w->until[value] = until;
+    p->again_until[op] = p->again_until[op] < until ? until : p->again_until[op];
+    for (uint32_t k = w->r->ops[op].first; k < w->r->ops[op].first + w->r->ops[op].n; k++)
+        if (rec_takes(&w->r->operands[k]))
+            may_be_made(w, w->r->operands[k].buf, p->in_ver[k], until);
+}
+
+/* What is dropped and never made again by the plan (nobody looks at it before the program overwrites it) is made by who leaves the plan before that. */
+static void find_dropped_for_good(struct walk *w)
+{
+    struct compiled *p = w->p;
+    const struct record *r = w->r;
+    for (uint32_t b = 0; b < r->n_bufs; b++)
+        w->cur[b] = r->bufs[b].alloc_ord < 0 ? 0 : -1;
+    for (int32_t v = 0; v < p->first_val[r->n_bufs]; v++)
+        w->until[v] = -1;
+    for (uint32_t at = 0; at <= r->n_ops; at++) {
+        for (uint32_t i = p->step_at[at]; i < p->step_at[at + 1]; i++) {
+            const int32_t b = p->steps[i].id, v = p->steps[i].kind == PLAN_DROP ? w->cur[b] : -1;
+            if (v < 0 || p->remade[p->first_val[b] + v])
+                continue;
+            const int32_t over = p->first_val[b] + v + 1, dies = r->bufs[b].dies;
+            const int32_t until = over < p->first_val[b + 1] ? p->producer[over] : dies < 0 ? (int32_t)r->n_ops : dies;
+            uint32_t next = at; /* op of the program's own */
+            while (next < r->n_ops && r->ops[next].hold)
+                next++;
+            if (until > (int32_t)next)
+                may_be_made(w, b, v, until);
+        }
+        if (at == r->n_ops)
+            break;
+        for (const struct compiled_value *v = p->made + p->made_at[at], *end = p->made + p->made_at[at + 1]; v < end; v++)
+            w->cur[v->buf] = v->version;
+    }
 }
 
 int elide_replays(const struct record *r, struct compiled *p)
@@ -266,8 +315,11 @@ int elide_replays(const struct record *r, struct compiled *p)
     struct walk w = {.r = r, .p = p, .needed = calloc(values, sizeof *w.needed), .res = calloc(nb + 1, sizeof *w.res), .cur = calloc(nb + 1, sizeof *w.cur),
                      .bound = calloc(nb + 1, sizeof *w.bound), .can = calloc(values, sizeof *w.can), .cannot = calloc(values, sizeof *w.cannot),
                      .base = calloc(nb + 1, sizeof *w.base), .base_relied = calloc(nb + 1, sizeof *w.base_relied),
+                     .base_again = calloc(r->n_ops + 1, sizeof *w.base_again),
                      .until = calloc(values, sizeof *w.until)};
-    int err = w.needed && w.res && w.cur && w.bound && w.can && w.cannot && w.base && w.base_relied && w.until ? elide(&w) : -ENOMEM;
+    int err = w.needed && w.res && w.cur && w.bound && w.can && w.cannot && w.base && w.base_relied && w.base_again && w.until ? elide(&w) : -ENOMEM;
+    if (!err)
+        find_dropped_for_good(&w);
     free(w.uses);
     free(w.needed);
     free(w.res);
@@ -277,6 +329,7 @@ int elide_replays(const struct record *r, struct compiled *p)
     free(w.cannot);
     free(w.base);
     free(w.base_relied);
+    free(w.base_again);
     free(w.until);
     return err;
 }

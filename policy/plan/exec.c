@@ -12,6 +12,7 @@
 #include "policy/plan/compare.h"
 #include "policy/plan/compile.h"
 #include "policy/plan/cursor.h"
+#include "policy/plan/detour.h"
 #include "policy/plan/install.h"
 #include "policy/plan/leave.h"
 #include "policy/plan/match.h"
@@ -90,8 +91,9 @@ enum exec_end exec_end_iteration(struct device *d)
         log_say(SAY_DEBUG, "iteration %llu: %u launches ran as trials", (unsigned long long)d->st.iterations, ex->now.tried);
     if (d->mode == MODE_ENFORCE) {
         d->st.iterations_enforced++;
-        d->st.iterations_steady += !ex->now.tried;
-        if (!ex->now.tried || !d->st.iterations_steady) { /* none without a trial: what there was but for those, rather than nothing */
+        const bool steady = !ex->now.tried && !ex->now.n_beside && !ex->now.detour_to;
+        d->st.iterations_steady += steady;
+        if (steady || !d->st.iterations_steady) { /* none without a trial: what there was but for those, rather than nothing */
             d->st.mem_calls_enforced = d->st.mem_calls - ex->now.mem_calls_before - (ex->now.tried ? ex->now.proof_calls : 0);
             d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->now.swaps_before;
         }
@@ -115,7 +117,7 @@ enum exec_end exec_end_iteration(struct device *d)
         end = EXEC_END_UNPROVABLE;
     if (remapped && end == EXEC_END_WHOLE) {
         install_repair(d);
-        if (d->mode == MODE_ENFORCE && !ex->map.lacks_chunks && !ex->now.proof_calls && !ex->map.not_in_turn)
+        if (d->mode == MODE_ENFORCE && !ex->map.lacks_chunks && !ex->now.proof_calls && !ex->map.not_in_turn && !ex->now.detour_to)
             end = EXEC_END_MOVED;
     }
     ex->map.not_in_turn -= ex->map.not_in_turn > 0;
@@ -137,7 +139,10 @@ struct slot *exec_alloc(struct device *d, uint64_t bytes)
     if (d->ex->now.alloc_k >= r->n_allocs || r->allocs[d->ex->now.alloc_k].bytes != bytes ||
         r->allocs[d->ex->now.alloc_k].before_op < (int32_t)d->ex->now.pos)
         return NULL;
-    uint32_t k = d->ex->now.alloc_k++;
+    uint32_t k = d->ex->now.alloc_k;
+    if (d->ex->now.detour_to && r->allocs[k].buf >= 0 && d->ex->now.bind[r->allocs[k].buf] >= 0)
+        return NULL; /* an op of a detour had it from elsewhere */
+    d->ex->now.alloc_k++;
     int32_t b = r->allocs[k].buf;
     struct slot *s = NULL;
     for (int32_t place = (int32_t)k; place >= 0 && !s; place = d->ex->map.twin[place])
@@ -241,6 +246,47 @@ static int read_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     return r;
 }
 
+/* An op that the recorded iteration has not, beside the plan. */
+static int beside_drv(struct device *d, struct rt_op *op, enum exec_left *left)
+{
+    detour_begin(d);
+    may_do_anything(op);
+    const char *why = steps_make_ready(d, op);
+    if (why) {
+        leave_plan(d, why, op);
+        *left = EXEC_LEFT_BEFORE;
+        return d->ex->now.code;
+    }
+    const int r = op_issue_drv(d, op);
+    ready_done(d, op, true);
+    if (r == CUDA_SUCCESS) {
+        detour_ran(d, op);
+        *left = EXEC_STAYED;
+        return r;
+    }
+    leave_plan(d, leave_was_refused, op);
+    *left = EXEC_LEFT_AFTER;
+    return d->ex->now.code ? d->ex->now.code : r;
+}
+
+/* The op is not the recorded one at the cursor. True: it may run beside the plan; else *why the plan is left, if that is not NULL: the cursor stands at the
+ * recorded op that it is, then. *left_for: as in progress.h. */
+static bool takes_a_detour(struct device *d, struct rt_op *op, const char **why, uint32_t *left_for)
+{
+    const uint32_t n_ops = d->ex->learnt.rec.n_ops, to = detour_rejoins_at(d, op);
+    if (to < n_ops && detour_may_pass(d, to)) {
+        log_say(SAY_DEBUG, "the program is back at op %u after %u other ops; %u recorded ones did not come", to, d->ex->now.n_trail, to - d->ex->now.pos);
+        *why = detour_pass(d, to, op->t) ? leave_step_failed : NULL;
+        return false;
+    }
+    if (to < n_ops) {
+        *why = "recorded ops that the plan runs again did not come";
+        *left_for = to;
+        return false;
+    }
+    return !exec_may_resume(d, op, false) && detour_may_run(d, op);
+}
+
 int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
 {
     struct proof proof;
@@ -266,6 +312,11 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     }
     d->ex->now.pos = from;
     why = x.is == CORRESPONDS_NOT ? x.why : NULL;
+    uint32_t left_for = 0;
+    if (why && takes_a_detour(d, op, &why, &left_for))
+        return beside_drv(d, op, left);
+    if (x.is == CORRESPONDS_NOT && !why)
+        return exec_op_drv(d, op, left); /* the cursor is not where it was */
     const bool proves = x.is == WANTS_PROOF;
     if (!why && (steps_pass(d, at, op->t) || (steady_sets_aside(d, at) && compare_set_op_aside(d, at, op->t))))
         why = leave_step_failed;
@@ -309,6 +360,7 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     if (why) {
         leave_plan(d, why, op);
         d->ex->now.left_untried = not_tried;
+        d->ex->now.left_for = left_for;
         *left = EXEC_LEFT_BEFORE;
         return d->ex->now.code;
     }
@@ -379,6 +431,7 @@ int exec_load_plan(struct device *d, const char *path, bool own)
     int r = compile_plan(ex->plan, &ex->learnt, path, own);
     if (r)
         return r;
+    compile_fills(ex->plan, &ex->learnt.rec, ex->map.filled_by);
     memcpy(ex->now.partial, ex->plan->partial, ex->learnt.rec.n_bufs * sizeof *ex->now.partial);
     verify_init(d);
     if (steady_plan(d))

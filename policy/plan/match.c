@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Buffers whose allocation the plan did not see: made in the iteration before, or just before the plan was resumed; or one that outlives iterations
+/* Buffers whose allocation the plan did not see: made in the iteration before, or just before the plan was resumed, or on a detour; or one that outlives iterations
  * and took the place of the recorded one, which is gone: gradients that were given back and made anew, states of Adam that were loaded. */
 static bool may_bind_late(struct device *d, const struct rec_buf *x)
 {
     if (x->alloc_ord < 0)
         return x->dies >= 0 || cursor_is_replaced(d, x);
+    if (d->ex->now.detour_to && d->ex->learnt.rec.allocs[x->alloc_ord].before_op <= (int32_t)d->ex->now.detour_to)
+        return true;
     return (uint32_t)x->alloc_ord < d->ex->now.alloc_k && d->ex->learnt.rec.allocs[x->alloc_ord].before_op == 0;
 }
 

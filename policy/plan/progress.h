@@ -23,6 +23,12 @@ struct progress {
     struct saved_value *saved; /* rehearsal and verification: what rebuilt values must equal */
     uint32_t rebuilt_now, compared_now; /* in rehearsal: values that replays made, and those that were compared */
     uint32_t tried;          /* launches that ran as trials in this iteration */
+    uint32_t n_beside;       /* ops in this iteration that the recorded one has not (detour.h) */
+    bool *not_again;         /* [n_ops] the op has not run in this iteration, or an op beside the plan may have changed what it read, or made */
+    uint32_t n_trail;        /* of these, since the latest recorded op */
+    uint8_t *came;           /* [n_ops] where n_trail > 0: how many of the latest of these, in a row, were like the recorded ops up to this one */
+    uint32_t alloc_from;     /* alloc_k when the latest recorded op had run */
+    uint32_t detour_to;      /* recorded op at which the latest detour ended, or stands; 0: there was none */
     uint64_t proof_calls;    /* driver calls of memory management for launches that wanted proof, in this iteration */
     uint64_t swaps_before, mem_calls_before;
     struct fence scratch_users; /* replays that used the scratch, launches before which state was kept */
@@ -42,6 +48,7 @@ struct progress {
     uint64_t left_op;        /* d->op_count then */
     uint32_t left_at;        /* and at which of its ops */
     char left_why[96];       /* and why */
+    uint32_t left_for;       /* recorded op at which the program had gone on then, without those before it, which the plan runs again; 0: none */
     bool left_untried;       /* since no trial could tell whether the launch does what it did */
     int code;                /* CUDA result to hand to the program when a value is gone; 0 */
 

@@ -36,6 +36,8 @@ static int fill_part(struct device *d, const struct rt_op *op, uint32_t k, const
     const int32_t by = d->ex->map.filled_by[k];
     if (by < 0)
         return 0;
+    if (d->ex->now.not_again[by])
+        return -ENODATA;
     const struct rt_op *fill = &d->ex->learnt.caps[by];
     if (fill->set.dst - s->va >= s->bytes)
         return -ENODATA;
@@ -69,8 +71,8 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
     const struct rec_op *o = &d->ex->learnt.rec.ops[i];
     unsigned char *args = d->ex->now.replay_args;
     struct rt_op op = d->ex->learnt.caps[i];
-    if (args_are_unproved(d, i))
-        return -ENODATA; /* no plan asks for it (proof_is_needless) */
+    if (args_are_unproved(d, i) || d->ex->now.not_again[i])
+        return -ENODATA; /* no plan asks for it (proof_is_needless, detour.h) */
     int own = stream_own(d, t);
     if (own)
         return own;

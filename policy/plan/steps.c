@@ -73,7 +73,7 @@ int steps_die(struct device *d, int32_t b, unsigned t)
 {
     struct slot *s = cursor_slot(d, b);
     if (s && s->live)
-        return 0; /* still held by the program: hold_for_longer() has seen to it */
+        return 0; /* still held by the program: steps_hold() has seen to it */
     d->ex->now.cur[b] = -1;
     if (!s || d->ex->plan->keep[b])
         return 0;
@@ -150,10 +150,7 @@ static int take_steps(struct device *d, uint32_t at, unsigned t)
     return 0;
 }
 
-/* Buffers that the record frees in (pos, to] and the program still holds (a loss that is kept for a plot): those that are missing are made again
- * now, and all stay in memory from now on: the plan has no later step for them, and what they could be made of is freed here, too. Comes before
- * any step is taken, and before anything dies. */
-static int hold_for_longer(struct device *d, uint32_t to, unsigned t)
+int steps_hold(struct device *d, uint32_t to, unsigned t)
 {
     const struct compiled *p = d->ex->plan;
     for (uint32_t i = p->die_at[d->ex->now.pos]; i < p->die_at[to + 1]; i++) {
@@ -186,7 +183,7 @@ int steps_pass(struct device *d, uint32_t to, unsigned t)
     const uint32_t from = d->ex->now.pos;
     if (!rt_check_plan(d, from <= to && to <= d->ex->learnt.rec.n_ops))
         return -EIO;
-    int r = hold_for_longer(d, to, t);
+    int r = steps_hold(d, to, t);
     r = r ? r : verify_flush(d);
     while (!r && !(r = take_steps(d, d->ex->now.pos, t)) && d->ex->now.pos < to)
         d->ex->now.pos++;

@@ -7,6 +7,8 @@
  *   keep         after a third of the steps a copy of the weights is made, and held for good
  *   lengths      batches of three lengths, drawn anew
  *   any          each batch of another length
+ *   mixes        each batch is made ready in one of two ways, drawn anew, by five launches or three
+ *   measures     between forward and backward, now and then, three launches look at the result
  *   bursts       seven short batches, which fit any limit, then five long ones
  *   named        nothing is; it asks for a variable of its kernels' by name, which there is not
  *   shrink       four batches of one length, then of another that is a little less, never of an earlier one
@@ -37,10 +39,41 @@ static void join(CUdeviceptr out, CUdeviceptr a, uint32_t n_a, CUdeviceptr b, ui
     LAUNCH_ON(f_join, stream, &out, &a, &b, &n, &n_a, &n_b);
 }
 
-static void forward(CUdeviceptr act[LAYERS + 1], uint32_t n, uint32_t seed)
+/* What neither way has in common with the other is all its launches. */
+static void mix(CUdeviceptr batch, uint32_t n, unsigned way)
+{
+    CUdeviceptr part = make(n / (2 + way));
+    if (way) {
+        map(part, batch, n / 3, 9);
+        MUST(cuMemsetD32Async(part, 5, 16, stream));
+        join(batch, batch, n, part, n / 3, n);
+    } else {
+        MUST(cuMemcpyDtoDAsync_v2(part, batch, 4ull * (n / 2), stream));
+        map(part, part, n / 2, 11);
+        map(part, part, n / 2, 13);
+        join(batch, batch, n, part, n / 2, n);
+        MUST(cuMemsetD32Async(batch, 77, 8, stream));
+    }
+    MUST(cuMemFreeAsync(part, stream));
+}
+
+static void measure(CUdeviceptr out, uint32_t n)
+{
+    CUdeviceptr copy = make(n), few = make(n / 16);
+    map(copy, out, n, 21);
+    join(few, copy, n, out, n, n / 16);
+    printf("measured %016llx\n", (unsigned long long)checksum(f_sum, stream, sum, few, n / 16));
+    MUST(cuMemFreeAsync(copy, stream));
+    MUST(cuMemFreeAsync(few, stream));
+}
+
+/* way: of two in which the batch is made ready; else none. */
+static void forward(CUdeviceptr act[LAYERS + 1], uint32_t n, uint32_t seed, unsigned way)
 {
     act[0] = make(n);
     MUST(cuMemsetD32Async(act[0], seed, n, stream));
+    if (way < 2)
+        mix(act[0], n, way);
     for (int l = 0; l < LAYERS; l++) {
         act[l + 1] = make(n);
         join(act[l + 1], act[l], n, weight[l], WEIGHT, n);
@@ -115,12 +148,14 @@ int main(int argc, char **argv)
                            : !strcmp(kind, "bursts") && i % 12 < 7 ? WORDS / 4
                                                     : WORDS;
         for (unsigned k = 0; k < batches; k++) {
-            forward(act, n, i * 4 + k);
+            forward(act, n, i * 4 + k, strcmp(kind, "mixes") ? 2 : next_random(&seed) % 2);
+            if (!strcmp(kind, "measures") && next_random(&seed) % 4 == 0)
+                measure(act[LAYERS], n);
             backward(act, n);
         }
         optimizer_step();
         for (unsigned k = 0; k < 3 && !strcmp(kind, "evaluate") && i % 10 == 9; k++) {
-            forward(act, n, i * 4 + k);
+            forward(act, n, i * 4 + k, 2);
             for (int l = 0; l < LAYERS; l++)
                 MUST(cuMemFreeAsync(act[l], stream));
             printf("evaluation %016llx\n", (unsigned long long)checksum(f_sum, stream, sum, act[LAYERS], n));

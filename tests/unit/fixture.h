@@ -63,6 +63,7 @@ struct fixture {
     int file;               /* all chunks, one after another */
     uint64_t n_made;        /* chunks so far */
     uint64_t released[16], n_released; /* their handles, which the next ones are given again, the latest first */
+    void *host[64];         /* pinned blocks, which end with the device; NULL: none */
     unsigned launches;      /* fills and copies that the device was given */
     const struct fx_line *lines;
     int n_lines;
@@ -119,11 +120,18 @@ FX CUresult fx_unmap(CUdeviceptr p, size_t bytes)
 FX CUresult fx_host(void **p, size_t bytes, unsigned flags)
 {
     (void)flags;
-    *p = malloc(bytes);
+    int i = 0;
+    while (i < 63 && fx.host[i])
+        i++;
+    ck_assert_ptr_null(fx.host[i]);
+    *p = fx.host[i] = malloc(bytes);
     return *p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 FX CUresult fx_host_free(void *p)
 {
+    for (int i = 0; i < 64; i++)
+        if (fx.host[i] == p)
+            fx.host[i] = NULL;
     free(p);
     return CUDA_SUCCESS;
 }
@@ -207,6 +215,9 @@ FX void fx_end(void)
         if (fx.slot[b])
             alloc_free(d, fx.slot[b]);
     ck_assert_uint_eq(memory_end(d), 0);
+    pinned_end(d);
+    for (int i = 0; i < 64; i++)
+        free(fx.host[i]);
     close(fx.file);
 }
 

@@ -232,6 +232,29 @@ START_TEST(replays_for_holds_alone_are_left_out)
 }
 END_TEST
 
+/* Until when an op may be run again: by a replay; by who leaves the plan before what was dropped is overwritten; where the op that it fills memory for is. */
+START_TEST(ops_that_may_be_run_again)
+{
+    chain();
+    finish(false);
+    ck_assert_int_eq(plan("0 1 2 d2 r1 3", true), 0);
+    ck_assert_int_eq(p->again_until[1], 3);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(p->again_until[i], i == 1 ? 3 : -1);
+    int32_t by[16] = {0};
+    for (uint32_t k = 0; k < rec.rec.n_operands; k++)
+        by[k] = -1;
+    by[rec.rec.ops[1].first] = 0; /* as if op 0 had filled something for op 1 */
+    compile_fills(p, &rec.rec, by);
+    ck_assert_int_eq(p->again_until[0], 3);
+    ck_assert_int_eq(plan("0 1 2 d2 3", true), 0); /* B is dropped for good: it is made of A, and A of W */
+    ck_assert_int_eq(p->again_until[0], rec.rec.bufs[B].dies);
+    ck_assert_int_eq(p->again_until[1], rec.rec.bufs[B].dies);
+    ck_assert_int_eq(p->again_until[2], -1);
+    end();
+}
+END_TEST
+
 /* Every value that a replay makes has a turn; what the same position makes has the same one; no other value has any. */
 START_TEST(turns_of_comparing)
 {
@@ -261,6 +284,7 @@ int main(void)
     tcase_add_test(t, copies_begin_behind_kernels);
     tcase_add_test(t, what_is_left_on_the_host_comes_back_early);
     tcase_add_test(t, replays_for_holds_alone_are_left_out);
+    tcase_add_test(t, ops_that_may_be_run_again);
     tcase_add_test(t, turns_of_comparing);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);

@@ -88,6 +88,8 @@ START_TEST(boundary_is_where_least_is_held)
     ck_assert_uint_lt(until, (uint64_t)p);
     /* the rest of the step was fed after `at` too: the finder now stands at a step's end */
     ck_assert_uint_eq(until, 0);
+    ck_assert_uint_eq(iter_has_come(it, (uint64_t)p), 2);
+    ck_assert_uint_eq(iter_has_come(it, (uint64_t)p + 1), 0);
     ck_assert_uint_eq(iter_expected_sig(it, (uint64_t)p, 0), 10);
     ck_assert_uint_eq(iter_expected_sig(it, (uint64_t)p, 1), 11);
 }

@@ -119,7 +119,7 @@ START_TEST(left_anywhere)
 }
 END_TEST
 
-/* The program does something else instead of one of its ops: the plan is left before it, and the op sees what it must. */
+/* The program does something else instead of one of its ops: the op sees what it must, and so does whoever leaves the plan then. */
 START_TEST(another_op_anywhere)
 {
     for (int at = 0; at < LINES; at++) {
@@ -133,8 +133,7 @@ START_TEST(another_op_anywhere)
         fx_run(0, at);
         const struct fx_line other = {FX_COPIES, program[at].buf, 0};
         fx_line(&other);
-        ck_assert_int_eq(fx.d.mode, program[at].what == FX_COPIES ? fx.d.mode : MODE_OBSERVE);
-        if (fx_follows())
+        if (fx_follows()) /* the op was the recorded one all the same, or ran beside the plan (test_detour.c) */
             fx_leave();
         fx_check_all();
         fx_end();

@@ -1,0 +1,195 @@
+#include "policy/plan/detour.h"
+#include "policy/plan/rebuild.h"
+#include "policy/plan/steady.h"
+#include "policy/plan/steps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A detour is a small part of an iteration: neither an evaluation nor a batch of another length is one. So many ops beside the plan there may be, and so many recorded
+ * ones that do not come. */
+enum { DETOUR_LEAST = 12, DETOUR_PART = 8, DETOUR_MOST = 256 };
+
+static uint32_t most_ops(const struct device *d)
+{
+    const uint32_t n = DETOUR_LEAST + d->ex->learnt.rec.n_ops / DETOUR_PART;
+    return n < DETOUR_MOST ? n : DETOUR_MOST;
+}
+
+static bool is_needed_again(const struct device *d, uint32_t op) { return d->ex->plan->again_until[op] >= (int32_t)d->ex->now.pos; }
+
+static bool takes(const struct exec *ex, uint32_t op, int32_t b, int32_t v)
+{
+    for (uint32_t k = ex->learnt.rec.ops[op].first; k < ex->learnt.rec.ops[op].first + ex->learnt.rec.ops[op].n; k++)
+        if (ex->learnt.rec.operands[k].buf == b && ex->plan->in_ver[k] == v)
+            return true;
+    return false;
+}
+
+/* Nothing that may be run again has made what is in b, or has read it. (What has yet to run reads what the detour leaves there, natively, too.) */
+static bool may_change(struct device *d, int32_t b)
+{
+    const struct exec *ex = d->ex;
+    const int32_t v = ex->now.cur[b];
+    if (rebuild_owed(d, b))
+        return false;
+    const int32_t made_by = v < 0 ? -1 : ex->plan->producer[ex->plan->first_val[b] + v];
+    if (made_by >= 0 && is_needed_again(d, (uint32_t)made_by))
+        return false;
+    for (uint32_t i = 0; i < ex->now.pos && v >= 0; i++)
+        if (is_needed_again(d, i) && takes(ex, i, b, v))
+            return false;
+    return true;
+}
+
+/* A launch that shows nothing of what it changes may change what kernels know by name. */
+static bool may_change_unseen(struct device *d, const struct rt_op *op)
+{
+    bool named = !op->n_operands || op->in_place || op->odd || op->textures || op->waits;
+    for (uint32_t i = 0; i < d->mem.n_slots && !named; i++)
+        named = d->mem.slots[i].live && d->mem.slots[i].named;
+    return named;
+}
+
+bool detour_may_run(struct device *d, const struct rt_op *op)
+{
+    const struct progress *n = &d->ex->now;
+    const bool kernel = op->kind == OP_KERNEL && op->func->known && !op->packed && !op->cooperative;
+    if (!n->pos || n->ended || n->n_beside >= most_ops(d) || !(kernel || op->kind == OP_MEMSET || op->kind == OP_COPY) || may_change_unseen(d, op))
+        return false;
+    uint8_t *source = rebuild_sources(d, n->pos);
+    bool may = source != NULL;
+    for (uint32_t i = 0; i < op->n_operands && may; i++) {
+        const struct slot *s = op->operands[i].slot;
+        may = !s->points && !op->operands[i].map && s->state != SLOT_LOST && (s->plan_buf < 0 || (!source[s->plan_buf] && may_change(d, s->plan_buf)));
+    }
+    free(source);
+    return may;
+}
+
+void detour_begin(struct device *d)
+{
+    struct progress *n = &d->ex->now;
+    for (uint32_t k = n->alloc_from; k < n->alloc_k; k++)
+        if (d->ex->learnt.rec.allocs[k].buf >= 0)
+            cursor_let_go(d, d->ex->learnt.rec.allocs[k].buf);
+    n->alloc_k = n->alloc_from;
+    n->detour_to = steady_next(d);
+}
+
+/* The op has what the recorded one has: tensors of the same sizes in the same places, and what stands for a recorded buffer now, so that weights tell equal layers
+ * apart. Of what was allocated since the latest recorded op nobody knows yet what it stands for. */
+static bool is_like(const struct device *d, const struct rt_op *op, uint32_t at)
+{
+    const struct record *r = &d->ex->learnt.rec;
+    const struct rec_op *o = &r->ops[at];
+    if (op->sig != o->sig)
+        return false;
+    for (uint32_t k = o->first; k < o->first + o->n; k++) {
+        const struct rec_operand *w = &r->operands[k];
+        const struct rec_buf *b = &r->bufs[w->buf];
+        const struct rt_operand *a = op_operand_at(op, w->offset);
+        const int32_t id = d->ex->now.bind[w->buf];
+        if (recording_word_is_idle(r, o, w->offset))
+            continue;
+        if (!a || a->slot->bytes != b->bytes || (id >= 0 && b->alloc_ord < (int32_t)d->ex->now.alloc_from && a->slot->id != (uint32_t)id))
+            return false;
+    }
+    return true;
+}
+
+static uint32_t window_end(const struct device *d)
+{
+    const uint32_t from = d->ex->now.pos, n_ops = d->ex->learnt.rec.n_ops, most = most_ops(d);
+    return n_ops - from < most ? n_ops : from + most;
+}
+
+/* Of each recorded op ahead: how many in a row of the ops beside the plan, the latest the last, were like those up to it. */
+static void follow(struct device *d, const struct rt_op *op)
+{
+    struct progress *n = &d->ex->now;
+    const uint32_t end = window_end(d);
+    uint8_t before = 0;
+    for (uint32_t at = n->pos; at < end; at++) {
+        if (recording_is_optional(&d->ex->learnt.rec.ops[at]))
+            continue;
+        const uint8_t then = n->n_trail ? n->came[at] : 0;
+        n->came[at] = is_like(d, op, at) ? before + (before < DETOUR_SURE) : 0;
+        before = then;
+    }
+    n->n_trail++;
+}
+
+void detour_ran(struct device *d, const struct rt_op *op)
+{
+    struct exec *ex = d->ex;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const int32_t b = op->operands[i].slot->plan_buf;
+        if (b < 0)
+            continue;
+        for (uint32_t o = 0; o < ex->now.pos && ex->now.cur[b] >= 0; o++)
+            ex->now.not_again[o] |= takes(ex, o, b, ex->now.cur[b]);
+        const int32_t made_by = ex->now.cur[b] < 0 ? -1 : ex->plan->producer[ex->plan->first_val[b] + ex->now.cur[b]];
+        if (made_by >= 0)
+            ex->now.not_again[made_by] = true;
+    }
+    follow(d, op);
+    ex->now.n_beside++;
+}
+
+uint32_t detour_rejoins_at(const struct device *d, const struct rt_op *op)
+{
+    const uint32_t n_ops = d->ex->learnt.rec.n_ops, end = window_end(d);
+    uint32_t before = n_ops; /* the recorded op before `at` that comes in every iteration */
+    for (uint32_t at = d->ex->now.pos; at < end && d->ex->now.n_trail >= DETOUR_SURE - 1; at++) {
+        if (recording_is_optional(&d->ex->learnt.rec.ops[at]))
+            continue;
+        if (before < n_ops && d->ex->now.came[before] >= DETOUR_SURE - 1 && is_like(d, op, at))
+            return at;
+        before = at;
+    }
+    return n_ops;
+}
+
+bool detour_may_pass(const struct device *d, uint32_t to)
+{
+    for (uint32_t i = d->ex->now.pos; i < to; i++)
+        if (is_needed_again(d, i))
+            return false;
+    return true;
+}
+
+int detour_pass(struct device *d, uint32_t to, unsigned t)
+{
+    struct exec *ex = d->ex;
+    detour_begin(d);
+    int r = steps_hold(d, to, t);
+    while (!r && ex->now.pos < to && !(r = steps_pass(d, ex->now.pos, t))) {
+        const uint32_t i = ex->now.pos;
+        for (const struct compiled_value *v = ex->plan->made + ex->plan->made_at[i], *end = ex->plan->made + ex->plan->made_at[i + 1]; v < end && !r; v++) {
+            if (rebuild_owed(d, v->buf)) { /* the op was to overwrite what the plan has let go */
+                r = -EBUSY;
+                break;
+            }
+            ex->now.res[v->buf] = ex->now.cur[v->buf] = v->version;
+        }
+        ex->now.not_again[i] = true;
+        ex->now.pos += !r;
+    }
+    ex->now.detour_to = to;
+    return r;
+}
+
+bool detour_is_known(struct device *d)
+{
+    struct exec *ex = d->ex;
+    bool any = false;
+    for (uint32_t i = ex->now.left_at; i < ex->now.left_for; i++)
+        if (!ex->learnt.rec.ops[i].why_opaque) {
+            ex->learnt.rec.ops[i].why_opaque = "does not come in every iteration";
+            any = true;
+        }
+    if (any)
+        ex->now.have_plan = false;
+    return any;
+}

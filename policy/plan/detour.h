@@ -1,0 +1,39 @@
+/* detour.h: ops that the recorded iteration has not, and recorded ops that do not come, while the plan stays in force.
+ *
+ * Example: a training step that mixes its batch in one of two ways (timm's mixup and cutmix), or measures accuracy in every tenth step. Of 350 ops ten are
+ * others; the plan is for the rest.
+ *
+ *   beside   an op that is not the recorded one runs as it is, with the cursor where it was, if nothing that the plan, or leaving it, may run again later has read
+ *            what the op may change: it counts as changing all that it touches
+ *   rejoin   the latest DETOUR_SURE ops are recorded ones that stand one after another further on: the cursor goes there. The recorded ops in between have not run.
+ *            None of them may be one that the plan, or leaving it, may run again (compiled.again_until)
+ *
+ * Whatever happens, an op that did not run in this iteration, or whose input a detour may have changed, is never replayed in it (progress.not_again).
+ *
+ * Threads: under the engine's mutex. Errors: 0 or a negative errno.
+ */
+#ifndef REMAT_POLICY_DETOUR_H
+#define REMAT_POLICY_DETOUR_H
+
+#include "policy/plan/cursor.h"
+
+enum { DETOUR_SURE = 4 };
+
+/* The op, which is not the recorded one at the cursor, may run beside the plan. */
+bool detour_may_run(struct device *d, const struct rt_op *op);
+/* The op is about to run so, or the cursor to go on elsewhere: what was allocated since the latest recorded op counts as the detour's own until a recorded op is
+ * given it. */
+void detour_begin(struct device *d);
+/* The op has run so. */
+void detour_ran(struct device *d, const struct rt_op *op);
+/* Where the recorded op stands with which the program, as it seems, is back in the recorded iteration, the op at hand being that one; n_ops: nowhere. */
+uint32_t detour_rejoins_at(const struct device *d, const struct rt_op *op);
+/* None of the recorded ops from the cursor to `to` is needed again. */
+bool detour_may_pass(const struct device *d, uint32_t to);
+/* The cursor goes to `to`: the plan's steps on the way are taken, the recorded ops there have not run. */
+int detour_pass(struct device *d, uint32_t to, unsigned t);
+/* The plan was left where recorded ops did not come that it runs again (progress.left_for): from now on no plan is to run those again. This one is void then,
+ * and must be made anew. False: nothing would be different. */
+bool detour_is_known(struct device *d);
+
+#endif

@@ -1,0 +1,209 @@
+/* detour.c: ops that the recorded iteration has not, and recorded ops that do not come, at every place of a small program and under several plans. Whatever is put in or
+ * left out, each buffer that the program holds is what it would be without a plan. */
+#include "fixture.h"
+#include "policy/plan/detour.h"
+#include "policy/plan/replay.h"
+
+/* Sizes tell the ops apart. */
+static const struct fx_line program[] = {
+    FX_MAKE(1), FX_FILL(1, 11),          /* op 0 */
+    FX_MAKE_LARGE(2, 2), FX_FILL(2, 22), /* op 1 */
+    FX_MAKE_LARGE(3, 2), FX_COPY(3, 2),  /* op 2 */
+    FX_MAKE_LARGE(4, 3), FX_FILL(4, 44), /* op 3 */
+    FX_MAKE_LARGE(5, 3), FX_COPY(5, 4),  /* op 4 */
+    FX_MAKE(6), FX_COPY(6, 1),           /* op 5 */
+    FX_COPY(0, 6),                       /* op 6: outlives the iteration */
+    FX_MAKE_LARGE(7, 2), FX_COPY(7, 3),  /* op 7 */
+    FX_MAKE_LARGE(8, 3), FX_COPY(8, 5),  /* op 8 */
+    FX_FILL(4, 45),                      /* op 9: what op 3 made is not needed before */
+    FX_MAKE_LARGE(9, 2), FX_COPY(9, 7),  /* op 10 */
+    FX_MAKE_LARGE(10, 3), FX_COPY(10, 8), /* op 11 */
+    FX_COPY(0, 6),                       /* op 12 */
+    FX_COPY(9, 2),                       /* op 13 */
+    FX_FREE(1), FX_FREE(2), FX_FREE(3), FX_FREE(4), FX_FREE(5), FX_FREE(6), FX_FREE(7), FX_FREE(8), FX_FREE(9), FX_FREE(10),
+};
+enum { LINES = sizeof program / sizeof *program, BUFS = 11, OTHER = 20 /* a buffer that no record knows */ };
+
+static const char *const plans[] = {
+    "0 1 2 3 4 5 6 7 8 9 10 11 12 13",
+    "0 1 2 d3 3 4 5 6 r2 7 8 9 10 11 12 13",
+    "0 1 2 3 4 d4 5 6 7 8 9 10 11 12 13",
+    "0 1 2 d2 d3 3 4 5 6 r1 r2 7 8 9 10 11 12 13",
+    "0 1 2 3 4 d5 5 6 d4 7 r3 r4 8 9 10 11 12 13",
+    "0 1 2 o3 l3 3 4 d5 5 6 f3 7 r4 8 9 10 11 12 13",
+    "0 d1 1 2 d3 3 4 r0 5 6 r2 7 8 d8 9 10 r8 11 12 13",
+};
+enum { PLANS = sizeof plans / sizeof *plans };
+
+static unsigned stayed, rejoined, left; /* iterations, of all of a test */
+
+static void begin(const char *plan)
+{
+    fx_begin(40);
+    fx_older(0, 5);
+    fx_record(program, LINES);
+    fx_plan(plan);
+    fx_install(0);
+    fx_iteration(MODE_REHEARSE);
+    fx.d.mode = MODE_ENFORCE;
+}
+
+/* After what was put in or left out: the rest of the iteration, the end of it, and one more as recorded if the plan was not left. */
+static void end(void)
+{
+    const bool followed = fx_follows() && fx.d.ex->now.ended;
+    if (fx_follows() && !followed)
+        fx_leave();
+    fx_check_all();
+    ck_assert_int_eq(fx.d.ex->now.code, 0);
+    if (followed) {
+        rejoined += fx.d.ex->now.detour_to > 0;
+        stayed++;
+        exec_end_iteration(&fx.d);
+        fx_check_all();
+        cursor_begin(&fx.d);
+        fx_iteration(MODE_ENFORCE);
+    }
+    left += !followed;
+    ck_assert_int_eq(fx.d.ex->now.code, 0);
+    fx_end();
+}
+
+/* The line that makes the buffer, and its pages. */
+static int made_at(int buf)
+{
+    int at = buf ? 0 : -2;
+    while (at >= 0 && at < LINES && (program[at].what != FX_MAKES || program[at].buf != buf))
+        at++;
+    return at;
+}
+static int pages_of(int buf) { return buf ? program[made_at(buf)].arg : 1; }
+
+/* One more op before line `at`: a buffer is filled, or copied over, by another or to another. */
+START_TEST(an_op_more)
+{
+    for (int at = 2; at < LINES; at++)
+        for (int to = 0; to < BUFS && fx_is_op(&program[at]); to++)
+            for (int from = -1; from < BUFS; from++) {
+                if (from == to || (at * 7 + to * 3 + from + _i) % 7 || made_at(to) >= at || (from >= 0 && (made_at(from) + 1 >= at || pages_of(from) != pages_of(to))))
+                    continue;
+                begin(plans[_i]);
+                fx_run(0, at);
+                const struct fx_line other = {from < 0 ? FX_FILLS : FX_COPIES, to, from < 0 ? 99 : from};
+                fx_line(&other);
+                fx_run(at, LINES);
+                end();
+            }
+    ck_assert_msg(stayed > 10, "%u stayed, %u left", stayed, left);
+}
+END_TEST
+
+/* The same with a buffer of its own, which is as large as one that the plan has yet to give out. */
+START_TEST(a_buffer_more)
+{
+    for (int at = 2 + _i % 2; at < LINES; at += 2)
+        for (int pages = 1; pages <= 3; pages++) {
+            begin(plans[_i]);
+            fx_run(0, at);
+            const struct fx_line more[] = {FX_MAKE_LARGE(OTHER, pages), FX_FILL(OTHER, 77), FX_MAKE_LARGE(OTHER + 1, pages), FX_COPY(OTHER + 1, OTHER),
+                                           FX_FREE(OTHER), FX_FREE(OTHER + 1)};
+            fx_line(&more[0]);
+            fx_line(&more[1]);
+            fx_run(at, at + (LINES - at) / 2);
+            for (int i = 2; i < 6; i++)
+                fx_line(&more[i]);
+            fx_run(at + (LINES - at) / 2, LINES);
+            end();
+        }
+    ck_assert_msg(stayed > 10, "%u stayed, %u left", stayed, left);
+}
+END_TEST
+
+/* Ops from line `from` to line `to` do not come; with others in their place or without. */
+static void without(const char *plan, int from, int to, int others)
+{
+    begin(plan);
+    fx_run(0, from);
+    for (int i = 0; i < others && fx.slot[1]; i++) {
+        const struct fx_line other = FX_FILL(OTHER, i), make = FX_MAKE_LARGE(OTHER, 5), gone = FX_FREE(OTHER);
+        fx_line(&make);
+        fx_line(&other);
+        fx_line(&gone);
+    }
+    for (int i = from; i < LINES; i++) {
+        if (program[i].what == FX_FREES && others && fx_follows() && !fx.slot[OTHER]) { /* all that the program holds */
+            rejoined += fx.d.ex->now.detour_to > 0;
+            fx_leave();
+            fx_check_all();
+        }
+        if (i >= to || !fx_is_op(&program[i]))
+            fx_line(&program[i]);
+    }
+    end();
+}
+
+START_TEST(ops_that_do_not_come)
+{
+    for (int from = 2; from < LINES; from++)
+        for (int to = from + 1; to <= LINES; to++)
+            if (fx_is_op(&program[from]) && fx_is_op(&program[to - 1]) && to - from < 12 && (5 * from + to + _i) % 3)
+                without(plans[_i], from, to, (from + to) % 2 * 2);
+    ck_assert_msg(rejoined > 3 || _i > 3, /* the last three plans run ops again that lie in every detour so long */
+                   "%u rejoined, %u stayed, %u left", rejoined, stayed, left);
+}
+END_TEST
+
+/* What did not run in this iteration is not run again in it. Its arguments are those of another. */
+START_TEST(what_did_not_come_is_not_run_again)
+{
+    begin(plans[0]);
+    fx_run(0, 2);
+    for (int i = 2; i < LINES - 10; i++)
+        if (!fx_is_op(&program[i]) || i > 5) /* ops 1 and 2 do not come */
+            fx_line(&program[i]);
+    ck_assert(fx_follows());
+    ck_assert_uint_gt(fx.d.ex->now.detour_to, 0);
+    ck_assert(fx.d.ex->now.not_again[1] && fx.d.ex->now.not_again[2]);
+    ck_assert_int_lt(replay_run(&fx.d, 1, STREAM_FIRST_PROGRAM), 0);
+    fx_leave();
+    fx_end();
+}
+END_TEST
+
+/* The plan runs op 2 again, which does not come: the plan is left, and knows why. */
+START_TEST(what_the_plan_needs_again)
+{
+    begin(plans[1]);
+    fx_run(0, 4);
+    for (int i = 4; i < LINES && fx_follows(); i++)
+        if (!fx_is_op(&program[i]) || i > 5) /* op 2 does not come */
+            fx_line(&program[i]);
+    ck_assert(!fx_follows());
+    ck_assert_uint_eq(fx.d.ex->now.left_at, 2);
+    ck_assert_uint_gt(fx.d.ex->now.left_for, 2);
+    ck_assert(detour_is_known(&fx.d));
+    ck_assert_ptr_nonnull(fx.d.ex->learnt.rec.ops[2].why_opaque);
+    ck_assert(!fx.d.ex->now.have_plan);
+    ck_assert(!detour_is_known(&fx.d));
+    fx_check_all();
+    fx_end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("detour");
+    TCase *t = tcase_create("detour");
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, an_op_more, 0, PLANS);
+    tcase_add_loop_test(t, a_buffer_more, 0, PLANS);
+    tcase_add_loop_test(t, ops_that_do_not_come, 0, PLANS);
+    tcase_add_test(t, what_did_not_come_is_not_run_again);
+    tcase_add_test(t, what_the_plan_needs_again);
+    suite_add_tcase(s, t);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed != 0;
+}
