@@ -303,10 +303,12 @@ static bool is_back(struct learn *l, const struct rt_op *op)
     return false;
 }
 
-static bool may_go_on(const struct learn *l)
+/* What is recorded to be looked at shall be an iteration that comes again. */
+static bool may_go_on(const struct device *d)
 {
+    const struct learn *l = d->learn;
     const uint64_t part = l->period < LESSON_SHORT ? 0 : l->period / LESSON_OTHERS_PART;
-    return !l->strict && !l->at_once && l->lesson_of < 0 && l->probed && l->others < (part < LESSON_OTHERS_MOST ? part : LESSON_OTHERS_MOST);
+    return !learn_wants_trace(d) && !l->strict && !l->at_once && l->lesson_of < 0 && l->probed && l->others < (part < LESSON_OTHERS_MOST ? part : LESSON_OTHERS_MOST);
 }
 
 static void note_other(struct learn *l, uint64_t sig)
@@ -327,9 +329,9 @@ static bool is_expected(struct device *d, const struct rt_op *op)
 int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
 {
     struct learn *l = d->learn;
-    const bool counts = !op_reads_for_host(op), expected = !counts || is_expected(d, op) || (may_go_on(l) && is_back(l, op));
+    const bool counts = !op_reads_for_host(op), expected = !counts || is_expected(d, op) || (may_go_on(d) && is_back(l, op));
     *step = LEARN_ON;
-    if (!expected && !may_go_on(l)) {
+    if (!expected && !may_go_on(d)) {
         /* A loop within the iteration (a gradient summed over a few batches) was taken for it. What has been seen is kept: this very op may
          * be the one that shows the iteration. */
         give_up(d, "the iteration was not like the one before");
