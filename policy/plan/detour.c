@@ -159,22 +159,30 @@ bool detour_may_pass(const struct device *d, uint32_t to)
     return true;
 }
 
+/* What the recorded ops from the cursor to `to` were to overwrite stays, since they do not come: the plan lets go of it right before them. -EBUSY: it has gone. */
+static int hold_overwritten(struct device *d, uint32_t to)
+{
+    const struct compiled *p = d->ex->plan;
+    int r = 0;
+    for (const struct compiled_value *v = p->made + p->made_at[d->ex->now.pos], *end = p->made + p->made_at[to]; v < end && !r; v++) {
+        r = rebuild_owed(d, v->buf) ? -EBUSY : 0;
+        d->ex->now.held_longer[v->buf] = true;
+    }
+    return r;
+}
+
 int detour_pass(struct device *d, uint32_t to, unsigned t)
 {
     struct exec *ex = d->ex;
     detour_begin(d);
-    int r = steps_hold(d, to, t);
+    int r = hold_overwritten(d, to);
+    r = r ? r : steps_hold(d, to, t);
     while (!r && ex->now.pos < to && !(r = steps_pass(d, ex->now.pos, t))) {
         const uint32_t i = ex->now.pos;
-        for (const struct compiled_value *v = ex->plan->made + ex->plan->made_at[i], *end = ex->plan->made + ex->plan->made_at[i + 1]; v < end && !r; v++) {
-            if (rebuild_owed(d, v->buf)) { /* the op was to overwrite what the plan has let go */
-                r = -EBUSY;
-                break;
-            }
+        for (const struct compiled_value *v = ex->plan->made + ex->plan->made_at[i], *end = ex->plan->made + ex->plan->made_at[i + 1]; v < end; v++)
             ex->now.res[v->buf] = ex->now.cur[v->buf] = v->version;
-        }
         ex->now.not_again[i] = true;
-        ex->now.pos += !r;
+        ex->now.pos++;
     }
     ex->now.detour_to = to;
     return r;
