@@ -8,7 +8,7 @@
 
 /* A detour is a small part of an iteration: neither an evaluation nor a batch of another length is one. So many ops beside the plan there may be, and so many recorded
  * ones that do not come. */
-enum { DETOUR_LEAST = 12, DETOUR_PART = 8, DETOUR_MOST = 256 };
+enum { DETOUR_LEAST = 12, DETOUR_PART = 8, DETOUR_MOST = 24 };
 
 static uint32_t most_ops(const struct device *d)
 {
