@@ -281,6 +281,13 @@ bool campaign_runs_plainly(struct device *d, const struct rt_op *op)
     return !d->capturing && !d->ex->now.code && !d->broken && !campaign_follows_plan(d) && !may_take_up(d, op);
 }
 
+/* The op, which has yet to run, is the first of an iteration under the plan. */
+static void take_up(struct device *d)
+{
+    exec_resume(d);
+    following_begin(d);
+}
+
 static int decide_drv(struct device *d, struct rt_op *op)
 {
     if (d->ex->now.code)
@@ -288,10 +295,8 @@ static int decide_drv(struct device *d, struct rt_op *op)
     if (is_overtaken(d, op)) {
         log_say(SAY_INFO, "learning starts over: memory holds addresses, or can be reached through them, that did not before");
         modes_forget_iteration(d);
-    } else if (may_take_up(d, op)) {
-        exec_resume(d);
-        following_begin(d);
-    }
+    } else if (may_take_up(d, op))
+        take_up(d);
     for (int i = 0; campaign_follows_plan(d); i++) {
         enum exec_left left;
         int r = exec_op_drv(d, op, &left);
@@ -299,8 +304,7 @@ static int decide_drv(struct device *d, struct rt_op *op)
             return r;
         following_has_left(d);
         if (left == EXEC_LEFT_BEFORE && !i && !d->ex->now.code && may_take_up(d, op)) { /* it begins the next iteration, and the end of this one did not come */
-            exec_resume(d);
-            following_begin(d);
+            take_up(d);
             continue;
         }
         return left == EXEC_LEFT_AFTER ? r : d->ex->now.code ? d->ex->now.code : outside_drv(d, op);

@@ -286,8 +286,8 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
     return op_capture(&d->ex->learnt.caps[i], op);
 }
 
-/* The op is not the one that was expected. Where it is one of those that follow, and the ops before it were these, the lesson is back in the iteration. False: it is
- * another op, which this iteration alone has. */
+/* Another op has come than the expected one. True: it is expected further on, and so, right before it, were the latest other ops: the lesson goes on from there. False:
+ * this iteration alone has the op. */
 static bool is_back(struct learn *l, const struct rt_op *op)
 {
     for (uint64_t at = l->probed + LESSON_SURE - 1; l->n_trail >= LESSON_SURE - 1 && at < l->period && at < l->probed + LESSON_LOOK_AHEAD; at++) {

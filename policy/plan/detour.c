@@ -18,31 +18,27 @@ static uint32_t most_ops(const struct device *d)
 
 static bool is_needed_again(const struct device *d, uint32_t op) { return d->ex->plan->again_until[op] >= (int32_t)d->ex->now.pos; }
 
-static bool takes(const struct exec *ex, uint32_t op, int32_t b, int32_t v)
+/* The op has read version v of buffer b, or made it. */
+static bool has_used(const struct exec *ex, uint32_t op, int32_t b, int32_t v)
 {
     for (uint32_t k = ex->learnt.rec.ops[op].first; k < ex->learnt.rec.ops[op].first + ex->learnt.rec.ops[op].n; k++)
-        if (ex->learnt.rec.operands[k].buf == b && ex->plan->in_ver[k] == v)
+        if (ex->learnt.rec.operands[k].buf == b && v >= 0 && (ex->plan->in_ver[k] == v || ex->plan->out_ver[k] == v))
             return true;
     return false;
 }
 
-/* Nothing that may be run again has made what is in b, or has read it. (What has yet to run reads what the detour leaves there, natively, too.) */
+/* Nothing that may be run again has made what is in b, or has read it. (Ops that have yet to run read what the detour leaves there, natively, too.) */
 static bool may_change(struct device *d, int32_t b)
 {
-    const struct exec *ex = d->ex;
-    const int32_t v = ex->now.cur[b];
     if (rebuild_owed(d, b))
         return false;
-    const int32_t made_by = v < 0 ? -1 : ex->plan->producer[ex->plan->first_val[b] + v];
-    if (made_by >= 0 && is_needed_again(d, (uint32_t)made_by))
-        return false;
-    for (uint32_t i = 0; i < ex->now.pos && v >= 0; i++)
-        if (is_needed_again(d, i) && takes(ex, i, b, v))
+    for (uint32_t i = 0; i < d->ex->now.pos; i++)
+        if (is_needed_again(d, i) && has_used(d->ex, i, b, d->ex->now.cur[b]))
             return false;
     return true;
 }
 
-/* A launch that shows nothing of what it changes may change what kernels know by name. */
+/* The op may change memory that none of its operands shows: a variable of a module, which kernels know by name, or memory that the host writes, too. */
 static bool may_change_unseen(struct device *d, const struct rt_op *op)
 {
     bool named = !op->n_operands || op->in_place || op->odd || op->textures || op->waits;
@@ -78,7 +74,7 @@ void detour_begin(struct device *d)
 }
 
 /* The op has what the recorded one has: tensors of the same sizes in the same places, and what stands for a recorded buffer now, so that weights tell equal layers
- * apart. Of what was allocated since the latest recorded op nobody knows yet what it stands for. */
+ * apart. A tensor that was allocated since the latest recorded op may stand for any recorded buffer yet. */
 static bool is_like(const struct device *d, const struct rt_op *op, uint32_t at)
 {
     const struct record *r = &d->ex->learnt.rec;
@@ -127,11 +123,8 @@ void detour_ran(struct device *d, const struct rt_op *op)
         const int32_t b = op->operands[i].slot->plan_buf;
         if (b < 0)
             continue;
-        for (uint32_t o = 0; o < ex->now.pos && ex->now.cur[b] >= 0; o++)
-            ex->now.not_again[o] |= takes(ex, o, b, ex->now.cur[b]);
-        const int32_t made_by = ex->now.cur[b] < 0 ? -1 : ex->plan->producer[ex->plan->first_val[b] + ex->now.cur[b]];
-        if (made_by >= 0)
-            ex->now.not_again[made_by] = true;
+        for (uint32_t o = 0; o < ex->now.pos; o++)
+            ex->now.not_again[o] |= has_used(ex, o, b, ex->now.cur[b]);
     }
     follow(d, op);
     ex->now.n_beside++;

@@ -4,7 +4,7 @@
  * others; the plan is for the rest.
  *
  *   beside   an op that is not the recorded one runs as it is, with the cursor where it was, if nothing that the plan, or leaving it, may run again later has read
- *            what the op may change: it counts as changing all that it touches
+ *            what the op may change: an op beside the plan counts as changing every tensor that it touches
  *   rejoin   the latest DETOUR_SURE ops are recorded ones that stand one after another further on: the cursor goes there. The recorded ops in between have not run.
  *            None of them may be one that the plan, or leaving it, may run again (compiled.again_until)
  *

@@ -93,7 +93,7 @@ enum exec_end exec_end_iteration(struct device *d)
         d->st.iterations_enforced++;
         const bool steady = !ex->now.tried && !ex->now.n_beside && !ex->now.detour_to;
         d->st.iterations_steady += steady;
-        if (steady || !d->st.iterations_steady) { /* none without a trial: what there was but for those, rather than nothing */
+        if (steady || !d->st.iterations_steady) { /* where no iteration was steady, one with trials, without the calls that its trials made */
             d->st.mem_calls_enforced = d->st.mem_calls - ex->now.mem_calls_before - (ex->now.tried ? ex->now.proof_calls : 0);
             d->st.swaps_enforced = d->st.swaps_in + d->st.swaps_out - ex->now.swaps_before;
         }

@@ -24,9 +24,9 @@ struct progress {
     uint32_t rebuilt_now, compared_now; /* in rehearsal: values that replays made, and those that were compared */
     uint32_t tried;          /* launches that ran as trials in this iteration */
     uint32_t n_beside;       /* ops in this iteration that the recorded one has not (detour.h) */
+    uint32_t n_trail;        /* ops beside the plan since the latest recorded op */
     bool *not_again;         /* [n_ops] the op has not run in this iteration, or an op beside the plan may have changed what it read, or made */
-    uint32_t n_trail;        /* of these, since the latest recorded op */
-    uint8_t *came;           /* [n_ops] where n_trail > 0: how many of the latest of these, in a row, were like the recorded ops up to this one */
+    uint8_t *came;           /* [n_ops] where n_trail > 0: how many of the latest ops beside the plan, in a row, were like the recorded ops up to this one */
     uint32_t alloc_from;     /* alloc_k when the latest recorded op had run */
     uint32_t detour_to;      /* recorded op at which the latest detour ended, or stands; 0: there was none */
     uint64_t proof_calls;    /* driver calls of memory management for launches that wanted proof, in this iteration */

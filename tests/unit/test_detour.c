@@ -174,7 +174,7 @@ START_TEST(ops_that_do_not_come)
 }
 END_TEST
 
-/* What did not run in this iteration is not run again in it. Its arguments are those of another. */
+/* A recorded op that did not run in this iteration is never replayed in this iteration: the arguments that were kept of the op are those of an earlier one. */
 START_TEST(what_did_not_come_is_not_run_again)
 {
     begin(plans[0]);

@@ -119,7 +119,7 @@ START_TEST(left_anywhere)
 }
 END_TEST
 
-/* The program does something else instead of one of its ops: the op sees what it must, and so does whoever leaves the plan then. */
+/* The program does something else instead of one of its ops: that other op reads the right bytes, and every buffer holds the right bytes when the plan is left right behind it. */
 START_TEST(another_op_anywhere)
 {
     for (int at = 0; at < LINES; at++) {
