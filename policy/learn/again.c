@@ -120,12 +120,11 @@ static int set_aside_for_other(struct trial *t, struct again *again)
         struct touched *u = &t->u[i];
         if (!u->spared || u->made || !is_touched(t->op, u->slot, true))
             continue;
-        const int r = aside_take(t->d, u->slot, t->args ? pace_left_ns(t->d) : 0, &u->old);
+        const int r = trial_save(t, u, t->args ? pace_left_ns(t->d) : 0);
         if (r && t->args)
             return r;
         if (r)
             again->other = NULL;
-        u->saved = !r;
     }
     return 0;
 }

@@ -16,7 +16,7 @@ enum { ROWS = 512, BLOCK = 256, GRID_MAX = 1056 };
 enum { AROUND_BYTES = 2 * sizeof(struct hash_row) + 4 * sizeof(uint64_t) };
 
 struct hashing {
-    CUfunction few, list;
+    CUfunction few, list, find;
     CUdeviceptr around_at;
     uint32_t around_most, n_before, n_around; /* around_most: ranges that there is room for */
     bool around_tried;
@@ -30,7 +30,8 @@ struct hashing {
 static int find_functions(struct device *d, struct hashing *h, CUmodule m)
 {
     return d->drv->cuModuleGetFunction(&h->few, m, "remat_hash_few") == CUDA_SUCCESS &&
-                   d->drv->cuModuleGetFunction(&h->list, m, "remat_hash_list") == CUDA_SUCCESS
+                   d->drv->cuModuleGetFunction(&h->list, m, "remat_hash_list") == CUDA_SUCCESS &&
+                   d->drv->cuModuleGetFunction(&h->find, m, "remat_find_list") == CUDA_SUCCESS
                ? 0 : -EIO;
 }
 
@@ -67,25 +68,26 @@ static unsigned grid_of(uint64_t bytes)
     return (unsigned)(grid < 1 ? 1 : grid > GRID_MAX ? GRID_MAX : grid);
 }
 
-/* One launch of `kernel` for n rows, of which its first argument tells the device. */
-static int queue_launch(struct device *d, CUfunction kernel, CUstream stream, void *tells, const struct hash_row *rows, uint32_t n)
+/* One launch of `kernel` for n rows, of which its first argument tells the device; `more`: what the kernel takes as its third one. */
+static int queue_launch(struct device *d, CUfunction kernel, CUstream stream, void *tells, const struct hash_row *rows, uint32_t n, void *more)
 {
     uint64_t all_bytes = 0, most = 0;
     for (uint32_t i = 0; i < n; i++) {
         all_bytes += rows[i].bytes;
         most = rows[i].bytes > most ? rows[i].bytes : most;
     }
-    void *params[] = {tells, &all_bytes};
+    void *params[] = {tells, &all_bytes, more};
     return !n || d->drv->cuLaunchKernel(kernel, grid_of(most), n, 1, BLOCK, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
-/* The kernel over n rows, which lie at `at` on the device. */
+/* The hash kernel over n rows, which lie at `at` on the device. */
 static int queue_rows(struct device *d, CUstream stream, CUdeviceptr at, const struct hash_row *rows, uint32_t n)
 {
-    return queue_launch(d, d->hashing->list, stream, &at, rows, n);
+    return queue_launch(d, d->hashing->list, stream, &at, rows, n, NULL);
 }
 
-int hashing_now(struct device *d, const struct hash_range *r, uint32_t n, uint64_t *out)
+/* Two words of out[] for each range, as `kernel` adds them up, on our own stream; the host waits for that stream. */
+static int over_ranges(struct device *d, CUfunction kernel, void *more, const struct hash_range *r, uint32_t n, uint64_t *out)
 {
     struct hashing *h = d->hashing;
     CUstream s = d->stream[STREAM_IN];
@@ -95,13 +97,25 @@ int hashing_now(struct device *d, const struct hash_range *r, uint32_t n, uint64
             h->rows[i] = (struct hash_row){.ptr = r[done + i].ptr, .bytes = r[done + i].bytes, .out = h->out + i * 16};
         if (d->drv->cuMemsetD8Async(h->out, 0, part * 16ull, s) != CUDA_SUCCESS ||
             d->drv->cuMemcpyHtoDAsync_v2(h->table, h->rows, part * sizeof *h->rows, s) != CUDA_SUCCESS ||
-            queue_rows(d, s, h->table, h->rows, part) ||
+            queue_launch(d, kernel, s, &h->table, h->rows, part, more) ||
             d->drv->cuMemcpyDtoHAsync_v2(out + 2 * done, h->out, part * 16ull, s) != CUDA_SUCCESS ||
             d->drv->cuStreamSynchronize(s) != CUDA_SUCCESS)
             return -EIO;
         done += part;
     }
     return 0;
+}
+
+int hashing_now(struct device *d, const struct hash_range *r, uint32_t n, uint64_t *out) { return over_ranges(d, d->hashing->list, NULL, r, n, out); }
+
+int hashing_find(struct device *d, const struct hash_range *r, uint32_t n, const struct hash_range spans[HASHING_SPANS], uint64_t *out)
+{
+    struct find_spans where;
+    for (uint32_t k = 0; k < FIND_SPANS; k++) {
+        where.at[k].low = spans[k].ptr;
+        where.at[k].bytes = spans[k].bytes;
+    }
+    return over_ranges(d, d->hashing->find, &where, r, n, out);
 }
 
 uint32_t hashing_around_most(struct device *d)
@@ -152,7 +166,7 @@ int hashing_around(struct device *d, uint64_t *before, uint64_t *after)
     return 0;
 }
 
-_Static_assert(HASHING_FEW == HASH_FEW, "the header says what the device code does");
+_Static_assert(HASHING_FEW == HASH_FEW && HASHING_SPANS == FIND_SPANS, "the header says what the device code does");
 
 int hashing_queue(struct device *d, CUstream stream, const struct hash_range *r, const CUdeviceptr *out, uint32_t n)
 {
@@ -160,7 +174,7 @@ int hashing_queue(struct device *d, CUstream stream, const struct hash_range *r,
     for (uint32_t i = 0; i < n; i++)
         few.row[i] = (struct hash_row){.ptr = r[i].ptr, .bytes = r[i].bytes, .out = out[i]};
     uint64_t began = stats_driver_begins(d);
-    int e = queue_launch(d, d->hashing->few, stream, &few, few.row, n);
+    int e = queue_launch(d, d->hashing->few, stream, &few, few.row, n, NULL);
     stats_driver_ended(d, began);
     return e;
 }

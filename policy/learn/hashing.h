@@ -27,6 +27,10 @@ int hashing_init(struct device *d);
 /* Hashes n ranges into out[2 * n], on a stream of our own; the host waits for that stream, and for no other: the caller has seen to
  * it that nobody writes the ranges meanwhile. */
 int hashing_now(struct device *d, const struct hash_range *r, uint32_t n, uint64_t *out);
+/* How many whole words of range i lead into one of the spans of addresses, as multiples of 4: out[2 * i], of out[2 * n]. Else like hashing_now(). A span of no
+ * bytes is none. */
+#define HASHING_SPANS 4
+int hashing_find(struct device *d, const struct hash_range *r, uint32_t n, const struct hash_range spans[HASHING_SPANS], uint64_t *out);
 /* Hashes around something on `stream`: of the first n_before ranges before it, of all n after it, all else idle. hashing_before() and
  * hashing_after() queue, and the host waits for nothing; hashing_around() takes the results, when all that has ended. One at a time, of
  * at most hashing_around_most() ranges (0: this device cannot). */

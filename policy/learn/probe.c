@@ -3,6 +3,7 @@
 #include "policy/learn/hashing.h"
 #include "policy/learn/learn.h"
 #include "policy/learn/parts.h"
+#include "policy/learn/points.h"
 #include "policy/learn/probing.h"
 #include "policy/learn/trial.h"
 #include "policy/learn/words.h"
@@ -107,20 +108,33 @@ static void set_mode(struct rt_op *op, const struct slot *s, enum rec_mode m)
             op->operands[i].mode = (uint8_t)m;
 }
 
-/* The hash of so many bytes of the second poison, as they are in this buffer now. */
+/* The hash of so many bytes of a poison; NULL: not known yet. */
+static const uint64_t *hash_of_fill(const struct probe *p, unsigned char poison, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < PROBE_FILLS; i++)
+        if (p->fills[i].bytes == bytes && p->fills[i].poison == poison)
+            return p->fills[i].hash;
+    return NULL;
+}
+
+static void note_fill(struct probe *p, unsigned char poison, uint64_t bytes, const uint64_t hash[2])
+{
+    struct probe_fill *f = &p->fills[p->next_fill++ % PROBE_FILLS];
+    *f = (struct probe_fill){.poison = poison, .bytes = bytes, .hash = {hash[0], hash[1]}};
+}
+
+/* Is the buffer full of the second poison, as it is now? */
 static bool holds_second_poison(struct device *d, const struct touched *u)
 {
     struct probe *p = d->probe;
-    for (uint32_t i = 0; i < PROBE_FILLS; i++)
-        if (p->fills[i].bytes == u->slot->bytes)
-            return hashing_same(p->fills[i].hash, u->now);
+    const uint64_t *known = hash_of_fill(p, POISON_SECOND, u->slot->bytes);
+    if (known)
+        return hashing_same(known, u->now);
     uint64_t h[2];
     struct hash_range r = {u->slot->va, u->slot->bytes};
     if (d->drv->cuMemsetD8Async(r.ptr, POISON_SECOND, r.bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS || hashing_now(d, &r, 1, h))
         return false;
-    uint32_t k = p->next_fill++ % PROBE_FILLS;
-    p->fills[k].bytes = r.bytes;
-    memcpy(p->fills[k].hash, h, sizeof h);
+    note_fill(p, POISON_SECOND, r.bytes, h);
     return hashing_same(h, u->now);
 }
 
@@ -477,42 +491,6 @@ static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result 
     return r;
 }
 
-/* A kernel may have put addresses into memory for another one to follow, in this iteration or long before: what they point at stays in memory,
- * and is there from now on, if there is room. */
-static void find_addresses(struct device *d, struct slot *s, unsigned t)
-{
-    enum { LOOK_MAX_BYTES = 1 << 16 };
-    if (s->bytes < 8 || s->bytes > LOOK_MAX_BYTES)
-        return;
-    const bool textures = texture_any();
-    uint64_t *words = malloc(s->bytes);
-    if (words && d->drv->cuMemcpyDtoH_v2(words, s->va, s->bytes) == CUDA_SUCCESS)
-        for (size_t i = 0; i < s->bytes / 8; i++) {
-            struct slot *to = mem_in_reservation(d, words[i]) ? slot_lookup(d, words[i]) : foreign_lookup(d, words[i]);
-            s->points |= textures && texture_is(words[i]);
-            if (words[i] % 4 || (!to && !in_place_or_outside(words[i])))
-                continue;
-            s->points = true;
-            if (!to || to->pins)
-                continue;
-            to->pins = 1;
-            to->needed_by = d->mem.op_at_hand; /* as what the op at hand touches */
-            if (ready_slot(d, to, t))
-                log_say(SAY_DEBUG, "there is no room for a buffer of %s that is reached through an address in memory", rt_size(to->bytes).text);
-        }
-    free(words);
-}
-
-/* In buffers that nobody has looked at since they were written. */
-static void find_older_addresses(const struct trial *t)
-{
-    for (uint32_t k = 0; k < t->n; k++) {
-        struct slot *s = t->u[k].slot;
-        if (s->written && !s->watched && !s->points && !t->u[k].blank)
-            find_addresses(t->d, s, t->op->t);
-    }
-}
-
 /* Something writes it behind our back: it stays where it is. */
 static void check_watched(const struct touched *u, struct probe_result *out)
 {
@@ -524,14 +502,36 @@ static void check_watched(const struct touched *u, struct probe_result *out)
         out->unannounced = s->watched_at;
 }
 
+/* The hashes before the op. What nobody has written was filled right before (trial_open), and the hash of such a fill is known after the first one. */
+static int hash_before(struct trial *t)
+{
+    struct probe *p = t->d->probe;
+    for (uint32_t k = 0; k < t->n; k++) {
+        struct touched *u = &t->u[k];
+        const uint64_t *filled = u->blank ? hash_of_fill(p, POISON_FIRST, u->slot->bytes) : NULL;
+        u->skipped = filled != NULL;
+        if (filled)
+            memcpy(u->now, filled, sizeof u->now);
+    }
+    const int r = trial_hash(t);
+    for (uint32_t k = 0; k < t->n && !r; k++) {
+        struct touched *u = &t->u[k];
+        memcpy(u->before, u->now, sizeof u->before);
+        if (u->blank && !u->skipped && !hash_of_fill(p, POISON_FIRST, u->slot->bytes))
+            note_fill(p, POISON_FIRST, u->slot->bytes, u->now);
+        u->skipped = false;
+    }
+    return r;
+}
+
 /* What is known of the pointers at the op's offsets, before it runs: those through which nothing was ever written need no copy. */
 static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
 {
     struct device *d = t->d;
     const struct rt_op *op = t->op;
-    int r = trial_hash_before(t, false);
+    int r = hash_before(t);
     if (!r)
-        find_older_addresses(t);
+        points_look_older(t);
     for (uint32_t k = 0; k < t->n && !r; k++) {
         struct touched *u = &t->u[k];
         struct slot *s = u->slot;
@@ -545,7 +545,7 @@ static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
             want |= !e || !e->launches || e->changes || ++places > 1;
         }
         if (want && !u->blank && !out->reaches_host && op_repeatable(op))
-            u->saved = !aside_take(d, s, pace_left_ns(d), &u->old);
+            (void)trial_save(t, u, pace_left_ns(d));
     }
     (void)nth;
     return r ? r : trial_settle_copies(t);
@@ -592,8 +592,7 @@ static int own_run_drv(struct trial *t, struct probe_result *out, bool *seen)
 /* What was found is a fact of the launch's code, and all that there is to find. */
 static bool is_fact(const struct trial *t, const char *why) { return !t->cut && (!why || why == facts_differs || why == facts_updates); }
 
-/* After the op: the buffer is as it left it, for the next one to compare with, where that was looked at. */
-static void note_touched(const struct trial *t, const struct touched *u, int32_t nth, bool looked)
+static void note_one(const struct trial *t, const struct touched *u, int32_t nth, bool looked)
 {
     struct slot *s = u->slot;
     s->written |= u->changed;
@@ -601,11 +600,18 @@ static void note_touched(const struct trial *t, const struct touched *u, int32_t
         s->watched &= !u->changed;
         return;
     }
-    if (u->changed)
-        find_addresses(t->d, s, t->op->t);
     s->watched = !is_managed(t->d, s);
     s->watched_at = nth;
     memcpy(s->hash, u->after, sizeof s->hash);
+}
+
+/* After the op: each buffer is as it left it, for the next one to compare with, where that was looked at. */
+static void note_touched(struct trial *t, int32_t nth, bool looked)
+{
+    if (looked)
+        points_look_changed(t);
+    for (uint32_t k = 0; k < t->n; k++)
+        note_one(t, &t->u[k], nth, looked);
 }
 
 static int kernel_drv(struct trial *t, struct facts *x, int32_t nth, struct probe_result *out)
@@ -641,8 +647,7 @@ static int kernel_drv(struct trial *t, struct facts *x, int32_t nth, struct prob
     note_rows(t, !any || out->why_opaque);
     if (is_fact(t, out->why_opaque))
         facts_enter(x, t, out->why_opaque, out->idle, out->n_idle, out->ns);
-    for (uint32_t i = 0; i < t->n; i++)
-        note_touched(t, &t->u[i], nth, true);
+    note_touched(t, nth, true);
     return CUDA_SUCCESS;
 }
 
@@ -680,7 +685,7 @@ static int look_before_known(struct trial *t, struct probe_result *out)
     for (uint32_t k = 0; k < t->n && !r; k++)
         memcpy(t->u[k].before, t->u[k].now, sizeof t->u[k].before);
     if (!r)
-        find_older_addresses(t);
+        points_look_older(t);
     for (uint32_t k = 0; k < t->n && !r; k++) {
         if (t->u[k].changed && !t->u[k].blank)
             check_watched(&t->u[k], out);
@@ -721,8 +726,7 @@ static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe
         t->partial[k] = t->u[k].changed && (t->u[k].row || t->left[k].n) && out->why_opaque != SURPRISED;
     }
     note_rows(t, out->why_opaque);
-    for (uint32_t k = 0; k < t->n; k++)
-        note_touched(t, &t->u[k], nth, looks);
+    note_touched(t, nth, looks);
     d->st.facts_taken++;
     return CUDA_SUCCESS;
 }

@@ -6,14 +6,15 @@
 #include "policy/learn/rows.h"
 #include "policy/op/op.h"
 
-enum { PROBE_FILLS = 8 };
+enum { PROBE_FILLS = 16 };
 struct probe {
     struct pace pace;
     struct rows rows;
     CUevent t0, t1;            /* around the program's own run */
     bool tried, usable, stuck;
     bool checked;              /* an earlier run has looked at this very iteration: of known launches nothing is hashed */
-    struct {                   /* hashes of buffers full of the second poison */
+    struct probe_fill {        /* hash of a buffer full of a poison */
+        unsigned char poison;
         uint64_t bytes, hash[2];
     } fills[PROBE_FILLS];
     uint32_t next_fill;

@@ -1,5 +1,6 @@
 #include "policy/learn/trial.h"
 #include "policy/learn/pace.h"
+#include "policy/memory/evict.h"
 #include "policy/memory/slot.h"
 #include "policy/process/stats.h"
 
@@ -88,10 +89,11 @@ int trial_open(struct device *d, struct rt_op *op, struct trial *t)
         struct touched *u = &t->u[t->n++];
         u->slot = s;
         u->row = rows_of(d, s, !s->written);
-        u->blank = u->row && !u->row->scattered && blank_is_all(&u->row->b, s->bytes);
+        u->unwritten = u->row && !u->row->scattered ? &u->row->b : NULL;
+        u->blank = u->unwritten && blank_is_all(u->unwritten, s->bytes);
         u->old_life = !u->row && !rows_is_new(d, s);
         /* memory that holds nothing yet may have been taken away and given back meanwhile */
-        if (u->blank && fill(d, s, &u->row->b, POISON_FIRST)) {
+        if (u->blank && fill(d, s, u->unwritten, POISON_FIRST)) {
             trial_close(t);
             return -EIO;
         }
@@ -165,8 +167,8 @@ static int run_again(struct trial *t, unsigned char *args, unsigned char poison)
         }
         /* unchanged and not set aside: at most its blank bytes were filled anew, and are again */
         int r = dirty && u->saved ? aside_back(d, &u->old, u->slot) : dirty && !u->row && !u->made ? -EIO : 0;
-        if (!r && u->row && !u->row->scattered)
-            r = fill(d, u->slot, &u->row->b, poison);
+        if (!r && u->unwritten)
+            r = fill(d, u->slot, u->unwritten, poison);
         if (r)
             return r;
     }
@@ -202,6 +204,26 @@ bool trial_equal(const struct trial *t)
     return true;
 }
 
+/* Where the device has no room, others make some while an iteration is learnt: memory is short then, so most of these would leave soon, and the chunks that they
+ * leave serve the next allocations. Else it goes to the host, if that takes no longer than there is time. */
+int trial_save(struct trial *t, struct touched *u, uint64_t left_ns)
+{
+    struct device *d = t->d;
+    struct rec_range all = {0, u->slot->bytes}, some[BLANK_MAX + 1];
+    const struct rec_range *parts = u->unwritten ? some : &all;
+    const uint32_t n = u->unwritten ? blank_defined(u->unwritten, u->slot->bytes, some) : 1;
+    int r = aside_take(d, u->slot, parts, n, &u->old);
+    if (r == -ENOMEM && aside_host_ns(u->slot) <= left_ns) {
+        if (d->mode == MODE_PROBE) {
+            evict_what_may_go(d, aside_chunks(d, parts, n));
+            r = aside_take(d, u->slot, parts, n, &u->old);
+        }
+        r = r == -ENOMEM ? aside_take_to_host(d, u->slot, &u->old) : r;
+    }
+    u->saved = !r;
+    return r;
+}
+
 int trial_save_all(struct trial *t)
 {
     for (uint32_t i = 0; i < t->n; i++) {
@@ -210,10 +232,9 @@ int trial_save_all(struct trial *t)
             continue;
         if (u->changed) /* its old content is gone */
             return -ENOMEM;
-        int r = aside_take(t->d, u->slot, pace_left_ns(t->d), &u->old);
+        int r = trial_save(t, u, pace_left_ns(t->d));
         if (r)
             return r;
-        u->saved = true;
     }
     return 0;
 }

@@ -30,6 +30,7 @@ struct touched {
     uint64_t before[2], after[2], now[2]; /* hashes: before the op, after the program's run, after the latest run */
     struct aside old;
     struct blank_row *row; /* NULL: all of it was defined before the op */
+    const struct blank *unwritten; /* the row's bytes that nobody had written before the op; NULL: none, or in too many pieces to be listed */
     const struct rt_op *filled; /* the memset of a part of it that came right before the op (cuBLASLt clears its counters so); NULL: there was none */
     bool saved;            /* `old` holds the content before the op */
     bool blank;            /* nothing had written any of it */
@@ -82,6 +83,8 @@ int trial_again(struct trial *t, unsigned char *args, unsigned char poison);
 int trial_mend(struct trial *t);
 /* now[] equals after[] for every buffer. */
 bool trial_equal(const struct trial *t);
+/* Sets the buffer's content aside, but for what nobody has written: u->saved, or a negative errno (aside_take). */
+int trial_save(struct trial *t, struct touched *u, uint64_t left_ns);
 /* Every buffer's old content is known, so that a run with other arguments can do no harm. */
 int trial_save_all(struct trial *t);
 

@@ -18,6 +18,7 @@ static const uint64_t HOST_BYTES_PER_US = 10000, ALIGN = 512;
 struct piece {
     CUdeviceptr at;
     uint64_t bytes;
+    uint64_t from; /* bytes from the slot's begin, of what lies there */
 };
 
 struct aside_room {
@@ -30,6 +31,7 @@ struct aside_room {
     uint32_t n_pieces, cap_pieces;
     int32_t borrowed;     /* the chunks, the latest first; -1: none */
     uint64_t chunk_used;  /* bytes of the latest */
+    uint64_t windows, windows_for_good; /* pages at the end of the reservation where borrowed chunks are mapped that were mapped nowhere */
 };
 
 static struct aside_room *room_of(struct device *d)
@@ -44,10 +46,13 @@ static struct aside_room *room_of(struct device *d)
     return d->mem.aside;
 }
 
+/* One more page, of its own or of a borrowed chunk, has an address. */
+static bool has_room(const struct device *d, const struct aside_room *r) { return r->mapped + ((r->windows + 1) << d->mem.shift) <= r->reserved; }
+
 /* One more page, if that takes nothing from anybody. */
 static int room_grow(struct device *d, struct aside_room *r)
 {
-    if (device_physical_bytes(d) + d->mem.gran > d->mem.limit_bytes || r->mapped + d->mem.gran > r->reserved)
+    if (device_physical_bytes(d) + d->mem.gran > d->mem.limit_bytes || !has_room(d, r))
         return -ENOMEM;
     if (!grow_room(&r->handles, r->n_handles, &r->cap_handles, 64))
         return -ENOMEM;
@@ -64,11 +69,26 @@ static int room_grow(struct device *d, struct aside_room *r)
 
 /* ---- in chunks that are free ------------------------------------------------------------------------------------------ */
 
+static CUdeviceptr window_at(const struct device *d, const struct aside_room *r, uint64_t k) { return r->va + r->reserved - ((k + 1) << d->mem.shift); }
+
+/* A free chunk, with an address. -1: there is none. */
+static int32_t borrow(struct device *d, struct aside_room *r)
+{
+    int32_t c = chunk_borrow(d);
+    if (c >= 0)
+        return c;
+    c = d->mem.free_head;
+    if (c < 0 || !has_room(d, r) || page_of_own_map(d, window_at(d, r, r->windows), 1, d->mem.chunks[c].handle))
+        return -1;
+    d->mem.chunks[c].at = window_at(d, r, r->windows++);
+    return chunk_borrow(d);
+}
+
 /* The next piece of so many bytes at most: what the chunk at hand has left, or a part of another one. 0 or a negative errno. */
 static int piece_room(struct device *d, struct aside_room *r, uint64_t bytes, struct piece *out)
 {
     if (r->borrowed < 0 || r->chunk_used == d->mem.gran) {
-        int32_t c = chunk_borrow(d);
+        const int32_t c = borrow(d, r);
         if (c < 0)
             return -ENOMEM;
         d->mem.chunks[c].next = r->borrowed;
@@ -83,6 +103,14 @@ static int piece_room(struct device *d, struct aside_room *r, uint64_t bytes, st
     return 0;
 }
 
+static uint64_t bytes_of(const struct rec_range *parts, uint32_t n)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < n; i++)
+        all += parts[i].to - parts[i].from;
+    return all;
+}
+
 static int piece_add(struct aside_room *r, struct piece p)
 {
     if (!grow_room(&r->pieces, r->n_pieces, &r->cap_pieces, 64))
@@ -91,34 +119,44 @@ static int piece_add(struct aside_room *r, struct piece p)
     return 0;
 }
 
-/* The whole of the slot, or nothing: then its part of the chunks lies idle until they go back. */
-static int take_pieces(struct device *d, struct aside_room *r, const struct slot *s, struct aside *out)
+/* One part of the slot. */
+static int take_part(struct device *d, struct aside_room *r, const struct slot *s, const struct rec_range *part)
 {
-    const uint32_t first = r->n_pieces;
-    if (s->bytes > d->mem.gran - r->chunk_used + d->mem.n_free_chunks * d->mem.gran)
-        return -ENOMEM;
-    for (uint64_t done = 0; done < s->bytes; done += r->pieces[r->n_pieces - 1].bytes) {
+    for (uint64_t at = part->from; at < part->to; at += r->pieces[r->n_pieces - 1].bytes) {
         struct piece p;
-        int e = piece_room(d, r, s->bytes - done, &p);
+        int e = piece_room(d, r, part->to - at, &p);
+        p.from = at;
         if (!e)
             e = piece_add(r, p);
+        if (e)
+            return e;
+        if (d->drv->cuMemcpyDtoDAsync_v2(p.at, s->va + at, p.bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
+            return -EIO;
+    }
+    return 0;
+}
+
+/* All of the parts, or nothing: then their part of the chunks lies idle until they go back. */
+static int take_pieces(struct device *d, struct aside_room *r, const struct slot *s, const struct rec_range *parts, uint32_t n, struct aside *out)
+{
+    const uint32_t first = r->n_pieces;
+    if (bytes_of(parts, n) > d->mem.gran - r->chunk_used + d->mem.n_free_chunks * d->mem.gran)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++) {
+        const int e = take_part(d, r, s, &parts[i]);
         if (e) {
             r->n_pieces = first;
             return e;
         }
     }
-    for (uint64_t i = first, done = 0; i < r->n_pieces; done += r->pieces[i++].bytes)
-        if (d->drv->cuMemcpyDtoDAsync_v2(r->pieces[i].at, s->va + done, r->pieces[i].bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
-            return -EIO;
     *out = (struct aside){.first = first, .pieces = r->n_pieces - first};
     return 0;
 }
 
 static int pieces_back(struct device *d, const struct aside *a, const struct slot *s)
 {
-    uint64_t done = 0;
-    for (const struct piece *p = d->mem.aside->pieces + a->first, *end = p + a->pieces; p < end; done += p++->bytes)
-        if (d->drv->cuMemcpyDtoDAsync_v2(s->va + done, p->at, p->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
+    for (const struct piece *p = d->mem.aside->pieces + a->first, *end = p + a->pieces; p < end; p++)
+        if (d->drv->cuMemcpyDtoDAsync_v2(s->va + p->from, p->at, p->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
             return -EIO;
     return 0;
 }
@@ -130,30 +168,44 @@ static void give_chunks_back(struct device *d, struct aside_room *r)
     while (r->borrowed >= 0) {
         const int32_t c = r->borrowed;
         r->borrowed = d->mem.chunks[c].next;
+        if (d->mem.chunks[c].at - r->va < r->reserved)
+            d->mem.chunks[c].at = 0;
         chunk_returned(d, c);
     }
+    if (r->windows > r->windows_for_good)
+        page_of_own_unmap(d, window_at(d, r, r->windows - 1), r->windows - r->windows_for_good);
+    r->windows = r->windows_for_good;
 }
 
 /* ------------------------------------------------------------------------------------------------------------------- */
 
-int aside_take(struct device *d, struct slot *s, uint64_t left_ns, struct aside *out)
+int aside_take(struct device *d, struct slot *s, const struct rec_range *parts, uint32_t n, struct aside *out)
 {
     struct aside_room *r = room_of(d);
     uint64_t need = (s->bytes + ALIGN - 1) / ALIGN * ALIGN;
     *out = (struct aside){0};
-    const int in_chunks = r ? take_pieces(d, r, s, out) : -ENOMEM;
+    const int in_chunks = r ? take_pieces(d, r, s, parts, n, out) : -ENOMEM;
     if (in_chunks != -ENOMEM)
         return in_chunks;
     while (r && r->used + need > r->mapped && !room_grow(d, r))
         ;
-    if (r && r->used + need <= r->mapped) {
-        if (d->drv->cuMemcpyDtoDAsync_v2(r->va + r->used, s->va, s->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
-            return -EIO;
-        out->dev = r->va + r->used;
-        r->used += need;
-        return 0;
-    }
-    if (s->bytes / HOST_BYTES_PER_US * 1000 > left_ns || !(out->host = pinned_get(d, s->bytes)))
+    if (!r || r->used + need > r->mapped)
+        return -ENOMEM;
+    if (d->drv->cuMemcpyDtoDAsync_v2(r->va + r->used, s->va, s->bytes, d->stream[STREAM_IN]) != CUDA_SUCCESS)
+        return -EIO;
+    out->dev = r->va + r->used;
+    r->used += need;
+    return 0;
+}
+
+uint64_t aside_host_ns(const struct slot *s) { return s->bytes / HOST_BYTES_PER_US * 1000; }
+
+uint64_t aside_chunks(const struct device *d, const struct rec_range *parts, uint32_t n) { return (bytes_of(parts, n) >> d->mem.shift) + n + 1; }
+
+int aside_take_to_host(struct device *d, struct slot *s, struct aside *out)
+{
+    *out = (struct aside){.host = pinned_get(d, s->bytes)};
+    if (!out->host)
         return -ENOMEM;
     if (!pinned_wait(d, out->host) && d->drv->cuMemcpyDtoHAsync_v2(out->host->p, s->va, s->bytes, d->stream[STREAM_IN]) == CUDA_SUCCESS) {
         d->st.bytes_out += s->bytes;
@@ -187,6 +239,7 @@ void aside_keep(struct device *d)
     if (!d->mem.aside)
         return;
     d->mem.aside->for_good = d->mem.aside->used;
+    d->mem.aside->windows_for_good = d->mem.aside->windows;
     d->mem.aside->borrowed = -1;
     d->mem.aside->n_pieces = 0;
 }
@@ -220,6 +273,8 @@ void aside_end(struct device *d)
     if (!r)
         return;
     page_of_own_unmap(d, r->va, r->mapped >> d->mem.shift);
+    if (r->windows)
+        page_of_own_unmap(d, window_at(d, r, r->windows - 1), r->windows);
     while (r->n_handles)
         page_of_own_gone(d, r->handles[--r->n_handles]);
     if (r->reserved)

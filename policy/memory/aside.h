@@ -1,8 +1,7 @@
 /* aside.h: what a buffer held, set aside while an op is tried again and again: on the device where there is room that nobody
- * needs (nothing is evicted for it), else on the host within its cap. Free chunks come first: under a plan all that the limit allows is
+ * needs, else on the host within its cap. Free chunks come first: under a plan all that the limit allows is
  * made, and much of it is free most of the time. A buffer lies there in pieces of a chunk at most.
  *
- * Time is bounded: the caller says how much of it may still be spent, and a copy to the host that would take longer is refused.
  * Memory is bounded by the limit and the host's cap.
  *
  * The pages stay from one op to the next, and hold nothing in between. So they never stand in anybody's way: whoever finds the limit
@@ -17,6 +16,7 @@
 #define REMAT_POLICY_ASIDE_H
 
 #include "policy/device.h"
+#include "tracer/record.h"
 
 struct slot;
 struct host_block;
@@ -27,9 +27,13 @@ struct aside {
     struct host_block *host; /* or on the host */
 };
 
-/* Copies the content of a resident slot, on STREAM_IN. -ENOMEM: no room, or no time (`left_ns`). */
-int aside_take(struct device *d, struct slot *s, uint64_t left_ns, struct aside *out);
-/* Queues the copy back on STREAM_IN. */
+/* Copies these parts of a resident slot, or all of it, on STREAM_IN. -ENOMEM: there is no room on the device; aside_chunks() free chunks would be. */
+int aside_take(struct device *d, struct slot *s, const struct rec_range *parts, uint32_t n, struct aside *out);
+uint64_t aside_chunks(const struct device *d, const struct rec_range *parts, uint32_t n);
+/* All of it to the host, which takes about so long. -ENOMEM: there is no room. */
+int aside_take_to_host(struct device *d, struct slot *s, struct aside *out);
+uint64_t aside_host_ns(const struct slot *s);
+/* Queues the copy back on STREAM_IN. Bytes that lie in none of the parts may be as they were, or as they are. */
 int aside_back(struct device *d, const struct aside *a, struct slot *s);
 /* The copies cannot be seen to end: nobody else gets what is set aside now, ever. */
 void aside_keep(struct device *d);

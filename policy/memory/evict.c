@@ -72,6 +72,16 @@ void evict_for(struct device *d, uint64_t n_chunks)
     }
 }
 
+void evict_what_may_go(struct device *d, uint64_t n_chunks)
+{
+    bool stands = false;
+    while (d->mem.n_free_chunks < n_chunks) {
+        struct slot *s = victim(d, &stands);
+        if (!s || stands || swap_out(d, s))
+            return;
+    }
+}
+
 int32_t evict_for_one_that_moves(struct device *d)
 {
     bool stands;

@@ -680,6 +680,52 @@ START_TEST(the_hash_is_what_its_text_says)
 }
 END_TEST
 
+/* Numbers near the ends of spans, and any others: how many of a range may be addresses, by the text and by the C that stands for it. */
+START_TEST(what_may_be_an_address_is_what_the_text_says)
+{
+    static hash_word data[BYTES / 8];
+    static struct hash_row rows[ROWS];
+    static hash_word found[2][2 * ROWS];
+    const struct find_spans spans = { { { 1 << 20, 1 << 16 }, { 0, 0 }, { ~(hash_word)0 - 4095, 4096 }, { 1ull << 46, 12 } } };
+    CUdeviceptr at, table, out;
+    uint64_t state = 777, expected[ROWS] = { 0 };
+    start();
+    OK(cuMemAlloc_v2(&at, BYTES));
+    OK(cuMemAlloc_v2(&table, sizeof rows));
+    OK(cuMemAlloc_v2(&out, sizeof found[0]));
+    for (unsigned i = 0; i < BYTES / 8; i++) {
+        const unsigned k = (unsigned)drawn_number(&state) % 4;
+        data[i] = spans.at[k].low + drawn_number(&state) % (2 * spans.at[k].bytes + 9) - 4;
+    }
+    OK(cuMemcpyHtoD_v2(at, data, BYTES));
+    for (unsigned i = 0; i < ROWS; i++) {
+        const hash_word from = drawn_number(&state) % (BYTES / 8), most = BYTES / 8 - from, n = drawn_number(&state) % (i % 8 ? 40 : 4000), words = n < most ? n : most;
+        rows[i] = (struct hash_row){ .ptr = at + 8 * from, .bytes = 8 * words + i % 8 * (words < most), .out = out + 16 * i };
+        for (hash_word w = from; w < from + words; w++)
+            for (unsigned k = 0; k < FIND_SPANS; k++)
+                if (data[w] % 4 == 0 && data[w] >= spans.at[k].low && data[w] - spans.at[k].low < spans.at[k].bytes)
+                    expected[i]++;
+    }
+    for (int text = 0; text < 2; text++) {
+        hash_word all = 1 << 16;
+        if (text)
+            setenv("SIMGPU_TWINS", "", 1);
+        CUfunction find = of_text(hash_ptx, "remat_find_list");
+        OK(cuMemcpyHtoD_v2(table, rows, sizeof rows));
+        OK(cuMemsetD8_v2(out, 0, sizeof found[0]));
+        OK(cuLaunchKernel(find, 3, ROWS, 1, 256, 1, 1, 0, NULL, (void *[]){ &table, &all, (void *)&spans }, NULL));
+        OK(cuMemcpyDtoH_v2(found[text], out, sizeof found[0]));
+    }
+    uint64_t any = 0;
+    for (unsigned i = 0; i < ROWS; i++) {
+        any += expected[i];
+        ck_assert_msg(found[0][2 * i] == expected[i] && found[1][2 * i] == expected[i], "range %u of %llu bytes: %llu, %llu by the text, %llu expected", i,
+                      (unsigned long long)rows[i].bytes, (unsigned long long)found[0][2 * i], (unsigned long long)found[1][2 * i], (unsigned long long)expected[i]);
+    }
+    ck_assert(any > ROWS);
+}
+END_TEST
+
 RUN_SUITE("simgpu ptx", a_module_says_what_its_text_says, variables_begin_as_the_text_says, libraries_and_fat_binaries_take_texts, texts_are_linked,
           a_broken_text_is_told_with_its_line, an_unknown_instruction_keeps_its_kernel_from_being_launched, lanes_part_and_meet_again,
           each_lane_jumps_where_its_index_says, calls_have_frames_of_their_own, functions_that_wait_keep_their_registers, local_memory_is_each_threads_own, lanes_exchange_vote_match_and_reduce,
@@ -688,4 +734,4 @@ RUN_SUITE("simgpu ptx", a_module_says_what_its_text_says, variables_begin_as_the
           an_address_in_a_window_is_no_global_one, beyond_shared_memory, beyond_local_memory, an_address_that_is_no_multiple,
           a_barrier_that_some_never_reach, a_barrier_at_two_places, a_shuffle_that_a_named_lane_never_reaches, a_shuffle_of_a_lane_that_is_not_named,
           a_trap, a_breakpoint_without_a_debugger, calls_without_an_end, after_a_fault_the_next_launch_is_whole, a_race_shows_under_chaos, without_chaos_every_run_is_alike,
-          blocks_come_in_any_order_under_chaos, the_hash_is_what_its_text_says)
+          blocks_come_in_any_order_under_chaos, the_hash_is_what_its_text_says, what_may_be_an_address_is_what_the_text_says)

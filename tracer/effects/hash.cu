@@ -1,5 +1,6 @@
-// Both kernels add the two sums of hash.h over the bytes of row blockIdx.y to its out[0] and out[1]. Any grid in x, a row each in y;
-// 256 threads a block. `all_bytes` only tells a simulated device what the launch costs.
+// The hash kernels add the two sums of hash.h over the bytes of row blockIdx.y to its out[0] and out[1]; the find kernel adds to out[0] how many whole
+// words of the row may be addresses (find_may_be). Any grid in x, a row each in y; 256 threads a block. `all_bytes` only tells a simulated device what the
+// launch costs.
 //
 // A block adds up what its threads found before it goes to memory: additions to one address are done one after the other, and one
 // a thread takes a hundred times as long as reading the bytes does.
@@ -63,3 +64,14 @@ static __device__ void hash_row_of(const struct hash_row *r) { hash_one((const v
 extern "C" __global__ void remat_hash_few(const __grid_constant__ struct hash_few few, hash_word all_bytes) { hash_row_of(&few.row[blockIdx.y]); }
 
 extern "C" __global__ void remat_hash_list(const struct hash_row *rows, hash_word all_bytes) { hash_row_of(&rows[blockIdx.y]); }
+
+extern "C" __global__ void remat_find_list(const struct hash_row *rows, hash_word all_bytes, const __grid_constant__ struct find_spans spans)
+{
+    const struct hash_row *r = &rows[blockIdx.y];
+    const hash_word *w = (const hash_word *)r->ptr, n = r->bytes / 8;
+    const hash_word step = (hash_word)gridDim.x * blockDim.x;
+    hash_word found = 0;
+    for (hash_word i = (hash_word)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+        found += find_may_be(&spans, w[i]);
+    add_of_block((hash_word *)r->out, found, 0);
+}

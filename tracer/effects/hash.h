@@ -23,6 +23,23 @@ struct hash_few {
     struct hash_row row[HASH_FEW];
 };
 
+/* Where addresses may lead to, as spans of addresses: `low` and how many bytes from there. */
+enum { FIND_SPANS = 4 };
+struct find_spans {
+    struct {
+        hash_word low, bytes;
+    } at[FIND_SPANS];
+};
+
+/* 1: the word is a multiple of 4 in one of the spans; else 0. */
+HASH_FN hash_word find_may_be(const struct find_spans *s, hash_word w)
+{
+    hash_word in = 0;
+    for (int k = 0; k < FIND_SPANS; k++)
+        in |= w - s->at[k].low < s->at[k].bytes;
+    return in & !(w % 4);
+}
+
 HASH_FN hash_word hash_mix(hash_word x)
 {
     x ^= x >> 30;

@@ -87,6 +87,14 @@ static void few_run(const simgpu_launch *l, void *const *params) { rows_run(((co
 
 static void list_run(const simgpu_launch *l, void *const *params) { rows_run(*(const struct hash_row *const *)params[0], l->grid.y); }
 
+static void find_run(const simgpu_launch *l, void *const *params)
+{
+    const struct hash_row *row = *(const struct hash_row *const *)params[0];
+    for (unsigned i = 0; i < l->grid.y; i++)
+        for (hash_word k = 0; k < row[i].bytes / 8; k++)
+            *(hash_word *)(uintptr_t)row[i].out += find_may_be(params[2], ((const hash_word *)(uintptr_t)row[i].ptr)[k]);
+}
+
 static void hash_cost(const simgpu_launch *l, void *const *params, uint64_t *flops, uint64_t *bytes)
 {
     (void)l;
@@ -94,8 +102,9 @@ static void hash_cost(const simgpu_launch *l, void *const *params, uint64_t *flo
     *bytes = *(const hash_word *)params[1];
 }
 
-static const size_t few_params[] = {sizeof(struct hash_few), 8}, list_params[] = {8, 8};
+static const size_t few_params[] = {sizeof(struct hash_few), 8}, list_params[] = {8, 8}, find_params[] = {8, 8, sizeof(struct find_spans)};
 static const simgpu_kernel kernels[] = {{"remat_hash_few", 2, few_params, few_run, hash_cost},
-                                        {"remat_hash_list", 2, list_params, list_run, hash_cost}};
-__attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {1, 2, kernels};
+                                        {"remat_hash_list", 2, list_params, list_run, hash_cost},
+                                        {"remat_find_list", 3, find_params, find_run, hash_cost}};
+__attribute__((visibility("default"))) const simgpu_module_info simgpu_module = {1, 3, kernels};
 __attribute__((visibility("default"))) const char *const simgpu_stands_for = hash_ptx;
