@@ -7,12 +7,17 @@
 enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 19, MAX_OPERANDS = 1 << 21, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3, DRIFT_PART = 256,
        DRIFT_OPS = 64, SCALARS_BYTES = 2048, TURNS_MOST = 8, OTHER_PART = 4, SWING_PART = 16, TIMES_MOST = 4 };
 
+/* Other ops in an iteration: a period of fewer ops allows none; so many at most, and one in so many; back on the way after so many ops in a row. */
+enum { STRAY_PERIOD = 64, STRAY_MOST = 24, STRAY_PART = 16, STRAY_SURE = 4 };
+
 struct seen_op {
     uint64_t sig, live_bytes;
     uint64_t back; /* ops since one of its buffers was used like this; 0: none was */
     uint32_t first, n;
     int from_host;
     int moves; /* within a buffer, against the op a period before; set while a period is being followed */
+    int other; /* than in the period before; likewise */
+    uint64_t apart; /* ops since the one that it corresponds to; 0: none does */
 };
 
 struct anchor { /* the last op that had this buffer at this place of this kind of launch */
@@ -28,6 +33,8 @@ struct iter {
     uint64_t period, run; /* the candidate, and how many ops in a row correspond under it */
     uint64_t swing;       /* bytes between the least and the most that the program held in the last `period` ops; 0: not looked at */
     uint64_t n_moves;     /* of the last min(run, period) ops, those that move */
+    uint64_t n_others;    /* .. those that are others */
+    uint64_t astray;      /* ops since the latest that corresponded, those that do by now among them; 0: the latest did */
 };
 
 struct iter *iter_new(void)
@@ -52,7 +59,7 @@ void iter_free(struct iter *it)
 
 void iter_reset(struct iter *it, uint64_t first_op)
 {
-    it->n_ops = it->n_operands = it->period = it->run = it->n_moves = it->swing = 0;
+    it->n_ops = it->n_operands = it->period = it->run = it->n_moves = it->n_others = it->astray = it->swing = 0;
     it->first_op = first_op;
     memset(it->anchors, 0, ANCHORS * sizeof *it->anchors);
 }
@@ -191,6 +198,17 @@ static bool holds_as_much(struct iter *it, uint64_t early, uint64_t late)
     return iter_holds_as_much(then, now, it->swing);
 }
 
+/* Of the latest ops, as many as are looked at under the period, those that move and those that are others. */
+static void count_again(struct iter *it, uint64_t at)
+{
+    const uint64_t n = it->run < it->period ? it->run : it->period;
+    it->n_moves = it->n_others = it->swing = 0;
+    for (uint64_t k = 0; k < n; k++) {
+        it->n_moves += (uint64_t)it->ops[at - k].moves;
+        it->n_others += (uint64_t)it->ops[at - k].other;
+    }
+}
+
 /* Under the candidate there are enough ops to look at `turns` of it as one period, twice; the candidate itself holds other amounts in many of its
  * ops. Looked at once for each number of turns, since it walks through them all. */
 static bool takes_turns(struct iter *it, uint64_t at, uint64_t turns)
@@ -210,9 +228,62 @@ static bool takes_turns(struct iter *it, uint64_t at, uint64_t turns)
 static void take_turns(struct iter *it, uint64_t at, uint64_t turns)
 {
     it->period = it->run = turns * it->period;
-    it->n_moves = it->swing = 0;
-    for (uint64_t k = 0; k < it->run; k++)
-        it->n_moves += (uint64_t)(it->ops[at - k].moves = moves(it, at - it->period - k, at - k));
+    for (uint64_t k = 0; k < it->run; k++) {
+        it->ops[at - k].moves = moves(it, at - it->period - k, at - k);
+        it->ops[at - k].apart = it->period;
+    }
+    count_again(it, at);
+}
+
+/* ---- a few other ops ------------------------------------------------------------------------------------------------- */
+
+static uint64_t others_most(uint64_t period)
+{
+    const uint64_t part = period < STRAY_PERIOD ? 0 : period / STRAY_PART;
+    return part < STRAY_MOST ? part : STRAY_MOST;
+}
+
+static bool correspond_in_a_row(const struct iter *it, uint64_t at, uint64_t p, uint64_t n)
+{
+    for (uint64_t k = 0; k < n; k++)
+        if (p + k > at || !correspond(it, at - p - k, at - k))
+            return false;
+    return true;
+}
+
+/* The latest ops correspond to others that are nearly a period before: the period from here on, the one that differs least; 0: they do not. */
+static uint64_t way_back(const struct iter *it, uint64_t at)
+{
+    for (uint64_t off = 0; off <= STRAY_MOST && it->astray >= STRAY_SURE; off++) {
+        if (correspond_in_a_row(it, at, it->period + off, STRAY_SURE))
+            return it->period + off;
+        if (correspond_in_a_row(it, at, it->period - off, STRAY_SURE))
+            return it->period - off;
+    }
+    return 0;
+}
+
+/* The op is another one than the period before had, or comes after such a one. A few (a batch that is mixed in one of two ways) leave the period in force, and more or fewer of
+ * them make it longer or shorter. False: there are too many. */
+static bool goes_astray(struct iter *it, uint64_t at)
+{
+    if (!others_most(it->period) || (!it->astray && it->run < it->period / 2))
+        return false;
+    it->astray++;
+    it->run++;
+    const uint64_t p = way_back(it, at);
+    if (p) {
+        for (uint64_t k = 0; k < it->astray; k++) {
+            struct seen_op *o = &it->ops[at - k];
+            o->other = k >= STRAY_SURE;
+            o->apart = o->other ? 0 : p;
+            o->moves = !o->other && moves(it, at - p - k, at - k);
+        }
+        it->period = p;
+        it->astray = 0;
+        count_again(it, at);
+    }
+    return it->astray <= others_most(it->period) + STRAY_SURE && it->n_others <= others_most(it->period);
 }
 
 int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes,
@@ -235,16 +306,25 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
     it->n_operands += n;
 
     ops[at].back = candidate(it, at);
-    if (it->period && correspond(it, at - it->period, at)) {
+    if (it->period && !it->astray && correspond(it, at - it->period, at)) {
+        ops[at].apart = it->period;
         it->n_moves += (uint64_t)(ops[at].moves = moves(it, at - it->period, at));
-        if (it->run++ >= it->period)
+        if (it->run++ >= it->period) {
             it->n_moves -= (uint64_t)ops[at - it->period].moves;
-    } else {
-        it->n_moves = it->swing = 0;
+            it->n_others -= (uint64_t)ops[at - it->period].other;
+        }
+    } else if (!it->period || !goes_astray(it, at)) {
+        it->astray = 0;
         it->period = begin_with(it, at, &it->run);
-        for (uint64_t k = 0; k < it->run; k++)
-            it->n_moves += (uint64_t)(ops[at - k].moves = moves(it, at - it->period - k, at - k));
+        for (uint64_t k = 0; k < it->run; k++) {
+            ops[at - k].moves = moves(it, at - it->period - k, at - k);
+            ops[at - k].other = 0;
+            ops[at - k].apart = it->period;
+        }
+        count_again(it, at);
     }
+    if (it->astray)
+        return 0;
     if (it->period && it->run > it->period && (it->run + it->period) % (2 * it->period) == 0) {
         const uint64_t turns = (it->run + it->period) / (2 * it->period);
         if (turns <= TURNS_MOST && takes_turns(it, at, turns))
@@ -283,6 +363,10 @@ bool iter_is_settled(const struct iter *it, uint64_t p)
 }
 
 uint64_t iter_has_come(const struct iter *it, uint64_t p) { return p == it->period ? 1 + it->run / p : 0; }
+
+bool iter_is_astray(const struct iter *it) { return it->astray; }
+
+uint64_t iter_apart(const struct iter *it, uint64_t ago) { return ago && it->n_ops >= ago ? it->ops[it->n_ops - ago].apart : 0; }
 
 bool iter_remembers(const struct iter *it, uint64_t n) { return it->n_ops >= n; }
 

@@ -10,6 +10,10 @@
  * iteration goes through a batch image by image: ops and buffers repeat, but the addresses within the buffers move on. Where they
  * do in a third of the ops, it is no iteration (a program that takes its batches from one large buffer moves in an op or two).
  *
+ * A few ops of an iteration may be others than in the one before, or more, or fewer: one in sixteen, 24 at most, where an iteration has 64 and more. A batch is mixed
+ * up, or a piece of it cut out of one and put into another, and that piece has another size each time. Such ops correspond to none; the period is the distance of those
+ * that do.
+ *
  * Batches of other shapes that take turns (A, B, A, B, ..) may launch the same ops, and only hold other amounts. Then a few p together are the
  * period: as many as make every one of its ops correspond and hold as much.
  *
@@ -53,6 +57,10 @@ uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
 bool iter_is_settled(const struct iter *it, uint64_t p);
 /* How often, in a row, what now comes with period p has come: 2 where iter_feed() has just returned p. */
 uint64_t iter_has_come(const struct iter *it, uint64_t p);
+/* The latest op is another one than the period before had, or comes right after such a one: whether the period goes on is not known yet. */
+bool iter_is_astray(const struct iter *it);
+/* The op so many ops before the one to be fed next corresponds to one so many ops before it; 0: to none, or it is not remembered. */
+uint64_t iter_apart(const struct iter *it, uint64_t ago);
 /* So many ops have been fed, and are remembered. */
 bool iter_remembers(const struct iter *it, uint64_t n);
 /* Signature of the op that should follow after `ahead` more ops, if the period p holds. */

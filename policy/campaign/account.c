@@ -11,7 +11,7 @@ enum {
     SAMPLE_PART = 8,     /* about one op of so many is timed alone */
     SAMPLES_LEAST = 32,  /* before their mean says something */
     PLAN_PART = 10,      /* a plan costs a tenth of the ops' time as a rule */
-    LESSON_TIMES = 10,   /* device time of a lesson, in iterations that copy nothing */
+    LESSON_TIMES = 8,    /* device time of a lesson, in iterations that copy nothing */
     AHEAD = 2,           /* a program goes on for so many times as long as it has run */
     SHORT_OPS = 64,      /* ops of an iteration below which its lesson costs too little to be weighed */
     SHARE_PART = 20,   /* a twentieth */
@@ -43,6 +43,9 @@ static uint64_t between_ns(struct device *d, const struct account_edge *from, co
     return d->drv->cuEventElapsedTime(&ms, from->at, to->at) == CUDA_SUCCESS && ms > 0 ? (uint64_t)(ms * 1e6) : 0;
 }
 
+/* Of copies either way: one in must wait where the one out that makes room for it has to end first. */
+static uint64_t copied_bytes(const struct device *d) { return d->st.bytes_in + d->st.bytes_out; }
+
 static bool has_passed(struct device *d, const struct account_edge *e) { return d->drv->cuEventQuery(e->at) == CUDA_SUCCESS; }
 
 static void settle(struct device *d)
@@ -64,11 +67,11 @@ static void tick(struct device *d, CUstream stream)
     if (a->awaited)
         return;
     a->ticked_op = d->op_count;
-    a->ticked_bytes = d->st.bytes_in;
+    a->ticked_bytes = copied_bytes(d);
     if (!a->base.made) {
         if (record(d, &a->base, stream)) {
             a->base_op = d->op_count;
-            a->base_bytes = d->st.bytes_in;
+            a->base_bytes = copied_bytes(d);
         }
     } else {
         a->awaited = record(d, &a->latest, stream);

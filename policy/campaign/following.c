@@ -22,7 +22,8 @@
 
 enum {
     LEFT_SUSPECT = 2,       /* times in a row; then tensors that every iteration works on may be others */
-    LEFT_OTHERS = 3,        /* times, not before the first op, where the recorded iteration was like no other */
+    LEFT_OTHERS = 3,        /* times, not before the first op, where the recorded iteration was like no other, .. */
+    WHOLE_BETWEEN = 4,      /* .. and fewer whole iterations than this come between two of them */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
     LEFT_UNTRIED = 4,       /* times at one launch that no trial can tell anything of, whole iterations in between or not: it is in the way */
     UNTRIED_MOST = 3,       /* plans made anew for that, of one record: each of them takes a planner's time */
@@ -130,7 +131,11 @@ void following_has_left(struct device *d)
         plan_anew(d, "some of the recorded ops do not come in every iteration: they are not to be replayed");
         return;
     }
-    if (learn_had_others(d) && d->ex->now.left_at && ++c->left_with_others >= LEFT_OTHERS && !modes_have_given_plan(d)) {
+    if (d->ex->now.left_at) {
+        c->left_with_others = c->whole_since < WHOLE_BETWEEN ? c->left_with_others + 1 : 1;
+        c->whole_since = 0;
+    }
+    if (learn_had_others(d) && d->ex->now.left_at && c->left_with_others >= LEFT_OTHERS && !modes_have_given_plan(d)) {
         log_say(SAY_INFO, "the plan is left again and again, and the iteration that was learnt had ops that others have not: learning anew");
         c->left_in_a_row = c->left_with_others = 0;
         learn_strictly(d);
@@ -211,6 +216,7 @@ void following_end_iteration(struct device *d)
     enum exec_end end = exec_end_iteration(d);
     d->campaign->left_in_a_row = d->campaign->outdated = 0;
     d->campaign->followed = true;
+    d->campaign->whole_since++;
     story_goes_on(d);
     if (end == EXEC_END_WHOLE && d->mode == MODE_ENFORCE && !d->campaign->beside)
         earlier_plan_keep(d);

@@ -45,7 +45,8 @@ struct campaign {
     bool lesson_is_near;    /* copies have cost half of what makes a first lesson worth its time; always true where that is not weighed */
     bool given_up;          /* a plan was, since it was left too often */
     uint32_t left_untried, left_untried_at; /* times that the plan was left at this launch, since no trial could tell what it does */
-    uint32_t left_with_others; /* times that the plan was left, where its recorded iteration has ops that other iterations have not */
+    uint32_t left_with_others; /* times that the plan was left, not at its first op, with few whole iterations in between */
+    uint32_t whole_since;      /* whole iterations since the latest of these */
     uint32_t untried;       /* plans made anew for want of a trial, of this record */
     uint32_t outdated;      /* questions dropped in a row since the program has moved on from what was recorded */
     bool followed;          /* a whole iteration has followed a plan since the last one was recorded */

@@ -226,9 +226,9 @@ static int mark_regular(struct device *d, struct rt_op *op, bool expected)
             continue;
         }
         w->regular = l->lesson_of < 0 || !foretold_is_irregular(&l->foretold, l->lesson_of, l->probed, w->offset);
+        uint64_t ago = l->period + more;
         for (uint64_t back = 1; back <= 2 && !l->at_once; back++) {
             bool known;
-            const uint64_t ago = back * l->period + more;
             const struct iter_operand *then = iter_expected_operand(l->finder, ago, w->offset, &known);
             const bool as_old = then && (then->birth_op + back * l->period == w->slot->birth_op || then->birth_op + ago == w->slot->birth_op);
             if (back == 1 && known && then) {
@@ -236,6 +236,8 @@ static int mark_regular(struct device *d, struct rt_op *op, bool expected)
                 w->moved_on = !w->remains && as_old;
             }
             w->regular &= !known || (then && (then->serial == w->serial || as_old));
+            const uint64_t before = iter_apart(l->finder, ago);
+            ago += before ? before : l->period;
         }
         w->recurs = op->n_operands > LEARN_FEW
             && (l->at_once || (!w->remains && iter_expected_again(l->finder, l->period + more, l->period - l->probed - 1, w->offset, LEARN_FEW)));
@@ -797,7 +799,7 @@ bool learn_watch(struct device *d, const struct rt_op *op, bool wanted)
             d->learn->in_a_row++;
             d->learn->until = d->learn->period;
         }
-        if (counting && p <= 0)
+        if (p <= 0 && (counting || iter_is_astray(d->learn->finder))) /* where the iteration ends may be some ops further on, or nearer */
             d->learn->period = d->learn->until = 0;
         return wanted && may_begin(d);
     }

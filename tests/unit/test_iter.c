@@ -286,6 +286,70 @@ START_TEST(recovers_after_an_odd_step)
 }
 END_TEST
 
+/* So many ops of no weight, each of another size than ever before (a batch that is cut and mixed). */
+static int64_t others(int n, uint64_t live)
+{
+    static uint64_t sig = 1 << 20;
+    int64_t p = 0;
+    for (int i = 0; i < n; i++)
+        p = op(++sig, 0, live);
+    return p;
+}
+
+/* A step of 16 layers is 96 ops, after as many others as first[] says. The period that was found by its end; 0: none. */
+static int64_t steps_with_others(const int *first, int n)
+{
+    int64_t p = 0;
+    int at;
+    for (int i = 0; i < n; i++) {
+        op(5, 0, base);
+        others(first[i], base);
+        p = train_step(16, &at);
+    }
+    return p;
+}
+
+START_TEST(a_few_other_ops_are_no_other_iteration)
+{
+    ck_assert_int_eq(steps_with_others((const int[]){3, 3, 3}, 3), 100);
+    ck_assert(iter_has_come(it, 100) >= 2);
+    ck_assert_int_eq(iter_apart(it, 1), 100);
+    ck_assert_int_eq(iter_apart(it, 96), 100);
+    ck_assert_int_eq(iter_apart(it, 98), 0); /* one of the three */
+    op(5, 0, base);
+    ck_assert(!iter_is_astray(it));
+    others(1, base);
+    ck_assert(iter_is_astray(it));
+}
+END_TEST
+
+START_TEST(more_or_fewer_of_them_make_it_longer_or_shorter)
+{
+    ck_assert_int_eq(steps_with_others((const int[]){3, 3, 5}, 3), 102);
+    ck_assert_int_eq(iter_apart(it, 1), 102);
+    ck_assert_int_eq(iter_apart(it, 1 + 102), 100);
+    ck_assert_int_eq(steps_with_others((const int[]){1}, 1), 98);
+}
+END_TEST
+
+START_TEST(too_many_of_them_are_another)
+{
+    ck_assert_int_eq(steps_with_others((const int[]){3, 31, 3, 31, 3}, 5), 0);
+}
+END_TEST
+
+START_TEST(in_a_short_step_every_op_counts)
+{
+    int at;
+    int64_t p = 0;
+    for (int i = 0; i < 6; i++) {
+        others(1, base);
+        p = train_step(4, &at);
+    }
+    ck_assert_int_eq(p, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("iter");
@@ -306,6 +370,10 @@ int main(void)
     tcase_add_test(t, shapes_that_take_turns);
     tcase_add_test(t, what_is_left_of_a_longer_list);
     tcase_add_test(t, recovers_after_an_odd_step);
+    tcase_add_test(t, a_few_other_ops_are_no_other_iteration);
+    tcase_add_test(t, more_or_fewer_of_them_make_it_longer_or_shorter);
+    tcase_add_test(t, too_many_of_them_are_another);
+    tcase_add_test(t, in_a_short_step_every_op_counts);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
