@@ -53,17 +53,13 @@ static bool device_looks(struct trial *t, uint32_t n)
 
 static void look(struct trial *t, bool (*wants)(const struct touched *))
 {
-    enum { LITTLE_BYTES = 4096 }; /* which are copied to the host before a launch has begun */
     uint32_t n = 0;
-    uint64_t bytes = 0;
     for (uint32_t k = 0; k < t->n; k++)
-        if (wants(&t->u[k]) && may_hold_any(t->u[k].slot)) {
+        if (wants(&t->u[k]) && may_hold_any(t->u[k].slot))
             t->ranges[n++] = (struct hash_range){t->u[k].slot->va, t->u[k].slot->bytes};
-            bytes += t->u[k].slot->bytes;
-        }
     if (!n)
         return;
-    const bool told = (n > 1 || bytes > LITTLE_BYTES) && device_looks(t, n);
+    const bool told = device_looks(t, n);
     n = 0;
     for (uint32_t k = 0; k < t->n; k++)
         if (wants(&t->u[k]) && may_hold_any(t->u[k].slot) && (!told || t->h[2 * n++]))

@@ -338,6 +338,23 @@ START_TEST(too_many_of_them_are_another)
 }
 END_TEST
 
+/* Eight other ops are too many for a step of 98, also where each time only two come together. */
+START_TEST(nor_may_many_come_here_and_there)
+{
+    int64_t p = 0;
+    for (int i = 0; i < 5; i++) {
+        uint64_t live = base;
+        for (int k = 0; k < 100; k++) {
+            if (k % 25 == 24)
+                others(i ? 2 : 0, live);
+            p = op(100 + (uint64_t)k, WEIGHTS + (uint64_t)k, live += 10);
+        }
+    }
+    ck_assert_int_eq(p, 0);
+    ck_assert(!iter_is_astray(it));
+}
+END_TEST
+
 START_TEST(in_a_short_step_every_op_counts)
 {
     int at;
@@ -373,6 +390,7 @@ int main(void)
     tcase_add_test(t, a_few_other_ops_are_no_other_iteration);
     tcase_add_test(t, more_or_fewer_of_them_make_it_longer_or_shorter);
     tcase_add_test(t, too_many_of_them_are_another);
+    tcase_add_test(t, nor_may_many_come_here_and_there);
     tcase_add_test(t, in_a_short_step_every_op_counts);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
