@@ -345,8 +345,8 @@ START_TEST(nor_may_many_come_here_and_there)
     for (int i = 0; i < 5; i++) {
         uint64_t live = base;
         for (int k = 0; k < 100; k++) {
-            if (k % 25 == 24)
-                others(i ? 2 : 0, live);
+            if (k >= 60 && k % 10 == 0)
+                others(2, live);
             p = op(100 + (uint64_t)k, WEIGHTS + (uint64_t)k, live += 10);
         }
     }
