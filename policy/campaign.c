@@ -23,7 +23,6 @@
 
 enum {
     STARTS_MOST = 12,       /* of learning in a row, each given up since the iteration went another way */
-    LEFT_SUSPECT = 2,       /* then the plan is taken up only where an iteration like the recorded one has gone before */
     LOOK_OPS = 1024,        /* without a plan: between two looks at whether there is something to tell */
     TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
     RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: it may be an evaluation */
@@ -118,10 +117,11 @@ void campaign_unloads(struct device *d, CUmodule module, CUlibrary library)
 static void await(struct device *d)
 {
     struct campaign *c = d->campaign;
+    const uint64_t latest = c->boundary_op > c->whole_op ? c->boundary_op : c->whole_op;
     if (c->boundary_op == d->op_count && c->looked_op != d->op_count) {
         c->looked_op = d->op_count;
         planning_take_answer(d);
-    } else if (d->op_count - c->boundary_op > RELEARN_PERIODS * (uint64_t)d->ex->learnt.rec.n_ops)
+    } else if (d->op_count - latest > RELEARN_PERIODS * (uint64_t)d->ex->learnt.rec.n_ops)
         planning_drop_question(d, "the program does something else than what a plan was asked for");
 }
 
@@ -273,7 +273,7 @@ static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
     return d->mode == MODE_STANDBY && may_resume(d, op) && !exec_reached_since(d) &&
-           (c->left_in_a_row < LEFT_SUSPECT || c->last_sig == recording_last_sig(&d->ex->learnt.rec));
+           (following_is_worth_it(d) || c->last_sig == recording_last_sig(&d->ex->learnt.rec));
 }
 
 bool campaign_runs_plainly(struct device *d, const struct rt_op *op)
@@ -286,6 +286,7 @@ static void take_up(struct device *d)
 {
     exec_resume(d);
     following_begin(d);
+    d->campaign->follows_next = d->campaign->last_sig == recording_last_sig(&d->ex->learnt.rec);
 }
 
 static int decide_drv(struct device *d, struct rt_op *op)

@@ -63,6 +63,7 @@ void following_learnt(struct device *d)
 
 void following_begin(struct device *d)
 {
+    d->campaign->follows_next = true;
     modes_go(d, d->ex->now.proved ? MODE_ENFORCE : MODE_REHEARSE);
     const unsigned t = stream_alive(d, d->ex->learnt.caps[0].t);
     stats_boundary(d, t, d->mode == MODE_ENFORCE);
@@ -104,11 +105,21 @@ static bool is_in_the_way(struct device *d)
     return ++c->left_untried >= LEFT_UNTRIED;
 }
 
+/* In all departures in a row together no more ops were followed than an iteration has: each was left soon, as the batches of an evaluation are, which begin like
+ * an iteration. */
+static bool left_soon(const struct device *d) { return d->campaign->left_ops <= d->ex->learnt.rec.n_ops; }
+
+bool following_is_worth_it(const struct device *d) { return d->campaign->left_in_a_row < LEFT_SUSPECT || left_soon(d); }
+
 /* The plan has been left (plan/leave.c): everything the program holds is readable again. */
 void following_has_left(struct device *d)
 {
     struct campaign *c = d->campaign;
-    c->left_op = d->op_count;
+    const bool first = !c->left_in_a_row;
+    c->left_ops = (first ? 0 : c->left_ops) + d->ex->now.left_at;
+    c->left_next = (first ? 0 : c->left_next) + c->follows_next;
+    if (first || !left_soon(d)) /* a new period goes on meanwhile, if one does */
+        c->left_op = d->op_count;
     modes_go(d, MODE_STANDBY);
     learn_reset(d);
     if (d->ex->now.code)
@@ -148,7 +159,7 @@ void following_has_left(struct device *d)
         plan_anew(d, "no trial can tell whether a launch still does what it did: it is not to be replayed");
         return;
     }
-    if (c->left_in_a_row < (d->ex->now.left_untried ? LEFT_UNTRIED : LEFT_TOO_OFTEN))
+    if ((left_soon(d) ? c->left_next : c->left_in_a_row) < (d->ex->now.left_untried ? LEFT_UNTRIED : LEFT_TOO_OFTEN))
         return;
     const uint32_t times = c->left_in_a_row;
     c->left_in_a_row = 0;
@@ -217,6 +228,7 @@ void following_end_iteration(struct device *d)
     d->campaign->left_in_a_row = d->campaign->outdated = 0;
     d->campaign->followed = true;
     d->campaign->whole_since++;
+    d->campaign->whole_op = d->op_count;
     story_goes_on(d);
     if (end == EXEC_END_WHOLE && d->mode == MODE_ENFORCE && !d->campaign->beside)
         earlier_plan_keep(d);

@@ -12,6 +12,8 @@ void following_learnt(struct device *d);
 /* The next op is the first of an iteration that the installed plan knows. */
 void following_begin(struct device *d);
 void following_end_iteration(struct device *d);
+/* The plan has not been left so often in a row that it is no use to take it up where an iteration seems to begin. */
+bool following_is_worth_it(const struct device *d);
 /* The plan has been left (plan/leave.h): everything the program holds is readable again. */
 void following_has_left(struct device *d);
 

@@ -33,7 +33,8 @@ struct campaign {
     unsigned patience;      /* times the planner's usual seconds */
     bool wait;              /* the planner has just been started */
     bool beside;            /* the best plan so far is in force while a better one is asked for */
-    uint64_t boundary_op;   /* device.op_count at which the latest iteration like the recorded one ended, or its plan was asked for */
+    uint64_t boundary_op;   /* device.op_count at which the latest iteration like the recorded one ended, not under a plan, or its plan was asked for */
+    uint64_t whole_op;      /* .. at which the latest one under a plan ended */
     uint64_t looked_op;     /* of the latest look at the planner */
     uint64_t paused_op, paused_here_ns, paused_ns, pause_began_ns; /* the latest pause for an answer: at which device.op_count; how long there; of all
                                                                       together; when its latest part began */
@@ -42,6 +43,9 @@ struct campaign {
     uint64_t backoff;       /* iterations of quiet after the next failure; doubles */
     uint64_t left_op;       /* device.op_count when the plan was last left */
     uint32_t left_in_a_row; /* times without one whole iteration in between */
+    uint64_t left_ops;      /* ops that were followed before the plan was left, of these times together */
+    uint32_t left_next;     /* of these times, those when the plan was followed from right after the recorded iteration's last op: such a batch comes once in a row */
+    bool follows_next;      /* it is followed so now */
     bool lesson_is_near;    /* copies have cost half of what makes a first lesson worth its time; always true where that is not weighed */
     bool given_up;          /* a plan was, since it was left too often */
     uint32_t left_untried, left_untried_at; /* times that the plan was left at this launch, since no trial could tell what it does */
