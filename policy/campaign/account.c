@@ -12,7 +12,7 @@ enum {
     SAMPLES_LEAST = 32,  /* before their mean says something */
     PLAN_PART = 10,      /* a plan costs a tenth of the ops' time as a rule */
     LESSON_TIMES = 8,    /* device time of a lesson, in iterations that copy nothing */
-    AHEAD = 2,           /* a program goes on for so many times as long as it has run */
+    AHEAD = 6,           /* a program goes on for so many times as long as it has run: they train for thousands of iterations */
     SHORT_OPS = 64,      /* ops of an iteration below which its lesson costs too little to be weighed */
     SHARE_PART = 20,   /* a twentieth */
     GRANT_PART = 4,
