@@ -24,6 +24,7 @@
 enum {
     STARTS_MOST = 12,       /* of learning in a row, each given up since the iteration went another way */
     LOOK_OPS = 1024,        /* without a plan: between two looks at whether there is something to tell */
+    NEAR_OPS = 32,          /* between two looks at whether a lesson is near */
     TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
     RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: it may be an evaluation */
 };
@@ -225,6 +226,14 @@ static void begin_lesson(struct device *d, CUstream stream)
         learn_reset(d);
 }
 
+/* The code that a lesson needs is loaded while what may be an iteration comes again, if a lesson of it would be worth its time soon: the lesson then waits for no other one. */
+static void look_whether_lesson_is_near(struct device *d)
+{
+    const uint64_t ops = d->mode == MODE_OBSERVE && !d->campaign->lesson_is_near && modes_wants_plan(d) ? learn_candidate(d) : 0;
+    if (ops)
+        d->campaign->lesson_is_near = account_is_worth_it(d, (ops + 1) / 2);
+}
+
 static int outside_drv(struct device *d, struct rt_op *op)
 {
     struct account_sample *sample = account_sample(d);
@@ -237,10 +246,13 @@ static int outside_drv(struct device *d, struct rt_op *op)
         return r;
     d->campaign->last_sig = op->sig;
     if (d->mem.pressed)
-        account_tick(d, op->stream);
+        account_tick(d, op->stream, learn_candidate(d));
     const bool allowed = account_may_learn(d);
     bool wanted = (modes_wants_plan(d) && (allowed || d->mode != MODE_OBSERVE)) || learn_wants_trace(d); /* else: where iterations end is asked all the same */
-    if (!learn_watch(d, op, wanted))
+    const bool found = learn_watch(d, op, wanted);
+    if (d->op_count % NEAR_OPS == NEAR_OPS - 1)
+        look_whether_lesson_is_near(d);
+    if (!found)
         return r;
     if (d->mode != MODE_OBSERVE && learn_period(d) == d->ex->learnt.rec.period && op->sig == recording_last_sig(&d->ex->learnt.rec)) {
         d->campaign->boundary_op = d->op_count + 1;

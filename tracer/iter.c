@@ -364,6 +364,8 @@ bool iter_is_settled(const struct iter *it, uint64_t p)
 
 uint64_t iter_has_come(const struct iter *it, uint64_t p) { return p == it->period ? 1 + it->run / p : 0; }
 
+uint64_t iter_candidate(const struct iter *it) { return it->period && it->run >= it->period / 2 ? it->period : 0; }
+
 bool iter_is_astray(const struct iter *it) { return it->astray; }
 
 uint64_t iter_apart(const struct iter *it, uint64_t ago) { return ago && it->n_ops >= ago ? it->ops[it->n_ops - ago].apart : 0; }

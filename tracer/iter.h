@@ -57,6 +57,8 @@ uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
 bool iter_is_settled(const struct iter *it, uint64_t p);
 /* How often, in a row, what now comes with period p has come: 2 where iter_feed() has just returned p. */
 uint64_t iter_has_come(const struct iter *it, uint64_t p);
+/* Half of a period, and more, has come again by now: it may be one. 0: none has. */
+uint64_t iter_candidate(const struct iter *it);
 /* The latest op is another one than the period before had, or comes right after such a one: whether the period goes on is not known yet. */
 bool iter_is_astray(const struct iter *it);
 /* The op so many ops before the one to be fed next corresponds to one so many ops before it; 0: to none, or it is not remembered. */

@@ -38,9 +38,10 @@ struct account_sample {
 
 struct account {
     struct account_edge base, latest; /* of the device time so far; `latest` is awaited */
-    struct account_edge swap_from, swap_to; /* of the ops that run one after another while memory is held by swapping */
+    /* of the ops that run one after another while memory is held by swapping; the first iterations copy less than those after them: from one or two before the latest op */
+    struct account_edge swap_from, swap_mid, swap_to;
     bool awaited, swaps;
-    uint64_t swap_from_op;
+    uint64_t swap_from_op, swap_mid_op;
     uint64_t ticked_op, base_op, ticked_bytes, base_bytes;
     uint64_t total_ns, total_ops, total_bytes; /* from base to the latest edge that has passed; copied to the device in it */
     uint64_t swap_ns, swap_ops;       /* device time that so many ops took while memory was held by swapping; 0: not known */
@@ -67,8 +68,8 @@ struct account {
     unsigned next;
 };
 
-/* An op has run outside a plan while memory is short: now and then the device time so far is taken. */
-void account_tick(struct device *d, CUstream stream);
+/* An op has run outside a plan while memory is short: now and then the device time so far is taken. `period`: ops of what may be an iteration; 0: not known. */
+void account_tick(struct device *d, CUstream stream, uint64_t period);
 /* The two events, made, between which the next op is to be timed alone. NULL: the next op is not timed. */
 struct account_sample *account_sample(struct device *d);
 /* There is time for one more lesson. */

@@ -823,4 +823,6 @@ void learn_strictly(struct device *d) { d->learn->strict = true; }
 
 void learn_lets_go(struct device *d) { d->learn->period = d->learn->until = 0; }
 
+uint64_t learn_candidate(const struct device *d) { return iter_candidate(d->learn->finder); }
+
 uint64_t learn_period(const struct device *d) { return d->learn->period; }

@@ -20,6 +20,7 @@ bool learn_any_recorded(void); /* an iteration has been, for the trace that was 
 bool learn_watch(struct device *d, const struct rt_op *op, bool wanted);
 void learn_lets_go(struct device *d); /* it is not learnt: the next one may be */
 uint64_t learn_period(const struct device *d); /* ops in an iteration; 0 none found */
+uint64_t learn_candidate(const struct device *d); /* ops of what may be found to be one soon; 0 */
 void learn_count_iteration(struct device *d, unsigned t);
 /* The stream of ops is looked at afresh. */
 void learn_reset(struct device *d);

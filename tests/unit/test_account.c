@@ -88,7 +88,7 @@ static int learns_after(uint64_t wait_ns, uint64_t copy_ns, int most)
             }
             dev.op_count++;
             *(to_host ? &dev.st.bytes_out : &dev.st.bytes_in) += copy_ns * BYTES_PER_NS;
-            account_tick(&dev, NULL);
+            account_tick(&dev, NULL, PERIOD);
         }
         if (account_is_worth_it(&dev, PERIOD))
             return i + 1;
@@ -171,7 +171,7 @@ static const char *verdict_after(uint64_t after_ns, int departures)
         for (int k = 0; k < 3 * PERIOD; k++) { /* what comes later than an iteration after it is the program's own */
             dev.op_count++;
             now_ns += k < PERIOD ? after_ns : 9 * OP_NS;
-            account_tick(&dev, NULL);
+            account_tick(&dev, NULL, PERIOD);
         }
     }
     return why;
