@@ -53,6 +53,7 @@ static void setup(void)
     drv.cuEventCreate = event_create;
     drv.cuEventRecord = event_record;
     drv.cuEventQuery = event_query;
+    drv.cuEventSynchronize = event_query;
     drv.cuEventElapsedTime = event_elapsed;
     cfg.policy = POLICY_AUTO;
     dev.cfg = &cfg;
@@ -188,6 +189,36 @@ END_TEST
 START_TEST(departures_cost_too_much) { ck_assert_ptr_nonnull(verdict_after(5 * OP_NS, 30)); }
 END_TEST
 
+/* Hardly any time has gone by, of which a twentieth is less than anything costs: a loss of less than an iteration that is swapped says nothing. */
+START_TEST(a_departure_at_the_beginning_says_nothing)
+{
+    ck_assert_uint_eq(dev.campaign->account.total_ns, 0);
+    dev.campaign->account.swap_ns = 2ull * OP_NS * PERIOD;
+    dev.campaign->account.swap_ops = PERIOD;
+    dev.ex->learnt.rec.period = PERIOD;
+    account_new_plan(&dev);
+    dev.campaign->account.plan_balance_ns = -(int64_t)(2ull * OP_NS * PERIOD - 1);
+    ck_assert_ptr_null(account_verdict(&dev, (uint64_t)PERIOD * OP_NS));
+    dev.campaign->account.plan_balance_ns = -(int64_t)(2ull * OP_NS * PERIOD + 1);
+    ck_assert_ptr_nonnull(account_verdict(&dev, (uint64_t)PERIOD * OP_NS));
+}
+END_TEST
+
+/* The first iterations that are swapped copy little: what swapping takes is what the latest ones took. */
+START_TEST(swapping_is_what_it_has_become)
+{
+    for (int k = 0; k < 6 * PERIOD; k++) {
+        dev.op_count++;
+        now_ns += k < 3 * PERIOD ? OP_NS : 3 * OP_NS;
+        account_tick(&dev, NULL, PERIOD);
+    }
+    account_learns(&dev, PERIOD, NULL);
+    ck_assert_uint_ge(dev.campaign->account.swap_ops, PERIOD);
+    ck_assert_uint_le(dev.campaign->account.swap_ops, 2 * PERIOD + 1);
+    ck_assert_uint_eq(dev.campaign->account.swap_ns / dev.campaign->account.swap_ops, 3 * OP_NS);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("account");
@@ -201,6 +232,8 @@ int main(void)
     tcase_add_test(t, at_once);
     tcase_add_test(t, departures_cost);
     tcase_add_test(t, departures_cost_too_much);
+    tcase_add_test(t, a_departure_at_the_beginning_says_nothing);
+    tcase_add_test(t, swapping_is_what_it_has_become);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
