@@ -22,6 +22,7 @@
 
 enum {
     LEFT_SUSPECT = 2,       /* times in a row; then tensors that every iteration works on may be others */
+    LEFT_SOON = 32,         /* times in a row, a few ops each */
     LEFT_OTHERS = 3,        /* times, not before the first op, where the recorded iteration was like no other, .. */
     WHOLE_BETWEEN = 4,      /* .. and fewer whole iterations than this come between two of them */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
@@ -105,11 +106,14 @@ static bool is_in_the_way(struct device *d)
     return ++c->left_untried >= LEFT_UNTRIED;
 }
 
-/* In all departures in a row together no more ops were followed than an iteration has: each was left soon, as the batches of an evaluation are, which begin like
- * an iteration. */
-static bool left_soon(const struct device *d) { return d->campaign->left_ops <= d->ex->learnt.rec.n_ops; }
+/* In the departures in a row together no more ops were followed than an iteration has: the plan was left soon each time, as by the batches of an evaluation, which begin
+ * like an iteration. */
+static bool left_soon(const struct device *d) { return d->campaign->left_ops <= d->ex->learnt.rec.n_ops && d->campaign->left_in_a_row <= LEFT_SOON; }
 
-bool following_is_worth_it(const struct device *d) { return d->campaign->left_in_a_row < LEFT_SUSPECT || left_soon(d); }
+bool following_is_worth_it(const struct device *d)
+{
+    return d->campaign->left_in_a_row < LEFT_SUSPECT || (left_soon(d) && d->campaign->left_in_a_row < LEFT_SOON);
+}
 
 /* The plan has been left (plan/leave.c): everything the program holds is readable again. */
 void following_has_left(struct device *d)
