@@ -4,6 +4,7 @@
  *   accumulate   gradients of one, two or four batches make a step, drawn anew; they are given back after it, and made by the first batch
  *   evaluate     three batches forward after every ten steps
  *   reload       after a third of the steps, and after two, the optimizer's state lies in other buffers
+ *   second       after half of the steps another model of the same shapes is trained, and the first one stays
  *   keep         after a third of the steps a copy of the weights is made, and held for good
  *   lengths      batches of three lengths, drawn anew
  *   any          each batch of another length
@@ -119,6 +120,16 @@ static void reload(void)
     }
 }
 
+static void new_model(unsigned first)
+{
+    for (unsigned l = 0; l < LAYERS; l++) {
+        weight[l] = make(WEIGHT);
+        state[l] = make(WEIGHT);
+        MUST(cuMemsetD32Async(weight[l], first + l, WEIGHT, stream));
+        MUST(cuMemsetD32Async(state[l], 10 * first + l, WEIGHT, stream));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *kind = argc > 1 ? argv[1] : "same";
@@ -134,12 +145,7 @@ int main(int argc, char **argv)
     f_map = kernel(m, "map"), f_join = kernel(m, "join"), f_sum = kernel(m, "sum");
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     sum = make(2);
-    for (unsigned l = 0; l < LAYERS; l++) {
-        weight[l] = make(WEIGHT);
-        state[l] = make(WEIGHT);
-        MUST(cuMemsetD32Async(weight[l], 3 + l, WEIGHT, stream));
-        MUST(cuMemsetD32Async(state[l], 30 + l, WEIGHT, stream));
-    }
+    new_model(3);
     for (unsigned i = 0; i < steps; i++) {
         const unsigned batches = strcmp(kind, "accumulate") ? 1 : BATCHES[next_random(&seed) % 3];
         const uint32_t n = !strcmp(kind, "lengths") ? WORDS / LENGTHS * (1 + next_random(&seed) % LENGTHS)
@@ -163,6 +169,8 @@ int main(int argc, char **argv)
         }
         for (int l = 0; !strcmp(kind, "keep") && i == steps / 3 && l < LAYERS; l++)
             MUST(cuMemcpyDtoDAsync_v2(make(WEIGHT), weight[l], 4ull * WEIGHT, stream));
+        if (!strcmp(kind, "second") && i == steps / 2)
+            new_model(7);
         if (!strcmp(kind, "reload") && i && i % (steps / 3) == 0)
             reload();
         printf("step %u %016llx\n", i, (unsigned long long)checksum(f_sum, stream, sum, weight[0], WEIGHT));
