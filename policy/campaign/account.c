@@ -10,9 +10,9 @@ enum {
     FIRST_TICK_OPS = 64, /* until it is known what an op takes */
     SAMPLE_PART = 8,     /* about one op of so many is timed alone */
     SAMPLES_LEAST = 32,  /* before their mean says something */
-    PLAN_PART = 10,      /* a plan costs a tenth of the ops' time as a rule */
+    PLAN_PART = 5,       /* a plan and what goes with it may cost a fifth of the time that the ops take: where less is lost there is nothing to win */
     LESSON_TIMES = 8,    /* device time of a lesson, in iterations that copy nothing */
-    AHEAD = 6,           /* a program goes on for so many times as long as it has run: they train for thousands of iterations */
+    AHEAD = 4,           /* a program goes on for so many times as long as it has run */
     SHORT_OPS = 64,      /* ops of an iteration below which its lesson costs too little to be weighed */
     SHARE_PART = 20,   /* a twentieth */
     GRANT_PART = 4,

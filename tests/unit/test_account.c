@@ -97,7 +97,7 @@ static int learns_after(uint64_t wait_ns, uint64_t copy_ns, int most)
     return most + 1;
 }
 
-/* An op waits as long again as it runs: (1 - 0.1) of an iteration is lost in each; six times as much will be, and a lesson takes eight. */
+/* An op waits as long again as it runs: (1 - 0.2) of an iteration is lost in each; four times as much will be, and a lesson takes eight. */
 START_TEST(waits_for_copies)
 {
     ck_assert(!account_is_worth_it(&dev, 0)); /* no iteration is known */
