@@ -17,7 +17,7 @@ struct seen_op {
     int from_host;
     int moves; /* within a buffer, against the op a period before; set while a period is being followed */
     int other; /* than in the period before; likewise */
-    uint64_t apart; /* ops since the one that it corresponds to; 0: none does */
+    uint64_t apart; /* ops between this one and the earlier op to which it corresponds; 0: it corresponds to none */
 };
 
 struct anchor { /* the last op that had this buffer at this place of this kind of launch */
@@ -34,7 +34,7 @@ struct iter {
     uint64_t swing;       /* bytes between the least and the most that the program held in the last `period` ops; 0: not looked at */
     uint64_t n_moves;     /* of the last min(run, period) ops, those that move */
     uint64_t n_others;    /* .. those that are others */
-    uint64_t astray;      /* ops since the latest that corresponded, those that do by now among them; 0: the latest did */
+    uint64_t astray;      /* ops fed since the latest op that followed the period; 0: the latest op follows it */
 };
 
 struct iter *iter_new(void)
@@ -198,7 +198,15 @@ static bool holds_as_much(struct iter *it, uint64_t early, uint64_t late)
     return iter_holds_as_much(then, now, it->swing);
 }
 
-/* Of the latest ops, as many as are looked at under the period, those that move and those that are others. */
+/* Op k corresponds to the op p before it. */
+static void note_like(struct iter *it, uint64_t k, uint64_t p)
+{
+    it->ops[k].moves = moves(it, k - p, k);
+    it->ops[k].other = 0;
+    it->ops[k].apart = p;
+}
+
+/* Counts, of the latest min(run, period) ops, the ones that move, and the ones that are others. */
 static void count_again(struct iter *it, uint64_t at)
 {
     const uint64_t n = it->run < it->period ? it->run : it->period;
@@ -228,10 +236,8 @@ static bool takes_turns(struct iter *it, uint64_t at, uint64_t turns)
 static void take_turns(struct iter *it, uint64_t at, uint64_t turns)
 {
     it->period = it->run = turns * it->period;
-    for (uint64_t k = 0; k < it->run; k++) {
-        it->ops[at - k].moves = moves(it, at - it->period - k, at - k);
-        it->ops[at - k].apart = it->period;
-    }
+    for (uint64_t k = 0; k < it->run; k++)
+        note_like(it, at - k, it->period);
     count_again(it, at);
 }
 
@@ -263,8 +269,8 @@ static uint64_t way_back(const struct iter *it, uint64_t at)
     return 0;
 }
 
-/* The op is another one than the period before had, or comes after such a one. A few (a batch that is mixed in one of two ways) leave the period in force, and more or fewer of
- * them make it longer or shorter. False: there are too many. */
+/* Op `at` is another op than the period before had, or comes after such an op. A few other ops (a batch that is mixed in one of two ways) leave the period in force; where an
+ * iteration has more of them, or fewer, than the one before, the period becomes longer, or shorter. False: there are too many other ops. */
 static bool goes_astray(struct iter *it, uint64_t at)
 {
     if (!others_most(it->period) || (!it->astray && it->run < it->period / 2))
@@ -273,12 +279,10 @@ static bool goes_astray(struct iter *it, uint64_t at)
     it->run++;
     const uint64_t p = way_back(it, at);
     if (p) {
-        for (uint64_t k = 0; k < it->astray; k++) {
-            struct seen_op *o = &it->ops[at - k];
-            o->other = k >= STRAY_SURE;
-            o->apart = o->other ? 0 : p;
-            o->moves = !o->other && moves(it, at - p - k, at - k);
-        }
+        for (uint64_t k = 0; k < STRAY_SURE; k++)
+            note_like(it, at - k, p);
+        for (uint64_t k = STRAY_SURE; k < it->astray; k++)
+            it->ops[at - k].other = 1;
         it->period = p;
         it->astray = 0;
         count_again(it, at);
@@ -307,8 +311,8 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
 
     ops[at].back = candidate(it, at);
     if (it->period && !it->astray && correspond(it, at - it->period, at)) {
-        ops[at].apart = it->period;
-        it->n_moves += (uint64_t)(ops[at].moves = moves(it, at - it->period, at));
+        note_like(it, at, it->period);
+        it->n_moves += (uint64_t)ops[at].moves;
         if (it->run++ >= it->period) {
             it->n_moves -= (uint64_t)ops[at - it->period].moves;
             it->n_others -= (uint64_t)ops[at - it->period].other;
@@ -316,11 +320,8 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
     } else if (!it->period || !goes_astray(it, at)) {
         it->astray = 0;
         it->period = begin_with(it, at, &it->run);
-        for (uint64_t k = 0; k < it->run; k++) {
-            ops[at - k].moves = moves(it, at - it->period - k, at - k);
-            ops[at - k].other = 0;
-            ops[at - k].apart = it->period;
-        }
+        for (uint64_t k = 0; k < it->run; k++)
+            note_like(it, at - k, it->period);
         count_again(it, at);
     }
     if (it->astray)

@@ -43,7 +43,7 @@ struct account {
     bool awaited, swaps;
     uint64_t swap_from_op, swap_mid_op;
     uint64_t ticked_op, base_op, ticked_bytes, base_bytes;
-    uint64_t total_ns, total_ops, total_bytes; /* from base to the latest edge that has passed; copied to the device in it */
+    uint64_t total_ns, total_ops, total_bytes; /* from base to the latest edge that has passed; copied either way in it */
     uint64_t swap_ns, swap_ops;       /* device time that so many ops took while memory was held by swapping; 0: not known */
     uint64_t sampled_ns, n_sampled;   /* ops timed alone while memory was held by swapping: their device time together, and how many */
     uint64_t next_sample_op;

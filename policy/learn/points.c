@@ -41,10 +41,10 @@ static void look_on_host(struct device *d, struct slot *s, unsigned t)
 static bool device_looks(struct trial *t, uint32_t n)
 {
     struct device *d = t->d;
-    const struct foreign_span own = foreign_span(d);
+    const struct range own = foreign_span(d);
     const struct hash_range spans[HASHING_SPANS] = {
         {d->mem.base, d->mem.reserve_bytes},
-        {own.low, own.bytes},
+        {own.at, own.bytes},
         {in_place.low, in_place.span},
         {in_place_outside.low, in_place_outside.span},
     };

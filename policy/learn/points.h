@@ -1,5 +1,5 @@
-/* points.h: addresses that lie in buffers of a trial. A kernel may have put them there for another one to follow, in this iteration or long before: what they
- * point at stays in memory, and is there from now on, if there is room; the buffer is marked (slot.points).
+/* points.h: addresses that lie in buffers of a trial. A kernel may have put an address there for another kernel to follow, in this iteration or long before: the buffer that the
+ * address points at stays in memory, and is there from now on, if there is room; the buffer in which the address lies is marked (slot.points).
  *
  * Large buffers are not looked at. The device looks first (hashing_find), and most buffers hold no word that could be an address; the host reads the others.
  *
@@ -10,9 +10,9 @@
 
 #include "policy/learn/trial.h"
 
-/* In buffers that nobody has looked at since they were written; */
+/* Looks for addresses in the trial's buffers that were written, and not looked at since; */
 void points_look_older(struct trial *t);
-/* in those that the op has changed. */
+/* in the trial's buffers that the op has changed. */
 void points_look_changed(struct trial *t);
 
 #endif

@@ -513,14 +513,10 @@ static int hash_before(struct trial *t)
         if (filled)
             memcpy(u->now, filled, sizeof u->now);
     }
-    const int r = trial_hash(t);
-    for (uint32_t k = 0; k < t->n && !r; k++) {
-        struct touched *u = &t->u[k];
-        memcpy(u->before, u->now, sizeof u->before);
-        if (u->blank && !u->skipped && !hash_of_fill(p, POISON_FIRST, u->slot->bytes))
-            note_fill(p, POISON_FIRST, u->slot->bytes, u->now);
-        u->skipped = false;
-    }
+    const int r = trial_hash_before(t);
+    for (uint32_t k = 0; k < t->n && !r; k++)
+        if (t->u[k].blank && !hash_of_fill(p, POISON_FIRST, t->u[k].slot->bytes))
+            note_fill(p, POISON_FIRST, t->u[k].slot->bytes, t->u[k].before);
     return r;
 }
 
@@ -681,16 +677,12 @@ static int look_before_known(struct trial *t, struct probe_result *out)
         u->skipped = u->blank ? u->changed : u->changed != u->slot->watched;
         memcpy(u->now, u->slot->hash, sizeof u->now);
     }
-    int r = trial_hash(t);
-    for (uint32_t k = 0; k < t->n && !r; k++)
-        memcpy(t->u[k].before, t->u[k].now, sizeof t->u[k].before);
+    const int r = trial_hash_before(t);
     if (!r)
         points_look_older(t);
-    for (uint32_t k = 0; k < t->n && !r; k++) {
+    for (uint32_t k = 0; k < t->n && !r; k++)
         if (t->u[k].changed && !t->u[k].blank)
             check_watched(&t->u[k], out);
-        t->u[k].skipped = false;
-    }
     return r;
 }
 

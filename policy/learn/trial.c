@@ -137,18 +137,12 @@ int trial_hash(struct trial *t)
     return r;
 }
 
-int trial_hash_before(struct trial *t, bool light)
+int trial_hash_before(struct trial *t)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < t->n; i++)
-        if (!light || !trial_is_known(t->u[i].slot))
-            t->ranges[n++] = (struct hash_range){t->u[i].slot->va, t->u[i].slot->bytes};
-    int r = hashing_now(t->d, t->ranges, n, t->h);
-    n = 0;
+    const int r = trial_hash(t);
     for (uint32_t i = 0; i < t->n && !r; i++) {
-        struct touched *u = &t->u[i];
-        memcpy(u->before, light && trial_is_known(u->slot) ? u->slot->looked_hash : t->h + 2 * n++, sizeof u->before);
-        memcpy(u->now, u->before, sizeof u->now);
+        memcpy(t->u[i].before, t->u[i].now, sizeof t->u[i].before);
+        t->u[i].skipped = false;
     }
     return r;
 }

@@ -73,9 +73,8 @@ void trial_close(struct trial *t);
 int trial_hash(struct trial *t);
 /* Nobody has used the slot since it was hashed last, into looked_hash. */
 static inline bool trial_is_known(const struct slot *s) { return s->looked_tick && s->looked_tick == s->use_tick; }
-/* The same before the op, into before[] as well. `light`: but for those that are known. If somebody has changed one of these all the same,
- * a difference is found, and the plan is left: too careful, never wrong. */
-int trial_hash_before(struct trial *t, bool light);
+/* The same before the op, into before[] as well. The caller knows the hashes of the buffers that are skipped, and has put these into now[]; afterwards none is skipped. */
+int trial_hash_before(struct trial *t);
 /* One more run from the old state, with `args` in place of the op's own (NULL: t->args); blank bytes hold `poison`. */
 int trial_again(struct trial *t, unsigned char *args, unsigned char poison);
 /* After a run that failed: once more from the old state, a few times if need be, so that memory is as the program's own run left it.

@@ -65,10 +65,10 @@ struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr)
     return i < d->mem.foreign->n_ranges && d->mem.foreign->ranges[i]->va <= ptr ? d->mem.foreign->ranges[i] : NULL;
 }
 
-struct foreign_span foreign_span(const struct device *d)
+struct range foreign_span(const struct device *d)
 {
     const struct foreign *f = d->mem.foreign;
-    return (struct foreign_span){f->low, f->high > f->low ? f->high - f->low : 0};
+    return (struct range){f->low, f->high > f->low ? f->high - f->low : 0};
 }
 
 static void bounds(struct device *d)

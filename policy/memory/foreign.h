@@ -6,6 +6,7 @@
 #define REMAT_POLICY_MEMORY_FOREIGN_H
 
 #include "policy/device.h"
+#include "policy/memory/ranges.h"
 
 struct slot;
 
@@ -16,12 +17,8 @@ int foreign_init(struct device *d);
 void foreign_context_gone(struct device *d);
 /* The live range that ptr lies in, or NULL. */
 struct slot *foreign_lookup(struct device *d, CUdeviceptr ptr);
-/* From the first of these ranges to the end of the last one, as an address and bytes; none: no bytes. */
-struct foreign_span {
-    CUdeviceptr low;
-    uint64_t bytes;
-};
-struct foreign_span foreign_span(const struct device *d);
+/* From the first of these ranges to the end of the last one; of no bytes where there is none. */
+struct range foreign_span(const struct device *d);
 struct foreign_block {
     uint64_t bytes;
     CUmemoryPool pool; /* of the driver's, whose memory counts as a whole (pooled.h); NULL: the block itself counts */

@@ -204,7 +204,7 @@ START_TEST(a_departure_at_the_beginning_says_nothing)
 }
 END_TEST
 
-/* The first iterations that are swapped copy little: what swapping takes is what the latest ones took. */
+/* The first swapped iterations copy little: the time of the latest iterations is taken for what swapping takes. */
 START_TEST(swapping_is_what_it_has_become)
 {
     for (int k = 0; k < 6 * PERIOD; k++) {

@@ -71,7 +71,7 @@ static void in_free_chunks(bool mapped)
         there_and_back(s, PARTS, 4, true);
         free_chunks_are_everybodys(n);
     }
-    leave_free(4, true); /* whoever gets them next finds them where the chunk says */
+    leave_free(4, true); /* a buffer that gets these chunks next maps them as if nothing had been set aside in them */
     s->pins = 0;
     fx_end();
 }
