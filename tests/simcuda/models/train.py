@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import json
 import os
+import select
 import sys
 import time
 
@@ -94,7 +95,30 @@ def arguments():
     p.add_argument('--sizes', action='store_true', help='print what parameters, gradients and states there are, in bytes')
     p.add_argument('--first', metavar='FILE', help='put the first iteration\'s loss and gradients there (runs.first)')
     p.add_argument('--times', action='store_true', help='print the seconds of each iteration, and device time between their beginnings (events)')
+    p.add_argument('--in-turn', nargs=2, metavar=('MINE', 'OTHER'), help='two FIFOs: an iteration begins with a byte from MINE, ends with the device idle and a byte into OTHER')
     return p.parse_args()
+
+
+class Turns:
+    """Iterations of two runs, one at a time: whatever else the machine does is beside both of them alike."""
+    PATIENCE = 120  # s
+
+    def __init__(self, fifos):
+        self.mine, self.other = [os.open(x, os.O_RDWR) for x in fifos] if fifos else (None, None)
+
+    def begin(self):
+        if self.mine is not None:
+            if not select.select([self.mine], [], [], self.PATIENCE)[0]:
+                sys.exit(f'the other run has had its turn for {self.PATIENCE} s')
+            os.read(self.mine, 1)
+
+    def end(self):
+        if self.other is not None:
+            torch.cuda.synchronize()
+
+    def give(self):
+        if self.other is not None:
+            os.write(self.other, b'.')
 
 
 def shorter(a, i, x, y):
@@ -154,7 +178,9 @@ def main():
     forward = torch.compile(net, mode=a.compile) if a.compile else net
     step = torch.compile(optimizer.step) if a.compile_step else lambda: scaler.step(optimizer)
     marks = [] if a.times and a.device == 'cuda' else None
+    turns = Turns(a.in_turn)
     for i in range(a.iterations):
+        turns.begin()
         began = time.perf_counter()
         if marks is not None:
             marks.append(torch.cuda.Event(enable_timing=True))
@@ -177,7 +203,9 @@ def main():
         scaler.update()
         if average:
             average.update_parameters(net)
+        turns.end()
         print('loss', i, total.hex(), f'{total:.6f}', *([f'{time.perf_counter() - began:.6f} s'] if a.times else []), flush=True)
+        turns.give()
     if a.sizes:
         print('sizes', json.dumps(sizes(net, optimizer)))
     if marks:
