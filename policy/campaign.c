@@ -26,6 +26,7 @@ enum {
     LOOK_OPS = 1024,        /* without a plan: between two looks at whether there is something to tell */
     NEAR_OPS = 32,          /* between two looks at whether a lesson is near */
     TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
+    LESS_IN_VAIN = 2,       /* iterations in a row, taken up though the program held less than at the recorded one's begin, that were left */
     RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: it may be an evaluation */
 };
 
@@ -272,7 +273,11 @@ static int outside_drv(struct device *d, struct rt_op *op)
 
 /* The op is the first of an iteration like the recorded one, as it seems. Where the program has just ended such an iteration, outside the plan, it may
  * hold more for good: a copy of the best weights so far. */
-static bool may_resume(struct device *d, const struct rt_op *op) { return exec_may_resume(d, op, d->campaign->boundary_op == d->op_count); }
+static bool may_resume(struct device *d, const struct rt_op *op)
+{
+    const struct campaign *c = d->campaign;
+    return exec_may_resume(d, op, c->boundary_op == d->op_count) && (c->less_in_vain < LESS_IN_VAIN || !exec_holds_less(d));
+}
 
 /* The recorded iteration is no longer what the program does with its memory. */
 static bool is_overtaken(struct device *d, const struct rt_op *op)
@@ -296,8 +301,10 @@ bool campaign_runs_plainly(struct device *d, const struct rt_op *op)
 /* The op, which has yet to run, is the first of an iteration under the plan. */
 static void take_up(struct device *d)
 {
+    cursor_begin(d);
     exec_resume(d);
     following_begin(d);
+    d->campaign->holds_less = exec_holds_less(d);
     d->campaign->follows_next = d->campaign->last_sig == recording_last_sig(&d->ex->learnt.rec);
 }
 
@@ -315,6 +322,12 @@ static int decide_drv(struct device *d, struct rt_op *op)
         int r = exec_op_drv(d, op, &left);
         if (left == EXEC_STAYED)
             return r;
+        if (left == EXEC_ENDED) {
+            following_end_iteration(d);
+            if (campaign_follows_plan(d))
+                exec_resume(d);
+            continue;
+        }
         following_has_left(d);
         if (left == EXEC_LEFT_BEFORE && !i && !d->ex->now.code && may_take_up(d, op)) { /* it begins the next iteration, and the end of this one did not come */
             take_up(d);

@@ -242,7 +242,7 @@ void account_left(struct device *d, unsigned t)
         return;
     const bool proved = a->stretch[a->next].is == STRETCH_OPEN && a->stretch[a->next].proved;
     close_stretch(d, d->stream[t], false);
-    struct account_stretch *s = open_stretch(d, d->stream[t]);
+    struct account_stretch *s = d->ex->now.left_at ? open_stretch(d, d->stream[t]) : NULL; /* else what follows is nothing of an iteration's: an optimizer's step */
     if (s) {
         s->left = true;
         s->proved = proved;

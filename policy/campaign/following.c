@@ -41,7 +41,8 @@ void following_learnt(struct device *d)
     }
     earlier_plan_for_record(d);
     d->campaign->moves = 0;
-    d->campaign->followed = false;
+    d->campaign->followed = d->campaign->holds_less = false;
+    d->campaign->less_in_vain = 0;
     d->campaign->untried = d->campaign->left_untried = d->campaign->left_with_others = 0;
     d->campaign->reserved_bytes = 0;
     d->campaign->starts = 0;
@@ -122,6 +123,8 @@ void following_has_left(struct device *d)
     const bool first = !c->left_in_a_row;
     c->left_ops = (first ? 0 : c->left_ops) + d->ex->now.left_at;
     c->left_next = (first ? 0 : c->left_next) + c->follows_next;
+    c->less_in_vain += c->holds_less;
+    c->holds_less = false;
     if (first || !left_soon(d)) /* a new period goes on meanwhile, if one does */
         c->left_op = d->op_count;
     modes_go(d, MODE_STANDBY);
@@ -231,6 +234,9 @@ void following_end_iteration(struct device *d)
     enum exec_end end = exec_end_iteration(d);
     d->campaign->left_in_a_row = d->campaign->outdated = 0;
     d->campaign->followed = true;
+    if (d->campaign->holds_less)
+        d->campaign->less_in_vain = 0;
+    d->campaign->holds_less = false;
     d->campaign->whole_since++;
     d->campaign->whole_op = d->op_count;
     story_goes_on(d);

@@ -130,7 +130,7 @@ static void scan_words(struct device *d, struct rt_op *op, uint32_t from, uint32
         memcpy(&word, op->args + at, 8);
         if (word >= 4096)
             add_operand(d, op, word, at, REC_UNKNOWN);
-        op->in_place |= ranges_may_hold(&in_place, word);
+        op->in_place = op->in_place || ranges_hold(&in_place, word);
     }
 }
 

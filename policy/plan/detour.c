@@ -144,6 +144,51 @@ uint32_t detour_rejoins_at(const struct device *d, const struct rt_op *op)
     return n_ops;
 }
 
+/* The recorded op after that at `at`, without those that may be missing in any iteration. */
+static uint32_t next_certain(const struct device *d, uint32_t at)
+{
+    const uint32_t n_ops = d->ex->learnt.rec.n_ops;
+    return at < n_ops ? d->ex->now.steady[at + 1].op : n_ops;
+}
+
+/* No recorded op after `op` reads what that makes. */
+static bool is_read_no_more(const struct device *d, uint32_t op)
+{
+    const struct record *r = &d->ex->learnt.rec;
+    const struct compiled *p = d->ex->plan;
+    const uint32_t from = r->ops[op].first + r->ops[op].n;
+    for (const struct compiled_value *v = p->made + p->made_at[op], *end = p->made + p->made_at[op + 1]; v < end; v++)
+        for (uint32_t k = from; k < r->n_operands; k++)
+            if (r->operands[k].buf == v->buf && p->in_ver[k] == v->version)
+                return false;
+    return true;
+}
+
+uint32_t detour_skips_to(const struct device *d, const struct rt_op *op)
+{
+    const uint32_t n_ops = d->ex->learnt.rec.n_ops;
+    uint32_t at = d->ex->now.pos && d->ex->now.n_trail <= DETOUR_SKIP ? steady_next(d) : n_ops;
+    for (int skipped = 0; at < n_ops && skipped < DETOUR_SKIP && is_read_no_more(d, at); skipped++) {
+        at = next_certain(d, at);
+        if (at < n_ops && is_like(d, op, at))
+            return at;
+    }
+    return n_ops;
+}
+
+bool detour_is_past_the_end(struct device *d, bool begins_next)
+{
+    struct progress *n = &d->ex->now;
+    uint32_t at = steady_next(d), left = 0;
+    for (const uint32_t n_ops = d->ex->learnt.rec.n_ops; at < n_ops && left <= DETOUR_SKIP; at = next_certain(d, at))
+        left++;
+    if (!n->pos || left > (begins_next ? DETOUR_SKIP : n->may_lack) || !detour_may_pass(d, d->ex->learnt.rec.n_ops))
+        return false;
+    if (left > n->may_lack)
+        n->may_lack = left;
+    return true;
+}
+
 bool detour_may_pass(const struct device *d, uint32_t to)
 {
     for (uint32_t i = d->ex->now.pos; i < to; i++)

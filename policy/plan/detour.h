@@ -5,6 +5,9 @@
  *
  *   beside   an op that is not the recorded one runs as it is, with the cursor where it was, if nothing that the plan, or leaving it, may run again later has read
  *            what the op may change: an op beside the plan counts as changing every tensor that it touches
+ *   skip     the op is the recorded one after the next, or one of the three after that; those in between do not come, and no later op reads what they make. So it is in
+ *            the first of several batches whose gradients are summed (`loss.backward()` twice, then one step): nothing is added to gradients that are not there yet,
+ *            or they are copied where others are added
  *   rejoin   the latest DETOUR_SURE ops are recorded ones that stand one after another further on: the cursor goes there. The recorded ops in between have not run.
  *            None of them may be one that the plan, or leaving it, may run again (compiled.again_until)
  *
@@ -17,7 +20,7 @@
 
 #include "policy/plan/cursor.h"
 
-enum { DETOUR_SURE = 4 };
+enum { DETOUR_SURE = 4, DETOUR_SKIP = 4 };
 
 /* The op, which is not the recorded one at the cursor, may run beside the plan. */
 bool detour_may_run(struct device *d, const struct rt_op *op);
@@ -28,6 +31,12 @@ void detour_begin(struct device *d);
 void detour_ran(struct device *d, const struct rt_op *op);
 /* Where the recorded op stands with which the program, as it seems, is back in the recorded iteration, the op at hand being that one; n_ops: nowhere. */
 uint32_t detour_rejoins_at(const struct device *d, const struct rt_op *op);
+/* Where the recorded op stands that the op at hand is, DETOUR_SKIP recorded ones at most before it not having come, and as many having run beside the plan in their
+ * place; n_ops: nowhere. */
+uint32_t detour_skips_to(const struct device *d, const struct rt_op *op);
+/* DETOUR_SKIP recorded ops at most are left, none of which is needed again, and they do not come: the op at hand is an iteration's first (begins_next), or as many did
+ * not come before one that was. */
+bool detour_is_past_the_end(struct device *d, bool begins_next);
 /* None of the recorded ops from the cursor to `to` is needed again. */
 bool detour_may_pass(const struct device *d, uint32_t to);
 /* The cursor goes to `to`: the plan's steps on the way are taken, the recorded ops there have not run. */

@@ -269,11 +269,26 @@ static int beside_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     return d->ex->now.code ? d->ex->now.code : r;
 }
 
+/* The op at hand is of the next iteration, or of none: the one in progress has ended where the cursor stands. NULL, or why that could not be. */
+static const char *end_here(struct device *d, unsigned t)
+{
+    const uint32_t n_ops = d->ex->learnt.rec.n_ops;
+    log_say(SAY_DEBUG, "the iteration ends at op %u of %u", d->ex->now.pos, n_ops);
+    if (detour_pass(d, n_ops, t))
+        return leave_step_failed;
+    d->ex->now.ended = true;
+    return NULL;
+}
+
 /* The op is not the recorded one at the cursor. True: it may run beside the plan; else *why the plan is left, if that is not NULL: the cursor stands at the
  * recorded op that it is, then. *left_for: as in progress.h. */
 static bool takes_a_detour(struct device *d, struct rt_op *op, const char **why, uint32_t *left_for)
 {
-    const uint32_t n_ops = d->ex->learnt.rec.n_ops, to = detour_rejoins_at(d, op);
+    const uint32_t n_ops = d->ex->learnt.rec.n_ops, back = detour_rejoins_at(d, op), to = back < n_ops ? back : detour_skips_to(d, op);
+    if (to == n_ops && exec_may_resume(d, op, true) && detour_is_past_the_end(d, true)) {
+        *why = end_here(d, op->t);
+        return false;
+    }
     if (to < n_ops && detour_may_pass(d, to)) {
         log_say(SAY_DEBUG, "the program is back at op %u after %u other ops; %u recorded ones did not come", to, d->ex->now.n_trail, to - d->ex->now.pos);
         *why = detour_pass(d, to, op->t) ? leave_step_failed : NULL;
@@ -284,7 +299,11 @@ static bool takes_a_detour(struct device *d, struct rt_op *op, const char **why,
         *left_for = to;
         return false;
     }
-    return !exec_may_resume(d, op, false) && detour_may_run(d, op);
+    if (!exec_may_resume(d, op, false) && detour_may_run(d, op))
+        return true;
+    if (detour_is_past_the_end(d, false))
+        *why = end_here(d, op->t);
+    return false;
 }
 
 int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
@@ -315,8 +334,12 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
     uint32_t left_for = 0;
     if (why && takes_a_detour(d, op, &why, &left_for))
         return beside_drv(d, op, left);
-    if (x.is == CORRESPONDS_NOT && !why)
-        return exec_op_drv(d, op, left); /* the cursor is not where it was */
+    if (x.is == CORRESPONDS_NOT && !why) { /* the cursor is not where it was */
+        if (!d->ex->now.ended)
+            return exec_op_drv(d, op, left);
+        *left = EXEC_ENDED;
+        return CUDA_SUCCESS;
+    }
     const bool proves = x.is == WANTS_PROOF;
     if (!why && (steps_pass(d, at, op->t) || (steady_sets_aside(d, at) && compare_set_op_aside(d, at, op->t))))
         why = leave_step_failed;
@@ -384,10 +407,13 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
 
 void exec_resume(struct device *d)
 {
-    cursor_begin(d);
     while (d->ex->now.alloc_k < d->ex->learnt.rec.n_allocs && d->ex->learnt.rec.allocs[d->ex->now.alloc_k].before_op == 0)
         d->ex->now.alloc_k++;
 }
+
+static bool holds_as_much(const struct device *d) { return iter_holds_as_much(d->ex->learnt.boundary_live_bytes, d->mem.live_bytes, d->ex->learnt.swing_bytes); }
+
+bool exec_holds_less(const struct device *d) { return d->mem.live_bytes < d->ex->learnt.boundary_live_bytes && !holds_as_much(d); }
 
 bool exec_may_resume(struct device *d, const struct rt_op *op, bool after_its_like)
 {
@@ -395,7 +421,7 @@ bool exec_may_resume(struct device *d, const struct rt_op *op, bool after_its_li
         return false;
     if (d->ex->now.left_op == d->op_count && d->ex->now.left_at == 0)
         return false; /* this very op was not it */
-    if (!after_its_like && !iter_holds_as_much(d->ex->learnt.boundary_live_bytes, d->mem.live_bytes, d->ex->learnt.swing_bytes))
+    if (!after_its_like && !holds_as_much(d) && !exec_holds_less(d))
         return false;
     uint32_t i = 0; /* and it works on the same long-lived buffers */
     for (uint32_t k = d->ex->learnt.rec.ops[0].first; k < d->ex->learnt.rec.ops[0].first + d->ex->learnt.rec.ops[0].n; k++) {

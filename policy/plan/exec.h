@@ -15,7 +15,7 @@ int exec_load_plan(struct device *d, const char *path, bool own);
 void exec_clear(struct device *d);
 /* The program's op under the plan, which is left (leave_plan) before the op, not run then, or after it, where that did something
  * else than was recorded. */
-enum exec_left { EXEC_STAYED, EXEC_LEFT_BEFORE, EXEC_LEFT_AFTER };
+enum exec_left { EXEC_STAYED, EXEC_LEFT_BEFORE, EXEC_LEFT_AFTER, EXEC_ENDED /* before the op, which is of the next iteration, or of none */ };
 int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left);
 /* The program allocates: its planned slot, or NULL. */
 struct slot *exec_alloc(struct device *d, uint64_t bytes);
@@ -29,13 +29,14 @@ enum exec_end {
     EXEC_END_MOVED       /* memory was mapped: something outside the plan holds chunks of the static map, it must be made anew */
 };
 enum exec_end exec_end_iteration(struct device *d);
-/* Out of the plan: does this op begin an iteration that the plan knows? The program holds as much as where the recorded one began, or an iteration like
- * that has just ended (`after_its_like`). */
+/* Out of the plan: does this op begin an iteration that the plan knows? The program holds as much as where the recorded one began, or less
+ * (exec_holds_less: gradients that the recorded one added to are not there yet), or an iteration like that has just ended (`after_its_like`). */
 bool exec_may_resume(struct device *d, const struct rt_op *op, bool after_its_like);
+bool exec_holds_less(const struct device *d);
 /* Memory that the plan relies on can be reached in ways that no argument shows, or holds addresses, and did not when the iteration was recorded:
  * the plan is of no use any more. */
 bool exec_reached_since(const struct device *d);
-/* That op (not yet run) begins an iteration under the plan; what it allocated is bound when it is seen. */
+/* That op (not yet run) begins an iteration under the plan, which the cursor is at the begin of (cursor_begin); what it allocated is bound when it is seen. */
 void exec_resume(struct device *d);
 
 #endif

@@ -64,6 +64,7 @@ struct fixture {
     uint64_t n_made;        /* chunks so far */
     uint64_t released[16], n_released; /* their handles, which the next ones are given again, the latest first */
     void *host[64];         /* pinned blocks, which end with the device; NULL: none */
+    unsigned ended;         /* iterations that ended before an op which came in place of their last ones */
     unsigned launches;      /* fills and copies that the device was given */
     const struct fx_line *lines;
     int n_lines;
@@ -377,6 +378,14 @@ FX void fx_line(const struct fx_line *l)
         enum exec_left left = EXEC_LEFT_BEFORE;
         fx_build(l, &op);
         int r = fx_follows() ? exec_op_drv(d, &op, &left) : 0;
+        if (fx_follows() && left == EXEC_ENDED) {
+            fx.ended++;
+            exec_end_iteration(d);
+            fx_check_all();
+            cursor_begin(d);
+            exec_resume(d);
+            r = exec_op_drv(d, &op, &left);
+        }
         if (fx_follows() && left != EXEC_STAYED)
             d->mode = MODE_OBSERVE;
         if (left == EXEC_LEFT_BEFORE && !d->ex->now.code)

@@ -211,6 +211,132 @@ START_TEST(what_the_plan_needs_again)
 }
 END_TEST
 
+/* The next op comes in place of one that does not, at once where no later op reads what that makes: no op runs beside the plan then. Else four in a row must be
+ * recorded ones. */
+START_TEST(what_nobody_reads_is_skipped)
+{
+    static const struct { int line, skipped; } leave_out[] = {{17, 1} /* op 9 */, {12, 1} /* op 6 */, {14, 0} /* op 7, which op 10 reads */, {3, 0} /* op 1 */};
+    for (size_t i = 0; i < sizeof leave_out / sizeof *leave_out; i++) {
+        begin(plans[0]);
+        const int at = leave_out[i].line;
+        ck_assert(fx_is_op(&program[at]));
+        fx_run(0, at);
+        fx_run(at + 1, at + 2 + !fx_is_op(&program[at + 1]));
+        ck_assert(fx_follows());
+        ck_assert_uint_eq(fx.d.ex->now.n_beside, leave_out[i].skipped ? 0 : 1);
+        fx_run(at + 2 + !fx_is_op(&program[at + 1]), LINES);
+        ck_assert_uint_eq(fx.d.ex->now.not_again[fx.d.ex->now.n_beside ? 0 : at == 17 ? 9 : 6], !fx.d.ex->now.n_beside);
+        end();
+    }
+}
+END_TEST
+
+/* Batches whose gradients are summed. Buffers 6, 8 and 10 are gradients of a batch; they are added to 0 and 1, or, where those have been given back, become these. */
+static const struct fx_line batch[] = {
+    FX_MAKE(2), FX_FILL(2, 11),          /* op 0 */
+    FX_MAKE_LARGE(3, 2), FX_FILL(3, 22), /* op 1 */
+    FX_MAKE_LARGE(4, 2), FX_COPY(4, 3),  /* op 2 */
+    FX_MAKE_LARGE(5, 3), FX_FILL(5, 33), /* op 3 */
+    FX_MAKE(6), FX_COPY(6, 2),           /* op 4 */
+    FX_COPY(0, 6), FX_FREE(6),           /* op 5 */
+    FX_MAKE_LARGE(7, 2), FX_COPY(7, 4),  /* op 6 */
+    FX_MAKE(8), FX_COPY(8, 2),           /* op 7 */
+    FX_COPY(1, 8), FX_FREE(8),           /* op 8 */
+    FX_MAKE_LARGE(9, 3), FX_COPY(9, 5),  /* op 9 */
+    FX_FREE(3), FX_FREE(4), FX_FREE(5), FX_FREE(7), FX_FREE(9),
+    FX_MAKE(10), FX_FILL(10, 44),        /* op 10 */
+    FX_COPY(1, 10), FX_FREE(10), FX_FREE(2), /* op 11 */
+};
+enum { BATCH_LINES = sizeof batch / sizeof *batch };
+static const char *const batch_plans[] = {
+    "0 1 2 3 4 5 6 7 8 9 10 11",
+    "0 1 2 d3 3 4 5 6 7 8 9 10 11",
+    "0 1 2 d4 3 4 5 r2 6 7 8 9 10 11",
+    "0 1 2 3 d5 4 d2 5 r0 6 7 8 r3 9 10 11",
+    "0 1 2 o3 l3 3 4 d5 5 6 f3 7 r3 8 9 10 11",
+    "0 1 2 d3 d4 3 4 d5 5 r1 r2 6 7 o1 l1 f1 8 r3 9 10 11",
+};
+enum { BATCH_PLANS = sizeof batch_plans / sizeof *batch_plans };
+
+/* The first batch of a step: nothing is added, and gradients stay. */
+static void first_batch(void)
+{
+    for (int i = 0; i < BATCH_LINES; i++)
+        if (!(fx_is_op(&batch[i]) && batch[i].buf < 2) && !(batch[i].what == FX_FREES && (batch[i].buf == 6 || batch[i].buf == 8)))
+            fx_line(&batch[i]);
+    const int of[] = {6, 8};
+    for (int b = 0; b < 2; b++) {
+        fx.slot[b] = fx.slot[of[b]];
+        fx.want[b] = fx.want[of[b]];
+        fx.slot[of[b]] = NULL;
+    }
+}
+
+/* The optimizer's step is none of the recorded ops, and gradients are given back after it; the next step's first batch is under the plan again. */
+static void step(void)
+{
+    const struct fx_line other = FX_COPY(OTHER, OTHER + 1), more[] = {FX_FREE(0), FX_FREE(1)};
+    fx_line(&other);
+    fx_check_all();
+    if (fx_follows()) /* it may have run beside the plan */
+        fx_leave();
+    fx_check_all();
+    fx_line(&more[0]);
+    fx_line(&more[1]);
+    const struct fx_line first = batch[1];
+    fx_line(&batch[0]);
+    struct rt_op op;
+    fx_build(&first, &op);
+    ck_assert(exec_may_resume(&fx.d, &op, false));
+    fx.d.mode = MODE_ENFORCE;
+    cursor_begin(&fx.d);
+    exec_resume(&fx.d);
+    fx.slot[2] = (alloc_free(&fx.d, fx.slot[2]), NULL);
+}
+
+START_TEST(the_first_of_several_batches)
+{
+    fx_begin(40);
+    fx_older(0, 5);
+    fx_older(1, 6);
+    fx_older(OTHER, 7);
+    fx_older(OTHER + 1, 8);
+    fx_record(batch, BATCH_LINES);
+    fx_plan(batch_plans[_i]);
+    fx_install(0);
+    fx_iteration(MODE_REHEARSE);
+    fx.d.mode = MODE_ENFORCE;
+    for (int turn = 0; turn < 3; turn++) {
+        step();
+        first_batch();
+        ck_assert(fx_follows());
+        for (int more = 0; more < turn; more++) { /* the first batch's end is seen when the second one begins */
+            fx_run(0, BATCH_LINES);
+            ck_assert(fx_follows());
+            ck_assert(fx.d.ex->now.ended);
+            ck_assert_uint_eq(fx.d.ex->now.n_beside, 0);
+            exec_end_iteration(&fx.d);
+            fx_check_all();
+            cursor_begin(&fx.d);
+        }
+        ck_assert_uint_eq(fx.ended, (unsigned)turn);
+        fx_check_all();
+        ck_assert_int_eq(fx.d.ex->now.code, 0);
+    }
+    const unsigned ended = fx.ended;
+    step();
+    first_batch();
+    fx.slot[OTHER]->points = true; /* the optimizer's op cannot run beside the plan */
+    step(); /* by now it is known that the last ops may be missing: the batch ends before the optimizer's op, too */
+    ck_assert_uint_eq(fx.ended, ended + 1);
+    first_batch();
+    fx_run(0, BATCH_LINES);
+    ck_assert_uint_eq(fx.ended, ended + 2);
+    fx_check_all();
+    fx_end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("detour");
@@ -220,6 +346,8 @@ int main(void)
     tcase_add_loop_test(t, what_is_needed_again_changes, 0, PLANS);
     tcase_add_loop_test(t, a_buffer_more, 0, PLANS);
     tcase_add_loop_test(t, ops_that_do_not_come, 0, PLANS);
+    tcase_add_test(t, what_nobody_reads_is_skipped);
+    tcase_add_loop_test(t, the_first_of_several_batches, 0, BATCH_PLANS);
     tcase_add_test(t, what_did_not_come_is_not_run_again);
     tcase_add_test(t, what_the_plan_needs_again);
     suite_add_tcase(s, t);
