@@ -34,6 +34,7 @@ enum feature {
     F_IGNORE = 1 << 24,   /* pointers that are not followed; launches without work */
     F_POINT = 1 << 25,    /* pointer arrays made on the device */
     F_ALL = (1 << 26) - 1,
+    F_SUMS = 1 << 26,     /* gradients of one to four batches are summed, drawn anew; the first batch makes them (not of F_ALL: seeds draw what they drew) */
     F_RARE = F_SHAPES | F_EVAL | F_STEER
 };
 
@@ -50,6 +51,7 @@ struct layer {
 };
 
 static uint32_t features;
+static bool makes_gradients; /* the batch is the first of its step */
 static int n_layers, iterations;
 static struct layer layers[MAX_LAYERS];
 static struct tensor weight[MAX_LAYERS], grad[MAX_LAYERS], stats[MAX_LAYERS], kept[MAX_LAYERS], logits, batch, sum, zeros, counter;
@@ -348,10 +350,16 @@ static void backward(void)
             LAUNCH(f_add, s, &gi.p, &fwd.extra[i].p, &gi.n, &fwd.extra[i].n);
         if (with(F_GRADS))
             LAUNCH(f_add, s, &grad[i].p, &gi.p, &grad[i].n, &gi.n);
-        else {
+        else if (makes_gradients) {
             grad[i] = make(weight[i].n, s);
             join(&grad[i], &gi, &g, s);
-        }
+        } else if (i % 3) {
+            struct tensor more = make(weight[i].n, s);
+            join(&more, &gi, &g, s);
+            LAUNCH(f_add, s, &grad[i].p, &more.p, &grad[i].n, &more.n);
+            drop(&more, s);
+        } else
+            LAUNCH(f_add, s, &grad[i].p, &gi.p, &grad[i].n, &gi.n);
         if (fwd.act[i + 1].p != logits.p)
             release(&fwd.act[i + 1], s);
         release(&fwd.extra[i], with(F_LATE) ? prev : s);
@@ -427,7 +435,9 @@ static void optimizer(int iter)
 static uint64_t train(int iter)
 {
     uint64_t loss = 0;
-    for (int pass = 0; pass < (with(F_GRADS) ? 2 : 1); pass++) {
+    const int passes = with(F_GRADS) ? 2 : with(F_SUMS) ? 1 + (int)((uint32_t)(iter + 1) * 2654435769u >> 30) : 1;
+    for (int pass = 0; pass < passes; pass++) {
+        makes_gradients = !pass;
         if (!pass && with(F_GRADS))
             for (int i = 0; i < n_layers; i++)
                 MUST(cuMemsetD8Async(grad[i].p, 0, 4ull * grad[i].n, main_stream));
@@ -495,6 +505,8 @@ int main(int argc, char **argv)
     for (uint32_t f = 1; f < F_ALL; f <<= 1)
         if (next_random(&rng) % (f & F_RARE ? 8 : 3) == 0)
             features |= f;
+    if (seed % 5 == 3)
+        features |= F_SUMS;
     if (argc > 3)
         features = (uint32_t)strtoul(argv[3], NULL, 16);
     design();

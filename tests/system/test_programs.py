@@ -31,6 +31,7 @@ SINGLE = [
     (3, 0x40000, 0),    # evaluation
     (2, 0x1280000, 0),  # many small tensors, pointers nobody follows, a kernel that never repeats
     (3, 0x400000, 1),   # a flag in the arguments
+    (2, 0x4000000, 20), # gradients of one to four batches are summed
 ]
 RANDOM = [7, 13, 19, 21, 22]
 
