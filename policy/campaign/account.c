@@ -46,6 +46,13 @@ static uint64_t between_ns(struct device *d, const struct account_edge *from, co
 /* Of copies either way: one in must wait where the one out that makes room for it has to end first. */
 static uint64_t copied_bytes(const struct device *d) { return d->st.bytes_in + d->st.bytes_out; }
 
+/* Nanoseconds of copies, as fast as they were. */
+static double copies_ns(struct device *d, double bytes)
+{
+    const uint64_t link = swap_bytes_per_s(d);
+    return bytes / (double)(link ? link : SLOW_LINK) * 1e9;
+}
+
 static bool has_passed(struct device *d, const struct account_edge *e) { return d->drv->cuEventQuery(e->at) == CUDA_SUCCESS; }
 
 static void settle(struct device *d)
@@ -131,9 +138,8 @@ bool account_is_worth_it(struct device *d, uint64_t period)
     settle(d);
     if (!a->total_ops || a->n_sampled < SAMPLES_LEAST)
         return !a->base.made; /* without events nothing is known, ever */
-    const uint64_t link = swap_bytes_per_s(d);
-    const double copies_ns = (double)a->total_bytes / (double)(link ? link : SLOW_LINK) * 1e9, op_ns = (double)a->sampled_ns / (double)a->n_sampled;
-    const double own_ns = op_ns * (double)a->total_ops, beyond_ns = (double)a->total_ns - own_ns, waits_ns = beyond_ns < copies_ns ? beyond_ns : copies_ns;
+    const double op_ns = (double)a->sampled_ns / (double)a->n_sampled, own_ns = op_ns * (double)a->total_ops, copying_ns = copies_ns(d, (double)a->total_bytes);
+    const double beyond_ns = (double)a->total_ns - own_ns, waits_ns = beyond_ns < copying_ns ? beyond_ns : copying_ns;
     return (waits_ns - own_ns / PLAN_PART) * AHEAD >= op_ns * (double)period * LESSON_TIMES;
 }
 
@@ -146,6 +152,7 @@ void account_learns(struct device *d, uint64_t period, CUstream stream)
     if (a->swaps && ops >= period && record(d, &a->swap_to, stream) && d->drv->cuEventSynchronize(a->swap_to.at) == CUDA_SUCCESS) {
         a->swap_ns = between_ns(d, &a->swap_from, &a->swap_to);
         a->swap_ops = a->swap_ns ? ops : 0;
+        a->swap_bytes = copied_bytes(d) - a->swap_from_bytes;
     }
     a->swaps = false;
 }
@@ -170,9 +177,13 @@ void account_new_plan(struct device *d)
         a->stretch[i].is = STRETCH_NONE;
 }
 
-static void book(struct account *a, const struct account_stretch *s, uint64_t ns)
+static void book(struct device *d, const struct account_stretch *s, uint64_t ns)
 {
-    const int64_t saved = (int64_t)((double)a->swap_ns / (double)a->swap_ops * (double)s->ops) - (int64_t)ns;
+    struct account *a = of(d);
+    const double part = (double)s->ops / (double)a->swap_ops; /* of what was measured while memory was held by swapping */
+    const int64_t saved = !s->apart       ? (int64_t)((double)a->swap_ns * part) - (int64_t)ns
+                          : a->swap_bytes ? (int64_t)copies_ns(d, (double)a->swap_bytes * part - (double)s->bytes)
+                                          : 0;
     a->balance_ns += saved;
     a->plan_balance_ns += s->proved ? saved : 0;
     if (s->whole) {
@@ -192,7 +203,7 @@ static void look(struct device *d)
             continue;
         s->is = STRETCH_NONE;
         if (a->swap_ops)
-            book(a, s, between_ns(d, &s->from, &s->to));
+            book(d, s, between_ns(d, &s->from, &s->to));
     }
 }
 
@@ -203,6 +214,7 @@ static void close_stretch(struct device *d, CUstream stream, bool whole)
     if (s->is != STRETCH_OPEN)
         return;
     s->ops = d->op_count - s->begun_op;
+    s->bytes = copied_bytes(d) - s->begun_bytes;
     s->whole = s->whole && whole;
     s->is = record(d, &s->to, stream) ? STRETCH_AWAITED : STRETCH_NONE;
     a->next = (a->next + 1) % ACCOUNT_STRETCHES;
@@ -217,7 +229,8 @@ static struct account_stretch *open_stretch(struct device *d, CUstream stream)
         return NULL;
     s->is = STRETCH_OPEN;
     s->begun_op = d->op_count;
-    s->whole = s->left = false;
+    s->begun_bytes = copied_bytes(d);
+    s->whole = s->left = s->apart = false;
     return s;
 }
 
@@ -242,22 +255,31 @@ void account_left(struct device *d, unsigned t)
         return;
     const bool proved = a->stretch[a->next].is == STRETCH_OPEN && a->stretch[a->next].proved;
     close_stretch(d, d->stream[t], false);
-    struct account_stretch *s = d->ex->now.left_at ? open_stretch(d, d->stream[t]) : NULL; /* else what follows is nothing of an iteration's: an optimizer's step */
+    struct account_stretch *s = open_stretch(d, d->stream[t]);
     if (s) {
+        s->apart = !d->ex->now.left_at;
         s->left = true;
         s->proved = proved;
     }
 }
 
+static void swap_begins(struct device *d, struct account *a)
+{
+    a->swap_from_op = a->swap_mid_op = d->op_count;
+    a->swap_from_bytes = a->swap_mid_bytes = copied_bytes(d);
+}
+
 static void swap_goes_on(struct device *d, struct account *a, CUstream stream, uint64_t period)
 {
     if (!a->swaps && (a->swaps = record(d, &a->swap_from, stream) && record(d, &a->swap_mid, stream)))
-        a->swap_from_op = a->swap_mid_op = d->op_count;
+        swap_begins(d, a);
     if (!a->swaps || !period || d->op_count - a->swap_mid_op < period || !record(d, &a->swap_from, stream))
         return;
     const struct account_edge now = a->swap_from;
     a->swap_from = a->swap_mid;
     a->swap_from_op = a->swap_mid_op;
+    a->swap_from_bytes = a->swap_mid_bytes;
+    a->swap_mid_bytes = copied_bytes(d);
     a->swap_mid = now;
     a->swap_mid_op = d->op_count;
 }

@@ -2,7 +2,9 @@
  *
  *   spent      device time that learning has taken beside the program's own (counts.h: learning_ns)
  *   balance    over all stretches under a plan: what as many ops took by swapping, less what they took. Rehearsals and departures count, and after a
- *              departure as many ops as an iteration has, or fewer where the plan is taken up before: there what the plan had sent away comes back
+ *              departure as many ops as an iteration has, or fewer where the plan is taken up before: there what the plan had sent away comes back.
+ *              Where the plan was left before its first op, these are ops of no iteration (an optimizer's step between batches whose gradients are summed), which
+ *              take what they take: of them the copies alone count, beside as many as swapping made for so many ops
  *   allowance  a twentieth of the device time so far + balance; and, until a plan has been in force, a quarter of it, 2 s at most
  *
  * Learning begins only while spent + what one more is expected to take <= allowance. The first lesson is on credit, once ops have waited for copies long
@@ -41,10 +43,11 @@ struct account {
     /* of the ops that run one after another while memory is held by swapping; the first iterations copy less than those after them: from one or two before the latest op */
     struct account_edge swap_from, swap_mid, swap_to;
     bool awaited, swaps;
-    uint64_t swap_from_op, swap_mid_op;
+    uint64_t swap_from_op, swap_mid_op, swap_from_bytes, swap_mid_bytes;
     uint64_t ticked_op, base_op, ticked_bytes, base_bytes;
     uint64_t total_ns, total_ops, total_bytes; /* from base to the latest edge that has passed; copied either way in it */
     uint64_t swap_ns, swap_ops;       /* device time that so many ops took while memory was held by swapping; 0: not known */
+    uint64_t swap_bytes;              /* copied meanwhile, either way; 0: not known */
     uint64_t sampled_ns, n_sampled;   /* ops timed alone while memory was held by swapping: their device time together, and how many */
     uint64_t next_sample_op;
     struct account_sample sample[ACCOUNT_SAMPLES];
@@ -60,9 +63,11 @@ struct account {
     struct account_stretch {
         struct account_edge from, to;
         uint64_t begun_op, ops;
+        uint64_t begun_bytes, bytes;  /* copied either way */
         bool proved;                  /* no rehearsal */
         bool whole;                   /* an iteration in force, from its beginning to its end */
         bool left;                    /* after a departure */
+        bool apart;                   /* .. before the first op of an iteration */
         enum { STRETCH_NONE, STRETCH_OPEN, STRETCH_AWAITED } is;
     } stretch[ACCOUNT_STRETCHES];
     unsigned next;

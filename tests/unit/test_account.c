@@ -152,9 +152,12 @@ START_TEST(at_once)
 }
 END_TEST
 
-/* Ops of an iteration by swapping take 2 x OP_NS. Under the plan they take OP_NS, but `after_ns` each after a departure. */
-static const char *verdict_after(uint64_t after_ns, int departures)
+/* Ops of an iteration by swapping take 2 x OP_NS. Under the plan they take OP_NS, but `after_ns` each after a departure, which is at op `at`; `copied` bytes are copied there an
+ * op, and half of OP_NS as many by swapping. */
+static const char *verdict_of(uint64_t after_ns, int departures, uint32_t at, uint64_t copied)
 {
+    dev.campaign->account.swap_bytes = OP_NS / 2 * PERIOD * BYTES_PER_NS;
+    dev.ex->now.left_at = at;
     const char *why = NULL;
     dev.campaign->account.swap_ns = 2ull * OP_NS * PERIOD;
     dev.campaign->account.swap_ops = PERIOD;
@@ -171,12 +174,26 @@ static const char *verdict_after(uint64_t after_ns, int departures)
         why = account_verdict(&dev, (uint64_t)PERIOD * OP_NS);
         for (int k = 0; k < 3 * PERIOD; k++) { /* what comes later than an iteration after it is the program's own */
             dev.op_count++;
+            dev.st.bytes_in += k < PERIOD ? copied : 0;
             now_ns += k < PERIOD ? after_ns : 9 * OP_NS;
             account_tick(&dev, NULL, PERIOD);
         }
     }
     return why;
 }
+
+static const char *verdict_after(uint64_t after_ns, int departures) { return verdict_of(after_ns, departures, 1, 0); }
+
+/* Between two batches an optimizer's step: its ops take long natively. What comes back is what is copied. */
+START_TEST(ops_of_no_iteration_take_what_they_take)
+{
+    ck_assert_ptr_null(verdict_of(50 * OP_NS, 30, 0, 0));
+    ck_assert_ptr_null(verdict_of(50 * OP_NS, 30, 0, OP_NS * BYTES_PER_NS)); /* half an op time more, where an iteration saves one */
+}
+END_TEST
+
+START_TEST(what_they_copy_counts) { ck_assert_ptr_nonnull(verdict_of(50 * OP_NS, 30, 0, 8 * OP_NS * BYTES_PER_NS)); }
+END_TEST
 
 /* What the plan has sent away comes back after a departure: a plan that is left after each iteration costs more than it saves where that takes long. */
 START_TEST(departures_cost)
@@ -232,6 +249,8 @@ int main(void)
     tcase_add_test(t, at_once);
     tcase_add_test(t, departures_cost);
     tcase_add_test(t, departures_cost_too_much);
+    tcase_add_test(t, ops_of_no_iteration_take_what_they_take);
+    tcase_add_test(t, what_they_copy_counts);
     tcase_add_test(t, a_departure_at_the_beginning_says_nothing);
     tcase_add_test(t, swapping_is_what_it_has_become);
     suite_add_tcase(s, t);
