@@ -2,6 +2,7 @@
  *
  *   same         nothing is
  *   accumulate   gradients of one, two or four batches make a step, drawn anew; they are given back after it, and made by the first batch
+ *   apart        so do they, and the first batch of a step, which begins like the others, goes back another way
  *   evaluate     three batches forward after every ten steps
  *   reload       after a third of the steps, and after two, the optimizer's state lies in other buffers
  *   second       after half of the steps another model of the same shapes is trained, and the first one stays
@@ -81,13 +82,16 @@ static void forward(CUdeviceptr act[LAYERS + 1], uint32_t n, uint32_t seed, unsi
     }
 }
 
-static void backward(CUdeviceptr act[LAYERS + 1], uint32_t n)
+static void backward(CUdeviceptr act[LAYERS + 1], uint32_t n, bool apart)
 {
     CUdeviceptr g = make(n);
     map(g, act[LAYERS], n, 3);
     for (int l = LAYERS; l-- > 0;) {
         CUdeviceptr next = make(n);
-        join(next, g, n, act[l], n, n);
+        if (apart && !grad[l])
+            map(next, g, n, 9);
+        else
+            join(next, g, n, act[l], n, n);
         if (!grad[l])
             map(grad[l] = make(WEIGHT), next, WEIGHT, 5);
         else
@@ -147,7 +151,8 @@ int main(int argc, char **argv)
     sum = make(2);
     new_model(3);
     for (unsigned i = 0; i < steps; i++) {
-        const unsigned batches = strcmp(kind, "accumulate") ? 1 : BATCHES[next_random(&seed) % 3];
+        const bool apart = !strcmp(kind, "apart");
+        const unsigned batches = strcmp(kind, "accumulate") && !apart ? 1 : BATCHES[next_random(&seed) % 3];
         const uint32_t n = !strcmp(kind, "lengths") ? WORDS / LENGTHS * (1 + next_random(&seed) % LENGTHS)
                            : !strcmp(kind, "any")   ? WORDS - 16 * (next_random(&seed) % 512)
                            : !strcmp(kind, "shrink") ? WORDS - 256 * (i / 4)
@@ -157,7 +162,7 @@ int main(int argc, char **argv)
             forward(act, n, i * 4 + k, strcmp(kind, "mixes") ? 2 : next_random(&seed) % 2);
             if (!strcmp(kind, "measures") && next_random(&seed) % 4 == 0)
                 measure(act[LAYERS], n);
-            backward(act, n);
+            backward(act, n, apart);
         }
         optimizer_step();
         for (unsigned k = 0; k < 3 && !strcmp(kind, "evaluate") && i % 10 == 9; k++) {

@@ -10,7 +10,7 @@ import harness  # noqa: E402
 # So many steps that one lesson is a hundredth of what swapping takes.
 STEPS = 160
 # What is different, and the speed of the link; what auto takes at most, x swapping; steps that follow a plan at least
-KINDS = {"same": ("25e7", 0.85, 60), "accumulate": ("25e7", 0.65, 300), "evaluate": ("25e7", 0.9, 120), "reload": ("25e7", 0.9, 50), "keep": ("25e7", 0.9, 90), "second": ("25e7", 0.9, 100), "lengths": ("25e7", 1.03, 0),
+KINDS = {"same": ("25e7", 0.85, 60), "accumulate": ("25e7", 0.65, 300), "apart": ("25e7", 0.9, 150), "evaluate": ("25e7", 0.9, 120), "reload": ("25e7", 0.9, 50), "keep": ("25e7", 0.9, 90), "second": ("25e7", 0.9, 100), "lengths": ("25e7", 1.03, 0),
          "any": ("25e7", 1.03, 0), "shrink": ("25e7", 1.1, 0), "bursts": ("25e7", 0.9, 30), "mixes": ("25e7", 0.8, 100), "measures": ("25e7", 0.8, 100), "same, a fast link": ("3e9", 1.03, 0)}
 DEVICE = {"SIMGPU_MEM": "16M", "SIMGPU_GRANULARITY": "8K", "SIMGPU_FLOPS": "5e11", "SIMGPU_BW": "375e8", "REMAT_LOG": "info"}
 
@@ -52,6 +52,8 @@ def main():
             kind, device_ns(native) / 1e6, swap / device_ns(native), auto / device_ns(native), runs["auto"].stats.get("iterations_enforced")))
         c.ok(0 < auto <= swap * most, kind + ": auto costs little more than swapping", "%.2f of it; %s" % (auto / max(swap, 1), runs["auto"].err[-1500:]))
         c.ok(runs["auto"].stats.get("iterations_enforced", 0) >= followed, kind + ": a plan is followed", "%s %s" % (runs["auto"].stats, runs["auto"].err[-1500:]))
+        if kind == "apart":  # a plan is left where a step's last batch ends, and not in each first batch as well
+            c.ok(runs["auto"].stats.get("divergences", 1e9) <= STEPS, "apart: what leaves the plan each time is not begun under it", str(runs["auto"].stats))
         if kind == "evaluate":
             c.ok("learning anew" not in runs["auto"].err, "evaluate: one lesson serves, whatever comes between iterations", runs["auto"].err[-1500:])
     lessons_are_worth_it(c)
