@@ -1,0 +1,22 @@
+/* ahead.h: while no plan leads, what swapping has sent to the host comes back before an op asks for it.
+ *
+ * An op whose operand is on the host waits for the way back. A backward pass wants the activations of the forward pass in the opposite order, and frees them: so while the
+ * program holds less and less, and memory is free, the tensors that were used last before they left come back first, beside the ops that run. As much memory stays free as
+ * the largest tensor takes that was allocated lately (a workspace of a matrix product comes and goes), and a little more. Where more than a part of what came back early left
+ * again before anything used it nothing comes back early; nor in a group of processes, where what is free is owed to others.
+ *
+ * Threads: under the engine's mutex. Errors: none: what cannot come back early comes when it is asked for.
+ */
+#ifndef REMAT_POLICY_MEMORY_AHEAD_H
+#define REMAT_POLICY_MEMORY_AHEAD_H
+
+#include "policy/device.h"
+
+/* The program allocates so many bytes. */
+void ahead_allocated(struct device *d, uint64_t bytes);
+/* An op has used the slot. */
+void ahead_used(struct device *d, struct slot *s);
+/* An op has run outside a plan. */
+void ahead_look(struct device *d);
+
+#endif
