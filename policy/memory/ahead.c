@@ -9,7 +9,7 @@ enum {
     WINDOW_OPS = 512, /* an allocation was lately if it was in this window of ops, or in the one before */
     SPARE_PART = 32,  /* of the limit stays free beside the largest */
     TURN_PART = 16,   /* of the limit: what the program holds has turned where so much has gone the other way */
-    VAIN_PART = 4,    /* of what was used may have left again unused */
+    VAIN_PART = 32,   /* of what was used may have left again unused */
     KNOWN_LIMITS = 8  /* of these sums more than so many times the limit is known: the older part counts half */
 };
 

@@ -2,8 +2,8 @@
  *
  * An op whose operand is on the host waits for the way back. A backward pass wants the activations of the forward pass in the opposite order, and frees them: so while the
  * program holds less and less, and memory is free, the tensors that were used last before they left come back first, beside the ops that run. As much memory stays free as
- * the largest tensor takes that was allocated lately (a workspace of a matrix product comes and goes), and a little more. Where more than a part of what came back early left
- * again before anything used it nothing comes back early; nor in a group of processes, where what is free is owed to others.
+ * the largest tensor takes that was allocated lately (a workspace of a matrix product comes and goes), and a little more. Where a thirty-second of what came back early left
+ * again before anything used it nothing comes back early (an optimizer's states between batches whose gradients are summed: they would go both ways for each batch); nor in a group of processes, where what is free is owed to others.
  *
  * Threads: under the engine's mutex. Errors: none: what cannot come back early comes when it is asked for.
  */
