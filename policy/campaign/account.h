@@ -3,8 +3,8 @@
  *   spent      device time that learning has taken beside the program's own (counts.h: learning_ns)
  *   balance    over all stretches under a plan: what as many ops took by swapping, less what they took. Rehearsals and departures count, and after a
  *              departure as many ops as an iteration has, or fewer where the plan is taken up before: there what the plan had sent away comes back.
- *              Where the plan was left before its first op, these are ops of no iteration (an optimizer's step between batches whose gradients are summed), which
- *              take what they take: of them the copies alone count, beside as many as swapping made for so many ops
+ *              Where the plan was left before its first op, these are ops of no iteration (an optimizer's step between batches whose gradients are summed), and nobody
+ *              knows what swapping would take for them: their copies alone count, less the copies that swapping made for as many ops of the iteration
  *   allowance  a twentieth of the device time so far + balance; and, until a plan has been in force, a quarter of it, 2 s at most
  *
  * Learning begins only while spent + what one more is expected to take <= allowance. The first lesson is on credit, once ops have waited for copies long

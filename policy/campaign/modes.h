@@ -46,7 +46,7 @@ struct campaign {
     uint64_t left_ops;      /* ops that were followed before the plan was left, of these times together */
     uint32_t left_next;     /* of these times, those when the plan was followed from right after the recorded iteration's last op: such a batch comes once in a row */
     bool follows_next;      /* it is followed so now */
-    bool holds_less;        /* it was taken up by a program that held less than at the recorded iteration's begin: gradients that are not there yet */
+    bool holds_less;        /* the iteration under the plan was begun with less memory held than the recorded one: gradients are not there yet */
     unsigned less_in_vain;  /* times in a row that such an iteration was left */
     bool lesson_is_near;    /* copies have cost half of what makes a first lesson worth its time; always true where that is not weighed */
     bool given_up;          /* a plan was, since it was left too often */

@@ -144,7 +144,7 @@ uint32_t detour_rejoins_at(const struct device *d, const struct rt_op *op)
     return n_ops;
 }
 
-/* The recorded op after that at `at`, without those that may be missing in any iteration. */
+/* The next recorded op after the one at `at` that comes in every iteration: holds and copies to the host are passed over. */
 static uint32_t next_certain(const struct device *d, uint32_t at)
 {
     const uint32_t n_ops = d->ex->learnt.rec.n_ops;

@@ -5,9 +5,9 @@
  *
  *   beside   an op that is not the recorded one runs as it is, with the cursor where it was, if nothing that the plan, or leaving it, may run again later has read
  *            what the op may change: an op beside the plan counts as changing every tensor that it touches
- *   skip     the op is the recorded one after the next, or one of the three after that; those in between do not come, and no later op reads what they make. So it is in
- *            the first of several batches whose gradients are summed (`loss.backward()` twice, then one step): nothing is added to gradients that are not there yet,
- *            or they are copied where others are added
+ *   skip     the op is the recorded one after the next, or one of the three after that; the recorded ops in between do not come, and no later op reads what
+ *            these make. Example: the first of several batches whose gradients are summed (`loss.backward()` twice, then one step) adds nothing to gradients, since there
+ *            are none yet, or copies a gradient where later batches add one
  *   rejoin   the latest DETOUR_SURE ops are recorded ones that stand one after another further on: the cursor goes there. The recorded ops in between have not run.
  *            None of them may be one that the plan, or leaving it, may run again (compiled.again_until)
  *

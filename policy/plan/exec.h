@@ -30,7 +30,7 @@ enum exec_end {
 };
 enum exec_end exec_end_iteration(struct device *d);
 /* Out of the plan: does this op begin an iteration that the plan knows? The program holds as much as where the recorded one began, or less
- * (exec_holds_less: gradients that the recorded one added to are not there yet), or an iteration like that has just ended (`after_its_like`). */
+ * (exec_holds_less: gradients that the recorded iteration added to are not there yet), or an iteration like the recorded one has just ended (`after_its_like`). */
 bool exec_may_resume(struct device *d, const struct rt_op *op, bool after_its_like);
 bool exec_holds_less(const struct device *d);
 /* Memory that the plan relies on can be reached in ways that no argument shows, or holds addresses, and did not when the iteration was recorded:

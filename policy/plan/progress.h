@@ -37,7 +37,7 @@ struct progress {
     bool have_plan, proved;  /* the compiled plan may be followed; a whole iteration was rehearsed without a difference */
     uint32_t unproved_rounds; /* rehearsals in which not all could be compared */
     uint32_t bans;
-    uint32_t may_lack;       /* so many ops at the end of the recorded iteration have been missing in one that was followed by its like */
+    uint32_t may_lack;       /* so many of the recorded iteration's last ops did not come in an iteration after which the next one began at once */
     int32_t *op_banned;      /* [n_ops] its replay differed in rehearsal */
     bool *side_is_saved;     /* [n_operands] the launch has run, and installed.side_saved holds what it found */
     bool *partial;           /* [n_bufs] as compiled.partial; or launches with other arguments may leave a part of it unwritten */

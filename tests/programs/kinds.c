@@ -2,7 +2,7 @@
  *
  *   same         nothing is
  *   accumulate   gradients of one, two or four batches make a step, drawn anew; they are given back after it, and made by the first batch
- *   apart        so do they, and the first batch of a step, which begins like the others, goes back another way
+ *   apart        as accumulate, and the backward pass of a step's first batch has other launches; its forward pass has the same
  *   evaluate     three batches forward after every ten steps
  *   reload       after a third of the steps, and after two, the optimizer's state lies in other buffers
  *   second       after half of the steps another model of the same shapes is trained, and the first one stays
