@@ -246,6 +246,7 @@ static int outside_drv(struct device *d, struct rt_op *op)
     if (op_reads_for_host(op) || d->campaign->stopped)
         return r;
     d->campaign->last_sig = op->sig;
+    following_looks_on(d, op);
     if (d->mem.pressed)
         account_tick(d, op->stream, learn_candidate(d));
     const bool allowed = account_may_learn(d);

@@ -371,6 +371,11 @@ bool iter_is_astray(const struct iter *it) { return it->astray; }
 
 uint64_t iter_apart(const struct iter *it, uint64_t ago) { return ago && it->n_ops >= ago ? it->ops[it->n_ops - ago].apart : 0; }
 
+bool iter_correspond(const struct iter *it, uint64_t ago, uint64_t apart)
+{
+    return ago && ago + apart <= it->n_ops && correspond(it, it->n_ops - ago - apart, it->n_ops - ago);
+}
+
 bool iter_remembers(const struct iter *it, uint64_t n) { return it->n_ops >= n; }
 
 uint64_t iter_expected_sig(const struct iter *it, uint64_t p, uint64_t ahead)

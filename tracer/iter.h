@@ -61,6 +61,8 @@ uint64_t iter_has_come(const struct iter *it, uint64_t p);
 uint64_t iter_candidate(const struct iter *it);
 /* The latest op is another one than the period before had, or comes right after such a one: whether the period goes on is not known yet. */
 bool iter_is_astray(const struct iter *it);
+/* The op so many ops before the one to be fed next corresponds to the one `apart` ops before it. */
+bool iter_correspond(const struct iter *it, uint64_t ago, uint64_t apart);
 /* The op so many ops before the one to be fed next corresponds to one so many ops before it; 0: to none, or it is not remembered. */
 uint64_t iter_apart(const struct iter *it, uint64_t ago);
 /* So many ops have been fed, and are remembered. */

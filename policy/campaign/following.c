@@ -116,6 +116,24 @@ bool following_is_worth_it(const struct device *d)
     return d->campaign->left_in_a_row < LEFT_SUSPECT || (left_soon(d) && d->campaign->left_in_a_row < LEFT_SOON);
 }
 
+/* Recorded ops did not come that the plan runs again. True: another plan is on its way. */
+static bool some_do_not_come(struct device *d)
+{
+    struct campaign *c = d->campaign;
+    if (!d->ex->now.left_for || modes_have_given_plan(d) || c->untried >= UNTRIED_MOST || !detour_is_known(d))
+        return false;
+    c->untried++;
+    c->left_in_a_row = 0;
+    plan_anew(d, "some of the recorded ops do not come in every iteration: they are not to be replayed");
+    return true;
+}
+
+void following_looks_on(struct device *d, const struct rt_op *op)
+{
+    if (d->mode == MODE_STANDBY && detour_comes_back(d, op))
+        some_do_not_come(d);
+}
+
 /* The plan has been left (plan/leave.c): everything the program holds is readable again. */
 void following_has_left(struct device *d)
 {
@@ -143,12 +161,8 @@ void following_has_left(struct device *d)
         modes_observe_again(d);
         return;
     }
-    if (d->ex->now.left_for && !modes_have_given_plan(d) && c->untried < UNTRIED_MOST && detour_is_known(d)) {
-        c->untried++;
-        c->left_in_a_row = 0;
-        plan_anew(d, "some of the recorded ops do not come in every iteration: they are not to be replayed");
+    if (some_do_not_come(d))
         return;
-    }
     if (d->ex->now.left_at) {
         c->left_with_others = c->whole_since < WHOLE_BETWEEN ? c->left_with_others + 1 : 1;
         c->whole_since = 0;

@@ -16,5 +16,7 @@ void following_end_iteration(struct device *d);
 bool following_is_worth_it(const struct device *d);
 /* The plan has been left (plan/leave.h): everything the program holds is readable again. */
 void following_has_left(struct device *d);
+/* The op comes after the plan was left, and asks for nothing of the host's: it may show which recorded ops did not come. */
+void following_looks_on(struct device *d, const struct rt_op *op);
 
 #endif

@@ -45,8 +45,7 @@ struct learn {
     uint64_t others, passed;  /* ops that have come in the probed iteration alone; ops of the one before that have not come */
     bool strict;              /* the next lesson is over where an op is another one */
     unsigned in_vain;         /* lessons in a row that came to nothing and were not over soon: the next iteration must have come twice as often for each */
-    uint64_t trail[LESSON_SURE - 1]; /* signatures of the latest of others, the latest first */
-    uint32_t n_trail;         /* of these, since the latest op that was expected */
+    uint32_t n_trail;         /* of others, since the latest op that was expected */
     int32_t suspect;          /* an unannounced write happened since this op, -1 none */
     int recorded_iterations;
     uint64_t asked;           /* ops of the iteration that the trace is of, while it is not known whether it comes again (a sort's passes, say, end some time); else 0 */
@@ -292,10 +291,11 @@ static int probe_record(struct device *d, const struct rt_op *op, const struct p
  * this iteration alone has the op. */
 static bool is_back(struct learn *l, const struct rt_op *op)
 {
+    const uint64_t fed = l->probed - l->passed + l->others; /* ops of the probed iteration */
     for (uint64_t at = l->probed + LESSON_SURE - 1; l->n_trail >= LESSON_SURE - 1 && at < l->period && at < l->probed + LESSON_LOOK_AHEAD; at++) {
         bool same = l->expected[at] == op->sig;
-        for (uint32_t i = 0; i < LESSON_SURE - 1 && same; i++)
-            same = at - 1 - i >= l->probed && l->expected[at - 1 - i] == l->trail[i];
+        for (uint32_t ago = 1; ago < LESSON_SURE && same; ago++)
+            same = iter_correspond(l->finder, ago, l->period + fed - at);
         if (!same)
             continue;
         l->passed += at - l->probed;
@@ -309,17 +309,8 @@ static bool is_back(struct learn *l, const struct rt_op *op)
 static bool may_go_on(const struct device *d)
 {
     const struct learn *l = d->learn;
-    const uint64_t part = l->period < LESSON_SHORT ? 0 : l->period / LESSON_OTHERS_PART;
+    const uint64_t part = l->period < LESSON_SHORT ? 0 : l->period / LESSON_OTHERS_PART + LESSON_SURE - 1; /* these show that the lesson is back */
     return !learn_wants_trace(d) && !l->strict && !l->at_once && l->lesson_of < 0 && l->probed && l->others < (part < LESSON_OTHERS_MOST ? part : LESSON_OTHERS_MOST);
-}
-
-static void note_other(struct learn *l, uint64_t sig)
-{
-    for (uint32_t i = LESSON_SURE - 2; i > 0; i--)
-        l->trail[i] = l->trail[i - 1];
-    l->trail[0] = sig;
-    l->n_trail++;
-    l->others++;
 }
 
 static bool is_expected(struct device *d, const struct rt_op *op)
@@ -373,7 +364,8 @@ int learn_op_drv(struct device *d, struct rt_op *op, enum learn_step *step)
         *step = LEARN_STOPPED;
     } else if (!expected) {
         d->ex->learnt.rec.ops[d->ex->learnt.rec.n_ops - 1].why_opaque = "does not come in every iteration";
-        note_other(l, op->sig);
+        l->n_trail++;
+        l->others++;
     } else if (counts) {
         l->probed++;
         l->n_trail = 0;

@@ -45,7 +45,7 @@ void cursor_begin(struct device *d)
     }
     memset(d->ex->now.not_again, 0, r->n_ops * sizeof *d->ex->now.not_again);
     d->ex->now.pos = d->ex->now.alloc_k = d->ex->now.alloc_from = 0;
-    d->ex->now.n_beside = d->ex->now.n_trail = d->ex->now.detour_to = 0;
+    d->ex->now.n_beside = d->ex->now.n_trail = d->ex->now.detour_to = d->ex->now.looks_back = 0;
     d->ex->now.rebuilt_now = d->ex->now.compared_now = 0;
     d->ex->now.ended = false;
     d->ex->now.tried = 0;

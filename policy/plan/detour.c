@@ -226,6 +226,31 @@ int detour_pass(struct device *d, uint32_t to, unsigned t)
     return r;
 }
 
+void detour_looks_back(struct device *d)
+{
+    if (d->ex->now.left_at)
+        d->ex->now.looks_back = most_ops(d) + DETOUR_SURE;
+}
+
+bool detour_comes_back(struct device *d, const struct rt_op *op)
+{
+    struct progress *n = &d->ex->now;
+    uint32_t between = 0; /* recorded ops from where the plan was left to the op at hand; the latest of them have come */
+    if (!n->looks_back)
+        return false;
+    n->looks_back--;
+    const uint32_t at = detour_rejoins_at(d, op);
+    if (at == d->ex->learnt.rec.n_ops) {
+        follow(d, op);
+        return false;
+    }
+    n->looks_back = 0;
+    for (uint32_t i = n->left_at; i < at; i++)
+        between += !recording_is_optional(&d->ex->learnt.rec.ops[i]);
+    n->left_for = between >= DETOUR_SURE ? at : 0;
+    return n->left_for;
+}
+
 bool detour_is_known(struct device *d)
 {
     struct exec *ex = d->ex;

@@ -41,7 +41,12 @@ bool detour_is_past_the_end(struct device *d, bool begins_next);
 bool detour_may_pass(const struct device *d, uint32_t to);
 /* The cursor goes to `to`: the plan's steps on the way are taken, the recorded ops there have not run. */
 int detour_pass(struct device *d, uint32_t to, unsigned t);
-/* The plan was left where recorded ops did not come that it runs again (progress.left_for): from now on no plan is to run those again. This one is void then,
+/* The plan was left at another op than the recorded one. */
+void detour_looks_back(struct device *d);
+/* The op at hand is one of those that follow; true: with this op the program is back in the recorded iteration,
+ * and some recorded ops did not come (progress.left_for). */
+bool detour_comes_back(struct device *d, const struct rt_op *op);
+/* The plan was left where recorded ops did not come (progress.left_for): from now on no plan is to run those again. This one is void then,
  * and must be made anew. False: nothing would be different. */
 bool detour_is_known(struct device *d);
 

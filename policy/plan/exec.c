@@ -384,6 +384,8 @@ int exec_op_drv(struct device *d, struct rt_op *op, enum exec_left *left)
         leave_plan(d, why, op);
         d->ex->now.left_untried = not_tried;
         d->ex->now.left_for = left_for;
+        if (x.is == CORRESPONDS_NOT && !left_for)
+            detour_looks_back(d);
         *left = EXEC_LEFT_BEFORE;
         return d->ex->now.code;
     }

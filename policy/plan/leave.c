@@ -31,7 +31,7 @@ void leave_rebuild_or_stop(struct device *d, unsigned t)
 void leave_plan(struct device *d, const char *why, const struct rt_op *op)
 {
     d->ex->now.left_untried = false;
-    d->ex->now.left_for = 0;
+    d->ex->now.left_for = d->ex->now.looks_back = 0;
     d->ex->now.left_at = d->ex->now.pos;
     d->ex->now.left_op = d->op_count;
     snprintf(d->ex->now.left_why, sizeof d->ex->now.left_why, "%s", why);

@@ -49,7 +49,8 @@ struct progress {
     uint64_t left_op;        /* d->op_count then */
     uint32_t left_at;        /* and at which of its ops */
     char left_why[96];       /* and why */
-    uint32_t left_for;       /* recorded op at which the program had gone on then, without those before it, which the plan runs again; 0: none */
+    uint32_t left_for;       /* recorded op at which the program went on then, without those before it; 0: not known */
+    uint32_t looks_back;     /* so many ops more are looked at, the plan left, for where the program goes on */
     bool left_untried;       /* since no trial could tell whether the launch does what it did */
     int code;                /* CUDA result to hand to the program when a value is gone; 0 */
 

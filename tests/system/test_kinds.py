@@ -11,7 +11,7 @@ import harness  # noqa: E402
 STEPS = 160
 # What is different, and the speed of the link; what auto takes at most, x swapping; steps that follow a plan at least
 KINDS = {"same": ("25e7", 0.85, 60), "accumulate": ("25e7", 0.65, 300), "apart": ("25e7", 0.9, 150), "evaluate": ("25e7", 0.9, 120), "reload": ("25e7", 0.9, 50), "keep": ("25e7", 0.9, 90), "second": ("25e7", 0.9, 100), "lengths": ("25e7", 1.03, 0),
-         "any": ("25e7", 1.03, 0), "shrink": ("25e7", 1.1, 0), "bursts": ("25e7", 0.9, 30), "mixes": ("25e7", 0.8, 100), "measures": ("25e7", 0.8, 100), "same, a fast link": ("3e9", 1.03, 0)}
+         "any": ("25e7", 1.03, 0), "shrink": ("25e7", 1.1, 0), "bursts": ("25e7", 0.9, 30), "mixes": ("25e7", 0.72, 130), "measures": ("25e7", 0.8, 100), "same, a fast link": ("3e9", 1.03, 0)}
 DEVICE = {"SIMGPU_MEM": "16M", "SIMGPU_GRANULARITY": "8K", "SIMGPU_FLOPS": "5e11", "SIMGPU_BW": "375e8", "REMAT_LOG": "info"}
 
 

@@ -29,6 +29,7 @@
 #include "policy/memory/swap.h"
 #include "policy/op/ready.h"
 #include "policy/plan/cursor.h"
+#include "policy/plan/detour.h"
 #include "policy/plan/exec.h"
 #include "policy/plan/install.h"
 #include "policy/plan/leave.h"
@@ -65,6 +66,7 @@ struct fixture {
     uint64_t released[16], n_released; /* their handles, which the next ones are given again, the latest first */
     void *host[64];         /* pinned blocks, which end with the device; NULL: none */
     unsigned ended;         /* iterations that ended before an op which came in place of their last ones */
+    unsigned came_back;     /* times that the program was found to be back, after the plan was left */
     unsigned launches;      /* fills and copies that the device was given */
     const struct fx_line *lines;
     int n_lines;
@@ -391,6 +393,7 @@ FX void fx_line(const struct fx_line *l)
         if (left == EXEC_LEFT_BEFORE && !d->ex->now.code)
             r = run_plain_drv(d, &op);
         ck_assert_int_eq(r, 0);
+        fx.came_back += !fx_follows() && detour_comes_back(d, &op);
         d->op_count++;
     }
     fx_happened(l);

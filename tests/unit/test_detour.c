@@ -211,6 +211,46 @@ START_TEST(what_the_plan_needs_again)
 }
 END_TEST
 
+/* An op fills what the plan makes again, and comes in place of op 2: the plan is left there. Four ops further on it is known which recorded ones did not come before them. */
+START_TEST(what_did_not_come_is_seen_afterwards)
+{
+    begin(plans[4]);
+    fx_run(0, 5);
+    const struct fx_line other = FX_FILL(2, 99);
+    fx_line(&other);
+    ck_assert(!fx_follows());
+    ck_assert_uint_eq(fx.d.ex->now.left_for, 0);
+    for (int i = 6; i < LINES && !fx.came_back; i++)
+        fx_line(&program[i]);
+    ck_assert_uint_eq(fx.d.ex->now.left_at, 2);
+    ck_assert_uint_eq(fx.d.ex->now.left_for, 6);
+    ck_assert(detour_is_known(&fx.d));
+    ck_assert_ptr_nonnull(fx.d.ex->learnt.rec.ops[2].why_opaque);
+    ck_assert_ptr_null(fx.d.ex->learnt.rec.ops[6].why_opaque);
+    fx_check_all();
+    fx_end();
+}
+END_TEST
+
+/* An op comes beside the recorded ones, all of which come; or something else comes for good. Nothing is to be made anew for that. */
+START_TEST(nothing_else_came)
+{
+    begin(plans[4]);
+    fx_run(0, 5);
+    const struct fx_line other = FX_FILL(2, 99);
+    fx_line(&other);
+    ck_assert(!fx_follows());
+    if (_i)
+        fx_run(5, LINES);
+    for (int i = 0; i < 64 && !_i; i++)
+        fx_line(&other);
+    ck_assert_uint_eq(fx.came_back, 0);
+    ck_assert_uint_eq(fx.d.ex->now.left_for, 0);
+    ck_assert_uint_eq(fx.d.ex->now.looks_back, 0);
+    fx_end();
+}
+END_TEST
+
 /* The next op comes in place of one that does not, at once where no later op reads what that makes: no op runs beside the plan then. Else four in a row must be
  * recorded ones. */
 START_TEST(what_nobody_reads_is_skipped)
@@ -350,6 +390,8 @@ int main(void)
     tcase_add_loop_test(t, the_first_of_several_batches, 0, BATCH_PLANS);
     tcase_add_test(t, what_did_not_come_is_not_run_again);
     tcase_add_test(t, what_the_plan_needs_again);
+    tcase_add_test(t, what_did_not_come_is_seen_afterwards);
+    tcase_add_loop_test(t, nothing_else_came, 0, 2);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);

@@ -323,6 +323,21 @@ START_TEST(a_few_other_ops_are_no_other_iteration)
 }
 END_TEST
 
+/* All ops of a forward pass through equal layers look alike; their weights tell how far the step is behind the one before. */
+START_TEST(ops_correspond_by_their_weights)
+{
+    steps_with_others((const int[]){3, 3}, 2);
+    op(5, 0, base);
+    others(5, base);
+    for (int l = 0; l < 2; l++)
+        for (int k = 0; k < 3; k++)
+            op(10 + (uint64_t)k, k ? 0 : WEIGHTS + (uint64_t)l, base + 50);
+    for (uint64_t apart = 90; apart < 110; apart++)
+        ck_assert_int_eq(iter_correspond(it, 3, apart), apart == 102); /* the first op of the second layer */
+    ck_assert(!iter_correspond(it, 0, 102) && !iter_correspond(it, 3, 1000) && iter_correspond(it, 6, 102) && !iter_correspond(it, 7, 102));
+}
+END_TEST
+
 START_TEST(more_or_fewer_of_them_make_it_longer_or_shorter)
 {
     ck_assert_int_eq(steps_with_others((const int[]){3, 3, 5}, 3), 102);
@@ -388,6 +403,7 @@ int main(void)
     tcase_add_test(t, what_is_left_of_a_longer_list);
     tcase_add_test(t, recovers_after_an_odd_step);
     tcase_add_test(t, a_few_other_ops_are_no_other_iteration);
+    tcase_add_test(t, ops_correspond_by_their_weights);
     tcase_add_test(t, more_or_fewer_of_them_make_it_longer_or_shorter);
     tcase_add_test(t, too_many_of_them_are_another);
     tcase_add_test(t, nor_may_many_come_here_and_there);
