@@ -237,7 +237,7 @@ static void look_whether_lesson_is_near(struct device *d)
 
 static int outside_drv(struct device *d, struct rt_op *op)
 {
-    struct account_sample *sample = account_sample(d);
+    struct account_sample *sample = account_sample(d, op->sig);
     int r = sample ? ready_run_timed_drv(d, op, sample->from.at, sample->to.at, &sample->awaited) : run_plain_drv(d, op);
     if (!d->st.first_op_ns)
         d->st.first_op_ns = stats_now_ns();

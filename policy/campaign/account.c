@@ -8,9 +8,10 @@
 enum {
     TICK_OPS = 256,
     FIRST_TICK_OPS = 64, /* until it is known what an op takes */
-    SAMPLE_PART = 8,     /* about one op of so many is timed alone */
+    SAMPLE_PART = 8,     /* one op of so many of a signature is timed alone: the second, the ninth, .. A first launch may wait for its code */
+    KIND_TRIES = 8,
     SAMPLES_LEAST = 32,  /* before their mean says something */
-    PLAN_PART = 5,       /* a plan and what goes with it may cost a fifth of the time that the ops take: where less is lost there is nothing to win */
+    PLAN_PART = 4,       /* a plan and what goes with it may cost a quarter of the time that the ops take: where less is lost there is nothing to win */
     LESSON_TIMES = 8,    /* device time of a lesson, in iterations that copy nothing */
     AHEAD = 4,           /* a program goes on for so many times as long as it has run */
     SHORT_OPS = 64,      /* ops of an iteration below which its lesson costs too little to be weighed */
@@ -94,25 +95,61 @@ static void settle_samples(struct device *d)
         if (s->awaited && !has_passed(d, &s->to))
             return;
         if (s->awaited) { /* else the op was refused */
-            a->sampled_ns += between_ns(d, &s->from, &s->to);
+            a->kind[s->kind].timed_ns += between_ns(d, &s->from, &s->to);
+            a->kind[s->kind].n_timed++;
             a->n_sampled++;
         }
         s->awaited = false;
     }
 }
 
-/* The next one comes 4 to 11 ops later, by a number that no iteration's length goes along with. */
-struct account_sample *account_sample(struct device *d)
+static uint32_t kind_of(struct account *a, uint64_t sig)
+{
+    const uint64_t hash = sig * 0x9e3779b97f4a7c15u >> 32;
+    for (uint32_t i = 0; i < KIND_TRIES; i++) {
+        struct account_kind *k = &a->kind[(hash + i) % ACCOUNT_KINDS];
+        if (!k->n_ops)
+            k->sig = sig;
+        if (k->sig == sig)
+            return (uint32_t)(k - a->kind);
+    }
+    return ACCOUNT_KINDS;
+}
+
+/* Of the ops that an iteration has few take most of the time (an update of all weights by one launch): a mean over ops drawn by chance would be half of that or twice as much. Of one
+ * signature all take about as long. */
+double account_op_ns(const struct device *d)
+{
+    const struct account *a = &d->campaign->account;
+    double ns = 0, timed_ns = 0, ops = 0, unknown = 0;
+    for (uint32_t i = 0; i <= ACCOUNT_KINDS; i++) {
+        const struct account_kind *k = &a->kind[i];
+        ops += (double)k->n_ops;
+        timed_ns += (double)k->timed_ns;
+        if (k->n_timed)
+            ns += (double)k->timed_ns / (double)k->n_timed * (double)k->n_ops;
+        else
+            unknown += (double)k->n_ops;
+    }
+    return a->n_sampled ? (ns + timed_ns / (double)a->n_sampled * unknown) / ops : 0;
+}
+
+struct account_sample *account_sample(struct device *d, uint64_t sig)
 {
     struct account *a = of(d);
-    if (!d->mem.pressed || d->mode != MODE_OBSERVE || a->lesson_ns || d->capturing || !is_bounded(d) || d->op_count < a->next_sample_op)
+    if (!d->mem.pressed || d->mode != MODE_OBSERVE || a->lesson_ns || d->capturing || !is_bounded(d))
+        return NULL;
+    const uint32_t kind = kind_of(a, sig);
+    struct account_kind *k = &a->kind[kind];
+    if (!k->n_ops++ || k->n_begun * SAMPLE_PART + 1 >= k->n_ops)
         return NULL;
     settle_samples(d);
-    a->next_sample_op = d->op_count + SAMPLE_PART / 2 + (a->latest_sample * 2654435769u >> 16) % SAMPLE_PART;
     struct account_sample *s = &a->sample[a->latest_sample % ACCOUNT_SAMPLES];
     if (a->latest_sample - a->oldest_sample == ACCOUNT_SAMPLES || !make(d, &s->from) || !make(d, &s->to))
         return NULL;
     a->latest_sample++;
+    s->kind = kind;
+    k->n_begun++;
     return s;
 }
 
@@ -136,9 +173,10 @@ bool account_is_worth_it(struct device *d, uint64_t period)
     if (period < SHORT_OPS)
         return period > 0;
     settle(d);
+    settle_samples(d);
     if (!a->total_ops || a->n_sampled < SAMPLES_LEAST)
         return !a->base.made; /* without events nothing is known, ever */
-    const double op_ns = (double)a->sampled_ns / (double)a->n_sampled, own_ns = op_ns * (double)a->total_ops, copying_ns = copies_ns(d, (double)a->total_bytes);
+    const double op_ns = account_op_ns(d), own_ns = op_ns * (double)a->total_ops, copying_ns = copies_ns(d, (double)a->total_bytes);
     const double beyond_ns = (double)a->total_ns - own_ns, waits_ns = beyond_ns < copying_ns ? beyond_ns : copying_ns;
     return (waits_ns - own_ns / PLAN_PART) * AHEAD >= op_ns * (double)period * LESSON_TIMES;
 }

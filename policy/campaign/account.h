@@ -25,6 +25,7 @@
 #include "policy/device.h"
 
 enum { ACCOUNT_STRETCHES = 8,
+       ACCOUNT_KINDS = 1024, /* of ops, by signature; further ones count together */
        ACCOUNT_SAMPLES = 512 /* awaited: as many as a host that is some 4,000 ops ahead has queued; with fewer those alone would be timed that it waits for, the long ones */ };
 
 struct account_edge {
@@ -36,6 +37,12 @@ struct account_edge {
 struct account_sample {
     struct account_edge from, to;
     bool awaited;
+    uint32_t kind;
+};
+
+/* Ops of one signature that ran while memory was held by swapping; of some, the device time together. */
+struct account_kind {
+    uint64_t sig, n_ops, n_begun, n_timed, timed_ns;
 };
 
 struct account {
@@ -48,8 +55,8 @@ struct account {
     uint64_t total_ns, total_ops, total_bytes; /* from base to the latest edge that has passed; copied either way in it */
     uint64_t swap_ns, swap_ops;       /* device time that so many ops took while memory was held by swapping; 0: not known */
     uint64_t swap_bytes;              /* copied meanwhile, either way; 0: not known */
-    uint64_t sampled_ns, n_sampled;   /* ops timed alone while memory was held by swapping: their device time together, and how many */
-    uint64_t next_sample_op;
+    struct account_kind kind[ACCOUNT_KINDS + 1]; /* by a hash of the signature; the last: of all that found no place */
+    uint64_t n_sampled;               /* ops timed alone while memory was held by swapping */
     struct account_sample sample[ACCOUNT_SAMPLES];
     unsigned latest_sample, oldest_sample; /* counted from the first; the latest one has not begun, older than the oldest are none awaited */
     uint64_t lesson_ns;               /* the longest lesson so far */
@@ -75,8 +82,10 @@ struct account {
 
 /* An op has run outside a plan while memory is short: now and then the device time so far is taken. `period`: ops of what may be an iteration; 0: not known. */
 void account_tick(struct device *d, CUstream stream, uint64_t period);
-/* The two events, made, between which the next op is to be timed alone. NULL: the next op is not timed. */
-struct account_sample *account_sample(struct device *d);
+/* The two events, made, between which the next op, of this signature, is to be timed alone. NULL: the next op is not timed. */
+struct account_sample *account_sample(struct device *d, uint64_t sig);
+/* Device time of an op by itself, the mean over all that ran while memory was held by swapping; 0: not known yet. */
+double account_op_ns(const struct device *d);
 /* There is time for one more lesson. */
 bool account_may_learn(struct device *d);
 /* Ops have waited for copies long enough so far that a first lesson, of an iteration of `period` ops, would pay. 0: no iteration is known yet, and no

@@ -1,5 +1,6 @@
 /* alloc.c: see alloc.h. */
 #include "policy/memory/alloc.h"
+#include "policy/memory/ahead.h"
 
 #include "policy/device.h"
 #include "policy/memory/arena.h"
@@ -25,6 +26,7 @@ int alloc_new(struct device *d, uint64_t bytes, struct slot **out)
             (*out)->state = SLOT_EMPTY;
         (*out)->fixed_ord = ORD_NONE;
         slot_revive(d, *out, bytes);
+        ahead_allocated(d, bytes);
         memory_note_peak(d);
     }
     return r;

@@ -15,13 +15,14 @@
  * These are checked where memory changes hands, and all of them now and then (audit.h).
  *
  * Who may call whom, lowest first: ranges, runs, host, fence; space, chunk, pinned; page; slot, decoy, aside; pooled; foreign; supply; swap; evict; lodge;
- * arena; resident, alloc, room; audit.
+ * arena; resident, ahead, alloc, room; audit.
  *
  * Threads: under the engine's mutex. Errors: 0 or a negative errno; functions whose name ends in _drv return the driver's code.
  */
 #ifndef REMAT_POLICY_MEMORY_MEMORY_H
 #define REMAT_POLICY_MEMORY_MEMORY_H
 
+#include "policy/memory/fence.h"
 #include "preload/cuda_abi.h"
 
 #include <stdbool.h>
@@ -95,6 +96,16 @@ struct memory {
 
     /* pinned.c: pinned memory of the host */
     uint64_t host_bytes, host_limit_bytes;
+
+    /* ahead.c */
+    struct ahead {
+        bool falling;                    /* the program holds less and less */
+        uint64_t turning_bytes;          /* the least, or the most, that it has held since it does so */
+        uint64_t largest_bytes[2];       /* allocation of this window of ops, and of the one before */
+        struct fence coming;             /* the latest of what comes back early */
+        uint64_t window_op;              /* device.op_count when this one began */
+        uint64_t used_bytes, vain_bytes; /* of what came back early: used, and left again before anything used it */
+    } ahead;
 
     bool pressed;              /* evict.c: something had to be evicted, or did not fit: the limit is felt */
     uint64_t evicted_op;       /* swap.c: device.op_count when something was evicted last */

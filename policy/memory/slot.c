@@ -153,7 +153,7 @@ void slot_revive(struct device *d, struct slot *s, uint64_t bytes)
     s->live = true;
     s->written = false;
     s->owed = false;
-    s->watched = s->points = s->named = s->waits = s->unmade = false;
+    s->watched = s->points = s->named = s->waits = s->unmade = s->early = false;
     s->looked_tick = 0;
     s->pins = 0;
     s->pool = NULL;

@@ -38,6 +38,7 @@ struct slot {
     bool unmade;         /* the launch that should have written it was left out (unmet.h): nothing reads it */
     bool waits;          /* cuMemAlloc has given it out: its free waits for the device */
     bool lodged;         /* RESIDENT in host memory, without chunks (lodge.h) */
+    bool early;          /* it has come back early, and nothing has used it yet (ahead.h) */
     bool named;          /* its own lies in memory that nobody tells us of, a variable of a module: any kernel may know it */
     struct fence users;
     uint64_t use_tick;   /* device.tick of its latest use */

@@ -199,6 +199,8 @@ int swap_out(struct device *d, struct slot *s)
         s->ready = s->users = (struct fence){0}; /* the copy comes after them, and is in s->unseen */
         slot_unback(d, s, SLOT_HOST);
     }
+    d->mem.ahead.vain_bytes += s->early ? s->bytes : 0;
+    s->early = false;
     d->st.evictions++;
     d->mem.evicted_op = d->op_count;
     return 0;

@@ -1,6 +1,7 @@
 /* Before an op is launched, everything it touches is in memory and ordered before it; afterwards it is known who used
  * what. In a steady iteration this is a few loads an operand. */
 #include "policy/op/ready.h"
+#include "policy/memory/ahead.h"
 #include "policy/memory/lodge.h"
 #include "policy/memory/resident.h"
 #include "policy/memory/room.h"
@@ -158,6 +159,9 @@ int ready_run_timed_drv(struct device *d, struct rt_op *op, CUevent from, CUeven
         *timed = marked;
     if (r != CUDA_ERROR_INVALID_HANDLE) /* nothing was queued; where the stream is gone nobody can be ordered behind it */
         ready_done(d, op, true);
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        ahead_used(d, op->operands[i].slot);
+    ahead_look(d);
     return r;
 }
 

@@ -72,17 +72,18 @@ static void teardown(void)
 }
 
 static bool to_host; /* which way copies go */
+static uint64_t long_ns; /* what the last op of an iteration takes longer */
 
 /* Iterations after which a lesson is worth its time, at most `most` of them: each op waits so long, then runs, and a copy of so many ns came beside. */
 static int learns_after(uint64_t wait_ns, uint64_t copy_ns, int most)
 {
     for (int i = 0; i < most; i++) {
         for (int k = 0; k < PERIOD; k++) {
-            struct account_sample *s = account_sample(&dev);
+            struct account_sample *s = account_sample(&dev, (uint64_t)k);
             now_ns += wait_ns;
             if (s)
                 event_record(s->from.at, NULL);
-            now_ns += OP_NS;
+            now_ns += OP_NS + (k == PERIOD - 1 ? long_ns : 0);
             if (s) {
                 event_record(s->to.at, NULL);
                 s->awaited = true;
@@ -105,7 +106,22 @@ START_TEST(waits_for_copies)
     ck_assert_int_ge(after, 2);
     ck_assert_int_le(after, 6); /* ticks come every 256 ops */
     ck_assert_uint_ge(dev.campaign->account.n_sampled, 60);
-    ck_assert_uint_eq(dev.campaign->account.sampled_ns / dev.campaign->account.n_sampled, OP_NS);
+    ck_assert_double_eq(account_op_ns(&dev), OP_NS);
+}
+END_TEST
+
+/* One op of an iteration takes as long as all others together. */
+START_TEST(long_ops)
+{
+    ck_assert_double_eq(account_op_ns(&dev), 0);
+    long_ns = PERIOD * OP_NS;
+    learns_after(0, 0, 3);
+    ck_assert_double_eq(account_op_ns(&dev), 2 * OP_NS);
+    long_ns = 0;
+    for (uint64_t sig = 1000; sig < 1000 + 4 * ACCOUNT_KINDS; sig++) /* of which there are more than kinds */
+        account_sample(&dev, sig);
+    ck_assert_uint_gt(dev.campaign->account.kind[ACCOUNT_KINDS].n_ops, 0);
+    ck_assert_double_lt(account_op_ns(&dev), 2.5 * OP_NS);
 }
 END_TEST
 
@@ -137,7 +153,7 @@ START_TEST(without_times)
     dev.op_count = 0;
     ck_assert_int_eq(modes_init(&dev), 0);
     ck_assert_int_eq(swap_init(&dev), 0);
-    ck_assert_ptr_null(account_sample(&dev));
+    ck_assert_ptr_null(account_sample(&dev, 1));
     ck_assert_int_eq(learns_after(OP_NS, OP_NS, 20), 1);
 }
 END_TEST
@@ -148,7 +164,7 @@ START_TEST(at_once)
     ck_assert(account_is_worth_it(&dev, 20));
     cfg.policy = POLICY_PLAN;
     ck_assert(account_is_worth_it(&dev, 0) && account_is_worth_it(&dev, PERIOD));
-    ck_assert_ptr_null(account_sample(&dev));
+    ck_assert_ptr_null(account_sample(&dev, 1));
 }
 END_TEST
 
@@ -242,6 +258,7 @@ int main(void)
     TCase *t = tcase_create("account");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, waits_for_copies);
+    tcase_add_test(t, long_ops);
     tcase_add_test(t, waits_for_copies_out);
     tcase_add_test(t, copies_beside_ops_cost_nothing);
     tcase_add_test(t, a_slow_host_is_no_reason);

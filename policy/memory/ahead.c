@@ -1,0 +1,85 @@
+#include "policy/memory/ahead.h"
+
+#include "policy/memory/resident.h"
+#include "policy/memory/slot.h"
+
+enum {
+    LOOK_OPS = 2,     /* between two looks */
+    COPIES_MOST = 2,  /* under way: what an op asks for comes behind them */
+    WINDOW_OPS = 512, /* an allocation was lately if it was in this window of ops, or in the one before */
+    SPARE_PART = 32,  /* of the limit stays free beside the largest */
+    TURN_PART = 16,   /* of the limit: what the program holds has turned where so much has gone the other way */
+    VAIN_PART = 32,   /* of what was used may have left again unused */
+    KNOWN_LIMITS = 8  /* of these sums more than so many times the limit is known: the older part counts half */
+};
+
+void ahead_allocated(struct device *d, uint64_t bytes)
+{
+    struct ahead *a = &d->mem.ahead;
+    a->largest_bytes[0] = bytes > a->largest_bytes[0] ? bytes : a->largest_bytes[0];
+}
+
+void ahead_used(struct device *d, struct slot *s)
+{
+    if (s->early)
+        d->mem.ahead.used_bytes += s->bytes;
+    s->early = false;
+}
+
+/* The program holds less and less. */
+static bool is_falling(struct device *d)
+{
+    struct ahead *a = &d->mem.ahead;
+    const uint64_t turn = d->mem.limit_bytes / TURN_PART, live = d->mem.live_bytes;
+    if (a->falling ? live > a->turning_bytes + turn : live + turn < a->turning_bytes) {
+        a->falling = !a->falling;
+        a->turning_bytes = live;
+    }
+    if (a->falling ? live < a->turning_bytes : live > a->turning_bytes)
+        a->turning_bytes = live;
+    return a->falling;
+}
+
+static bool is_in_vain(struct device *d)
+{
+    struct ahead *a = &d->mem.ahead;
+    if (a->used_bytes + a->vain_bytes > KNOWN_LIMITS * d->mem.limit_bytes) {
+        a->used_bytes /= 2;
+        a->vain_bytes /= 2;
+    }
+    return a->vain_bytes * VAIN_PART > a->used_bytes + d->mem.limit_bytes / TURN_PART;
+}
+
+/* The one that was used last before it left. */
+static struct slot *next_back(struct device *d)
+{
+    struct slot *best = NULL;
+    for (uint32_t i = 0; i < d->mem.n_slots; i++) {
+        struct slot *s = &d->mem.slots[i];
+        if (s->kind == SLOT_LARGE && s->state == SLOT_HOST && s->live && (!best || s->use_tick > best->use_tick))
+            best = s;
+    }
+    return best;
+}
+
+void ahead_look(struct device *d)
+{
+    struct ahead *a = &d->mem.ahead;
+    if (d->op_count - a->window_op >= WINDOW_OPS) {
+        a->window_op = d->op_count;
+        a->largest_bytes[1] = a->largest_bytes[0];
+        a->largest_bytes[0] = 0;
+    }
+    if (!is_falling(d) || !d->mem.pressed || d->op_count % LOOK_OPS || d->capturing || d->broken || d->share || stream_gated(d) || is_in_vain(d))
+        return;
+    const uint64_t largest = a->largest_bytes[0] > a->largest_bytes[1] ? a->largest_bytes[0] : a->largest_bytes[1];
+    const uint64_t spare = (largest + d->mem.limit_bytes / SPARE_PART) >> d->mem.shift;
+    for (int i = 0; i < COPIES_MOST && d->mem.n_free_chunks > spare && (i || fence_has_passed(d, &a->coming)); i++) {
+        struct slot *s = next_back(d);
+        if (!s || d->mem.n_free_chunks < s->n_pages + spare || resident_swap_in(d, s))
+            return;
+        s->early = true;
+        a->coming = s->ready;
+        s->use_tick = d->mem.tick; /* of what may go, the latest */
+    }
+}
