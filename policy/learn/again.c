@@ -301,6 +301,8 @@ int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int
     struct trial t;
     again->idle = d->probe->idle;
     again->n_idle = 0;
+    if (!op_repeatable(op)) /* what a surface shows is no operand: nobody would set aside what the launch changes there */
+        return -EAGAIN;
     if (probe_reaches_elsewhere(d, op, again->hidden, again->n_hidden)) {
         log_say(SAY_DEBUG, "%s holds addresses of memory elsewhere: it does not run as a trial", op->func->name);
         return -EAGAIN;

@@ -17,6 +17,7 @@
  *   given     in memory, where a kernel has put it
  *   variable  in a variable of the module
  *   renewed   the texture is made anew in every iteration
+ *   another   a surface over an array; from iteration 12 on over another array, and the middle layer reads what the first one made
  *   late      a surface, of which there is none before iteration 12
  */
 #include "tests/programs/tensors.h"
@@ -28,13 +29,13 @@ enum { LAYERS = 12, WORDS = 32768, TABLE = 64, CHANGE_AT = 12, ITERATIONS = 20, 
 static const char *what;
 static CUstream s;
 static CUfunction map, join, f_layer, put, f_sum;
-static CUdeviceptr weight[LAYERS], act[LAYERS + 1], table, list, sum;
+static CUdeviceptr weight[LAYERS], act[LAYERS + 1], more[LAYERS], table, list, sum;
 static CUarray array;
 static CUmipmappedArray mipmap;
 static unsigned long long handle;
 
 static bool is(const char *c) { return !strcmp(what, c); }
-static bool is_surface(void) { return is("surface") || is("late") || is("level"); }
+static bool is_surface(void) { return is("surface") || is("late") || is("another") || is("level"); }
 static bool has_levels(void) { return is("mipmapped") || is("level"); }
 static bool in_array(void) { return is("array") || is("filled") || has_levels() || is_surface(); }
 static bool in_list(void) { return is("list") || is("moved") || is("given"); }
@@ -68,6 +69,10 @@ static void make_handle(void)
     else
         MUST(cuTexObjectCreate(&handle, &r, &how, NULL));
 }
+
+static const CUDA_ARRAY3D_DESCRIPTOR a_table = {.Width = TABLE, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST};
+
+static void make_array(void) { MUST(cuArray3DCreate_v2(&array, &a_table)); }
 
 static void make_list(void)
 {
@@ -127,23 +132,34 @@ static void layer(int i, int iter)
     else if (is("address"))
         LAUNCH(join, s, &act[i + 1], &act[i], &table, &n, &n, &few);
     else
-        LAUNCH(f_layer, s, &act[i + 1], &act[i], &handle, &n);
+        LAUNCH(f_layer, s, &act[i + 1], is("another") && iter >= CHANGE_AT && i == LAYERS / 2 ? &act[1] : &act[i], &handle, &n);
 }
 
 static uint64_t train(int iter)
 {
     uint32_t n = WORDS, k = 1, mask = ~0u;
-    if (is("renewed") || (is("late") && iter == CHANGE_AT))
+    if (is("another") && iter == CHANGE_AT)
+        make_array();
+    if (is("renewed") || ((is("late") || is("another")) && iter == CHANGE_AT))
         make_handle();
     act[0] = make(WORDS);
     LAUNCH(map, s, &act[0], &weight[0], &n, &k, &mask);
-    for (int i = 0; i < LAYERS; i++)
+    for (int i = 0; i < LAYERS; i++) {
         layer(i, iter);
+        if (is("another")) { /* made again of what the layer has made */
+            more[i] = make(WORDS);
+            LAUNCH(map, s, &more[i], &act[i + 1], &n, &k, &mask);
+        }
+    }
     CUdeviceptr g = make(WORDS);
     LAUNCH(map, s, &g, &act[LAYERS], &n, &k, &mask);
     for (int i = LAYERS; i >= 0; i--) {
         CUdeviceptr next = make(WORDS);
         LAUNCH(join, s, &next, &g, &act[i], &n, &n, &n);
+        if (is("another") && i < LAYERS) {
+            LAUNCH(join, s, &next, &next, &more[i], &n, &n, &n);
+            MUST(cuMemFreeAsync(more[i], s));
+        }
         MUST(cuMemFreeAsync(g, s));
         MUST(cuMemFreeAsync(act[i], s));
         g = next;
@@ -171,13 +187,12 @@ int main(int argc, char **argv)
     else
         table = make(TABLE);
     if (in_array()) {
-        const CUDA_ARRAY3D_DESCRIPTOR d = {.Width = TABLE, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST};
         const CUDA_ARRAY3D_DESCRIPTOR larger = {.Width = 4 * TABLE, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST};
         if (has_levels()) { /* the third one has the table's size */
-            MUST(cuMipmappedArrayCreate(&mipmap, is("level") ? &larger : &d, 4));
+            MUST(cuMipmappedArrayCreate(&mipmap, is("level") ? &larger : &a_table, 4));
             MUST(cuMipmappedArrayGetLevel(&array, mipmap, is("level") ? 2 : 0));
         } else
-            MUST(cuArray3DCreate_v2(&array, &d));
+            make_array();
     }
     MUST(cuStreamSynchronize(s));
     if (!is("address") && !is("renewed") && !is("late"))

@@ -12,7 +12,7 @@ DEVICE = {"SIMGPU_GRANULARITY": "8192", "SIMGPU_BW": "5e9", "SIMGPU_HOST_BW": "1
 # case, at least so many iterations enforced
 CASES = (("address", 8), ("linear", 8), ("own", 8), ("pitched", 8), ("array", 8), ("filled", 8), ("mipmapped", 8), ("level", 8), ("surface", 8), ("struct", 8), ("packed", 8), ("list", 8),
          ("moved", 8), ("given", 8), ("variable", 8),
-         ("renewed", 8), ("late", 2))
+         ("renewed", 8), ("another", 6), ("late", 2))
 
 
 def main():
