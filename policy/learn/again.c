@@ -301,14 +301,9 @@ int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int
     struct trial t;
     again->idle = d->probe->idle;
     again->n_idle = 0;
-    if (!op_repeatable(op)) /* what a surface shows is no operand: nobody would set aside what the launch changes there */
-        return -EAGAIN;
-    if (probe_reaches_elsewhere(d, op, again->hidden, again->n_hidden)) {
-        log_say(SAY_DEBUG, "%s holds addresses of memory elsewhere: it does not run as a trial", op->func->name);
-        return -EAGAIN;
-    }
-    if (probe_follows_addresses(op)) {
-        log_say(SAY_DEBUG, "%s follows addresses that lie in memory: it does not run as a trial", op->func->name);
+    const char *once = probe_runs_once(op, probe_reaches_elsewhere(d, op, again->hidden, again->n_hidden));
+    if (once) {
+        log_say(SAY_DEBUG, "%s %s: it does not run as a trial", op->func->name, once);
         return -EAGAIN;
     }
     if (trial_settle(d, true) || trial_open(d, op, &t))

@@ -250,7 +250,7 @@ static int try_side(struct trial *t)
 }
 
 /* One more run would change once more what lies behind the addresses, which nobody has set aside. */
-bool probe_follows_addresses(const struct rt_op *op)
+static bool follows_addresses(const struct rt_op *op)
 {
     for (uint32_t i = 0; i < op->n_operands; i++)
         if (op->operands[i].slot->points)
@@ -258,16 +258,15 @@ bool probe_follows_addresses(const struct rt_op *op)
     return op->odd;
 }
 
-/* What shows in a launch's arguments forbids to run it again, whatever is known of its code. */
-static const char *runs_once(const struct rt_op *op, const struct probe_result *out)
+const char *probe_runs_once(const struct rt_op *op, bool reaches_elsewhere)
 {
     if (op->textures)
         return "may use a texture or a surface";
     if (!op_repeatable(op))
         return "cooperative launch";
-    if (out->reaches_host)
+    if (reaches_elsewhere)
         return "reaches memory of the host, or of another device";
-    return probe_follows_addresses(op) ? "follows addresses that lie in memory" : NULL;
+    return follows_addresses(op) ? "follows addresses that lie in memory" : NULL;
 }
 
 /* Nothing had written it, nothing has: whatever it holds is right, unless an op before this one writes it another time. */
@@ -292,7 +291,7 @@ static const char *classify(struct trial *t, struct probe_result *out)
             unsaved |= !u->blank && !u->saved;
         }
     }
-    if ((why = runs_once(t->op, out)))
+    if ((why = probe_runs_once(t->op, out->reaches_host)))
         return why;
     if (!any)
         return NULL;
@@ -750,7 +749,7 @@ int probe_op_drv(struct device *d, struct rt_op *op, int32_t nth, struct probe_r
         struct facts x;
         find_fills(&t);
         facts_open(&x, &t);
-        const bool known = !runs_once(op, out) && facts_suffice(&x, &t, p->checked);
+        const bool known = !probe_runs_once(op, out->reaches_host) && facts_suffice(&x, &t, p->checked);
         r = known ? known_drv(&t, &x, nth, out) : kernel_drv(&t, &x, nth, out);
         facts_close(&x);
     }

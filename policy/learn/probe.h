@@ -55,8 +55,9 @@ int32_t probe_census(struct device *d);
  * or managed memory of the host, another device's, the program's own mappings. What lies there may change at any time, and a launch that ran
  * again might wait there for ever. */
 bool probe_reaches_elsewhere(struct device *d, const struct rt_op *op, const uint32_t *but, uint32_t n_but);
-/* Addresses lie in memory that the op touches, or where they are no operands of it. */
-bool probe_follows_addresses(const struct rt_op *op);
+/* What of a launch's arguments forbids to run it again, whatever is known of its code: one more run would change what nobody has set aside. NULL: nothing does. In a lesson and under
+ * a plan alike. */
+const char *probe_runs_once(const struct rt_op *op, bool reaches_elsewhere);
 /* A launch of this function has changed memory through a pointer at this offset, ever. */
 bool probe_offset_changes(const struct func *f, uint32_t offset);
 
