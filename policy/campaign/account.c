@@ -6,8 +6,7 @@
 #include "policy/memory/swap.h"
 
 enum {
-    TICK_OPS = 256,
-    FIRST_TICK_OPS = 64, /* until it is known what an op takes */
+    TICK_OPS = 64,
     SAMPLE_PART = 8,     /* one op of so many of a signature is timed alone: the second, the ninth, .. A first launch may wait for its code */
     KIND_TRIES = 8,
     SAMPLES_LEAST = 32,  /* before their mean says something */
@@ -331,7 +330,7 @@ void account_tick(struct device *d, CUstream stream, uint64_t period)
     const struct account_stretch *s = &a->stretch[a->next];
     if (s->is == STRETCH_OPEN && s->left && d->op_count - s->begun_op >= d->ex->learnt.rec.period)
         close_stretch(d, stream, false);
-    if (d->op_count - a->ticked_op >= (a->total_ops ? TICK_OPS : FIRST_TICK_OPS))
+    if (d->op_count - a->ticked_op >= TICK_OPS)
         tick(d, stream);
 }
 
