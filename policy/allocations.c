@@ -68,7 +68,7 @@ static int no_room(struct device *d, uint64_t bytes)
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
+static int alloc_slot(struct device *d, uint64_t bytes, unsigned t, struct slot **out)
 {
     struct slot *s = campaign_follows_plan(d) ? exec_alloc(d, bytes) : NULL;
     bool planned = s != NULL; /* it gets memory when it is first touched: a workspace may never be */
@@ -76,7 +76,7 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
         /* What has never been touched needs no copy, so it would cost nothing to promise for ever: the sum is bounded by
          * what the device and the host together can hold. */
         uint64_t most = d->mem.limit_bytes + d->mem.host_limit_bytes;
-        if (bytes > most || d->mem.live_bytes > most - bytes || alloc_new(d, bytes, &s))
+        if (bytes > most || d->mem.live_bytes > most - bytes || alloc_ordered(d, bytes, t, &s))
             return -ENOMEM;
     }
     s->needed_by = ++d->mem.op_at_hand;
@@ -96,7 +96,7 @@ static int alloc_slot(struct device *d, uint64_t bytes, struct slot **out)
 }
 
 /* The same; where the host has to wait for that, the mutex is free meanwhile. */
-static int alloc_slot_waiting(struct device *d, uint64_t bytes, struct slot **out)
+static int alloc_slot_waiting(struct device *d, uint64_t bytes, unsigned t, struct slot **out)
 {
     int rc;
     bool may;
@@ -104,7 +104,7 @@ static int alloc_slot_waiting(struct device *d, uint64_t bytes, struct slot **ou
         may = !campaign_follows_plan(d) && !d->capturing;
         if (may)
             fence_put_off(d);
-        rc = alloc_slot(d, bytes, out);
+        rc = alloc_slot(d, bytes, t, out);
     } while (may && engine_begins_again(d, rc));
     return rc;
 }
@@ -387,9 +387,10 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     bool room = pool_has_room(from, bytes);
-    int rc = room ? alloc_slot_waiting(d, bytes, &s) : -ENOMEM;
+    const unsigned t = stream == CU_STREAM_PER_THREAD ? STREAM_NONE : index_before(d, v, stream); /* that has one index for all threads */
+    int rc = room ? alloc_slot_waiting(d, bytes, t, &s) : -ENOMEM;
     while (rc && room && limits_borrow(d, bytes))
-        rc = alloc_slot(d, bytes, &s);
+        rc = alloc_slot(d, bytes, t, &s);
     if (!room)
         r = CUDA_ERROR_OUT_OF_MEMORY; /* of the pool's own maximum */
     else if (rc)
@@ -422,9 +423,9 @@ int eng_alloc(CUdeviceptr *out, size_t bytes, int *res)
         engine_turn(d);
     struct slot *s;
     const bool refused = !unmet_none(d) && unmet_refuses(d, bytes, UNMET_ANY_STREAM);
-    int rc = refused ? -ENOMEM : alloc_slot_waiting(d, bytes, &s), r = CUDA_SUCCESS;
+    int rc = refused ? -ENOMEM : alloc_slot_waiting(d, bytes, STREAM_NONE, &s), r = CUDA_SUCCESS;
     while (rc && !refused && limits_borrow(d, bytes))
-        rc = alloc_slot(d, bytes, &s);
+        rc = alloc_slot(d, bytes, STREAM_NONE, &s);
     if (rc)
         r = refused ? CUDA_ERROR_OUT_OF_MEMORY : no_room(d, bytes);
     else

@@ -10,17 +10,19 @@
 
 #include <errno.h>
 
-static int slot_take(struct device *d, uint64_t bytes, struct slot **out)
+static int slot_take(struct device *d, uint64_t bytes, unsigned t, struct slot **out)
 {
     uint64_t pages = mem_pages(d, bytes);
     if (pages > d->mem.n_va_pages)
         return -ENOMEM;
-    return arena_is_for(d, bytes) ? arena_take(d, bytes, out) : slot_take_large(d, (uint32_t)pages, out);
+    return arena_is_for(d, bytes) ? arena_take(d, bytes, out) : slot_take_large(d, (uint32_t)pages, t, out);
 }
 
-int alloc_new(struct device *d, uint64_t bytes, struct slot **out)
+int alloc_new(struct device *d, uint64_t bytes, struct slot **out) { return alloc_ordered(d, bytes, STREAM_NONE, out); }
+
+int alloc_ordered(struct device *d, uint64_t bytes, unsigned t, struct slot **out)
 {
-    int r = slot_take(d, bytes, out);
+    int r = slot_take(d, bytes, t, out);
     if (!r) {
         if ((*out)->kind == SLOT_LARGE)
             (*out)->state = SLOT_EMPTY;
@@ -34,7 +36,7 @@ int alloc_new(struct device *d, uint64_t bytes, struct slot **out)
 
 int alloc_fixed(struct device *d, uint64_t bytes, int ord, struct slot **out)
 {
-    int r = slot_take(d, bytes, out);
+    int r = slot_take(d, bytes, STREAM_NONE, out);
     if (!r) {
         (*out)->fixed_ord = ord;
         (*out)->live = false;

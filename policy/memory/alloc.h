@@ -11,6 +11,8 @@ struct slot;
 
 /* A slot for `bytes`, live; a LARGE one EMPTY. -ENOMEM when address space or bookkeeping is exhausted. */
 int alloc_new(struct device *d, uint64_t bytes, struct slot **out);
+/* As alloc_new(), for a program that asks in the order of stream t (slot_take_large). */
+int alloc_ordered(struct device *d, uint64_t bytes, unsigned t, struct slot **out);
 /* A slot of this size that nobody else gets, not live; for the plan's allocation `ord`. */
 int alloc_fixed(struct device *d, uint64_t bytes, int ord, struct slot **out);
 /* Makes a fixed slot an ordinary free one again (where it is live: once it is freed). */

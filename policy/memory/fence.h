@@ -115,6 +115,8 @@ bool fence_has_passed(struct device *d, const struct fence *f);
 /* Some point of it may stand still for the host: who waits for it may do so until the program has made a later call. As was seen since
  * stream_looks_anew(). */
 bool fence_stands(struct device *d, const struct fence *f);
+/* As fence_stands(), but for the points on stream t: what comes next on that stream is behind them anyway. */
+bool fence_stands_beside(struct device *d, const struct fence *f, unsigned t);
 /* Drops the points whose end the host has seen: nobody has to wait for them any more. */
 void fence_trim(struct device *d, struct fence *f);
 /* Every point of it is of something that has been queued. */

@@ -204,24 +204,24 @@ static bool slot_all_cached(struct device *d, const struct slot *s)
     return true;
 }
 
-/* Whoever had it last may stand still for the host until the program has made a later call. */
-static bool stands(struct device *d, const struct slot *s)
+/* Work on the slot, on another stream than t, may stand still for the host until the program has made a later call. */
+static bool stands(struct device *d, const struct slot *s, unsigned t)
 {
     struct fence all = {0};
     slot_fences(d, s, &all);
     fence_merge(d, &all, &s->stale);
-    return fence_stands(d, &all);
+    return fence_stands_beside(d, &all, t);
 }
 
 /* Prefer a slot whose old chunks are all still free: it comes back without a driver call. Not one that would come back behind a stream that stands still. */
-int slot_take_large(struct device *d, uint32_t n_pages, struct slot **out)
+int slot_take_large(struct device *d, uint32_t n_pages, unsigned t, struct slot **out)
 {
     struct slot *best = NULL;
     unsigned seen = 0;
     if (stream_gated(d))
         stream_looks_anew(d);
     for (int32_t at = *list_of(d, n_pages); at >= 0 && seen < 16; at = d->mem.slots[at].next_free, seen++) {
-        if (d->mem.slots[at].n_pages != n_pages || (stream_gated(d) && stands(d, &d->mem.slots[at])))
+        if (d->mem.slots[at].n_pages != n_pages || (stream_gated(d) && stands(d, &d->mem.slots[at], t)))
             continue;
         best = &d->mem.slots[at];
         if (slot_all_cached(d, best))

@@ -79,8 +79,9 @@ uint64_t slot_room(const struct device *d, const struct slot *s);
 
 /* The struct alone, without an address; NULL when there are too many. */
 struct slot *slot_create(struct device *d, enum slot_kind kind);
-/* A LARGE slot of so many pages that nobody has, without memory: one whose old chunks are all still free where there is one, or a new one. */
-int slot_take_large(struct device *d, uint32_t n_pages, struct slot **out);
+/* A LARGE slot of so many pages that nobody has, without memory: one whose old chunks are all still free where there is one, or a new one. Stream t is the one in whose order the
+ * program asks for it (STREAM_NONE: in none): where that stream stands still for the host, so does a slot that was freed there, natively too. */
+int slot_take_large(struct device *d, uint32_t n_pages, unsigned t, struct slot **out);
 /* A LARGE slot is nobody's from now on, and keeps its address. */
 void slot_list_add(struct device *d, struct slot *s);
 /* Pages of address space for a slot or an arena; slots that nobody has used for long give theirs up. */

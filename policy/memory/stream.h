@@ -18,6 +18,7 @@ struct device;
 
 /* Streams of our own have the first indices. */
 enum { STREAM_OUT = 0, STREAM_IN = 1, STREAM_FIRST_PROGRAM = 2 };
+#define STREAM_NONE UINT32_MAX
 /* Copies queue up on our own streams: an event each, the latest so many of them. */
 enum { STREAM_MARKS = 256 };
 

@@ -16,6 +16,7 @@
  *   free_behind    memory that the stream still uses is given back there; others ask for memory
  *   free_ordered   the same in a stream that waits for it
  *   free_now       memory that nobody uses any more is given back without a stream; others ask for memory
+ *   churn          memory comes and goes in the stream that stands still, 40 times; others ask for memory
  *   questions      how much memory is free, and what an address is
  *   pinned         pinned memory comes
  *   register       memory of the program's own is pinned
@@ -173,6 +174,23 @@ static void free_ordered(void)
     p = alloc(s);
     fill(p, 8, s);
     map(q, p, s);
+}
+
+static void churn(void)
+{
+    for (unsigned i = 0; i < 40; i++) {
+        CUdeviceptr m = alloc(a);
+        fill(m, 50 + i, a);
+        map(p, m, a);
+        MUST(cuMemFreeAsync(m, a));
+    }
+    for (unsigned i = 0; i < 400; i++) { /* of less than a page */
+        CUdeviceptr m;
+        MUST(cuMemAllocAsync(&m, 8192, a));
+        MUST(cuMemsetD32Async(m, i, 2048, a));
+        MUST(cuMemFreeAsync(m, a));
+    }
+    alloc_();
 }
 
 static void free_now(void)
@@ -333,7 +351,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"alloc", alloc_}, {"register", register_}, CASE(plain), CASE(launch), CASE(to_device), CASE(to_host), CASE(within), CASE(box),
-        CASE(batch), CASE(events), CASE(behind), CASE(streams), CASE(destroy), CASE(free_behind), CASE(free_ordered), CASE(free_now), CASE(questions),
+        CASE(batch), CASE(events), CASE(behind), CASE(streams), CASE(destroy), CASE(free_behind), CASE(free_ordered), CASE(free_now), CASE(churn), CASE(questions),
         CASE(pinned), CASE(managed), CASE(array), CASE(pools), CASE(mapped), CASE(module), CASE(capture), CASE(graph), CASE(retain),
         CASE(collect), CASE(words), CASE(huge), CASE(thread)};
     CUdeviceptr more[CROWD] = {0};

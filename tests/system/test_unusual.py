@@ -14,7 +14,7 @@ CASES = {
     "captures": "capture_free capture_lost capture_loop capture_thread other_capture other_global other_local other_relaxed other_unsafe other_spans other_beside other_twice capture_fresh host_capture graph_memory graph_full",
     "addresses": "one_pointer box_pointer batch_pointer word_pointer odd_pointer odd_box boxes_pointer far_pointer odd_list pinned_list own_list"
                  " managed_list pool_list gone_list same_pointer moved_pointer",
-    "standing": "alloc plain launch to_device to_host within box batch events behind streams destroy free_behind free_ordered free_now questions pinned register"
+    "standing": "alloc plain launch to_device to_host within box batch events behind streams destroy free_behind free_ordered free_now churn questions pinned register"
                 " managed array pools mapped module capture graph retain collect words huge thread",
     "standstill": "by_word by_batch by_function by_graph by_semaphore by_event by_context by_default by_capture by_list by_queue by_thread",
     "unusual": "contexts legacies no_context other_stream other_copy pool_most pool_peaks pool_gone wrong_way no_arguments bad_stream dead_stream huge early batch_many"
