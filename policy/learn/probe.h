@@ -40,7 +40,7 @@ struct probe_result {
 /* Scratch memory and events for lessons, taken once for a device. 0; -EAGAIN: the device code is not loaded yet (hashing_loaded); -ENOTSUP: learning is impossible on this
  * device; -ENOMEM. */
 int probe_init(struct device *d);
-/* For an op launched outside a plan: now and then an event is recorded, from which the time that an iteration takes, and so a lesson may take, is known. */
+/* For an op launched outside a plan: now and then an event is recorded, to know how long an iteration takes, and so how long a lesson may take. */
 void probe_clock(struct device *d, CUstream stream);
 /* Starts a lesson, an iteration of `period` ops: buffers allocated before are old. `checked`: an earlier run's lesson, of the very same iteration, found no memory changed but
  * by what arguments show; then nothing is hashed around launches whose facts are their kernel's image's (facts.h). */

@@ -17,7 +17,7 @@ struct blank_row { /* one buffer that is not wholly defined */
 struct rows {
     struct blank_row **row; /* [n] by slot id; NULL: no row yet */
     uint32_t n;
-    uint64_t begin_serial;  /* memory.serial when the lesson began: slots with a later one are new */
+    uint64_t begin_serial;  /* memory.serial when the lesson began: slots with a greater one are new */
 };
 
 /* Begins a lesson: slots allocated from here on are new; of older ones every byte is defined. */
@@ -30,7 +30,8 @@ struct blank_row *rows_of(struct device *d, const struct slot *s, bool make);
 struct blank_row *rows_make(struct device *d, const struct slot *s);
 /* True if the slot was allocated in the lesson. */
 bool rows_is_new(const struct device *d, const struct slot *s);
-/* The ranges of the buffer that are defined by now, into out[BLANK_MAX + 1]: their number; -1: all bytes are, or the ranges are too many to be listed. */
+/* The ranges of the buffer that are defined by now, into out[BLANK_MAX + 1]: their number; -1: no list: all bytes are defined, the ranges are too many, or the buffer is
+ * pinned. */
 int rows_defined(struct device *d, const struct slot *s, struct rec_range *out);
 
 #endif

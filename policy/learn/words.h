@@ -27,7 +27,7 @@ int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t ha
 bool words_decoy_is_written(struct device *d);
 /* The offset from which the argument word `word` at `offset` is idle, when a decoy in its place made no difference, or when it points nowhere. A decoy has the lower half of
  * the word it stands for, so nothing was shown of that half. Where the lower half may be a number, or a few small ones of a byte each, the upper half alone is idle. Else
- * small numbers may stand in the first two bytes, beside the rest of an address that the stack held: these two bytes are watched. In most addresses they are always zero. */
+ * small numbers may stand in the first two bytes, beside the rest of an address that the stack held: these two bytes, always zero in most addresses, are watched. */
 static inline uint32_t words_idle_part(uint32_t offset, CUdeviceptr word)
 {
     enum { BYTES = 0xf0f0f0 };
