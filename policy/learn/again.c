@@ -33,7 +33,7 @@ static void drop_idle(struct rt_op *op)
     op->n_operands = kept;
 }
 
-/* Runs the op with the arguments again->other; memory is as the program's own run left it afterwards. -EAGAIN, -EIO: it is not. */
+/* Runs the op with the arguments again->other; afterwards memory is as the program's own run left it. -EAGAIN, -EIO: memory is not. */
 static int try_other(struct trial *t, struct again *again)
 {
     unsigned char *args = malloc(t->op->arg_bytes + 16);
@@ -53,7 +53,7 @@ static int try_other(struct trial *t, struct again *again)
     return r ? trial_mend(t) : trial_equal(t) ? 0 : -EAGAIN;
 }
 
-/* The op's arguments with decoys for the words again->hidden, into args, and t->args points there. -ENOENT: the driver knows no range for such a word. */
+/* Copies the op's arguments into args, with decoys for the words again->hidden, and makes these t->args. -ENOENT: the driver knows no range for such a word. */
 static int hide(struct trial *t, const struct again *again, unsigned char *args)
 {
     struct device *d = t->d;
@@ -93,7 +93,7 @@ bool probe_may_change(const struct rt_op *op, const struct slot *s)
     return false;
 }
 
-/* The launch has the buffer in recorded operands alone, which overwrite it wholly: no run depends on its old content, and nobody misses that. */
+/* The launch overwrites the buffer wholly, and has it in recorded operands alone: no run depends on its old content, and nobody misses that. */
 static bool is_made(const struct rt_op *op, const struct slot *s)
 {
     for (uint32_t k = 0; k < op->n_operands; k++)
@@ -183,7 +183,7 @@ static bool is_spoilt(const struct trial *t)
 }
 
 /* Runs the launch once more, with other arguments or decoys: it must leave the same content. -ECANCELED: it does not, and may need the buffers behind the words with decoys;
- * memory is as its own run, or an equal one, left it. -EIO: memory is not. */
+ * memory is as its own run, or an equal one, left it. -EIO: memory could not be put back. */
 static int light_drv(struct trial *t, bool known, struct again *again)
 {
     if (!known)
@@ -254,7 +254,7 @@ static int again_drv(struct trial *t, struct again *again, int *code)
 {
     struct device *d = t->d;
     struct rt_op *op = t->op;
-    /* buffers that nobody has used since they were hashed keep that hash: if somebody has changed one all the same, a difference is found, and the plan is left: too careful,
+    /* a buffer that nothing has used since it was hashed keeps that hash: if somebody has changed it all the same, a difference is found, and the plan is left: too careful,
      * never wrong */
     for (uint32_t i = 0; i < t->n && again->light; i++) {
         t->u[i].skipped = trial_is_known(t->u[i].slot);

@@ -12,8 +12,7 @@
 
 enum { ROWS = 512, BLOCK = 256, GRID_MAX = 1056 };
 
-/* Bytes for each range in hashing.around, and at around_at on the device alike: first all rows of the hashes before, then all rows of the hashes after, then two sums for each
- * row. */
+/* Bytes for each range in hashing.around, laid out alike at around_at on the device: all rows of the hashes before, all rows of the hashes after, then two sums for each row. */
 enum { AROUND_BYTES = 2 * sizeof(struct hash_row) + 4 * sizeof(uint64_t) };
 
 struct hashing {
@@ -87,7 +86,7 @@ static int queue_rows(struct device *d, CUstream stream, CUdeviceptr at, const s
     return queue_launch(d, d->hashing->list, stream, &at, rows, n, NULL);
 }
 
-/* Runs `kernel` over the ranges on STREAM_IN, which gives two sums for each into out[]; the host waits for that stream. */
+/* Runs `kernel` over the ranges on STREAM_IN, and brings two sums for each range into out[]; the host waits for that stream. */
 static int over_ranges(struct device *d, CUfunction kernel, void *more, const struct hash_range *r, uint32_t n, uint64_t *out)
 {
     struct hashing *h = d->hashing;

@@ -249,7 +249,7 @@ static int try_side(struct trial *t)
     return r;
 }
 
-/* One more run would change again the memory behind addresses that the launch may follow, and nobody has set that memory aside. */
+/* The launch may follow addresses: one more run would change the memory behind them again, which nobody has set aside. */
 static bool follows_addresses(const struct rt_op *op)
 {
     for (uint32_t i = 0; i < op->n_operands; i++)
@@ -269,7 +269,7 @@ const char *probe_runs_once(const struct rt_op *op, bool reaches_elsewhere)
     return follows_addresses(op) ? "follows addresses that lie in memory" : NULL;
 }
 
-/* A blank buffer that the op left alone: whatever it holds is right, unless an earlier op of the iteration has it, too (rec_buf), and writes it another time. */
+/* A blank buffer that the op left alone: any content of it is right, unless an earlier op of the iteration has it, too (rec_buf), and writes it another time. */
 static void settle_untouched(struct trial *t)
 {
     for (uint32_t i = 0; i < t->n; i++)
@@ -366,8 +366,8 @@ static int by_offset(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Adds words that point where memory was, but is no more, to out->idle. They are stale: a launch that used one would be an error in the program. A number beside bytes that
- * nobody fills may look like such a word. */
+/* Adds words that point where memory was, but is no more, to out->idle. Such words are stale: a launch that used one would be an error in the program. A number beside bytes
+ * that nobody fills may look like such a word. */
 static void add_dangling(struct device *d, const struct rt_op *op, struct probe_result *out)
 {
     const struct func *f = op->func;
@@ -445,7 +445,7 @@ static void plain_rows(struct device *d, const struct rt_op *op)
         row->scattered |= source->scattered;
 }
 
-/* A copy on the device from memory that changes unseen: the host's, or the program's own that no allocation shows. */
+/* A copy on the device from memory that changes unseen: memory of the host, or the program's own that no allocation shows. */
 static bool copies_from_elsewhere(struct device *d, const struct rt_op *op)
 {
     const struct slot *from = NULL;
@@ -490,7 +490,7 @@ static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result 
     return r;
 }
 
-/* A watched buffer that has another hash was written by no known op: it is pinned, and stays where it is. */
+/* A watched buffer whose hash has changed was written by no known op: it is pinned, and stays where it is. */
 static void check_watched(const struct touched *u, struct probe_result *out)
 {
     struct slot *s = u->slot;
@@ -556,7 +556,7 @@ static void learn_effects(const struct trial *t)
         while (k < t->n && t->u[k].slot != op->operands[i].slot)
             k++;
         struct func_effect *e = effect_of(op->func, op->operands[i].offset, true);
-        if (e && places == 1 && k < t->n) { /* with several pointers into the buffer nobody knows which one was used */
+        if (e && places == 1 && k < t->n) { /* if several words lead to the buffer, nothing shows through which one it was changed */
             e->launches++;
             e->changes += t->u[k].changed;
         }
@@ -648,8 +648,8 @@ static int kernel_drv(struct trial *t, struct facts *x, int32_t nth, struct prob
 
 static const char SURPRISED[] = "changed memory that it was known to read";
 
-/* Compares what a known launch left with its facts: a buffer that it only reads has the hash that it had. If not, this launch has changed the buffer, or somebody unseen has
- * since the hash was taken, and both are taken to be so. */
+/* Compares what a known launch left with its facts: a buffer that it only reads must have the hash from before the launch. If not, this launch has changed the buffer, or
+ * somebody unseen has since that hash was taken, and both are taken to be so. */
 static void check_known(struct trial *t, struct facts *x, struct probe_result *out)
 {
     for (uint32_t k = 0; k < t->n; k++) {

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-/* How long the host waits for the streams. MOMENT_NS: after an op that has not ended, since it may wait for a later call, and the ops after it may be behind it. STANDING_NS:
- * a stream stands still for the host: a function of the host's is over by then, the program's next call will not come. Else as long as the queued work may take, since the
- * host runs ahead by an iteration, or a few: PATIENCE_NS and ITERATIONS_AHEAD iterations, PATIENCE_MOST_NS at most. */
+/* How long the host waits for the streams. MOMENT_NS: while something that may wait for a later call is under way, for each op after it, which may be queued behind it.
+ * STANDING_NS: a stream stands still for the host: a function of the host's is over by then, the program's next call will not come. Else as long as the queued work may take,
+ * since the host runs ahead by an iteration, or a few: PATIENCE_NS and ITERATIONS_AHEAD iterations, PATIENCE_MOST_NS at most. */
 static const uint64_t PATIENCE_NS = 2000000000, PATIENCE_MOST_NS = 60000000000, STANDING_NS = 200000000, MOMENT_NS = 50000000;
 enum { ITERATIONS_AHEAD = 4 };
 

@@ -20,7 +20,7 @@ bool words_operand_may_be_decoy(const struct device *d, const struct rt_op *op, 
 /* The decoy of [at, at + bytes]: addresses behind which all is zero, and whose first has the lower 32 bits of `at`. 0: there is none. Decoys lie as far from each other as the
  * buffers they stand for, modulo 2^32, and may coincide. */
 CUdeviceptr words_decoy(struct device *d, CUdeviceptr at, uint64_t bytes);
-/* The hash of `bytes` zeros. `decoy`: a range of so many, from words_decoy(). */
+/* The hash of `bytes` zeros. `decoy`: a range of as many bytes, from words_decoy(). */
 int words_zeros(struct device *d, CUdeviceptr decoy, uint64_t bytes, uint64_t hash[2]);
 /* True if the decoy page is not all zeros since it was last given or filled (a run wrote through a decoy), or cannot be hashed: the words of decoys count as used then, even
  * where the kernel's writes leave the real buffer as it was (a sum so large that the 1 added to it is lost). All that ran must have ended. */
