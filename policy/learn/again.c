@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory is as it was before the op, or -EIO. A run with other arguments may have spoilt even what was set aside: no hash, no belief. */
+/* Puts memory back as it was before the op, or -EIO. Hashes must prove it: a run with other arguments may have spoilt even the contents set aside. */
 static int undo(struct trial *t)
 {
     for (uint32_t i = 0; i < t->n; i++)
@@ -23,7 +23,7 @@ static int undo(struct trial *t)
     return 0;
 }
 
-/* What changed did not matter, so what is known of the other words still holds. */
+/* Takes idle words out of the operands: the argument bytes that changed did not matter, so the words that were idle still are. */
 static void drop_idle(struct rt_op *op)
 {
     uint32_t kept = 0;
@@ -33,7 +33,7 @@ static void drop_idle(struct rt_op *op)
     op->n_operands = kept;
 }
 
-/* The run with other arguments, after which memory is as the program's own run left it. */
+/* Runs the op with the arguments again->other; afterwards memory is as the program's own run left it. -EAGAIN, -EIO: memory is not. */
 static int try_other(struct trial *t, struct again *again)
 {
     unsigned char *args = malloc(t->op->arg_bytes + 16);
@@ -41,7 +41,7 @@ static int try_other(struct trial *t, struct again *again)
         return -ENOMEM;
     memcpy(args, again->other, t->op->arg_bytes);
     for (uint32_t i = 0; i < again->n_hidden; i++)
-        if (!memcmp(args + again->hidden[i] + 4, t->op->args + again->hidden[i] + 4, 4)) /* a decoy's lower half is that of the address */
+        if (!memcmp(args + again->hidden[i] + 4, t->op->args + again->hidden[i] + 4, 4)) /* a decoy's lower half is that of the address, so the upper half alone is copied */
             memcpy(args + again->hidden[i] + 4, t->args + again->hidden[i] + 4, 4);
     int r = trial_again(t, args, POISON_FIRST);
     again->other_is_same = !r && trial_equal(t);
@@ -53,7 +53,7 @@ static int try_other(struct trial *t, struct again *again)
     return r ? trial_mend(t) : trial_equal(t) ? 0 : -EAGAIN;
 }
 
-/* Decoys for words that point at memory we do not see, into args. */
+/* Copies the op's arguments into args, with decoys for the words again->hidden, and makes these t->args. -ENOENT: the driver knows no range for such a word. */
 static int hide(struct trial *t, const struct again *again, unsigned char *args)
 {
     struct device *d = t->d;
@@ -75,7 +75,7 @@ static int hide(struct trial *t, const struct again *again, unsigned char *args)
     return 0;
 }
 
-/* The program's own run must come to its end: what it did cannot be told before, or taken back. */
+/* Waits until the program's own run has ended: its effects cannot be told before, or taken back. */
 static int settle_at_last(struct device *d)
 {
     enum { PATIENT = 60 };
@@ -93,7 +93,7 @@ bool probe_may_change(const struct rt_op *op, const struct slot *s)
     return false;
 }
 
-/* What it held was never written: no run depends on it, and nobody misses it. */
+/* The launch overwrites the buffer wholly, and has it in recorded operands alone: no run depends on its old content, and nobody misses that. */
 static bool is_made(const struct rt_op *op, const struct slot *s)
 {
     for (uint32_t k = 0; k < op->n_operands; k++)
@@ -110,10 +110,9 @@ static bool is_touched(const struct rt_op *op, const struct slot *s, bool regula
     return false;
 }
 
-/* A light trial's second run may have other arguments only where what they make it change can be put back: a flag among them may do
- * something now that it did not do an iteration ago, and so may one that stands where a decoy's address differs from the word. What is
- * not known to change is set aside for that. -ENOMEM: there is no room, and decoys there must be; the arguments of the iteration before
- * need not, and then are not had. */
+/* A light trial's second run may have other arguments, or decoys, only where all that they make it change can be put back: a flag among the arguments may do something now
+ * that it did not do an iteration ago, and so may one that stands where a decoy's address differs from the word. So buffers of recorded operands that the launch is not known
+ * to change are set aside, too. Where there is no room: -ENOMEM if there are decoys, since these there must be; else the other arguments are given up (again->other NULL). */
 static int set_aside_for_other(struct trial *t, struct again *again)
 {
     for (uint32_t i = 0; i < t->n && (again->other || t->args); i++) {
@@ -139,8 +138,8 @@ static int set_aside(struct trial *t, struct again *again)
     return !r && again->light ? set_aside_for_other(t, again) : r;
 }
 
-/* The runs that are not the program's have decoys in the words that are not the recorded operands. -ENODATA: one of their buffers holds
- * zeros, as a decoy does: nothing could be told; or a decoy there would be a danger. */
+/* Puts decoys in the words that are not the recorded operands, for all runs but the program's own (t->args). -ENODATA: a buffer of such a word holds zeros, as a decoy does,
+ * and nothing could be told; or a decoy there would be a danger (words.c). */
 static int hide_irregular(struct trial *t)
 {
     const struct rt_op *op = t->op;
@@ -174,7 +173,7 @@ static int hide_irregular(struct trial *t)
     return 0;
 }
 
-/* The program's own run had left it alone, and it was not set aside: this one has spoilt it. */
+/* The latest run has changed a buffer that the program's own run left alone and that was not set aside. */
 static bool is_spoilt(const struct trial *t)
 {
     for (uint32_t i = 0; i < t->n; i++)
@@ -183,8 +182,8 @@ static bool is_spoilt(const struct trial *t)
     return false;
 }
 
-/* The launch once more, with other arguments or decoys: it must leave what it left. Where it does not, it may need what is behind those
- * words now; memory is as its own run left it then, or as an equal one did. */
+/* Runs the launch once more, with other arguments or decoys: it must leave the same content. -ECANCELED: it does not, and may need the buffers behind the words with decoys;
+ * memory is as its own run, or an equal one, left it. -EIO: memory could not be put back. */
 static int light_drv(struct trial *t, bool known, struct again *again)
 {
     if (!known)
@@ -192,11 +191,11 @@ static int light_drv(struct trial *t, bool known, struct again *again)
     int r = 0;
     unsigned char *other = again->other ? malloc(t->op->arg_bytes + 16) : NULL;
     if (!other)
-        again->other = NULL; /* it is not tried */
+        again->other = NULL; /* without memory `other` is not tried */
     if (other) {
         memcpy(other, again->other, t->op->arg_bytes);
         for (uint32_t i = 0; i < t->op->n_operands && t->args; i++)
-            if (!t->op->operands[i].regular) /* the lower half is that of the address, or was put back */
+            if (!t->op->operands[i].regular) /* the lower half is that of the address, or was put back; the upper half is the decoy's */
                 memcpy(other + t->op->operands[i].offset + 4, t->args + t->op->operands[i].offset + 4, 4);
         r = trial_again(t, other, POISON_FIRST);
         free(other);
@@ -218,8 +217,8 @@ static int light_drv(struct trial *t, bool known, struct again *again)
     return r && trial_mend(t) ? -EIO : same ? 0 : -ECANCELED;
 }
 
-/* The word may be in use, and it does not matter: the launch has read the same buffer by a word that was recorded, and has not changed it. So
- * whoever makes the launch again puts what was in it there first, at the same address, for that word's sake. */
+/* The word may be in use, and it does not matter: the launch has read the same buffer by a word that was recorded, and has not changed it. A replay of the launch puts the
+ * buffer's content at the same address first, for the recorded word's sake. */
 static bool is_covered(const struct trial *t, const struct rt_operand *w)
 {
     if (w->map || w->slot->points || !is_touched(t->op, w->slot, true) || probe_may_change(t->op, w->slot))
@@ -230,7 +229,7 @@ static bool is_covered(const struct trial *t, const struct rt_operand *w)
     return true;
 }
 
-/* Every word that is not the recorded operand is idle, or covered. Idle ones are taken out, and told in again->idle. */
+/* True if every word that is not a recorded operand is idle, or covered. Idle words are taken out of the operands, and told in again->idle. */
 static bool others_are_harmless(struct trial *t, struct again *again)
 {
     struct rt_op *op = t->op;
@@ -255,7 +254,8 @@ static int again_drv(struct trial *t, struct again *again, int *code)
 {
     struct device *d = t->d;
     struct rt_op *op = t->op;
-    /* of what nobody has used since: if somebody has changed it all the same, a difference is found, and the plan is left: too careful, never wrong */
+    /* a buffer that nothing has used since it was hashed keeps that hash: if somebody has changed it all the same, a difference is found, and the plan is left: too careful,
+     * never wrong */
     for (uint32_t i = 0; i < t->n && again->light; i++) {
         t->u[i].skipped = trial_is_known(t->u[i].slot);
         memcpy(t->u[i].now, t->u[i].slot->looked_hash, sizeof t->u[i].now);
@@ -282,7 +282,7 @@ static int again_drv(struct trial *t, struct again *again, int *code)
     if (known && (again->repeats || again->other || again->n_hidden)) {
         int r = trial_again(t, NULL, POISON_FIRST);
         bool must = again->repeats || again->n_hidden;
-        bool repeats = !r && trial_equal(t) && !(t->args && words_decoy_is_written(d)); /* where it need not: any run of it is as good as another */
+        bool repeats = !r && trial_equal(t) && !(t->args && words_decoy_is_written(d)); /* where the launch need not repeat, any run of it is as good as another */
         known = r ? !must && !trial_mend(t) : repeats || !must;
         if (!known)
             log_say(SAY_DEBUG, "%s does not repeat with these arguments", op->func->name);
@@ -308,13 +308,13 @@ int probe_again_drv(struct device *d, struct rt_op *op, struct again *again, int
     }
     if (trial_settle(d, true) || trial_open(d, op, &t))
         return -EAGAIN;
-    pace_unbounded(d, true); /* one op */
+    pace_unbounded(d, true); /* a single op may take as long as it needs */
     t.planned = true;
     unsigned char *args = again->n_hidden ? malloc(op->arg_bytes + 16) : NULL;
     int r = again->n_hidden && (!args || hide(&t, again, args)) ? -EAGAIN : again_drv(&t, again, code);
     pace_unbounded(d, false);
     free(args);
-    for (uint32_t i = 0; i < t.n; i++) { /* the caller says when that counts: after the op's uses are noted */
+    for (uint32_t i = 0; i < t.n; i++) { /* the caller sets looked_tick, after the op's uses are noted (proof_close) */
         t.u[i].slot->looked_tick = 0;
         memcpy(t.u[i].slot->looked_hash, t.u[i].now, sizeof t.u[i].now);
     }

@@ -46,7 +46,7 @@ int blank_add(struct blank *b, uint64_t from, uint64_t to)
         }
         if (i == b->n)
             break;
-        if (!in && b->r[i].to >= from) { /* they touch: one range */
+        if (!in && b->r[i].to >= from) { /* the two ranges touch, and become one */
             from = b->r[i].from < from ? b->r[i].from : from;
             to = b->r[i].to > to ? b->r[i].to : to;
             continue;

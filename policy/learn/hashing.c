@@ -12,17 +12,17 @@
 
 enum { ROWS = 512, BLOCK = 256, GRID_MAX = 1056 };
 
-/* On the device as here, one after the other: rows of what is hashed before, rows of what is hashed after, two sums each. */
+/* Bytes for each range in hashing.around, laid out alike at around_at on the device: all rows of the hashes before, all rows of the hashes after, then two sums for each row. */
 enum { AROUND_BYTES = 2 * sizeof(struct hash_row) + 4 * sizeof(uint64_t) };
 
 struct hashing {
     CUfunction few, list, find;
     CUdeviceptr around_at;
-    uint32_t around_most, n_before, n_around; /* around_most: ranges that there is room for */
+    uint32_t around_most, n_before, n_around; /* around_most: ranges that around_at has room for */
     bool around_tried;
     uint64_t around[HASHING_AROUND_MOST * AROUND_BYTES / sizeof(uint64_t)];
     CUdeviceptr table, out;
-    uint32_t n_rows; /* that table and out have room for */
+    uint32_t n_rows; /* rows that table and out have room for */
     struct hash_row rows[ROWS];
     bool usable;
 };
@@ -38,7 +38,7 @@ static int find_functions(struct device *d, struct hashing *h, CUmodule m)
 CUmodule hashing_load(const struct drv *drv)
 {
     CUmodule m;
-    (void)loader_asks("a module of the driver's"); /* which may have to load its compiler */
+    (void)loader_asks("a module of the driver's"); /* the driver may have to load its compiler */
     return drv->cuModuleLoadData(&m, hash_ptx) == CUDA_SUCCESS ? m : NULL;
 }
 
@@ -68,7 +68,7 @@ static unsigned grid_of(uint64_t bytes)
     return (unsigned)(grid < 1 ? 1 : grid > GRID_MAX ? GRID_MAX : grid);
 }
 
-/* One launch of `kernel` for n rows, of which its first argument tells the device; `more`: what the kernel takes as its third one. */
+/* One launch of `kernel` over n rows. `tells`: its first argument, the rows or their address; `more`: its third argument. */
 static int queue_launch(struct device *d, CUfunction kernel, CUstream stream, void *tells, const struct hash_row *rows, uint32_t n, void *more)
 {
     uint64_t all_bytes = 0, most = 0;
@@ -80,13 +80,13 @@ static int queue_launch(struct device *d, CUfunction kernel, CUstream stream, vo
     return !n || d->drv->cuLaunchKernel(kernel, grid_of(most), n, 1, BLOCK, 1, 1, 0, stream, params, NULL) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
-/* The hash kernel over n rows, which lie at `at` on the device. */
+/* Queues the hash kernel over n rows, which lie at `at` on the device. */
 static int queue_rows(struct device *d, CUstream stream, CUdeviceptr at, const struct hash_row *rows, uint32_t n)
 {
     return queue_launch(d, d->hashing->list, stream, &at, rows, n, NULL);
 }
 
-/* Two words of out[] for each range, as `kernel` adds them up, on our own stream; the host waits for that stream. */
+/* Runs `kernel` over the ranges on STREAM_IN, and brings two sums for each range into out[]; the host waits for that stream. */
 static int over_ranges(struct device *d, CUfunction kernel, void *more, const struct hash_range *r, uint32_t n, uint64_t *out)
 {
     struct hashing *h = d->hashing;

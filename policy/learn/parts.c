@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parts of the least size at which a launch for each costs less than its copy to the host; and as many as one launch hashes. */
+/* PART_LEAST_BYTES: the least part whose hash by a launch costs less than its copy to the host. PARTS_MOST: as many parts as one launch hashes. */
 static const uint64_t PART_LEAST_BYTES = 16384, LOOK_MOST_BYTES = 256ull << 20;
 enum { PARTS_MOST = 256 };
 
 static uint64_t length(const struct parts *p, uint32_t i) { return i + 1 < p->n ? p->part_bytes : p->bytes - i * p->part_bytes; }
 
-/* What the device's hash of so many bytes of the poison is (hash.h). */
+/* The hash that the device makes of `bytes` bytes of the poison (hash.h). */
 static void hash_of_poison(unsigned char poison, uint64_t bytes, uint64_t out[2])
 {
     unsigned char row[8];
@@ -35,7 +35,7 @@ static void hash_of_poison(unsigned char poison, uint64_t bytes, uint64_t out[2]
     out[1] = b;
 }
 
-/* The poison's hashes: of a whole part, and of the last one. */
+/* Hashes of the poison: as long as a whole part, and as the last part. */
 struct poisoned {
     uint64_t whole[2], last[2];
 };
@@ -61,7 +61,7 @@ static int hash_parts(struct device *d, const struct slot *s, const struct parts
     return hashing_now(d, r, p->n, out);
 }
 
-/* Room on the host: pinned, which the device fills ten times as fast, or, where there is none, other. */
+/* Host memory: pinned, which the device fills ten times as fast, or, where none is to be had, ordinary. */
 static unsigned char *host_room(struct device *d, uint64_t bytes, struct host_block **block)
 {
     *block = pinned_get(d, bytes);

@@ -108,7 +108,7 @@ static void set_mode(struct rt_op *op, const struct slot *s, enum rec_mode m)
             op->operands[i].mode = (uint8_t)m;
 }
 
-/* The hash of so many bytes of a poison; NULL: not known yet. */
+/* The hash of `bytes` bytes of a poison; NULL: not known yet. */
 static const uint64_t *hash_of_fill(const struct probe *p, unsigned char poison, uint64_t bytes)
 {
     for (uint32_t i = 0; i < PROBE_FILLS; i++)
@@ -123,7 +123,7 @@ static void note_fill(struct probe *p, unsigned char poison, uint64_t bytes, con
     *f = (struct probe_fill){.poison = poison, .bytes = bytes, .hash = {hash[0], hash[1]}};
 }
 
-/* Is the buffer full of the second poison, as it is now? */
+/* Did the latest run leave the buffer full of the second poison (now[])? */
 static bool holds_second_poison(struct device *d, const struct touched *u)
 {
     struct probe *p = d->probe;
@@ -138,7 +138,7 @@ static bool holds_second_poison(struct device *d, const struct touched *u)
     return hashing_same(h, u->now);
 }
 
-/* The op has written it, though its content has not changed: what it wrote is what the poison is made of. */
+/* The op has written the buffer, though its content has not changed: the bytes that it wrote are those of the poison. */
 static void wrote_poison(struct trial *t, struct touched *u)
 {
     if (!u->changed)
@@ -146,8 +146,8 @@ static void wrote_poison(struct trial *t, struct touched *u)
     u->changed = true;
 }
 
-/* From the old state with the second poison, and with the first again: bytes that differ were not written, or were made of what
- * nobody had written. NULL: the op repeats; each buffer's row says what is defined now. */
+/* Runs the op from the old state with the second poison, and with the first again: bytes that differ were not written, or were made of unwritten bytes. NULL: the op repeats;
+ * `left` and `partial` say which bytes of each buffer are blank after it. */
 static const char *two_poisons(struct trial *t)
 {
     struct device *d = t->d;
@@ -172,7 +172,7 @@ static const char *two_poisons(struct trial *t)
             why = "writes a part of a buffer that is too large to look at";
     }
     if (!differs)
-        goto out; /* nothing was blank, or all of it was overwritten */
+        goto out; /* no byte was blank, or all blank bytes were overwritten */
     if (trial_again(t, NULL, POISON_FIRST))
         why = "failed when it ran again";
     else if (!trial_equal(t))
@@ -203,7 +203,7 @@ out:
     return why;
 }
 
-/* It is reached through a tensor map: a replay cannot be given scratch in its place. */
+/* The buffer is reached through a tensor map: a replay cannot be given scratch in its place. */
 static bool has_map(const struct rt_op *op, const struct slot *s)
 {
     for (uint32_t i = 0; i < op->n_operands; i++)
@@ -212,9 +212,9 @@ static bool has_map(const struct rt_op *op, const struct slot *s)
     return false;
 }
 
-/* Do the in-place outputs influence the others? They hold what the first run left, but for a part that was filled right before the launch, as it is
- * before a replay, too; the others are made anew. What the op does then it has not done
- * before: it may change what it had only read. */
+/* Do the in-place outputs influence the others? The op runs once more. The in-place buffers hold what its first run left, but for a part that was filled right before the
+ * launch, which is filled again as before a replay; the other outputs are made anew, and must be the same. Such a run is unlike any before: it may change a buffer that the op
+ * had only read, so all are set aside first. */
 static int try_side(struct trial *t)
 {
     uint64_t in_place = 0;
@@ -249,7 +249,7 @@ static int try_side(struct trial *t)
     return r;
 }
 
-/* One more run would change once more what lies behind the addresses, which nobody has set aside. */
+/* The launch may follow addresses: one more run would change the memory behind them again, which nobody has set aside. */
 static bool follows_addresses(const struct rt_op *op)
 {
     for (uint32_t i = 0; i < op->n_operands; i++)
@@ -269,7 +269,7 @@ const char *probe_runs_once(const struct rt_op *op, bool reaches_elsewhere)
     return follows_addresses(op) ? "follows addresses that lie in memory" : NULL;
 }
 
-/* Nothing had written it, nothing has: whatever it holds is right, unless an op before this one writes it another time. */
+/* A blank buffer that the op left alone: any content of it is right, unless an earlier op of the iteration has it, too (rec_buf), and writes it another time. */
 static void settle_untouched(struct trial *t)
 {
     for (uint32_t i = 0; i < t->n; i++)
@@ -277,7 +277,7 @@ static void settle_untouched(struct trial *t)
             set_mode(t->op, t->u[i].slot, t->u[i].slot->rec_buf < 0 ? REC_WRITE : REC_RMW);
 }
 
-/* After the program's run: what repeats, what is overwritten, what is changed in place. */
+/* After the program's run: sets the operands' modes (read, overwritten, changed in place). Returns why the op is opaque; NULL: it repeats. */
 static const char *classify(struct trial *t, struct probe_result *out)
 {
     bool all_old = true, unsaved = false, any = false;
@@ -313,7 +313,7 @@ static const char *classify(struct trial *t, struct probe_result *out)
     return words_try(t, NULL, out->idle, &out->n_idle) || try_side(t) ? "failed when it ran again" : NULL;
 }
 
-/* What the op left of the blank bytes. Where it did not run with another poison (`untried`) it may have written the first one. */
+/* Updates the buffers' rows: which bytes are blank after the op. Where the op did not run with another poison (`untried`) it may have written bytes equal to the first one. */
 static void note_rows(struct trial *t, bool untried)
 {
     for (uint32_t i = 0; i < t->n; i++) {
@@ -326,13 +326,13 @@ static void note_rows(struct trial *t, bool untried)
         else if (u->changed || (untried && row->b.n)) {
             row->b.n = 0;
             u->slot->written = true;
-            if (!u->changed && t->op->n_operands <= LEARN_FEW) /* of a longer list learn.c says what it counts as changing */
+            if (!u->changed && t->op->n_operands <= LEARN_FEW) /* longer lists are left to learn.c (updates_only) */
                 set_mode(t->op, u->slot, REC_RMW);
         }
     }
 }
 
-/* The host may write it at any time. */
+/* Managed memory: the host may write it at any time. */
 static bool is_managed(struct device *d, const struct slot *s)
 {
     unsigned what = 0;
@@ -366,8 +366,8 @@ static int by_offset(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Words that point where memory was, but is no more, are stale: a launch that used them would be an error in the program. A number beside
- * bytes that nobody fills may look like one. */
+/* Adds words that point where memory was, but is no more, to out->idle. Such words are stale: a launch that used one would be an error in the program. A number beside bytes
+ * that nobody fills may look like such a word. */
 static void add_dangling(struct device *d, const struct rt_op *op, struct probe_result *out)
 {
     const struct func *f = op->func;
@@ -381,7 +381,7 @@ static void add_dangling(struct device *d, const struct rt_op *op, struct probe_
     qsort(out->idle, out->n_idle, sizeof *out->idle, by_offset);
 }
 
-/* The op runs once, and nobody waits for it or says what it did. */
+/* Runs the op once, unless it is `issued` already. Nobody waits for it or measures its effects: every operand counts as changed in place. */
 static int alone_drv(struct device *d, struct rt_op *op, struct probe_result *out, bool issued)
 {
     int r = issued ? CUDA_SUCCESS : op_issue_drv(d, op);
@@ -399,7 +399,7 @@ static int alone_drv(struct device *d, struct rt_op *op, struct probe_result *ou
     return r;
 }
 
-/* The same where looking at it failed, not the op. */
+/* Like alone_drv(), where measuring the op failed, not the op. */
 static int unseen_drv(struct device *d, struct rt_op *op, struct probe_result *out, bool issued)
 {
     int r = alone_drv(d, op, out, issued);
@@ -408,7 +408,7 @@ static int unseen_drv(struct device *d, struct rt_op *op, struct probe_result *o
     return r;
 }
 
-/* What a memset or copy leaves of the blank bytes of its destination. */
+/* Updates the destination's row: which bytes are blank after a memset or copy. */
 static void plain_rows(struct device *d, const struct rt_op *op)
 {
     for (uint32_t i = 0; i < op->n_operands; i++) {
@@ -445,7 +445,7 @@ static void plain_rows(struct device *d, const struct rt_op *op)
         row->scattered |= source->scattered;
 }
 
-/* A copy on the device from memory that changes unseen: the host's, or the program's own that no allocation shows. */
+/* A copy on the device from memory that changes unseen: memory of the host, or the program's own that no allocation shows. */
 static bool copies_from_elsewhere(struct device *d, const struct rt_op *op)
 {
     const struct slot *from = NULL;
@@ -455,10 +455,10 @@ static bool copies_from_elsewhere(struct device *d, const struct rt_op *op)
     return op->kind == OP_COPY && op->copy.kind == ENG_DTOD && (!from || is_managed(d, from));
 }
 
-/* Non-kernels tell what they do; only their time is measured. */
+/* Memsets, copies and other calls say what they do; only their time is measured. */
 static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result *out)
 {
-    struct trial t; /* fills what is new */
+    struct trial t; /* trial_open() fills blank buffers with the poison */
     if (trial_open(d, op, &t))
         return CUDA_ERROR_OUT_OF_MEMORY;
     trial_close(&t);
@@ -490,7 +490,7 @@ static int plain_op_drv(struct device *d, struct rt_op *op, struct probe_result 
     return r;
 }
 
-/* Something writes it behind our back: it stays where it is. */
+/* A watched buffer whose hash has changed was written by no known op: it is pinned, and stays where it is. */
 static void check_watched(const struct touched *u, struct probe_result *out)
 {
     struct slot *s = u->slot;
@@ -501,7 +501,7 @@ static void check_watched(const struct touched *u, struct probe_result *out)
         out->unannounced = s->watched_at;
 }
 
-/* The hashes before the op. What nobody has written was filled right before (trial_open), and the hash of such a fill is known after the first one. */
+/* Hashes the buffers before the op. Blank ones were filled right before (trial_open), and the hash of such a fill is known after the first one of that size. */
 static int hash_before(struct trial *t)
 {
     struct probe *p = t->d->probe;
@@ -519,7 +519,7 @@ static int hash_before(struct trial *t)
     return r;
 }
 
-/* What is known of the pointers at the op's offsets, before it runs: those through which nothing was ever written need no copy. */
+/* Before the op runs: hashes, and copies of the buffers that it may change. A buffer behind a pointer through which no launch of the kernel has ever written needs no copy. */
 static int prepare(struct trial *t, int32_t nth, struct probe_result *out)
 {
     struct device *d = t->d;
@@ -556,14 +556,14 @@ static void learn_effects(const struct trial *t)
         while (k < t->n && t->u[k].slot != op->operands[i].slot)
             k++;
         struct func_effect *e = effect_of(op->func, op->operands[i].offset, true);
-        if (e && places == 1 && k < t->n) { /* else it is not known through which pointer */
+        if (e && places == 1 && k < t->n) { /* if several words lead to the buffer, nothing shows through which one it was changed */
             e->launches++;
             e->changes += t->u[k].changed;
         }
     }
 }
 
-/* The program's own run, which the host waits for. Not *seen: nothing more is to be done with it. */
+/* The program's own run of the op, which the host waits for. *seen false: the op failed, or is left alone; nothing more is to be done with it. */
 static int own_run_drv(struct trial *t, struct probe_result *out, bool *seen)
 {
     struct device *d = t->d;
@@ -576,7 +576,7 @@ static int own_run_drv(struct trial *t, struct probe_result *out, bool *seen)
     r = trial_settle(d, true);
     if (r == -ETIMEDOUT)
         return alone_drv(d, t->op, out, true);
-    if (r) /* if it is the program's own error, its next call will say so */
+    if (r) /* an error of the program's own is told by its next call */
         return unseen_drv(d, t->op, out, true);
     out->ns = timed ? pace_op_ns(d, d->probe->t0, d->probe->t1) : 0;
     d->probe->pace.own_ns += out->ns;
@@ -584,7 +584,7 @@ static int own_run_drv(struct trial *t, struct probe_result *out, bool *seen)
     return CUDA_SUCCESS;
 }
 
-/* What was found is a fact of the launch's code, and all that there is to find. */
+/* The trial's result is a fact of the launch's code, and the trial was not cut short. */
 static bool is_fact(const struct trial *t, const char *why) { return !t->cut && (!why || why == facts_differs || why == facts_updates); }
 
 static void note_one(const struct trial *t, const struct touched *u, int32_t nth, bool looked)
@@ -600,7 +600,7 @@ static void note_one(const struct trial *t, const struct touched *u, int32_t nth
     memcpy(s->hash, u->after, sizeof s->hash);
 }
 
-/* After the op: each buffer is as it left it, for the next one to compare with, where that was looked at. */
+/* After the op: notes what it changed, and, where the buffers were hashed (`looked`), each one's hash for the next op to compare with. */
 static void note_touched(struct trial *t, int32_t nth, bool looked)
 {
     if (looked)
@@ -614,7 +614,7 @@ static int kernel_drv(struct trial *t, struct facts *x, int32_t nth, struct prob
     struct device *d = t->d;
     struct rt_op *op = t->op;
     int r = prepare(t, nth, out);
-    if (r == -EIO && trial_settle(d, true)) /* new memory may still be being filled */
+    if (r == -EIO && trial_settle(d, true)) /* fills of new memory (trial_open) may still be under way */
         return CUDA_ERROR_LAUNCH_FAILED;
     if (r)
         return r == -ETIMEDOUT ? alone_drv(d, op, out, false) : unseen_drv(d, op, out, false);
@@ -648,8 +648,8 @@ static int kernel_drv(struct trial *t, struct facts *x, int32_t nth, struct prob
 
 static const char SURPRISED[] = "changed memory that it was known to read";
 
-/* What a known launch left, against what is known: a buffer that it only reads has the hash that it had. Else it was this launch, or somebody behind
- * our back since the hash was taken, and both are taken to be so. */
+/* Compares what a known launch left with its facts: a buffer that it only reads must have the hash from before the launch. If not, this launch has changed the buffer, or
+ * somebody unseen has since that hash was taken, and both are taken to be so. */
 static void check_known(struct trial *t, struct facts *x, struct probe_result *out)
 {
     for (uint32_t k = 0; k < t->n; k++) {
@@ -667,8 +667,8 @@ static void check_known(struct trial *t, struct facts *x, struct probe_result *o
     }
 }
 
-/* Before a known launch: a buffer that the launch only reads has its hash from the launch before; one that it changes is hashed, to see whether anybody
- * else has written there. */
+/* Before a known launch: a watched buffer that the launch only reads has its hash from the op before; one that it changes is hashed, to see whether anybody else has written
+ * there. */
 static int look_before_known(struct trial *t, struct probe_result *out)
 {
     for (uint32_t k = 0; k < t->n; k++) {
@@ -685,8 +685,8 @@ static int look_before_known(struct trial *t, struct probe_result *out)
     return r;
 }
 
-/* A launch of which all is known (facts_suffice) runs once, as it is; what it changes is taken to be changed. Where an earlier run has looked at
- * the very same iteration, and knows the launch by its image, nothing is looked at again: its facts are believed. */
+/* A launch of which all is known (facts_suffice) runs once, as it is; what it is known to change is taken to be changed. Where an earlier run has looked at the very same
+ * iteration (`checked`), and the facts are those of the kernel's image, nothing is hashed: the facts are believed. */
 static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe_result *out)
 {
     struct device *d = t->d;
@@ -697,7 +697,7 @@ static int known_drv(struct trial *t, struct facts *x, int32_t nth, struct probe
     int r = looks ? look_before_known(t, out) : 0;
     if (r)
         return r == -ETIMEDOUT ? alone_drv(d, t->op, out, false) : unseen_drv(d, t->op, out, false);
-    if (trial_settle_copies(t)) /* new memory may still be being filled */
+    if (trial_settle_copies(t)) /* fills of new memory (trial_open) may still be under way */
         return CUDA_ERROR_LAUNCH_FAILED;
     r = own_run_drv(t, out, &seen);
     if (!seen)
@@ -763,7 +763,7 @@ int32_t probe_census(struct device *d)
 {
     int32_t found = -1;
     if (trial_settle(d, !d->probe->stuck))
-        return 0; /* what still runs may change anything */
+        return 0; /* work that still runs may change anything */
     for (uint32_t i = 0; i < d->mem.n_slots; i++) {
         struct slot *s = &d->mem.slots[i];
         struct hash_range range = {s->va, s->bytes};

@@ -32,7 +32,7 @@ struct blank_row *rows_of(struct device *d, const struct slot *s, bool make)
 {
     struct rows *p = &d->probe->rows;
     if (s->pins)
-        return NULL; /* reached through addresses that lie in memory, it may have been written by what no operand shows */
+        return NULL; /* a pinned slot is reached through addresses that lie in memory: ops may write it that have no operand for it */
     if (s->id >= p->n && make) {
         uint32_t n = d->mem.n_slots + 64;
         struct blank_row **rows = realloc(p->row, n * sizeof *rows);
@@ -56,7 +56,7 @@ struct blank_row *rows_of(struct device *d, const struct slot *s, bool make)
 struct blank_row *rows_make(struct device *d, const struct slot *s)
 {
     struct blank_row *r = rows_of(d, s, true);
-    if (!r && s->id < d->probe->rows.n) { /* defined until now */
+    if (!r && s->id < d->probe->rows.n) { /* the buffer was wholly defined until now */
         r = d->probe->rows.row[s->id] ? d->probe->rows.row[s->id] : (d->probe->rows.row[s->id] = malloc(sizeof *r));
         if (r)
             *r = (struct blank_row){.serial = s->serial};

@@ -10,16 +10,16 @@
 #include <string.h>
 #include <time.h>
 
-/* With something under way that may wait for a later call, the ops after it get only a moment each: they may be behind it. A stream that stands still for
- * the host gets a little longer: a function of the host's is over by then, the program's next call will not come. Else the host waits as long as
- * what it has queued may take: it runs ahead by an iteration, or a few. */
+/* How long the host waits for the streams. MOMENT_NS: while something that may wait for a later call is under way, for each op after it, which may be queued behind it.
+ * STANDING_NS: a stream stands still for the host: a function of the host's is over by then, the program's next call will not come. Else as long as the queued work may take,
+ * since the host runs ahead by an iteration, or a few: PATIENCE_NS and ITERATIONS_AHEAD iterations, PATIENCE_MOST_NS at most. */
 static const uint64_t PATIENCE_NS = 2000000000, PATIENCE_MOST_NS = 60000000000, STANDING_NS = 200000000, MOMENT_NS = 50000000;
 enum { ITERATIONS_AHEAD = 4 };
 
-/* A stream asked again and again with nothing in between; soon with pauses. */
+/* Queries stream t until it is idle, at most until `until_ns`: with nothing in between at first, soon with pauses. */
 static int wait_stream(struct device *d, unsigned t, uint64_t until_ns)
 {
-    enum { REFUSALS = 3 }; /* one refused query says nothing of the stream: what is queued there must not be left unordered */
+    enum { REFUSALS = 3 }; /* one refused query says nothing of the stream: work queued there must not be left unordered */
     for (unsigned asked = 0, refused = 0;; asked++) {
         int r = stream_query_drv(d, t);
         if (r == CUDA_SUCCESS)
@@ -47,7 +47,7 @@ int trial_settle(struct device *d, bool patient)
     return 0;
 }
 
-/* Our own stream waits for nothing but its own work: that ends, and on a slow link not within the patience that an op is given. */
+/* STREAM_IN waits for nothing but its own work, which ends, though on a slow link not within the patience that an op is given. */
 static int settle_own(struct device *d) { return wait_stream(d, STREAM_IN, stats_now_ns() + PATIENCE_MOST_NS); }
 
 int trial_settle_copies(struct trial *t)
@@ -92,7 +92,7 @@ int trial_open(struct device *d, struct rt_op *op, struct trial *t)
         u->unwritten = u->row && !u->row->scattered ? &u->row->b : NULL;
         u->blank = u->unwritten && blank_is_all(u->unwritten, s->bytes);
         u->old_life = !u->row && !rows_is_new(d, s);
-        /* memory that holds nothing yet may have been taken away and given back meanwhile */
+        /* a blank buffer is filled before each op: its memory may have been taken away and given back meanwhile */
         if (u->blank && fill(d, s, u->unwritten, POISON_FIRST)) {
             trial_close(t);
             return -EIO;
@@ -101,9 +101,9 @@ int trial_open(struct device *d, struct rt_op *op, struct trial *t)
     return 0;
 }
 
-/* What was queued before something failed may be under way yet: a copy to the host must not end in a block that swap has by then, nor a
- * fill or a copy back in a buffer that the program goes on with, nor any of them at a page that was unmapped. Our own stream was idle
- * when the trial began and waits for nothing but its own work, so this takes no longer than that does. */
+/* Work that was queued before a failure may still be under way: a copy to the host must not end in a block that swap has by then, nor a fill or a copy back in a buffer that
+ * the program goes on with, nor any of them at a page that was unmapped. STREAM_IN was idle when the trial began and waits for nothing but its own work, so the wait is no
+ * longer than that work. */
 void trial_close(struct trial *t)
 {
     bool ended = !t->n || !settle_own(t->d);
@@ -119,7 +119,7 @@ void trial_close(struct trial *t)
     free(t->word);
     free(t->hidden_args);
     if (t->d)
-        t->d->trying = !ended; /* decoys are not unmapped beside what may use them yet */
+        t->d->trying = !ended; /* decoys stay mapped while a run may still use them */
     *t = (struct trial){0};
 }
 
@@ -152,14 +152,14 @@ static int run_again(struct trial *t, unsigned char *args, unsigned char poison)
     struct device *d = t->d;
     for (uint32_t i = 0; i < t->n; i++) {
         struct touched *u = &t->u[i];
-        /* after a run that failed now[] says nothing */
+        /* after a run that failed now[] says nothing of the buffer */
         bool dirty = !hashing_same(u->now, u->before) || (t->spoiled && u->saved);
         if (u->keep) {
             if (u->filled && op_fill_elsewhere_drv(d, u->filled, u->slot->va, u->slot->va, STREAM_IN) != CUDA_SUCCESS)
                 return -EIO;
             continue;
         }
-        /* unchanged and not set aside: at most its blank bytes were filled anew, and are again */
+        /* a buffer that is unchanged and not set aside needs no copy back: at most its blank bytes were filled anew, and are again */
         int r = dirty && u->saved ? aside_back(d, &u->old, u->slot) : dirty && !u->row && !u->made ? -EIO : 0;
         if (!r && u->unwritten)
             r = fill(d, u->slot, u->unwritten, poison);
@@ -198,8 +198,8 @@ bool trial_equal(const struct trial *t)
     return true;
 }
 
-/* Where the device has no room, others make some while an iteration is learnt: memory is short then, so most of these would leave soon, and the chunks that they
- * leave serve the next allocations. Else it goes to the host, if that takes no longer than there is time. */
+/* Where the device has no room, other slots are evicted in a lesson: memory is short then, so most of them would leave soon anyway, and the chunks that they leave serve the
+ * next allocations. Else the content goes to the host, if that takes no longer than there is time. */
 int trial_save(struct trial *t, struct touched *u, uint64_t left_ns)
 {
     struct device *d = t->d;
@@ -224,7 +224,7 @@ int trial_save_all(struct trial *t)
         struct touched *u = &t->u[i];
         if (u->saved || u->blank || u->spared)
             continue;
-        if (u->changed) /* its old content is gone */
+        if (u->changed) /* the old content is gone */
             return -ENOMEM;
         int r = trial_save(t, u, pace_left_ns(t->d));
         if (r)

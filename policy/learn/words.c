@@ -1,29 +1,32 @@
 /* Which of an op's argument words matter to it.
  *
  * Parameters that are structs passed by value carry entries which the program never filled: they hold pointers of calls long past,
- * others in every iteration. Such a word is found by putting a decoy in its place, a range of addresses as long as the buffer, with
- * nothing behind it but one page of zeros mapped again and again, and running the op once more: if every result is the same, the op
- * neither read nor wrote through the word. Danger: the word may be a number of four bytes, beside what the stack has left there, the upper
- * half of an address. Any other number could send the op anywhere: so a decoy has the lower half of the address that it stands for, and
- * what of that may be numbers is watched on (words_idle_part). Zeros are harmless where the buffer held an index or a count; where it
- * held zeros itself they prove nothing, and the word counts as used.
+ * other pointers in every iteration. Such a word is found by a test: a decoy takes its place, a range of addresses as long as the buffer, with
+ * nothing behind it but one page of zeros mapped again and again, and the op runs once more. If every result is the same, the op
+ * neither read nor wrote through the word. Danger: the word may be a number of four bytes, beside the upper half of an address that the stack
+ * has left there. Any other number could send the op anywhere: so a decoy has the lower half of the address that it stands for, and the bytes
+ * of that half that may be numbers are watched on (words_idle_part). Zeros are harmless where the buffer held an index or a count; where the
+ * buffer held zeros itself they prove nothing, and the word counts as used.
  *
  * Danger: a kernel that does more with an address than to add what lies in its buffer faults where a decoy is, and a fault ends the
  * program. cuDNN's convolutions for Hopper do: they write tensor maps into the workspace that they share with their operands, and every page
- * of a decoy is the same page. So decoys take the place of three kinds of word alone: of one in a struct that holds a list, many addresses
- * that follow each other; and where few words of the launch lead to its buffer, and the launch has no clusters of blocks, as kernels that use
- * tensor maps have, of one that was another an iteration ago, or has many other addresses in its struct. All others stay operands, which
- * costs memory and nothing else.
+ * of a decoy is the same page. So decoys take the place of three kinds of word alone. The first is a word in a struct that holds a list, many
+ * addresses that follow each other. The other two need a launch without clusters of blocks (kernels that use tensor maps have clusters), of
+ * which few words lead to the word's buffer: a word that was another address an iteration ago, and a word with many other addresses in its
+ * struct. All other words stay operands, which costs memory and nothing else.
  *
- * Words are tested in groups, halves of those that matter after that. A list has many entries, the same ones in each iteration. An entry is tested only
- * where the answer changes what is kept: where an earlier launch of the iteration used the same buffer through the same word, or where a later launch will
- * (Adam's seven launches over fifty gradients: the last list alone is tested). An entry through which the launch has changed its buffer is in use, and
- * is not tested. A test that finds a word idle says so of this launch at its place in the iteration alone. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed
- * at the same buffer one iteration ago stays an operand. Not so the tail of a list, which would make an op of ten tensors one of hundreds: it
- * is known by what follows. The word is one of many idle ones in its struct; one before it there is in use; and an earlier launch of the
- * iteration had the same buffer in the same word, and used it: that is where the word was left. A list that a word in memory shuts for the
- * data of this iteration is no tail: nobody else has its buffers there, or nothing before it is in use. Where the buffer outlives iterations it
- * stays an operand in any case: an update may pass over many of them (what has no gradient yet).
+ * Words are tested in groups, and a group that matters is tested again in halves. A list has many entries, the same ones in each iteration. An
+ * entry is tested only where the answer changes what is kept: where an earlier launch of the iteration used the same buffer through the same
+ * word, or where a later launch will (Adam's seven launches over fifty gradients: the last list alone is tested). An entry through which the
+ * launch has changed its buffer is in use, and is not tested. A test that finds a word idle says so of this launch at its place in the iteration
+ * alone. An op that selects by data may ignore a real operand once and read it another time: so a word that pointed at the same buffer one
+ * iteration ago stays an operand.
+ *
+ * The tail of a list is an exception, since its words would make an op of ten tensors one of hundreds. A word belongs to a tail if it is
+ * one of many idle ones in its struct, if a word before it there is in use, and if an earlier launch of the iteration had the same buffer in
+ * the same word, and used it: that launch left the word there. A list that a word in memory shuts for the data of this iteration is no tail:
+ * no earlier launch had its buffers there, or nothing before the word is in use. A buffer that outlives iterations stays an operand in any
+ * case: an update may pass over many of them (parameters that have no gradient yet).
  */
 #include "policy/learn/words.h"
 #include "policy/learn/learn.h"
@@ -38,14 +41,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_MOST = 96 /* for one op */, WORDS_MOST = 3 /* into one buffer */ };
+enum { RUNS_MOST = 96 /* tests of one op */, WORDS_MOST = 3 /* words of a launch into one buffer */ };
 
 struct word {
     uint32_t operand, param;
-    CUdeviceptr decoy; /* what stands for it */
+    CUdeviceptr decoy; /* stands for the word in a test */
     bool idle;
-    bool found_idle; /* by decoys, whatever comes of that */
-    bool used;       /* it matters, alone */
+    bool found_idle; /* by a test, whether or not the word stays an operand */
+    bool used;       /* the word by itself is known to matter */
     bool asks;       /* an entry of a list that is to be tested */
 };
 
@@ -54,7 +57,7 @@ struct search {
     struct word *w;
     unsigned char *args;
     uint32_t runs;
-    bool clean; /* the latest run left everything as the program's did */
+    bool clean; /* the latest run left every buffer as the program's run did */
     int failed; /* the first error of a run */
 };
 
@@ -95,7 +98,7 @@ bool words_decoy_is_written(struct device *d)
 
 /* ---- one test ------------------------------------------------------------------------------------------------------- */
 
-/* The words [from, to) do not matter together. */
+/* True if the results are the same with decoys in all the words [from, to) together. */
 static bool idle_together(struct search *s, uint32_t from, uint32_t to)
 {
     struct trial *t = s->t;
@@ -114,10 +117,10 @@ static bool idle_together(struct search *s, uint32_t from, uint32_t to)
     if (!s->failed)
         s->failed = trial_again(t, s->args, POISON_FIRST);
     s->clean = !s->failed && trial_equal(t);
-    return s->clean && !words_decoy_is_written(d); /* it may be that what it did to the real one changed nothing */
+    return s->clean && !words_decoy_is_written(d); /* a write to the real buffer may have left the bytes that were there, and equal hashes then */
 }
 
-/* Finds the idle ones of the words [from, to); `matters`: one of them is not. `rough`: of a few that matter together none is looked at alone. */
+/* Finds the idle words of [from, to). `matters`: at least one of them is known to matter. `rough`: up to ROUGH words that matter together are not tested one by one. */
 static void search(struct search *s, uint32_t from, uint32_t to, bool matters, bool rough)
 {
     enum { ROUGH = 4, ONE_BY_ONE = 8 };
@@ -136,13 +139,13 @@ static void search(struct search *s, uint32_t from, uint32_t to, bool matters, b
     bool all_idle = true;
     for (uint32_t i = from; i < to; i += step) {
         const uint32_t end = i + step < to ? i + step : to;
-        search(s, i, end, end == to && all_idle, rough); /* where all before it are idle, the last matters */
+        search(s, i, end, end == to && all_idle, rough); /* where all parts before are idle, the last part matters */
         for (uint32_t k = i; k < end; k++)
             all_idle &= s->w[k].idle;
     }
 }
 
-/* After a rough search of [from, to): words beside idle ones, alone, for as long as these are idle. */
+/* After a rough search of [from, to): tests words beside idle ones, one by one, for as long as these are idle. */
 static void search_beside(struct search *s, uint32_t from, uint32_t to)
 {
     for (uint32_t i = to; i-- > from;)
@@ -162,7 +165,7 @@ static bool is_address_at(const struct device *d, const struct rt_op *op, uint32
     return mem_in_reservation(d, p);
 }
 
-/* The words of the parameter that are addresses of ours, alive or not: how many in all, and how many at most that follow each other. */
+/* Words of a parameter that are addresses in the reservation, live or not: how many in all, and how many at most that follow each other. */
 struct addresses {
     uint32_t all, row;
 };
@@ -197,7 +200,7 @@ static bool has_clusters(const struct rt_op *op)
     return false;
 }
 
-/* The struct that has the word at this offset; -1: none. */
+/* The struct parameter that has the word at this offset; -1: none. */
 static int struct_at(const struct rt_op *op, uint32_t offset)
 {
     const int param = func_param_at(op->func, offset);
@@ -226,7 +229,7 @@ static bool is_candidate(const struct trial *t, uint32_t k, uint32_t *param)
     return words_operand_may_be_decoy(t->d, t->op, k);
 }
 
-/* Buffers of zeros look like the decoy: their words are used for all we know. */
+/* A buffer that held zeros looks like its decoy: its words count as used. */
 static int doubt_zeros(struct search *s, uint32_t n)
 {
     struct trial *t = s->t;
@@ -287,7 +290,7 @@ static bool is_left_over(const struct device *d, const struct rt_operand *w)
     return false;
 }
 
-/* Brings those entries of the list [from, to) to its front of which the answer makes a difference. Returns the end of these. */
+/* Moves the entries of the list [from, to) that are to be tested to its front. Returns where these end. */
 static uint32_t whom_to_ask(struct search *s, uint32_t from, uint32_t to)
 {
     uint32_t end = from;
@@ -317,7 +320,7 @@ static bool have_decoys(struct search *s, uint32_t from, uint32_t to)
     return true;
 }
 
-/* Of the struct of the words [from, to): the offset of the first one in use, or whose buffer is changed. */
+/* The offset of the first word that is in use, or whose buffer is changed, in the struct of the words [from, to); UINT32_MAX: none. */
 static uint32_t first_in_use(const struct search *s, uint32_t from, uint32_t to)
 {
     const struct trial *t = s->t;
@@ -334,8 +337,8 @@ static uint32_t first_in_use(const struct search *s, uint32_t from, uint32_t to)
     return first;
 }
 
-/* The entries [end, to) of a list were not asked. Where none is known to be in use before the first idle one in [from, end), those of them before
- * that are, together. Returns the place from which on one is in use. */
+/* The entries [end, to) of a list were not tested. Where no word is known to be in use before the first idle one in [from, end), the untested entries before that one are
+ * tested, all together. Returns the offset from which on a word is in use; UINT32_MAX: none. */
 static uint32_t ask_who_comes_before(struct search *s, uint32_t from, uint32_t end, uint32_t to)
 {
     const struct rt_operand *w = s->t->op->operands;
@@ -357,8 +360,8 @@ static uint32_t ask_who_comes_before(struct search *s, uint32_t from, uint32_t e
     return none || s->t->cut ? in_use : w[s->w[before - 1].operand].offset;
 }
 
-/* Which of the idle entries [from, to) of a list are its tail, after what is in use from `in_use` on; the others stay operands, and are marked. Of none is
- * it taken for granted that it was in use: a word in memory may have shut the list for the data of this iteration. */
+/* Leaves `idle` to the tail of the list [from, to) alone: the idle entries after the offset `in_use` that an earlier launch left there. The other entries stay operands, and
+ * are marked (`idle`, `unasked`). No entry is taken for granted to be in use: a word in memory may have shut the list for the data of this iteration. */
 static void keep_all_but_tails(struct search *s, uint32_t from, uint32_t to, uint32_t in_use)
 {
     for (uint32_t i = from; i < to; i++) {
@@ -369,7 +372,7 @@ static void keep_all_but_tails(struct search *s, uint32_t from, uint32_t to, uin
     }
 }
 
-/* Looks up what is known of the words [from, to). */
+/* Takes from `use` what is known of the words [from, to). */
 static void look_up(struct search *s, uint32_t from, uint32_t to, const uint8_t *use)
 {
     for (uint32_t i = from; i < to; i++) {
@@ -386,11 +389,11 @@ static uint32_t list_end(const struct search *s, uint32_t from, uint32_t n)
     return to;
 }
 
-/* A list of regular words in one struct. */
+/* Finds the tail of the list [from, to), regular words of one struct. */
 static void find_tail(struct search *s, uint32_t from, uint32_t to, const uint8_t *use)
 {
     uint32_t end = from, idle = 0;
-    bool rough = true; /* no later list wants to know whether an entry was in use here */
+    bool rough = true; /* true: no later list wants to know whether an entry was in use here */
     for (; end < to && s->w[end].asks; end++)
         rough &= !s->t->op->operands[s->w[end].operand].recurs;
     if (use)
@@ -406,7 +409,7 @@ static void find_tail(struct search *s, uint32_t from, uint32_t to, const uint8_
     keep_all_but_tails(s, from, to, use ? first_in_use(s, from, to) : ask_who_comes_before(s, from, end, to));
 }
 
-/* What decoys have shown of the words, for tracer/known. */
+/* Notes what tests have shown of the words, for tracer/known. */
 static void note_uses(const struct search *s, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -436,7 +439,7 @@ int words_try(struct trial *t, const uint8_t *use, uint32_t *idle, uint32_t *n_i
     s.args = malloc(op->arg_bytes + 16);
     int r = s.w && s.args ? 0 : -ENOMEM;
     n = 0;
-    for (int pass = 0; pass < (t->planned ? 1 : 2) && !r; pass++) { /* those that were others one iteration ago first */
+    for (int pass = 0; pass < (t->planned ? 1 : 2) && !r; pass++) { /* words that held another address one iteration ago come first */
         regular = n;
         for (uint32_t k = 0; k < op->n_operands; k++) {
             if (!is_candidate(t, k, &param) || op->operands[k].regular != (pass == 1) || (pass == 1 && !rows_is_new(t->d, op->operands[k].slot)))
@@ -470,7 +473,7 @@ int words_try(struct trial *t, const uint8_t *use, uint32_t *idle, uint32_t *n_i
                 find_tail(&s, i, to, use);
         }
         r = s.failed ? s.failed : use ? 0 : doubt_zeros(&s, n);
-        if (!r && s.runs && !s.clean) { /* memory as the program's run left it */
+        if (!r && s.runs && !s.clean) { /* puts memory back as the program's run left it */
             r = trial_again(t, NULL, POISON_FIRST);
             if (!r && !trial_equal(t))
                 r = -EIO;
