@@ -28,8 +28,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* remat's own memory outside the reservation, besides swapping's host blocks. No program is given an address there; but a program's argument words lie
- * on stacks that remat has used too, so a word that the program never filled may point there. */
+/* remat's own memory outside the reservation, besides swapping's host blocks. No program is given an address there; but a program's argument words come
+ * from stacks that remat has used too, so a word that the program never filled may point there. */
 enum own_kind { OWN_DECOY, OWN_ASIDE, OWN_VERIFY, OWN_KINDS };
 struct own_range {
     CUdeviceptr at;
@@ -49,7 +49,7 @@ struct memory {
     uint64_t whole_bytes;      /* the limit, where a script has taken a fraction of it (answers.c); 0: none has */
     uint64_t ceiling_bytes;    /* >= limit_bytes: limits_borrow() raises a soft limit up to here */
     uint64_t plan_limit_bytes; /* part of limit_bytes that a plan may count on: all, in a group perhaps less */
-    uint64_t refused_at_bytes; /* page.c: physical bytes of this process when the driver refused one page more, as something else holds the device's memory; 0: not refused */
+    uint64_t refused_at_bytes; /* page.c: this process's physical bytes when the driver refused a page more (something else holds the device's memory); 0: the driver gives more */
 
     /* space.c: addresses */
     CUdeviceptr base;          /* start of the reservation */

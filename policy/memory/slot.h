@@ -33,7 +33,7 @@ struct slot {
     bool listed;         /* LARGE: in a list of free slots */
     bool owed;           /* freed by the program, kept because a plan needs the slot */
     bool written;        /* an op may have written the slot since it was allocated */
-    bool watched;        /* `hash` is the content's (probe.c) */
+    bool watched;        /* `hash` is known: the content's when it was measured last (probe.c) */
     bool points;         /* the content holds addresses */
     bool unmade;         /* the launch that should have written the slot was left out (unmet.h): no op reads the slot */
     bool waits;          /* given out by cuMemAlloc: its free waits for the device */
