@@ -8,7 +8,7 @@ enum {
     COPIES_MOST = 2,  /* early copies under way at once: a copy that an op asks for comes behind them */
     WINDOW_OPS = 512, /* ops in a window: the largest allocation is that of this window and the one before */
     SPARE_PART = 32,  /* part of the limit that stays free beside the largest allocation */
-    TURN_PART = 16,   /* part of the limit: the program's memory rises or falls once it has changed by so much */
+    TURN_PART = 16,   /* part of the limit: live memory has turned once it has gone the other way by so much */
     VAIN_PART = 32,   /* part of the bytes used that may have left again unused */
     KNOWN_LIMITS = 8  /* times the limit: where the sums of used and unused bytes are more, both are halved */
 };

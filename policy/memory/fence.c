@@ -20,7 +20,7 @@ enum { SET_BITS = 24, SET_BUCKETS = 256 };
 
 struct fence_sets {
     struct set *at;
-    uint32_t n, cap, live, look_at; /* look_at: with so many live sets it is looked which have ended */
+    uint32_t n, cap, live, look_at; /* look_at: sets_look() runs when so many sets are live */
     uint32_t free, bucket[SET_BUCKETS]; /* places, plus one; 0: none */
     uint64_t *scratch; /* points of the union being made */
     uint32_t cap_scratch;

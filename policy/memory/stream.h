@@ -85,7 +85,7 @@ void stream_may_stand(struct device *d, unsigned t);
 bool stream_any_stands(struct device *d);
 /* Number of ops in the driver's queue of stream t, which stands still for the host: at 1,024 the next call waits for room. 0: t does not stand still. */
 uint64_t stream_queued(struct device *d, unsigned t);
-/* Some stream has had a gate, so may stand still for the host; until then no stream needs to be asked. */
+/* Some stream has stood still for the host, or may: until then no stream needs to be asked. */
 bool stream_gated(const struct device *d);
 /* From here on each stream is asked anew whether it stands still; its first answer counts until the next such call. */
 void stream_looks_anew(struct device *d);
