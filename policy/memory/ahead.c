@@ -4,13 +4,13 @@
 #include "policy/memory/slot.h"
 
 enum {
-    LOOK_OPS = 2,     /* between two looks */
-    COPIES_MOST = 2,  /* under way: what an op asks for comes behind them */
-    WINDOW_OPS = 512, /* an allocation was lately if it was in this window of ops, or in the one before */
-    SPARE_PART = 32,  /* of the limit stays free beside the largest */
-    TURN_PART = 16,   /* of the limit: what the program holds has turned where so much has gone the other way */
-    VAIN_PART = 32,   /* of what was used may have left again unused */
-    KNOWN_LIMITS = 8  /* of these sums more than so many times the limit is known: the older part counts half */
+    LOOK_OPS = 2,     /* ops between two looks */
+    COPIES_MOST = 2,  /* early copies under way at once: a copy that an op asks for comes behind them */
+    WINDOW_OPS = 512, /* ops in a window: the largest allocation is that of this window and the one before */
+    SPARE_PART = 32,  /* part of the limit that stays free beside the largest allocation */
+    TURN_PART = 16,   /* part of the limit: live memory has turned once it has gone the other way by so much */
+    VAIN_PART = 32,   /* part of the bytes used that may have left again unused */
+    KNOWN_LIMITS = 8  /* times the limit: where the sums of used and unused bytes are more, both are halved */
 };
 
 void ahead_allocated(struct device *d, uint64_t bytes)
@@ -26,7 +26,7 @@ void ahead_used(struct device *d, struct slot *s)
     s->early = false;
 }
 
-/* The program holds less and less. */
+/* Updates and returns whether the program holds less and less. */
 static bool is_falling(struct device *d)
 {
     struct ahead *a = &d->mem.ahead;
@@ -50,7 +50,7 @@ static bool is_in_vain(struct device *d)
     return a->vain_bytes * VAIN_PART > a->used_bytes + d->mem.limit_bytes / TURN_PART;
 }
 
-/* The one that was used last before it left. */
+/* The swapped-out slot with the latest use. */
 static struct slot *next_back(struct device *d)
 {
     struct slot *best = NULL;
@@ -80,6 +80,6 @@ void ahead_look(struct device *d)
             return;
         s->early = true;
         a->coming = s->ready;
-        s->use_tick = d->mem.tick; /* of what may go, the latest */
+        s->use_tick = d->mem.tick; /* counts as used last: evicted after all other slots */
     }
 }

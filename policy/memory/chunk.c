@@ -8,7 +8,7 @@ void chunk_list_add(struct device *d, int32_t c)
 {
     struct chunk *k = &d->mem.chunks[c];
     if (!rt_check(d, k->owner != CHUNK_FREE))
-        return; /* twice in the list */
+        return; /* the chunk is in the list already */
     k->owner = CHUNK_FREE;
     k->next = -1;
     k->prev = d->mem.free_tail;
@@ -40,7 +40,7 @@ void chunk_list_add_row(struct device *d, const int32_t *row, uint32_t n, uint32
 {
     for (uint32_t i = 0; i < n; i++)
         if (!rt_check(d, chunk_is_of(d, row[i], owner, i)))
-            return; /* whose it is would lose it: the others are nobody's from now on */
+            return; /* the chunk's owner would lose it: no chunk of the row becomes free */
     for (uint32_t i = 0; i < n; i++) {
         struct chunk *k = &d->mem.chunks[row[i]];
         k->ready = *ready;

@@ -10,7 +10,7 @@
 #include "policy/memory/swap.h"
 #include "policy/share/share.h"
 
-/* The copy to the host would stand still with a stream that waits for the host, and whatever is copied after it. */
+/* The slot's copy to the host would stand still with a stream that waits for the host, and with it all later copies out. */
 static bool would_stand(struct device *d, const struct slot *s)
 {
     return fence_stands(d, &s->users) || fence_stands(d, &s->ready) || fence_stands(d, &s->unseen);
@@ -23,7 +23,8 @@ static bool goes_before(const struct slot *s, bool stands, const struct slot *be
     return s->written != best->written ? best->written : s->use_tick < best->use_tick;
 }
 
-/* Least recently used first; memory that holds nothing yet before all others; after all others what the program may have to let go first, *stands. */
+/* The slot to evict next: unwritten slots come first, then the least recently used; last of all slots whose copy may stand still until a later call of the
+ * program (*stands_out). */
 static struct slot *victim(struct device *d, bool *stands_out)
 {
     struct slot *best = NULL;
@@ -43,13 +44,13 @@ static struct slot *victim(struct device *d, bool *stands_out)
     return best;
 }
 
-/* In a group: one more chunk, of what others hold and this process is entitled to. */
+/* In a group: waits for one more chunk from processes that hold memory which this process is entitled to. */
 static bool neighbours_gave(struct device *d)
 {
     return d->share && device_physical_bytes(d) + d->mem.gran <= d->mem.limit_bytes && !share_wait(d, d->mem.gran) && supply_chunk(d) >= 0;
 }
 
-/* One more chunk, of what the program has given back in a stream that has not come to it. */
+/* Waits for one more chunk from memory that the program has freed in a stream, which has not come to the free. */
 static bool more_left(struct device *d)
 {
     while (foreign_wait(d))
@@ -58,7 +59,7 @@ static bool more_left(struct device *d)
     return false;
 }
 
-/* One more chunk, of the page that decoys are made of. */
+/* Makes one more chunk in place of the page that decoys are made of. */
 static bool decoys_gave(struct device *d) { return decoy_give(d) && supply_chunk(d) >= 0; }
 
 void evict_for(struct device *d, uint64_t n_chunks)

@@ -1,4 +1,4 @@
-/* Fences. An order is one event recorded at the tail of one stream and awaited by the other. */
+/* fence.c: see fence.h. Each order is one event, recorded on one stream and awaited by the other. */
 #include "policy/device.h"
 #include "policy/process/check.h"
 
@@ -8,24 +8,24 @@
 
 /* ---- sets of points ------------------------------------------------------------------------------------------------ */
 
-/* What a fence has no room for. A set never changes, and fences are copied without a word: equal sets are one, and one whose points have all been seen to
- * end says nothing any more, so its place is given to another; a fence that still names it names an earlier tenant, which is no set. */
+/* Points that a fence has no room for. A set never changes, since fences that name it are copied freely: equal sets are one set. Once all points of a set have
+ * been seen to end its place is given to another set; a fence that still names the old set (by place and tenant) then names no set. */
 struct set {
-    uint64_t tenant; /* how many have had this place */
-    uint64_t *point; /* by stream, each once; NULL: nobody's */
-    uint32_t n, next; /* next: the one after it with the same hash, or the next free one, plus one */
+    uint64_t tenant; /* counts the sets that have had this place */
+    uint64_t *point; /* [n] by stream, one point each; NULL: the place is free */
+    uint32_t n, next; /* next: place of the next set with the same hash, or of the next free place, plus one; 0: none */
 };
 
 enum { SET_BITS = 24, SET_BUCKETS = 256 };
 
 struct fence_sets {
     struct set *at;
-    uint32_t n, cap, live, look_at; /* look_at: how many may live before it is looked who has ended */
-    uint32_t free, bucket[SET_BUCKETS]; /* plus one */
-    uint64_t *scratch; /* the union being made */
+    uint32_t n, cap, live, look_at; /* look_at: sets_look() runs when so many sets are live */
+    uint32_t free, bucket[SET_BUCKETS]; /* places, plus one; 0: none */
+    uint64_t *scratch; /* points of the union being made */
     uint32_t cap_scratch;
-    bool puts_off;          /* the host does not wait, but notes for what it would */
-    struct host_wait noted; /* event NULL: for nothing */
+    bool puts_off;          /* waits of the host are noted, not made (fence_put_off) */
+    struct host_wait noted; /* the first such wait; event NULL: none */
 };
 
 static struct fence_sets *sets_of(struct device *d)
@@ -62,7 +62,7 @@ static bool has_ended(const struct device *d, const struct set *t)
     return true;
 }
 
-/* The places of sets that have ended are free. */
+/* Frees the places of sets whose points have all ended. */
 static void sets_look(struct device *d, struct fence_sets *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {
@@ -88,7 +88,7 @@ static void sets_look(struct device *d, struct fence_sets *s)
     s->look_at = 2 * s->live + 64;
 }
 
-/* The set of the n points in scratch, which are in order; 0: no memory. */
+/* Name of the set of the n points in scratch, which are in order; 0: no memory. */
 static uint64_t set_of_scratch(struct device *d, struct fence_sets *s, uint32_t n)
 {
     uint32_t *bucket = &s->bucket[hash_of(s->scratch, n)];
@@ -121,7 +121,7 @@ static uint64_t set_of_scratch(struct device *d, struct fence_sets *s, uint32_t 
     return name_of(s, t);
 }
 
-/* One more point in scratch, which is in order. */
+/* Adds a point to scratch, which stays in order of streams, unless the host has seen the point's end. False: no memory. */
 static bool scratch_add(struct device *d, struct fence_sets *s, uint32_t *n, uint64_t p)
 {
     const unsigned u = fence_point_stream(p);
@@ -148,7 +148,7 @@ static bool scratch_add(struct device *d, struct fence_sets *s, uint32_t *n, uin
     return true;
 }
 
-/* f names a set of all points of these two sets, and of its own where `spills`, which it then has room for. False: no memory, and f is as it was. */
+/* Makes f->set the union of f's set and the set `other`, and where `spills` of f's own points too, which leaves their places free. False: no memory, f is unchanged. */
 static bool unite(struct device *d, struct fence *f, uint64_t other, bool spills)
 {
     struct fence_sets *s = sets_of(d);
@@ -175,14 +175,14 @@ static bool unite(struct device *d, struct fence *f, uint64_t other, bool spills
 
 static int sync_up_to(struct device *d, unsigned u, uint64_t q);
 
-/* Without memory the host waits for what there is no room for: at once, whoever asked to put waits off. */
+/* Without memory for a set the host waits for the points of f: at once, even where waits are put off. */
 static void wait_instead(struct device *d, const struct fence *f)
 {
     struct fence_sets *s = d->streams->sets;
     const bool puts_off = s && s->puts_off;
     if (puts_off)
         s->puts_off = false;
-    (void)!fence_sync(d, f); /* where it fails the device is broken */
+    (void)!fence_sync(d, f); /* an error leaves the device broken */
     if (puts_off)
         s->puts_off = true;
 }
@@ -204,7 +204,7 @@ static void add_point(struct device *d, struct fence *f, uint64_t p)
         if (at < 0 && (!f->point[i] || fence_point_seq(f->point[i]) <= st->row[fence_point_stream(f->point[i])].done))
             at = i;
     }
-    for (int i = 0; i < FENCE_POINTS && at < 0 && !d->capturing; i++) /* what is left to wait for is asked before it is kept for long */
+    for (int i = 0; i < FENCE_POINTS && at < 0 && !d->capturing; i++) /* the driver is asked whether a point has passed before a set is made */
         if (stream_has_passed(d, fence_point_stream(f->point[i]), fence_point_seq(f->point[i])))
             at = i;
     if (at < 0 && !unite(d, f, 0, true)) {
@@ -254,8 +254,8 @@ void fence_merge_all(struct device *d, struct fence *f, const struct fence *g)
 
 /* ---- wait ------------------------------------------------------------------------------------------------------------ */
 
-/* Notes that the host would have to wait for stream u, up to this gate of it or (NULL) to its tail; false: it need not, or there is no event
- * to wait for. */
+/* Notes that the host would have to wait for stream u, up to `gate` or (NULL) to the stream's tail; false: the host need not wait, or there is no event to wait
+ * for. */
 static bool put_off(struct device *d, unsigned u, struct gate *gate)
 {
     struct streams *st = d->streams;
@@ -265,8 +265,8 @@ static bool put_off(struct device *d, unsigned u, struct gate *gate)
     if (d->drv->cuEventQuery(w.event) != CUDA_ERROR_NOT_READY)
         return false;
     if (gate)
-        gate->users++; /* the gate stays while somebody waits for its event */
-    else if (!stream_stands_at_tail(st, u)) { /* its own is recorded again by whoever comes next */
+        gate->users++; /* keeps the gate while its event is waited for */
+    else if (!stream_stands_at_tail(st, u)) { /* the stream's own event may be recorded again meanwhile */
         if (!(w.event = stream_event_drv(d, u)))
             return false;
         w.ours = true;
@@ -309,8 +309,8 @@ void fence_waited(struct device *d, struct host_wait *w, bool passed)
         }
 }
 
-/* The host waits for stream u up to q, and for more where no gate is behind that: up to its tail. What ends with it may be a free that the
- * driver never saw: on a blocking stream that free comes after the legacy stream's work, and only something that is queued there now says so. */
+/* The host waits for stream u up to the first gate behind q, or without one up to the stream's tail. The last point may be a free that the driver never
+ * saw: on a blocking stream that free comes after the legacy stream's work, which only an event recorded there now can say. */
 static int sync_up_to(struct device *d, unsigned u, uint64_t q)
 {
     struct streams *st = d->streams;
@@ -335,7 +335,7 @@ static int order(struct device *d, unsigned t, unsigned u, uint64_t q)
     if (!rt_check(d, q <= d->seq[u]))
         q = d->seq[u];
     if (!rt_check(d, st->row[u].done <= d->seq[u] && stream_waited(st, t, u) <= d->seq[u])) {
-        st->row[u].done = 0; /* all of it is waited for once more */
+        st->row[u].done = 0; /* u is waited for once more from its beginning */
         stream_has_waited(st, t, u, 0);
     }
     if (t == u || st->row[u].done >= q)
@@ -363,7 +363,7 @@ static int order(struct device *d, unsigned t, unsigned u, uint64_t q)
     return 0;
 }
 
-/* What is to be done for each point of a fence; the first error is kept. */
+/* Calls `make` for each point of a fence; the first error is kept. */
 static int each_point(struct device *d, const struct fence *f, int (*make)(struct device *d, unsigned t, unsigned u, uint64_t q), unsigned t)
 {
     int first = 0;

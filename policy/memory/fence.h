@@ -3,33 +3,33 @@
  * A fence is a set of points; a point (stream u, sequence q) stands for the end of the q-th thing queued on stream u, and of
  * all that was queued on u before it. Three verbs, and no other way to order anything:
  *
- *   publish   fence_add(f, u)       what was queued last on stream u belongs to f from now on
+ *   publish   fence_add(f, u)       the point of the latest thing queued on stream u belongs to f from now on
  *   merge     fence_merge(f, g)     all points of g belong to f too
- *   wait      fence_wait(t, f)      what is queued on stream t from now on comes after every point of f
+ *   wait      fence_wait(t, f)      work queued on stream t from now on comes after every point of f
  *             fence_sync(f)         the host waits for every point of f
  *
  * Rules. Memory is never handed on without its fence. With
- *     ready(s)   who touches slot s comes after this: the memory's earlier owners, the copy or replay that made its content
- *     unseen(s)  work of ours that reads s and that the program knows nothing of: who writes s comes after this
+ *     ready(s)   points that any use of slot s comes after: the memory's earlier owners, the copy or replay that made its content
+ *     unseen(s)  remat's own work that reads s, unknown to the program: any write of s comes after these points
  *     users(s)   all that has touched s since it got its memory; after a free, the free's own point in its stream, since
- *                the program has promised that its uses come before that
+ *                the program has promised that its uses come before the free
  * the invariant is, whenever a chunk changes its owner from slot a to slot b,
  *     ready(b)  >=  ready(a) + unseen(a) + users(a)                                                      (as sets of points)
- * ready(a) is in it even if nobody touched a: its own earlier owners may still be at work.
+ * ready(a) is part of ready(b) even if nothing touched a: earlier owners of the chunk may still be at work.
  * Removing a mapping waits on the host for ready + unseen + users of the slot and of all its earlier lives (`stale`), because
  * unmapping is not ordered by any stream.
  *
- * A free is something queued: the driver's own free would be, and a stream may have waited for events (which no door counts)
- * since the last launch on it. So stream_issued() comes before the free's point is published.
+ * A free counts as a thing queued, as the driver's own free would: its stream may have waited for events (which no door counts)
+ * since the last launch there. So stream_issued() comes before the free's point is published.
  *
- * How a wait is made: one event recorded at the tail of u, or in front of an op that may wait for the host where it is behind that,
- * awaited by t. That orders at least as much as asked; stream_waited(t, u)
- * remembers how far t is ordered behind u, so a program with one stream never makes a call here. A fence of more than FENCE_POINTS streams keeps the
- * others in a set; each point stays exactly what was asked for, so nobody waits for a stream that is none of his, which may stand still for
- * the host for ever. A gate (stream.h) is an event in front of an op that may wait for the host.
+ * How stream t waits for point (u, q): t awaits one event, that of the first gate behind q (stream.h: an event in front of an op that may wait for the
+ * host), or else one recorded at the tail of u. The event orders at least as much as asked; stream_waited(t, u) remembers how far t is ordered behind u,
+ * so a program with one stream never makes a call here. A fence of more than FENCE_POINTS streams keeps the further points in a set. Points are never
+ * widened to other streams: such a stream may stand still for the host for ever.
  *
- * Threads: under the engine's mutex. Errors: where the driver refuses the event, the host waits instead; where that fails too,
- * -EIO, the driver's code is in d->broken (or in d->forbidden, where a capture forbade it: until the next op), and the caller must not go on: nothing is ordered. Results must be used.
+ * Threads: under the engine's mutex. Errors: where the driver refuses the event, the host waits instead; where that wait fails too, -EIO, and the driver's
+ * code is in d->broken (or in d->forbidden, where a capture forbade the wait: until the next op). The caller must not go on then: nothing is ordered.
+ * Results must be used.
  */
 #ifndef REMAT_POLICY_FENCE_H
 #define REMAT_POLICY_FENCE_H
@@ -46,8 +46,8 @@ enum { FENCE_POINTS = 4 };
 enum { FENCE_STREAM_BITS = 20, FENCE_MOST_STREAMS = 1 << FENCE_STREAM_BITS };
 
 struct fence {
-    uint64_t point[FENCE_POINTS]; /* 0 none. At most one a stream */
-    uint64_t set;                 /* more points: a set of them that several fences may have in common (fence.c); 0: none */
+    uint64_t point[FENCE_POINTS]; /* 0: none. At most one for each stream */
+    uint64_t set;                 /* further points: a set that several fences may have in common (fence.c); 0: none */
 };
 
 static inline uint64_t fence_point(unsigned u, uint64_t seq) { return seq << FENCE_STREAM_BITS | u; }
@@ -60,14 +60,14 @@ static inline bool fence_empty(const struct fence *f)
 {
     return !(f->set | f->point[0] | f->point[1] | f->point[2] | f->point[3]);
 }
-/* Who is in stream t already waits for nothing here. */
+/* f has no point outside stream t: work queued on t has nothing to wait for. */
 static inline bool fence_only_on(const struct fence *f, unsigned t)
 {
     uint64_t others = f->point[1] | f->point[2] | f->point[3] | f->set;
     return !others && (!f->point[0] || fence_point_stream(f->point[0]) == t);
 }
 void fence_add(struct device *d, struct fence *f, unsigned u);
-/* The same, where the latest sequence number of stream u is at hand. */
+/* fence_add(), where the latest sequence number of stream u is at hand. */
 static inline void fence_add_latest(struct device *d, struct fence *f, unsigned u, uint64_t seq)
 {
     if (fence_only_on(f, u))
@@ -91,35 +91,35 @@ FENCE_MUST_USE static inline int fence_wait(struct device *d, unsigned t, const 
 }
 FENCE_MUST_USE int fence_sync(struct device *d, const struct fence *f);
 
-/* The host waits for all that is queued on the device, but not for a stream that stands still for the host and has no work behind that: it would stand
- * still as well, for a later call of the program. One that has work behind it is waited for, or where the caller can do without (`refuses`), -EBUSY. */
+/* The host waits for all that is queued on the device, except ops that stand still for the host with no other work behind them: the host would stand still
+ * with them, for a later call of the program. A standing stream with work behind is waited for, or with `refuses` (the caller can do without) nothing is: -EBUSY. */
 FENCE_MUST_USE int fence_sync_queued(struct device *d, bool refuses);
 
-/* What the host waits for may be up to another thread of the program, which waits for the mutex. So whoever can begin again from the start
- * asks for waits to be put off: from fence_put_off() on fence_sync() answers -EAGAIN where it would have to wait, and whatever wanted it
- * undoes what it has done. fence_put_off_ends() says whether there was such a wait, and for what: for that the caller waits with the mutex
- * free, then says so, and begins again. */
+/* A wait of the host may end only by a call of another thread of the program, which needs the mutex. So a caller that can begin again from the start
+ * asks for waits to be put off: from fence_put_off() on, fence_sync() answers -EAGAIN where it would have to wait, and its callers undo what they
+ * have done. fence_put_off_ends() says whether there was such a wait, and describes it in *w: the caller waits for w->event with the mutex free,
+ * calls fence_waited(), and begins again. */
 struct host_wait {
     CUevent event;
-    bool ours; /* the event goes when it has been waited for; else it is a gate's, which stays until then */
+    bool ours; /* made for this wait, and destroyed after it; else the event is a gate's, which is kept until then */
     unsigned stream;
     uint64_t seq;
 };
 void fence_put_off(struct device *d);
-/* Such a wait has been asked for since. */
+/* Some wait has been put off since fence_put_off(). */
 bool fence_is_put_off(const struct device *d);
 bool fence_put_off_ends(struct device *d, struct host_wait *w);
 void fence_waited(struct device *d, struct host_wait *w, bool passed);
-/* Looks, without waiting, whether every point of it has passed; while a stream is captured nobody may ask. */
+/* Looks, without waiting, whether every point of f has passed; not to be called while a stream is captured. */
 bool fence_has_passed(struct device *d, const struct fence *f);
-/* Some point of it may stand still for the host: who waits for it may do so until the program has made a later call. As was seen since
+/* Some point of f may stand still for the host: a wait for f may last until the program has made a later call. Streams are asked once for each
  * stream_looks_anew(). */
 bool fence_stands(struct device *d, const struct fence *f);
 /* As fence_stands(), but for the points on stream t: what comes next on that stream is behind them anyway. */
 bool fence_stands_beside(struct device *d, const struct fence *f, unsigned t);
-/* Drops the points whose end the host has seen: nobody has to wait for them any more. */
+/* Drops the points whose end the host has seen: no wait needs them. */
 void fence_trim(struct device *d, struct fence *f);
-/* Every point of it is of something that has been queued. */
+/* Every point of f stands for something that has been queued. */
 bool fence_is_sound(const struct device *d, const struct fence *f);
 
 #endif

@@ -33,7 +33,7 @@ int memory_init(struct device *d)
         return -ENOTSUP;
     d->mem.gran = gran;
     d->mem.shift = (unsigned)__builtin_ctzll(gran);
-    /* Address space is spent, never memory: room for 64 devices' worth of slots, less where the driver has less. */
+    /* A reservation takes address space, not memory: room for 64 times the device's memory, less where the driver has less. */
     uint64_t want = 1ull << 36;
     while (want < d->mem.device_bytes * 64)
         want <<= 1;
@@ -41,7 +41,7 @@ int memory_init(struct device *d)
         CUdeviceptr p = 0, rest = 0;
         if (d->drv->cuMemAddressReserve(&p, want, gran, 0, 0) != CUDA_SUCCESS)
             continue;
-        /* Others need addresses too, the program and what learns: half as much is to be left for them. */
+        /* The program and learning need addresses too: half as much again must be left for them. */
         bool least = want / 2 < d->mem.device_bytes * 2;
         if (!least && d->drv->cuMemAddressReserve(&rest, want / 2, gran, 0, 0) != CUDA_SUCCESS) {
             d->drv->cuMemAddressFree(p, want);
@@ -71,7 +71,7 @@ int memory_init(struct device *d)
     return 0;
 }
 
-/* The chunks go when they are mapped nowhere. */
+/* Mappings are removed first: the driver frees a chunk's memory once it is mapped nowhere. */
 uint64_t memory_end(struct device *d)
 {
     uint64_t kept = 0;

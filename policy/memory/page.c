@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The device may read and write there. */
+/* Fills `acc`: the device may read and write. */
 static void let_in(struct device *d, CUmemAccessDesc *acc)
 {
     memset(acc, 0, sizeof *acc);
@@ -21,7 +21,7 @@ static void let_in(struct device *d, CUmemAccessDesc *acc)
     acc->flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
-/* Whoever used the slot's address is done, as far as the host can see. */
+/* The host waits for all that has used the slot's address. */
 static int slot_quiesce(struct device *d, struct slot *s)
 {
     struct fence all = s->stale;
@@ -55,7 +55,7 @@ static int unmap_run(struct device *d, struct slot *s, uint32_t from, uint32_t t
 
 int page_unmap(struct device *d, struct slot *s, uint32_t page) { return unmap_run(d, s, page, page + 1); }
 
-/* The page is to have another chunk (to NULL: none) than it has. A chunk that is gone has a handle of something else by now, or of nothing. */
+/* True where the page's chunk is to be replaced by to[page] (to NULL: unmapped). A chunk that is gone has the handle of other memory, or of none: the page is left as it is. */
 static bool moves(const struct device *d, const struct slot *s, const int32_t *to, uint32_t page)
 {
     return to ? to[page] >= 0 && to[page] != s->map[page] && d->mem.chunks[to[page]].owner != CHUNK_GONE : s->map[page] >= 0;
@@ -75,7 +75,7 @@ static int unmap_row(struct device *d, struct slot *s, const int32_t *to)
 
 int page_unmap_row(struct device *d, struct slot *s) { return s->host_pages ? page_of_host_unmap(d, s) : unmap_row(d, s, NULL); }
 
-/* Pages from .. to - 1, of which none is mapped. */
+/* Maps chunks to[p] at pages from .. end - 1, none of which is mapped. */
 static int map_run(struct device *d, struct slot *s, const int32_t *to, uint32_t from, uint32_t end)
 {
     CUmemAccessDesc acc;
@@ -87,7 +87,7 @@ static int map_run(struct device *d, struct slot *s, const int32_t *to, uint32_t
         log_say(SAY_DEBUG, "chunk %d cannot be mapped at page %u of slot %u: %s", to[p], p, s->id, device_code_name(d, (int)r));
     let_in(d, &acc);
     if (r == CUDA_SUCCESS && (end - from == 1 || MEM_CALL(cuMemSetAccess(page_at(d, s, from), (uint64_t)(end - from) << d->mem.shift, &acc, 1)) != CUDA_SUCCESS))
-        for (uint32_t k = from; k < end && r == CUDA_SUCCESS; k++) /* as above */
+        for (uint32_t k = from; k < end && r == CUDA_SUCCESS; k++) /* page by page, where the driver refuses one call for all */
             r = MEM_CALL(cuMemSetAccess(page_at(d, s, k), d->mem.gran, &acc, 1));
     if (r != CUDA_SUCCESS) {
         while (p > from)
@@ -117,7 +117,7 @@ int page_map_row(struct device *d, struct slot *s, const int32_t *to)
 
 /* ---- pages of the host ------------------------------------------------------------------------------------------------ */
 
-/* The first n pages; nobody uses them. */
+/* Unmaps and frees the first n host pages, which are out of use, and gives up the slot's whole count of pinned memory. */
 static void host_pages_go(struct device *d, struct slot *s, uint32_t n)
 {
     for (uint32_t p = 0; p < n; p++) {
@@ -200,7 +200,7 @@ int page_physical(struct device *d, CUmemGenericAllocationHandle *out)
     return -ENOMEM;
 }
 
-/* ---- pages of our own ------------------------------------------------------------------------------------------------- */
+/* ---- remat's own pages ------------------------------------------------------------------------------------------------ */
 
 int page_of_own(struct device *d, CUmemGenericAllocationHandle *out)
 {

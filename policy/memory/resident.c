@@ -34,16 +34,16 @@ bool resident_can_wait(struct device *d, const struct slot *s)
     return have >= s->n_pages;
 }
 
-/* A page that has a chunk of its own keeps it from one iteration to the next; one that takes what is free elsewhere leaves that place
- * without, and mapping each anew costs tens of microseconds a chunk. So some more memory than is alive is taken while the limit allows
- * it, as other caching allocators do: half as much again at most. Not where the limit is shared: there it is others who need it. */
+/* True where a page without a chunk of its own should get a new chunk from the driver. A chunk that is taken from another slot's page must be mapped anew, and so
+ * must that page later, each time for tens of microseconds; a page with its own chunk keeps it from one iteration to the next. So physical memory may exceed the peak
+ * of live memory by half within the limit, as in other caching allocators. Not in a group: its other processes need the memory. */
 static bool may_have_more(struct device *d)
 {
     const uint64_t peak = d->st.native_peak_bytes, then = device_physical_bytes(d) + d->mem.gran;
     return !d->share && then <= d->mem.limit_bytes && then <= peak + peak / 2;
 }
 
-/* Chunks for the pages that have none of their own. */
+/* Takes and maps chunks for the pages that own none. On an error all chunks of the slot are free again. */
 static int take_others(struct device *d, struct slot *s)
 {
     int32_t *to = malloc(s->n_pages * sizeof *to);
@@ -59,11 +59,11 @@ static int take_others(struct device *d, struct slot *s)
         if (to[n] < 0)
             r = -EIO;
         else
-            chunk_take_for(d, to[n], s, n); /* also where the chunk is mapped at this very page: taking the ones before may have freed it */
+            chunk_take_for(d, to[n], s, n); /* even a chunk mapped at this very page: an eviction for an earlier page may have freed it */
     }
     if (!r)
         r = page_map_row(d, s, to);
-    for (uint32_t p = 0; p < n && r; p++) /* give back what was taken: nothing is lost */
+    for (uint32_t p = 0; p < n && r; p++) /* gives the taken chunks back: none is lost */
         if (to[p] >= 0)
             chunk_list_add(d, to[p]);
     for (uint32_t p = n; p < s->n_pages && r; p++)
@@ -73,7 +73,7 @@ static int take_others(struct device *d, struct slot *s)
     return r;
 }
 
-/* The slot gets what is still mapped at its pages and free, and other chunks for the rest; they are enough. */
+/* The slot takes the free chunks that are still mapped at its pages, and other chunks for the rest. The caller has seen to it that enough are free. */
 static int take_pages(struct device *d, struct slot *s)
 {
     const uint32_t n = s->n_pages;

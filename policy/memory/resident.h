@@ -9,12 +9,12 @@
 
 struct slot;
 
-/* Puts memory behind an EMPTY / LOST / HOST slot, evicting others if it must. The content is undefined; s->ready says when it
- * may be touched. -ENOMEM: nothing more can move. */
+/* Puts memory behind an EMPTY / LOST / HOST slot, evicting other slots if it must. The content is undefined; s->ready says when it
+ * may be touched. -ENOMEM: no other slot can move. */
 FENCE_MUST_USE int resident_back(struct device *d, struct slot *s);
-/* Memory can be put behind it later as well as now: others would have to go to the host first, and there is room for them. */
+/* True where the slot can get its memory later as well as now: other slots would have to go to the host first, and the host has room for them. */
 bool resident_can_wait(struct device *d, const struct slot *s);
-/* HOST -> RESIDENT; and with slot->host staying. */
+/* HOST -> RESIDENT; resident_copy_in() keeps slot->host, resident_swap_in() frees it. */
 int resident_swap_in(struct device *d, struct slot *s);
 int resident_copy_in(struct device *d, struct slot *s);
 

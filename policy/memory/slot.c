@@ -23,7 +23,7 @@ struct slot *slot_create(struct device *d, enum slot_kind kind)
     return s;
 }
 
-/* Those of so many pages; the first list is of all that are larger than any list's. */
+/* Head of the list of free slots of n_pages pages; list 0 has all slots of MAX_LIST_PAGES pages or more. */
 static int32_t *list_of(struct device *d, uint32_t n_pages) { return &d->mem.free_slots[n_pages < MAX_LIST_PAGES ? n_pages : 0]; }
 
 void slot_list_add(struct device *d, struct slot *s)
@@ -50,11 +50,11 @@ static void list_take(struct device *d, struct slot *s)
     d->mem.listed_pages -= s->n_pages;
 }
 
-/* A slot that is in no list gives its address up; what is still mapped there goes first. Where that fails it is lost, but harmless. */
+/* A slot that is in no list gives its address up, after stale mappings there are removed. Where that fails the address is lost, which is harmless. */
 static void slot_dissolve(struct device *d, struct slot *s)
 {
     const int r = page_unmap_row(d, s);
-    if (r == -EAGAIN) /* not now: another time */
+    if (r == -EAGAIN) /* the host would have to wait: dissolved another time */
         slot_list_add(d, s);
     if (r)
         return;
@@ -75,7 +75,7 @@ static int older(const void *a, const void *b)
     return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* Slots of sizes that do not come back: those whose last buffer is the longest ago, until the free ones have `most` pages left. */
+/* Dissolves free slots (of sizes that do not come back), those with the oldest last allocation first, until free slots have `most` pages left. */
 static void dissolve_listed(struct device *d, uint64_t most)
 {
     uint32_t n = 0;
@@ -96,8 +96,8 @@ static void dissolve_listed(struct device *d, uint64_t most)
     free(idle);
 }
 
-/* Free slots may have four times the device's memory in addresses, or a quarter of what was reserved: more than a program with the same
- * sizes in every iteration ever has. */
+/* Most pages that free slots may have: four times the device's memory, or a quarter of the reservation if that is less. A program with the
+ * same sizes in every iteration never has so many. */
 static uint64_t listed_most(const struct device *d)
 {
     uint64_t most = d->mem.device_bytes >> d->mem.shift << 2, quarter = d->mem.n_va_pages / 4;
@@ -135,10 +135,10 @@ static int slot_create_large(struct device *d, uint32_t n_pages, struct slot **o
     s->n_pages = n_pages;
     s->va = d->mem.base + (first << d->mem.shift);
     s->state = SLOT_EMPTY;
-    s->ready = s->unseen = s->users = s->stale = (struct fence){0}; /* nothing is left of its earlier address */
+    s->ready = s->unseen = s->users = s->stale = (struct fence){0}; /* no use of the struct's earlier address is left to wait for */
     for (uint32_t p = 0; p < n_pages; p++)
         map[p] = -1;
-    /* the gap after it is its own too: one past the end is still this slot */
+    /* the page after the last is the slot's too: a pointer one past the end still names this slot */
     for (uint32_t p = 0; p <= n_pages; p++)
         d->mem.page_slot[first + p] = s->id + 1;
     *out = s;
@@ -158,7 +158,7 @@ void slot_revive(struct device *d, struct slot *s, uint64_t bytes)
     s->pins = 0;
     s->pool = NULL;
     s->plan_buf = s->rec_buf = -1;
-    /* a fixed slot in memory: its new tenant comes after the one before */
+    /* a fixed slot is still resident: its new buffer's uses come after the earlier buffer's */
     fence_merge(d, &s->ready, &s->unseen);
     fence_merge(d, &s->ready, &s->users);
     s->unseen = s->users = (struct fence){0};
@@ -204,7 +204,7 @@ static bool slot_all_cached(struct device *d, const struct slot *s)
     return true;
 }
 
-/* Work on the slot, on another stream than t, may stand still for the host until the program has made a later call. */
+/* The slot's earlier uses, those on stream t aside, may stand still for the host until the program has made a later call. */
 static bool stands(struct device *d, const struct slot *s, unsigned t)
 {
     struct fence all = {0};
@@ -213,7 +213,7 @@ static bool stands(struct device *d, const struct slot *s, unsigned t)
     return fence_stands_beside(d, &all, t);
 }
 
-/* Prefer a slot whose old chunks are all still free: it comes back without a driver call. Not one that would come back behind a stream that stands still. */
+/* Prefers a slot whose old chunks are all still free: such a slot comes back without a driver call. Skips slots whose earlier uses on other streams stand still for the host. */
 int slot_take_large(struct device *d, uint32_t n_pages, unsigned t, struct slot **out)
 {
     struct slot *best = NULL;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Events and streams work together within one context, and a default stream's handle means another stream in each. So whoever queues something on the stream
- * of a row does it in that row's context. */
+/* Events and streams work together within one context, and a default stream's handle means another stream in each. So every call on
+ * the stream of a row is made in that row's context. */
 struct visit {
     CUcontext before;
     bool away;
@@ -90,19 +90,19 @@ CUevent stream_event_drv(struct device *d, unsigned u)
     return NULL;
 }
 
-/* The per-thread default stream is one handle and a stream for every thread: an index each. No other thread can record an event there, so
- * it leaves one behind each op. Where work is to be queued under another thread's index (a plan that is followed by other threads than
- * it was recorded of) this thread's stream waits for that event, and the index changes hands. */
+/* The per-thread default stream is one handle, but another stream in every thread: each has an index. No other thread can record an event there, so
+ * the thread records one behind each op. Where work is to be queued under another thread's index (a plan followed by other threads than
+ * those it was recorded of) this thread's stream waits for that event, and the index becomes this thread's. */
 static uint64_t me(void)
 {
-    static uint64_t threads; /* under the mutex, as all here */
+    static uint64_t threads; /* guarded by the engine's mutex */
     static __thread uint64_t my_thread;
     return my_thread ? my_thread : (my_thread = ++threads);
 }
 
 int stream_broken(struct device *d, CUresult r)
 {
-    if (capture_mode_refused(r)) { /* another time it may be allowed: the call at hand is refused, and the device is as it was */
+    if (capture_mode_refused(r)) { /* a capture forbids the call for a while: the call at hand is refused, and the device is not broken */
         d->forbidden = (int)r;
         return -EIO;
     }
@@ -124,12 +124,12 @@ int stream_own(struct device *d, unsigned t)
     CUresult r = st->row[t].event ? stream_await_drv(d, t, st->row[t].event) : CUDA_ERROR_INVALID_HANDLE;
     if (r != CUDA_SUCCESS && (r = sync_context(d, &st->row[t])) != CUDA_SUCCESS)
         return stream_broken(d, r);
-    st->row[t].n_waited = 0; /* what another thread's stream has waited for this one has not */
+    st->row[t].n_waited = 0; /* this thread's stream has waited for none of the work that the other thread's stream has */
     st->row[t].holder = me();
     return 0;
 }
 
-/* An event that is recorded in a capture stands for nothing that runs. */
+/* The stream is being captured: an event recorded there stands for no work that runs. */
 static bool is_captured(struct device *d, CUstream s)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -137,7 +137,7 @@ static bool is_captured(struct device *d, CUstream s)
            (d->drv->cuStreamIsCapturing(s, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-/* Work of ours is done there before the program makes a later call. */
+/* Work that remat queues on stream i runs without a later call of the program. */
 static bool goes_on(struct device *d, unsigned i)
 {
     return i < d->streams->n && !d->streams->row[i].gone && !(d->streams->gated && stream_stands(d, i, d->seq[i]));
@@ -149,7 +149,7 @@ unsigned stream_alive(struct device *d, unsigned t)
         stream_looks_anew(d);
     for (unsigned i = STREAM_FIRST_PROGRAM; i < d->streams->n && !goes_on(d, t); i++)
         t = goes_on(d, i) ? i : t;
-    return goes_on(d, t) ? t : STREAM_IN; /* of ours */
+    return goes_on(d, t) ? t : STREAM_IN; /* remat's own */
 }
 
 void stream_issued(struct device *d, unsigned t)
@@ -158,7 +158,7 @@ void stream_issued(struct device *d, unsigned t)
     d->seq[t]++;
     if (row->handle != CU_STREAM_PER_THREAD || is_captured(d, CU_STREAM_PER_THREAD) || record(d, row, row->event) == CUDA_SUCCESS)
         return;
-    CUresult r = sync_stream(d, row); /* by this thread, whose stream it is */
+    CUresult r = sync_stream(d, row); /* allowed: the stream is this thread's */
     if (r != CUDA_SUCCESS)
         stream_broken(d, r);
 }
@@ -168,7 +168,7 @@ void stream_acts(struct device *d, unsigned t)
     struct stream_row *s = &d->streams->row[t];
     if (!d->blocking_streams || (s->event && record(d, s, s->event) == CUDA_SUCCESS))
         return;
-    CUresult r = sync_context(d, s); /* the host has seen all of it: nothing is left to be ordered */
+    CUresult r = sync_context(d, s); /* the host has seen the end of all work: none is left to be ordered */
     if (r != CUDA_SUCCESS)
         stream_broken(d, r);
 }
@@ -230,7 +230,7 @@ int stream_init(struct device *d)
     return 0;
 }
 
-/* Events of gates are kept for the next ones in the device's own context. */
+/* Events of passed gates are kept for later gates, if they are of the device's own context. */
 static void event_drop(struct device *d, const struct stream_row *r, CUevent e)
 {
     struct streams *st = d->streams;
@@ -242,7 +242,7 @@ static void event_drop(struct device *d, const struct stream_row *r, CUevent e)
         d->drv->cuEventDestroy_v2(e);
 }
 
-/* At the tail of a stream; NULL: the driver refuses it. */
+/* An event recorded at the tail of a stream; NULL: the driver refuses it. */
 static CUevent event_at(struct device *d, const struct stream_row *r)
 {
     struct streams *st = d->streams;
@@ -265,8 +265,8 @@ static void gates_drop(struct device *d, struct stream_row *r, uint32_t n)
     memmove(r->gates, r->gates + n, r->n_gates * sizeof *r->gates);
 }
 
-/* The index means another stream from now on, which is ordered behind nothing, and nothing of the old one is left to wait
- * for: the host has seen its end. */
+/* The index is given to another stream, which is ordered behind nothing. No work of the old stream is left to wait for: the host has seen
+ * its end. */
 static void index_reused(struct device *d, unsigned i)
 {
     struct stream_row *r = &d->streams->row[i];
@@ -279,8 +279,8 @@ static void index_reused(struct device *d, unsigned i)
     gates_drop(d, r, n);
 }
 
-/* Its stream is gone, or it is an ended thread's as likely as not, and what was queued there has ended. Two living threads need not take each other's
- * index for that: while there are few, each has its own. */
+/* True where all work under the index has ended, and its stream is destroyed or another thread's per-thread stream (that thread has perhaps ended). Below FEW
+ * indices no thread's index is taken, so that two living threads do not take each other's. */
 static bool may_be_reused(struct device *d, unsigned i)
 {
     enum { FEW = 64 };
@@ -291,7 +291,7 @@ static bool may_be_reused(struct device *d, unsigned i)
     return !r->event || r->done >= d->seq[i] || d->drv->cuEventQuery(r->event) == CUDA_SUCCESS;
 }
 
-/* An index for a stream never seen before. Without memory for it another stream keeps its own (broken), and ready_op() refuses. */
+/* An index for a stream never seen before. Without memory for one: the last stream's index, the device is broken, and ready_op() refuses. */
 static unsigned new_index(struct device *d, CUcontext ctx, CUstream s)
 {
     struct streams *st = d->streams;
@@ -306,7 +306,7 @@ static unsigned new_index(struct device *d, CUcontext ctx, CUstream s)
     } else
         st->n++;
     st->row[i].holder = me();
-    /* Without an event of its own the stream can still be waited for by the host. */
+    /* A stream without an event of its own can still be waited for by the host. */
     (void)!enter(d, i, ctx, s);
     d->stream[i] = s;
     return i;
@@ -316,7 +316,7 @@ static bool is_default(CUstream s) { return s == CU_STREAM_LEGACY || s == CU_STR
 
 void stream_is_elsewhere(struct device *d) { d->streams->several = true; }
 
-/* The context of a stream that has no index yet: the device's own, unless another one is current and the stream is of another one. */
+/* The context of a stream that has no index yet: the device's own, unless another context is current and the stream belongs to another context. */
 static CUcontext context_of(struct device *d, CUstream s)
 {
     CUcontext here = NULL, of = NULL;
@@ -349,7 +349,7 @@ unsigned stream_index_in(struct device *d, CUcontext ctx, CUstream s)
         if (st->row[i].handle == s && st->row[i].ctx == ctx && !st->row[i].gone && !stream_is_anothers(st, i))
             return i;
     const unsigned i = new_index(d, ctx, s);
-    if (d->streams->last == i) /* which is asked for by the handle alone */
+    if (d->streams->last == i) /* stream_index() looks `last` up by the handle alone */
         d->streams->last = STREAM_OUT;
     return i;
 }
@@ -386,7 +386,7 @@ void stream_mark(struct device *d, unsigned u)
     st->marked[u][q % STREAM_MARKS] = *e && d->drv->cuEventRecord(*e, st->row[u].handle) == CUDA_SUCCESS ? q : 0;
 }
 
-/* The op behind it does not stand still, or not any more. */
+/* The op behind gate g does not stand still, or has ended. */
 static bool is_over(struct device *d, const struct stream_row *r, struct gate *g)
 {
     if (!g->over && (r->done > g->seq || (g->after && d->drv->cuEventQuery(g->after) == CUDA_SUCCESS))) {
@@ -397,7 +397,7 @@ static bool is_over(struct device *d, const struct stream_row *r, struct gate *g
     return g->over;
 }
 
-/* Gates that have been passed go, once there are some. */
+/* Drops gates that have been passed, while a stream has SOME gates or more. */
 static void gates_look(struct device *d, struct stream_row *r)
 {
     enum { SOME = 4 };
@@ -421,7 +421,7 @@ bool stream_may_wait(struct device *d, unsigned t)
         return true;
     gates_look(d, r);
     if (!grow_room(&r->gates, r->n_gates, &r->cap_gates, 4))
-        return false; /* who waits stands still with the stream */
+        return false; /* without a gate, a wait for earlier work stands still with the stream */
     CUevent e = r->done < q ? event_at(d, r) : NULL;
     if (r->done < q && !e)
         return false;
@@ -447,7 +447,7 @@ uint64_t stream_queued(struct device *d, unsigned t)
     stream_looks_anew(d);
     if (!stream_stands(d, t, d->seq[t]))
         return 0;
-    const uint64_t each = r->handle == CU_STREAM_PER_THREAD ? 2 : 1; /* an event behind each op */
+    const uint64_t each = r->handle == CU_STREAM_PER_THREAD ? 2 : 1; /* an event is recorded behind each op */
     return (d->seq[t] - r->stands_from) * each;
 }
 
@@ -473,7 +473,7 @@ bool stream_stands(struct device *d, unsigned u, uint64_t q)
 
 bool stream_only_stands(const struct stream_row *r, uint64_t seq)
 {
-    uint64_t standing = 0; /* ops that stand, or stood: a gate is in front of each */
+    uint64_t standing = 0; /* ops that stand, or stood, for the host: each has a gate in front */
     for (uint32_t i = 0; i < r->n_gates; i++)
         standing += r->gates[i].seq >= r->stands_from;
     return seq - r->stands_from <= standing;
@@ -501,7 +501,7 @@ struct gate *stream_gate_behind(struct streams *st, unsigned u, uint64_t q)
 
 void stream_has_waited(struct streams *st, unsigned t, unsigned u, uint64_t q)
 {
-    enum { MOST = 1024 }; /* of later ones it is not remembered, and they are waited for again */
+    enum { MOST = 1024 }; /* waits for streams of higher indices are not remembered, and are made again */
     struct stream_row *r = &st->row[t];
     if (u >= r->n_waited) {
         const uint32_t n = u < MOST ? u + 1 : 0;
@@ -533,7 +533,7 @@ void stream_issued_apart(struct device *d, unsigned u)
 void stream_look(struct device *d)
 {
     struct streams *st = d->streams;
-    for (unsigned u = 0; u < STREAM_FIRST_PROGRAM && !d->capturing; u++) /* a capture may forbid to ask */
+    for (unsigned u = 0; u < STREAM_FIRST_PROGRAM && !d->capturing; u++) /* a capture may forbid the query */
         if (st->row[u].done < d->seq[u] && st->row[u].apart != d->seq[u] && d->drv->cuStreamQuery(st->row[u].handle) == CUDA_SUCCESS)
             st->row[u].done = d->seq[u];
 }
@@ -551,7 +551,7 @@ bool stream_has_passed(struct device *d, unsigned u, uint64_t q)
     return true;
 }
 
-/* Destroying a stream does not wait for its work, and must not begin to: an event stands for its tail instead. */
+/* Destroying a stream does not wait for its work, and must not under remat: an event at the stream's tail stands for the work. */
 void stream_forget(struct device *d, CUstream s)
 {
     struct streams *st = d->streams;
@@ -577,7 +577,7 @@ void stream_context_ends(struct device *d, CUcontext ctx)
             continue;
         stream_sync_drv(d, i);
         r->done = d->seq[i];
-        r->event = NULL; /* if it is of that context it goes with it; if not, it is small */
+        r->event = NULL; /* an event of that context is destroyed with the context; one of another context leaks, and is small */
         r->n_gates = 0;
         r->gone = true;
     }
@@ -595,7 +595,7 @@ int stream_failure_drv(const struct device *d)
 {
     const CUresult r = d->broken      ? (CUresult)d->broken
                        : d->forbidden ? (CUresult)d->forbidden
-                       : d->capturing ? CUDA_SUCCESS /* nobody may ask: the capture would be invalidated */
+                       : d->capturing ? CUDA_SUCCESS /* a query would invalidate the capture */
                                       : d->drv->cuStreamQuery(d->streams->row[STREAM_IN].handle);
     return r == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : (int)r;
 }
@@ -603,7 +603,7 @@ int stream_failure_drv(const struct device *d)
 int stream_forbidden_drv(const struct device *d)
 {
     const bool ours = capture_mode_call_begins(d->drv);
-    const CUresult r = d->drv->cuEventQuery(d->streams->row[STREAM_IN].event); /* the cheapest of them */
+    const CUresult r = d->drv->cuEventQuery(d->streams->row[STREAM_IN].event); /* the cheapest call that a capture forbids */
     capture_mode_call_ended(d->drv, ours);
     return capture_mode_refused(r) ? (int)r : CUDA_SUCCESS;
 }
@@ -617,5 +617,5 @@ int stream_query_drv(struct device *d, unsigned t)
         back(d, v);
         return (int)r;
     }
-    return st->row[t].event ? (int)d->drv->cuEventQuery(st->row[t].event) : CUDA_SUCCESS; /* without one the host has waited */
+    return st->row[t].event ? (int)d->drv->cuEventQuery(st->row[t].event) : CUDA_SUCCESS; /* a stream without an event was waited for by the host */
 }

@@ -33,7 +33,7 @@ bool supply_is_short(struct device *d, uint64_t bytes)
         pooled_trim(d);
     if (d->mem.graph_bytes && device_physical_bytes(d) + bytes > d->mem.limit_bytes) {
         if (d->drv->cuDeviceGraphMemTrim)
-            (void)d->drv->cuDeviceGraphMemTrim(d->dev); /* what no graph uses */
+            (void)d->drv->cuDeviceGraphMemTrim(d->dev); /* memory that no graph uses goes back */
         foreign_graphs(d);
     }
     return device_physical_bytes(d) + bytes > d->mem.limit_bytes;

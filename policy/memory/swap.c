@@ -1,4 +1,4 @@
-/* swap.c: the way to the host and back. The fallback that is always right. Content goes to pinned host memory on one stream and comes back on
+/* swap.c: copies to the host and back, the fallback that is always right. Content goes to pinned host memory on one stream and comes back on
  * another; both are ordered against the program's streams by events, so the host waits for nothing. */
 #include "policy/memory/swap.h"
 
@@ -12,10 +12,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* How fast copies in one direction are: one at a time is measured, between two events. */
+/* The speed of copies in one direction: one copy at a time is measured, between two events. */
 struct meter {
     CUevent from, to;
-    uint64_t bytes;    /* of the copy that is measured; 0: none */
+    uint64_t bytes;    /* size of the copy being measured; 0: none */
     bool begun;        /* `from` is recorded, `to` is not yet */
     double all_bytes, all_ns;
 };
@@ -30,7 +30,7 @@ int swap_init(struct device *d)
     return d->mem.swap ? 0 : -ENOMEM;
 }
 
-/* ---- how fast copies are ---------------------------------------------------------------------------------------------- */
+/* ---- speed of copies -------------------------------------------------------------------------------------------------- */
 
 static void meter_read(struct device *d, struct meter *m)
 {
@@ -44,16 +44,16 @@ static void meter_read(struct device *d, struct meter *m)
     m->bytes = 0;
 }
 
-enum { MEASURE_NS = 100000000, LEAST_BYTES = 64 << 10 }; /* of shorter ones the beginning is measured, not the copy */
+enum { MEASURE_NS = 100000000, LEAST_BYTES = 64 << 10 }; /* shorter copies would measure the start of a copy, not the link */
 
-/* No copy is being measured, and there are events for the next. */
+/* True where no copy is being measured, and events for the next one exist. */
 static bool meter_ready(struct device *d, struct meter *m)
 {
     meter_read(d, m);
     return !m->bytes && (m->from || d->drv->cuEventCreate(&m->from, 0) == CUDA_SUCCESS) && (m->to || d->drv->cuEventCreate(&m->to, 0) == CUDA_SUCCESS);
 }
 
-/* Before a copy is queued on stream t. Only while nothing is learnt or planned: a steady iteration makes no call for it. */
+/* Called before a copy is queued on stream t. Measures only while nothing is learnt or planned: a steady iteration makes no driver call here. */
 static void meter_begin(struct device *d, struct meter *m, unsigned t, uint64_t bytes)
 {
     if (d->mode != MODE_OBSERVE || bytes < LEAST_BYTES || !d->drv->cuEventElapsedTime)
@@ -84,8 +84,8 @@ uint64_t swap_bytes_per_s(struct device *d)
     return (uint64_t)least;
 }
 
-/* One copy of a tensor to the host, which nobody keeps: its time from event to event, since a program that has had no need to swap tells nothing of
- * the link. Only reads the tensor. */
+/* Copies a tensor to the host only to time it, from event to event: a program that has had no need to swap tells nothing of the link. The copy is not kept;
+ * the tensor is only read. */
 static void measure_out(struct device *d, struct slot *s)
 {
     struct meter *m = &d->mem.swap->out;
@@ -101,7 +101,7 @@ static void measure_out(struct device *d, struct slot *s)
     fence_add(d, &b->busy, STREAM_OUT);
     fence_add(d, &s->unseen, STREAM_OUT);
     pinned_put(d, b);
-    for (uint64_t until = stats_now_ns() + MEASURE_NS; m->bytes && stats_now_ns() < until;) /* what the tensor waits for may wait for the program */
+    for (uint64_t until = stats_now_ns() + MEASURE_NS; m->bytes && stats_now_ns() < until;) /* bounded: work that the tensor waits for may wait for the program */
         meter_read(d, m);
 }
 
@@ -113,14 +113,14 @@ void swap_measure(struct device *d)
     struct slot *best = slot_largest(d, LEAST_BYTES, MOST_BYTES);
     if (!best)
         return;
-    measure_out(d, best); /* pays for what a first copy sets up, too */
+    measure_out(d, best); /* not counted: a first copy pays for set-up, too */
     d->mem.swap->out.all_bytes = d->mem.swap->out.all_ns = 0;
     measure_out(d, best);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------------- */
 
-/* A copy that is still under way is in s->unseen and in the block's own fence. */
+/* Safe while a copy is under way: the copy is in s->unseen and in the block's own fence. */
 void swap_discard(struct device *d, struct slot *s)
 {
     pinned_put(d, s->host);
@@ -149,7 +149,7 @@ int swap_copy_out(struct device *d, struct slot *s)
     stream_mark(d, STREAM_OUT);
     fence_add(d, &b->busy, STREAM_OUT);
     fence_add(d, &s->unseen, STREAM_OUT);
-    swap_discard(d, s); /* an older copy that a plan had fetched it from */
+    swap_discard(d, s); /* drops an older host copy, which a plan had fetched the slot from and kept */
     s->host = b;
     d->st.swaps_out++;
     if (d->status)
@@ -177,7 +177,7 @@ int swap_queue_in(struct device *d, struct slot *s)
     nvtx_pop();
     stream_mark(d, STREAM_IN);
     fence_add(d, &b->busy, STREAM_IN);
-    s->ready = (struct fence){0}; /* the copy came after them */
+    s->ready = (struct fence){0}; /* the copy comes after these points */
     fence_add(d, &s->ready, STREAM_IN);
     d->st.swaps_in++;
     if (d->status)
@@ -196,7 +196,7 @@ int swap_out(struct device *d, struct slot *s)
         int r = swap_copy_out(d, s);
         if (r)
             return r;
-        s->ready = s->users = (struct fence){0}; /* the copy comes after them, and is in s->unseen */
+        s->ready = s->users = (struct fence){0}; /* the copy comes after these points, and is in s->unseen */
         slot_unback(d, s, SLOT_HOST);
     }
     d->mem.ahead.vain_bytes += s->early ? s->bytes : 0;

@@ -1,4 +1,4 @@
-/* swap.h: content on its way to the host and back: the copies themselves. Out is here in full; back in is resident.h, which first gives the slot memory.
+/* swap.h: copies of content to the host and back. The way out is here in full; the way back is in resident.h, which first gives the slot memory.
  *
  * Threads: under the engine's mutex. Errors: 0 or a negative errno.
  */
@@ -11,16 +11,16 @@ struct slot;
 
 int swap_init(struct device *d);
 int swap_out(struct device *d, struct slot *s); /* RESIDENT -> HOST (EMPTY if never written). -ENOMEM: host memory exhausted */
-/* The copy alone: into slot->host, the slot stays RESIDENT. */
+/* Copies the content to slot->host; the slot stays RESIDENT. */
 int swap_copy_out(struct device *d, struct slot *s);
-/* The copy back is queued: the slot has memory, and its content is in slot->host, which stays. Where it cannot be the memory is taken away. */
+/* Queues the copy from slot->host, which stays, to the slot, which has memory. On an error the slot's memory is taken away. */
 int swap_queue_in(struct device *d, struct slot *s);
 void swap_discard(struct device *d, struct slot *s); /* forget the host copy */
-/* Where no copy has told yet how fast the link is: one of a tensor to the host, for that alone. Waits a tenth of a second at most. */
+/* Measures the link where no copy has yet: copies a tensor to the host for that alone. Each copy is waited for a tenth of a second at most. */
 void swap_measure(struct device *d);
-/* Host bytes a second, measured on copies of before the plan: the slower direction. 0: none was long enough. */
+/* Bytes a second between device and host, in the slower direction, measured on copies made before the plan. 0: no copy was long enough. */
 uint64_t swap_bytes_per_s(struct device *d);
-/* Whether it can be evicted: in memory, not pinned, not needed by the op at hand. */
+/* Whether the slot can be evicted: LARGE, resident, not pinned, not needed by the op at hand. */
 bool swap_may_go(const struct device *d, const struct slot *s);
 
 #endif
