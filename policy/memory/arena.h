@@ -16,7 +16,7 @@ struct arena {
     int32_t chunk;       /* -1: the page is empty and its chunk was given back */
     struct runs *runs;   /* which units are free */
     uint32_t *unit_slot; /* per unit: id + 1 of the slot that holds it, 0 free */
-    struct fence ready;  /* uses of all slots that were freed in this page: who takes units here comes after them */
+    struct fence ready;  /* uses of all slots that were freed in this page: the next slot here comes after them */
     CUdeviceptr va;
 };
 

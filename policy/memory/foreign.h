@@ -28,9 +28,9 @@ static inline uint64_t foreign_block_counted(const struct foreign_block *b) { re
 void foreign_add(struct device *d, uint64_t key, const struct foreign_block *b); /* the block's bytes are counted already */
 /* The program has freed a block, whose key is forgotten, in stream t: the block counts until the stream has come to the free. */
 void foreign_leaves(struct device *d, const struct foreign_block *b, unsigned t);
-/* Looks, without waiting, which streams have come to such frees, and takes those blocks off the count. */
+/* Looks, without waiting, which streams have come to the frees of foreign_leaves(), and takes their blocks off the count. */
 void foreign_look(struct device *d);
-/* Waits for the first such free. False: there is none, or the wait is put off (fence.h). */
+/* Waits for the first of these frees. False: there is none, or the wait is put off (fence.h). */
 bool foreign_wait(struct device *d);
 /* Forgets the key; *b: its block, whose bytes stay counted until the driver has really freed them. False: no such key. */
 bool foreign_detach(struct device *d, uint64_t key, struct foreign_block *b);

@@ -146,7 +146,7 @@ static uint64_t cgroups_free(const char *root)
         const size_t n = strlen(top);
         if (!strncmp(path, "/..", 3)) /* the cgroup lies outside of what this namespace shows */
             path = "";
-        else if (n > 1 && !strncmp(path, top, n) && (path[n] == '/' || !path[n])) /* a container that sees its own part alone */
+        else if (n > 1 && !strncmp(path, top, n) && (path[n] == '/' || !path[n])) /* a container that sees its own part of the tree alone */
             path += n;
         uint64_t here = path_free(root, mount, path, v2);
         if (here < least)
@@ -161,7 +161,7 @@ uint64_t host_free_bytes(const char *root)
 {
     uint64_t machine = row_of(root, "/proc", "/meminfo", "MemAvailable", 1024), groups = cgroups_free(root);
     if (!machine && groups == NO_LIMIT)
-        return 8ull << 30; /* a machine that tells nothing */
+        return 8ull << 30; /* the machine tells nothing of its memory */
     return !machine || groups < machine ? groups : machine;
 }
 

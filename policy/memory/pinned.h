@@ -22,7 +22,7 @@ struct host_block *pinned_get(struct device *d, uint64_t bytes);
 /* The host waits for the copies that use the block. */
 FENCE_MUST_USE int pinned_wait(struct device *d, struct host_block *b);
 void pinned_put(struct device *d, struct host_block *b);
-/* The address p lies in such a block. No program knows one, but our words may lie in what it leaves uninitialised on the stack. */
+/* The address p lies in such a block. The program knows no such address, but our words may lie in what it leaves uninitialised on the stack. */
 bool pinned_is_ours(const struct device *d, CUdeviceptr p);
 /* p points at memory that the library manages or has for itself: the reservation, our own ranges, host blocks of ours. */
 static inline bool mem_is_ours(const struct device *d, CUdeviceptr p)

@@ -17,7 +17,7 @@ uint64_t room_give(struct device *d, uint64_t bytes);
 uint64_t room_give_driver(struct device *d, uint64_t bytes);
 /* Gives back all free chunks, empty pages of arenas, and the pages that learning has for copies set aside. */
 void room_give_free(struct device *d);
-/* Bytes of pages that nothing can move: the program's own, remat's own, those of small tensors, and those of pinned slots. */
+/* Bytes of pages that nothing can move: the program's own, remat's own, those of small tensors, and those of pinned slots (something reaches them unseen). */
 uint64_t room_fixed_bytes(struct device *d);
 
 /* Makes the page that decoys are made of, before a plan takes all memory. 0 also where it is there. -ENOMEM: there is no room. */

@@ -96,7 +96,7 @@ static bool same_folders(const struct folders *a, const struct folders *b)
     return same;
 }
 
-/* Holds all folders of this user. `more`: the ones that exist do not do; one more is made first. */
+/* Holds all folders of this user. `more`: the existing folders do not do; one more is made first. */
 static int hold_folders(const char *only, bool more, struct held *h, char *err, size_t err_bytes)
 {
     struct folders now;

@@ -51,7 +51,7 @@ struct ledger_ask {
     uint64_t limit_bytes;  /* of the group; 0: the limit that the group has, or limit_pct says it */
     double limit_pct;      /* the group's limit in percent of the device's memory; 0: not given so */
     uint64_t guarantee;    /* LEDGER_NO_GUARANTEE: none */
-    bool system;           /* the machine's total for a user: its folder is fixed, its limit is the one that the file of maxima says now */
+    bool system;           /* the machine's total for a user: its folder is fixed, its limit is the total that remat.conf says now */
 };
 
 /* True when the name is 1 to LEDGER_NAME_MAX of A-Z a-z 0-9 . _ - and does not begin with a dot. */

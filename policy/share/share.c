@@ -248,7 +248,7 @@ uint64_t share_owed(struct device *d, bool *blocked)
         bool one = false;
         s->in[i].seen = atomic_load(&s->in[i].page->asked);
         uint64_t owed = ledger_owed(s->in[i].l, &one);
-        most = owed > most ? owed : most; /* memory given by one ledger is given by the other too */
+        most = owed > most ? owed : most; /* bytes given back count in both ledgers: the larger debt covers the smaller */
         *blocked |= one;
     }
     s->owes = most != 0;
