@@ -9,15 +9,15 @@
 
 struct slot;
 
-/* A slot for `bytes`, live; a LARGE one EMPTY. -ENOMEM when address space or bookkeeping is exhausted. */
+/* A live slot for `bytes`; a LARGE slot is EMPTY. -ENOMEM when address space or bookkeeping is exhausted. */
 int alloc_new(struct device *d, uint64_t bytes, struct slot **out);
 /* As alloc_new(), for a program that asks in the order of stream t (slot_take_large). */
 int alloc_ordered(struct device *d, uint64_t bytes, unsigned t, struct slot **out);
-/* A slot of this size that nobody else gets, not live; for the plan's allocation `ord`. */
+/* A slot for `bytes`, not live, that is kept for the plan's allocation `ord`. */
 int alloc_fixed(struct device *d, uint64_t bytes, int ord, struct slot **out);
-/* Makes a fixed slot an ordinary free one again (where it is live: once it is freed). */
+/* Makes a fixed slot an ordinary free slot again; a live slot becomes one when it is freed. */
 void alloc_unfix(struct device *d, struct slot *s);
-/* The program (or a plan) is done with it: its memory is free in the order of its streams. */
+/* The program (or a plan) is done with the slot: its memory is free in the order of the streams that used it. */
 void alloc_free(struct device *d, struct slot *s);
 
 #endif

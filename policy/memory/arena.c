@@ -1,4 +1,4 @@
-/* arena.c: pages shared by what is small. */
+/* arena.c: pages shared by small allocations. */
 #include "policy/memory/arena.h"
 
 #include "policy/device.h"
@@ -39,7 +39,7 @@ uint64_t arena_free_bytes(struct device *d)
 
 static uint32_t arena_units(struct device *d) { return (uint32_t)(d->mem.gran / UNIT_BYTES); }
 
-/* What is known of a page's free units, for arena_take(): none where there is no memory behind it. */
+/* Notes the page's longest run of free units in memory.longest, for arena_take(): 0 where the page has no chunk. */
 static void arena_changed(struct memory *m, uint32_t which)
 {
     const struct arena *a = &m->arenas[which];
@@ -74,7 +74,7 @@ static int arena_map(struct device *d, uint32_t which)
     return 0;
 }
 
-/* Another page for small allocations: one that was given back, or a new one. */
+/* Another page for small allocations: a page whose chunk was given back, or a new one. */
 static int arena_grow(struct device *d, uint32_t *which)
 {
     uint32_t i = 0;
@@ -95,7 +95,7 @@ static int arena_grow(struct device *d, uint32_t *which)
         a->chunk = -1;
         a->va = d->mem.base + (page << d->mem.shift);
         d->mem.page_slot[page] = (d->mem.n_arenas++ + 1) | PAGE_ARENA;
-        while (MAX_ARENAS / d->mem.longest_root < d->mem.n_arenas) { /* a tree of twice as many; what is new in it is empty */
+        while (MAX_ARENAS / d->mem.longest_root < d->mem.n_arenas) { /* a tree of twice as many leaves; the new half is empty */
             const uint32_t below = d->mem.longest_root;
             d->mem.longest_root /= 2;
             d->mem.longest[d->mem.longest_root] = d->mem.longest[below];
@@ -123,8 +123,8 @@ void arena_trim(struct device *d)
     }
 }
 
-/* Of pages with so many units side by side one whose earlier tenants do not stand still for the host, as that of *which may: that, a new one, or where there is no
- * room *which after all. */
+/* Where earlier slots of page *which may stand still for the host: sets *which to a page whose earlier slots do not and that has n free units side by side, or to a
+ * new page. *which stays where there is no room. */
 static void arena_that_moves(struct device *d, uint32_t n, uint32_t *which)
 {
     struct memory *m = &d->mem;
@@ -138,7 +138,7 @@ static void arena_that_moves(struct device *d, uint32_t n, uint32_t *which)
         *which = other;
 }
 
-/* The first page of those where so many units lie side by side, and the first such place there: what is small stays together, so that
+/* The first page with a run of free units that is long enough, and the first such run in it: small allocations stay together, so that
  * pages become empty. */
 int arena_take(struct device *d, uint64_t bytes, struct slot **out)
 {
@@ -174,7 +174,7 @@ int arena_take(struct device *d, uint64_t bytes, struct slot **out)
     s->n_pages = n;
     s->va = a->va + (uint64_t)first * UNIT_BYTES;
     s->state = SLOT_RESIDENT;
-    s->ready = a->ready; /* whoever had the place before */
+    s->ready = a->ready; /* uses of earlier slots of the page */
     s->unseen = s->users = s->stale = (struct fence){0};
     *out = s;
     return 0;
@@ -203,6 +203,6 @@ CUdeviceptr arena_scratch(struct device *d, uint64_t bytes)
         arena_give_back(d, s);
         return 0;
     }
-    s->bytes = bytes; /* neither live nor in a free list: nobody finds it */
+    s->bytes = bytes; /* the slot is neither live nor in a free list: no allocation gets it */
     return s->va;
 }

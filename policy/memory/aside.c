@@ -12,26 +12,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a copy to the host is expected to take before one has been timed; and how many bytes an iteration may move at least. */
+/* Assumed speed of a copy to the host; alignment of what is set aside, in bytes. */
 static const uint64_t HOST_BYTES_PER_US = 10000, ALIGN = 512;
 
 struct piece {
     CUdeviceptr at;
     uint64_t bytes;
-    uint64_t from; /* bytes from the slot's begin, of what lies there */
+    uint64_t from; /* offset in the slot of the bytes that lie at `at` */
 };
 
 struct aside_room {
     CUdeviceptr va;
     uint64_t reserved, mapped, used; /* bytes */
-    uint64_t for_good;               /* of them in use for good */
+    uint64_t for_good;               /* bytes of `used` that stay in use for good (aside_keep()) */
     CUmemGenericAllocationHandle *handles;
     uint32_t n_handles, cap_handles;
     struct piece *pieces; /* in borrowed chunks */
     uint32_t n_pieces, cap_pieces;
-    int32_t borrowed;     /* the chunks, the latest first; -1: none */
-    uint64_t chunk_used;  /* bytes of the latest */
-    uint64_t windows, windows_for_good; /* pages at the end of the reservation where borrowed chunks are mapped that were mapped nowhere */
+    int32_t borrowed;     /* list of the borrowed chunks, the latest first; -1: none */
+    uint64_t chunk_used;  /* bytes used of the latest borrowed chunk */
+    uint64_t windows, windows_for_good; /* pages at the end of the reservation, for borrowed chunks that were mapped nowhere else */
 };
 
 static struct aside_room *room_of(struct device *d)
@@ -46,10 +46,10 @@ static struct aside_room *room_of(struct device *d)
     return d->mem.aside;
 }
 
-/* One more page, of its own or of a borrowed chunk, has an address. */
+/* The reservation has an address for one more page, of its own or of a borrowed chunk. */
 static bool has_room(const struct device *d, const struct aside_room *r) { return r->mapped + ((r->windows + 1) << d->mem.shift) <= r->reserved; }
 
-/* One more page, if that takes nothing from anybody. */
+/* Makes one more page, where the limit has room for it without evicting. */
 static int room_grow(struct device *d, struct aside_room *r)
 {
     if (device_physical_bytes(d) + d->mem.gran > d->mem.limit_bytes || !has_room(d, r))
@@ -71,7 +71,7 @@ static int room_grow(struct device *d, struct aside_room *r)
 
 static CUdeviceptr window_at(const struct device *d, const struct aside_room *r, uint64_t k) { return r->va + r->reserved - ((k + 1) << d->mem.shift); }
 
-/* A free chunk, with an address. -1: there is none. */
+/* Borrows a free chunk that is mapped somewhere, or maps one in a window. -1: there is none. */
 static int32_t borrow(struct device *d, struct aside_room *r)
 {
     int32_t c = chunk_borrow(d);
@@ -84,7 +84,7 @@ static int32_t borrow(struct device *d, struct aside_room *r)
     return chunk_borrow(d);
 }
 
-/* The next piece of so many bytes at most: what the chunk at hand has left, or a part of another one. 0 or a negative errno. */
+/* The next piece, `bytes` at most: from what the latest borrowed chunk has left, or from another chunk. 0 or a negative errno. */
 static int piece_room(struct device *d, struct aside_room *r, uint64_t bytes, struct piece *out)
 {
     if (r->borrowed < 0 || r->chunk_used == d->mem.gran) {
@@ -119,7 +119,7 @@ static int piece_add(struct aside_room *r, struct piece p)
     return 0;
 }
 
-/* One part of the slot. */
+/* Queues the copy of one part of the slot. */
 static int take_part(struct device *d, struct aside_room *r, const struct slot *s, const struct rec_range *part)
 {
     for (uint64_t at = part->from; at < part->to; at += r->pieces[r->n_pieces - 1].bytes) {
@@ -136,7 +136,7 @@ static int take_part(struct device *d, struct aside_room *r, const struct slot *
     return 0;
 }
 
-/* All of the parts, or nothing: then their part of the chunks lies idle until they go back. */
+/* Queues the copies of all parts. After an error the room taken for them lies idle until the chunks go back. */
 static int take_pieces(struct device *d, struct aside_room *r, const struct slot *s, const struct rec_range *parts, uint32_t n, struct aside *out)
 {
     const uint32_t first = r->n_pieces;

@@ -1,4 +1,4 @@
-/* Addresses with one page behind them all: what a decoy is made of. */
+/* decoy.c: addresses with one page behind them all, of which decoys are made. */
 #include "policy/memory/decoy.h"
 
 #include "policy/device.h"
@@ -11,7 +11,7 @@ static const uint64_t HALF = 1ull << 32;
 
 static bool is_mapped(const struct decoy *y, uint64_t page) { return y->mapped[page / 64] >> page % 64 & 1; }
 
-/* The end of the run of pages from `page` on, before `end`, that are mapped as that one is. */
+/* The end of the run of pages from `page` on, up to `end`, that are all mapped or all unmapped. */
 static uint64_t run_end(const struct decoy *y, uint64_t page, uint64_t end)
 {
     const bool mapped = is_mapped(y, page);
@@ -68,14 +68,14 @@ bool decoy_give(struct device *d)
     return true;
 }
 
-/* Addresses for decoys: every lower half, and as many after it as the device has bytes, less where the driver has fewer. */
+/* Reserves addresses for decoys: every lower half and, behind them, as many as the device has bytes, or fewer where the driver has fewer. */
 static int decoy_addresses(struct device *d)
 {
     struct decoy *y = d->mem.decoy;
     CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t after = (d->mem.device_bytes + d->mem.gran - 1) & ~(d->mem.gran - 1);
     for (; after >= d->mem.gran && e != CUDA_SUCCESS; after = after / 2 & ~(d->mem.gran - 1)) {
-        y->reserved_bytes = 2 * HALF + after; /* the first multiple of HALF in it lies anywhere in its first HALF bytes */
+        y->reserved_bytes = 2 * HALF + after; /* the first multiple of HALF lies anywhere in the first HALF bytes reserved */
         y->pages = (HALF + after) >> d->mem.shift;
         e = d->drv->cuMemAddressReserve(&y->reserved, y->reserved_bytes, d->mem.gran, 0, 0);
     }
@@ -116,7 +116,7 @@ CUdeviceptr decoy_of(struct device *d, CUdeviceptr at, uint64_t bytes)
     if (!decoy_has_page(d) || (!d->mem.decoy->reserved && decoy_addresses(d)))
         return 0;
     struct decoy *y = d->mem.decoy;
-    const uint64_t low = at % HALF, end = ((low + bytes) >> d->mem.shift) + 1; /* one past its end is an address of it too */
+    const uint64_t low = at % HALF, end = ((low + bytes) >> d->mem.shift) + 1; /* the address one past the buffer's end is the buffer's too */
     if (bytes > y->pages << d->mem.shift || end > y->pages)
         return 0;
     for (uint64_t page = low >> d->mem.shift, next; page < end; page = next) {

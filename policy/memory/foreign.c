@@ -25,16 +25,16 @@ struct leaving {
 };
 struct foreign {
     struct foreign_row *rows;
-    struct leaving *leaving; /* given back in streams that have not come to it, in the order of the calls */
+    struct leaving *leaving; /* blocks freed in streams that have not come to the free, in the order of the calls */
     uint32_t n_leaving, cap_leaving;
-    struct slot **ranges; /* addressable ones, by address */
+    struct slot **ranges; /* slots of addressable blocks, by address */
     uint32_t n_ranges, cap_ranges;
     CUdeviceptr low, high;
 };
 
 int foreign_init(struct device *d)
 {
-    if (d->mem.foreign) /* what has outlived the device's last context */
+    if (d->mem.foreign) /* kept from the device's last context: blocks of cuMemCreate have outlived it */
         return 0;
     d->mem.foreign = calloc(1, sizeof *d->mem.foreign);
     if (!d->mem.foreign)
@@ -143,15 +143,15 @@ void foreign_leaves(struct device *d, const struct foreign_block *b, unsigned t)
     struct foreign *f = d->mem.foreign;
     const bool full = f->n_leaving == f->cap_leaving;
     if (full)
-        foreign_look(d); /* where memory is never short nobody else does */
-    const bool soon = full && f->n_leaving >= f->cap_leaving / 2; /* the next look would come too soon */
+        foreign_look(d); /* no other caller looks where memory is never short */
+    const bool soon = full && f->n_leaving >= f->cap_leaving / 2; /* without growing, the next look would come too soon */
     if (soon && !grow_twice(&f->leaving, sizeof *f->leaving, &f->cap_leaving, 16))
-        return; /* stays counted for ever, as in foreign_add() */
+        return; /* the block stays counted for ever, as in foreign_add() */
     struct leaving *l = &f->leaving[f->n_leaving++];
     *l = (struct leaving){.block = *b};
     stream_issued(d, t);
     fence_add(d, &l->freed, t);
-    stream_may_wait(d, t); /* who waits for this shall not wait for what comes next there */
+    stream_may_wait(d, t); /* a wait for this free shall not wait for the next op of stream t too */
 }
 
 bool foreign_wait(struct device *d)
@@ -170,7 +170,7 @@ void foreign_graphs(struct device *d)
     cuuint64_t now = 0;
     if (!d->drv->cuDeviceGetGraphMemAttribute ||
         d->drv->cuDeviceGetGraphMemAttribute(d->dev, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &now) != CUDA_SUCCESS)
-        return; /* what was said last stands */
+        return; /* the bytes that the driver said last stay counted */
     d->mem.foreign_bytes += now - d->mem.graph_bytes;
     d->mem.graph_bytes = now;
     if (share_cover(d, 0))
@@ -209,7 +209,7 @@ void foreign_add(struct device *d, uint64_t key, const struct foreign_block *b)
 {
     struct foreign_row *r = calloc(1, sizeof *r);
     if (!r)
-        return; /* stays counted for ever: the limit errs on the safe side */
+        return; /* the block stays counted for ever: the limit errs on the safe side */
     r->key = key;
     r->block = *b;
     if (b->is_range) {

@@ -19,7 +19,7 @@ static FILE *open_at(const char *root, const char *dir, const char *name)
     return (size_t)snprintf(path, sizeof path, "%s%s%s", root, dir, name) < sizeof path ? fopen(path, "re") : NULL;
 }
 
-/* A file that holds one number. NO_LIMIT: another word ("max"), a number so large that it means none, or no such file. */
+/* The number that a file holds. NO_LIMIT: another word ("max"), a number so large that it means no limit, or no such file. */
 static uint64_t number_in(const char *root, const char *dir, const char *name)
 {
     unsigned long long v;
@@ -31,7 +31,7 @@ static uint64_t number_in(const char *root, const char *dir, const char *name)
     return is_number ? v : NO_LIMIT;
 }
 
-/* "KEY value" lines; 0 where there is no such key. The value is in `unit` bytes. */
+/* Bytes by the file's line "KEY value" or "KEY: value", whose value is in `unit` bytes; 0 where no line has the key. */
 static uint64_t row_of(const char *root, const char *dir, const char *name, const char *key, uint64_t unit)
 {
     char line[256];
@@ -50,7 +50,7 @@ static uint64_t row_of(const char *root, const char *dir, const char *name, cons
 
 /* ---- cgroups -------------------------------------------------------------------------------------------------------- */
 
-/* What one cgroup still allows. Its file cache that nobody uses goes when memory is asked for. */
+/* Bytes that one cgroup still allows. Its inactive file cache counts as free: the kernel drops it when memory is asked for. */
 static uint64_t level_free(const char *root, const char *dir, bool v2)
 {
     uint64_t limit = number_in(root, dir, v2 ? "/memory.max" : "/memory.limit_in_bytes");
@@ -65,7 +65,7 @@ static uint64_t level_free(const char *root, const char *dir, bool v2)
     return limit > used ? limit - used : 0;
 }
 
-/* The least of a cgroup and all above it, as far as they can be seen. */
+/* The least that a cgroup and all cgroups above it still allow, as far as they can be seen. */
 static uint64_t path_free(const char *root, const char *mount, const char *path, bool v2)
 {
     char dir[PATH_MAX];
@@ -108,7 +108,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* Where memory cgroups of this version are mounted, and which of them is seen as the top. False: nowhere. */
+/* `mount`: where memory cgroups of this version are mounted; `top`: which of them is seen there. False: they are mounted nowhere. */
 static bool find_mount(const char *root, bool v2, char top[PATH_MAX], char mount[PATH_MAX])
 {
     char line[4 * PATH_MAX], type[64], options[PATH_MAX];
@@ -134,7 +134,7 @@ static uint64_t cgroups_free(const char *root)
     char line[2 * PATH_MAX], top[PATH_MAX], mount[PATH_MAX];
     uint64_t least = NO_LIMIT;
     FILE *f = open_at(root, "/proc/self", "/cgroup");
-    while (f && fgets(line, sizeof line, f)) { /* hierarchy:controllers:path, no controllers where it is version 2 */
+    while (f && fgets(line, sizeof line, f)) { /* hierarchy:controllers:path; version 2 has no controllers */
         line[strcspn(line, "\n")] = '\0';
         char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
         if (!path)
@@ -144,9 +144,9 @@ static uint64_t cgroups_free(const char *root)
         if ((!v2 && !has_word(names + 1, "memory")) || !find_mount(root, v2, top, mount))
             continue;
         const size_t n = strlen(top);
-        if (!strncmp(path, "/..", 3)) /* outside of what this namespace shows */
+        if (!strncmp(path, "/..", 3)) /* the cgroup lies outside of what this namespace shows */
             path = "";
-        else if (n > 1 && !strncmp(path, top, n) && (path[n] == '/' || !path[n])) /* a container that sees its own part alone */
+        else if (n > 1 && !strncmp(path, top, n) && (path[n] == '/' || !path[n])) /* a container that sees its own part of the tree alone */
             path += n;
         uint64_t here = path_free(root, mount, path, v2);
         if (here < least)
@@ -161,13 +161,13 @@ uint64_t host_free_bytes(const char *root)
 {
     uint64_t machine = row_of(root, "/proc", "/meminfo", "MemAvailable", 1024), groups = cgroups_free(root);
     if (!machine && groups == NO_LIMIT)
-        return 8ull << 30; /* a machine that tells nothing */
+        return 8ull << 30; /* the machine tells nothing of its memory */
     return !machine || groups < machine ? groups : machine;
 }
 
 /* ---- other processes ---------------------------------------------------------------------------------------------------- */
 
-/* What a page tells, if its owner lives: the owner holds a lock on it. */
+/* Bytes that the owner of a status page has pinned; 0 where the owner is dead. A living owner holds a lock on the page. */
 static uint64_t page_pinned(const char *path)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -184,7 +184,7 @@ static uint64_t page_pinned(const char *path)
     return sum;
 }
 
-/* The folder is this user's: what others lay there would be believed. */
+/* Bytes pinned by the owners of all pages in a folder. The folder must be this user's: pages of other users would be believed. */
 static uint64_t folder_pinned(const char *dir)
 {
     char path[2 * PATH_MAX];

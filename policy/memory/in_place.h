@@ -1,8 +1,8 @@
-/* in_place.h: memory that host and device both reach: what the program has pinned, or registered, and managed memory. The host writes it
- * without a call. Addresses of ours that lie there and are given to a kernel by the list are shown by no argument (reach.c).
+/* in_place.h: memory that host and device both reach: memory that the program has pinned or registered, and managed memory. The host writes it
+ * without a call. Where a kernel is given a list in such memory, addresses of ours in the list are shown by no argument (reach.c).
  *
- * Kept per process, as ranges of unified addresses: one is the same for host and device. A range may have gone with its context, and
- * nobody said so: whoever reads one asks the driver first.
+ * Kept per process, as ranges of unified addresses, which are the same for host and device. A range may have gone with its context without
+ * a call: ask the driver before reading one.
  *
  * Threads: under the engine's mutex.
  */
@@ -14,12 +14,12 @@
 extern struct ranges in_place;
 
 /* Memory that kernels reach and that neither a slot nor `in_place` stands for: addresses that the program reserves and maps itself (symmetric
- * memory does), opened from another process, imported, shared with a graphics interface, of pools that lie on the host. Nobody sees what changes
- * it, so a list that holds such an address makes whoever follows it a launch that is never repeated. A range may stay here after its memory has
- * gone: a list is then taken for one of addresses without need, which is safe. */
+ * memory does), memory opened from another process, imported, shared with a graphics interface, or of pools that lie on the host. No door sees
+ * what changes it, so a launch that follows a list with such an address is never repeated. A range may stay here after its memory has
+ * gone: a list is then taken for a list of addresses without need, which is safe. */
 extern struct ranges in_place_outside;
 
-/* The address lies in memory of either kind. */
+/* The address p lies in `in_place` or in `in_place_outside`. */
 static inline bool in_place_or_outside(uint64_t p) { return ranges_hold(&in_place, p) || ranges_hold(&in_place_outside, p); }
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* Pages of slots that have left, back to the driver. */
+/* Gives the host pages of slots that are no longer lodged back to the driver. -ENOMEM: there are none. */
 static int make_room(struct device *d)
 {
     bool any = false;
@@ -35,7 +35,7 @@ int lodge_take(struct device *d, struct slot *s)
     s->lodged = true;
     s->state = SLOT_RESIDENT;
     d->mem.n_lodged++;
-    fence_merge(d, &s->ready, &s->stale); /* who used these pages last */
+    fence_merge(d, &s->ready, &s->stale); /* the latest users of these host pages */
     return has_content ? swap_queue_in(d, s) : 0;
 }
 
@@ -43,7 +43,7 @@ void lodge_leave(struct device *d, struct slot *s)
 {
     if (!s->lodged || s->pins)
         return;
-    if (s->host) /* nothing has written it since it was copied in */
+    if (s->host) /* nothing has written the slot since its content was copied in */
         slot_unback(d, s, SLOT_HOST);
     else if (swap_out(d, s))
         log_once(SAY_DEBUG, "what lies in host memory at its own address stays there");

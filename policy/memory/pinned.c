@@ -10,8 +10,8 @@
 
 struct pinned {
     struct host_block *cached; /* blocks that hold nothing, any size */
-    struct host_block *all;    /* through next_all */
-    struct ranges ranges;      /* of all */
+    struct host_block *all;    /* every block, through next_all */
+    struct ranges ranges;      /* addresses of every block */
 };
 
 /* Pinned host memory is one thing for all devices of the process. */
@@ -20,7 +20,7 @@ static struct {
     uint64_t told; /* bytes taken since the machine was asked */
 } all_devices;
 
-/* How much may be pinned in all is asked again whenever a part of it has been taken: others take memory too. */
+/* Asks anew how much may be pinned in all, whenever a 32nd of that has been taken: other processes take memory too. */
 static void look_again(struct device *d)
 {
     enum { PARTS = 32 };
@@ -90,7 +90,7 @@ struct host_block *pinned_get(struct device *d, uint64_t bytes)
             return b;
         }
     look_again(d);
-    while (all_devices.bytes + bytes > d->mem.host_limit_bytes && d->mem.pinned->cached) { /* other sizes make room */
+    while (all_devices.bytes + bytes > d->mem.host_limit_bytes && d->mem.pinned->cached) { /* cached blocks of other sizes make room */
         struct host_block *b = d->mem.pinned->cached;
         if (pinned_wait(d, b) || d->drv->cuMemFreeHost(b->p) != CUDA_SUCCESS)
             return NULL;

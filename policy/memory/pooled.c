@@ -7,7 +7,7 @@
 struct pooled {
     struct pooled_row {
         CUmemoryPool pool;
-        uint64_t bytes; /* of device.foreign_bytes */
+        uint64_t bytes; /* of the pool, counted in memory.foreign_bytes */
     } *rows;
     uint32_t n, cap;
 };
@@ -43,7 +43,7 @@ void pooled_look(struct device *d)
     struct pooled *p = d->mem.pooled;
     bool changed = false;
     for (uint32_t i = 0; p && i < p->n; i++) {
-        uint64_t now = p->rows[i].bytes; /* what was said last stands where the driver says nothing */
+        uint64_t now = p->rows[i].bytes; /* the bytes that the driver said last stay counted where it says nothing */
         if (!ask(d, p->rows[i].pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &now) || now == p->rows[i].bytes)
             continue;
         d->mem.foreign_bytes += now - p->rows[i].bytes;

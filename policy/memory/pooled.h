@@ -1,6 +1,6 @@
-/* pooled.h: pools of the driver's own that memory of the program's comes from (what is allocated while a stream is captured; pools that are opened to a
- * peer, or shareable). What is freed stays the pool's, up to its release threshold or until the host synchronises: it is on the device. So not the
- * allocations count, but what each pool says that it has reserved; and before memory is refused the pools are trimmed.
+/* pooled.h: pools of the driver's own that memory of the program's comes from (memory allocated while a stream is captured; pools that are opened to a
+ * peer, or shareable). Freed memory stays the pool's, and on the device, up to the pool's release threshold or until the host synchronises. So the bytes
+ * that each pool says it has reserved count, not the allocations; and the pools are trimmed before memory is refused.
  *
  * Example: 40 MiB from the default pool, whose threshold a program has raised, are freed: 40 MiB go on counting, until 60 MiB are asked for
  * under a limit of 64.
@@ -13,15 +13,15 @@
 
 #include "policy/device.h"
 
-/* Memory has come from this pool, or is about to: the pool counts from now on. False: it cannot, so the memory is to be counted. */
+/* Memory has come from this pool, or is about to: the pool counts from now on. False: the pool cannot be counted, so the caller counts the allocation. */
 bool pooled_note(struct device *d, CUmemoryPool pool);
-/* What the pools have reserved now counts. */
+/* Asks the driver what each pool has reserved now, and counts that. */
 void pooled_look(struct device *d);
-/* The same after they have given back what nobody uses. */
+/* Makes the pools give unused memory back, then counts as pooled_look() does. */
 void pooled_trim(struct device *d);
-/* The pool is destroyed; what is left of it counts otherwise from now on. */
+/* The pool is destroyed: its bytes come off the count. The caller counts the blocks left of it. */
 void pooled_gone(struct device *d, CUmemoryPool pool);
-/* With its context everything is. */
+/* The context is gone, and every pool with it. */
 void pooled_forget(struct device *d);
 
 #endif

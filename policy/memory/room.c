@@ -29,7 +29,7 @@ uint64_t room_give_driver(struct device *d, uint64_t bytes)
     return before - device_physical_bytes(d);
 }
 
-/* What would have to be waited for before the chunk is unmapped may stand still until the program has made a later call. */
+/* Unmapping the chunk would wait for work that may stand still until the program has made a later call. */
 static bool stands(struct device *d, int32_t c)
 {
     bool does = fence_stands(d, &d->mem.chunks[c].ready);
@@ -49,7 +49,7 @@ static bool stands(struct device *d, int32_t c)
 
 void room_give_free(struct device *d)
 {
-    const bool some = stream_any_stands(d); /* then what they hold up is kept */
+    const bool some = stream_any_stands(d); /* chunks that standing streams hold up are kept */
     if (some)
         stream_looks_anew(d);
     arena_trim(d);
@@ -77,7 +77,7 @@ int room_make(struct device *d, uint64_t bytes)
 {
     if (bytes > d->mem.limit_bytes)
         return -ENOMEM;
-    if (d->capturing) /* nothing can be waited for, so nothing moves; what was free has gone back already */
+    if (d->capturing) /* the host cannot wait in a capture, so nothing moves; free chunks have gone back already */
         return supply_is_short(d, bytes) || share_cover(d, bytes) ? -ENOMEM : 0;
     while (supply_is_short(d, bytes) || share_cover(d, bytes)) {
         if (aside_give(d))

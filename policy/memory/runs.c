@@ -12,7 +12,7 @@ struct runs {
     struct node node[]; /* [2 * n_words]: the root is 1, the children of i are 2 i and 2 i + 1, word w is n_words + w */
 };
 
-/* Bit i is left where the n bits from i on are set. */
+/* Bit i of the result is set where the n bits of w from i on are. */
 static uint64_t starts_of(uint64_t w, uint32_t n)
 {
     for (uint32_t have = 1; have < n && w;) {
@@ -23,10 +23,10 @@ static uint64_t starts_of(uint64_t w, uint32_t n)
     return w;
 }
 
-/* Bits side by side, at most; w has a clear one. */
+/* The longest run of set bits; w has a clear bit. */
 static uint32_t longest_in(uint64_t w)
 {
-    uint64_t begins[6]; /* [k]: where 2^k set bits begin; 63 are the most, so there is no [6] */
+    uint64_t begins[6]; /* [k]: where 2^k set bits begin; a run has 63 bits at most, so there is no [6] */
     uint32_t k = 0, n;
     if (!w)
         return 0;
@@ -66,7 +66,7 @@ static void join(struct runs *r, uint32_t i, uint32_t span)
     r->node[i] = x;
 }
 
-/* The nodes above the words from .. to. */
+/* Joins the nodes above the words from .. to anew. */
 static void rejoin(struct runs *r, uint32_t from, uint32_t to)
 {
     uint32_t span = 64;
@@ -95,7 +95,7 @@ uint32_t runs_longest(const struct runs *r) { return r->node[1].most; }
 uint32_t runs_find(const struct runs *r, uint32_t n)
 {
     uint32_t i = 1, span = r->n_words * 64, begin = 0;
-    while (i < r->n_words) { /* in the left half, across the middle, or in the right half */
+    while (i < r->n_words) { /* the run lies in the left half, across the middle, or in the right half */
         const struct node *a = &r->node[2 * i], *b = &r->node[2 * i + 1];
         span /= 2;
         if (a->most < n && a->last + b->first >= n)

@@ -1,13 +1,13 @@
-/* Address space: one reservation for everything that is managed, made once; and the tables that speak of it.
+/* space.c: address space: one reservation for all managed memory, made once, and its tables.
  *
- * Pages below device.next_page are of slots, of arenas, or in a list of gaps, in order of address, no two of which touch each other or
+ * Pages below memory.next_page belong to slots, to arenas, or to gaps. The list of gaps is in order of address; no gap touches another one or
  * the end. Pages are taken and given back when slots of new sizes are made and old ones dissolved (slot.c): never in a steady state.
  *
- * Danger: structs passed by value hold numbers of four bytes with bytes beside them that nobody fills, often the upper half of an address
- * that the stack held there. Such a word is an address of ours where a slot lies at that lower half; and a decoy in its place, or another's
- * buffer, would change the number: a stride or a count that sends the op anywhere. No argument's bytes tell the two apart. So no slot
- * lies where the lower half of its address is what a number may be (mem_may_be_number); slots too large for that lie at no integer that
- * is not far below zero; and larger ones, or those of a device with too few addresses, have what there is.
+ * Danger: structs passed by value hold numbers of four bytes beside four bytes that nobody fills, often the upper half of an address
+ * that the stack held there. Both together are an address of ours where a slot's lower half is the number; and a decoy, or another
+ * buffer's address, put in their place would change the number: a stride or a count that sends the op anywhere. The bytes of an argument do not
+ * tell a number from an address. So no slot lies where the lower half of its address may be a number (mem_may_be_number). Slots too large for
+ * that lie where the lower half is an integer far below zero; still larger slots, or those of a device with too few addresses, lie anywhere.
  */
 #include "policy/memory/space.h"
 
@@ -19,12 +19,12 @@
 
 static const uint64_t HALF = 1ull << 32;
 
-/* Of the lower halves of addresses: what a slot may have, the best first; its addresses are neighbours. */
+/* Ranges of lower halves of addresses, the best first: a slot lies as a whole in one of them. */
 static const struct lower_halves {
     uint64_t from, to;
 } LOWER_HALVES[] = {{MEM_NUMBERS_TO, MEM_NUMBERS_FROM}, {1ull << 31, 0xf0000000}, {0, UINT64_MAX}};
 
-/* The first page from `first` on where n pages may lie. */
+/* The first page from `first` on where n pages may lie by h. */
 static uint64_t next_place(const struct device *d, uint64_t first, uint64_t n, const struct lower_halves *h)
 {
     const uint64_t bytes = n << d->mem.shift, low = (d->mem.base + (first << d->mem.shift)) % HALF;
@@ -49,7 +49,7 @@ static int gap_insert(struct memory *m, uint32_t i, struct gap g)
 
 static void gap_remove(struct memory *m, uint32_t i) { memmove(m->gaps + i, m->gaps + i + 1, (--m->n_gaps - i) * sizeof *m->gaps); }
 
-/* [at, at + n) of gap i; what is left on both sides stays in the list. */
+/* Cuts [at, at + n) out of gap i; the rest on both sides stays in the list. */
 static int gap_cut(struct memory *m, uint32_t i, uint64_t at, uint64_t n)
 {
     struct gap *g = &m->gaps[i];

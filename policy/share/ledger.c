@@ -1,4 +1,4 @@
-/* ledger.c: see ledger.h. Joining is here, and what is on disk. */
+/* ledger.c: see ledger.h. Here: joining, and the folders and files on disk. */
 #include "policy/share/ledger.h"
 
 #include "policy/share/ledger_sums.h"
@@ -42,15 +42,15 @@ bool ledger_name_ok(const char *name)
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n;
 }
 
-/* The folders in which a ledger may lie, each held against others who join.
+/* The folders in which a ledger may lie, each locked (held) against other processes that join.
  *
- * There may be several (folders.h), and two processes that make one at the same time may each make another. They agree all the same: each holds all that it sees,
- * in their common order, looks again, and begins anew if there is one more by now. No folder is ever taken away, so whoever holds its set later holds all of the
- * earlier one's too, and waits for it; then it finds the earlier one's ledger, which has a living member. */
+ * There may be several (folders.h), and two processes that make a folder at the same time may each make another. They agree all the same: each holds all folders
+ * that it sees, in their common order, looks again, and begins anew if there is one more by now. No folder is ever taken away, so the process that holds its set
+ * later needs all folders of the earlier one too, and waits for that process; then it finds the earlier one's ledger, which has a living member. */
 struct held {
     struct folders f;
     int fd[FOLDERS_MOST]; /* of JOIN_FILE; -1: not held */
-    bool is_named;        /* by REMAT_GROUP_DIR: one folder, whoever it belongs to */
+    bool is_named;        /* named by REMAT_GROUP_DIR: one folder, of any owner */
 };
 
 static const char SORT[] = "remat-groups", JOIN_FILE[] = ".join";
@@ -80,7 +80,7 @@ static int hold_those(struct held *h)
         snprintf(path, sizeof path, "%s/%s", h->f.at[i].path, JOIN_FILE);
         h->fd[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (h->fd[i] < 0)
-            continue; /* it cannot be made: nobody has been able to, so there is no ledger in this folder, nor can there be one */
+            continue; /* the file cannot be made, by any process, so this folder has no ledger and cannot get one */
         int r = wait_for_byte(h->fd[i], 0);
         if (r)
             return r;
@@ -96,7 +96,7 @@ static bool same_folders(const struct folders *a, const struct folders *b)
     return same;
 }
 
-/* `more`: those that there are do not do; one more is made first. */
+/* Holds all folders of this user. `more`: the existing folders do not do; one more is made first. */
 static int hold_folders(const char *only, bool more, struct held *h, char *err, size_t err_bytes)
 {
     struct folders now;
@@ -123,7 +123,7 @@ static int hold_folders(const char *only, bool more, struct held *h, char *err, 
     return say(-EAGAIN, err, err_bytes, "the folders for groups change again and again");
 }
 
-/* REMAT_GROUP_DIR. 1: it is set; 0: it is not. */
+/* The folder named by REMAT_GROUP_DIR. 1: the variable is set; 0: it is not; or a negative errno. */
 static int named_folder(struct held *h, char *err, size_t err_bytes)
 {
     const char *own = getenv("REMAT_GROUP_DIR");
@@ -152,7 +152,7 @@ static const char *size_text(uint64_t bytes, char *to, size_t room)
     return to;
 }
 
-/* In a folder that everybody may write to somebody else could have laid the file there, to be read or to be cut short under the feet of whoever maps it. */
+/* Another user may have laid the file in a folder that everybody may write to, to be read or to be cut short while a process has it mapped. */
 static bool is_laid(const char *path, const struct stat *file)
 {
     char dir[PATH_MAX];
@@ -161,7 +161,7 @@ static bool is_laid(const char *path, const struct stat *file)
     return stat(*dir ? dir : "/", &st) || (st.st_mode & S_IWOTH && file->st_uid != geteuid() && file->st_uid != st.st_uid);
 }
 
-/* Opened, mapped, and held against others who join. */
+/* Opens and maps the ledger, and holds it against other processes that join. */
 static int open_held(struct ledger *l, const char *path, bool make, char *err, size_t err_bytes)
 {
     struct stat st;
@@ -181,8 +181,8 @@ static int open_held(struct ledger *l, const char *path, bool make, char *err, s
     if (fstat(l->fd, &st))
         return say(-errno, err, err_bytes, "%s: %s", path, strerror(errno));
     if (st.st_size < (off_t)sizeof *l->page) {
-        /* an empty one has just been made by somebody who has not come to hold it yet. Its pages are there before it is mapped: a full disk is an error here, a
-         * signal later */
+        /* an empty file has just been made by a process that has not come to hold it yet. Disk space is allocated before the file is mapped: a full disk is an
+         * error here, a signal later */
         r = !make && st.st_size ? EIO : posix_fallocate(l->fd, 0, sizeof *l->page);
         if (r)
             return say(-r, err, err_bytes, r == EIO ? "%s is cut short" : "there is no room for %s", path);
@@ -245,7 +245,7 @@ static int take_row(struct ledger *l, const struct ledger_ask *ask)
     for (unsigned i = 0; i < LEDGER_ROWS; i++) {
         struct ledger_row *r = &l->page->rows[i];
         if (atomic_load(&r->pid) || ledger_lock_byte(l->fd, 1 + (off_t)i, F_WRLCK))
-            continue; /* living, or being cleared */
+            continue; /* the row's member lives, or the row is being cleared */
         ledger_row_clear(r);
         r->pid_ns = l->pid_ns;
         r->start_ticks = ledger_started_at(getpid());
@@ -280,7 +280,7 @@ static bool has_members(const struct ledger *l)
     return lives;
 }
 
-/* Opens the ledger in one of the folders. 0, *out: where it can be joined. */
+/* Opens the ledger of one folder. 0: *out, which can be joined. */
 static int open_in(const char *dir, const char *file, bool make, struct ledger **out, char *err, size_t err_bytes)
 {
     char path[PATH_MAX];
@@ -297,7 +297,7 @@ static int open_in(const char *dir, const char *file, bool make, struct ledger *
     return r;
 }
 
-/* The one that has members, else the first that can be made. -ENOSPC and the like: none of the folders has room for it. */
+/* The ledger that has members, else the first that can be made. -ENOSPC and the like: no folder has room for a ledger. */
 static int find_ledger(const struct held *h, const char *file, struct ledger **out, char *err, size_t err_bytes)
 {
     int r = -ENOENT;
@@ -320,7 +320,7 @@ static int find_ledger(const struct held *h, const char *file, struct ledger **o
     return r;
 }
 
-/* *out: the ledger, and in *h the folders, held. */
+/* Finds or makes the ledger: *out, and in *h the folders, both held. */
 static int open_for(const struct ledger_ask *ask, const char *file, struct held *h, struct ledger **out, char *err, size_t err_bytes)
 {
     const char *only = ask->system ? REMAT_TOTAL_DIR : NULL;
@@ -416,7 +416,7 @@ int ledger_may_join(const struct ledger_ask *ask, char *err, size_t err_bytes)
     if (r)
         return r;
     r = named_folder(&h, err, err_bytes);
-    if (!r && !(r = hold_folders(NULL, false, &h, err, err_bytes))) /* makes one where none is: whether that can be done is told now */
+    if (!r && !(r = hold_folders(NULL, false, &h, err, err_bytes))) /* makes a folder where there is none: whether that fails is told now */
         r = 1;
     for (unsigned i = 0; r >= 0 && i < h.f.n; i++)
         if ((r = may_join_in(h.f.at[i].path, ask, &devices, err, err_bytes)))
@@ -445,7 +445,7 @@ void ledger_after_fork_child(struct ledger *l)
 
 /* ---- reading -------------------------------------------------------------------------------------------------------- */
 
-/* What a ledger says goes to a terminal, of root's too: a name that is none is no ledger's. */
+/* Names in a ledger are printed on terminals, root's too: a file with a name that is not valid is no ledger. */
 static bool says_well(const struct ledger_page *p)
 {
     const char *system = ".total";
@@ -459,7 +459,7 @@ int ledger_read(const char *path, struct ledger_view *v)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY), r = 0;
     if (fd < 0)
         return -errno;
-    struct ledger_page *p = malloc(sizeof *p); /* a copy: whose file it is may cut it short at any moment */
+    struct ledger_page *p = malloc(sizeof *p); /* a copy: the file's owner may cut the file short at any moment */
     if (!p)
         r = -ENOMEM;
     else if (fstat(fd, &st) || !S_ISREG(st.st_mode) || pread(fd, p, sizeof *p, 0) != (ssize_t)sizeof *p)

@@ -27,7 +27,7 @@ int ledger_lock_byte(int fd, off_t at, int type)
 static bool byte_is_locked(int fd, off_t at)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    return fcntl(fd, F_GETLK, &l) || l.l_type != F_UNLCK; /* what cannot be told counts as held */
+    return fcntl(fd, F_GETLK, &l) || l.l_type != F_UNLCK; /* a byte that cannot be asked about counts as locked */
 }
 
 uint64_t ledger_started_at(int64_t pid)
@@ -41,7 +41,7 @@ uint64_t ledger_started_at(int64_t pid)
     if (n <= 0)
         return 0;
     text[n] = '\0';
-    const char *after = strrchr(text, ')'); /* the name before it may hold anything */
+    const char *after = strrchr(text, ')'); /* the program's name, before that, may hold anything */
     char state;
     long threads;
     unsigned long long start;
@@ -75,7 +75,7 @@ void ledger_row_clear(struct ledger_row *r)
     atomic_store(&r->asking, 0);
     atomic_store(&r->guarantee, 0);
     atomic_store(&r->pid, 0);
-    atomic_store(&r->reserved, 0); /* last: until then the row counts */
+    atomic_store(&r->reserved, 0); /* last: the row counts until this store */
 }
 
 bool ledger_reap(struct ledger *l)
@@ -86,7 +86,7 @@ bool ledger_reap(struct ledger *l)
         bool holds = atomic_load(&r->pid) || atomic_load(&r->reserved) || atomic_load(&r->asking);
         if (i == l->me || !holds || ledger_row_is_alive(l->fd, l->page, i, l->pid_ns) || ledger_lock_byte(l->fd, 1 + (off_t)i, F_WRLCK))
             continue;
-        /* Ours to clear, and only now it is certain: between the look and the lock somebody else may have taken the row. */
+        /* With the lock held, the row is looked at again: between the first look and the lock another process may have taken it. */
         if (!atomic_load(&r->pid) || r->pid_ns != l->pid_ns || ledger_started_at(atomic_load(&r->pid)) != r->start_ticks) {
             found |= atomic_load(&r->reserved) != 0;
             ledger_row_clear(r);

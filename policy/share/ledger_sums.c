@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 
-enum { TRIES = 4096 }; /* of a reservation that others' announcements alone stand against: they take microseconds */
+enum { TRIES = 4096 }; /* of a reservation that only announcements of other members stand against: an announcement takes microseconds */
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t beyond(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
@@ -14,7 +14,7 @@ uint64_t ledger_limit(const struct ledger *l) { return atomic_load(&l->page->lim
 uint64_t ledger_reserved(const struct ledger *l) { return atomic_load(&l->page->rows[l->me].reserved); }
 uint64_t ledger_entitled(const struct ledger *l) { return ledger_entitlement(l->page, l->me); }
 
-/* (3) for those who asked for no guarantee. A row that is joining counts from the moment it has its pid. */
+/* Entitlement of each member that asked for no guarantee, by (3). A row that is joining counts from the moment it has its pid. */
 static uint64_t equal_part(const struct ledger_page *p)
 {
     uint64_t promised = 0, sharers = 0;
@@ -38,20 +38,20 @@ static uint64_t entitled(const struct ledger_page *p, unsigned k, uint64_t part)
 
 uint64_t ledger_entitlement(const struct ledger_page *p, unsigned i) { return entitled(p, i, equal_part(p)); }
 
-/* What row k waits for, of what it may wait for. */
+/* Bytes that row k waits for, cut to its entitlement. */
 static uint64_t due(const struct ledger_page *p, unsigned k, uint64_t part)
 {
     return least(atomic_load(&p->rows[k].wanted), entitled(p, k, part));
 }
 
 struct sums {
-    uint64_t held;    /* reserved, of all rows */
-    uint64_t asked;   /* announced by others */
-    uint64_t kept;    /* what others wait for beyond what they have */
+    uint64_t held;    /* sum of `reserved` of all rows */
+    uint64_t asked;   /* sum of `asking` of the other rows */
+    uint64_t kept;    /* bytes that other members wait for beyond those that they have */
     bool lower;       /* some of `asked` is in a lower row */
 };
 
-/* asking before reserved, see ledger.h. */
+/* Reads `asking` before `reserved`, see ledger.h. */
 static struct sums sum_up(const struct ledger *l)
 {
     struct sums s = {0};
@@ -91,7 +91,7 @@ static int reserve_once(struct ledger *l, uint64_t bytes)
             note_peak(l->page, s.held + bytes);
             return 0;
         }
-        if (need > limit && ++full == 2) /* once may be bytes on their way from row to row, seen in both */
+        if (need > limit && ++full == 2) /* the first time may be bytes on their way from row to row, seen in both */
             break;
         if (s.lower)
             atomic_store(&me->asking, 0);

@@ -7,22 +7,22 @@
 
 #include "policy/share/ledger_rows.h"
 
-/* 0, or -ENOSPC: (2) or (4) would not hold. Dead members' shares are taken back first. */
+/* Reserves `bytes` more. 0, or -ENOSPC: (2) or (4) would not hold. Dead members' shares are taken back first. */
 int ledger_reserve(struct ledger *l, uint64_t bytes);
 void ledger_release(struct ledger *l, uint64_t bytes);
 uint64_t ledger_reserved(const struct ledger *l);
 uint64_t ledger_limit(const struct ledger *l);
 uint64_t ledger_entitled(const struct ledger *l);
-/* What a reservation could have this moment, by (2) and (4). */
+/* Bytes that could be reserved this moment, by (2) and (4). */
 uint64_t ledger_available(struct ledger *l);
 
-/* Asks the others to make room up to `bytes` in all, cut to what it is entitled to; 0: no more. */
+/* Asks the other members for room, so that this one can hold `bytes` in all, cut to its entitlement; 0: asks no more. `blocked`: it cannot go on without. */
 void ledger_want(struct ledger *l, uint64_t bytes, bool blocked);
-/* What this member is to give back of what it holds beyond its entitlement: its part of what others wait for, in proportion.
- * *blocked: one of them cannot go on without. */
+/* Bytes beyond its entitlement that this member is to give back: its part, in proportion, of the bytes that other members wait for.
+ * *blocked: one of these members cannot go on without. */
 uint64_t ledger_owed(struct ledger *l, bool *blocked);
 const struct ledger_page *ledger_page(const struct ledger *l);
-/* What row i may always come back to: (3). */
+/* Bytes that row i may always come back to: (3). */
 uint64_t ledger_entitlement(const struct ledger_page *p, unsigned i);
 
 #endif

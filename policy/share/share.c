@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum {
-    WAIT_MS = 60000,        /* for a neighbour that is alive and owes us something */
-    LOOK_MS = 10,           /* between two looks for the dead, who wake nobody */
+    WAIT_MS = 60000,        /* for a neighbour that is alive and owes memory */
+    LOOK_MS = 10,           /* between two looks for dead neighbours, which wake no sleeper */
     GRACE_MS = 5,           /* a neighbour that is in the middle of its calls answers by itself */
-    CONTENT_OPS = 20000     /* ops without a refusal, after which nothing is asked for any more */
+    CONTENT_OPS = 20000     /* ops without a refusal, after which asks are withdrawn */
 };
 
 static uint64_t whole(const struct device *d, uint64_t bytes) { return bytes >> d->mem.shift << d->mem.shift; }
@@ -44,7 +44,7 @@ static void *help(void *arg)
     return NULL;
 }
 
-/* Detached, and with all signals blocked: they are the program's. */
+/* Starts a detached thread with all signals blocked: signals are the program's. */
 static int start_helper(const struct ledger_page *page, bool (*called)(void))
 {
     struct helper *h = malloc(sizeof *h);
@@ -107,7 +107,7 @@ int share_init(struct device *d, bool (*called)(void))
     const uint64_t total = limits_total_bytes(d->mem.device_bytes);
     if (!c->group[0] && !total)
         return 0;
-    if (d->share) { /* it is in, and began anew */
+    if (d->share) { /* the device is a member already, and is set up anew */
         at_most_theirs(d);
         return 0;
     }
@@ -125,7 +125,7 @@ int share_init(struct device *d, bool (*called)(void))
     int r = c->group[0] ? join(s, &ask, c->group, called, err, sizeof err) : 0;
     if (!r && total)
         r = join(s, &all, "of all your programs (remat.conf)", called, err, sizeof err);
-    if (r) { /* nothing is reserved yet: a ledger that it did join is left at its end */
+    if (r) { /* nothing is reserved yet: a ledger that the process did join is left at its end */
         s->n = 0;
         log_say(SAY_ERROR, "%s: this process gets no memory on device %d", err, (int)d->dev);
         return 0;
@@ -143,7 +143,7 @@ void share_after_fork_child(struct device *d)
 
 /* ---- ours ------------------------------------------------------------------------------------------------------------ */
 
-/* Below what we are entitled to, and refused: the neighbours are asked for all of it, once, not for every chunk. */
+/* A chunk was refused. Where this process is below its entitlement, it asks the neighbours for all of that, once, not for every chunk. */
 static void ask_for_ours(struct device *d, struct share_in *in, bool blocked)
 {
     uint64_t ours = ledger_entitled(in->l);
@@ -165,7 +165,7 @@ static void content(struct share_in *in)
     ledger_want(in->l, 0, false);
 }
 
-/* Reserved in each ledger or in none; NULL: it is, else the one that is full. */
+/* Reserves `bytes` more in each ledger or in none. NULL: reserved; else the ledger that is full. */
 static struct share_in *cover(struct device *d, uint64_t bytes)
 {
     struct share *s = d->share;
@@ -248,7 +248,7 @@ uint64_t share_owed(struct device *d, bool *blocked)
         bool one = false;
         s->in[i].seen = atomic_load(&s->in[i].page->asked);
         uint64_t owed = ledger_owed(s->in[i].l, &one);
-        most = owed > most ? owed : most; /* what is given in one is given in the other */
+        most = owed > most ? owed : most; /* bytes given back count in both ledgers: the larger debt covers the smaller */
         *blocked |= one;
     }
     s->owes = most != 0;
