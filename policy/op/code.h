@@ -12,7 +12,7 @@
 #include "policy/op/func.h"
 #include "tracer/known/known.h"
 
-/* A module or library (one of the two is NULL) has been loaded; code NULL: from what is unknown. */
+/* A module or library (one of the two is NULL) has been loaded; code NULL: the image is unknown. */
 void code_note(CUmodule module, CUlibrary library, const struct known_code *code);
 /* The module or library is unloaded, and its handle may be given to another one. */
 void code_forget(CUmodule module, CUlibrary library);

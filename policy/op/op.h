@@ -98,7 +98,7 @@ static inline const struct rt_operand *op_operand_at(const struct rt_op *op, uin
 int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op);
 void op_from_memset(struct device *d, const struct eng_memset *m, struct rt_op *op);
 void op_from_copy(struct device *d, const struct eng_copy *c, struct rt_op *op);
-/* False: the call touches more allocations than an op can have operands, which all have to stay in memory. */
+/* False: the call touches more allocations than an op can have operands; all live memory has to stay then. */
 bool op_from_other(struct device *d, const char *name, CUstream stream, struct eng_touch *touch, unsigned n, int (*issue)(void *), void *ctx,
                    struct rt_op *op);
 
