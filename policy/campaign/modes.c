@@ -17,7 +17,7 @@
 enum {
     FIRST_BACKOFF = 32, /* iterations */
     GROW_ITERATIONS = 8, /* iterations in force before a plan is made anew because a group has more to give; doubles each time */
-    LOOP_WITHIN = 4     /* an iteration more than so many times longer than the one of the last quiet time is another one */
+    LOOP_WITHIN = 4     /* an iteration with more than so many times the ops of quiet_period is another one */
 };
 
 #define TO(m) (1u << MODE_##m)

@@ -18,9 +18,9 @@
 #include <string.h>
 
 struct op_scratch {
-    unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16))); /* of the op at hand */
+    unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16))); /* arguments of the op at hand */
     struct rt_operand operands[OP_MAX_OPERANDS];
-    void *params[OP_MAX_PARAMS]; /* of the launch that is being issued */
+    void *params[OP_MAX_PARAMS]; /* parameter pointers of the launch that is being issued */
 };
 
 int op_init(struct device *d)
