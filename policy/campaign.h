@@ -32,7 +32,7 @@ bool campaign_runs_plainly(struct device *d, const struct rt_op *op);
 void campaign_give(struct device *d);
 /* True: the plan in force knows the launch to the byte, and has run it; *r is the result. False: an op must be built of the launch. */
 bool campaign_launch_drv(struct device *d, const struct eng_kernel *k, int *r);
-/* Something that no plan and no probe can follow is about to happen (a capture, an address that goes where remat cannot see it): they are left. */
+/* Something that no plan and no probe can follow is about to happen (a capture, an address that goes where remat cannot see it): a plan or a lesson under way is left. */
 void campaign_leave(struct device *d, const char *why);
 /* The program writes device memory outside all known buffers: a variable of a module, perhaps, which kernels know by name. A replay
  * after the write would find the variable changed. */

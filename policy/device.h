@@ -65,7 +65,7 @@ struct device {
     struct memory mem;
     struct reached *reached; /* words in memory that point at managed memory (reach.c) */
     uint32_t n_reached, cap_reached;
-    uint64_t learnings;  /* iterations that learning has begun with so far */
+    uint64_t learnings;  /* lessons begun so far */
     uint64_t op_count; /* ops of the program so far, but for copies to the host (op_reads_for_host) */
 
     /* streams */
