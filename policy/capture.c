@@ -66,7 +66,7 @@ static bool ends(CUstream stream)
             remove_where(is_joined_to, &id);
         for (uint32_t k = 0; k < process.n_captures; k++)
             others |= !process.captures[k].joined;
-        if (!others) /* none is left to be joined, where the driver tells no numbers */
+        if (!others) /* no capture is left to have joined: for drivers that tell no numbers */
             remove_where(is_joined, NULL);
         tell_devices();
         return true;
