@@ -205,7 +205,7 @@ static void make_room_after(struct device *d)
     engine_return(v);
 }
 
-/* Bytes that the device lacks for so many, at least a granule: where enough is free, it is not in one piece. */
+/* Bytes that the device lacks for an allocation of `bytes`, at least a granule: where enough is free, it is not in one piece. */
 static uint64_t missing_bytes(const struct device *d, uint64_t bytes)
 {
     size_t there = 0, total;
@@ -231,7 +231,7 @@ static bool gives_way(struct device *d, uint64_t bytes)
     return given > 0;
 }
 
-/* Bytes by which a pool of the driver's may grow for so many: whole granules. */
+/* Bytes by which a pool of the driver's may grow for an allocation of `bytes`: whole granules. */
 static uint64_t pool_grows_by(const struct device *d, uint64_t bytes)
 {
     return bytes > UINT64_MAX - d->mem.gran ? UINT64_MAX : (bytes + d->mem.gran - 1) & ~(d->mem.gran - 1);
@@ -456,7 +456,7 @@ static void leave_before_free(CUdeviceptr ptr)
             continue;
         struct engine_visit v = engine_visit(d);
         campaign_leave(d, "memory of the program's own is given back");
-        if (fence_sync(d, &s->unseen)) /* replays that read it */
+        if (fence_sync(d, &s->unseen)) /* waits for replays that read the memory */
             log_say(SAY_DEBUG, "the device failed before memory was given back");
         engine_return(v);
     }

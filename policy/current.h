@@ -21,7 +21,7 @@ enum { CURRENT_PROVEN = 4096 };
 struct current {
     uint64_t era;    /* era in which ctx was current; CURRENT_UNKNOWN: nothing is known */
     CUcontext ctx;
-    CUdevice dev;    /* of ctx; -1: not asked yet */
+    CUdevice dev;    /* ctx's device; -1: not asked for yet */
     uint32_t agreed; /* answers of the driver that were the known context; CURRENT_PROVEN at most */
 };
 #define CURRENT_UNKNOWN 0

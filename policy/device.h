@@ -33,11 +33,11 @@ struct rt_op;
 enum { UNMET_GIVEN = 64 };
 struct unmet {
     uint32_t unmade;    /* live slots that are unmade (unmet.h) */
-    uint32_t due;       /* allocations yet to be refused, in the place of a launch */
+    uint32_t due;       /* refusals of an allocation still to come, in the place of a launch */
     bool trimmed;       /* since the latest refusal the program has given back memory that its pools had cached */
     unsigned t;         /* the launch's stream */
-    pthread_t thread;   /* that made the launch */
-    uint64_t bytes, op_count; /* of the allocation that was refused last; device.op_count at that time */
+    pthread_t thread;   /* the thread that made the launch */
+    uint64_t bytes, op_count; /* bytes of the allocation that was refused last; device.op_count at that time */
     uint64_t least_bytes;     /* a limit with room for the launch */
     uint32_t n_outputs; /* live outputs of the launch */
     uint64_t latest;    /* serial of the newest output */

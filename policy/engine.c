@@ -281,7 +281,7 @@ int eng_pin_everything(void)
 struct context {
     CUcontext ctx;
     CUdevice dev;
-    int attached; /* times: its making, and each cuCtxAttach */
+    int attached; /* count of its making, and of each cuCtxAttach */
     struct context *next;
 };
 

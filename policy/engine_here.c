@@ -92,7 +92,7 @@ void engine_end_here(struct device *d)
     pinned_end(d);
     const uint64_t kept_bytes = memory_end(d);
     foreign_context_gone(d);
-    if (kept_bytes) { /* kept by no slot, but still on the device: the bytes count */
+    if (kept_bytes) { /* bytes that the driver did not take back: no slot has them, and they still count */
         d->mem.foreign_bytes += kept_bytes;
         foreign_add(d, 1ull << 63 | ++d->mem.serial, &(struct foreign_block){.bytes = kept_bytes});
     }

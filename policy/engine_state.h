@@ -24,7 +24,7 @@ struct process {
     const struct drv *drv;
     struct config cfg;
     struct status_page *status;
-    struct device *dev[MAX_DEVICES]; /* in the order in which they were first used; [0] is the one that traces and reports */
+    struct device *dev[MAX_DEVICES]; /* in the order of first use; [0] traces and reports */
     unsigned n_dev;
     int n_visible;         /* devices that the driver shows */
     atomic_bool started;   /* eng_start() has been called */

@@ -255,7 +255,7 @@ __attribute__((no_sanitize("thread"))) static size_t next_address(const struct d
 struct reached {
     CUdeviceptr at, to;
     const struct slot *list; /* slot that the word lies in; NULL: memory that remat cannot see */
-    uint64_t serial;         /* of the list when the word was copied */
+    uint64_t serial;         /* the list's serial when the word was copied */
 };
 
 static bool reached_stands(const struct reached *r) { return !r->list || (r->list->live && r->list->serial == r->serial); }
@@ -530,7 +530,7 @@ void eng_note_pinned(CUdeviceptr p, size_t bytes)
 {
     eng_note_in_place(p, bytes);
     engine_lock();
-    (void)!ranges_add(&pinned, p, bytes); /* for a range that finds no room the driver is asked */
+    (void)!ranges_add(&pinned, p, bytes); /* the driver is asked about a range that finds no room */
     engine_unlock();
 }
 
@@ -562,7 +562,7 @@ size_t eng_forget_outside(CUdeviceptr p)
     return bytes;
 }
 
-/* Whoever opens it in another thread notes it after the driver's call, and so after this look, or before. */
+/* Another thread that opens the same memory notes it after the driver's call: a note before this look is kept, since the driver knows the memory; a later one stays. */
 void eng_closed_outside(CUdeviceptr p)
 {
     engine_lock();

@@ -10,7 +10,7 @@
 
 static bool is_here(const struct slot *s) { return s->state == SLOT_RESIDENT; }
 
-/* Pins all slots. A pinned slot never leaves again, so its copy on the host, and whether it was written, matter no more. In two rounds: first the slots in
+/* Pins all live slots. A pinned slot never leaves again, so its copy on the host, and whether it was written, matter no more. In two rounds: first the slots in
  * memory, so that none of them is evicted for the others. Returns the bytes that find no room. */
 static uint64_t keep_all(struct device *d)
 {

@@ -59,7 +59,7 @@ struct account {
     struct account_kind kind[ACCOUNT_KINDS + 1]; /* by a hash of the signature; the last counts all signatures that found no place */
     uint64_t n_sampled;               /* ops timed alone while memory was held by swapping */
     struct account_sample sample[ACCOUNT_SAMPLES];
-    unsigned latest_sample, oldest_sample; /* numbers of samples, from 0: the next one to begin, and the oldest one that is still awaited */
+    unsigned latest_sample, oldest_sample; /* numbers of samples, from 0: the next to begin; the oldest still awaited */
     uint64_t lesson_ns;               /* the longest lesson so far */
     uint64_t learnt_before_ns;        /* learning_ns when the latest lesson began */
     int64_t balance_ns;
@@ -75,7 +75,7 @@ struct account {
         bool proved;                  /* under a proved plan: no rehearsal */
         bool whole;                   /* one whole iteration under a plan in force */
         bool left;                    /* begun when the plan was left */
-        bool apart;                   /* .. before the first op of an iteration */
+        bool apart;                   /* begun when the plan was left before the first op of an iteration */
         enum { STRETCH_NONE, STRETCH_OPEN, STRETCH_AWAITED } is;
     } stretch[ACCOUNT_STRETCHES];
     unsigned next;

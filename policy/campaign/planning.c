@@ -252,7 +252,7 @@ static void refuse_given(struct device *d, const char *why)
 static void take_plan(struct device *d, const char *path)
 {
     struct campaign *c = d->campaign;
-    share_limit_for_plan(d, budget_could_use(d)); /* what a group can give may have changed meanwhile */
+    share_limit_for_plan(d, budget_could_use(d)); /* a group may have more to give, or less, than when the planner was asked */
     if (install_scratch(d)) {
         log_say(SAY_WARN, "no memory to set in-place state aside: memory is held by swapping");
         modes_no_plan(d);

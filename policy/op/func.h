@@ -13,8 +13,8 @@ enum { OP_MAX_ARG_BYTES = 32768, OP_MAX_PARAMS = 4096 };
 struct func {
     CUfunction handle;
     uint64_t generation;
-    CUmodule module;   /* of the function; NULL: the function is a library's, or its module unknown */
-    CUlibrary library; /* of the function; NULL: the function is a module's, or its library unknown */
+    CUmodule module;   /* module of the function; NULL: the function is a library's, or its module unknown */
+    CUlibrary library; /* library of the function; NULL: the function is a module's, or its library unknown */
     bool unloaded;     /* the function's code has gone: a later function with this handle is another one, even of the same name */
     char *name;
     uint32_t n_params, arg_bytes;

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One more object, or one less, has this handle. */
+/* An object with this handle was made, or is gone: several may have the same handle. */
 void texture_note(uint64_t handle);
 void texture_forget(uint64_t handle);
 /* True if any handle is known. */
