@@ -288,7 +288,7 @@ static void take_plan(struct device *d, const char *path)
     }
     const bool applies = !users || (uint64_t)d->ex->plan->as_read.limit_bytes >= c->budget_bytes;
     const uint64_t bound = applies ? (uint64_t)d->ex->plan->as_read.bound_ns : 0;
-    d->st.bound_ns = bound && (!d->st.bound_ns || bound < d->st.bound_ns) ? bound : d->st.bound_ns; /* the smallest bound, proved for the most memory, holds for all of it */
+    d->st.bound_ns = bound && (!d->st.bound_ns || bound < d->st.bound_ns) ? bound : d->st.bound_ns; /* the smallest bound, proved for the most memory, holds for all there is */
     /* Chunks that the arenas took for the plan's small buffers: where the plan used its whole budget, its map lacks them already. */
     const uint64_t grown = arena_chunks(d) - arenas;
     if (lacking)
