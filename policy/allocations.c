@@ -34,8 +34,8 @@
 
 /* ---- managed memory ------------------------------------------------------------------------------------------------ */
 
-/* A limit under which the allocation succeeds: what cannot move, the allocation, and of what the program holds beside, in whole pages, all that the host
- * does not take. A tensor is there or on the host as a whole, so of the host's memory as much as the largest one takes may be left over. */
+/* A limit under which the allocation succeeds: memory that cannot move, the allocation, and of the program's other memory, in whole pages, all that the host
+ * does not take. A tensor is on the device or on the host as a whole, so host memory as large as the largest tensor may stay unused. */
 static uint64_t least_for(struct device *d, uint64_t bytes)
 {
     uint64_t moves = 0, largest = 0;
@@ -71,22 +71,22 @@ static int no_room(struct device *d, uint64_t bytes)
 static int alloc_slot(struct device *d, uint64_t bytes, unsigned t, struct slot **out)
 {
     struct slot *s = campaign_follows_plan(d) ? exec_alloc(d, bytes) : NULL;
-    bool planned = s != NULL; /* it gets memory when it is first touched: a workspace may never be */
+    bool planned = s != NULL; /* such a slot gets memory when it is first touched: a workspace may never be */
     if (!s) {
-        /* What has never been touched needs no copy, so it would cost nothing to promise for ever: the sum is bounded by
+        /* Memory that was never touched needs no copy, so any amount could be promised: the sum of all is bounded by
          * what the device and the host together can hold. */
         uint64_t most = d->mem.limit_bytes + d->mem.host_limit_bytes;
         if (bytes > most || d->mem.live_bytes > most - bytes || alloc_ordered(d, bytes, t, &s))
             return -ENOMEM;
     }
     s->needed_by = ++d->mem.op_at_hand;
-    /* A kernel may reach it before any argument shows it: through a list of addresses that is copied to the device next. */
+    /* A kernel may reach a pinned buffer before any argument shows it: through a list of addresses that is copied to the device next. */
     if (planned && s->plan_buf >= 0 && d->ex->learnt.rec.bufs[s->plan_buf].pinned && ready_pin(d, s)) {
         campaign_leave(d, "no room for memory that must stay");
         alloc_free(d, s);
         return -ENOMEM;
     }
-    /* What must first be moved out of the way moves when the memory is touched: some is allocated and never used. */
+    /* Buffers that are in the way move when the new memory is touched: some memory is allocated and never used. */
     if (!planned && s->kind == SLOT_LARGE && !resident_can_wait(d, s) && resident_back(d, s)) {
         alloc_free(d, s);
         return -ENOMEM;
@@ -95,7 +95,7 @@ static int alloc_slot(struct device *d, uint64_t bytes, unsigned t, struct slot 
     return 0;
 }
 
-/* The same; where the host has to wait for that, the mutex is free meanwhile. */
+/* alloc_slot(); where the host has to wait for it, the mutex is free meanwhile. */
 static int alloc_slot_waiting(struct device *d, uint64_t bytes, unsigned t, struct slot **out)
 {
     int rc;
@@ -109,7 +109,7 @@ static int alloc_slot_waiting(struct device *d, uint64_t bytes, unsigned t, stru
     return rc;
 }
 
-/* Asked for once, and again when the program may have chosen another. */
+/* The driver is asked for the current pool once, and again when the program may have chosen another. */
 static CUmemoryPool current_pool(struct device *d)
 {
     if (!d->current_pool && (!d->drv->cuDeviceGetMemPool || d->drv->cuDeviceGetMemPool(&d->current_pool, d->dev) != CUDA_SUCCESS))
@@ -119,7 +119,7 @@ static CUmemoryPool current_pool(struct device *d)
 
 static bool is_named(CUstream s) { return s != CU_STREAM_LEGACY && s != CU_STREAM_PER_THREAD; }
 
-/* What the driver says of a stream that takes no part: the default streams are some context's, others may be gone. */
+/* The driver's code for a stream that cannot be used: a default stream without a context, another one that is gone. */
 static int refused_for(const struct device *d, CUstream stream)
 {
     CUdevice dev;
@@ -129,7 +129,7 @@ static int refused_for(const struct device *d, CUstream stream)
     return !process.drv->cuStreamGetCtx || stream_is_known(d, stream) ? CUDA_SUCCESS : (int)process.drv->cuStreamGetCtx(stream, &ctx);
 }
 
-/* The index of a stream of the context that was current before the visit: a default stream bears the name of another one here. */
+/* The index of a stream of the context that was current before the visit: during the visit a default stream's name means another stream. */
 static unsigned index_before(struct device *d, struct engine_visit v, CUstream stream)
 {
     return is_named(stream) || !v.away ? stream_index(d, stream) : stream_index_in(d, v.before, stream);
@@ -161,7 +161,7 @@ static void uncount(struct device *d, uint64_t bytes)
     share_settle(d);
 }
 
-/* With the lock held: who counts memory of the program's own on this device. */
+/* With the lock held: the device that counts the program's own memory on `dev`. */
 static struct device *counts_for(int dev)
 {
     for (unsigned i = 0; dev >= 0 && i < process.n_dev; i++)
@@ -170,7 +170,7 @@ static struct device *counts_for(int dev)
     return engine_here();
 }
 
-/* Room for memory of the program's own, which counts from now on. With the lock held. */
+/* Makes room for memory of the program's own, which counts from now on. With the lock held. */
 static int reserve(struct device *d, uint64_t bytes)
 {
     struct engine_visit v = engine_visit(d);
@@ -191,7 +191,7 @@ static int reserve(struct device *d, uint64_t bytes)
     return r;
 }
 
-/* The driver holds more than it was asked for: nobody was asked before, so others make room after it. */
+/* The driver holds more than it was asked for, unforeseen: other memory makes room afterwards. */
 static void make_room_after(struct device *d)
 {
     if (device_physical_bytes(d) <= d->mem.limit_bytes)
@@ -205,7 +205,7 @@ static void make_room_after(struct device *d)
     engine_return(v);
 }
 
-/* What is missing on the device for so many bytes, at least a page: where as much is free, not in one piece. */
+/* Bytes that the device lacks for an allocation of `bytes`, at least a granule: where enough is free, it is not in one piece. */
 static uint64_t missing_bytes(const struct device *d, uint64_t bytes)
 {
     size_t there = 0, total;
@@ -214,7 +214,7 @@ static uint64_t missing_bytes(const struct device *d, uint64_t bytes)
     return bytes > there + d->mem.gran ? bytes - there : d->mem.gran;
 }
 
-/* With the lock held: ours goes back to the driver where that can be enough. What was reserved for these bytes counts as physical by now. */
+/* With the lock held: managed memory goes back to the driver where that can be enough. The reservation for these bytes counts as physical by now. */
 static bool gives_way(struct device *d, uint64_t bytes)
 {
     const uint64_t ours = device_physical_bytes(d), fixed = room_fixed_bytes(d);
@@ -231,14 +231,14 @@ static bool gives_way(struct device *d, uint64_t bytes)
     return given > 0;
 }
 
-/* What a pool of the driver's may take for so many bytes: it grows by whole granules. */
+/* Bytes by which a pool of the driver's may grow for an allocation of `bytes`: whole granules. */
 static uint64_t pool_grows_by(const struct device *d, uint64_t bytes)
 {
     return bytes > UINT64_MAX - d->mem.gran ? UINT64_MAX : (bytes + d->mem.gran - 1) & ~(d->mem.gran - 1);
 }
 
-/* The driver's answer for memory of one of its pools, of which `reserved` bytes were reserved. Memory that a capture allocates is its graph's, and
- * the driver says how much of that there is. */
+/* Takes the driver's answer r for memory of one of its pools, for which `reserved` bytes were reserved. Memory that a capture allocates is its graph's, and
+ * the driver says how much graphs hold. */
 static void settle(struct device *d, int r, CUdeviceptr p, size_t bytes, uint64_t reserved, CUmemoryPool pool, bool captured)
 {
     engine_lock();
@@ -282,7 +282,7 @@ static bool gives_way_locking(struct device *d, uint64_t bytes)
     return gave;
 }
 
-/* With the lock held, which it gives back. d NULL: nobody counts. */
+/* With the lock held, which this function releases. d NULL: no device counts the memory. */
 static int from_driver_unlocking(struct device *d, const struct eng_pool_call *c)
 {
     const bool captured = d && engine_is_captured(c->stream);
@@ -315,7 +315,7 @@ int eng_allocation_from_driver(int dev, const struct eng_pool_call *c)
 
 bool eng_has_devices(void) { return process.n_visible != 1; }
 
-/* The device that memory of this pool, or without one in this stream, is allocated on: not always the current one. */
+/* The device on which memory of this pool, or without a pool in this stream, is allocated: not always the current one. */
 static struct device *device_for(int pool_dev, CUstream stream)
 {
     CUdevice here = -1, of = pool_dev;
@@ -340,7 +340,7 @@ static struct device *device_for(int pool_dev, CUstream stream)
     return NULL;
 }
 
-/* A slot becomes the program's; where it cannot be, it is nobody's. */
+/* The slot becomes the program's, or is freed where an error comes back. */
 static int handed_out(struct device *d, struct slot *s, CUdeviceptr *out)
 {
     stats_keep(&process.cfg, process.dev, process.n_dev, eng_active());
@@ -375,7 +375,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         return r;
     }
     if (is_named(stream))
-        stream_index(d, stream); /* where it is new its event is of the program's context, as it is */
+        stream_index(d, stream); /* before the visit: a new stream's event is to be of the program's context, as the stream is */
     struct engine_visit v = engine_visit(d);
     if (!v.away)
         engine_turn(d);
@@ -387,18 +387,18 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     bool room = pool_has_room(from, bytes);
-    const unsigned t = stream == CU_STREAM_PER_THREAD ? STREAM_NONE : index_before(d, v, stream); /* that has one index for all threads */
+    const unsigned t = stream == CU_STREAM_PER_THREAD ? STREAM_NONE : index_before(d, v, stream); /* all threads share the index of CU_STREAM_PER_THREAD */
     int rc = room ? alloc_slot_waiting(d, bytes, t, &s) : -ENOMEM;
     while (rc && room && limits_borrow(d, bytes))
         rc = alloc_slot(d, bytes, t, &s);
     if (!room)
-        r = CUDA_ERROR_OUT_OF_MEMORY; /* of the pool's own maximum */
+        r = CUDA_ERROR_OUT_OF_MEMORY; /* the pool's own maximum is reached */
     else if (rc)
         r = no_room(d, bytes);
     else {
         s->pool = from;
         pool_take(from, bytes);
-        stream_acts(d, index_before(d, v, stream)); /* asked again: others were let in */
+        stream_acts(d, index_before(d, v, stream)); /* the index is asked for again: other threads were let in */
         r = handed_out(d, s, out);
     }
     engine_return(v);
@@ -406,7 +406,7 @@ int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_
     return r;
 }
 
-/* Not where other devices may reach what cuMemAlloc gives out: they would find nothing. */
+/* Not where another device may reach memory of cuMemAlloc: that device would find nothing. */
 int eng_alloc(CUdeviceptr *out, size_t bytes, int *res)
 {
     engine_lock();
@@ -438,7 +438,7 @@ int eng_alloc(CUdeviceptr *out, size_t bytes, int *res)
     return 1;
 }
 
-/* The device that counts this memory of the program's own forgets its row; NULL: nobody counts it. */
+/* The device that counts this memory of the program's own, and has forgotten its row; NULL: none counts it. */
 static struct device *detach(uint64_t key, struct foreign_block *b)
 {
     for (unsigned i = 0; i < process.n_dev; i++)
@@ -447,7 +447,7 @@ static struct device *detach(uint64_t key, struct foreign_block *b)
     return NULL;
 }
 
-/* A plan in force knows this memory of the program's own: what can be made of it alone is made before it goes. */
+/* Leaves a plan in force that knows this memory of the program's own: values that can be made from it alone are made before it goes. */
 static void leave_before_free(CUdeviceptr ptr)
 {
     for (unsigned i = 0; i < process.n_dev; i++) {
@@ -457,13 +457,13 @@ static void leave_before_free(CUdeviceptr ptr)
             continue;
         struct engine_visit v = engine_visit(d);
         campaign_leave(d, "memory of the program's own is given back");
-        if (fence_sync(d, &s->unseen)) /* replays that read it */
+        if (fence_sync(d, &s->unseen)) /* waits for replays that read the memory */
             log_say(SAY_DEBUG, "the device failed before memory was given back");
         engine_return(v);
     }
 }
 
-/* Memory that this device counted was given back in a stream: it is there until the stream comes to that. */
+/* Memory that this device counted was given back in a stream: it is held until the stream comes to the free. */
 static void leaves(struct device *d, const struct foreign_block *b, CUstream stream)
 {
     if (is_named(stream))
@@ -473,8 +473,8 @@ static void leaves(struct device *d, const struct foreign_block *b, CUstream str
     engine_return(v);
 }
 
-/* Memory of the program's own. The row goes before the driver's call: right after it another thread may be given the same
- * address. `stream` NULL: cuMemFree. */
+/* Frees memory of the program's own. Its row goes before the driver's call: right after the call another thread may be given the
+ * same address. `stream` NULL: cuMemFree. */
 static int free_foreign(CUdeviceptr ptr, CUstream stream)
 {
     struct foreign_block b;
@@ -513,12 +513,12 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
         engine_unlock();
         return r;
     }
-    if (engine_is_captured(stream)) { /* it frees what the capture has allocated, and nothing else: the driver says so */
+    if (engine_is_captured(stream)) { /* a captured free may free memory of the capture, and nothing else: the driver says so */
         engine_unlock();
         return (int)process.drv->cuMemFreeAsync(ptr, stream);
     }
     if (is_named(stream))
-        stream_index(d, stream); /* where it is new its event is of the program's context, as it is */
+        stream_index(d, stream); /* before the visit: a new stream's event is to be of the program's context, as the stream is */
     struct engine_visit v = engine_visit(d);
     if (!s || s->va != ptr)
         r = CUDA_ERROR_INVALID_VALUE;
@@ -533,7 +533,7 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream)
     return r;
 }
 
-/* Of memory that cuMemAlloc gave out the driver takes nothing back that may be in use. */
+/* The driver takes back memory of cuMemAlloc only when it is no longer in use: waits for the context. */
 static int wait_before_free(CUdeviceptr ptr)
 {
     engine_lock();
@@ -544,12 +544,12 @@ static int wait_before_free(CUdeviceptr ptr)
     return waits ? (int)process.drv->cuCtxSynchronize() : CUDA_SUCCESS;
 }
 
-/* cuMemFree waits for nothing where the memory is stream-ordered: the program has seen the end of all uses. We need not have: who is given
- * the memory next comes after the users that we know of. */
+/* cuMemFree waits for nothing where the memory is stream-ordered: the program has seen the end of all uses. remat may not have seen it: the next
+ * user of the memory is ordered behind the users that remat knows of. */
 static int free_now(CUdeviceptr ptr)
 {
     CUdevice dev;
-    int r = current_device_drv(process.drv, &dev); /* the driver refuses it without a context */
+    int r = current_device_drv(process.drv, &dev); /* without a context the driver refuses the call */
     if (!r)
         r = wait_before_free(ptr);
     engine_lock();
@@ -586,7 +586,7 @@ int eng_pool_get(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *
         return 0;
     }
     engine_lock();
-    struct pool *p = engine_here() && !pool_refused_drv(pool) ? pool_of(pool) : NULL; /* else the driver says what is wrong */
+    struct pool *p = engine_here() && !pool_refused_drv(pool) ? pool_of(pool) : NULL; /* NULL: the driver says what is wrong */
     bool high = attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
     v = p ? high ? p->high_bytes[attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] : p->used_bytes : 0;
     engine_unlock();
@@ -605,7 +605,7 @@ int eng_pool_set(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *
     uint64_t v = 1;
     if (value)
         memcpy(&v, value, sizeof v);
-    *res = v ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* only zero resets it */
+    *res = v ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* only zero resets a peak */
     engine_lock();
     const bool there = !pool_refused_drv(pool);
     struct pool *p = there && !v && engine_here() ? pool_of(pool) : NULL;
@@ -626,12 +626,12 @@ void eng_pool_made(CUmemoryPool pool, size_t most_bytes)
 
 int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res)
 {
-    *res = CUDA_SUCCESS; /* nothing is held beyond what is live, as far as the program can tell */
+    *res = CUDA_SUCCESS; /* as far as the program can tell, a pool holds nothing but live memory */
     engine_lock();
     const bool there = !pool_refused_drv(pool);
     for (unsigned i = 0; i < process.n_dev; i++)
         unmet_trimmed(process.dev[i]);
-    if (there && process.drv->cuMemPoolTrimTo) /* but for what the driver has served from it */
+    if (there && process.drv->cuMemPoolTrimTo) /* memory that the driver has served from the pool */
         *res = (int)process.drv->cuMemPoolTrimTo(pool, keep_bytes);
     engine_unlock();
     return there;
@@ -641,7 +641,7 @@ void eng_pool_destroyed(CUmemoryPool pool)
 {
     engine_lock();
     for (unsigned k = 0; k < process.n_dev; k++) {
-        process.dev[k]->current_pool = NULL; /* where it was this one, the driver has gone back to its default */
+        process.dev[k]->current_pool = NULL; /* if the destroyed pool was the current one, the driver has gone back to its default */
         if (process.dev[k]->mem.foreign)
             foreign_pool_gone(process.dev[k], pool);
         for (uint32_t i = 0; i < process.dev[k]->mem.n_slots; i++)

@@ -1,4 +1,4 @@
-/* allocations.h: memory, as the program asks for it: what is managed, pools, and what is counted only. A part of what is behind the doors: see engine.h.
+/* allocations.h: memory that the program asks for: managed memory, pools, and memory that is only counted. The doors call it: see engine.h.
  *
  * Threads: any. Errors: functions of type `int` return the driver's code for the program.
  */
@@ -11,13 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* cuMemAllocAsync (pool NULL) and cuMemAllocFromPoolAsync. `pool_dev`: the device that the pool lies on, -1: unknown, or none is named;
- * it matters where eng_has_devices() is true. */
+/* cuMemAllocAsync (pool NULL) and cuMemAllocFromPoolAsync. `pool_dev`: the device that the pool lies on, -1: unknown, or no pool is named;
+ * pool_dev matters only where eng_has_devices() is true. */
 int eng_alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, int pool_dev, CUstream stream);
 bool eng_has_devices(void);
 /* cuMemAlloc where its memory is managed (--allocator each). 1: answered, result code in *res; 0: the door must ask the driver. */
 int eng_alloc(CUdeviceptr *out, size_t bytes, int *res);
-/* Stream-ordered memory that the driver serves: of pools that cannot be managed. The pool counts as a whole, by what the driver says. `dev` as for
+/* Stream-ordered memory that the driver serves, of pools that cannot be managed. Such a pool counts as a whole, as large as the driver says. `dev` as for
  * eng_foreign_reserve(); pool NULL: the current one. issue() makes the call, without a lock. */
 struct eng_pool_call {
     CUmemoryPool pool;
@@ -36,7 +36,7 @@ int eng_free_async(CUdeviceptr ptr, CUstream stream);
 int eng_pool_get(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *res);
 int eng_pool_set(CUmemoryPool pool, CUmemPool_attribute attr, void *value, int *res);
 int eng_pool_trim(CUmemoryPool pool, size_t keep_bytes, int *res);
-/* A pool of the program's own; most_bytes: what it may hold, 0: no maximum. */
+/* The program has made a pool, which may hold most_bytes; 0: no maximum. */
 void eng_pool_made(CUmemoryPool pool, size_t most_bytes);
 void eng_pool_destroyed(CUmemoryPool pool);
 /* The program chose other pools for allocations that name none. */
@@ -46,10 +46,10 @@ void eng_pool_chosen(void);
 
 /* Makes room for `bytes` (evicting managed memory if needed) and counts them. 0, or CUDA_ERROR_OUT_OF_MEMORY after one
  * explaining line. After a success call exactly one of commit (the driver call succeeded) or cancel. */
-enum { ENG_HERE = -1 }; /* for `dev`: the device of the current context; so too where nothing is known of the one that is named */
+enum { ENG_HERE = -1 }; /* for `dev`: the device of the current context; a device of which nothing is known counts as this one too */
 int eng_foreign_reserve(int dev, size_t bytes);
-/* After a success of eng_foreign_reserve() the driver had no memory for these bytes all the same: something else holds it (another process). Memory of ours goes back
- * to the driver, as much as is missing. True: some did, and the driver is to be asked once more. */
+/* eng_foreign_reserve() has succeeded, but the driver had no memory for these bytes: something else holds it (another process). Managed memory goes back to
+ * the driver, as much as is missing. True: some went back, and the driver is to be asked once more. */
 bool eng_foreign_gives(int dev, size_t bytes);
 /* `key`: a device pointer (is_range: the bytes at it are addressable there: cuMemAlloc, managed) or any handle
  * (cuMemCreate handle, array). */
@@ -57,10 +57,10 @@ void eng_foreign_commit(int dev, uint64_t key, size_t bytes, bool is_range);
 void eng_foreign_cancel(int dev, size_t bytes);
 /* The program gave `key` back; unknown keys are ignored. */
 void eng_foreign_free(uint64_t key);
-/* cuMemFree_v2: frees managed memory, or a counted range. Of eng_alloc()'s memory it waits for the device, as the driver does. */
+/* cuMemFree_v2: frees managed memory, or a counted range. For memory of eng_alloc() it waits for the device, as the driver does. */
 int eng_free(CUdeviceptr ptr);
 
-/* What is queued there now becomes a part of a graph. */
+/* Work queued in the stream now becomes a part of a graph. */
 bool eng_is_captured(CUstream stream);
 /* After a graph was launched or uploaded: the memory of its allocation nodes may have been made now, and counts. */
 void eng_graph_issued(void);

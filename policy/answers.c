@@ -13,7 +13,7 @@
 #include "policy/share/share.h"
 #include "tracer/pyframe.h"
 
-/* The total that every question is answered with: the limit, though a script may have taken a fraction of it. */
+/* The total of every answer: the limit, though a script may have taken a fraction of it. */
 static uint64_t told_bytes(const struct device *d) { return d->mem.whole_bytes ? d->mem.whole_bytes : d->mem.limit_bytes; }
 
 /* With the lock held: `real_free` bytes are free on the device. */
@@ -24,7 +24,7 @@ static void view(struct device *d, uint64_t real_free, uint64_t *free_bytes, uin
     uint64_t could = real_free + ((uint64_t)d->mem.n_free_chunks << d->mem.shift);
     if (avail > could)
         avail = could;
-    uint64_t ceiling = share_ceiling(d); /* of a group others may hold the rest */
+    uint64_t ceiling = share_ceiling(d); /* other processes of the group may hold the rest */
     if (avail > (ceiling > used ? ceiling - used : 0))
         avail = ceiling > used ? ceiling - used : 0;
     *free_bytes = avail;
@@ -34,14 +34,14 @@ static void view(struct device *d, uint64_t real_free, uint64_t *free_bytes, uin
 /* ---- a fraction of memory, as PyTorch keeps it ---------------------------------------------------------------------------- */
 
 /* torch.cuda.set_per_process_memory_fraction() asks how much memory there is, and from then on PyTorch itself refuses an allocation with which the program
- * would hold more than that fraction, evicted tensors included. So it is told of more memory than any program fills, and the fraction is kept here:
- * what may lie on the device is that fraction of the limit. Asking for the fraction, PyTorch divides by the total again. */
+ * would hold more than that fraction, evicted tensors included. So PyTorch is told of more memory than any program fills, and the fraction is kept here:
+ * as much may lie on the device as that fraction of the limit. Asking for the fraction, PyTorch divides by the total again. */
 enum { NO_FRACTION_BITS = 60 };
 
 static bool keep_fraction(struct device *d, double fraction)
 {
     const uint64_t whole = told_bytes(d), want = (uint64_t)(fraction * (double)whole);
-    if (d->cfg->group[0] || campaign_follows_plan(d)) { /* its ledger says how much; a plan fits one limit */
+    if (d->cfg->group[0] || campaign_follows_plan(d)) { /* a group's ledger says how much; a plan fits one limit */
         log_say(SAY_WARN, "set_per_process_memory_fraction(%.3g): left to the limit of %s", fraction, rt_size(d->mem.limit_bytes).text);
     } else {
         struct engine_visit v = engine_visit(d);
@@ -60,7 +60,7 @@ static bool keep_fraction(struct device *d, double fraction)
     return true;
 }
 
-/* Which of the two asks, if any; the fraction that is set. Python is looked at without a lock (tracer/loader.h). */
+/* Which of PyTorch's two functions asks, if any, and the fraction that is set. Python is looked at without a lock (tracer/loader.h). */
 enum asker { ASKS_OTHER, ASKS_TO_SET, ASKS_TO_GET };
 static enum asker who_asks(double *fraction)
 {
@@ -69,7 +69,7 @@ static enum asker who_asks(double *fraction)
                                                                            : ASKS_OTHER;
 }
 
-/* With the lock held: the answer is to be more than any program fills. */
+/* With the lock held. True: the total in the answer is to be more than any program fills. */
 static bool fraction_asked(struct device *d, enum asker by, double fraction)
 {
     if (by == ASKS_TO_SET && (d->mem.limit_bytes < d->mem.device_bytes || d->mem.whole_bytes))
@@ -102,8 +102,8 @@ int eng_mem_info(size_t *free_bytes, size_t *total_bytes)
 
 bool eng_device_memory(int dev, struct eng_memory *m)
 {
-    static bool read; /* before eng_start: what it will read */
-    if (process.started && !eng_active()) /* remat stands aside; or this is a forked child, and whoever had the mutex is not here */
+    static bool read; /* the configuration has been read, before eng_start() does */
+    if (process.started && !eng_active()) /* remat stands aside; or this is a forked child, where a thread that held the mutex does not exist */
         return false;
     if (!process.started)
         limits_start();
@@ -139,7 +139,7 @@ bool eng_device_memory(int dev, struct eng_memory *m)
     return !stands_aside;
 }
 
-/* One past its end is the slot's for who takes part of it, not for who asks. */
+/* The address one past a slot's end is the slot's in slot_lookup(), but not in an answer. */
 static struct slot *slot_of(struct device *d, CUdeviceptr ptr)
 {
     struct slot *s = slot_lookup(d, ptr);

@@ -1,4 +1,4 @@
-/* answers.h: how much memory there is, and what lies at an address: what the program is told, as it would be without remat. Doors: see engine.h.
+/* answers.h: the program's questions, how much memory there is and what lies at an address, answered as without remat. Doors: see engine.h.
  *
  * Threads: any. Errors: functions of type `int` without *res return the driver's code for the program.
  */
@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 int eng_mem_info(size_t *free_bytes, size_t *total_bytes);
-/* A device's memory as this process may know it. In: what the machine says of total and free. */
-enum { ENG_DEVICE_UNKNOWN = -2 }; /* no context yet: any device, by what was asked for */
+/* A device's memory as this process may know it. In: total_bytes and free_bytes as the machine says. */
+enum { ENG_DEVICE_UNKNOWN = -2 }; /* no context yet: any device, by the limit that was asked for */
 struct eng_memory {
     uint64_t total_bytes, free_bytes;
-    uint64_t held_bytes; /* out, where is_set_up: by the program, evicted tensors included */
+    uint64_t held_bytes; /* out, where is_set_up: bytes held by the program, evicted tensors included */
     bool is_set_up;
 };
 /* False: the machine's own answer stands. The engine need not be active. */

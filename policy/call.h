@@ -1,4 +1,4 @@
-/* call.h: what a call of the program's does on the device, as the doors hand it over. Pointers are the program's own, and hold for that call. */
+/* call.h: the program's calls, as the doors hand them over. Pointers are the program's own, and valid during the call. */
 #ifndef REMAT_POLICY_CALL_H
 #define REMAT_POLICY_CALL_H
 
@@ -40,10 +40,10 @@ struct eng_copy {
     bool sync; /* the non-Async call */
 };
 
-/* What any other call touches. ENG_WAITS: the stream stands still there until the word is as it should be, or a function of the host's returns, which
- * the host may bring about in a later call. ENG_EXACT: the driver refuses a call of which these bytes do not lie in one allocation.
- * ENG_EARLY: the driver may read them out of stream order, before or while the call is made. Before issue() is called the engine adds ENG_IN_ORDER
- * where what is to be read comes back in stream order (an evicted source of a batch of copies): then issue() must have the driver read it so. */
+/* Memory that any other call touches. ENG_WAITS: the stream stands still at the call until a word has the awaited value, or a host function returns,
+ * which the host may bring about in a later call. ENG_EXACT: the driver refuses the call unless these bytes lie in one allocation.
+ * ENG_EARLY: the driver may read these bytes out of stream order, before or while the call is made. Before issue() is called the engine adds ENG_IN_ORDER
+ * where the bytes come back in stream order (an evicted source of a batch of copies): issue() must then have the driver read them in stream order. */
 enum { ENG_READ = 1, ENG_WRITE = 2, ENG_WAITS = 4, ENG_EXACT = 8, ENG_EARLY = 16, ENG_IN_ORDER = 32 };
 struct eng_touch {
     CUdeviceptr ptr; /* 0: no memory */
@@ -52,6 +52,6 @@ struct eng_touch {
 };
 
 /* The program's own memory has a key: a device pointer, or a handle. */
-#define FOREIGN_IS_BLOCK(key) ((key) >> 63) /* no address is that high: keys of cuMemCreate's blocks are */
+#define FOREIGN_IS_BLOCK(key) ((key) >> 63) /* the top bit marks keys of cuMemCreate's blocks: no address is that high */
 
 #endif

@@ -1,4 +1,4 @@
-/* campaign.c: see campaign.h. What the program's calls mean for the plan in force; how it is made and followed is in campaign/. */
+/* campaign.c: see campaign.h. What the program's calls mean for the plan in force; campaign/ makes and follows plans. */
 #include "policy/campaign.h"
 #include "policy/campaign/budget.h"
 #include "policy/campaign/following.h"
@@ -22,12 +22,12 @@
 #include <errno.h>
 
 enum {
-    STARTS_MOST = 12,       /* of learning in a row, each given up since the iteration went another way */
-    LOOK_OPS = 1024,        /* without a plan: between two looks at whether there is something to tell */
+    STARTS_MOST = 12,       /* lessons begun in a row, each given up since the iteration went another way */
+    LOOK_OPS = 1024,        /* without a plan: between two looks for something to tell the user */
     NEAR_OPS = 32,          /* between two looks at whether a lesson is near */
-    TRY_AGAIN_OPS = 256,    /* between two attempts to give where nothing could move */
-    LESS_IN_VAIN = 2,       /* iterations in a row, taken up though the program held less than at the recorded one's begin, that were left */
-    RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: it may be an evaluation */
+    TRY_AGAIN_OPS = 256,    /* between two attempts to give memory where nothing could move */
+    LESS_IN_VAIN = 2,       /* iterations in a row that were left, taken up though the program held less than at the recorded one's begin */
+    RELEARN_PERIODS = 20    /* a new period must last this long before it takes a plan's place: the period may be an evaluation's */
 };
 
 int campaign_init(struct device *d) { return modes_init(d); }
@@ -50,7 +50,7 @@ void campaign_give(struct device *d)
     if (!owed || d->capturing || (tried && d->op_count - tried < TRY_AGAIN_OPS))
         return;
     if ((campaign_follows_plan(d) || d->mode == MODE_PROBE) && !blocked)
-        return; /* at the iteration's end */
+        return; /* the memory is given at the iteration's end */
     if (campaign_follows_plan(d) || d->mode == MODE_PROBE) {
         planned = campaign_follows_plan(d);
         campaign_leave(d, "a neighbour cannot go on without its share");
@@ -79,7 +79,7 @@ void campaign_stop(struct device *d, const char *why)
     story_becomes(d, STORY_SWAPPING, "no plan is made any more: %s", why);
 }
 
-/* The host waits for what the program knows nothing of: replays that read memory as it was. Not for work of the program's own, which may stand still. */
+/* The host waits for replays, of which the program knows nothing, that read memory as it was. Not for work of the program's own, which may stand still. */
 static int replays_end(struct device *d)
 {
     int r = 0;
@@ -90,7 +90,7 @@ static int replays_end(struct device *d)
 
 void campaign_distrusts(struct device *d, const char *why)
 {
-    if (d->mode == MODE_OBSERVE || d->mode == MODE_PROBE) /* what is pinned when a record is finished is known to it */
+    if (d->mode == MODE_OBSERVE || d->mode == MODE_PROBE) /* a record knows the memory that is pinned when the record is finished */
         return;
     const bool followed = campaign_follows_plan(d);
     campaign_leave(d, why);
@@ -101,7 +101,7 @@ void campaign_distrusts(struct device *d, const char *why)
 
 void campaign_unloads(struct device *d, CUmodule module, CUlibrary library)
 {
-    bool launches = d->mode == MODE_PROBE; /* it may */
+    bool launches = d->mode == MODE_PROBE; /* a lesson may have launched the code */
     for (uint32_t i = 0; i < d->ex->learnt.rec.n_ops && i < d->ex->learnt.n_caps && !launches; i++)
         launches = d->ex->learnt.caps[i].kind == OP_KERNEL && d->ex->learnt.caps[i].func && func_is_of(d->ex->learnt.caps[i].func, module, library);
     if (!launches)
@@ -115,7 +115,7 @@ void campaign_unloads(struct device *d, CUmodule module, CUlibrary library)
 
 /* ---- events -------------------------------------------------------------------------------------------------------- */
 
-/* A plan is awaited, and none is followed. */
+/* A plan is awaited, and none is being followed. */
 static void await(struct device *d)
 {
     struct campaign *c = d->campaign;
@@ -152,13 +152,13 @@ void campaign_answered(struct device *d, uint64_t op_count)
     if (!modes_wait_for_plans(d) && d->op_count != op_count)
         return;
     planning_take_answer(d);
-    if (d->mode == MODE_STANDBY && d->ex->map.done && d->op_count == op_count) { /* still at the boundary: go on at once */
+    if (d->mode == MODE_STANDBY && d->ex->map.done && d->op_count == op_count) { /* still between two iterations: go on under the plan at once */
         cursor_begin(d);
         following_begin(d);
     }
 }
 
-/* With a plan at hand a new period must have gone on for long before it is learnt instead. */
+/* While a plan is installed, a new period must have gone on for long before it is learnt instead. */
 static bool may_learn(const struct device *d)
 {
     if (d->mode == MODE_OBSERVE)
@@ -167,7 +167,7 @@ static bool may_learn(const struct device *d)
     return d->mode == MODE_STANDBY && d->op_count - d->campaign->left_op > RELEARN_PERIODS * n;
 }
 
-/* The code and its tables take memory, which a program that only swaps had rather for itself. */
+/* The device code and its tables take memory, which a program that only swaps had rather for itself. */
 bool campaign_wants_code(struct device *d)
 {
     if (hashing_is_loaded(d) || d->capturing || d->campaign->stopped)
@@ -176,13 +176,13 @@ bool campaign_wants_code(struct device *d)
            (modes_wants_plan(d) && (d->mode != MODE_OBSERVE || learn_guesses(d) || modes_have_given_plan(d) || d->campaign->lesson_is_near));
 }
 
-/* Where memory is short, and nothing is known that could help. */
+/* Tells the user where memory is short and no iteration is known that a plan could be made for. */
 static void tell_swapping(struct device *d)
 {
     if (d->mem.pressed && d->mode == MODE_OBSERVE && d->story && (d->story->now == STORY_NONE || d->story->now == STORY_FITS)) {
         if (d->cfg->policy == POLICY_SWAP)
             story_is(d, STORY_SWAPPING, "--policy swap makes no plan");
-        else if (d->st.native_ns) /* an iteration was learnt: what came of that has been told */
+        else if (d->st.native_ns) /* an iteration was learnt, and the user was told what came of it */
             story_is(d, STORY_FITS, STORY_LEARNT_FITS);
         else if (stats_now_ns() - d->st.first_op_ns > STORY_PAUSE_NS)
             story_is(d, STORY_SWAPPING, "no iteration that comes again is known after %llu launches", (unsigned long long)d->op_count);
@@ -190,8 +190,8 @@ static void tell_swapping(struct device *d)
     story_goes_on(d);
 }
 
-/* An iteration has gone by, and a lesson of the next one is not worth its time. Nothing had to leave for it (sentences of three lengths, say, of which only
- * the longest do not fit: of these an iteration is learnt); or so little that copies cost next to nothing. */
+/* An iteration has gone by, and a lesson of the next one is not worth its time. Nothing had to leave for the iteration (sentences of three lengths, say, of which
+ * only the longest do not fit: an iteration of long ones is learnt); or so little that copies cost next to nothing. */
 static bool is_left_to_swapping(struct device *d)
 {
     if (d->mode != MODE_OBSERVE || learn_guesses(d) || learn_wants_trace(d) || modes_have_given_plan(d))
@@ -227,7 +227,7 @@ static void begin_lesson(struct device *d, CUstream stream)
         learn_reset(d);
 }
 
-/* The code that a lesson needs is loaded while what may be an iteration comes again, if a lesson of it would be worth its time soon: the lesson then waits for no other one. */
+/* Device code for a lesson is loaded while a possible iteration comes again, if a lesson of it would soon be worth its time: the lesson need not wait for one more iteration. */
 static void look_whether_lesson_is_near(struct device *d)
 {
     const uint64_t ops = d->mode == MODE_OBSERVE && !d->campaign->lesson_is_near && modes_wants_plan(d) ? learn_candidate(d) : 0;
@@ -250,7 +250,7 @@ static int outside_drv(struct device *d, struct rt_op *op)
     if (d->mem.pressed)
         account_tick(d, op->stream, learn_candidate(d));
     const bool allowed = account_may_learn(d);
-    bool wanted = (modes_wants_plan(d) && (allowed || d->mode != MODE_OBSERVE)) || learn_wants_trace(d); /* else: where iterations end is asked all the same */
+    bool wanted = (modes_wants_plan(d) && (allowed || d->mode != MODE_OBSERVE)) || learn_wants_trace(d); /* not wanted: the ends of iterations are found all the same */
     const bool found = learn_watch(d, op, wanted);
     if (d->op_count % NEAR_OPS == NEAR_OPS - 1)
         look_whether_lesson_is_near(d);
@@ -267,12 +267,12 @@ static int outside_drv(struct device *d, struct rt_op *op)
         learn_count_iteration(d, op->t);
     if (is_left_to_swapping(d))
         learn_lets_go(d);
-    else if (hashing_is_loaded(d)) /* else: at the next iteration's end */
+    else if (hashing_is_loaded(d)) /* not loaded yet: the lesson begins at the next iteration's end */
         begin_lesson(d, op->stream);
     return r;
 }
 
-/* The op is the first of an iteration like the recorded one, as it seems. Where the program has just ended such an iteration, outside the plan, it may
+/* The op seems to be the first of an iteration like the recorded one. Where the program has just ended such an iteration, outside the plan, the program may
  * hold more for good: a copy of the best weights so far. */
 static bool may_resume(struct device *d, const struct rt_op *op)
 {
@@ -280,13 +280,13 @@ static bool may_resume(struct device *d, const struct rt_op *op)
     return exec_may_resume(d, op, c->boundary_op == d->op_count) && (c->less_in_vain < LESS_IN_VAIN || !exec_holds_less(d));
 }
 
-/* The recorded iteration is no longer what the program does with its memory. */
+/* An iteration like the recorded one begins, but memory is reached in ways that the record does not know. */
 static bool is_overtaken(struct device *d, const struct rt_op *op)
 {
     return d->mode == MODE_STANDBY && may_resume(d, op) && exec_reached_since(d);
 }
 
-/* The batches of an evaluation begin like an iteration, each of them. */
+/* True: the op begins an iteration that the plan may be taken up for. Each batch of an evaluation begins like an iteration too. */
 static bool may_take_up(struct device *d, const struct rt_op *op)
 {
     const struct campaign *c = d->campaign;
@@ -330,7 +330,7 @@ static int decide_drv(struct device *d, struct rt_op *op)
             continue;
         }
         following_has_left(d);
-        if (left == EXEC_LEFT_BEFORE && !i && !d->ex->now.code && may_take_up(d, op)) { /* it begins the next iteration, and the end of this one did not come */
+        if (left == EXEC_LEFT_BEFORE && !i && !d->ex->now.code && may_take_up(d, op)) { /* the op begins the next iteration, and the end of the one at hand did not come */
             take_up(d);
             continue;
         }

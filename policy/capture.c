@@ -10,12 +10,12 @@
 
 #include <stdlib.h>
 
-/* By the stream that began it: where it ends another device's context may be current, and a stream that is destroyed takes its capture
- * along. Or, `joined`, a device that came into another one's. */
+/* A capture, found by the stream that began it: when it ends another device's context may be current, and a destroyed stream takes its capture
+ * along. Or, `joined`, a device that came into another device's capture. */
 struct capture {
     CUstream stream;
     struct device *d;
-    cuuint64_t id; /* the driver's; 0: not known */
+    cuuint64_t id; /* the driver's number of the capture; 0: not known */
     bool joined;
 };
 
@@ -38,7 +38,7 @@ static int add(CUstream stream, struct device *d, bool joined)
     return CUDA_SUCCESS;
 }
 
-/* Those that say so go. */
+/* Captures for which goes(c, what) is true go. */
 static void remove_where(bool (*goes)(const struct capture *c, const void *what), const void *what)
 {
     uint32_t n = 0;
@@ -53,7 +53,7 @@ static bool is_joined_to(const struct capture *c, const void *id) { return c->jo
 static bool is_joined(const struct capture *c, const void *unused) { return (void)unused, c->joined; }
 static bool is_of_device(const struct capture *c, const void *d) { return c->d == d; }
 
-/* The latest one that this stream began ends, and whatever came into it. */
+/* The latest capture that this stream began ends, with the devices that came into it. False: the stream began none. */
 static bool ends(CUstream stream)
 {
     bool others = false;
@@ -66,7 +66,7 @@ static bool ends(CUstream stream)
             remove_where(is_joined_to, &id);
         for (uint32_t k = 0; k < process.n_captures; k++)
             others |= !process.captures[k].joined;
-        if (!others) /* where the driver does not tell numbers */
+        if (!others) /* no capture is left to have joined: for drivers that tell no numbers */
             remove_where(is_joined, NULL);
         tell_devices();
         return true;
@@ -92,11 +92,11 @@ static cuuint64_t number_of(CUstream stream)
     return id;
 }
 
-/* What is live on the device stays where it is from now on, and the device is in a capture. */
+/* Live memory of the device stays where it is from now on, and the device is in a capture. */
 static int comes_in(struct device *d, CUstream stream, bool joined)
 {
     const int r = reach_all_stays_drv(d, "a stream capture");
-    if (!r && !d->capturing) { /* what is allocated meanwhile comes from the driver, and nobody can make room then */
+    if (!r && !d->capturing) { /* memory that is allocated meanwhile comes from the driver, and no room can be made then */
         struct engine_visit v = engine_visit(d);
         room_give_free(d);
         engine_return(v);
@@ -107,7 +107,7 @@ static int comes_in(struct device *d, CUstream stream, bool joined)
 int eng_capture_begins(CUstream stream)
 {
     engine_lock();
-    capture_mode_ours(process.drv); /* others may be under way that no door saw */
+    capture_mode_ours(process.drv); /* captures that no door saw may be under way */
     struct device *d = engine_of_stream(stream);
     const int r = d ? comes_in(d, stream, false) : CUDA_SUCCESS;
     engine_unlock();
@@ -156,7 +156,7 @@ void eng_capture_joined(CUstream stream)
         struct capture *c = &process.captures[i];
         if (!c->joined || c->stream != stream || c->id)
             continue;
-        bool again = !engine_is_captured(stream); /* the driver refused it */
+        bool again = !engine_is_captured(stream); /* the driver refused the wait */
         for (uint32_t k = 0; k < process.n_captures && id; k++)
             again |= process.captures[k].d == c->d && process.captures[k].id == id;
         if (again)

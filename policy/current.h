@@ -1,13 +1,13 @@
-/* current.h: the context that is current to the calling thread, and its device. Every launch and allocation needs to know; the driver is not asked each time.
+/* current.h: the context that is current to the calling thread, and its device. Every launch and allocation needs both; the driver is not asked each time.
  *
- * The doors tell of each call that makes another context current (preload/hook_context.c). What they told counts in a thread once the driver's own answers
- * have agreed with it CURRENT_PROVEN times there, and until the two differ for the first time: a runtime library may know a way that has no door. From then
- * on the driver is asked each time, in every thread. At each audit of memory one answer is compared again (current_compare).
+ * The doors tell of each call that makes another context current (preload/hook_context.c). A thread relies on the doors once the driver's own
+ * answers have agreed with them CURRENT_PROVEN times in this thread, and until doors and driver differ for the first time: a runtime library may know a way
+ * that has no door. From then on the driver is asked each time, in every thread. At each audit of memory one answer is compared again (current_compare).
  *
- * Where the doors cannot tell (what lies below a context that is popped; a call that failed) the context is unknown, and asked for once. When a context
- * ends, a new era begins: what any thread knows is of the era before, so every thread asks once.
+ * Where the doors cannot tell (which context lies below a popped one; a call that failed) the context is unknown, and asked for once. When a context
+ * ends, a new era begins: the contexts that threads know are of the era before, so every thread asks once.
  *
- * Threads: any; no lock. What is known is the thread's own, the era the process's. Errors: false, or the driver's code.
+ * Threads: any; no lock. The known context is the thread's own, the era the process's. Errors: false, or the driver's code.
  */
 #ifndef REMAT_POLICY_CURRENT_H
 #define REMAT_POLICY_CURRENT_H
@@ -19,10 +19,10 @@
 enum { CURRENT_PROVEN = 4096 };
 
 struct current {
-    uint64_t era;    /* in which ctx was current; CURRENT_UNKNOWN: nothing is known */
+    uint64_t era;    /* era in which ctx was current; CURRENT_UNKNOWN: nothing is known */
     CUcontext ctx;
-    CUdevice dev;    /* of ctx; -1: not asked yet */
-    uint32_t agreed; /* so many answers of the driver's were what was known; CURRENT_PROVEN at most */
+    CUdevice dev;    /* ctx's device; -1: not asked for yet */
+    uint32_t agreed; /* answers of the driver that were the known context; CURRENT_PROVEN at most */
 };
 #define CURRENT_UNKNOWN 0
 extern _Thread_local struct current current __attribute__((visibility("hidden"), tls_model("initial-exec")));
@@ -44,11 +44,11 @@ static inline bool current_context(const struct drv *drv, CUcontext *ctx)
     *ctx = current.ctx;
     return true;
 }
-/* Its device. The driver's code; without a context the driver refuses. */
+/* The current context's device. The driver's code; without a context the driver refuses. */
 int current_device_drv(const struct drv *drv, CUdevice *dev);
-/* Another one, as a call of remat's own. False: the driver refuses, and what was current is so still. */
+/* Makes ctx current, as a call of remat's own. False: the driver refuses, and the current context stays. */
 bool current_set(const struct drv *drv, CUcontext ctx);
-/* The next answer of the driver's is compared, though enough have agreed. */
+/* The driver's next answer is compared, though enough answers have agreed. */
 void current_compare(void);
 
 /* ---- the doors tell ---------------------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ void current_compare(void);
 void current_is(CUcontext ctx);
 /* A context has ended. */
 void current_era_ends(void);
-/* A call of which nobody knows whether it makes a context current. */
+/* A call of the program's may have made another context current, unknown to the doors: the driver is asked each time from now on. */
 void current_asks_always(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is asked of a device, and said of it, in all rooms. */
+/* device.c: see device.h. */
 #include "policy/device.h"
 
 const char *device_code_name(struct device *d, int code)

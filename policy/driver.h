@@ -2,7 +2,7 @@
  *
  * One table of pointers to the driver's own entry points, filled by `preload` (which resolves them past its own
  * hooks) and by unit tests. Nothing in `policy` or `tracer` calls a cu* function in any other way. Pointers that the
- * installed driver lacks are NULL; DRV_REQUIRED ones never are once drv_complete() has said so.
+ * installed driver lacks are NULL; DRV_REQUIRED ones never are once drv_complete() has answered true.
  *
  * Threads: filled once, read-only afterwards. Errors: the entries return CUresult, as the driver does.
  */
@@ -44,8 +44,8 @@ struct drv {
     DRV_REQUIRED(DRV_FIELD)
     DRV_OPTIONAL(DRV_FIELD)
 #undef DRV_FIELD
-    /* Not the driver's own: the memory limits that NVML knows for the cgroup at this path, on the device of this PCI address. hard
-     * UINT64_MAX, soft 0: none. 0, or a negative errno: nothing is known. NULL: there is nobody to ask. */
+    /* NVML's, not the driver's: the memory limits for the cgroup at this path, on the device of this PCI address. hard
+     * UINT64_MAX, soft 0: none. 0, or a negative errno: nothing is known. NULL: NVML cannot be asked. */
     int (*nvml_limits)(const char *pci, const char *cgroup, uint64_t *soft_bytes, uint64_t *hard_bytes, uint64_t *used_bytes);
 };
 

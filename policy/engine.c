@@ -28,13 +28,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMED_EACH = 61 /* launches; a prime, so that in the course of iterations each has its turn */ };
-enum { LAUNCHES_BETWEEN = 256 /* two looks at whether the statistics are due; copies and allocations look as well */ };
+enum { TIMED_EACH = 61 /* one launch in so many; a prime, so that in the course of iterations each launch has its turn */ };
+enum { LAUNCHES_BETWEEN = 256 /* two looks at whether statistics are due; copies and allocations look as well */ };
 
-/* Something that may touch, and write, all that is live is about to run. */
+/* Work that may touch, and write, all live memory is about to run: all of it is pinned. */
 static int pin_for_unseen_drv(struct device *d, const char *why)
 {
-    struct engine_visit v = engine_visit(d); /* what is rebuilt is rebuilt in the device's own context */
+    struct engine_visit v = engine_visit(d); /* values are rebuilt in the device's own context */
     campaign_leave(d, why);
     int r = reach_pin_all_drv(d);
     engine_return(v);
@@ -46,7 +46,7 @@ static int pin_for_unseen_drv(struct device *d, const char *why)
     return r;
 }
 
-/* As op_from_kernel(), or a code of the driver's. */
+/* Returns as op_from_kernel(), or a code of the driver's. */
 static int build_launch(struct device *d, const struct eng_kernel *k, struct rt_op *op)
 {
     int r;
@@ -89,7 +89,7 @@ int eng_launch(const struct eng_kernel *k)
         if (!r)
             r = op_pass_drv(d->drv, k);
     }
-    if (d->timing && measured == d->st.launches_tried + d->st.launches_looked_at) { /* those wait for the device */
+    if (d->timing && measured == d->st.launches_tried + d->st.launches_looked_at) { /* launches tried or looked at wait for the device */
         uint64_t all = stats_now_ns() - began;
         d->st.hook_ns += all > d->issue_ns ? all - d->issue_ns : 0;
         d->st.hook_launches++;
@@ -101,7 +101,7 @@ int eng_launch(const struct eng_kernel *k)
     return r;
 }
 
-/* From the first to the last byte that is filled; more than there is memory where it is more than can be counted. */
+/* Bytes from the first to the last one that is filled; UINT64_MAX where that overflows. */
 static uint64_t filled_bytes(const struct eng_memset *m)
 {
     uint64_t row, rows, all;
@@ -113,7 +113,7 @@ static uint64_t filled_bytes(const struct eng_memset *m)
     return all;
 }
 
-/* The calls without a stream return when it is done, if the memory is the host's, pinned or managed. The host waits with the mutex free. */
+/* A memset call without a stream returns when the fill is done, if the memory is the host's, pinned or managed. The host waits with the mutex free. */
 static int end_memset(const struct eng_memset *m, int r)
 {
     bool waits = !r && m->sync && !engine_holder(m->dst) && reach_host_reads(m->dst);
@@ -162,7 +162,7 @@ int eng_other(const char *name, CUstream stream, struct eng_touch *touch, unsign
     while ((fits = op_from_other(d, name, stream, touch, n_touch, issue, ctx, &op)) && engine_waited(d, &op));
     for (unsigned i = 0; i < n_touch; i++)
         if (touch[i].mode == ENG_WRITE || (touch[i].mode & ENG_WRITE && touch[i].mode & ENG_EXACT))
-            reach_writes_unknown(d, touch[i].ptr); /* a fill or a copy: what collectives work on no kernel knows by name */
+            reach_writes_unknown(d, touch[i].ptr); /* fills and copies only: no kernel knows by name the memory that collectives work on */
     if (fits)
         r = engine_op_drv(d, &op);
     else if (!(r = pin_for_unseen_drv(d, "a call that touches too much")))
@@ -180,7 +180,7 @@ void eng_note_kernel(CUkernel k)
     engine_unlock();
 }
 
-/* Nobody asks whose code it is. */
+/* The identity of code is never asked for: no facts are used, or none are kept for other runs. */
 static bool forgets_facts(void) { return !process.cfg.cache_dir[0] || process.cfg.known == FACTS_OFF; }
 
 struct eng_file eng_file_code(const char *path)
@@ -281,7 +281,7 @@ int eng_pin_everything(void)
 struct context {
     CUcontext ctx;
     CUdevice dev;
-    int attached; /* its making, and cuCtxAttach */
+    int attached; /* count of its making, and of each cuCtxAttach */
     struct context *next;
 };
 
@@ -332,7 +332,7 @@ CUdevice engine_context_device(CUcontext ctx)
 
 void eng_ending_begins(void)
 {
-    engine_lock(); /* a helper thread that is at work ends first */
+    engine_lock(); /* a helper thread that is at work holds the mutex until its work ends */
     process.endings++;
     engine_unlock();
 }
@@ -353,7 +353,7 @@ void eng_context_ends(CUcontext ctx)
     engine_unlock();
 }
 
-/* Another context may hold what was allocated on this device: memory is the device's, not a context's. */
+/* True: the device has another context, so its memory stays: memory is the device's, not a context's. */
 static bool others_are_there(struct device *d, bool was_primary)
 {
     unsigned flags;
@@ -368,20 +368,20 @@ static bool others_are_there(struct device *d, bool was_primary)
 void eng_context_gone(CUcontext ctx, bool was_primary)
 {
     engine_lock();
-    func_forget_all(); /* its modules went with it, and nobody unloads them */
+    func_forget_all(); /* the context's modules went with it, without an unload */
     process.context_ended = true;
     context_forget(ctx);
     for (unsigned i = 0; i < process.n_dev; i++) {
         struct device *d = process.dev[i];
         if (d->ctx != ctx || d->gone || d->ended)
             continue;
-        d->gone = true; /* its streams went with it; what the program still calls goes to the driver */
+        d->gone = true; /* the context's streams went with it; later calls of the program go to the driver */
         capture_device_ends(d);
         d->ended = d->ready && !process.finished && !others_are_there(d, was_primary);
         CUcontext left = NULL;
         CUdevice dev;
         if (d->ended && current_context(process.drv, &left) && (!left || process.drv->cuCtxGetDevice(&dev) == CUDA_SUCCESS))
-            engine_end_here(d); /* else the driver takes no call: when the device begins anew */
+            engine_end_here(d); /* where the driver takes no call, this is done when the device begins anew */
     }
     engine_unlock();
 }

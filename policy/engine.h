@@ -1,11 +1,11 @@
 /* engine.h: the runtime behind the doors: work, notes; allocations.h memory, reach.h copies and what must stay, answers.h questions, life.h start
- * and end, active.h whether it is there at all. `preload` translates a driver call into one of these calls; the engine
+ * and end, active.h whether remat is active at all. `preload` translates a driver call into one of these calls; the engine
  * answers it in full, makes the real driver calls itself, and returns what the program is to see.
  *
  * Threads: any thread may call; one mutex per process is held inside (uncontended in ordinary training). No engine
  * function calls back into a hook: it only uses the table of eng_start().
  * Errors: functions of type `int` return the driver's result code for the program (0: CUDA_SUCCESS), because what they
- * answer is a driver call. Where the engine's own bookkeeping is wrong it says so once on stderr, and relies on it no longer
+ * answer is a driver call. Where its own bookkeeping is wrong the engine says so once on stderr, and relies on that no longer
  * (process/check.h).
  * Streams: the doors hand over explicit handles: CU_STREAM_LEGACY (0x1) or CU_STREAM_PER_THREAD (0x2) for a NULL
  * stream, by the variant that was called.
@@ -27,7 +27,7 @@ int eng_launch(const struct eng_kernel *k);
 int eng_memset(const struct eng_memset *m);
 
 /* Any other call that touches device memory (2D/3D copies, stream memory operations, graph launches, host functions,
- * collectives). The engine makes what it touches resident, calls issue(ctx), and records an op that is never
+ * collectives). The engine makes the touched memory resident, calls issue(ctx), and records an op that is never
  * replayed. `touch` may be empty. */
 int eng_other(const char *name, CUstream stream, struct eng_touch *touch, unsigned n_touch, int (*issue)(void *ctx), void *ctx);
 
@@ -35,8 +35,8 @@ int eng_other(const char *name, CUstream stream, struct eng_touch *touch, unsign
 
 /* `k` came from cuLibraryGetKernel or its kin: parameter questions go to cuKernelGetParamInfo. */
 void eng_note_kernel(CUkernel k);
-/* A module or library has been loaded (the other one is NULL) from an image in memory, or from a file: whose code it is holds in other runs too, where
- * that can be told (op/code.h). The file is looked at before and after: it is not what was loaded where it was another one meanwhile. */
+/* A module or library has been loaded (the other one is NULL) from an image in memory, or from a file: its code gets an identity that holds in other
+ * runs too, if possible (op/code.h). The file is looked at before and after the load: if the looks differ, what was loaded is unknown. */
 struct eng_file {
     uint64_t w[2];
     bool known;
@@ -44,12 +44,12 @@ struct eng_file {
 struct eng_file eng_file_code(const char *path);
 void eng_note_file(CUmodule module, CUlibrary library, const char *path, const struct eng_file *before);
 void eng_note_image(CUmodule module, CUlibrary library, const void *image);
-/* The program asks for a variable of its by name. */
+/* The program asks by name for a variable of the module or library. */
 void eng_note_variable(CUmodule module, CUlibrary library);
 /* A module or library was unloaded: handles may be reused for other functions. */
 void eng_note_unload(void);
-/* Before cuModuleUnload of `module`, or cuLibraryUnload of `library` (the other one is NULL): what remat could make again only with its
- * kernels is made now. */
+/* Before cuModuleUnload of `module`, or cuLibraryUnload of `library` (the other one is NULL): values that remat could make again only with its
+ * kernels are made now. */
 void eng_before_unload(CUmodule module, CUlibrary library);
 /* A stream was created with these flags. */
 void eng_note_stream(unsigned flags);
@@ -57,21 +57,21 @@ void eng_note_stream(unsigned flags);
 void eng_stream_destroyed(CUstream stream);
 /* Everything live becomes unevictable. As for eng_pin(), a refusal is the door's answer. */
 int eng_pin_everything(void);
-/* Before cuStreamBeginCapture: the same, since the graph may run at any time; and nothing moves until the capture ends. */
+/* Before cuStreamBeginCapture: as eng_pin_everything(), since the graph may run at any time; and nothing moves until the capture ends. */
 int eng_capture_begins(CUstream stream);
-/* It has begun. */
+/* The capture has begun. */
 void eng_capture_began(CUstream stream);
-/* It has ended, or never began. */
+/* The capture has ended, or never began. */
 void eng_capture_ends(CUstream stream);
 /* Whether any capture is under way: a relaxed read. */
 bool eng_capture_under_way(void);
-/* Before cuStreamWaitEvent: where the event was recorded in a capture the stream's device comes into that (*joins), as if a capture began there; then
- * eng_capture_joined() is called after it. */
+/* Before cuStreamWaitEvent: if the event was recorded in a capture, the stream's device comes into the capture (*joins), as if a capture began on it;
+ * eng_capture_joined() is then to be called after the wait. */
 int eng_capture_joins(CUstream stream, CUevent event, bool *joins);
 void eng_capture_joined(CUstream stream);
-/* The program makes a context of its own: the device's memory outlives the others while there is one. */
+/* The program makes a context of its own: while that exists, the device's memory outlives other contexts. */
 void eng_note_context(CUcontext ctx, CUdevice dev);
-/* How often such a context has been attached to, its making included, after `more` (0, 1, -1) are added; 0: it is not known. */
+/* How often a context of the program's own is attached, its making included, after adding `more` (0, 1, -1); 0: not such a context. */
 int engine_context_attached(CUcontext ctx, int more);
 /* The device of a context; -1: the driver does not say. */
 CUdevice engine_context_device(CUcontext ctx);

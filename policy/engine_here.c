@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On the helper thread of share.c. The program may be between two of its driver calls for long. False: a context may be ending, ask again. */
+/* Called on the helper thread of share.c, since the program may be between two of its driver calls for long. False: a context may be ending, ask again. */
 static bool neighbour_asked(void)
 {
     CUcontext before = NULL;
@@ -39,7 +39,7 @@ static bool neighbour_asked(void)
     return may;
 }
 
-/* Where a green context is current, its device's primary one: it outlives the green ones, and memory is its own. */
+/* Sets d->ctx to the current context; where a green one is current, to the device's primary one, which outlives the green ones and owns memory. */
 static int find_context(struct device *d)
 {
     CUcontext primary = NULL;
@@ -59,7 +59,7 @@ static int init_all(struct device *d, const struct limits_machine *machine)
     d->mem.device_bytes = total;
     struct limits l;
     limits_decide(machine, d->cfg, d->dev, total, &l);
-    d->mem.limit_bytes = d->cfg->group[0] ? l.ceiling_bytes : l.limit_bytes; /* in a group its ledger is what is aimed at */
+    d->mem.limit_bytes = d->cfg->group[0] ? l.ceiling_bytes : l.limit_bytes; /* in a group the ledger sets the limit, up to this ceiling */
     d->mem.ceiling_bytes = l.ceiling_bytes;
     int r = 0;
     if ((r = op_init(d)) || (r = campaign_init(d)) || (r = learn_init(d)) || (r = foreign_init(d)) || (r = planner_init(d)) || (r = stats_init(d)) || (r = story_init(d)) ||
@@ -72,7 +72,7 @@ static int init_all(struct device *d, const struct limits_machine *machine)
     char pci[STATUS_PCI] = "";
     if (d->drv->cuDeviceGetPCIBusId)
         d->drv->cuDeviceGetPCIBusId(pci, sizeof pci, d->dev);
-    CUuuid uuid; /* the whole GPU's, by which others (NVML's users, DCGM) know it: _v2 would tell a MIG instance's */
+    CUuuid uuid; /* the whole GPU's, which other tools use (NVML's users, DCGM): _v2 would tell a MIG instance's */
     const bool has_uuid = d->drv->cuDeviceGetUuid && d->drv->cuDeviceGetUuid(&uuid, d->dev) == CUDA_SUCCESS;
     if (!d->status)
         d->status = status_add_device(process.status, d->dev, pci, has_uuid ? (const uint8_t *)uuid.bytes : NULL, d->mem.device_bytes);
@@ -92,7 +92,7 @@ void engine_end_here(struct device *d)
     pinned_end(d);
     const uint64_t kept_bytes = memory_end(d);
     foreign_context_gone(d);
-    if (kept_bytes) { /* nobody has them, and they count */
+    if (kept_bytes) { /* bytes that the driver did not take back: no slot has them, and they still count */
         d->mem.foreign_bytes += kept_bytes;
         foreign_add(d, 1ull << 63 | ++d->mem.serial, &(struct foreign_block){.bytes = kept_bytes});
     }
@@ -100,8 +100,8 @@ void engine_end_here(struct device *d)
     share_settle(d);
 }
 
-/* A device that has ended begins anew, in the context that is current: what its statistics, its group and the program's own blocks were stays.
- * NULL: no memory. It is to be set up. */
+/* A device that has ended begins anew, in the current context: its statistics, its group and the program's own blocks stay.
+ * Returns the new device, still to be set up; NULL: no memory. */
 static struct device *begin_anew(struct device *old)
 {
     struct device *d = calloc(1, sizeof *d);
@@ -156,7 +156,7 @@ static struct device *set_up(struct device *d, const struct limits_machine *mach
 
 _Thread_local bool engine_here_is_only;
 
-/* What there is for this device already; NULL: it has never been used. */
+/* The struct for this device, ended or not; NULL: the device has never been used. */
 static struct device *known(CUdevice dev)
 {
     for (unsigned i = 0; i < process.n_dev; i++)
@@ -165,7 +165,7 @@ static struct device *known(CUdevice dev)
     return NULL;
 }
 
-/* The place where the device is to be set up: a new one, or that of one which has ended. NULL: no memory. */
+/* A struct in process.dev for the device to be set up: a new one, or one in the place of a device that has ended. NULL: no memory. */
 static struct device *place_for(CUdevice dev)
 {
     for (unsigned i = 0; i < process.n_dev; i++)
@@ -189,13 +189,13 @@ struct device *engine_here_asked(void)
 {
     CUdevice dev;
     if (current_device_drv(process.drv, &dev) != CUDA_SUCCESS)
-        return NULL; /* no context yet: a later call will have one */
+        return NULL; /* no context yet, but a later call will have one */
     struct device *d = known(dev);
     if (!d || d->ended) {
-        engine_unlock(); /* what the machine allows is asked of libraries that may have to be loaded */
+        engine_unlock(); /* the machine's limits are asked of libraries that may have to be loaded */
         const struct limits_machine machine = limits_ask_machine(process.drv, dev);
         engine_lock();
-        d = known(dev); /* another thread may have set it up meanwhile */
+        d = known(dev); /* another thread may have set the device up meanwhile */
         if (!d || d->ended)
             return (d = place_for(dev)) ? set_up(d, &machine) : NULL;
     }
@@ -215,7 +215,7 @@ struct device *engine_of_stream(CUstream stream)
     return d;
 }
 
-/* After engine_here() has answered NULL: the device could not be set up, and may give nothing because of that. */
+/* After engine_here() has answered NULL: the device could not be set up, and therefore may allocate nothing. */
 bool engine_barred_here(void)
 {
     CUdevice dev;

@@ -9,7 +9,7 @@
 
 /* The device of the calling thread's context, set up; NULL where remat stands aside. */
 struct device *engine_here_asked(void);
-/* This thread has had a context on the only device there is: it is not asked about again, for whatever context it has later is on that device. */
+/* This thread has had a context on the only device there is: any later context is on that device too, so the driver is not asked again. */
 extern _Thread_local bool engine_here_is_only __attribute__((visibility("hidden"), tls_model("initial-exec")));
 static inline struct device *engine_here(void)
 {
@@ -17,11 +17,11 @@ static inline struct device *engine_here(void)
         return process.dev[0]; /* nearly always */
     return engine_here_asked();
 }
-/* The device of the context that the stream is of; for a default stream the calling thread's. */
+/* The device of the stream's context; for a default stream the calling thread's device. */
 struct device *engine_of_stream(CUstream stream);
-/* After that: the device could not be set up, and may give nothing because of that. */
+/* After engine_here() has answered NULL: the device could not be set up, and therefore may allocate nothing. */
 bool engine_barred_here(void);
-/* Of a device that has ended: what is no context's goes back to the driver. `ready` says that it has yet to. */
+/* Of a device that has ended: memory that belongs to no context goes back to the driver. d->ready: that is yet to be done. */
 void engine_end_here(struct device *d);
 
 #endif

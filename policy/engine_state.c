@@ -20,7 +20,7 @@ void engine_name_call_site(void)
 {
     const unsigned long long others = log_own_writes_begin();
     char *site = call_site_ask();
-    log_own_writes_end(others); /* a walker of stacks asks by write() whether memory is there */
+    log_own_writes_end(others); /* a stack walker tests by write() whether memory is mapped */
     loader_lock(&engine_mutex);
     call_site_name(site);
     loader_unlock(&engine_mutex);

@@ -24,20 +24,20 @@ struct process {
     const struct drv *drv;
     struct config cfg;
     struct status_page *status;
-    struct device *dev[MAX_DEVICES]; /* in the order in which they were first used; [0] is the one that traces and reports */
+    struct device *dev[MAX_DEVICES]; /* in the order of first use; [0] traces and reports */
     unsigned n_dev;
     int n_visible;         /* devices that the driver shows */
     atomic_bool started;   /* eng_start() has been called */
     bool unconfined;       /* see eng_unconfined(), reach.h */
-    const char *stays;     /* why memory stays where it is, see stays.h; NULL: it does not */
+    const char *stays;     /* why memory stays where it is, see stays.h; NULL: memory may move */
     bool blocking_streams; /* see stream_acts() */
     bool finished;         /* eng_finish has been called: the driver may go any moment */
-    struct capture *captures; /* under way (engine.c) */
+    struct capture *captures; /* captures under way (capture.c) */
     uint32_t n_captures, cap_captures;
-    bool context_ended;    /* a context has: the host memory that it had pinned is pinned no more, and no call told of that */
+    bool context_ended;    /* some context has ended: host memory that was pinned in it is pinned no more, though no call said so */
     unsigned endings;      /* calls under way that may end a context: the helper threads of groups keep out of it */
-    struct context *own_contexts; /* of the program's making (engine.c) */
-    struct pool *pools;    /* that anything was asked of (engine_pools.c) */
+    struct context *own_contexts; /* contexts of the program's making (engine.c) */
+    struct pool *pools;    /* pools used or asked about so far (engine_pools.c) */
     uint32_t n_pools, cap_pools;
 };
 extern struct process process;
@@ -50,7 +50,7 @@ static inline void engine_lock(void)
         capture_mode_ours(process.drv);
     eng_stack_used = ENG_STACK_MUCH;
 }
-/* What a call left to be asked of the loader is asked here, with the mutex free: the call site of an op that was learnt (learn/call_site.h). */
+/* Asks the loader, with the mutex free, for the call site of an op that a call has learnt (learn/call_site.h). */
 void engine_name_call_site(void);
 static inline void engine_unlock(void)
 {
@@ -61,8 +61,8 @@ static inline void engine_unlock(void)
         engine_name_call_site();
 }
 
-/* The context that is current is not the one in which the device was set up: our streams and events are not of it, and its legacy stream
- * is another one. */
+/* The current context is not the one in which the device was set up: remat's streams and events are not of the current one, whose legacy stream
+ * is another one too. */
 static inline bool engine_elsewhere(const struct device *d)
 {
     CUcontext here = NULL;
@@ -75,7 +75,7 @@ struct engine_visit {
 };
 struct engine_visit engine_visit(struct device *d);
 void engine_return(struct engine_visit v);
-/* The stream takes part in a capture; or nobody may ask. */
+/* The stream takes part in a capture, or the driver does not say. */
 bool engine_is_captured(CUstream stream);
 /* The device whose managed memory holds the address, or NULL. The reservations never move: no lock is needed. */
 struct device *engine_holder(CUdeviceptr ptr);

@@ -19,7 +19,7 @@
 
 enum { AUDIT_OPS = 1 << 16 /* between two looks at all of memory's bookkeeping */ };
 
-/* The op is in another context than the device's own, as in engine_elsewhere(). There a default stream's name means that context's. */
+/* The op is in another context than the device's own, as in engine_elsewhere(). A default stream's name then means the other context's stream. */
 static bool op_is_elsewhere(struct device *d, struct rt_op *op)
 {
     CUcontext here = NULL;
@@ -31,8 +31,8 @@ static bool op_is_elsewhere(struct device *d, struct rt_op *op)
     return true;
 }
 
-/* An op from another context of the device. What it touches is brought into memory in the device's own context, and its stream is ordered behind that as any
- * other. */
+/* Runs an op from another context of the device. Its operands are brought into memory in the device's own context, and its stream is ordered behind that as
+ * any other. */
 static int op_elsewhere_drv(struct device *d, struct rt_op *op)
 {
     bool managed = false;
@@ -45,7 +45,7 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
             op->operands[i].slot->pins = 1;
             campaign_distrusts(d, "memory is changed in another context");
         }
-    if (!managed || d->capturing) { /* while there is a capture nothing moves */
+    if (!managed || d->capturing) { /* nothing moves during a capture */
         engine_return(v);
         return op_issue_drv(d, op);
     }
@@ -62,8 +62,8 @@ static int op_elsewhere_drv(struct device *d, struct rt_op *op)
     return r;
 }
 
-/* A check has failed (process/check.h). Where memory itself is in doubt nothing moves any more: what finds no room on the device now comes
- * there when an op touches it. */
+/* A check has failed (process/check.h). Where memory itself is in doubt nothing moves any more: a buffer that finds no room on the device now
+ * comes back when an op touches it. */
 static void stand_back(struct device *d)
 {
     uint32_t left = 0;
@@ -76,7 +76,7 @@ static void stand_back(struct device *d)
         log_say(SAY_WARN, "%u buffers find no room on the device: they come and go as they are used", left);
 }
 
-/* The driver asks the loader, so the mutex is free meanwhile; another thread may do the same, and what comes second is not used. */
+/* Loads the device code. The driver asks the loader, so the mutex is free meanwhile; another thread may load the code too, and the later module is not used. */
 static void load_code(struct device *d)
 {
     engine_unlock();
@@ -125,12 +125,12 @@ bool engine_begins_again(struct device *d, int rc)
     struct host_wait w;
     if (!fence_put_off_ends(d, &w))
         return false;
-    if (!rc) { /* something else has served */
+    if (!rc) { /* the work was done without the wait */
         fence_waited(d, &w, false);
         return false;
     }
     engine_unlock();
-    capture_mode_ours(process.drv); /* a capture may begin while the mutex is free */
+    capture_mode_ours(process.drv); /* the thread's capture mode is remat's: a capture may begin while the mutex is free */
     const bool passed = process.drv->cuEventSynchronize(w.event) == CUDA_SUCCESS;
     capture_mode_programs(process.drv);
     engine_lock();
@@ -138,12 +138,12 @@ bool engine_begins_again(struct device *d, int rc)
     return passed;
 }
 
-/* The driver waits within the call where a stream's queue is full, and whoever lets that stream go on may need the mutex. So the wait is here, with the
- * mutex free, from where events of ours might fill the queue. Until it must be full the wait has an end: this thread itself may be the one who lets the
- * stream go on, after some launches more. */
+/* The driver waits within a call whose stream's queue is full, and the thread that lets the stream go on may need the mutex. So the wait is here, with the
+ * mutex free, as soon as events of remat's might fill the queue. While the queue may have room left the wait has an end: this very thread may let the
+ * stream go on, after some more launches. */
 static bool waited_for_room_in_queue(struct device *d, unsigned t)
 {
-    enum { FULL = 1024, EVENTS = 24 /* of ours */, MOMENT_US = 200, MOMENTS = 2500 };
+    enum { FULL = 1024, EVENTS = 24 /* of remat's own */, MOMENT_US = 200, MOMENTS = 2500 };
     static _Thread_local unsigned moments;
     const uint64_t queued = stream_queued(d, t);
     if (queued < FULL - EVENTS)
@@ -173,12 +173,12 @@ bool engine_waited(struct device *d, struct rt_op *op)
     (void)op_is_elsewhere(d, op);
     struct engine_visit v = engine_visit(d);
     fence_put_off(d);
-    const int r = ready_op(d, op, &lost); /* what it cannot do now is found out again, and said, when the op runs */
+    const int r = ready_op(d, op, &lost); /* a failure is found again, and reported, when the op runs */
     engine_return(v);
     return engine_begins_again(d, r);
 }
 
-/* engine_turn() has been called before the op was built: it may release the mutex, and ops are built in one place. */
+/* engine_turn() has been called before the op was built: it may release the mutex, and all ops are built in the same buffers. */
 int engine_op_drv(struct device *d, struct rt_op *op)
 {
     bool left_out = false;

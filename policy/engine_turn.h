@@ -9,18 +9,18 @@
 
 struct rt_op;
 
-/* Before an op is built: the campaign's turn. It may release the mutex for a while. */
+/* Before an op is built: the campaign's turn, which may release the mutex for a while. */
 void engine_turn(struct device *d);
-/* After fence_put_off() (memory/fence.h) and something that answered rc: ends the putting off. True: a wait was in its way, and the host has
- * waited, with the mutex free meanwhile: the caller begins again. */
+/* Ends the putting off that fence_put_off() (memory/fence.h) began; rc: the result of the work in between. True: a wait was in the work's way, and the
+ * host has waited, with the mutex free meanwhile: the caller begins again. */
 bool engine_begins_again(struct device *d, int rc);
-/* What a built op touches is brought into memory, if nothing but that is to come before it. True: the host had to wait, and the mutex was
+/* Brings all that a built op touches into memory, if nothing else has to come before the op. True: the host had to wait, and the mutex was
  * free meanwhile; the op must be built again. */
 bool engine_waited(struct device *d, struct rt_op *op);
 /* The op runs, whatever the mode. */
 int engine_op_drv(struct device *d, struct rt_op *op);
-/* Addresses of ours that nobody holds now, or that reach beyond what is held: the driver, which knows the reservation, would only say so
- * when it is too late. */
+/* True: p lies in the reservation, and the bytes in no single live slot. The driver, which knows the reservation alone, would report such an
+ * access too late. */
 bool engine_nobodys(struct device *d, CUdeviceptr p, uint64_t bytes);
 
 #endif

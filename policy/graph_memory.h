@@ -1,6 +1,6 @@
-/* graph_memory.h: addresses that stream captures have given out. They are a graph's: memory is there once it is launched. Where a capture is broken off, or its graph
- * never launched, there is none, and the driver refuses the free that a program makes all the same: PyTorch in a destructor, which ends the program. Such a
- * free succeeds: there is nothing to give back.
+/* graph_memory.h: addresses that stream captures have given out. Such addresses belong to a graph, and have memory once the graph is launched. Where a capture is
+ * broken off, or its graph never launched, they have none, and the driver refuses the free that a program makes all the same: PyTorch in a destructor, which ends the
+ * program. remat lets such a free succeed: there is nothing to give back.
  *
  * Threads: under the engine's mutex. Errors: none; an address for which there is no room is not known, and the driver's answer stands.
  */

@@ -1,4 +1,4 @@
-/* iteration.h: device.ex: the recorded iteration, which learn/ writes; the plan for it; and where the iteration in progress stands in that, which
+/* iteration.h: device.ex: the recorded iteration, which learn/ writes; the plan for it; and where the iteration in progress stands in the plan, which
  * plan/ writes. Made by exec_index() when a record is whole, gone with exec_clear().
  */
 #ifndef REMAT_POLICY_ITERATION_H

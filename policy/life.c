@@ -21,13 +21,13 @@
 
 void eng_loaded(void) { limits_at_load(); }
 
-/* A file of this process that nobody has written in this run. With %p or %r the names of other processes are not known here. */
+/* A file of this process that was not written in this run. With %p or %r in the name, the names of other processes' files are not known here. */
 static bool is_unwritten(const char *name)
 {
     return name && *name && !strchr(name, '%') && output_is_file(name, OUTPUT_RUN) && !output_is_of_run(name);
 }
 
-/* Whether a process that this one has waited for, or one of its, may have used a GPU: nobody can tell. */
+/* True: this process has waited for a child, which, or one of whose children, may have used a GPU. */
 static bool had_children(void)
 {
     struct rusage u;
@@ -117,7 +117,7 @@ void eng_finish_now(void)
 {
     if (atomic_exchange(&finished, true) || !process.drv)
         return;
-    /* Whoever has the lock may be this very thread, below the handler: then the counts are read as they stand. */
+    /* The lock may be held by this very thread, below the handler: the counts are then read as they stand. */
     bool locked = loader_trylock(&engine_mutex);
     stats_keep_last(process.dev, process.n_dev, eng_active());
     closing_say(&process.cfg, process.dev, process.n_dev);

@@ -1,10 +1,10 @@
-/* Questions about memory get the answer they would get without remat. */
+/* query.c: see query.h. Questions about memory get the answer that they would get without remat. */
 #include "policy/query.h"
 #include "policy/memory/slot.h"
 
 #include <string.h>
 
-/* How many bytes this driver writes for a boolean: more than the caller has room for would be somebody else's. */
+/* Bytes that this driver writes for a boolean: more might lie beyond the caller's room. */
 static size_t boolean_bytes(struct device *d, CUdeviceptr ptr)
 {
     static size_t known;

@@ -9,7 +9,7 @@
 
 struct slot;
 
-/* 1 where it is answered here. */
+/* 1: answered, the driver's code in *res; 0: the driver is to be asked. */
 int query_attribute(struct device *d, void *data, CUpointer_attribute attr, CUdeviceptr ptr, const struct slot *s, CUresult *res);
 
 #endif

@@ -24,8 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The call at hand can begin again from its start, so where the host would have to wait the mutex is to be free: -EAGAIN then, up to the call itself, which
- * asks engine_begins_again(). Under the mutex. */
+/* The call at hand can begin again from its start: where the host would have to wait, -EAGAIN goes up to the call itself, which waits with the mutex free
+ * (engine_begins_again()). Under the mutex. */
 static bool may_begin_again;
 
 static int pin_or_again(struct device *d, struct slot *s)
@@ -38,7 +38,7 @@ static int pin_or_again(struct device *d, struct slot *s)
     if (r && fence_is_put_off(d))
         return -EAGAIN;
     if (fence_put_off_ends(d, &w))
-        fence_waited(d, &w, false); /* something else has served */
+        fence_waited(d, &w, false); /* the slot was pinned without the wait */
     return r;
 }
 
@@ -53,8 +53,8 @@ static int beginning_again_drv(struct device *d, int (*call)(struct device *d, v
     return r == -EAGAIN ? device_failure(d) : r;
 }
 
-/* Reached unseen from now on. Where it cannot be brought into memory the call at hand must fail: whoever follows the address
- * would read another tensor's memory. */
+/* The slot is reached unseen from now on. Where it cannot be brought into memory the call at hand must fail: a kernel that follows
+ * the address would read another tensor's memory. */
 static int pin_drv(struct device *d, struct slot *s, const char *why)
 {
     if (campaign_follows_plan(d))
@@ -73,7 +73,7 @@ static int pin_drv(struct device *d, struct slot *s, const char *why)
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Pinned already, and there is memory behind it. */
+/* Already pinned and resident. */
 static bool is_pinned_here(const struct slot *s) { return s->pins && s->state == SLOT_RESIDENT; }
 
 int reach_pin_all_drv(struct device *d)
@@ -98,7 +98,7 @@ static int leave_and_pin_all_drv(struct device *d, void *why)
 
 int reach_all_stays_drv(struct device *d, const char *why) { return beginning_again_drv(d, leave_and_pin_all_drv, (void *)(uintptr_t)why); }
 
-/* Memory of the program's own is never evicted, but a replay may read it: not where others than `by` sees change it. */
+/* Memory of the program's own is never evicted, but replays may read it. The memory at ptr changes unseen by devices other than `by`: their replays must not. */
 static void unseen_drv(CUdeviceptr ptr, const struct device *by, const char *why)
 {
     for (unsigned i = 0; i < process.n_dev; i++) {
@@ -113,7 +113,7 @@ static void unseen_drv(CUdeviceptr ptr, const struct device *by, const char *why
     }
 }
 
-/* The words of launches may mean something else from now on: none is told by its bytes (plan/steady.c). */
+/* Argument words of launches may mean something else from now on: no launch is known by its bytes (plan/steady.c). */
 static void words_mean_others(void)
 {
     for (unsigned i = 0; i < process.n_dev; i++)
@@ -181,8 +181,8 @@ int reach_keep_others_drv(struct device *d, CUdeviceptr ptr, bool writes)
 
 static struct slot *slot_at(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? slot_lookup(d, p) : foreign_lookup(d, p); }
 
-/* A copy takes its address along: it stays in memory. A plan that was made for that goes on. What is small stays where it is under any plan, but
- * may change unseen from now on: one that knows it, and not that, must be left. */
+/* A copy takes the slot's address along: the slot stays in memory. A plan that was made for that goes on. Small slots stay where they are under any plan, but
+ * may change unseen from now on: a plan that knows the slot, and not that it is pinned, must be left. */
 static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
 {
     if (is_pinned_here(s))
@@ -197,7 +197,7 @@ static int pin_reached_drv(struct device *d, struct slot *s, const char *why)
     return r;
 }
 
-/* Addresses come to lie in this buffer. A plan that knows it without them takes those who read it for launches that follow none. */
+/* Addresses come to lie in the buffer `list`. A plan whose record has none there takes the buffer's readers for launches that follow no address, and is left. */
 static int holds_addresses_drv(struct device *d, struct slot *list)
 {
     const bool known = list->points || list->plan_buf < 0 || d->ex->learnt.rec.bufs[list->plan_buf].points;
@@ -210,7 +210,7 @@ static int holds_addresses_drv(struct device *d, struct slot *list)
     return known ? CUDA_SUCCESS : d->ex->now.code;
 }
 
-/* Its address comes to lie in memory that nobody tells us of. A record that does not know that takes what changes it for harmless. */
+/* The slot's address comes to lie in memory that remat cannot see (a `__device__` variable). A record without that fact takes changes of the slot for harmless. */
 static int is_named_drv(struct device *d, struct slot *s)
 {
     const bool known = s->named || (campaign_follows_plan(d) && s->plan_buf >= 0 && d->ex->learnt.rec.bufs[s->plan_buf].named);
@@ -223,18 +223,18 @@ static int is_named_drv(struct device *d, struct slot *s)
     return d->ex->now.code;
 }
 
-/* The first word at or after `i` that lies in the reservation, in *word; `words`: none does. Most words are told apart from addresses by
- * their upper halves, eight at a time, and memory is asked early for what comes later: 18 GB/s of images instead of 11. The program may
- * write this memory meanwhile, in a host function of a stream: so each word is read once where it counts, and ThreadSanitizer is not asked. */
+/* The index of the first word from `i` on that lies in the reservation, and the word in *word; `words`: none does. Most words are told apart from addresses by
+ * their upper halves, eight at a time, with prefetching: 18 GB/s of images instead of 11. The program may write this memory meanwhile,
+ * in a host function of a stream: so each word is read once where it counts, and ThreadSanitizer is not asked. */
 __attribute__((no_sanitize("thread"))) static size_t next_address(const struct device *d, const unsigned char *p, size_t i, size_t words, uint64_t *word)
 {
     enum { AHEAD = 4096 };
-    typedef uint32_t halves __attribute__((vector_size(16))); /* of two words: lower, upper, lower, upper */
+    typedef uint32_t halves __attribute__((vector_size(16))); /* halves of two words: lower, upper, lower, upper */
     uint32_t low = (uint32_t)(d->mem.base >> 32), span = (uint32_t)((d->mem.base + d->mem.reserve_bytes - 1) >> 32) - low;
     const halves from = {0, low, 0, low}, most = {0, span, 0, span}, upper = {0, ~0u, 0, ~0u};
     for (; i + 8 <= words; i += 8) {
         halves h[4];
-        __builtin_prefetch((const void *)((uintptr_t)p + 8 * i + AHEAD)); /* of what is not there it does nothing */
+        __builtin_prefetch((const void *)((uintptr_t)p + 8 * i + AHEAD)); /* a prefetch of unmapped memory does nothing */
         memcpy(h, p + 8 * i, sizeof h);
         halves hit = (halves)((h[0] - from <= most) | (h[1] - from <= most) | (h[2] - from <= most) | (h[3] - from <= most)) & upper;
         if (hit[1] | hit[3])
@@ -250,17 +250,17 @@ __attribute__((no_sanitize("thread"))) static size_t next_address(const struct d
 
 /* ---- addresses that lie in memory -------------------------------------------------------------------------------------- */
 
-/* A word that was copied to `at` and pointed into managed memory. It outlives what it points at: a program may free that, be given the
+/* A word that was copied to `at` and pointed into managed memory, at `to`. The word outlives the buffer there: a program may free the buffer, be given the
  * same address again and find no need to copy it once more. */
 struct reached {
     CUdeviceptr at, to;
-    const struct slot *list; /* where it lies; NULL: in memory that nobody tells us of */
-    uint64_t serial;         /* of the list then */
+    const struct slot *list; /* slot that the word lies in; NULL: memory that remat cannot see */
+    uint64_t serial;         /* the list's serial when the word was copied */
 };
 
 static bool reached_stands(const struct reached *r) { return !r->list || (r->list->live && r->list->serial == r->serial); }
 
-/* What lay in these bytes is overwritten; words of memory that is gone go as well. */
+/* Forgets the words in these bytes, which are overwritten, and the words in memory that is gone. */
 static void reached_forget(struct device *d, CUdeviceptr at, uint64_t bytes)
 {
     uint32_t n = 0;
@@ -278,13 +278,13 @@ static int reached_note(struct device *d, CUdeviceptr at, CUdeviceptr to, const 
     return CUDA_SUCCESS;
 }
 
-/* A copy within the device takes the words that are known in its source along. */
+/* A copy within the device takes along the known words of its source. */
 static int reached_moves_drv(struct device *d, const struct eng_copy *c)
 {
     struct slot *to = slot_at(d, c->dst_dev);
     int r = CUDA_SUCCESS;
     if (c->dst_dev - c->src_dev < c->bytes || c->src_dev - c->dst_dev < c->bytes)
-        return r; /* what they have in common is undefined */
+        return r; /* the content of overlapping source and destination is undefined */
     reached_forget(d, c->dst_dev, c->bytes);
     for (uint32_t i = 0, n = d->n_reached; i < n && !r; i++) {
         const struct reached from = d->reached[i];
@@ -305,10 +305,10 @@ int reach_reached_drv(struct device *d, struct slot *s)
     return CUDA_SUCCESS;
 }
 
-/* Host memory that the program has pinned, and not given back: those of in_place of which a call tells the end. */
+/* Host memory that the program has pinned, and not given back: the ranges of `in_place` whose end a call tells. */
 static struct ranges pinned;
 
-/* With the lock held: the host may read there, and the driver need not be asked. What a context had pinned goes with it. */
+/* With the lock held: the host may read at p, and the driver need not be asked. Memory that a context had pinned goes with the context. */
 static bool is_pinned(const void *p) { return !process.context_ended && ranges_hold(&pinned, (uintptr_t)p); }
 
 bool reach_host_reads(CUdeviceptr at)
@@ -324,11 +324,11 @@ void reach_writes_unknown(struct device *d, CUdeviceptr at)
         campaign_writes_elsewhere(d);
 }
 
-/* The words of memory that are addresses. Where a slot begins, and what no two numbers of 32 bits make (mem_may_be_number), is an address
- * wherever it stands. The rest may be such numbers: in a long stretch one word in DENSE must look like an address, or none of those is. */
+/* A walk over the addresses among the words at p. A word is an address if a slot begins there, or if no two 32-bit numbers make it (mem_may_be_number).
+ * Other words in the reservation may be such numbers: in a long stretch they count only if one word in DENSE looks like an address. */
 struct walk {
     const unsigned char *p;
-    size_t words, i; /* i: where `word` stands; `words`: there is none, and there was none */
+    size_t words, i; /* i: index of `word`; equal to `words`: no further address */
     uint64_t word;
     bool all;
 };
@@ -348,7 +348,7 @@ static struct walk walk_begins(struct device *d, const unsigned char *p, size_t 
     return w;
 }
 
-/* What the next address points at; NULL: there is no other one. */
+/* The slot that the next address points at; NULL: there is no further address. */
 static struct slot *walk_next(struct device *d, struct walk *w)
 {
     while (walk_look(d, w, w->i + 1) < w->words) {
@@ -359,7 +359,7 @@ static struct slot *walk_next(struct device *d, struct walk *w)
     return NULL;
 }
 
-/* How many bytes there are behind an address of memory that is not in a slot; 0: the driver does not say. */
+/* Bytes from `at`, in memory that is not in a slot, to the end of its allocation; 0: the driver does not say. */
 static uint64_t bytes_behind(CUdeviceptr at)
 {
     CUdeviceptr start = 0;
@@ -371,7 +371,7 @@ static uint64_t bytes_behind(CUdeviceptr at)
     return start + size - at;
 }
 
-/* From now on any launch may use a texture that no argument shows: none is run again, and nothing that the plan has dropped is made again either. */
+/* From now on any launch may use a texture that no argument shows: no launch is run again, and so no value that the plan has dropped is made again. */
 static void textures_anywhere(const char *why)
 {
     if (texture_by_any())
@@ -388,7 +388,7 @@ static void textures_anywhere(const char *why)
     }
 }
 
-/* Handles of textures among words that are written at memory: whoever reads them there uses what they show. */
+/* Looks for handles of textures among words that are written to memory: a kernel that reads them there may use the textures. */
 __attribute__((no_sanitize("thread"))) static int note_textures_drv(struct device *d, struct slot *list, const unsigned char *p, size_t words)
 {
     enum { MOST_WORDS = 8192 };
@@ -406,9 +406,9 @@ __attribute__((no_sanitize("thread"))) static int note_textures_drv(struct devic
     return r;
 }
 
-/* Addresses of the program's own memory, and of memory that the host writes. That stays where it is, but whoever follows them reads there what
- * no argument shows, as it is then. They are few beside each other: longer stretches are not looked through. In one that is no list a word
- * may look like an address (see struct walk). The program may write this memory meanwhile, as in next_address(). */
+/* Looks for addresses of the program's own memory, and of memory that the host writes. Such memory stays where it is, but a kernel that follows the addresses
+ * reads content that no argument shows, as it is at that time. Such lists are short: stretches of more than MOST_WORDS are not looked through. In a stretch that is
+ * no list a word may look like an address (see struct walk). The program may write this memory meanwhile, as in next_address(). */
 __attribute__((no_sanitize("thread"))) static int note_others_drv(struct device *d, struct slot *list, const unsigned char *p, size_t words)
 {
     enum { SHORT_WORDS = 64, MOST_WORDS = 8192 };
@@ -426,8 +426,8 @@ __attribute__((no_sanitize("thread"))) static int note_others_drv(struct device 
     return r;
 }
 
-/* Pointers may travel to the device in arrays and structs: what they point at can be used by any later launch, unseen. They lie at multiples
- * of eight there, wherever they come from. */
+/* Pointers may travel to the device in arrays and structs: buffers that they point at can be used by any later launch, unseen. On the device
+ * they lie at multiples of eight, wherever they come from. */
 static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src, size_t bytes)
 {
     enum { UNKNOWN_MAX_BYTES = 1 << 20 };
@@ -435,7 +435,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
     struct slot *list = slot_at(d, dst);
     const uint64_t room = list ? list->va + list->bytes - dst : bytes > UNKNOWN_MAX_BYTES ? bytes_behind(dst) : bytes;
     if (bytes > room)
-        bytes = room; /* the driver refuses such a copy, and reads nothing of it */
+        bytes = room; /* the driver refuses a copy beyond the end, and reads nothing of it */
     if (!p || !bytes || (!is_pinned(src) && !reach_host_reads((CUdeviceptr)(uintptr_t)src)))
         return CUDA_SUCCESS;
     if (d->n_reached)
@@ -471,7 +471,7 @@ static int scan_for_pointers(struct device *d, CUdeviceptr dst, const void *src,
     return r ? r : note_others_drv(d, list, p, words);
 }
 
-/* A copy on the device takes handles along that lie in its source. */
+/* A copy on the device takes along the texture handles in its source. */
 static int textures_move_drv(struct device *d, const struct eng_copy *c)
 {
     const struct slot *from = texture_any() ? slot_at(d, c->src_dev) : NULL;
@@ -530,7 +530,7 @@ void eng_note_pinned(CUdeviceptr p, size_t bytes)
 {
     eng_note_in_place(p, bytes);
     engine_lock();
-    (void)!ranges_add(&pinned, p, bytes); /* else the driver is asked */
+    (void)!ranges_add(&pinned, p, bytes); /* the driver is asked about a range that finds no room */
     engine_unlock();
 }
 
@@ -562,7 +562,7 @@ size_t eng_forget_outside(CUdeviceptr p)
     return bytes;
 }
 
-/* Whoever opens it in another thread notes it after the driver's call, and so after this look, or before. */
+/* Another thread that opens the same memory notes it after the driver's call: a note before this look is kept, since the driver knows the memory; a later one stays. */
 void eng_closed_outside(CUdeviceptr p)
 {
     engine_lock();
@@ -586,7 +586,7 @@ void reach_noted_again(CUdeviceptr p, struct reach_noted was)
         words_mean_others();
 }
 
-/* The driver still knows it, and the host may read it whatever the device does. */
+/* The driver still knows the memory, and the host may read it whatever the device does. */
 static bool host_may_read(CUdeviceptr at)
 {
     unsigned type = 0;
@@ -623,7 +623,7 @@ static int follow_odd_drv(struct device *d, const struct rt_op *op)
     return CUDA_SUCCESS;
 }
 
-/* Some word is an address of memory of the program's own. The program may write these words meanwhile, as in next_address(). */
+/* True if some word is an address in memory of the program's own. The program may write these words meanwhile, as in next_address(). */
 __attribute__((no_sanitize("thread"))) static bool names_own_memory(struct device *d, const unsigned char *p, size_t words)
 {
     bool found = false;
@@ -663,7 +663,7 @@ int reach_follow_drv(struct device *d, const struct rt_op *op)
 
 /* ---- copies ---------------------------------------------------------------------------------------------------------------- */
 
-/* With the lock held: the driver knows no memory there. */
+/* With the lock held: the driver does not know the memory at p, which is pageable. */
 static bool pageable(const void *p)
 {
     unsigned type = 0;
@@ -676,13 +676,13 @@ void eng_before_host_copy(CUstream stream, const void *dst_host, bool sync)
         return;
     engine_lock();
     struct device *d = sync || pageable(dst_host) ? engine_here() : NULL;
-    bool may_wait = d && !engine_is_captured(stream); /* that forbids it */
+    bool may_wait = d && !engine_is_captured(stream); /* a capture forbids the wait */
     engine_unlock();
     if (may_wait)
-        process.drv->cuStreamSynchronize(stream); /* where it fails the copy says so */
+        process.drv->cuStreamSynchronize(stream); /* if this fails the copy will report it */
 }
 
-/* What the driver takes for device memory whatever the call is named. */
+/* The copy as the driver takes it: managed device memory given for host memory makes it a copy on the device, whatever the call is named. */
 static struct eng_copy by_address(const struct eng_copy *c)
 {
     struct eng_copy to = *c;
@@ -694,7 +694,7 @@ static struct eng_copy by_address(const struct eng_copy *c)
     return to;
 }
 
-/* Addresses in what is copied. */
+/* Looks for addresses, and handles of textures, in the bytes to be copied. */
 static int look_at_copy_drv(struct device *d, void *arg)
 {
     const struct eng_copy *c = arg;
@@ -721,7 +721,7 @@ int eng_copy(const struct eng_copy *given)
         return r ? r : op_pass_copy_drv(process.drv, c);
     }
     do {
-        if (c->kind != ENG_DTOH) /* which belongs to the iteration that it follows, if to any */
+        if (c->kind != ENG_DTOH) /* a copy to the host belongs to the iteration before it, if to any */
             engine_turn(d);
         r = beginning_again_drv(d, look_at_copy_drv, &told);
         if (r) {

@@ -10,8 +10,8 @@
 
 static bool is_here(const struct slot *s) { return s->state == SLOT_RESIDENT; }
 
-/* What is pinned never leaves again, so that copies on the host, and whether anybody has written it, say nothing any more. In two rounds: first what is in
- * memory, so that nothing of it goes for what is not. How many bytes find no room. */
+/* Pins all live slots. A pinned slot never leaves again, so its copy on the host, and whether it was written, matter no more. In two rounds: first the slots in
+ * memory, so that none of them is evicted for the others. Returns the bytes that find no room. */
 static uint64_t keep_all(struct device *d)
 {
     uint64_t left_bytes = 0;

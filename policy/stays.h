@@ -8,10 +8,10 @@
 
 struct device;
 
-/* On every device, those that are set up later included; `why` is kept: a constant. What is evicted comes back. CUDA_ERROR_OUT_OF_MEMORY: some of it
- * finds no room, one line says how much, and the call that works on memory unseen must not be made. Called again it tries again. */
+/* Memory stays from now on, on devices that are set up later too; `why` is kept: a constant. Evicted memory comes back. CUDA_ERROR_OUT_OF_MEMORY: some of
+ * it finds no room, one line says how much, and the call that works on memory unseen must not be made. A second call tries again. */
 int eng_memory_stays(const char *why);
-/* A device has just been set up: that holds for it too, if for any. */
+/* A device has just been set up: its memory stays too, if eng_memory_stays() has been called. */
 void stays_begin(struct device *d);
 
 #endif

@@ -18,7 +18,7 @@ static void mark(struct device *d, struct slot *s)
     s->unmade = true;
 }
 
-/* The op's outputs are unmade; how many there are. */
+/* Marks the op's outputs as unmade. Returns how many there are. */
 static unsigned mark_fresh(struct device *d, const struct rt_op *op)
 {
     unsigned n = 0;
@@ -30,7 +30,7 @@ static unsigned mark_fresh(struct device *d, const struct rt_op *op)
     return n;
 }
 
-/* The host, another process or a graph may find out by this op what the launch that was left out should have changed. */
+/* The op may show to the host, another process or a graph that the launch left out has not changed its operands. */
 static bool shows(const struct rt_op *op)
 {
     return op->kind == OP_OTHER || op->in_place || op->odd || (op->kind == OP_COPY && op->copy.kind == ENG_DTOH);
@@ -48,14 +48,14 @@ int unmet_before_drv(struct device *d, const struct rt_op *op, bool *left_out)
         return CUDA_SUCCESS;
     *left_out = touches && op->kind == OP_KERNEL && !op->in_place && !op->odd && (mark_fresh(d, op) || all);
     if (!*left_out) {
-        d->unmet.due = 0; /* the program hears of it now */
+        d->unmet.due = 0; /* this refusal tells the program */
         log_say(SAY_ERROR, "out of memory: %s needs what a launch before it found no room to make; --limit %lluK would do for that one", op_name(op),
                 (unsigned long long)ready_least_kib(d->unmet.least_bytes));
     }
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Those of the first launch that was left out, until an allocation is refused. */
+/* Keeps the operands of the first launch that was left out, until an allocation is refused. */
 static void remember(struct device *d, const struct rt_op *op, unsigned n_fresh)
 {
     struct unmet *u = &d->unmet;
@@ -99,7 +99,7 @@ bool unmet_refuses(struct device *d, uint64_t bytes, int t)
     if (!u->due)
         return false;
     if (u->due < REFUSALS && (!u->trimmed || u->bytes != bytes || u->op_count != d->op_count)) {
-        u->due = 0; /* the program has heard of it, and goes on */
+        u->due = 0; /* the program was told, and goes on */
         return false;
     }
     if (t != UNMET_ANY_STREAM && (unsigned)t != u->t && !pthread_equal(pthread_self(), u->thread))

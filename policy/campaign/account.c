@@ -7,12 +7,12 @@
 
 enum {
     TICK_OPS = 64,
-    SAMPLE_PART = 8,     /* one op of so many of a signature is timed alone: the second, the ninth, .. A first launch may wait for its code */
+    SAMPLE_PART = 8,     /* one in so many ops of a signature is timed alone: the second, the tenth, .. A first launch may wait for its code */
     KIND_TRIES = 8,
-    SAMPLES_LEAST = 32,  /* before their mean says something */
-    PLAN_PART = 4,       /* a plan and what goes with it may cost a quarter of the time that the ops take: where less is lost there is nothing to win */
+    SAMPLES_LEAST = 32,  /* samples before their mean says something */
+    PLAN_PART = 4,       /* a plan and its overhead may cost a quarter of the ops' time: where waits for copies cost less, a plan wins nothing */
     LESSON_TIMES = 8,    /* device time of a lesson, in iterations that copy nothing */
-    AHEAD = 4,           /* a program goes on for so many times as long as it has run */
+    AHEAD = 4,           /* a program is expected to go on for so many times as long as it has run */
     SHORT_OPS = 64,      /* ops of an iteration below which its lesson costs too little to be weighed */
     SHARE_PART = 20,   /* a twentieth */
     GRANT_PART = 4,
@@ -43,10 +43,10 @@ static uint64_t between_ns(struct device *d, const struct account_edge *from, co
     return d->drv->cuEventElapsedTime(&ms, from->at, to->at) == CUDA_SUCCESS && ms > 0 ? (uint64_t)(ms * 1e6) : 0;
 }
 
-/* Of copies either way: one in must wait where the one out that makes room for it has to end first. */
+/* Bytes copied either way: a copy in must wait for the copy out that makes room for it. */
 static uint64_t copied_bytes(const struct device *d) { return d->st.bytes_in + d->st.bytes_out; }
 
-/* Nanoseconds of copies, as fast as they were. */
+/* Nanoseconds that copies of so many bytes take, at the speed of the copies so far. */
 static double copies_ns(struct device *d, double bytes)
 {
     const uint64_t link = swap_bytes_per_s(d);
@@ -93,7 +93,7 @@ static void settle_samples(struct device *d)
         struct account_sample *s = &a->sample[a->oldest_sample % ACCOUNT_SAMPLES];
         if (s->awaited && !has_passed(d, &s->to))
             return;
-        if (s->awaited) { /* else the op was refused */
+        if (s->awaited) { /* not awaited: the op was refused */
             a->kind[s->kind].timed_ns += between_ns(d, &s->from, &s->to);
             a->kind[s->kind].n_timed++;
             a->n_sampled++;
@@ -115,8 +115,8 @@ static uint32_t kind_of(struct account *a, uint64_t sig)
     return ACCOUNT_KINDS;
 }
 
-/* Of the ops that an iteration has few take most of the time (an update of all weights by one launch): a mean over ops drawn by chance would be half of that or twice as much. Of one
- * signature all take about as long. */
+/* A few ops take most of an iteration's time (an update of all weights by one launch), so a mean over ops drawn by chance may be half of the true one, or twice as much. Ops of one
+ * signature take about equally long. */
 double account_op_ns(const struct device *d)
 {
     const struct account *a = &d->campaign->account;
@@ -217,7 +217,7 @@ void account_new_plan(struct device *d)
 static void book(struct device *d, const struct account_stretch *s, uint64_t ns)
 {
     struct account *a = of(d);
-    const double part = (double)s->ops / (double)a->swap_ops; /* of what was measured while memory was held by swapping */
+    const double part = (double)s->ops / (double)a->swap_ops; /* the stretch's ops, as a part of the ops measured while memory was held by swapping */
     const int64_t saved = !s->apart       ? (int64_t)((double)a->swap_ns * part) - (int64_t)ns
                           : a->swap_bytes ? (int64_t)copies_ns(d, (double)a->swap_bytes * part - (double)s->bytes)
                                           : 0;
@@ -230,7 +230,7 @@ static void book(struct device *d, const struct account_stretch *s, uint64_t ns)
     }
 }
 
-/* What has passed is booked. */
+/* Books the stretches whose end the device has passed. */
 static void look(struct device *d)
 {
     struct account *a = of(d);
@@ -257,7 +257,7 @@ static void close_stretch(struct device *d, CUstream stream, bool whole)
     a->next = (a->next + 1) % ACCOUNT_STRETCHES;
 }
 
-/* Where the device is iterations behind, the stretch is not measured. */
+/* NULL: the stretch is not measured, as where the device is iterations behind the host. */
 static struct account_stretch *open_stretch(struct device *d, CUstream stream)
 {
     struct account *a = of(d);
@@ -343,7 +343,7 @@ const char *account_verdict(struct device *d, uint64_t foretold_ns)
     const double mean = a->n_whole ? (double)a->whole_ns / a->n_whole : 0, swapped = (double)a->swap_ns / (double)a->swap_ops * d->ex->learnt.rec.period;
     if (a->n_whole >= WHOLE_LEAST && mean > (double)foretold_ns + (double)foretold_ns / DEARER_PART && mean > swapped)
         return "its iterations take a quarter more than foretold, and longer than swapping took";
-    /* early on a twentieth of the time is less than one departure costs, which says nothing of the plan */
+    /* early in a run one departure costs more than a twentieth of the time, which says nothing of the plan */
     if (a->plan_balance_ns < -(int64_t)(a->total_ns / SHARE_PART) && (double)a->plan_balance_ns < -swapped)
         return "it has cost more time than swapping";
     return NULL;

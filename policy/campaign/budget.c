@@ -11,7 +11,7 @@
 #include "policy/plan/reserve.h"
 #include "policy/share/share.h"
 
-/* To the neighbours of the group. No plan is installed, and nothing is being learnt. */
+/* Gives up to `bytes` to the neighbours of the group. No plan is installed, and nothing is being learnt. */
 void budget_give(struct device *d, uint64_t bytes)
 {
     bool blocked;
@@ -19,10 +19,10 @@ void budget_give(struct device *d, uint64_t bytes)
     d->st.gave_back_bytes += given;
     d->campaign->gave_nothing_at = given ? 0 : d->op_count;
     log_say(SAY_INFO, "%s given back to the group, of %s that are owed", rt_size(given).text, rt_size(bytes).text);
-    share_owed(d, &blocked); /* whether some of it is left */
+    share_owed(d, &blocked); /* notes whether some is still owed */
 }
 
-/* What the recorded iteration takes with nothing evicted, and a sixteenth for what the colouring wastes. */
+/* Bytes that the recorded iteration takes with nothing evicted, and a sixteenth more for the colouring's waste. */
 uint64_t budget_could_use(struct device *d)
 {
     uint64_t pages = recording_peak_pages(d, &d->ex->learnt.rec, false) + recording_peak_pages(d, &d->ex->learnt.rec, true) + arena_chunks(d);

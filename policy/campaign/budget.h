@@ -7,15 +7,15 @@
 
 #include "policy/device.h"
 
-/* What the recorded iteration takes with nothing evicted, and a sixteenth for what the colouring wastes; in bytes. */
+/* Bytes that the recorded iteration takes with nothing evicted, and a sixteenth more for the colouring's waste. */
 uint64_t budget_could_use(struct device *d);
-/* What can be planned with now, in bytes: the limit without what no plan moves. */
+/* Bytes that a plan may use: the limit less all memory that no plan moves. */
 uint64_t budget_now(struct device *d);
-/* campaign.beside_bytes: what any map takes beside what the planner counts. */
+/* Sets campaign.beside_bytes: memory that any plan's map takes beyond what the planner counts. */
 void budget_leave_for_map(struct device *d);
-/* campaign.budget_bytes = plannable memory - reserved - beside. */
+/* Sets campaign.budget_bytes = budget_now() - reserved_bytes - beside_bytes. */
 void budget_take(struct device *d);
-/* To the neighbours of the group. No plan is installed, and nothing is being learnt. */
+/* Gives up to `bytes` to the neighbours of the group. No plan is installed, and nothing is being learnt. */
 void budget_give(struct device *d, uint64_t bytes);
 
 #endif

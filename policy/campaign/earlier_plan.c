@@ -22,7 +22,7 @@ static void mix(uint64_t key[2], const void *bytes, size_t n)
     digest(all, sizeof all, key);
 }
 
-/* All that a plan is made of and followed by, but for how long ops take: places in the record have to mean the same. */
+/* Mixes all of a record that a plan is made of and followed by, except the times of ops: places in the record have to mean the same. */
 static void mix_record(const struct record *r, uint64_t key[2])
 {
     for (uint32_t i = 0; i < r->n_ops; i++) {

@@ -21,15 +21,15 @@
 #include <string.h>
 
 enum {
-    LEFT_SUSPECT = 2,       /* times in a row; then tensors that every iteration works on may be others */
+    LEFT_SUSPECT = 2,       /* times in a row after which tensors that every iteration works on may be others */
     LEFT_SOON = 32,         /* times in a row, a few ops each */
-    LEFT_OTHERS = 3,        /* times, not before the first op, where the recorded iteration was like no other, .. */
-    WHOLE_BETWEEN = 4,      /* .. and fewer whole iterations than this come between two of them */
+    LEFT_OTHERS = 3,        /* times, not before the first op, where the recorded iteration had ops that others have not, .. */
+    WHOLE_BETWEEN = 4,      /* .. and fewer whole iterations than this came between two such times */
     LEFT_TOO_OFTEN = 8,     /* times in a row, without one whole iteration in between */
-    LEFT_UNTRIED = 4,       /* times at one launch that no trial can tell anything of, whole iterations in between or not: it is in the way */
-    UNTRIED_MOST = 3,       /* plans made anew for that, of one record: each of them takes a planner's time */
-    GROW_PART = 8,          /* a plan is made anew because a group has more to give now only for as much more as this part of what the plan has */
-    MOVES_MAX = 4           /* static maps made anew for one record; then iterations that map memory are lived with */
+    LEFT_UNTRIED = 4,       /* times at one launch of which no trial can tell anything, whole iterations in between or not: that launch is in the way */
+    UNTRIED_MOST = 3,       /* plans made anew for one record, since a launch cannot be tried or recorded ops did not come: each takes a planner's time */
+    GROW_PART = 8,          /* a plan is made anew because a group has more to give only if the plan gains this part of its memory */
+    MOVES_MAX = 4           /* static maps made anew for one record; after that, iterations may map memory */
 };
 
 void following_learnt(struct device *d)
@@ -60,7 +60,7 @@ void following_learnt(struct device *d)
     }
     if (d->mem.pressed)
         story_is(d, STORY_FITS, STORY_LEARNT_FITS);
-    modes_no_plan(d); /* the iteration fits: it is looked at again, ever more rarely */
+    modes_no_plan(d); /* the iteration fits, and is learnt again ever more rarely */
 }
 
 void following_begin(struct device *d)
@@ -75,7 +75,7 @@ void following_begin(struct device *d)
         d->ex->now.code = device_failure(d);
 }
 
-/* The installed plan goes, for one that fits what this process may hold now; the recorded iteration stays. */
+/* The installed plan goes, and the planner is asked for another; the recorded iteration stays. */
 static void plan_anew(struct device *d, const char *why)
 {
     log_say(SAY_INFO, "the plan is made anew: %s", why);
@@ -94,8 +94,8 @@ static bool is_given_up(struct device *d)
     return true;
 }
 
-/* The launch at which the plan has been left now is one that no trial can tell anything of, and it was left there often. Iterations between these, in
- * which the launch had another stale address, may have been whole. */
+/* True: no trial can tell anything of the launch at which the plan has just been left, and the plan was left at this launch often. Iterations in between,
+ * in which the launch had another stale address, may have been whole. */
 static bool is_in_the_way(struct device *d)
 {
     struct campaign *c = d->campaign;
@@ -107,7 +107,7 @@ static bool is_in_the_way(struct device *d)
     return ++c->left_untried >= LEFT_UNTRIED;
 }
 
-/* In the departures in a row together no more ops were followed than an iteration has: the plan was left soon each time, as by the batches of an evaluation, which begin
+/* All departures in a row together followed no more ops than an iteration has: the plan was left soon each time, as by the batches of an evaluation, which begin
  * like an iteration. */
 static bool left_soon(const struct device *d) { return d->campaign->left_ops <= d->ex->learnt.rec.n_ops && d->campaign->left_in_a_row <= LEFT_SOON; }
 
@@ -116,7 +116,7 @@ bool following_is_worth_it(const struct device *d)
     return d->campaign->left_in_a_row < LEFT_SUSPECT || (left_soon(d) && d->campaign->left_in_a_row < LEFT_SOON);
 }
 
-/* Recorded ops did not come that the plan runs again. True: another plan is on its way. */
+/* Some recorded ops that the plan replays did not come. True: another plan is on its way. */
 static bool some_do_not_come(struct device *d)
 {
     struct campaign *c = d->campaign;
@@ -143,7 +143,7 @@ void following_has_left(struct device *d)
     c->left_next = (first ? 0 : c->left_next) + c->follows_next;
     c->less_in_vain += c->holds_less;
     c->holds_less = false;
-    if (first || !left_soon(d)) /* a new period goes on meanwhile, if one does */
+    if (first || !left_soon(d)) /* otherwise left_op stays: a new period, if there is one, goes on across soon departures */
         c->left_op = d->op_count;
     modes_go(d, MODE_STANDBY);
     learn_reset(d);
@@ -201,7 +201,7 @@ void following_has_left(struct device *d)
 
 /* ---- sharing ------------------------------------------------------------------------------------------------------- */
 
-/* At the end of an iteration under a plan: memory is given where it is owed, and taken where there is enough more of it. True:
+/* At the end of an iteration under a plan: memory that is owed to the group is given, and more is taken where the group has enough more. True:
  * another plan is on its way. */
 static bool share_anew(struct device *d)
 {
@@ -224,8 +224,8 @@ static bool share_anew(struct device *d)
     return true;
 }
 
-/* The static map counted on chunks that something else has now: a tensor that was swapped while the plan was left, small memory that
- * has grown. What the plan may use is the rest; if that is too little for it, another is made. */
+/* Something else has chunks that the static map counted on: a tensor that was swapped while the plan was left, small memory that
+ * has grown. A new map is made of the other chunks; if they are too few for the plan, another plan is made. */
 static void map_anew(struct device *d)
 {
     if (d->campaign->moves++ == MOVES_MAX)

@@ -16,8 +16,8 @@
 
 enum {
     FIRST_BACKOFF = 32, /* iterations */
-    GROW_ITERATIONS = 8, /* in force, before a plan is made anew because a group has more to give now; doubles each time */
-    LOOP_WITHIN = 4     /* an iteration so many times longer than the last one is another */
+    GROW_ITERATIONS = 8, /* iterations in force before a plan is made anew because a group has more to give; doubles each time */
+    LOOP_WITHIN = 4     /* an iteration with more than so many times the ops of quiet_period is another one */
 };
 
 #define TO(m) (1u << MODE_##m)
@@ -50,7 +50,7 @@ void modes_go(struct device *d, enum rt_mode to)
     }
     if (to == MODE_PROBE && d->mode != to) {
         d->st.lesson_since_ns = stats_now_ns();
-        stats_not_steady(d); /* it takes longer than others */
+        stats_not_steady(d); /* a lesson takes longer than other iterations */
         story_is(d, STORY_LEARNING, "learning what the %llu launches of an iteration read and write: over when they have run once more",
                  (unsigned long long)learn_period(d));
     }
@@ -67,7 +67,7 @@ void modes_go(struct device *d, enum rt_mode to)
     nvtx_mode(device_mode_name(d, d->mode));
 }
 
-/* A plan is worth its while where memory has been short: the limit was met by evicting something. */
+/* A plan is wanted where memory has been short: the limit was met by evicting something. */
 bool modes_wants_plan(const struct device *d)
 {
     const struct config *c = d->cfg;
@@ -80,7 +80,7 @@ void modes_quiet_after(struct device *d, uint64_t period)
 {
     struct campaign *c = d->campaign;
     if (period > LOOP_WITHIN * c->quiet_period)
-        c->backoff = FIRST_BACKOFF; /* what was learnt before was a loop within this iteration: it says nothing of this one */
+        c->backoff = FIRST_BACKOFF; /* the iteration learnt before was a loop within this one, of which it says nothing */
     c->quiet_period = period;
     c->quiet_until = d->op_count + c->backoff * period;
     if (c->backoff < UINT32_MAX)
@@ -92,10 +92,10 @@ void modes_quiet(struct device *d)
     modes_quiet_after(d, learn_period(d) ? learn_period(d) : d->ex->learnt.rec.n_ops ? d->ex->learnt.rec.n_ops : 1000);
 }
 
-/* `--policy plan` asks for plans and nothing else: the program stands still until they are there. */
+/* `--policy plan` asks for plans and nothing else: the program stands still until the planner has answered. */
 bool modes_wait_for_plans(const struct device *d) { return d->cfg->policy == POLICY_PLAN; }
 
-/* Nobody waits any more for what the planner was asked: it ends, and its files go. */
+/* The question to the planner is dropped: the planner ends, and its files go. */
 void modes_forget_question(struct device *d)
 {
     struct campaign *c = d->campaign;
@@ -106,13 +106,13 @@ void modes_forget_question(struct device *d)
     c->wait = c->beside = false;
 }
 
-/* What was learnt is of no use, or was not learnt to its end. */
+/* Back to MODE_OBSERVE: the lesson is of no use, or did not come to its end. */
 void modes_observe(struct device *d)
 {
     if (d->campaign->beside)
         modes_forget_question(d);
     exec_clear(d);
-    (void)decoy_give(d); /* swapping may need every page */
+    (void)decoy_give(d); /* the decoy page goes too: swapping may need every page */
     modes_go(d, MODE_OBSERVE);
 }
 

@@ -23,15 +23,15 @@
 #include <unistd.h>
 
 enum {
-    MAX_TRIES = 5,          /* plans whose static map lacks chunks, before the best of them is taken; likewise with copies */
+    MAX_TRIES = 5,          /* plans whose static map lacks chunks before the best is taken; as many again with copies */
     DEAR_PART = 2,          /* a plan by recomputing alone that adds more than this part of the iteration is weighed against one with copies */
-    GAP_NS = 500000,        /* some calls of tens of microseconds, and some more until the device has nothing to do with the chunk */
-    PATIENCE_MOST = 8,      /* times its usual seconds, for a planner that found nothing in them */
-    BETTER_PART = 64,       /* a plan takes the place of the one in force where it saves this part of the iteration: proving it costs about two */
+    GAP_NS = 500000,        /* price of a gap: some calls of tens of microseconds, and the wait until the device is done with the chunk */
+    PATIENCE_MOST = 8,      /* multiple of the usual seconds, for a planner that found nothing in these */
+    BETTER_PART = 64,       /* a plan replaces the one in force if it saves this part of an iteration: proving a plan costs about two iterations */
     PLAN_WAIT_MS = 60000,   /* --policy plan: for each answer, with the mutex released */
-    PAUSE_MS = 100,         /* else: how long the program stands still at one place for an answer that may be near; after that it moves on */
-    PAUSES_MOST_MS = 2000,  /* and for all answers together: what a program of some seconds can spare for plans */
-    SPARE_PART = 32         /* of what can be planned with, at most, is spared */
+    PAUSE_MS = 100,         /* other policies: how long the program stands still at one op for an answer that may be near, before it moves on */
+    PAUSES_MOST_MS = 2000,  /* sum of such pauses: time that a program of some seconds can spare for plans */
+    SPARE_PART = 32         /* at most this part of the plannable memory is reserved */
 };
 
 static void put_in_force(struct device *d)
@@ -43,12 +43,12 @@ static void put_in_force(struct device *d)
     account_new_plan(d);
     d->st.plans++;
     d->st.baseline_ns = (uint64_t)p->baseline_ns;
-    if (!p->bound_ns) /* with copies, where none is proved; or nothing was */
+    if (!p->bound_ns) /* no bound is proved for a plan with copies, nor for every other one */
         d->st.bound_ns = 0;
     modes_go(d, MODE_STANDBY);
 }
 
-/* The program moves on meanwhile: by swapping, or, where a plan is in force, under that. */
+/* Starts the planner. The program moves on meanwhile: by swapping, or under the plan in force. */
 static void start_planner(struct device *d)
 {
     struct campaign *c = d->campaign;
@@ -76,7 +76,7 @@ static void ask_for_all(struct device *d)
 
 static bool may_copy(const struct device *d) { return d->cfg->policy != POLICY_DTR && !d->campaign->with_copies; }
 
-/* With copies a plan for more may have no gap where recomputing alone had: `gaps` begins with all there is again. */
+/* With copies, a plan for more memory may have no gap where recomputing alone had: with `gaps` the budget is all plannable memory again. */
 static void ask_with_copies(struct device *d, bool gaps)
 {
     d->campaign->with_copies = true;
@@ -87,7 +87,7 @@ static void ask_with_copies(struct device *d, bool gaps)
         start_planner(d);
 }
 
-/* What a plan adds, and what its gaps do: each lacking chunk is mapped and unmapped in every iteration, which the host waits for. */
+/* A plan's time with that of its gaps: each lacking chunk is mapped and unmapped in every iteration, while the host waits. */
 static int64_t priced_ns(int64_t planned_ns, int lacking) { return planned_ns + (int64_t)lacking * GAP_NS; }
 
 static bool better_than_best(const struct device *d, int lacking)
@@ -109,15 +109,15 @@ static void keep_as_best(struct device *d, int lacking)
         c->best.path[0] = 0;
 }
 
-/* Recomputing alone may be possible and cost more than copies do, beside the arithmetic. */
+/* The plan, by recomputing alone, costs so much that copies, which run beside the arithmetic, may cost less. */
 static bool is_dear(const struct device *d)
 {
     const struct plan *p = &d->ex->plan->as_read;
     return p->planned_ns - p->baseline_ns > p->baseline_ns / DEAR_PART;
 }
 
-/* Recomputing alone for a little less seldom has a map without gaps where this one has many, and with copies there may be one at once. A program that waits for its
- * plans has the time for both questions; a program that goes on meanwhile pays for these gaps in each iteration. */
+/* Where this map has many gaps, recomputing alone for a little less memory seldom has a map without any, and a plan with copies may have one at once. A program
+ * that waits for its plans has the time for both questions; a program that goes on meanwhile pays for these gaps in each iteration. */
 static bool copies_first(const struct device *d, int lacking)
 {
     return !modes_wait_for_plans(d) && may_copy(d) && lacking * (int64_t)GAP_NS > d->ex->plan->as_read.baseline_ns / DEAR_PART;
@@ -125,8 +125,8 @@ static bool copies_first(const struct device *d, int lacking)
 
 static void take_plan(struct device *d, const char *path);
 
-/* By how much less the next plan is to do with than the last one: what any map of that would have lacked, or, where it was the colouring
- * that did not come out, ever more. */
+/* Bytes by which the next plan's budget is smaller: the chunks that no map of the last plan could have had, or, where the colouring
+ * failed to place the plan, ever more. */
 static uint64_t shortened_by(const struct device *d, uint64_t arenas_grown)
 {
     uint64_t chunks = 1ull << (d->campaign->tries - 1);
@@ -134,7 +134,7 @@ static uint64_t shortened_by(const struct device *d, uint64_t arenas_grown)
     return (chunks > d->ex->map.beyond_chunks ? chunks : d->ex->map.beyond_chunks) << d->mem.shift;
 }
 
-/* The best plan so far takes the place of the one that is installed. True: it cannot. */
+/* The best plan so far takes the place of the installed one. True: it could not be installed. */
 static bool follow_best(struct device *d)
 {
     const int lacking = exec_load_plan(d, d->campaign->best.path, true), r = lacking ? lacking : install_plan(d);
@@ -147,8 +147,8 @@ static bool follow_best(struct device *d)
     return r < 0;
 }
 
-/* The first plan, made in a moment, was there for the time that a good one takes; or none was found in a moment. Where that plan has
- * copies, the plan that is asked for now may have some. */
+/* Asks for a good plan. The first plan, made in a moment, serves for the time that a good one takes; or none was found in a moment.
+ * Where the first plan has copies, the good one may have some. */
 static void ask_in_earnest(struct device *d)
 {
     d->campaign->first = false;
@@ -181,7 +181,7 @@ static bool is_worth_it(struct device *d)
     return worth;
 }
 
-/* The plan that the planner has just given is installed; its map lacks so many chunks. */
+/* The plan that the planner has just given is installed; its map lacks `lacking` chunks. Decides whether to follow it and whether to ask for another. */
 static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
 {
     struct campaign *c = d->campaign;
@@ -191,7 +191,7 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
         ask_in_earnest(d);
         return;
     }
-    const uint64_t peak = (uint64_t)d->ex->plan->as_read.peak_bytes; /* for a little less than the budget there might be the same plan */
+    const uint64_t peak = (uint64_t)d->ex->plan->as_read.peak_bytes; /* a budget above the peak might give the same plan again */
     const uint64_t most = peak < c->budget_bytes ? peak : c->budget_bytes;
     c->tries += lacking > 0;
     const uint64_t less = lacking ? shortened_by(d, arenas_grown) : 0;
@@ -207,7 +207,7 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     }
     if (better)
         keep_as_best(d, lacking);
-    if (!modes_wait_for_plans(d)) { /* the best so far is followed while a better one is thought of */
+    if (!modes_wait_for_plans(d)) { /* the best plan so far is followed while a better one is made */
         if (!better && follow_best(d))
             return;
         put_in_force(d);
@@ -220,7 +220,7 @@ static void weigh_plan(struct device *d, int lacking, uint64_t arenas_grown)
     start_planner(d);
 }
 
-/* Of what the record's plan may not move: a plan from outside counts it in its peak, the budget leaves it out. */
+/* Bytes of the record's buffers that no plan may move: a plan from outside counts them in its peak, the budget leaves them out. */
 static uint64_t never_moved_bytes(const struct record *r)
 {
     uint64_t bytes = 0;
@@ -229,8 +229,8 @@ static uint64_t never_moved_bytes(const struct record *r)
     return bytes;
 }
 
-/* --plan names one that cannot be followed: another is made, as without --plan. With --plan-only the program ends: it would go on for hours in a way that
- * nobody has asked for. */
+/* --plan names a plan that cannot be followed: another is made, as without --plan. With --plan-only the program ends: it would go on for hours in a way
+ * that the user has not asked for. */
 static void refuse_given(struct device *d, const char *why)
 {
     if (d->cfg->plan_only) {
@@ -248,11 +248,11 @@ static void refuse_given(struct device *d, const char *why)
     planning_begin(d);
 }
 
-/* A plan is there: map it. If its colouring lacks chunks, ask again for less, and take the best in the end. */
+/* Takes the plan in the file `path`: installs it. If its map lacks chunks, asks again for less memory, and takes the best plan in the end. */
 static void take_plan(struct device *d, const char *path)
 {
     struct campaign *c = d->campaign;
-    share_limit_for_plan(d, budget_could_use(d)); /* what a group can give may have changed meanwhile */
+    share_limit_for_plan(d, budget_could_use(d)); /* a group may have more to give, or less, than when the planner was asked */
     if (install_scratch(d)) {
         log_say(SAY_WARN, "no memory to set in-place state aside: memory is held by swapping");
         modes_no_plan(d);
@@ -288,8 +288,8 @@ static void take_plan(struct device *d, const char *path)
     }
     const bool applies = !users || (uint64_t)d->ex->plan->as_read.limit_bytes >= c->budget_bytes;
     const uint64_t bound = applies ? (uint64_t)d->ex->plan->as_read.bound_ns : 0;
-    d->st.bound_ns = bound && (!d->st.bound_ns || bound < d->st.bound_ns) ? bound : d->st.bound_ns; /* what is proved for more memory holds for all there is */
-    /* What the arenas took for the plan's small buffers is lacking already where the plan used all that it was given. */
+    d->st.bound_ns = bound && (!d->st.bound_ns || bound < d->st.bound_ns) ? bound : d->st.bound_ns; /* the smallest bound, proved for the most memory, holds for all there is */
+    /* Chunks that the arenas took for the plan's small buffers: where the plan used its whole budget, its map lacks them already. */
     const uint64_t grown = arena_chunks(d) - arenas;
     if (lacking)
         log_say(SAY_DEBUG, "plan of %s lacks %d chunks, %llu of them whatever the map", rt_size(c->budget_bytes).text, lacking,
@@ -300,7 +300,7 @@ static void take_plan(struct device *d, const char *path)
         put_in_force(d);
 }
 
-/* What is asked once no plan has come of the last question. False: nothing more. */
+/* Asks another question after one of which no plan came. False: no question is left. */
 static bool ask_otherwise(struct device *d)
 {
     struct campaign *c = d->campaign;
@@ -310,21 +310,21 @@ static bool ask_otherwise(struct device *d)
         ask_in_earnest(d);
         return true;
     }
-    if (may_copy(d) && (!c->best.path[0] || c->best.lacking || c->best.copies)) { /* recompute alone does not reach it, or not with less than a map that lacks chunks */
+    if (may_copy(d) && (!c->best.path[0] || c->best.lacking || c->best.copies)) { /* recomputing alone does not meet the limit, or only with a map that lacks chunks */
         ask_with_copies(d, true);
         return true;
     }
     if (c->best.path[0])
         return false;
-    if (c->reserved_bytes || c->beside_bytes) { /* every chunk is needed, then, though a map of all of them may lack some */
+    if (c->reserved_bytes || c->beside_bytes) { /* the plan needs every chunk, then, though its map may lack some */
         c->reserved_bytes = c->beside_bytes = 0;
         ask_for_all(d);
         return true;
     }
     if (c->patience == PATIENCE_MOST)
         return false;
-    /* On a busy machine the usual seconds may end before one schedule is whole. A limit that cannot be met is told at once
-     * however many there are. */
+    /* On a busy machine the usual seconds may end before one schedule is whole. A limit that cannot be met is told at once,
+     * however many seconds the planner has. */
     c->patience = PATIENCE_MOST;
     c->with_copies = false;
     budget_leave_for_map(d);
@@ -332,7 +332,7 @@ static bool ask_otherwise(struct device *d)
     return true;
 }
 
-/* The program has moved on from what a plan was asked for. The first time it is learnt anew at once. */
+/* The program has moved on from the iteration that the planner was asked about. The first time learning begins anew at once. */
 void planning_drop_question(struct device *d, const char *why)
 {
     log_say(SAY_INFO, "%s: learning anew", why);
@@ -343,7 +343,7 @@ void planning_drop_question(struct device *d, const char *why)
     modes_observe_again(d);
 }
 
-/* Only between two iterations: what is installed in the middle of one finds memory that it counts on in use. */
+/* Only between two iterations: a plan installed in the middle of one finds memory that it counts on in use. */
 void planning_take_answer(struct device *d)
 {
     struct campaign *c = d->campaign;
@@ -365,7 +365,7 @@ void planning_take_answer(struct device *d)
         }
         take_plan(d, planner_path(d));
     } else if (!ask_otherwise(d) && !beside) {
-        if (c->best.path[0]) /* whose map lacks some chunks, perhaps: better than none */
+        if (c->best.path[0]) /* the best plan's map may lack some chunks: better than no plan */
             take_plan(d, c->best.path);
         else {
             planner_say_why(d);
@@ -376,7 +376,7 @@ void planning_take_answer(struct device *d)
         modes_forget_question(d);
 }
 
-/* A plan that an earlier run has found for such a record, for this limit. True: it is installed. */
+/* Installs a plan that an earlier run has found for such a record and this limit. True: the plan is installed. */
 static bool take_earlier(struct device *d)
 {
     int then, lacking = -ENOENT;
@@ -409,9 +409,9 @@ void planning_begin(struct device *d)
     d->campaign->patience = 1;
     d->campaign->first = false;
     if (recording_has_structs(&d->ex->learnt))
-        (void)room_for_decoys(d); /* before the budget: it stays */
+        (void)room_for_decoys(d); /* before the budget is taken: the decoys' memory stays */
     if (d->mem.refused_at_bytes)
-        (void)supply_chunk(d); /* what held the device's memory may be gone */
+        (void)supply_chunk(d); /* whatever else held the device's memory may be gone */
     share_limit_for_plan(d, budget_could_use(d));
     if (d->campaign->reserved_bytes > budget_now(d) / SPARE_PART)
         d->campaign->reserved_bytes = 0;

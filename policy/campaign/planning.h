@@ -7,11 +7,11 @@
 
 #include "policy/device.h"
 
-/* A plan for the recorded iteration is asked for; what was asked before is forgotten. */
+/* A plan for the recorded iteration is asked for; an earlier question is forgotten. */
 void planning_begin(struct device *d);
-/* Between two iterations: what is installed in the middle of one finds memory that it counts on in use. */
+/* Takes the planner's answer, if there is one. Between two iterations: a plan installed in the middle of one finds memory that it counts on in use. */
 void planning_take_answer(struct device *d);
-/* The program has moved on from what a plan was asked for. */
+/* The program has moved on from the iteration that the planner was asked about: the question is dropped. */
 void planning_drop_question(struct device *d, const char *why);
 /* See campaign_wait_ms(). */
 int planning_wait_ms(struct device *d);

@@ -1,4 +1,4 @@
-/* func.c: see func.h. Layouts are asked of the driver once a handle. */
+/* func.c: see func.h. The driver is asked for a layout once for each handle. */
 #include "policy/op/func.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct kernel_row {
 };
 
 enum { FRONT = 1024 };
-static struct func *front[FRONT]; /* direct-mapped, before the table: the launch path stops here */
+static struct func *front[FRONT]; /* direct-mapped cache in front of the table: nearly every launch finds its function here */
 static struct func_row *table;
 static struct kernel_row *kernels;
 static uint64_t generation = 1;
@@ -51,7 +51,7 @@ void func_unload(const struct drv *drv, CUmodule module, CUlibrary library)
         CUlibrary of;
         if (!library || !drv->cuKernelGetLibrary || drv->cuKernelGetLibrary(&of, k->handle) != CUDA_SUCCESS || of != library)
             continue;
-        HASH_DEL(kernels, k); /* the handle may be a CUfunction's next */
+        HASH_DEL(kernels, k); /* the handle may become a CUfunction's */
         free(k);
     }
     func_forget_all();
@@ -125,7 +125,7 @@ static __attribute__((noinline)) struct func *ask(struct device *d, CUfunction f
         HASH_ADD_PTR(table, handle, r);
     }
     if (!r->func || r->func->generation != generation) {
-        /* the old one stays: captured ops may still point at it */
+        /* the old func is not freed: captured ops may still point at it */
         struct func *fn = calloc(1, sizeof *fn);
         if (!fn)
             return NULL;
@@ -149,7 +149,7 @@ static __attribute__((noinline)) struct func *ask(struct device *d, CUfunction f
 struct func *func_of(struct device *d, CUfunction f)
 {
     struct func *fn = *front_of(f);
-    return fn && fn->handle == f && fn->generation == generation ? fn : ask(d, f); /* nearly always the former */
+    return fn && fn->handle == f && fn->generation == generation ? fn : ask(d, f); /* nearly always fn */
 }
 
 int func_shared_most_drv(const struct device *d, const struct func *f, int *bytes)

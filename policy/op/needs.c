@@ -4,9 +4,9 @@
 #include "policy/memory/slot.h"
 #include "policy/memory/space.h"
 
-enum { FEW = 4 /* addresses of a struct: what a kernel of an expression, or a matrix product, is given */ };
+enum { FEW = 4 /* addresses in a struct: as many as a kernel of an expression, or a matrix product, is given */ };
 
-/* The piece of the arguments that operand k lies in has so many addresses that some may be in it for nothing. */
+/* Operand k lies in a piece of the arguments with so many addresses that some may be there for nothing. */
 static bool is_of_many(const struct rt_op *op, uint32_t k)
 {
     const int param = op->func->known ? func_param_at(op->func, op->operands[k].offset) : -1;
@@ -28,7 +28,7 @@ static void mark_certain(struct device *d, const struct rt_op *op)
             op->operands[k].slot->visited_in = walk;
 }
 
-/* Lists begin with what is in use: the buffer whose first place is the last. */
+/* The buffer whose first place in the arguments comes last: lists begin with the entries that are in use. */
 struct slot *needs_least(struct device *d, const struct rt_op *op)
 {
     mark_certain(d, op);

@@ -1,6 +1,6 @@
 /* Ops: built from the program's calls, issued, captured, issued again.
  *
- * Every aligned word of a kernel's arguments that points into memory we know is an operand. The scan costs one
+ * Every aligned word of a kernel's arguments that points into memory known to remat is an operand. The scan costs one
  * subtraction and one comparison a word. */
 #include "policy/op/op.h"
 #include "policy/memory/foreign.h"
@@ -18,9 +18,9 @@
 #include <string.h>
 
 struct op_scratch {
-    unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16))); /* of the op at hand */
+    unsigned char args[OP_MAX_ARG_BYTES] __attribute__((aligned(16))); /* arguments of the op at hand */
     struct rt_operand operands[OP_MAX_OPERANDS];
-    void *params[OP_MAX_PARAMS]; /* of the launch that is being issued */
+    void *params[OP_MAX_PARAMS]; /* parameter pointers of the launch that is being issued */
 };
 
 int op_init(struct device *d)
@@ -39,7 +39,7 @@ static inline uint64_t mix(uint64_t h, uint64_t v)
 
 static struct slot *any_lookup(struct device *d, CUdeviceptr p) { return mem_in_reservation(d, p) ? slot_lookup(d, p) : foreign_lookup(d, p); }
 
-/* False: there is no room. */
+/* False: the op has no room for another operand. */
 static bool put_operand(struct rt_op *op, struct slot *s, CUdeviceptr p, uint32_t offset, enum rec_mode mode)
 {
     if (op->n_operands == OP_MAX_OPERANDS)
@@ -105,7 +105,7 @@ static int read_arguments(struct device *d, const struct eng_kernel *k, struct r
     return 0;
 }
 
-/* A tensor map at this place of the arguments is an operand. */
+/* A known tensor map at `at` in the arguments becomes an operand. False: there is no known map. */
 static bool add_map(struct device *d, struct rt_op *op, uint32_t at)
 {
     uint64_t shape;
@@ -134,7 +134,7 @@ static void scan_words(struct device *d, struct rt_op *op, uint32_t from, uint32
     }
 }
 
-/* A handle of a texture among these bytes; in a packed struct it may lie where only four bytes are aligned. */
+/* True if these bytes hold the handle of a texture; a packed struct may align it to four bytes only. */
 static bool has_texture(const struct rt_op *op, uint32_t from, uint32_t to)
 {
     bool has = false;
@@ -146,8 +146,8 @@ static bool has_texture(const struct rt_op *op, uint32_t from, uint32_t to)
     return has;
 }
 
-/* Packed structs have addresses where four bytes are aligned, and eight are not. One whose size is a multiple of eight is taken for a struct
- * that is not packed: what a stack has left there would look like addresses as well. */
+/* Packed structs may align addresses to four bytes only. A struct whose size is a multiple of eight is taken to be
+ * not packed: leftovers of the stack in it would look like addresses as well. */
 static bool has_odd_address(struct device *d, const struct rt_op *op, uint32_t from, uint32_t to)
 {
     for (uint32_t at = op_odd_word(from); op_may_be_packed(from, to) && at + 8 <= to; at += 8) {
@@ -184,7 +184,7 @@ int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *o
         const CUlaunchAttributeValue *v = &k->attrs[i].value;
         if (k->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && v->cooperative)
             op->cooperative = true;
-        if (k->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) /* the kernel may ask for it, and do other work */
+        if (k->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) /* the kernel may ask for its cluster's size, and do other work */
             op->sig = mix(mix(op->sig, (uint64_t)v->clusterDim.x << 32 | v->clusterDim.y), v->clusterDim.z);
     }
     op->sig = op->cooperative ? mix(op->sig, CU_LAUNCH_ATTRIBUTE_COOPERATIVE) : op->sig;
@@ -202,7 +202,7 @@ int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *o
         const uint32_t from = op_piece(op, i, &to);
         op->textures = has_texture(op, from, to);
     }
-    op->sig = op->textures ? mix(op->sig, 1) : op->sig; /* where a recorded launch had none it is another op */
+    op->sig = op->textures ? mix(op->sig, 1) : op->sig; /* a launch with textures is another op than a recorded one without */
     return 0;
 }
 
@@ -254,7 +254,7 @@ bool op_from_other(struct device *d, const char *name, CUstream stream, struct e
         op->waits |= touch[i].mode & ENG_WAITS;
         if (!s)
             continue;
-        uint32_t k = s->visited_in == walk ? 0 : op->n_operands; /* one operand for all that lies in the same allocation */
+        uint32_t k = s->visited_in == walk ? 0 : op->n_operands; /* all touches of one allocation share one operand */
         while (k < op->n_operands && op->operands[k].slot != s)
             k++;
         if (k == op->n_operands && !put_operand(op, s, touch[i].ptr, i * 8, mode))
@@ -292,9 +292,9 @@ static inline int launch_plainly(const struct drv *drv, const struct eng_kernel 
                                k->stream, params, extra);
 }
 
-/* What a launch is for. A kernel may be allowed to begin before the one in front of it has ended, and to wait inside for that only before
- * it touches what that one makes. Where remat has put work of its own in front of it, it must come after that. Who else waits for a launch
- * is the program's affair, not a replay's. */
+/* What a launch is for. By programmatic dependent launch a kernel may begin before the kernel in front of it has ended, and wait inside for
+ * that kernel's output. Where remat has put work of its own in front of a kernel, the kernel must wait for that work. Events that the program
+ * attaches to a launch (programmatic, launch completion) are not a replay's to record. */
 enum meant { AS_GIVEN, AFTER_OURS, A_REPLAY };
 
 static bool is_left_out(CUlaunchAttributeID id, enum meant meant)
@@ -303,7 +303,7 @@ static bool is_left_out(CUlaunchAttributeID id, enum meant meant)
            ((id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) && meant == A_REPLAY);
 }
 
-/* One launch call: the plain one where it says all there is to say. */
+/* One launch call: cuLaunchKernel where it can say all, otherwise cuLaunchKernelEx. */
 static int launch_with(const struct drv *drv, const struct eng_kernel *k, enum meant meant, void **params, void **extra)
 {
     CUlaunchAttribute attrs[OP_MAX_ATTRS + 1];
@@ -353,7 +353,7 @@ static int launch_drv(struct device *d, const struct rt_op *op, unsigned char *a
     memcpy(k.block, op->block, sizeof k.block);
     for (uint32_t i = 0; i < op->func->n_params && !op->packed; i++)
         params[i] = args + op->func->offset[i];
-    /* where memory has been short, or an iteration is measured or followed, there is work of ours */
+    /* remat has work of its own in the stream where memory has been short, or an iteration is measured or followed */
     const enum meant meant = replay ? A_REPLAY : d->mem.pressed || d->mode != MODE_OBSERVE ? AFTER_OURS : AS_GIVEN;
     return launch_with(d->drv, &k, meant, op->packed ? NULL : params, op->packed ? extra : NULL);
 }
@@ -372,7 +372,7 @@ int op_pass_memset_drv(const struct drv *drv, const struct eng_memset *m)
     return r;
 }
 
-/* The synchronous forms of the per-thread variants have no entry of their own here: the stream says which is meant. */
+/* The per-thread variants of synchronous copies have no entry of their own in `drv`: the stream says which is meant. */
 int op_pass_copy_drv(const struct drv *drv, const struct eng_copy *c)
 {
     bool plain = c->sync && c->stream == CU_STREAM_LEGACY;
@@ -394,8 +394,8 @@ int op_pass_copy_drv(const struct drv *drv, const struct eng_copy *c)
     return r == CUDA_SUCCESS && c->sync && !plain ? (int)drv->cuStreamSynchronize(c->stream) : r;
 }
 
-/* The driver may load a kernel when it is first launched, which takes device memory. Where there is none left the launch has had no
- * effect: memory of ours goes back to the driver, ever more of it, and the launch is made again. */
+/* The driver may load a kernel when it is first launched, which takes device memory. Where no memory is left the launch has had no
+ * effect: memory of remat's goes back to the driver, ever more of it, and the launch is made again. */
 static int launch_again_drv(struct device *d, const struct rt_op *op, unsigned char *args, bool replay)
 {
     int r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -411,8 +411,8 @@ static int launch_again_drv(struct device *d, const struct rt_op *op, unsigned c
     return r;
 }
 
-/* Programs allow a kernel just what its next launch takes of dynamic shared memory: what is launched again may have had more. Then it is refused,
- * has had no effect, and is allowed as much for one more call. */
+/* Programs allow a kernel just the dynamic shared memory that its next launch takes: a replayed launch may have had more. The driver then refuses
+ * the replay, which has had no effect; it is made again with as much allowed for one call. */
 static int replay_kernel_drv(struct device *d, const struct rt_op *op, unsigned char *args)
 {
     int most;
@@ -425,7 +425,7 @@ static int replay_kernel_drv(struct device *d, const struct rt_op *op, unsigned 
     return again;
 }
 
-/* On op->stream: that is the recorded call's own where the program makes it, and may be another one where it is made again. */
+/* Issues the memset on op->stream: the program's own stream for its own call, perhaps another one for a replay. */
 static int memset_drv(struct device *d, const struct rt_op *op)
 {
     struct eng_memset m = op->set;
@@ -433,7 +433,7 @@ static int memset_drv(struct device *d, const struct rt_op *op)
     return op_pass_memset_drv(d->drv, &m);
 }
 
-/* Likewise. Who waited for the recorded copy has no part in a replay of it. */
+/* Issues the copy on op->stream. A replay of a synchronous copy does not wait for it. */
 static int copy_drv(struct device *d, const struct rt_op *op, bool replay)
 {
     struct eng_copy c = op->copy;
@@ -442,7 +442,7 @@ static int copy_drv(struct device *d, const struct rt_op *op, bool replay)
     return op_pass_copy_drv(d->drv, &c);
 }
 
-/* What the call may read out of stream order, and what is on its way in a stream yet (a copy from the host, a replay): that is read in order. */
+/* Memory that the call may read out of stream order, and whose content is still on its way in a stream (a copy from the host, a replay), is read in order. */
 static void read_in_order(struct device *d, const struct rt_op *op)
 {
     for (uint32_t i = 0; i < op->n_early; i++) {
@@ -453,7 +453,7 @@ static void read_in_order(struct device *d, const struct rt_op *op)
     }
 }
 
-/* The program may take it for read by now, and have another stream write there: who writes it comes after this. */
+/* The program may believe such memory to be read already, and have another stream write to it: writers are ordered behind this call. */
 static void note_read_in_order(struct device *d, const struct rt_op *op)
 {
     for (uint32_t i = 0; i < op->n_early; i++) {
@@ -520,7 +520,7 @@ int op_fill_elsewhere_drv(struct device *d, const struct rt_op *op, CUdeviceptr 
     return op_replay_drv(d, &fill, NULL);
 }
 
-/* Room for n things of `size` bytes in *p; what stood there may go. False: no memory, and *p is as it was. */
+/* Room for n things of `size` bytes in *p, whose content need not be kept. False: no memory, and *p is as it was. */
 static bool room_for(void **p, size_t n, size_t size)
 {
     void *q = realloc(*p, n * size);

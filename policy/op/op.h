@@ -22,22 +22,22 @@ enum {
 struct rt_operand {
     struct slot *slot;
     uint64_t delta;  /* bytes from the slot's start */
-    uint64_t serial; /* of the slot when the op was issued */
-    uint32_t offset; /* of the word, or the tensor map, in the arguments */
+    uint64_t serial; /* the slot's serial when the op was issued */
+    uint32_t offset; /* bytes from the arguments' begin to the word, or the tensor map */
     uint8_t mode;    /* enum rec_mode; REC_UNKNOWN for kernels */
-    uint64_t map;    /* the argument is a tensor map of this shape (tensor_map.h); 0: an address */
-    int32_t buf;     /* of the plan's record; valid in launches that steady.c knows */
-    bool moved_on;   /* while it is recorded: the iteration before had another buffer there, which was as much older */
-    bool remains;    /* likewise: it had this one */
+    uint64_t map;    /* shape of the tensor map that the argument is (tensor_map.h); 0: the argument is an address */
+    int32_t buf;     /* buffer of the plan's record; valid in launches that steady.c knows */
+    bool moved_on;   /* while recording: last iteration's buffer here was another one, allocated one period earlier */
+    bool remains;    /* while recording: last iteration's buffer here was this one */
     bool regular;    /* the word pointed at the same buffer in the iterations before, or in the recorded one */
-    bool recurs;     /* while it is recorded: a later list of the iteration before had the same buffer in the same word, or nobody knows */
-    bool unasked;    /* likewise: an entry of a list of which nobody has shown that it is in use, or idle */
-    bool idle;       /* the word did not matter to the recorded launch; or, in one that is being recorded, not to this one, and yet stays */
+    bool recurs;     /* while recording: a later list of the iteration before had the same buffer in the same word, or may have had */
+    bool unasked;    /* while recording: a list's entry that has been shown neither to be in use nor to be idle */
+    bool idle;       /* the recorded launch does not use this pointer; while recording: nor does this launch, and yet the pointer stays an operand */
 };
 
 struct rt_op {
     enum op_kind kind;
-    uint64_t sig; /* kernel, grid, block, shared bytes, clusters, whether cooperative (or what the other kinds have like them); no pointer, no scalar */
+    uint64_t sig; /* hash of kernel, grid, block, shared bytes, clusters, whether cooperative (other kinds: of a copy's size, a call's name); no pointer, no scalar */
     unsigned t;   /* stream index */
     CUstream stream;
     struct func *func;
@@ -45,8 +45,8 @@ struct rt_op {
     const CUlaunchAttribute *attrs;
     bool cooperative, packed; /* packed: the layout is unknown, arguments go as one buffer */
     bool in_place; /* a word of the arguments may point into memory that the host writes (memory/in_place.h) */
-    bool odd;      /* an address lies across two words of them, in a packed struct: no operand; what it points at stays in memory (reach.c) */
-    bool textures; /* it may use a texture or a surface, which is no operand (texture.h) */
+    bool odd;      /* an address lies across two words of the arguments, in a packed struct: no operand; its buffer stays in memory (reach.c) */
+    bool textures; /* the launch may use a texture or a surface, which is no operand (texture.h) */
     bool waits;    /* the stream may stand still here until the host has made a later call (ENG_WAITS) */
     unsigned char *args;
     struct rt_operand *operands;
@@ -56,14 +56,14 @@ struct rt_op {
     const char *other_name;
     int (*other_issue)(void *);
     void *other_ctx;
-    struct eng_touch *early; /* the call's touches, where it may read some out of stream order (ENG_EARLY); NULL: none */
+    struct eng_touch *early; /* the call's touches, if it may read some out of stream order (ENG_EARLY); NULL: none */
     uint32_t n_early;
 };
 
-/* The device's memory for the op at hand. -ENOMEM. It is the device's for good. */
+/* Allocates the device's memory for the op at hand, which the device keeps for good. 0 or -ENOMEM. */
 int op_init(struct device *d);
 
-/* A launch's arguments in pieces, none of whose words reaches into the next: its parameters, or all of them where the layout is
+/* A launch's arguments in pieces, none of whose words reaches into the next: its parameters, or one piece where the layout is
  * unknown. op_piece() gives where piece i begins, and in *to where it ends. */
 static inline uint32_t op_pieces(const struct rt_op *op) { return op->func->known ? op->func->n_params : 1; }
 static inline uint32_t op_piece(const struct rt_op *op, uint32_t i, uint32_t *to)
@@ -73,12 +73,12 @@ static inline uint32_t op_piece(const struct rt_op *op, uint32_t i, uint32_t *to
     return from;
 }
 
-/* A parameter there, or all of them, may be a struct with addresses where only four bytes are aligned. */
+/* The piece [from, to) may be a packed struct, whose addresses are aligned to four bytes only. */
 static inline bool op_may_be_packed(uint32_t from, uint32_t to) { return (to - from) % 8 != 0; }
 /* The first place from `from` on that is aligned to four bytes and not to eight. */
 static inline uint32_t op_odd_word(uint32_t from) { return ((from + 3) & ~7u) + 4; }
 
-/* The operand in the argument word at `offset`; NULL: none is. */
+/* The operand in the argument word at `offset`; NULL: none. */
 static inline const struct rt_operand *op_operand_at(const struct rt_op *op, uint32_t offset)
 {
     uint32_t a = 0, b = op->n_operands;
@@ -98,7 +98,7 @@ static inline const struct rt_operand *op_operand_at(const struct rt_op *op, uin
 int op_from_kernel(struct device *d, const struct eng_kernel *k, struct rt_op *op);
 void op_from_memset(struct device *d, const struct eng_memset *m, struct rt_op *op);
 void op_from_copy(struct device *d, const struct eng_copy *c, struct rt_op *op);
-/* False: it touches more allocations than an op can have operands; all of them have to stay in memory. */
+/* False: the call touches more allocations than an op can have operands; all live memory has to stay then. */
 bool op_from_other(struct device *d, const char *name, CUstream stream, struct eng_touch *touch, unsigned n, int (*issue)(void *), void *ctx,
                    struct rt_op *op);
 
@@ -109,16 +109,16 @@ int op_issue_given_drv(struct device *d, const struct eng_kernel *k, unsigned t)
 int op_pass_drv(const struct drv *drv, const struct eng_kernel *k);
 int op_pass_memset_drv(const struct drv *drv, const struct eng_memset *m);
 int op_pass_copy_drv(const struct drv *drv, const struct eng_copy *c);
-/* As a replay: without programmatic dependent launch, `args` in place of op->args. */
+/* Issues the op as a replay: without programmatic dependent launch, with `args` in place of op->args (NULL: with these). */
 int op_replay_drv(struct device *d, const struct rt_op *op, unsigned char *args);
 
-/* The kernel's name, or what the other kinds are called. */
+/* The kernel's name, or a name for an op of another kind. */
 const char *op_name(const struct rt_op *op);
 /* A copy to the host changes nothing on the device: it may come in one iteration and not in the next (a loss that is printed now and then). */
 static inline bool op_reads_for_host(const struct rt_op *op) { return op->kind == OP_COPY && op->copy.kind == ENG_DTOH; }
-/* It is a memset of a part of the operand's buffer. */
+/* The op is a memset of a part of the operand's buffer. */
 static inline bool op_fills_part(const struct rt_op *op, const struct rt_operand *w) { return op->kind == OP_MEMSET && w->mode == REC_RMW; }
-/* The memset `op` made its bytes in the buffer at `was`: does that for what lies at `now`, as a replay, on the stream of index t. */
+/* Repeats the memset `op`, which filled a part of the buffer at `was`, in the buffer at `now`: as a replay, on the stream of index t. */
 int op_fill_elsewhere_drv(struct device *d, const struct rt_op *op, CUdeviceptr was, CUdeviceptr now, unsigned t);
 /* The op may run again with the same arguments (kernels, memsets, device copies; not cooperative launches, nor ones that may use textures). */
 bool op_repeatable(const struct rt_op *op);

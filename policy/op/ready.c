@@ -1,5 +1,5 @@
-/* Before an op is launched, everything it touches is in memory and ordered before it; afterwards it is known who used
- * what. In a steady iteration this is a few loads an operand. */
+/* Before an op is launched, everything it touches is in memory and ordered before it; afterwards each slot knows which
+ * stream used it. In a steady iteration this is a few loads an operand. */
 #include "policy/op/ready.h"
 #include "policy/memory/ahead.h"
 #include "policy/memory/lodge.h"
@@ -51,7 +51,7 @@ int ready_pin(struct device *d, struct slot *s)
 
 uint64_t ready_least_bytes(struct device *d, const struct rt_op *op) { return needs_of(d, op).certain + room_fixed_bytes(d); }
 
-/* What it says to need and what it says cannot move are whole pages, and no page is in both: their sum is a limit that will do. */
+/* Both the memory said to be needed and the memory said not to move are in whole pages, and no page is in both: their sum is a limit that will do. */
 int ready_refused_drv(struct device *d, const struct rt_op *op)
 {
     const int failed = stream_failure_drv(d);
@@ -99,11 +99,11 @@ static int all_ready(struct device *d, struct rt_op *op, uint32_t *lost)
         if (r)
             return r;
     }
-    return slot_unmap_evicted(d); /* what was evicted for these */
+    return slot_unmap_evicted(d); /* slots that were evicted for these operands */
 }
 
-/* There is no room for all of them on the device: those that may be in the arguments for nothing go to host memory, one after the other, the least
- * likely first, until the rest fits. Under a plan another way is taken: it is left. */
+/* The device has no room for all operands: buffers that may be in the arguments for nothing go to host memory, one after the other, the least
+ * likely used first, until the rest fits. Not under a plan, which is left instead. */
 static int lodge_some(struct device *d, struct rt_op *op, uint32_t *lost)
 {
     int r = -ENOMEM;
@@ -157,7 +157,7 @@ int ready_run_timed_drv(struct device *d, struct rt_op *op, CUevent from, CUeven
     marked = marked && r == CUDA_SUCCESS && d->drv->cuEventRecord(to, op->stream) == CUDA_SUCCESS;
     if (timed)
         *timed = marked;
-    if (r != CUDA_ERROR_INVALID_HANDLE) /* nothing was queued; where the stream is gone nobody can be ordered behind it */
+    if (r != CUDA_ERROR_INVALID_HANDLE) /* a stream that is gone has queued nothing, and nothing can be ordered behind it */
         ready_done(d, op, true);
     for (uint32_t i = 0; i < op->n_operands; i++)
         ahead_used(d, op->operands[i].slot);

@@ -14,7 +14,7 @@ struct row {
 
 static struct row *rows; /* open addressing; at most half of them in use */
 static uint32_t room, used;
-static uint64_t filter[FILTER_BITS / 64]; /* by the first two words: all that begins otherwise is no map */
+static uint64_t filter[FILTER_BITS / 64]; /* by a map's first two words: bytes that begin otherwise are no map */
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {
@@ -34,7 +34,7 @@ static uint32_t filter_bit(const uint64_t *words) { return (uint32_t)(mix(mix(2,
 
 bool tensor_map_any(void) { return used > 0; }
 
-/* The row of this content, or the free one where it belongs. */
+/* The row of this content, or the free row where it belongs. */
 static struct row *row_of(const uint64_t *words)
 {
     uint32_t i = (uint32_t)hash(words) & (room - 1);
@@ -68,7 +68,7 @@ int tensor_map_note(const CUtensorMap *map, CUdeviceptr at, const CUtensorMap *s
     if (!at)
         return -EINVAL;
     if (room && row_of(words)->at)
-        return 0; /* the same bytes, so the same place and shape */
+        return 0; /* a map of the same bytes has the same place and shape */
     if (used == TENSOR_MAPS_MOST)
         return -ENOSPC;
     if ((!room || (used + 1) * 2 > room) && grow())

@@ -9,7 +9,7 @@ enum { FILTER_BITS = 1 << 14 };
 static struct row {
     uint64_t handle;
     uint32_t objects;
-} *rows; /* sorted by handle: they are few, and seldom change */
+} *rows; /* sorted by handle: handles are few, and seldom change */
 static uint32_t n_rows, room;
 static bool by_any;
 static uint64_t filter[FILTER_BITS / 64];
@@ -20,7 +20,7 @@ static uint32_t filter_bit(uint64_t word)
     return (uint32_t)(word >> 40) % FILTER_BITS;
 }
 
-/* The first row from this handle on. */
+/* The first row whose handle is not below this one. */
 static uint32_t place_of(uint64_t handle)
 {
     uint32_t a = 0, b = n_rows;
