@@ -8,13 +8,13 @@
 
 #include "policy/plan/saved.h"
 
-/* b's value in s is about to go: it is copied to the host, or hashed, if it must be compared. < 0: it could not be (memory was short), and must
- * not be dropped. */
+/* b's value in s is about to go: it is copied to the host, or hashed, if it must be compared. < 0: that failed (memory was short), and the
+ * value must not be dropped. */
 int compare_set_aside(struct device *d, int32_t b, struct slot *s, unsigned t);
 /* Values that op `at` is about to overwrite on stream t, and that a replay will make again, are set aside, or hashed, to compare. */
 int compare_set_op_aside(struct device *d, uint32_t at, unsigned t);
 /* Op `at`, which comes next on stream t, or a replay of it, is the first to write a buffer that is compared, and perhaps writes a part only. How
- * much may hang on its arguments, or on data; bytes that it leaves alone must be the same each time. So the buffer is filled before. */
+ * much may hang on its arguments, or on data; bytes that it leaves alone must be the same each time. So compare_fill_before() fills the buffer. */
 bool compare_begins(const struct device *d, uint32_t at);
 int compare_fill_before(struct device *d, uint32_t at, unsigned t);
 /* Values that replays make are compared on the host in this iteration. */

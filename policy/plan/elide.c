@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 8 }; /* a round puts back the replays that one walk has shown to be needed; after the last round none is left out */
+enum { ROUNDS = 8 }; /* a round puts back the replays that one walk has shown to be needed; where so many rounds are too few, no replay is left out */
 
 struct use { /* the value must be there before anything is done between op at - 1 and op at */
     uint32_t at;

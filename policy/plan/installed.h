@@ -20,7 +20,7 @@ struct installed {
     uint32_t n_places;       /* allocations plus twins */
     int32_t **home;          /* [n_places] chunk of each page of the slot by the static map, -1: none; NULL: no slot, or a small one */
     bool lacks_chunks;       /* the static map lacks chunks: steady iterations map memory */
-    uint64_t beyond_chunks;  /* chunks lacking that no colouring could have given */
+    uint64_t beyond_chunks;  /* lacking chunks that no colouring could have given */
     uint32_t not_in_turn;    /* iterations until buffers handed on (a batch fetched ahead) lie in slots of the static map; these iterations map memory */
     CUdeviceptr *side_scratch; /* [n_operands] scratch address for a replay's side operand, or for one that is read from a copy; 0: none */
     CUdeviceptr *side_saved; /* [n_operands] address of a copy of small in-place state (BatchNorm's running statistics), as the op's latest run found it; 0: not kept */

@@ -1,4 +1,4 @@
-/* verify.h: rebuilt values are compared for as long as a plan is in force: the value's device hash, taken just before it is dropped, with
+/* verify.h: rebuilt values are compared for as long as a plan is in force: the device hash taken just before a value is dropped, with
  * the hash taken after its replay. Hashes are queued in the program's own streams; the host looks at the results an iteration later and
  * waits for nothing.
  *
