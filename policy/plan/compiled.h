@@ -21,7 +21,7 @@ struct compiled {
     /* derived from the record alone */
     int32_t *in_ver, *out_ver; /* [n_operands] version that the operand reads, that it makes; -1: none */
     uint32_t *made_at;       /* [n_ops + 1] index into made */
-    struct compiled_value *made; /* values that op i makes: made[made_at[i]] up to made[made_at[i + 1]] */
+    struct compiled_value *made; /* values that op i makes: made[made_at[i]] .. made[made_at[i + 1] - 1] */
     int32_t *first_val;      /* [n_bufs + 1] index of value (b, 0) in producer, used, remade, check_turn */
     int32_t *producer;       /* [first_val[n_bufs]] op that makes the value; -1: older than the iteration */
     uint32_t *die_at;        /* [n_ops + 2] index into die_list: buffers that are freed just before op i */
@@ -30,7 +30,7 @@ struct compiled {
 
     /* derived from the plan */
     struct plan as_read;
-    uint32_t *step_at;       /* [n_ops + 2] steps before op i: steps[step_at[i]] up to steps[step_at[i + 1]] */
+    uint32_t *step_at;       /* [n_ops + 2] steps before op i: steps[step_at[i]] .. steps[step_at[i + 1] - 1] */
     struct plan_step *steps; /* all steps of the plan but the program's own ops */
     bool *elided;            /* [steps] a replay that only holds ask for: run in rehearsal, to prove it, and left out otherwise */
     uint32_t *ref_at;        /* [n_ops + 2] index into ref_list: buffers that nothing refers to after the steps before op i */
