@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Turns are counted, not timed: the same plan gets the same map however busy the machine is.
- * Two ways in turn: births blurred by chance, and squeaky wheel optimization (Joslin and Clements, Journal of Artificial Intelligence
- * Research 10, 1999): what was left without a chunk comes earlier the next time. */
+ * Two kinds of order alternate: births blurred by chance, and squeaky wheel optimization (Joslin and Clements, Journal of Artificial Intelligence
+ * Research 10, 1999): a place left without a chunk comes earlier the next time. */
 enum { COLOUR_TURNS = 400, COLOUR_WORK = 40000000 /* slots times chunks looked at: some tenths of a second */ };
 
 static int add_life(struct colouring *c, int32_t *head, uint32_t from, uint32_t to)
@@ -26,7 +26,7 @@ static int add_life(struct colouring *c, int32_t *head, uint32_t from, uint32_t 
 /* Walks the plan as the simulator does and notes when each buffer has memory. */
 int colour_lives(const struct record *r, const struct compiled *p, struct colouring *c)
 {
-    int32_t *since = malloc((r->n_bufs + 1) * sizeof *since); /* step, -1: not in memory */
+    int32_t *since = malloc((r->n_bufs + 1) * sizeof *since); /* [n_bufs] step since which the buffer is in memory; -1: it is not */
     int err = since ? 0 : -ENOMEM;
     uint32_t now = 0;
     for (uint32_t b = 0; b < r->n_bufs && !err; b++)
@@ -54,7 +54,7 @@ int colour_lives(const struct record *r, const struct compiled *p, struct colour
                     if (makes && since[w->buf] < 0)
                         since[w->buf] = (int32_t)now;
                 }
-            } else if (s->kind == PLAN_FETCH && since[s->id] < 0) /* else it was fetched in the iteration before, or, by now, is to be (compile.c) */
+            } else if (s->kind == PLAN_FETCH && since[s->id] < 0) /* else it has memory from step 0: fetched in the iteration before, or ahead in this one (compile.c) */
                 since[s->id] = (int32_t)now;
             else if (s->kind == PLAN_DROP || s->kind == PLAN_RELEASE)
                 LIFE_ENDS(s->id);
@@ -119,7 +119,7 @@ static uint32_t first_birth(const struct colouring *c, int32_t head)
 struct order {
     uint32_t alloc;
     int64_t key;
-    bool twice; /* more than one life: the hard ones */
+    bool twice; /* the place has more than one life: hard to fit */
 };
 static int by_key(const void *a, const void *b)
 {
@@ -127,8 +127,8 @@ static int by_key(const void *a, const void *b)
     return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->alloc < y->alloc ? -1 : x->alloc > y->alloc;
 }
 
-/* Gives every page of every fixed slot a chunk, first fit in the given order. Pages that found none get -1; their number
- * is returned. `home` is filled. */
+/* Gives every page of every fixed slot a chunk in `home`, first fit in the given order. Pages without a chunk get -1;
+ * returns their number. */
 static uint64_t first_fit(struct colouring *c, const struct order *order, uint32_t n, const uint32_t *n_pages, int32_t **home, const uint64_t *start)
 {
     uint64_t lacking = 0;
@@ -147,8 +147,8 @@ static uint64_t first_fit(struct colouring *c, const struct order *order, uint32
     return lacking;
 }
 
-/* The first buffer that is older than the iteration, as large as b, and nobody's partner; that was made where b is, so many iterations before
- * (0: wherever), and is handed on, or freed. */
+/* The first buffer older than the iteration that is as large as b, not in `used` yet, was made at b's place so many iterations before (0: at any
+ * place), and is handed on, or else freed. Marks it in `used`; -1: none. */
 static int32_t older(const struct record *r, int32_t b, unsigned iterations, bool handed_on, bool *used)
 {
     for (uint32_t a = 0; a < r->n_bufs; a++) {
@@ -164,8 +164,8 @@ static int32_t older(const struct record *r, int32_t b, unsigned iterations, boo
 
 static bool survives(const struct record *r, int32_t b) { return b >= 0 && !r->bufs[b].small && r->bufs[b].dies < 0; }
 
-/* A buffer that outlives the iteration is, in the next one, one that existed before it, and if it is handed on there, in the one after that, too.
- * They are told by when they were made; what is left is paired by size, in order. */
+/* Pairs each buffer that outlives the iteration with the older buffer whose part it has in the next iteration, and, if handed on there, with the
+ * one whose part it has in the iteration after that. Pairs are told by when buffers were made; the rest is paired by size, in order. */
 static int pair_survivors(const struct record *r, struct colouring *c)
 {
     c->passing = malloc((r->n_allocs + 1) * sizeof *c->passing);
@@ -209,7 +209,7 @@ int colour_slot_lives(const struct record *r, const int32_t *twin, struct colour
 
 static uint64_t next_random(uint64_t *rng) { return (*rng = *rng * 6364136223846793005ull + 1442695040888963407ull) >> 33; }
 
-/* Orders by birth, blurred by chance; those with several lives come first. */
+/* Key that orders by birth, blurred by chance; places with several lives come first. */
 static int64_t blurred_birth(const struct colouring *c, const struct order *o, unsigned turn, uint64_t *rng)
 {
     const uint32_t birth = first_birth(c, c->of_alloc[o->alloc]), blur = c->n_steps >> (turn % 6);
@@ -220,7 +220,7 @@ static int64_t blurred_birth(const struct colouring *c, const struct order *o, u
 
 static bool lacks(const uint32_t *pages, int32_t *const *home, uint32_t alloc) { return home[alloc][pages[alloc] - 1] < 0; }
 
-/* Chunks that any map would lack: what is in memory at the same step, beyond all that there are. */
+/* Chunks that any map would lack: the most that are needed at one step, less all that there are. */
 static int chunks_beyond(const struct colouring *c, const uint32_t *pages, const struct order *order, uint32_t n, const uint64_t *start, uint64_t *beyond)
 {
     uint32_t *load = calloc(c->n_steps + 1, sizeof *load), *counted_for = calloc(c->n_steps + 1, sizeof *counted_for);
@@ -232,7 +232,7 @@ static int chunks_beyond(const struct colouring *c, const uint32_t *pages, const
         for (int32_t l = c->of_alloc[order[i].alloc]; l >= 0; l = c->lives[l].next)
             for (uint32_t at = c->lives[l].from; at < c->lives[l].to; at++) {
                 load[at] += counted_for[at] == i + 1 ? 0 : pages[order[i].alloc];
-                counted_for[at] = i + 1; /* its buffers, in turn, may be there at the same step */
+                counted_for[at] = i + 1; /* buffers that take turns in a slot may both be in memory at one step, which counts once */
                 *beyond = load[at] > c->n_chunks + *beyond ? load[at] - c->n_chunks : *beyond;
             }
     const int err = load && counted_for ? 0 : -ENOMEM;
@@ -263,7 +263,7 @@ int colour_room(struct colouring *c, uint32_t n_chunks)
     return c->busy && c->taken ? 0 : -ENOMEM;
 }
 
-/* Better maps than *home are looked for, in other orders, until none lacks a chunk or all turns are taken. */
+/* Looks for better maps than *home, in other orders, until no page lacks a chunk or all turns are taken. */
 static void search(struct colouring *c, struct order *order, uint32_t n, const uint32_t *pages, const uint64_t *start, int64_t *rank, int32_t ***home,
                    int32_t ***other, uint64_t *lacking)
 {
@@ -292,7 +292,7 @@ int colour_map(struct colouring *c, const uint32_t *pages, uint32_t n_places, in
 {
     struct order *order = calloc(n_places + 1, sizeof *order);
     int32_t **other = calloc(n_places + 1, sizeof *other);
-    int64_t *rank = malloc((n_places + 1) * sizeof *rank); /* in the next squeaky order */
+    int64_t *rank = malloc((n_places + 1) * sizeof *rank); /* [n_places] each place's rank in the next squeaky order */
     uint64_t *const start = c->taken;
     int err = order && other && rank ? 0 : -ENOMEM;
     uint32_t n = 0;

@@ -10,13 +10,13 @@
 #include <string.h>
 
 /* Rebuilt values are compared with a copy on the host: all of them in rehearsal and under --verify always. In between, device
- * hashes do it in turn (verify.c). */
+ * hashes compare values in turn (verify.c). */
 static bool must_save(struct device *d, int32_t b, int32_t v)
 {
     return d->ex->plan->remade[d->ex->plan->first_val[b] + v] && (d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS);
 }
 
-/* The value may go: it is on the host if it must be compared. What memory was too short to set aside is not dropped. */
+/* b's value in s is about to go, and is set aside, or hashed, if it must be compared. A value that memory was too short to set aside is not dropped. */
 int compare_set_aside(struct device *d, int32_t b, struct slot *s, unsigned t)
 {
     if (d->ex->now.res[b] < 0 || s->state != SLOT_RESIDENT)
@@ -43,7 +43,7 @@ int compare_set_op_aside(struct device *d, uint32_t at, unsigned t)
     return r ? r : verify_flush(d);
 }
 
-/* Some value of it is compared in this iteration. */
+/* Some value of buffer b is compared in this iteration. */
 static bool is_compared(const struct device *d, int32_t b)
 {
     bool any = d->mode == MODE_REHEARSE || d->cfg->verify == VERIFY_ALWAYS;
@@ -78,7 +78,7 @@ int compare_fill_before(struct device *d, uint32_t at, unsigned t)
     return 0;
 }
 
-/* Only bytes that are defined count: the rest nobody wrote. */
+/* Only defined bytes count: no op has written the rest. */
 static bool equal_where_defined(const struct record *r, const struct rec_operand *w, const unsigned char *x, const unsigned char *y)
 {
     struct rec_range whole;
@@ -90,8 +90,8 @@ static bool equal_where_defined(const struct record *r, const struct rec_operand
     return true;
 }
 
-/* The device holds byte for byte what was set aside. False: perhaps not, or not in what nobody has written. Only where this does not suffice is all
- * of it brought to the host, which takes a hundred times as long. */
+/* The slot holds, byte for byte, the value that was set aside. False: perhaps not, or it differs in unwritten bytes only. Only then is the whole
+ * slot copied to the host (equal_on_host()), which takes a hundred times as long. */
 static bool equal_by_hash(struct device *d, const struct saved_value *want, const struct slot *s)
 {
     const struct hash_range all = {s->va, s->bytes};
@@ -108,7 +108,7 @@ static bool equal_on_host(struct device *d, const struct rec_operand *w, const s
     return same;
 }
 
-/* What the replay of `op` made is compared with what was set aside; where it cannot be compared, or differs, the old value
+/* The value that the replay of `op` made is compared with the one set aside; where it cannot be compared, or differs, the old value
  * comes back and the new one never counts. */
 int compare_rebuilt(struct device *d, uint32_t op, const struct rec_operand *w, int32_t v, struct slot *s)
 {

@@ -1,4 +1,4 @@
-/* From a record and a plan file to what plan/ walks: versions, producers, deaths, steps by position. */
+/* From a record and a plan file to the tables that plan/ walks: versions, producers, deaths, steps by position. */
 #include "policy/plan/compile.h"
 #include "policy/plan/elide.h"
 #include "policy/plan/verify.h"
@@ -125,7 +125,7 @@ static int list_last_refs(const struct record *r, struct compiled *p)
     return 0;
 }
 
-/* A plan is written anew, step by step: q has all of p but its steps. */
+/* q begins as p without its steps, which are then written anew, one by one. */
 static int begin_anew(struct plan *q, const struct plan *p)
 {
     int err = plan_copy(q, p);
@@ -133,7 +133,7 @@ static int begin_anew(struct plan *q, const struct plan *p)
     return err;
 }
 
-/* q takes the place of p; where it could not be written, p stays. */
+/* q takes the place of p; on an error p stays and q is freed. */
 static int end_anew(struct plan *q, struct plan *p, int err)
 {
     plan_free(err ? q : p);
@@ -142,7 +142,7 @@ static int end_anew(struct plan *q, struct plan *p, int err)
     return err;
 }
 
-/* The hold of buffer b among those that come next, from op `next` on; -1: none. */
+/* The hold of buffer b among the holds that come next, from op `next` on; -1: none. */
 static int32_t hold_ahead(const struct record *r, int32_t next, int32_t b)
 {
     for (uint32_t i = (uint32_t)next; i < r->n_ops && r->ops[i].hold; i++)
@@ -151,7 +151,7 @@ static int32_t hold_ahead(const struct record *r, int32_t next, int32_t b)
     return -1;
 }
 
-/* The buffer goes where the program frees it, as if the plan did not list it. */
+/* Buffer b leaves the plan's keep list: its memory goes where the program frees it. */
 static void forget_keep(struct plan *p, int32_t b)
 {
     size_t n = 0;
@@ -161,9 +161,9 @@ static void forget_keep(struct plan *p, int32_t b)
     p->n_keep = n;
 }
 
-/* A user's plan knows no holds: its ops get their numbers here, holds stand before the op they precede. And it may drop what
- * the program still holds and nothing brings back; such a drop is left out, so that leaving the plan loses nothing. Where the buffer's hold comes next
- * it stands there: the buffer goes behind it, before the steps that follow, as the plan has counted (offline/model/held.h). */
+/* A user's plan has no holds: its ops get their numbers here, and holds stand before the op they precede. Such a plan may drop a buffer that
+ * the program still holds and that no later step brings back; this drop is left out, so that leaving the plan loses nothing. If the buffer's hold comes
+ * next, the hold takes the drop's place: the buffer goes behind the hold, before the steps that follow, as the plan has counted (offline/model/held.h). */
 static int adopt(const struct recording *rec, struct plan *p)
 {
     const struct record *r = &rec->rec;
@@ -171,7 +171,7 @@ static int adopt(const struct recording *rec, struct plan *p)
     int32_t next = 0;
     uint32_t n_seen = 0;
     int err = begin_anew(&q, p);
-    bool *back = calloc(r->n_bufs + 1, sizeof *back); /* a later step brings it back */
+    bool *back = calloc(r->n_bufs + 1, sizeof *back); /* [n_bufs] a later step brings the buffer back */
     bool *skip = calloc(p->n_steps + 1, sizeof *skip);
     if (!back || !skip)
         err = -ENOMEM;
@@ -182,7 +182,7 @@ static int adopt(const struct recording *rec, struct plan *p)
             err = -EINVAL;
             break;
         }
-        if (op) { /* what an op overwrites needs no bringing back before it */
+        if (op) { /* a buffer that the op overwrites needs no bringing back before the op */
             const struct rec_op *o = &r->ops[rec->op_of_trace[s.id]];
             for (uint32_t k = o->first; k < o->first + o->n; k++)
                 if (r->operands[k].mode == REC_WRITE || (s.kind == PLAN_REPLAY && r->operands[k].mode == REC_RMW))
@@ -206,7 +206,7 @@ static int adopt(const struct recording *rec, struct plan *p)
         for (const int32_t to = skip[i] ? hold_ahead(r, next, s.id) : -1; next <= to && !err; next++)
             err = plan_push(&q, PLAN_OP, next);
         if (skip[i] && (r->bufs[s.id].dies > next || (r->bufs[s.id].dies == next && q.n_steps && q.steps[q.n_steps - 1].kind == PLAN_OP)))
-            forget_keep(&q, s.id); /* no step reads it behind its end */
+            forget_keep(&q, s.id); /* no step reads the buffer after its end */
         if (!err && !skip[i])
             err = plan_push(&q, (enum plan_kind)s.kind, s.id);
     }
@@ -219,13 +219,13 @@ static int adopt(const struct recording *rec, struct plan *p)
     return end_anew(&q, p, err);
 }
 
-/* A copy to the host that begins before the last kernel that touches the buffer is old after it (note_modes): it begins after that one, and
- * once more where the plan would take an older copy for good. Walked backwards. */
+/* A host copy is stale once a kernel has touched the buffer (note_modes()). So a copy that would begin before the last such kernel begins after
+ * that kernel, and once more where the plan would take an older copy for good. Steps are walked backwards. */
 struct copies {
-    bool *after; /* [n_operands] one begins after the op of this operand */
-    bool *skip;  /* [n_steps] this one does not begin here */
-    bool *open;  /* [n_bufs] it is released further on, and no copy of what is in it has begun since */
-    bool *moved; /* [n_bufs] one that is begun here has been put further on */
+    bool *after; /* [n_operands] a copy of the operand's buffer begins after its op */
+    bool *skip;  /* [n_steps] this offload is left out: its copy begins further on */
+    bool *open;  /* [n_bufs] the buffer is released further on, and no copy begins between here and there */
+    bool *moved; /* [n_bufs] a copy that would begin here has been put further on */
 };
 
 static void end_copies(struct copies *c, int32_t b, bool open)
@@ -241,7 +241,7 @@ static void find_copies(const struct recording *rec, const struct plan *p, struc
         const struct plan_step s = p->steps[i];
         const bool is_op = s.kind == PLAN_OP || s.kind == PLAN_REPLAY;
         if (s.id < 0 || (uint32_t)s.id >= (is_op ? r->n_ops : r->n_bufs))
-            continue; /* compile_plan says so */
+            continue; /* compile_plan() reports the bad id */
         if (!is_op) {
             c->skip[i] = s.kind == PLAN_OFFLOAD && c->moved[s.id];
             end_copies(c, s.id, s.kind == PLAN_RELEASE);
@@ -288,7 +288,8 @@ static int copy_after_kernels(const struct recording *rec, struct plan *p)
     return end_anew(&q, p, err);
 }
 
-/* What outlives iterations and is on the host where one ends: buffers, in the order in which the next one wants them, into ahead[n_bufs]. */
+/* Buffers that outlive iterations and are on the host where one ends, in the order in which the next iteration wants them, into ahead[n_bufs].
+ * Returns how many. */
 static uint32_t find_left(const struct record *r, const struct plan *p, bool *left, int32_t *ahead)
 {
     uint32_t n = 0;
@@ -301,9 +302,9 @@ static uint32_t find_left(const struct record *r, const struct plan *p, bool *le
         const struct plan_step s = p->steps[i];
         const bool is_op = s.kind == PLAN_OP || s.kind == PLAN_REPLAY;
         if (s.id < 0 || (uint32_t)s.id >= (is_op ? r->n_ops : r->n_bufs))
-            continue; /* compile_plan says so */
+            continue; /* compile_plan() reports the bad id */
         if (!is_op) {
-            left[s.id] = left[s.id] && s.kind != PLAN_RELEASE; /* before anything has wanted it: it may stay there */
+            left[s.id] = left[s.id] && s.kind != PLAN_RELEASE; /* released before an op has wanted the buffer: it may stay on the host */
             continue;
         }
         for (uint32_t k = r->ops[s.id].first; k < r->ops[s.id].first + r->ops[s.id].n; k++)
@@ -315,8 +316,9 @@ static uint32_t find_left(const struct record *r, const struct plan *p, bool *le
     return n;
 }
 
-/* Such a buffer comes back behind the first kernel, beside the work that follows (and behind what the program copies to the device for that):
- * its memory is its own from the beginning of an iteration (find_lives()). The first op that wants it would bring it, else, and wait for it. */
+/* Buffers that find_left() finds come back behind the first kernel, beside the work that follows (and behind the copies to the device that the
+ * program makes for that work): their memory is theirs from the beginning of an iteration (colour_lives()). Otherwise the first op that wants such a
+ * buffer would fetch it and wait. */
 static int fetch_ahead(const struct recording *rec, struct plan *p)
 {
     const struct record *r = &rec->rec;
@@ -349,7 +351,7 @@ static void refer(struct compiled *p, int32_t b, int32_t at)
         p->last_ref[b] = at;
 }
 
-/* The one place where a plan that was given away as const is written: it is this file's, from calloc() to free(). */
+/* Makes a plan that was given away as const writable again: the plan is this file's, from calloc() to free(). */
 static struct compiled *mine(const struct compiled *p) { return (struct compiled *)(uintptr_t)p; }
 
 void compile_free(const struct compiled *index)
@@ -439,7 +441,7 @@ int compile_plan(const struct compiled *index, const struct recording *rec, cons
             }
         } else {
             refer(p, s.id, (int32_t)at);
-            if (s.kind != PLAN_DROP) /* what is dropped is made again by a later step, or never needed */
+            if (s.kind != PLAN_DROP) /* a dropped value is made again by a later step, or never needed */
                 p->relied[s.id] = (int32_t)at;
         }
     }

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A detour is a small part of an iteration: neither an evaluation nor a batch of another length is one. So many ops beside the plan there may be, and so many recorded
- * ones that do not come. */
+/* A detour is a small part of an iteration: neither an evaluation nor a batch of another length is one. most_ops() is how many ops may run beside the plan, and how many
+ * recorded ops may not come. */
 enum { DETOUR_LEAST = 12, DETOUR_PART = 8, DETOUR_MOST = 24 };
 
 static uint32_t most_ops(const struct device *d)
@@ -27,7 +27,7 @@ static bool has_used(const struct exec *ex, uint32_t op, int32_t b, int32_t v)
     return false;
 }
 
-/* Nothing that may be run again has made what is in b, or has read it. (Ops that have yet to run read what the detour leaves there, natively, too.) */
+/* No op that may be run again has made or read the program's version of buffer b. (Ops that have yet to run read what the detour leaves in b, natively, too.) */
 static bool may_change(struct device *d, int32_t b)
 {
     if (rebuild_owed(d, b))
@@ -73,8 +73,8 @@ void detour_begin(struct device *d)
     n->detour_to = steady_next(d);
 }
 
-/* The op has what the recorded one has: tensors of the same sizes in the same places, and what stands for a recorded buffer now, so that weights tell equal layers
- * apart. A tensor that was allocated since the latest recorded op may stand for any recorded buffer yet. */
+/* The op is like the recorded op at `at`: it has tensors of the same sizes in the same places, and the same tensors where recorded buffers have their slots, so that
+ * weights tell equal layers apart. A tensor that was allocated since the latest recorded op may stand for any recorded buffer yet. */
 static bool is_like(const struct device *d, const struct rt_op *op, uint32_t at)
 {
     const struct record *r = &d->ex->learnt.rec;
@@ -100,7 +100,7 @@ static uint32_t window_end(const struct device *d)
     return n_ops - from < most ? n_ops : from + most;
 }
 
-/* Of each recorded op ahead: how many in a row of the ops beside the plan, the latest the last, were like those up to it. */
+/* Counts, for each recorded op ahead, how many of the latest ops beside the plan, in a row, were like the recorded ops up to it (progress.came). */
 static void follow(struct device *d, const struct rt_op *op)
 {
     struct progress *n = &d->ex->now;
@@ -151,7 +151,7 @@ static uint32_t next_certain(const struct device *d, uint32_t at)
     return at < n_ops ? d->ex->now.steady[at + 1].op : n_ops;
 }
 
-/* No recorded op after `op` reads what that makes. */
+/* No recorded op after `op` reads a value that `op` makes. */
 static bool is_read_no_more(const struct device *d, uint32_t op)
 {
     const struct record *r = &d->ex->learnt.rec;
@@ -197,7 +197,8 @@ bool detour_may_pass(const struct device *d, uint32_t to)
     return true;
 }
 
-/* What the recorded ops from the cursor to `to` were to overwrite stays, since they do not come: the plan lets go of it right before them. -EBUSY: it has gone. */
+/* Values that the recorded ops from the cursor to `to` were to overwrite stay, since these ops do not come: the plan drops such values right before the ops. -EBUSY: such
+ * a value has gone. */
 static int hold_overwritten(struct device *d, uint32_t to)
 {
     const struct compiled *p = d->ex->plan;

@@ -1,10 +1,10 @@
-/* A hold asks that a buffer can be brought back until the program frees it, not that it is. Replays whose results nothing but holds would
- * use are taken in rehearsal, so that they are proved, and left out from then on; whoever leaves the plan makes those values then
- * (rebuild.c). That works only as long as they can be made: what a replay would have read may be freed, or overwritten, between it and the
- * last hold that it is for. So the iteration is walked through as it will run. Where something that the program holds could be made by
- * nobody, the replays that make it are not left out.
+/* A hold asks that a buffer can be brought back until the program frees it, not that it is brought back. Replays whose results only holds
+ * would use are run in rehearsal, so that they are proved, and left out from then on; leaving the plan makes their values (rebuild.c). That
+ * works only as long as the values can be made: an input of a replay may be freed, or overwritten, between the replay and the last hold that
+ * the replay is for. So the iteration is walked through as it will run. Where a value that the program holds could not be made, the replays
+ * that make that value are not left out.
  *
- * Addresses cost nothing: what such values are made of keeps its slot for as long as they may have to be made. */
+ * Addresses cost nothing: the inputs of such values keep their slots for as long as the values may have to be made. */
 #include "policy/plan/elide.h"
 #include "policy/process/log.h"
 #include "tracer/grow.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 8 }; /* one puts back what one walk has shown; then nothing is left out */
+enum { ROUNDS = 8 }; /* a round puts back the replays that one walk has shown to be needed; where so many rounds are too few, no replay is left out */
 
 struct use { /* the value must be there before anything is done between op at - 1 and op at */
     uint32_t at;
@@ -27,14 +27,15 @@ struct walk {
     uint32_t n_uses, cap_uses;
     bool *needed;         /* [values] */
     int32_t *res, *cur;   /* [n_bufs] as in struct progress */
-    bool *bound;          /* [n_bufs] it has a slot */
-    uint32_t *can, *cannot, look; /* [values] known in this look */
-    int32_t *base, *base_relied; /* [n_bufs] last_ref, relied without what values that are left out need */
-    int32_t *base_again;  /* [n_ops] again_until without that */
-    int32_t *until;       /* [values] they may have to be made until there; -1: never */
+    bool *bound;          /* [n_bufs] the buffer has a slot */
+    uint32_t *can, *cannot, look; /* [values] == look: in this look_round() the value can, or cannot, be made */
+    int32_t *base, *base_relied; /* [n_bufs] last_ref, relied as they are without elided replays */
+    int32_t *base_again;  /* [n_ops] again_until without elided replays */
+    int32_t *until;       /* [values] last position at which the value may have to be made; -1: never */
 };
 
-/* Walked backwards: a value is needed if a real op or a needed replay consumes it, it is one of `uses`, or must survive. */
+/* Marks replays that make no needed value, walking backwards: a value is needed if a real op or a needed replay consumes it, if it is one of `uses`, or
+ * if it outlives the iteration. */
 static void mark_elided(struct walk *w)
 {
     struct compiled *p = w->p;
@@ -78,14 +79,14 @@ static void refer(struct compiled *p, int32_t b, int32_t at)
         p->last_ref[b] = at;
 }
 
-/* Somebody who leaves the plan before `until` may begin from what is in b. */
+/* Leaving the plan before `until` may begin from b's content. */
 static void rely(struct compiled *p, int32_t b, int32_t until)
 {
     if (p->relied[b] < until)
         p->relied[b] = until;
 }
 
-/* What value (b, v) is made of keeps its slot until then, and nothing happens to it unseen. */
+/* Buffer b, and the buffers that value (b, v) is made of, keep their slots until `until`, and no change to their content goes unseen. */
 static void keep_slots(struct walk *w, int32_t b, int32_t v, int32_t until)
 {
     struct compiled *p = w->p;
@@ -149,7 +150,7 @@ static bool can_be_made(struct walk *w, int32_t b, int32_t v)
     return true;
 }
 
-/* The program may go another way now. < 0: no memory. */
+/* The program may go another way at `at`: values that it holds and that could not be made then are added to `uses`. < 0: no memory. */
 static int look_round(struct walk *w, uint32_t at)
 {
     const struct compiled *p = w->p;
@@ -161,7 +162,7 @@ static int look_round(struct walk *w, uint32_t at)
         if (!grow_room(&w->uses, w->n_uses, &w->cap_uses, 64))
             return -ENOMEM;
         w->uses[w->n_uses++] = (struct use){at, p->first_val[b] + w->cur[b]};
-        w->res[b] = w->cur[b]; /* as it will be */
+        w->res[b] = w->cur[b]; /* as it will be once the replay is put back */
     }
     return 0;
 }
@@ -179,7 +180,7 @@ static void walk_step(struct walk *w, const struct plan_step *s)
             w->res[r->operands[k].buf] = p->out_ver[k];
 }
 
-/* The iteration as it runs where the replays so marked are left out. < 0: no memory. */
+/* The iteration as it runs where the replays marked as elided are left out. < 0: no memory. */
 static int walk_through(struct walk *w)
 {
     const struct compiled *p = w->p;
@@ -190,7 +191,7 @@ static int walk_through(struct walk *w)
         w->bound[b] = r->bufs[b].alloc_ord < 0;
     }
     for (uint32_t at = 0; at <= r->n_ops && !err; at++) {
-        for (uint32_t i = p->die_at[at]; i < p->die_at[at + 1]; i++) { /* what nothing refers to any more goes as soon as it is freed */
+        for (uint32_t i = p->die_at[at]; i < p->die_at[at + 1]; i++) { /* a buffer that nothing refers to any more goes as soon as it is freed */
             const int32_t b = p->die_list[i];
             w->cur[b] = -1;
             if (p->last_ref[b] <= (int32_t)at && !p->keep[b] && !p->rebuilt[b]) {
@@ -265,7 +266,7 @@ static int elide(struct walk *w)
     return 0;
 }
 
-/* The op that makes value (b, v), and those that make what it takes, may be run again by who leaves the plan before `until`. */
+/* The op that makes value (b, v), and the ops that make its inputs, may be run again by leaving the plan before `until`. */
 static void may_be_made(struct walk *w, int32_t b, int32_t v, int32_t until)
 {
     struct compiled *p = w->p;
@@ -279,7 +280,7 @@ static void may_be_made(struct walk *w, int32_t b, int32_t v, int32_t until)
             may_be_made(w, w->r->operands[k].buf, p->in_ver[k], until);
 }
 
-/* What is dropped and never made again by the plan (nobody looks at it before the program overwrites it) is made by who leaves the plan before that. */
+/* A value that the plan drops and never makes again (no op reads it before the program overwrites it) is made if the plan is left before that. */
 static void find_dropped_for_good(struct walk *w)
 {
     struct compiled *p = w->p;
@@ -295,7 +296,7 @@ static void find_dropped_for_good(struct walk *w)
                 continue;
             const int32_t over = p->first_val[b] + v + 1, dies = r->bufs[b].dies;
             const int32_t until = over < p->first_val[b + 1] ? p->producer[over] : dies < 0 ? (int32_t)r->n_ops : dies;
-            uint32_t next = at; /* op of the program's own */
+            uint32_t next = at; /* the next op of the program's own, holds passed over */
             while (next < r->n_ops && r->ops[next].hold)
                 next++;
             if (until > (int32_t)next)

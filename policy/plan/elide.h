@@ -8,7 +8,8 @@
 #include "policy/plan/compiled.h"
 #include "tracer/record.h"
 
-/* Which replays are left out once they are proved (p->elided), and how long buffers must keep their addresses for that (p->last_ref, p->relied). */
+/* Marks the replays that are left out once they are proved (p->elided), and how long buffers must keep their addresses for that (p->last_ref,
+ * p->relied). */
 int elide_replays(const struct record *r, struct compiled *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* A plan is installed once: the k-th allocation of the iteration gets a slot of its own, and chunks are assigned to
- * slots by colouring the intervals in which the plan holds them. Everything is mapped now, so that a steady iteration
+ * slots by colouring the intervals in which the plan holds them. Everything is mapped at once, so that a steady iteration
  * makes no memory-management call. Runs at an iteration boundary; may synchronise. */
 #include "policy/plan/install.h"
 #include "policy/memory/alloc.h"
@@ -38,7 +38,7 @@ void install_drop(struct device *d)
     d->ex->map.done = false;
 }
 
-/* As learning took it (rec_buf.filled_by), by the sealed record. */
+/* Makes filled_by from the sealed record, as learning did while recording (rec_buf.filled_by). */
 static int find_fills(struct device *d)
 {
     const struct record *r = &d->ex->learnt.rec;
@@ -78,7 +78,7 @@ void install_clear(struct device *d)
     d->ex->map.filled_by = NULL;
 }
 
-/* Small allocations share an entry when one is over, for good, before the other begins. */
+/* The entry of an earlier small allocation that is over, for good, before allocation k begins, to be shared; -1: none. */
 static int32_t share_small(struct device *d, uint32_t k)
 {
     const struct record *r = &d->ex->learnt.rec;
@@ -93,11 +93,11 @@ static int32_t share_small(struct device *d, uint32_t k)
     return -1;
 }
 
-/* What small allocations take in arenas, where each entry is over when its buffer is freed: replays that read it keep it longer. */
+/* Bytes that small allocations take in arenas if each entry is over when its buffer is freed (replays that read the buffer keep it longer). */
 static int small_entries_bytes(struct device *d, uint64_t *bytes)
 {
     const struct record *r = &d->ex->learnt.rec;
-    int32_t *over_at = malloc((r->n_allocs + 1) * sizeof *over_at); /* of the entry that this allocation was the first to have */
+    int32_t *over_at = malloc((r->n_allocs + 1) * sizeof *over_at); /* [n_allocs] op at which the entry that allocation k was the first to have is over */
     *bytes = 0;
     for (uint32_t k = 0; k < r->n_allocs && over_at; k++) {
         const struct rec_buf *b = r->allocs[k].buf < 0 ? NULL : &r->bufs[r->allocs[k].buf];
@@ -170,9 +170,9 @@ static int take_slots(struct device *d, const struct colouring *c)
     return err;
 }
 
-/* What a kernel was not seen to change it may change another time: words that are counted up for certain data only would count the replay as
- * well. So its small operands are read from copies, in one area that all replays share, one after another; in large ones a replay
- * does again what the launch has done. */
+/* A kernel may change another time an operand that it was not seen to change: a word that is counted up for certain data only would count the
+ * replay as well. So replays read small operands from copies, in one area that all replays share, one after another; in large operands a
+ * replay does again what the launch has done. */
 static int read_scratch(struct device *d)
 {
     const struct record *r = &d->ex->learnt.rec;
@@ -184,7 +184,7 @@ static int read_scratch(struct device *d)
             for (uint32_t k = first; k < first + r->ops[i].n && !r->ops[i].why_opaque && d->ex->learnt.caps[i].kind == OP_KERNEL; k++) {
                 const struct rec_operand *w = &r->operands[k];
                 const uint64_t bytes = (r->bufs[w->buf].bytes + 511) & ~511ull;
-                uint32_t same = first; /* two words of one buffer stay so */
+                uint32_t same = first; /* two words that point at one buffer share a copy */
                 while (same < k && r->operands[same].buf != w->buf)
                     same++;
                 if (w->mode != REC_READ || w->map || !arena_is_for(d, at + bytes))
@@ -197,7 +197,7 @@ static int read_scratch(struct device *d)
         }
         if (pass || most <= d->read_scratch_bytes)
             continue;
-        const CUdeviceptr area = arena_scratch(d, most); /* a smaller one before it stays: replays under way may use it */
+        const CUdeviceptr area = arena_scratch(d, most); /* a smaller area taken earlier stays: replays under way may use it */
         if (!area)
             return -ENOMEM;
         d->read_scratch = area;
@@ -206,7 +206,7 @@ static int read_scratch(struct device *d)
     return 0;
 }
 
-/* Side operands of replays go to scratch: small ones each to their own, large ones (workspaces) to one region that all
+/* Side operands of replays go to scratch: small ones each to scratch of their own, large ones (workspaces) to one region that all
  * replays share, one after another. */
 int install_scratch(struct device *d)
 {
@@ -240,15 +240,15 @@ int install_scratch(struct device *d)
             alloc_free(d, s);
             return -ENOMEM;
         }
-        d->mem.live_bytes -= s->bytes; /* ours, not the program's */
+        d->mem.live_bytes -= s->bytes; /* the region is ours, not the program's */
         s->pins = 1;
         s->written = true;
-        d->scratch_region = region = s; /* a smaller one before it stays: captured replays may still point there */
+        d->scratch_region = region = s; /* a smaller region taken earlier stays: captured replays may still point there */
     }
     return read_scratch(d);
 }
 
-/* Replays that may run yet are users of the region: whoever gets its memory comes after them, and nobody waits here. */
+/* Replays that may run yet are users of the region: the next owner of its memory comes after them, and the host does not wait here. */
 void install_give_scratch(struct device *d)
 {
     struct slot *s = d->scratch_region;
@@ -257,7 +257,7 @@ void install_give_scratch(struct device *d)
     d->scratch_region = NULL;
     fence_merge(d, &s->users, &d->ex->now.scratch_users);
     s->pins = 0;
-    d->mem.live_bytes += s->bytes; /* alloc_free() takes it off */
+    d->mem.live_bytes += s->bytes; /* alloc_free() takes these bytes off */
     alloc_free(d, s);
 }
 
@@ -275,7 +275,7 @@ void install_repair(struct device *d)
     }
 }
 
-/* What outlives iterations comes in; all else leaves. */
+/* Buffers that outlive iterations come into memory; all others are swapped out. */
 static int settle(struct device *d)
 {
     if (fence_sync_queued(d, true) == -EBUSY)
@@ -302,7 +302,7 @@ static int settle(struct device *d)
     return fence_sync_queued(d, true) == -EBUSY ? -EBUSY : 0;
 }
 
-/* Persistent buffers hold the chunks they have, whenever the plan has them in memory. Pinned strangers hold theirs always.*/
+/* Persistent buffers hold the chunks they have, whenever the plan has them in memory. Arenas and pinned slots outside the plan hold theirs always. */
 static void take_persistent(struct device *d, struct colouring *c)
 {
     for (uint32_t ch = 0; ch < c->n_chunks; ch++)
@@ -366,7 +366,7 @@ int install_plan(struct device *d)
     if (!err)
         err = take_slots(d, &c);
     if (!err)
-        err = settle(d); /* arenas may have grown: who is marked is in memory */
+        err = settle(d); /* arenas may have grown: after this each marked slot (needed_by) is in memory */
     if (!err)
         err = colour_lives(&d->ex->learnt.rec, d->ex->plan, &c);
     if (!err)

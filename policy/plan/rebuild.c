@@ -1,4 +1,4 @@
-/* Leaving a plan in the middle: every value the program still holds is rebuilt now, in whatever order works. Values
+/* Leaving a plan in the middle: every value the program still holds is rebuilt, in whatever order works. Values
  * that a replay would overwrite, though the program needs them, wait on the host meanwhile. Slow and rare: everything
  * here may synchronise. */
 #include "policy/plan/rebuild.h"
@@ -23,7 +23,7 @@ static bool holds(struct device *d, int32_t b, int32_t v)
     return s && d->ex->now.res[b] == v && (s->state == SLOT_RESIDENT || s->state == SLOT_HOST);
 }
 
-/* What is in b now, if the program needs it, is put on the host before something else takes its place. */
+/* b's content, if the program needs it, is copied to the host before another version takes its place. */
 static int set_aside(struct device *d, int32_t b)
 {
     struct slot *s = cursor_slot(d, b);
@@ -117,15 +117,15 @@ static int make_value(struct device *d, int32_t b, int32_t v, unsigned t, unsign
     return r;
 }
 
-/* A buffer that nothing has written has no memory, and is owed nothing; one that a replay, or a launch, was to make and got no memory for has none
- * either, and is owed. */
+/* A buffer that nothing has written has no memory, and no value of it is owed. A buffer that a replay, or a launch, was to make but got no memory
+ * for has none either, and its value is owed. */
 bool rebuild_owed(struct device *d, int32_t b)
 {
     const struct slot *s = cursor_slot(d, b);
     return s && s->live && d->ex->now.cur[b] >= 0 && (s->state != SLOT_EMPTY || d->ex->now.res[b] != d->ex->now.cur[b]) && !holds(d, b, d->ex->now.cur[b]);
 }
 
-/* What the program holds and is not there is made, of all buffers or of those in `among`; in whatever order works, since making one may
+/* Makes every value that is owed (rebuild_owed()), of all buffers or of those in `among`; in whatever order works, since making one value may
  * cost another. */
 static int make_owed(struct device *d, const bool *among, unsigned t)
 {
@@ -147,7 +147,7 @@ static int make_owed(struct device *d, const bool *among, unsigned t)
     return -ENODATA;
 }
 
-/* What was not there before goes again. */
+/* Buffers that were neither in memory nor on the host before (not `there`), all but `but`, lose their memory again. */
 static void take_the_rest_away(struct device *d, int32_t but, const bool *there)
 {
     for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {
@@ -168,16 +168,16 @@ int rebuild_one(struct device *d, int32_t b, unsigned t)
     }
     int r = make_value(d, b, d->ex->now.cur[b], t, 0);
     if (!r)
-        r = make_owed(d, there, t); /* what the program held is as it was */
+        r = make_owed(d, there, t); /* values that the program had in memory or on the host are there again */
     if (!r)
         take_the_rest_away(d, b, there);
     free(there);
     if (!r && d->mode == MODE_ENFORCE && d->cfg->verify != VERIFY_ALWAYS)
-        saved_clear(d); /* they were for the way here, not to compare with */
+        saved_clear(d); /* the values saved were for this rebuild, not to compare with */
     return r;
 }
 
-/* The op leaves another version there. */
+/* The op makes another version of buffer b. */
 static bool changes(const struct exec *ex, uint32_t op, int32_t b)
 {
     for (uint32_t k = ex->learnt.rec.ops[op].first; k < ex->learnt.rec.ops[op].first + ex->learnt.rec.ops[op].n; k++)
@@ -186,7 +186,7 @@ static bool changes(const struct exec *ex, uint32_t op, int32_t b)
     return false;
 }
 
-/* What making (b, v) again begins from, before the op at `at` or after it: what that changes must be made again, too, then. */
+/* Marks the buffers that making (b, v) again begins from, before the op at `at` or after it: a value that this op changes must be made again after it. */
 static void mark_sources(struct device *d, uint32_t at, int32_t b, int32_t v, uint8_t *seen, uint8_t *source)
 {
     if (v < 0 || seen[d->ex->plan->first_val[b] + v])
@@ -221,8 +221,8 @@ uint8_t *rebuild_sources(struct device *d, uint32_t at)
     return source;
 }
 
-/* What the plan dropped and set aside to compare is what the program holds: it is on the host as if it had been swapped out. That takes no
- * memory on either side, where a copy back would, and the block would still be needed beside it. */
+/* A dropped value that was set aside to compare is the value that the program holds: its host block becomes the slot's, as if the slot had been
+ * swapped out. That takes no memory on either side; a copy back would, and would still need the block beside it. */
 static void give_saved_back(struct device *d)
 {
     for (uint32_t b = 0; b < d->ex->learnt.rec.n_bufs; b++) {

@@ -7,14 +7,14 @@
 
 #include "policy/plan/cursor.h"
 
-/* Every value that the program holds is in memory or on the host. 0, or a negative errno: some are gone. */
+/* Brings every value that the program holds into memory or to the host. 0, or a negative errno: some values are gone. */
 int rebuild_all(struct device *d, unsigned t);
-/* The same for b alone; all else is as it was, but what no live buffer needs. */
+/* Makes the program's value of b alone. Values of the program that were in memory or on the host still are; values made on the way go again. */
 int rebuild_one(struct device *d, int32_t b, unsigned t);
-/* The program holds a value of b that is not there. */
+/* The program holds a value of b that is neither in memory nor on the host. */
 bool rebuild_owed(struct device *d, int32_t b);
-/* [n_bufs] whether rebuild_all() would begin from what is in the buffer now, or after the op at `at`, which comes next. For free(); NULL: no
- * memory. */
+/* [n_bufs] 1: rebuild_all() would begin from the buffer's present content, now or after the op at `at`, which comes next. The caller frees the
+ * array; NULL: no memory. */
 uint8_t *rebuild_sources(struct device *d, uint32_t at);
 
 #endif

@@ -30,7 +30,7 @@ int replay_keep_sides(struct device *d, uint32_t at, unsigned t)
     return 0;
 }
 
-/* What a memset filled of the buffer right before the op is filled in the scratch, too. */
+/* The part of the buffer that a memset filled right before the op is filled in the scratch, too. */
 static int fill_part(struct device *d, const struct rt_op *op, uint32_t k, const struct slot *s, CUdeviceptr scratch)
 {
     const int32_t by = d->ex->map.filled_by[k];
@@ -44,7 +44,8 @@ static int fill_part(struct device *d, const struct rt_op *op, uint32_t k, const
     return op_fill_elsewhere_drv(d, fill, s->va, scratch, op->t) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
-/* Operand k of a replay of `op` goes to scratch, which starts as the op found the buffer, or, where that is a workspace, as it is but for that. */
+/* Operand k of a replay of `op` goes to scratch, which starts as the op found the buffer where that was kept (side_saved), else with the buffer's
+ * present content, and then has its part filled (fill_part()). */
 static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsigned char *args)
 {
     const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
@@ -53,7 +54,7 @@ static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsign
     CUdeviceptr word;
     memcpy(&word, op->args + w->offset, 8);
     if (word - s->va > s->bytes)
-        return 0; /* null now, or idle */
+        return 0; /* the word is null in this iteration, or idle */
     if (saved && !d->ex->now.side_is_saved[k])
         return -ENODATA;
     if (!scratch || fence_wait(d, op->t, &d->ex->now.scratch_users) ||
@@ -66,13 +67,13 @@ static int redirect(struct device *d, const struct rt_op *op, uint32_t k, unsign
 
 int replay_run(struct device *d, uint32_t i, unsigned t)
 {
-    if (!rt_check_plan(d, i < d->ex->now.pos)) /* what has not been in this iteration has no arguments yet */
+    if (!rt_check_plan(d, i < d->ex->now.pos)) /* an op that has not come in this iteration has no arguments yet */
         return -EIO;
     const struct rec_op *o = &d->ex->learnt.rec.ops[i];
     unsigned char *args = d->ex->now.replay_args;
     struct rt_op op = d->ex->learnt.caps[i];
     if (args_are_unproved(d, i) || d->ex->now.not_again[i])
-        return -ENODATA; /* no plan asks for it (proof_is_needless, detour.h) */
+        return -ENODATA; /* no plan asks for a replay of such an op (proof_is_needless, detour.h) */
     int own = stream_own(d, t);
     if (own)
         return own;
@@ -97,11 +98,11 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
         int r = ready_slot(d, s, t);
         if (r)
             return r;
-        r = fence_wait(d, t, &s->users); /* the program has ordered its own op behind these, not this replay */
+        r = fence_wait(d, t, &s->users); /* the program has ordered its own op behind these users, not this replay */
         if (!r && makes)
             r = fence_wait(d, t, &s->unseen);
         if (!r && makes && d->ex->now.res[w->buf] == d->ex->plan->out_ver[k])
-            r = compare_set_aside(d, w->buf, s, t); /* still there: made once more beside another output */
+            r = compare_set_aside(d, w->buf, s, t); /* the value is still there: it is made once more beside another output */
         if (r)
             return r;
         if (makes && s->host)
@@ -114,7 +115,7 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
                 return r;
         }
     }
-    /* what it reads from where it lies may be changed by it, for certain data: it is looked at now and then */
+    /* the replay may change inputs that it reads in place, for certain data: these inputs are hashed now and then */
     int e = verify_inputs(d, i, t, false);
     if (!e)
         e = verify_replays(d, i);
@@ -135,12 +136,12 @@ int replay_run(struct device *d, uint32_t i, unsigned t)
         const struct rec_operand *w = &d->ex->learnt.rec.operands[k];
         struct slot *s = cursor_slot(d, w->buf);
         s->use_tick = tick;
-        /* The program knows nothing of this reader or writer: whoever comes next, or writes next, waits for it. */
+        /* The program knows nothing of this replay: the next user of a slot that it wrote, or writer of a slot that it read, waits for it. */
         fence_add(d, rec_makes(w) ? &s->ready : &s->unseen, t);
         if (rec_makes(w) && !rt_check_plan(d, d->ex->plan->first_val[w->buf] + d->ex->plan->out_ver[k] < d->ex->plan->first_val[w->buf + 1]))
             return -EIO;
         if (rec_makes(w)) {
-            d->ex->now.res[w->buf] = cursor_matters(d, w->buf, d->ex->plan->out_ver[k]) ? d->ex->plan->out_ver[k] : -1; /* else never compared */
+            d->ex->now.res[w->buf] = cursor_matters(d, w->buf, d->ex->plan->out_ver[k]) ? d->ex->plan->out_ver[k] : -1; /* -1: a version that nobody uses is never compared */
             s->written = true;
             s->owed |= !s->live;
         }

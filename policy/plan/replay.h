@@ -1,4 +1,4 @@
-/* replay.h: an op of the recorded iteration run once more, for what it makes.
+/* replay.h: an op of the recorded iteration run once more, for the values it makes.
  *
  * Threads: under the engine's mutex. Errors: 0 or a negative errno.
  */
@@ -9,7 +9,7 @@
 
 /* Runs op `op_index` again on stream t, with the arguments it had in this iteration. -ENODATA: an input is missing. */
 int replay_run(struct device *d, uint32_t op_index, unsigned t);
-/* Before the program's own launch of the op, which is ready on stream t: its small in-place state is kept as a replay must find it. 0 or -EIO. */
+/* Keeps the small in-place state of op `at` as a replay must find it: before the program's own launch, which is ready on stream t. 0 or -EIO. */
 int replay_keep_sides(struct device *d, uint32_t at, unsigned t);
 
 #endif

@@ -7,7 +7,7 @@
 #include "policy/memory/space.h"
 #include "policy/plan/install.h"
 
-/* What install_scratch() will take: one region for large side operands, and small ones in arenas. */
+/* Bytes that install_scratch() will take: *region for large side operands, *small for small ones, in arenas. */
 static void scratch_bytes(struct device *d, uint64_t *region, uint64_t *small)
 {
     const struct record *r = &d->ex->learnt.rec;
@@ -19,7 +19,7 @@ static void scratch_bytes(struct device *d, uint64_t *region, uint64_t *small)
             const uint64_t bytes = (r->bufs[r->operands[k].buf].bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
             const bool fits = arena_is_for(d, bytes);
             if (r->operands[k].mode == REC_SIDE && fits && d->ex->map.side_scratch && d->ex->map.side_scratch[k])
-                continue; /* it has what it needs */
+                continue; /* the operand has its scratch already */
             if (r->operands[k].mode == REC_SIDE)
                 *(fits ? small : &large) += fits && learn_keeps_side(d, bytes) ? 2 * bytes : bytes;
             else if (r->operands[k].mode == REC_READ && !r->operands[k].map && arena_is_for(d, read + bytes))

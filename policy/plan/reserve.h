@@ -1,4 +1,4 @@
-/* reserve.h: what of the limit no plan can use, by the rule of tracer/reserve.h.
+/* reserve.h: the part of the limit that no plan can use, by the rule of tracer/reserve.h.
  *
  * Threads: under the engine's mutex. Errors: none.
  */
@@ -9,7 +9,7 @@
 
 /* Bytes that the process holds beside the buffers that a plan of the sealed record may move, once such a plan is installed. Nothing is allocated. */
 uint64_t reserve_of_record_bytes(struct device *d);
-/* Pages that install_scratch() will take for the record beside what it has. */
+/* Pages that install_scratch() will take for the record beside the scratch that exists. */
 uint64_t reserve_scratch_pages(struct device *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* Values set aside on the host: what rebuilt ones must equal, and what must come back after a rebuild. */
+/* Values set aside on the host: rebuilt values must equal them, or they come back after a rebuild. */
 #include "policy/plan/saved.h"
 #include "policy/learn/hashing.h"
 #include "policy/memory/pinned.h"

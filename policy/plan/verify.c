@@ -1,4 +1,4 @@
-/* The comparing that goes on for as long as a plan is in force. */
+/* Rebuilt values are compared for as long as a plan is in force. */
 #include "policy/plan/verify.h"
 #include "policy/learn/facts.h"
 #include "policy/learn/hashing.h"
@@ -15,7 +15,7 @@
 enum { TABLES = 2, ROWS = 256, ROW_WORDS = 4, RANGES_MAX = 64 };
 
 enum { OF_INPUT = -1 };
-struct check { /* of one value, or (version OF_INPUT) of what a replay reads, around it: rows first .. first + n */
+struct check { /* of one value, or (version OF_INPUT) of an input of a replay, before and after the replay: rows first .. first + n */
     int32_t buf, version;
     uint32_t op, first, n;
     bool after;
@@ -26,9 +26,9 @@ struct table {
     uint64_t *host; /* pinned */
     struct check checks[ROWS];
     uint32_t n_checks, n_rows;
-    struct fence users; /* what fills it, or copies it */
-    CUevent done;       /* its results are on the host */
-    uint64_t seq;       /* of their copy, on STREAM_OUT */
+    struct fence users; /* work that fills the table, or copies it */
+    CUevent done;       /* the table's results are on the host */
+    uint64_t seq;       /* of the results' copy, on STREAM_OUT */
     bool under_way;
 };
 
@@ -37,18 +37,18 @@ struct batch {
     struct hash_range range[HASHING_FEW];
     CUdeviceptr out[HASHING_FEW];
     struct {
-        int32_t buf, version; /* hashed only while its buffer holds this version, in memory */
+        int32_t buf, version; /* the range is hashed only while buffer buf holds this version, in memory */
         uint32_t check;
     } of[HASHING_FEW];
     unsigned t;
-    bool first; /* something in it must be hashed before the next replay, whatever that makes */
+    bool first; /* some range must be hashed before the next replay, whatever buffers that replay makes */
 };
 
 struct verify {
     struct table table[TABLES];
     struct batch batch;
     uint32_t now; /* the table that is being filled */
-    uint32_t n_rows; /* that a table has room for: fewer where pages are small */
+    uint32_t n_rows; /* rows that a table has room for: fewer where pages are small */
     uint64_t turn;
     bool usable, open; /* open: an iteration is being checked */
 };
@@ -83,10 +83,10 @@ void verify_init(struct device *d)
         log_once(SAY_WARN, "rebuilt values are not compared after rehearsal: this device has no memory or no code for it");
 }
 
-/* What hashing a value twice costs beside its bytes: two launches, as bytes that a device hashes meanwhile. */
+/* Cost of hashing a value twice, beside its bytes: two launches, as the bytes that a device hashes meanwhile. */
 enum { LAUNCHES_BYTES = 8 << 20 };
 
-/* The values that replays make just before op `at`, and none before them has made, get this turn. Returns what comparing them costs, in
+/* The values that replays make just before op `at`, and no earlier replay has made, get this turn. Returns the cost of comparing them, in
  * bytes; 0: there are none. */
 static uint64_t give_turn(const struct record *r, const struct compiled *p, uint32_t at, int8_t turn, int8_t *turns)
 {
@@ -147,7 +147,7 @@ static void look(struct device *d, struct table *tb)
     }
     tb->n_checks = tb->n_rows = 0;
     tb->under_way = false;
-    tb->users = (struct fence){0}; /* the copy came after them all */
+    tb->users = (struct fence){0}; /* the results' copy came after all users */
     stream_seen(d, STREAM_OUT, tb->seq);
 }
 
@@ -159,7 +159,7 @@ int verify_begin(struct device *d, unsigned t)
     struct table *old = &v->table[v->now];
     v->now = (v->now + 1) % TABLES;
     struct table *tb = &v->table[v->now];
-    if (tb->under_way) { /* two iterations old: it has long arrived, as a rule */
+    if (tb->under_way) { /* results of two iterations ago: as a rule they have long arrived */
         if (d->drv->cuEventQuery(tb->done) != CUDA_SUCCESS && d->drv->cuEventSynchronize(tb->done) != CUDA_SUCCESS)
             return -EIO;
         look(d, tb);
@@ -194,7 +194,7 @@ int verify_hash_all(struct device *d)
     for (uint32_t i = 0; i < d->unhashed && !r; i++) {
         struct slot *s = cursor_slot(d, q->of[i].buf);
         if (!s || s->state != SLOT_RESIDENT || d->ex->now.res[q->of[i].buf] != q->of[i].version) {
-            tb->checks[q->of[i].check].after = false; /* memory was short meanwhile: not compared this time */
+            tb->checks[q->of[i].check].after = false; /* memory was short meanwhile, and the value has gone: not compared this time */
             continue;
         }
         if ((r = fence_wait(d, t, &s->ready)) || (r = fence_wait(d, t, &s->users)))
@@ -228,7 +228,7 @@ int verify_replays(struct device *d, uint32_t op)
     return now ? verify_flush(d) : 0;
 }
 
-/* What is defined of the value joins what waits, for the rows of `c`; `half`: 0 before, 2 after. */
+/* Adds the given ranges of slot s to those that wait, for the rows of `c`; `half`: 0: the hash before, 2: the hash after. */
 static int queue(struct device *d, struct table *tb, struct check *c, const struct rec_range *ranges, uint32_t n, struct slot *s, unsigned t,
                  unsigned half)
 {
@@ -275,7 +275,7 @@ int verify_before(struct device *d, int32_t b, int32_t version, struct slot *s, 
     struct table *tb = &v->table[v->now];
     for (uint32_t i = 0; i < tb->n_checks; i++)
         if (tb->checks[i].buf == b && tb->checks[i].version == version)
-            return 0; /* its hash is there */
+            return 0; /* the value is hashed already */
     const struct rec_operand *w = operand_of(d, (uint32_t)op, b);
     struct rec_range whole;
     uint32_t n = 0;
@@ -320,7 +320,7 @@ static int look_at_input(struct device *d, uint32_t op, int32_t b, unsigned t, b
         struct check *c = &tb->checks[i];
         if (c->buf != b || c->version != OF_INPUT || c->op != op || c->after)
             continue;
-        c->after = after; /* two words of one buffer: one check */
+        c->after = after; /* two words that point at one buffer share a check */
         return after ? queue(d, tb, c, &whole, 1, s, t, 2) : 0;
     }
     if (after || tb->n_rows == v->n_rows || tb->n_checks == ROWS)
