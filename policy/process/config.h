@@ -11,8 +11,7 @@
  *   REMAT_VERIFY      off | sample | always                     REMAT_CACHE       folder of plans and facts, or off
  *   REMAT_LOG         see policy/process/log.h                          REMAT_DISABLE     1: the doors stay shut
  *   REMAT_GROUP       the group whose limit this is part of     REMAT_GROUP_LIMIT SIZE, or PCT of the device's memory
- *   REMAT_GUARANTEE   SIZE of the group's limit kept for this   REMAT_GROUP_DIR   see policy/share/ledger.h
- *                     process at all times
+ *   REMAT_GUARANTEE   SIZE this process gets whenever it asks   REMAT_GROUP_DIR   see policy/share/ledger.h
  *   REMAT_REHEARSE    mapped | unmapped                         REMAT_NVTX        1: ranges for NVIDIA's profilers
  *   REMAT_STATUS_DIR  see policy/process/status.h              REMAT_LIMIT_MAX   limits of the `remat run`s around this one
  *   REMAT_KNOWN       use (default): a launch whose code and pattern are known is not measured again | measure: such a launch is measured too, and

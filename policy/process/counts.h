@@ -23,11 +23,11 @@ struct stats { /* counters first, then sums of time: stats_write() adds devices 
     uint64_t plans;                    /* plans that came into force */
     uint64_t host_peak_bytes;          /* the most host memory that was pinned for this device */
     double iter_ns_sum, tried_ns_sum; /* device time of iterations under a plan: of steady ones, and of ones with trials */
-    /* not added up */
+    /* the rest is not added up over devices */
     uint64_t native_ns;                 /* device time of the latest lesson's ops, each measured by itself, added up; 0: no lesson */
     uint64_t first_op_ns, planning_since_ns, lesson_since_ns; /* times on the host's clock; 0: no op yet, no planner or lesson under way */
     uint64_t first_enforced_ns;         /* from the first op to the first iteration under a proved plan; 0: no such iteration */
-    uint64_t first_enforced_iteration;  /* iterations before that one */
+    uint64_t first_enforced_iteration;  /* iterations before the first one under a proved plan */
     uint64_t bound_ns, baseline_ns;     /* the latest plan in force: proved least time of any plan; time without a plan. 0: not known */
 };
 enum { STATS_COUNTERS = offsetof(struct stats, iter_ns_sum) / sizeof(uint64_t) };
