@@ -82,7 +82,7 @@ static char **clean_environment(bool swaps_else)
             e[k++] = environ[i];
     if (e) {
         e[k++] = "REMAT_DISABLE=1";
-        e[k++] = "REMAT_PLAN_COPIES=until-used"; /* copies last as in plans that are followed: solver.h */
+        e[k++] = "REMAT_PLAN_COPIES=until-used"; /* copies to the host begin after a buffer's last op, as when a plan is followed: solver.h */
         e[k++] = "REMAT_PLAN_CLOCK=busy"; /* the program may keep every core busy: solver.h */
         if (swaps_else)
             e[k] = "REMAT_PLAN_BELOW=swapping"; /* a plan that takes longer is worse than none: cmd_plan.c */

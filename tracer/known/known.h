@@ -35,7 +35,7 @@ enum {
     KNOWN_AGREE = 2,          /* measured launches after which a pattern is believed */
     KNOWN_LIKE_PATTERNS = 3,  /* patterns of a kernel after which others are believed to be like them */
     KNOWN_LEFT_MOST = 64,     /* ranges that a launch leaves unwritten */
-    KNOWN_VARIED = 3          /* a bit is free once it has differed so many times */
+    KNOWN_VARIED = 3          /* times that a bit must differ without effect to be free */
 };
 static const uint64_t KNOWN_BYTES_MOST = 32ull << 20;
 
@@ -103,7 +103,7 @@ enum known_state { KNOWN_NOT, KNOWN_LIKE, KNOWN_FULLY };
 
 /* A measured launch compared with the pattern's facts. */
 enum known_news {
-    KNOWN_NEWS_FIRST, /* the pattern had no facts */
+    KNOWN_NEWS_FIRST, /* the pattern is new */
     KNOWN_NEWS_SAME,
     KNOWN_NEWS_LESS,  /* the launch did less: for its data it left unchanged what another launch of the pattern changed */
     KNOWN_NEWS_MORE   /* the launch did something that the facts exclude: the pattern is wild from now on */
@@ -125,7 +125,7 @@ enum known_state known_ask(struct known *k, struct known_kernel *f, const struct
 int known_enter(struct known *k, struct known_kernel *f, const struct known_launch *l, const struct known_facts *facts, enum known_news *news);
 /* The launch was taken to be known, and did something that the facts exclude. */
 void known_surprise(struct known *k, struct known_kernel *f, const struct known_launch *l);
-/* A value rebuilt by the kernel's facts was wrong: the kernel's facts of earlier runs (store.h) are never believed again. */
+/* A value made by relying on the kernel's facts was wrong: the kernel's facts of earlier runs (store.h) are never believed again. */
 void known_distrust(struct known_kernel *f);
 /* A lesson begins; the lesson has come to its end, and its patterns are known from now on, even if measured only once. */
 void known_lesson(struct known *k);
