@@ -52,7 +52,7 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
  * where the program holds little memory: of the ops launched while it holds at most LITTLE_PCT of the way from its least
  * to its most, a copy from the host that follows none (a new batch arrives), else the one with the least. 0 .. p - 1. */
 uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
-/* Called where an iteration of p ops has ended. True: its swing was that of the iteration before, or enough iterations have gone by
+/* Called where an iteration of p ops has ended. True: its swing was about that of the iteration before, or enough iterations have gone by
  * to see whether shapes take turns. False: the next iteration may be of another shape. */
 bool iter_is_settled(const struct iter *it, uint64_t p);
 /* How many iterations of p ops have come in a row: 2 where iter_feed() has just returned p. */

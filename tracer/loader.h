@@ -52,7 +52,7 @@ static inline bool loader_asks(const char *what)
 
 void *loader_open(const char *file, int flags);
 void loader_close(void *handle);
-/* dlsym(). RTLD_NEXT must not be used: it would count from this library's call, not the caller's. */
+/* dlsym(); not for RTLD_NEXT. */
 void *loader_symbol(void *handle, const char *name);
 const char *loader_error(void);
 bool loader_address(const void *address, Dl_info *info);
