@@ -27,7 +27,7 @@
 
 struct iter_operand {
     uint64_t serial;   /* the allocation; unique */
-    uint64_t birth_op; /* ops that had been fed when it was allocated */
+    uint64_t birth_op; /* ops fed before the allocation */
     uint64_t delta;    /* bytes from the allocation's begin */
     uint32_t offset;   /* of the pointer in the op's arguments; rising within an op */
 };
@@ -48,9 +48,9 @@ bool iter_holds_as_much(uint64_t then, uint64_t now, uint64_t swing);
 int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *operands, uint32_t n, uint64_t live_bytes,
                   int from_host);
 
-/* After iter_feed has returned p: how many more ops belong to the current iteration, so that the next one begins
- * where the program holds little memory: of the ops launched while it holds at most LITTLE_PCT of the way from its least
- * to its most, a copy from the host that follows none (a new batch arrives), else the one with the least. 0 .. p - 1. */
+/* After iter_feed has returned p: how many more ops belong to the current iteration, so that the next iteration begins
+ * where the program holds little memory. Of the ops launched while it holds at most LITTLE_PCT of the way from its least
+ * to its most: a copy from the host that does not follow another one (a new batch arrives); else the op with the least. 0 .. p - 1. */
 uint64_t iter_until_boundary(const struct iter *it, uint64_t p);
 /* Called where an iteration of p ops has ended. True: its swing was about that of the iteration before, or enough iterations have gone by
  * to see whether shapes take turns. False: the next iteration may be of another shape. */

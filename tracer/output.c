@@ -301,7 +301,7 @@ static struct {
     struct own {
         dev_t dev;
         ino_t ino;
-        struct timespec changed; /* tells the file from a later one that has got its inode number */
+        struct timespec changed; /* tells the file from a later one with the same inode number */
         bool open;               /* held open for writing: `changed` is not compared */
     } list[16];
     unsigned n;

@@ -43,7 +43,7 @@ enum { OUTPUT_PATH = PLACE_PATH, OUTPUT_TMP = 32 };
 struct output {
     FILE *f; /* write here; NULL once closed */
     /* private */
-    char asked[OUTPUT_PATH]; /* the name as expanded: for messages */
+    char asked[OUTPUT_PATH]; /* the name, expanded: for messages */
     struct place at;         /* the target, symlinks followed */
     char tmp[OUTPUT_TMP];    /* file beside the target, in the same folder; "": none */
     int how;
@@ -69,11 +69,11 @@ void output_abandon(struct output *o);
 /* `name` with %p, %r and %% filled in. 0, or -ENAMETOOLONG. */
 int output_expand(const char *name, char *to, size_t room);
 
-/* Whether there is a file of that name (%p, %r: this process's) that this run has written. */
+/* Whether this run has written a file of that name (%p, %r: this process's). */
 bool output_is_of_run(const char *name);
 
-/* The text that says when a run began, for REMAT_RUN_STARTED. Waits until the clock of file times has moved on (10 ms at
- * most), so that files of an earlier run are older than it and files of this run are not. `room` >= 40. */
+/* The time when a run began, as text for REMAT_RUN_STARTED. Waits until the clock of file times has moved on (10 ms at
+ * most), so that files of an earlier run are older than the mark and files of this run are not. `room` >= 40. */
 void output_run_mark(char *to, size_t room);
 
 #endif

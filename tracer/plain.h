@@ -22,7 +22,7 @@ const char *plain_name(const char *symbol, char *to, size_t room);
 
 /* plain_name() in a buffer that lives as long as the enclosing block. */
 #define PLAIN(symbol) plain_name((symbol), (char[PLAIN_BYTES]){0}, PLAIN_BYTES)
-/* For a message that says more than the name. */
+/* PLAIN() cut shorter, for a message that says more than the name. */
 #define PLAIN_IN_LINE(symbol) plain_name((symbol), (char[PLAIN_BYTES / 4]){0}, PLAIN_BYTES / 4)
 
 #endif

@@ -22,7 +22,7 @@
 size_t pyframe_lines(char *out, size_t room);
 /* Whether this thread's innermost Python function is `name`. *value: its first argument; 1 if that is no float. */
 bool pyframe_argument(const char *name, double *value);
-/* The code at this address belongs to the interpreter itself (libpython, or a program that contains it). */
+/* Whether the code at this address belongs to the interpreter itself (libpython, or a program that contains it). */
 bool pyframe_is_interpreter(const void *code);
 
 #endif

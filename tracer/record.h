@@ -42,7 +42,7 @@ struct rec_op {
     uint64_t sig;
     char *name;      /* owned */
     uint32_t site;   /* index in record.sites, plus one; 0: unknown */
-    const char *why_opaque; /* static text; NULL when it may be replayed */
+    const char *why_opaque; /* static text: why the op is not replayed; NULL: it may be */
     uint32_t first, n; /* operands */
     uint64_t ns;
     uint64_t live_bytes; /* managed bytes that the program held at the launch */
@@ -63,8 +63,8 @@ struct rec_buf {
     bool small, foreign, host_written;
     bool pinned;              /* reached in ways that no argument shows: the buffer stays in memory */
     bool points;              /* the buffer holds addresses that may be followed */
-    bool named;               /* the buffer's address lies where any kernel may read it without an argument that shows so */
-    bool moves_on, remains;   /* last iteration's buffer in this place was another one, allocated one period earlier; was this one (record_seal) */
+    bool named;               /* the buffer's address is stored where any kernel may read it, and no argument shows that */
+    bool moves_on, remains;   /* moves_on: last iteration's buffer in this place was another one, allocated one period earlier; remains: it was this buffer */
     bool handed_on;           /* each iteration has another buffer in this place, which outlives it: a batch fetched ahead, freed when the next is there */
 };
 

@@ -128,7 +128,7 @@ void log_line(unsigned nth, unsigned cap, const char *fmt, ...)
     errno = saved;
 }
 
-/* ---- what goes on ------------------------------------------------------------------------------------------------------ */
+/* ---- the story's line -------------------------------------------------------------------------------------------------- */
 
 /* Bytes that this process has written to any file, remat's own left out; ULLONG_MAX: not known. */
 static unsigned long long others_bytes(void)

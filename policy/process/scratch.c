@@ -33,7 +33,7 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* ---- what is remat's ------------------------------------------------------------------------------------------------ */
+/* ---- remat's own files ---------------------------------------------------------------------------------------------- */
 
 static bool all_of(const char *s, size_t n, int (*is)(int))
 {
@@ -113,7 +113,7 @@ static void unlink_all(int dir)
     unlinkat(dir, lock_name, 0);
 }
 
-/* ---- leavings -------------------------------------------------------------------------------------------------------- */
+/* ---- folders left by killed processes -------------------------------------------------------------------------------- */
 
 /* Whether a process that has ended left the folder behind. If so the folder's lock is held. The caller closes *lock if it is >= 0. */
 static bool is_leaving(int dir, const char *name, int *lock)

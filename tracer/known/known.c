@@ -247,7 +247,7 @@ enum known_state known_ask(struct known *k, struct known_kernel *f, const struct
     return KNOWN_NOT;
 }
 
-/* ---- what was measured ---------------------------------------------------------------------------------------------------- */
+/* ---- entering a measured launch ------------------------------------------------------------------------------------------- */
 
 bool known_use_covers(enum known_use a, enum known_use b)
 {
