@@ -340,7 +340,7 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
 
 uint64_t iter_until_boundary(const struct iter *it, uint64_t p)
 {
-    const struct seen_op *o = it->ops + (it->n_ops - p); /* o[k]: the op p before the one that is k ahead */
+    const struct seen_op *o = it->ops + (it->n_ops - p); /* o[k]: the op a period before the one that comes after k more ops */
     uint64_t least = 0, most = 0;
     for (uint64_t k = 1; k < p; k++) {
         if (o[k].live_bytes < o[least].live_bytes)

@@ -99,12 +99,12 @@ static inline uint32_t rec_idle_word(uint32_t entry) { return entry & ~7u; }
 void record_clear(struct record *r);
 /* Appenders return the new index, or a negative errno. Strings are copied. */
 int record_op(struct record *r, uint64_t sig, const char *name, const char *why_opaque, uint64_t live_bytes);
-int record_operand(struct record *r, int32_t buf, uint32_t offset, uint64_t delta, enum rec_mode mode); /* of the last op */
+int record_operand(struct record *r, int32_t buf, uint32_t offset, uint64_t delta, enum rec_mode mode); /* adds to the last op */
 /* The ranges of the last operand's buffer that are defined after its op (see rec_operand); the whole buffer if this is not called. */
 int record_defined(struct record *r, const struct rec_range *ranges, uint32_t n);
-int record_idle_word(struct record *r, uint32_t offset); /* of the last op */
+int record_idle_word(struct record *r, uint32_t offset); /* adds to the last op */
 int record_site(struct record *r, uint32_t op, char *site); /* takes ownership of the string; NULL: unknown */
-int record_more_idle(struct record *r, uint32_t op, uint32_t offset); /* of any op */
+int record_more_idle(struct record *r, uint32_t op, uint32_t offset); /* adds to any op */
 int record_buf(struct record *r, uint64_t bytes, uint64_t slot_id, uint64_t serial, int32_t alloc_ord);
 int record_alloc(struct record *r, uint64_t bytes);
 void record_free(struct record *r, int32_t buf); /* just before the next op */

@@ -1,6 +1,6 @@
 /* config.h: what `remat run` and `remat trace` tell the library, through the environment.
  *
- * Threads: config_read() is called once, before any other thread of ours exists; the result is read-only afterwards.
+ * Threads: config_read() is called once, before any other thread of remat's exists; the result is read-only afterwards.
  * Errors: 0, or -EINVAL with one line (no newline, no prefix) in `err`.
  *
  *   REMAT_LIMIT       SIZE, or PCT of the device's memory      REMAT_MODE        run (default) | trace

@@ -6,7 +6,7 @@
  *              hard limit; the device.
  * A soft limit is aimed at, not held: where nothing more can move, the process takes more, up to its ceiling.
  *
- * Threads: limits_at_load() from the library's constructor, limits_start() and limits_ask_machine() any, without a lock of ours; the rest from eng_start()
+ * Threads: limits_at_load() from the library's constructor, limits_start() and limits_ask_machine() any, without a lock of remat's; the rest from eng_start()
  * and from set-up, one thread at a time.
  * Errors: none; a file or line that cannot be read is named by limits_start() on stderr, and counts as absent.
  */

@@ -21,7 +21,7 @@
 extern char **environ;
 
 static const double QUICK_LEAST = 0.2;
-static const double AT_ONCE_S = 0.4; /* for a fair plan soon: until the good plan comes, swapped iterations would cost three times planned ones */
+static const double AT_ONCE_S = 0.4; /* seconds for a fair plan: swapped iterations, each as long as three planned ones, would run until the good plan comes */
 
 enum {
     FILE_PATH = SCRATCH_PATH + 16,

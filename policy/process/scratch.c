@@ -138,7 +138,7 @@ static void sweep(const char *path)
         close(fd);
     for (struct dirent *e; d && (e = readdir(d));) {
         const long pid = pid_of(e->d_name);
-        /* Not this process's own folders: to close a second descriptor of a lock's file would drop the lock. */
+        /* This process's own folders are left out: to close a second descriptor of a lock's file would drop the lock. */
         if (pid <= 0 || pid == getpid() || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
             continue;
         int lock = -1;

@@ -39,7 +39,7 @@ bool status_is_stale(int dir, const char *name)
     bool stale = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_size == sizeof(struct status_page) &&
                  pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic && magic == STATUS_MAGIC && !fcntl(fd, F_GETLK, &lock) &&
                  lock.l_type == F_UNLCK;
-    /* not stale if a new process of that number has put its own page there meanwhile */
+    /* the page is not stale if a new process of that number has put its own there meanwhile */
     stale = stale && !fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) && now.st_ino == st.st_ino;
     close(fd);
     return stale;

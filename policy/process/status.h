@@ -31,7 +31,7 @@
 enum { STATUS_DEVICES = 16, STATUS_COMMAND = 200, STATUS_GROUP = 64, STATUS_PCI = 16, STATUS_HOST = 64, STATUS_UUID = 33 };
 #define STATUS_NO_PRICE INT64_MIN
 
-/* What a process does on one device. */
+/* A process's state on one device. */
 struct status_device {
     int32_t ordinal; /* CUDA's number */
     char pci[STATUS_PCI];

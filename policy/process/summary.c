@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const uint64_t PS = 1000; /* in a nanosecond */
+static const uint64_t PS = 1000; /* picoseconds in a nanosecond */
 
 static bool is_limited(const struct device *d) { return d->mem.device_bytes && d->mem.limit_bytes < d->mem.device_bytes; }
 

@@ -11,8 +11,8 @@ enum { SUMMARY_WHY = 440 };
 
 struct summary {
     struct stats t;          /* counters, added up */
-    uint64_t limit_bytes;    /* of all devices together */
-    bool limited, pressed;   /* on some device */
+    uint64_t limit_bytes;    /* sum over all devices */
+    bool limited, pressed;   /* some device has a limit; some device's limit was felt */
     uint64_t iteration_ps;   /* device time of an iteration, 1e-12 s; 0: not known */
     uint64_t native_ps;      /* device time of an iteration without remat; 0: not known */
     bool native_is_measured; /* native_ps is a measured iteration, since no limit was felt; else the learnt iteration's op times, added up */
