@@ -57,7 +57,7 @@ struct rec_buf {
     uint64_t slot_id, serial; /* of the slot, and of the allocation in it */
     uint64_t birth_op;        /* ops of the program, but for copies to the host, before it was allocated */
     int32_t alloc_ord;        /* index into allocs; -1: older than the iteration */
-    int32_t born;             /* op that first writes the buffer; -1: written before op 0 */
+    int32_t born;             /* op that first writes the buffer; -1: the buffer exists before op 0 */
     int32_t dies;             /* op just before which the buffer is freed; -1: never freed */
     int32_t filled_by;        /* while recording: op whose memset filled a part of the buffer, if no later op has touched the buffer; -1: none */
     bool small, foreign, host_written;
@@ -65,7 +65,7 @@ struct rec_buf {
     bool points;              /* the buffer holds addresses that may be followed */
     bool named;               /* the buffer's address is stored where any kernel may read it, and no argument shows that */
     bool moves_on, remains;   /* moves_on: last iteration's buffer in this place was another one, allocated one period earlier; remains: it was this buffer */
-    bool handed_on;           /* each iteration has another buffer in this place, which outlives it: a batch fetched ahead, freed when the next is there */
+    bool handed_on;           /* each iteration has another buffer in this place, which outlives the iteration: a batch fetched ahead, freed when the next batch is there */
 };
 
 /* Whether a plan may take the buffer's memory away. */
