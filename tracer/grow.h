@@ -1,10 +1,10 @@
-/* grow.h: an array that is filled one thing after another, and made twice as long where it is full.
+/* grow.h: an array that is filled element by element, and made twice as long when it is full.
  *
  *     if (!grow_room(&list, n, &cap, 8))
  *         return -ENOMEM;
  *     list[n++] = thing;
  *
- * Invariant: n <= cap, and list has room for cap things. Who has the list frees it.
+ * Invariant: n <= cap, and list has room for cap elements. The list's owner frees it.
  */
 #ifndef REMAT_TRACER_GROW_H
 #define REMAT_TRACER_GROW_H
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `list`: the address of a pointer to things of `size` bytes. False: no memory, or more than can be counted; both are as they were then. */
+/* `list`: the address of a pointer to elements of `size` bytes. False: no memory, or *cap would overflow; list and *cap are unchanged then. */
 static inline bool grow_twice(void *list, size_t size, uint32_t *cap, uint32_t least)
 {
     const uint32_t more = *cap ? 2 * *cap : least;
@@ -28,7 +28,7 @@ static inline bool grow_twice(void *list, size_t size, uint32_t *cap, uint32_t l
     return true;
 }
 
-/* Whether there is room for one thing beside the n in *list: from now on, for `least` things at first. */
+/* Makes room for one element beside the n in *list; room for `least` elements at first. False: no memory. */
 #define grow_room(list, n, cap, least) ((n) < *(cap) || grow_twice((list), sizeof **(list), (cap), (least)))
 
 #endif

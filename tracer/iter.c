@@ -7,17 +7,18 @@
 enum { ANCHORS = 1 << 16, MAX_OPS = 1 << 19, MAX_OPERANDS = 1 << 21, MIN_PERIOD = 3, LITTLE_PCT = 20, WALK_PART = 3, DRIFT_PART = 256,
        DRIFT_OPS = 64, SCALARS_BYTES = 2048, TURNS_MOST = 8, OTHER_PART = 4, SWING_PART = 16, TIMES_MOST = 4 };
 
-/* Other ops in an iteration: a period of fewer ops allows none; so many at most, and one in so many; back on the way after so many ops in a row. */
+/* Ops that may differ from the iteration before: none in a period below STRAY_PERIOD, else one in STRAY_PART, STRAY_MOST at most; STRAY_SURE ops in a row that
+ * correspond are back on the way. */
 enum { STRAY_PERIOD = 64, STRAY_MOST = 24, STRAY_PART = 16, STRAY_SURE = 4 };
 
 struct seen_op {
     uint64_t sig, live_bytes;
-    uint64_t back; /* ops since one of its buffers was used like this; 0: none was */
+    uint64_t back; /* distance to the last op that used one of its buffers in the same way (candidate()); 0: none did */
     uint32_t first, n;
     int from_host;
-    int moves; /* within a buffer, against the op a period before; set while a period is being followed */
-    int other; /* than in the period before; likewise */
-    uint64_t apart; /* ops between this one and the earlier op to which it corresponds; 0: it corresponds to none */
+    int moves; /* 1: uses another place within a buffer than the op a period before; set while a period is being followed */
+    int other; /* 1: differs from the op a period before; set while a period is being followed */
+    uint64_t apart; /* distance to the earlier op that this op corresponds to; 0: none */
 };
 
 struct anchor { /* the last op that had this buffer at this place of this kind of launch */
@@ -30,10 +31,10 @@ struct iter {
     struct iter_operand *operands;
     uint64_t n_ops, cap_ops, n_operands, cap_operands, first_op;
     struct anchor *anchors;
-    uint64_t period, run; /* the candidate, and how many ops in a row correspond under it */
+    uint64_t period, run; /* the candidate period, and how many ops in a row correspond under it */
     uint64_t swing;       /* bytes between the least and the most that the program held in the last `period` ops; 0: not looked at */
-    uint64_t n_moves;     /* of the last min(run, period) ops, those that move */
-    uint64_t n_others;    /* .. those that are others */
+    uint64_t n_moves;     /* ops with `moves` among the last min(run, period) */
+    uint64_t n_others;    /* ops with `other` among the last min(run, period) */
     uint64_t astray;      /* ops fed since the latest op that followed the period; 0: the latest op follows it */
 };
 
@@ -90,7 +91,7 @@ static int correspond(const struct iter *it, uint64_t early, uint64_t late)
         else if (y->offset < x->offset)
             j++;
         else {
-            /* the same; or new since then; or as old as the other was (a batch fetched ahead) */
+            /* the same buffer; or one born since; or one as old as the earlier op's buffer was then (a batch fetched ahead) */
             if (x->serial != y->serial && y->birth_op <= it->first_op + early && y->birth_op != x->birth_op + (late - early))
                 return 0;
             i++;
@@ -124,7 +125,7 @@ static uint64_t candidate(struct iter *it, uint64_t at)
     return best;
 }
 
-/* How many ops in a row, up to `at`, correspond to those p before; p at most. */
+/* How many ops in a row, up to `at`, correspond to the ops p before them; p at most. */
 static uint64_t run_before(const struct iter *it, uint64_t at, uint64_t p)
 {
     uint64_t run = 0;
@@ -133,8 +134,9 @@ static uint64_t run_before(const struct iter *it, uint64_t at, uint64_t p)
     return run;
 }
 
-/* The period that op `at` begins to be followed under: its distance to the last use of its kind, or, where a buffer is used so several times an
- * iteration, to one before that: if a whole period is behind that one, or nothing nearer serves. *run: what is behind it; 0: none. */
+/* The candidate period from op `at` on: the distance to the last op that used a buffer in the same way, or, where a buffer is used so several times an
+ * iteration, to an op before that one: if a whole period corresponds under that distance, or no nearer op serves. 0: none. *run: ops in a row, up to `at`, that
+ * correspond. */
 static uint64_t begin_with(const struct iter *it, uint64_t at, uint64_t *run)
 {
     uint64_t best = 0, p = it->ops[at].back;
@@ -148,14 +150,14 @@ static uint64_t begin_with(const struct iter *it, uint64_t at, uint64_t *run)
         if (p >= MIN_PERIOD && behind == p)
             break;
         const uint64_t more = it->ops[at - p].back;
-        if (more == it->ops[at].back) /* all around: what comes next is whole periods more */
+        if (more == it->ops[at].back) /* a full round: farther distances are whole periods more */
             break;
         p = more ? p + more : 0;
     }
     return best;
 }
 
-/* Does the op use a buffer that the earlier one used, at another place within it? */
+/* Whether op `late` uses a buffer of op `early` at another place within the buffer. */
 static int moves(const struct iter *it, uint64_t early, uint64_t late)
 {
     const struct seen_op *a = &it->ops[early], *b = &it->ops[late];
@@ -174,7 +176,7 @@ static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 bool iter_holds_as_much(uint64_t then, uint64_t now, uint64_t swing) { return apart(then, now) <= swing / DRIFT_PART; }
 
-/* Bytes between the least and the most that was held at these ops. */
+/* Bytes between the least and the most that the program held at n ops from `first` on. */
 static uint64_t swing_of(const struct iter *it, uint64_t first, uint64_t n)
 {
     uint64_t least = UINT64_MAX, most = 0;
@@ -206,7 +208,7 @@ static void note_like(struct iter *it, uint64_t k, uint64_t p)
     it->ops[k].apart = p;
 }
 
-/* Counts, of the latest min(run, period) ops, the ones that move, and the ones that are others. */
+/* Counts n_moves and n_others afresh over the latest min(run, period) ops. */
 static void count_again(struct iter *it, uint64_t at)
 {
     const uint64_t n = it->run < it->period ? it->run : it->period;
@@ -217,8 +219,8 @@ static void count_again(struct iter *it, uint64_t at)
     }
 }
 
-/* Under the candidate there are enough ops to look at `turns` of it as one period, twice; the candidate itself holds other amounts in many of its
- * ops. Looked at once for each number of turns, since it walks through them all. */
+/* Whether `turns` candidate periods together are one period: under that, two of them correspond and hold as much, while under the candidate alone many ops
+ * hold other amounts. Called once for each number of turns, since it walks through all of these ops. */
 static bool takes_turns(struct iter *it, uint64_t at, uint64_t turns)
 {
     const uint64_t p = it->period, whole = turns * p;
@@ -257,7 +259,7 @@ static bool correspond_in_a_row(const struct iter *it, uint64_t at, uint64_t p, 
     return true;
 }
 
-/* The latest ops correspond to others that are nearly a period before: the period from here on, the one that differs least; 0: they do not. */
+/* The period from here on if the latest STRAY_SURE ops correspond to ops nearly a period before: the distance nearest to the old period; 0: they do not. */
 static uint64_t way_back(const struct iter *it, uint64_t at)
 {
     for (uint64_t off = 0; off <= STRAY_MOST && it->astray >= STRAY_SURE; off++) {
@@ -269,8 +271,8 @@ static uint64_t way_back(const struct iter *it, uint64_t at)
     return 0;
 }
 
-/* Op `at` is another op than the period before had, or comes after such an op. A few other ops (a batch that is mixed in one of two ways) leave the period in force; where an
- * iteration has more of them, or fewer, than the one before, the period becomes longer, or shorter. False: there are too many other ops. */
+/* Op `at` differs from the op a period before, or comes after such an op. A few different ops (a batch that is mixed in one of two ways) leave the period in force; if an
+ * iteration has more of them than the one before, or fewer, the period becomes longer, or shorter. False: too many ops differ. */
 static bool goes_astray(struct iter *it, uint64_t at)
 {
     if (!others_most(it->period) || (!it->astray && it->run < it->period / 2))
@@ -338,7 +340,7 @@ int64_t iter_feed(struct iter *it, uint64_t sig, const struct iter_operand *oper
 
 uint64_t iter_until_boundary(const struct iter *it, uint64_t p)
 {
-    const struct seen_op *o = it->ops + (it->n_ops - p); /* o[k]: the op p before the one that is k ahead */
+    const struct seen_op *o = it->ops + (it->n_ops - p); /* o[k]: the op a period before the one that comes after k more ops */
     uint64_t least = 0, most = 0;
     for (uint64_t k = 1; k < p; k++) {
         if (o[k].live_bytes < o[least].live_bytes)

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a buffer is first read without being changed, first changed, and last changed; n_ops: never. */
+/* Ops that first read a buffer without changing it, first change it, and last change it; n_ops: never. */
 struct uses {
     uint32_t read, changed, last_changed, last_read;
     uint8_t change_mode; /* of the first change */
-    bool feeds;          /* an op that reads it before it is changed makes something that dies with the iteration */
+    bool feeds;          /* an op that reads the buffer before its first change makes a buffer that dies with the iteration */
 };
 
 static bool outlives(const struct rec_buf *b) { return b->born < 0 && b->dies < 0; }
@@ -44,14 +44,14 @@ static struct uses *uses_of(const struct record *r)
     return u;
 }
 
-/* Read first, by an op that makes what dies with the iteration, and changed later. */
+/* A parameter is first read, by an op that makes a buffer which dies with the iteration, and changed later. */
 static bool may_be_param(const struct record *r, const struct uses *u, uint32_t b)
 {
     return outlives(&r->bufs[b]) && u[b].feeds && u[b].changed < r->n_ops && u[b].read < u[b].changed;
 }
 
-/* The op at which the last of what may be parameters is read for the first time. What is read and changed before (the hidden state that an RNN
- * carries on) comes out of it in the second round. */
+/* The op at which the last possible parameter is read for the first time. find_step() then leaves out the buffers that are changed before that op (the hidden
+ * state that an RNN carries on). */
 static uint32_t all_read(const struct record *r, const struct uses *u)
 {
     uint32_t last = 0;
@@ -69,11 +69,11 @@ struct view {
     uint32_t first_step; /* op that first changes a parameter or state */
     uint32_t last_step;  /* op that last changes a parameter */
     uint32_t last_grad;  /* op that makes the last gradient; 0: none */
-    uint64_t least_bytes; /* of a parameter: what is smaller, as the loss that a script keeps, is no gradient */
+    uint64_t least_bytes; /* of the smallest parameter: a smaller buffer, such as a loss that a script keeps, is no gradient */
 };
 
-/* Made before the first step, and still there after the last. Read or changed: of a launch over lists of tensors (Adam's lerp) all that is known may be that
- * it changes some of them. */
+/* Whether the operand's buffer was made before the first step and is still there after the last. The operand's mode does not count: a launch over lists of tensors
+ * (Adam's lerp) may be known only to change some of them. */
 static bool waits_for_step(const struct view *v, const struct rec_operand *w)
 {
     const struct rec_buf *x = &v->r->bufs[w->buf];
@@ -88,7 +88,7 @@ static bool changes_what_outlives(const struct record *r, const struct rec_op *o
     return false;
 }
 
-/* The first op that makes a gradient that the optimizer reads, or (weight decay) reads to make one of its size. n_ops: none. */
+/* The first op that makes a gradient which the optimizer reads, or a gradient from which another one of its size is made (weight decay). n_ops: none. */
 static uint32_t first_read_grad(const struct view *v)
 {
     const struct record *r = v->r;
@@ -109,9 +109,9 @@ static uint32_t first_read_grad(const struct view *v)
     return first;
 }
 
-/* A stack's leftovers can show a launch of the backward pass one of Adam's moments, which then looks like a parameter that is read late. What may be
- * parameters and is read first after the first gradient was made is none, as long as no more than a hundredth of the bytes: a second net, trained
- * behind the first one's backward pass, is more. True: some were taken out. */
+/* Addresses left over on the stack can make one of Adam's moments look like an operand of a launch of the backward pass, and so like a parameter that is read
+ * late. Possible parameters that are first read after the first gradient was made are taken out, if they have a hundredth of the bytes at most: a second net,
+ * trained after the first one's backward pass, has more. True: some were taken out. */
 static bool drop_late_readers(const struct view *v, struct uses *u)
 {
     const uint32_t grad = first_read_grad(v);
@@ -131,8 +131,8 @@ static bool drop_late_readers(const struct view *v, struct uses *u)
     return true;
 }
 
-/* An optimizer's op on a state takes something else too and makes nothing new; a memset of a library's workspace takes nothing else, and a
- * product that works in one makes its result. */
+/* Whether an op that changes a state may be the optimizer's: the op has another operand and makes no new buffer. A memset of a library's workspace has no other
+ * operand, and a matrix product that works in a workspace makes its result. */
 static bool may_step(const struct record *r, uint32_t op)
 {
     for (uint32_t k = r->ops[op].first; k < r->ops[op].first + r->ops[op].n; k++)
@@ -141,7 +141,7 @@ static bool may_step(const struct record *r, uint32_t op)
     return r->ops[op].n > 1;
 }
 
-/* False: nothing is trained here. */
+/* Labels the parameters, and sets v->first_step, last_step and least_bytes. False: the record trains nothing. */
 static bool find_step(struct view *v)
 {
     v->first_step = v->r->n_ops;
@@ -152,7 +152,7 @@ static bool find_step(struct view *v)
         if (!outlives(&v->r->bufs[b]) || x->changed <= v->last_read || x->changed == v->r->n_ops)
             continue;
         const bool param = may_be_param(v->r, v->u, b);
-        if (param || (x->change_mode == REC_RMW && may_step(v->r, x->changed))) /* one that a kept gradient is set to zero by overwrites it */
+        if (param || (x->change_mode == REC_RMW && may_step(v->r, x->changed))) /* an op that sets a kept gradient to zero is no REC_RMW: it overwrites */
             v->first_step = x->changed < v->first_step ? x->changed : v->first_step;
         if (param) {
             v->kind[b] = LABEL_PARAM;
@@ -165,7 +165,7 @@ static bool find_step(struct view *v)
 
 static bool is_grad(const struct view *v, uint32_t b) { return v->kind[b] == LABEL_GRAD; }
 
-/* The op that made it read a gradient, or a parameter beside one: what an optimizer makes of gradients before it begins (weight decay). */
+/* Whether the op reads a gradient, with or without a parameter: so buffers are made of gradients before the optimizer begins (weight decay). */
 static bool is_made_of_grads(const struct view *v, uint32_t op)
 {
     for (uint32_t k = v->r->ops[op].first; k < v->r->ops[op].first + v->r->ops[op].n; k++)
@@ -174,7 +174,7 @@ static bool is_made_of_grads(const struct view *v, uint32_t op)
     return false;
 }
 
-/* In the order of ops, so that what is made of gradients is met after them. The first op that makes one; n_ops: none does. */
+/* Labels the gradients, in the order of ops: buffers made of gradients come after them. Returns the first op that makes a gradient; n_ops: none. */
 static uint32_t find_grads(struct view *v)
 {
     const struct record *r = v->r;
@@ -194,7 +194,7 @@ static uint32_t find_grads(struct view *v)
     return first;
 }
 
-/* Gradients of the iteration before, which this one gives back: each has one of this iteration of its size. */
+/* Labels gradients of the iteration before that this iteration frees: each has a gradient of this iteration with its size. 0 or -ENOMEM. */
 static int find_old_grads(struct view *v)
 {
     const struct record *r = v->r;
@@ -224,7 +224,7 @@ static uint32_t optimizer_begins(const struct view *v)
     return v->first_step;
 }
 
-/* Behind the op that makes the loss: the smallest result in between. */
+/* The op after the one that makes the loss: the smallest result between the last parameter's first reading and the first gradient. */
 static uint32_t backward_begins(const struct view *v, uint32_t first_grad)
 {
     const struct record *r = v->r;

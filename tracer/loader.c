@@ -16,7 +16,7 @@ void loader_asked_with_lock(const char *what)
     const int n = snprintf(line, sizeof line, "remat[%ld]: a check of remat's own failed: the loader is asked with a lock held (%s); please report this\n",
                            (long)getpid(), what);
     if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
-        return; /* stderr is closed: nobody is there to be told */
+        return; /* stderr is closed */
 }
 
 void *loader_open(const char *file, int flags)

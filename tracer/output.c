@@ -26,7 +26,7 @@ static int fault(char *err, size_t err_len, const char *name, int e)
     return -e;
 }
 
-/* The same for a name that place_find() has refused: `rc`, with its reason where a rule of place.h was it. */
+/* fault() for a name that place_find() has refused with `rc`: the line has the reason if a rule of place.h refused it. */
 static int refused(char *err, size_t err_len, const struct output *o, int rc)
 {
     if (!o->at.why)
@@ -38,13 +38,13 @@ static int refused(char *err, size_t err_len, const struct output *o, int rc)
 
 /* ---- names --------------------------------------------------------------------------------------------------------- */
 
-/* torchrun's word first: under srun it is started once a node, and its processes inherit Slurm's variable. */
+/* The rank's text. torchrun's RANK comes first: under srun torchrun is started once a node, and its processes inherit Slurm's variable. */
 static const char *rank_text(void)
 {
     static const char *const names[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *rank = getenv(names[i]);
-        if (rank && *rank && !rank[strspn(rank, "0123456789")] && strlen(rank) <= 9) /* not a number: it must not lead the name elsewhere */
+        if (rank && *rank && !rank[strspn(rank, "0123456789")] && strlen(rank) <= 9) /* a number: other text could lead to another folder */
             return rank;
     }
     return "0";
@@ -91,7 +91,7 @@ static int descriptor_of(const char *name)
     return -1;
 }
 
-/* What was written beside the target goes, unless it has its name by now, and the folder is let go. */
+/* Removes the file beside the target unless it has been renamed, and closes the folder. */
 static void leave(struct output *o)
 {
     if (o->tmp[0])
@@ -102,7 +102,7 @@ static void leave(struct output *o)
 
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
 
-/* A name that nobody can have known before, so that nobody can have taken it. */
+/* A random name: no other process can have taken it before. */
 static void draw_name(char to[OUTPUT_TMP])
 {
     static _Atomic unsigned count;
@@ -115,8 +115,8 @@ static void draw_name(char to[OUTPUT_TMP])
     snprintf(to, OUTPUT_TMP, ".remat-%016" PRIx64 ".tmp", x);
 }
 
-/* The permissions of the file that is replaced, this user's own. Never its set-user-id, set-group-id or sticky bits. What its group may do is for that group
- * alone: where the new file cannot belong to it, the new file's group may do no more than everybody. */
+/* Gives the new file the permissions of the file that it replaces, which is this user's; never the set-user-id, set-group-id or sticky bit. Group permissions hold
+ * for the old file's group alone: if the new file cannot belong to that group, its own group may do no more than everybody. */
 static int take_over_mode(int fd, const struct stat *was)
 {
     struct stat made;
@@ -128,7 +128,7 @@ static int take_over_mode(int fd, const struct stat *was)
     return fchmod(fd, mode) ? -errno : 0;
 }
 
-/* A file in the target's folder. Its name is short: the target's may be as long as names go. */
+/* Makes a file in the target's folder, with a short name: the target's name may be as long as names can be. */
 static int open_beside(struct output *o)
 {
     const bool own = o->at.there && o->at.st.st_uid == geteuid();
@@ -154,7 +154,7 @@ static int open_beside(struct output *o)
     return -EEXIST;
 }
 
-/* A device, a pipe: opened as it is, if the same thing stands there still. */
+/* Opens a device or a pipe as it is; -EACCES if another file has the name by now. */
 static int open_as_it_is(struct output *o)
 {
     struct stat st;
@@ -180,7 +180,7 @@ static int open_target(struct output *o)
     if (o->at.there && !S_ISREG(o->at.st.st_mode))
         return open_as_it_is(o);
     if (o->at.there && faccessat(o->at.dir, o->at.name, W_OK, 0))
-        return -errno; /* a file that is write-protected stays, though its folder would allow a rename */
+        return -errno; /* a write-protected file stays, though its folder would allow a rename */
     o->how = HOW_BESIDE;
     const int fd = open_beside(o);
     if (fd >= 0 || !o->at.there || (fd != -EACCES && fd != -EPERM && fd != -EROFS))
@@ -190,7 +190,7 @@ static int open_target(struct output *o)
     return mem < 0 ? -errno : mem;
 }
 
-/* What a name stands for now. False: nothing can be written there. */
+/* Finds the place that `name` stands for, and closes its folder. False: a descriptor's name, or a place that cannot be written. */
 static bool look_at(const char *name, unsigned flags, struct place *p)
 {
     char path[OUTPUT_PATH];
@@ -253,8 +253,8 @@ int output_open(struct output *o, const char *name, unsigned flags, char *err, s
 
 /* ---- one file, many processes ---------------------------------------------------------------------------------------- */
 
-/* The time that a file made now is stamped with. Not asked of the clock: its copy in user space may lag behind the
- * kernel's, by milliseconds on a virtual machine that is scheduled away in between. */
+/* The time stamp that a new file gets, read from a new file and not from the clock: the clock's copy in user space may lag
+ * behind the kernel's, by milliseconds on a virtual machine that is scheduled away in between. */
 static struct timespec stamp_now(void)
 {
     struct timespec now;
@@ -285,7 +285,7 @@ static bool older_than_run(const struct stat *st)
     long long sec;
     long nsec;
     if (!text || sscanf(text, "%lld.%9ld", &sec, &nsec) != 2)
-        return true; /* no run that others could belong to */
+        return true; /* outside `remat run`: no file belongs to a run */
     return st->st_ctim.tv_sec < sec || (st->st_ctim.tv_sec == sec && st->st_ctim.tv_nsec < nsec);
 }
 
@@ -295,14 +295,14 @@ bool output_is_of_run(const char *name)
     return look_at(name, OUTPUT_RUN, &p) && p.there && !older_than_run(&p.st);
 }
 
-/* What this process has written: it may write it again. */
+/* Files that this process has written, and may write again. */
 static struct {
     pthread_mutex_t lock;
     struct own {
         dev_t dev;
         ino_t ino;
-        struct timespec changed; /* an inode's number is used again once its file is gone */
-        bool open;               /* but not while it is held open: it may change */
+        struct timespec changed; /* tells the file from a later one with the same inode number */
+        bool open;               /* held open for writing: `changed` is not compared */
     } list[16];
     unsigned n;
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -323,7 +323,7 @@ static void make_own(const struct stat *st, bool stays_open)
         own.list[own.n++ % (sizeof own.list / sizeof *own.list)] = (struct own){st->st_dev, st->st_ino, st->st_ctim, stays_open};
 }
 
-/* Renames only where nothing stands. File systems that cannot do it in one step get an empty file first. */
+/* Renames o->tmp to `to`, never over another file. File systems that cannot do so in one step get an empty file first. */
 static int rename_to_free(const struct output *o, const char *to)
 {
     const int dir = o->at.dir;
@@ -338,7 +338,8 @@ static int rename_to_free(const struct output *o, const char *to)
     return renameat(dir, o->tmp, dir, to) ? -errno : 0;
 }
 
-/* Over what this process has written, or an earlier run; nothing else, and nothing that another user has put there meanwhile. */
+/* Renames o->tmp to `to`. Replaces only a file that this process or an earlier run wrote, and none that another user has put there; else -EEXIST. *again: the file
+ * was this process's own. */
 static int place_one(const struct output *o, const char *to, bool *again)
 {
     struct stat st;
@@ -357,7 +358,7 @@ static void tell(const char *asked, const char *got)
     const int n = snprintf(line, sizeof line, "remat[%ld]: %s: another process of this run wrote it; this one's is %s\n",
                            (long)getpid(), asked, got);
     if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
-        return; /* stderr is closed: nobody is there to be told */
+        return; /* stderr is closed */
 }
 
 static int place_numbered(struct output *o, bool stays_open)
@@ -368,8 +369,8 @@ static int place_numbered(struct output *o, bool stays_open)
     struct stat made;
     int rc = -EEXIST;
     loader_lock(&own.lock);
-    /* between looking and renaming nobody else may rename: on this machine the lock sees to that. Not waited for without end: somebody
-     * may lock the folder for reasons of his own (flock . remat run ...), or have been stopped while he had it. */
+    /* No other process may rename between this one's look and its rename: on this machine the folder's lock sees to that. The wait has an end:
+     * another program may hold the lock for its own reasons (flock . remat run ...), or have been stopped while it had the lock. */
     const int dir = openat(o->at.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) && i < LOCK_TRIES; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -393,7 +394,7 @@ static int place_numbered(struct output *o, bool stays_open)
     return rc;
 }
 
-/* What was written gets its name. */
+/* Renames the written file to its own name. */
 static int put_in_place(struct output *o, bool stays_open)
 {
     const int rc = o->flags & OUTPUT_RUN ? place_numbered(o, stays_open)
@@ -406,8 +407,8 @@ static int put_in_place(struct output *o, bool stays_open)
 
 /* ---- ending ---------------------------------------------------------------------------------------------------------- */
 
-/* The target cannot be replaced, only filled: space is set aside first, so that a full disk is noticed while the old
- * content still stands. */
+/* Writes the collected content into a target that cannot be replaced. Space is set aside first, so that a full disk is noticed
+ * while the old content still stands. */
 static int fill_in_place(struct output *o)
 {
     struct stat st;
@@ -447,7 +448,7 @@ static int fill_in_place(struct output *o)
     return rc;
 }
 
-/* The stream remembers that a write failed, not why: then one more byte is tried, into what is lost already. */
+/* Flushes. A stream remembers that a write failed, but not why: one more byte is then written, to a file that is lost already, for its errno. */
 static int flush(FILE *f)
 {
     errno = 0;

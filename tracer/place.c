@@ -21,7 +21,7 @@ bool place_may_write(const struct place *p, const struct stat *st)
     return !(p->folder.st_mode & S_ISVTX) || !others || st->st_uid == geteuid() || st->st_uid == p->folder.st_uid;
 }
 
-/* The walk goes on from `fd`, a folder; -1: there is none. */
+/* The walk goes on from the folder `fd`, which p owns from now on; fd -1: it could not be opened, and errno says why. */
 static int enter(struct place *p, int fd)
 {
     if (fd < 0)
@@ -32,7 +32,7 @@ static int enter(struct place *p, int fd)
     return 0;
 }
 
-/* The text of the path, one component longer. */
+/* Appends a component to the text of the path. */
 static int append(struct place *p, const char *name)
 {
     const size_t n = strlen(p->path), more = strlen(name);
@@ -45,7 +45,7 @@ static int append(struct place *p, const char *name)
     return 0;
 }
 
-/* What the link `fd` says comes before what is left of the name. */
+/* Follows the link `fd`: its target is put in front of `rest`, the components still to walk. */
 static int follow(struct place *p, int fd, const struct stat *link, char rest[PLACE_PATH])
 {
     char to[PLACE_PATH];
@@ -62,7 +62,7 @@ static int follow(struct place *p, int fd, const struct stat *link, char rest[PL
         return n ? -errno : -ENOENT;
     if ((size_t)n + left + 1 >= PLACE_PATH)
         return -ENAMETOOLONG;
-    memmove(rest + n, rest, left + 1); /* empty, or it begins with a slash */
+    memmove(rest + n, rest, left + 1); /* `rest` is empty, or begins with a slash */
     memcpy(rest, to, (size_t)n);
     if (*to != '/')
         return 0;
@@ -70,7 +70,7 @@ static int follow(struct place *p, int fd, const struct stat *link, char rest[PL
     return enter(p, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-/* One component of the name; *last once the walk is over. */
+/* Walks over one component of `rest`. *last: the walk is over. */
 static int step(struct place *p, char rest[PLACE_PATH], int *links, bool *last)
 {
     char to[PLACE_NAME + 2];

@@ -11,8 +11,8 @@ struct piece_taker {
     jmp_buf full;
 };
 
-/* A few hundred bytes can stand for gigabytes (each substitution twice the one before), so printing stops where the room does. The demangler
- * holds nothing but stack here, hence the jump out of it. */
+/* A symbol of a few hundred bytes can stand for gigabytes of text (each substitution twice the one before), so printing stops when the room is full. The
+ * demangler holds only stack memory here, so the jump out of it leaks nothing. */
 static void take(const char *text, size_t n, void *ctx)
 {
     struct piece_taker *t = ctx;

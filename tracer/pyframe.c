@@ -11,7 +11,7 @@
 
 enum { MAX_FRAMES = 64, MAX_NAME = 400, MAX_TABLE = 1 << 16, MAX_WORDS = 96 };
 
-/* Offsets in bytes. A thread leads to its innermost frame directly or by way of a struct on the C stack (`by_way`). */
+/* Offsets in bytes. A thread state points at its innermost frame directly, or at a struct on the C stack that does (`by_way`). */
 struct layout {
     uint64_t object, text; /* sizes of an object's head, and of a string's where it is plain ASCII */
     uint64_t thread_frame, by_way_frame;
@@ -40,7 +40,7 @@ static bool peek(uint64_t from, void *to, size_t n)
 static bool peek_word(uint64_t from, uint64_t *out) { return peek(from, out, sizeof *out); }
 
 /* A block of the published offsets: its first word is the size of the struct, the next ones offsets of fields. Blocks grow at
- * their ends and in number from version to version, so each is found by what its first fields must be, not by its place. */
+ * their ends and in number from version to version, so a block is recognised by its first fields, not by its place. */
 static const uint64_t *find_block(const uint64_t *w, size_t n, size_t from, bool (*is)(const uint64_t *b))
 {
     for (size_t i = from; i + 10 < n; i++)
@@ -74,17 +74,17 @@ static bool published(const unsigned char *runtime, struct layout *at)
     const uint64_t *code = frame ? find_block(w, MAX_WORDS, (size_t)(frame - w) + 4, is_code) : NULL;
     if (!code)
         return false;
-    uint64_t object = w[2] ? 32 : 16; /* an interpreter without its lock keeps more in front of each object */
+    uint64_t object = w[2] ? 32 : 16; /* free-threaded Python (no interpreter lock): each object's head is larger */
     *at = (struct layout){.object = object, .text = object + 24, .thread_frame = thread[4], .previous = frame[1], .code = frame[2],
                           .instr = frame[3], .locals = frame[4], .filename = code[1], .qualname = code[3], .lines = code[4], .first = code[5], .bytecode = code[9]};
     return true;
 }
 
-/* False: no interpreter in this process, or none that is understood. Looked for each time: it may be loaded later. */
+/* Looks for the interpreter, each time anew: it may be loaded later. False: none in this process, or one of an unknown version. */
 static bool find(struct interpreter *py)
 {
     *(void **)&py->thread = loader_symbol(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-    const unsigned long *version = py->thread ? loader_symbol(RTLD_DEFAULT, "Py_Version") : NULL; /* there from 3.11 on */
+    const unsigned long *version = py->thread ? loader_symbol(RTLD_DEFAULT, "Py_Version") : NULL; /* exists from 3.11 on */
     py->type_code = (uintptr_t)loader_symbol(RTLD_DEFAULT, "PyCode_Type");
     py->type_text = (uintptr_t)loader_symbol(RTLD_DEFAULT, "PyUnicode_Type");
     py->type_bytes = (uintptr_t)loader_symbol(RTLD_DEFAULT, "PyBytes_Type");
@@ -122,8 +122,8 @@ static size_t put_utf8(char *out, uint32_t c)
            out[3] = (char)(0x80 | (c & 63)), 4;
 }
 
-/* A string as UTF-8, into out[MAX_NAME * 4 + 1]. Characters of 1, 2 or 4 bytes lie behind its head; only where they are not all
- * ASCII it has a longer head, and says how wide they are. */
+/* A string as UTF-8, into out[MAX_NAME * 4 + 1]. Characters of 1, 2 or 4 bytes lie behind the string's head; a string that is not
+ * all ASCII has a longer head, which says how wide its characters are. */
 static bool text_of(const struct interpreter *py, uint64_t object, char *out)
 {
     uint64_t length;
@@ -173,8 +173,8 @@ static long signed_varint(const unsigned char *t, size_t n, size_t *i)
     return v & 1 ? -(long)(v >> 1) : (long)(v >> 1);
 }
 
-/* CPython's location table (3.11 on): entries of 1 to 8 instruction units each, every one with the change of the line since the
- * one before, in a form that its first byte tells. The line of the instruction `unit`; 0: it has none. */
+/* CPython's location table (3.11 on): each entry stands for 1 to 8 instruction units and has the change of the line since the entry
+ * before; its first byte tells its form. Returns the line of the instruction `unit`; 0: it has none. */
 static long line_at(const unsigned char *t, size_t n, uint64_t unit, long line)
 {
     enum { SHORT_LAST = 9, ONE_LINE = 10, ONE_LINE_LAST = 12, NO_COLUMNS = 13, LONG = 14, NONE = 15 };
@@ -230,7 +230,7 @@ static size_t put_frame(const struct interpreter *py, uint64_t code, uint64_t in
     return room;
 }
 
-/* This thread's innermost frame; 0: it is in no Python that is understood. */
+/* This thread's innermost frame; 0: the thread is in no Python, or in one of an unknown version. */
 static uint64_t innermost(struct interpreter *py)
 {
     uint64_t frame = 0;

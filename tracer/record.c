@@ -42,7 +42,7 @@ int record_more_idle(struct record *r, uint32_t op, uint32_t offset)
     return 0;
 }
 
-/* Random numbers cannot be told from others by what a kernel does: its seed and offset are arguments like any other. Libraries
+/* Whether a kernel draws random numbers, by its name. Its effects do not show it: seed and offset are arguments like any other. Libraries
  * name their generators in the kernel or in its parameters' types. */
 static bool draws(const char *name)
 {
@@ -146,14 +146,14 @@ int record_alloc(struct record *r, uint64_t bytes)
 
 void record_free(struct record *r, int32_t buf) { r->bufs[buf].dies = (int32_t)r->n_ops; }
 
-/* Two uses of one buffer by one op: reading and writing together is changing in place. */
+/* The mode of two uses of one buffer by one op: a read and a write together are a change in place. */
 static uint8_t stronger(uint8_t a, uint8_t b)
 {
     if (a == b)
         return a;
     if (a == REC_UNKNOWN || b == REC_UNKNOWN || a == REC_RMW || b == REC_RMW)
         return REC_RMW;
-    return REC_RMW; /* any two different ones of read, write, side */
+    return REC_RMW; /* two different modes of read, write, side */
 }
 
 enum rec_mode record_mode(const struct record *r, uint32_t op, int32_t buf)
@@ -169,7 +169,7 @@ int record_seal(struct record *r)
 {
     for (uint32_t b = 0; b < r->n_bufs; b++) {
         struct rec_buf *x = &r->bufs[b];
-        x->born = x->alloc_ord < 0 ? -1 : -2; /* -2: not yet */
+        x->born = x->alloc_ord < 0 ? -1 : -2; /* -2: no op has used the buffer yet */
         x->handed_on = x->moves_on && !x->remains && x->alloc_ord < 0 && x->dies < 0 && !x->foreign && !x->pinned && !x->points;
         if (x->handed_on)
             x->dies = (int32_t)r->n_ops;
@@ -181,7 +181,7 @@ int record_seal(struct record *r)
             for (uint32_t l = 0; l < k; l++)
                 if (w[l].buf == w[k].buf)
                     w[k].mode = w[l].mode = stronger(w[k].mode, w[l].mode);
-        for (uint32_t pass = 0; pass < 2; pass++) /* a merge may have reached an earlier one */
+        for (uint32_t pass = 0; pass < 2; pass++) /* a merge may have changed a mode that was merged before */
             for (uint32_t k = 0; k < o->n; k++)
                 for (uint32_t l = 0; l < k; l++)
                     if (w[l].buf == w[k].buf)
@@ -195,7 +195,7 @@ int record_seal(struct record *r)
             }
             if (w[k].mode == REC_READ || w[k].mode == REC_SIDE)
                 o->why_opaque = "uses memory that nothing has written";
-            /* nothing of value was in it: what the op leaves is its first version */
+            /* the buffer held nothing of value: the op makes its first version */
             for (uint32_t l = k; l < o->n; l++)
                 if (w[l].buf == w[k].buf)
                     w[l].mode = REC_WRITE;
@@ -205,7 +205,7 @@ int record_seal(struct record *r)
     return 0;
 }
 
-/* The op throws away what the program could still have looked at, had it gone another way. */
+/* Whether the op wholly overwrites a buffer that the program could still have read, had it gone another way. k: the operand. */
 static bool overwrites(const struct record *r, uint32_t op, uint32_t k)
 {
     const struct rec_buf *x = &r->bufs[r->operands[k].buf];
@@ -228,7 +228,7 @@ int record_insert_holds(struct record *r, uint32_t *new_index)
     for (uint32_t b = 0; b < r->n_bufs; b++) {
         const struct rec_buf *x = &r->bufs[b];
         bool hold = x->dies > 0 && last[b] < x->dies - 1 && rec_may_move(x);
-        last[b] = hold ? x->dies : -1; /* from here on: where its hold stands */
+        last[b] = hold ? x->dies : -1; /* from here on: the op before which the buffer's hold stands; -1: no hold */
         extra += hold;
     }
     for (uint32_t i = 0; i < r->n_ops; i++)

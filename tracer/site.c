@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unwind.h>
 
-/* Both libunwind and ThreadSanitizer put off what they do at the end of a thread until all others have done theirs; libunwind's comes
- * last then, and takes a mutex, whose watcher is gone: the thread crashes. */
+/* Both libunwind and ThreadSanitizer put off their work at a thread's end until all other libraries have done theirs. libunwind's work then
+ * comes last, and takes a mutex after ThreadSanitizer has left the thread: the thread crashes. */
 #ifdef __SANITIZE_THREAD__
 enum { THREAD_ENDS_TWICE = 1 };
 #else
@@ -23,10 +23,10 @@ enum { MAX_FRAMES = 64, SHOWN = 4, C_BYTES = 2048, PYTHON_BYTES = 4096 };
 
 /* ---- walking -------------------------------------------------------------------------------------------------------------- */
 
-/* Found once, or by two threads at once, who find the same: neither may wait for the other, which asks the loader. */
+/* The unwinder, found once, or by two threads at once with the same result: neither thread may wait for the other, which asks the loader. */
 struct unwinder {
-    int (*walk)(void **ips, int n); /* libunwind's unw_backtrace(); NULL: not there */
-    char reason[200];               /* why not */
+    int (*walk)(void **ips, int n); /* libunwind's unw_backtrace(); NULL: not found */
+    char reason[200];               /* why `walk` is NULL */
 };
 static _Atomic(const struct unwinder *) unwinder;
 
@@ -37,7 +37,7 @@ static const struct unwinder *find_unwinder(void)
     struct unwinder *u = known ? NULL : calloc(1, sizeof *u);
     if (!u)
         return known ? known : &nothing;
-    /* not RTLD_GLOBAL: its _Unwind_* must not be found by anybody else */
+    /* not RTLD_GLOBAL: no other library may find libunwind's _Unwind_* */
     void *h = THREAD_ENDS_TWICE ? NULL : loader_open("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
     if (h)
         *(void **)&u->walk = loader_symbol(h, "unw_backtrace");
@@ -93,21 +93,21 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* What a frame is called. For an answer the loader walks through all symbols of a library, which was a seventh of the time in which PyTorch
- * is learnt, and the same few frames come again and again: so what it said is kept by address, until a library goes. */
+/* Names of frames. For an answer the loader walks through all symbols of a library, which would take a seventh of the time in which an iteration of
+ * PyTorch is learnt, and the same few frames come again and again: the answers are kept by address, until a library is unloaded. */
 enum frame_kind { FRAME_PASSED_OVER, FRAME_NAMED, FRAME_OF_INTERPRETER };
 
 struct frame_name {
-    const char *ip; /* NULL: an empty place */
-    char *name;     /* FRAME_NAMED: owned */
+    const char *ip; /* NULL: an empty entry */
+    char *name;     /* owned, with FRAME_NAMED; else NULL */
     enum frame_kind kind;
 };
 
 enum { MEMO_PLACES = 1024 };
 static struct {
-    pthread_mutex_t lock; /* given back wherever the loader is asked */
+    pthread_mutex_t lock; /* never held while the loader is asked */
     struct frame_name at[MEMO_PLACES];
-    unsigned long long gone; /* libraries that had gone when the names were asked for */
+    unsigned long long gone; /* how many libraries had been unloaded when the names were asked for */
 } memo = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int count_gone(struct dl_phdr_info *info, size_t size, void *arg)
@@ -137,7 +137,7 @@ static struct frame_name ask_loader(const char *ip)
 
 static struct frame_name *place_of(const char *ip) { return &memo.at[((uintptr_t)ip * 0x9e3779b97f4a7c15u >> 32) % MEMO_PLACES]; }
 
-/* What the loader said of it while `gone` libraries had gone: the caller's own copy. */
+/* The name of the frame at `ip`, while `gone` libraries have been unloaded. The caller frees .name. */
 static struct frame_name name_of(const char *ip, unsigned long long gone)
 {
     loader_lock(&memo.lock);
@@ -161,7 +161,7 @@ static struct frame_name name_of(const char *ip, unsigned long long gone)
     return named;
 }
 
-/* How many libraries have gone; names that were asked for before the last of them went are forgotten. */
+/* Returns how many libraries have been unloaded; forgets names that were asked for before the latest one was. */
 static unsigned long long memo_check(void)
 {
     unsigned long long gone = 0;
@@ -176,7 +176,7 @@ static unsigned long long memo_check(void)
     return gone;
 }
 
-/* The frames outside this library, down to the interpreter. */
+/* Writes the frames outside this library, down to the interpreter. Returns the bytes written. */
 static size_t put_c(char *out, size_t room)
 {
     struct walk w;

@@ -1,4 +1,4 @@
-/* The record as an opgraph-1 file. */
+/* trace_write.c: see trace_write.h. */
 #include "tracer/trace_write.h"
 #include "tracer/labels.h"
 #include "tracer/output.h"
@@ -15,7 +15,7 @@ static uint64_t shown_bytes(const struct rec_buf *b, uint64_t page)
 {
     if (page <= 1)
         return b->bytes;
-    if (b->alloc_ord < 0 && !b->dies) /* of the iteration before, given back before the first op: nobody waits for it */
+    if (b->alloc_ord < 0 && !b->dies) /* a buffer of the iteration before, freed before the first op */
         return 0;
     return rec_may_move(b) ? reserve_rounded_bytes(b->bytes, page) : 0;
 }
@@ -116,7 +116,7 @@ static json_t *bufs_json(const struct record *r, uint64_t page, const struct lab
         uint64_t bytes = shown_bytes(x, page);
         json_t *j = json_pack("{s:i, s:I, s:i, s:o, s:s}", "id", (int)b, "bytes", (json_int_t)bytes, "born", x->born, "dies",
                               x->dies < 0 ? json_null() : json_integer(x->dies), "kind", labels_kind_name(l->kind[b]));
-        if (j && page <= 1 && !rec_may_move(x)) /* the planner sees 0 bytes of it */
+        if (j && page <= 1 && !rec_may_move(x)) /* the planner sees such a buffer as 0 bytes */
             json_object_set_new(j, "fixed", json_true());
         json_array_append_new(bufs, j);
         if (x->born < 0 && x->dies < 0)
@@ -137,7 +137,7 @@ int record_write(const struct record *r, const char *path, uint64_t page)
         goto out;
     for (uint32_t i = 0; i < r->n_ops; i++)
         total += r->ops[i].ns;
-    bool with_sites = page <= 1 && r->n_sites; /* the planner has no use for them */
+    bool with_sites = page <= 1 && r->n_sites; /* the planner has no use for call sites */
     json_t *bufs = bufs_json(r, page, &labels, &persistent), *ops = ops_json(r, &labels, with_sites);
     root = json_pack("{s:{s:s, s:s, s:i, s:s, s:I, s:I, s:I, s:s}, s:o, s:o}", "meta", "format", "opgraph-1", "model",
                      r->model ? r->model : "program", "batch", 0, "cost_model", "measured with events on the device",

@@ -11,6 +11,6 @@ bool check_failed(struct device *d, enum rt_doubt what, const char *condition, c
             what == DOUBT_PLAN ? "the plan is left for good, and memory is held by swapping"
                                : "nothing moves any more on this device, and new memory is the driver's");
     d->doubt = (uint8_t)what;
-    d->mem.address_changes++; /* no launch counts as the one of an iteration ago (plan/steady.c): the next one goes the long way, to engine_turn() */
+    d->mem.address_changes++; /* no launch counts as known by its bytes (plan/steady.c): the next launch goes the long way, to engine_turn() */
     return false;
 }

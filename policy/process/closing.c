@@ -1,5 +1,4 @@
-/* closing.c: see closing.h. Fractions are printed from integers: how a fraction is printed otherwise is a matter of the program's locale, and no
- * signal handler's. */
+/* closing.c: see closing.h. Fractions are printed from integers: printf's %f depends on the program's locale, and is not for signal handlers. */
 #include "policy/process/closing.h"
 
 #include <stdarg.h>
@@ -33,7 +32,7 @@ static void say_seconds(struct words *w, uint64_t ns)
     say(w, "%llu.%llu s", (unsigned long long)tenths / 10, (unsigned long long)tenths % 10);
 }
 
-/* Of a device's time: in ms, or in s where that is shorter. */
+/* Device time `ps` (1e-12 s): in ms below 10 s, else in s. */
 static void say_time(struct words *w, uint64_t ps)
 {
     const uint64_t us = (ps + 500000) / 1000000, ms = (us + 500) / 1000;

@@ -1,5 +1,5 @@
-/* closing.h: the one line on stderr at the end of a run: what it took, what that cost, and what it came from. The same figures as the statistics'
- * (summary.h).
+/* closing.h: the one line on stderr at the end of a run: peak memory, iterations, the time of one and its overhead, learning and planning, copies. The figures are
+ * those of the statistics (summary.h).
  *
  * Threads: under the engine's mutex, or in a signal handler: no allocation. Errors: none.
  */
@@ -12,7 +12,7 @@ enum { CLOSING_TEXT = 900 };
 
 /* The line's text. */
 void closing_text(const struct config *cfg, const struct summary *s, char to[CLOSING_TEXT]);
-/* Says it, but for `--quiet`, `remat trace`, and where no device was used. */
+/* Writes the line to stderr; nothing with `--quiet`, under `remat trace`, below log level `warn`, or where no device was used. */
 void closing_say(const struct config *cfg, struct device *const *devs, unsigned n);
 
 #endif

@@ -33,7 +33,7 @@ const char *config_policy_name(enum config_policy p)
     return policy_words[p];
 }
 
-/* An empty variable counts as an absent one: that is how shells unset things in passing. */
+/* An empty variable counts as absent: `VAR= command` is how shells unset one for a single command. */
 static const char *env(const char *name)
 {
     const char *v = getenv(name);
@@ -159,7 +159,7 @@ static int read_numbers(struct config *c, char *err, size_t err_bytes)
     return 0;
 }
 
-/* A name of a solver of remat's is a short word; which there are, `remat plan` knows. */
+/* The name of one of remat's solvers is a short word; `remat plan` knows the list. */
 static int read_solver(struct config *c, char *err, size_t err_bytes)
 {
     enum { NAME_MOST = 31 };
@@ -190,7 +190,7 @@ static int read_texts(struct config *c, char *err, size_t err_bytes)
 
 int config_read(struct config *c, char *err, size_t err_bytes)
 {
-    /* the first error is told; what comes after it is read all the same */
+    /* the first error is told; the parts after it are read all the same */
     static int (*const parts[])(struct config *, char *, size_t) = {read_limit, read_group, read_words, read_numbers, read_texts};
     char more[256];
     int rc = 0;

@@ -17,9 +17,9 @@
 enum { FILES = 2, TEXT = 512 };
 
 static struct {
-    struct conf conf[FILES]; /* the system's, and the one of REMAT_CONF_ALSO */
+    struct conf conf[FILES]; /* the system's file, and the file of REMAT_CONF_ALSO */
     char at_load[64];        /* REMAT_LIMIT when the library was loaded */
-    char outer[TEXT];        /* REMAT_LIMIT_MAX then */
+    char outer[TEXT];        /* REMAT_LIMIT_MAX when the library was loaded */
 } known;
 
 static void copy(char *to, size_t room, const char *name)
@@ -54,7 +54,7 @@ static void say_bad(const struct conf *c, const char *path, int rc)
         log_say(SAY_ERROR, "%s: the line is left out, the others hold (%u such)", c->bad, c->n_bad);
 }
 
-/* Two threads may read at once: neither waits for the other, since users' names are asked of libraries that are loaded for it (tracer/loader.h). */
+/* Two threads may read the files at once, without the lock: looking up users' names loads libraries (tracer/loader.h). */
 void limits_start(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -105,7 +105,7 @@ static void lower(struct least *l, uint64_t bytes, const char *from)
     snprintf(l->from, sizeof l->from, "%s", from);
 }
 
-/* "12G,50%": each of them. */
+/* `list`: limits such as "12G,50%", each of which holds. */
 static void lower_by_list(struct least *l, const char *list, uint64_t device_bytes, const char *from)
 {
     char one[64];
@@ -144,7 +144,7 @@ uint64_t limits_total_bytes(uint64_t device_bytes)
     return least;
 }
 
-/* What was asked for; 0: nothing. */
+/* The limit that was asked for in REMAT_LIMIT or by a `limit` rule; 0: none. */
 static uint64_t asked_bytes(const struct config *c, uint64_t device_bytes)
 {
     uint64_t asked = config_limit_bytes(c, device_bytes);
@@ -173,7 +173,7 @@ uint64_t limits_of_bytes(const struct config *c, uint64_t device_bytes)
 
 /* ---- the kernel and NVML ----------------------------------------------------------------------------------------------- */
 
-/* Both tell of the whole group of processes, this one's context included: what is left is what this process may still take. */
+/* The kernel and NVML count the whole group of processes, this process's context included: the room left is what this process may still take. */
 struct limits_machine limits_ask_machine(const struct drv *drv, CUdevice dev)
 {
     char folder[PATH_MAX], pci[32] = "";
@@ -183,7 +183,7 @@ struct limits_machine limits_ask_machine(const struct drv *drv, CUdevice dev)
     dmem_read(folder, pci, &m.dmem);
     m.soft_bytes = m.dmem.soft_bytes;
     if (m.dmem.max_bytes == DMEM_NONE && !m.soft_bytes && drv->nvml_limits) {
-        /* where the kernel has no such controller, the driver counts itself */
+        /* the kernel has no dmem controller: the driver does the counting */
         uint64_t hard, used, soft;
         if (drv->nvml_limits(pci, folder, &soft, &hard, &used) == 0) {
             if (hard != UINT64_MAX)
@@ -221,7 +221,7 @@ void limits_decide(const struct limits_machine *m, const struct config *c, CUdev
 
 bool limits_borrow(struct device *d, uint64_t bytes)
 {
-    enum { STEPS = 16 }; /* not a byte at a time: each step is a line */
+    enum { STEPS = 16 }; /* large steps: each is a line on stderr */
     uint64_t room = d->mem.ceiling_bytes - d->mem.limit_bytes, step = d->mem.ceiling_bytes / STEPS;
     if (!room || bytes > d->mem.ceiling_bytes)
         return false;

@@ -43,7 +43,7 @@ int log_init(const char *spec)
     return rc;
 }
 
-static atomic_ullong own_bytes; /* written by us, wherever */
+static atomic_ullong own_bytes; /* bytes written by remat, to any file */
 
 void log_wrote(size_t bytes) { atomic_fetch_add_explicit(&own_bytes, bytes, memory_order_relaxed); }
 
@@ -61,10 +61,10 @@ static void put(const char *text, size_t n)
 
 bool log_on_terminal(void)
 {
-    return tcgetpgrp(STDERR_FILENO) == getpgrp(); /* -1: no terminal, or not ours */
+    return tcgetpgrp(STDERR_FILENO) == getpgrp(); /* tcgetpgrp() gives -1: no terminal, or not this session's */
 }
 
-static atomic_uint passing; /* characters of the line that is there now */
+static atomic_uint passing; /* characters of the log_passing() line on the terminal; 0: none */
 
 void log_passed(void)
 {
@@ -96,10 +96,10 @@ void log_passing(const char *fmt, ...)
     errno = saved;
 }
 
-/* The latest line of log_state(). Other threads' lines end it at any time. */
+/* The latest line of log_state(). Other threads may write a line below it at any time. */
 static struct {
-    _Atomic unsigned long long others; /* bytes that the process had written without us when the line came; ULLONG_MAX: not known */
-    _Atomic unsigned rows;             /* of the terminal that the line takes; 0: another line follows it, or stderr is no terminal */
+    _Atomic unsigned long long others; /* others_bytes() when the line was written; ULLONG_MAX: not known */
+    _Atomic unsigned rows;             /* terminal rows that the line takes; 0: another line follows it, or stderr is no terminal */
 } state;
 
 void log_line(unsigned nth, unsigned cap, const char *fmt, ...)
@@ -124,13 +124,13 @@ void log_line(unsigned nth, unsigned cap, const char *fmt, ...)
     buf[len++] = '\n';
     log_passed();
     put(buf, len);
-    state.rows = 0; /* the next state is a line below this one */
+    state.rows = 0; /* the next log_state() line goes below this line */
     errno = saved;
 }
 
-/* ---- what goes on ------------------------------------------------------------------------------------------------------ */
+/* ---- the story's line -------------------------------------------------------------------------------------------------- */
 
-/* Bytes that this process has written to anything, ours left out. */
+/* Bytes that this process has written to any file, remat's own left out; ULLONG_MAX: not known. */
 static unsigned long long others_bytes(void)
 {
     static const char key[] = "\nwchar: ";

@@ -9,7 +9,7 @@
 
 bool nvtx_wanted;
 
-/* As NVTX's reference tells them; a range across threads has a number. */
+/* Functions of NVTX's reference. Push and pop make a thread's range; start and end make the process's, which has a number. */
 static int (*push)(const char *text);
 static int (*pop)(void);
 static uint64_t (*start)(const char *text);
@@ -19,7 +19,7 @@ static struct {
     bool open;
 } mode, iteration;
 
-static atomic_bool loaded; /* the four are there */
+static atomic_bool loaded; /* the four functions have been found */
 
 static bool ready(void) { return atomic_load_explicit(&loaded, memory_order_acquire); }
 
@@ -45,7 +45,7 @@ void nvtx_load(void)
     void (*initialize)(const void *);
     *(void **)&initialize = loader_symbol(h, "nvtxInitialize");
     if (initialize)
-        initialize(NULL); /* the profiler's own library is loaded now, and not at the first range, which is made under the mutex */
+        initialize(NULL); /* loads the profiler's own library here; else the first range, made under the mutex, would load it */
     atomic_store_explicit(&loaded, true, memory_order_release);
 }
 

@@ -1,11 +1,11 @@
 /* nvtx.h: ranges for NVIDIA's profilers (`--nvtx`): the mode remat is in, each iteration, each replay, each swap.
  *
- * Made through the library of NVTX that is installed (libnvtx3interop.so.1 of CUDA 13, libnvToolsExt.so.1 before it; PyTorch's wheels bring
- * one), which hands them to the tool that started the program (NVTX_INJECTION64_PATH) and to nobody where there is none. It is loaded
- * when the program initialises the driver; without it that is said once.
+ * The installed NVTX library makes them (libnvtx3interop.so.1 of CUDA 13, libnvToolsExt.so.1 before it; PyTorch's wheels bring one): it hands
+ * each range to the tool that started the program (NVTX_INJECTION64_PATH), and drops it without a tool. The library is loaded when the program
+ * initialises the driver; one warning says so if none is installed.
  *
- * Threads: under the engine's mutex; ranges of modes and iterations belong to the process, the others to the calling thread. Cost:
- * one test where ranges are off. Errors: none; a range that cannot be made is left out.
+ * Threads: under the engine's mutex; ranges of modes and iterations belong to the process, ranges of replays and swaps to the calling thread.
+ * Cost: one test where ranges are off. Errors: none; a range that cannot be made is left out.
  */
 #ifndef REMAT_POLICY_NVTX_H
 #define REMAT_POLICY_NVTX_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 extern bool nvtx_wanted; /* set once, before any other call */
-/* Without a lock of ours (tracer/loader.h). Until it has come to an end no ranges are made. */
+/* Loads the library; call without a lock of remat's (tracer/loader.h). No ranges are made before it has returned. */
 void nvtx_load(void);
 
 void nvtx_mode_is(const char *name);

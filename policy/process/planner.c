@@ -1,4 +1,4 @@
-/* The planner is a process of its own, `remat plan`, without the preload: training goes on while it thinks. */
+/* planner.c: see planner.h. */
 #include "policy/process/planner.h"
 #include "policy/process/stats.h"
 #include "policy/process/story.h"
@@ -21,25 +21,25 @@
 extern char **environ;
 
 static const double QUICK_LEAST = 0.2;
-static const double AT_ONCE_S = 0.4; /* a swapped iteration costs three times a planned one: a fair plan soon, and the good one when it is there */
+static const double AT_ONCE_S = 0.4; /* seconds for a fair plan: swapped iterations, each as long as three planned ones, would run until the good plan comes */
 
 enum {
     FILE_PATH = SCRATCH_PATH + 16,
     SECONDS_MOST = 40,
     SILENT_S = 1,
-    LATE_TIMES = 12, /* its seconds, which it counts as eight on a machine that is busy (solver.h) */
-    LATE_MORE_S = 5 /* for all that it does beside solving */
+    LATE_TIMES = 12, /* the planner is late after so many times its seconds; on a busy machine it may take eight times its seconds (solver.h) */
+    LATE_MORE_S = 5 /* seconds more, for the planner's work beside solving */
 };
 
 struct planner {
-    pid_t child; /* 0: none runs */
+    pid_t child; /* 0: no planner runs */
     struct scratch scratch;
     char trace_path[FILE_PATH], plan_path[FILE_PATH];
     enum planner_state state;
-    int last_status, tied; /* tied: our end of the pipe that ties the child to us; -1 none */
-    uint64_t late_ns;      /* when it has had all the time that it gets */
-    uint64_t limit_bytes;  /* that it was asked for */
-    bool late;             /* it did not answer until then */
+    int last_status, tied; /* tied: this process's end of the pipe that ends the child with it; -1: none */
+    uint64_t late_ns;      /* the child is killed after this time */
+    uint64_t limit_bytes;  /* limit that the latest plan was asked for */
+    bool late;             /* the child had not answered by late_ns */
     bool own_late;         /* `remat plan` has ended a solver of the user's own, which had not answered in its time */
 };
 
@@ -52,7 +52,7 @@ int planner_init(struct device *d)
     return 0;
 }
 
-/* The folder is the user's to keep. */
+/* True: the user keeps the folder. */
 static bool is_kept(void) { return getenv("REMAT_KEEP_PLAN") != NULL; }
 
 int planner_folder(struct device *d)
@@ -70,7 +70,7 @@ int planner_folder(struct device *d)
     return 0;
 }
 
-/* The environment without what would pull this library into the child. */
+/* The environment without the variables that would pull this library into the child; the caller frees the array. NULL: no memory. */
 static char **clean_environment(bool swaps_else)
 {
     size_t n = 0, k = 0;
@@ -82,8 +82,8 @@ static char **clean_environment(bool swaps_else)
             e[k++] = environ[i];
     if (e) {
         e[k++] = "REMAT_DISABLE=1";
-        e[k++] = "REMAT_PLAN_COPIES=until-used"; /* as plans are followed: solver.h */
-        e[k++] = "REMAT_PLAN_CLOCK=busy"; /* the program may keep every core busy meanwhile: solver.h */
+        e[k++] = "REMAT_PLAN_COPIES=until-used"; /* copies to the host begin after a buffer's last op, as when a plan is followed: solver.h */
+        e[k++] = "REMAT_PLAN_CLOCK=busy"; /* the program may keep every core busy: solver.h */
         if (swaps_else)
             e[k] = "REMAT_PLAN_BELOW=swapping"; /* a plan that takes longer is worse than none: cmd_plan.c */
     }
@@ -93,7 +93,7 @@ static char **clean_environment(bool swaps_else)
 static double usual_seconds(const struct device *d, uint32_t n_ops)
 {
     double s = 1 + n_ops / 100;
-    if (d->cfg->policy != POLICY_PLAN && n_ops < 100) /* nobody waits, and a program whose iterations are short may be short itself */
+    if (d->cfg->policy != POLICY_PLAN && n_ops < 100) /* the program does not wait for the plan, and may be over soon if its iterations are short */
         s *= QUICK_LEAST + (1 - QUICK_LEAST) * n_ops / 100;
     return s;
 }
@@ -135,7 +135,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     if (pipe2(tie, O_CLOEXEC))
         tie[0] = tie[1] = -1;
     posix_spawn_file_actions_init(&fa);
-    if (tie[0] >= 0) /* under its own number: without the close-on-exec flag */
+    if (tie[0] >= 0) /* dup2 onto the descriptor itself: clears its close-on-exec flag */
         posix_spawn_file_actions_adddup2(&fa, tie[0], tie[0]);
     posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
@@ -151,7 +151,7 @@ int planner_start(struct device *d, const struct record *rec, uint64_t limit_byt
     posix_spawnattr_destroy(&at);
     free(env);
     if (tie[0] >= 0) {
-        /* The end we hold closes with us, however we end; SIGIO then ends the child, which does not handle it. */
+        /* The end tie[1] closes when this process ends, in whatever way; SIGIO then ends the child, which does not handle that signal. */
         if (!r && (fcntl(tie[0], F_SETOWN, d->planner->child) || fcntl(tie[0], F_SETFL, O_ASYNC)))
             log_say(SAY_DEBUG, "the planner would outlive this process");
         close(tie[0]);
@@ -189,7 +189,7 @@ void planner_say_why(struct device *d)
         log_say(SAY_INFO, "no plan is followed (%s); memory is held by swapping", line);
         story_is(d, STORY_SWAPPING, "it takes less than any plan that was found");
     } else if (WIFEXITED(status) && WEXITSTATUS(status) == 3) { /* infeasible */
-        /* what it was asked for is the limit without what no plan can use */
+        /* `asked` is the limit without the memory that no plan can use */
         const char *at = strstr(line, "floor is ");
         const uint64_t floor = at ? strtoull(at + sizeof "floor is " - 1, NULL, 10) : 0, asked = d->planner->limit_bytes;
         if (floor > asked && asked < d->mem.limit_bytes)
@@ -202,7 +202,7 @@ void planner_say_why(struct device *d)
         story_warns(d, STORY_SWAPPING, "remat plan failed (status %d: %s); memory is held by swapping", status, line);
 }
 
-/* The child has written these words, in whatever line: before its own come those of a solver of the user's. */
+/* Whether plan.err has `words` in any line: lines of a solver of the user's come before the child's own. */
 static bool was_said(const struct planner *pl, const char *words)
 {
     char path[FILE_PATH], line[400];
@@ -225,14 +225,14 @@ enum planner_state planner_poll(struct device *d)
         int status;
         const unsigned long long others = log_own_writes_begin();
         pid_t r = waitpid(pl->child, &status, WNOHANG);
-        log_own_writes_end(others); /* the system counts what a child wrote as its parent's once it is waited for */
+        log_own_writes_end(others); /* the kernel adds a child's written bytes to its parent's when the child is waited for */
         if (!r && stats_now_ns() > pl->late_ns) {
             pl->late = true;
             kill(pl->child, SIGKILL);
             r = waitpid(pl->child, &status, 0);
         }
         if (r == pl->child || (r < 0 && errno != EINTR)) {
-            /* the program may have reaped it (SIGCHLD ignored): the file tells */
+            /* the program may have reaped the child (SIGCHLD ignored): then the plan's file tells whether it succeeded */
             bool ok = pl->late ? false : r == pl->child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(pl->plan_path, R_OK) == 0;
             pl->last_status = r == pl->child ? status : 0;
             pl->own_late = !ok && was_said(pl, "it had not answered in"); /* offline/solvers/exec */

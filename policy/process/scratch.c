@@ -18,7 +18,7 @@ enum { DRAWN = 6, LOCK_TEXT = 400 };
 
 static const char lock_name[] = "lock", errors_name[] = "plan.err";
 
-/* Where programs put what they need for a while. */
+/* The i-th folder for temporary files ($TMPDIR first); NULL: no more. */
 static const char *base(int i)
 {
     static const char *const others[] = {"/tmp", "/var/tmp", "/dev/shm"};
@@ -33,7 +33,7 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* ---- what is remat's ------------------------------------------------------------------------------------------------ */
+/* ---- remat's own files ---------------------------------------------------------------------------------------------- */
 
 static bool all_of(const char *s, size_t n, int (*is)(int))
 {
@@ -43,7 +43,7 @@ static bool all_of(const char *s, size_t n, int (*is)(int))
     return n > 0;
 }
 
-/* The process that a folder's name tells, if the name has the form; else 0. */
+/* The process number in a folder's name; 0: the name has another form. */
 static long pid_of(const char *name)
 {
     if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0)
@@ -56,7 +56,7 @@ static long pid_of(const char *name)
     return strtol(digits, NULL, 10);
 }
 
-/* What this process, `remat plan` and output.c put there; output.c's is ".remat-", sixteen digits, ".tmp". */
+/* A file's name that this process, `remat plan` or output.c uses; output.c's is ".remat-", sixteen hexadecimal digits, ".tmp". */
 static bool is_ours(const char *name)
 {
     static const char *const files[] = {"trace.json", "plan.json", "plan.json.best", errors_name, lock_name};
@@ -77,7 +77,7 @@ static int take_lock(int fd)
     return fcntl(fd, F_SETLK, &l) ? -errno : 0;
 }
 
-/* Calls `each` with every name in the folder, until it says false. `dir` stays open. */
+/* Calls `each` with every name in the folder until `each` returns false. `dir` stays open. True: every call returned true. */
 static bool every(int dir, bool (*each)(int dir, const char *name))
 {
     const int fd = open_folder(dir, ".");
@@ -99,7 +99,7 @@ static bool file_of_ours(int dir, const char *name)
     return is_ours(name) && !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && st.st_uid == geteuid();
 }
 
-/* All but the lock, which is what tells that the rest is remat's. */
+/* The lock goes last (unlink_all): its file shows that the others are remat's. */
 static bool unlink_one(int dir, const char *name)
 {
     if (strcmp(name, lock_name) != 0 && is_ours(name))
@@ -113,9 +113,9 @@ static void unlink_all(int dir)
     unlinkat(dir, lock_name, 0);
 }
 
-/* ---- leavings -------------------------------------------------------------------------------------------------------- */
+/* ---- folders left by killed processes -------------------------------------------------------------------------------- */
 
-/* Whether the folder is what a process that is no more has left. Its lock is held then, by *lock. */
+/* Whether a process that has ended left the folder behind. If so the folder's lock is held. The caller closes *lock if it is >= 0. */
 static bool is_leaving(int dir, const char *name, int *lock)
 {
     struct stat st, file;
@@ -138,7 +138,7 @@ static void sweep(const char *path)
         close(fd);
     for (struct dirent *e; d && (e = readdir(d));) {
         const long pid = pid_of(e->d_name);
-        /* Not this process's own folders: to close a second descriptor of a lock's file would drop the lock. */
+        /* This process's own folders are left out: to close a second descriptor of a lock's file would drop the lock. */
         if (pid <= 0 || pid == getpid() || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
             continue;
         int lock = -1;
@@ -158,14 +158,14 @@ static void sweep(const char *path)
 
 /* ---- this process's own ---------------------------------------------------------------------------------------------- */
 
-/* Without a lock (a file system that has none) the folder is as good, but a killed process's stays. */
+/* A folder without a lock (on a file system that has none) works too, but stays if the process is killed. */
 static void make_lock(struct scratch *s, int dir, const struct stat *st)
 {
     char text[LOCK_TEXT];
     s->lock = openat(dir, lock_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->lock < 0)
         return;
-    lock_text(text, strrchr(s->path, '/') + 1, st); /* held before it says whose it is: nobody finds it whole and free */
+    lock_text(text, strrchr(s->path, '/') + 1, st); /* the lock is taken before its text is written: no process finds the text complete and the lock free */
     if (take_lock(s->lock) || write(s->lock, text, strlen(text)) != (ssize_t)strlen(text)) {
         unlinkat(dir, lock_name, 0);
         close(s->lock);
@@ -220,7 +220,7 @@ void scratch_remove(struct scratch *s, bool keep)
     if (!s->path[0])
         return;
     const int dir = open_folder(AT_FDCWD, s->path);
-    /* what lies there by now may be somebody else's */
+    /* another folder may have that path by now: it stays */
     if (dir >= 0 && fstat(dir, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino) {
         if (keep) {
             unlinkat(dir, errors_name, 0);

@@ -1,9 +1,9 @@
 /* Statistics: counters kept on the way, one JSON object at the end.
  *
- * A process may end without running any of its own code (SIGKILL, SIGTERM, abort, exec), so the object stands in its place
- * from the first work on and is written again while the program runs. That costs less than 1/WORK_SHARE of the host's time,
- * unless writing takes MOST_NS / WORK_SHARE, and launches ask for it rarely (engine.c). At the end it is written once more, as every
- * other file of ours: whole, over what stood there.
+ * A process may end without running any of its own code (SIGKILL, SIGTERM, abort, exec), so the object is in its file
+ * from the first work on and is written again while the program runs. Rewriting costs less than 1/WORK_SHARE of the host's time,
+ * unless one writing takes MOST_NS / WORK_SHARE, and launches ask for it rarely (engine.c). At the end the object is written once more,
+ * as every other file of remat's: whole, in place of the old file.
  *
  * The text is made here and not by jansson: _exit() may be called in a signal handler, where nothing may be allocated.
  */
@@ -26,14 +26,14 @@ struct stats_clock {
         bool used, steady, tried;
     } ring[RING];
     unsigned at;
-    uint64_t boundary_ns, wall_ns[RING]; /* of the host, at the latest boundary; of the latest iterations */
+    uint64_t boundary_ns, wall_ns[RING]; /* the host's clock at the latest boundary; host time of the latest iterations */
 };
 
-/* The file while the process runs; there is one for all devices. */
+/* The file while the process runs, one for all devices. */
 static struct {
-    int fd;       /* -1: none */
-    bool tried;   /* it cannot be kept: a pipe, a device, a full disk */
-    size_t bytes; /* written so far at most: a shorter text is filled up */
+    int fd;       /* -1: not open */
+    bool tried;   /* begin_live() has run; with fd -1 the file cannot be kept up to date: a pipe, a device, a full disk */
+    size_t bytes; /* the longest text so far: a shorter one is padded to it */
     uint64_t next_ns;
 } live = {.fd = -1};
 
@@ -93,7 +93,7 @@ void stats_steady_from_here(struct device *d)
     d->st.hook_ns = d->st.hook_launches = 0;
 }
 
-/* The first device's that is in use. */
+/* The mode of the first device that is in use. */
 static const char *mode_name(struct device *const *devs, unsigned n, bool active)
 {
     for (unsigned i = 0; i < n; i++)
@@ -102,7 +102,7 @@ static const char *mode_name(struct device *const *devs, unsigned n, bool active
     return !n ? "unused" : active ? "observe" : "off";
 }
 
-/* Texts may have a path in them. */
+/* A text may hold a path: quotes, backslashes and control characters in it are replaced. */
 static size_t put_text(char *to, size_t at, const char *name, const char *text)
 {
     at += (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"%s\": \"", name);
@@ -111,7 +111,7 @@ static size_t put_text(char *to, size_t at, const char *name, const char *text)
     return at + (size_t)snprintf(to + at, TEXT_BYTES - at, "\",\n");
 }
 
-/* A fraction in so many digits after the point, from an integer: how a fraction is printed is a matter of the program's locale. Not known: null. */
+/* The fraction value / one with `digits` digits after the point, printed from integers: printf's %f depends on the program's locale. `known` false: null. */
 static size_t put_fraction(char *to, size_t at, const char *name, bool known, int64_t value, int64_t one, int digits)
 {
     if (!known)
@@ -121,7 +121,7 @@ static size_t put_fraction(char *to, size_t at, const char *name, bool known, in
                                  (long long)(v % one));
 }
 
-/* The object of a summary. Returns its length. */
+/* Writes the summary's JSON object to `to`. Returns its length. */
 static size_t put_object(const struct summary *s, const char *mode, char to[TEXT_BYTES])
 {
     const struct stats *t = &s->t;
@@ -182,7 +182,7 @@ static size_t put_object(const struct summary *s, const char *mode, char to[TEXT
     return at + (size_t)snprintf(to + at, TEXT_BYTES - at, "  \"mode\": \"%s\"\n}\n", mode);
 }
 
-/* One object for all devices together. Returns its length. */
+/* Writes one JSON object for all devices together to `to`. Returns its length. */
 static size_t make_text(struct device *const *devs, unsigned n, bool active, char to[TEXT_BYTES])
 {
     struct summary s;
@@ -190,28 +190,28 @@ static size_t make_text(struct device *const *devs, unsigned n, bool active, cha
     return put_object(&s, mode_name(devs, n, active), to);
 }
 
-/* Into the file that stands in its place; a longer text that it held is blanked. */
+/* Writes the text to live.fd; the rest of a longer text before it is blanked. */
 static void write_live(char *text, size_t n)
 {
     for (; n < live.bytes; n++)
         text[n] = '\n';
     live.bytes = n;
     log_wrote(n);
-    if (pwrite(live.fd, text, n, 0) != (ssize_t)n && errno != EINTR) { /* a full disk: what stands is what there is room for */
+    if (pwrite(live.fd, text, n, 0) != (ssize_t)n && errno != EINTR) { /* a full disk: the file keeps what fitted */
         close(live.fd);
         live.fd = -1;
     }
 }
 
-/* Once a process; not a part of stats_keep(), which may be called on a small stack: an output is 16 KiB. */
+/* Runs once a process; apart from stats_keep(), which may be called on a small stack: a struct output is 16 KiB. */
 __attribute__((noinline)) static void begin_live(const struct config *cfg, const char *text, size_t n)
 {
     struct output o;
     char why[OUTPUT_PATH + 100];
     live.tried = true;
     if (!output_is_file(cfg->stats, OUTPUT_RUN) || output_open(&o, cfg->stats, OUTPUT_RUN | OUTPUT_NO_WAIT, why, sizeof why))
-        return; /* said when it is written at the end */
-    fwrite(text, 1, n, o.f); /* a failure shows when it is committed */
+        return; /* the error is told when the file is written at the end */
+    fwrite(text, 1, n, o.f); /* a failure shows in output_commit_open() */
     if (!output_commit_open(&o, &live.fd, why, sizeof why))
         live.bytes = n;
 }
@@ -246,7 +246,7 @@ static void write_whole(const struct config *cfg, const char *text, size_t bytes
     char why[OUTPUT_PATH + 100];
     int rc = output_open(&o, cfg->stats, OUTPUT_RUN | OUTPUT_NO_WAIT, why, sizeof why);
     if (!rc) {
-        fwrite(text, 1, bytes, o.f); /* a failure shows when it is committed */
+        fwrite(text, 1, bytes, o.f); /* a failure shows in output_commit() */
         rc = output_commit(&o, why, sizeof why);
     }
     if (rc)

@@ -39,13 +39,13 @@ bool status_is_stale(int dir, const char *name)
     bool stale = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_size == sizeof(struct status_page) &&
                  pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic && magic == STATUS_MAGIC && !fcntl(fd, F_GETLK, &lock) &&
                  lock.l_type == F_UNLCK;
-    /* unless a new process of that number has put its own page there meanwhile */
+    /* the page is not stale if a new process of that number has put its own there meanwhile */
     stale = stale && !fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) && now.st_ino == st.st_ino;
     close(fd);
     return stale;
 }
 
-/* Gives the page its name. What stands there already goes only if it is a page whose owner, of the same number, has ended. */
+/* Renames the page from `tmp` to `name`. A file that has the name already is removed only if it is a page whose owner has ended. 0 or a negative errno. */
 static int give_name(int dir, const char *tmp, const char *name)
 {
     if (status_is_stale(dir, name))
@@ -58,7 +58,7 @@ static int give_name(int dir, const char *tmp, const char *name)
     return renameat(dir, tmp, dir, name) ? -errno : 0;
 }
 
-/* ".<namespace>": what a number alone does not tell. "" where the kernel has no such namespaces. */
+/* ".<namespace>" of this process's pid namespace; "" where the kernel has none. */
 static void namespace_text(char *to, size_t room)
 {
     struct stat st;
@@ -68,7 +68,7 @@ static void namespace_text(char *to, size_t room)
         snprintf(to, room, ".%llu", (unsigned long long)st.st_ino);
 }
 
-/* `which`: what follows the number in the page's name. */
+/* `which`: the text after the process number in the page's name. NULL: no place. */
 static struct status_page *publish_as(const char *path, const char *which)
 {
     char tmp[48], name[48];
@@ -86,8 +86,8 @@ static struct status_page *publish_as(const char *path, const char *which)
     if (status_is_stale(dir, tmp))
         unlinkat(dir, tmp, 0);
     const int fd = openat(dir, tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    /* Locked before it gets its name: a reader never sees an unlocked file of a living owner. Written before it is mapped: a full disk is an error here, a signal
-     * later. */
+    /* The file is locked before it gets its name: a reader never sees an unlocked file of a living owner. It is written before it is mapped: a full disk is an
+     * error of write(), but a signal at a store to the mapping. */
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fd >= 0 && !fcntl(fd, F_SETLK, &lock) && write(fd, &page, sizeof page) == (ssize_t)sizeof page)
         s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -125,7 +125,7 @@ struct status_page *status_open(void)
     struct status_page *s = NULL;
     for (unsigned i = 0; !s && i < have.n; i++)
         s = publish_in(have.at[i].path);
-    /* one more where those do not do, in each place that has none */
+    /* no folder took the page: a new folder is made in each place that has none */
     while (!s && !folders_make(STATUS_SORT, NULL, &have, made)) {
         const unsigned before = have.n;
         s = publish_in(made);

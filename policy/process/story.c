@@ -10,9 +10,9 @@
 #include <string.h>
 
 static struct {
-    uint64_t last_ns;   /* when the latest line came, of whichever device; 0: none did */
+    uint64_t last_ns;   /* time of the latest line of any device; 0: none yet */
     unsigned n_warned;  /* lines of story_warns() */
-    bool limit_told;    /* what a percentage came to */
+    bool limit_told;    /* a line has told how many bytes a limit in percent is */
 } process_tells;
 
 bool story_set(struct story *s, enum story_state now, uint64_t which, const char *text)
@@ -50,7 +50,7 @@ static bool is_told(const struct device *d)
     return !d->cfg->quiet && !d->cfg->trace_mode && log_threshold >= SAY_WARN && d->mem.limit_bytes < d->mem.device_bytes;
 }
 
-/* Once in a process, with its first line. */
+/* The bytes of a limit given in percent, for the process's first line; "" in later lines. */
 static void limit_text(const struct device *d, char to[100])
 {
     to[0] = 0;
@@ -120,7 +120,7 @@ void story_warns(struct device *d, enum story_state now, const char *fmt, ...)
     if (!d->story)
         return;
     story_set(d->story, now, 0, text);
-    d->story->due = false; /* the warning has told it */
+    d->story->due = false; /* the warning has told the state */
     d->story->told = now;
     d->story->told_which = d->story->which;
     process_tells.last_ns = stats_now_ns();

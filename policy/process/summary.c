@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const uint64_t PS = 1000; /* in a nanosecond */
+static const uint64_t PS = 1000; /* picoseconds in a nanosecond */
 
 static bool is_limited(const struct device *d) { return d->mem.device_bytes && d->mem.limit_bytes < d->mem.device_bytes; }
 
-/* Where a plan was followed: what ran without one. */
+/* A plan was followed: says which iterations ran without it. */
 static void why_some(const struct device *d, char to[SUMMARY_WHY])
 {
     const struct stats *s = &d->st;
@@ -59,7 +59,7 @@ static void why_not_more(const struct device *d, char to[SUMMARY_WHY])
         snprintf(to, SUMMARY_WHY, "%s", text);
 }
 
-/* The first device's that is worth the most words: one whose limit was felt, else any. */
+/* The device that `why_not` tells of: the first whose limit was felt, else the first. NULL: no device. */
 static const struct device *spokesman(struct device *const *devs, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
@@ -70,14 +70,14 @@ static const struct device *spokesman(struct device *const *devs, unsigned n)
 
 static int64_t ppm_over(double a, double b) { return (int64_t)((a / b - 1) * 1e6 + (a >= b ? 0.5 : -0.5)); }
 
-/* Means over the devices that know theirs. */
+/* Fills in times: means over the devices that know theirs. */
 static void times(struct device *const *devs, unsigned n, struct summary *out)
 {
     double native = 0, bound = 0;
     unsigned n_native = 0, n_bound = 0;
     struct stats *t = &out->t;
     const bool undisturbed = t->iter_ns_count; /* launches that run twice, as trials do, are no native time */
-    if (!undisturbed) { /* none without a trial: what there was, rather than nothing */
+    if (!undisturbed) { /* every measured iteration had a trial: their times, rather than none */
         t->iter_ns_sum = t->tried_ns_sum;
         t->iter_ns_count = t->tried_ns_count;
     }

@@ -22,7 +22,7 @@
 
 enum { NAME = 64, VERSION = 40, LEFT_OVER_S = 600 };
 
-/* Raised with each change of what entries hold, or of how it is found out. */
+/* The digit is raised with each change of the entries' content, or of the way in which remat finds it out. */
 static const char MAGIC[8] = "remat\n1";
 
 struct header {
@@ -108,7 +108,7 @@ void cache_folder(char *to, size_t room)
 
 static bool is_ours(const struct stat *st) { return st->st_uid == geteuid() && !(st->st_mode & 022); }
 
-/* A descriptor; `make`: with the folder above it, if need be. */
+/* Opens the folder: a descriptor, or a negative errno. `make`: makes the folder, and the folder above it, if need be. */
 static int open_folder(const char *folder, bool make)
 {
     char above[PATH_MAX];
@@ -150,7 +150,7 @@ static bool digits(const char *s, uint64_t *v)
     return true;
 }
 
-/* *rest: what follows the name of an entry. */
+/* Whether `name` begins with an entry's name. *rest: the text after that. */
 static bool is_entry(const char *name, enum cache_sort *sort, uint64_t key[2], const char **rest)
 {
     for (int s = 0; s < CACHE_SORTS; s++) {
@@ -211,7 +211,7 @@ int cache_get(const char *folder, enum cache_sort sort, const uint64_t key[2], u
     if (!r && (whole != (size_t)st.st_size || is != sort || own[0] != key[0] || own[1] != key[1]))
         r = -EBADMSG;
     if (!r) {
-        (void)futimens(fd, NULL); /* used now */
+        (void)futimens(fd, NULL); /* a file's time is that of its latest use */
         memmove(file, content, *n);
         *bytes = file;
     } else
@@ -232,7 +232,7 @@ static int longest_ago_first(const void *a, const void *b)
     return (x->used_s > y->used_s) - (x->used_s < y->used_s);
 }
 
-/* Takes away what is too much, and what killed processes left over. */
+/* Removes the entries used longest ago where there are too many, and unfinished files of killed processes. */
 static void trim(int dir)
 {
     DIR *d = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -250,7 +250,7 @@ static void trim(int dir)
                 (void)unlinkat(dir, e->d_name, 0);
             continue;
         }
-        memcpy(all[n].name, e->d_name, strlen(e->d_name) + 1); /* as long as an entry's */
+        memcpy(all[n].name, e->d_name, strlen(e->d_name) + 1); /* no longer than an entry's name */
         all[n].bytes = (uint64_t)st.st_size;
         all[n].used_s = st.st_mtime;
         bytes += all[n++].bytes;
@@ -295,7 +295,7 @@ int cache_put(const char *folder, enum cache_sort sort, const uint64_t key[2], c
     snprintf(beside, sizeof beside, "%s.new.%ld", name, (long)getpid());
     if (!fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && (!S_ISREG(st.st_mode) || !is_ours(&st)))
         r = -EACCES;
-    (void)unlinkat(dir, beside, 0); /* of a process that had this number before */
+    (void)unlinkat(dir, beside, 0); /* unfinished file of a process that had this number before */
     const int fd = r ? -1 : openat(dir, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (!r)
         r = fd < 0 ? -errno : write_all(fd, file, file_bytes);

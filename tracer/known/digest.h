@@ -1,5 +1,5 @@
-/* digest.h: 128 bits of what some bytes are. No two inputs of one length that differ in one byte have the same; made against damage and mistakes, not
- * against people.
+/* digest.h: a 128-bit hash of some bytes. Two inputs of one length that differ in one byte never have the same digest; made against damage and mistakes, not
+ * against attackers.
  *
  * Pure. Threads: any.
  */

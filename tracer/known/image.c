@@ -42,13 +42,13 @@ static size_t fat_bytes(const unsigned char *p, size_t most)
     return content < 1ull << 40 && header + content <= most ? header + content : 0;
 }
 
-/* A text ends with a zero, or where it ends. A byte of a text is none of the others' first. */
+/* PTX: a text ends with a zero byte, or with the `most` bytes. No other kind of image begins with a byte of a text. */
 static size_t text_bytes(const char *p, size_t most)
 {
     return (*p >= ' ' && *p <= '~') || *p == '\n' || *p == '\r' || *p == '\t' ? strnlen(p, most < IMAGE_BYTES_MOST ? most : IMAGE_BYTES_MOST) : 0;
 }
 
-/* One byte at a time: a text may end early. */
+/* Compares one byte at a time: a short text may end before the fourth. */
 static bool begins_with(const unsigned char *p, uint32_t magic)
 {
     return p[0] == (magic & 0xff) && p[1] == (magic >> 8 & 0xff) && p[2] == (magic >> 16 & 0xff) && p[3] == magic >> 24;
@@ -73,7 +73,7 @@ size_t image_bytes(const void *image, size_t most, const void **at)
 struct home {
     uintptr_t at;
     uint64_t offset;
-    uint32_t id_bytes; /* 0: it lies in no library, or in one without a build-id */
+    uint32_t id_bytes; /* 0: the image lies in no library, or in a library without a build-id */
     unsigned char id[ID_MOST];
 };
 

@@ -1,12 +1,12 @@
-/* image.h: whose code it is, in words that hold in another process: the identity of an image that the driver is given to load.
+/* image.h: the identity, the same in every process, of a code image that the driver is given to load: a digest of
  *
- *   a large image in a library that has a build-id    the build-id, where in the library the image lies, how long it is, its first page
+ *   a large image in a library that has a build-id    the build-id, the image's place in the library, its length, its first page
  *   any other (Triton's, NVRTC's, a file's)           all of its bytes
  *
- * An image says itself how long it is: an ELF file (a cubin), a fat binary, the wrapper that nvcc puts around one, PTX (a text). Of anything else, and of
- * what is longer than IMAGE_BYTES_MOST and lies in no such library, nothing is known.
+ * The image itself tells its length: an ELF file (a cubin), a fat binary, the wrapper that nvcc puts around one, PTX (a text). Anything else has no
+ * identity, nor has an image longer than IMAGE_BYTES_MOST that lies in no such library.
  *
- * Threads: any, with no lock of ours held (loader.h). Errors: false. The image is one that the driver has just accepted.
+ * Threads: any, with no lock of remat's held (loader.h). Errors: false. The image must be one that the driver has just accepted.
  */
 #ifndef REMAT_TRACER_KNOWN_IMAGE_H
 #define REMAT_TRACER_KNOWN_IMAGE_H
@@ -16,9 +16,9 @@
 enum { IMAGE_BYTES_MOST = 64 << 20 };
 
 bool image_code(const void *image, struct known_code *code);
-/* The image is the file. */
+/* The identity of an image that is a whole file. */
 bool image_file_code(const char *path, struct known_code *code);
-/* How long an image is that lies in so many bytes (SIZE_MAX: unknown), from *at on, where a wrapper may point; 0: unknown. */
+/* Length of the image that lies in `most` bytes (SIZE_MAX: unknown); *at: its first byte (a wrapper points elsewhere). 0: unknown. */
 size_t image_bytes(const void *image, size_t most, const void **at);
 
 #endif

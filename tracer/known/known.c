@@ -110,8 +110,8 @@ static bool word_matches(const struct known_word *a, const struct known_word *b)
     return a->delta == b->delta && a->bytes == b->bytes && a->map == b->map && a->before == b->before && a->blank == b->blank;
 }
 
-/* Every address that is no idle one of the pattern has its counterpart, and where two lead to one buffer here they do there. What stands in idle words
- * makes no difference; an address of the launch where the pattern has none does. */
+/* Whether the launch has the pattern's addresses: each address that is not idle in the pattern has its counterpart, and two that lead to one buffer in the launch
+ * do so in the pattern, and the other way round. Idle words may hold anything; an address of the launch where the pattern has none is a mismatch. */
 static bool words_match(struct known *k, const struct pattern *p, const struct known_launch *l)
 {
     const uint32_t most = p->n_words > l->n_words ? p->n_words : l->n_words;
@@ -140,13 +140,13 @@ static bool words_match(struct known *k, const struct pattern *p, const struct k
     return true;
 }
 
-/* The bits in which argument byte i is another one than the pattern's. */
+/* The bits in which argument byte i differs from the pattern's, as far as the pattern cares. */
 static unsigned char differs_at(const struct pattern *p, const struct known_launch *l, uint32_t i)
 {
     return (unsigned char)((p->args[i] ^ l->args[i]) & p->care[i]);
 }
 
-/* f: bits that vary freely are left out; NULL: none are. */
+/* Compares the argument bytes. f: the kernel, whose free bits are left out; NULL: all bits count. */
 static bool bytes_match(const struct known_kernel *f, const struct pattern *p, const struct known_launch *l)
 {
     unsigned char other = 0;
@@ -159,14 +159,14 @@ static bool bytes_match(const struct known_kernel *f, const struct pattern *p, c
 
 static struct pattern *find(struct known *k, const struct known_kernel *f, const struct known_launch *l, bool freely)
 {
-    struct pattern *best = NULL; /* wild ones first: where two match, the one that says less is believed */
+    struct pattern *best = NULL; /* where two patterns match, a wild one is taken: it makes the launch unknown */
     for (uint32_t i = 0; i < f->n; i++)
         if (shape_matches(f->p[i], l) && bytes_match(freely ? f : NULL, f->p[i], l) && words_match(k, f->p[i], l) && (!best || f->p[i]->wild))
             best = f->p[i];
     return best;
 }
 
-/* The pattern's use of the launch's words; where the launch has an address in an idle word of the pattern it is idle. */
+/* Fills `facts` with the pattern's use of the launch's words; an address of the launch in an idle word of the pattern is idle. */
 static void tell(const struct pattern *p, const struct known_launch *l, struct known_facts *facts)
 {
     for (uint32_t i = 0, j = 0; i < l->n_words; i++) {
@@ -181,7 +181,7 @@ static void tell(const struct pattern *p, const struct known_launch *l, struct k
     facts->n_left = p->n_left;
 }
 
-/* Patterns of one kernel that have the launch's addresses, and agree on what becomes of each. */
+/* Whether all of the kernel's patterns have the launch's addresses and agree on the use of each; `facts` is filled then. */
 static bool agree(const struct known_kernel *f, const struct known_launch *l, struct known_facts *facts)
 {
     const struct pattern *first = f->n ? f->p[0] : NULL;
@@ -197,11 +197,12 @@ static bool agree(const struct known_kernel *f, const struct known_launch *l, st
                 return false;
     }
     tell(first, l, facts);
-    facts->ns = 0; /* another grid, another time */
+    facts->ns = 0; /* unknown for another grid */
     return true;
 }
 
-/* The pattern that the launch has but for numbers; NULL: none, or several that do different things, or a bit differs that was seen to matter. */
+/* The pattern that matches the launch but for argument bytes that are no addresses; NULL: none, several with different uses, or a bit differs that was seen to
+ * matter. */
 static const struct pattern *but_numbers(struct known *k, const struct known_kernel *f, const struct known_launch *l)
 {
     const struct pattern *one = NULL;
@@ -246,7 +247,7 @@ enum known_state known_ask(struct known *k, struct known_kernel *f, const struct
     return KNOWN_NOT;
 }
 
-/* ---- what was measured ---------------------------------------------------------------------------------------------------- */
+/* ---- entering a measured launch ------------------------------------------------------------------------------------------- */
 
 bool known_use_covers(enum known_use a, enum known_use b)
 {
@@ -269,7 +270,7 @@ bool known_use_covers(enum known_use a, enum known_use b)
     }
 }
 
-/* What both were seen to do together. */
+/* The least use that includes the uses seen in two launches. */
 static enum known_use join(enum known_use a, enum known_use b)
 {
     if (a <= KNOWN_UNTRIED && b <= KNOWN_UNTRIED)
@@ -277,7 +278,8 @@ static enum known_use join(enum known_use a, enum known_use b)
     return a > b ? a : b;
 }
 
-/* Bits in which the launch is another one than a pattern that is like it but for them. They made no difference; or one of them did. */
+/* Notes the bits that differ between the launch's pattern `new` and a pattern p with the same shape and addresses. `same`: the bits made no difference; else at
+ * least one of them mattered. */
 static void note_bits(struct known_kernel *f, const struct pattern *p, const struct pattern *new, bool same)
 {
     for (uint32_t i = 0; i < p->arg_bytes; i++) {
@@ -346,12 +348,12 @@ static enum known_news merge(struct known_kernel *f, struct pattern *p, const st
         while (j < p->n_words && p->words[j].offset < l->words[i].offset)
             j++;
         if (j == p->n_words || p->words[j].offset != l->words[i].offset)
-            continue; /* no pattern that matches has such a word */
+            continue; /* cannot happen: a matching pattern has every word of the launch */
         if (!known_use_covers(p->use[j], facts->use[i]))
             news = KNOWN_NEWS_MORE;
         else if (p->use[j] != facts->use[i] && news == KNOWN_NEWS_SAME && !(p->use[j] <= KNOWN_READ && facts->use[i] <= KNOWN_READ))
             news = KNOWN_NEWS_LESS;
-        /* an idle word stays what it was found to be, for its bytes are compared no more */
+        /* an idle word stays idle: its bytes are not compared any more */
         if (p->use[j] != KNOWN_IDLE && facts->use[i] != KNOWN_IDLE)
             p->use[j] = (uint8_t)join(p->use[j], facts->use[i]);
     }

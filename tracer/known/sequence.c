@@ -1,4 +1,4 @@
-/* sequence.c: see sequence.h. A sequence that breaks off goes on from the longest of its beginnings that the last ops are (Knuth, Morris, Pratt). */
+/* sequence.c: see sequence.h. Matching is that of Knuth, Morris and Pratt: after a mismatch it goes on from the longest beginning that the last ops form. */
 #include "tracer/known/sequence.h"
 
 #include <errno.h>
@@ -8,10 +8,10 @@
 struct sequence {
     struct sequence_about about;
     uint64_t *sigs, *irregular; /* [about.ops], [about.n_irregular] */
-    uint32_t *again; /* [about.ops + 1] of the first k signatures, how many at their end are a shorter beginning */
-    uint32_t at;     /* signatures that the last ops were */
-    uint32_t most;   /* the largest that has been .. */
-    uint64_t begun;  /* .. after so many ops */
+    uint32_t *again; /* [about.ops + 1] again[k]: length of the longest shorter beginning that ends the first k signatures */
+    uint32_t at;     /* how many of the first signatures the last ops match */
+    uint32_t most;   /* largest value of `at` so far */
+    uint64_t begun;  /* ops fed before the match that reached `most` began */
 };
 
 struct sequences {
@@ -25,7 +25,7 @@ struct sequences *sequences_new(void) { return calloc(1, sizeof(struct sequences
 void sequences_free(struct sequences *s)
 {
     for (int i = 0; s && i < s->n; i++) {
-        free(s->all[i].sigs); /* with `irregular` */
+        free(s->all[i].sigs); /* `irregular` lies in the same memory */
         free(s->all[i].again);
     }
     free(s);

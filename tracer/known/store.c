@@ -1,4 +1,4 @@
-/* store.c: see store.h. Numbers lie as this kind of machine has them: what else reads the bytes has another (cache.h checks which remat wrote them). */
+/* store.c: see store.h. Numbers have this machine's byte order (cache.h checks which version of remat wrote them). */
 #include "tracer/known/store.h"
 #include "tracer/known/table.h"
 
@@ -115,7 +115,7 @@ struct source {
     bool bad;
 };
 
-/* NULL: so much is not there. */
+/* The next n bytes; NULL: fewer are left. */
 static const unsigned char *take(struct source *s, uint64_t n)
 {
     const unsigned char *at = s->p;
@@ -199,13 +199,13 @@ static struct pattern *take_pattern(struct source *s, struct known_whys whys)
     return NULL;
 }
 
-/* What stands in idle words makes no difference, and nobody who goes by that would notice where it did. */
+/* Whether the pattern has idle words. If one mattered after all, nothing in a run that relies on the pattern would show it. */
 static bool relies_on_idle(const struct pattern *p)
 {
     bool idle = false;
     for (uint32_t i = 0; i < p->n_words; i++)
         idle |= p->use[i] == KNOWN_IDLE;
-    for (uint32_t i = 0, w = 0; i < p->arg_bytes && !idle; i++) { /* a byte that nobody compares, and that is of no address */
+    for (uint32_t i = 0, w = 0; i < p->arg_bytes && !idle; i++) { /* a byte that is not compared, and is not an address's */
         while (w < p->n_words && p->words[w].offset + (p->words[w].map ? 128u : 8u) <= i)
             w++;
         idle = p->care[i] != 0xff && (w == p->n_words || i < p->words[w].offset);
@@ -227,7 +227,7 @@ static bool is_same_launch(const struct pattern *a, const struct pattern *b)
     return same;
 }
 
-/* The table takes p. True: it had none like it. */
+/* Adds p to the table, which owns it from now on. True: the pattern is new. */
 static bool join(struct known *k, struct known_kernel *f, struct pattern *p)
 {
     for (uint32_t i = 0; i < f->n; i++)

@@ -1,11 +1,11 @@
-/* store.h: what is known of the kernels of one image (known.h) as bytes, for another process.
+/* store.h: the facts of one image's kernels (known.h) as bytes, for another process.
  *
- * Written is what a later run may go by: patterns that were measured twice or in a lesson that came to its end, those that an earlier run had found, and
- * those that are never to be believed again. The bytes of addresses are written as zeros.
- * Read patterns take part in the table like its own, but for those with idle words: nothing that runs afterwards would show that such a word is in use after
- * all (a list whose length lies in memory), so one launch in this process has to say so too before they are believed.
+ * Written are the patterns measured twice or in a lesson that came to its end, the patterns of earlier runs, and the wild ones, which are never
+ * to be believed again. The bytes of addresses are written as zeros.
+ * Patterns that were read count in the table like its own, but for patterns with idle words: no later op would show that such a word is in use after
+ * all (a list whose length lies in memory). One launch measured in this process has to confirm these before they are believed.
  *
- * A reason why launches are not replayed is one of `whys`, and is written as its place there.
+ * A reason why launches are not replayed is one of `whys`, and is written as its index in that list.
  * Threads: one owner. Errors: 0 or a negative errno.
  */
 #ifndef REMAT_TRACER_KNOWN_STORE_H
@@ -13,17 +13,17 @@
 
 #include "tracer/known/known.h"
 
-enum { STORE_WHYS = 2 }; /* of the library, and of the tool, which takes them for places alone */
+enum { STORE_WHYS = 2 }; /* number of reasons, for the library and for the tool, which uses their indices alone */
 
 struct known_whys {
     const char *const *text; /* [n] */
     uint32_t n;
 };
 
-/* *bytes: the caller frees them. *n is 0 where there is nothing to write. -EFBIG: more than `most` bytes; nothing is written. */
+/* The caller frees *bytes. *n is 0 if the image has no patterns to write. -EFBIG: more than `most` bytes; nothing is written. */
 int store_write(const struct known *k, struct known_code code, struct known_whys whys, size_t most, unsigned char **bytes, size_t *n);
-/* What is there already stays, or is believed no more where these bytes say so. -EBADMSG: no such bytes; what came before the fault was read.
- * *patterns: so many were new (NULL: nobody asks). */
+/* Adds the patterns in `bytes` to the table. A pattern that the table has already stays, or becomes wild if it is wild in `bytes`. -EBADMSG: malformed bytes; the
+ * patterns before the fault were read. *patterns: the number of new patterns (NULL: not wanted). */
 int store_read(struct known *k, struct known_code code, struct known_whys whys, const unsigned char *bytes, size_t n, uint32_t *patterns);
 
 #endif

@@ -48,7 +48,7 @@ static void forget_oldest(struct known *k, struct known_kernel *f)
 {
     uint32_t oldest = UINT32_MAX;
     for (uint32_t i = 0; i < f->n; i++)
-        if (!f->p[i]->wild && (oldest == UINT32_MAX || f->p[i]->met < f->p[oldest]->met)) /* what was found wrong is kept */
+        if (!f->p[i]->wild && (oldest == UINT32_MAX || f->p[i]->met < f->p[oldest]->met)) /* wild patterns are kept: they must stay disbelieved */
             oldest = i;
     if (oldest == UINT32_MAX)
         return;

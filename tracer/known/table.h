@@ -12,19 +12,19 @@
 struct pattern {
     uint32_t grid[3], block[3], arg_bytes, n_words;
     uint64_t also;
-    unsigned char *args, *care; /* [arg_bytes]; care: 0xff where another byte makes another pattern */
+    unsigned char *args, *care; /* [arg_bytes]; care: 0xff where a different byte makes a different pattern */
     struct known_word *words;   /* [n_words] */
     uint8_t *use;               /* [n_words] */
     struct known_range *left;   /* [n_left] */
     uint32_t n_left;
     const char *why;
-    uint64_t ns, lesson, met; /* met: known.clock when a launch of it was asked for or entered last */
+    uint64_t ns, lesson, met; /* met: known.clock when a launch of the pattern was last asked for or entered */
     uint32_t measured;
     bool settled, wild;
-    bool earlier; /* from a run before this one (store.h) */
+    bool earlier; /* found by an earlier run (store.h) */
 };
 
-/* Bits of a kernel's arguments: seen to vary once, twice, KNOWN_VARIED times, and seen to matter. */
+/* Planes of bits over a kernel's arguments: seen to vary once, twice, KNOWN_VARIED times, and seen to matter. */
 enum { ONCE, TWICE, FREE, MATTERS, PLANES };
 
 struct kernel_key {
@@ -38,8 +38,8 @@ struct known_kernel {
     struct pattern *p[KNOWN_PATTERNS_MOST];
     uint32_t n, plane_bytes;
     unsigned char *plane[PLANES]; /* [plane_bytes] each; NULL before bits have varied */
-    bool wild;                    /* a pattern of it is: none is taken to be like the others any more */
-    struct known_kernel *next;    /* of the same key */
+    bool wild;                    /* a pattern of the kernel is wild: no launch is taken to be like its patterns any more */
+    struct known_kernel *next;    /* another kernel with the same key */
     UT_hash_handle hh;
 };
 
@@ -51,14 +51,14 @@ struct known {
     uint32_t cap_groups;
 };
 
-/* A pattern with room for so much, all of it zero. */
+/* A new pattern with room for these counts, all zero. */
 struct pattern *table_make_pattern(uint32_t arg_bytes, uint32_t n_words, uint32_t n_left);
-/* Frees one that no table owns; one of the table k. */
+/* Frees a pattern that no table owns; frees a pattern of the table k, whose count goes down. */
 void table_drop_pattern(struct pattern *p);
 void table_free_pattern(struct known *k, struct pattern *p);
-/* The kernel has one more pattern, which the table owns from now on. False: there is no room, and the pattern is gone. */
+/* Adds a pattern to the kernel; the table owns it from now on. False: there is no room, and the pattern has been freed. */
 bool table_add_pattern(struct known *k, struct known_kernel *f, struct pattern *p);
-/* The planes have so many bytes each. False: other launches of the kernel had another number, or there is no room. */
+/* Makes the kernel's planes, `bytes` bytes each, if need be. False: other launches of the kernel had another number of bytes, or there is no room. */
 bool table_have_planes(struct known *k, struct known_kernel *f, uint32_t bytes);
 
 #endif
