@@ -66,7 +66,7 @@ void bypass_look(void)
     dlopen_is_over();
     const unsigned long long begun = atomic_load_explicit(&dlopen_begun, memory_order_acquire);
     bool under_way = atomic_load_explicit(&dlopen_threads, memory_order_acquire) > 0;
-    atomic_fetch_and_explicit(&door_watch, ~(unsigned)WATCH_LOADED, memory_order_acq_rel); /* before the walk: a library that comes meanwhile sets it again */
+    atomic_fetch_and_explicit(&door_watch, ~(unsigned)WATCH_LOADED, memory_order_acq_rel); /* before the walk: a library that comes meanwhile sets the bit again */
     if (atomic_load_explicit(&told, memory_order_relaxed))
         return;
     struct look l = {.seen = atomic_load_explicit(&seen, memory_order_relaxed)};

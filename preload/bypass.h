@@ -34,7 +34,7 @@ static inline bool bypass_may_be(const char *n)
         return false;
     }
 }
-/* The export of that name; NULL: none. */
+/* The export named `symbol`; NULL: none. */
 const struct net_export *bypass_export_of(const char *symbol);
 /* bypass_loaded(): the library that has the function `symbol` is in the process. bypass_has_address(): `address` lies in that library. Both: `symbol` has an export. */
 bool bypass_loaded(const char *symbol);

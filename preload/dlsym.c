@@ -89,7 +89,7 @@ static bool may_be_ours(const char *n)
            (n[0] == 'p' && n[1] == 'n' && n[2] == 'c' && n[3] == 'c' && n[4] == 'l') || bypass_may_be(n);
 }
 
-/* The row of that name; HOOK_COUNT: none. */
+/* The row named `name`; HOOK_COUNT: none. */
 static enum hook_id row_named(const char *name)
 {
     int i = may_be_ours(name) ? 0 : HOOK_COUNT;
@@ -152,8 +152,8 @@ __attribute__((used)) static void *dlsym_pick(void *handle, const char *name)
     void *hook = hooks[id];
     door_note_asked(ROUTE_DLSYM);
     if (!provider_loaded(p)) {
-        /* A search of the global scope would find our own export in a process that has no such library. Behind this
-         * library there is nothing of that name, and dlerror() will say so. */
+        /* A search of the global scope would find this library's own export in a process that has no such library. No library behind this one has the name, and dlerror() will
+         * say so. */
         return libc_dlsym(handle, name) == hook ? libc_dlsym(RTLD_NEXT, name) : forward;
     }
     if (handle == RTLD_DEFAULT) {

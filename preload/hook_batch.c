@@ -96,7 +96,7 @@ static int issue_in_order(void *p)
         return b->issue(b->call);
     CUmemcpyAttributes *attrs = malloc(b->count * sizeof *attrs), *given = *b->attrs;
     size_t *first = malloc(b->count * sizeof *first), *first_given = *b->first, n_given = *b->n_attrs, k = 0, n = 0;
-    const struct eng_touch *read = b->touched->at + 1; /* each copy of at least one byte has two touches: its destination, its source */
+    const struct eng_touch *read = b->touched->at + 1; /* destination, source for each copy of at least one byte */
     for (size_t i = 0; attrs && first && i < b->count; i++) {
         CUmemcpyAttributes a = *attributes_of(b, i, &k);
         if (b->bytes[i] && read->mode & ENG_IN_ORDER)

@@ -131,7 +131,7 @@ DOOR_PUBLIC CUresult cuCtxDestroy_v2(CUcontext c)
 }
 DOOR_ALIAS(cuCtxDestroy_v2)
 
-/* A detachment ends the context if it is the last: a context needs as many as it has attachments, its making included. */
+/* cuCtxDetach ends the context if it undoes the last attachment; the making of the context counts as one. */
 DOOR_PUBLIC CUresult cuCtxAttach(CUcontext *c, unsigned flags)
 {
     door_enter_any(HOOK_cuCtxAttach);

@@ -48,7 +48,7 @@ static const void *on_host(const struct side *s)
     return s->type == CU_MEMORYTYPE_UNIFIED && !eng_is_device_pointer(s->ptr) ? (const void *)(uintptr_t)s->ptr : NULL;
 }
 
-/* True if the box lies within its destination's allocation. Its rows lie in order there, so that the range decides for every byte. */
+/* True if the box lies within its destination's allocation. Rows lie in order, so the range from the first to the last byte decides. */
 static bool fits(const struct box *b)
 {
     struct eng_touch to[1];
@@ -92,7 +92,7 @@ ISSUE2(copy3d_async, cuMemcpy3DAsync_v2, const CUDA_MEMCPY3D *, CUstream)
 ISSUE1(copy3d_peer, cuMemcpy3DPeer, const CUDA_MEMCPY3D_PEER *)
 ISSUE2(copy3d_peer_async, cuMemcpy3DPeerAsync, const CUDA_MEMCPY3D_PEER *, CUstream)
 
-/* Fills in what 0 stands for: rows one behind the other (pitch), slices one behind the other (rows). */
+/* Fills in zeros: a pitch of 0 means rows one behind the other, a height of 0 slices one behind the other. */
 static struct box whole(struct box b)
 {
     struct side *const sides[] = {&b.dst, &b.src};

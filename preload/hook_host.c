@@ -33,7 +33,7 @@ static int on_host_register(__typeof__(&cuMemHostRegister_v2) real, void *p, siz
     return CUDA_SUCCESS;
 }
 
-/* The memory is forgotten before it goes: afterwards another thread may be given the same addresses. */
+/* Forgets the memory before the driver gives it back: afterwards another thread may be given the same addresses. */
 static int on_host_gone(__typeof__(&cuMemFreeHost) real, void *p)
 {
     const size_t was = eng_forget_in_place((CUdeviceptr)(uintptr_t)p);

@@ -72,7 +72,7 @@ static int on_launch_multi(__typeof__(&cuLaunchCooperativeKernelMultiDevice) rea
     return real(list, n, flags);
 }
 
-/* cuLaunch and its kin: parameters were set one by one with cuParamSet*. */
+/* The parameters of cuLaunch and its kin were set one by one with cuParamSet*. */
 static int on_launch_old(__typeof__(&cuLaunch) real, CUfunction f)
 {
     DOOR_TRY(eng_pin_everything());
@@ -111,8 +111,8 @@ static int on_fabric_copies(__typeof__(&cuFabricCpyBatchAsync) real, CUstream nu
 
 /* ---- host functions: opaque work in stream order ------------------------------------------------------------------------- */
 
-/* A host function may make no call: the driver refuses it. The engine would not in time: it does its part first, and the thread that has its mutex may be waiting for the
- * function's stream. So the doors are shut around a host function. One that is captured into a graph runs more than once, and is queued as it is. */
+/* A host function may make no driver call: the driver refuses one. The engine's part of a call comes first, and needs a mutex whose holder may be waiting for the function's
+ * stream. So the doors are shut around a host function. A function that is captured into a graph runs more than once, and is queued as it is. */
 struct host_call {
     CUhostFn fn;
     CUstreamCallback callback;

@@ -126,7 +126,7 @@ static struct {
     pthread_mutex_t lock;
     CUevent *at;
     uint32_t n, room;
-    atomic_bool any, all; /* any: the list is not empty; all: memory for the list ran out, and every event counts */
+    atomic_bool any, all; /* any: there are such events; all: memory for the list ran out, and every event counts as one */
 } outside = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_outside_locked(CUevent e)
@@ -178,8 +178,8 @@ static int on_event_opened(__typeof__(&cuIpcOpenEventHandle) real, CUevent *e, C
 
 ISSUE3(wait_event, cuStreamWaitEvent, CUstream, CUevent, unsigned)
 
-/* A wait for this process's own streams is none of the engine's affairs, but where it brings the stream into a capture. A wait that another process lets pass is: work in
- * front of it must not be taken to stand still with it. */
+/* The engine needs to know of a wait only where another process lets the stream go on (work in front of the wait must not be taken to stand still with it), and where the wait
+ * brings the stream into a capture. */
 static int on_wait_event(__typeof__(&cuStreamWaitEvent) real, CUstream nul, CUstream s, CUevent e, unsigned flags)
 {
     if (is_outside(e)) {

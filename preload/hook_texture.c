@@ -29,7 +29,7 @@ static int on_surface(__typeof__(&cuSurfObjectCreate) real, CUsurfObject *s, con
     return CUDA_SUCCESS;
 }
 
-/* A texture or a surface. The handle is forgotten before it goes: afterwards another thread may be given it. */
+/* Destroys a texture or a surface. The handle is forgotten before: afterwards another thread may be given the same one. */
 static int on_object_gone(__typeof__(&cuTexObjectDestroy) real, CUtexObject t)
 {
     eng_reach_texture_gone(t);

@@ -110,7 +110,7 @@ static int on_multicast_bind_on(__typeof__(&cuMulticastBindAddr_v2) real, CUmemG
     return real(mc, dev, at, p, n, flags);
 }
 
-/* Memory bound by its handle is mapped elsewhere too, and written by whoever has that other mapping: another device, another machine. */
+/* Memory bound by its handle is mapped elsewhere too, and another device or machine may write it through the other mapping. */
 static const char bound[] = "memory is bound to a multicast object or a logical endpoint";
 
 static int on_multicast_bind_mem(__typeof__(&cuMulticastBindMem) real, CUmemGenericAllocationHandle mc, size_t at,

@@ -19,7 +19,7 @@
 
 static struct {
     pthread_mutex_t lock; /* held while the engine starts */
-    struct drv driver;    /* the engine keeps a pointer to it */
+    struct drv driver;    /* the engine keeps a pointer to this table */
     pid_t started_in;     /* the process that started the engine; 0: none. A forked child must not finish its parent's */
     pid_t refused_in;     /* the process in which eng_start() has refused */
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER};

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- stubs: a call arrives with its entry in a register that no call uses ------------------------------------------------- */
+/* ---- stubs: the entry of a call arrives in a register that no call uses ------------------------------------------------- */
 
 #define STUBS 1024
 enum { STUB_BYTES = 16 };

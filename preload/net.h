@@ -63,7 +63,7 @@ bool net_stay(const char *why, const char *line);
 #endif
 /* The code that stubs jump to; not called by name. */
 extern const char net_common[] __attribute__((visibility("hidden")));
-/* Defines the exported function `sym` and its entry; `find_` finds the real function, `refusal_` stands in for it where there is no room. */
+/* Defines the exported function `sym` and its entry; `find_` finds the real function, `refusal_` is called instead where there is no room. */
 #define NET_EXPORT(sym, why_, find_, refusal_, address_)                                                               \
     static struct net_entry net_entry_##sym __attribute__((used)) = {                                                  \
         .name = #sym, .why = why_, .find = find_, .refusal = (void *)refusal_, .address = address_, .taken = true};    \

@@ -180,7 +180,7 @@ static void throw_no_memory(const char *function, const char *file, uint32_t lin
     throw(e, type, NULL); /* no destructor: the few bytes that the exception holds are not given back */
 }
 
-/* Until PyTorch 2.5 the line is signed; from 2.14 on there is one argument more. */
+/* `line` is signed until PyTorch 2.5; from 2.14 on there is the argument `log`. */
 #define CHECKED(sym, name)                                                                                             \
     typedef void checked_##sym(int, const char *, const char *, uint32_t, bool, void *);                               \
     DOOR_PUBLIC checked_##sym sym __asm__(name);                                                                       \

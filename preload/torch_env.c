@@ -17,7 +17,7 @@ static struct {
     atomic_int how; /* enum alloc_conf */
     atomic_bool is_used; /* the driver is in use: settings that are left out are reported at once */
     char dropped[TOLD];  /* the settings left out last, not yet reported */
-    const char *of;      /* the variable that they were left out of */
+    const char *of;      /* the variable that `dropped` was left out of */
     char said[TOLD];
 } torch_env;
 

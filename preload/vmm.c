@@ -77,7 +77,7 @@ void vmm_created(CUmemGenericAllocationHandle h, int dev, size_t bytes)
     eng_foreign_commit(dev, key, bytes, false);
 }
 
-/* Gives a block that mappings alone have kept the handle h: block_of() does not find it by its old number. */
+/* Gives the handle h to a block that mappings alone have kept: block_of() does not find the block by its old number. */
 static void renamed(struct block *b, CUmemGenericAllocationHandle h)
 {
     take_out(b);
