@@ -35,7 +35,7 @@ CUresult cuLogicalEndpointBindMem(cuuint32_t, CUdevice, cuuint64_t, CUmemGeneric
 CUresult cuLogicalEndpointBindAddr(cuuint32_t, CUdevice, cuuint64_t, void *, cuuint64_t, unsigned long long);
 CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle, CUdevice, size_t, CUmemGenericAllocationHandle, size_t, size_t, unsigned long long);
 CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle, CUdevice, size_t, CUdeviceptr, size_t, unsigned long long);
-/* as they were before CUDA 3.2 and 4.0: programs that look a name up without its variant get these */
+/* oldest variants, from before CUDA 3.2 and 4.0: a program that looks a name up without a suffix gets these */
 CUresult cuMemAllocHost(void **, unsigned);
 CUresult cuCtxCreate(CUcontext *, unsigned, CUdevice);
 CUresult cuCtxDestroy(CUcontext);
@@ -63,7 +63,7 @@ struct nvml_process_v1 {
     unsigned pid;
     unsigned long long used;
 };
-struct nvml_process { /* _v2 and _v3 of the calls */
+struct nvml_process { /* filled by the calls' _v2 and _v3 */
     unsigned pid;
     unsigned long long used;
     unsigned gpu_instance, compute_instance;
@@ -78,7 +78,7 @@ struct nvml_process_details {
     unsigned version, mode, n;
     struct nvml_process_detail *list;
 };
-struct nvml_limits { /* of a cgroup, known by its folder's path; CUDA 13.4 */
+struct nvml_limits { /* limits of the cgroup whose folder has the path `cgroup`; CUDA 13.4 */
     const char *cgroup;
     unsigned long long soft, hard, used;
 };
@@ -96,7 +96,7 @@ int nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t, unsigned *, struct 
 int nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t, struct nvml_process_details *);
 
 typedef struct ncclComm *ncclComm_t;
-/* each under two names */
+/* each NCCL call has two names, ncclX and pncclX */
 #define ABI_NCCL(f, params) int f params; int p##f params
 ABI_NCCL(ncclAllReduce, (const void *, void *, size_t, int type, int op, ncclComm_t, CUstream));
 ABI_NCCL(ncclReduce, (const void *, void *, size_t, int type, int op, int root, ncclComm_t, CUstream));

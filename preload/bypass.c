@@ -13,7 +13,7 @@
 
 /* ---- in the process ------------------------------------------------------------------------------------------------------ */
 
-/* A file's name begins so. */
+/* Libraries that count once they are in the process; `file`: the beginning of a file's name. */
 static const struct engine {
     const char *file, *what;
 } engines[] = {
@@ -32,7 +32,7 @@ static bool is_file(const char *path, const char *begins)
 }
 
 struct look {
-    unsigned long long seen, now; /* how many libraries had come, ever: when it was looked last, and now */
+    unsigned long long seen, now; /* libraries loaded so far, as the loader counts: at the last look, and at this one */
     const struct engine *found;
 };
 
@@ -66,7 +66,7 @@ void bypass_look(void)
     dlopen_is_over();
     const unsigned long long begun = atomic_load_explicit(&dlopen_begun, memory_order_acquire);
     bool under_way = atomic_load_explicit(&dlopen_threads, memory_order_acquire) > 0;
-    atomic_fetch_and_explicit(&door_watch, ~(unsigned)WATCH_LOADED, memory_order_acq_rel); /* before: what comes while it is looked sets it again */
+    atomic_fetch_and_explicit(&door_watch, ~(unsigned)WATCH_LOADED, memory_order_acq_rel); /* before the walk: a library that comes meanwhile sets the bit again */
     if (atomic_load_explicit(&told, memory_order_relaxed))
         return;
     struct look l = {.seen = atomic_load_explicit(&seen, memory_order_relaxed)};
@@ -89,7 +89,7 @@ void bypass_look(void)
 #define NVSHMEM "other processes reach device memory"
 #define GDRCOPY "the host reaches device memory"
 
-/* C(library, symbol, what happens, what refuses, the argument that must be a device address; 0: none) */
+/* C(library, symbol, why, function called where there is no room, number of the argument that must be a device address; 0: none) */
 #define CALLS(C)                                                                                                       \
     C("libcufile.so", cuFileBufRegister, CUFILE, minus_one, 0)                                                         \
     C("libcufile.so", cuFileRead, CUFILE, minus_one, 0)                                                                \
@@ -175,7 +175,7 @@ bool bypass_has_address(const char *symbol, const void *address)
     return loader_address(address, &info) && info.dli_fname && is_file(info.dli_fname, call_of(symbol)->library);
 }
 
-/* Past the stub. The library is in the process: a reference is taken, and nothing loaded. */
+/* The library's own function, past the stub. The library is in the process: loader_open() takes a reference, and loads nothing. */
 static void *real_of(const char *symbol)
 {
     struct search s = {.file = call_of(symbol)->library};

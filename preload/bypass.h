@@ -1,10 +1,10 @@
-/* bypass.h: libraries that work on device memory past the driver: no call of the driver's shows what they read or write, and when. Memory stays where it is
- * as soon as one of them can (policy/stays.h), and one line says so.
+/* bypass.h: libraries that work on device memory past the driver: no driver call shows what they read or write, and when. Memory stays where it is as soon
+ * as such a library may do so (policy/stays.h), and one line says so.
  *
- *   in the process    video engines and ray tracing: who loads libnvidia-encode.so.1 encodes
- *   called            what many programs load and few use: PyTorch needs libcufile.so.0 and libnvshmem_host.so.3, NCCL opens libibverbs.so.1 wherever there
- *                     is one. Their functions that are given device memory are exported here, as stubs (net.h): cuFileRead, ibv_reg_mr (where the address
- *                     is one of device memory), ...
+ *   in the process    libraries of video engines and ray tracing count once loaded: a program that loads libnvidia-encode.so.1 encodes
+ *   called            libraries that many programs load and few use count at a call: PyTorch needs libcufile.so.0 and libnvshmem_host.so.3, NCCL opens
+ *                     libibverbs.so.1 wherever it is installed. Their functions that are given device memory are exported here, as stubs (net.h): cuFileRead,
+ *                     ibv_reg_mr (where the address is one of device memory), ...
  *
  * Threads: any. bypass_look() asks the loader, and must not be called with the engine's mutex held. Errors: none.
  */
@@ -15,10 +15,10 @@
 
 #include "preload/net.h"
 
-/* Looks for libraries that have come since it looked last: a call of the loader's, and a name each. Clears WATCH_LOADED when none is on its way. */
+/* Looks for libraries that have come since the last look: one walk through the loader's list, comparing names. Clears WATCH_LOADED unless a library may still be on its way. */
 void bypass_look(void);
 
-/* The name may be that of a function exported here: a few instructions, for dlsym. */
+/* True if `n` may be the name of a function exported here: a few instructions, for dlsym. */
 static inline bool bypass_may_be(const char *n)
 {
     switch (n[0]) {
@@ -34,9 +34,9 @@ static inline bool bypass_may_be(const char *n)
         return false;
     }
 }
-/* NULL: none of that name. */
+/* The export named `symbol`; NULL: none. */
 const struct net_export *bypass_export_of(const char *symbol);
-/* The library whose function has this name is in the process; the address lies in it. `symbol` has an export. */
+/* bypass_loaded(): the library that has the function `symbol` is in the process. bypass_has_address(): `address` lies in that library. Both: `symbol` has an export. */
 bool bypass_loaded(const char *symbol);
 bool bypass_has_address(const char *symbol, const void *address);
 

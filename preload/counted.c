@@ -52,7 +52,7 @@ size_t counted_array_bytes(size_t width, size_t height, size_t depth, CUarray_fo
         size_t texels, b;
         if (__builtin_mul_overflow(w, h, &texels) || __builtin_mul_overflow(texels, d, &texels) ||
             __builtin_mul_overflow(texels, bits, &b) || __builtin_add_overflow(sum, (b + 7) / 8, &sum))
-            return SIZE_MAX / 2; /* more than there is: the reservation fails */
+            return SIZE_MAX / 2; /* more bytes than any device has: the reservation fails */
     }
     return sum;
 }

@@ -8,7 +8,7 @@
 #include "policy/allocations.h"
 #include "preload/door.h"
 
-/* The driver's call `call`, of result r, for which eng_foreign_reserve(dev, bytes) has made room: again for as long as memory of ours gives way. */
+/* Makes the driver's call `call`, result r, after eng_foreign_reserve(dev, bytes); repeats it while the driver has no memory and the engine gives managed memory back to it. */
 #define COUNTED_CALL(r, dev, bytes, call)                                                                              \
     do                                                                                                                 \
         (r) = (call);                                                                                                  \

@@ -7,7 +7,7 @@
 _Thread_local bool dlopen_under_way;
 atomic_int dlopen_threads;
 atomic_ullong dlopen_begun;
-/* glibc's. */
+/* glibc's dlopen. */
 static _Atomic(void *) dlopen_real __attribute__((used));
 
 #if defined(__x86_64__)
@@ -74,7 +74,7 @@ __attribute__((used)) static void dlopen_begins(void)
         atomic_store_explicit(&dlopen_real, real ? real : (void *)no_loader, memory_order_release);
     }
     if (door_depth != DOOR_OPEN)
-        return; /* the driver's, or ours: it loads its own parts */
+        return; /* the driver or remat loads parts of its own */
     if (!dlopen_under_way) {
         dlopen_under_way = true;
         atomic_fetch_add_explicit(&dlopen_threads, 1, memory_order_acquire);

@@ -1,8 +1,8 @@
 /* dlsym.c: the second way in: programs that look the driver's entry points up by name.
  *
  * Our dlsym is a few instructions of assembly, because glibc's takes its caller's address into account (RTLD_NEXT starts
- * behind the caller's library, RTLD_DEFAULT looks into the caller's own scope): whatever is not ours is reached by a jump
- * with the registers as they were, so glibc sees the program's return address. One unversioned definition serves
+ * behind the caller's library, RTLD_DEFAULT looks into the caller's own scope): any other name is answered by a jump to glibc's
+ * dlsym with the registers as they were, so glibc sees the program's return address. One unversioned definition serves
  * references to both of glibc's versions, GLIBC_2.34 and the older default.
  *
  * Nothing here allocates or takes a lock of ours, but for the first call of a thread after it has loaded a library: programs call dlsym from inside malloc,
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* Answer of dlsym_pick: the assembly jumps to the real one. Its address is what counts. */
+/* dlsym_pick() answers with this object's address where glibc is to answer: the assembly then jumps to glibc's dlsym. */
 static const char dlsym_forward __attribute__((used)) = 0;
 
 #if defined(__x86_64__)
@@ -89,7 +89,7 @@ static bool may_be_ours(const char *n)
            (n[0] == 'p' && n[1] == 'n' && n[2] == 'c' && n[3] == 'c' && n[4] == 'l') || bypass_may_be(n);
 }
 
-/* HOOK_COUNT: no row has that name. */
+/* The row named `name`; HOOK_COUNT: none. */
 static enum hook_id row_named(const char *name)
 {
     int i = may_be_ours(name) ? 0 : HOOK_COUNT;
@@ -98,12 +98,12 @@ static enum hook_id row_named(const char *name)
     return (enum hook_id)i;
 }
 
-/* A stub that this library has under the name: of the driver's, or of a library that works on memory past the driver. */
+/* The answer for a name that this library exports as the stub `x`: a function of the driver's, or of a library that works on memory past the driver. */
 static void *pick_export(void *handle, const char *name, const struct net_export *x, bool loaded, bool (*is_theirs)(const char *, const void *))
 {
     void *forward = (void *)&dlsym_forward;
     void *found = handle == RTLD_DEFAULT && loaded ? NULL : libc_dlsym(handle, name);
-    if (!loaded) /* as for rows, below */
+    if (!loaded) /* as for rows, in dlsym_pick() */
         return found == x->stub ? libc_dlsym(RTLD_NEXT, name) : forward;
     if (!found)
         return forward;
@@ -116,7 +116,7 @@ static bool is_drivers(const char *name, const void *address)
     return provider_has_address(DOOR_CUDA, address);
 }
 
-/* A name that no row of hooks.def has: one that is newer than the tables is handed out behind a stub (net.h). */
+/* The answer for a name that has no row in hooks.def: a function newer than the tables is handed out behind a stub (net.h). */
 static void *pick_other(void *handle, const char *name)
 {
     void *forward = (void *)&dlsym_forward;
@@ -128,12 +128,12 @@ static void *pick_other(void *handle, const char *name)
     const enum door_provider p = name[0] == 'c' ? DOOR_CUDA : DOOR_NCCL;
     const char first = name[p == DOOR_CUDA ? 2 : name[0] == 'p' ? 5 : 4];
     if (first < 'A' || first > 'Z' || (name[0] == 'n' && name[1] == 'v') || !provider_loaded(p))
-        return forward; /* cudaMalloc, cublasCreate are others' */
+        return forward; /* cudaMalloc, cublasCreate: names of other libraries */
     void *found = libc_dlsym(handle, name);
     return found && provider_has_address(p, found) ? net_symbol(name, found) : forward;
 }
 
-/* What dlsym(handle, name) answers, or &dlsym_forward: glibc's answer. Called by the assembly. */
+/* The answer of dlsym(handle, name); &dlsym_forward: glibc answers. Called by the assembly. */
 __attribute__((used)) static void *dlsym_pick(void *handle, const char *name)
 {
     void *forward = (void *)&dlsym_forward;
@@ -141,9 +141,9 @@ __attribute__((used)) static void *dlsym_pick(void *handle, const char *name)
         return NULL;
     const enum hook_id id = name ? row_named(name) : HOOK_COUNT;
     if (dlopen_under_way && door_depth == DOOR_OPEN && eng_active())
-        bypass_look(); /* what this thread has loaded is used from now on, perhaps without a call that has a door */
+        bypass_look(); /* the library that this thread has loaded may be used from here on without a call that has a door */
     dlopen_is_over();
-    /* RTLD_NEXT: the caller is an interposer itself and wants what lies behind it, never a hook again. */
+    /* RTLD_NEXT: the caller is an interposer itself and wants the function behind its own, never a hook again. */
     if (!name || !may_be_ours(name) || handle == RTLD_NEXT || door_disabled())
         return forward;
     if (id == HOOK_COUNT)
@@ -152,8 +152,8 @@ __attribute__((used)) static void *dlsym_pick(void *handle, const char *name)
     void *hook = hooks[id];
     door_note_asked(ROUTE_DLSYM);
     if (!provider_loaded(p)) {
-        /* A search of the global scope would find our own export in a process that has no such library. Behind this
-         * library there is nothing of that name, and dlerror() will say so. */
+        /* A search of the global scope would find this library's own export in a process that has no such library. No library behind this one has the name, and dlerror() will
+         * say so. */
         return libc_dlsym(handle, name) == hook ? libc_dlsym(RTLD_NEXT, name) : forward;
     }
     if (handle == RTLD_DEFAULT) {
@@ -162,9 +162,9 @@ __attribute__((used)) static void *dlsym_pick(void *handle, const char *name)
     }
     void *found = libc_dlsym(handle, name);
     if (!found)
-        return forward; /* asked again in the program's name, so that dlerror() is the program's */
+        return forward; /* glibc asks again in the program's name, so that dlerror() is the program's */
     if (found != hook && !provider_has_address(p, found))
-        return found; /* somebody else's function of that name */
+        return found; /* another library's function of that name */
     door_note_given(id, ROUTE_DLSYM);
     return hook;
 }

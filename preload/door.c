@@ -12,10 +12,10 @@ _Thread_local int door_depth;
 
 /* ---- the program's stack ------------------------------------------------------------------------------------------------ */
 
-/* How much of a small stack is left alone: what is interrupted there needs room too. */
+/* SPARED: bytes at a stack's end that are never cleared, since a signal handler needs room too. */
 enum { SPARED = 8 << 10, LINE = 64 };
 
-static _Thread_local uintptr_t stack_low, stack_high; /* of this thread; high 0: not asked yet */
+static _Thread_local uintptr_t stack_low, stack_high; /* the bounds of this thread's stack; stack_high 0: not asked yet */
 
 static void find_stack(void)
 {
@@ -32,7 +32,7 @@ static void find_stack(void)
     pthread_attr_destroy(&a);
 }
 
-/* No library function: a sanitizer would note every byte of what is not alive. */
+/* No library function clears here: a sanitizer would note every byte of this stack, which holds nothing alive. */
 __attribute__((no_sanitize("address", "thread"))) static inline void clear(char *p, size_t n)
 {
 #ifdef __x86_64__
@@ -40,7 +40,7 @@ __attribute__((no_sanitize("address", "thread"))) static inline void clear(char 
 #else
     for (size_t i = 0; i < n; i += LINE) {
         __builtin_memset(p + i, 0, LINE);
-        __asm__ volatile("" : : "r"(p) : "memory"); /* it is read by nobody here */
+        __asm__ volatile("" : : "r"(p) : "memory"); /* makes the compiler keep the stores, which no code here reads */
     }
 #endif
 }
@@ -51,7 +51,7 @@ __attribute__((noinline, no_sanitize("address", "thread"))) void door_sweep_stac
     if (!stack_high)
         find_stack();
     if (here < stack_low + SPARED || here >= stack_high)
-        return; /* or a coroutine's stack, the end of which nobody knows */
+        return; /* no room, or a coroutine's stack, whose end is unknown */
     const size_t room = here - stack_low - SPARED, n = (room < most ? room : most) & ~(size_t)(LINE - 1);
     clear(__builtin_alloca(n + LINE), n);
 }
@@ -66,7 +66,7 @@ bool door_disabled(void)
     int k = atomic_load_explicit(&known, memory_order_relaxed);
     if (k == 0) {
         const char *v = getenv("REMAT_DISABLE");
-        /* where the system sets maxima, the engine decides whether anybody may be left alone */
+        /* where the system sets maxima, the engine decides whether a process may be left alone */
         k = v && *v && strcmp(v, "0") != 0 && !eng_may_hold() ? 2 : 1;
         atomic_store_explicit(&known, k, memory_order_relaxed);
     }

@@ -34,7 +34,7 @@ extern _Thread_local int door_depth __attribute__((visibility("hidden"), tls_mod
 enum { WATCH_UNRESOLVED = 1, WATCH_UNSTARTED = 2, WATCH_COUNT = 4, WATCH_LOADED = 8 /* libraries may have come (bypass.h) */ };
 extern atomic_uint door_watch;
 
-/* The depth to restore afterwards, or -1: pass the call through. In steady state five loads, no store to shared memory. */
+/* Returns the depth for door_leave(), or -1: pass the call through. In steady state five loads, no store to shared memory. */
 static inline int door_enter(enum hook_id id, int max_depth)
 {
     int depth = door_depth;
@@ -46,17 +46,16 @@ static inline int door_enter(enum hook_id id, int max_depth)
     return depth;
 }
 
-/* For hooks that work whether or not the engine is active: counts, and finds the real entry points. */
+/* For hooks that work whether or not the engine is active: counts the call, and finds the real entry points. */
 static inline void door_enter_any(enum hook_id id)
 {
     if (DOOR_UNLIKELY(atomic_load_explicit(&door_watch, memory_order_acquire)))
         life_slow(id);
 }
 
-/* Clears up to so many bytes of what the engine and the driver have left on the stack below the caller. A program hands over structs that it
- * has not filled (PyTorch's lists of tensors lie on the stack, 4 to 32 KiB, and are copied whole): what they hold is what earlier calls
- * left there. Ours leave addresses of tensors, others each time, which no reader of arguments can tell from operands. A launch under a plan
- * for which nothing was replayed or copied has left little. */
+/* Clears up to `most` bytes of the stack below the caller, where the engine and the driver have left data. A program may hand over a struct that it has not filled (PyTorch's
+ * lists of tensors lie on the stack, 4 to 32 KiB, and are copied whole): the unfilled bytes are leftovers of earlier calls. Remat's leftovers are addresses of tensors,
+ * different ones each time, which no reader of arguments can tell from operands. A launch under a plan, without replays or copies, leaves little. */
 void door_sweep_stack(size_t most);
 enum { SWEEP_ALL = 64 << 10, SWEEP_OWN = 8 << 10 };
 
@@ -69,16 +68,16 @@ static inline void door_leave(int depth, size_t sweep)
     }
 }
 
-/* REMAT_DISABLE=1. No lock, no allocation: dlsym asks it. */
+/* True with REMAT_DISABLE=1; where the system may set maxima, the engine decides instead. No lock, no allocation: dlsym calls it. */
 bool door_disabled(void);
-/* REMAT_LOG=doors: this hook was called, or handed out. */
+/* Counters of REMAT_LOG=doors: hook `id` was called; hook `id` was handed out by `route`; `route` was asked for a name. */
 void door_note_called(enum hook_id id);
 enum door_route { ROUTE_DLSYM, ROUTE_PROC_ADDRESS, DOOR_ROUTES };
 void door_note_given(enum hook_id id, enum door_route route);
 void door_note_asked(enum door_route route);
 void door_print_counters(void);
 
-/* In a hook: the engine's refusal is the call's answer. */
+/* In a hook: a result of `call` that is not 0, the engine's refusal, is the hook's answer. */
 #define DOOR_TRY(call)                                                                                                 \
     do {                                                                                                               \
         int refused_ = (call);                                                                                         \
@@ -111,10 +110,10 @@ void door_print_counters(void);
 /* For HOOKS_*(DOOR_EXPORT): open for the program's own calls only. */
 #define DOOR_EXPORT(sym, base, since, mode, body, params, args)                                                        \
     DOOR_EXPORT_AT(DOOR_OPEN, SWEEP_ALL, sym, mode, body, params, args)
-/* The same for what is called twice a launch, and mostly without the driver. */
+/* DOOR_EXPORT for calls that come twice a launch and mostly do without the driver: less of the stack is swept. */
 #define DOOR_EXPORT_LIGHT(sym, base, since, mode, body, params, args)                                                  \
     DOOR_EXPORT_AT(DOOR_OPEN, SWEEP_OWN, sym, mode, body, params, args)
-/* For memory that counts whoever asks for it, collectives included. */
+/* For calls whose memory counts, open inside collectives too. */
 #define DOOR_EXPORT_COUNTED(sym, base, since, mode, body, params, args)                                                \
     DOOR_EXPORT_AT(DOOR_QUIET, SWEEP_ALL, sym, mode, body, params, args)
 
@@ -124,13 +123,13 @@ static inline CUstream door_stream(CUstream s, CUstream null_stream)
     return s ? s : null_stream;
 }
 
-/* What a host function does is the program's: it may last until the host does something in a later call. */
+/* The touch of an op at which the stream may stand still until the host does something in a later call: a host function, say. */
 static const struct eng_touch door_may_wait = {.mode = ENG_WAITS};
 
 /* ---- issuing a call from eng_other() ----------------------------------------------------------------------------------- */
 
-/* ISSUE<n>(name, sym, types...): struct call_NAME holds the real pointer `fn` and the arguments a, b, c, ...;
- * issue_NAME(&call) makes the call. `sym`: any variant of that type. */
+/* ISSUE<n>(name, sym, types...): struct call_NAME holds the real pointer `fn` and the arguments a, b, c, ...; issue_NAME(&call) makes the call. `sym`: any variant of the call
+ * with this type. */
 #define ISSUE1(name, sym, A)                                                                                           \
     struct call_##name { __typeof__(&sym) fn; A a; };                                                                  \
     static int issue_##name(void *p) { struct call_##name *c = p; return (int)c->fn(c->a); }

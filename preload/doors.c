@@ -12,7 +12,7 @@ static const char *const harmless[] = {
     DOORS_HARMLESS(G)
 #undef G
 };
-/* Of these each has a second name. */
+/* NCCL's calls: each has a second name, pncclX. */
 static const char *const harmless_nccl[] = {
 #define G(why, names) names,
     DOORS_HARMLESS_NCCL(G)
@@ -28,7 +28,7 @@ static const struct {
 
 enum { N_STAYS = sizeof stays / sizeof stays[0] };
 
-/* What stands after the name that was asked for: nothing, or where a variant will do "_v2", "_ptsz", "_v2_ptds". */
+/* True if `rest`, the text behind the name that was asked for, ends a listed name: nothing, or, where a variant will do, "_v2", "_ptsz", "_v2_ptds". */
 static bool ends_here(const char *rest, bool any_variant)
 {
     if (any_variant && rest[0] == '_' && rest[1] == 'v' && isdigit((unsigned char)rest[2]))

@@ -1,8 +1,8 @@
-/* hook_batch.c: many copies in one call: one opaque op that touches what they all touch.
+/* hook_batch.c: many copies in one call: one opaque op with the touches of all of them.
  *
- * A copy may say that its source can be read out of stream order: nothing that the program has queued writes it. Something of remat's may: what was
- * evicted comes back in stream order. The engine says which sources that holds for at the moment of the call (ENG_IN_ORDER): these copies alone are
- * given to the driver with the order of the stream. What a copy reads of the host (a variable on the stack) is read when the program says.
+ * A copy may say that its source can be read out of stream order, since no work that the program has queued writes it. Remat's work may: an evicted buffer
+ * comes back in stream order. The engine says for which sources that holds at the moment of the call (ENG_IN_ORDER): these copies alone are given to the
+ * driver with the order of the stream. Host memory that a copy reads (a variable on the stack) is read when the program says.
  */
 #include "policy/engine.h"
 #include "policy/reach.h"
@@ -19,7 +19,7 @@ struct touch_list {
     unsigned used;
 };
 
-/* Room for two touches a copy; false: there is none, everything is pinned instead. *refused: or cannot be, the call's answer. */
+/* Makes room for two touches a copy. False: no memory for them, and everything is pinned instead; *refused: the call's answer where pinning failed. */
 static bool list_open(struct touch_list *l, size_t copies, int *refused)
 {
     l->used = 0;
@@ -66,7 +66,7 @@ ISSUE9(batch_old, cuMemcpyBatchAsync, CUdeviceptr *, CUdeviceptr *, size_t *, si
 ISSUE8(batch, cuMemcpyBatchAsync_v2, CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *, size_t,
        CUstream)
 
-/* The copies, and where their attributes stand in the call. */
+/* The copies of a call, and the places of its attribute arguments. */
 struct batch {
     const CUdeviceptr *to, *from;
     const size_t *bytes;
@@ -78,7 +78,7 @@ struct batch {
     void *call;
 };
 
-/* The attributes of copy i; *k: those of the one before it. NULL: it has none, and the driver refuses the call. */
+/* The attributes of copy i; *k: their index, at first that of copy i - 1. NULL: the call has none, and the driver refuses it. */
 static const CUmemcpyAttributes *attributes_of(const struct batch *b, size_t i, size_t *k)
 {
     if (!*b->attrs || !*b->first || !*b->n_attrs)
@@ -88,7 +88,7 @@ static const CUmemcpyAttributes *attributes_of(const struct batch *b, size_t i, 
     return &(*b->attrs)[*k];
 }
 
-/* Attributes for each copy, with the order of the stream where the engine asks for it. */
+/* Makes the call with attributes for each copy, which say the order of the stream where the engine asks for it. */
 static int issue_in_order(void *p)
 {
     struct batch *b = p;
@@ -96,7 +96,7 @@ static int issue_in_order(void *p)
         return b->issue(b->call);
     CUmemcpyAttributes *attrs = malloc(b->count * sizeof *attrs), *given = *b->attrs;
     size_t *first = malloc(b->count * sizeof *first), *first_given = *b->first, n_given = *b->n_attrs, k = 0, n = 0;
-    const struct eng_touch *read = b->touched->at + 1; /* of each copy that copies anything: its destination, its source */
+    const struct eng_touch *read = b->touched->at + 1; /* destination, source for each copy of at least one byte */
     for (size_t i = 0; attrs && first && i < b->count; i++) {
         CUmemcpyAttributes a = *attributes_of(b, i, &k);
         if (b->bytes[i] && read->mode & ENG_IN_ORDER)
@@ -178,7 +178,7 @@ static int on_batch_of_one(__typeof__(&cuMemcpyWithAttributesAsync) real, CUstre
 ISSUE5(copy3d_batch_old, cuMemcpy3DBatchAsync, size_t, CUDA_MEMCPY3D_BATCH_OP *, size_t *, unsigned long long, CUstream)
 ISSUE4(copy3d_batch, cuMemcpy3DBatchAsync_v2, size_t, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream)
 
-/* Between pointers an element is a byte; rows and layers without a pitch lie one behind the other. */
+/* Notes the rows that a copy from the host brings. Between pointers an element is a byte; rows and layers without a pitch lie one behind the other. */
 static int note_rows(const CUDA_MEMCPY3D_BATCH_OP *op)
 {
     const CUmemcpy3DOperand *to = &op->dst, *from = &op->src;
@@ -189,7 +189,7 @@ static int note_rows(const CUDA_MEMCPY3D_BATCH_OP *op)
     const size_t to_row = to->op.ptr.rowLength ? to->op.ptr.rowLength : w, from_row = from->op.ptr.rowLength ? from->op.ptr.rowLength : w;
     const size_t to_rows = to->op.ptr.layerHeight ? to->op.ptr.layerHeight : h, from_rows = from->op.ptr.layerHeight ? from->op.ptr.layerHeight : h;
     if (to_row < w || from_row < w || to_rows < h || from_rows < h)
-        return CUDA_SUCCESS; /* the driver refuses it, and reads nothing */
+        return CUDA_SUCCESS; /* the driver refuses the copy, and reads nothing */
     for (size_t z = 0; z < op->extent.depth; z++)
         for (size_t y = 0; y < h; y++)
             DOOR_TRY(eng_note_host_data(to->op.ptr.ptr + (z * to_rows + y) * to_row,
@@ -199,7 +199,7 @@ static int note_rows(const CUDA_MEMCPY3D_BATCH_OP *op)
 
 struct boxes {
     size_t n;
-    CUDA_MEMCPY3D_BATCH_OP **ops; /* where they stand in the call */
+    CUDA_MEMCPY3D_BATCH_OP **ops; /* the place of the call's argument */
     struct touch_list *touched;
     int (*issue)(void *);
     void *call;

@@ -15,7 +15,7 @@ DOOR_PUBLIC CUresult cuInit(unsigned flags)
 }
 DOOR_ALIAS(cuInit)
 
-/* ---- contexts: memory dies with a device's last one ------------------------------------------------------------------ */
+/* ---- contexts: memory dies with a device's last context ------------------------------------------------------------------ */
 
 static bool primary_is_active(CUdevice d)
 {
@@ -26,7 +26,7 @@ static bool primary_is_active(CUdevice d)
     return !state || state(d, &flags, &active) != CUDA_SUCCESS || active;
 }
 
-/* Its handle, while it is active: taken and given back. */
+/* The handle of an active primary context, retained and released at once; NULL: not active, or the engine need not know. */
 static CUcontext primary_of(CUdevice d)
 {
     __typeof__(&cuDevicePrimaryCtxRetain) retain = (__typeof__(retain))provider_driver_symbol("cuDevicePrimaryCtxRetain");
@@ -37,7 +37,8 @@ static CUcontext primary_of(CUdevice d)
     return c;
 }
 
-/* Around each call that may end a context, and what is told of that afterwards. False: nobody of ours would be in it. */
+/* ending_begins() and ending_is_over() stand around each call that may end a context, gone() included. False: the engine is not told, since it is inactive or this thread is
+ * inside remat, the driver or NCCL. */
 static bool ending_begins(void)
 {
     const bool told = door_depth == DOOR_OPEN && eng_active();
@@ -62,7 +63,7 @@ static void gone(CUcontext c, bool was_primary)
     door_depth = DOOR_OPEN;
 }
 
-/* A release ends the context only when it was the last one. */
+/* A release ends the context only when it is the last one. */
 static void released(CUcontext c, CUdevice d)
 {
     current_era_ends();
@@ -124,13 +125,13 @@ DOOR_PUBLIC CUresult cuCtxDestroy_v2(CUcontext c)
     ends(c);
     CUresult r = door_real.cuCtxDestroy_v2(c);
     if (r == CUDA_SUCCESS)
-        gone(c, false); /* a context beside the one that a device was set up in takes nothing of ours along */
+        gone(c, false); /* a context other than the one that a device was set up in takes nothing of remat's along */
     ending_is_over(told);
     return r;
 }
 DOOR_ALIAS(cuCtxDestroy_v2)
 
-/* A context that was attached to is destroyed by the last of as many detachments. */
+/* cuCtxDetach ends the context if it undoes the last attachment; the making of the context counts as one. */
 DOOR_PUBLIC CUresult cuCtxAttach(CUcontext *c, unsigned flags)
 {
     door_enter_any(HOOK_cuCtxAttach);
@@ -158,7 +159,7 @@ DOOR_PUBLIC CUresult cuCtxDetach(CUcontext c)
 }
 DOOR_ALIAS(cuCtxDetach)
 
-/* A green context takes its streams along; what was allocated in it is the primary context's, which it has kept. */
+/* A green context takes its streams along; memory allocated in it is the primary context's, which the green context has kept. */
 DOOR_PUBLIC CUresult cuGreenCtxDestroy(CUgreenCtx g)
 {
     door_enter_any(HOOK_cuGreenCtxDestroy);
@@ -218,7 +219,7 @@ DOOR_PUBLIC CUresult cuCtxCreate_v4(CUcontext *c, CUctxCreateParams *params, uns
 }
 DOOR_ALIAS(cuCtxCreate_v4)
 
-/* ---- which one is current ---------------------------------------------------------------------------------------------- */
+/* ---- the current context ---------------------------------------------------------------------------------------------- */
 
 #define CURRENT_CALL(sym, params, args, now)                                                                           \
     DOOR_PUBLIC CUresult sym params                                                                                    \

@@ -131,7 +131,7 @@ static int on_atod(__typeof__(&cuMemcpyAtoD_v2) real, CUstream nul, CUdeviceptr 
     return eng_other("cuMemcpyAtoD", nul, &touch, n ? 1 : 0, issue_atod, &call);
 }
 
-/* An array and what is named as host memory: the driver takes device memory there as well. */
+/* Copies between an array and an address named as host memory: the driver takes device memory there as well. */
 ISSUE4(htoa, cuMemcpyHtoA_v2, CUarray, size_t, const void *, size_t)
 ISSUE5(htoa_async, cuMemcpyHtoAAsync_v2, CUarray, size_t, const void *, size_t, CUstream)
 ISSUE4(atoh, cuMemcpyAtoH_v2, void *, CUarray, size_t, size_t)

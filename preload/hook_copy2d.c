@@ -20,8 +20,7 @@ struct box {
     size_t width_bytes, height, depth;
 };
 
-/* A box touches everything from its first to its last byte; where rows have gaps between them, what lies there stays, so
- * the range is changed rather than overwritten. */
+/* Adds the touch of one side: every byte from the box's first to its last. Bytes in the gaps between rows stay, so that a range with gaps is changed rather than overwritten. */
 static unsigned add_side(struct eng_touch *touch, unsigned used, const struct box *b, const struct side *s, unsigned mode)
 {
     if (s->type != CU_MEMORYTYPE_DEVICE && s->type != CU_MEMORYTYPE_UNIFIED)
@@ -33,7 +32,7 @@ static unsigned add_side(struct eng_touch *touch, unsigned used, const struct bo
     return used + 1;
 }
 
-/* At most two. */
+/* Fills in at most two touches; returns how many. */
 static unsigned box_touches(struct eng_touch *touch, const struct box *b)
 {
     if (!b->width_bytes || !b->height || !b->depth)
@@ -41,7 +40,7 @@ static unsigned box_touches(struct eng_touch *touch, const struct box *b)
     return add_side(touch, add_side(touch, 0, b, &b->dst, ENG_WRITE), b, &b->src, ENG_READ);
 }
 
-/* Where a side lies on the host; NULL: on the device, or in an array. */
+/* The host address of a side; NULL: the side lies on the device, or in an array. */
 static const void *on_host(const struct side *s)
 {
     if (s->type == CU_MEMORYTYPE_HOST)
@@ -49,7 +48,7 @@ static const void *on_host(const struct side *s)
     return s->type == CU_MEMORYTYPE_UNIFIED && !eng_is_device_pointer(s->ptr) ? (const void *)(uintptr_t)s->ptr : NULL;
 }
 
-/* The box has a place in the memory that it goes to. Its rows lie there in order, so every byte of it does. */
+/* True if the box lies within its destination's allocation. Rows lie in order, so the range from the first to the last byte decides. */
 static bool fits(const struct box *b)
 {
     struct eng_touch to[1];
@@ -70,7 +69,7 @@ static size_t row_at(const struct side *s, size_t z, size_t y)
     return ((s->z + z) * s->rows + s->y + y) * s->pitch + s->x_bytes;
 }
 
-/* What the host waits for, and what travels, is told before the call. */
+/* Tells the engine before the call that the host may wait for the stream, and which host data travels. */
 static int box_before(const struct box *b, CUstream s, bool sync)
 {
     if (!b->width_bytes || !b->height || !b->depth)
@@ -78,7 +77,7 @@ static int box_before(const struct box *b, CUstream s, bool sync)
     const void *to = on_host(&b->dst), *from = on_host(&b->src);
     if (to || from)
         eng_before_host_copy(s, to, sync);
-    /* of what the driver refuses nothing is read */
+    /* a copy that the driver refuses reads nothing */
     bool is_box = b->src.pitch >= b->src.x_bytes + b->width_bytes && b->src.rows >= b->height && fits(b);
     for (size_t z = 0; is_box && from && !to && z < b->depth; z++)
         for (size_t y = 0; y < b->height; y++)
@@ -93,7 +92,7 @@ ISSUE2(copy3d_async, cuMemcpy3DAsync_v2, const CUDA_MEMCPY3D *, CUstream)
 ISSUE1(copy3d_peer, cuMemcpy3DPeer, const CUDA_MEMCPY3D_PEER *)
 ISSUE2(copy3d_peer_async, cuMemcpy3DPeerAsync, const CUDA_MEMCPY3D_PEER *, CUstream)
 
-/* A pitch of 0 says that rows lie one behind the other, a height of 0 that slices do. */
+/* Fills in zeros: a pitch of 0 means rows one behind the other, a height of 0 slices one behind the other. */
 static struct box whole(struct box b)
 {
     struct side *const sides[] = {&b.dst, &b.src};

@@ -1,5 +1,5 @@
-/* hook_graph.c: capture, graphs made by hand, graph launches. A graph's addresses are out of sight when it runs: what is
- * live while one is captured or edited becomes unevictable.
+/* hook_graph.c: capture, graphs made by hand, graph launches. A graph's addresses are out of sight when it runs: every buffer
+ * that is live while a graph is captured or edited becomes unevictable.
  */
 #include "policy/allocations.h"
 #include "policy/engine.h"
@@ -26,7 +26,7 @@ static int on_graph_upload(__typeof__(&cuGraphUpload) real, CUstream nul, CUgrap
     return r;
 }
 
-/* ---- capture: the engine is told before one begins, and when it has ended or never began --------------------------------- */
+/* ---- capture: the engine is told before a capture begins, and when it has ended or never began --------------------------------- */
 
 static int began(int r, CUstream s)
 {
@@ -69,7 +69,7 @@ static int on_begin_capture_to_cig(__typeof__(&cuStreamBeginCaptureToCig) real, 
     return began(real(s, p), door_stream(s, nul));
 }
 
-/* An end that fails leaves no capture behind, unless the stream had none to end here. */
+/* True if the capture is over. A cuStreamEndCapture that fails leaves no capture behind, unless the stream had none to end here. */
 enum { GRAPH_RECAPTURE_FAILURE = 918 }; /* CUDA 13.3 */
 static bool has_ended(int r)
 {

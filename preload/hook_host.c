@@ -1,5 +1,5 @@
-/* hook_host.c: host memory that a device reads in place. It is no device's memory and counts against no limit; but a kernel may find the
- * addresses of tensors there, and no argument shows them (policy/memory/in_place.h).
+/* hook_host.c: host memory that a device reads in place. Such memory is no device's and counts against no limit; but a kernel may find the
+ * addresses of tensors in it, and no argument shows them (policy/memory/in_place.h).
  */
 #include "policy/reach.h"
 #include "preload/door.h"
@@ -28,12 +28,12 @@ static int on_host_alloc(__typeof__(&cuMemHostAlloc) real, void **p, size_t n, u
 static int on_host_register(__typeof__(&cuMemHostRegister_v2) real, void *p, size_t n, unsigned flags)
 {
     DOOR_TRY(real(p, n, flags));
-    if (!(flags & CU_MEMHOSTREGISTER_IOMEMORY)) /* that of another device, which is not read like memory */
+    if (!(flags & CU_MEMHOSTREGISTER_IOMEMORY)) /* memory-mapped I/O of another device is not read like memory */
         eng_note_pinned((CUdeviceptr)(uintptr_t)p, n);
     return CUDA_SUCCESS;
 }
 
-/* Forgotten before it goes: when it has gone another thread may be given the same addresses. */
+/* Forgets the memory before the driver gives it back: afterwards another thread may be given the same addresses. */
 static int on_host_gone(__typeof__(&cuMemFreeHost) real, void *p)
 {
     const size_t was = eng_forget_in_place((CUdeviceptr)(uintptr_t)p);

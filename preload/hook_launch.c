@@ -1,4 +1,4 @@
-/* hook_launch.c: kernels and host functions. This is where a launch enters remat; it is decided in eng_launch().
+/* hook_launch.c: kernels and host functions. A launch enters remat here, and is decided in eng_launch().
  *
  * Hot path: door_enter() and a structure on the stack; no lock, allocation or system call of the doors' own.
  */
@@ -72,7 +72,7 @@ static int on_launch_multi(__typeof__(&cuLaunchCooperativeKernelMultiDevice) rea
     return real(list, n, flags);
 }
 
-/* Parameters were set one by one with cuParamSet*. */
+/* The parameters of cuLaunch and its kin were set one by one with cuParamSet*. */
 static int on_launch_old(__typeof__(&cuLaunch) real, CUfunction f)
 {
     DOOR_TRY(eng_pin_everything());
@@ -91,7 +91,7 @@ static int on_launch_grid_async(__typeof__(&cuLaunchGridAsync) real, CUfunction 
     return real(f, w, h, s);
 }
 
-/* A list of buffers whose layout is the driver's. */
+/* `list` names buffers, in a layout of the driver's. */
 static int on_decompress(__typeof__(&cuMemBatchDecompressAsync) real, CUstream nul, void *list, size_t n, unsigned flags,
                          size_t *fail, CUstream s)
 {
@@ -111,8 +111,8 @@ static int on_fabric_copies(__typeof__(&cuFabricCpyBatchAsync) real, CUstream nu
 
 /* ---- host functions: opaque work in stream order ------------------------------------------------------------------------- */
 
-/* A host function may make no call: the driver refuses it. The engine would not in time: it does its part first, and whoever has its mutex may
- * be waiting for the function's stream. So the doors are shut around it. In a graph it runs more than once, and as it is. */
+/* A host function may make no driver call: the driver refuses one. The engine's part of a call comes first, and needs a mutex whose holder may be waiting for the function's
+ * stream. So the doors are shut around a host function. A function that is captured into a graph runs more than once, and is queued as it is. */
 struct host_call {
     CUhostFn fn;
     CUstreamCallback callback;
@@ -139,7 +139,7 @@ static void callback_shut(CUstream s, CUresult status, void *p)
     door_depth = depth;
 }
 
-/* NULL: it is queued as it is. */
+/* NULL: the function is queued as it is. */
 static struct host_call *shut_around(CUstream s, CUhostFn fn, CUstreamCallback callback, void *data)
 {
     struct host_call *c = (fn || callback) && !eng_is_captured(s) ? malloc(sizeof *c) : NULL;

@@ -1,5 +1,5 @@
-/* hook_memory.c: memory that is not stream-ordered: counted against the limit, never evicted, but for cuMemAlloc's under --allocator each. Open inside collectives too:
- * whoever allocates, it counts.
+/* hook_memory.c: memory that is not stream-ordered: counted against the limit, never evicted, but for cuMemAlloc's under --allocator each. These doors are
+ * open inside collectives too: NCCL's allocations count.
  */
 #include "policy/allocations.h"
 #include "policy/reach.h"
@@ -38,7 +38,7 @@ static int on_alloc_pitch(__typeof__(&cuMemAllocPitch_v2) real, CUdeviceptr *p, 
 {
     size_t most;
     if (__builtin_mul_overflow((width + PITCH_ALIGN_BYTES - 1) / PITCH_ALIGN_BYTES * PITCH_ALIGN_BYTES, height, &most))
-        return real(p, pitch, width, height, elem); /* no memory is that large: the driver says so */
+        return real(p, pitch, width, height, elem); /* no memory is that large: the driver refuses */
     int r = eng_foreign_reserve(ENG_HERE, most);
     if (r)
         return r;
@@ -46,7 +46,7 @@ static int on_alloc_pitch(__typeof__(&cuMemAllocPitch_v2) real, CUdeviceptr *p, 
     if (r)
         return counted_settle(ENG_HERE, r, 0, most, true);
     size_t bytes = *pitch * height;
-    /* Only the difference: what is there counts at every moment. `most` is whole units, so what is left over is, too. */
+    /* Only the difference is cancelled: the allocation counts at every moment. `most` is whole units, so the bytes that stay reserved are, too. */
     if (bytes <= most)
         eng_foreign_cancel(ENG_HERE, (most - bytes) / PITCH_ALIGN_BYTES * PITCH_ALIGN_BYTES);
     else if ((r = eng_foreign_reserve(ENG_HERE, bytes - most))) {

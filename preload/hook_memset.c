@@ -1,4 +1,4 @@
-/* hook_memset.c: fills. One function answers all; the hooks differ in element size and in what they wait for. */
+/* hook_memset.c: fills. One function answers all; the hooks differ in element size, in shape and in whether the host waits. */
 #include "policy/engine.h"
 #include "preload/door.h"
 

@@ -1,4 +1,4 @@
-/* hook_module.c: code that is loaded, kernels that come from libraries, and code that goes away. */
+/* hook_module.c: modules and libraries: code that is loaded or unloaded, kernels, variables. */
 #include "policy/engine.h"
 #include "policy/reach.h"
 #include "preload/door.h"
@@ -59,8 +59,8 @@ static int on_library_global(__typeof__(&cuLibraryGetGlobal) real, CUdeviceptr *
     return real(p, n, l, name);
 }
 
-/* Told before, while what the code makes can be made; and after it: a handle that is reused meanwhile is forgotten once too often, never
- * once too little. */
+/* The engine is told before, while values that need the module's kernels can be made, and after: a handle that is reused meanwhile is forgotten once too often, never once too
+ * little. */
 static int on_module_unload(__typeof__(&cuModuleUnload) real, CUmodule m)
 {
     eng_before_unload(m, NULL);
@@ -87,7 +87,7 @@ static int on_get_kernel(__typeof__(&cuLibraryGetKernel) real, CUkernel *k, CUli
     return r;
 }
 
-/* The driver fills as many as there are, at most n. */
+/* The driver fills k with as many kernels as the library has, at most n. */
 static int on_enumerate_kernels(__typeof__(&cuLibraryEnumerateKernels) real, CUkernel *k, unsigned n, CUlibrary l)
 {
     int r = real(k, n, l);
@@ -102,7 +102,7 @@ static int on_enumerate_kernels(__typeof__(&cuLibraryEnumerateKernels) real, CUk
     return r;
 }
 
-/* The host writes such a variable without a call, as it does all managed memory. */
+/* The host writes a managed variable without a call, as it does all managed memory. */
 static int on_get_managed(__typeof__(&cuLibraryGetManaged) real, CUdeviceptr *p, size_t *n, CUlibrary l, const char *name)
 {
     size_t bytes = 0;

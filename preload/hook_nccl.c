@@ -1,8 +1,8 @@
-/* hook_nccl.c: collectives. Their work lists hide the buffers' addresses from the launch, and other processes read and
- * write them: buffers handed to NCCL become unevictable, and the call is an op that is never run again.
+/* hook_nccl.c: collectives. A collective's work list hides the buffers' addresses from the launch, and other processes read and
+ * write the buffers: buffers handed to NCCL become unevictable, and the call is an op that is never run again.
  *
- * NCCL's own launches and copies are no ops of the program: they pass while this thread is inside NCCL. What NCCL
- * allocates counts all the same (DOOR_QUIET). The op is recorded before the call: inside a group NCCL launches only at
+ * NCCL's own launches and copies are no ops of the program: they pass while this thread is inside NCCL. NCCL's
+ * allocations count all the same (DOOR_QUIET). The op is recorded before the call: inside a group NCCL launches only at
  * the group's end, and the buffers are resident for good either way.
  */
 #include "policy/engine.h"
@@ -17,8 +17,8 @@ static int nothing(void *ctx)
 
 enum { NCCL_UNHANDLED_CUDA_ERROR = 1 }; /* ncclUnhandledCudaError */
 
-/* Tells the engine; afterwards this thread is quiet. Returns what nccl_leave takes. `refused`: the engine's code when a
- * buffer cannot be kept in memory: the collective must not run. */
+/* Tells the engine; afterwards this thread is quiet. Returns the depth for door_leave(). `refused`: the engine's code when a buffer cannot be kept in memory: the collective
+ * must not run. */
 static int nccl_enter(enum hook_id id, const char *name, const void *send, const void *recv, const CUstream *s, int *refused)
 {
     *refused = CUDA_SUCCESS;

@@ -1,9 +1,9 @@
 /* hook_nvml.c: NVML's answers about memory agree with the limit: schedulers and libraries size themselves by them, and so does
  * nvidia-smi when it runs under the limit.
  *
- * NVML knows devices by its own handles; which of CUDA's devices one is, is told by the UUID. A device that the process cannot see
- * (CUDA_VISIBLE_DEVICES) keeps NVML's own answer; before cuInit any may be the one that will be used, so all have the limit.
- * Left alone: the aperture that nvmlDeviceGetBAR1MemoryInfo tells of (a window of addresses, no memory), and what other processes
+ * NVML knows devices by its own handles; the UUID tells which of CUDA's devices a handle means. A device that the process cannot see
+ * (CUDA_VISIBLE_DEVICES) keeps NVML's own answer; before cuInit any device may be the one that will be used, so all have the limit.
+ * Answers left alone: the aperture that nvmlDeviceGetBAR1MemoryInfo tells of (a window of addresses, no memory), and other processes'
  * use.
  */
 #include "policy/answers.h"
@@ -18,7 +18,7 @@
 
 enum { NVML_SUCCESS = 0, UUID_TEXT = 96, MAX_DEVICES = 64 };
 
-/* ---- which device ------------------------------------------------------------------------------------------------------- */
+/* ---- the device of a handle ------------------------------------------------------------------------------------------------------- */
 
 static void uuid_text(const CUuuid *u, char text[UUID_TEXT])
 {
@@ -27,7 +27,7 @@ static void uuid_text(const CUuuid *u, char text[UUID_TEXT])
         to += sprintf(to, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)u->bytes[i]);
 }
 
-/* NVML's own function, by its name: not all that is used here has a door. */
+/* NVML's own function, by its name: some functions that are used here have no door. */
 static void *nvml_symbol(const char *name)
 {
     Dl_info info;
@@ -35,7 +35,7 @@ static void *nvml_symbol(const char *name)
     return h ? libc_dlsym(h, name) : NULL;
 }
 
-/* The CUDA device that NVML calls `d`; ENG_DEVICE_UNKNOWN before cuInit; -1: none of this process's. Called with the door shut. */
+/* The CUDA device that NVML calls `d`; ENG_DEVICE_UNKNOWN before cuInit; -1: no device of this process's. Called with the door shut. */
 static int device_of(nvmlDevice_t d)
 {
     static _Atomic(void *) found;
@@ -66,12 +66,12 @@ static int device_of(nvmlDevice_t d)
     return -1;
 }
 
-/* What this process is told of the device's memory, where the machine tells `m`; false: as the machine tells it. */
+/* Turns *m, the device's memory as the machine tells it, into what this process is told; false: *m stands. */
 static bool within_limit(enum hook_id id, nvmlDevice_t d, struct eng_memory *m)
 {
     if (door_disabled() || door_depth > DOOR_OPEN)
         return false;
-    int depth = door_enter(id, DOOR_OPEN); /* -1: the engine has not been started, and is not by asking NVML */
+    int depth = door_enter(id, DOOR_OPEN); /* -1: the engine is not active; asking NVML does not start it */
     int before = door_depth;
     door_depth = DOOR_SHUT;
     int dev = device_of(d);
@@ -82,7 +82,7 @@ static bool within_limit(enum hook_id id, nvmlDevice_t d, struct eng_memory *m)
     return yes;
 }
 
-/* NVML's own call. It may come back to these doors: what it asks itself is answered by the machine. */
+/* Makes NVML's own call, with the doors shut: questions that NVML asks itself through them are answered by the machine. */
 #define NVML_REAL(r, call)                                                                                                    \
     do {                                                                                                                      \
         int real_depth_ = door_depth;                                                                                         \
@@ -116,7 +116,7 @@ DOOR_PUBLIC int nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t d, struct nvml_memory_v2
         return r;
     struct eng_memory e = {.total_bytes = m->total, .free_bytes = m->free};
     if (within_limit(HOOK_nvmlDeviceGetMemoryInfo_v2, d, &e)) {
-        /* what the driver keeps for itself is no part of the limit */
+        /* memory that the driver keeps for itself is no part of the limit */
         m->total = e.total_bytes;
         m->reserved = 0;
         m->free = e.free_bytes;
@@ -128,8 +128,8 @@ DOOR_ALIAS(nvmlDeviceGetMemoryInfo_v2)
 
 /* ---- processes --------------------------------------------------------------------------------------------------------------- */
 
-/* What this process uses, as nvmlDeviceGetMemoryInfo tells it: the list must not say more than the whole. Evicted tensors count as
- * used for their owner. False: NVML's own figure stands. */
+/* The bytes that this process uses, as nvmlDeviceGetMemoryInfo tells them: the list must not say more than the whole. Evicted tensors count as used for their owner. False:
+ * NVML's own figure stands. */
 static bool own_use(enum hook_id id, nvmlDevice_t d, unsigned long long *bytes)
 {
     struct nvml_memory m;

@@ -1,5 +1,5 @@
-/* hook_pool.c: stream-ordered memory: the memory that remat manages. Pools that the engine cannot serve (pools.h) keep the
- * driver's, counted.
+/* hook_pool.c: stream-ordered memory, which remat manages. Pools that the engine cannot serve (pools.h) keep the driver's memory,
+ * counted.
  */
 #include "policy/allocations.h"
 #include "policy/process/log.h"
@@ -10,7 +10,7 @@
 ISSUE3(alloc_async, cuMemAllocAsync, CUdeviceptr *, size_t, CUstream)
 ISSUE4(alloc_from_pool, cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream)
 
-/* The host writes there without a call, and may leave addresses for kernels to find. */
+/* Notes new memory that the host writes without a call: the host may leave addresses in it for kernels to find. */
 static int in_place(int r, const CUdeviceptr *p, size_t n)
 {
     if (!r)
@@ -43,7 +43,7 @@ static int on_alloc_async(__typeof__(&cuMemAllocAsync) real, CUstream nul, CUdev
 static int on_alloc_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, CUstream nul, CUdeviceptr *p, size_t n,
                               CUmemoryPool pool, CUstream s)
 {
-    enum pool_use use = pool ? pools_use(pool) : POOL_OUTSIDE; /* no pool at all is the driver's to refuse */
+    enum pool_use use = pool ? pools_use(pool) : POOL_OUTSIDE; /* NULL is the driver's to refuse */
     if (DOOR_UNLIKELY(use != POOL_ENGINE)) {
         struct call_alloc_from_pool call = {real, p, n, pool, s};
         const struct eng_pool_call c = {pool, door_stream(s, nul), p, n, issue_from_pool, &call};
@@ -104,7 +104,7 @@ static int on_pool_set(__typeof__(&cuMemPoolSetAttribute) real, CUmemoryPool poo
     return pools_use(pool) == POOL_ENGINE && eng_pool_set(pool, attr, value, &r) ? r : (int)real(pool, attr, value);
 }
 
-/* Peers see the pool's memory from now on: what it gives out next comes from the driver, mapped for them. */
+/* Peers see the pool's memory from now on: later allocations from it come from the driver, mapped for them. */
 static int on_pool_set_access(__typeof__(&cuMemPoolSetAccess) real, CUmemoryPool pool, const CUmemAccessDesc *d, size_t n)
 {
     int r = real(pool, d, n);
@@ -145,7 +145,7 @@ static int on_pool_import_pointer(__typeof__(&cuMemPoolImportPointer) real, CUde
     return r;
 }
 
-/* Both questions of CUDA 13, for a location's default and its current pool. */
+/* cuMemGetDefaultMemPool and cuMemGetMemPool, of CUDA 13: a location's default and its current pool. */
 static int on_default_pool(__typeof__(&cuMemGetDefaultMemPool) real, CUmemoryPool *pool, CUmemLocation *at,
                            CUmemAllocationType t)
 {

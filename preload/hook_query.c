@@ -1,4 +1,4 @@
-/* hook_query.c: questions about memory, answered as they would be without remat, for evicted tensors too; but for one (on_device_attribute). */
+/* hook_query.c: questions about memory, answered as they would be without remat, for evicted tensors too; except one (on_device_attribute). */
 #include "policy/answers.h"
 #include "policy/reach.h"
 #include "preload/door.h"
@@ -10,7 +10,7 @@ static int on_mem_info(__typeof__(&cuMemGetInfo_v2) real, size_t *free_b, size_t
     return eng_mem_info(free_b, total_b);
 }
 
-/* The limit, as cuMemGetInfo says it: programs divide one by the other. */
+/* cuDeviceTotalMem answers the limit, as cuMemGetInfo does: programs divide one by the other. */
 static int on_total_mem(__typeof__(&cuDeviceTotalMem_v2) real, size_t *bytes, CUdevice dev)
 {
     DOOR_TRY(real(bytes, dev));
@@ -20,8 +20,8 @@ static int on_total_mem(__typeof__(&cuDeviceTotalMem_v2) real, size_t *bytes, CU
     return CUDA_SUCCESS;
 }
 
-/* Kernels of some devices follow addresses of the host's ordinary memory (HMM, ATS). No call tells which memory that is, or when the host writes it, so that a
- * replay could read there what the host has written since. Programs ask this question before they hand a kernel such addresses; where the answer is no they copy. */
+/* Kernels of some devices follow addresses of the host's ordinary memory (HMM, ATS). No call tells which memory that is, or when the host writes it, so that a replay could
+ * read bytes that the host has written since. Programs ask this question before they hand a kernel such addresses; where the answer is no they copy. */
 static int on_device_attribute(__typeof__(&cuDeviceGetAttribute) real, int *value, CUdevice_attribute attr, CUdevice dev)
 {
     DOOR_TRY(real(value, attr, dev));
@@ -43,8 +43,8 @@ static int on_pointer_attribute(__typeof__(&cuPointerGetAttribute) real, void *d
     return eng_pointer_attribute(data, attr, p, &r) ? r : (int)real(data, attr, p);
 }
 
-/* The driver looks at the list, and says what we do not know. At an address where nothing lies any more it is asked about what it has never
- * heard of: to it our reservation is memory of this device still. */
+/* The driver checks the list, and answers attributes that remat does not know. At a managed address that no allocation has any more, the driver is asked about an address that
+ * it has never heard of instead: it still takes remat's reservation for memory of this device. */
 static int on_pointer_attributes(__typeof__(&cuPointerGetAttributes) real, unsigned n, CUpointer_attribute *attrs,
                                  void **data, CUdeviceptr p)
 {
@@ -56,11 +56,11 @@ static int on_pointer_attributes(__typeof__(&cuPointerGetAttributes) real, unsig
         return real(n, attrs, data, (CUdeviceptr)(uintptr_t)&kind);
     DOOR_TRY(real(n, attrs, data, p));
     for (unsigned i = 0; i < n; i++)
-        eng_pointer_attribute(data[i], attrs[i], p, &r); /* one that the memory does not have stays as the driver leaves it: zero */
+        eng_pointer_attribute(data[i], attrs[i], p, &r); /* an attribute that the memory does not have stays zero, as the driver leaves it */
     return CUDA_SUCCESS;
 }
 
-/* Asked for memory that a network card or another driver is to reach: it must not move. */
+/* Programs ask this for memory that a network card or another driver is to reach: the memory must not move. */
 static int on_pointer_set(__typeof__(&cuPointerSetAttribute) real, const void *value, CUpointer_attribute attr,
                           CUdeviceptr p)
 {

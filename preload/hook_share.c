@@ -1,5 +1,5 @@
-/* hook_share.c: addresses that leave our sight: other processes: what they point to stays resident for good;
- * and tensor maps, which are recognised again where a launch is given one.
+/* hook_share.c: addresses that leave remat's sight: memory that is shown to other processes stays resident for good.
+ * Tensor maps are recognised again where a launch is given one.
  */
 #include "policy/reach.h"
 #include "preload/door.h"
@@ -16,7 +16,7 @@ static int on_ipc_handle(__typeof__(&cuIpcGetMemHandle) real, CUipcMemHandle *h,
     return r;
 }
 
-/* ---- memory that comes from elsewhere: nobody here sees who writes it ------------------------------------------------------ */
+/* ---- memory of other processes and interfaces: its writers are not seen ------------------------------------------------------ */
 
 static int on_ipc_open(__typeof__(&cuIpcOpenMemHandle_v2) real, CUdeviceptr *p, CUipcMemHandle h, unsigned flags)
 {
@@ -51,7 +51,7 @@ static int on_graphics_pointer(__typeof__(&cuGraphicsResourceGetMappedPointer_v2
     return r;
 }
 
-/* From now on kernels of the current context's device may write that one's memory: an argument of theirs is no operand there. */
+/* Kernels of the current context's device may write the peer's memory from now on: an argument of such a kernel is no operand on the peer. */
 static int on_peer_access(__typeof__(&cuCtxEnablePeerAccess) real, CUcontext peer, unsigned flags)
 {
     int r = real(peer, flags);
@@ -60,8 +60,8 @@ static int on_peer_access(__typeof__(&cuCtxEnablePeerAccess) real, CUcontext pee
     return r;
 }
 
-/* Tensor maps: a kernel gets 128 bytes that only the driver can read in place of an address. Each is made once more for one and the
- * same place, so that two of them can be told apart by shape alone (policy/op/tensor_map.h). */
+/* Tensor maps: in place of an address a kernel gets 128 bytes that only the driver can read. Each map is made once more for the one address SAME_PLACE, so that two maps can
+ * be told apart by shape alone (policy/op/tensor_map.h). */
 #define SAME_PLACE ((void *)0x100000)
 
 static int note_map(CUtensorMap *m, void *p, CUresult shaped, const CUtensorMap *shape)
@@ -108,7 +108,7 @@ static int on_replace_address(__typeof__(&cuTensorMapReplaceAddress) real, CUten
     return note_map(m, p, real(&shape, SAME_PLACE), &shape);
 }
 
-/* The map's bytes change, the place it was made for does not. */
+/* The map's bytes change, the address it was made for does not. */
 static int on_set_class(__typeof__(&cuTensorMapSetAllocationClass) real, CUtensorMap *m, CUtensorMapAllocClass want,
                         CUtensorMapAllocClass *got)
 {
@@ -120,7 +120,7 @@ static int on_set_class(__typeof__(&cuTensorMapSetAllocationClass) real, CUtenso
     return note_map(m, (void *)(uintptr_t)at, door_real.cuTensorMapReplaceAddress(&shape, SAME_PLACE), &shape);
 }
 
-/* What other machines reach by the endpoint may not move. */
+/* Memory that other machines reach by the endpoint may not move. */
 static int on_bind_endpoint(__typeof__(&cuLogicalEndpointBindAddr) real, cuuint32_t id, CUdevice dev, cuuint64_t at, void *p, cuuint64_t n,
                             unsigned long long flags)
 {

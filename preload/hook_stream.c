@@ -1,6 +1,6 @@
 /* hook_stream.c: streams that begin and end, and operations on single words in stream order. Such a word is shared with the host,
- * another stream or another device while the operation waits: its allocation is never evicted. And waits for what somebody else lets pass:
- * events of other processes, semaphores of other interfaces.
+ * another stream or another device while the operation waits: its allocation is never evicted. Also waits that end outside this
+ * process's streams: for events of other processes, semaphores of other interfaces.
  */
 #include "policy/engine.h"
 #include "policy/reach.h"
@@ -72,11 +72,11 @@ static int on_wait64(__typeof__(&cuStreamWaitValue64) real, CUstream nul, CUstre
     return word_op("cuStreamWaitValue64", door_stream(s, nul), p, 8, ENG_READ | ENG_WAITS, issue_word64, &call);
 }
 
-/* What one operation of a batch does. */
+/* The effect of one operation of a batch. */
 struct mem_op {
-    CUdeviceptr address; /* 0: it has none, as barriers and flushes, or the driver will refuse it */
-    bool waits;          /* the stream may stand still there */
-    bool known;          /* the headers have the operation; an operation that they do not have may do anything, anywhere */
+    CUdeviceptr address; /* 0: no address, as for barriers and flushes, or one that the driver will refuse */
+    bool waits;          /* the stream may stand still at the operation */
+    bool known;          /* the headers have the operation; any other may do anything, anywhere */
 };
 
 static struct mem_op mem_op(const CUstreamBatchMemOpParams *op)
@@ -93,13 +93,13 @@ static struct mem_op mem_op(const CUstreamBatchMemOpParams *op)
     }
 }
 
-/* Every address is pinned, hence resident; the touches tell the engine the first few writes. Behind a batch that waits for a value the stream may stand
- * still, and nothing can be compared; a batch of writes alone is over as any other op is. */
+/* Every address is pinned, hence resident; the touches tell the engine the first few. Behind a batch that waits for a value the stream may stand still, and nothing can be
+ * compared; a batch of writes alone is over as any other op is. */
 static int on_batch_mem_op(__typeof__(&cuStreamBatchMemOp) real, CUstream nul, CUstream s, unsigned n,
                            CUstreamBatchMemOpParams *ops, unsigned flags)
 {
     struct call_batch_mem_op call = {real, s, n, ops, flags};
-    struct eng_touch touch[17] = {{0}}; /* the first: whether the batch waits */
+    struct eng_touch touch[17] = {{0}}; /* touch[0]: whether the batch waits */
     unsigned used = 1;
     for (unsigned i = 0; ops && i < n; i++) {
         const struct mem_op op = mem_op(&ops[i]);
@@ -120,13 +120,13 @@ static int on_batch_mem_op(__typeof__(&cuStreamBatchMemOp) real, CUstream nul, C
 
 /* ---- events and semaphores ------------------------------------------------------------------------------------------------------ */
 
-/* Events that another process may let pass: opened from one, or shown to one. A few; one that
- * has been destroyed may stay, and what has its handle then is taken for one, which costs an event in front of each wait. */
+/* Events that another process may let pass: opened from one, or shown to one. The list is short. A destroyed event may stay in it, and a new event with the same handle is
+ * then taken for one of these, which costs an event in front of each wait. */
 static struct {
     pthread_mutex_t lock;
     CUevent *at;
     uint32_t n, room;
-    atomic_bool any, all; /* all: there was no memory to tell them apart */
+    atomic_bool any, all; /* any: there are such events; all: memory for the list ran out, and every event counts as one */
 } outside = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_outside_locked(CUevent e)
@@ -178,8 +178,8 @@ static int on_event_opened(__typeof__(&cuIpcOpenEventHandle) real, CUevent *e, C
 
 ISSUE3(wait_event, cuStreamWaitEvent, CUstream, CUevent, unsigned)
 
-/* A wait for this process's own streams is none of the engine's affairs. It is where somebody else lets the stream go on: what lies in front of the wait
- * must not be taken to stand still with it; and where it brings the stream into a capture. */
+/* The engine needs to know of a wait only where another process lets the stream go on (work in front of the wait must not be taken to stand still with it), and where the wait
+ * brings the stream into a capture. */
 static int on_wait_event(__typeof__(&cuStreamWaitEvent) real, CUstream nul, CUstream s, CUevent e, unsigned flags)
 {
     if (is_outside(e)) {

@@ -1,10 +1,10 @@
-/* hook_texture.c: textures and surfaces. What they show stays in memory for good, and a launch that may use one is no longer run again
- * (policy/op/texture.h). Arrays are counted memory (hook_memory.c); copies to and from them are ops that are never repeated.
+/* hook_texture.c: textures and surfaces. Memory that they show stays resident for good, and a launch that may use one is no longer run again
+ * (policy/op/texture.h). Arrays are counted memory (hook_memory.c); copies to and from arrays are ops that are never repeated.
  */
 #include "policy/reach.h"
 #include "preload/door.h"
 
-/* Linear memory, of either shape, begins its description with the address. */
+/* Pins the memory that `r` shows. Linear memory, of either shape, begins its description with the address. */
 static int pin_shown(const CUDA_RESOURCE_DESC *r)
 {
     if (r && (r->resType == CU_RESOURCE_TYPE_LINEAR || r->resType == CU_RESOURCE_TYPE_PITCH2D))
@@ -29,7 +29,7 @@ static int on_surface(__typeof__(&cuSurfObjectCreate) real, CUsurfObject *s, con
     return CUDA_SUCCESS;
 }
 
-/* Of either kind. Forgotten before it goes: when it has gone another thread may be given the handle. */
+/* Destroys a texture or a surface. The handle is forgotten before: afterwards another thread may be given the same one. */
 static int on_object_gone(__typeof__(&cuTexObjectDestroy) real, CUtexObject t)
 {
     eng_reach_texture_gone(t);

@@ -1,5 +1,5 @@
 /* hook_vmm.c: the program's own virtual memory management (PyTorch's expandable segments, NCCL): its physical blocks are
- * counted, its mappings are its own. Stream-ordered memory is none of it: here it is made of mappings, which only we may change.
+ * counted, its mappings are its own. Stream-ordered memory is made of mappings too, but only remat may change those.
  */
 #include "policy/allocations.h"
 #include "policy/answers.h"
@@ -32,7 +32,7 @@ static int on_release(__typeof__(&cuMemRelease) real, CUmemGenericAllocationHand
     return r;
 }
 
-/* Whatever is mapped there later: its address may lie in a list before it is. */
+/* Reserved addresses are noted at once: an address may lie in a list before memory is mapped at it. */
 static int on_reserve(__typeof__(&cuMemAddressReserve) real, CUdeviceptr *p, size_t n, size_t alignment, CUdeviceptr hint,
                       unsigned long long flags)
 {
@@ -46,7 +46,7 @@ static int on_unreserve(__typeof__(&cuMemAddressFree) real, CUdeviceptr p, size_
 {
     if (eng_is_managed(p))
         return CUDA_ERROR_INVALID_VALUE;
-    const size_t was = eng_forget_outside(p); /* before another thread may be given the addresses */
+    const size_t was = eng_forget_outside(p); /* forgotten before another thread may be given the addresses */
     int r = real(p, n);
     if (r && was)
         eng_note_outside(p, was);
@@ -110,7 +110,7 @@ static int on_multicast_bind_on(__typeof__(&cuMulticastBindAddr_v2) real, CUmemG
     return real(mc, dev, at, p, n, flags);
 }
 
-/* What is bound by its handle is mapped elsewhere too, and written there by whoever writes through the other mapping: another device, another machine. */
+/* Memory bound by its handle is mapped elsewhere too, and another device or machine may write it through the other mapping. */
 static const char bound[] = "memory is bound to a multicast object or a logical endpoint";
 
 static int on_multicast_bind_mem(__typeof__(&cuMulticastBindMem) real, CUmemGenericAllocationHandle mc, size_t at,

@@ -1,4 +1,4 @@
-/* hooks.c: the table of hooks, and the driver's own call that hands entry points out: cuGetProcAddress, the third way in. Both are here because
+/* hooks.c: the table of hooks, and the driver's own call that hands entry points out: cuGetProcAddress, one of the three ways in. Both are here because
  * cuGetProcAddress is a row of the table.
  */
 #include "preload/hooks.h"
@@ -16,8 +16,8 @@ void *const hooks[HOOK_COUNT] = {
 #undef H
 };
 
-/* The driver answers first; then its pointer is swapped for the hook of that very variant. Whatever else the driver says (result, symbol
- * status, a name it does not know, the empty name that libcudart asks first) is left as it is. */
+/* The driver answers first; its pointer is then swapped for the hook of that very variant. The rest of the driver's answer (result, symbol status, a name it does not know,
+ * the empty name that libcudart asks first) is left as it is. */
 static void *swapped(const char *name, void *fn, int version, cuuint64_t flags)
 {
     door_note_asked(ROUTE_PROC_ADDRESS);

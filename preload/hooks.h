@@ -1,4 +1,4 @@
-/* hooks.h: the hook of each row of hooks.def, for those who hand it out.
+/* hooks.h: the hook of each row of hooks.def, for the code that hands hooks out.
  *
  * Threads: any; constant.
  */

@@ -10,7 +10,7 @@ __typeof__(&dlsym) libc_dlsym_find(void)
 {
     void *f = atomic_load_explicit(&libc_dlsym_found, memory_order_acquire);
     if (!f) {
-        /* x86-64 has 2.2.5 as its oldest version, aarch64 2.17. */
+        /* glibc's oldest version is 2.2.5 on x86-64, 2.17 on aarch64. */
         static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
         for (size_t i = 0; !f && i < sizeof versions / sizeof versions[0]; i++)
             f = dlvsym(RTLD_NEXT, "dlsym", versions[i]);

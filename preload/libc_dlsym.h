@@ -7,9 +7,9 @@
 
 #include <dlfcn.h>
 
-/* Its address; NULL until libc_dlsym_find() has been called. The assembly in dlsym.c jumps there. */
+/* Address of the C library's dlsym; NULL until libc_dlsym_find() has been called. The assembly in dlsym.c jumps to it. */
 extern _Atomic(void *) libc_dlsym_found __attribute__((visibility("hidden")));
-/* NULL: there is none. */
+/* Returns the C library's dlsym; NULL: not found. */
 __typeof__(&dlsym) libc_dlsym_find(void);
 void *libc_dlsym(void *handle, const char *name);
 

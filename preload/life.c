@@ -18,22 +18,22 @@
 #include <unistd.h>
 
 static struct {
-    pthread_mutex_t lock; /* of starting */
-    struct drv driver;    /* the engine keeps a pointer to it */
-    pid_t started_in;     /* the process whose engine it is; 0: none. A forked child must not finish its parent's */
-    pid_t refused_in;     /* the process in which there is to be none */
+    pthread_mutex_t lock; /* held while the engine starts */
+    struct drv driver;    /* the engine keeps a pointer to this table */
+    pid_t started_in;     /* the process that started the engine; 0: none. A forked child must not finish its parent's */
+    pid_t refused_in;     /* the process in which eng_start() has refused */
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A forked child has no device: the driver refuses all that it asks. Yet it lets go of what its parent had on one: an interpreter's collector
- * finds tensors in a loader's worker. PyTorch's own allocator answers that without the driver; of a stream-ordered one, which `remat run` has it use,
- * a refused free comes as an exception out of a destructor and ends the child. So a child's free succeeds, and nothing is done. */
+/* A forked child has no device: the driver refuses all its calls. Yet a child frees device memory of its parent: Python's garbage collector finds tensors in a data loader's
+ * worker. PyTorch's own allocator frees without the driver; with a stream-ordered one, which `remat run` has it use, a refused free comes as an exception out of a destructor
+ * and ends the child. So a child's free succeeds, and does nothing. */
 static CUresult freed_in_child(CUdeviceptr p, CUstream s)
 {
     (void)p, (void)s;
     return CUDA_SUCCESS;
 }
 
-/* Without its cache PyTorch's own allocator asks the driver, too. */
+/* PyTorch's own allocator without its cache (--allocator each) frees by a driver call, too. */
 static CUresult freed_at_once_in_child(CUdeviceptr p)
 {
     (void)p;
@@ -63,8 +63,8 @@ static void finish(void)
     door_depth = depth;
 }
 
-/* os._exit() and the like run no destructor. exit() itself does not come this way. What was in front of the C library's function
- * before this library was is called on: the loader's order is kept. */
+/* os._exit() and the like run no destructor; exit() itself does not come this way. next_exit is the function behind this one in the loader's order, the C library's or another
+ * interposer's. */
 static __typeof__(&_exit) next_exit;
 
 DOOR_PUBLIC void _exit(int status)
@@ -96,7 +96,7 @@ void life_start(void)
     if (door_disabled() || !provider_resolve(DOOR_CUDA))
         return;
     struct drv driver;
-    fill_driver_table(&driver); /* before the lock, by whoever comes: see loader.h */
+    fill_driver_table(&driver); /* before the lock, by each thread that comes: see loader.h */
     eng_before_start();
     loader_lock(&life.lock);
     if (atomic_load_explicit(&door_watch, memory_order_relaxed) & WATCH_UNSTARTED) {
@@ -104,7 +104,7 @@ void life_start(void)
         door_depth = DOOR_SHUT;
         life.driver = driver;
         torch_env_tell();
-        pthread_atfork(NULL, NULL, child_frees); /* whatever the policy: the allocator is chosen in any case */
+        pthread_atfork(NULL, NULL, child_frees); /* whatever the policy: PyTorch's allocator is chosen in any case */
         const char *missing;
         if (!drv_complete(&life.driver, &missing)) {
             log_once(SAY_WARN, "this driver has no %s: calls pass through", missing);
@@ -137,8 +137,8 @@ static void start_if_initialised(void)
         life_start();
 }
 
-/* Some programs bring their own cu* functions, which open the driver at their first call. Our exports come before theirs,
- * so the call arrives here and opening falls to us. Once: without a driver, calls answer CUDA_ERROR_NOT_INITIALIZED. */
+/* Some programs bring their own cu* functions, which open the driver at their first call. The exports here come before theirs, so the call arrives here, and this function
+ * opens the driver, once: without a driver, calls answer CUDA_ERROR_NOT_INITIALIZED. */
 static void load_driver(void)
 {
     static atomic_bool tried;

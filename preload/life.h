@@ -7,10 +7,10 @@
 
 #include "preload/rows.h"
 
-/* What a hook does first while a bit of door_watch is set: counts the call, finds the driver, starts the engine in a process whose driver was
- * initialised by a route that passes no door. */
+/* The slow path of a hook while a bit of door_watch is set: counts the call, finds the driver, starts the engine in a process whose driver was initialised by a route that
+ * passes no door, and looks for new libraries (bypass.h). */
 void life_slow(enum hook_id id);
-/* Starts the engine if nobody has tried to; the driver must be initialised. */
+/* Starts the engine unless a start was tried before; the driver must be initialised. */
 void life_start(void);
 
 #endif

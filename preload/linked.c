@@ -19,25 +19,25 @@ enum { SLOT = R_X86_64_JUMP_SLOT, DATA = R_X86_64_GLOB_DAT, WORD = R_X86_64_64 }
 enum { SLOT = R_AARCH64_JUMP_SLOT, DATA = R_AARCH64_GLOB_DAT, WORD = R_AARCH64_ABS64 };
 #endif
 
-/* A word that holds the address of a function, as the loader has filled it or is to at the first call. */
+/* A word that holds the address of a function: the loader has filled it already, or fills it at the first call. */
 struct reference {
     void **at;
-    bool read_only; /* by now */
+    bool read_only; /* the loader has protected the word since (RELRO) */
     enum door_provider of;
     const char *name, *library; /* owned by the loader; library "": the program */
 };
 
 enum { MOST = 256, SEEN = 512 };
 static struct {
-    atomic_bool busy; /* a thread is here: the rest is its. No lock, since the loader is asked meanwhile and nobody waits */
+    atomic_bool busy; /* a thread is in linked_look(): the other fields are its. No lock: that thread asks the loader, and others do not wait */
     struct reference list[MOST];
     int n;
-    uintptr_t seen[SEEN]; /* where the libraries lie that have been looked through */
+    uintptr_t seen[SEEN]; /* addresses of the libraries that have been looked through (of their program headers) */
     int n_seen;
-    unsigned long long gone; /* how many libraries had gone: then others may lie there */
+    unsigned long long gone; /* libraries unloaded before the last look: after one more, another library may lie at an address of `seen` */
 } linked;
 
-/* What there is to read of a library, as the loader has it in memory. */
+/* The tables of a library that are read here, as the loader has them in memory. */
 struct dynamic {
     const ElfW(Sym) *symbols;
     const char *names;
@@ -78,7 +78,7 @@ static bool read_dynamic(const struct dl_phdr_info *info, struct dynamic *d)
 
 static bool capital(char c) { return c >= 'A' && c <= 'Z'; }
 
-/* DOOR_PROVIDERS: of neither. */
+/* The library whose call has this name; DOOR_PROVIDERS: neither the driver's nor NCCL's. */
 static enum door_provider provider_of(const char *name)
 {
     if (name[0] == 'c' && name[1] == 'u' && capital(name[2]))
@@ -163,7 +163,7 @@ bool linked_look(void)
     if (atomic_exchange(&linked.busy, true))
         return false;
     linked.n = 0;
-    loader_walk(look_at, NULL); /* which holds a lock of the loader's: no symbol is asked for in there */
+    loader_walk(look_at, NULL); /* the walk holds a lock of the loader's: look_at() asks for no symbol */
     for (int i = 0; i < linked.n; i++)
         put_stub(&linked.list[i]);
     atomic_store(&linked.busy, false);

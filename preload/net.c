@@ -11,14 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- stubs: a call arrives with its entry in a register that no call uses ------------------------------------------------- */
+/* ---- stubs: the entry of a call arrives in a register that no call uses ------------------------------------------------- */
 
 #define STUBS 1024
 enum { STUB_BYTES = 16 };
 static struct net_entry net_entries[STUBS] __attribute__((used));
 extern const char net_stubs[] __attribute__((visibility("hidden")));
 
-/* All stubs, and the name of what they jump to. */
+/* All stubs, and the label net_common, which they jump to. */
 #define NET_STUBS                                      \
     ".balign 16\n"                                     \
     "net_stubs:\n"                                     \
@@ -30,7 +30,7 @@ extern const char net_stubs[] __attribute__((visibility("hidden")));
     ".hidden net_common\n"                             \
     ".globl net_common\n"
 
-/* net_common saves what may hold an argument, asks net_called() where to go, and goes there. */
+/* net_common saves the registers that may hold an argument, asks net_called() which function to run, and jumps there. */
 #if defined(__x86_64__)
 __asm__(".text\n" NET_STUBS
         ".type net_common, @function\n"
@@ -121,8 +121,8 @@ __asm__(".text\n" NET_STUBS
 
 /* ---- a noted call ------------------------------------------------------------------------------------------------------------ */
 
-static atomic_bool all_stays; /* the engine has been told, and all there is has room: later devices are told by it */
-static _Atomic(struct net_entry *) waiting; /* called before the engine has started */
+static atomic_bool all_stays; /* eng_memory_stays() has succeeded; the engine tells devices that are set up later */
+static _Atomic(struct net_entry *) waiting; /* entries called before the engine has started */
 
 static int no_room(void) { return CUDA_ERROR_OUT_OF_MEMORY; }
 static int no_room_nccl(void) { return 1; /* ncclUnhandledCudaError */ }
@@ -141,7 +141,7 @@ bool net_stay(const char *why, const char *line)
     return room;
 }
 
-/* False: there is no room. */
+/* Notes a call: one line the first time, and memory stays. False: memory that must stay finds no room. */
 static bool count(struct net_entry *e)
 {
     char line[NET_NAME_MOST + 160];
@@ -170,7 +170,7 @@ void net_begins(void)
         count(e);
 }
 
-/* Where the stub goes. `args`: the first six, as they lie in registers. */
+/* The function that the stub jumps to. `args`: the call's first six arguments, as they lie in registers. */
 __attribute__((used)) static void *net_called(struct net_entry *e, const uint64_t *args)
 {
     void *to = atomic_load_explicit(&e->target, memory_order_acquire);
@@ -212,7 +212,7 @@ static struct net_entry *entry_of(const char *name, void *real, const char *why)
     return NULL;
 }
 
-/* Where there are no more stubs the first one that is asked for counts as called. */
+/* The stub of `real`. Where all stubs are taken, the first further name that is asked for counts as called. */
 static void *stub_of(const char *name, void *real, const char *why)
 {
     struct net_entry *e = entry_of(name, real, why);

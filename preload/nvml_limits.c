@@ -22,7 +22,7 @@ int nvml_limits(const char *pci, const char *cgroup, uint64_t *soft_bytes, uint6
     handle_of *handle = (handle_of *)libc_dlsym(h, "nvmlDeviceGetHandleByPciBusId_v2");
     limits_of *limits = (limits_of *)libc_dlsym(h, "nvmlDeviceGetMemoryLimits_v1"); /* CUDA 13.4 */
     int rc = -ENOSYS;
-    /* older ones know of no limits, and are not started; NVML counts its users, so the program's own use goes on */
+    /* an older NVML knows of no limits, and is not started; NVML counts its users, so the program's own use goes on after stop() */
     if (start && stop && handle && limits && start() == NVML_SUCCESS) {
         nvmlDevice_t d;
         struct nvml_limits l = {.cgroup = cgroup};

@@ -1,6 +1,6 @@
-/* nvml_limits.h: struct drv.nvml_limits (policy/driver.h), asked of NVML where it is installed.
+/* nvml_limits.h: the memory limits that NVML knows of a cgroup (drv.nvml_limits, policy/driver.h), asked of NVML where it is installed.
  *
- * Threads: any, with the door shut. Errors: -ENOENT: no NVML; -ENOSYS: one that knows of no limits, or not of this device.
+ * Threads: any, with the door shut. Errors: -ENOENT: no NVML; -ENOSYS: this NVML knows of no limits, or of none for this device.
  */
 #ifndef REMAT_PRELOAD_NVML_LIMITS_H
 #define REMAT_PRELOAD_NVML_LIMITS_H

@@ -10,20 +10,20 @@
 
 enum pool_use {
     POOL_ENGINE,  /* managed */
-    POOL_COUNTED, /* the driver serves it; its memory counts against the limit */
-    POOL_MANAGED, /* so, and the host may write there at any time */
-    POOL_OUTSIDE  /* the driver serves it; it is memory of the host, or another process's, which no allocation comes from */
+    POOL_COUNTED, /* served by the driver; the memory counts against the limit */
+    POOL_MANAGED, /* as POOL_COUNTED, and the host may write the memory at any time */
+    POOL_OUTSIDE  /* served by the driver; memory of the host, or another process's pool, which no allocation comes from */
 };
 
-/* A few instructions while no pool is special. */
+/* How a pool is served; a few instructions while no pool is special. */
 enum pool_use pools_use(CUmemoryPool pool);
-/* The same for the pool that an allocation without one comes from: the current device's current pool. */
+/* How the current device's current pool is served, which cuMemAllocAsync allocates from. */
 enum pool_use pools_use_current(void);
 void pools_mark(CUmemoryPool pool, enum pool_use use);
-/* What a pool of these properties is. */
+/* How a pool of these properties is served. */
 enum pool_use pools_use_of_props(const CUmemPoolProps *props);
 void pools_destroyed(CUmemoryPool pool);
-/* The device that a pool of the engine's lies on, as far as it can be told; -1 otherwise. */
+/* The device on which a pool of the engine's lies; -1: unknown. */
 int pools_device(CUmemoryPool pool);
 void pools_created(CUmemoryPool pool, int device);
 

@@ -14,8 +14,8 @@ static bool mode_fits(const struct door_row *row, cuuint64_t flags)
     return row->mode == MODE_PLAIN || (row->mode == MODE_THREAD) == ((flags & FLAG_PER_THREAD) != 0);
 }
 
-/* The row whose real function `fn` is. The driver's answer decides where it can: it is compared with the addresses of the
- * exported variants of that name. Two variants may share code, then the flags choose between them. */
+/* The row whose real function is `fn`, the driver's answer: the addresses of the exported variants of `name` are compared with it. Where two variants share code, the flags
+ * choose between them. NULL: none. */
 static const struct door_row *row_by_address(const char *name, const void *fn, cuuint64_t flags)
 {
     const struct door_row *hit = NULL;

@@ -1,4 +1,4 @@
-/* proc_address.h: which variant of a call the driver answered cuGetProcAddress with. Any thread; no errors. */
+/* proc_address.h: finds the variant of a call that the driver answered cuGetProcAddress with. Any thread; no errors. */
 #ifndef REMAT_PRELOAD_PROC_ADDRESS_H
 #define REMAT_PRELOAD_PROC_ADDRESS_H
 
@@ -6,11 +6,11 @@
 
 #include <stdbool.h>
 
-/* `fn`: what the driver answered for (name, version, flags). HOOK_COUNT: a variant that has no row. provider_resolve() has been called. */
+/* The row of `fn`, the driver's answer for (name, version, flags). HOOK_COUNT: `fn` is a variant that has no row. provider_resolve() must have been called. */
 enum hook_id proc_address_row(const char *name, const void *fn, int version, cuuint64_t flags);
-/* The exported name of `fn`; NULL: it has none, as some drivers answer. */
+/* The exported name of `fn`; NULL: some drivers answer with functions that have none. */
 const char *proc_address_symbol(const void *fn);
-/* The driver answers something else to who asks for this name at the newest version that the tables know. */
+/* True if `fn` is newer than the tables: asked for `name` at the newest version that they know, the driver does not answer with `fn`. */
 bool proc_address_is_newer(const char *name, const void *fn, int version, cuuint64_t flags);
 
 #endif

@@ -57,7 +57,7 @@ bool provider_resolve(enum door_provider p)
     loader_walk(search_one, &s);
     if (!s.path)
         return false;
-    /* Already in the process: this takes a reference, so that the pointers below stay good, and loads nothing. */
+    /* The library is in the process already: loader_open() takes a reference, so that the pointers below stay good, and loads nothing. */
     void *h = loader_open(s.path, RTLD_LAZY | RTLD_NOLOAD);
     if (!h)
         return false;

@@ -16,7 +16,7 @@ const struct door_row door_rows[HOOK_COUNT] = {
 #undef N
 };
 
-/* ---- before the real library is found, and for what it lacks ---------------------------------------------------------- */
+/* ---- answers before the real library is found, and for calls that it lacks ---------------------------------------------------------- */
 
 static int no_driver(void)
 {

@@ -1,4 +1,4 @@
-/* rows.h: the rows of hooks.def as data: a number each, the real entry point, what else the row says. The hooks themselves are in hooks.h.
+/* rows.h: the rows of hooks.def as data: a number each, the real entry point, the other columns. The hooks themselves are in hooks.h.
  *
  * Threads: any; door_real is filled by provider.c, entry by entry, and read without a lock.
  */
@@ -20,9 +20,9 @@ struct door_real {
     HOOKS_CUDA(H) HOOKS_NVML(H) HOOKS_NCCL(H)
 #undef H
 };
-/* Entries of a library that is not there, or that it lacks, point to a function that answers an error. */
+/* Entries whose library is not loaded, or lacks the call, point to a function that answers an error. */
 extern struct door_real door_real;
-/* What stands there for a call that this driver lacks: answers CUDA_ERROR_NOT_SUPPORTED. */
+/* The entry of a call that this driver lacks: answers CUDA_ERROR_NOT_SUPPORTED. */
 int rows_not_in_driver(void);
 
 enum door_provider { DOOR_CUDA, DOOR_NVML, DOOR_NCCL, DOOR_PROVIDERS };

@@ -1,15 +1,15 @@
-/* torch_c10.c: PyTorch's own functions that have to do with its allocator. Each stands here in front of PyTorch's, which is called on. Nothing of
- * PyTorch is needed where it is not: they are called by PyTorch alone.
+/* torch_c10.c: PyTorch's own functions that have to do with its allocator. Each function here stands in front of PyTorch's, and calls it. Only PyTorch
+ * calls them, so a process without PyTorch needs nothing of it.
  *
- * - Its stream-ordered allocator, which remat has it use, lacks memory history, snapshots and more. One line says what was asked for and what serves.
+ * - PyTorch's stream-ordered allocator, which remat has it use, lacks memory history, snapshots and more. One line says what was asked for and what serves.
  * - That allocator's message for a lack of memory is not the one that programs look for to try again with half the batch ("CUDA out of memory."; accelerate,
- *   Lightning): it is put in those words, in place. Without its cache (--allocator each) PyTorch throws another exception than torch.OutOfMemoryError:
- *   it is given that one.
- * - What a script chooses by torch.cuda.memory._set_allocator_settings() or torch._C._accelerator_setAllocatorSettings() is mended as its variables are
- *   (torch_env.h).
+ *   Lightning): the message is put in those words, in place. Without its cache (--allocator each) PyTorch throws another exception than
+ *   torch.OutOfMemoryError: torch.OutOfMemoryError is thrown instead.
+ * - Settings that a script chooses by torch.cuda.memory._set_allocator_settings() or torch._C._accelerator_setAllocatorSettings() are mended as its variables
+ *   are (torch_env.h).
  *
  * C++ in C: a std::string is a pointer, a length, and 16 bytes more, handed over by address; the place in the source is 24 bytes, handed over as C hands
- * over such a struct. The mangled names say that these are the types: another version's have other names, and pass.
+ * over such a struct. The mangled names say that these are the types: functions of a PyTorch with other types have other names, and pass.
  */
 #include "preload/door.h"
 #include "preload/libc_dlsym.h"
@@ -38,7 +38,7 @@ struct source_place {
 #define ERROR_MADE(whole) "_ZN3c105ErrorC" #whole "ENS_14SourceLocationE" CXX_STRING
 #define NO_MEMORY_MADE(whole) "_ZN3c1016OutOfMemoryErrorC" #whole "ENS_14SourceLocationE" CXX_STRING
 
-/* A function of the library `in`, or of what that needs; without PyTorch's own nobody can have called. */
+/* The function `name` of the library `in`, or of a library that `in` needs. Aborts without it: no function but PyTorch's calls here. */
 static void *next(const char *in, const char *name)
 {
     void *h = loader_open(in, RTLD_LAZY | RTLD_NOLOAD), *f = h ? libc_dlsym(h, name) : NULL;
@@ -55,7 +55,7 @@ static bool ends_with(const char *s, const char *end)
 
 /* ---- refusals ------------------------------------------------------------------------------------------------------------ */
 
-/* Each thing once, by a hash of its name. */
+/* True if `what`, of n characters, has been told before (known by a hash), or the table is full. */
 static bool is_told(const char *what, size_t n)
 {
     static _Atomic uint64_t told[16];
@@ -72,7 +72,7 @@ static bool is_told(const char *what, size_t n)
 
 static bool begins(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
 
-/* PyTorch's names for what it refuses, in the program's words, and what serves. */
+/* Features that PyTorch refuses: the beginning of PyTorch's name, the name in the program's words, the option of remat that serves. */
 static const struct refusal {
     const char *begins, *what, *serves;
 } refusals[] = {
@@ -87,7 +87,7 @@ static const struct refusal {
 
 static void tell(const char *file, const char *why)
 {
-    /* what any allocator may lack is refused by the interface's header, in the allocator's name */
+    /* a feature that any allocator may lack is refused by the interface's header, in the allocator's name */
     if (torch_env_allocator() != ALLOC_CONF_ASYNC || !file || !why ||
         !(ends_with(file, "CUDAMallocAsyncAllocator.cpp") || (ends_with(file, "CUDACachingAllocator.h") && begins(why, "cudaMallocAsync"))) ||
         (!strstr(why, "not yet support") && !strstr(why, "not meaningful")))
@@ -156,12 +156,12 @@ MADE(torch_c10_made_part, ERROR_MADE(2))
 MADE(torch_c10_no_memory, NO_MEMORY_MADE(1))
 MADE(torch_c10_no_memory_part, NO_MEMORY_MADE(2))
 
-/* Without its cache PyTorch checks cudaMalloc's answer as any other call's, and throws a general exception. torch.OutOfMemoryError
- * is made by its own constructor and thrown as C++ throws it. CUDA's runtime remembers the error until it is asked. */
+/* Throws torch.OutOfMemoryError, made by its own constructor, as C++ throws it: without its cache PyTorch checks cudaMalloc's answer as any other call's, and would throw a
+ * general exception. CUDA's runtime remembers the error until cudaGetLastError() asks for it. */
 static void throw_no_memory(const char *function, const char *file, uint32_t line)
 {
     static const char text[] = "CUDA out of memory. The device has no room for this tensor.";
-    enum { EXCEPTION_BYTES = 1024 /* at least; C++ knows how many */ };
+    enum { EXCEPTION_BYTES = 1024 /* more than the exception has; C++ alone knows its size */ };
     void *h = loader_open("libc10_cuda.so", RTLD_LAZY | RTLD_NOLOAD), *c10 = loader_open("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
     int (*last_error)(void) = (int (*)(void))(h ? libc_dlsym(h, "cudaGetLastError") : NULL);
     void *(*new)(size_t) = (void *(*)(size_t))(h ? libc_dlsym(h, "_Znwm") : NULL);
@@ -171,16 +171,16 @@ static void throw_no_memory(const char *function, const char *file, uint32_t lin
     void *type = c10 ? libc_dlsym(c10, "_ZTIN3c1016OutOfMemoryErrorE") : NULL;
     if (!last_error || !new || !allocate || !throw || !make || !type)
         return;
-    struct cxx_string why = {new (sizeof text), sizeof text - 1, sizeof text - 1, 0}; /* its text goes over to the exception */
+    struct cxx_string why = {new (sizeof text), sizeof text - 1, sizeof text - 1, 0}; /* the exception takes the text over */
     memcpy(why.text, text, sizeof text);
     void *e = allocate(EXCEPTION_BYTES);
     memset(e, 0, EXCEPTION_BYTES);
     make(e, (struct source_place){function, file, line}, &why);
     last_error();
-    throw(e, type, NULL); /* without a destructor: what little the exception holds is not given back */
+    throw(e, type, NULL); /* no destructor: the few bytes that the exception holds are not given back */
 }
 
-/* Until PyTorch 2.5 the line is signed; from 2.14 on there is one argument more. */
+/* `line` is signed until PyTorch 2.5; from 2.14 on there is the argument `log`. */
 #define CHECKED(sym, name)                                                                                             \
     typedef void checked_##sym(int, const char *, const char *, uint32_t, bool, void *);                               \
     DOOR_PUBLIC checked_##sym sym __asm__(name);                                                                       \
@@ -210,7 +210,7 @@ static void parsed(settings_parsed *real, void *self, const struct cxx_string *s
     struct cxx_string instead = {mended, 0, sizeof mended - 1, 0};
     if (settings && settings->text && torch_env_mended(settings->text, mended)) {
         instead.length = strlen(mended);
-        settings = &instead; /* it is only read */
+        settings = &instead; /* `settings` is only read */
     }
     real(self, settings);
 }

@@ -15,13 +15,13 @@ enum { TOLD = 512 };
 
 static struct {
     atomic_int how; /* enum alloc_conf */
-    atomic_bool is_used; /* the driver is: what is left out is said at once */
-    char dropped[TOLD];  /* latest, not said yet */
-    const char *of;      /* the variable that it was left out of */
+    atomic_bool is_used; /* the driver is in use: settings that are left out are reported at once */
+    char dropped[TOLD];  /* the settings left out last, not yet reported */
+    const char *of;      /* the variable that `dropped` was left out of */
     char said[TOLD];
 } torch_env;
 
-/* The C library's own, found at the first call: programs set variables before any constructor of ours. */
+/* Calls the C library's function, found at the first call: programs set variables before any constructor of remat's. */
 #define NEXT(name)                                                                                                     \
     static _Atomic(void *) found_;                                                                                     \
     void *next_ = atomic_load(&found_);                                                                                \
@@ -47,7 +47,7 @@ static void say(void)
     strcpy(torch_env.said, torch_env.dropped);
 }
 
-/* A variable of the allocator's, of n characters; -1: another one. */
+/* The index in alloc_conf_names of a variable whose name has n characters; -1: another variable. */
 static int known_name(const char *name, size_t n)
 {
     for (int i = 0; i < ALLOC_CONF_NAMES; i++)
@@ -56,7 +56,7 @@ static int known_name(const char *name, size_t n)
     return -1;
 }
 
-/* What the variable must be where the program wants `value` (NULL: none of it). False: too long, it is as it is. */
+/* out: the value of the variable where the program wants `value` (NULL: unset). False: too long, and the program's value stands. */
 static bool mended(const char *name, const char *value, char *out)
 {
     char dropped[TORCH_ENV_SETTINGS];
@@ -65,7 +65,7 @@ static bool mended(const char *name, const char *value, char *out)
     if (*dropped) {
         snprintf(torch_env.dropped, sizeof torch_env.dropped, "%.*s", TOLD - 1, dropped);
         torch_env.of = name;
-        if (atomic_load(&torch_env.is_used)) /* else later: most programs of a script are not PyTorch */
+        if (atomic_load(&torch_env.is_used)) /* else torch_env_tell() does: most programs of a script are not PyTorch */
             say();
     }
     return true;
@@ -107,7 +107,7 @@ int torch_env_putenv(char *text)
     const char *equals = text ? strchr(text, '=') : NULL;
     if (torch_env_allocator() == ALLOC_CONF_NONE || !text)
         return next_putenv(text);
-    if (!equals) /* as the C library has it: the variable goes */
+    if (!equals) /* no '=': the variable goes, as in the C library */
         return torch_env_unsetenv(text);
     if (is_no_cache(text, (size_t)(equals - text)))
         return 0;

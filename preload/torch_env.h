@@ -1,24 +1,24 @@
-/* torch_env.h: the variables that choose PyTorch's allocator stay as `remat run` has set them (REMAT_ALLOCATOR), whoever sets others: `export` in a shell
- * script is mended when the next program is loaded, os.environ[...] in a script when it calls setenv(). What is left out of such settings is told once
- * the driver is used: most programs of a shell script are not PyTorch.
+/* torch_env.h: keeps the variables that choose PyTorch's allocator as `remat run` has set them (REMAT_ALLOCATOR): `export` in a shell script is mended when
+ * the next program is loaded, os.environ[...] in a script when it calls setenv(). Settings that were left out are reported once the driver is used: most
+ * programs of a shell script are not PyTorch.
  *
- * setenv(), unsetenv() and putenv() stand in front of the C library's. They do what it does for every other variable.
+ * setenv(), unsetenv() and putenv() stand in front of the C library's, and hand every other variable on to them.
  *
- * Threads: as the C library's functions. Errors: theirs.
+ * Threads and errors: as the C library's functions.
  */
 #ifndef REMAT_PRELOAD_TORCH_ENV_H
 #define REMAT_PRELOAD_TORCH_ENV_H
 
 #include "tracer/machine/alloc_conf.h"
 
-/* From the library's constructor: REMAT_ALLOCATOR is read, and what the process was started with is mended. */
+/* Called by the library's constructor: reads REMAT_ALLOCATOR, and mends the variables that the process was started with. */
 void torch_env_at_load(void);
-/* What remat has chosen; ALLOC_CONF_NONE before torch_env_at_load() and where remat leaves the program alone. */
+/* The allocator that remat has chosen; ALLOC_CONF_NONE before torch_env_at_load() and where remat leaves the program alone. */
 enum alloc_conf torch_env_allocator(void);
-/* Settings as the program gives them to PyTorch itself become what serves, into mended[TORCH_ENV_SETTINGS]; false: they stay as they are. */
+/* Settings that the program gives to PyTorch itself, mended into mended[TORCH_ENV_SETTINGS]; false: the settings stay as they are. */
 enum { TORCH_ENV_SETTINGS = 4096 };
 bool torch_env_mended(const char *settings, char *mended);
-/* The program uses a device: says what was left out, and from now on says it at once. */
+/* The program uses a device: reports the settings that were left out, and makes later ones be reported at once. */
 void torch_env_tell(void);
 
 #endif

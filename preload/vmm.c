@@ -7,7 +7,7 @@
 
 struct block {
     CUmemGenericAllocationHandle handle;
-    unsigned refs; /* 0: the number may belong to a newer block already */
+    unsigned refs; /* 0: the handle's number may belong to a newer block already */
     unsigned maps;
     uint64_t key;
     struct block *next;
@@ -24,7 +24,7 @@ enum { BUCKETS = 1024 };
 #define KEY_BASE 0xF00D000000000000ull
 
 static struct {
-    pthread_mutex_t lock; /* of the rest */
+    pthread_mutex_t lock; /* of the other fields */
     struct block *blocks[BUCKETS];
     struct mapping *mappings;
     uint64_t serial;
@@ -35,7 +35,7 @@ static struct block **bucket(CUmemGenericAllocationHandle h)
     return &vmm.blocks[(h * 0x9E3779B97F4A7C15ull) >> 54];
 }
 
-/* Held by reference; a block with mappings alone is not found by its number. */
+/* The block with handle h and a reference; NULL: none. A block that mappings alone keep is not found by its number. */
 static struct block *block_of(CUmemGenericAllocationHandle h)
 {
     for (struct block *b = *bucket(h); b; b = b->next)
@@ -53,7 +53,7 @@ static void take_out(struct block *b)
         *at = b->next;
 }
 
-/* Takes the lock's word that neither reference nor mapping is left. Returns the key to give back, 0 while it lives. */
+/* Frees a block that has neither reference nor mapping left. Returns its key, to be freed in the engine's ledger; 0: the block lives on. The lock is held. */
 static uint64_t drop_if_dead(struct block *b)
 {
     if (b->refs || b->maps)
@@ -77,7 +77,7 @@ void vmm_created(CUmemGenericAllocationHandle h, int dev, size_t bytes)
     eng_foreign_commit(dev, key, bytes, false);
 }
 
-/* A block that mappings alone have kept goes by this number from now on: by its old one nobody finds it. */
+/* Gives the handle h to a block that mappings alone have kept: block_of() does not find the block by its old number. */
 static void renamed(struct block *b, CUmemGenericAllocationHandle h)
 {
     take_out(b);
@@ -126,7 +126,7 @@ void vmm_mapped(CUmemGenericAllocationHandle h, CUdeviceptr at, size_t bytes)
         m = NULL;
     }
     loader_unlock(&vmm.lock);
-    free(m); /* an imported handle: another process counts it */
+    free(m); /* not NULL for an imported handle: another process counts its memory */
 }
 
 void vmm_unmapped(CUdeviceptr at, size_t bytes)

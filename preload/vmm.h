@@ -1,7 +1,7 @@
-/* vmm.h: which memory of the program's own (cuMemCreate) is alive, so that it is counted for as long as it is.
+/* vmm.h: the program's own memory (cuMemCreate), counted for as long as it is alive.
  *
  * The physical memory behind a cuMemCreate handle lives until the handle's last reference and its last mapping are gone;
- * the handle's number may be reused before that. So memory is known by a serial number of ours.
+ * the handle's number may be reused before that. Memory is therefore known by a serial number of remat's.
  *
  * Threads: any; one lock. Errors: none; see vmm_created().
  */
@@ -12,7 +12,7 @@
 
 /* A handle of `bytes` was created on device `dev` (committed here). On exhausted host memory the bytes stay counted for good. */
 void vmm_created(CUmemGenericAllocationHandle h, int dev, size_t bytes);
-/* A further reference, from cuMemRetainAllocationHandle: to what is mapped at this address. */
+/* cuMemRetainAllocationHandle gave h: one more reference to the memory that is mapped at this address. */
 void vmm_retained(CUmemGenericAllocationHandle h, CUdeviceptr at);
 void vmm_released(CUmemGenericAllocationHandle h);
 void vmm_mapped(CUmemGenericAllocationHandle h, CUdeviceptr at, size_t bytes);
