@@ -7,12 +7,12 @@
 
 #include "policy/device.h"
 
-/* Memory that the driver knows and we do not see lies there. */
+/* The word points into memory that the driver knows and remat does not manage. */
 bool address_is_elsewhere(struct device *d, uint64_t word);
-/* That, or memory of ours. */
+/* The word points into memory that the driver knows, or into remat's own. */
 bool address_is_known(struct device *d, uint64_t word);
-/* The program may have had it of us, or the driver knows it. In the part of our reservation where nothing has ever lain there are none: a word with
- * an address there is something else, a flag beside what an address of the process has left, say. */
+/* The word may be an address that remat gave to the program, or one that the driver knows. Not so in the part of the reservation where nothing has ever lain:
+ * a word with an address in that part is something else, a flag beside the rest of a host address, say. */
 bool address_may_have_been_had(struct device *d, uint64_t word);
 
 #endif

@@ -11,39 +11,38 @@
 
 /* The slot that stands for buffer b in this iteration; NULL while there is none. */
 static inline struct slot *cursor_slot(struct device *d, int32_t b) { return d->ex->now.bind[b] >= 0 ? &d->mem.slots[d->ex->now.bind[b]] : NULL; }
-/* From now on s stands for b, and no longer. False: one of the two is bound to another (a check says so), and nothing was done; the second: as
- * one that says so, though b is no longer bound. */
+/* cursor_bind: from now on s stands for b; false: s or b is bound already (a check says so), and nothing was done. cursor_unbind: no slot stands for b any
+ * longer; false: the slot and b did not name each other (a check says so), b is unbound all the same. */
 bool cursor_bind(struct device *d, int32_t b, struct slot *s);
 bool cursor_unbind(struct device *d, int32_t b);
-/* The plan takes the buffer for one that nothing changes but what the plan sees; since the recording its slot was pinned, or has begun to hold
- * addresses, which the record knows nothing of. */
+/* Since the recording, the slot was pinned or has begun to hold addresses. The record knows neither: the plan believes that only what it sees changes the buffer. */
 static inline bool cursor_reached_since(const struct rec_buf *x, const struct slot *s) { return (s->pins && !x->pinned) || (s->points && !x->points); }
-/* The recorded buffer, which outlives iterations, is gone: another one may have its part. */
+/* The recorded buffer, which outlives iterations, is gone: another buffer may play its part. */
 static inline bool cursor_is_replaced(const struct device *d, const struct rec_buf *x)
 {
     const struct slot *s = &d->mem.slots[x->slot_id];
     return x->alloc_ord < 0 && x->dies < 0 && (!s->live || s->serial != x->serial);
 }
-/* Somebody may look at version v of buffer b after a replay has made it. */
+/* True: version v of buffer b may be looked at after a replay has made it. */
 static inline bool cursor_matters(struct device *d, int32_t b, int32_t v)
 {
     struct slot *s = cursor_slot(d, b);
     return d->ex->plan->used[d->ex->plan->first_val[b] + v] || (s && s->live);
 }
-/* The tables of progress.h for the record; they go with cursor_clear(). 0 or -ENOMEM. */
+/* Allocates the tables of progress.h for the record; cursor_clear() frees them. 0 or -ENOMEM. */
 int cursor_make(struct device *d);
 void cursor_clear(struct device *d);
 /* A new iteration begins with the next op. */
 void cursor_begin(struct device *d);
-/* No slot stands for the buffer any longer; if the program has freed it, its memory goes. */
+/* Unbinds the buffer's slot; if the program has freed the slot, its memory goes. */
 void cursor_let_go(struct device *d, int32_t b);
-/* The iteration has ended, or is no longer followed: no slot stands for a buffer, and what only the plan kept in memory goes. */
+/* The iteration has ended, or is no longer followed: all slots are unbound, and buffers that only the plan kept in memory go. */
 void cursor_unbind_all(struct device *d);
 /* The op at ex->now.pos has been issued. */
 void cursor_op_done(struct device *d);
-/* The recorded iteration was told, at the place where the one in progress is, that the program writes memory which kernels know by name. */
+/* The recorded iteration, too, had a write of memory that kernels know by name (a `__device__` variable) at the place where the one in progress is. */
 bool cursor_knows_named_write(const struct device *d);
-/* b's memory goes, and what is in it with it: until a replay makes it again, it is lost. Nothing is compared. */
+/* b's memory goes, with its content: until a replay makes that again, the buffer is LOST. Nothing is compared. */
 void cursor_take_away(struct device *d, int32_t b);
 
 #endif

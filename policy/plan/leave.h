@@ -1,4 +1,4 @@
-/* leave.h: leaving the plan, and what becomes of it: whether it can be followed again, and what would have to change for that.
+/* leave.h: leaving the plan; whether the plan can be followed again, and what would have to change for that.
  *
  * Threads: under the engine's mutex.
  */
@@ -10,12 +10,12 @@
 extern const char leave_step_failed[], leave_was_refused[]; /* why the plan was left */
 /* Leaves the plan: everything the program holds is made readable or swapped, nothing stays LOST. */
 void leave_plan(struct device *d, const char *why, const struct rt_op *op);
-/* What the program holds and is not there is made. What cannot be made stops the program, which goes on with wrong values else. */
+/* Rebuilds every missing value that the program holds. A value that cannot be made stops the program, which would go on with wrong values. */
 void leave_rebuild_or_stop(struct device *d, unsigned t);
-/* After the plan was left. Every buffer that the recorded iteration changes, and neither makes nor frees, is still there, or another one that may have its part
- * (match.c): if not (layers of another size), no iteration will follow the plan again. */
+/* After the plan was left. True: every buffer that the recorded iteration changes, and neither makes nor frees, still exists, or another buffer that may play its
+ * part (match.c). False (layers of another size): no iteration will follow the plan again. */
 bool leave_can_be_followed(struct device *d);
-/* From now on no plan asks what launches of the kernel at which it was left do: they are never replayed. The plan is void then, and must
+/* Launches of the kernel at which the plan was left are never replayed from now on, whatever plan is made. True: the plan is void, and must
  * be made anew. False: nothing would be different. */
 bool leave_trust_no_more(struct device *d);
 

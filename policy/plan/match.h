@@ -10,28 +10,28 @@
 /* How a launch corresponds to the recorded one. */
 enum corresponds {
     CORRESPONDS,
-    WANTS_PROOF, /* but for bytes that are others now, or words of structs that nobody may have filled */
+    WANTS_PROOF, /* corresponds but for bytes that have changed, or for words of structs that perhaps nobody filled */
     CORRESPONDS_NOT
 };
 
-struct reading { /* what match_op() found */
+struct reading { /* match_op()'s findings */
     enum corresponds is;
     const char *why;
-    bool whole;  /* every recorded operand is there, and no other */
-    bool same;   /* all bytes but for pointers and idle words are those of the iteration before */
+    bool whole;  /* the op has every recorded operand, and no other */
+    bool same;   /* all bytes but for pointers and idle words are as in the iteration before */
     bool absent; /* a buffer that the op was recorded to change may not be changed by it now */
 };
 
-struct left_out { /* of the op at hand: the idle words that point at memory we know */
+struct left_out { /* idle words of the op at hand that point at memory that remat knows */
     struct rt_operand operands[OP_MAX_OPERANDS];
     uint32_t n;
 };
 
-/* The op against the recorded one at the cursor. Unknown buffers are bound on the way. operands[].regular: it is the operand that was
- * recorded. before: what was found without idle words, which are among the operands now; else NULL: idle words go to ex->now.left_out then, but
- * where the op wants proof. */
+/* Compares the op with the recorded one at the cursor. Unknown buffers are bound on the way. operands[].regular: this operand is the recorded
+ * one. `before`: findings of a first call without idle words, which are among the operands in this call; NULL: a first call, which moves idle words to
+ * ex->now.left_out, except where the op wants proof. */
 struct reading match_op(struct device *d, struct rt_op *op, const struct reading *before);
-/* Words that now turn out to be idle are known to be so from here on; their number. */
+/* Words that turn out to be idle count as idle from here on. Returns their number. */
 uint32_t match_free_stale_words(struct device *d, const struct rt_op *op, const struct rec_op *o);
 /* The words left out are operands again. */
 void match_take_idle_back(struct device *d, struct rt_op *op);

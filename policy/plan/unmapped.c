@@ -4,7 +4,7 @@
 
 int unmapped_look_drv(struct device *d, const char *name, CUstream stream)
 {
-    /* one that waits for a later call is looked at after a later op */
+    /* an op that waits for a later call of the program is looked at after a later op */
     trial_settle(d, true);
     CUresult code = d->drv->cuStreamQuery(stream);
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_NOT_READY)

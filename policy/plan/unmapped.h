@@ -1,4 +1,4 @@
-/* unmapped.h: `--rehearse unmapped`: until a plan is in force, what is evicted is unmapped as well, and every op is awaited.
+/* unmapped.h: `--rehearse unmapped`: until a plan is in force, evicted memory is unmapped as well, and every op is awaited.
  *
  * Otherwise an evicted tensor's address keeps an old mapping (memory/slot.c), and a kernel that reads it in a way which no argument
  * shows gets another tensor's data. Here it faults, as the driver knows it: the context is lost. The kernel is named, and the program
@@ -13,7 +13,7 @@
 
 /* Evicted memory is unmapped now. */
 static inline bool unmapped_on(const struct device *d) { return d->cfg->rehearse_unmapped && d->mode != MODE_ENFORCE; }
-/* After op `name` was issued on `stream`: waits for it. CUDA_SUCCESS, or what the driver says. */
+/* Waits for op `name`, issued on `stream`. CUDA_SUCCESS, or the driver's error. */
 int unmapped_look_drv(struct device *d, const char *name, CUstream stream);
 
 #endif
