@@ -29,7 +29,7 @@ struct solver_opts {
     int offload;            /* host copies allowed */
     int slots;              /* memory slots of the chain programs; 0: chosen by the solver */
     int reorder;            /* the program's own ops may be reordered (instances only; a plan may never) */
-    int progress;           /* standard error is a terminal and --quiet was not given: see cli_progress */
+    int progress;           /* standard error is a terminal and the user did not ask for silence: see cli_progress */
     const char *name;       /* set by solver_run: the solver's, as on the command line */
     struct solver_memo *memo; /* the caller's, for several limits on one graph: a solver's state from one call
                                  to the next; NULL: none is kept */

@@ -39,8 +39,8 @@ struct cover_milp {
     struct cover_cut *const *cuts; /* the instants, rising; borrowed */
     int n_cuts;
     int64_t limit_bytes;
-    const int64_t *spare_bytes;    /* [n_cuts] room to leave below the limit at each instant, for what happens between
-                                      them; NULL: none. A program with spare room proves nothing */
+    const int64_t *spare_bytes;    /* [n_cuts] room to leave below the limit at each instant, for memory needed between
+                                      instants; NULL: none. A program with spare room proves nothing */
     int relaxed;                   /* solve the linear relaxation */
     int max_nodes;                 /* of CBC's search: counted work, so that a slow machine finds the same solution */
     double time_limit_s;           /* rest of the user's time limit; 0: none */
