@@ -1,7 +1,7 @@
 /* Chains out of graphs, and plans out of chain schedules.
  *
  * The forward part of an iteration is cut into stages at positions between ops. The values that cross a cut forwards are the
- * a of the stage before it; these, and the values a stage makes that the backward reads, are the stage's abar. Cuts are
+ * a of the stage before it; the values a stage makes that cross its end, or that the backward reads, are its abar. Cuts are
  * articulation points (one buffer crosses), or any positions where few bytes cross: in this case the chain is the linearized
  * order, and all crossing values travel together. The sizes only steer the dynamic program: a plan is judged by the simulator.
  *
@@ -15,7 +15,7 @@
 #include "offline/model/sched.h"
 
 enum chain_cuts {
-    CHAIN_ARTICULATION, /* cuts that one buffer crosses, small buffers not counted */
+    CHAIN_ARTICULATION, /* cuts crossed by one buffer, small buffers not counted */
     CHAIN_LINEARIZED    /* cuts between any two ops, merged to at most max_stages */
 };
 
@@ -41,7 +41,7 @@ struct chain_graph {
     int32_t *end;            /* [n + 1] stage l is ops [end[l - 1], end[l]) */
     int32_t *back;           /* [n + 2] the backward of stage l begins just before op back[l]; back[0] = n_ops */
     struct chain_list *a;    /* [n + 1] values that cross the end of stage l, in order of production */
-    struct chain_list *abar; /* [n + 1] values stage l makes that the backward reads, and those that cross */
+    struct chain_list *abar; /* [n + 1] values stage l makes that cross its end, or that the backward reads */
     int32_t *vals;
     uint8_t *role;           /* [n_vals] enum chain_role */
 };

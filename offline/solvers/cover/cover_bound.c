@@ -41,7 +41,7 @@ void cover_free(struct cover *c)
     free(c);
 }
 
-/* An instant and the bound that its cut gives. */
+/* Bound from the cut at one instant. */
 struct look {
     int32_t op;
     double ns;

@@ -42,7 +42,7 @@ struct cover_milp {
     const int64_t *spare_bytes;    /* [n_cuts] room to leave below the limit at each instant, for memory needed between
                                       instants; NULL: none. A program with spare room proves nothing */
     int relaxed;                   /* solve the linear relaxation */
-    int max_nodes;                 /* of CBC's search: counted work, so that a slow machine finds the same solution */
+    int max_nodes;                 /* nodes of CBC's search: work is counted, so a slow machine finds the same solution */
     double time_limit_s;           /* rest of the user's time limit; 0: none */
 };
 

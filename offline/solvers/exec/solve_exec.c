@@ -35,7 +35,7 @@ static char **with_question(const struct solver_opts *o, char to[VARIABLES][VARI
     snprintf(to[1], VARIABLE, "REMAT_TIME_LIMIT_S=%g", o->time_limit_s);
     snprintf(to[2], VARIABLE, "REMAT_SEED=%llu", (unsigned long long)o->seed);
     snprintf(to[3], VARIABLE, "REMAT_OFFLOAD=%d", o->offload != 0);
-    snprintf(to[4], VARIABLE, "REMAT_DISABLE=1"); /* a solver that uses the GPU does so past remat */
+    snprintf(to[4], VARIABLE, "REMAT_DISABLE=1"); /* CMD may use the GPU, without remat in its process */
     for (size_t i = 0; i < n; i++) {
         size_t v = 0;
         while (v < VARIABLES && strncmp(environ[i], to[v], strcspn(to[v], "=") + 1))

@@ -100,7 +100,7 @@ static int add_slot(struct stages *s, int32_t t, int32_t i, milp_set later)
             milp_term(s->p, s->cur[v], -1);
         }
     }
-    for (milp_set x = gone & ~in; x && !own; x &= x - 1) /* no replay while another version is in its buffer */
+    for (milp_set x = gone & ~in; x && !own; x &= x - 1) /* a replay needs its buffers free of other versions */
         if (s->cur[milp_first(x)] >= 0) {
             milp_row(s->p, -MILP_NONE, 1);
             milp_term(s->p, r, 1);
