@@ -17,7 +17,7 @@ struct curve {
     int n, knee;                     /* number of limits; index of the least limit down to which a point of memory costs at most a point of time */
     int64_t floor_bytes;             /* least limit that any plan may meet */
     int32_t floor_op;                /* op that sets the floor; -1: the buffers from before op 0 */
-    char message[256];               /* after an error; "" if there is nothing to say */
+    char message[256];               /* text after an error; "" otherwise */
 };
 
 /* The floor, and the limits above it. `seconds`: wall clock for all prices together. `step` (may be NULL) is called before the k-th of n prices, and

@@ -34,7 +34,7 @@ enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16 };
 #define BEST_NO_TIME_S 0.1     /* seconds: annealing may not have one schedule in a shorter time */
 #define BEST_AUTO_SHARE 0.5    /* part of a time up to BEST_SHORT_S for the ladder; the rest anneals */
 #define BEST_NEAR 0.02         /* part of the iteration: a plan this near its bound is annealed for as long as it took to make */
-#define BEST_LEAST_SHARE 0.15  /* or for this part of the time, if that is longer */
+#define BEST_LEAST_SHARE 0.15  /* part of the time for which such a plan is annealed, if longer */
 #define BEST_CLIMB_SHARE 0.15  /* part of the time for the ladder, which finds little more in a larger part */
 #define BEST_CUT_SHARE 0.12    /* part of the time, at its end, for the minimum cut */
 #define BEST_DEAR 0.3          /* part of the iteration: with a larger overhead the minimum cut is asked too */

@@ -44,7 +44,7 @@ struct solver_memo {
 void solver_memo_free(struct solver_memo *m);
 
 struct solver_report {
-    int64_t peak_bytes, planned_ns; /* of the plan, as sim_run judged it */
+    int64_t peak_bytes, planned_ns; /* peak and time of the plan, as sim_run judged it */
     int64_t replays, offloads;
     double solve_seconds;
     int proved_optimal;
@@ -54,7 +54,7 @@ struct solver_report {
 };
 
 struct solver {
-    const char *name; /* as on the command line */
+    const char *name; /* name on the command line */
     const char *what; /* one line for --help */
     /* Fill *out (zeroed or reset by the caller) with a plan that sim_run accepts within opts->limit_bytes. A
      * solver checks its own result with sim_run before it returns 0 and stamps it (sim_stamp). */

@@ -515,7 +515,7 @@ int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struc
     seq->n = seq->n_stays = 0;
     seq->replay_ns = 0;
     seq->peak_bytes = 0;
-    int32_t run = 0; /* where the present run of replays began */
+    int32_t run = 0; /* index in seq->at at which the present run of replays began */
     int32_t *where = malloc(((size_t)m->n_units + 1) * sizeof *where); /* index in seq->at of each unit's last replay; -1: none yet */
     int32_t *at = malloc((p->n_steps + 1) * sizeof *at); /* [n_steps] entries of the row before each step */
     int32_t *before = malloc((p->n_steps + 1) * sizeof *before); /* [entries] remaining entries before each, GONE ones left out */

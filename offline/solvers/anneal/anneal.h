@@ -38,8 +38,8 @@ enum { ANNEAL_WAIT_OUT = 1, ANNEAL_WAIT_IN = 2, ANNEAL_WAIT_BOTH = 3 };
 
 struct anneal_wait {
     int32_t sides;     /* ANNEAL_WAIT_... */
-    int32_t free_by;   /* with ANNEAL_WAIT_OUT: slot that waits for the copy out; 0: the slot right after the stay's first use */
-    int32_t back_from; /* with ANNEAL_WAIT_IN: slot before which the copy back does not start; INT32_MAX: the last one before the stay's second use */
+    int32_t free_by;   /* ANNEAL_WAIT_OUT: slot that waits for the copy out; 0: the slot right after the stay's first use */
+    int32_t back_from; /* ANNEAL_WAIT_IN: slot before which the copy back does not start; INT32_MAX: the last one before the stay's second use */
 };
 
 static inline struct anneal_wait anneal_wait_for(int32_t sides) { return (struct anneal_wait){sides, 0, INT32_MAX}; }
@@ -61,7 +61,7 @@ struct anneal_copies {
     int32_t *out_order, *in_order; /* copies by rising src; by falling next use */
     int32_t *fetch, *tail_lo, *tail_hi, *src, *use; /* [n] workspace of anneal_retime */
     int32_t n, cap;
-    int64_t bytes;     /* of all copies at[..], each counted once */
+    int64_t bytes;     /* bytes of all copies at[..], each counted once */
     double wait_ns;    /* how long the computation stands still: sum over at[..].wait_ns */
     double *wait, *out_ns, *in_ns; /* [n] workspace of anneal_retime, as are the next three */
     int32_t *next;     /* [4 n] */
@@ -94,9 +94,9 @@ struct anneal {
     struct segtree tree; /* bytes in use by slot */
     struct segtree_soft soft; /* bytes by slot in units of soft_unit; kept only if soft_unit > 0 */
     double soft_unit;  /* bytes */
-    double *price_sum; /* [cap_slots] what a byte held in slots 0 .. s-1 costs, ns; NULL or see anneal_set_price */
+    double *price_sum; /* [cap_slots] price_sum[s]: price of a byte held in slots 0 .. s-1, ns; see anneal_set_price */
     int priced;        /* prices are on: the trees rest until prices are off again or the slots are renumbered */
-    double price_ns;   /* what the schedule's memory costs at these prices, up to a constant */
+    double price_ns;   /* cost of the schedule's memory at these prices, up to a constant */
     int32_t cap_slots; /* room in the arrays indexed by slot */
     double *profile;   /* [cap_slots] workspace */
     int32_t *remap;    /* [cap_slots] workspace */

@@ -18,7 +18,7 @@ struct option {
     int32_t way, cell;
     int32_t before, use; /* slots that begin and end the stretch */
     int32_t slot, unit, deep; /* WAY_REPLAY */
-    struct anneal_wait wait; /* of a stay */
+    struct anneal_wait wait; /* waits of the stay */
     double price;       /* estimated ns per byte and slot of relief */
 };
 
@@ -33,7 +33,7 @@ struct first {
     int32_t cap;
     double thrift;
     int where_short;
-    struct option best[N_WAYS][TRIED]; /* by rising price */
+    struct option best[N_WAYS][TRIED]; /* options by rising price */
     int32_t n_best[N_WAYS];
 };
 

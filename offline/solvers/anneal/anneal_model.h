@@ -1,4 +1,4 @@
-/* What may be recomputed, in the form the annealer works on: units and cells.
+/* The annealer's model of a graph: units, which may be replayed, and cells, which replays bring back.
  *
  * A *cell* is one life of a buffer: a run of versions that begins where the buffer is wholly overwritten (or
  * exists before op 0) and goes on through in-place changes up to the next whole overwrite. Later ops read its *final* version.
@@ -66,7 +66,7 @@ struct anneal_model {
     int32_t n_long; /* units that are perhaps not replayed for their length alone */
     int32_t *uses;
     int32_t *unit_ops, *unit_cells;
-    struct anneal_inner *inner; /* of each unit by rising `last` */
+    struct anneal_inner *inner; /* inner cells of each unit, by rising `last` */
     int32_t *unit_of_op;   /* [n_ops] */
     int32_t *cell_of_val;  /* [n_vals] */
     int64_t base_bytes;    /* the untracked cells */

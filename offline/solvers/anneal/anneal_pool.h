@@ -19,8 +19,8 @@ struct anneal_pool {
     double best_ns;     /* cost of best in its search's count: replays, waits, charges */
     double judged_ns;   /* time of best as the simulator judged it */
     double total_ns;    /* lower bound on the time of any plan */
-    double began_s;     /* when the planning began; solver_now_s clock */
-    double gained_s, gained_ns; /* when the last gain worth its wait was made, and judged_ns then */
+    double began_s;     /* begin of the planning; solver_now_s clock */
+    double gained_s, gained_ns; /* time of the last gain worth its wait, and judged_ns at that gain */
     int barren;         /* runs that have ended since gained_s */
 };
 

@@ -233,7 +233,7 @@ static void undo(struct anneal_search *s)
             (void)anneal_add(s->a, c->what, c->slot);
     }
     if (s->a->copies.dirty)
-        (void)anneal_retime(s->a); /* as it was before the mutation, hence possible */
+        (void)anneal_retime(s->a); /* the timing from before the mutation, hence possible */
 }
 
 /* Index, in cell c's list, of its first event after slot s. */
@@ -359,7 +359,7 @@ static int add_copy(struct anneal_search *s)
     const double gap_ns = a->copies.when[use] - a->copies.when[before], copy_ns = (double)s->m->cells[c].bytes * a->copies.ns_per_byte;
     if (!s->waits)
         return gap_ns >= copy_ns && put_copy(s, c, use, anneal_wait_for(0));
-    /* of stays that there is time for, half are to be hidden, without waits */
+    /* half of the stays with enough time get no waits: the copies are hidden */
     return put_copy(s, c, use, anneal_wait_for(gap_ns < copy_ns ? ANNEAL_WAIT_BOTH : draw(s) >> 63 ? 0 : 1 + draw_below(s, 3)));
 }
 
@@ -526,7 +526,7 @@ static double energy(const struct anneal_search *s)
     return over <= 0 ? ns : ns + s->lambda * fmax(over, 1e-3 * (double)s->limit_bytes);
 }
 
-/* One mutation: *now is the energy, kept up to date. 1: it was taken. */
+/* Try one mutation. *now: the energy, kept up to date. 1: the mutation was kept. */
 static int step(struct anneal_search *s, double temperature, double *now)
 {
     draw_cap(s, *now, temperature);

@@ -38,7 +38,7 @@ struct anneal_change {
     int32_t what; /* unit of a replay, cell of a stay on the host */
     int32_t slot; /* slot of the replay; for an added stay of the use that ends it, for a removed stay of its fetch */
     uint8_t added, copy;
-    struct anneal_wait wait; /* of a stay */
+    struct anneal_wait wait; /* waits of the stay */
 };
 
 struct anneal_search {
@@ -74,7 +74,7 @@ struct anneal_search {
     struct anneal_seq best; /* the cheapest schedule within the limit; n == 0: none yet */
     const struct anneal_seq *starts; /* borrowed: rows to start from while no schedule within the limit is known */
     int n_starts;
-    int afresh;          /* the first run of anneal_runs() starts without replays, whatever is known */
+    int afresh;          /* the first run of anneal_runs() starts without replays, even if a plan is known */
     int64_t mutations;
 };
 

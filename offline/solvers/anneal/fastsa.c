@@ -28,7 +28,7 @@ struct fastsa {
     double enough;      /* stop at a schedule that costs no more */
     int64_t moves, moves_max;
     int runs;
-    double best_cost;   /* of best; INFINITY: none yet */
+    double best_cost;   /* cost of best; INFINITY: none yet */
     int32_t *best, n_best;
 };
 
@@ -74,7 +74,7 @@ static void note_best(struct fastsa *s)
     s->n_best = fsa_save(s->row, s->best);
 }
 
-/* One run of `length` moves from the schedule in the row. It cools by moves, or by the time to until_s if that is short: a
+/* One run of `length` moves from the schedule in the row. The run cools by moves, or by the time to until_s if this is short: a
  * run broken off hot would be worth nothing. */
 static int run(struct fastsa *s, const struct recipe *how, int64_t length, double until_s)
 {

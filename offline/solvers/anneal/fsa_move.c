@@ -111,7 +111,7 @@ static int add_chain(struct fsa_mover *m, int32_t v, int32_t k, int depth, doubl
         const struct event_list *e = &r->ev[d];
         const int32_t i = fsa_after(e, s) - 1; /* the read in slot s */
         if (i + 1 < e->n && !(e->at[i + 1] & 1))
-            continue; /* in memory for a later reader as well */
+            continue; /* the input is in memory for a later reader as well */
         const int32_t from = fsa_rank(r, e->at[i - 1] >> 1), here = fsa_rank(r, s);
         if (here - from < 3 || fsa_draw(m) >= chance)
             continue;

@@ -33,7 +33,7 @@ struct fsa_mover {
     } journal[FSA_JOURNAL];
 };
 
-/* One random change. 1: made (keep it, or fsa_undo); 0: nothing changed. */
+/* Make one random change. 1: changed (the caller keeps the change or calls fsa_undo); 0: nothing changed. */
 int fsa_mutate(struct fsa_mover *m);
 void fsa_undo(struct fsa_mover *m);
 

@@ -119,7 +119,7 @@ struct task {
     int side;                 /* 0 or 1: the two searches of a pool begin differently */
 };
 
-/* One search. With copies allowed the computation may wait for them, which the simulator charges. */
+/* One search. With copies allowed the computation may wait for copies, which the simulator charges. */
 static int attempt(const struct anneal_model *m, const struct solver_opts *opts, const struct task *t, struct plan *out, struct solver_report *rep)
 {
     struct anneal_seq row[ROWS_MAX] = {0};

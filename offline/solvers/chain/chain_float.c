@@ -29,7 +29,7 @@ struct chain_float {
     chain_vec_relax *relax;
     double *prefix;
     double *r;       /* R(s, t, l, M); rows by l, t, s */
-    double *k;       /* for the l at work: K(x, t, M) = least R(s', t, l, M) over s' >= x */
+    double *k;       /* for the present l: K(x, t, M) = least R(s', t, l, M) over s' >= x */
 };
 
 static size_t chain_float_index(int32_t s, int32_t t, int32_t l)

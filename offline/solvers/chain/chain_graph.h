@@ -36,7 +36,7 @@ struct chain_list {
 
 struct chain_graph {
     const struct graph *g;
-    struct chain c;          /* in bytes and ns; no loss stage: the last stage ends where the backward starts */
+    struct chain c;          /* the chain, in bytes and ns; no loss stage: the last stage ends where the backward starts */
     int32_t n_forward;       /* ops [0, n_forward) are the forward part */
     int32_t *end;            /* [n + 1] stage l is ops [end[l - 1], end[l]) */
     int32_t *back;           /* [n + 2] the backward of stage l begins just before op back[l]; back[0] = n_ops */

@@ -10,8 +10,8 @@ enum chain_method { CHAIN_PERSISTENT, CHAIN_FLOATING, CHAIN_REVOLVE, CHAIN_CHEN_
 
 struct chain_answer {
     struct chain_schedule schedule; /* owned by the caller afterwards */
-    struct chain_result replayed;   /* in the units of the chain given; peak <= budget */
-    int64_t slots_used;             /* of the dynamic programs; 0 for the others */
+    struct chain_result replayed;   /* result of the exact replay, in the units of the chain given; peak <= budget */
+    int64_t slots_used;             /* slots of the dynamic program; 0 for other methods */
     int exact;                      /* 1: sizes were not rounded, the answer is the method's true optimum */
 };
 

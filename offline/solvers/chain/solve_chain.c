@@ -24,7 +24,7 @@ struct solve_chain {
     struct sched *s;
     struct plan *best, work;
     int64_t best_ns, best_peak;
-    int64_t lowest_peak; /* of any plan tried */
+    int64_t lowest_peak; /* least peak of the plans tried */
     double deadline;
     int fill; /* use up the room a schedule leaves (sched_fill); not for the classic methods, which serve as a comparison */
     int tried;

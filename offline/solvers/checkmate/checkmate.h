@@ -19,7 +19,7 @@
 struct checkmate {
     int n;
     int64_t *cost, *mem; /* n each */
-    int64_t budget;      /* on every U[t][k] */
+    int64_t budget;      /* limit on every U[t][k] */
     int64_t fixed;       /* held always: constant overhead */
     int *dep_at, *dep;   /* deps of i: dep[dep_at[i] .. dep_at[i+1]), rising */
     int *user_at, *user; /* users of i, rising */

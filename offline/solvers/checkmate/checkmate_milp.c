@@ -19,7 +19,7 @@ struct form {
     int *R, *S;      /* column of R[t][i], S[t][i]; -1: fixed at 0 */
     int *free_first; /* columns of FREE[t][i][.] start here: first for k = i, then for each user in turn */
     double unit;     /* bytes per unit of U, which keeps the numbers near 1 */
-    double price;    /* cost per unit of the objective, for the same reason: costs may be FLOPs */
+    double price;    /* cost per unit of the objective, which keeps the numbers near 1: costs may be FLOPs */
 };
 
 static void form_free(struct form *f)

@@ -39,7 +39,7 @@ enum { COVER_SCALE = 256 };
 
 /* The cheapest H and P at some price: a corner of the curve of replay time over bytes held. */
 struct cover_point {
-    int64_t held_bytes; /* of the values val[] in H */
+    int64_t held_bytes; /* bytes of the values val[] in H */
     int64_t replay_ns;
     uint8_t *state;     /* owned; [n_vals] enum cover_state */
 };
@@ -51,7 +51,7 @@ struct cover_cut {
     int64_t must_bytes;    /* (3) and (4): bytes in memory whatever the schedule */
     int32_t n_vals;        /* values of kind COVER_CHOICE */
     int32_t *val;          /* [n_vals] */
-    struct cover_point *points; /* by falling held_bytes; the first point holds all values needed, the last as few bytes as possible */
+    struct cover_point *points; /* points by falling held_bytes; the first point holds all values needed, the last as few bytes as possible */
     int32_t n_points;
     int8_t *kind;          /* [n_vals of the graph] enum cover_kind */
     struct cover_net *net;

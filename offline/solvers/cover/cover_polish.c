@@ -1,4 +1,4 @@
-/* The annealer goes over a plan, for a counted number of mutations. */
+/* Improves a plan by annealing it, for a counted number of mutations. */
 #include "offline/solvers/cover/cover_polish.h"
 #include "offline/solvers/cover/cover.h"
 

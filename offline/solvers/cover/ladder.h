@@ -21,7 +21,7 @@
 
 struct ladder_rung {
     uint8_t solved, bounded;
-    int rc;                  /* of cover_plan */
+    int rc;                  /* result of cover_plan */
     struct plan plan;
     struct sim_result r;
     struct cover_bound b;

@@ -40,7 +40,7 @@ enum milp_status {
 
 struct milp_result {
     enum milp_status status;
-    double value;     /* of x */
+    double value;     /* objective of x */
     double bound;     /* proved lower bound on the optimum; -MILP_NONE: none */
     double *x;        /* milp_n_cols values; owned, freed by milp_result_free; NULL without a solution */
 };
@@ -52,7 +52,7 @@ struct milp_opts {
     const double *start;  /* n_cols values, of which the integer columns are a feasible start; NULL: none */
     double cost_step;     /* every integral solution's value is a multiple of this; 0: not known */
     double cutoff;        /* only solutions below this matter; 0: no cutoff */
-    int max_nodes;        /* of the search; 0: no limit. Unlike time, the same on every machine */
+    int max_nodes;        /* nodes of the search; 0: no limit. Unlike time, equal on every machine */
     double ratio_gap;     /* a solution this near the bound, relatively, is good enough; 0: CBC's own */
 };
 

@@ -11,7 +11,7 @@
 
 #define MILP_CBC_FILE "remat-milp.so"
 
-/* A program by rows: the terms of row i are term[row_first[i] .. row_first[i + 1]), in the columns term_col[] of the same places. */
+/* A program by rows: the terms of row i are term[row_first[i] .. row_first[i + 1]), in column term_col[k] for term[k]. */
 struct milp {
     int n_cols, cols_room, n_rows, rows_room, err;
     double *lo, *hi, *cost;

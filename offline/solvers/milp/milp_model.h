@@ -66,7 +66,7 @@ int milp_emit(const struct milp_model *m, const struct milp_move *moves, int64_t
 
 struct milp_found {
     int found, proved_optimal, proved_infeasible;
-    int64_t replay_ns;   /* of the plan */
+    int64_t replay_ns;   /* replay time of the plan */
     double bound_ns;     /* proved lower bound on the time spent on replays */
     int64_t states;      /* number of states looked at */
 };

@@ -15,9 +15,9 @@ enum { INNER, SOURCE_LIKE, SINK_LIKE };
 struct maxflow {
     int n, m, room;
     struct arc_in *in;
-    unsigned char *side;      /* after a solve: 1 on the source's side */
+    unsigned char *side;      /* [n] after a solve: 1 on the source's side */
     /* the arcs by vertex, laid when arcs were added since the last solve */
-    int laid;                 /* arcs laid */
+    int laid;                 /* number of arcs laid; -1: none */
     int *first;               /* n + 1 */
     struct arc *arc;
     int *place;               /* added arc -> index in arc */

@@ -60,8 +60,8 @@ void mincut_free(struct mincut *m);
 
 #define MINCUT_NEVER INT64_MAX /* a cost that must not be paid */
 
-/* Where the forward pass turns into the backward pass: turns[] has room for n_ops; returns how many, rising. A trace of one
- * phase only turns at its peak. */
+/* Fills turns[] (room for n_ops) with the ops at which the forward pass turns into the backward pass, rising; returns their
+ * number. A trace with only one phase turns at its peak. */
 int32_t mincut_turns(const struct graph *g, int32_t *turns);
 
 /* Makes active exactly the gaps that are open just before one of the n rising ops. Gaps decided together should be open

@@ -15,7 +15,7 @@ struct mincut_try {
     uint8_t *low;            /* [n_gaps] decisions of the lowest peak seen */
     int64_t low_peak;
     struct plan plan;        /* scratch: the plan of the last trial */
-    struct sim_result r;     /* and its judgement */
+    struct sim_result r;     /* judgement of `plan` */
     struct plan mended;      /* scratch, for mincut_trial: the plan with added orders */
     struct sched_act *acts;  /* [n_ops] */
     int32_t *seen;           /* [n_ops] slot of an op's first replay; -1 */
