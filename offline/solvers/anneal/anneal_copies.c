@@ -198,8 +198,8 @@ void anneal_copy_remove(struct anneal *a, int32_t k)
     cs->dirty = 1;
 }
 
-/* Slot that makes the contents which cell c has at event i - 1; -1: an earlier stay put the same contents on the host,
- * where they still are. */
+/* Slot that makes the contents which cell c has at event i - 1; -1: an earlier stay put these contents on the host,
+ * which still has them. */
 static int32_t source(const struct anneal *a, int32_t c, int32_t i)
 {
     const struct anneal_cell *cell = &a->m->cells[c];

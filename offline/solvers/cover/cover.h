@@ -2,8 +2,8 @@
  *
  * For a limit: cuts at single instants (cover_cut.h) say where memory is shortest and the least cost of the replays.
  * The program over a few instants (cover_milp.h) says which values to give up over which gaps; sched_realize makes the
- * plan, the simulator judges it, and where it is over the limit, this instant is added to the program (a
- * lazy constraint), or the program leaves more room there if it had the instant already: it does not see the memory
+ * plan, the simulator judges it, and the instant at which the plan is over the limit is added to the program (a
+ * lazy constraint) or, if the program had it already, gets more room to spare: the program does not see the memory
  * between instants, such as a replay's own working set. At the end sched_fill uses up the room left over, and the annealer
  * improves the plan for a counted number of mutations.
  *

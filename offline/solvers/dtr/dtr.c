@@ -359,7 +359,7 @@ static int launch(struct dtr *d, int32_t o)
     return rc ? rc : row_push(d->row, o);
 }
 
-/* The program frees buffer b: its last cell is evicted at once if it can be rebuilt; if not, it stays while a replay may read it. */
+/* The program frees buffer b: its last cell is evicted at once if it can be rebuilt; if not, it stays where a replay may read it. */
 static void freed(struct dtr *d, int32_t b)
 {
     const struct graph_buf *buf = &d->m->g->bufs[b];
