@@ -337,7 +337,7 @@ static int best_without_copies(const struct graph *g, const struct solver_opts *
     o.time_limit_s = whole_s * BEST_CLIMB_SHARE;
     int rc = climb_in_time(g, &o, out, rep);
     if (!rep->proved_optimal && !rep->proved_infeasible && (!rc || rc == -ENOSPC || rc == -ETIME)) {
-        const double bound_ns = rep->bound_ns; /* 0: no bound, since no plan was found */
+        const double bound_ns = rep->bound_ns; /* 0 if no plan was found: no bound */
         const int found = best_anneal(g, opts, began_s, began_s + whole_s * (rc ? BEST_ANNEAL_SHARE : 1), rc ? (double)g->total_ns : bound_ns,
                                       rc ? NULL : out, &p, &r);
         if (!found)
