@@ -45,7 +45,7 @@ static int inst_solve(const struct json_doc *doc, const struct solver_opts *opts
     const int hopeless = checkmate_hopeless_node(&c, INST_SETS, &node);
     out->integral = 1;
     out->value = out->peak = NAN;
-    out->bound = 0; /* every node once */
+    out->bound = 0; /* cost of every node once */
     for (int i = 0; i < c.n; i++)
         out->bound += (double)c.cost[i];
     if (hopeless < 0) {

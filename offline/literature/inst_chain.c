@@ -45,8 +45,8 @@ static int inst_chain(const struct json_doc *doc, const struct solver_opts *opts
         out->feasible = 1;
         out->value = (double)a.replayed.time;
         out->peak = (double)a.replayed.peak;
-        /* The programs are optimal among the schedules they range over (optimal_in_class), which are not all there are; a
-         * makespan without recomputation is the best there can be. */
+        /* The programs are optimal only among the schedules of their class (optimal_in_class); a makespan without recomputation
+         * is optimal among all schedules. */
         out->proved_optimal = a.replayed.time == chain_ideal_time(&c);
         if (out->proved_optimal)
             out->bound = out->value;

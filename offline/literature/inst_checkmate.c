@@ -37,8 +37,8 @@ static int schedule(const struct checkmate *c, const struct checkmate_plan *p, c
     return out->schedule ? 0 : -ENOMEM;
 }
 
-/* CBC first: small instances fall at once. What it leaves open goes to the search, which is at home where the
- * budget holds few results however many nodes there are; CBC has the rest of the time. */
+/* CBC first: it solves small instances at once. Instances it leaves open go to the search, which is good at budgets that
+ * hold few results, however many the nodes; CBC has the rest of the time. */
 static int exact(const struct checkmate *c, double limit_s, struct checkmate_plan *p, struct checkmate_answer *a,
                  const char **by)
 {

@@ -12,7 +12,7 @@ struct mincut_inst {
     int n_vertices, n_edges;
     int *u, *v;      /* n_edges each; vertex 0 is the source, 1 the sink */
     int64_t *cap;    /* n_edges; MAXFLOW_INF where the file says -1 */
-    int64_t cut;     /* the file's own answer; -1: it gives none */
+    int64_t cut;     /* the minimum cut that the file states; -1: none */
 };
 
 /* Checks and copies a parsed document. On success the caller frees with mincut_inst_free; on failure err

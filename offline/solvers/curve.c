@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double KNEE_SLOPE = 1, LEAST_S = 0.05; /* points of time for a point of memory; for one price */
+static const double KNEE_SLOPE = 1, LEAST_S = 0.05; /* points of time per point of memory; seconds for one price at least */
 
 static void curve_knee(struct curve *c)
 {
@@ -47,7 +47,7 @@ int curve_find(const struct graph *exact, const struct as_run *run, double secon
         c->overhead[c->n++] = none ? NAN : exact->total_ns ? (double)r.planned_ns / (double)exact->total_ns - 1 : 0;
         rc = 0;
     }
-    for (int k = c->n - 1; k > 1; k--) /* a plan for a limit is one for every larger limit */
+    for (int k = c->n - 1; k > 1; k--) /* a plan for a limit also fits every larger limit */
         if (isnan(c->overhead[k - 1]) || c->overhead[k] < c->overhead[k - 1])
             c->overhead[k - 1] = c->overhead[k];
     plan_free(&p);

@@ -1,6 +1,6 @@
 /* frontier: the states that a best-first search has reached and not expanded, the most promising first (a binary heap).
  *
- * Least f first; among equals the furthest along, so that ties dive.
+ * Least f first; among equal f the state furthest along, so that ties dive.
  *
  * Threads: a frontier belongs to one thread. Errors: frontier_push, -ENOMEM (nothing changed). */
 #ifndef REMAT_OFFLINE_FRONTIER_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct frontier_entry {
-    int64_t f;     /* cost so far plus the estimate of what is left */
+    int64_t f;     /* cost so far plus the estimated cost to the end */
     int64_t along; /* how far along the state is, in whatever measure */
     int32_t state;
 };

@@ -22,7 +22,7 @@ int price_run(const struct solver *s, const struct graph *exact, const struct as
         return -ENOSPC;
     }
     if (run->page_bytes)
-        setenv("REMAT_PLAN_COPIES", "until-used", 0); /* of a device: solver.h */
+        setenv("REMAT_PLAN_COPIES", "until-used", 0); /* a run on a device follows copies so: solver.h */
     int rc = solver_run(s, run->g, &o, out, rep);
     if (rc)
         return rc;

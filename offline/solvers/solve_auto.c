@@ -1,18 +1,18 @@
-/* The solvers `auto`: what a user gets, and `best`: what a program that runs gets.
+/* The solvers `auto`, for users, and `best`, for a running program.
  *
- * Without copies and without a time limit: the covering program's plans on a ladder of limits, fixed parts of the peak that the trace has without
- * one, down to the floor (cover/ladder.h); a rung is one of these limits. Work is counted, so the same
- * trace and limit give the same plan on any machine, a larger limit never a dearer one, and the proved bound comes with it.
+ * `auto` without copies and without a time limit: the covering program's plans on a ladder of limits, fixed parts of the trace's unconstrained
+ * peak, down to the floor (cover/ladder.h); a rung is one of these limits. Work is counted, so the same
+ * trace and limit give the same plan on any machine, a larger limit never gives a dearer plan, and a proved bound comes with the plan.
  *
- * With copies, or with a time limit, the limit at hand is all that counts, since a rung of the ladder may stand as much as a step below it. In half
+ * `auto` with copies or a time limit plans for the given limit alone, since a rung of the ladder may stand up to a step below it. In half
  * of the time one thread climbs the ladder and anneals from nothing, the other asks every other solver, any of which may know the graph's
- * shape better than chance does. In the rest both anneal on from the best plan, whoever found it: to the end where a time limit was
- * given, else until more is not worth the time (anneal_pool.h). Each plan was judged by the simulator.
+ * shape better than chance does. In the rest both threads anneal on from the best plan found: to the end where a time limit was
+ * given, else until more searching is not worth the time (anneal_pool.h). Each plan was judged by the simulator.
  *
- * `best` gives up the promise about larger limits: a program has one limit, and a rung may stand as much as a step below it. It stands still while
- * it is planned for, so the ladder gets a small part of the time, with copies none; then two threads anneal, tell each
- * other what they find, and end as soon as more is not worth the time (anneal_pool.h); where that is dear the minimum cut is asked too. Where
- * all that finds no plan the ladder goes on. */
+ * `best` gives up the promise about larger limits: a program has one limit, and a rung may stand up to a step below it. The program stands still
+ * while it is planned for, so the ladder gets a small part of the time, with copies none; then two threads anneal, share their best schedule,
+ * and end as soon as more searching is not worth the time (anneal_pool.h); where their plan is dear the minimum cut is asked too. If
+ * no plan was found, the ladder goes on. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -26,25 +26,25 @@
 #include "offline/solvers/cover/ladder.h"
 
 enum { AUTO_DEFAULT_S = 25, AUTO_PATIENCE = 16 };
-#define AUTO_CLIMB_SHARE 0.25 /* of the time: the ladder */
-#define AUTO_FIRST_SHARE 0.5  /* all solvers; the rest anneals on from the best */
-#define AUTO_SHORT_S 0.5      /* a part of so short a time ends before it has begun */
-#define AUTO_SAME 1e-4        /* of the iteration: so near its bound a plan is left alone */
+#define AUTO_CLIMB_SHARE 0.25 /* part of the time for the ladder */
+#define AUTO_FIRST_SHARE 0.5  /* part of the time for all solvers; in the rest the best plan is annealed on */
+#define AUTO_SHORT_S 0.5      /* seconds: parts of a shorter time end before they have begun */
+#define AUTO_SAME 1e-4        /* part of the iteration: a plan this near its bound is left alone */
 #define BEST_SHORT_S 2
-#define BEST_NO_TIME_S 0.1     /* annealing may not have one schedule by then */
-#define BEST_AUTO_SHARE 0.5    /* of so short a time: the rest anneals */
-#define BEST_NEAR 0.02         /* of the iteration: a plan so near its bound is annealed for as long as it took to make */
-#define BEST_LEAST_SHARE 0.15  /* or for this part of the time, if that is more */
-#define BEST_CLIMB_SHARE 0.15  /* of the time: the ladder finds little more in more of it */
-#define BEST_CUT_SHARE 0.12    /* of the time, at its end, for the minimum cut */
-#define BEST_DEAR 0.3          /* of the iteration: a plan that adds more may not be the last word */
-#define BEST_ANNEAL_SHARE 0.5  /* of the time, where there is no plan yet: the ladder gets the rest */
+#define BEST_NO_TIME_S 0.1     /* seconds: annealing may not have one schedule in a shorter time */
+#define BEST_AUTO_SHARE 0.5    /* part of a time up to BEST_SHORT_S for the ladder; the rest anneals */
+#define BEST_NEAR 0.02         /* part of the iteration: a plan this near its bound is annealed for as long as it took to make */
+#define BEST_LEAST_SHARE 0.15  /* part of the time for which such a plan is annealed, if longer */
+#define BEST_CLIMB_SHARE 0.15  /* part of the time for the ladder, which finds little more in a larger part */
+#define BEST_CUT_SHARE 0.12    /* part of the time, at its end, for the minimum cut */
+#define BEST_DEAR 0.3          /* part of the iteration: with a larger overhead the minimum cut is asked too */
+#define BEST_ANNEAL_SHARE 0.5  /* part of the time for annealing where no plan is known; the ladder gets the rest */
 
-/* In the order of how much they tend to find for their time. Shares are of the whole time limit. */
+/* Solvers in the order of how much they tend to find for their time. share: part of the whole time limit. */
 static const struct {
     const char *name;
     double share;
-    int32_t max_ops; /* beyond which it is not worth its time; 0: none */
+    int32_t max_ops; /* for more ops the solver is not worth its time; 0: no limit */
 } auto_stages[] = {{"dtr", 0.04, 0}, {"mincut", 0.3, 0}, {"chen-greedy", 0.03, 0}, {"milp", 0.2, 100}, {"chain", 0.06, 0}, {"chain-float", 0.06, 0}};
 
 static void auto_forget(void *ladder) { ladder_free(ladder); }
@@ -53,20 +53,20 @@ static void auto_forget(void *ladder) { ladder_free(ladder); }
 struct auto_side {
     const struct graph *g;
     struct solver_opts opts;
-    double climb_s, deadline_s; /* when the ladder ends, when the stage does */
+    double climb_s, deadline_s; /* ends of the ladder's time and of the first stage */
     struct plan plan;
     struct solver_report rep;
     int rc;
-    double bound_ns; /* the ladder's; 0: none */
-    int impossible;  /* proved, without copies */
+    double bound_ns; /* bound proved by the ladder; 0: none */
+    int impossible;  /* proved: no plan without copies exists */
 };
 
-/* The cheaper of the plan at hand, if rc says that there is one, and another one. 0, or -ENOMEM and none. */
+/* Keep the cheaper of the plan in *out (valid if rc is 0) and *p. 0, or -ENOMEM with no plan in *out. */
 static int keep_cheaper(int rc, struct plan *out, struct solver_report *rep, const struct plan *p, const struct solver_report *r)
 {
     if (!rc && r->planned_ns >= rep->planned_ns)
         return 0;
-    rc = plan_copy(out, p); /* which leaves nothing of what was there */
+    rc = plan_copy(out, p); /* on -ENOMEM *out is empty */
     if (!rc)
         *rep = *r;
     return rc;
@@ -128,7 +128,7 @@ static void *auto_climbs(void *arg)
     return NULL;
 }
 
-/* The second: every other solver in its turn. The first of them takes hardly any time, and ends whether or not there is some. */
+/* The second thread: every other solver in turn. The first, dtr, takes hardly any time. */
 static void *auto_asks(void *arg)
 {
     struct auto_side *a = arg;
@@ -149,7 +149,7 @@ static void *auto_asks(void *arg)
     return NULL;
 }
 
-/* Both threads at once, into *out and *rep; rep->bound_ns: proved without copies. */
+/* Run both threads; the cheaper plan goes to *out and *rep. rep->bound_ns: proved for plans without copies. */
 static int auto_first(const struct graph *g, const struct solver_opts *o, double began_s, struct plan *out, struct solver_report *rep)
 {
     struct auto_side climbs = {.g = g, .opts = *o, .climb_s = began_s + AUTO_CLIMB_SHARE * o->time_limit_s,
@@ -177,7 +177,7 @@ static int auto_first(const struct graph *g, const struct solver_opts *o, double
     return rc;
 }
 
-/* For a program that waits: two threads anneal, and end as soon as more is not worth the time. */
+/* One of two annealing threads, which end as soon as more searching is not worth the time of the program that waits. */
 struct best_side {
     const struct graph *g;
     struct solver_opts opts;
@@ -196,7 +196,7 @@ static void *best_thread(void *arg)
     return NULL;
 }
 
-/* Where annealing found nothing, or what is dear, the minimum cut may know replays that it did not find. */
+/* If annealing found no plan, or a dear one, the minimum cut may find better replays. */
 static int best_or_cut(const struct graph *g, const struct solver_opts *opts, double deadline_s, int rc, struct plan *out, struct solver_report *rep)
 {
     struct solver_opts o = *opts;
@@ -212,7 +212,7 @@ static int best_or_cut(const struct graph *g, const struct solver_opts *opts, do
     return rc;
 }
 
-/* began_s: since when the program has waited; bound_ns: no plan takes less; seed: a plan to begin with, or NULL. */
+/* began_s: when the program began to wait; bound_ns: lower bound on any plan's time; seed: a plan to begin with, or NULL. */
 static int best_anneal(const struct graph *g, const struct solver_opts *opts, double began_s, double deadline_s, double bound_ns, const struct plan *seed,
                        struct plan *out, struct solver_report *rep)
 {
@@ -246,7 +246,7 @@ static int best_anneal(const struct graph *g, const struct solver_opts *opts, do
     return rc == -ENOSPC && solver_now_s() >= deadline_s ? -ETIME : rc;
 }
 
-/* Where the time was too short for a part of it to be worth anything, those that take next to none: hundredths of a second for thousands of ops. */
+/* If the time was too short to be divided: ask the solvers that take next to none, hundredths of a second for thousands of ops. */
 static int auto_at_least(const struct graph *g, const struct solver_opts *opts, int rc, struct plan *out, struct solver_report *rep)
 {
     static const char *const quick[] = {"chen-greedy", "chen-sqrt", "chain", "chain-float"};
@@ -263,8 +263,8 @@ static int auto_at_least(const struct graph *g, const struct solver_opts *opts, 
     return rc;
 }
 
-/* Every solver gets a part of the time, and what the best of them found is annealed on. `all`: to the end of the time, which somebody gave;
- * otherwise until more is not worth its time. */
+/* Every solver gets a part of the time, and the best plan found is annealed on. `all`: to the end of the time, which the user gave;
+ * otherwise until more searching is not worth the time. */
 static int auto_in_time(const struct graph *g, struct solver_opts *o, int all, struct plan *out, struct solver_report *rep)
 {
     const double began_s = solver_now_s(), deadline_s = began_s + o->time_limit_s;
@@ -293,7 +293,7 @@ static int auto_in_time(const struct graph *g, struct solver_opts *o, int all, s
     return rc == -ENOSPC && late && !rep->proved_infeasible ? -ETIME : rc;
 }
 
-/* The limit may be none. */
+/* 1: the program fits the limit without eviction, and *out is its plan. */
 static int fits_as_it_is(const struct graph *g, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
 {
     const struct solver *none = solver_find("none");
@@ -315,7 +315,7 @@ static int solve_auto(const struct graph *g, const struct solver_opts *opts, str
     return auto_in_time(g, &o, opts->time_limit_s > 0, out, rep);
 }
 
-/* The ladder alone, as long as it is given. */
+/* The ladder alone, for o->time_limit_s. */
 static int climb_in_time(const struct graph *g, const struct solver_opts *o, struct plan *out, struct solver_report *rep)
 {
     if (fits_as_it_is(g, o, out, rep))
@@ -325,7 +325,7 @@ static int climb_in_time(const struct graph *g, const struct solver_opts *o, str
     return rc == -ENOSPC && solver_now_s() >= deadline_s && !rep->proved_infeasible ? -ETIME : rc;
 }
 
-/* The ladder's plan within the little time that it takes as a rule, then annealing begun at that, for this limit alone. */
+/* The ladder's plan within the little time it takes as a rule, then annealing from this plan, for this limit alone. */
 static int best_without_copies(const struct graph *g, const struct solver_opts *opts, double began_s, double whole_s, struct plan *out,
                                struct solver_report *rep)
 {
@@ -333,11 +333,11 @@ static int best_without_copies(const struct graph *g, const struct solver_opts *
     struct solver_opts o = *opts;
     struct plan p = {0};
     struct solver_report r = {0};
-    o.memo = o.memo ? o.memo : &memo; /* the ladder stands where it stood when it goes on */
+    o.memo = o.memo ? o.memo : &memo; /* keeps the ladder's rungs until it goes on below */
     o.time_limit_s = whole_s * BEST_CLIMB_SHARE;
     int rc = climb_in_time(g, &o, out, rep);
     if (!rep->proved_optimal && !rep->proved_infeasible && (!rc || rc == -ENOSPC || rc == -ETIME)) {
-        const double bound_ns = rep->bound_ns; /* 0 without a plan: none */
+        const double bound_ns = rep->bound_ns; /* 0 if no plan was found: no bound */
         const int found = best_anneal(g, opts, began_s, began_s + whole_s * (rc ? BEST_ANNEAL_SHARE : 1), rc ? (double)g->total_ns : bound_ns,
                                       rc ? NULL : out, &p, &r);
         if (!found)
@@ -352,7 +352,7 @@ static int best_without_copies(const struct graph *g, const struct solver_opts *
     return rc;
 }
 
-/* Where there is next to no time to save: half of it for the ladder, and annealing to its end. */
+/* For times up to BEST_SHORT_S, of which little can be saved: half for the ladder, then annealing to the end. */
 static int best_in_short(const struct graph *g, const struct solver_opts *opts, double began_s, double whole_s, struct plan *out, struct solver_report *rep)
 {
     struct solver_opts o = *opts;
@@ -390,7 +390,7 @@ static int solve_best(const struct graph *g, const struct solver_opts *opts, str
     const int rc = best_in_time(g, opts, whole_s, out, rep);
     if ((rc != -ENOSPC && rc != -ETIME) || whole_s >= BEST_NO_TIME_S || rep->proved_infeasible)
         return rc;
-    /* with copies nobody has asked the ladder yet: of time that is over it makes its first plan all the same */
+    /* with copies the ladder was not asked yet; even with no time left it makes its first plan */
     if (opts->offload && opts->limit_bytes >= g->floor_bytes && !auto_climb(g, opts, solver_now_s(), out, rep))
         return 0;
     return auto_at_least(g, opts, -ENOSPC, out, rep) ? rc : 0;

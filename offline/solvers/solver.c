@@ -159,7 +159,7 @@ static double clock_s(clockid_t which)
 static struct {
     pthread_once_t once;
     int busy;           /* REMAT_PLAN_CLOCK=busy: see solver.h */
-    double wall_s, cpu_s; /* at the first question */
+    double wall_s, cpu_s; /* both clocks at the first call of solver_now_s */
 } first = {.once = PTHREAD_ONCE_INIT};
 
 static void clock_begin(void)

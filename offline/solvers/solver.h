@@ -1,9 +1,9 @@
 /* Solvers and commands by name.
  *
  * A solver lives in a file of its own and defines one object, `const struct solver solver_NAME`; solver.c holds
- * the table of all names through weak references, so a build without one of the files lacks that name and
- * nothing else. The same holds for literature-instance solvers (`const struct instance_solver
- * instance_NAME`) and commands (`int cmd_NAME(int argc, char **argv)`, table in main.c).
+ * the table of all names through weak references, so a build without one of the files lacks only that
+ * name. Literature-instance solvers (`const struct instance_solver instance_NAME`) and commands
+ * (`int cmd_NAME(int argc, char **argv)`, table in main.c) are found in the same way.
  *
  * Threads: a solver runs in its caller's thread and keeps no global state: one process may run several at once.
  * Errors: solve returns 0 (a plan was found, see report), -ENOSPC (no plan within the limit was found;
@@ -24,18 +24,18 @@
 
 struct solver_opts {
     int64_t limit_bytes;    /* > 0 */
-    double time_limit_s;    /* of solver_now_s(); 0: the solver's default */
+    double time_limit_s;    /* seconds of the solver_now_s() clock; 0: the solver's default */
     uint64_t seed;
     int offload;            /* host copies allowed */
     int slots;              /* memory slots of the chain programs; 0: chosen by the solver */
     int reorder;            /* the program's own ops may be reordered (instances only; a plan may never) */
-    int progress;           /* standard error is a terminal and nobody asked for silence: see cli_progress */
+    int progress;           /* standard error is a terminal and the user did not ask for silence: see cli_progress */
     const char *name;       /* set by solver_run: the solver's, as on the command line */
-    struct solver_memo *memo; /* the caller's, for several limits on one graph: what a solver wants to remember from one call
-                                 to the next; NULL: nothing */
+    struct solver_memo *memo; /* the caller's, for several limits on one graph: a solver's state from one call
+                                 to the next; NULL: none is kept */
 };
 
-/* Zeroed by its owner before the first call, handed to calls on one graph and with one set of options but for the limit, and
+/* A memo is zeroed by its owner before the first call, used for calls with one graph and options that differ only in the limit, and
  * freed with solver_memo_free before the graph is. */
 struct solver_memo {
     void *what;
@@ -44,7 +44,7 @@ struct solver_memo {
 void solver_memo_free(struct solver_memo *m);
 
 struct solver_report {
-    int64_t peak_bytes, planned_ns; /* of the plan, as sim_run judged it */
+    int64_t peak_bytes, planned_ns; /* peak and time of the plan, as sim_run judged it */
     int64_t replays, offloads;
     double solve_seconds;
     int proved_optimal;
@@ -54,7 +54,7 @@ struct solver_report {
 };
 
 struct solver {
-    const char *name; /* as on the command line */
+    const char *name; /* name on the command line */
     const char *what; /* one line for --help */
     /* Fill *out (zeroed or reset by the caller) with a plan that sim_run accepts within opts->limit_bytes. A
      * solver checks its own result with sim_run before it returns 0 and stamps it (sim_stamp). */
@@ -68,17 +68,17 @@ const struct solver *solver_find(const char *name); /* NULL: unknown or not buil
 const struct solver *solver_at(size_t i);           /* i-th built-in solver in table order; NULL past the end */
 int solver_known(const char *name);                 /* the name exists, whether built in or not */
 
-/* Run a solver and judge its plan again, whoever wrote it: fills the report's peak, time and seconds, and turns a
+/* Run a solver and judge its plan again: fills the report's peak, time and seconds, and turns a
  * plan that breaks a rule or the limit into -EPROTO with the simulator's message. */
 int solver_run(const struct solver *s, const struct graph *g, const struct solver_opts *opts, struct plan *out,
                struct solver_report *rep);
 
-/* Monotonic clock in seconds: the wall's. Where REMAT_PLAN_CLOCK=busy is in the environment, as a program that runs sets it for its
- * planner, the clock goes slower on a machine that does not let this process run, down to an eighth: time limits bound what is
- * thought then, and a busy machine gets the same plans, later. */
+/* Monotonic wall clock, in seconds. With REMAT_PLAN_CLOCK=busy in the environment, which a running program sets for its
+ * planner, the clock advances slower while the machine does not let this process run, down to an eighth: time limits then bound the
+ * work done, and a busy machine gets the same plans, later. */
 double solver_now_s(void);
-/* Where REMAT_PLAN_COPIES=until-used is there, a copy on the host is one of what the last op of the program that touches the buffer leaves, and
- * none begins before that op: which is how plans are followed (policy/plan/compile.c). By the rules of plans a copy holds as long as the
+/* With REMAT_PLAN_COPIES=until-used in the environment, a copy to the host begins after the last op of the program that touches the buffer before the
+ * stay, not earlier: this is how a run follows plans (policy/plan/compile.c). By the rules of plans a copy holds as long as the
  * value does. */
 
 /* ---- literature instances: remat solve ------------------------------------------------------------------ */
@@ -86,7 +86,7 @@ double solver_now_s(void);
 struct instance_result {
     double value;   /* makespan (ns or slot units), cut value, or cost */
     double peak;    /* bytes or slots, replayed exactly; < 0: the model has none */
-    double bound;   /* proved bound on value; equal to value if proved_optimal; NAN: none */
+    double bound;   /* proved lower bound on value; equal to value if proved_optimal; NAN: none */
     int feasible;
     int proved_optimal;
     double solve_seconds;

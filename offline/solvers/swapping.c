@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Buffers in memory, the one that was used longest ago first: a ring through `n_bufs`, its head. */
+/* Buffers in memory form a ring, by rising time of last use, whose head is entry n_bufs. */
 struct swapping_buf {
     int32_t older, newer;
-    int32_t needed; /* the op at hand + 1, where it touches the buffer */
+    int32_t needed; /* 1 + the last op that touches the buffer, as set when the op is reached */
     uint8_t here, holds, on_host;
 };
 
@@ -60,7 +60,7 @@ static void swapping_frees(struct swapping *s, int32_t i)
     }
 }
 
-/* Until there are so many bytes for op i. */
+/* Evict buffers, oldest use first, until `bytes` are free for op i. */
 static int swapping_evict(struct swapping *s, int64_t bytes, int32_t i)
 {
     while (s->used + bytes > s->limit) {

@@ -10,7 +10,7 @@
 
 static int slots_reserve(struct anneal *a, int32_t n)
 {
-    if (n < a->cap_slots) /* the profile has one entry more than there are slots */
+    if (n < a->cap_slots) /* the profile has n_slots + 1 entries */
         return 0;
     const size_t cap = (size_t)n + (size_t)n / 2 + 1;
     int32_t **lists[] = {&a->slot, &a->replays, &a->replay_at, &a->remap, &a->copies.first};
@@ -34,7 +34,7 @@ static int slots_reserve(struct anneal *a, int32_t n)
 /* First event after slot s. */
 static inline int32_t events_after(const struct event_list *e, int32_t s) { return event_list_after(e, anneal_ev(s, ANNEAL_LATEST)); }
 
-/* A use matters to the timing of stays only as the last before one or the first after one. */
+/* True if event i borders on a stay on the host: only such a use matters to the timing of stays. */
 static inline int beside_fetch(const struct event_list *e, int32_t i)
 {
     return (i > 0 && anneal_ev_fetched(e->at[i - 1])) || (i + 1 < e->n && anneal_ev_fetched(e->at[i + 1]));
@@ -60,7 +60,7 @@ static void profile_build(const struct anneal *a, double *diff)
         if (!cell->tracked)
             continue;
         const double bytes = (double)cell->bytes;
-        /* from the first op that touches it to the one that makes the final version nothing can be saved */
+        /* the cell is resident from the first op that touches it to the op that makes its final version */
         int32_t from = cell->start < 0 ? 0 : a->op_slot[cell->start];
         for (int32_t i = 0; i < e->n;) {
             int32_t last = i;
@@ -88,7 +88,7 @@ static int trees_build(struct anneal *a)
 {
     a->priced = 0;
     profile_build(a, a->profile);
-    /* no op runs in the first and the last slot: what is held there never is a peak of its own */
+    /* no op runs in the first and the last slot: memory held there never is a peak of its own */
     a->profile[0] = a->profile[a->n_slots - 1] = 0;
     int rc = segtree_init(&a->tree, (uint32_t)a->n_slots);
     if (rc)
@@ -105,7 +105,7 @@ static int trees_build(struct anneal *a)
     return 0;
 }
 
-/* The program's own events; slots of ops must be known. */
+/* Fill the event lists with the program's own events; a->op_slot must be set. */
 static int events_init(struct anneal *a)
 {
     const struct anneal_model *m = a->m;
@@ -238,7 +238,7 @@ int anneal_add(struct anneal *a, int32_t u, int32_t s)
         if (i < e->n && !EV_MADE(e->at[i]))
             anneal_hold(a, EV_SLOT(e->at[i - 1]) + 1, s - 1, -bytes); /* the earlier copy need not last */
         else
-            anneal_hold(a, s, s, bytes); /* nobody wants it, but it is written */
+            anneal_hold(a, s, s, bytes); /* unused output, but the replay writes it */
         event_list_insert(e, i, anneal_ev(s, ANNEAL_MADE));
     }
     for (int32_t k = 0; k < unit->n_in; k++) {
@@ -267,7 +267,7 @@ void anneal_remove(struct anneal *a, int32_t s)
     for (int32_t k = 0; k < unit->n_out; k++) {
         const int32_t c = cells[unit->first_out + k];
         struct event_list *e = &a->ev[c];
-        const int32_t i = events_after(e, s); /* our own event is i - 1 */
+        const int32_t i = events_after(e, s); /* event i - 1 is this replay's */
         a->copies.dirty |= a->copies.of_cell[c];
         const double bytes = (double)m->cells[c].bytes;
         if (i < e->n && !EV_MADE(e->at[i]))
@@ -424,7 +424,7 @@ static void copies_clear(struct anneal_copies *cs)
     cs->dirty = 0;
 }
 
-/* The last slot before entry i of the row that is loaded. */
+/* The last slot before entry i of the row that anneal_load loads. */
 static int32_t slot_before(const struct anneal *a, int32_t i) { return a->stride * (i + 1) - 1; }
 
 int anneal_load(struct anneal *a, const struct anneal_seq *seq)
@@ -464,13 +464,13 @@ int anneal_load(struct anneal *a, const struct anneal_seq *seq)
 
 enum { GONE = -1 };
 
-/* What the plan has done so far with the copy of a buffer. */
+/* Host copy of a buffer at the present step of the plan. */
 struct left {
-    int32_t cell; /* that was released to the host; -1: none is there */
-    int32_t by;   /* where it was released: entries of the row before that */
+    int32_t cell; /* cell that was released to the host; -1: none */
+    int32_t by;   /* number of row entries before its release */
 };
 
-/* The stays of the plan, by index into its steps where they will be wanted by index into the row: at[step]. */
+/* Add the plan's stays on the host to seq. at[k]: index in the row that step k of the plan corresponds to. */
 static int stays_of_plan(const struct anneal_model *m, const struct plan *p, const int32_t *at, struct anneal_seq *seq)
 {
     const struct graph *g = m->g;
@@ -515,10 +515,10 @@ int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struc
     seq->n = seq->n_stays = 0;
     seq->replay_ns = 0;
     seq->peak_bytes = 0;
-    int32_t run = 0; /* where the present run of replays began */
-    int32_t *where = malloc(((size_t)m->n_units + 1) * sizeof *where); /* of a unit in `at`, if that is in the present run */
-    int32_t *at = malloc((p->n_steps + 1) * sizeof *at); /* of each step: entries of the row before it */
-    int32_t *before = malloc((p->n_steps + 1) * sizeof *before); /* of each entry: those before it that stay */
+    int32_t run = 0; /* index in seq->at at which the present run of replays began */
+    int32_t *where = malloc(((size_t)m->n_units + 1) * sizeof *where); /* index in seq->at of each unit's last replay; -1: none yet */
+    int32_t *at = malloc((p->n_steps + 1) * sizeof *at); /* [n_steps] entries of the row before each step */
+    int32_t *before = malloc((p->n_steps + 1) * sizeof *before); /* [entries] remaining entries before each, GONE ones left out */
     if (!where || !at || !before) {
         free(where);
         free(at);
@@ -535,7 +535,7 @@ int anneal_seq_of_plan(const struct anneal_model *m, const struct plan *p, struc
             run = seq->n;
         } else if (st->kind == PLAN_REPLAY) {
             const int32_t u = m->unit_of_op[st->id];
-            /* the last of a unit's ops stands for all; with its first one another replay of the unit begins */
+            /* the last replayed op of a unit stands for the whole unit; the unit's first op begins another replay of it */
             if (where[u] >= run && st->id != m->unit_ops[m->units[u].first_op])
                 seq->at[where[u]] = GONE;
             where[u] = seq->n;

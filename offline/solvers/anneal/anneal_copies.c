@@ -1,20 +1,20 @@
-/* Stays on the host within the annealer's schedule: two copy engines beside the computation, clocked so that nothing
- * waits for them but what is to wait.
+/* Stays on the host within the annealer's schedule: two copy engines beside the computation, clocked so that the
+ * computation waits only for stays that allow it.
  *
  * A stay of a cell lies between two neighbouring uses. The copy out may start once the contents were made (which may be
- * long before the first of the two uses, unless a copy holds until a use only: `until_used`) and takes the outbound engine
- * after the copies before it; until it is done the memory is held (the "tail"). The copy back ends when the second use begins, or earlier if the inbound engine is needed
- * for the next one; it starts as late as that allows, and from there memory is held again. Both engines serve in the
+ * long before the first of the two uses, but with `until_used` is no sooner than the first use) and takes the outbound engine
+ * after the copies before it; until the copy out is done the memory is held (the "tail"). The copy back ends when the second use begins, or earlier if the
+ * inbound engine is needed for the next copy; it starts as late as this end allows, and from its start memory is held again. Both engines serve in the
  * order of the program, as the plan's rules have it: outbound by the time of making, inbound by the time of use.
  *
- * Either side of a stay may be waited for. Then the computation stands still at some slot while what is left of the copy out runs, behind those
- * that the engine has not done by then, and the memory is free from there; or the copy back starts no sooner than at some slot, up to where the memory
- * is free, and its use waits for what is left of it. Where copies begin and end is set by the clock of the computation at work, which
- * stands still with it: what is waited for takes no time on it, and hidden copies get more time than they need, in
- * others' waits. How long the computation stands still then is read off a run of all three clocks (stand_still).
+ * The computation may wait for either side of a stay. For the copy out: it stands still at some slot until this copy, behind the copies queued before it,
+ * is done, and the memory is free from this slot on. For the copy back: it starts no sooner than at some slot, up to which the memory
+ * is free, and the stay's second use waits for the rest of the copy. The begin and end of copies are set on the clock of the working computation, which
+ * stops while the computation stands still: waits take no time on it, so hidden copies get more time than they need, during the waits of
+ * other stays. How long the computation stands still is read off a run of all three clocks (stand_still).
  *
  * A stay that lasts to the end of the iteration needs no copy back: its FETCHED event stands in the last slot, where no op
- * runs and which no plan step comes of.
+ * runs and which becomes no plan step.
  *
  * Timing all stays again is one pass over each engine. Changes of the compute clock by a replay here or there are left
  * for anneal_clock: copies take milliseconds, replays a fraction of one. */
@@ -93,7 +93,7 @@ static int32_t after(const struct anneal *a, int32_t c, int32_t s)
     return lo;
 }
 
-/* Index of the event of cell c that is the fetch in this slot, or where it would go. */
+/* Index, in cell c's list, of the fetch in slot `fetch`, or the index at which it would be inserted. */
 static int32_t fetch_index(const struct anneal *a, int32_t c, int32_t fetch)
 {
     const int32_t i = after(a, c, fetch);
@@ -198,8 +198,8 @@ void anneal_copy_remove(struct anneal *a, int32_t k)
     cs->dirty = 1;
 }
 
-/* Slot that leaves in cell c what event i - 1 still finds there; -1: a stay before this one put the same contents on the
- * host, and they are there still. */
+/* Slot that makes the contents which cell c has at event i - 1; -1: an earlier stay put these contents on the host,
+ * which still has them. */
 static int32_t source(const struct anneal *a, int32_t c, int32_t i)
 {
     const struct anneal_cell *cell = &a->m->cells[c];
@@ -222,8 +222,8 @@ static int32_t source(const struct anneal *a, int32_t c, int32_t i)
     return src;
 }
 
-/* Insertion sort: from one call to the next hardly anything moves. Ties by cell, so that the order does not depend on
- * history. */
+/* Insertion sort: from one call to the next the order hardly changes. Ties go by cell, so that the order does not depend
+ * on earlier orders. */
 static void sort(const struct anneal_copies *cs, int32_t *order, const int32_t *key, int sign)
 {
     for (int32_t i = 1; i < cs->n; i++) {
@@ -267,7 +267,7 @@ static int32_t slot_until(const struct anneal *a, double t)
     return lo - 1;
 }
 
-/* Fill the workspace; >= 0: the copy that cannot be timed; -1: all can. */
+/* Time all copies into the workspace. Returns the index of a copy that cannot be timed; -1: all can. */
 static int32_t schedule(struct anneal *a)
 {
     struct anneal_copies *const cs = &a->copies;
@@ -275,7 +275,7 @@ static int32_t schedule(struct anneal *a)
         const int32_t c = cs->at[k].cell, i = fetch_index(a, c, cs->at[k].fetch) + 1;
         const struct event_list *e = &a->ev[c];
         if (i == e->n || anneal_ev_made(e->at[i]))
-            return k; /* nobody uses what it fetches */
+            return k; /* the fetched cell is not used */
         cs->use[k] = anneal_ev_slot(e->at[i]);
         cs->tail_lo[k] = anneal_ev_slot(e->at[i - 2]) + 1;
         cs->src[k] = cs->until_used ? anneal_ev_slot(e->at[i - 2]) : source(a, c, i - 1);
@@ -301,7 +301,7 @@ static int32_t schedule(struct anneal *a)
     clock = cs->when[a->n_slots - 1];
     for (int32_t i = 0; i < cs->n; i++) {
         const int32_t k = cs->in_order[i];
-        if (cs->use[k] == a->n_slots - 1) { /* what survives may do so on the host */
+        if (cs->use[k] == a->n_slots - 1) { /* a stay to the end of the iteration: no copy back */
             cs->fetch[k] = cs->use[k];
             if (cs->fetch[k] <= cs->tail_hi[k])
                 return k;
@@ -322,7 +322,7 @@ static int32_t schedule(struct anneal *a)
     return -1;
 }
 
-/* What one slot has to do with stay k is entry 4 * k + kind, in the order in which the plan has it (anneal_plan.c). */
+/* Entry 4 * k + kind: a step of stay k that stands in one slot. Kinds are in the order in which a plan has them within a slot (anneal_plan.c). */
 enum { AT_RELEASE, AT_FETCH, AT_USE, AT_OFFLOAD };
 
 static void at_slot(struct anneal_copies *cs, int32_t slot, int32_t kind, int32_t k)
@@ -332,7 +332,7 @@ static void at_slot(struct anneal_copies *cs, int32_t slot, int32_t kind, int32_
     cs->first[slot] = entry;
 }
 
-/* One entry at a time of the computation: how long it stands still for it. */
+/* Serve one entry at time `now` of the computation: how long the computation stands still for it. */
 static double serve(struct anneal *a, int32_t kind, int32_t k, double now, double *out, double *in)
 {
     struct anneal_copies *const cs = &a->copies;
@@ -354,8 +354,8 @@ static double serve(struct anneal *a, int32_t kind, int32_t k, double now, doubl
     }
 }
 
-/* Run the schedule of the workspace on the clocks that the simulator has: what each stay makes the computation wait, into wait[]. What is
- * last in a slot goes into its list first. */
+/* Run the workspace's schedule on the three clocks that the simulator has; how long the computation waits for each stay goes into wait[]. Lists of
+ * a slot are filled from their ends: AT_OFFLOAD entries first, AT_RELEASE last. */
 static void stand_still(struct anneal *a)
 {
     struct anneal_copies *const cs = &a->copies;
@@ -386,12 +386,12 @@ static void stand_still(struct anneal *a)
         }
 }
 
-/* Many stretches of memory that change together: their ends are noted, and the trees are gone over once. */
+/* From this many changed stretches on, the changes are summed up in diff[] and added to the trees in one pass. */
 enum { TOGETHER_FROM = 8 };
 
 struct holds {
     struct anneal *a;
-    double *diff; /* NULL: one by one */
+    double *diff; /* NULL: each change goes to the trees at once */
     int32_t lo, hi;
 };
 

@@ -8,32 +8,32 @@
 #include "offline/solvers/anneal/anneal_copies.h"
 #include "offline/solvers/solver.h"
 
-/* How a cell may be away. The first four are the ANNEAL_WAIT_... of a new stay; WAY_SHORT is one that is away where memory is short; WAY_TURN lets a stay
- * that is there go sooner, or come back later. */
+/* How a cell may be away. Ways 0 to 3 are the ANNEAL_WAIT_... of a new stay; WAY_SHORT is a new stay that waits so that it is away just where memory is over
+ * the limit; WAY_TURN lets an existing stay leave memory sooner, or come back later. */
 enum { WAY_BOTH = ANNEAL_WAIT_BOTH, WAY_SHORT, WAY_REPLAY, WAY_TURN, N_WAYS };
 enum { TRIED = 4, REGRID_EVERY = 12 };
-#define HARDLY_DEARER 1.25 /* than the cheapest */
+#define HARDLY_DEARER 1.25 /* times the price of the cheapest option */
 
 struct option {
     int32_t way, cell;
     int32_t before, use; /* slots that begin and end the stretch */
     int32_t slot, unit, deep; /* WAY_REPLAY */
-    struct anneal_wait wait; /* of a stay */
-    double price;       /* ns a byte and slot, as it looks from here */
+    struct anneal_wait wait; /* waits of the stay */
+    double price;       /* estimated ns per byte and slot of relief */
 };
 
 struct first {
     struct anneal_search *s;
     struct anneal *a;
     double *mem;   /* [n_slots] bytes in use */
-    double *then;  /* [n_slots] the same after a change that is tried */
-    double *over;  /* [n_slots + 1] sum of what is over the limit, before each slot */
-    int32_t *n_over; /* [n_slots + 1] slots over the limit, before each */
+    double *then;  /* [n_slots] bytes in use after a change that is tried */
+    double *over;  /* [n_slots + 1] sum of the bytes over the limit, over all slots before each */
+    int32_t *n_over; /* [n_slots + 1] number of slots over the limit before each */
     int32_t *next, *last; /* [n_slots] the first slot over the limit from each on, n_slots: none; the last up to each, -1: none */
     int32_t cap;
     double thrift;
     int where_short;
-    struct option best[N_WAYS][TRIED]; /* by rising price */
+    struct option best[N_WAYS][TRIED]; /* options by rising price */
     int32_t n_best[N_WAYS];
 };
 
@@ -73,7 +73,7 @@ static int read_memory(struct first *f)
     return 0;
 }
 
-/* Bytes times slots that go off the stretches over the limit if so many bytes are away in lo..hi; about. */
+/* Estimate of the bytes times slots that leave the stretches over the limit if `bytes` are away in slots lo..hi. */
 static double relief(const struct first *f, int32_t lo, int32_t hi, double bytes)
 {
     return lo > hi ? 0 : fmin(bytes * (f->n_over[hi + 1] - f->n_over[lo]), f->over[hi + 1] - f->over[lo]);
@@ -91,7 +91,7 @@ static void offer(struct first *f, const struct option *o)
     best[i] = *o;
 }
 
-/* First slot from which the compute clock shows at least t; the last that shows at most t. */
+/* First slot at which the compute clock shows at least t; with `last`, the last slot at which it shows at most t. */
 static int32_t slot_at(const struct anneal *a, double t, int last)
 {
     int32_t lo = 0, hi = a->n_slots;
@@ -105,7 +105,7 @@ static int32_t slot_at(const struct anneal *a, double t, int last)
     return last ? lo - 1 : lo;
 }
 
-/* The ways in which cell c may be away between two of its events, seen from slot p. */
+/* Offer the ways in which cell c, between its events in slots `before` and `use`, may be away at slot p. */
 static void offer_gap(struct first *f, int32_t c, int32_t before, int32_t use, int32_t p)
 {
     const struct anneal *a = f->a;
@@ -131,7 +131,7 @@ static void offer_gap(struct first *f, int32_t c, int32_t before, int32_t use, i
                                   .price = ((double)f->s->m->units[u].ns + 1) / (relief(f, before + 1, slot - 1, bytes) + 1)});
 }
 
-/* A stay holds memory in lo..hi while it is copied: let that be waited for. */
+/* Stay k holds memory in lo..hi while its cell is copied: offer to let the computation wait for the copy. */
 static void offer_turn(struct first *f, int32_t k, int32_t use, int32_t lo, int32_t hi, struct anneal_wait wait)
 {
     const struct anneal_copy *x = &f->a->copies.at[k];
@@ -187,7 +187,7 @@ static int make(struct first *f, const struct option *o)
     return -EBUSY;
 }
 
-/* Has no change since made the option's stretch another one? */
+/* Is the option's stretch still as it was when the option was offered? */
 static int still_open(const struct first *f, const struct option *o)
 {
     const struct event_list *e = &f->a->ev[o->cell];
@@ -199,7 +199,7 @@ static int still_open(const struct first *f, const struct option *o)
     return anneal_ev_slot(e->at[i - 1]) == o->before && (o->way != WAY_REPLAY || anneal_may_add(f->a, o->unit, o->slot));
 }
 
-/* ns a byte and slot that the change really costs; INFINITY if it does not help at slot p. */
+/* Real price of the change, in ns per byte and slot taken off; INFINITY if it does not help at slot p. */
 static double try_option(struct first *f, const struct option *o, int32_t p)
 {
     const double was_ns = anneal_search_cost_ns(f->s);
@@ -221,7 +221,7 @@ static double try_option(struct first *f, const struct option *o, int32_t p)
     return price;
 }
 
-/* Take off what is cheapest at the peak, and with it what is hardly dearer, as long as the peak stands out. */
+/* Make the cheapest change at the peak, and those hardly dearer as long as the peak is over the limit. */
 static int take_off(struct first *f)
 {
     int32_t p = 0, n = 0, taken = 0;

@@ -54,7 +54,7 @@ static void touches(const struct graph *g, const struct graph_val *v, int32_t af
     }
 }
 
-/* Cells: one per run of versions. A version made by GRAPH_WRITE opens a new one. */
+/* Build the cells: one per run of versions. A version made by GRAPH_WRITE opens a new cell. */
 static int cells_build(struct anneal_model *m, uint8_t *val_written, struct ints *uses)
 {
     const struct graph *g = m->g;
@@ -91,7 +91,7 @@ static int cells_build(struct anneal_model *m, uint8_t *val_written, struct ints
     return uses->bad ? -1 : 0;
 }
 
-/* Which ops go together. Only cells that something could rebuild tie ops. */
+/* Join the ops that must be replayed together. Only cells that replays can rebuild tie ops. */
 static void group(const struct anneal_model *m, int32_t *parent)
 {
     const struct graph *g = m->g;
@@ -116,16 +116,16 @@ static int32_t cell_over(const struct anneal_model *m, int32_t c)
     return c + 1 < m->n_cells && m->cells[c + 1].buf == cell->buf ? m->cells[c + 1].start : m->g->n_ops;
 }
 
-/* Buffers with several cells hold one of them at a time. Unless they are workspaces they are left alone: a cell that
- * is read stays where the program has it. */
+/* True if cell c's buffer has several cells, of which it holds one at a time. Such cells are never replayed unless the
+ * buffer is a workspace: a cell that is read stays where the program has it. */
 static int cell_shares_buffer(const struct anneal_model *m, int32_t c)
 {
     return (c > 0 && m->cells[c - 1].buf == m->cells[c].buf) ||
            (c + 1 < m->n_cells && m->cells[c + 1].buf == m->cells[c].buf);
 }
 
-/* A workspace is written over and over and never read: its contents may go at any time, but for the last ones if the
- * buffer survives. */
+/* True if cell c's buffer is a workspace: written over and over and never read. Its contents may be dropped at any time,
+ * except the last ones if the buffer survives. */
 static int cell_in_workspace(const struct anneal_model *m, int32_t c)
 {
     const struct graph_buf *buf = &m->g->bufs[m->cells[c].buf];
@@ -147,13 +147,13 @@ static int cell_is_inner(const struct anneal_model *m, int32_t c, int32_t u)
     return 1;
 }
 
-/* Room for the workings of one unit: what begins and ends with each of its ops. */
+/* Scratch memory for the walk over one unit's ops: which cells begin and end with each op. */
 struct walk {
-    int64_t *born_bytes; /* [n_ops] all 0 between units */
-    int32_t *last;       /* [n_vals] per cell: the unit's last op that touches it, as an index among them */
+    int64_t *born_bytes; /* [n_ops] bytes of inner cells that start at the op; all 0 between units */
+    int32_t *last;       /* [n_vals] per cell: index, among the unit's ops, of the last that touches it */
 };
 
-/* Take the inner cells out of the unit's outputs, and see what its ops need of them. */
+/* Move the inner cells from the unit's outputs to m->inner, and compute the unit's scratch_bytes. */
 static void unit_sort_out(struct anneal_model *m, int32_t u, struct ints *cells, const struct walk *walk)
 {
     const struct graph *g = m->g;
@@ -181,7 +181,7 @@ static void unit_sort_out(struct anneal_model *m, int32_t u, struct ints *cells,
                 walk->last[c] = i;
         }
     }
-    /* by their last op: few, or nearly in order already */
+    /* insertion sort by last op: inner cells are few, or nearly in order already */
     for (int32_t k = 0; k < unit->n_inner; k++) {
         struct anneal_inner x = {.cell = inner[k].cell, .last = walk->last[inner[k].cell]};
         int32_t at = k;
@@ -241,7 +241,7 @@ static void unit_fill(struct anneal_model *m, int32_t u, int32_t most_ops, struc
     if (!cells->bad)
         unit_sort_out(m, u, cells, walk);
     if (!unit->n_out)
-        unit->replayable = 0; /* replaying it brings nothing back */
+        unit->replayable = 0; /* a replay would bring no cell back */
     unit->first_in = cells->n;
     for (int32_t i = 0; i < unit->n_ops; i++) {
         const int32_t o = m->unit_ops[unit->first_op + i];
@@ -249,16 +249,16 @@ static void unit_fill(struct anneal_model *m, int32_t u, int32_t most_ops, struc
         for (int32_t k = 0; k < g->ops[o].n_reads + g->ops[o].n_rmw; k++) {
             const int32_t c = m->cell_of_val[p[k].in], ver = g->vals[p[k].in].version;
             if (mark[c] == 2 * u)
-                continue; /* its own */
+                continue; /* the unit's own cell */
             const struct anneal_cell *cell = &m->cells[c];
             const int32_t over = ver == cell->last_ver ? cell_over(m, c) : g->vals[p[k].in].over;
             if (over < unit->until)
                 unit->until = over;
             if (ver != cell->last_ver && !cell->fixed) {
-                unit->replayable = 0; /* reads a passing version of what another unit makes */
+                unit->replayable = 0; /* reads an earlier version of a cell that another unit makes */
             } else if (mark[c] != 2 * u + 1) {
                 mark[c] = 2 * u + 1;
-                ints_push(cells, c); /* untracked ones are sorted out once that is known */
+                ints_push(cells, c); /* untrack() removes untracked cells again */
             }
         }
     }
@@ -274,7 +274,7 @@ static int units_build(struct anneal_model *m, int32_t most_ops, int32_t *parent
         if (root == o)
             m->unit_of_op[o] = m->n_units++;
         else
-            m->unit_of_op[o] = m->unit_of_op[root]; /* roots are the smallest of their group */
+            m->unit_of_op[o] = m->unit_of_op[root]; /* a root is the first op of its group */
         m->units[m->unit_of_op[o]].n_ops++;
     }
     for (int32_t u = 0; u < m->n_units; u++) {

@@ -8,7 +8,7 @@
 /* Steps of the copy engines, by slot; within a slot in the order of `rank`. */
 struct copy_step {
     int32_t slot, rank, cell;
-    int32_t order; /* among steps of one kind: engines serve in this order */
+    int32_t order; /* among steps of one slot and rank: the engines' order */
 };
 enum { RANK_RELEASE, RANK_FETCH, RANK_RUN, RANK_OFFLOAD };
 
@@ -16,7 +16,7 @@ struct writer {
     const struct anneal *a;
     struct plan *out;
     uint8_t *resident; /* [n_bufs] */
-    int32_t *at;       /* [n_cells] events of the cell that lie in the past */
+    int32_t *at;       /* [n_cells] number of the cell's events that lie in the past */
     struct copy_step *steps;
     int32_t n_steps, done;
     int rc;
@@ -28,7 +28,7 @@ static void push(struct writer *w, enum plan_kind kind, int32_t id)
         w->rc = plan_push(w->out, kind, id);
 }
 
-/* Is the copy in memory still to be used, or to be released once the host has it? */
+/* Is cell c's content in memory still to be used, or to be released once the host has its copy? */
 static int wanted(const struct writer *w, int32_t c)
 {
     const struct event_list *e = &w->a->ev[c];
@@ -75,7 +75,7 @@ static void put_copies(struct writer *w, int32_t s, int32_t rank)
     }
 }
 
-/* Slot s has run: count cell c's event there, and let the cell go if that was the copy's last use. */
+/* Slot s has run: count the events of cell c up to it as past. */
 static void pass(struct writer *w, int32_t c, int32_t s)
 {
     const struct event_list *e = &w->a->ev[c];
@@ -110,7 +110,7 @@ static void put_op(struct writer *w, int32_t o, int32_t s)
         if (p[k].out >= 0)
             pass(w, m->cell_of_val[p[k].out], s);
     }
-    /* what the program frees now goes by itself, unless a replay still wants it */
+    /* a buffer that the program frees after this op leaves by itself, unless a replay still wants it */
     for (int32_t k = g->dies_at[o + 1]; k < g->dies_at[o + 2]; k++) {
         const int32_t b = g->die_list[k], c = m->cell_of_val[g->bufs[b].first_val + g->bufs[b].n_vers - 1];
         if (c >= 0 && wanted(w, c))
@@ -133,7 +133,7 @@ static void put_unit(struct writer *w, int32_t u, int32_t s)
     const int32_t *in = m->unit_cells + unit->first_in, *made = m->unit_cells + unit->first_out;
     for (int32_t k = 0; k < unit->n_out; k++) {
         const struct anneal_cell *cell = &m->cells[made[k]];
-        /* on its way back to the final version the buffer passes earlier ones, which may not replace it */
+        /* replays on the way to the final version write earlier versions, which may not replace a resident final one */
         if (cell->last_ver > cell->first_ver && w->resident[cell->buf])
             push(w, PLAN_DROP, cell->buf);
         w->resident[cell->buf] = 1;
@@ -170,7 +170,7 @@ int anneal_plan(const struct anneal *a, struct plan *out)
     for (int32_t c = 0; !w.rc && c < m->n_cells; c++)
         if (m->cells[c].tracked && m->cells[c].final_op < 0) {
             pass(&w, c, 0);
-            /* nobody reads what it holds at the start, nor writes it in place */
+            /* drop a cell whose contents from before op 0 no op reads or writes in place */
             if (m->cells[c].start < 0)
                 let_go(&w, c, 0);
         }

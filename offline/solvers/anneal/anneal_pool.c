@@ -1,11 +1,11 @@
 #include "offline/solvers/anneal/anneal_pool.h"
 
-#define POOL_GAIN 0.005   /* of what the best takes: less is no gain worth waiting for */
-#define POOL_PATIENCE 0.5 /* of the time up to the last gain: so long the next one may take */
-#define POOL_LEAST_S 1    /* which counts as so much more than it was */
-#define POOL_RUNS 5       /* and so many runs: one shows what it found at its end only */
-#define POOL_MOST 1.5     /* of the time up to the last gain, with which runs are counted no more */
-#define POOL_NEAR 0.01    /* of the least there can be: so near to it nothing more is looked for */
+#define POOL_GAIN 0.005   /* part of the best plan's time: a smaller gain is not worth waiting for */
+#define POOL_PATIENCE 0.5 /* part of the time up to the last gain: the next gain may take this long */
+#define POOL_LEAST_S 1    /* seconds added to the time up to the last gain */
+#define POOL_RUNS 5       /* runs to end without a gain before the patience counts: a run shows what it found only at its end */
+#define POOL_MOST 1.5     /* part of the time up to the last gain after which the searches end however few runs have ended */
+#define POOL_NEAR 0.01    /* part of total_ns: a best this near to total_ns ends the searches */
 
 int anneal_pool_init(struct anneal_pool *p, double total_ns, double began_s)
 {

@@ -7,23 +7,23 @@
 #include "offline/solvers/solver.h"
 
 enum { EFFORT_MIN = 2000000, RUN_MAX = 4000000 };
-#define RUN_MOST_S 1 /* in a pool */
+#define RUN_MOST_S 1 /* length of a run in a pool, seconds */
 #define MEND_THRIFT 0.3
 
-/* Kinds of fresh runs, in turn: which one does best depends on the graph. Temperatures are in average replays. */
+/* Kinds of fresh runs, in turn: the best kind depends on the graph. Temperatures are in average replays (scale_ns). */
 static const struct {
     double hot, cold, price_share, soft_share;
 } recipes[] = {{0.15, 0.002, 0.5, 0}, {0.3, 0.003, 0.3, 0.5}, {0.05, 0.001, 0.5, 0}, {0.8, 0.006, 0.3, 0}};
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 #define SOFT_HOT 0.03
-/* Where nothing within the limit is known every second run is one mostly in stage 1, begun with a peak so soft that all the places near the limit count:
- * a few large tensors may be alive in many places at once, and then the exact peak falls only when all of those have been changed. */
+/* While no schedule within the limit is known, every second run is mostly in stage 1 and begins with a peak so soft that all places near the limit count:
+ * a few large tensors may be alive in many places at once, and the exact peak falls only when all these places have been changed. */
 #define UNKNOWN_SOFT_SHARE 0.8
 #define UNKNOWN_SOFT_HOT 0.3
 
-/* Are waits among the moves of run k? A wait gets memory down at one stroke, and from many of them there is no short way back to a schedule
- * that does without: so where one without is known they are tried now and then only, and where none is, runs that start afresh look
- * for one, every second time at least. */
+/* Are waits among the moves of run k? A wait gets memory down at one stroke, but from many waits no short way leads back to a schedule
+ * without them: so where a schedule without waits is known, waits are tried only now and then, and where none is known, at least
+ * every second fresh run does without waits. */
 static int run_waits(const struct anneal_search *s, int k)
 {
     if (!s->may_wait)
@@ -33,7 +33,7 @@ static int run_waits(const struct anneal_search *s, int k)
     return k % 2 || (!s->afresh && k % 4 == 0);
 }
 
-/* Run number k: even ones start afresh, odd ones from the best, cooler. */
+/* Run number k: even runs start afresh, odd runs from the best schedule, cooler. */
 static int one_run(struct anneal_search *s, int k, int64_t length, double deadline_s)
 {
     s->waits = run_waits(s, k);
@@ -57,7 +57,7 @@ static int one_run(struct anneal_search *s, int k, int64_t length, double deadli
     return rc ? rc : anneal_search_run(s, from ? &cool : &fresh);
 }
 
-/* A run that ended above the limit but below the best's cost: a few waits may be all that it lacks. */
+/* After a run that ended above the limit but below the best's cost: a few added waits may bring its schedule within the limit. */
 static int mend(struct anneal_search *s, double deadline_s)
 {
     if (!s->may_wait || anneal_peak(s->a) <= s->limit_bytes || (s->best.n && anneal_search_cost_ns(s) >= s->best_ns))
@@ -89,10 +89,10 @@ int anneal_runs(struct anneal_search *s, double deadline_s, int patience, double
         idle = better ? 0 : idle + 1;
         if (k % 2 && length < RUN_MAX)
             length *= 2;
-        /* several runs, each to its end, while a program waits */
+        /* while a program waits, several short runs that reach their end are better than one long run */
         if (s->pool && took > RUN_MOST_S)
             length = (int64_t)((double)(s->mutations - before) * RUN_MOST_S / took) + 1;
-        /* a run that cannot end in time would be broken off hot: make the last one fit */
+        /* a run that cannot end in time would be broken off hot: make the last run fit */
         const double left = deadline_s - solver_now_s(), per = took / (double)(s->mutations - before + 1);
         if (deadline_s > 0 && left > 0 && (double)length * per > left)
             length = (int64_t)(left / per) + 1;

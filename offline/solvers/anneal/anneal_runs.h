@@ -1,4 +1,4 @@
-/* The annealer's runs, one after another, each begun and ended so that the next finds more.
+/* The annealer's runs, one after another: where each run starts, how long it is, and when to stop.
  *
  * Threads: the search's. Errors: 0 or negative errno.
  */
@@ -7,9 +7,9 @@
 
 #include "offline/solvers/anneal/anneal_search.h"
 
-/* The sequence of runs that the solvers use: short ones first, each pair longer than the last, alternating between
- * fresh starts and reheats of the best (of a row of `starts`, as long as there is no best); ends at the deadline, when `patience` runs in a row found nothing or brought less
- * than 0.02 % of the iteration, when the pool has had enough, or when the best reaches bound_ns (replay time; 0: no bound). */
+/* The sequence of runs that the solvers use: short runs first, each pair longer than the last, alternating between fresh starts and
+ * reheats of the best schedule (of a row of `starts`, as long as there is no best). It ends at the deadline, when `patience` runs in a row found nothing or
+ * gained less than 0.02 % of the iteration, when the pool has had enough, or when the best reaches bound_ns (replay time; 0: no bound). */
 int anneal_runs(struct anneal_search *s, double deadline_s, int patience, double bound_ns);
 
 #endif

@@ -55,7 +55,7 @@ struct anneal_search *anneal_search_new(const struct anneal_model *m, int64_t li
     for (int32_t k = 0; k < s->n_cand; k++)
         s->scale_ns += (double)m->units[m->cells[s->cand[k]].unit].ns / s->n_cand;
     s->scale_ns = s->scale_ns > 0 ? s->scale_ns : 1e-3 * (double)m->g->total_ns + 1;
-    /* large cells are enough unless there are few of them */
+    /* only large cells may go to the host, unless few cells are large */
     for (int64_t least = 10 * s->small_bytes; offload && s->n_copy_cand < COPIES_MAX / 4 && least >= s->small_bytes / 10 && least > 0; least /= 10) {
         s->n_copy_cand = 0;
         for (int32_t c = 0; c < m->n_cells; c++)
@@ -89,7 +89,7 @@ void anneal_search_charge(struct anneal_search *s, double ns_per_byte)
         s->scale_ns = fmax(s->scale_ns, 0.1 * all / s->n_copy_cand);
 }
 
-/* Small cells that nobody moves may not fill what the limit leaves over the largest op: how many bytes they are at worst. */
+/* Most bytes in use at once by cells of up to `least` bytes, which no move takes away: they must fit beside the largest op within the limit. */
 static double left_over_bytes(const struct anneal_model *m, int64_t least)
 {
     double *const at = calloc((size_t)m->g->n_ops + 2, sizeof *at);
@@ -131,7 +131,7 @@ static int note_best(struct anneal_search *s)
     if (anneal_peak(s->a) > s->limit_bytes || (s->best.n && cost_ns(s) >= s->best_ns))
         return 0;
     if (s->a->copies.n) {
-        anneal_clock(s->a); /* as this very schedule has it, not as the last regrid did */
+        anneal_clock(s->a); /* clock this very schedule: its copies were last clocked at the last regrid */
         if (anneal_peak(s->a) > s->limit_bytes || (s->best.n && cost_ns(s) >= s->best_ns))
             return 0;
     }
@@ -178,7 +178,7 @@ static struct anneal_change *note(struct anneal_search *s, int32_t what, int32_t
 
 static int put(struct anneal_search *s, int32_t u, int32_t slot)
 {
-    /* nothing that follows in a mutation makes it cheaper: no need to look at memory */
+    /* later changes of a mutation do not make it cheaper: no need to look at memory */
     if (cost_ns(s) + (double)s->m->units[u].ns > s->cap_ns) {
         s->hopeless = 1;
         return 0;
@@ -222,7 +222,7 @@ static void undo(struct anneal_search *s)
     s->retimed = 0;
     while (s->n_journal) {
         const struct anneal_change *c = &s->journal[--s->n_journal];
-        /* room was there before, so putting back cannot fail */
+        /* a change that is put back finds its old room in the lists, so putting back cannot fail */
         if (c->copy && c->added)
             anneal_copy_remove(s->a, anneal_copy_find(s->a, c->what, c->slot));
         else if (c->copy)
@@ -233,10 +233,10 @@ static void undo(struct anneal_search *s)
             (void)anneal_add(s->a, c->what, c->slot);
     }
     if (s->a->copies.dirty)
-        (void)anneal_retime(s->a); /* as it was before the mutation, hence possible */
+        (void)anneal_retime(s->a); /* the timing from before the mutation, hence possible */
 }
 
-/* First event of cell c after slot s: index into its list. */
+/* Index, in cell c's list, of its first event after slot s. */
 static inline int32_t next_event(const struct anneal *a, int32_t c, int32_t s)
 {
     const struct event_list *e = &a->ev[c];
@@ -248,7 +248,7 @@ static inline int32_t next_event(const struct anneal *a, int32_t c, int32_t s)
 
 static inline int is_use(const struct event_list *e, int32_t i) { return i < e->n && !anneal_ev_made(e->at[i]); }
 
-/* A place for one more replay: just before a use of a cell that comes some time after the use before it. */
+/* Choose a place for one more replay: just before a use of a random cell, if it has an empty slot after the cell's event before. */
 static int choose_add(struct anneal_search *s, int32_t *unit, int32_t *slot)
 {
     const struct anneal *a = s->a;
@@ -264,7 +264,7 @@ static int choose_add(struct anneal_search *s, int32_t *unit, int32_t *slot)
     return *slot >= 0 && anneal_may_add(a, *unit, *slot);
 }
 
-/* Add a replay and, with probability `deep` each, replays of what it would otherwise keep waiting in memory. */
+/* Add a replay and, with probability `deep` each, replays of inputs that would otherwise be held in memory only for it. */
 static void add_chain(struct anneal_search *s, int32_t u, int32_t slot, double deep, int depth)
 {
     const struct anneal_model *m = s->m;
@@ -276,7 +276,7 @@ static void add_chain(struct anneal_search *s, int32_t u, int32_t slot, double d
         if (feeder < 0 || m->cells[c].bytes <= s->small_bytes)
             continue;
         const struct event_list *e = &s->a->ev[c];
-        const int32_t i = next_event(s->a, c, slot); /* ours is i - 1, so i >= 2 */
+        const int32_t i = next_event(s->a, c, slot); /* event i - 1 is the use by the new replay, so i >= 2 */
         const int32_t before = anneal_ev_slot(e->at[i - 2]);
         if (is_use(e, i) || before >= slot - 1 || draw_unit(s) >= deep)
             continue;
@@ -286,7 +286,7 @@ static void add_chain(struct anneal_search *s, int32_t u, int32_t slot, double d
     }
 }
 
-/* Does any cell that the replay in this slot rebuilds get used before it is rebuilt again? Small ones come along for
+/* Does any cell that the replay in this slot rebuilds get used before it is rebuilt again? Small cells cost next to
  * nothing and do not count. */
 static int is_useful(const struct anneal_search *s, int32_t slot)
 {
@@ -317,7 +317,7 @@ static void take_chain(struct anneal_search *s, int32_t slot)
     }
 }
 
-/* Elsewhere for the replay in this slot: right before the first use it serves, or a random step away. */
+/* Another slot for the replay in this slot: right before the first use it serves, or a random step away; -1: none. */
 static int32_t choose_shift(struct anneal_search *s, int32_t slot)
 {
     const struct anneal_model *m = s->m;
@@ -359,11 +359,11 @@ static int add_copy(struct anneal_search *s)
     const double gap_ns = a->copies.when[use] - a->copies.when[before], copy_ns = (double)s->m->cells[c].bytes * a->copies.ns_per_byte;
     if (!s->waits)
         return gap_ns >= copy_ns && put_copy(s, c, use, anneal_wait_for(0));
-    /* half of those that there is time for are to be hidden */
+    /* half of the stays with enough time get no waits: the copies are hidden */
     return put_copy(s, c, use, anneal_wait_for(gap_ns < copy_ns ? ANNEAL_WAIT_BOTH : draw(s) >> 63 ? 0 : 1 + draw_below(s, 3)));
 }
 
-/* Another side of a stay is waited for. */
+/* Change which sides of a random stay the computation waits for. */
 static int turn_copy(struct anneal_search *s)
 {
     const struct anneal *a = s->a;
@@ -385,13 +385,13 @@ static int mutate_copies(struct anneal_search *s)
         return add_copy(s);
     if (a->copies.n && dice < 40)
         return take_copy(s, draw_below(s, a->copies.n));
-    if (a->copies.n && dice < 60) { /* another cell instead */
+    if (a->copies.n && dice < 60) { /* another cell's stay instead */
         take_copy(s, draw_below(s, a->copies.n));
         return add_copy(s) || s->n_journal;
     }
     if (a->copies.n && dice < 80) { /* a replay instead */
         const int32_t k = draw_below(s, a->copies.n), c = a->copies.at[k].cell, u = s->m->cells[c].unit;
-        /* a stay to the end shares its slot with the use that ends it */
+        /* the fetch of a stay to the end of the iteration shares its slot with the use that ends the stay */
         const int32_t i = a->copies.at[k].fetch < a->n_slots - 1 ? next_event(a, c, a->copies.at[k].fetch) : a->ev[c].n - 1;
         const int32_t use = anneal_ev_slot(a->ev[c].at[i]);
         take_copy(s, k);
@@ -421,7 +421,7 @@ static int mutate_copies(struct anneal_search *s)
     return put_copy(s, best, use, anneal_wait_for(s->waits ? draw_below(s, 4) : 0)) || s->n_journal;
 }
 
-/* Make one mutation of replays; 0: the dice named none. */
+/* Make one mutation of replays; 0: the draw named none. */
 static int mutate_replays(struct anneal_search *s)
 {
     const int32_t dice = draw_below(s, 100);
@@ -504,7 +504,7 @@ void anneal_move_undo(struct anneal_search *s) { undo(s); }
 
 double anneal_search_cost_ns(const struct anneal_search *s) { return cost_ns(s); }
 
-/* Metropolis: draw first, so that what cannot pass is seen early. */
+/* Metropolis rule with the draw first, so that a mutation that cannot pass is seen early: cap_ns is the highest energy that passes. */
 static void draw_cap(struct anneal_search *s, double now, double temperature)
 {
     s->cap_ns = s->a->priced ? INFINITY : temperature > 0 ? now - temperature * log(draw_unit(s) + 0x1p-60) : now;
@@ -526,7 +526,7 @@ static double energy(const struct anneal_search *s)
     return over <= 0 ? ns : ns + s->lambda * fmax(over, 1e-3 * (double)s->limit_bytes);
 }
 
-/* One mutation: *now is the energy, kept up to date. 1: it was taken. */
+/* Try one mutation. *now: the energy, kept up to date. 1: the mutation was kept. */
 static int step(struct anneal_search *s, double temperature, double *now)
 {
     draw_cap(s, *now, temperature);
@@ -547,8 +547,8 @@ int anneal_search_step(struct anneal_search *s, double temperature_ns)
     return step(s, temperature_ns, &now);
 }
 
-/* One step of the subgradient method. The first puts a third of the iteration's time on the limit's worth of bytes;
- * later ones shrink as 1 / round. */
+/* One step of the subgradient method. The first step prices the limit's worth of bytes at a third of the iteration's time;
+ * later steps shrink as 1 / (1 + round / 16). */
 static int set_prices(struct anneal_search *s, int64_t round)
 {
     const int32_t n = s->m->g->n_ops;
@@ -567,7 +567,7 @@ static int set_prices(struct anneal_search *s, int64_t round)
     return anneal_set_price(s->a, s->price);
 }
 
-/* What changes slowly during a run: temperature, stage, soft unit, prices; every REGRID_EVERY mutations. */
+/* Update temperature, stage, soft unit and prices, which change slowly during a run: every REGRID_EVERY mutations. */
 static int set_stage(struct anneal_search *s, const struct anneal_run *run, int64_t it, double *temperature)
 {
     double done = (double)it / (double)run->mutations, unit = 0;

@@ -1,9 +1,9 @@
-/* event_list: what happens to one result, as rising whole numbers: the slot and, in the lowest bits, the kind. Both annealers
- * keep one list a result (anneal.h, fsa_row.h). Lists are short, and the last few entries are the ones asked for, so a plain array
+/* event_list: the events of one result (made, used, fetched) as rising whole numbers: the slot and, in the lowest bits, the kind. Both
+ * annealers keep one list a result (anneal.h, fsa_row.h). Lists are short, and mostly the last few entries are asked for, so a plain array
  * is searched from its end.
  *
- * Threads: a list belongs to one thread. Errors: event_list_reserve, -ENOMEM; the others cannot fail, and event_list_insert
- * must have its room reserved. */
+ * Threads: a list belongs to one thread. Errors: event_list_reserve, -ENOMEM; the other functions cannot fail, and
+ * event_list_insert must have its room reserved. */
 #ifndef REMAT_OFFLINE_EVENT_LIST_H
 #define REMAT_OFFLINE_EVENT_LIST_H
 
@@ -17,7 +17,7 @@ struct event_list {
     int32_t n, cap;
 };
 
-enum { EVENT_LIST_LONG = 20 }; /* from here on halving beats walking */
+enum { EVENT_LIST_LONG = 20 }; /* longer lists are searched by halving */
 
 /* Room for n events in all. */
 static inline int event_list_reserve(struct event_list *e, int32_t n)

@@ -10,10 +10,10 @@
 #include "offline/solvers/solver.h"
 
 enum { LOOK_EVERY = 1024, SPREAD_EVERY = 16384, DOUBLINGS = 4 };
-static const double RUN_SHARE = 0.3; /* of the time allowed */
-/* Parts of the time allowed by which a staged schedule must be found at first, one of any order after that, and a staged one
- * in the second attempt. */
-static const double BEND_LEAST = 1e-4, BEND_MOST = 0.05; /* a bend, in parts of the cost without replays */
+static const double RUN_SHARE = 0.3; /* longest run, as a part of the time allowed */
+static const double BEND_LEAST = 1e-4, BEND_MOST = 0.05; /* price of a bend, in parts of the cost without replays */
+/* Parts of the time allowed by which a staged schedule must be found at first, then a schedule in any order, and a staged one
+ * by straightening it. */
 static const double STAGED_SHARE = 0.15, FREE_SHARE = 0.75, STRAIGHT_SHARE = 0.6;
 
 struct fastsa {
@@ -21,14 +21,14 @@ struct fastsa {
     struct fsa_row *row;
     struct fsa_mover mover;
     double deadline_s, start_s;
-    double give_up_s;   /* stop then if nothing was found */
-    int64_t give_up_moves; /* or after so many moves more; 0: no limit */
-    double ideal;       /* every node once */
-    double bend;        /* what a bend of the row costs; 0: bends do not count, else the best has none */
+    double give_up_s;   /* stop at this time if no schedule was found */
+    int64_t give_up_moves; /* or once this many moves were made; 0: no limit */
+    double ideal;       /* cost of every node once */
+    double bend;        /* price of a bend of the row; 0: bends do not count, else the best has none */
     double enough;      /* stop at a schedule that costs no more */
     int64_t moves, moves_max;
     int runs;
-    double best_cost;   /* of best; INFINITY: none yet */
+    double best_cost;   /* cost of best; INFINITY: none yet */
     int32_t *best, n_best;
 };
 
@@ -51,7 +51,7 @@ static inline double energy(const struct fastsa *s, const struct recipe *how, do
     return r->excess > 0 ? r->cost * (fsa_peak(r) / r->budget) : r->cost;
 }
 
-/* Nothing more may be tried at all. */
+/* 1: the deadline has passed or all moves are made. */
 static int over(const struct fastsa *s)
 {
     return solver_now_s() >= s->deadline_s || (s->moves_max && s->moves >= s->moves_max);
@@ -74,7 +74,7 @@ static void note_best(struct fastsa *s)
     s->n_best = fsa_save(s->row, s->best);
 }
 
-/* One run of `length` moves from the schedule in the row. It cools by moves, or by the time to until_s if that is short: a
+/* One run of `length` moves from the schedule in the row. The run cools by moves, or by the time to until_s if this is short: a
  * run broken off hot would be worth nothing. */
 static int run(struct fastsa *s, const struct recipe *how, int64_t length, double until_s)
 {
@@ -123,7 +123,7 @@ static int run(struct fastsa *s, const struct recipe *how, int64_t length, doubl
 /* Moves of the first run. */
 static int64_t run_length(const struct fastsa *s) { return 400000 + 7000 * (int64_t)s->c->n; }
 
-/* Runs until the deadline: fresh ones from the given order, and every third from the best, cooler. */
+/* Runs until the deadline: fresh runs from the given order, and every third run from the best, cooler. */
 static int search(struct fastsa *s, const int32_t *start, int32_t n_start)
 {
     const int64_t base = run_length(s);
@@ -167,7 +167,7 @@ static int32_t *take_best(struct fastsa *s, int32_t *n)
     return order;
 }
 
-/* A row for so many items; what was found before is forgotten. */
+/* A new row for `cap` items; the best schedule found before is forgotten. */
 static int open_row(struct fastsa *s, int32_t cap, enum fsa_freedom freedom)
 {
     close_search(s);
@@ -182,13 +182,13 @@ static int open_row(struct fastsa *s, int32_t cap, enum fsa_freedom freedom)
 
 static int32_t room(int64_t items) { return (int32_t)(items < FSA_ITEMS_MAX ? items : FSA_ITEMS_MAX); }
 
-/* The moment when this part of the time allowed is over. */
+/* The time at which this part of the time allowed is over. */
 static double share_s(const struct fastsa *s, double share) { return s->start_s + share * (s->deadline_s - s->start_s); }
 
 static int found(const struct fastsa *s) { return isfinite(s->best_cost); }
 
-/* Schedules of Checkmate's stages, to the deadline; given up at give_up_s, or after so many moves (0: no limit), if there is
- * none by then. */
+/* Search schedules of Checkmate's stages until the deadline; give up at give_up_s, or after give_up_moves moves (0: no limit),
+ * if none is found by then. */
 static int search_staged(struct fastsa *s, const int32_t *given, double give_up_s, int64_t give_up_moves)
 {
     int rc = open_row(s, room(3 * (int64_t)s->c->n + 64), FSA_STAGES);
@@ -201,8 +201,8 @@ static int search_staged(struct fastsa *s, const int32_t *given, double give_up_
     return rc;
 }
 
-/* A schedule whose first computations stand in order, replays anywhere, out of one of any order: any will do, the sooner the
- * better. *n is 0 if none was found. */
+/* Make a schedule whose first computations stand in order, replays anywhere, from one in any order: the first schedule found
+ * will do. *n is 0 if none was found. */
 static int any_firsts(struct fastsa *s, const int32_t *given, int32_t *order, int32_t cap, int32_t *n)
 {
     int32_t n_free = 0;
@@ -221,8 +221,8 @@ static int any_firsts(struct fastsa *s, const int32_t *given, int32_t *order, in
     return rc == -ENOSPC ? 0 : rc;
 }
 
-/* Stages out of a schedule whose first computations stand in order: its bends are worn away. To the deadline once there is one; given
- * up at give_up_s if there is none by then. */
+/* Make a schedule in stages from one whose first computations stand in order, by a rising price on its bends. Ends with the run that finds
+ * one, or at give_up_s. */
 static int straighten(struct fastsa *s, const int32_t *order, int32_t n, double give_up_s)
 {
     static const struct recipe how = {0, 1e-3, 1e-5, 0.3, 30, 0.8};
@@ -239,8 +239,8 @@ static int straighten(struct fastsa *s, const int32_t *order, int32_t n, double 
     return rc;
 }
 
-/* Stages where that comes to something soon. If not, first a schedule of the weaker kind is made, so that there is one; then
- * stages are tried once more; then what there is is made cheaper. */
+/* Search schedules in stages; if none is found soon, make a schedule with first computations in order, so that there is an
+ * answer; then try to straighten it into stages; then make the schedule found cheaper. */
 static int search_given(struct fastsa *s, const int32_t *given)
 {
     const int32_t cap = room(80 * (int64_t)s->c->n + 64);
@@ -252,7 +252,7 @@ static int search_given(struct fastsa *s, const int32_t *given)
     rc = order ? any_firsts(s, given, order, cap, &n) : -ENOMEM;
     if (!rc && !over(s))
         rc = n ? straighten(s, order, n, share_s(s, STRAIGHT_SHARE)) : search_staged(s, given, INFINITY, 0);
-    if (!rc && n && found(s) && !over(s)) { /* cheaper ones, in the same manner */
+    if (!rc && n && found(s) && !over(s)) { /* search cheaper staged schedules from the straightened one */
         free(order);
         order = take_best(s, &n);
         rc = open_row(s, room(n + 2 * (int64_t)s->c->n + 64), FSA_STAGES);

@@ -37,7 +37,7 @@ static void thin(struct fsa_row *r, int32_t from, struct dear *list)
     }
 }
 
-/* Append what free_order computes of a .. b and their ancestors, up to the last first computation among them. */
+/* Append free_order's computations of nodes a .. b and their ancestors, up to its first computation of b. Returns the new n. */
 static int32_t append(const struct checkmate *c, const int32_t *free_order, const int32_t *at, int32_t a, int32_t b,
                       unsigned char *need, int32_t *order, int32_t n, int32_t cap)
 {

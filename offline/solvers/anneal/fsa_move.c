@@ -20,7 +20,7 @@ static inline uint64_t draw(struct fsa_mover *m) /* xorshift64* */
 int32_t fsa_draw_below(struct fsa_mover *m, int32_t n) { return (int32_t)(((draw(m) >> 32) * (uint64_t)n) >> 32); }
 double fsa_draw(struct fsa_mover *m) { return (double)(draw(m) >> 11) * 0x1p-53; }
 
-/* A rank in lo .. hi to stand before: near p every other time, a few items away (geometric), else any. */
+/* Draw a rank in lo .. hi to stand before: with probability 1/2 a few items from p (geometric), else any. */
 static int32_t draw_place(struct fsa_mover *m, int32_t p, int32_t lo, int32_t hi)
 {
     if (fsa_draw(m) < 0.5)
@@ -98,7 +98,7 @@ static int32_t staged_place(const struct fsa_mover *m, int32_t v, int32_t k)
     return k;
 }
 
-/* A replay of v before rank k; inputs that are held only for its sake are replayed too with this chance, and so on. */
+/* Add a replay of v before rank k; an input that is held only for the replay is itself replayed with probability `chance`, and so on. */
 static int add_chain(struct fsa_mover *m, int32_t v, int32_t k, int depth, double chance)
 {
     struct fsa_row *r = m->row;
@@ -109,9 +109,9 @@ static int add_chain(struct fsa_mover *m, int32_t v, int32_t k, int depth, doubl
     for (int q = r->c->dep_at[v]; depth > 0 && chance > 0 && q < r->c->dep_at[v + 1]; q++) {
         const int32_t d = r->c->dep[q];
         const struct event_list *e = &r->ev[d];
-        const int32_t i = fsa_after(e, s) - 1; /* the reading in s */
+        const int32_t i = fsa_after(e, s) - 1; /* the read in slot s */
         if (i + 1 < e->n && !(e->at[i + 1] & 1))
-            continue; /* in memory for a later reader as well */
+            continue; /* the input is in memory for a later reader as well */
         const int32_t from = fsa_rank(r, e->at[i - 1] >> 1), here = fsa_rank(r, s);
         if (here - from < 3 || fsa_draw(m) >= chance)
             continue;
@@ -121,7 +121,7 @@ static int add_chain(struct fsa_mover *m, int32_t v, int32_t k, int depth, doubl
     return 1;
 }
 
-/* Takes away replays of v that nobody reads, and what they alone read, in turn. */
+/* Takes away replays of v that no item reads, and in turn replays that only they read. */
 static void take_unread(struct fsa_mover *m, int32_t v, int depth)
 {
     struct fsa_row *r = m->row;
@@ -140,7 +140,7 @@ static void take_unread(struct fsa_mover *m, int32_t v, int depth)
 
 /* ---- moves ----------------------------------------------------------------------------------------------------------- */
 
-/* An op stands elsewhere: anywhere after its inputs were first made and before what only it can serve. */
+/* Move the op of rank p: anywhere after its inputs were first made and before readers that only it can serve. */
 static int move_op(struct fsa_mover *m, int32_t p)
 {
     struct fsa_row *r = m->row;
@@ -152,7 +152,7 @@ static int move_op(struct fsa_mover *m, int32_t p)
         const int32_t k = fsa_rank(r, r->ev[r->c->dep[q]].at[0] >> 1) + 1;
         lo = k > lo ? k : lo;
     }
-    if (m->freedom != FSA_FREE) { /* a replay: between the events beside it */
+    if (m->freedom != FSA_FREE) { /* a replay moves between its node's events before and after it */
         const int32_t k = i > 0 ? fsa_rank(r, e->at[i - 1] >> 1) + 1 : 0;
         lo = k > lo ? k : lo;
         hi = i + 1 < e->n ? fsa_rank(r, e->at[i + 1] >> 1) : hi;
@@ -170,7 +170,7 @@ static int move_op(struct fsa_mover *m, int32_t p)
     return 0;
 }
 
-/* A replay of something that an item reads, at that item or earlier in the value's life. */
+/* Add a replay of an input of a random item, at the item or earlier in the input's life. */
 static int add_replay(struct fsa_mover *m)
 {
     struct fsa_row *r = m->row;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* use[0 .. n) += bytes; returns how much sum(max(0, use - budget)) grew. */
+/* Adds bytes to use[0 .. n); returns the growth of sum(max(0, use - budget)). */
 double fsa_profile_add(double *use, int32_t n, double bytes, double budget);
 double fsa_profile_max(const double *use, int32_t n); /* 0 for n = 0 */
 

@@ -13,7 +13,7 @@
 
 int32_t fsa_after(const struct event_list *e, int32_t s) { return event_list_after(e, 2 * s + 1); }
 
-/* The event is the last of its life: nobody reads the result after it before it is made again. */
+/* Event i is the last of its life: no item reads the result after it before the result is made again. */
 static inline int last_of_life(const struct event_list *e, int32_t i) { return i + 1 == e->n || MADE(e->at[i + 1]); }
 
 /* ---- life ----------------------------------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ static inline void hold(struct fsa_row *r, int32_t lo, int32_t hi, double bytes)
         r->excess += fsa_profile_add(r->use + lo, hi - lo + 1, bytes, r->budget);
 }
 
-/* The items of ranks k and k + 1 make a bend. */
+/* 1: the items of ranks k and k + 1 make a bend. */
 static inline int bend(const struct fsa_row *r, int32_t k)
 {
     if (k < 0 || k + 1 >= r->n_items)
@@ -86,7 +86,7 @@ static inline int bend(const struct fsa_row *r, int32_t k)
 
 static inline double over(const struct fsa_row *r, double use) { return use > r->budget ? use - r->budget : 0; }
 
-/* Memory by rank out of the events; 0, or -EINVAL if somebody reads what was not made. */
+/* Build the memory by rank from the events; 0, or -EINVAL if a result is read before it was made. */
 static int profile_build(struct fsa_row *r)
 {
     memset(r->use, 0, (size_t)r->n_items * sizeof *r->use);
@@ -193,7 +193,7 @@ void fsa_add(struct fsa_row *r, int32_t v, int32_t s)
     const struct checkmate *c = r->c;
     const int32_t p = fsa_rank(r, s);
     const size_t after = (size_t)(r->n_items - p);
-    const double through = p ? r->use[p - 1] - r->ends[r->slot_at[p - 1]] : 0; /* held over the new item for later */
+    const double through = p ? r->use[p - 1] - r->ends[r->slot_at[p - 1]] : 0; /* bytes held over the new item for later */
     r->bends -= bend(r, p - 1);
     memmove(r->use + p + 1, r->use + p, after * sizeof *r->use);
     memmove(r->slot_at + p + 1, r->slot_at + p, after * sizeof *r->slot_at);
@@ -208,7 +208,7 @@ void fsa_add(struct fsa_row *r, int32_t v, int32_t s)
     for (int q = c->dep_at[v]; q < c->dep_at[v + 1]; q++) {
         struct event_list *e = &r->ev[c->dep[q]];
         const int32_t i = fsa_after(e, s);
-        if (last_of_life(e, i - 1)) { /* held this far only now */
+        if (last_of_life(e, i - 1)) { /* the new item is the last reader: hold the input up to it */
             const int32_t was = SLOT(e->at[i - 1]);
             const double bytes = (double)c->mem[c->dep[q]];
             hold(r, fsa_rank(r, was) + 1, p, bytes);
@@ -220,7 +220,7 @@ void fsa_add(struct fsa_row *r, int32_t v, int32_t s)
     struct event_list *e = &r->ev[v];
     const int32_t i = fsa_after(e, s);
     const double bytes = (double)c->mem[v];
-    if (i < e->n && !MADE(e->at[i])) { /* who reads it later reads this one: the one before ends sooner */
+    if (i < e->n && !MADE(e->at[i])) { /* later readers read the new item's result: the life before it ends sooner */
         if (i > 0) {
             const int32_t was = SLOT(e->at[i - 1]);
             hold(r, fsa_rank(r, was) + 1, p - 1, -bytes);

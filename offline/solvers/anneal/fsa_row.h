@@ -2,12 +2,12 @@
  * op at a time. The state of FastSA (simulated annealing of rematerialization; see fastsa.h).
  *
  * The row has many more slots than ops. A slot holds a node (it is computed there) or is empty; a node may stand in
- * several. A result is in memory from each slot that makes it to its last reader before it is made again: nothing else
- * decides what is held, so any row in which every reader finds its inputs made is a schedule, and adding or taking away
- * one op touches only that node and its inputs.
+ * several slots. A result is in memory from each slot that makes it to its last reader before it is made again. The row alone
+ * decides which results are held, so any row in which every reader finds its inputs made is a schedule, and adding or taking
+ * away one op touches only its node and its inputs.
  *
  *   items        slots that are not empty; the rank of an item is its index among them
- *   use[rank]    bytes in memory while the item runs: its inputs, its result, and what is held for later
+ *   use[rank]    bytes in memory while the item runs: its inputs, its result, and results held for later
  *   ends[slot]   bytes that leave memory right after the item in that slot
  *   excess       sum over the items of max(0, use - budget)
  *   bends        replays that a node of the same or a smaller number follows: 0 if between first computations (as of the
@@ -18,7 +18,7 @@
  * once, and stays in the first-level cache. Measured on random ranges: 0.55 us an addition in a max tree over 2^20 slots (segtree.h),
  * 0.91 us in its log-add-exp form, 0.33 us here with 1,000 items, their sum included. Numbers are doubles that hold integers below 2^53: sums are exact.
  *
- * Threads: a row belongs to one thread. Errors: 0 or a negative errno; what cannot fail returns nothing.
+ * Threads: a row belongs to one thread. Errors: 0 or a negative errno; void functions cannot fail.
  */
 #ifndef REMAT_OFFLINE_FSA_ROW_H
 #define REMAT_OFFLINE_FSA_ROW_H
@@ -40,7 +40,7 @@ struct fsa_row {
     uint16_t *block;    /* [n_slots / 64] items before the block */
     struct event_list *ev; /* [c->n] when a result is made or read: slot * 2 + 1 or slot * 2; one event a slot */
     int32_t *made;      /* [c->n] how often the node is computed */
-    int32_t *first;     /* [c->n] its first slot as of the last fsa_load; kept only where that item stays */
+    int32_t *first;     /* [c->n] the node's first slot as of the last fsa_load; kept only while this item stays */
     int32_t *spare;     /* [cap_items] workspace */
     double cost, excess;
     int32_t bends;
@@ -50,22 +50,22 @@ struct fsa_row *fsa_new(const struct checkmate *c, int32_t cap_items); /* cap_it
 void fsa_free(struct fsa_row *r);
 enum { FSA_ITEMS_MAX = 60000 };
 
-/* Make the row these nodes in this order, spread evenly. -EINVAL: a node lacks an input there; -ENOSPC: too many. */
+/* Fill the row with the nodes order[n], in this order, spread evenly. -EINVAL: a node lacks an input; -ENOSPC: too many nodes. */
 int fsa_load(struct fsa_row *r, const int32_t *order, int32_t n);
-int32_t fsa_save(const struct fsa_row *r, int32_t *order); /* into order[cap_items]; returns how many */
+int32_t fsa_save(const struct fsa_row *r, int32_t *order); /* nodes of the row into order[cap_items]; returns their number */
 int fsa_spread(struct fsa_row *r);                         /* spread evenly again; slot numbers change */
 
 /* Items before slot s. */
 static inline int32_t fsa_rank(const struct fsa_row *r, int32_t s) { return r->block[s >> 6] + r->in_block[s]; }
-/* An empty slot between the items of ranks k - 1 and k; -1: none left. */
+/* An empty slot between the items of ranks k - 1 and k; -1: no slot left. */
 int32_t fsa_gap(const struct fsa_row *r, int32_t k);
 /* First event of the list after slot s. */
 int32_t fsa_after(const struct event_list *e, int32_t s);
 
-/* May v be computed in slot s: empty, room, inputs made before it. fsa_add must follow such an answer at once. */
+/* May v be computed in slot s: slot empty, room for an item, inputs made before s. fsa_add must follow a yes at once. */
 int fsa_may_add(struct fsa_row *r, int32_t v, int32_t s);
 void fsa_add(struct fsa_row *r, int32_t v, int32_t s);
-/* May the item in slot s go: it is not the only one of its node, and who reads it finds an earlier one. */
+/* May the item in slot s go: another item computes its node, and every reader of this item finds an earlier one. */
 int fsa_may_remove(const struct fsa_row *r, int32_t s);
 void fsa_remove(struct fsa_row *r, int32_t s);
 

@@ -32,7 +32,7 @@ void segtree_free(struct segtree *t)
     *t = (struct segtree){0};
 }
 
-/* Positions past n hold a value so low that they never are the maximum and nothing added to them shows. */
+/* Positions past n hold a value so low that they never are the maximum, whatever is added to them. */
 static void leaves_set(struct segtree *t, const double *value)
 {
     for (uint32_t i = 0; i < t->leaves; i++)
@@ -63,7 +63,7 @@ void segtree_add_each(struct segtree *t, uint32_t lo, uint32_t hi, const double 
 
 void segtree_read(const struct segtree *t, double *value)
 {
-    /* what the nodes above a stretch add, from the root down; the lowest inner level meets the leaves */
+    /* sum of the adds of all inner nodes above position i; two neighbours share them */
     for (uint32_t i = 0; i < t->n; i++) {
         if (i % 2 == 0) {
             double above = 0;

@@ -1,17 +1,17 @@
 /* Segment trees over the positions of a schedule: add to a range, ask for the maximum (or a soft maximum) of all.
  *
- * What: memory in use by position is a row of numbers; each change of a schedule adds a buffer's size to a few
- * stretches of it and needs the new peak at once. Both trees keep, beside each inner node, what was added to
+ * Memory in use by position is a row of numbers; each change of a schedule adds a buffer's size to a few
+ * stretches of the row and needs the new peak at once. Both trees keep, beside each inner node, the sum added to
  * its whole stretch, and never push it down, so an update touches two paths from leaf to root.
  *
  *   segtree       node = max(left, right) + add(node). Exact for integers below 2^53.
  *   segtree_soft  node = log(exp(left) + exp(right)) + add(node), the log-add-exp form: values are in units of
  *                 the temperature, so the root is a smooth stand-in for the maximum that also feels the runners-up
- *                 (never below it, above it by at most log(positions)). Correct to 4e-3 a level: the
+ *                 (never below the maximum, above it by at most log(positions)). Correct to 4e-3 a level: the
  *                 logarithm is read from a table.
  *
  * Threads: a tree belongs to one thread; the table is constant after the first segtree_soft_init.
- * Errors: init returns 0 or -ENOMEM, -EINVAL for n < 1; the rest cannot fail. Ranges are inclusive and must lie in
+ * Errors: init returns 0 or -ENOMEM, -EINVAL for n < 1; other functions cannot fail. Ranges are inclusive and must lie in
  * 0..n-1; an empty range (lo > hi) does nothing.
  */
 #ifndef REMAT_OFFLINE_SEGTREE_H
@@ -21,18 +21,18 @@
 #include <stdint.h>
 
 struct segtree_node {
-    double top; /* of the stretch, own add counted, adds of ancestors not */
-    double add; /* to every position of the stretch; unused in leaves */
+    double top; /* maximum of the stretch, own add counted, adds of ancestors not */
+    double add; /* sum added to every position of the stretch; unused in leaves */
 };
 
 struct segtree {
     struct segtree_node *node; /* owned; node[1] is the root, node[leaves + i] position i */
     uint32_t leaves;           /* power of two, >= n */
     uint32_t n;
-    uint32_t cap; /* leaves the memory is good for */
+    uint32_t cap; /* leaves that `node` has room for */
 };
 
-/* All positions 0. May be called again on the same tree, which keeps its memory when that is large enough. The first
+/* Set all n positions to 0. May be called again on the same tree, which keeps its memory when large enough. The first
  * call needs a zeroed struct. */
 int segtree_init(struct segtree *t, uint32_t n);
 void segtree_free(struct segtree *t);
@@ -43,7 +43,7 @@ void segtree_build(struct segtree *t, const double *value);
 /* Add x[i - lo] to position i for all i in lo..hi at once: O(hi - lo), cheaper than a dozen ranges apart. */
 void segtree_add_each(struct segtree *t, uint32_t lo, uint32_t hi, const double *x);
 
-/* All n positions, O(n). */
+/* Read all n positions into value[], O(n). */
 void segtree_read(const struct segtree *t, double *value);
 
 /* Value of one position, and the maximum over a range (for tests and reports: O(log n)). */

@@ -14,7 +14,7 @@
 
 enum { ANNEAL_DEFAULT_S = 30, ANNEAL_PATIENCE = 8, ROWS_MAX = 16 };
 
-/* With copies in the plan only the simulator knows its time. Keeps the best plan that it saw. */
+/* Judges plans with copies, whose time only the simulator knows, and keeps the best plan it has judged. */
 struct judge {
     struct sim_ws *ws;
     struct plan plan, best;
@@ -40,7 +40,7 @@ static double judged_ns(struct anneal_search *s, void *arg)
     return (double)r.ns;
 }
 
-/* The best row as a plan, judged. j: may have it already. */
+/* Write the best schedule as a plan and judge it; where j has judged plans, its best one is taken. */
 static int finish(struct anneal_search *s, const struct judge *j, const struct solver_opts *opts, struct plan *out, struct solver_report *rep)
 {
     struct sim_result r;
@@ -64,7 +64,7 @@ static int finish(struct anneal_search *s, const struct judge *j, const struct s
     return 0;
 }
 
-/* Schedules that are built, for the annealer to begin with: the best of them stands as the best so far. */
+/* Build schedules (anneal_first) for the annealer to begin with; the cheapest becomes the search's best. */
 static int build_first(struct anneal_search *s, int side, double deadline_s)
 {
     static const double thrifts[2][3] = {{0.3, 0.1, 0.6}, {0.2, 0.45, 0.05}};
@@ -83,9 +83,9 @@ static int build_first(struct anneal_search *s, int side, double deadline_s)
     return rc;
 }
 
-/* Copies for what nothing rebuilds (an optimizer's states), replays for the rest: the replays are those that an online policy needs under a limit that
- * is larger by what is sent out, the copies are added as anneal_first() does. How much is best sent out hangs on how long the copy engines have for it, so
- * that some limits are tried. n_sides: searches that share the work. */
+/* Copies for buffers that nothing rebuilds (an optimizer's states), replays for the rest: the replays are those that an online policy needs under a limit
+ * that is larger by the bytes sent out, the copies are added by anneal_first(). The best number of bytes to send out depends on how long the copy engines
+ * have for them, so several limits are tried. n_sides: searches that share the work. */
 static int build_split(struct anneal_search *s, int side, int n_sides, double deadline_s)
 {
     static const enum dtr_h kinds[] = {DTR_FULL, DTR_LOCAL, DTR_MSPS, DTR_LRU};
@@ -109,17 +109,17 @@ static int build_split(struct anneal_search *s, int side, int n_sides, double de
     return rc == -ENOMEM ? rc : 0;
 }
 
-/* What a search has to go by, beside the graph and the options. */
+/* Inputs of a search beside the graph and the options. */
 struct task {
     double deadline_s; /* solver_now_s clock */
     int patience;
     const struct plan *const *seeds;
     int n_seeds, dtr;
-    struct anneal_pool *pool; /* NULL: alone */
-    int side;                 /* 0 or 1: two in a pool begin differently */
+    struct anneal_pool *pool; /* NULL: the search is alone */
+    int side;                 /* 0 or 1: the two searches of a pool begin differently */
 };
 
-/* One search. With copies allowed the computation may wait for them, which the simulator charges. */
+/* One search. With copies allowed the computation may wait for copies, which the simulator charges. */
 static int attempt(const struct anneal_model *m, const struct solver_opts *opts, const struct task *t, struct plan *out, struct solver_report *rep)
 {
     struct anneal_seq row[ROWS_MAX] = {0};
@@ -138,14 +138,14 @@ static int attempt(const struct anneal_model *m, const struct solver_opts *opts,
     if (!rc) {
         s->pool = t->pool;
         s->afresh = t->side;
-        s->a->copies.in_turn = t->side; /* each way finds plans that the other does not */
+        s->a->copies.in_turn = t->side; /* copies in turn find plans that copies out of turn do not, and vice versa */
     }
     for (int k = 0; !rc && k < t->n_seeds && n_rows < ROWS_MAX; k++) {
         rc = anneal_seq_of_plan(m, t->seeds[k], &row[n_rows]);
         if (!rc)
             rc = anneal_search_seed(s, &row[n_rows++]);
     }
-    /* what an online policy would do is found in no time, and now and then it sees what chance does not */
+    /* an online policy's schedule takes hardly any time to make, and now and then is one that chance does not find */
     for (int h = 0; !rc && t->dtr && h < DTR_N_H && n_rows < ROWS_MAX; h++)
         if (!dtr_simulate(m, opts->limit_bytes, (enum dtr_h)h, solver_now_s() + (t->deadline_s - solver_now_s()) / 20, &row[n_rows]))
             rc = anneal_search_seed(s, &row[n_rows++]);
@@ -181,7 +181,7 @@ static int solve_with(const struct anneal_model *m, const struct solver_opts *op
 {
     if (!m)
         return -ENOMEM;
-    /* a hopeless search shares the time with the one after it; one that finds a plan may use it up */
+    /* with long units in the graph a second search may follow this one, and gets the rest of the time */
     struct task now = *t;
     const double now_s = solver_now_s();
     if (m->n_long)
@@ -196,7 +196,7 @@ static int solve_task(const struct graph *g, const struct solver_opts *opts, str
     if (rc == -ENOSPC && m->n_long) {
         anneal_model_free(m);
         m = anneal_model_new_long(g, opts->offload);
-        t->pool = NULL; /* rows of this model are no rows of that one */
+        t->pool = NULL; /* the pool's rows name units of the model without long ones */
         rc = solve_with(m, opts, t, out, rep);
     }
     anneal_model_free(m);
@@ -233,7 +233,7 @@ int anneal_go_on(const struct graph *g, const struct solver_opts *opts, double d
     struct solver_report r = {0};
     const struct plan *const from[] = {plan};
     struct anneal_model *m = anneal_model_new(g, opts->offload);
-    o.seed += 0x9e3779b9; /* not the dice that found it */
+    o.seed += 0x9e3779b9; /* not the random seed that found the plan */
     if (m && m->n_long && replays_long_units(m, plan)) {
         anneal_model_free(m);
         m = anneal_model_new_long(g, opts->offload);

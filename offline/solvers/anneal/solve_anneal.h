@@ -8,19 +8,18 @@
 #include "offline/solvers/anneal/anneal_search.h"
 #include "offline/solvers/solver.h"
 
-/* Anneal until deadline_s (solver_now_s clock) or until nothing gets better. What the replays of the seeds and, with
- * dtr, the variants of dynamic tensor rematerialization come to stands as the best to begin with; seeds over the limit
- * are places to start from. *out gets a plan that
- * sim_run accepts; rep its figures. */
+/* Anneal until deadline_s (solver_now_s clock) or until nothing gets better. The first best is the cheapest of the seeds' schedules
+ * and, with dtr, of those of the dynamic tensor rematerialization variants; seeds over the limit are places to start from. *out gets a
+ * plan that sim_run accepts; rep its figures. */
 int anneal_solve(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience,
                  const struct plan *const *seeds, int n_seeds, int dtr, struct plan *out, struct solver_report *rep);
 
-/* One of two searches, 0 and 1, each in a thread of its own, that share what they find and end when more of it is not worth the time
- * (anneal_pool.h). seed: a plan to begin with, or NULL. */
+/* One of two searches (side 0 and 1), each in a thread of its own, that share their best schedule through the pool and end when more
+ * searching is not worth the time (anneal_pool.h). seed: a plan to begin with, or NULL. */
 int anneal_solve_side(const struct graph *g, const struct solver_opts *opts, double deadline_s, const struct plan *seed, struct anneal_pool *pool,
                       int side, struct plan *out, struct solver_report *rep);
 
-/* Anneal on from a plan, with other dice; *plan and *rep change where a cheaper one is found. */
+/* Anneal on from a plan, with another random seed; *plan and *rep change where a cheaper plan is found. */
 int anneal_go_on(const struct graph *g, const struct solver_opts *opts, double deadline_s, int patience, struct plan *plan, struct solver_report *rep);
 
 #endif

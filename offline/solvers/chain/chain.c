@@ -125,7 +125,7 @@ int64_t chain_store_all_peak(const struct chain *c)
     int64_t held = c->a[0], peak = held, at;
     int32_t l;
 
-    /* delta^n, the gradient the loss hands back, is counted throughout, as the equations do. */
+    /* delta^n, the gradient the loss hands back, is counted throughout, as in the paper's equations. */
     for (l = 1; l <= c->n; l++) {
         held += c->abar[l];
         at = held + c->delta[c->n] + c->of[l];
@@ -143,7 +143,7 @@ int chain_replay(const struct chain *c, const struct chain_schedule *s, struct c
 {
     uint8_t *has = calloc((size_t)c->n + 1, 1); /* bit 0: a^l on its own, bit 1: abar^l */
     int64_t held = c->a[0] + c->delta[c->n], use;
-    int32_t back = c->n; /* backwards done: down to back + 1; delta^back is held */
+    int32_t back = c->n; /* backwards are done down to stage back + 1; delta^back is held */
     size_t i;
 
     memset(r, 0, sizeof(*r));
@@ -180,7 +180,7 @@ int chain_replay(const struct chain *c, const struct chain_schedule *s, struct c
             int bit = kind == CHAIN_FALL ? 2 : 1;
 
             if (has[l] & bit)
-                goto bad; /* computing what is there already */
+                goto bad; /* the result is in memory already */
             held += kind == CHAIN_FALL ? c->abar[l] : c->a[l];
             has[l] |= (uint8_t)bit;
             use = held + (kind == CHAIN_FALL ? c->of[l] : c->on[l]);

@@ -1,5 +1,5 @@
 /* The classic schedules on a chain: sublinear segments (Chen, Xu, Zhang, Guestrin 2016) and revolve (Griewank and Walther
- * 2000). They look at the order of stages and, in the greedy form, at sizes; never at times. */
+ * 2000). Both use the order of stages and, in the greedy form, sizes; never times. */
 #include "offline/solvers/chain/chain_classic.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "offline/solvers/chain/chain.h"
 
-/* Forwards over first..last; a^(first-1) stays, what lies between does not. */
+/* Forwards over stages first..last; a^(first-1) stays in memory, the a between do not. */
 static int classic_run(struct chain_schedule *s, int32_t first, int32_t last)
 {
     int32_t l;
@@ -84,8 +84,8 @@ int chain_chen_greedy(const struct chain *c, int64_t segment_bytes, struct chain
 
 /* ---- revolve --------------------------------------------------------------------------------------------------------- */
 
-/* steps[k * (n + 1) + len]: least forwards beyond the ones that feed a backward, to reverse len stages whose first input is
- * stored, with k more checkpoints; at[]: how far to run before the first of them is set. */
+/* steps[k * (n + 1) + len]: least number of forwards, beyond those that feed a backward, to reverse len stages whose first
+ * input is stored, with k more checkpoints; at[]: number of stages to run before the first of these checkpoints is set. */
 struct classic_revolve {
     int32_t n, k;
     int64_t *steps;

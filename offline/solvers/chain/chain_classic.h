@@ -11,7 +11,7 @@
 int chain_segments(const struct chain *c, const int32_t *cut, int32_t n_cut, struct chain_schedule *s);
 
 /* Chen et al. 2016: about sqrt(n) segments of equal length; and the greedy form, which opens a new segment when the
- * stored bytes pass `segment_bytes`. */
+ * segment's stored bytes pass `segment_bytes`. */
 int chain_chen_sqrt(const struct chain *c, struct chain_schedule *s);
 int chain_chen_greedy(const struct chain *c, int64_t segment_bytes, struct chain_schedule *s);
 

@@ -4,13 +4,13 @@
  *   C_all  = u_f^s + C_BP(s+1, t, m - abar^s) + u_b^s                                     if m >= m_all(s, t)
  *   C_ck   = min over s < s' <= t of  u_f^s + .. + u_f^(s'-1) + C_BP(s', t, m - a^(s'-1)) + C_BP(s, s'-1, m)
  *                                                                                          if m >= m_none(s, t)
- * We keep E = C - (the time without recomputation): E_all = E(s+1, t, m - abar^s), and a split costs the forwards it
+ * The tables hold E = C - (the time without recomputation): E_all = E(s+1, t, m - abar^s), and a split costs the forwards it
  * repeats, P(s'-1) - P(s-1), plus the two parts' E. Times are integers below 2^53 held in doubles: sums are exact, and
  * doubles have a vector minimum.
  *
  * E falls with m: infinite below lo(s, t), zero from hi(s, t), where everything fits. So only [lo, hi) is stored, and
- * a split whose repeated forwards alone cost what a better choice costs in all is not looked at: past the first m with
- * E(m) <= cost nothing can improve. Both are exact. Decisions are found again when a schedule is read out. */
+ * a split is not looked at where its repeated forwards alone cost as much as the best choice so far: past the first m with
+ * E(m) <= cost it cannot improve E. Both savings are exact. Decisions are found again when a schedule is read out. */
 #include "offline/solvers/chain/chain_dp.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "offline/solvers/chain/chain.h"
 #include "offline/solvers/chain/chain_vec.h"
 
-#define CHAIN_DP_BLOCK 16 /* stages s worked on together; 8 to 32 measured alike, 1 twice as slow */
+#define CHAIN_DP_BLOCK 16 /* stages s worked on together; 8 to 32 measured equal, 1 twice as slow */
 
 struct chain_dp_row {
     int64_t lo, hi; /* slots; lo > max: nowhere feasible */
@@ -50,7 +50,7 @@ static int64_t chain_dp_all(const struct chain *c, int32_t s, int32_t t)
     return chain_dp_max(c->delta[t] + c->abar[s] + c->of[s], c->delta[s] + c->delta[s - 1] + c->abar[s] + c->ob[s]);
 }
 
-/* Room a pass of forwards from s towards t needs, a^(s-1) not counted. Made for one s and rising t. */
+/* m_none(s, t): memory that a pass of forwards from s towards t needs, a^(s-1) not counted. Call for one s with rising t. */
 static int64_t chain_dp_none(const struct chain *c, int32_t s, int32_t t, int64_t *inner)
 {
     if (t - 1 > s)
@@ -130,7 +130,7 @@ static int chain_dp_fill(struct chain_dp *d, int32_t s, int32_t t, int64_t none)
     for (i = 0; i < end - lo; i++)
         r->e[i] = HUGE_VAL;
     m = chain_dp_max(all, c->abar[s] + next->lo);
-    if (next->lo <= d->max && m < end) /* below hi the rest is not zero yet, or m_all was what hi waited for */
+    if (next->lo <= d->max && m < end) /* E_all, from the first m at which it is finite */
         for (; m < end; m++)
             r->e[m - lo] = chain_dp_at(d, s + 1, t, m - c->abar[s]);
     for (k = s + 1; k <= t; k++) {
@@ -173,8 +173,8 @@ int chain_dp_solve(const struct chain *c, int64_t max_slots, struct chain_dp **o
     if (!d || chain_dp_setup(d, c))
         goto fail;
     d->max = max_slots - c->a[0];
-    /* For one s at a time every row (k, t) with k > s would come from memory again; a few s share a column's rows while
-     * they are in the cache. Within a column s falls, so that (k, t) is there before (s, t) asks for it. */
+    /* For one s at a time every row (k, t) with k > s would come from memory again; a block of s shares a column's rows while
+     * they are in the cache. Within a column s falls, so that (k, t) is filled before (s, t) reads it. */
     for (top = c->n; top >= 1 && d->max >= 0; top -= CHAIN_DP_BLOCK) {
         int32_t bottom = top >= CHAIN_DP_BLOCK ? top - CHAIN_DP_BLOCK + 1 : 1;
         int64_t inner[CHAIN_DP_BLOCK] = {0};
@@ -216,7 +216,7 @@ int64_t chain_dp_time(const struct chain_dp *d, int64_t budget)
     return e == HUGE_VAL ? -1 : (int64_t)(d->ideal + e);
 }
 
-/* What attains E(s, t, m): 0 for F_all, otherwise s'. */
+/* The decision that attains E(s, t, m): 0 for F_all, otherwise s' of the split; -1: none does. */
 static int32_t chain_dp_choice(const struct chain_dp *d, int32_t s, int32_t t, int64_t m)
 {
     const struct chain *c = &d->c;
@@ -254,7 +254,7 @@ static int chain_dp_emit(const struct chain_dp *d, int32_t s, int32_t t, int64_t
         rc = chain_push(out, CHAIN_FNONE, j);
     if (!rc)
         rc = chain_dp_emit(d, k, t, m - d->c.a[k - 1], out);
-    /* B^k has left a^(k-1) behind: nobody below wants it */
+    /* B^k has left a^(k-1) in memory, which no later step reads */
     if (!rc)
         rc = chain_push(out, CHAIN_DROP, k - 1);
     return rc ? rc : chain_dp_emit(d, s, k - 1, m, out);

@@ -1,5 +1,5 @@
 /* The floating dynamic program: weakly persistent schedules, where a stored input may be given up before the backward of
- * its stage and an earlier or later one takes its place (Rotor paper, section on non-persistent schedules, Algorithm 1).
+ * its stage and an earlier or later input takes its place (Rotor paper, section on non-persistent schedules, Algorithm 1).
  *
  * G(s, t, l, M): least time to run the backwards of stages l, l-1, .., t (s < t <= l) given a^s and delta^l, in M slots
  * that include a^s. Either s = t - 1 and stage t starts with F_all:
@@ -7,7 +7,7 @@
  * or forwards go from a^s to a^s', leaving a^r behind in place of a^s (s <= r < t), a^s' serves the backwards of l..t',
  * and then a^r those of t'-1..t:
  *     P(s') - P(s) + G(s', t', l, M - a^r) + G(r, t, t'-1, M)          r < s' < t', t < t' <= l
- * With R = G + P(s) the least over s' is a running minimum (K below), and the least over r is one too, so a state costs
+ * With R = G + P(s) the least over s' is a running minimum (K below), and so is the least over r, so a state costs
  * O(l - t) vector operations over M: O(n^4 slots / 24) in all where the recurrence read literally costs O(n^6 slots).
  * Moving the source forward without a split (r > s, then F_all) is allowed as well: a small a^r may stand in for a^(t-1).
  *
@@ -29,14 +29,14 @@ struct chain_float {
     chain_vec_relax *relax;
     double *prefix;
     double *r;       /* R(s, t, l, M); rows by l, t, s */
-    double *k;       /* for the l at work: K(x, t, M) = least R(s', t, l, M) over s' >= x */
+    double *k;       /* for the present l: K(x, t, M) = least R(s', t, l, M) over s' >= x */
 };
 
 static size_t chain_float_index(int32_t s, int32_t t, int32_t l)
 {
     size_t a = (size_t)l - 1, b = (size_t)t - 1;
 
-    return a * (a + 1) * (a + 2) / 6 + b * (b + 1) / 2 + (size_t)s; /* sums of l(l+1)/2, then of t */
+    return a * (a + 1) * (a + 2) / 6 + b * (b + 1) / 2 + (size_t)s; /* rows of smaller l: sums of l(l+1)/2; then of smaller t */
 }
 
 static double *chain_float_row(const struct chain_float *d, int32_t s, int32_t t, int32_t l)
@@ -51,20 +51,20 @@ static double *chain_float_best(const struct chain_float *d, int32_t x, int32_t 
 
 static int64_t chain_float_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Room for F_all of t while delta^l waits, and for B^t later; a^(t-1) included. */
+/* Memory for F_all of t while delta^l waits, and for B^t later; a^(t-1) included. */
 static int64_t chain_float_all(const struct chain *c, int32_t t, int32_t l)
 {
     return c->a[t - 1] + chain_float_max(c->delta[l] + c->abar[t] + c->of[t],
                                          c->delta[t] + c->delta[t - 1] + c->abar[t] + c->ob[t]);
 }
 
-/* Room for a forward step from a^j that gives a^j up. */
+/* Memory for a forward step from a^j that gives a^j up. */
 static int64_t chain_float_step(const struct chain *c, int32_t j, int32_t l)
 {
     return c->delta[l] + c->a[j] + c->a[j + 1] + c->on[j + 1];
 }
 
-/* Room for forwards from a^r towards l that keep a^r; r + 1 < l. */
+/* Memory for forwards from a^r towards l that keep a^r; r + 1 < l. */
 static int64_t chain_float_keep(const struct chain *c, int32_t r, int32_t l)
 {
     int64_t need = c->a[r + 1] + c->on[r + 1];
@@ -75,7 +75,7 @@ static int64_t chain_float_keep(const struct chain *c, int32_t r, int32_t l)
     return c->delta[l] + c->a[r] + need;
 }
 
-/* H(r, t, l, .) into e: a^r stays, or stage t = r + 1 starts with F_all. All plus P(r) as R wants it. */
+/* H(r, t, l, .) into e: a^r stays, or stage t = r + 1 starts with F_all. P(r) is added, as in R. */
 static void chain_float_from(const struct chain_float *d, int32_t r, int32_t t, int32_t l, double *e)
 {
     const struct chain *c = &d->c;
@@ -108,7 +108,7 @@ static void chain_float_from(const struct chain_float *d, int32_t r, int32_t t, 
                  -d->prefix[r], d->max + 1 - from);
 }
 
-/* All states with this t and l, s falling. */
+/* Fills all states with this t and l, s falling. */
 static void chain_float_fill(const struct chain_float *d, int32_t t, int32_t l)
 {
     int32_t s;
@@ -185,7 +185,7 @@ int64_t chain_float_time(const struct chain_float *d, int64_t budget)
 
 static int chain_float_emit(const struct chain_float *d, int32_t s, int32_t t, int32_t l, int64_t m, struct chain_schedule *out);
 
-/* The split of H(r, t, l, m) that attains `want`; 0 if none does. */
+/* Finds the split of H(r, t, l, m) that attains `want`; 0 if none does. */
 static int chain_float_split(const struct chain_float *d, int32_t r, int32_t t, int32_t l, int64_t m, double want, int32_t *tp,
                              int32_t *sp)
 {
@@ -198,7 +198,7 @@ static int chain_float_split(const struct chain_float *d, int32_t r, int32_t t, 
     return 0;
 }
 
-/* From a^r, which stays: forwards to a^s', its backwards, then the rest. */
+/* Emits a split: forwards from a^r, which stays, to a^s', the backwards l..t' from a^s', then the backwards t'-1..t. */
 static int chain_float_emit_split(const struct chain_float *d, int32_t r, int32_t t, int32_t l, int64_t m, int32_t tp,
                                   int32_t sp, struct chain_schedule *out)
 {
@@ -209,7 +209,7 @@ static int chain_float_emit_split(const struct chain_float *d, int32_t r, int32_
         rc = chain_push(out, CHAIN_FNONE, j);
     if (!rc)
         rc = chain_float_emit(d, sp, tp, l, m - d->c.a[r], out);
-    /* By the end the source has moved to a^(t'-1), on its own. */
+    /* By then the source has moved from a^s' to a^(t'-1), held on its own. */
     if (!rc)
         rc = chain_push(out, CHAIN_DROP, tp - 1);
     return rc ? rc : chain_float_emit(d, r, t, tp - 1, m, out);

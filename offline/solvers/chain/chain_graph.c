@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values this small are kept whatever happens: their replays would cost more than their room is worth. */
+/* Values of fewer bytes are always kept: their replays would cost more than their memory is worth. */
 static int64_t chain_graph_small(const struct graph *g)
 {
     int64_t small = g->baseline_peak_bytes / 20000;
@@ -12,7 +12,7 @@ static int64_t chain_graph_small(const struct graph *g)
     return small < 65536 ? small : 65536;
 }
 
-/* A value the forward part makes, and can make again: what checkpointing is about. */
+/* 1: the forward part makes value v and can make it again, and v is not small: checkpointing may drop it. */
 static int chain_graph_eligible(const struct graph *g, int32_t v, int32_t n_forward)
 {
     const struct graph_val *x = &g->vals[v];
@@ -37,7 +37,7 @@ static int chain_graph_used_later(const struct graph *g, int32_t v, int32_t n_fo
     return g->vals[v].last_use >= n_forward;
 }
 
-/* The forward part: ops before the first one of another phase. */
+/* Number of ops of the forward part: those before the first op of another phase. */
 static int32_t chain_graph_forward(const struct graph *g)
 {
     int32_t i = 0;
@@ -49,7 +49,7 @@ static int32_t chain_graph_forward(const struct graph *g)
 
 /* ---- where to cut ------------------------------------------------------------------------------------------------- */
 
-/* bytes[i], count[i]: what crosses the position just before forward op i. */
+/* bytes[i], count[i]: bytes and number of the values that cross the position just before forward op i. */
 static void chain_graph_crossings(const struct chain_graph *cg, int64_t *bytes, int32_t *count)
 {
     const struct graph *g = cg->g;
@@ -76,8 +76,8 @@ static void chain_graph_crossings(const struct chain_graph *cg, int64_t *bytes, 
     }
 }
 
-/* Merge neighbouring stages until at most max are left: a cut goes first where much crosses in proportion to the work on
- * its two sides, so the cuts that stay are cheap to store and evenly spread. */
+/* Merge neighbouring stages until at most max are left: cuts that many bytes cross in proportion to the work on
+ * their two sides go first, so the cuts that stay are cheap to store and evenly spread. */
 static int32_t chain_graph_thin(const struct graph *g, const int64_t *bytes, int32_t *cut, int32_t n, int32_t max)
 {
     int64_t *start = calloc((size_t)g->n_ops + 1, sizeof(*start));
@@ -107,7 +107,7 @@ static int32_t chain_graph_thin(const struct graph *g, const int64_t *bytes, int
     return n;
 }
 
-/* Fills cut[] with rising positions, the last one nf. Returns their number or an error. */
+/* Fills cut[] with rising positions, of which the last is nf. Returns their number or an error. */
 static int32_t chain_graph_cut(const struct chain_graph *cg, const struct chain_way *way, int32_t *cut)
 {
     int32_t nf = cg->n_forward;
@@ -157,7 +157,7 @@ static int chain_graph_by_producer(const void *x, const void *y, void *arg)
     return (*(const int32_t *)x > *(const int32_t *)y) - (*(const int32_t *)x < *(const int32_t *)y);
 }
 
-/* The lists of all stages. A value appears in a of every cut it crosses, and in abar of its own stage. */
+/* Makes the lists of all stages. A value appears in a of every cut it crosses, and in abar of the stage that makes it. */
 static int chain_graph_lists(struct chain_graph *cg)
 {
     const struct graph *g = cg->g;
@@ -230,7 +230,7 @@ static int32_t chain_graph_first_backward(const struct chain_graph *cg, int32_t 
     return k < x->n_uses ? cg->g->uses[x->first_use + k] : cg->g->n_ops;
 }
 
-/* When each backward begins, eagerly: the first op that reads what the stage or an earlier one made. */
+/* Sets back[], eagerly: a stage's backward begins at the first op that reads a value of the stage or of an earlier one. */
 static void chain_graph_backwards_eager(struct chain_graph *cg)
 {
     int32_t n = cg->c.n, v, l;
@@ -248,9 +248,9 @@ static void chain_graph_backwards_eager(struct chain_graph *cg)
         cg->back[l] = cg->back[l] < cg->back[l - 1] ? cg->back[l] : cg->back[l - 1];
 }
 
-/* When each backward begins. An op after the forward part belongs to the latest stage it reads from (a mask made early is
- * read by every layer, and does not make them all the first stage's); the backward of l begins once the last op of every
- * later stage is through. */
+/* Sets back[]. An op after the forward part belongs to the latest stage it reads from (a mask made early is
+ * read by every layer, but the layers' ops do not all belong to the first stage); the backward of l begins after the last
+ * op of every later stage. */
 static void chain_graph_backwards(struct chain_graph *cg, int eager)
 {
     const struct graph *g = cg->g;
@@ -280,7 +280,7 @@ static void chain_graph_backwards(struct chain_graph *cg, int eager)
     cg->back[0] = g->n_ops;
 }
 
-/* Values read before their stage's turn, or by hardly anything near it, travel outside the chain. Returns how many. */
+/* Makes values that the backward reads before their stage's turn CHAIN_OUTSIDE. Returns their number. */
 static int32_t chain_graph_exclude(struct chain_graph *cg)
 {
     const struct graph *g = cg->g;
@@ -301,7 +301,7 @@ static int32_t chain_graph_exclude(struct chain_graph *cg)
     return n;
 }
 
-/* Forward overheads: what is live beside inputs and outputs while the stage runs, with and without saving. */
+/* Forward overheads of and on: bytes live beside inputs and outputs while the stage runs, with and without saving. */
 static void chain_graph_forward_room(struct chain_graph *cg, int32_t *ends)
 {
     const struct graph *g = cg->g;
@@ -324,7 +324,7 @@ static void chain_graph_forward_room(struct chain_graph *cg, int32_t *ends)
                 }
             most_plain = plain > most_plain ? plain : most_plain;
             most_saved = saved > most_saved ? saved : most_saved;
-            /* Values made here whose last forward use this is leave, unless they are saved for the backward. */
+            /* Values made in this stage leave after their last forward use, unless they are saved for the backward. */
             for (k = 0; k < n; k++) {
                 v = u[k].role == GRAPH_READ ? u[k].in : u[k].out;
                 if (g->vals[v].producer < cg->end[l - 1] || ends[v] != i || (u[k].role != GRAPH_READ && u[k].role != GRAPH_WRITE))
@@ -339,7 +339,7 @@ static void chain_graph_forward_room(struct chain_graph *cg, int32_t *ends)
     }
 }
 
-/* Room that what the backward itself makes takes at each op: gradients, temporaries, and what the optimizer adds. */
+/* Backward sizes delta and ob, from the bytes at each op of values made after the forward part: gradients, temporaries, the optimizer's own. */
 static int chain_graph_backward_room(struct chain_graph *cg)
 {
     const struct graph *g = cg->g;
@@ -356,7 +356,7 @@ static int chain_graph_backward_room(struct chain_graph *cg)
             continue;
         live[x->producer] += graph_val_bytes(g, v);
         live[to + 1] -= graph_val_bytes(g, v);
-        if (x->over == to) /* in place: the next version takes over at the same op */
+        if (x->over == to) /* changed in place: the next version replaces this one at the same op */
             live[to] -= graph_val_bytes(g, v), live[to + 1] += graph_val_bytes(g, v);
     }
     for (i = 1; i <= g->n_ops; i++)
@@ -388,7 +388,7 @@ static int chain_graph_by_density(const void *x, const void *y, void *arg)
     return da < db ? -1 : da > db ? 1 : (a > b) - (a < b);
 }
 
-/* Who takes part, and which of the saved values are cheap: share of their bytes, quickest per byte first. */
+/* Sets role[]: values that take part in the chain, and of the saved ones the cheap: `share` of their bytes, quickest per byte first. */
 static int chain_graph_roles(struct chain_graph *cg, double share)
 {
     const struct graph *g = cg->g;
@@ -414,7 +414,7 @@ static int chain_graph_roles(struct chain_graph *cg, double share)
     return 0;
 }
 
-/* Stages, their lists and sizes, for the roles as they stand. */
+/* Makes the stages, their lists and their sizes, for the present roles. */
 static int chain_graph_fill(struct chain_graph *cg, const struct chain_way *way, int32_t *ends)
 {
     struct chain *c = &cg->c;

@@ -10,7 +10,7 @@
 struct chain_maker {
     const struct chain_graph *cg;
     struct sched *s;
-    uint8_t *choice; /* what the forward part leaves for the backward goes, unless held */
+    uint8_t *choice; /* [n_gaps] values the backward reads are dropped after the forward part, unless held */
     uint8_t *has;    /* per stage, bit 0: a on its own, bit 1: abar */
     struct sched_act *acts;
     size_t n_acts, cap_acts;
@@ -74,7 +74,7 @@ static int chain_maker_act(struct chain_maker *m, int32_t op, enum sched_order o
     return 0;
 }
 
-/* A stage that runs again, just before op `at`. */
+/* Order that stage l runs again, just before op `at`. */
 static int chain_maker_again(struct chain_maker *m, int32_t kind, int32_t l, int32_t at)
 {
     const struct chain_graph *cg = m->cg;
@@ -103,7 +103,7 @@ static int chain_maker_let_go(struct chain_maker *m, int32_t l, int bits, int32_
     return rc;
 }
 
-/* What the first pass leaves behind is held from the start. */
+/* Values that the first pass stores are held from the start. */
 static int chain_maker_first(struct chain_maker *m)
 {
     int32_t l;

@@ -9,8 +9,8 @@ struct chain_maker;
 struct chain_maker *chain_maker_new(const struct chain_graph *cg, struct sched *s); /* NULL: no memory */
 void chain_maker_free(struct chain_maker *m);
 
-/* A plan that follows a schedule of cg->c step by step: what the schedule stores is held, what it runs again is replayed
- * when it says so. r: the simulator's judgement. */
+/* Make a plan that follows a schedule of cg->c step by step: values the schedule stores are held, stages it runs again are
+ * replayed at that point. r: the simulator's judgement. */
 int chain_graph_realize(struct chain_maker *m, const struct chain_schedule *cs, struct plan *out, struct sim_result *r);
 
 #endif

@@ -1,4 +1,4 @@
-/* One entry for all chain methods: slots, rounding, and the replay that has the last word. */
+/* One entry for all chain methods: slots, rounding, and the exact replay that judges the result. */
 #include "offline/solvers/chain/chain_solve.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include "offline/solvers/chain/chain_float.h"
 
 #define CHAIN_FLOAT_BYTES ((int64_t)1 << 30)
-#define CHAIN_FLOAT_SLOTS 60 /* fewer say nothing: rounding costs more than floating gains */
+#define CHAIN_FLOAT_SLOTS 60 /* with fewer slots rounding costs more than floating gains */
 
-/* Keep the better of the answer so far and this schedule, if its replay fits. Takes s over. Returns 1 if it fits. */
+/* Keep the schedule s as the answer if its replay fits the budget and it is better. Takes s over. Returns 1 if it fits. */
 static int chain_offer(const struct chain *c, int64_t budget, struct chain_schedule *s, struct chain_answer *best)
 {
     struct chain_result r;
@@ -30,7 +30,7 @@ static int chain_offer(const struct chain *c, int64_t budget, struct chain_sched
     return fits;
 }
 
-/* The two programs behind one face. */
+/* The table of either program; the other pointer is NULL. */
 struct chain_table {
     struct chain_dp *dp;
     struct chain_float *fl;
@@ -53,7 +53,7 @@ static int chain_table_schedule(const struct chain_table *t, int64_t m, struct c
 }
 
 /* Solve in units of `unit`, then read out schedules from the largest number of slots down: a bigger budget never costs
- * time, so the first whose exact replay fits is the best of this table. from = to: that budget alone. */
+ * time, so the first schedule whose exact replay fits is the best of this table. from = to: one budget alone. */
 static int chain_try(const struct chain *c, int64_t budget, int64_t unit, int nearest, int64_t from, int64_t to, int floating,
                      struct chain_answer *best)
 {
@@ -72,7 +72,7 @@ static int chain_try(const struct chain *c, int64_t budget, int64_t unit, int ne
         if (time < 0)
             break;
         if (time == last && m > from)
-            continue; /* the same makespan was tried with more room to spare */
+            continue; /* this makespan was tried with more slots already */
         last = time;
         if (best->schedule.n && time >= best->replayed.time)
             break;
@@ -90,7 +90,7 @@ static int chain_try(const struct chain *c, int64_t budget, int64_t unit, int ne
     return rc;
 }
 
-/* As many slots as keep the tables within about a second and half a gigabyte. */
+/* Number of slots that keeps the tables within about a second and half a gigabyte. */
 static int64_t chain_default_slots(const struct chain *c, int floating)
 {
     double n = (double)c->n, most = 4e10 / (n * n * n);
@@ -120,7 +120,7 @@ static int chain_solve_dp(const struct chain *c, int64_t budget, int floating, i
     out->slots_used = n;
     if (slots > 0)
         return chain_try(c, budget, unit, 0, n, n, floating, out);
-    /* Rounded up, a budget somewhat over the limit may still replay within it; to nearest, one on either side. */
+    /* With sizes rounded up, schedules of budgets somewhat over the limit may replay within it; with sizes rounded to nearest, the best budget may be on either side. */
     rc = chain_try(c, budget, unit, 1, n - n / 10, n + n / 25, floating, out);
     if (!rc && (!out->schedule.n || c->n <= 200))
         rc = chain_try(c, budget, unit, 0, n, n + n / 8, floating, out);
@@ -132,7 +132,7 @@ static int chain_solve_revolve(const struct chain *c, int64_t budget, struct cha
     int32_t k;
     int rc = 0;
 
-    /* More checkpoints never cost time: the most that fit win. */
+    /* More checkpoints never cost time: the largest number that fits wins. */
     for (k = c->n - 1; k >= 0 && !rc && !out->schedule.n; k--) {
         struct chain_schedule s = {0};
 
@@ -177,8 +177,8 @@ int chain_solve(const struct chain *c, int64_t budget, enum chain_method method,
     case CHAIN_FLOATING: {
         int exact;
 
-        /* Every persistent schedule is a floating one, and the persistent program affords finer slots: the floating one
-         * only has to improve on it. On chains too long for it, the persistent answer stands. */
+        /* Every persistent schedule is a floating one, and the persistent program affords finer slots: the floating program
+         * only has to improve on its answer. On chains too long for the floating program the persistent answer stands. */
         rc = chain_solve_dp(c, budget, 0, slots, out);
         exact = out->exact;
         if (!rc)

@@ -1,5 +1,5 @@
 /* The chain solvers on traces: cut the forward part into stages, solve the chain, follow the schedule, let the simulator
- * judge. The chain's sizes are an estimate, so its budget is a dial: every setting that gives another schedule is tried,
+ * judge. The chain's sizes are an estimate, so the chain's budget is varied: every budget that gives another schedule is tried,
  * and the fastest plan that really fits is the answer. */
 #include <errno.h>
 #include <stdio.h>
@@ -24,9 +24,9 @@ struct solve_chain {
     struct sched *s;
     struct plan *best, work;
     int64_t best_ns, best_peak;
-    int64_t lowest_peak; /* of any plan tried */
+    int64_t lowest_peak; /* least peak of the plans tried */
     double deadline;
-    int fill; /* use up the room a schedule leaves; not for the classic methods, which are there to be compared with */
+    int fill; /* use up the room a schedule leaves (sched_fill); not for the classic methods, which serve as a comparison */
     int tried;
 };
 
@@ -41,7 +41,7 @@ static int solve_chain_offer(struct solve_chain *q, struct chain_maker *m, struc
     if (q->opts->progress)
         cli_progress("chain: %d schedules tried", q->tried);
     if (rc == -EDEADLK || rc == -E2BIG)
-        rc = 0; /* this schedule cannot be followed on this graph; another may */
+        rc = 0; /* this schedule cannot be followed on this graph; other schedules may */
     else if (!rc && r.ok) {
         if (r.peak_bytes < q->lowest_peak)
             q->lowest_peak = r.peak_bytes;
@@ -56,7 +56,7 @@ static int solve_chain_offer(struct solve_chain *q, struct chain_maker *m, struc
     return rc ? rc : solver_now_s() > q->deadline ? -ETIME : 0;
 }
 
-/* A solved table, whichever of the two programs made it. */
+/* A solved table of either program; the other pointer is NULL. */
 struct solve_chain_table {
     struct chain_dp *dp;
     struct chain_float *fl;
@@ -80,9 +80,9 @@ static int solve_chain_try(struct solve_chain *q, struct chain_maker *m, const s
     return rc;
 }
 
-/* Schedules from the most memory down: every stride-th first, then all about the best of those. What a table says a
- * schedule costs on top is nearly what its plan will cost (polishing may save some), so the rest is not worth a try once
- * that is well past the best. */
+/* Tries schedules from the most memory down: every stride-th first, then all around the best of those. The extra time in the
+ * table is nearly the plan's (polishing may save some), so the scan stops once the table's time is well past the best
+ * plan's. */
 static int solve_chain_scan(struct solve_chain *q, struct chain_maker *m, const struct chain *c,
                             const struct solve_chain_table *t)
 {
@@ -115,7 +115,7 @@ static int solve_chain_dp(struct solve_chain *q, struct chain_maker *m, const st
 
     if (rc)
         return rc;
-    slots += slots / 20; /* rounding to nearest may add a little */
+    slots += slots / 20; /* sizes rounded to nearest may add up to a little more */
     t.slots = calloc((size_t)slots + 1, sizeof(*t.slots));
     rc = !t.slots ? -ENOMEM
          : floating ? chain_float_solve(&scaled, slots, (int64_t)1 << 29, &t.fl)
@@ -196,7 +196,7 @@ static int solve_chain_way(struct solve_chain *q, enum chain_method method, cons
     return rc;
 }
 
-/* Coarse stages keep whole blocks together, fine ones see every tensor; which is better depends on the model. */
+/* Tries all ways to cut: coarse stages keep whole blocks together, fine stages see every tensor; the better way depends on the model. */
 static int solve_chain_all(struct solve_chain *q, enum chain_method method)
 {
     static const enum chain_cuts cuts[] = {CHAIN_ARTICULATION, CHAIN_LINEARIZED};
@@ -208,9 +208,9 @@ static int solve_chain_all(struct solve_chain *q, enum chain_method method)
         struct chain_way way = {cuts[i & 1], stages[i >> 1 & 1], cheap[i >> 4], i >> 2 & 1, i >> 3 & 1};
 
         if (method == CHAIN_FLOATING && (way.max_stages > 60 || way.optimism > 0))
-            continue; /* a table of this one costs too much to have many */
+            continue; /* the floating program's tables cost too much for many ways */
         if (!programs && way.optimism > 0)
-            continue; /* these do not look at overheads */
+            continue; /* the classic methods do not look at overheads */
         rc = solve_chain_way(q, method, &way);
     }
     return rc;
@@ -231,7 +231,7 @@ static int solve_chain(const struct graph *g, const struct solver_opts *opts, en
     keep_all = q.s ? calloc((size_t)q.s->n_gaps + 1, 1) : NULL;
     if (!keep_all)
         goto done;
-    /* Dropping what nobody will read costs nothing and may be enough. */
+    /* Dropping values after their last use costs nothing and may be enough. */
     sched_default(q.s, keep_all);
     rc = sched_realize(q.s, keep_all, out, &r);
     if (rc)

@@ -21,7 +21,7 @@ void checkmate_free(struct checkmate *c)
     memset(c, 0, sizeof *c);
 }
 
-/* Whole numbers of one kind; their sum stays within NUMBER_SUM_MAX, which doubles hold exactly and n sums of which int64_t. */
+/* Read n whole numbers; their sum is at most NUMBER_SUM_MAX, which a double holds exactly; n such sums fit int64_t. */
 static int read_numbers(const struct json_doc *doc, const char *key, int n, int64_t *out, char *err, size_t err_len)
 {
     int64_t sum = 0;
@@ -131,7 +131,7 @@ void checkmate_plan_free(struct checkmate_plan *p)
     p->R = p->S = NULL;
 }
 
-/* Nobody after slot k of stage t reads i, and stage t+1 does not hold it. */
+/* 1: no slot after k of stage t reads i, and stage t+1 does not hold it. */
 static int leaves(const struct checkmate *c, const struct checkmate_plan *p, int t, int i, int k)
 {
     if (t + 1 < c->n && p->S[AT(c, t + 1, i)])
@@ -184,7 +184,7 @@ void checkmate_complete(const struct checkmate *c, struct checkmate_plan *p)
         p->R[AT(c, t, t)] = 1;
         for (int i = t; i >= 0; i--) {
             p->S[AT(c, t, i)] = i < t && p->S[AT(c, t, i)];
-            /* held into the next stage but not here: made here */
+            /* a result held into the next stage but not into this one is made here */
             if (t + 1 < c->n && p->S[AT(c, t + 1, i)] && !p->S[AT(c, t, i)])
                 p->R[AT(c, t, i)] = 1;
             if (p->R[AT(c, t, i)])
@@ -211,7 +211,7 @@ void checkmate_prune(const struct checkmate *c, struct checkmate_plan *p)
 
 int checkmate_sequence(const struct checkmate *c, const int32_t *order, int32_t n, int64_t *cost, int64_t *peak)
 {
-    /* Backwards: held[v] says that something later reads the result of v before it is made again. */
+    /* Walk backwards; held[v]: a later entry reads the result of v before it is made again. */
     unsigned char *held = calloc((size_t)c->n + 1, 1), *made = calloc((size_t)c->n + 1, 1);
     int64_t use = c->fixed;
     int rc = held && made ? 0 : -ENOMEM;

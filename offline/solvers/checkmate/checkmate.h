@@ -19,13 +19,13 @@
 struct checkmate {
     int n;
     int64_t *cost, *mem; /* n each */
-    int64_t budget;      /* on every U[t][k] */
+    int64_t budget;      /* limit on every U[t][k] */
     int64_t fixed;       /* held always: constant overhead */
     int *dep_at, *dep;   /* deps of i: dep[dep_at[i] .. dep_at[i+1]), rising */
     int *user_at, *user; /* users of i, rising */
 };
 
-/* Checks and copies a parsed document; checkmate_free afterwards. */
+/* Checks and copies a parsed document; the caller frees c with checkmate_free. */
 int checkmate_read(const struct json_doc *doc, struct checkmate *c, char *err, size_t err_len);
 void checkmate_free(struct checkmate *c);
 
@@ -40,8 +40,8 @@ void checkmate_plan_free(struct checkmate_plan *p);
  * 0 and the cost and the exact peak, or -EINVAL. */
 int checkmate_replay(const struct checkmate *c, const struct checkmate_plan *p, int64_t *cost, int64_t *peak);
 
-/* The cheapest R for the given S (section 5.2, phase two): what a stage needs and does not hold, it computes.
- * S may hold anything; what is never used from a hold is left as it is. */
+/* The cheapest R for the given S (section 5.2, phase two): a stage computes the results it needs and does not hold.
+ * S may be any matrix; holds that are never used are left as they are. */
 void checkmate_complete(const struct checkmate *c, struct checkmate_plan *p);
 
 /* Drops holds and computations that nothing uses. Never raises cost or peak. */
@@ -51,9 +51,9 @@ void checkmate_prune(const struct checkmate *c, struct checkmate_plan *p);
  * where it is made to its last reader before it is made again. Exact cost and peak (c->fixed included), or -EINVAL if a
  * reader lacks an input or a node is never computed, -EOVERFLOW past 2^63. */
 int checkmate_sequence(const struct checkmate *c, const int32_t *order, int32_t n, int64_t *cost, int64_t *peak);
-/* Can R and S say it: first computations rise, and what is computed between two of them rises too. */
+/* 1: R and S can express the sequence: first computations rise, and nodes computed between two of them rise too. */
 int checkmate_staged(const struct checkmate *c, const int32_t *order, int32_t n);
-/* R as a sequence, into order[n * (n + 1) / 2]; returns its length. */
+/* Writes R as a sequence into order[n * (n + 1) / 2]; returns its length. */
 int32_t checkmate_order(const struct checkmate *c, const struct checkmate_plan *p, int32_t *order);
 
 /* The document `remat solve -o` writes: {"format": "checkmate-schedule-1", "order": [...], "cost", "peak", "budget"}. A new

@@ -1,4 +1,4 @@
-/* checkmate_milp: Checkmate's linear programs and what turns their solutions into schedules. */
+/* checkmate_milp: Checkmate's linear programs, and rounding their solutions to schedules. */
 #include "offline/solvers/checkmate/checkmate_milp.h"
 #include "offline/solvers/checkmate/checkmate.h"
 
@@ -18,8 +18,8 @@ struct form {
     struct milp *m;
     int *R, *S;      /* column of R[t][i], S[t][i]; -1: fixed at 0 */
     int *free_first; /* columns of FREE[t][i][.] start here: first for k = i, then for each user in turn */
-    double unit;     /* bytes per unit of U: keeps the numbers near 1 */
-    double price;    /* cost per unit of the objective, for the same reason: costs may be FLOPs */
+    double unit;     /* bytes per unit of U, which keeps the numbers near 1 */
+    double price;    /* cost per unit of the objective, which keeps the numbers near 1: costs may be FLOPs */
 };
 
 static void form_free(struct form *f)
@@ -30,7 +30,7 @@ static void form_free(struct form *f)
     free(f->free_first);
 }
 
-/* FREE[t][i][k] <= R[t][k], and with anything that still wants i in stage t it is 0 (eq. 5, each hazard a row
+/* FREE[t][i][k] <= R[t][k], and FREE is 0 if a later user of i is computed in stage t (eq. 5, each hazard a row
  * of its own rather than their sum against a large constant: a tighter relaxation of the same set). */
 static void free_rows(const struct checkmate *c, struct form *f, int t, int i)
 {
@@ -53,7 +53,7 @@ static void free_rows(const struct checkmate *c, struct form *f, int t, int i)
             milp_term(f->m, f->R[AT(c, t, j)], 1);
         }
     }
-    /* what leaves is neither held on nor was it absent: one row for all k, which also allows one k at most */
+    /* a result that leaves was present and is not held on: one row for all k, which also allows one k at most */
     milp_row(f->m, -MILP_NONE, 0);
     for (int q = -1; q < nu; q++) {
         if (q >= 0 && c->user[c->user_at[i] + q] > t)
@@ -101,7 +101,7 @@ static double forward_cost(const struct checkmate *c)
     return s;
 }
 
-/* All costs are multiples of it. */
+/* The greatest common divisor of all costs. */
 static int64_t cost_step(const struct checkmate *c)
 {
     int64_t g = 0;
@@ -122,8 +122,8 @@ static double cost_unit(const struct checkmate *c)
     return unit > 0 ? unit : 1;
 }
 
-/* A proved bound in units of the objective as a cost: the next multiple of the step, less what the solver's tolerance may
- * have put on top (its 1e-7, relative). */
+/* A proved bound in units of the objective as a cost: lowered by the solver's tolerance (1e-7, relative), then raised to the next
+ * multiple of cost_step. */
 static double whole_cost(const struct checkmate *c, double bound)
 {
     const double step = (double)cost_step(c), steps = step > 0 ? bound * cost_unit(c) / step : 0;
@@ -164,13 +164,13 @@ static int build(const struct checkmate *c, double budget_share, struct form *f)
         }
     for (int t = 0; t < c->n; t++) {
         for (int i = 0; i <= t; i++) {
-            for (int q = c->dep_at[i]; q < c->dep_at[i + 1]; q++) { /* eq. 1b: inputs are there */
+            for (int q = c->dep_at[i]; q < c->dep_at[i + 1]; q++) { /* eq. 1b: inputs are computed or held */
                 milp_row(f->m, -MILP_NONE, 0);
                 milp_term(f->m, f->R[AT(c, t, i)], 1);
                 milp_term(f->m, f->R[AT(c, t, c->dep[q])], -1);
                 milp_term(f->m, f->S[AT(c, t, c->dep[q])], -1);
             }
-            if (i < t) { /* eq. 1c is implied by the leaving rows; computing what is held helps nobody */
+            if (i < t) { /* eq. 1c is implied by free_rows; a held result need not be computed */
                 milp_row(f->m, -MILP_NONE, 1);
                 milp_term(f->m, f->R[AT(c, t, i)], 1);
                 milp_term(f->m, f->S[AT(c, t, i)], 1);
@@ -213,7 +213,7 @@ static int better(const struct checkmate *c, struct checkmate_plan *cand, struct
     return 1;
 }
 
-/* The largest working set of one node: no schedule goes below it. */
+/* 1: the working set of one node is over the budget, so no schedule exists. */
 static int hopeless(const struct checkmate *c)
 {
     for (int i = 0; i < c->n; i++) {
@@ -226,7 +226,7 @@ static int hopeless(const struct checkmate *c)
     return 0;
 }
 
-/* The program would have more columns than CBC can do anything with. */
+/* 1: the program would have more columns than CBC can handle. */
 static int too_large(const struct checkmate *c)
 {
     double half = 0.5 * (double)c->n * (double)c->n, edges = c->user_at[c->n];
@@ -238,8 +238,8 @@ int checkmate_greedy(const struct checkmate *c, double until_s, struct checkmate
     struct checkmate_plan cand = { 0 };
     struct checkmate_answer a = { 0 };
     int e = checkmate_plan_new(c, &cand);
-    /* Hold every step-th result, and whatever is younger than `recent` stages, as long as something
-     * may still want it. */
+    /* Hold every step-th result, and results at most `recent` stages old that a later node still
+     * reads. */
     for (int step = 1; !e && step <= c->n; step += 1 + step / 8)
         for (int recent = 0; recent <= 3 && !(a.found && solver_now_s() > until_s); recent++) {
             for (int t = 0; t < c->n; t++)
@@ -333,8 +333,8 @@ static uint64_t next_random(uint64_t *s)
     return z ^ (z >> 31);
 }
 
-/* Two-phase rounding: S by a threshold (fixed thresholds first, then each entry by a coin of its own), R by
- * necessity. Also solved at smaller budgets, since rounding up R costs memory. */
+/* Two-phase rounding: S by a threshold (fixed thresholds first, then a random one for each entry), R by
+ * checkmate_complete. The LP is solved at smaller budgets too, since rounding up R costs memory. */
 int checkmate_lp_round(const struct checkmate *c, double time_limit_s, uint64_t seed, struct checkmate_plan *p,
                        struct checkmate_answer *a)
 {
@@ -380,7 +380,7 @@ int checkmate_lp_round(const struct checkmate *c, double time_limit_s, uint64_t 
         if (a->proved_infeasible)
             break;
     }
-    /* nothing to round, or nothing that fits */
+    /* no LP solution, or no rounded schedule fits */
     if (!e && !a->found && !a->proved_infeasible && !checkmate_greedy(c, start + time_limit_s, &cand))
         better(c, &cand, p, a);
     checkmate_plan_free(&cand);

@@ -1,11 +1,11 @@
-/* checkmate_pebble: that a budget is too small for every schedule, whatever its order and however often it computes.
+/* checkmate_pebble: proves that a budget is too small for every schedule, whatever its order and however often it computes a node.
  *
  * Take any schedule within the budget, the step that first computes node t, and go back from there, keeping the set C of
  * results that must be in memory: {t} after that step. A step that computes some v in C takes v out and puts v's inputs in,
  * and while it ran, C, v and its inputs were in memory together. Other steps change nothing. Before the first step C is
  * empty. So if no way of taking results out, one at a time, within the budget, leads from {t} to the empty set, there is
  * no schedule (the game of pebbles on a graph, played backwards: Sethi 1975). Sets are searched lightest first. A result
- * whose inputs are all in C is taken out at once: that leaves a subset, from which whatever C allows is possible too.
+ * whose inputs are all in C is taken out at once, which leaves a subset of C, from which every way out of C is possible too.
  */
 #include "offline/solvers/checkmate/checkmate_pebble.h"
 #include "offline/solvers/checkmate/checkmate.h"
@@ -26,7 +26,7 @@ struct pebble {
 static inline uint64_t *set_of(const struct pebble *p, int s) { return p->set + (size_t)s * p->words; }
 static inline int has(const uint64_t *set, int i) { return set[i / 64] >> (i % 64) & 1; }
 
-/* Bytes that v's inputs add to the set. */
+/* Bytes of v's inputs that are not in the set. */
 static int64_t missing(const struct pebble *p, const uint64_t *set, int v)
 {
     int64_t bytes = 0;
@@ -43,7 +43,7 @@ static int inputs_inside(const struct pebble *p, const uint64_t *set, int v)
     return 1;
 }
 
-/* Set s without v, with v's inputs. 1: that is the empty set; 0: noted, known, or too heavy; -E2BIG: no room. */
+/* Add the set made from s by taking v out and putting v's inputs in. 1: the new set is empty; 0: added, known already, or too heavy; -E2BIG: no room. */
 static int step(struct pebble *p, int s, int v)
 {
     const struct checkmate *c = p->c;

@@ -1,10 +1,10 @@
 /* checkmate_search: the exact optimum of small Checkmate instances by best-first search.
  *
  * A state is (stage t, last slot k computed in it, set of results in memory). Computing j > k costs cost[j];
- * leaving memory is free and put off until room is needed, when every smallest sufficient set of results is
- * tried. Results nobody can want any more leave at once. The estimate adds, to the nodes still to be computed
- * for the first time, every missing result that one of them reads, and what those need in turn: each must be
- * computed at least once more, so the estimate never exceeds the truth (A*, Hart, Nilsson & Raphael 1968).
+ * dropping results is free and put off until room is needed, when every smallest sufficient set of results is
+ * tried. Results of no more use are dropped at once. The estimate adds, to the nodes still to be computed
+ * for the first time, every missing result that one of these nodes reads, and its missing inputs in turn: each must be
+ * computed at least once more, so the estimate never exceeds the true cost (A*, Hart, Nilsson & Raphael 1968).
  */
 #include "offline/solvers/checkmate/checkmate_search.h"
 #include "offline/solvers/checkmate/checkmate.h"
@@ -28,9 +28,9 @@ struct state {
 
 struct search {
     const struct checkmate *c;
-    uint64_t *deps, *useful;   /* useful[t]: results that something at stage t or later may want */
+    uint64_t *deps, *useful;   /* useful[t]: results that a computation at stage t or later may read */
     uint64_t *readers;         /* readers[t]: results read by a node of index t or more */
-    int64_t *ahead;            /* cost of nodes t.. */
+    int64_t *ahead;            /* ahead[t]: cost of nodes t .. n - 1 together */
     struct state *st;
     int n, room;
     int32_t *hash;
@@ -130,14 +130,14 @@ static void reach(struct search *s, uint64_t set, int t, int k, int64_t g, int32
     s->err = frontier_push(&s->open, (struct frontier_entry){f, g, x});
 }
 
-/* Computes j from state x after letting go of just enough of `may`, every smallest way. */
+/* Computes j from state x after dropping just enough of `may`, in every smallest way. */
 static void compute(struct search *s, int32_t x, int j, uint64_t keep, uint64_t may, uint64_t gone, int64_t over)
 {
     const struct checkmate *c = s->c;
     if (s->err)
         return;
     if (over <= 0) {
-        for (uint64_t q = gone; q; q &= q - 1)  /* smallest: no member could have stayed */
+        for (uint64_t q = gone; q; q &= q - 1)  /* not smallest if a dropped result could have stayed */
             if (over + c->mem[__builtin_ctzll(q)] <= 0)
                 return;
         int t = s->st[x].t, next = j == t ? t + 1 : t;
@@ -180,7 +180,7 @@ static void unwind(const struct search *s, int32_t x, struct checkmate_plan *p)
             for (int i = 0; i < s->st[x].t; i++)
                 p->S[(size_t)s->st[x].t * n + (size_t)i] = s->st[x].set >> i & 1;
     }
-    /* put off too long: what was computed again in a stage had better not been held into it */
+    /* a result computed again in a stage need not have been held into it: drops were put off too long */
     for (size_t k = 0; k < n * n; k++)
         if (p->R[k])
             p->S[k] = 0;

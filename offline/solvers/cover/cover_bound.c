@@ -9,7 +9,7 @@
 #include "offline/solvers/anneal/anneal_model.h"
 #include "offline/solvers/mincut/mincut.h"
 
-/* How many instants are looked at: as many as make a second's work at most, and enough to find the right one. */
+/* Number of instants looked at: about a second's work at most, but enough to find the right instant. */
 enum { LOOK_MOST = 192, LOOK_LEAST = 6, LOOK_WORK = 400000, APART = 4 };
 
 struct cover *cover_new(const struct graph *g)
@@ -41,7 +41,7 @@ void cover_free(struct cover *c)
     free(c);
 }
 
-/* An instant and what it says. */
+/* Bound from the cut at one instant. */
 struct look {
     int32_t op;
     double ns;
@@ -70,7 +70,7 @@ static int by_bound(const void *pa, const void *pb)
     return a->ns != b->ns ? (a->ns < b->ns) - (a->ns > b->ns) : (a->op > b->op) - (a->op < b->op);
 }
 
-/* The ops over the limit in windows: where memory is highest in each, then everything around the best of those. */
+/* Divide the ops over the limit into windows and look at the highest op of each, then at all ops around the best of them. */
 static int look_around(struct cover *c, int64_t limit_bytes, int most, struct look *seen, int *n, struct cover_bound *b)
 {
     const struct graph *g = c->g;

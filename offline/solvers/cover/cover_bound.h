@@ -1,4 +1,4 @@
-/* cover_bound.h: what a limit costs at least, from cuts at single instants. Threads and errors: as cover.h says. */
+/* cover_bound.h: the least cost of a limit, from cuts at single instants. Threads and errors: as cover.h says. */
 #ifndef REMAT_OFFLINE_COVER_BOUND_H
 #define REMAT_OFFLINE_COVER_BOUND_H
 

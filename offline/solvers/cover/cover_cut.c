@@ -7,7 +7,7 @@
 
 #include "offline/solvers/mincut/maxflow.h"
 
-/* Vertices: source, sink, need(v) and redo(p) as they are met. */
+/* Vertices: source, sink, then need(v) and redo(p) in the order met. */
 struct cover_net {
     struct maxflow *flow;
     int32_t *redo;     /* [n_vals] vertex redo(producer); the sink where nothing rebuilds the value */
@@ -23,7 +23,7 @@ enum { SOURCE, SINK, FIRST };
 /* Workspace of the construction. */
 struct build {
     struct cover_cut *c;
-    int32_t *need_of; /* [n_vals of the graph] vertex; -1: not met; -2: in memory whatever the schedule */
+    int32_t *need_of; /* [n_vals of the graph] vertex, NOT_MET, THERE (in memory whatever the schedule) or GONE */
     int32_t *redo_of; /* [n_ops] */
     int32_t *vals;    /* values met, in the order met */
     int32_t n_vals, n_vertices, n_ops;
@@ -58,7 +58,7 @@ static void meet(struct build *b, int32_t v)
     b->vals[b->n_vals++] = v;
 }
 
-/* (3), (4) and the values of (1). */
+/* Conditions (3) and (4), and the values of condition (1). */
 static void demands(struct build *b)
 {
     struct cover_cut *c = b->c;
@@ -84,7 +84,7 @@ static void demands(struct build *b)
     }
 }
 
-/* (2): everything that replays may want, from the demands back. */
+/* Condition (2): from the demands back, all values that replays may read. */
 static void close_over(struct build *b)
 {
     const struct graph *g = b->c->g;
@@ -105,7 +105,7 @@ static void close_over(struct build *b)
     }
 }
 
-/* A value that op t itself overwrites is not in memory as itself; it may be made again. */
+/* 1: op t overwrites v (or v is gone by then), and no replay makes v again. */
 static int gone_for_good(const struct build *b, int32_t v) { return b->need_of[v] == GONE && cover_fixed(b->c->g, v); }
 
 static int lay_arcs(struct build *b)
@@ -189,8 +189,8 @@ static int lay(struct build *b)
     return lay_arcs(b);
 }
 
-/* The cheapest cut where a byte held costs byte_ns and replays cost their time (time_weight 1) or nothing (0). *cut: in
- * units of 1 / COVER_SCALE ns. */
+/* The cheapest cut where a byte held costs byte_ns and replays cost their time (time_weight 1) or nothing (0). *cut is its
+ * value in units of 1 / COVER_SCALE ns. */
 static int price(struct cover_cut *c, double byte_ns, int time_weight, struct cover_point *p, int64_t *cut)
 {
     const struct cover_net *n = c->net;
@@ -232,7 +232,7 @@ static int insert(struct cover_cut *c, int32_t at, const struct cover_point *p)
     return 0;
 }
 
-/* The two ends of the curve: all that is demanded is held; as few bytes as possible are. */
+/* The two ends of the curve: all demanded values held; as few bytes held as possible. */
 static int ends(struct cover_cut *c)
 {
     struct cover_point all = {0}, least = {0};
@@ -332,12 +332,12 @@ int cover_cut_solve(struct cover_cut *c, int64_t limit_bytes, struct cover_verdi
         int rc = price(c, byte_ns, 1, &p, &cut);
         if (rc)
             return rc;
-        /* 1 ns for what doubles round off */
+        /* 1 ns covers the rounding of doubles */
         const double bound = (double)cut / COVER_SCALE - byte_ns * (double)room - 1;
         v->bound_ns = bound > v->bound_ns ? bound : v->bound_ns;
         const double line = (double)big->replay_ns + byte_ns * (double)big->held_bytes;
         const double sum = (double)p.replay_ns + byte_ns * (double)p.held_bytes;
-        /* a corner below the line by more than capacities are rounded by */
+        /* a corner: below the line by more than the rounding of capacities */
         const int corner = sum < line - 1e-9 * line - 2 && p.held_bytes < big->held_bytes && p.held_bytes > low->held_bytes;
         rc = corner ? insert(c, k, &p) : 0;
         if (!corner || rc)

@@ -57,8 +57,8 @@ static void lay_columns(struct columns *c)
     }
 }
 
-/* The row "v is there at instant k, or its producer is replayed, if column `then` is set" (-1: in any case). redo is the
- * table of y or Y. Nothing to say of values that are there anyway, or whose place in the program is after the instant. */
+/* Add the row "v is in memory at instant k, or its producer is replayed, if column `then` is set" (-1: in any case). redo is the
+ * table of y or Y. No row for values that are in memory anyway, or that the program makes after the instant. */
 static void need(struct columns *c, int k, int32_t v, int32_t *redo, int32_t then)
 {
     const struct graph *g = c->q->g;
@@ -86,7 +86,7 @@ static void lay_memory(struct columns *c, int k)
             milp_term(c->m, *at_val(c, c->held, k, cut->val[i]), (double)graph_val_bytes(q->g, cut->val[i]) / 1e6);
 }
 
-/* Values the program uses after op `from`, up to and including op `to` (n_ops: up to the end), and made before. */
+/* 1: the program uses v after op `from`, up to and including op `to` (n_ops: up to the end). */
 static int used_in(const struct graph *g, int32_t v, int32_t from, int32_t to)
 {
     const struct graph_val *x = &g->vals[v];
@@ -148,7 +148,7 @@ static int read_off(const struct columns *c, const struct milp_result *x, struct
     return 0;
 }
 
-/* CBC works to a relative tolerance of 1e-6 or better; what it proves is taken for that much less. */
+/* CBC works to a relative tolerance of 1e-6 or better: its bound is lowered by more than that. */
 static double safely(double bound) { return bound > 0 ? bound * (1 - 1e-5) - 1 : 0; }
 
 static int ask(struct columns *c, struct cover_milp_result *r)

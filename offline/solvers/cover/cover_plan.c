@@ -1,4 +1,4 @@
-/* Proposals, and what the simulator says to them. */
+/* Proposes plans for a limit, lets the simulator judge them and keeps the cheapest. */
 #include "offline/solvers/cover/cover_plan.h"
 #include "offline/solvers/cover/cover.h"
 #include "offline/solvers/cover/cover_bound.h"
@@ -18,23 +18,23 @@
 #include "offline/solvers/solver.h"
 
 enum {
-    ROUNDS = 6,       /* of the program over several instants */
-    SPARED = 1,       /* of these, after room was spared */
-    SPARE_MOST = 20,  /* part of the limit that may be */
-    NODES = 40,       /* of CBC's search in each */
-    FOR_BOUND = 3,    /* instants up to which one more is added for the bound's sake alone */
-    CBC_OPS = 8000,   /* beyond which only single instants are looked at */
+    ROUNDS = 6,       /* rounds of the program over several instants */
+    SPARED = 1,       /* rounds after room was spared at an instant */
+    SPARE_MOST = 20,  /* at most 1 / 20 of the limit may be spared at once */
+    NODES = 40,       /* nodes of CBC's search in each round */
+    FOR_BOUND = 3,    /* up to this many instants one more is added for the bound's sake alone */
+    CBC_OPS = 8000,   /* for more ops only single instants are looked at */
     DIAL_LARGE = 4, TOP_LARGE = 1, /* beyond CBC_OPS: fewer instants, fewer budgets */
     DIAL = 24,        /* budgets tried at a single instant, each ... */
-    DIAL_STEP = 200,  /* ... this part of the limit below the one before */
-    EXACT_OPS = 40,   /* up to which all schedules are searched */
-    EXACT_WORK = 20000000, /* steps of that search */
-    ROUGH_OPS = 64,   /* up to which the same is done as if small values needed no memory ... */
+    DIAL_STEP = 200,  /* ... 1 / 200 of the limit below the last */
+    EXACT_OPS = 40,   /* up to this many ops all schedules are searched */
+    EXACT_WORK = 20000000, /* steps of the exact search */
+    ROUGH_OPS = 64,   /* up to this many ops all schedules are searched as if small values needed no memory ... */
     ROUGH_WORK = 20000000,
-    ROUGH_PART = 50   /* ... small: less than this part of the limit */
+    ROUGH_PART = 50   /* ... small: less than 1 / 50 of the limit */
 };
-static const double SOLVED = 0.01;      /* CBC's search ended this near its bound */
-static const double near_enough = 2e-4; /* of the iteration's time: nothing left worth a search */
+static const double SOLVED = 0.01;      /* CBC's solution is at most this far from its bound, relatively */
+static const double near_enough = 2e-4; /* part of the iteration's time: a plan this near its bound is not searched further */
 
 struct proposal {
     struct cover *c;
@@ -42,8 +42,8 @@ struct proposal {
     uint8_t *choice; /* [n_gaps] */
     int64_t limit_bytes;
     struct plan *best;
-    struct sim_result *r; /* of best; ok: there is one */
-    int64_t bound_bytes;  /* the limit that the bound is for: limit_bytes or a little more */
+    struct sim_result *r; /* judgement of best; r->ok: a plan was found */
+    int64_t bound_bytes;  /* limit for which b is proved: limit_bytes or a little more */
     struct cover_bound *b;
 };
 
@@ -55,10 +55,10 @@ static int settled(const struct proposal *p)
 
 static int late(const struct cover *c) { return c->deadline_s > 0 && solver_now_s() >= c->deadline_s; }
 
-/* What the user's time limit leaves; 0: there is none. */
+/* Seconds left to the deadline; 0: no deadline. */
 static double left_s(const struct cover *c) { return c->deadline_s > 0 ? fmax(c->deadline_s - solver_now_s(), 0.01) : 0; }
 
-/* The plan of the last trial, filled, if it is better. */
+/* Fill up the plan of the last trial (sched_fill) and keep it if it is better than best. */
 static int offer(struct proposal *p)
 {
     struct sim_result r;
@@ -71,8 +71,8 @@ static int offer(struct proposal *p)
     return plan_copy(p->best, &p->t.plan);
 }
 
-/* Decisions over gap k of value v from whether it is in memory at the instants inside the gap: held at all of them: kept;
- * else dropped, a tail that is held at none with nothing left of it. */
+/* Decide gap k from the number of instants inside it at which its value is held: all of them: KEEP; else DROP, or SHUN for
+ * a tail that is held at none. */
 static void decide(struct proposal *p, int32_t k, int held, int instants)
 {
     const int tail = p->c->s->gaps[k].tail;
@@ -92,7 +92,7 @@ static int try_point(struct proposal *p, const struct cover_cut *cut, const stru
     return rc ? rc : offer(p);
 }
 
-/* At each of the best instants, the corner within the limit and those further down. */
+/* At each of the best instants, try the corner of the curve within the limit and the corners further down. */
 static int single_instants(struct proposal *p)
 {
     const int large = p->c->g->n_ops > CBC_OPS, tops = large ? TOP_LARGE : COVER_TOP, dial = large ? DIAL_LARGE : DIAL;
@@ -119,7 +119,7 @@ static int single_instants(struct proposal *p)
 struct instants {
     struct cover_cut *cut[COVER_INSTANTS_MAX];
     int64_t spare[COVER_INSTANTS_MAX];
-    int n, spared; /* times that room was spared at one of them */
+    int n, spared; /* number of instants; times that room was spared at an instant */
 };
 
 static int add_instant(struct cover *c, struct instants *in, int32_t op)
@@ -154,7 +154,7 @@ static void choose(struct proposal *p, const struct instants *in, const uint8_t 
     }
 }
 
-/* The instant at op t or right before it; -1: none. */
+/* Index of the instant at op t or t - 1; -1: none. */
 static int instant_at(const struct instants *in, int32_t t)
 {
     for (int i = 0; i < in->n; i++)
@@ -163,9 +163,9 @@ static int instant_at(const struct instants *in, int32_t t)
     return -1;
 }
 
-/* The plan is over the limit: at an op that is no instant yet, which becomes one; or at one, and then it is what
- * happens around it, for which room must be spared. Where that would be too much room, the highest of the other ops over
- * the limit becomes an instant: it tightens the bound at least. */
+/* The plan is over the limit at some op. If the op is no instant yet, it becomes one; if it is one, memory is used between
+ * the instants, for which room is spared there. Where too much room would be spared, the highest of the other ops over
+ * the limit becomes an instant, which at least tightens the bound. */
 static int object(struct proposal *p, struct instants *in)
 {
     const struct graph *g = p->c->g;
@@ -199,7 +199,7 @@ static int several_instants(struct proposal *p)
         rc = cover_milp_solve(&q, &x);
         if (rc)
             break;
-        if (!in.spared) { /* with room to spare nothing is proved */
+        if (!in.spared) { /* a program with spare room proves nothing */
             p->b->impossible |= x.impossible;
             p->b->ns = x.bound_ns > p->b->ns ? x.bound_ns : p->b->ns;
         }
@@ -212,7 +212,7 @@ static int several_instants(struct proposal *p)
         if (rc || !found || !p->t.r.ok)
             break;
         if (p->t.r.peak_bytes > p->limit_bytes) {
-            rc = solved ? object(p, &in) : -ENOSPC; /* with more instants its search would end even further away */
+            rc = solved ? object(p, &in) : -ENOSPC; /* with more instants CBC's search would end even further from its bound */
         } else {
             rc = offer(p);
             break;
@@ -221,8 +221,8 @@ static int several_instants(struct proposal *p)
     return rc == -E2BIG || rc == -ENOSPC ? 0 : rc;
 }
 
-/* Small graphs: the exact search over states, which proves things that the program cannot. 1: its plan needs more than the limit
- * (less than max_bytes). */
+/* For small graphs: the exact search over states, which proves more than the covering program. Returns 1 if its plan, within
+ * max_bytes, needs more than the limit. */
 static int exactly_within(struct proposal *p, const struct milp_model *m, int64_t max_bytes)
 {
     const struct graph *g = p->c->g;
@@ -255,7 +255,7 @@ static int exactly_within(struct proposal *p, const struct milp_model *m, int64_
     return rc;
 }
 
-/* Traces of a few more ops: the same search as if small values needed no memory. It proves a bound, or that there is no plan, and
+/* For traces of a few more ops: the exact search as if small values needed no memory. It proves a bound, or that no plan exists, and
  * now and then its plan keeps within the limit all the same. */
 static int roughly(struct proposal *p)
 {
@@ -327,7 +327,7 @@ int cover_plan(struct cover *c, const struct cover_ask *ask, struct plan *out, s
     }
     if (!rc && !settled(&p))
         rc = single_instants(&p);
-    if (!rc && !r->ok) /* something to show if time is short */
+    if (!rc && !r->ok) /* an online policy's plan, in case time is short */
         rc = cover_online(c, limit_bytes, out, r);
     if (!rc && !settled(&p) && c->g->n_ops <= CBC_OPS)
         rc = several_instants(&p);

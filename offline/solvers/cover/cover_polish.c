@@ -1,4 +1,4 @@
-/* The annealer goes over a plan, for a counted number of mutations. */
+/* Improves a plan by annealing it, for a counted number of mutations. */
 #include "offline/solvers/cover/cover_polish.h"
 #include "offline/solvers/cover/cover.h"
 
@@ -11,13 +11,13 @@
 #include "offline/solvers/dtr/dtr.h"
 #include "offline/solvers/solver.h"
 
-/* Runs over a good plan, and runs where the bound says that better may be elsewhere (fewer while
- * there is none at all): those start afresh in turn, and, where the caller asks for thoroughness and the bound still says so,
- * longer and hotter, each fifth from the best. */
+/* Numbers of runs: over a good plan (RUNS); while the bound is far below the best (RUNS_FAR; RUNS_NONE while no plan is known), every second
+ * of them from a fresh start; where the caller asks for thoroughness and the bound is still far (RUNS_FURTHER), longer and hotter fresh runs,
+ * and every fifth run from the best. */
 enum { RUNS = 6, RUNS_FAR = 26, RUNS_FURTHER = 110, RUNS_NONE = 14, AGAIN = 5, MOVES_MOST = 300000, MOVES_FURTHER = 200000,
        MOVES_FAR = 60000, MOVES_LEAST = 20000, STARTS = DTR_N_H, LARGE_OPS = 20000,
-       EXACT_OPS = 40 }; /* up to which schedules are searched exactly afterwards */
-static const double far_off = 0.02; /* of the plan's replays are not accounted for by the bound */
+       EXACT_OPS = 40 }; /* up to this many ops schedules are searched exactly afterwards */
+static const double far_off = 0.02; /* part of the plan's replay time above the bound from which the bound counts as far */
 
 /* Temperatures at which runs over a plan begin, in average replays. */
 static const double warmth[RUNS] = {0.03, 0.1, 0.02, 0.3, 0.05, 0.01};
@@ -51,7 +51,7 @@ static int run_fresh(struct anneal_search *s, int i, int64_t mutations, double d
     return rc ? rc : anneal_search_run(s, &run);
 }
 
-/* The runs in turn, until the best is at the bound. */
+/* Make the runs in turn until the best is at the bound. */
 static int runs(struct cover *c, struct anneal_search *s, double bound_ns, int thorough, const struct anneal_seq *rows, int n)
 {
     const double enough = bound_ns + 1e-4 * (double)c->g->total_ns;
@@ -111,7 +111,7 @@ static int search(struct cover *c, struct anneal_search *s, int64_t limit_bytes,
     return rc;
 }
 
-/* The annealer's best as a plan, filled, if it is better. */
+/* Turn the annealer's best into a plan, fill it up (sched_fill), and take it into *p and *r if it is better. */
 static int take(struct cover *c, struct anneal_search *s, int64_t limit_bytes, struct plan *p, struct sim_result *r)
 {
     struct plan q = {0};

@@ -4,15 +4,15 @@
 
 #include "offline/solvers/cover/cover.h"
 
-/* What online policies (dtr.h) come to under the limit, if that is better than *p: done in no time. */
+/* Plans of online policies (dtr.h) for the limit, into *p and *r if one is better. Takes hardly any time. */
 int cover_online(struct cover *c, int64_t limit_bytes, struct plan *p, struct sim_result *r);
 
-/* From now on, where there are any, units of more ops than ANNEAL_UNIT_OPS_MAX are replayed too: for limits at which nothing is found
- * without. Whether there are. */
+/* Let units of more ops than ANNEAL_UNIT_OPS_MAX be replayed from this call on, for limits at which no plan is found without them.
+ * 0: the graph has no such units. */
 int cover_any_length(struct cover *c);
 
-/* Anneal from the plan (or, if it has no steps, from the program as it is and from what online policies do) for a counted
- * number of mutations and keep what is better; thorough: many more of them where the bound is far. r: judgement of *p, ok only if within the limit. */
+/* Anneal from the plan (or, if it has no steps, from the program as it is and from online policies' schedules) for a counted
+ * number of mutations and keep a better plan; thorough: many more mutations where the bound is far. r: judgement of *p, ok only if within the limit. */
 int cover_polish(struct cover *c, int64_t limit_bytes, double bound_ns, int thorough, struct plan *p, struct sim_result *r);
 
 #endif

@@ -16,8 +16,8 @@ struct ladder *ladder_new(const struct graph *g)
     struct ladder *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
-    /* what is solved exactly needs no more than one rung, however many there are; where plans take long, rungs are far enough
-     * apart for the bound to tell one from the next */
+    /* a graph that is solved exactly needs one rung solved, however many the ladder has; where plans take long, rungs are far
+     * enough apart for the bound to tell one from the next */
     l->n_steps = g->n_ops <= SMALL_OPS ? STEPS_SMALL : g->n_ops <= LARGE_OPS ? STEPS : STEPS_LARGE;
     l->rung = calloc((size_t)l->n_steps + 1, sizeof *l->rung);
     l->c = l->rung ? cover_new(g) : NULL;
@@ -39,8 +39,8 @@ void ladder_free(struct ladder *l)
     free(l);
 }
 
-/* A percentage in floating point may come out a byte below the fraction: it is to reach its rung all the same, which stands
- * as much lower. What is proved for the rung is proved for the fraction itself. */
+/* Bytes that rung i stands below its fraction of the peak, so that a limit given as a percentage reaches its rung even if rounding
+ * makes it a byte less than the fraction. The rung's bound is proved for the fraction itself. */
 static int64_t slack_of(const struct ladder *l, int32_t i)
 {
     return i + 1 < l->n_steps && l->c->g->baseline_peak_bytes > SLACK_FROM ? SLACK : 0;
@@ -54,7 +54,7 @@ static int64_t limit_of(const struct ladder *l, int32_t i)
 
 static int64_t bound_limit_of(const struct ladder *l, int32_t i) { return limit_of(l, i) + slack_of(l, i); }
 
-/* What is proved for rung i: its own bound, or that of its program if it has been solved. */
+/* Make sure that rung i has a bound: from cover_bound, or from cover_plan if the rung is solved. */
 static int bounded(struct ladder *l, int32_t i)
 {
     struct ladder_rung *x = &l->rung[i];
@@ -65,7 +65,7 @@ static int bounded(struct ladder *l, int32_t i)
 
 static int late(const struct ladder *l) { return l->c->deadline_s > 0 && solver_now_s() >= l->c->deadline_s; }
 
-/* Every tenth of the rungs of a usual graph, which stand at twentieths of the peak, is worth more time: rungs above have its plan, too. */
+/* Rungs at twentieths of the peak (every tenth rung of a usual graph) and the floor get more time: the rungs above have their plans, too. */
 static int is_thorough(const struct ladder *l, int32_t i)
 {
     return i == l->n_steps || l->n_steps <= THOROUGH || (i + 1) % (l->n_steps / THOROUGH) == 0;
@@ -80,19 +80,19 @@ static int solve(struct ladder *l, struct cover *c, int32_t i, double beaten_ns)
                                   .thorough = is_thorough(l, i)};
     x->rc = cover_plan(c, &ask, &x->plan, &x->r, &x->b);
     x->bounded = 1;
-    if (x->rc == -ECANCELED) /* not the rung's plan: it is solved when a limit asks that has none better */
+    if (x->rc == -ECANCELED) /* x->plan is not the rung's: the rung is solved when a limit asks for it without a better plan */
         return 0;
     if (x->rc && x->rc != -ENOSPC)
         return x->rc;
-    /* nor what a deadline cut short: it is solved again when asked for with more time */
+    /* a rung that a deadline cut short is solved again when asked for with more time */
     x->solved = !late(l);
     return 0;
 }
 
-/* The best so far among rungs. */
+/* The best rung so far. */
 struct choice {
-    int32_t best;    /* -1: none */
-    double bound_ns; /* of what the rungs looked at last can reach */
+    int32_t best;    /* rung with the cheapest plan; -1: none */
+    double bound_ns; /* highest proved bound of the rungs looked at */
 };
 
 static void consider(const struct ladder *l, int32_t i, struct choice *c)
@@ -103,13 +103,13 @@ static void consider(const struct ladder *l, int32_t i, struct choice *c)
         c->best = i;
 }
 
-/* What the plan at hand spends on replays; 0: there is none. */
+/* Replay time of the best plan so far; 0: none. */
 static double replay_ns(const struct ladder *l, const struct choice *c)
 {
     return c->best < 0 ? 0 : (double)(l->rung[c->best].r.ns - l->c->g->total_ns);
 }
 
-/* The second of two rungs, in a thread of its own. */
+/* The second of two rungs, solved in a thread of its own. */
 struct second {
     struct ladder *l;
     int32_t i;
@@ -124,7 +124,7 @@ static void *solve_second(void *arg)
     return NULL;
 }
 
-/* Rung i, and together with it rung k (-1: none). */
+/* Solve rung i and, at the same time, rung k (-1: none). */
 static int solve_both(struct ladder *l, int32_t i, int32_t k, struct choice *c)
 {
     const double beaten_ns = replay_ns(l, c);
@@ -148,7 +148,7 @@ static int solve_both(struct ladder *l, int32_t i, int32_t k, struct choice *c)
     return rc;
 }
 
-/* Nothing at or below rung x beats what is at hand: proved. */
+/* 1: proved that no plan at or below rung x beats the best so far. */
 static int beyond(const struct ladder *l, const struct choice *c, const struct ladder_rung *x)
 {
     return x->b.impossible || (c->best >= 0 && (x->b.ns >= replay_ns(l, c) || c->bound_ns >= replay_ns(l, c)));
@@ -156,11 +156,11 @@ static int beyond(const struct ladder *l, const struct choice *c, const struct l
 
 static int is_rung(const struct ladder *l, int32_t i) { return i >= 0 && limit_of(l, i) >= l->c->g->floor_bytes; }
 
-/* The next rung below i: the one beneath it, or while no plan is at hand the next whole multiple of `step`. */
+/* The next rung below i that is a whole multiple of `step`; -1: none. */
 static int32_t below(int32_t i, int32_t step) { return i ? (i - 1) / step * step : -1; }
 
-/* From rung i down, two at a time but for the first: mostly the bound says after that one that it is enough. `leaps`: by ever larger steps,
- * until a plan is at hand. 1: nothing further down can be better, or the time is over. */
+/* Solve rungs from i down, the first alone (mostly the bound ends the walk after it), then two at a time. `leaps`: by ever larger steps,
+ * until a plan is found. 1: no rung further down can be better, or the time is over. */
 static int descend(struct ladder *l, int32_t i, int leaps, struct choice *c)
 {
     int32_t step = 1;
@@ -179,8 +179,8 @@ static int descend(struct ladder *l, int32_t i, int leaps, struct choice *c)
     return 0;
 }
 
-/* Leaps first, so that some plan is at hand soon; then every rung from the limit down, those that were leapt over among them: a smaller
- * limit would have found what they hold. In the end the floor, which stands between two rungs. */
+/* Leap down first, so that some plan is found soon; then walk every rung from the limit down, including those leapt over, whose plans a
+ * smaller limit would find. At the end solve the floor, which stands between two rungs. */
 static int walk(struct ladder *l, int64_t limit_bytes, struct choice *c)
 {
     int32_t i = l->n_steps - 1;
@@ -205,7 +205,7 @@ int ladder_plan(struct ladder *l, int64_t limit_bytes, double deadline_s, struct
     rc = walk(l, limit_bytes, &c);
     if (rc)
         return rc;
-    /* the bound of a rung holds at the limit only if it stands there */
+    /* a rung's bound holds at the limit only if the rung stands at or above it */
     for (int32_t i = 0; i <= l->n_steps; i++)
         if (l->rung[i].bounded && bound_limit_of(l, i) >= limit_bytes) {
             b->ns = l->rung[i].b.ns > b->ns ? l->rung[i].b.ns : b->ns;

@@ -19,14 +19,14 @@ struct dtr {
     double now;            /* compute clock, ns */
     int32_t op;            /* the op being launched */
     uint8_t *resident;     /* [n_cells] */
-    uint8_t *evicted;      /* [n_cells] was made, was not freed for good, is not in memory */
+    uint8_t *evicted;      /* [n_cells] made before, not freed for good, not in memory */
     int32_t *locks;        /* [n_cells] */
     double *touched;       /* [n_cells] clock of the last access */
     double *near_ns;       /* [n_cells] cached cost of the evicted neighbourhood; < 0: unknown */
     int32_t *reader_at, *readers; /* units that read a cell: readers[reader_at[c] .. reader_at[c + 1]) */
     int32_t *seen, stamp;  /* [n_units] */
     int32_t *stack;        /* [n_units] */
-    int32_t *expires;      /* [n_units] from this op on it can no longer be replayed for certain; INT32_MAX: never */
+    int32_t *expires;      /* [n_units] op from which on the unit may no longer be replayable; INT32_MAX: never */
     int32_t *parent;       /* [n_cells] DTR_EQ: union-find over evicted cells */
     double *class_ns;      /* [n_cells] DTR_EQ: cost of the class, at its root */
     struct anneal_seq *row;
@@ -63,7 +63,7 @@ static void see(struct dtr *d, int32_t u, int32_t *top)
     }
 }
 
-/* Does evicting any of unit u's cells make u part of a neighbourhood? */
+/* 1: a cell of unit u is evicted, so u is part of neighbourhoods. */
 static int unit_is_evicted(const struct dtr *d, int32_t u)
 {
     const struct anneal_unit *unit = &d->m->units[u];
@@ -94,8 +94,8 @@ static void see_descendants(struct dtr *d, int32_t u, int32_t *top)
     }
 }
 
-/* What rebuilding cell c would cost now, plus what its absence would add to others: e*(c) of the paper's section 4.1,
- * found by walking evicted ancestors and, separately, evicted descendants. */
+/* Cost of rebuilding cell c now and, with `both`, the cost that its absence would add to other rebuilds: e*(c) of the paper's
+ * section 4.1, found by walking evicted ancestors and, separately, evicted descendants. */
 static double neighbourhood(struct dtr *d, int32_t c, int both)
 {
     const int32_t own = d->m->cells[c].unit;
@@ -117,7 +117,7 @@ static double neighbourhood(struct dtr *d, int32_t c, int both)
     return ns;
 }
 
-/* Cell c came or went: forget the cached costs of everything that reaches it through evicted cells. */
+/* Cell c was rebuilt or evicted: forget the cached costs of all cells that reach it through evicted cells. */
 static void disturb(struct dtr *d, int32_t c)
 {
     int32_t top = 0;
@@ -151,8 +151,8 @@ static int32_t root(struct dtr *d, int32_t c)
     return c;
 }
 
-/* DTR_EQ: call f for the class of each evicted neighbour of c. Returns the sum of the classes' costs, each once; with
- * merge, joins them all to c's. */
+/* DTR_EQ: the sum of the costs of the classes of c's evicted neighbours, each class once; with merge, joins these classes
+ * to c's. */
 static double classes(struct dtr *d, int32_t c, int merge)
 {
     const struct anneal_unit *unit = &d->m->units[d->m->cells[c].unit];
@@ -231,7 +231,7 @@ static void arrive(struct dtr *d, int32_t c)
     if (!d->evicted[c])
         return;
     d->evicted[c] = 0;
-    if (d->h == DTR_EQ) /* the class keeps its other members: only the cost is taken out */
+    if (d->h == DTR_EQ) /* the class is not split: only c's cost is taken out */
         d->class_ns[root(d, c)] -= (double)d->m->units[d->m->cells[c].unit].ns;
     else
         disturb(d, c);
@@ -359,7 +359,7 @@ static int launch(struct dtr *d, int32_t o)
     return rc ? rc : row_push(d->row, o);
 }
 
-/* The program frees a buffer: what can be rebuilt goes at once, what cannot stays if a replay may want it. */
+/* The program frees buffer b: its last cell is evicted at once if it can be rebuilt; if not, it stays where a replay may read it. */
 static void freed(struct dtr *d, int32_t b)
 {
     const struct graph_buf *buf = &d->m->g->bufs[b];
@@ -374,7 +374,7 @@ static void freed(struct dtr *d, int32_t b)
     }
 }
 
-/* A buffer's earlier cell leaves when the next one begins. */
+/* A buffer's earlier cell leaves when op o begins its next cell. */
 static void supersede(struct dtr *d, int32_t o)
 {
     const struct graph_operand *p = graph_operands(d->m->g, o);
@@ -387,7 +387,7 @@ static void supersede(struct dtr *d, int32_t o)
     }
 }
 
-/* Evicted cells that are wanted later but cannot be rebuilt once op o has changed what they are rebuilt from. */
+/* Rebuild evicted cells that are used later but cannot be rebuilt once op o has changed their inputs. */
 static int save_expiring(struct dtr *d, int32_t o)
 {
     int rc = 0;
@@ -460,8 +460,8 @@ static int setup(struct dtr *d)
         d->resident[c] = m->cells[c].tracked && m->cells[c].start < 0;
         d->used += d->resident[c] ? m->cells[c].bytes : 0;
     }
-    /* units are numbered by their first op, so what a unit reads was made by a lower one, in-place groups apart; twice
-     * over settles those too */
+    /* units are numbered by their first op, so a unit's inputs were made by lower units, except in in-place groups, which
+     * the second round settles */
     for (int round = 0; round < 2; round++)
         for (int32_t u = 0; u < m->n_units; u++) {
             int32_t e = m->units[u].until < m->g->n_ops ? m->units[u].until : INT32_MAX;
@@ -500,7 +500,7 @@ static int solve_dtr(const struct graph *g, const struct solver_opts *opts, stru
     struct anneal_seq row = {0};
     struct sim_result r = {0};
     int rc = a ? -ENOSPC : -ENOMEM;
-    /* the paper's own h first; where it strands, the next variant that gets through */
+    /* the paper's own h first; where it fails, the next variant that succeeds */
     for (int kind = DTR_FULL; (rc == -ENOSPC || rc == -E2BIG) && kind < DTR_N_H; kind++) {
         rc = dtr_simulate(m, opts->limit_bytes, (enum dtr_h)kind, deadline_s, &row);
         if (rc)

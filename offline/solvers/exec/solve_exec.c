@@ -1,7 +1,7 @@
-/* exec:CMD, a solver of the user's own: CMD is run by /bin/sh with the trace (opgraph-1) as its standard input, and what it prints is its
- * plan (plan-1). docs/formats.md has the contract. What it prints is judged like every plan: solver.h.
+/* exec:CMD, a solver of the user's own: CMD is run by /bin/sh with the trace (opgraph-1) as its standard input, and its standard output is its
+ * plan (plan-1). docs/formats.md has the contract. The plan is judged like every plan: solver.h.
  *
- * Both ends are files in memory, so CMD may read and write in any order, as little or as much as it likes, and nobody waits for a pipe. */
+ * Input and output are files in memory, so CMD may read and write in any order, as little or as much as it likes, and no process waits for a pipe. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ extern char **environ;
 
 enum { VARIABLES = 5, VARIABLE = 64, NO_PLAN = 3, GRACE_S = 5, ANSWER_MOST = 1 << 30 };
 
-/* The environment with what is asked; the texts lie in `to`. NULL: no memory. */
+/* The environment plus the request's variables (REMAT_LIMIT_BYTES, ..), whose texts lie in `to`. The caller frees the array. NULL: no memory. */
 static char **with_question(const struct solver_opts *o, char to[VARIABLES][VARIABLE])
 {
     size_t n = 0, k = 0;
@@ -35,7 +35,7 @@ static char **with_question(const struct solver_opts *o, char to[VARIABLES][VARI
     snprintf(to[1], VARIABLE, "REMAT_TIME_LIMIT_S=%g", o->time_limit_s);
     snprintf(to[2], VARIABLE, "REMAT_SEED=%llu", (unsigned long long)o->seed);
     snprintf(to[3], VARIABLE, "REMAT_OFFLOAD=%d", o->offload != 0);
-    snprintf(to[4], VARIABLE, "REMAT_DISABLE=1"); /* a solver that uses the GPU does so past remat */
+    snprintf(to[4], VARIABLE, "REMAT_DISABLE=1"); /* CMD may use the GPU, without remat in its process */
     for (size_t i = 0; i < n; i++) {
         size_t v = 0;
         while (v < VARIABLES && strncmp(environ[i], to[v], strcspn(to[v], "=") + 1))
@@ -54,8 +54,8 @@ static void end_group(int signal)
     kill(0, SIGKILL);
 }
 
-/* The leader of CMD's process group: the system signals it when we are gone, killed by a run that has waited long enough, say, and it ends all that CMD
- * has started; CMD's shell alone would leave a pipeline behind. Ends as CMD does. */
+/* The leader of CMD's process group. The kernel signals it when this process is gone (killed, say, by a run that has waited long enough), and it kills
+ * every process that CMD has started; CMD's shell alone would leave a pipeline behind. Exits with CMD's status or signal. */
 static void lead(pid_t us, const char *cmd, int in, int out, char **env)
 {
     int status = 0;
@@ -82,7 +82,7 @@ static void lead(pid_t us, const char *cmd, int in, int out, char **env)
     _exit(sh > 0 ? WEXITSTATUS(status) : 127);
 }
 
-/* Begin CMD in a process group of its own, which ends with us. The pid of its leader, or -1. */
+/* Start CMD in a process group of its own, which ends with this process. The pid of its leader, or -1. */
 static pid_t begin(const char *cmd, int in, int out, char **env)
 {
     const pid_t us = getpid(), child = fork();
@@ -91,14 +91,14 @@ static pid_t begin(const char *cmd, int in, int out, char **env)
     return child;
 }
 
-/* What CMD has been given: the wall's clock and, with REMAT_PLAN_CLOCK=busy, less what some process has waited for a processor meanwhile, down to an
- * eighth (solver.h). solver_now_s would count this process, which sleeps while CMD thinks. */
+/* Time given to CMD: wall time and, with REMAT_PLAN_CLOCK=busy, minus the time that some process waited for a processor, down to an
+ * eighth (solver.h). solver_now_s would count the CPU time of this process, which sleeps while CMD works. */
 struct given {
     double wall_s, waited_s;
     int busy;
 };
 
-/* Since the system began; 0 where it does not tell. */
+/* Seconds since boot in which some process waited for a processor; 0 where the kernel does not tell. */
 static double waited_s(void)
 {
     unsigned long long us = 0;
@@ -130,7 +130,7 @@ static double given_since(const struct given *began)
     return given > wall / SLOWEST ? given : wall / SLOWEST;
 }
 
-/* Its wait status; -ETIME: it was ended because it took twice its time, and some more to begin and to end. */
+/* Waits for CMD's leader and gets its wait status. -ETIME: killed after twice its time limit plus GRACE_S for start and end. */
 static int end_of(pid_t child, double time_limit_s, int *status)
 {
     const struct given began = given_now();
@@ -153,7 +153,7 @@ static int end_of(pid_t child, double time_limit_s, int *status)
     }
 }
 
-/* What it printed, as a plan. */
+/* Read CMD's output from fd as a plan. */
 static int answer(const char *name, int fd, struct plan *out, struct solver_report *rep)
 {
     struct stat st;

@@ -199,8 +199,8 @@ static void write_all(int fd, const void *data, size_t n)
     }
 }
 
-/* Without a time limit a search that never ended would keep the caller for good: CBC gets many times what the largest program here
- * takes, of its own time on the processor, so that other people's work does not count. */
+/* CPU seconds for CBC where no time limit is given, so that a search that never ends does not keep the caller for good: many times
+ * the need of the largest program here. CPU time, so that other processes' work does not count. */
 enum { CPU_MOST_S = 120 };
 
 static void guard(void)
@@ -237,14 +237,14 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The process that solves. A copy of one with several threads may find a lock held for ever by a thread that was not copied (the
- * allocators of sanitizers, libraries): it sleeps then, and would be waited for without end. */
+/* The child process that solves. A child forked from a process with several threads may find a lock held for ever by a thread that
+ * was not copied (the allocators of sanitizers, libraries): such a child sleeps without end. */
 struct apart {
     pid_t pid;
     int fd;
-    double until;     /* 0: no end */
-    int64_t cpu_ns;   /* that it had used when it was last looked at */
-    int idle_seconds; /* since when it has used none */
+    double until;     /* deadline, now_s() clock; 0: none */
+    int64_t cpu_ns;   /* CPU time that the child had used at the last look */
+    int idle_seconds; /* looks in a row, about a second apart, without CPU time used */
 };
 enum { STUCK_AFTER_S = 10, STARTED_AGAIN = 3 };
 
@@ -253,14 +253,14 @@ static bool is_stuck(struct apart *a)
     clockid_t clock;
     struct timespec t;
     if (clock_getcpuclockid(a->pid, &clock) || clock_gettime(clock, &t))
-        return false; /* it has ended: the pipe says so */
+        return false; /* the child has ended: the pipe says so */
     int64_t ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
     a->idle_seconds = ns == a->cpu_ns ? a->idle_seconds + 1 : 0;
     a->cpu_ns = ns;
     return a->idle_seconds >= STUCK_AFTER_S;
 }
 
-/* 0: all n bytes came; -EIO: the child ended first; -ETIME; -EAGAIN: it is stuck. */
+/* 0: all n bytes came; -EIO: the child ended first; -ETIME; -EAGAIN: the child is stuck. */
 static int read_all(struct apart *a, void *data, size_t n)
 {
     char *p = data;
@@ -285,11 +285,11 @@ static int read_all(struct apart *a, void *data, size_t n)
     return 0;
 }
 
-/* -EIO: CBC broke down; -EAGAIN: it never got to work. */
+/* Solve in one child process. -EIO: CBC broke down; -EAGAIN: the child was stuck. */
 static int solve_once(const struct milp *m, const struct milp_opts *o, double until, int plain, struct milp_result *r)
 {
     int fd[2];
-    /* CBC looks at the clock between steps, some of which are long: it gets less than there is */
+    /* CBC looks at the clock only between steps, some of which are long: it gets less than the time left */
     double seconds = until > 0 ? 0.8 * (until - now_s()) : 0;
     if (pipe2(fd, O_CLOEXEC))
         return -errno;
@@ -345,7 +345,7 @@ int milp_solve(struct milp *m, const struct milp_opts *o, struct milp_result *r)
             e = solve_apart(m, o, until, plain, r);
         if (e != -EIO)
             break;
-        e = 0; /* its preprocessing is what breaks down, when time runs out within it: once more without */
+        e = 0; /* CBC breaks down when time runs out in its preprocessing: once more without it */
         if (until > 0 && until - now_s() < 0.2 * o->time_limit_s)
             break;
     }

@@ -122,7 +122,7 @@ static int solve_here(const struct milp *m, const struct milp_opts *o, double se
         return e;
     }
     e = take_solution(m, Cbc_bestSolution(cbc), r);
-    /* with a start as good as the optimum the root is "infeasible" below it, so look for a solution first */
+    /* with a start as good as the optimum CBC calls the root "infeasible" (nothing is below the start), so look for a solution first */
     if (!r->x && (Cbc_isProvenInfeasible(cbc) || Cbc_isInitialSolveProvenPrimalInfeasible(cbc))) {
         r->status = MILP_INFEASIBLE;
         return e;

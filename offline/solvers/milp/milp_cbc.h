@@ -1,6 +1,6 @@
-/* milp_cbc.h: CBC, and what it is handed. CBC and what it brings (C++, LAPACK, Fortran) make 23,000 of the 24,500 relocations that a start of
+/* milp_cbc.h: CBC, and the program it is handed. CBC and its libraries (C++, LAPACK, Fortran) make 23,000 of the 24,500 relocations that a start of
  * `remat` with them takes, ten milliseconds; one command in a hundred solves an integer program. So milp_cbc.c is no part of the executable: it is a
- * shared object, remat-milp.so, which milp.c loads when the first program is solved. Programs that link milp_cbc.c (unit tests) use theirs.
+ * shared object, remat-milp.so, which milp.c loads when the first program is solved. Executables that link milp_cbc.c (unit tests) use their own.
  *
  * Threads: any, each with a program of its own; CBC itself runs in a process of its own (milp.h). Errors: 0 or a negative errno.
  */
@@ -11,7 +11,7 @@
 
 #define MILP_CBC_FILE "remat-milp.so"
 
-/* A program by rows: the terms of row i are term[row_first[i] .. row_first[i + 1]), in the columns term_col[] of the same places. */
+/* A program by rows: the terms of row i are term[row_first[i] .. row_first[i + 1]), in column term_col[k] for term[k]. */
 struct milp {
     int n_cols, cols_room, n_rows, rows_room, err;
     double *lo, *hi, *cost;
@@ -24,7 +24,7 @@ struct milp {
 };
 
 struct milp_cbc {
-    const char *version; /* of remat: a shared object of another one may know another struct milp */
+    const char *version; /* version of remat: a shared object of another version may know another struct milp */
     /* Solves in this process. seconds: 0: no limit. plain: without CBC's preprocessing. r->x is the caller's to free. */
     int (*solve)(const struct milp *m, const struct milp_opts *o, double seconds, int plain, struct milp_result *r);
 };

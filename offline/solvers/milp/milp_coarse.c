@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* group_of[op]: cuts where about as many bytes were made as in every other run. Returns the number of groups. */
+/* Fills group_of[op] so that the ops of each group make about as many bytes. Returns the number of groups. */
 static int cut_runs(const struct graph *g, int groups, int32_t *group_of)
 {
     double total = 0, made = 0;
@@ -29,7 +29,7 @@ static int cut_runs(const struct graph *g, int groups, int32_t *group_of)
             }
         }
     int n = 0;
-    for (int32_t i = 0, last = -1; i < g->n_ops; i++) { /* close up numbers that no op got */
+    for (int32_t i = 0, last = -1; i < g->n_ops; i++) { /* renumber without the groups that no op is in */
         if (group_of[i] != last) {
             last = group_of[i];
             n++;
@@ -86,7 +86,7 @@ static int build(const struct graph *g, const int32_t *group_of, int n, struct c
     return e;
 }
 
-/* A gap is kept if its value's run is held into every stage from after the gap opens until it closes. */
+/* A gap is kept if its value's run (node) is held into every stage from the one after the gap opens to the one in which it closes. */
 static void choose(const struct graph *g, const struct sched *s, const int32_t *group_of, const struct checkmate_plan *p,
                    int n, uint8_t *choice)
 {

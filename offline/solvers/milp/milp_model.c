@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A buffer that outlives the iteration on both sides stays unless an op overwrites it whole: then its old contents may
- * leave before, and its new ones be rebuilt. */
+/* moves[b]: values of buffer b get bits. A buffer that exists before and after the iteration stays resident unless an op
+ * overwrites it whole: its old contents may leave before this op, and its new ones be rebuilt. */
 static unsigned char *find_movable(const struct graph *g)
 {
     unsigned char *moves = calloc((size_t)g->n_bufs + 1, 1);
@@ -154,15 +154,15 @@ static milp_set dying(const struct milp_model *m, int32_t t)
 
 int milp_emit(const struct milp_model *m, const struct milp_move *moves, int64_t n, struct plan *out)
 {
-    milp_set now = m->start; /* in memory, as the plan has it */
+    milp_set now = m->start; /* values in memory at this step of the plan */
     int e = 0;
     plan_reset(out);
     for (int64_t k = 0; k < n && !e; k++) {
         const struct milp_move *q = &moves[k];
         const struct milp_op *o = &m->op[q->op];
         milp_set makes = o->out | (q->replay ? 0 : o->side_out), covers = o->gone | (q->replay ? 0 : o->side_gone);
-        /* Another version that lies in a buffer about to be written whole goes by itself when the op runs; a replay
-         * must not overwrite what is current, so there it is dropped. */
+        /* Another version in a buffer about to be written whole leaves by itself when the program's op runs; a replay
+         * must not overwrite a current version, so before a replay it is dropped. */
         e = drop_all(m, now & ~q->during & ~(q->replay ? 0 : covers), out);
         now &= q->during | (q->replay ? 0 : covers);
         if (!e)

@@ -1,10 +1,10 @@
 /* milp_search: the fastest drop-and-replay plan of a small trace, by best-first search.
  *
- * A state is (next op t, set of values in memory). A move runs op t, or replays an earlier op. Leaving memory costs
- * nothing and is put off until room is needed, when every smallest sufficient set of values is tried; what nothing can
- * want any more leaves at once. The estimate: every value the program will still read and that is not in memory must
- * be rebuilt at least once, and so must what its producer reads, and so on; each op counted once. It never exceeds
- * the truth and never falls by more than a move costs (A*, Hart, Nilsson & Raphael 1968).
+ * A state is (next op t, set of values in memory). A move runs op t, or replays an earlier op. Dropping values costs
+ * nothing and is put off until room is needed, when every smallest sufficient set of values is tried; values of no more
+ * use are dropped at once. The estimate: every value that the program will still read and that is not in memory must
+ * be rebuilt at least once, and so must its producer's missing inputs, and so on; each op counted once. The estimate never
+ * exceeds the true cost and never falls by more than a move costs (A*, Hart, Nilsson & Raphael 1968).
  */
 #include "offline/solvers/milp/milp_search.h"
 #include "offline/solvers/milp/milp_model.h"
@@ -21,9 +21,9 @@ enum { STATES_MAX = 3 * 1000 * 1000 };
 struct state {
     milp_set set;
     int64_t g;
-    milp_set during;  /* of the move that led here */
+    milp_set during;  /* milp_move.during of the move that led here */
     int32_t parent, t;
-    int32_t op;       /* the move: replay of op, or the program's own if t rose */
+    int32_t op;       /* op of this move: a replay, or the program's own op if t rose */
     uint8_t closed;
 };
 
@@ -35,9 +35,9 @@ struct search {
     int32_t *hash;
     uint32_t mask;
     struct frontier open;
-    int32_t *maker;            /* [bits] producer; -1 */
+    int32_t *maker;            /* [n] producer of the value with this bit; -1: none */
     double until_s;            /* solver_now_s clock; 0: no end */
-    int64_t work, work_most;   /* steps taken; how many may be, 0: any number */
+    int64_t work, work_most;   /* steps taken; most steps allowed, 0: any number */
     int err;
 };
 
@@ -49,7 +49,7 @@ static int64_t bytes_of(const struct milp_model *m, milp_set s)
     return b;
 }
 
-/* Replay time that cannot be avoided from here; -1: the program cannot go on at all. */
+/* Least replay time from state (t, set) on; -1: the program cannot go on from it. */
 static int64_t estimate(const struct search *s, int32_t t, milp_set set)
 {
     const struct milp_model *m = s->m;
@@ -67,7 +67,7 @@ static int64_t estimate(const struct search *s, int32_t t, milp_set set)
         owed |= more;
         seen |= more;
     }
-    /* what is still to do is made by op t or later, or by nothing: an initial value that is gone */
+    /* values still owed are made by op t or later, or are initial values that are gone: no way on */
     for (; owed; owed &= owed - 1)
         if (s->maker[milp_first(owed)] < t)
             return -1;
@@ -137,11 +137,11 @@ static void reach(struct search *s, struct state q)
 
 struct step {
     int32_t from, op;
-    int own;         /* the program's own op */
-    milp_set need;   /* may not leave */
+    int own;         /* 1: the program's own op, not a replay */
+    milp_set need;   /* values that may not leave */
 };
 
-/* The clock is looked at only where somebody set a time. */
+/* Count a step of work; look at the clock only where the caller set a time. */
 static void tick(struct search *s)
 {
     if (!s->err && ++s->work > s->work_most && s->work_most > 0)
@@ -150,16 +150,16 @@ static void tick(struct search *s)
         s->err = -ETIME;
 }
 
-/* Runs the step with `stay` in memory, after letting go of just enough of `may`, every smallest way. */
+/* Runs the step with `stay` in memory, after dropping just enough of `may`, in every smallest way. */
 static void leave(struct search *s, const struct step *q, milp_set stay, milp_set may, milp_set gone, int64_t over)
 {
     const struct milp_model *m = s->m;
-    /* one step alone may have exponentially many ways */
+    /* one step alone may have exponentially many ways to make room */
     tick(s);
     if (s->err)
         return;
     if (over <= 0) {
-        for (milp_set x = gone; x; x &= x - 1) /* smallest: none of them could have stayed */
+        for (milp_set x = gone; x; x &= x - 1) /* not smallest if a dropped value could have stayed */
             if (over + m->bytes[milp_first(x)] <= 0)
                 return;
         const struct milp_op *o = &m->op[q->op];
@@ -191,7 +191,7 @@ static void expand(struct search *s, int32_t x)
         const struct milp_op *o = &m->op[t];
         struct step q = { x, t, 1, o->in | o->side_in };
         if (!(q.need & ~set)) {
-            milp_set held = set & ~((o->gone | o->side_gone) & ~q.need); /* old contents of what it writes */
+            milp_set held = set & ~((o->gone | o->side_gone) & ~q.need); /* old contents of buffers it writes leave */
             int64_t use = bytes_of(m, (held & ~(o->gone | o->side_gone)) | o->out | o->side_out);
             leave(s, &q, q.need, held & ~q.need, 0, use - s->room);
         }

@@ -1,10 +1,10 @@
 /* milp_stages: Checkmate's frontier-advancing program (Jain et al. 2020, section 4) over versions of buffers.
  *
- * Stage t is what happens as op t is about to run, and op t itself: slots 0..t in program order, slot i < t a replay of
+ * Stage t is the replays just before op t, and op t itself: slots 0..t in program order, slot i < t a replay of
  * op i (column R[t][i]), slot t the op. Each value with a bit has a presence column for every stretch of a stage between
- * two slots that touch it, which takes the place of the paper's S and FREE: presence may fall anywhere and rises only
+ * two slots that touch the value, in place of the paper's S and FREE: presence may fall anywhere and rises only
  * where an op makes the value. Only R needs to be integral: a value that is read must be wholly present, and so, going
- * back along its stretches, at the replay that made it.
+ * back along its stretches, wholly made by its replay.
  */
 #include "offline/solvers/milp/milp_stages.h"
 #include "offline/solvers/milp/milp.h"
@@ -18,12 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCALE 1000.0 /* the limit in the program's unit of memory */
+#define SCALE 1000.0 /* units of memory in the program: the limit is 1000 units */
 
 struct slot {
     int32_t op, t;
-    int r;             /* column; -1: the program's own op */
-    int first;         /* columns at `during` + first: presence while the slot runs; + n: after it */
+    int r;             /* column R[t][op]; -1: the program's own op */
+    int first;         /* cols[first ..): n presence columns while the slot runs, then n after it */
 };
 
 struct stages {
@@ -33,7 +33,7 @@ struct stages {
     double room;
     struct slot *slot;
     int n_slots, slot_room;
-    int *cols;         /* 2 * n per slot; -1: absent */
+    int *cols;         /* 2 * n presence columns per slot; -1: absent */
     int cur[MILP_VALUES_MAX];
     int max_cols;
 };
@@ -57,7 +57,7 @@ static int open_slot(struct stages *s, int32_t t, int32_t op, int r)
     return 0;
 }
 
-/* A new stretch of v, no more present than in the last. */
+/* Begin a new stretch of v, in which v is at most as present as in the last. */
 static int follow(struct stages *s, int v)
 {
     int c = milp_col(s->p, 0, 1, 0, 0);
@@ -69,7 +69,7 @@ static int follow(struct stages *s, int v)
     return s->cur[v] = c;
 }
 
-/* One slot. later: values that a later slot of the stage, or a later stage, may want. */
+/* Add one slot. later: values that a later slot of the stage, or a later stage, may want. */
 static int add_slot(struct stages *s, int32_t t, int32_t i, milp_set later)
 {
     const struct milp_model *m = s->m;
@@ -80,7 +80,7 @@ static int add_slot(struct stages *s, int32_t t, int32_t i, milp_set later)
     if (!own) {
         for (milp_set x = in; x; x &= x - 1)
             if (s->cur[milp_first(x)] < 0)
-                return 0; /* an input cannot be there */
+                return 0; /* an input cannot be in memory */
         r = milp_col(s->p, 0, 1, (double)o->ns, 1);
     }
     int e = open_slot(s, t, i, r);
@@ -100,7 +100,7 @@ static int add_slot(struct stages *s, int32_t t, int32_t i, milp_set later)
             milp_term(s->p, s->cur[v], -1);
         }
     }
-    for (milp_set x = gone & ~in; x && !own; x &= x - 1) /* another version lies there: it goes first */
+    for (milp_set x = gone & ~in; x && !own; x &= x - 1) /* a replay needs its buffers free of other versions */
         if (s->cur[milp_first(x)] >= 0) {
             milp_row(s->p, -MILP_NONE, 1);
             milp_term(s->p, r, 1);
@@ -118,10 +118,10 @@ static int add_slot(struct stages *s, int32_t t, int32_t i, milp_set later)
             continue;
         }
         int d = milp_col(s->p, 0, 1, 0, 0);
-        milp_row(s->p, 0, MILP_NONE); /* there while it is made */
+        milp_row(s->p, 0, MILP_NONE); /* present while it is made */
         milp_term(s->p, d, 1);
         milp_term(s->p, r, -1);
-        milp_row(s->p, -MILP_NONE, 0); /* and only if made now or there before */
+        milp_row(s->p, -MILP_NONE, 0); /* present only if made here or present before */
         milp_term(s->p, d, 1);
         milp_term(s->p, r, -1);
         if (was >= 0)
@@ -135,7 +135,7 @@ static int add_slot(struct stages *s, int32_t t, int32_t i, milp_set later)
         milp_term(s->p, r, made);
     for (int v = 0; v < m->n; v++) {
         if (during[v] < 0 || (own && gone & milp_bit(v)))
-            continue; /* the op's own outputs stand in base, what they overwrite in their place */
+            continue; /* base counts the op's own outputs, which take the place of versions they overwrite */
         milp_term(s->p, during[v], (double)m->bytes[v] * s->unit);
         if (!own && gone & in & milp_bit(v))
             milp_term(s->p, r, -(double)m->bytes[v] * s->unit); /* changed in place */
@@ -167,7 +167,7 @@ static int add_stage(struct stages *s, int32_t t)
     milp_set *later = calloc((size_t)t + 2, sizeof *later);
     if (!later)
         return -ENOMEM;
-    /* later[i]: wanted after slot i of this stage */
+    /* later[i]: values wanted after slot i of this stage */
     later[t] = t < m->n_ops ? m->useful[t + 1] : m->wanted[t];
     milp_set want = t < m->n_ops ? m->op[t].in | m->op[t].side_in | later[t] : later[t];
     for (int32_t i = t - 1; i >= 0; i--) {

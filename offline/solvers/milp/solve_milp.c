@@ -1,4 +1,4 @@
-/* solve_milp: the `milp` solver. Small traces are solved exactly; large ones over groups of ops, and said to be. */
+/* solve_milp: the `milp` solver. Small traces are solved exactly; large ones over groups of ops, as the message says. */
 #include "offline/model/sim.h"
 #include "offline/solvers/milp/milp_coarse.h"
 #include "offline/solvers/milp/milp_model.h"
@@ -22,11 +22,11 @@ struct run {
     struct plan *best;
     struct plan cand;
     int64_t best_ns; /* replay time of best; -1: none */
-    double bound_ns; /* proved, of replays */
+    double bound_ns; /* proved lower bound on replay time */
     int proved, infeasible;
 };
 
-/* Takes cand if the simulator accepts it and it beats the best. */
+/* Takes cand as best if the simulator accepts it and it is faster. */
 static int offer(struct run *r)
 {
     struct sim_result q;
@@ -37,7 +37,7 @@ static int offer(struct run *r)
     return plan_copy(r->best, &r->cand);
 }
 
-/* A plan to beat. */
+/* A first plan, from mincut, for the exact solvers to beat. */
 static int first_plan(struct run *r, double seconds)
 {
     struct solver_opts o = *r->opts;
@@ -63,7 +63,7 @@ static int stages(struct run *r, const struct milp_model *m, double until_s, int
 static int search(struct run *r, const struct milp_model *m, double until_s)
 {
     struct milp_found f;
-    /* against rounding in the cutoff's favour: what costs just as much need not be found again */
+    /* the cutoff is the best's own cost: a plan that costs just as much need not be found again */
     const struct milp_effort effort = {.until_s = until_s};
     int e = milp_search(m, r->opts->limit_bytes, r->best_ns > 0 ? r->best_ns : 0, &effort, &r->cand, &f);
     if (f.bound_ns > r->bound_ns)
@@ -79,8 +79,8 @@ static int search(struct run *r, const struct milp_model *m, double until_s)
     return e;
 }
 
-/* CBC first, for as long as it takes on instances made for it; then the search, which proves things about all
- * plans and not only Checkmate's form; then CBC again with what is left. */
+/* CBC first, for the short time that easy instances take it; then the search, whose proofs hold for all
+ * plans and not only for Checkmate's form; then CBC again in the time left. */
 static int small(struct run *r, const struct milp_model *m, double start, double seconds)
 {
     double quick = 0.1 * seconds < 2 ? 0.1 * seconds : 2;
@@ -137,7 +137,7 @@ static int solve(const struct graph *g, const struct solver_opts *opts, struct p
                      r.best_ns >= 0 ? "; best found" : "");
     }
     milp_model_free(&m);
-    if (opts->offload && r.best_ns != 0) { /* what was proved, was proved of plans without copies to the host */
+    if (opts->offload && r.best_ns != 0) { /* the proofs hold for plans without copies to the host */
         r.proved = r.infeasible = 0;
         r.bound_ns = 0;
         if (!e && r.best_ns > 0 && !rep->message[0])

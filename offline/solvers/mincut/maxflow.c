@@ -4,20 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct arc_in { int u, v; int64_t cap; };   /* as added */
-struct arc { int to, rev; int64_t res; };   /* residual; rev indexes the partner */
+struct arc_in { int u, v; int64_t cap; };   /* an arc as the caller added it */
+struct arc { int to, rev; int64_t res; };   /* a residual arc; rev: index of its partner */
 
 /* A vertex that an infinite path joins to a terminal counts as that terminal. */
 enum { INNER, SOURCE_LIKE, SINK_LIKE };
 
 /* Invariants while solving: res >= 0; for an arc pair the residuals sum to the two capacities; excess[v] >= 0 for
- * inner v; label[v] is at most the residual distance to a sink-like vertex; label == n means "cannot reach one". */
+ * inner v; label[v] is at most the residual distance to a sink-like vertex; label == n means "cannot reach a sink-like vertex". */
 struct maxflow {
     int n, m, room;
     struct arc_in *in;
-    unsigned char *side;      /* after a solve: 1 on the source's side */
+    unsigned char *side;      /* [n] after a solve: 1 on the source's side */
     /* the arcs by vertex, laid when arcs were added since the last solve */
-    int laid;                 /* arcs laid */
+    int laid;                 /* number of arcs laid; -1: none */
     int *first;               /* n + 1 */
     struct arc *arc;
     int *place;               /* added arc -> index in arc */
@@ -124,8 +124,8 @@ static int lay_arcs(struct maxflow *f)
     }
     for (int v = 0; v < f->n; v++)
         f->first[v + 1] += f->first[v];
-    /* Filled from the back, so that the ends become the starts, partners first: a vertex then tries its own arcs
-     * before it sends anything back, which keeps long chains from passing their excess to and fro. */
+    /* Each vertex's range is filled from its end, partners first, so that first[] ends up at the ranges' starts: a vertex
+     * then tries its own arcs before it sends excess back, which keeps long chains from passing excess to and fro. */
     for (int i = f->m - 1; i >= 0; i--)
         f->place[i] = --f->first[f->in[i].v + 1];
     for (int i = f->m - 1; i >= 0; i--) {
@@ -140,8 +140,8 @@ static int lay_arcs(struct maxflow *f)
     return 0;
 }
 
-/* Gives `role` to all that infinite arcs join to `from`, forwards or backwards. -ERANGE: to both terminals. An arc is
- * infinite while its residual is `inf`; its partner's then is 0 or, where both directions are, `inf` as well. */
+/* Gives `role` to all vertices that infinite arcs join to `from`, forwards or backwards. -ERANGE: a vertex is joined to both
+ * terminals. An arc is infinite while its residual is `inf`; its partner's is 0 or, if both directions are infinite, `inf` too. */
 static int spread(struct maxflow *f, int from, int role, int64_t inf)
 {
     int top = 0;
@@ -225,7 +225,7 @@ static void exact_labels(struct maxflow *f)
     f->since_exact = 0;
 }
 
-/* No vertex is left at label d: those above it cannot reach the sink. */
+/* The gap rule: no vertex is left at label d, so the vertices with larger labels cannot reach the sink. */
 static void gap(struct maxflow *f, int d)
 {
     for (int k = d + 1; k <= f->top_layer; k++) {

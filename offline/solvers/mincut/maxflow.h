@@ -42,8 +42,8 @@ int maxflow_set(struct maxflow *f, int a, int64_t cap);
  * over infinite arcs); -ENOMEM. */
 int maxflow_solve(struct maxflow *f, int s, int t, int64_t *value);
 
-/* After a solve: 1 if v lies on the source's side. Of all minimum cuts this is
- * the one nearest the sink. */
+/* After a solve: 1 if v lies on the source's side of the minimum cut nearest
+ * the sink. */
 int maxflow_on_source_side(const struct maxflow *f, int v);
 
 #endif

@@ -26,7 +26,7 @@ static int32_t gap_open_at(const struct sched *s, int32_t v, int32_t t)
     return -1;
 }
 
-/* The longest gap of v that is no tail; -1. */
+/* The longest gap of v that is no tail; -1: none. */
 static int32_t main_gap(const struct sched *s, int32_t v)
 {
     int32_t best = -1;
@@ -36,8 +36,8 @@ static int32_t main_gap(const struct sched *s, int32_t v)
     return best;
 }
 
-/* late[v]: until when replays may want v after its last use by the program: the latest time at which something made
- * from v is wanted (the end of its longest gap or, if it has none to speak of, its own `late`); -1. */
+/* late[v]: last op before which replays may read v after its last use by the program: the latest op at which a value made
+ * from v is wanted (the end of that value's longest gap or, if it has no gap worth the name, its own `late`); -1: none. */
 static int32_t *find_late(const struct graph *g, const struct sched *s)
 {
     int32_t *late = malloc(((size_t)g->n_vals + 1) * sizeof *late);
@@ -62,7 +62,7 @@ static int32_t *find_late(const struct graph *g, const struct sched *s)
     return late;
 }
 
-/* A replay of op just before op t finds the inputs that no decision is about: those that stay, not yet overwritten. */
+/* 1: the fixed inputs of op, about which nothing is decided, are not overwritten before op t, so a replay there finds them. */
 static int constants_last(const struct graph *g, int32_t op, int32_t t)
 {
     const struct graph_operand *d = graph_operands(g, op);
@@ -96,7 +96,7 @@ static void add_cand(struct mincut *m, int32_t a, const int32_t *late)
     const struct graph_val *x = &m->g->vals[q->val];
     struct mincut_cand *c = &m->cand[m->n];
     if (q->to - q->from <= 1 || (!q->tail && q->forced) || (x->producer < 0 && !q->tail))
-        return; /* nothing runs in between, or it stays anyway */
+        return; /* no op runs within the gap, or the value stays anyway */
     if (there_for_good(m->g, q->val))
         return;
     *c = (struct mincut_cand){ .gap = a, .val = q->val, .op = x->producer, .from = q->from, .until = q->to,
@@ -111,8 +111,8 @@ static void add_cand(struct mincut *m, int32_t a, const int32_t *late)
     m->of_gap[a] = m->n++;
 }
 
-/* Outputs of one op share a replay if one's gap ends within the other's: groups are keyed by the op's first
- * candidate gap that is open when this one ends. */
+/* Vertex P of candidate k; -1: none. Outputs of one op share a replay if one output's gap ends within the other's: groups are
+ * keyed by the op's first candidate gap that is open when k's gap ends. */
 static int32_t replay_of(struct mincut *m, int32_t k, int32_t *vertex)
 {
     const struct mincut_cand *c = &m->cand[k];
@@ -172,9 +172,9 @@ static int lay_network(struct mincut *m)
             if (a >= 0 && m->of_gap[a] >= 0)
                 ARC(vertex_p[k], vertex_a(m->of_gap[a]), MAXFLOW_INF);
             else if (a < 0 || (m->s->gaps[a].tail && !there_for_good(g, d[j].in)))
-                ARC(vertex_p[k], SINK, MAXFLOW_INF); /* neither held nor rebuilt: gone by then */
+                ARC(vertex_p[k], SINK, MAXFLOW_INF); /* input neither held nor rebuilt: gone by then */
         }
-        /* a newer version that lies in the buffer while this one is rebuilt has to go, and come back */
+        /* a newer version in the buffer has to leave while this version is rebuilt, and be rebuilt too */
         for (int32_t v = c->val + 1; !e && v < g->bufs[b].first_val + g->bufs[b].n_vers; v++) {
             int32_t a = gap_open_at(m->s, v, at);
             if (a < 0 || m->s->gaps[a].tail)

@@ -1,13 +1,13 @@
 /* mincut.h: which values to hold and which to rebuild, as a minimum cut.
  *
  * The node-split network of Yu & He (2023, algorithm 1), laid from the reader's side and, beyond the paper, per gap:
- * a value may be held over one gap between its uses and rebuilt after another, wherever the pass turns. For each
- * gap j of value v there is a vertex A(j), "v is there when the gap ends", and R(j), "because it was rebuilt":
+ * a value may be held over one gap between its uses and rebuilt after another, wherever the pass turns. Each
+ * gap j of value v has a vertex A(j), "v is in memory when the gap ends", and a vertex R(j), "because it was rebuilt":
  *     source -> A(j)  infinite   if the program reads v at the end of the gap (all but tails)
- *     A(j) -> R(j)    hold(j)    v is there without being rebuilt: it is held over the gap
+ *     A(j) -> R(j)    hold(j)    v is in memory without being rebuilt: it is held over the gap
  *     R(j) -> P       infinite   v is rebuilt by a replay of its producer; outputs of one op share P
- *     R(j) -> sink    redo(j)    what the rebuilt value costs by lying about
- *     P    -> sink    redo(op)   what the replay costs; infinite: banned
+ *     R(j) -> sink    redo(j)    cost of the memory that the rebuilt value takes
+ *     P    -> sink    redo(op)   cost of the replay; infinite: banned
  *     P    -> A(i)    infinite   for every input u of the producer: i is the gap of u in which j ends
  * Vertices on the source's side are true. With redo = 0 or infinite and hold in bytes where the backward pass begins
  * this is the paper's cut; with hold and redo both in (priced) time it is the Lagrangian of "least recomputation within
@@ -31,12 +31,12 @@
 struct mincut_cand {
     int32_t gap, val, op; /* op: the value's producer */
     int32_t from;         /* the op that opens the gap */
-    int32_t until;        /* before which op the value is wanted: the gap's end; for a tail the latest such time of what is
-                             made from it, as far as known beforehand; `from` if nothing is */
+    int32_t until;        /* op before which the value is wanted: the gap's end; for a tail the latest such op of values
+                             made from it, as far as known beforehand; `from` if none is made */
     int64_t bytes;
-    uint8_t demanded;     /* the program itself reads it then */
+    uint8_t demanded;     /* the program itself reads the value at `until` */
     uint8_t holdable, redoable;
-    uint8_t active;       /* 0: the next cut leaves it as it is and takes the value for available (see mincut_pivot) */
+    uint8_t active;       /* 0: the next cut leaves the gap as it is and takes the value for available (see mincut_pivot) */
 };
 
 enum mincut_state { MINCUT_ABSENT, MINCUT_HELD, MINCUT_REDONE };
@@ -50,9 +50,9 @@ struct mincut {
     struct mincut_net *net;
 };
 
-/* A gap is forced where replays alone cannot bring the value back. With its producer's inputs held they can, and the
- * cut sees to that: lifts the force from such gaps. Decisions that drop the value and not hold the inputs then fail
- * with -EDEADLK. Before mincut_new. */
+/* Clears `forced` of gaps whose value can be replayed if its producer's inputs are held, which the cut takes care of
+ * (a gap is forced where replays alone cannot bring the value back). Decisions that drop the value without holding the
+ * inputs then fail with -EDEADLK. Call before mincut_new. */
 void mincut_unforce(struct sched *s);
 
 struct mincut *mincut_new(const struct graph *g, const struct sched *s); /* NULL: no memory */
@@ -60,13 +60,13 @@ void mincut_free(struct mincut *m);
 
 #define MINCUT_NEVER INT64_MAX /* a cost that must not be paid */
 
-/* Where the forward pass turns into the backward pass: turns[] has room for n_ops; returns how many, rising. A trace of one
- * phase only turns at its peak. */
+/* Fills turns[] (room for n_ops) with the ops at which the forward pass turns into the backward pass, rising; returns their
+ * number. A trace with only one phase turns at its peak. */
 int32_t mincut_turns(const struct graph *g, int32_t *turns);
 
 /* Makes active exactly the gaps that are open just before one of the n rising ops. Gaps decided together should be open
- * together: what is rebuilt for the end of one gap, early in another, lies about for the rest of it, and no cut can
- * price that. */
+ * together: a value rebuilt for the end of one gap, early in its own gap, takes memory for the rest of its gap, and no cut can
+ * price that memory. */
 void mincut_pivot(struct mincut *m, const int32_t *ops, int32_t n);
 
 /* The cheapest states for hold[n], redo_val[n] (extra cost when candidate k is rebuilt) and redo_op[n_ops], all 0 or

@@ -1,4 +1,4 @@
-/* mincut_fusion: the weights and bans of the fusion-aware cut (Yu & He 2023), from what a trace tells. */
+/* mincut_fusion: the weights and bans of the fusion-aware cut (Yu & He 2023), from the facts in a trace. */
 #include "offline/solvers/mincut/mincut_fusion.h"
 #include "offline/solvers/mincut/mincut.h"
 
@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Memory-bound elementwise work fuses with its like; compute-bound, random and opaque ops end a kernel, and so
- * does an op that changes its operands' size (a reduction or a gather). */
+/* 1: op i may fuse with its neighbours, as memory-bound elementwise ops do; compute-bound, random and opaque ops, and ops with
+ * side operands, end a kernel. */
 static int fusible(const struct graph *g, int32_t i)
 {
     const struct graph_op *o = &g->ops[i];
@@ -33,7 +33,7 @@ static int64_t output_bytes(const struct graph *g, int32_t i)
     return s;
 }
 
-/* Some op before `turn` reads v and does not fuse with its producer: v is written to memory in any case. */
+/* 1: v's producer, or an op before `turn` that reads v, does not fuse, so v is written to memory in any case. */
 static int written_anyway(const struct graph *g, int32_t v, int32_t turn)
 {
     const struct graph_val *x = &g->vals[v];
@@ -45,7 +45,7 @@ static int written_anyway(const struct graph *g, int32_t v, int32_t turn)
     return 0;
 }
 
-/* An op at or after `turn` reads v and does not fuse: a rebuilt v would be written out after all. */
+/* 1: an op at or after `turn` reads v and does not fuse, so a rebuilt v would be written out after all. */
 static int read_unfused(const struct graph *g, int32_t v, int32_t turn)
 {
     const struct graph_val *x = &g->vals[v];
@@ -55,7 +55,7 @@ static int read_unfused(const struct graph *g, int32_t v, int32_t turn)
     return 0;
 }
 
-/* The turn falls inside one fused kernel: producer and next reader fuse and nothing unfusible runs between them. */
+/* 1: the turn falls inside one fused kernel: producer and next reader fuse, and no unfusible op runs between them. */
 static int touches(const struct graph *g, const int32_t *barriers, int32_t from, int32_t to)
 {
     return to < g->n_ops && fusible(g, from) && fusible(g, to) && barriers[to] == barriers[from];

@@ -17,9 +17,9 @@ struct price {
     int32_t n_ops;
     double *rate;      /* [n_ops] price at op t, ns per byte */
     double *sum;       /* [n_ops + 2] rate summed up to and not including t */
-    double *lie;       /* [n] price paid for gap k's value lying about after it was rebuilt, as last seen */
+    double *lie;       /* [n] price of the memory that gap k's value took after it was rebuilt, averaged over the last plans */
     int64_t *hold, *redo_val, *redo_op;
-    int32_t *since, *holds; /* per buffer: slot of the rebuild, candidate gap it was rebuilt in (-1) */
+    int32_t *since, *holds; /* per buffer: slot of its rebuild; candidate gap it was rebuilt in, -1: none */
     uint8_t *state, *choice;
     uint8_t *base; /* [n_gaps] decisions for the gaps that are not active */
 };
@@ -71,7 +71,7 @@ static int64_t cost(double ns)
     return x <= 0 ? 0 : x >= (double)COST_MAX ? COST_MAX : (int64_t)x;
 }
 
-/* The gap of v that is open just before op t; -1. */
+/* The gap of v that is open just before op t; -1: none. */
 static int32_t price_gap_open(const struct sched *s, int32_t v, int32_t t)
 {
     for (int32_t a = s->gap_at[v]; a < s->gap_at[v + 1]; a++)
@@ -89,7 +89,7 @@ static double between(const struct price *p, int32_t from, int32_t to)
     return to > from ? p->sum[to] - p->sum[from] : 0;
 }
 
-/* One cut at the present prices, tried. */
+/* Make a cut at the present prices and try its decisions. */
 static int price_cut(struct price *p)
 {
     struct mincut *m = p->m;
@@ -109,7 +109,7 @@ static int price_cut(struct price *p)
     return mincut_trial(p->t, p->choice);
 }
 
-/* What the plan just tried uses at each op, and what its rebuilt values paid for lying about. */
+/* Read off the plan just tried: memory in use at each op, and the price its rebuilt values paid for their memory (lie[]). */
 static int price_look(struct price *p)
 {
     const struct plan *q = &p->t->plan;
@@ -145,10 +145,10 @@ static int price_look(struct price *p)
     return 0;
 }
 
-/* The least scale of the rates that brings the plan within the limit, by bisection near `guess`. The peak falls with
- * the scale only up to a point: when too much is dropped, what is rebuilt together lies about together. So where
- * nothing fits yet the steps up go on only while they help, then close in on the best. *scale: the least that fits, or
- * else the one with the lowest peak. */
+/* Find the least scale of the rates that brings the plan within the limit, by bisection near `guess`. A larger scale lowers
+ * the peak only up to a point: when too much is dropped, many values are rebuilt and in memory together. So until a plan
+ * fits, steps up go on only while they lower the peak, then close in on the best. *scale: the least scale that fits, or
+ * else the scale with the lowest peak. */
 static int price_scale(struct price *p, const double *shape, double until_s, double guess, int cuts, double *scale)
 {
     double lo = 0, hi = 0, at = guess, best = guess, spread = 1.5;
@@ -192,7 +192,7 @@ static double random_unit(uint64_t *s)
     return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
 }
 
-/* Where prices stand: how they are spread over the ops and what lying about cost. */
+/* A state of the prices: their spread over the ops, their scale, and the price of rebuilt values' memory. */
 struct stand {
     double *shape; /* [n_ops] */
     double *lie;   /* [n] */
@@ -213,7 +213,7 @@ static void stand_copy(const struct price *p, struct stand *to, const struct sta
     to->scale = from->scale;
 }
 
-/* Dearer where the last plan was over the limit, cheaper where there was room. */
+/* Raise the prices of ops at which the last plan was over the limit, lower those of ops with room. */
 static void reshape(const struct price *p, double *shape, double pace)
 {
     const struct mincut_try *t = p->t;
@@ -264,7 +264,7 @@ int mincut_price_search(struct mincut *m, struct mincut_try *t, const struct min
     if (!e)
         stand_copy(&p, &first, &at);
     for (int k = 0; !e && k < q->rounds && solver_now_s() < q->until_s; k++) {
-        if (k && k % LEG == 0) { /* prices wander off in the end: set out again, at another pace */
+        if (k && k % LEG == 0) { /* prices wander off in the end: begin again from the first prices, at another pace */
             stand_copy(&p, &at, &first);
             pace = 0.15 + random_unit(&seed);
             noise = 0.02 + 0.3 * random_unit(&seed);

@@ -1,4 +1,4 @@
-/* mincut_relax: the fusion-aware cut made to fit, by lifting its bans. */
+/* mincut_relax: lifts bans of the fusion-aware cut until its plan fits the limit. */
 #include "offline/solvers/mincut/mincut_relax.h"
 #include "offline/solvers/mincut/mincut.h"
 #include "offline/solvers/mincut/mincut_fusion.h"
@@ -73,8 +73,8 @@ static void relax_free(struct relax *x)
     free(x->lift);
 }
 
-/* The cut under the present bans, tried. A lifted or unbanned replay costs next to nothing here: what the paper
- * calls free because it fuses; its time only breaks ties. */
+/* Make a cut under the present bans and try its decisions. A replay that is not banned costs next to nothing in the cut: the
+ * paper calls it free because it fuses; its time only breaks ties. */
 static int relax_cut(struct relax *x)
 {
     int64_t value;
@@ -108,7 +108,7 @@ int mincut_relax(struct mincut *m, struct mincut_try *t, double until_s)
     int e = relax_init(&x, m, t);
     if (!e)
         e = relax_cut(&x);
-    int32_t lo = 0, hi = x.n + 1; /* lifting lo is too few, hi (if within n) is enough */
+    int32_t lo = 0, hi = x.n + 1; /* lifting lo bans is too few, lifting hi (if <= n) is enough */
     int done = e || fits(&x);
     while (!done && hi - lo > 1 && solver_now_s() < until_s) {
         int32_t mid = lo + (hi - lo) / 2;

@@ -4,8 +4,8 @@
 
 #include "offline/solvers/mincut/mincut_try.h"
 
-/* Bans by the book, then lifted one by one, cheapest time per byte first, until the plan is within the limit; then
- * those put back that were lifted for nothing, dearest first. */
+/* Starts with the paper's bans and lifts them one by one, cheapest time per byte first, until the plan is within the limit;
+ * then puts back bans that were lifted in vain, dearest first. */
 int mincut_relax(struct mincut *m, struct mincut_try *t, double until_s);
 
 #endif

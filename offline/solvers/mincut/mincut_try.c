@@ -1,4 +1,4 @@
-/* mincut_try: decisions are judged by the plan they make; what is best is found by trying. */
+/* mincut_try: realizes decisions as a plan, lets the simulator judge it, and remembers the best decisions. */
 #include "offline/solvers/mincut/mincut_try.h"
 #include "offline/solvers/mincut/mincut.h"
 
@@ -38,7 +38,7 @@ void mincut_try_free(struct mincut_try *t)
     memset(t, 0, sizeof *t);
 }
 
-/* What the replay at step k was for: an output of the next replay in its slot that reads a result of it; -1. */
+/* The value that the replay at step k served: an output of the next replay, before the same op, that reads one of its results; -1: none. */
 static int32_t reader_of(const struct mincut_try *t, size_t k)
 {
     const struct plan *q = &t->plan;
@@ -60,7 +60,7 @@ static int32_t reader_of(const struct mincut_try *t, size_t k)
     return -1;
 }
 
-/* Orders for what was replayed twice; how many. */
+/* Fills t->acts with orders for ops that were replayed twice; returns their number. */
 static size_t find_orders(struct mincut_try *t)
 {
     const struct plan *q = &t->plan;

@@ -15,8 +15,8 @@ struct mincut_try {
     uint8_t *low;            /* [n_gaps] decisions of the lowest peak seen */
     int64_t low_peak;
     struct plan plan;        /* scratch: the plan of the last trial */
-    struct sim_result r;     /* and its judgement */
-    struct plan mended;      /* scratch, for mincut_trial: the same decisions with orders */
+    struct sim_result r;     /* judgement of `plan` */
+    struct plan mended;      /* scratch, for mincut_trial: the plan with added orders */
     struct sched_act *acts;  /* [n_ops] */
     int32_t *seen;           /* [n_ops] slot of an op's first replay; -1 */
     int64_t *use;            /* [n_ops] see mincut_profile */
@@ -27,8 +27,8 @@ struct mincut_try {
 
 /* Realizes and judges decisions. Where an op is replayed twice because an in-place step overwrote its result before a
  * second reader was rebuilt, that reader is ordered along with the first, if that is faster and no higher over the limit.
- * Remembers the decisions if they are the best within the limit, or the lowest. 0 with t->r, or a negative errno;
- * -EDEADLK and -E2BIG are trials that failed, not errors (t->r.ok is 0). */
+ * Remembers the decisions if they are the best within the limit, or have the lowest peak. 0 with t->r, or a negative errno;
+ * decisions that sched_realize refuses with -EDEADLK or -E2BIG are failed trials, not errors (0, t->r.ok is 0). */
 int mincut_trial(struct mincut_try *t, const uint8_t *choice);
 /* Fills t->use from the plan of the last trial, which was valid: the most bytes in use at each op and while replaying
  * for it. */

@@ -13,10 +13,10 @@
 struct walk {
     struct mincut *m;
     struct mincut_try *t;
-    uint8_t *block;         /* both of: */
-    uint8_t *at, *next;     /* [n_gaps] where we are, what we try */
-    double excess, ns;      /* of `at` */
-    int64_t *at_use;        /* [n_ops] of `at` */
+    uint8_t *block;         /* owned: memory of `at` and `next` */
+    uint8_t *at, *next;     /* [n_gaps] present decisions, decisions to try */
+    double excess, ns;      /* excess and time of the plan of `at` */
+    int64_t *at_use;        /* [n_ops] memory in use in the plan of `at` */
     int32_t *pick;          /* scratch: candidates to choose from */
     int64_t least_bytes;    /* smaller values are not worth a trial */
     uint64_t rng;
@@ -59,7 +59,7 @@ static void walk_free(struct walk *w)
     free(w->pick);
 }
 
-/* Bytes over the limit of the plan just tried, summed over ops; its use is in t->use. */
+/* Bytes over the limit of the plan just tried, summed over ops; its memory by op is left in t->use. */
 static int measure(struct walk *w, double *excess)
 {
     *excess = INFINITY;
@@ -73,7 +73,7 @@ static int measure(struct walk *w, double *excess)
     return e;
 }
 
-/* An op over the limit: the highest, or any. */
+/* An op over the limit: the highest or a random one. */
 static int32_t hot_op(struct walk *w)
 {
     int32_t n = w->m->g->n_ops, top = 0, count = 0, any = 0;
@@ -86,7 +86,7 @@ static int32_t hot_op(struct walk *w)
     return walk_random(w) & 1 ? top : any;
 }
 
-/* Changes one decision about a value that lies about while op i runs. 0: nothing to change there. */
+/* Changes one decision about a value whose gap is open while op i runs. 0: no such value. */
 static int flip_at(struct walk *w, int32_t i)
 {
     int32_t n = 0;
@@ -97,7 +97,7 @@ static int flip_at(struct walk *w, int32_t i)
     }
     if (!n)
         return 0;
-    /* of three, the largest: big values matter more */
+    /* the largest of three random values: big values matter more */
     int32_t k = w->pick[below(w, n)];
     for (int j = 0; j < 2; j++) {
         int32_t q = w->pick[below(w, n)];
@@ -110,7 +110,7 @@ static int flip_at(struct walk *w, int32_t i)
     return 1;
 }
 
-/* Keeps a value that is dropped, and now and then drops another of its neighbours instead. */
+/* Keeps a dropped value over its gap, and in three of four cases changes the decision on a value whose gap is open within this gap. */
 static int hold_one(struct walk *w)
 {
     int32_t n = 0;
@@ -153,8 +153,8 @@ int mincut_walk(struct mincut *m, struct mincut_try *t, double until_s, int64_t 
             e = measure(&w, &excess);
         if (e || !t->r.ok)
             continue;
-        /* One percent of the limit over at one op weighs as much as five percent of the time. Steps up are taken
-         * while they are small, and smaller towards the end. */
+        /* Being over the limit by one percent at one op weighs as much as five percent of the time. Small steps up are
+         * taken, smaller towards the end. */
         double limit = (double)t->limit_bytes, total = (double)m->g->total_ns + 1, left = 1 - (double)k / (double)max_trials;
         double now = w.excess / limit + 0.2 * w.ns / total, then = excess / limit + 0.2 * (double)t->r.ns / total;
         double luck = (double)(walk_random(&w) >> 11) / 9007199254740992.0;

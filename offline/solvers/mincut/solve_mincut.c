@@ -15,7 +15,7 @@
 #define DEFAULT_SECONDS 5.0
 enum { ROUNDS = 40, ROUNDS_SMALL = 400 }; /* many rounds only where they are quick */
 
-/* The op at which the plan of `choice` uses most, or, by luck, another one near or over the limit. */
+/* The op at which the plan of `choice` uses most memory or, with luck != 0, a random op near or over the limit. */
 static int hot_op(struct mincut_try *t, const uint8_t *choice, uint64_t luck, int32_t *op)
 {
     int e = mincut_trial(t, choice);
@@ -34,9 +34,9 @@ static int hot_op(struct mincut_try *t, const uint8_t *choice, uint64_t luck, in
     return e;
 }
 
-/* The turns first. Where they do not suffice (gradients that pile up late, values read all over the pass), the gaps open
- * at the worst op are decided anew, the others as in the lowest plan; once there is a plan within the limit, the same
- * at op after op, to make it faster. The walk picks up what is left. */
+/* Decide the gaps open at the turns first. Where they do not suffice (gradients that pile up late, values read all over the
+ * pass), the gaps open at the worst op are decided anew, the others stay as in the lowest plan; once a plan is within the limit,
+ * gaps are decided anew at op after op, to make it faster. After each such cut the walk improves single decisions. */
 static int run(struct mincut *m, struct mincut_try *t, double start, double seconds, uint64_t seed)
 {
     const struct graph *g = m->g;
