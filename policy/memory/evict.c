@@ -53,9 +53,10 @@ static bool neighbours_gave(struct device *d)
 /* Waits for one more chunk from memory that the program has freed in a stream, which has not come to the free. */
 static bool more_left(struct device *d)
 {
-    while (foreign_wait(d))
+    do { /* the latest wait may have made room for several chunks */
         if (supply_chunk(d) >= 0)
             return true;
+    } while (foreign_wait(d));
     return false;
 }
 
