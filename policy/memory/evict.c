@@ -50,14 +50,14 @@ static bool neighbours_gave(struct device *d)
     return d->share && device_physical_bytes(d) + d->mem.gran <= d->mem.limit_bytes && !share_wait(d, d->mem.gran) && supply_chunk(d) >= 0;
 }
 
-/* Waits for one more chunk from memory that the program has freed in a stream, which has not come to the free. */
-static bool more_left(struct device *d)
+/* Waits for memory that the program has freed in a stream which has not come to the free. One wait may make room for several chunks: they are made, until n_chunks are free. */
+static bool more_left(struct device *d, uint64_t n_chunks)
 {
-    do { /* the latest wait may have made room for several chunks */
-        if (supply_chunk(d) >= 0)
-            return true;
-    } while (foreign_wait(d));
-    return false;
+    bool any = false;
+    while (!any && foreign_wait(d))
+        while (d->mem.n_free_chunks < n_chunks && supply_chunk(d) >= 0)
+            any = true;
+    return any;
 }
 
 /* Makes one more chunk in place of the page that decoys are made of. */
@@ -69,7 +69,7 @@ void evict_for(struct device *d, uint64_t n_chunks)
     d->mem.pressed |= d->mem.n_free_chunks < n_chunks;
     while (d->mem.n_free_chunks < n_chunks) {
         struct slot *s = victim(d, &stands);
-        if ((!s || swap_out(d, s)) && !neighbours_gave(d) && !more_left(d) && !decoys_gave(d))
+        if ((!s || swap_out(d, s)) && !neighbours_gave(d) && !more_left(d, n_chunks) && !decoys_gave(d))
             return;
     }
 }
