@@ -11,7 +11,7 @@
 static bool is_here(const struct slot *s) { return s->state == SLOT_RESIDENT; }
 
 /* Pins all live slots. A pinned slot never leaves again, so its copy on the host, and whether it was written, matter no more. In two rounds: first the slots in
- * memory, so that none of them is evicted for the others. Returns the bytes that find no room. */
+ * memory, so that no slot in memory is evicted for one that is not. Returns the bytes that find no room. */
 static uint64_t keep_all(struct device *d)
 {
     uint64_t left_bytes = 0;

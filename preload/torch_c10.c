@@ -1,5 +1,5 @@
 /* torch_c10.c: PyTorch's own functions that have to do with its allocator. Each function here stands in front of PyTorch's, and calls it. Only PyTorch
- * calls them, so a process without PyTorch needs nothing of it.
+ * calls them, so a process without PyTorch needs no symbol of PyTorch.
  *
  * - PyTorch's stream-ordered allocator, which remat has it use, lacks memory history, snapshots and more. One line says what was asked for and what serves.
  * - That allocator's message for a lack of memory is not the one that programs look for to try again with half the batch ("CUDA out of memory."; accelerate,

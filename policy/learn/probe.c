@@ -366,8 +366,8 @@ static int by_offset(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Adds words that point where memory was, but is no more, to out->idle. Such words are stale: a launch that used one would be an error in the program. A number beside bytes
- * that nobody fills may look like such a word. */
+/* Adds words that point where memory was, but is no more, to out->idle. Such words are stale: a launch that used one would be an error in the program. A small number
+ * and unfilled bytes beside it in one word may look like a stale address. */
 static void add_dangling(struct device *d, const struct rt_op *op, struct probe_result *out)
 {
     const struct func *f = op->func;

@@ -439,7 +439,7 @@ int words_try(struct trial *t, const uint8_t *use, uint32_t *idle, uint32_t *n_i
     s.args = malloc(op->arg_bytes + 16);
     int r = s.w && s.args ? 0 : -ENOMEM;
     n = 0;
-    for (int pass = 0; pass < (t->planned ? 1 : 2) && !r; pass++) { /* words that held another address one iteration ago come first */
+    for (int pass = 0; pass < (t->planned ? 1 : 2) && !r; pass++) { /* pass 0: words that held another address one iteration ago; pass 1: the rest */
         regular = n;
         for (uint32_t k = 0; k < op->n_operands; k++) {
             if (!is_candidate(t, k, &param) || op->operands[k].regular != (pass == 1) || (pass == 1 && !rows_is_new(t->d, op->operands[k].slot)))

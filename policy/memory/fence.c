@@ -412,13 +412,11 @@ static int has_yet_to_pass(struct device *d, unsigned t, unsigned u, uint64_t q)
 
 bool fence_has_passed(struct device *d, const struct fence *f) { return !each_point(d, f, has_yet_to_pass, 0); }
 
-static int stands(struct device *d, unsigned t, unsigned u, uint64_t q) { return (void)t, stream_stands(d, u, q); }
-
-bool fence_stands(struct device *d, const struct fence *f) { return d->streams->gated && each_point(d, f, stands, 0); }
-
 static int stands_beside(struct device *d, unsigned t, unsigned u, uint64_t q) { return u != t && stream_stands(d, u, q); }
 
 bool fence_stands_beside(struct device *d, const struct fence *f, unsigned t) { return d->streams->gated && each_point(d, f, stands_beside, t); }
+
+bool fence_stands(struct device *d, const struct fence *f) { return fence_stands_beside(d, f, STREAM_NONE); }
 
 bool fence_is_sound(const struct device *d, const struct fence *f)
 {

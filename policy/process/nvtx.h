@@ -1,7 +1,7 @@
 /* nvtx.h: ranges for NVIDIA's profilers (`--nvtx`): the mode remat is in, each iteration, each replay, each swap.
  *
- * The installed NVTX library makes them (libnvtx3interop.so.1 of CUDA 13, libnvToolsExt.so.1 before it; PyTorch's wheels bring one): it hands
- * each range to the tool that started the program (NVTX_INJECTION64_PATH), and drops it without a tool. The library is loaded when the program
+ * The installed NVTX library makes these ranges (libnvtx3interop.so.1 of CUDA 13, libnvToolsExt.so.1 in earlier versions; PyTorch's wheels bring one). The library hands
+ * each range to the tool that started the program (NVTX_INJECTION64_PATH), and drops the range without a tool. The library is loaded when the program
  * initialises the driver; one warning says so if none is installed.
  *
  * Threads: under the engine's mutex; ranges of modes and iterations belong to the process, ranges of replays and swaps to the calling thread.

@@ -220,7 +220,7 @@ void scratch_remove(struct scratch *s, bool keep)
     if (!s->path[0])
         return;
     const int dir = open_folder(AT_FDCWD, s->path);
-    /* another folder may have that path by now: it stays */
+    /* a folder of another process may have this path by now: such a folder stays */
     if (dir >= 0 && fstat(dir, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino) {
         if (keep) {
             unlinkat(dir, errors_name, 0);

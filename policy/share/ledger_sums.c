@@ -47,7 +47,7 @@ static uint64_t due(const struct ledger_page *p, unsigned k, uint64_t part)
 struct sums {
     uint64_t held;    /* sum of `reserved` of all rows */
     uint64_t asked;   /* sum of `asking` of the other rows */
-    uint64_t kept;    /* bytes that other members wait for beyond those that they have */
+    uint64_t kept;    /* bytes that other members wait for, beyond the bytes that these members have */
     bool lower;       /* some of `asked` is in a lower row */
 };
 

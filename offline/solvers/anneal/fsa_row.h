@@ -3,8 +3,8 @@
  *
  * The row has many more slots than ops. A slot holds a node (it is computed there) or is empty; a node may stand in
  * several slots. A result is in memory from each slot that makes it to its last reader before it is made again. The row alone
- * decides which results are held, so any row in which every reader finds its inputs made is a schedule, and adding or taking
- * away one op touches only its node and its inputs.
+ * decides which results are held, so any row in which every reader finds its inputs made is a schedule. Putting a node into
+ * a slot, or taking the node out, concerns that node and its inputs alone.
  *
  *   items        slots that are not empty; the rank of an item is its index among them
  *   use[rank]    bytes in memory while the item runs: its inputs, its result, and results held for later
